@@ -111,7 +111,7 @@ func TestPlaceIsItsBookmark(t *testing.T) {
 // A pass that ends at its page has nothing to go on with.
 func TestPassOfAsManyPagesAsAskedForLeavesNoMore(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.maxPages = 2
+	r.pass.pages = 2
 	r.upstream.Inject(serverError)
 	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 3, "done"})
 	r.leaves(1, 2)

@@ -58,21 +58,44 @@ func (p *pass) call(ctx context.Context, r request) (got page, left int64, err e
 
 func (p *pass) acquire(ctx context.Context, operation, requestID string) (api.Decision, error) {
 	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: requestID})
-	switch {
-	case errors.Is(err, api.ErrUnreachable), errors.Is(err, api.ErrLedgerUnavailable), d.Status == http.StatusServiceUnavailable:
-		return d, &failure{exitUnavailable, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
-	case err != nil && d.Reason != "":
-		return d, &failure{exitConfiguration, fmt.Errorf("quotad refused %s: %w", operation, err), api.Hint(err)}
-	case err != nil:
-		return d, &failure{exitFailed, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
-	case d.Granted:
+	if d.Granted {
 		return d, nil
-	case d.Reason == string(quota.LimitClosed), d.Reason == string(quota.RunCapExceeded):
-		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, d.Detail))
-	case d.Reason == string(quota.LimitExceeded):
-		return d, fail(exitDenied, fmt.Errorf("quotad denied %s: %s", operation, shortage(d)))
+	}
+	reason, hint := quota.Reason(d.Reason), api.Hint(err)
+	var problem *api.Problem
+	if errors.As(err, &problem) {
+		reason = problem.Reason
+	}
+	code := codeOf(reason)
+	if errors.Is(err, api.ErrUnreachable) {
+		code = exitUnavailable
+	}
+	switch {
+	case err != nil && code == exitConfiguration:
+		err = fmt.Errorf("quotad refused %s: %w", operation, err)
+	case err != nil:
+		err = fmt.Errorf("cannot ask for units: %w", err)
+	case reason == quota.LimitExceeded:
+		err = fmt.Errorf("quotad denied %s: %s", operation, shortage(d))
+	case code == exitDenied:
+		err = fmt.Errorf("quotad denied %s: %s", operation, d.Detail)
 	default:
-		return d, fail(exitConfiguration, fmt.Errorf("quotad refused %s: %s: %s", operation, d.Reason, d.Detail))
+		err = fmt.Errorf("quotad refused %s: %s: %s", operation, reason, d.Detail)
+	}
+	return d, &failure{code, err, hint}
+}
+
+// codeOf returns the exit code of a refusal by quotad.
+func codeOf(reason quota.Reason) int {
+	switch api.NewProblem(reason, "").Status {
+	case http.StatusTooManyRequests:
+		return exitDenied
+	case http.StatusServiceUnavailable:
+		return exitUnavailable
+	case http.StatusInternalServerError: // also of a reason that is not known
+		return exitFailed
+	default:
+		return exitConfiguration
 	}
 }
 
@@ -109,9 +132,8 @@ func (p *pass) release(ctx context.Context, grantID string) {
 // observe reports to quotad what upstream answered, if the pass does not retry: other passes
 // then do not waste a call. A report that is lost costs each of them one call, and this pass
 // nothing.
-func (p *pass) observe(ctx context.Context, err error) {
-	var failed *callError
-	if !errors.As(err, &failed) || failed.status == 0 || failed.grant == "" {
+func (p *pass) observe(ctx context.Context, failed *callError) {
+	if failed.status == 0 || failed.grant == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
@@ -132,22 +154,25 @@ func (p *pass) observe(ctx context.Context, err error) {
 // failure makes a failure of the error that ended the pass.
 func (p *pass) failure(err error) *failure {
 	f := fail(exitFailed, err)
-	errors.As(err, &f)
 	var failed *callError
-	if errors.As(err, &failed) {
-		f = callFailure(failed, err)
+	if !errors.As(err, &f) && errors.As(err, &failed) {
+		f = failed.failure(err)
 	}
 	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.store), f.hint}
 }
 
-// callFailure makes a failure of the last failed call; err is it, or wraps it.
-func callFailure(failed *callError, err error) *failure {
-	switch failed.class {
+// failure makes a failure of the last failed call; err is it, or wraps it.
+func (e *callError) failure(err error) *failure {
+	switch e.class {
 	case withheld:
-		return withheldFailure(failed)
+		f := fail(codeOf(e.quotad.Reason), fmt.Errorf("quotad denied %s: %s", e.operation, printable(e.quotad.Detail)))
+		if f.code == exitConfiguration {
+			f.hint = e.quotad.Hint
+		}
+		return f
 	case day:
 		return &failure{
-			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", failed.budget(), err),
+			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", e.budget(), err),
 			"another program spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
 		}
 	case configuration:
@@ -158,16 +183,4 @@ func callFailure(failed *callError, err error) *failure {
 	default:
 		return fail(exitFailed, err)
 	}
-}
-
-// withheldFailure makes a failure of a call that quotad's proxy did not pass on.
-func withheldFailure(failed *callError) *failure {
-	err := fmt.Errorf("quotad denied %s: %s", failed.operation, printable(failed.quotad.Detail))
-	switch failed.quotad.Reason {
-	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
-		return fail(exitDenied, err)
-	case api.LedgerUnavailable, api.Recovering, api.Contended:
-		return fail(exitUnavailable, err)
-	}
-	return &failure{exitConfiguration, err, failed.quotad.Hint}
 }

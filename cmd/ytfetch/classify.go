@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/upstream"
 )
@@ -39,7 +38,7 @@ type callError struct {
 	domain, reason, message string
 	limit                   string // what the answer calls the limit, "Queries per day"
 
-	quotad refusal // by quotad's proxy; zero: upstream answered
+	quotad api.Problem // by quotad's proxy; zero: upstream answered
 
 	err error // of the network, or of reading the answer; never holds the URL
 
@@ -115,14 +114,7 @@ type envelope struct {
 			Message string `json:"message"`
 		} `json:"errors"`
 	} `json:"error"`
-	Quotad refusal `json:"quotad"`
-}
-
-// A refusal is what quotad's proxy adds to an answer of its own.
-type refusal struct {
-	Reason quota.Reason `json:"reason"`
-	Detail string       `json:"detail"`
-	Hint   string       `json:"hint"`
+	Quotad api.Problem `json:"quotad"` // what quotad's proxy adds to an answer of its own
 }
 
 // format is what is particular to YouTube's answers: that these two are no quota's.

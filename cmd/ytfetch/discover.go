@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -10,11 +9,6 @@ import (
 const (
 	defaultSince = 24 * time.Hour // what the first search of a region goes back
 	maxQuery     = 500            // bytes: a query is part of each bookmark
-
-	// A search finds what upstream's index has. Videos that were published this long before
-	// the last search may have been missing there: the next one asks for them again, and
-	// finds most of them stored.
-	indexTime = time.Hour
 )
 
 // discovered returns a page of what the query finds, with the videos that are new. A page
@@ -47,35 +41,4 @@ func (p *pass) discovered(ctx context.Context, at place) (got page, left int64, 
 	}
 	answer.Items = list.Items
 	return answer, left, nil
-}
-
-// resumeSearch makes a search begin where the last one of the same query and arguments ended.
-// It ignores a bookmark of another query, whose tokens are not valid for this one.
-func (p *pass) resumeSearch() error {
-	if p.begin.query != p.query {
-		if p.begin != firstPage(time.Time{}) {
-			p.say("the bookmark is of %s: beginning at page 1", p.begin.of())
-		}
-		p.begin = firstPage(time.Time{})
-	}
-	d, ok := p.store.(*database)
-	if p.query == "" || !ok {
-		return nil
-	}
-	last, _, found, err := d.file.Latest(d.chart(p.slot))
-	if err != nil {
-		return fmt.Errorf("cannot read what is stored: %w", err)
-	}
-	if found && last.Before(p.slot) {
-		p.after = last.Add(-indexTime)
-	}
-	return nil
-}
-
-// of says what a place is in.
-func (at place) of() string {
-	if at.query == "" {
-		return "a chart"
-	}
-	return fmt.Sprintf("another query, %q", at.query)
 }

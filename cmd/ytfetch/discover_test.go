@@ -13,7 +13,7 @@ import (
 // newDiscovery prepares a pass of a query.
 func newDiscovery(t *testing.T, c envConfig) *dbRun {
 	d := newDBRun(t, c)
-	d.pass.query, d.pass.maxPages = "golden", 1
+	d.pass.query, d.pass.pages = "golden", 1
 	return d
 }
 
@@ -29,7 +29,7 @@ func (d *dbRun) search(bookmark string) (code int, said string) {
 // before: what upstream listed late is found too, and nothing is missing.
 func TestSearchesLeaveNothingOut(t *testing.T) {
 	d := newDiscovery(t, envConfig{limit: 100_000, quota: 100_000})
-	d.pass.maxPages = 0
+	d.pass.pages = 0
 	var said []string
 	for i := range 4 {
 		if i == 2 {
@@ -90,7 +90,7 @@ func TestListThatFailsIsLeftForTheNextPass(t *testing.T) {
 // A stale token starts the search over, from the same time.
 func TestStaleTokenStartsTheSearchOver(t *testing.T) {
 	d := newDiscovery(t, envConfig{limit: 1000, quota: 1000})
-	d.pass.maxPages = 2
+	d.pass.pages = 2
 	d.upstream.Inject(nil, nil, invalidPageToken)
 	if code, said := d.search(""); code != exitOK || !strings.Contains(said, "starting over from page 1\npage 1: 50 found, 0 new") {
 		t.Errorf("got exit code %d and %q, want that the search starts over", code, said)

@@ -2,15 +2,14 @@
 // from the YouTube Data API, or those that are new there for a query, asks quotad before
 // every call, keeps what it fetched and finds it again.
 //
-// trending.go wires a pass of trending or discover together; pass.go goes from page to page. A
-// page of a chart is one call, a page of a query a search and a list of what is new
-// (discover.go). For each call a pass acquires, calls upstream, and releases the grant of a call
-// that was never sent (call.go).
-// classify.go classifies what upstream answers instead of a page, and retry.go waits where it
-// may. keeper.go keeps a page in SQLite (package store), jsonl.go in a file of JSON lines.
-// bookmark.go leaves a bookmark at quotad, at which the next pass of the region begins, and
-// exit.go says how the process ends. Package upstream is a sample of the API, for --sample and
-// for tests.
+// trending.go wires a pass of trending or discover together; pass.go goes from page to page,
+// and waits where it may call again. A page of a chart is one call, a page of a query a search
+// and a list of what is new (discover.go). For each call a pass acquires, calls upstream, and
+// releases the grant of a call that was never sent (call.go). classify.go classifies what
+// upstream answers instead of a page. keeper.go keeps a page in SQLite (package store), jsonl.go
+// in a file of JSON lines. bookmark.go leaves a bookmark at quotad; resume.go begins the next
+// pass of the region there, after what is stored. exit.go says how the process ends. Package
+// upstream is a sample of the API, for --sample and for tests.
 //
 // A page and how far the chart is are one transaction; the bookmark follows. If a pass is
 // killed between the two, the next one finds a bookmark that names a stored page, and

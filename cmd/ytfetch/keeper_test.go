@@ -15,19 +15,17 @@ import (
 type dbRun struct {
 	*passRun
 	file *store.Store
-	o    options
 }
 
 func newDBRun(t *testing.T, c envConfig) *dbRun {
 	r := newRun(t, c)
-	d := &dbRun{passRun: r, o: options{out: r.out, region: "DE", baseURL: r.baseURL(), format: formatSQLite, retain: defaultRetain}}
+	r.pass.out, r.pass.baseURL, r.pass.format, r.pass.retain = r.out, r.baseURL(), formatSQLite, defaultRetain
 	file, err := store.Open(r.out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	d.file = file
-	return d
+	return &dbRun{r, file}
 }
 
 // next runs a pass that finds a bookmark, as its job's options have it, and returns its
@@ -37,12 +35,8 @@ func (d *dbRun) next(ctx context.Context, bookmark string, fresh time.Duration) 
 	var log bytes.Buffer
 	p := *d.pass
 	p.slot, p.say = d.clock.Now(), func(format string, args ...any) { fmt.Fprintf(&log, format+"\n", args...) }
-	closeStore, err := p.open(ctx, d.o)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer closeStore()
-	code = report(&log, p.runFrom(ctx, bookmark, fresh))
+	p.bookmark, p.fresh = bookmark, fresh
+	code = report(&log, p.start(ctx))
 	return code, log.String()
 }
 
@@ -119,16 +113,17 @@ func TestFreshRegionIsNotFetchedAgain(t *testing.T) {
 	}{
 		{"at once", 0, nil, 4},
 		{"a moment too early", defaultFresh - time.Second, nil, 4},
-		{"other arguments", 0, func(o *options) { o.pages = 1 }, 8},
-		{"another source", 0, func(o *options) { o.sample = true }, 12},
-		{"late enough", time.Second, nil, 16},
+		{"other arguments", 0, func(o *options) { o.pages = 1 }, 5},
+		{"another source", 0, func(o *options) { o.sample = true }, 9},
+		{"late enough", time.Second, nil, 13},
 	} {
 		d.clock.Add(row.after)
-		again := *d
+		before := d.pass.options
 		if row.set != nil {
-			row.set(&again.o)
+			row.set(&d.pass.options)
 		}
-		code, said := again.next(t.Context(), "", defaultFresh)
+		code, said := d.next(t.Context(), "", defaultFresh)
+		d.pass.options = before
 		if got := d.upstream.Counts().Requests; code != exitOK || got != row.calls {
 			t.Errorf("%s: exit code %d, %d calls, want %d:\n%s", row.name, code, got, row.calls, said)
 		}
@@ -152,7 +147,7 @@ func TestPassRemovesWhatIsTooOld(t *testing.T) {
 	d.clock.Add(23 * time.Hour)
 	d.next(t.Context(), "", 0)
 	d.clock.Add(defaultRetain - 23*time.Hour)
-	d.o.pages, d.pass.maxPages = 1, 1
+	d.pass.pages = 1
 	if _, said := d.next(t.Context(), "", 0); strings.Contains(said, "removed") {
 		t.Errorf("got:\n%s", said)
 	}
@@ -163,7 +158,7 @@ func TestPassRemovesWhatIsTooOld(t *testing.T) {
 	}
 	d.wantStored(50, 100)
 	d.clock.Add(2 * defaultRetain)
-	d.o.retain = 0
+	d.pass.retain = 0
 	d.next(t.Context(), "", 0)
 	d.wantStored(50, 150)
 }

@@ -176,9 +176,10 @@ func (f *killedFetch) checkNext(i int) {
 		f.t.Fatalf("kill %d: bookmark %q", i, f.bookmark)
 	}
 	f.open(func(d *database) {
-		next, err := d.resume(at)
+		d.pass.store, d.pass.bookmark = d, f.bookmark
+		_, err := d.pass.resume()
 		progress, _ := d.file.Progress(d.chart(at.chart))
-		if err != nil || !progress.Done && next.number != progress.Pages+1 {
+		if next := d.pass.begin; err != nil || !progress.Done && next.number != progress.Pages+1 {
 			f.t.Errorf("kill %d: the next pass begins at page %d, %v, though %d are stored", i, next.number, err, progress.Pages)
 		}
 	})
@@ -191,5 +192,5 @@ func (f *killedFetch) open(do func(*database)) {
 		f.t.Fatal(fmt.Errorf("after a kill: %w", err))
 	}
 	defer file.Close()
-	do(&database{file: file, region: "DE"})
+	do(&database{pass: &pass{options: options{region: "DE"}, now: time.Now}, file: file})
 }

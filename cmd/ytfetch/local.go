@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +19,9 @@ import (
 
 // A reader runs a command on what is stored, without quotad and without upstream.
 type reader struct {
-	dir    string // where it is stored
-	format string // table or json
+	dir    string       // where it is stored
+	file   *store.Store // nil: purge finds none
+	format string       // table or json
 	out    io.Writer
 	stderr io.Writer
 	stdin  io.Reader
@@ -48,36 +48,29 @@ const (
 func local(ctx context.Context, name string, args []string, stdout, stderr io.Writer) error {
 	now := time.Now()
 	r := &reader{out: stdout, stderr: stderr, stdin: os.Stdin, now: now, view: term.NewView(now, stdout, os.Environ(), "auto", false)}
-	flags := r.flags(name)
-	words, err := parseArgs(flags, args)
+	words, err := r.parse(name, args)
 	if err != nil {
 		return err
 	}
-	if r.format != formatTable && r.format != formatJSON {
-		return misused("-o must be %s or %s: %q", formatTable, formatJSON, r.format)
-	}
-	if r.dir == "" {
-		if r.dir, err = findStored(); err != nil {
-			return err
-		}
-	}
 	if err := becomeOwner(filepath.Join(r.dir, store.FileName)); err != nil {
-		return fail(exitFailed, err)
+		return err
+	}
+	r.file, err = store.OpenExisting(r.dir)
+	switch {
+	case err == nil:
+		defer r.file.Close()
+	case name != "purge" || !errors.Is(err, fs.ErrNotExist): // there may be JSON lines
+		return err
 	}
 	err = map[string]func(context.Context, []string) error{"search": r.search, "show": r.show, "stats": r.stats, "purge": r.purge}[name](ctx, words)
-	var f *failure
-	switch {
-	case err == nil || errors.As(err, &f):
-		return err
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		return fail(exitInterrupted, errors.New("interrupted"))
-	default:
-		return fail(exitFailed, err)
 	}
+	return err
 }
 
-// flags are those of a command.
-func (r *reader) flags(name string) *flag.FlagSet {
+// parse reads the command line, and finds what is stored.
+func (r *reader) parse(name string, args []string) (words []string, err error) {
 	flags := newFlags()
 	flags.StringVar(&r.dir, "out", "", "")
 	flags.StringVar(&r.format, "o", formatTable, "")
@@ -93,7 +86,18 @@ func (r *reader) flags(name string) *flag.FlagSet {
 		flags.BoolVar(&r.dry, "dry-run", false, "")
 		flags.BoolVar(&r.yes, "yes", false, "")
 	}
-	return flags
+	if words, err = parseArgs(flags, args); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.format != formatTable && r.format != formatJSON:
+		return nil, misused("-o must be %s or %s: %q", formatTable, formatJSON, r.format)
+	case len(words) > 0 && (name == "stats" || name == "purge"):
+		return nil, misused("unexpected argument %q", words[0])
+	case r.dir == "":
+		r.dir, err = findStored()
+	}
+	return words, err
 }
 
 // findStored looks for a file where it is when jobs ran in this directory, in that of a
@@ -147,48 +151,29 @@ func (r *reader) print(value any, people func(*strings.Builder)) error {
 // minRetain is the shortest retention that needs no question.
 const minRetain = 24 * time.Hour
 
-// ask asks at the terminal, and fails unless the answer is yes.
-func (r *reader) ask(what string) error {
-	if !term.IsTerminal(r.stdin) {
-		return misused("%s: add --yes, or look at it with --dry-run", what)
-	}
-	fmt.Fprintf(r.stderr, "%s. Continue? [y/N] ", what)
-	line, err := bufio.NewReader(r.stdin).ReadString('\n')
-	if answer := strings.ToLower(strings.TrimSpace(line)); err == nil && (answer == "y" || answer == "yes") {
-		return nil
-	}
-	return fail(exitFailed, errors.New("nothing was removed"))
-}
-
 // purge removes what is too old.
-func (r *reader) purge(ctx context.Context, words []string) error {
-	if len(words) > 0 {
-		return misused("unexpected argument %q", words[0])
-	}
+func (r *reader) purge(ctx context.Context, _ []string) error {
 	if r.retain == 0 {
 		return misused("--retain must be longer than nothing")
 	}
-	var file *store.Store
-	if _, err := os.Stat(filepath.Join(r.dir, store.FileName)); err == nil {
-		if file, err = store.Open(r.dir); err != nil {
-			return err
-		}
-		defer file.Close()
-	}
 	before := r.now.Add(-r.retain)
 	if r.dry || r.retain < minRetain && !r.yes {
-		would, err := countOld(ctx, file, r.dir, before)
+		would, err := purge(ctx, r.file, r.dir, before, true)
 		if err != nil {
 			return err
 		}
 		if r.dry {
 			return r.print(would, func(b *strings.Builder) { fmt.Fprintf(b, "would be removed: %v\n", would) })
 		}
-		if err := r.ask(fmt.Sprintf("This removes %v, all that is older than %s", would, days(r.retain))); err != nil {
-			return err
+		what := fmt.Sprintf("This removes %v, all that is older than %s", would, days(r.retain))
+		switch {
+		case !term.IsTerminal(r.stdin):
+			return misused("%s: add --yes, or look at it with --dry-run", what)
+		case !term.Ask(r.stdin, r.stderr, what+". Continue?"):
+			return errors.New("nothing was removed")
 		}
 	}
-	gone, err := purge(ctx, file, r.dir, before)
+	gone, err := purge(ctx, r.file, r.dir, before, false)
 	if err != nil {
 		return fmt.Errorf("%w; removed so far: %v", err, gone)
 	}

@@ -37,7 +37,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "trending", "discover":
-		o, err := parseOptions(name, args, os.Getenv)
+		o, err := parseOptions(name, args)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		if err != nil {
 			return err
 		}
-		return p.start(ctx, o)
+		return p.start(ctx)
 	case "search", "show", "stats", "purge":
 		return local(ctx, name, args, stdout, stderr)
 	case "man":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -48,66 +49,40 @@ const (
 	defaultRetain = 30 * 24 * time.Hour // what YouTube's developer policies allow, III.E.4
 )
 
-// parseOptions reads the command line, and the environment for what it leaves out. Its errors
-// are failures, or flag.ErrHelp.
-func parseOptions(name string, args []string, getenv func(string) string) (options, error) {
-	o, err := parseFlags(name, args, getenv("QUOTAD_REGION"))
-	if err != nil {
+// parseOptions reads the command line, and the environment for what it leaves out.
+func parseOptions(name string, args []string) (options, error) {
+	o := options{credential: os.Getenv("QUOTAD_CREDENTIAL"), bookmark: os.Getenv("QUOTAD_BOOKMARK"), key: strings.TrimSpace(os.Getenv("YOUTUBE_API_KEY"))}
+	if err := o.parseFlags(name, args); err != nil {
 		return o, err
 	}
-	o.credential, o.bookmark = getenv("QUOTAD_CREDENTIAL"), getenv("QUOTAD_BOOKMARK")
-	if o.slot, err = instant("QUOTAD_SCHEDULED_AT", getenv); err != nil {
+	var err error
+	if o.slot, err = instant("QUOTAD_SCHEDULED_AT", time.Now()); err != nil {
 		return o, err
 	}
-	if o.slot.IsZero() {
-		o.slot = time.Now()
-	}
-	if o.deadline, err = instant("QUOTAD_DEADLINE", getenv); err != nil {
+	if o.deadline, err = instant("QUOTAD_DEADLINE", time.Time{}); err != nil {
 		return o, err
 	}
-	if err := o.throughProxy(getenv); err != nil {
-		return o, err
+	if o.metered {
+		o.key = "" // the proxy has one
+		if err := o.throughProxy(); err != nil {
+			return o, err
+		}
 	}
 	if err := o.check(); err != nil {
 		return o, err
 	}
-	o.key = strings.TrimSpace(getenv("YOUTUBE_API_KEY"))
-	if o.metered {
-		o.key = "" // the proxy has one
-		return o, nil
-	}
-	if o.key == "" && !o.sample {
+	if o.key == "" && !o.metered && !o.sample {
 		return o, &failure{
-			exitConfiguration, fmt.Errorf("YOUTUBE_API_KEY is not set: the API needs a key"),
+			exitConfiguration, errors.New("YOUTUBE_API_KEY is not set: the API needs a key"),
 			"put the key into the job's environment, or answer from the built-in upstream with --sample",
 		}
 	}
 	return o, nil
 }
 
-// throughProxy finds the API behind the address of quotad's proxy. The name of a variable
-// is replaced by its value: so no process list shows the run token in it.
-func (o *options) throughProxy(getenv func(string) string) error {
-	if !o.metered {
-		return nil
-	}
-	if name, is := strings.CutPrefix(o.baseURL, "$"); is {
-		o.baseURL = getenv(name)
-	}
-	if o.baseURL == "" {
-		return &failure{
-			exitConfiguration, errors.New("--upstream is empty: quotad's proxy does not serve this credential"),
-			"in quotad's configuration, [proxy] listen and the credential's own proxy table give passes an address in QUOTAD_PROXY",
-		}
-	}
-	o.baseURL = strings.TrimSuffix(o.baseURL, "/") + upstream.Path
-	return nil
-}
-
-func parseFlags(name string, args []string, region string) (options, error) {
-	var o options
+func (o *options) parseFlags(name string, args []string) error {
 	flags := newFlags()
-	flags.StringVar(&o.region, "region", region, "")
+	flags.StringVar(&o.region, "region", os.Getenv("QUOTAD_REGION"), "")
 	flags.StringVar(&o.baseURL, "base-url", googleAPI, "")
 	flags.Func("upstream", "", func(address string) error {
 		o.metered, o.baseURL = true, address
@@ -115,12 +90,12 @@ func parseFlags(name string, args []string, region string) (options, error) {
 	})
 	flags.StringVar(&o.out, "out", ".", "")
 	flags.StringVar(&o.format, "format", formatSQLite, "")
+	pages := 0
 	if name == "discover" {
-		flags.IntVar(&o.pages, "pages", 1, "")
+		pages = 1
 		spanVar(flags, &o.since, "since", defaultSince)
-	} else {
-		flags.IntVar(&o.pages, "pages", 0, "")
 	}
+	flags.IntVar(&o.pages, "pages", pages, "")
 	flags.BoolVar(&o.sample, "sample", false, "")
 	spanVar(flags, &o.fresh, "fresh", defaultFresh)
 	spanVar(flags, &o.retain, "retain", defaultRetain)
@@ -133,7 +108,23 @@ func parseFlags(name string, args []string, region string) (options, error) {
 	case len(words) > 0:
 		err = misused("unexpected argument %q", words[0])
 	}
-	return o, err
+	return err
+}
+
+// throughProxy finds the API behind the address of quotad's proxy. The name of a variable
+// is replaced by its value: so no process list shows the run token in it.
+func (o *options) throughProxy() error {
+	if name, is := strings.CutPrefix(o.baseURL, "$"); is {
+		o.baseURL = os.Getenv(name)
+	}
+	if o.baseURL == "" {
+		return &failure{
+			exitConfiguration, errors.New("--upstream is empty: quotad's proxy does not serve this credential"),
+			"in quotad's configuration, [proxy] listen and the credential's own proxy table give passes an address in QUOTAD_PROXY",
+		}
+	}
+	o.baseURL = strings.TrimSuffix(o.baseURL, "/") + upstream.Path
+	return nil
 }
 
 func queryOf(words []string) (string, error) {
@@ -187,11 +178,11 @@ func parseArgs(flags *flag.FlagSet, args []string) (words []string, err error) {
 	return words, nil
 }
 
-// instant reads a time from the environment; zero when the variable is not set.
-func instant(name string, getenv func(string) string) (time.Time, error) {
-	text := getenv(name)
+// instant reads a time from the environment.
+func instant(name string, unset time.Time) (time.Time, error) {
+	text := os.Getenv(name)
 	if text == "" {
-		return time.Time{}, nil
+		return unset, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -201,23 +192,19 @@ func instant(name string, getenv func(string) string) (time.Time, error) {
 }
 
 func (o options) check() error {
-	if o.region == "" {
-		return misused("no region: use --region, or run as a job of quotad, which sets QUOTAD_REGION")
-	}
-	if err := checkRegion(o.region); err != nil {
-		return err
-	}
-	if o.pages < 0 {
-		return misused("--pages must be 0, for all, or more: %d", o.pages)
-	}
-	if o.format != formatSQLite && o.format != formatJSONL {
-		return misused("--format must be %s or %s: %q", formatSQLite, formatJSONL, o.format)
-	}
 	base, err := url.Parse(o.baseURL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+	switch {
+	case o.region == "":
+		return misused("no region: use --region, or run as a job of quotad, which sets QUOTAD_REGION")
+	case checkRegion(o.region) != nil:
+		return checkRegion(o.region)
+	case o.pages < 0:
+		return misused("--pages must be 0, for all, or more: %d", o.pages)
+	case o.format != formatSQLite && o.format != formatJSONL:
+		return misused("--format must be %s or %s: %q", formatSQLite, formatJSONL, o.format)
+	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
 		return misused("--base-url is not an http or https URL")
-	}
-	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return misused("--base-url ends with its path: a key belongs in YOUTUBE_API_KEY, where no process list shows it")
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,19 +24,13 @@ type keeper interface {
 
 // A pass fetches the chart of one region, or what is new there for a query.
 type pass struct {
-	region   string
-	query    string    // empty: the chart
-	after    time.Time // by query: what was published since
-	slot     time.Time // identifies a chart that it begins
-	begin    place
-	maxPages int       // 0: all
-	deadline time.Time // when quotad ends the pass; zero: never
+	options
+	after time.Time // by query: what was published since
+	begin place
 
-	quota      *api.Client
-	credential string // may be empty where the client has a run token
-	metered    bool   // calls are acquired on their way: the pass asks for none
-	tube       *youtube
-	store      keeper
+	quota *api.Client
+	tube  *youtube
+	store keeper
 
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
@@ -91,12 +86,16 @@ func (p *pass) chart(ctx context.Context, at place) error {
 
 // isLast reports whether the page at a place is the last one wanted. next is the token that
 // it names.
-func (p *pass) isLast(at place, next string) bool { return next == "" || at.number == p.maxPages }
+func (p *pass) isLast(at place, next string) bool { return next == "" || at.number == p.pages }
 
 // fetch fetches and stores a page and returns the token of the page after it.
 // What upstream has answered is stored, interrupted or not: it is paid for.
 func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
-	got, left, err := p.page(ctx, at)
+	fetch := p.trending
+	if p.query != "" {
+		fetch = p.discovered
+	}
+	got, left, err := fetch(ctx, at)
 	if err != nil {
 		return "", err
 	}
@@ -114,11 +113,8 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	return got.Next, nil
 }
 
-// page returns the page at a place.
-func (p *pass) page(ctx context.Context, at place) (got page, left int64, err error) {
-	if p.query != "" {
-		return p.discovered(ctx, at)
-	}
+// trending returns a page of the region's chart.
+func (p *pass) trending(ctx context.Context, at place) (got page, left int64, err error) {
 	return p.get(ctx, request{videosList, at.number, func(ctx context.Context) (page, error) {
 		return p.tube.trending(ctx, p.region, at.token)
 	}})
@@ -133,21 +129,42 @@ func (p *pass) first() place {
 	return at
 }
 
+const (
+	coolDown = time.Minute      // after which a limit per minute is open again
+	backOff  = time.Second      // after the first transient trouble; doubles
+	callRoom = 10 * time.Second // what a call after a pause needs before the deadline
+)
+
+// pauses are after how long to call again, for one page and class of failure: each time may
+// cost a unit. After any other class, calling again is useless.
+var pauses = map[class][]time.Duration{
+	minute:    {coolDown, coolDown},
+	unclear:   {coolDown},
+	transient: {backOff, 2 * backOff},
+	unsent:    {backOff, 2 * backOff},
+}
+
 // get calls until it has an answer or calling again is useless.
 func (p *pass) get(ctx context.Context, r request) (got page, left int64, err error) {
-	tries := make(tries)
+	failures := make(map[class]int)
 	for {
 		got, left, err = p.call(ctx, r)
-		if err == nil || ctx.Err() != nil {
+		var failed *callError
+		if err == nil || ctx.Err() != nil || !errors.As(err, &failed) {
 			return got, left, err
 		}
-		pause, worthwhile := tries.again(classOf(err))
-		if !worthwhile {
-			p.observe(ctx, err)
-			return page{}, 0, conclude(err)
+		before := failures[failed.class]
+		failures[failed.class]++
+		if before == len(pauses[failed.class]) {
+			p.observe(ctx, failed)
+			if failed.class == unclear { // a limit that a cool-down did not open
+				failed.class = day
+			}
+			return page{}, 0, err
 		}
-		if !p.roomFor(pause) {
-			p.observe(ctx, err)
+		pause := pauses[failed.class][before]
+		if !p.deadline.IsZero() && !p.now().Add(pause+callRoom).Before(p.deadline) {
+			p.observe(ctx, failed)
 			return page{}, 0, fmt.Errorf("no time to try again in %v: %w", pause, err)
 		}
 		p.say("page %d: %v; trying again in %v", r.page, err, pause)
@@ -155,8 +172,4 @@ func (p *pass) get(ctx context.Context, r request) (got page, left int64, err er
 			return page{}, 0, err
 		}
 	}
-}
-
-func (p *pass) roomFor(pause time.Duration) bool {
-	return p.deadline.IsZero() || p.now().Add(pause+callRoom).Before(p.deadline)
 }

@@ -35,7 +35,7 @@ func TestPassFetchesTheWholeChart(t *testing.T) {
 
 func TestPassStopsAfterAsManyPagesAsAskedFor(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.maxPages = 2
+	r.pass.pages = 2
 	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 2, "done: 100 videos on 2 pages"})
 }
 

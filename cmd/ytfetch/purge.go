@@ -27,82 +27,48 @@ func (r removed) String() string {
 }
 
 // purge removes what upstream answered before a time from a directory: rows of its file, which
-// may be nil, and JSON lines. If it ends early, the next one continues.
-func purge(ctx context.Context, file *store.Store, dir string, before time.Time) (gone removed, err error) {
-	if file != nil {
-		if gone.Purged, err = file.Purge(ctx, before); err != nil {
-			return gone, err
-		}
+// may be nil, and JSON lines. If it ends early, the next one continues. If dry, it only counts.
+func purge(ctx context.Context, file *store.Store, dir string, before time.Time, dry bool) (gone removed, err error) {
+	switch {
+	case file == nil:
+	case dry:
+		gone.Purged, err = file.Old(before)
+	default:
+		gone.Purged, err = file.Purge(ctx, before)
 	}
-	gone.Files, err = purgeFiles(ctx, dir, before)
+	if err == nil {
+		gone.Files, err = purgeFiles(ctx, dir, before, dry)
+	}
 	return gone, err
-}
-
-// countOld counts what a purge would remove.
-func countOld(ctx context.Context, file *store.Store, dir string, before time.Time) (old removed, err error) {
-	if file != nil {
-		if old.Purged, err = file.Old(before); err != nil {
-			return old, err
-		}
-	}
-	old.Files, err = eachOldFile(ctx, dir, before, func(string) error { return nil })
-	return old, err
-}
-
-// due returns what a pass removes. It removes nothing from a file until something in it is too
-// old, and then also what becomes too old within a day (of 30). A removal merges the whole
-// index of words: that happens once a day, not in each pass.
-func due(file *store.Store, now time.Time, retain time.Duration) (*store.Store, time.Duration, error) {
-	if file == nil {
-		return nil, retain, nil
-	}
-	old, err := file.PurgeDue(now.Add(-retain))
-	if err != nil || !old {
-		return nil, retain, err
-	}
-	return file, retain - retain/30, nil
 }
 
 // pageFiles is what openJSONLines and its pages are called: nothing else is removed.
 const pageFiles = "[A-Z][A-Z]/[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z/page-*.jsonl"
 
-func purgeFiles(ctx context.Context, dir string, before time.Time) (gone int, err error) {
-	return eachOldFile(ctx, dir, before, func(page string) error {
-		if err := os.Remove(page); err != nil {
-			return err
-		}
-		os.Remove(filepath.Dir(page)) // fails unless that was the last one
-		return nil
-	})
-}
-
-// eachOldFile calls f with each file of JSON lines that is too old, and counts them.
-func eachOldFile(ctx context.Context, dir string, before time.Time, f func(page string) error) (n int, err error) {
-	pages, err := filepath.Glob(filepath.Join(globEscape(dir), pageFiles))
+func purgeFiles(ctx context.Context, dir string, before time.Time, dry bool) (gone int, err error) {
+	pages, err := fs.Glob(os.DirFS(dir), pageFiles)
 	if err != nil {
 		return 0, err
 	}
-	for _, page := range pages {
+	for _, name := range pages {
+		page := filepath.Join(dir, name)
 		info, err := os.Lstat(page)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().Before(before) {
 			continue
 		}
 		if err == nil {
-			if err = ctx.Err(); err == nil {
-				err = f(page)
-			}
+			err = ctx.Err()
+		}
+		if err == nil && !dry {
+			err = os.Remove(page)
+			os.Remove(filepath.Dir(page)) // fails unless that was the last one
 		}
 		if err != nil {
-			return n, fmt.Errorf("cannot purge: %w", err)
+			return gone, fmt.Errorf("cannot purge: %w", err)
 		}
-		n++
+		gone++
 	}
-	return n, nil
-}
-
-// globEscape makes a pattern that matches a directory's own name.
-func globEscape(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
+	return gone, nil
 }
 
 // days writes a retention as people give it.

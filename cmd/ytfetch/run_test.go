@@ -39,7 +39,7 @@ func newRun(t *testing.T, c envConfig) *passRun {
 		t.Fatal(err)
 	}
 	r.pass = &pass{
-		region: "DE", slot: e.clock.Now(), begin: firstPage(e.clock.Now()), quota: &api.Client{Socket: e.socket(), Token: runToken},
+		options: options{region: "DE", slot: e.clock.Now()}, begin: firstPage(e.clock.Now()), quota: &api.Client{Socket: e.socket(), Token: runToken},
 		tube: newYouTube(e.baseURL(), secret, network()), store: store,
 		now: e.clock.Now, sleep: r.sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },

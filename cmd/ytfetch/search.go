@@ -37,12 +37,7 @@ func (r *reader) search(ctx context.Context, words []string) error {
 	if r.since > 0 {
 		query.Since = r.now.Add(-r.since)
 	}
-	file, err := store.OpenExisting(r.dir)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	found, err := file.Search(ctx, query)
+	found, err := r.file.Search(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -53,7 +48,7 @@ func (r *reader) search(ctx context.Context, words []string) error {
 		r.printPage(b, found, query)
 	})
 	if err == nil && found.Total == 0 {
-		return fail(exitFailed, errors.New("nothing found"))
+		return errors.New("nothing found")
 	}
 	return err
 }
@@ -132,12 +127,7 @@ func (r *reader) show(_ context.Context, words []string) error {
 	if len(words) != 1 {
 		return misused("show takes the id of one video")
 	}
-	file, err := store.OpenExisting(r.dir)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	video, err := file.Show(words[0])
+	video, err := r.file.Show(words[0])
 	if errors.Is(err, store.ErrUnknown) {
 		return &failure{exitFailed, fmt.Errorf("%w: %q", err, words[0]), "ytfetch search WORDS finds it by its texts"}
 	} else if err != nil {
@@ -189,16 +179,8 @@ func (r *reader) counts(v store.Video) string {
 }
 
 // stats counts what is stored.
-func (r *reader) stats(_ context.Context, words []string) error {
-	if len(words) > 0 {
-		return misused("unexpected argument %q", words[0])
-	}
-	file, err := store.OpenExisting(r.dir)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	stats, err := file.Stats()
+func (r *reader) stats(context.Context, []string) error {
+	stats, err := r.file.Stats()
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func (p *pass) failure(err error) *failure {
 func (e *callError) failure(err error) *failure {
 	switch e.class {
 	case withheld:
-		f := fail(codeOf(e.quotad.Reason), fmt.Errorf("quotad denied %s: %s", e.operation, printable(e.quotad.Detail)))
+		f := fail(codeOf(e.quotad.Reason), fmt.Errorf("quotad denied %s: %s", e.operation, upstream.Line(e.quotad.Detail)))
 		if f.code == exitConfiguration {
 			f.hint = e.quotad.Hint
 		}

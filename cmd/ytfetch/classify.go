@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 
 	"quotad/quota/api"
 	"quotad/quota/upstream"
@@ -62,9 +61,9 @@ func (e *callError) Unwrap() error { return e.err }
 func (e *callError) Error() string {
 	switch {
 	case e.class == unsent:
-		return printable(fmt.Sprintf("cannot reach upstream: %v", e.err))
+		return upstream.Line(fmt.Sprintf("cannot reach upstream: %v", e.err))
 	case e.status == 0:
-		return printable(fmt.Sprintf("upstream was called but did not answer: %v", e.err))
+		return upstream.Line(fmt.Sprintf("upstream was called but did not answer: %v", e.err))
 	}
 	text := fmt.Sprintf("upstream answered %d", e.status)
 	if named := strings.TrimSpace(e.domain + " " + e.reason); named != "" {
@@ -76,7 +75,7 @@ func (e *callError) Error() string {
 	if e.err != nil {
 		text += fmt.Sprintf(": %v", e.err)
 	}
-	return printable(text)
+	return upstream.Line(text)
 }
 
 // budget names what is gone, of an error of class day.
@@ -85,23 +84,6 @@ func (e *callError) budget() string {
 		return "the day's quota"
 	}
 	return fmt.Sprintf("its limit %q", e.limit)
-}
-
-// maxText is what one line of progress may hold of a foreign text, in runes.
-const maxText = 400
-
-// printable keeps a foreign text on one line, and escape sequences out of it.
-func printable(text string) string {
-	runes := []rune(strings.ToValidUTF8(text, "?"))
-	for i, r := range runes {
-		if !unicode.IsPrint(r) {
-			runes[i] = ' '
-		}
-	}
-	if len(runes) > maxText {
-		runes = append(runes[:maxText], '…')
-	}
-	return string(runes)
 }
 
 // An envelope is the documented form of an error answer; members vary.

@@ -90,7 +90,7 @@ var debugLimit = regexp.MustCompile(`\blimit=(\w+)`)
 // debug finds the limit that the debug text of YouTube's old pool names.
 func (s *findings) debug(value any) {
 	if found := debugLimit.FindStringSubmatch(text(value)); found != nil {
-		add(&s.limits, line(found[1]))
+		add(&s.limits, Line(found[1]))
 	}
 }
 
@@ -98,11 +98,11 @@ func (s *findings) debug(value any) {
 // QuotaFailure, a RetryInfo.
 func (s *findings) quota(object map[string]any) {
 	field := func(key string) string { return text(object[key]) }
-	add(&s.units, line(field("quota_unit")))
+	add(&s.units, Line(field("quota_unit")))
 	for _, keys := range [][3]string{{"quota_limit", "quota_metric", "quota_limit_value"}, {"quotaId", "quotaMetric", "quotaValue"}} {
 		name, size := field(keys[0]), amount(field(keys[2]))
-		add(&s.limits, line(name))
-		add(&s.metrics, line(field(keys[1])))
+		add(&s.limits, Line(name))
+		add(&s.metrics, Line(field(keys[1])))
 		if size.Known {
 			s.zeroQuota = s.zeroQuota || size.Units == 0
 			s.left = append(s.left, Left{Name: name, Limit: size})
@@ -152,7 +152,7 @@ var quotedLimit = regexp.MustCompile(`(?i)\blimit '([^']{1,200})'`)
 func (s *findings) quoted() (names []string) {
 	for _, message := range s.messages {
 		if found := quotedLimit.FindStringSubmatch(message); found != nil {
-			add(&names, line(found[1]))
+			add(&names, Line(found[1]))
 		}
 	}
 	return names

@@ -29,7 +29,7 @@ var ratio = regexp.MustCompile(`\b(\d{1,16})/(\d{1,16})\b`)
 // left returns what the headers say of one limit, if anything.
 func (h Headers) left(header http.Header) []Left {
 	l := Left{
-		Name: line(header.Get(h.Resource)), Limit: amount(header.Get(h.Limit)),
+		Name: Line(header.Get(h.Resource)), Limit: amount(header.Get(h.Limit)),
 		Used: amount(header.Get(h.Used)), Remaining: amount(header.Get(h.Remaining)),
 	}
 	if found := ratio.FindStringSubmatch(header.Get(h.Ratio)); found != nil {

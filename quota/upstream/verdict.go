@@ -100,15 +100,15 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	found := readBody(a.Body)
 	v := Verdict{Names: found.names(), Left: append(f.Headers.left(a.Header), found.left...)}
 	if len(found.messages) > 0 {
-		v.Says = line(found.messages[0])
+		v.Says = Line(found.messages[0])
 	}
 	if v.Class = f.classOf(a, found, v.Left); v.Class == OK || v.Class == Config {
 		return v, nil
 	}
 	if v.Says == "" {
-		v.Says = line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(found.reasons, " "), http.StatusText(a.Status))))
+		v.Says = Line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(found.reasons, " "), http.StatusText(a.Status))))
 	}
-	if name := line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
+	if name := Line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
 		v.Names = []string{name}
 	}
 	var err error
@@ -192,15 +192,15 @@ func (f Format) reset(h http.Header, found *findings, class Class, now time.Time
 	return at.UTC(), nil
 }
 
-// maxLine is how much is kept of a foreign text, in runes.
+// maxLine is how much Line keeps, in runes.
 const maxLine = 300
 
 // secrets are the parameters of an address that hold one.
 var secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
 
-// line keeps a foreign text on one line and short, without escape sequences and
+// Line keeps a foreign text on one line and short, without escape sequences and
 // without a key that it may quote from an address.
-func line(text string) string {
+func Line(text string) string {
 	text = secrets.ReplaceAllString(strings.ToValidUTF8(text, "?"), "$1…")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
 	if runes := []rune(text); len(runes) > maxLine {

@@ -100,7 +100,6 @@ func (o *options) parseFlags(name string, args []string) error {
 	spanVar(flags, &o.fresh, "fresh", defaultFresh)
 	spanVar(flags, &o.retain, "retain", defaultRetain)
 	words, err := parseArgs(flags, args)
-	o.region = regionOf(o.region)
 	switch {
 	case err != nil:
 	case name == "discover":
@@ -191,13 +190,15 @@ func instant(name string, unset time.Time) (time.Time, error) {
 	return at, nil
 }
 
-func (o options) check() error {
+func (o *options) check() (err error) {
+	if o.region == "" {
+		return misused("no region: use --region, or run as a job of quotad, which sets QUOTAD_REGION")
+	}
+	if o.region, err = regionOf(o.region); err != nil {
+		return err
+	}
 	base, err := url.Parse(o.baseURL)
 	switch {
-	case o.region == "":
-		return misused("no region: use --region, or run as a job of quotad, which sets QUOTAD_REGION")
-	case checkRegion(o.region) != nil:
-		return checkRegion(o.region)
 	case o.pages < 0:
 		return misused("--pages must be 0, for all, or more: %d", o.pages)
 	case o.format != formatSQLite && o.format != formatJSONL:
@@ -223,21 +224,14 @@ func (o options) arguments() string {
 	return fmt.Sprintf("%s --pages %d", from, o.pages)
 }
 
-// regionOf reads a code in any case.
-func regionOf(text string) string {
-	if code := strings.ToUpper(text); checkRegion(code) == nil {
-		return code
+// regionOf reads a code in any case. It checks it because upstream would charge a unit to refuse
+// it, and because the code names a directory.
+func regionOf(text string) (string, error) {
+	code := strings.ToUpper(text)
+	if len(code) == 2 && strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
+		return code, nil
 	}
-	return text
-}
-
-// checkRegion checks a code because upstream would charge a unit to refuse it, and because
-// the code names a directory.
-func checkRegion(code string) error {
-	if len(code) == 2 && code[0] >= 'A' && code[0] <= 'Z' && code[1] >= 'A' && code[1] <= 'Z' {
-		return nil
-	}
-	return misused("region %q is not a code of ISO 3166-1 alpha-2 such as DE", code)
+	return text, misused("region %q is not a code of ISO 3166-1 alpha-2 such as DE", text)
 }
 
 func misused(format string, args ...any) error {

@@ -32,7 +32,7 @@ func purge(ctx context.Context, file *store.Store, dir string, before time.Time,
 	switch {
 	case file == nil:
 	case dry:
-		gone.Purged, err = file.Old(before)
+		gone.Purged, _, err = file.Old(before)
 	default:
 		gone.Purged, err = file.Purge(ctx, before)
 	}

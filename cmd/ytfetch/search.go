@@ -17,8 +17,12 @@ import (
 const defaultLimit = 20
 
 // search finds videos by words.
-func (r *reader) search(ctx context.Context, words []string) error {
-	r.region = regionOf(r.region)
+func (r *reader) search(ctx context.Context, words []string) (err error) {
+	if r.region != "" {
+		if r.region, err = regionOf(r.region); err != nil {
+			return err
+		}
+	}
 	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Limit: r.limit, Offset: (r.page - 1) * r.limit, By: store.Order(r.by)}
 	switch {
 	case r.page < 1:
@@ -29,10 +33,6 @@ func (r *reader) search(ctx context.Context, words []string) error {
 		return misused("there is nothing to search for: a word has a letter or a digit")
 	case r.limit < 1:
 		return misused("--limit must be at least 1: %d", r.limit)
-	case r.region != "":
-		if err := checkRegion(r.region); err != nil {
-			return err
-		}
 	}
 	if r.since > 0 {
 		query.Since = r.now.Add(-r.since)
@@ -41,20 +41,18 @@ func (r *reader) search(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	err = r.print(found, func(b *strings.Builder) {
-		for _, hit := range found.Hits {
-			r.printHit(b, hit)
-		}
-		r.printPage(b, found, query)
-	})
+	err = r.print(found, func(b *strings.Builder) { r.printFound(b, found, query) })
 	if err == nil && found.Total == 0 {
 		return errors.New("nothing found")
 	}
 	return err
 }
 
-// printPage prints how much of what was found is shown.
-func (r *reader) printPage(b *strings.Builder, found store.Found, q store.Query) {
+// printFound prints what was found, and how much of it that is.
+func (r *reader) printFound(b *strings.Builder, found store.Found, q store.Query) {
+	for _, hit := range found.Hits {
+		r.printHit(b, hit)
+	}
 	or := ""
 	if found.More {
 		or = " or more"
@@ -76,11 +74,8 @@ func (r *reader) printPage(b *strings.Builder, found store.Found, q store.Query)
 func (r *reader) printHit(b *strings.Builder, hit store.Hit) {
 	r.flow(b, 0, term.Plain, hit.Highlight.Title)
 	r.view.Prose(b, 2, term.Faint, strings.Join(r.facts(hit.Video), ", ")+"  "+hit.ID)
-	for _, part := range hit.Highlight.Description {
-		if part.Match {
-			r.flow(b, 2, term.Faint, hit.Highlight.Description)
-			break
-		}
+	if slices.ContainsFunc(hit.Highlight.Description, func(part store.Part) bool { return part.Match }) {
+		r.flow(b, 2, term.Faint, hit.Highlight.Description)
 	}
 }
 
@@ -157,11 +152,7 @@ func (r *reader) printVideo(b *strings.Builder, v store.Portrait) {
 		rows = append(rows, [2]string{in, fmt.Sprintf("rank %d, at best %d, in %s until %s", stay.LastRank, stay.BestRank, charts, r.view.Clock(stay.Last)+r.view.ZoneMark())})
 	}
 	rows = append(rows, [2]string{"description", v.Description})
-	for i := len(rows) - 1; i >= 0; i-- {
-		if strings.TrimSpace(rows[i][1]) == "" {
-			rows = append(rows[:i], rows[i+1:]...)
-		}
-	}
+	rows = slices.DeleteFunc(rows, func(row [2]string) bool { return strings.TrimSpace(row[1]) == "" })
 	b.WriteString(term.Pairs(rows, r.view))
 }
 
@@ -199,13 +190,9 @@ func (r *reader) printStats(b *strings.Builder, s store.Stats) {
 	if len(s.Regions) == 0 {
 		return
 	}
-	table := term.Table{Columns: []term.Column{{Head: "REGION"}, {Head: "CHARTS", Right: true}, {Head: "VIDEOS", Right: true}, {Head: "LAST"}}}
-	if slices.ContainsFunc(s.Regions, func(region store.RegionStat) bool { return region.Query != "" }) {
-		table.Columns = append(table.Columns, term.Column{Head: "QUERY"})
-	}
+	table := term.Table{Columns: []term.Column{{Head: "REGION"}, {Head: "CHARTS", Right: true}, {Head: "VIDEOS", Right: true}, {Head: "LAST"}, {Head: "QUERY"}}}
 	for _, region := range s.Regions {
-		cells := []any{region.Region, region.Charts, region.Videos, r.view.When(region.StoredAt), r.view.Clean(region.Query)}
-		table.Add(cells[:len(table.Columns)]...)
+		table.Add(region.Region, region.Charts, region.Videos, r.view.When(region.StoredAt), r.view.Clean(region.Query))
 	}
 	table.Render(b, r.view)
 }

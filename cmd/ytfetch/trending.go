@@ -67,11 +67,11 @@ func (p *pass) purge(ctx context.Context, file *store.Store) error {
 	defer cancel()
 	span := p.retain
 	if file != nil {
-		due, err := file.PurgeDue(p.now().Add(-span))
+		old, unfinished, err := file.Old(p.now().Add(-span))
 		switch {
 		case err != nil:
 			return err
-		case due:
+		case unfinished, old != (store.Purged{}):
 			span -= span / 30
 		default:
 			file = nil

@@ -35,19 +35,30 @@ type item struct {
 	raw string // on one line
 }
 
-func readItem(raw json.RawMessage) (item, error) {
+// readItems reads those of a page.
+func readItems(raw []json.RawMessage) ([]item, error) {
+	items := make([]item, len(raw))
+	for i := range raw {
+		if err := items[i].read(raw[i]); err != nil {
+			return nil, fmt.Errorf("item %d is not a video: %w", i+1, err)
+		}
+	}
+	return items, nil
+}
+
+func (it *item) read(raw json.RawMessage) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, raw); err != nil {
-		return item{}, err
+		return err
 	}
-	it := item{raw: strings.ToValidUTF8(line.String(), "\uFFFD")}
-	if err := json.Unmarshal(raw, &it); err != nil {
-		return item{}, err
+	it.raw = strings.ToValidUTF8(line.String(), "\uFFFD")
+	if err := json.Unmarshal(raw, it); err != nil {
+		return err
 	}
 	if it.ID == "" {
-		return item{}, errors.New("it has no id")
+		return errors.New("it has no id")
 	}
-	return it, nil
+	return nil
 }
 
 // count reads a count; nil where upstream hides it.
@@ -74,17 +85,4 @@ func seconds(text string) *int64 {
 		total += n * unit
 	}
 	return &total
-}
-
-// readItems reads those of a page.
-func readItems(raw []json.RawMessage) ([]item, error) {
-	items := make([]item, 0, len(raw))
-	for i, one := range raw {
-		it, err := readItem(one)
-		if err != nil {
-			return nil, fmt.Errorf("item %d is not a video: %w", i+1, err)
-		}
-		items = append(items, it)
-	}
-	return items, nil
 }

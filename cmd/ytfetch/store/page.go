@@ -95,14 +95,9 @@ func (s *Store) place(p Page, items []item) error {
 
 // Unknown returns those of the ids, in their order, whose video is not stored.
 func (s *Store) Unknown(ids []string) (unknown []string, err error) {
-	for _, id := range ids {
-		stored := false
-		if err := s.query("SELECT 1 FROM videos WHERE id = ?", []any{id}, func(*sqlite3.Stmt) { stored = true }); err != nil {
-			return nil, fmt.Errorf("cannot read what is stored: %w", err)
-		}
-		if !stored {
-			unknown = append(unknown, id)
-		}
+	const sql = "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM videos WHERE id = value) ORDER BY key"
+	if err := s.query(sql, []any{ids}, func(row *sqlite3.Stmt) { unknown = append(unknown, row.ColumnText(0)) }); err != nil {
+		return nil, fmt.Errorf("cannot read what is stored: %w", err)
 	}
 	return unknown, nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,24 +24,14 @@ type Purged struct {
 func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 	defer s.interruptible(ctx)()
 	var done Purged
-	for _, part := range []struct {
-		total      *int64
-		rows       int // of a step, which takes some milliseconds
-		statements []string
-	}{
-		{&done.Charts, 10, []string{"DELETE FROM appearances WHERE " + oldCharts, "DELETE FROM charts WHERE " + oldCharts}},
-		{&done.Videos, 200, []string{"DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ?1 LIMIT ?2)"}},
-	} {
-		for removed := int64(1); removed > 0; *part.total += removed {
-			var err error
-			removed, err = s.purgeStep(part.statements, before, part.rows)
-			if ctx.Err() != nil {
-				return done, ctx.Err()
-			}
-			if err != nil {
-				return done, fmt.Errorf("cannot purge: %w", err)
-			}
-		}
+	var err error
+	// A step takes some milliseconds.
+	done.Charts, err = s.remove(ctx, before, 10, "DELETE FROM appearances WHERE "+oldCharts, "DELETE FROM charts WHERE "+oldCharts)
+	if err == nil {
+		done.Videos, err = s.remove(ctx, before, 200, "DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ?1 LIMIT ?2)")
+	}
+	if err != nil {
+		return done, cmp.Or(ctx.Err(), fmt.Errorf("cannot purge: %w", err))
 	}
 	if err := s.finish(); err != nil {
 		return done, errors.Join(ctx.Err(), fmt.Errorf("cannot overwrite what is removed: %w", err))
@@ -48,42 +39,43 @@ func (s *Store) Purge(ctx context.Context, before time.Time) (Purged, error) {
 	return done, nil
 }
 
-// Old counts what Purge would remove.
-func (s *Store) Old(before time.Time) (old Purged, err error) {
-	const sql = `SELECT (SELECT count(*) FROM videos WHERE last_seen < ?1), (SELECT count(*) FROM charts WHERE began_at < ?1)`
-	if err := s.query(sql, []any{before}, func(row *sqlite3.Stmt) { old = Purged{row.ColumnInt64(0), row.ColumnInt64(1)} }); err != nil {
-		return old, fmt.Errorf("cannot read what to purge: %w", err)
+// Old counts what Purge would remove. Unfinished says that an earlier one left something of what
+// it removed.
+func (s *Store) Old(before time.Time) (old Purged, unfinished bool, err error) {
+	const sql = `SELECT (SELECT count(*) FROM videos WHERE last_seen < ?1), (SELECT count(*) FROM charts WHERE began_at < ?1), removed > gone FROM purged`
+	err = s.query(sql, []any{before}, func(row *sqlite3.Stmt) {
+		old, unfinished = Purged{row.ColumnInt64(0), row.ColumnInt64(1)}, row.ColumnBool(2)
+	})
+	if err != nil {
+		return old, false, fmt.Errorf("cannot read what to purge: %w", err)
 	}
-	return old, nil
-}
-
-// PurgeDue reports whether Purge has something to do.
-func (s *Store) PurgeDue(before time.Time) (due bool, err error) {
-	const sql = `SELECT EXISTS (SELECT 1 FROM videos WHERE last_seen < ?1) OR EXISTS (SELECT 1 FROM charts WHERE began_at < ?1) OR removed > gone FROM purged`
-	if err := s.query(sql, []any{before}, func(row *sqlite3.Stmt) { due = row.ColumnBool(0) }); err != nil {
-		return false, fmt.Errorf("cannot read what to purge: %w", err)
-	}
-	return due, nil
+	return old, unfinished, nil
 }
 
 // oldCharts selects the oldest charts that were begun before a time: the same ones until one is
 // removed.
 const oldCharts = "(region, query, slot) IN (SELECT region, query, slot FROM charts WHERE began_at < ?1 ORDER BY began_at, region, query, slot LIMIT ?2)"
 
-// purgeStep runs statements in one transaction, and returns how many rows the last one removed.
-func (s *Store) purgeStep(statements []string, before time.Time, rows int) (removed int64, err error) {
-	err = s.transact(func() error {
-		for _, sql := range statements {
-			if err := s.exec(sql, before, rows); err != nil {
-				return err
+// remove runs statements until the last one removes nothing, in transactions of some rows each,
+// and returns how many rows that one removed in all.
+func (s *Store) remove(ctx context.Context, before time.Time, rows int, statements ...string) (total int64, err error) {
+	for removed := int64(1); removed > 0; total += removed {
+		err = s.transact(func() error {
+			for _, sql := range statements {
+				if err := s.exec(sql, before, rows); err != nil {
+					return err
+				}
 			}
+			if removed = s.db.Changes(); removed == 0 {
+				return nil
+			}
+			return s.exec("UPDATE purged SET removed = removed + ?", removed)
+		})
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return total, err
 		}
-		if removed = s.db.Changes(); removed == 0 {
-			return nil
-		}
-		return s.exec("UPDATE purged SET removed = removed + ?", removed)
-	})
-	return removed, err
+	}
+	return total, nil
 }
 
 // mergeStep is how many pages of the index a step of a merge writes.

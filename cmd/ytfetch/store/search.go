@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,10 +150,6 @@ func (q Query) filter() (condition string, args []any) {
 // highlight marks what matches in these videos. It goes through those that match from the
 // newest on, as rank does: FTS5 looks for a single one from its oldest on.
 func (s *Store) highlight(match string, numbers []int64) (map[int64]Highlight, error) {
-	wanted, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, err
-	}
 	const sql = `
 SELECT rowid, highlight(search, 0, '` + markBegin + `', '` + markEnd + `'), snippet(search, 3, '` + markBegin + `', '` + markEnd + `', '…', 24) FROM search
 WHERE search MATCH ? AND CASE WHEN rowid IN (SELECT value FROM json_each(?)) THEN true END ORDER BY rowid DESC`
@@ -162,7 +157,7 @@ WHERE search MATCH ? AND CASE WHEN rowid IN (SELECT value FROM json_each(?)) THE
 	if len(numbers) == 0 {
 		return found, nil
 	}
-	err = s.scan(sql, []any{match, string(wanted)}, func(row *sqlite3.Stmt) bool {
+	err := s.scan(sql, []any{match, numbers}, func(row *sqlite3.Stmt) bool {
 		found[row.ColumnInt64(0)] = Highlight{Title: parts(row.ColumnText(1)), Description: parts(row.ColumnText(2))}
 		return len(found) < len(numbers)
 	})

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -45,15 +46,12 @@ func (s *Store) Stats() (Stats, error) {
 				stats.Oldest, stats.Newest = &oldest, &newest
 			}
 		})
-	if err != nil {
-		return stats, fmt.Errorf("cannot count: %w", err)
-	}
-	err = s.query(`SELECT region, query, count(*), max(slot), max(stored_at), (SELECT count(DISTINCT video) FROM appearances WHERE region = charts.region AND query = charts.query)
+	err = errors.Join(err, s.query(`SELECT region, query, count(*), max(slot), max(stored_at), (SELECT count(DISTINCT video) FROM appearances WHERE region = charts.region AND query = charts.query)
 FROM charts GROUP BY region, query ORDER BY region, query`, nil, func(row *sqlite3.Stmt) {
 		stats.Regions = append(stats.Regions, RegionStat{
 			Region: row.ColumnText(0), Query: row.ColumnText(1), Charts: row.ColumnInt64(2), LastSlot: timeOf(row, 3), StoredAt: timeOf(row, 4), Videos: row.ColumnInt64(5),
 		})
-	})
+	}))
 	if err != nil {
 		return stats, fmt.Errorf("cannot count: %w", err)
 	}

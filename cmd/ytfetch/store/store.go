@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -217,7 +218,7 @@ func (s *Store) prepare(sql string) (*sqlite3.Stmt, error) {
 	return stmt, err
 }
 
-// bind sets a parameter: a text, bytes, a number, a time as Unix seconds, or nil.
+// bind sets a parameter: a text, bytes, a number, a time as Unix seconds, or a list as JSON.
 func bind(stmt *sqlite3.Stmt, param int, value any) error {
 	switch v := value.(type) {
 	case string:
@@ -239,7 +240,8 @@ func bind(stmt *sqlite3.Stmt, param int, value any) error {
 		}
 		return stmt.BindInt64(param, v.Unix())
 	default:
-		return fmt.Errorf("a %T cannot be a parameter", value)
+		list, err := json.Marshal(value)
+		return errors.Join(err, stmt.BindText(param, string(list)))
 	}
 }
 

@@ -64,7 +64,7 @@ type Pass struct {
 	EndedAt   time.Time      `json:"ended_at,omitzero"`
 	Units     quota.Units    `json:"units"`             // spent: debited, less what was returned
 	Calls     int64          `json:"calls"`             // of acquire that were granted
-	Made      Made           `json:"made,omitempty"`    // calls that were granted, of one that is over
+	Made      Made           `json:"made,omitempty"`    // of one that is over
 	Tail      []string       `json:"tail,omitempty"`    // the last lines of its output
 	Process   *Identity      `json:"process,omitempty"` // while it runs
 	PID       int            `json:"pid,omitempty"`     // while it runs here, for people
@@ -77,7 +77,7 @@ type Pace struct {
 	Until time.Time `json:"until"`
 }
 
-// Made says how many calls of each operation were granted.
+// Made says how many calls of each operation were granted, and not released.
 type Made map[string]quota.Units
 
 // A Trigger says why a run was begun.

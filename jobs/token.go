@@ -49,8 +49,10 @@ type refusedCall struct {
 
 // A grant is what a pass was granted.
 type grant struct {
-	units   quota.Units // as it stands after settling
-	proxied bool        // of a call that the proxy sends, and settles
+	units     quota.Units // as it stands after settling
+	proxied   bool        // of a call that the proxy sends, and settles
+	operation string
+	calls     quota.Units
 }
 
 // A Record sums up what a pass was granted and denied.
@@ -213,7 +215,7 @@ func (s *spender) decided(r quota.Request, units quota.Units, d quota.Decision, 
 	if s.grants[d.GrantID] != nil || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
 	}
-	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied}
+	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: d.Calls(r)}
 	s.made[r.Operation] += d.Calls(r)
 	s.record.Units += d.Units
 	s.record.Calls++
@@ -287,7 +289,8 @@ func (t *Tokens) spentBy(run *runBudget) quota.Units {
 	return run.spent
 }
 
-// made returns how many calls of each operation the token's pass was granted.
+// made returns how many calls of each operation the token's pass was granted, less those that
+// it released.
 func (t *Tokens) made(token string) (calls map[string]quota.Units) {
 	t.with(token, func(s *spender) { calls = maps.Clone(s.made) })
 	return calls
@@ -311,6 +314,11 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 		g := s.grants[grantID]
 		if g == nil {
 			return
+		}
+		if g.units > 0 && units == 0 {
+			s.made[g.operation] -= g.calls // a released call was not sent
+		} else if g.units == 0 && units > 0 {
+			s.made[g.operation] += g.calls
 		}
 		more := units - g.units
 		g.units = units

@@ -230,6 +230,32 @@ func TestSettledPast(t *testing.T) {
 	}
 }
 
+// A call whose grant is released was not sent, and counts as none: a plan measures passes by
+// what they made.
+func TestReleasedCallWasNotMade(t *testing.T) {
+	var tokens Tokens
+	token := tokens.issue(quota.Bearer{}, &runBudget{})
+	for _, id := range []string{"a", "b"} {
+		r := quota.Request{Operation: "list", Count: 3}
+		admit(t, &tokens, token, r, 6)(quota.Decision{GrantID: id, Units: 6}, nil)
+	}
+	for _, row := range []struct {
+		name  string
+		units quota.Units
+		want  quota.Units
+	}{
+		{"released", 0, 3},
+		{"released again", 0, 3},
+		{"settled after all", 4, 6},
+		{"settled", 5, 6},
+	} {
+		tokens.Settled(token, "a", row.units, nil)
+		if got := tokens.made(token)["list"]; got != row.want {
+			t.Errorf("%s: it made %d calls, want %d", row.name, got, row.want)
+		}
+	}
+}
+
 func admit(t *testing.T, tokens *Tokens, token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error)) {
 	t.Helper()
 	decided, d := tokens.Admit(token, r, units)

@@ -49,14 +49,13 @@ func newAcquire(c *cli) *cobra.Command {
 		},
 	}
 	c.requestFlags(cmd, &r)
-	cmd.ValidArgsFunction = arguments(c.operationsOfFlag(&r.Credential))
 	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many of --count as fit, at least one; the answer says how many")
 	return cmd
 }
 
 // requestFlags declares the flags that acquire and exec share.
 func (c *cli) requestFlags(cmd *cobra.Command, r *api.AcquireRequest) {
-	c.credentialFlag(cmd, &r.Credential)
+	credentialFlag(cmd, &r.Credential)
 	f := cmd.Flags()
 	f.Int64Var(&r.Count, "count", 1, "acquire `N` calls at once")
 	f.StringVar(&r.RequestID, "request-id", "", "the `ID` of the upstream call: asking again with the same id debits once")
@@ -93,10 +92,9 @@ Example:
 
 func newSettle(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "settle GRANT UNITS",
-		Short:             "correct a grant to what its call really cost",
-		Long:              settleUsage,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "settle GRANT UNITS",
+		Short: "correct a grant to what its call really cost",
+		Long:  settleUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, ok := parseUnits(args[1])
 			if !ok || n < 0 {
@@ -119,10 +117,9 @@ Example:
 
 func newRelease(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "release GRANT",
-		Short:             "set a grant to zero: its call was never sent",
-		Long:              releaseUsage,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "release GRANT",
+		Short: "set a grant to zero: its call was never sent",
+		Long:  releaseUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := c.spender().Release(cmd.Context(), args[0])
 			return c.corrected(d, err)
@@ -219,12 +216,6 @@ func newExec(c *cli) *cobra.Command {
 		Short: "acquire, then run a command",
 		Long:  execUsage,
 		Args:  operationAndCommand,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveDefault // the command's own
-			}
-			return arguments(c.operationsOfFlag(&r.Credential))(cmd, args, word)
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Operation = args[0]
 			return c.exec(cmd.Context(), r, args[1:])

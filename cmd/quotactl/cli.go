@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,14 +38,14 @@ func (c *cli) flags(root *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	c.output, c.color = "table", "auto"
-	words(root, "output", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
+	oneOf(root, "output", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
 	f.BoolVar(&c.utc, "utc", false, "print times in UTC instead of local time")
-	words(root, "color", "", "`WHEN` is auto (the default), always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
+	oneOf(root, "color", "", "`WHEN` is auto (the default), always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
 	f.BoolP("help", "h", false, "the usage of a command")
 }
 
-// words declares a flag of every command whose value is one of a few words.
-func words(root *cobra.Command, name, short, usage string, value *string, known ...string) {
+// oneOf declares a flag of every command whose value is one of a few words.
+func oneOf(root *cobra.Command, name, short, usage string, value *string, known ...string) {
 	root.PersistentFlags().FuncP(name, short, usage, func(word string) error {
 		if !slices.Contains(known, word) {
 			return fmt.Errorf("use one of %s", strings.Join(known, ", "))
@@ -54,7 +53,7 @@ func words(root *cobra.Command, name, short, usage string, value *string, known 
 		*value = word
 		return nil
 	})
-	completes(root, name, func(context.Context, []string) ([]string, error) { return known, nil })
+	completes(root, name, words(known))
 }
 
 // client returns a client for questions and for operators. It sends no run token: a token
@@ -156,17 +155,7 @@ func parseUnits(text string) (n int64, ok bool) {
 
 var writtenNumber = regexp.MustCompile(`^[+-]?([0-9]+|[0-9]{1,3}([,_][0-9]{3})+)$`)
 
-// parseSince reads a flag since, as of now. It returns the zero time if the flag is empty.
-func parseSince(since string, now time.Time) (time.Time, error) {
-	if since == "" {
-		return time.Time{}, nil
-	}
-	if at, err := time.Parse(time.RFC3339, since); err == nil {
-		return at, nil
-	}
-	ago, err := api.ParseSpan(since)
-	if err != nil || ago <= 0 {
-		return time.Time{}, usageError("", "--since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %q", since)
-	}
-	return now.Add(-ago), nil
+// sinceFlag declares the flag --since, which leaves out what is older.
+func sinceFlag(cmd *cobra.Command, since *api.Since, usage string) {
+	cmd.Flags().Func("since", usage, func(text string) error { return since.UnmarshalText([]byte(text)) })
 }

@@ -34,10 +34,9 @@ Example:
 func newClients(c *cli) *cobra.Command {
 	subject, reset := "", false
 	cmd := &cobra.Command{
-		Use:               "clients [NAME] [FLAGS]",
-		Short:             "limits of your own API's clients, and who was denied most",
-		Long:              clientsUsage,
-		ValidArgsFunction: arguments(c.clientNames),
+		Use:   "clients [NAME] [FLAGS]",
+		Short: "limits of your own API's clients, and who was denied most",
+		Long:  clientsUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := cmd.Flags().Changed("subject")
 			switch {
@@ -69,7 +68,7 @@ func newClients(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) clientNames(ctx context.Context, _ []string) ([]string, error) {
+func (c *cli) clientNames(ctx context.Context, _ string) ([]string, error) {
 	list, err := c.client().ListClients(ctx)
 	return namesOf(list, func(one api.Clients) string { return one.Name }), err
 }

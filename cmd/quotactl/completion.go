@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"maps"
-	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -42,37 +43,68 @@ func newCompletion(c *cli) *cobra.Command {
 	}
 }
 
-// A lister returns the names that can stand in a place of the command line, behind the
-// arguments that are already there.
-type lister func(ctx context.Context, args []string) ([]string, error)
+// A lister returns what can stand in a place of the command line. Of is the argument before
+// it or, without one, the value of --credential.
+type lister func(ctx context.Context, of string) ([]string, error)
 
-// arguments completes the n-th argument by the n-th lister.
-func arguments(listers ...lister) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= len(listers) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return listed(listers[len(args)](cmd.Context(), args))
+// listers are those of arguments and flags, by their names in the usage.
+func (c *cli) listers() map[string]lister {
+	return map[string]lister{
+		"CREDENTIAL": c.credentialNames, "LIMIT": c.limitNames, "OPERATION": c.operations, "NAME": c.clientNames,
+		"JOB": c.jobNames, "REGION": c.regionNames, "RUN": c.runIDs, "JOB|RUN": c.runsUnderWay,
 	}
 }
 
-// completes completes the value of a flag.
-func completes(cmd *cobra.Command, flag string, known lister) {
-	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return listed(known(cmd.Context(), args))
+// complete lets a shell complete the arguments of a command, and those of its flags that are
+// called as an argument is. If the daemon does not answer, nothing is completed: a prompt is
+// no place for errors.
+func (c *cli) complete(cmd *cobra.Command) {
+	listers, names := c.listers(), argumentNames(cmd)
+	if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
+			if len(args) >= len(names) && strings.Contains(cmd.Use, "-- COMMAND") {
+				return nil, cobra.ShellCompDirectiveDefault // the command's own
+			}
+			for i, of := len(args), before(cmd, args); i < len(names); i, of = i+1, c.credential("") {
+				if lister := listers[strings.Trim(names[i], "[]")]; lister != nil {
+					known, _ := lister(cmd.Context(), of)
+					list = append(list, known...)
+				}
+				if names[i] != "[CREDENTIAL]" {
+					break // else the next argument can stand here
+				}
+			}
+			return list, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		if lister := listers[strings.ToUpper(flag.Name)]; lister != nil {
+			completes(cmd, flag.Name, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+				known, _ := lister(cmd.Context(), before(cmd, args))
+				return known, cobra.ShellCompDirectiveNoFileComp
+			})
+		}
 	})
-	if err != nil {
+}
+
+func before(cmd *cobra.Command, args []string) string {
+	if len(args) > 0 {
+		return args[len(args)-1]
+	}
+	credential, _ := cmd.Flags().GetString("credential") // empty if there is no such flag
+	return credential
+}
+
+// completes completes the value of a flag.
+func completes(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, by); err != nil {
 		panic(err) // the command has no such flag: a mistake in this program
 	}
 }
 
-// listed completes from what the daemon knows. If it does not answer, nothing is
-// completed: a prompt is no place for errors.
-func listed(known []string, err error) ([]string, cobra.ShellCompDirective) {
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return known, cobra.ShellCompDirectiveNoFileComp
+// words completes by words that are known beforehand.
+func words(list []string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 }
 
 // namesOf returns the names of a list.
@@ -88,35 +120,35 @@ func jobName(j jobsapi.Job) string             { return j.Name }
 func credentialName(one api.Credential) string { return one.Name }
 func limitName(l api.Limit) string             { return l.Name }
 
-func (c *cli) jobNames(ctx context.Context, _ []string) ([]string, error) {
+func (c *cli) jobNames(ctx context.Context, _ string) ([]string, error) {
 	list, err := c.client().Jobs(ctx)
 	return namesOf(list, jobName), err
 }
 
-// regionNames returns the regions of the job that is the first argument, or of all jobs.
-func (c *cli) regionNames(ctx context.Context, args []string) ([]string, error) {
+// regionNames returns the regions of a job, or of all jobs.
+func (c *cli) regionNames(ctx context.Context, job string) ([]string, error) {
 	list, err := c.client().Jobs(ctx)
 	var names []string
 	for _, j := range list {
 		for _, region := range j.Regions {
-			if (len(args) == 0 || args[0] == j.Name) && !slices.Contains(names, string(region)) {
+			if (job == "" || job == j.Name) && !slices.Contains(names, string(region)) {
 				names = append(names, string(region))
 			}
 		}
 	}
-	if len(args) == 0 {
+	if job == "" {
 		slices.Sort(names)
 	}
 	return names, err
 }
 
 // runIDs returns the ids of runs, the latest first.
-func (c *cli) runIDs(ctx context.Context, _ []string) ([]string, error) {
+func (c *cli) runIDs(ctx context.Context, _ string) ([]string, error) {
 	return c.runs(ctx, func(jobs.Run) bool { return true })
 }
 
 // runsUnderWay returns the ids of the runs that can be stopped.
-func (c *cli) runsUnderWay(ctx context.Context, _ []string) ([]string, error) {
+func (c *cli) runsUnderWay(ctx context.Context, _ string) ([]string, error) {
 	return c.runs(ctx, func(r jobs.Run) bool { return r.State == jobs.RunRunning })
 }
 
@@ -130,62 +162,34 @@ func (c *cli) runs(ctx context.Context, wanted func(jobs.Run) bool) (ids []strin
 	return ids, err
 }
 
-func (c *cli) credentialNames(ctx context.Context, _ []string) ([]string, error) {
-	status, err := c.client().Status(ctx)
-	return namesOf(status.Credentials, credentialName), err
-}
-
-// limitNames returns the names of all limits, each once.
-func (c *cli) limitNames(ctx context.Context, _ []string) ([]string, error) {
-	status, err := c.client().Status(ctx)
-	var names []string
-	for _, credential := range status.Credentials {
-		names = append(names, namesOf(credential.Limits, limitName)...)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
-// limitsOf returns the names of the limits of the credential that is the first argument.
-func (c *cli) limitsOf(ctx context.Context, args []string) ([]string, error) {
-	var one api.Credential
-	err := c.client().Get(ctx, "/v1/credentials/"+url.PathEscape(args[0]), &one)
-	return namesOf(one.Limits, limitName), err
-}
-
-// credentialsAndLimits returns the credentials and, if there is only one, its limits.
-func (c *cli) credentialsAndLimits(ctx context.Context, args []string) ([]string, error) {
-	credentials, err := c.credentialNames(ctx, args)
-	limits, _ := c.limitsOf(ctx, []string{c.credential("")}) // fails for several credentials
-	return append(credentials, limits...), err
-}
-
-// operationsOf returns the operations of the credential that is the first argument.
-func (c *cli) operationsOf(ctx context.Context, args []string) ([]string, error) {
-	return c.operations(ctx, args[0])
-}
-
-// operations returns what may be acquired from a credential, or from all of them if
-// credential is empty, each once.
-func (c *cli) operations(ctx context.Context, credential string) ([]string, error) {
+func (c *cli) credentialNames(ctx context.Context, _ string) ([]string, error) {
 	list, err := c.client().Credentials(ctx)
-	var names []string
+	return namesOf(list, credentialName), err
+}
+
+// limitNames returns the limits of a credential, or of all, each once.
+func (c *cli) limitNames(ctx context.Context, credential string) ([]string, error) {
+	return c.each(ctx, credential, func(one api.Credential) []string { return namesOf(one.Limits, limitName) })
+}
+
+// operations returns what may be acquired from a credential, or from all, each once.
+func (c *cli) operations(ctx context.Context, credential string) ([]string, error) {
+	return c.each(ctx, credential, func(one api.Credential) []string { return slices.Collect(maps.Keys(one.Operations)) })
+}
+
+func (c *cli) each(ctx context.Context, credential string, names func(api.Credential) []string) ([]string, error) {
+	list, err := c.client().Credentials(ctx)
+	var all []string
 	for _, one := range list {
-		if credential == "" || one.Name == credential {
-			names = slices.AppendSeq(names, maps.Keys(one.Operations))
+		if credential == "" || credential == one.Name || credential == api.OnlyCredential && len(list) == 1 {
+			all = append(all, names(one)...)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), err
-}
-
-// operationsOfFlag returns a lister of the operations of the credential that a flag names.
-func (c *cli) operationsOfFlag(credential *string) lister {
-	return func(ctx context.Context, _ []string) ([]string, error) { return c.operations(ctx, *credential) }
+	slices.Sort(all)
+	return slices.Compact(all), err
 }
 
 // credentialFlag declares which credential a command is about.
-func (c *cli) credentialFlag(cmd *cobra.Command, name *string) {
+func credentialFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "credential", "", "the credential `NAME`; may be left out in a pass, and where only one is configured")
-	completes(cmd, "credential", c.credentialNames)
 }

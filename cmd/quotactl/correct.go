@@ -32,10 +32,9 @@ Example:
 func newAdjust(c *cli) *cobra.Command {
 	var a api.Adjustment
 	cmd := &cobra.Command{
-		Use:               "adjust [CREDENTIAL] LIMIT UNITS [FLAGS]",
-		Short:             "book units spent elsewhere, or return some",
-		Long:              adjustUsage,
-		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
+		Use:   "adjust [CREDENTIAL] LIMIT UNITS [FLAGS]",
+		Short: "book units spent elsewhere, or return some",
+		Long:  adjustUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			n, ok := parseUnits(args[last])
@@ -122,10 +121,9 @@ Example:
 func newLend(c *cli) *cobra.Command {
 	var l api.Lend
 	cmd := &cobra.Command{
-		Use:               "lend [CREDENTIAL] LIMIT UNITS --for DURATION [FLAGS]\nlend [CREDENTIAL] LIMIT 0 [FLAGS]",
-		Short:             "make a limit higher until a time",
-		Long:              lendUsage,
-		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
+		Use:   "lend [CREDENTIAL] LIMIT UNITS --for DURATION [FLAGS]\nlend [CREDENTIAL] LIMIT 0 [FLAGS]",
+		Short: "make a limit higher until a time",
+		Long:  lendUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			n, ok := parseUnits(args[last])
@@ -183,10 +181,9 @@ func newReset(c *cli) *cobra.Command {
 	var yes bool
 	var reason string
 	cmd := &cobra.Command{
-		Use:               "reset CREDENTIAL [FLAGS]",
-		Short:             "empty a log: every limit starts from zero, and is open",
-		Long:              resetUsage,
-		ValidArgsFunction: arguments(c.credentialNames),
+		Use:   "reset CREDENTIAL [FLAGS]",
+		Short: "empty a log: every limit starts from zero, and is open",
+		Long:  resetUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				if err := c.confirmReset(cmd.Context(), args[0]); err != nil {
@@ -243,10 +240,9 @@ Example:
 func newClose(c *cli) *cobra.Command {
 	var k api.Closing
 	cmd := &cobra.Command{
-		Use:               "close [CREDENTIAL] LIMIT --until TIME [FLAGS]",
-		Short:             "deny all calls of a limit until a time",
-		Long:              closeUsage,
-		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
+		Use:   "close [CREDENTIAL] LIMIT --until TIME [FLAGS]",
+		Short: "deny all calls of a limit until a time",
+		Long:  closeUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if k.Until == "" {
 				return usageError("such as --until 90m", "a limit is closed until a time: --until is missing")
@@ -275,11 +271,10 @@ Example:
 func newOpen(c *cli) *cobra.Command {
 	var k api.Closing
 	cmd := &cobra.Command{
-		Use:               "open [CREDENTIAL] LIMIT [FLAGS]",
-		Short:             "open a limit that is closed",
-		Long:              openUsage,
-		ValidArgsFunction: arguments(c.credentialsAndLimits, c.limitsOf),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.shut(cmd, args, c.client().OpenLimit, k) },
+		Use:   "open [CREDENTIAL] LIMIT [FLAGS]",
+		Short: "open a limit that is closed",
+		Long:  openUsage,
+		RunE:  func(cmd *cobra.Command, args []string) error { return c.shut(cmd, args, c.client().OpenLimit, k) },
 	}
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd

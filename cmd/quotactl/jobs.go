@@ -28,10 +28,9 @@ Example:
 
 func newJobs(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "jobs [JOB]",
-		Short:             "the jobs: schedule, cursor, next and last run",
-		Long:              jobsUsage,
-		ValidArgsFunction: arguments(c.jobNames),
+		Use:   "jobs [JOB]",
+		Short: "the jobs: schedule, cursor, next and last run",
+		Long:  jobsUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				job, err := c.client().Job(cmd.Context(), args[0])
@@ -133,11 +132,10 @@ Example:
 
 func newCursor(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "cursor JOB [REGION]",
-		Short:             "show or set where a job's next run begins",
-		Long:              cursorUsage,
-		ValidArgsFunction: arguments(c.jobNames, c.regionNames),
-		PreRunE:           c.noInteger,
+		Use:     "cursor JOB [REGION]",
+		Short:   "show or set where a job's next run begins",
+		Long:    cursorUsage,
+		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			var job jobsapi.Job
 			if len(args) == 1 {
@@ -162,11 +160,10 @@ Example:
 func newBookmark(c *cli) *cobra.Command {
 	clear := false
 	cmd := &cobra.Command{
-		Use:               "bookmark JOB REGION [--clear]",
-		Short:             "show or clear what a pass left for the next one",
-		Long:              bookmarkUsage,
-		ValidArgsFunction: arguments(c.jobNames, c.regionNames),
-		PreRunE:           c.noInteger,
+		Use:     "bookmark JOB REGION [--clear]",
+		Short:   "show or clear what a pass left for the next one",
+		Long:    bookmarkUsage,
+		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ask := c.client().Bookmark
 			if clear {
@@ -198,11 +195,10 @@ func newPause(c *cli) *cobra.Command {
 	var r jobsapi.PauseRequest
 	var length string
 	cmd := &cobra.Command{
-		Use:               "pause JOB [FLAGS]",
-		Short:             "stop scheduling a job",
-		Long:              pauseUsage,
-		ValidArgsFunction: arguments(c.jobNames),
-		PreRunE:           c.noInteger,
+		Use:     "pause JOB [FLAGS]",
+		Short:   "stop scheduling a job",
+		Long:    pauseUsage,
+		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("for") {
 				d, err := api.ParseSpan(length)
@@ -228,11 +224,10 @@ Example:
 
 func newResume(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "resume JOB",
-		Short:             "end a job's pause",
-		Long:              resumeUsage,
-		ValidArgsFunction: arguments(c.jobNames),
-		PreRunE:           c.noInteger,
+		Use:     "resume JOB",
+		Short:   "end a job's pause",
+		Long:    resumeUsage,
+		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			job, err := c.client().Resume(cmd.Context(), args[0])
 			return show(c, job, err, nil, jobPage)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
-	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -35,7 +33,7 @@ Example:
 // A logFilter selects lines of a log.
 type logFilter struct {
 	credential string
-	since      string
+	since      api.Since
 	number     int // 0: all
 	newest     bool
 	follow     bool
@@ -44,10 +42,9 @@ type logFilter struct {
 func newLog(c *cli) *cobra.Command {
 	var f logFilter
 	cmd := &cobra.Command{
-		Use:               "log [CREDENTIAL] [FLAGS]",
-		Short:             "debits and corrections; -f follows them",
-		Long:              logUsage,
-		ValidArgsFunction: arguments(c.credentialNames),
+		Use:   "log [CREDENTIAL] [FLAGS]",
+		Short: "debits and corrections; -f follows them",
+		Long:  logUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.credential = strings.Join(args, "")
 			if err := f.check(cmd.Flags().Changed("number")); err != nil {
@@ -56,7 +53,7 @@ func newLog(c *cli) *cobra.Command {
 			return c.log(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.since, "since", "", "only lines since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	sinceFlag(cmd, &f.since, "only lines since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
 	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
@@ -78,13 +75,17 @@ func (f *logFilter) check(numbered bool) error {
 func (c *cli) log(ctx context.Context, f logFilter) error {
 	name, client := c.credential(f.credential), c.client() // one connection for all pages
 	list := []api.Entry{}
-	for e, err := range entries(ctx, client, name, api.LogQuery{Since: api.Since(f.since), Newest: f.newest || f.number > 0, Most: f.page()}) {
+	q := api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
+	for more := true; more; {
+		if f.number > 0 {
+			q.Most = min(f.number-len(list), quota.MaxLogPage)
+		}
+		page, err := client.Log(ctx, name, q)
 		if err != nil {
 			return c.explain(err)
 		}
-		if list = append(list, e); len(list) == f.number {
-			break
-		}
+		list = append(list, page.Entries...)
+		q.After, more = page.Next, page.Next != "" && len(list) != f.number
 	}
 	if f.number > 0 && !f.newest {
 		slices.Reverse(list)
@@ -97,41 +98,13 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 		func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
 }
 
-// page is how many lines to ask for at once.
-func (f logFilter) page() int {
-	if f.number > 0 {
-		return min(f.number, quota.MaxLogPage)
-	}
-	return quota.MaxLogPage
-}
-
-// entries returns the lines of a log that a query selects, page after page. An error ends
-// them.
-func entries(ctx context.Context, client jobsapi.Client, credential string, q api.LogQuery) iter.Seq2[api.Entry, error] {
-	return func(yield func(api.Entry, error) bool) {
-		for more := true; more; {
-			page, err := client.Log(ctx, credential, q)
-			if err != nil {
-				yield(api.Entry{}, err)
-				return
-			}
-			for _, e := range page.Entries {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			q.After, more = page.Next, page.Next != ""
-		}
-	}
-}
-
 // followLog prints entries, and then new ones, until it is interrupted or the daemon
 // stops.
 func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries []api.Entry) error {
 	if c.output == "value" {
 		return usageError("use -o table or -o json", "-o value is one integer, and --follow has no end")
 	}
-	q := api.LogQuery{Since: api.Since(f.since)}
+	q := api.LogQuery{Since: f.since}
 	if n := len(entries); n > 0 {
 		q.After = entries[n-1].ID
 	}
@@ -272,24 +245,21 @@ Example:
 `
 
 func newRefusals(c *cli) *cobra.Command {
-	var since, job string
+	var since api.Since
+	var job string
 	cmd := &cobra.Command{
 		Use:   "refusals [FLAGS]",
 		Short: "calls refused in the last day, to whom and why",
 		Long:  refusalsUsage,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.refusals(cmd.Context(), since, job) },
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only refusals since `TIME`: 90m, 6h, or an instant like 2026-03-14T09:00:00Z")
+	sinceFlag(cmd, &since, "only refusals since `TIME`: 90m, 6h, or an instant like 2026-03-14T09:00:00Z")
 	cmd.Flags().StringVar(&job, "job", "", "only passes of the job `NAME`")
-	completes(cmd, "job", c.jobNames)
 	return cmd
 }
 
-func (c *cli) refusals(ctx context.Context, since, job string) error {
-	from, err := parseSince(since, time.Now())
-	if err != nil {
-		return err
-	}
+func (c *cli) refusals(ctx context.Context, since api.Since, job string) error {
+	from := since.At(time.Now())
 	list, err := c.client().Refusals(ctx)
 	list.Refusals = slices.DeleteFunc(list.Refusals, func(r api.Refusal) bool { return r.At.Before(from) || job != "" && r.By != job })
 	return show(c, list, err,

@@ -85,6 +85,7 @@ func newRoot(c *cli) *cobra.Command {
 		if cmd.Args == nil {
 			cmd.Args = argumentsOf(cmd)
 		}
+		c.complete(cmd)
 	})
 	root.Flags().AddFlagSet(status.LocalFlags())
 	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")
@@ -155,14 +156,21 @@ func eachCommand(root *cobra.Command, do func(*cobra.Command)) {
 	}
 }
 
-// argumentsOf accepts exactly the arguments that the first line of a command's usage
-// names before its flags; those in brackets may be left out.
-func argumentsOf(cmd *cobra.Command) cobra.PositionalArgs {
+// argumentNames returns the arguments that the first line of a command's usage names before
+// its flags.
+func argumentNames(cmd *cobra.Command) []string {
 	line, _, _ := strings.Cut(cmd.Use, "\n")
 	names := strings.Fields(line)[1:]
 	if i := slices.IndexFunc(names, func(name string) bool { return name == "[FLAGS]" || strings.Contains(name, "--") }); i >= 0 {
 		names = names[:i]
 	}
+	return names
+}
+
+// argumentsOf accepts exactly the arguments that a command names; those in brackets may be
+// left out.
+func argumentsOf(cmd *cobra.Command) cobra.PositionalArgs {
+	names := argumentNames(cmd)
 	required := 0
 	for _, name := range names {
 		if name[0] != '[' {
@@ -198,9 +206,6 @@ func newHelp(c *cli) *cobra.Command {
 		Long:  helpUsage,
 		Args:  cobra.ArbitraryArgs,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
 			return commandNames(cmd.Root()), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -55,13 +55,12 @@ func newObserve(c *cli) *cobra.Command {
 			out, err := c.spender().Observe(cmd.Context(), o.Observation)
 			return show(c, out, err, secondsClosed, observedPage)
 		},
-		ValidArgsFunction: arguments(c.operationsOfFlag(&o.Credential)),
 	}
 	cmd.Flags().Int64Var(&o.Status, "status", 0, "the answer's status `N`; may be left out if the file of --header-file begins with it, as curl -D writes it")
 	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "the `FILE` with the answer's header, as curl -D writes it; cookies and other secrets are not sent")
 	cmd.Flags().StringVar(&o.bodyFile, "body", "", "the `FILE` with the answer's body, at most 65,536 bytes, as text; - reads the standard input")
 	cmd.Flags().StringVar(&o.GrantID, "grant", "", "the `GRANT` that was spent on the call, instead of the operation")
-	c.credentialFlag(cmd, &o.Credential)
+	credentialFlag(cmd, &o.Credential)
 	return cmd
 }
 

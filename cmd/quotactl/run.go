@@ -34,11 +34,10 @@ func newRun(c *cli) *cobra.Command {
 	var r jobsapi.RunRequest
 	wait := false
 	cmd := &cobra.Command{
-		Use:               "run JOB [FLAGS]",
-		Short:             "begin a run now",
-		Long:              runUsage,
-		ValidArgsFunction: arguments(c.jobNames),
-		PreRunE:           c.noInteger,
+		Use:     "run JOB [FLAGS]",
+		Short:   "begin a run now",
+		Long:    runUsage,
+		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.client().Begin(cmd.Context(), args[0], r)
 			err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
@@ -51,7 +50,6 @@ func newRun(c *cli) *cobra.Command {
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
 	cmd.Flags().StringArrayVar(&r.Set, "set", nil, "passes find `NAME=VALUE` in QUOTAD_SET_NAME, and runs show prints it; repeat it for more")
 	cmd.Flags().BoolVar(&wait, "wait", false, "print each pass as it ends, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
-	completes(cmd, "region", c.regionNames)
 	return cmd
 }
 
@@ -145,11 +143,10 @@ Example:
 
 func newStop(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "stop JOB|RUN",
-		Short:             "end a run and its passes",
-		Long:              stopUsage,
-		ValidArgsFunction: arguments(c.runsUnderWay),
-		PreRunE:           c.noInteger,
+		Use:     "stop JOB|RUN",
+		Short:   "end a run and its passes",
+		Long:    stopUsage,
+		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := c.runUnderWay(cmd.Context(), args[0])
 			if err != nil {

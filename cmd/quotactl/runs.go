@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/quota/api"
 )
 
 const runsUsage = `List the latest runs and skipped slots, the latest first, or show one run.
@@ -33,7 +32,7 @@ type runFilter struct {
 	job     string
 	region  string
 	outcome string
-	since   string
+	since   api.Since
 	number  int
 }
 
@@ -44,22 +43,19 @@ func newRuns(c *cli) *cobra.Command {
 		Short: "the latest runs and skipped slots; runs show RUN: one of them",
 		Long:  runsUsage,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			since, err := f.check(time.Now())
-			if err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			runs, err := c.client().Runs(cmd.Context(), jobsapi.Selection{Job: f.job, Most: f.fetch()})
-			return show(c, f.apply(runs, since), err, length, runTable)
+			return show(c, f.apply(runs, f.since.At(time.Now())), err, length, runTable)
 		},
 	}
 	cmd.Flags().StringVar(&f.job, "job", "", "only runs of the job `NAME`")
 	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`")
 	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`: "+strings.Join(outcomeNames(), ", "))
-	cmd.Flags().StringVar(&f.since, "since", "", "only runs since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	sinceFlag(cmd, &f.since, "only runs since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most `N` runs")
-	completes(cmd, "job", c.jobNames)
-	completes(cmd, "region", c.regionNames)
-	completes(cmd, "outcome", func(context.Context, []string) ([]string, error) { return outcomeNames(), nil })
+	completes(cmd, "outcome", words(outcomeNames()))
 	cmd.AddCommand(newRunsShow(c))
 	return cmd
 }
@@ -79,12 +75,11 @@ func checkNumber(number int) error {
 	return nil
 }
 
-func (f runFilter) check(now time.Time) (since time.Time, err error) {
+func (f runFilter) check() error {
 	if known := outcomeNames(); f.outcome != "" && !slices.Contains(known, f.outcome) {
-		return since, usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
+		return usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
 	}
-	since, err = parseSince(f.since, now)
-	return since, cmp.Or(checkNumber(f.number), err)
+	return checkNumber(f.number)
 }
 
 // fetch is how many runs to ask for: all, where some will be left out.
@@ -151,10 +146,9 @@ Example:
 
 func newRunsShow(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show RUN",
-		Short:             "one run: passes, units, last output",
-		Long:              runsShowUsage,
-		ValidArgsFunction: arguments(c.runIDs),
+		Use:   "show RUN",
+		Short: "one run: passes, units, last output",
+		Long:  runsShowUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run, err := c.client().Run(cmd.Context(), args[0])
 			return show(c, run, err, nil, runPage)
@@ -224,7 +218,6 @@ func newNext(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&only.Job, "job", "", "only runs of the job `NAME`")
 	cmd.Flags().IntVarP(&only.Most, "number", "n", 20, "at most `N` runs")
-	completes(cmd, "job", c.jobNames)
 	return cmd
 }
 

@@ -65,9 +65,6 @@ func (only *selection) flags(cmd *cobra.Command, c *cli) {
 	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().StringVar(&only.job, "job", "", "only the job `NAME`, and its credential")
-	completes(cmd, "credential", c.credentialNames)
-	completes(cmd, "limit", c.limitNames)
-	completes(cmd, "job", c.jobNames)
 }
 
 func (c *cli) status(ctx context.Context, only selection, all bool) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,17 +35,17 @@ Example:
 
 // A usageQuery selects spending, and says how to group it.
 type usageQuery struct {
-	credential, by, since, limit string
+	credential, by, limit string
+	since                 api.Since
 }
 
 func newUsage(c *cli) *cobra.Command {
 	var q usageQuery
 	suggest := false
 	cmd := &cobra.Command{
-		Use:               "usage [CREDENTIAL] [FLAGS]",
-		Short:             "who spent what, by job, region, operation, caller or hour",
-		Long:              usageUsage,
-		ValidArgsFunction: arguments(c.credentialNames),
+		Use:   "usage [CREDENTIAL] [FLAGS]",
+		Short: "who spent what, by job, region, operation, caller or hour",
+		Long:  usageUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.credential = strings.Join(args, "")
 			if suggest {
@@ -56,11 +55,10 @@ func newUsage(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by `WORD`: job, region, operation, caller or hour")
-	cmd.Flags().StringVar(&q.since, "since", "", "only spending since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z, as far back as the log goes (default: what each limit's window counts now)")
+	sinceFlag(cmd, &q.since, "only spending since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z, as far back as the log goes (default: what each limit's window counts now)")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in the limit `NAME` (default: the largest cost of each call)")
 	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "instead: what the ok passes of each job spent in the last 7d or --since, as expects for config.toml")
-	completes(cmd, "by", func(context.Context, []string) ([]string, error) { return dimensions(), nil })
-	completes(cmd, "limit", c.limitNames)
+	completes(cmd, "by", words(dimensions()))
 	return cmd
 }
 
@@ -72,7 +70,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
 		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
-	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: api.Since(q.since)})
+	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: q.since})
 	if _, known := u.Total.Limits[q.limit]; err == nil && q.limit != "" && !known {
 		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))
 	}
@@ -125,107 +123,66 @@ func callsIn(s api.Share, limit string) string {
 	return quota.Thousands(s.Calls)
 }
 
-// suggestedRuns is how many of the latest runs count.
+// suggestedRuns is how many of a job's latest runs count.
 const suggestedRuns = 200
 
-// A suggestion is what the passes of a job spent that ended well.
+// A suggestion is what the passes of a job made that ended well.
 type suggestion struct {
-	Job    string           `json:"job"`
-	Passes int              `json:"passes"`
-	Median map[string]int64 `json:"median"` // calls by operation
-	Most   map[string]int64 `json:"most"`
+	Job    string    `json:"job"`
+	Passes int       `json:"passes"`
+	Median jobs.Made `json:"median"` // calls by operation
+	Most   jobs.Made `json:"most"`
 }
 
-// suggest prints what passes spent, as expects of their jobs.
+// suggest prints what passes made, as expects of their jobs.
 func (c *cli) suggest(ctx context.Context, q usageQuery) error {
-	client := c.client() // one connection for all pages
-	runs, err := client.Runs(ctx, jobsapi.Selection{Most: suggestedRuns})
-	if err != nil {
-		return c.explain(err)
-	}
-	passes := passesOf(runs)
-	for e, err := range entries(ctx, client, c.credential(q.credential), api.LogQuery{Since: api.Since(cmp.Or(q.since, "7d")), Most: quota.MaxLogPage}) {
-		if err != nil {
-			return c.explain(err)
-		}
-		passes.add(e)
-	}
-	return show(c, passes.suggestions(), nil, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
-}
-
-// A spentPass is what one pass spent, by operation.
-type spentPass struct {
-	job          string
-	began, ended time.Time
-	calls        map[string]int64
-}
-
-// spentPasses are the passes that ended well, by job and region, the latest first.
-type spentPasses map[string][]*spentPass
-
-func passesOf(runs []jobs.Run) spentPasses {
-	passes := spentPasses{}
-	for _, run := range runs {
-		for _, p := range run.Passes {
-			if p.Outcome == jobs.OK && p.Units > 0 {
-				key := run.Job + " " + string(p.Region)
-				// The ledger's clock ticks in milliseconds.
-				passes[key] = append(passes[key], &spentPass{run.Job, p.StartedAt.Truncate(time.Millisecond), p.EndedAt, map[string]int64{}})
-			}
-		}
-	}
-	return passes
-}
-
-// add counts a grant for the pass that acquired it. A released grant does not count.
-func (t spentPasses) add(e api.Entry) {
-	if e.Kind != string(quota.KindGrant) || e.SettledTo != nil && *e.SettledTo == 0 {
-		return
-	}
-	for _, p := range t[e.By+" "+e.Region] {
-		if !e.At.Before(p.began) && !e.At.After(p.ended) {
-			p.calls[e.Operation] += e.Count
-		}
-	}
-}
-
-// suggestions returns one suggestion for each job with passes in the log.
-func (t spentPasses) suggestions() []suggestion {
-	byJob := map[string][]*spentPass{}
-	for _, passes := range t {
-		for _, p := range passes {
-			if len(p.calls) > 0 {
-				byJob[p.job] = append(byJob[p.job], p)
-			}
-		}
+	since := cmp.Or(q.since, "7d").At(time.Now())
+	s, err := c.client().Status(ctx)
+	if err == nil {
+		err = selection{credential: q.credential}.apply(&s)
 	}
 	all := []suggestion{}
-	for _, job := range slices.Sorted(maps.Keys(byJob)) {
-		s := suggestion{Job: job, Passes: len(byJob[job]), Median: map[string]int64{}, Most: map[string]int64{}}
-		for _, p := range byJob[job] {
-			for operation, calls := range p.calls {
-				s.Most[operation] = max(s.Most[operation], calls)
-			}
+	for _, job := range s.Jobs {
+		var runs []jobs.Run
+		if err == nil {
+			runs, err = c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
 		}
-		for operation := range s.Most {
-			var counts []int64
-			for _, p := range byJob[job] {
-				counts = append(counts, p.calls[operation])
-			}
-			slices.Sort(counts)
-			if median := counts[len(counts)/2]; median > 0 {
-				s.Median[operation] = median
-			}
+		if one := suggestionOf(job.Name, runs, since); one.Passes > 0 {
+			all = append(all, one)
 		}
-		all = append(all, s)
 	}
-	return all
+	return show(c, all, err, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
+}
+
+func suggestionOf(job string, runs []jobs.Run, since time.Time) suggestion {
+	s := suggestion{Job: job, Median: jobs.Made{}, Most: jobs.Made{}}
+	counts := map[string][]quota.Units{} // by operation, of the passes that made calls of it
+	for _, r := range runs {
+		for _, p := range r.Passes {
+			if p.Outcome != jobs.OK || len(p.Made) == 0 || p.StartedAt.Before(since) {
+				continue
+			}
+			s.Passes++
+			for operation, calls := range p.Made {
+				counts[operation] = append(counts[operation], calls)
+			}
+		}
+	}
+	for operation, made := range counts {
+		made = append(made, make([]quota.Units, s.Passes-len(made))...) // the others made none
+		slices.Sort(made)
+		s.Most[operation] = made[len(made)-1]
+		if median := made[len(made)/2]; median > 0 {
+			s.Median[operation] = median
+		}
+	}
+	return s
 }
 
 // expectsText writes suggestions as lines of a configuration.
 func expectsText(suggestions []suggestion) string {
 	if len(suggestions) == 0 {
-		return "# no pass has ended well and spent anything, as far as the log goes back\n"
+		return "# no pass has ended well and spent anything\n"
 	}
 	var b strings.Builder
 	for _, s := range suggestions {
@@ -234,10 +191,10 @@ func expectsText(suggestions []suggestion) string {
 	return b.String()
 }
 
-func inlineTable(calls map[string]int64) string {
+func inlineTable(calls jobs.Made) string {
 	var parts []string
 	for _, operation := range slices.Sorted(maps.Keys(calls)) {
-		parts = append(parts, strconv.Quote(operation)+" = "+strconv.FormatInt(calls[operation], 10))
+		parts = append(parts, fmt.Sprintf("%q = %d", operation, calls[operation]))
 	}
 	return "{ " + strings.Join(parts, ", ") + " }"
 }

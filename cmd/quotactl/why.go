@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,10 +34,9 @@ Example:
 func newWhy(c *cli) *cobra.Command {
 	var q api.WhyQuery
 	cmd := &cobra.Command{
-		Use:               "why [CREDENTIAL] OPERATION [FLAGS]",
-		Short:             "would a call be granted now, and if not, why",
-		Long:              whyUsage,
-		ValidArgsFunction: arguments(c.credentialsAndOperations, c.operationsOf),
+		Use:   "why [CREDENTIAL] OPERATION [FLAGS]",
+		Short: "would a call be granted now, and if not, why",
+		Long:  whyUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Count < 1 {
 				return usageError("", "--count must be a whole number from 1: %d", q.Count)
@@ -49,15 +47,7 @@ func newWhy(c *cli) *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&q.Count, "count", 1, "ask for `N` calls at once")
 	cmd.Flags().StringVar(&q.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs, and units_per_run ends a run (default: calls outside any pass)")
-	completes(cmd, "job", c.jobNames)
 	return cmd
-}
-
-// credentialsAndOperations returns the credentials, and what may be acquired from them.
-func (c *cli) credentialsAndOperations(ctx context.Context, args []string) ([]string, error) {
-	credentials, err := c.credentialNames(ctx, args)
-	operations, err2 := c.operations(ctx, "")
-	return append(credentials, operations...), errors.Join(err, err2)
 }
 
 // A whyBody is the API's answer, and what the run of the job may spend.

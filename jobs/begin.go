@@ -23,14 +23,8 @@ type slotClaim struct {
 
 // tick runs a job's slot in the background: it may have to wait for a host.
 func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
-	if r.isStopping() {
-		return // at the next start this slot counts as missed
-	}
-	if !j.arrive(slot) && trigger != AtStart {
-		return
-	}
 	c := &slotClaim{Runner: r, control: j, trigger: trigger, slot: slot}
-	r.goUnlessStopping(c.decide)
+	r.goUnlessStopping(c.decide) // else this slot counts as missed at the next start
 }
 
 // decide runs the slot, skips it for a reason, or finds out that another host has claimed it. While
@@ -42,7 +36,7 @@ func (c *slotClaim) decide(ctx context.Context) {
 	}
 	c.skipUndecided(err)
 	const longest = 15 * time.Second
-	for pause := time.Second; err != nil && sleep(ctx, pause) && c.control.mayMakeUp(c.slot, c.now()); pause = min(2*pause, longest) {
+	for pause := time.Second; err != nil && sleep(ctx, pause) && c.control.current().mayMakeUp(c.slot, c.now()); pause = min(2*pause, longest) {
 		if c.trigger == Scheduled {
 			c.trigger = CatchUp
 		}

@@ -30,7 +30,6 @@ type jobControl struct {
 	executor  *executor // of the run under way, or nil
 	died      *Run      // that a killed daemon left open, until it has been reported
 	unsaved   error     // why its end could not be written, until that has been reported
-	ticked    time.Time // the last slot to which the schedule has come
 	question  question
 	inquiring bool // this host is finding out whether the host of the last run is alive
 }
@@ -223,21 +222,9 @@ func (j *jobControl) slot() time.Time {
 	return slot
 }
 
-// arrive records that the schedule has reached a slot. It returns false if it had already.
-func (j *jobControl) arrive(slot time.Time) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	isNew := !slot.Equal(j.ticked)
-	j.ticked = slot
-	return isNew
-}
-
-// mayMakeUp returns whether the schedule has not passed a slot, and that is recent enough to be made
-// up for.
-func (j *jobControl) mayMakeUp(slot, now time.Time) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slot.Equal(j.ticked) && now.Sub(slot) <= j.job.MissedWithin
+// mayMakeUp returns whether a slot is the latest one, and recent enough to be made up for.
+func (j *Job) mayMakeUp(slot, now time.Time) bool {
+	return !Latest(j.Schedule, now).After(slot) && now.Sub(slot) <= j.MissedWithin
 }
 
 // overdue returns the latest slot at or before now if it was not ticked and is recent enough to be
@@ -246,10 +233,10 @@ func (j *jobControl) overdue(now time.Time) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	slot := Latest(j.job.Schedule, now)
-	if !slot.After(j.slot()) || now.Sub(slot) > j.job.MissedWithin {
-		return time.Time{}
+	if slot.After(j.slot()) && j.job.mayMakeUp(slot, now) {
+		return slot
 	}
-	return slot
+	return time.Time{}
 }
 
 // underWay returns the executor of the run under way, or nil.

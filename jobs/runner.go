@@ -367,10 +367,11 @@ func (r *Runner) trouble(job string, err error) {
 // goUnlessStopping runs something in the background, until Stop ends its context. Stop waits
 // for it.
 func (r *Runner) goUnlessStopping(do func(context.Context)) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	if !r.isStopping() {
-		r.background.Go(func() { do(r.stopping) })
+	if done, err := r.enter(); err == nil {
+		go func() {
+			defer done()
+			do(r.stopping)
+		}()
 	}
 }
 

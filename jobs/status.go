@@ -60,8 +60,7 @@ func (j *jobControl) status(now time.Time) Status {
 		s.Cursor = regions.Cursor(ring[0])
 	}
 	if j.state.Pause.Active(now) {
-		pause := *j.state.Pause
-		s.Pause = &pause
+		s.Pause = j.state.Pause
 	}
 	s.Last, s.Skips = j.latest()
 	return s
@@ -276,15 +275,11 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 func (j *jobControl) jobState() JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := JobState{Job: j.job, Cursor: j.cursor(), Took: j.state.measured()}
-	if j.state.Pause != nil {
-		pause := *j.state.Pause
-		s.Pause = &pause
-	}
-	if e := j.executor; e != nil && e.launching.Err() == nil && e.run.begun() < len(e.run.Ring) {
+	s := JobState{Job: j.job, Cursor: j.cursor(), Pause: j.state.Pause, Took: j.state.measured()}
+	if run := j.executor.show(); run != nil && j.executor.launching.Err() == nil && run.begun() < len(run.Ring) {
 		s.Run = &Progress{
-			Slot: e.run.Slot, Ring: e.run.Ring, Stagger: e.stagger, MovesCursor: !e.run.Chosen,
-			Begun: e.run.begun(), Spent: e.runner.config.Tokens.spentBy(&e.budget),
+			Slot: run.Slot, Ring: run.Ring, Stagger: j.executor.stagger, MovesCursor: !run.Chosen,
+			Begun: run.begun(), Spent: run.Spent(),
 		}
 	}
 	return s

@@ -282,13 +282,6 @@ func (t *Tokens) spent(token string) (r Record) {
 	return r
 }
 
-// spentBy returns what the passes of a run have spent until now.
-func (t *Tokens) spentBy(run *runBudget) quota.Units {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return run.spent
-}
-
 // made returns how many calls of each operation the token's pass was granted, less those that
 // it released.
 func (t *Tokens) made(token string) (calls map[string]quota.Units) {

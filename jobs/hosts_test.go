@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,39 @@ func TestTheGateHasOneOrder(t *testing.T) {
 			if p := job.Last.Passes; len(p) != 1 || p[0].Outcome == Exhausted {
 				t.Errorf("%s was launched against units that are spoken for: %+v", job.Name, p)
 			}
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// The clock of the logs steps back while a pass is under way, as it may where another node takes
+// over: a pass that comes to the gate then counts it all the same.
+func TestTheGateCountsWhatCameBeforeTheClockWasSetBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		var back atomic.Int64
+		store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() - back.Load() }}}
+		left := &budget{left: 5}
+		host := func(name string) *bed {
+			one, two := trending(t), trending(t)
+			two.Name = "channels"
+			for _, job := range []*Job{one, two} {
+				job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
+			}
+			b := newHost(t, dir+name, store, name, one, two)
+			b.shares(left)
+			_, _ = b.Status("") // it has read both logs
+			return b
+		}
+		a, b := host("a"), host("b")
+		b.Tick("channels", time.Now().UTC())
+		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
+		back.Store(5000)
+		a.Tick("trending", time.Now().UTC())
+		time.Sleep(time.Minute)
+		if got := a.status().Last; got == nil || got.State != RunStopped || got.Reason != Unaffordable {
+			t.Errorf("got %+v, want it not launched against what the other host expects to spend", got)
 		}
 		a.stop()
 		b.stop()

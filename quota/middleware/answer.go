@@ -21,42 +21,26 @@ type problem struct {
 	RetryAfterMs     int64    `json:"retry_after_ms,omitempty"`
 }
 
-func problemOf(reason quota.Reason, detail string) problem {
-	p := api.NewProblem(reason, "%s", detail)
-	return problem{Type: p.Type, Title: p.Title, Status: p.Status, Detail: detail}
-}
-
 // deny answers what does not fit now with 429, and what never will with 422.
 func (h *handler) deny(w http.ResponseWriter, d api.Decision) {
 	if quota.Reason(d.Reason) == quota.CostExceedsLimit {
-		addRateLimit(w.Header(), d, 0)
-		write(w, problemOf(quota.CostExceedsLimit, "this request costs more than limit "+strconv.Quote(d.Limit)+" ever has"))
+		addRateLimit(w.Header(), d)
+		refuse(w, quota.CostExceedsLimit, "this request costs more than limit "+strconv.Quote(d.Limit)+" ever has", 0)
 		return
 	}
 	wait := h.jittered(time.Duration(d.RetryAfterMs) * time.Millisecond)
-	p := problemOf(quota.LimitExceeded, "limit "+strconv.Quote(d.Limit)+" has no room for this request now")
-	p.ViolatedPolicies, p.RetryAfterMs = d.ViolatedPolicies, wait.Milliseconds()
-	if len(p.ViolatedPolicies) == 0 {
-		p.ViolatedPolicies = []string{d.Limit}
-	}
-	addRateLimit(w.Header(), d, wait)
-	w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
-	write(w, p)
+	d.RetryAfterMs = wait.Milliseconds()
+	addRateLimit(w.Header(), d)
+	refuse(w, quota.LimitExceeded, "limit "+strconv.Quote(d.Limit)+" has no room for this request now", wait, d.ViolatedPolicies...)
 }
 
-// refuse answers a request that was not decided.
-func (h *handler) refuse(w http.ResponseWriter, reason quota.Reason, detail string) {
-	p := problemOf(reason, detail)
-	if p.Status == http.StatusServiceUnavailable {
-		wait := h.jittered(time.Second)
-		p.RetryAfterMs = wait.Milliseconds()
+// refuse answers with a problem, and when to ask again if that helps.
+func refuse(w http.ResponseWriter, reason quota.Reason, detail string, wait time.Duration, violated ...string) {
+	p := api.NewProblem(reason, "%s", detail)
+	body, _ := json.Marshal(problem{p.Type, p.Title, p.Status, detail, violated, wait.Milliseconds()}) // it does not fail
+	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
 	}
-	write(w, p)
-}
-
-func write(w http.ResponseWriter, p problem) {
-	body, _ := json.Marshal(p) // of strings and numbers: it does not fail
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(p.Status)
@@ -70,24 +54,9 @@ func (h *handler) jittered(wait time.Duration) time.Duration {
 	return wait + time.Duration(rand.Int64N(longest+1))*time.Millisecond
 }
 
-// addRateLimit adds the RateLimit fields of the limits that are enforced; wait is for how long
-// the one that refused has no room.
-func addRateLimit(h http.Header, d api.Decision, wait time.Duration) {
-	var fields api.RateLimit
-	for _, l := range d.Limits {
-		if l.DryRun {
-			continue
-		}
-		var reset time.Duration
-		switch {
-		case l.Name == d.Limit && wait > 0:
-			reset = wait
-		case d.Now != nil && l.NextUnitsAt != nil: // when some units come free
-			reset = max(1, l.NextUnitsAt.Sub(*d.Now))
-		}
-		fields.Add(l.Name, l.Units, l.Remaining, time.Duration(l.WindowMs)*time.Millisecond, reset)
-	}
-	if policy, state, ok := fields.Fields(); ok { // added, not set: another handler may wrap this one
+// addRateLimit adds the RateLimit fields of the limits that are enforced.
+func addRateLimit(h http.Header, d api.Decision) {
+	if policy, state := d.RateLimit(false); policy != "" { // added, not set: another handler may wrap this one
 		h.Add("RateLimit-Policy", policy)
 		h.Add("RateLimit", state)
 	}

@@ -131,14 +131,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err == nil && d.Granted:
 		// Set before the handler runs: so any answer has them, and nothing has to wrap the
 		// ResponseWriter.
-		addRateLimit(w.Header(), d, 0)
+		addRateLimit(w.Header(), d)
 		h.next.ServeHTTP(w, r)
 	case reason == quota.LimitExceeded || reason == quota.CostExceedsLimit:
 		h.deny(w, d)
 	case reason == quota.BadRequest:
-		h.refuse(w, quota.BadRequest, "the number of calls of this request cannot be counted")
+		refuse(w, quota.BadRequest, "the number of calls of this request cannot be counted", 0)
 	case r.Context().Err() != nil || reason == api.LedgerUnavailable || errors.Is(err, api.ErrLedgerUnavailable):
-		h.refuse(w, api.LedgerUnavailable, unknown)
+		refuse(w, api.LedgerUnavailable, unknown, h.jittered(time.Second))
 	default:
 		h.undecided(w, r, d, err)
 	}
@@ -156,7 +156,7 @@ func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decisi
 		h.limiter.complain(p.Reason, p.Detail, p.Hint)
 	}
 	if h.FailClosed {
-		h.refuse(w, api.LedgerUnavailable, unknown)
+		refuse(w, api.LedgerUnavailable, unknown, h.jittered(time.Second))
 		return
 	}
 	h.next.ServeHTTP(w, r)

@@ -70,7 +70,7 @@ func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
 // writeProblem answers as the API does.
 func (r *refusal) writeProblem(w http.ResponseWriter) {
 	if r.decision.Reason != "" {
-		server.WriteDecision(w, r.decision, r.useReserve)
+		server.WriteDecision(w, r.decision, r.useReserve, false)
 		return
 	}
 	send(w, r.problem.Status, "application/problem+json", r.problem)

@@ -25,10 +25,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 		return err
 	}
 	d.Limits = c.visible(d.Limits)
-	if in.Headers && d.Granted() {
-		addRateLimit(w.Header(), d, request.UseReserve)
-	}
-	WriteDecision(w, d, request.UseReserve)
+	WriteDecision(w, d, request.UseReserve, in.Headers)
 	return nil
 }
 
@@ -134,7 +131,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 		return err
 	}
 	d.Limits = c.visible(d.Limits)
-	WriteDecision(w, d, false)
+	WriteDecision(w, d, false, false)
 	return nil
 }
 

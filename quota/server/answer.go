@@ -12,17 +12,21 @@ import (
 )
 
 // WriteDecision answers an acquire, settle or release. useReserve says whether the reserve was
-// part of the caller's budget.
-func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
-	if d.Granted() {
-		writeJSON(w, http.StatusOK, decisionOf(d, useReserve))
-		return
-	}
+// part of the caller's budget, and headers whether a grant has the RateLimit fields, as a denial.
+func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers bool) {
+	body := decisionOf(d, useReserve)
 	if d.Denied() {
 		w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(d.RetryAfter), 10)}
-		addRateLimit(w.Header(), d, useReserve)
 	}
-	body := decisionOf(d, useReserve)
+	if d.Denied() || d.Granted() && headers {
+		if policy, state := body.RateLimit(useReserve); policy != "" {
+			w.Header()["RateLimit-Policy"], w.Header()["RateLimit"] = []string{policy}, []string{state}
+		}
+	}
+	if d.Granted() {
+		writeJSON(w, http.StatusOK, body)
+		return
+	}
 	write(w, body.Status, typeProblem, body)
 }
 
@@ -109,28 +113,6 @@ func denialDetail(d quota.Decision) string {
 		return d.Detail
 	}
 	return "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
-}
-
-// addRateLimit writes the RateLimit fields of the limits that can refuse a request.
-func addRateLimit(h http.Header, d quota.Decision, useReserve bool) {
-	var fields api.RateLimit
-	for _, l := range d.Limits {
-		if !l.Refuses() {
-			continue
-		}
-		var reset time.Duration
-		switch {
-		case l.Name == d.Limit:
-			reset = max(1, d.RetryAfter)
-		case !d.Now.IsZero() && !l.NextAt.IsZero():
-			reset = max(1, l.NextAt.Sub(d.Now))
-		}
-		fields.Add(l.Name, int64(l.Budget(useReserve)), int64(l.Spendable(useReserve)), l.Window.Length, reset)
-	}
-	if policy, state, ok := fields.Fields(); ok {
-		h["RateLimit-Policy"] = []string{policy}
-		h["RateLimit"] = []string{state}
-	}
 }
 
 // each converts a list.

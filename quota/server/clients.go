@@ -39,10 +39,7 @@ func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Sessio
 	if d.Err != nil {
 		return d.Err
 	}
-	if d.Granted() {
-		addRateLimit(w.Header(), d, false)
-	}
-	WriteDecision(w, d, false)
+	WriteDecision(w, d, false, true)
 	return nil
 }
 

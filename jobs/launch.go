@@ -24,9 +24,9 @@ type Launcher interface {
 type Command struct {
 	Args      []string // the program as a path, and its arguments
 	Dir       string
-	Env       []string // "NAME=value", complete
-	Secrets   []string // removed from all output; none is empty
-	Timeout   time.Duration
+	Env       []string      // "NAME=value", complete
+	Secrets   []string      // removed from all output; none is empty
+	Timeout   time.Duration // more than 0, as KillGrace
 	KillGrace time.Duration
 
 	// Started, if set, is called once, as soon as the command runs and before any of its output

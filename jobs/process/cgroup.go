@@ -70,32 +70,13 @@ func cgroupDir(path, mounts string) (string, error) {
 	return "", errors.New("cgroup v2 is not mounted")
 }
 
-// A cgroup is one that was made for a command. A nil cgroup is none: it has no
-// processes and does nothing.
-type cgroup struct{ dir string }
-
-// reopenCgroup returns a cgroup that was made by a daemon before this one, or
-// nil if it no longer exists.
-func reopenCgroup(dir string) *cgroup {
-	if dir == "" {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
-		return nil
-	}
-	return &cgroup{dir: dir}
-}
-
-func (g *cgroup) path() string {
-	if g == nil {
-		return ""
-	}
-	return g.dir
-}
+// A cgroup is the directory of one that was made for a command, by this daemon or one before it.
+// "" is none, and has no processes, as one that no longer exists.
+type cgroup string
 
 // processes returns what runs in the cgroup, or in one that was made within it, without what
 // has ended.
-func (g *cgroup) processes() []process {
+func (g cgroup) processes() []process {
 	var all []process
 	for _, dir := range g.dirs() {
 		content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -113,14 +94,14 @@ func (g *cgroup) processes() []process {
 }
 
 // kill ends all processes of the cgroup at once, of any user (Linux 5.14).
-func (g *cgroup) kill() {
-	if g != nil {
-		_ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
+func (g cgroup) kill() {
+	if g != "" {
+		_ = os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0)
 	}
 }
 
 // end kills whatever is in the cgroup and removes it.
-func (g *cgroup) end() {
+func (g cgroup) end() {
 	for killed := time.Now(); time.Since(killed) < giveUpAfter; time.Sleep(minPoll) {
 		left := g.processes()
 		if len(left) == 0 {
@@ -136,7 +117,7 @@ func (g *cgroup) end() {
 
 // remove removes the cgroup, unless a process is left in it. One that has ended may keep it
 // busy until the kernel has switched away from it for the last time.
-func (g *cgroup) remove() {
+func (g cgroup) remove() {
 	const patience = 100
 	for range patience {
 		for _, dir := range slices.Backward(g.dirs()) {
@@ -150,12 +131,12 @@ func (g *cgroup) remove() {
 }
 
 // dirs returns the cgroup's directory and those within it, from the outside in.
-func (g *cgroup) dirs() []string {
-	if g == nil {
+func (g cgroup) dirs() []string {
+	if g == "" {
 		return nil
 	}
 	var dirs []string
-	_ = filepath.WalkDir(g.dir, func(path string, entry fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(string(g), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			dirs = append(dirs, path)
 		}

@@ -78,11 +78,11 @@ func TestEndLeftoverOfACgroup(t *testing.T) {
 	group := NewCgroups(cgroupRoot(t), nil).make()
 	id, pids := crash(t, 3, "stay", "vanish", "sleep")
 	for _, pid := range pids {
-		if err := os.WriteFile(filepath.Join(group.dir, "cgroup.procs"), fmt.Append(nil, pid), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(string(group), "cgroup.procs"), fmt.Append(nil, pid), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	id.Cgroup = group.dir
+	id.Cgroup = string(group)
 	if ended, err := EndLeftover(t.Context(), id, time.Minute); !ended || err != nil {
 		t.Errorf("got %t, %v, want it ended", ended, err)
 	}
@@ -92,7 +92,7 @@ func TestEndLeftoverOfACgroup(t *testing.T) {
 func TestKillOfACgroup(t *testing.T) {
 	b := begin(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, command("stay", "vanish", "stubborn"))
 	pids := b.ready(3)
-	(&cgroup{dir: b.id.Cgroup}).kill()
+	cgroup(b.id.Cgroup).kill()
 	if exit := b.end(pids...); exit.Cause != nil || exit.Signal != "SIGKILL" {
 		t.Errorf("got %+v, want SIGKILL", exit)
 	}

@@ -17,7 +17,7 @@ type Cgroups struct {
 	stranger func(dir string, processes int)
 
 	mu   sync.Mutex      // guards live
-	live map[string]bool // the cgroups of commands, by their directories
+	live map[cgroup]bool // those of commands
 }
 
 // NewCgroups returns the cgroups below a directory of cgroup v2 that is ours alone, see
@@ -27,7 +27,7 @@ func NewCgroups(root string, stranger func(dir string, processes int)) *Cgroups 
 	if root == "" {
 		return nil
 	}
-	return &Cgroups{root: root, stranger: stranger, live: make(map[string]bool)}
+	return &Cgroups{root: root, stranger: stranger, live: make(map[cgroup]bool)}
 }
 
 // Check returns why no command gets a cgroup, as far as that shows before one is started.
@@ -39,7 +39,7 @@ func (c *Cgroups) Check() error {
 	if err != nil {
 		return err
 	}
-	defer (&cgroup{dir: dir}).remove()
+	defer cgroup(dir).remove()
 	file, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -47,54 +47,52 @@ func (c *Cgroups) Check() error {
 	return file.Close()
 }
 
-// make makes a cgroup for a command, or returns nil where that cannot be.
-func (c *Cgroups) make() *cgroup {
+// make makes a cgroup for a command, or returns "" where that cannot be.
+func (c *Cgroups) make() cgroup {
 	if c == nil {
-		return nil
+		return ""
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	dir, err := os.MkdirTemp(c.root, "pass-")
 	if err != nil {
-		return nil
+		return ""
 	}
-	c.live[dir] = true
-	return &cgroup{dir: dir}
+	c.live[cgroup(dir)] = true
+	return cgroup(dir)
 }
 
 // remove removes the cgroup of a command that has ended, and every other one that is no
 // command's, with what is in it.
-func (c *Cgroups) remove(group *cgroup) {
+func (c *Cgroups) remove(group cgroup) {
 	group.remove()
 	if c == nil {
 		return
 	}
-	if group != nil {
-		c.mu.Lock()
-		delete(c.live, group.dir)
-		c.mu.Unlock()
-	}
+	c.mu.Lock()
+	delete(c.live, group)
+	c.mu.Unlock()
 	for _, stranger := range c.strangers() {
 		processes := len(stranger.processes())
 		stranger.end()
 		if c.stranger != nil {
-			c.stranger(stranger.dir, processes)
+			c.stranger(string(stranger), processes)
 		}
 	}
 }
 
 // strangers returns the cgroups that are no command's.
-func (c *Cgroups) strangers() []*cgroup {
+func (c *Cgroups) strangers() []cgroup {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entries, err := os.ReadDir(c.root)
 	if err != nil {
 		return nil
 	}
-	var list []*cgroup
+	var list []cgroup
 	for _, entry := range entries {
-		if dir := filepath.Join(c.root, entry.Name()); entry.IsDir() && !c.live[dir] && !isControl(dir) {
-			list = append(list, &cgroup{dir: dir})
+		if dir := filepath.Join(c.root, entry.Name()); entry.IsDir() && !c.live[cgroup(dir)] && !isControl(dir) {
+			list = append(list, cgroup(dir))
 		}
 	}
 	return list

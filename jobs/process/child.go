@@ -35,22 +35,24 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 		return nil, err
 	}
 	limitTasks(cmd.Process.Pid, l.Tasks)
-	t := &tree{root: identify(cmd.Process.Pid, cmd.Env, group), cgroup: group, reaper: l.Reaper, pinned: true}
+	id, _ := Identify(cmd.Process.Pid) // what cannot be found out stays unknown: the command runs all the same
+	id.Marks, id.Cgroup = marks(cmd.Env), string(group)
+	t := &tree{root: id, cgroup: group, reaper: l.Reaper, pinned: true}
 	return &child{cmd: cmd, tree: t, grace: command.KillGrace, launcher: l}, nil
 }
 
-// startGrouped starts a command and returns its cgroup, nil if it has none.
-func (l Launcher) startGrouped(cmd *exec.Cmd) (*cgroup, error) {
+// startGrouped starts a command and returns its cgroup, "" if it has none.
+func (l Launcher) startGrouped(cmd *exec.Cmd) (cgroup, error) {
 	group := l.Cgroups.make()
-	if group == nil {
-		return nil, l.User.start(func() error { return l.Reaper.start(cmd) })
+	if group == "" {
+		return "", l.User.start(func() error { return l.Reaper.start(cmd) })
 	}
 	entered, err := l.startIn(group, cmd)
 	if err == nil && entered {
 		return group, nil
 	}
 	l.Cgroups.remove(group)
-	return nil, err
+	return "", err
 }
 
 // wait waits for the command's end, ends the command when ask ends, and ends what it left

@@ -41,7 +41,7 @@ func Enter() {
 
 // startIn starts a command in a cgroup. If the kernel does not let it in there, it runs
 // outside, and entered is false.
-func (l Launcher) startIn(group *cgroup, cmd *exec.Cmd) (entered bool, err error) {
+func (l Launcher) startIn(group cgroup, cmd *exec.Cmd) (entered bool, err error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false, os.NewSyscallError("socketpair", err)
@@ -80,8 +80,8 @@ func execute(socket *os.File) error {
 }
 
 // enter moves a process, which has no children yet, into the cgroup.
-func (g *cgroup) enter(pid int) error {
-	file, err := os.OpenFile(filepath.Join(g.dir, "cgroup.procs"), os.O_WRONLY, 0)
+func (g cgroup) enter(pid int) error {
+	file, err := os.OpenFile(filepath.Join(string(g), "cgroup.procs"), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -10,17 +10,15 @@ import (
 )
 
 // Identify returns what identifies a running process among all processes, also earlier and
-// later ones. The caller adds the marks and the cgroup.
+// later ones: after an error as much as could be found out. The caller adds the marks and the
+// cgroup.
 func Identify(pid int) (jobs.Identity, error) {
 	boot, err := bootID()
-	if err != nil {
-		return jobs.Identity{}, err
+	p, unknown := readProcess(pid)
+	if unknown != nil {
+		err = fmt.Errorf("cannot identify process %d: %w", pid, unknown)
 	}
-	p, err := readProcess(pid)
-	if err != nil {
-		return jobs.Identity{}, fmt.Errorf("cannot identify process %d: %w", pid, err)
-	}
-	return jobs.Identity{BootID: boot, PID: pid, Start: p.start}, nil
+	return jobs.Identity{BootID: boot, PID: pid, Start: p.start}, err
 }
 
 // EndLeftover ends what is left of a process that an earlier daemon started: TERM to it and
@@ -39,7 +37,7 @@ func EndLeftover(ctx context.Context, id jobs.Identity, grace time.Duration) (en
 	if boot != id.BootID {
 		return false, nil
 	}
-	t := &tree{root: id, cgroup: reopenCgroup(id.Cgroup)}
+	t := &tree{root: id, cgroup: cgroup(id.Cgroup)}
 	defer t.cgroup.remove()
 	if len(t.members()) == 0 {
 		return false, nil
@@ -52,18 +50,6 @@ func EndLeftover(ctx context.Context, id jobs.Identity, grace time.Duration) (en
 		return false, fmt.Errorf("cannot end process %d: processes of it that quotad may not signal, or that are stuck in the kernel: %d", id.PID, left)
 	}
 	return true, nil
-}
-
-// identify is Identify for a command that we have just started. What cannot be
-// found out stays unknown: the command runs all the same.
-func identify(pid int, env []string, group *cgroup) jobs.Identity {
-	id, err := Identify(pid)
-	if err != nil {
-		id.PID = pid
-	}
-	id.Marks = marks(env)
-	id.Cgroup = group.path()
-	return id
 }
 
 // marks returns the entries of an environment that together no other pass has.

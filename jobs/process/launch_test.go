@@ -285,15 +285,12 @@ func testNotStarted(t *testing.T, l Launcher) {
 		change func(*jobs.Command)
 		want   string
 	}{
-		{"no program", func(c *jobs.Command) { c.Args = nil }, "names no program"},
 		{"not there", func(c *jobs.Command) { c.Args = []string{dir + "/nothing"} }, "no such file or directory"},
 		{"a directory", func(c *jobs.Command) { c.Args = []string{dir} }, "permission denied"},
 		{"not executable", func(c *jobs.Command) { c.Args = []string{file("data", "x", 0o644)} }, "permission denied"},
 		{"no interpreter line", func(c *jobs.Command) { c.Args = []string{file("bare", "echo x\n", 0o755)} }, "begins with a line such as #!/bin/sh"},
 		{"no interpreter", func(c *jobs.Command) { c.Args = []string{file("lost", "#!/no/such/shell\n", 0o755)} }, "interpreter that its first line names does not exist"},
 		{"no directory", func(c *jobs.Command) { c.Dir = dir + "/nowhere" }, "its working directory"},
-		{"no timeout", func(c *jobs.Command) { c.Timeout = 0 }, "timeout must be more than 0"},
-		{"no grace", func(c *jobs.Command) { c.KillGrace = 0 }, "kill grace must be more than 0"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := command("exit", "0")

@@ -43,9 +43,6 @@ var _ jobs.Launcher = Launcher{}
 func (l Launcher) Launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) (exit jobs.Exit) {
 	began := time.Now()
 	defer func() { exit.Took = time.Since(began) }()
-	if err := check(command); err != nil {
-		return jobs.Exit{Code: -1, Err: err}
-	}
 	ask, cancel := context.WithTimeoutCause(ask, command.Timeout, jobs.ErrTimeout)
 	defer cancel()
 	if ask.Err() != nil {
@@ -66,18 +63,6 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 	}
 	out.emitLines()
 	return c.wait(ask, force)
-}
-
-func check(command jobs.Command) error {
-	switch {
-	case len(command.Args) == 0 || command.Args[0] == "":
-		return errors.New("cannot start a command that names no program")
-	case command.Timeout <= 0:
-		return fmt.Errorf("cannot start %q: its timeout must be more than 0: %v", command.Args[0], command.Timeout)
-	case command.KillGrace <= 0:
-		return fmt.Errorf("cannot start %q: its kill grace must be more than 0: %v", command.Args[0], command.KillGrace)
-	}
-	return nil
 }
 
 // startError says what caused an error that the kernel uses for several mistakes.

@@ -15,62 +15,44 @@ import (
 // Resolve returns the absolute path of the program that a job's command names.
 // A name without a slash is looked up in besideDir, where the quotad executable
 // is, and then in the directories of PATH; one with a slash is a path, relative
-// to configDir, where the configuration file is. The error says where was
-// looked, or what is wrong with what is there.
+// to configDir, where the configuration file is. A file of its name that is no program
+// does not hide a later one. The error says where was looked, or what is wrong with what
+// is there.
 func Resolve(name, besideDir, configDir string) (path string, err error) {
+	isPath := strings.Contains(name, "/")
+	dirs := []string{besideDir}
 	switch {
 	case name == "":
 		return "", errors.New("the command names no program")
-	case strings.Contains(name, "/"):
-		return resolvePath(name, configDir)
-	}
-	dirs := []string{besideDir}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		// A relative entry would mean another program in every directory.
-		if filepath.IsAbs(dir) {
-			dirs = append(dirs, dir)
+	case filepath.IsAbs(name):
+		dirs = []string{""}
+	case isPath:
+		dirs = []string{configDir}
+	default:
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			// A relative entry would mean another program in every directory.
+			if filepath.IsAbs(dir) {
+				dirs = append(dirs, dir)
+			}
 		}
 	}
-	return search(name, dirs)
-}
-
-func resolvePath(name, configDir string) (string, error) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(configDir, name)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("cannot use command %q: %w", name, err)
-	}
-	switch err := executable(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("command %q not found: there is no %s", name, path)
-	case err != nil:
-		return "", fmt.Errorf("cannot use command %q: %w", name, err)
-	}
-	return path, nil
-}
-
-// search looks for a program in directories. A file of its name that is no program does not
-// hide a later one, but is named in the error if there is none.
-func search(name string, dirs []string) (string, error) {
 	var unusable error
 	for _, dir := range dirs {
-		path, err := filepath.Abs(filepath.Join(dir, name))
-		if err != nil {
-			return "", fmt.Errorf("cannot use command %q: %w", name, err)
+		if path, err = filepath.Abs(filepath.Join(dir, name)); err == nil {
+			err = executable(path)
 		}
-		err = executable(path)
 		if err == nil {
 			return path, nil
 		}
-		if unusable == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		if unusable == nil && !errors.Is(err, fs.ErrNotExist) && (isPath || !errors.Is(err, syscall.ENOTDIR)) {
 			unusable = err
 		}
 	}
-	if unusable != nil {
+	switch {
+	case unusable != nil:
 		return "", fmt.Errorf("cannot use command %q: %w", name, unusable)
+	case isPath:
+		return "", fmt.Errorf("command %q not found: there is no %s", name, path)
 	}
 	return "", fmt.Errorf("command %q not found: it is neither in the directory of quotad nor in PATH: %s", name, strings.Join(dirs, ", "))
 }

@@ -18,7 +18,7 @@ import (
 // a Reaper also the orphans that can come from no other command.
 type tree struct {
 	root   jobs.Identity
-	cgroup *cgroup
+	cgroup cgroup
 	reaper *Reaper
 
 	// pinned: the root is our own child and not yet reaped, so that its number,

@@ -80,7 +80,7 @@ func (h *randomHistory) step() {
 
 func (h *randomHistory) agree(c *quota.Credential) {
 	h.Helper()
-	usage, _, err := h.Usage(h.Context(), c.Name)
+	usage, err := h.Usage(h.Context(), c.Name)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -89,14 +89,14 @@ func (h *randomHistory) agree(c *quota.Credential) {
 		h.Fatal(err)
 	}
 	begins := simulated.Used(usage.Now)
-	holds, _, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{By: quota.ByOperation, Now: usage.Now})
+	holds, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{By: quota.ByOperation, Now: usage.Now})
 	if err != nil {
 		h.Fatal(err)
 	}
 	for i, limit := range usage.Limits {
 		after, _ := limit.Window.Bounds(usage.Now)
 		since := after.Add(time.Millisecond)
-		b, _, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{Since: since})
+		b, err := h.Breakdown(h.Context(), c.Name, quota.BreakdownQuery{Since: since})
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -164,12 +164,12 @@ func TestAdjustedUpAndDown(t *testing.T) {
 		t.Errorf("%d units are used, want 0", got)
 	}
 	for _, by := range quota.Dimensions() {
-		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: by})
+		b, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: by})
 		if err != nil || b.Total.Units != 0 || b.Total.In[0] != 0 {
 			t.Errorf("by %s the breakdown tells %+v, %v; want that nothing is spent", by, b.Total, err)
 		}
 	}
-	page, _, err := d.Log(t.Context(), "youtube", quota.LogQuery{})
+	page, err := d.Log(t.Context(), "youtube", quota.LogQuery{})
 	if err != nil || len(page.Entries) != 2 {
 		t.Fatalf("got %+v, %v; want two lines", page, err)
 	}

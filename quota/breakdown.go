@@ -174,14 +174,13 @@ func (b *Breakdown) in(limit string) []Holder {
 	return holders
 }
 
-// Breakdown sums what the log of a credential holds; ok is false when the
-// credential is not configured. It reads as long as ctx lives.
-func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQuery) (b *Breakdown, ok bool, err error) {
-	c, ok := s.Credential(credential)
-	if !ok {
-		return nil, false, nil
+// Breakdown sums what the log of a credential holds. It reads as long as ctx lives.
+func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQuery) (*Breakdown, error) {
+	c, err := s.configured(credential)
+	if err != nil {
+		return nil, err
 	}
-	b = newBreakdown(c, q.By)
+	b := newBreakdown(c, q.By)
 	if !q.Now.IsZero() {
 		q.Since = b.limitTo(q.Now)
 	}
@@ -194,7 +193,7 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 		b.add(e)
 		return true
 	})
-	return b, true, err
+	return b, err
 }
 
 // A Spent is what was granted to a job for one region.

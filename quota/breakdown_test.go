@@ -60,9 +60,9 @@ func (d *testService) adjust(limit string, units int64) {
 // breakdown returns the shares as sharesOf writes them.
 func (d *testService) breakdown(by quota.Dimension, since time.Time) []string {
 	d.Helper()
-	b, ok, err := d.Breakdown(d.Context(), "youtube", quota.BreakdownQuery{By: by, Since: since})
-	if err != nil || !ok {
-		d.Fatalf("got %v, %v, want a breakdown", ok, err)
+	b, err := d.Breakdown(d.Context(), "youtube", quota.BreakdownQuery{By: by, Since: since})
+	if err != nil {
+		d.Fatal(err)
 	}
 	return sharesOf(b)
 }
@@ -130,7 +130,7 @@ func TestBreakdownOfWhatIsHeld(t *testing.T) {
 		{time.Hour - time.Minute, []string{" 0 0 [0 0]"}},
 	} {
 		d.clock.Add(row.later)
-		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: quota.ByOperation, Now: d.clock.Now()})
+		b, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: quota.ByOperation, Now: d.clock.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,16 +164,17 @@ func TestBreakdownReadsEveryPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := d.Breakdown(ctx, "youtube", quota.BreakdownQuery{}); !errors.Is(err, context.Canceled) {
+	if _, err := d.Breakdown(ctx, "youtube", quota.BreakdownQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the cancellation", err)
 	}
 	for most, want := range map[int]quota.Units{1: 1, 250: 250, 251: 251, calls - 1: calls - 1, calls: calls} {
-		b, _, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{Max: most})
+		b, err := d.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{Max: most})
 		if err != nil || b.Total.Calls != want || b.Partial != (most < calls) {
 			t.Errorf("at most %d: got %d calls, partial: %v, %v", most, b.Total.Calls, b.Partial, err)
 		}
 	}
-	if _, ok, err := d.Breakdown(t.Context(), "vimeo", quota.BreakdownQuery{}); ok || err != nil {
-		t.Errorf("got %v, %v of an unknown credential", ok, err)
+	var refused *quota.RefusedError
+	if _, err := d.Breakdown(t.Context(), "vimeo", quota.BreakdownQuery{}); !errors.As(err, &refused) || refused.Reason != quota.UnknownCredential {
+		t.Errorf("got %v of an unknown credential", err)
 	}
 }

@@ -160,6 +160,11 @@ func Gone(grantID string) Decision {
 	return refuse(UnknownGrant, fmt.Sprintf("grant %s is in no window of its credential any more, or never existed", grantID))
 }
 
+// A RefusedError is a refusal as the answer to a question that no Decision answers.
+type RefusedError struct{ Decision }
+
+func (e *RefusedError) Error() string { return e.Detail }
+
 func refuse(reason Reason, detail string) Decision {
 	return Decision{Reason: reason, Detail: detail}
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,6 +118,15 @@ func (s *Service) unknownCredential(name string) Decision {
 	d := refuse(UnknownCredential, fmt.Sprintf("credential %.80q is not configured", name))
 	d.Hint = DidYouMean(name, s.Names(), "configured credentials")
 	return d
+}
+
+// configured returns the credential of that name, or the refusal as an error.
+func (s *Service) configured(name string) (*Credential, error) {
+	a, ok := s.account(name)
+	if !ok {
+		return nil, &RefusedError{s.unknownCredential(name)}
+	}
+	return a.credential, nil
 }
 
 // Cost returns what calls cost, as Credential.Cost does; 0 where the credential is not
@@ -270,7 +280,7 @@ func (s *Service) change(ctx context.Context, credential string, validate func(*
 	if !ok {
 		return s.unknownCredential(credential), false, nil
 	}
-	usage, _, err := s.Usage(ctx, credential)
+	usage, err := s.Usage(ctx, credential)
 	if err != nil {
 		return Decision{}, false, err
 	}
@@ -296,17 +306,16 @@ func (s *Service) Reset(ctx context.Context, credential string, by Caller, note 
 	})
 }
 
-// Usage returns the state of a credential's limits; ok is false when the
-// credential is not configured.
-func (s *Service) Usage(ctx context.Context, credential string) (u Usage, ok bool, err error) {
-	c, ok := s.Credential(credential)
-	if !ok {
-		return Usage{}, false, nil
+// Usage returns the state of a credential's limits. If the credential is not configured, the error
+// of this and of the other readers is a RefusedError.
+func (s *Service) Usage(ctx context.Context, credential string) (Usage, error) {
+	c, err := s.configured(credential)
+	if err != nil {
+		return Usage{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	u, err = s.ledger.Usage(ctx, c)
-	return u, true, err
+	return s.ledger.Usage(ctx, c)
 }
 
 // Grant returns the entry of a grant, by its public id; ok is false where the log does
@@ -317,27 +326,28 @@ func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, 
 		return Entry{}, false, nil
 	}
 	next := ID{Ms: id.Ms, Seq: id.Seq + 1}
-	page, _, err := s.Log(ctx, name, LogQuery{After: next, Newest: true, Max: 1})
+	page, err := s.Log(ctx, name, LogQuery{After: next, Newest: true, Max: 1})
+	if errors.As(err, new(*RefusedError)) {
+		return Entry{}, false, nil
+	}
 	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind != KindGrant {
 		return Entry{}, false, err
 	}
 	return page.Entries[0], true, nil
 }
 
-// Log returns a page of a credential's log; ok is false when the credential is
-// not configured.
-func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (page LogPage, ok bool, err error) {
-	c, ok := s.Credential(credential)
-	if !ok {
-		return LogPage{}, false, nil
+// Log returns a page of a credential's log.
+func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
+	c, err := s.configured(credential)
+	if err != nil {
+		return LogPage{}, err
 	}
 	if q.Max < 1 || q.Max > MaxLogPage {
 		q.Max = MaxLogPage
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	page, err = s.ledger.Log(ctx, c, q)
-	return page, true, err
+	return s.ledger.Log(ctx, c, q)
 }
 
 // walkPage is smaller than a page may be: decisions pass between two pages, and one page keeps
@@ -352,7 +362,7 @@ func (s *Service) Walk(ctx context.Context, credential string, since time.Time, 
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		page, _, err := s.Log(ctx, credential, q)
+		page, err := s.Log(ctx, credential, q)
 		if err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 
 func (d *testService) used() []quota.Units {
 	d.Helper()
-	usage, _, err := d.Usage(d.Context(), "youtube")
+	usage, err := d.Usage(d.Context(), "youtube")
 	if err != nil {
 		d.Fatal(err)
 	}

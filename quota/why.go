@@ -55,7 +55,7 @@ func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges
 	if err != nil || d.Reason != CostExceedsLimit {
 		return d, err
 	}
-	usage, _, err := s.Usage(ctx, r.Credential)
+	usage, err := s.Usage(ctx, r.Credential)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -92,7 +92,7 @@ func explain(d Decision, count Units) Explanation {
 
 // findHolders reads the log once, as far back as the obstacles' windows reach.
 func (s *Service) findHolders(ctx context.Context, c *Credential, obstacles []Obstacle) error {
-	usage, _, err := s.Usage(ctx, c.Name)
+	usage, err := s.Usage(ctx, c.Name)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func TestWhyNot(t *testing.T) {
 	if search.Missing != 100 || e.Fits != 0 || e.ReserveAllows {
 		t.Errorf("got %+v, want 100 units missing in the narrow limit too", e)
 	}
-	if used, _, _ := d.Usage(t.Context(), "youtube"); used.Limits[0].Used != 940 {
+	if used, _ := d.Usage(t.Context(), "youtube"); used.Limits[0].Used != 940 {
 		t.Errorf("used %d: asking why has moved something", used.Limits[0].Used)
 	}
 }

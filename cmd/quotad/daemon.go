@@ -248,7 +248,7 @@ func (d *daemon) serveMetrics() {
 	d.metrics.WatchConnections(d.door.Connections)
 	d.onStop("stop the API", d.shut)
 	if d.metricsAt != nil {
-		d.serving.Go(func() { d.fail(d.door.ServeOnly(d.metricsAt, "/metrics", "/healthz", "/readyz")) })
+		d.serving.Go(func() { d.fail(d.door.Serve(d.metricsAt, "/metrics", "/healthz", "/readyz")) })
 		d.log.Info().Stringer("address", d.metricsAt.Addr()).Msg("serving metrics")
 	}
 }

@@ -45,7 +45,7 @@ func (d *daemon) summary(ctx context.Context) summary {
 	}
 	if d.service.Health(ctx).Reachable {
 		for _, c := range d.service.Credentials() {
-			if usage, _, err := d.service.Usage(ctx, c.Name); err == nil {
+			if usage, err := d.service.Usage(ctx, c.Name); err == nil {
 				sum.budgets = append(sum.budgets, budget{c.Name, usage.Limits})
 			}
 		}

@@ -106,8 +106,8 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 	var closed, exhausted []jobsapi.Trouble
 	forecasts, _ := d.planner.Forecast(ctx) // if the ledger does not answer, the triage says so
 	for _, c := range d.service.Credentials() {
-		usage, known, err := d.service.Usage(ctx, c.Name)
-		if err != nil || !known {
+		usage, err := d.service.Usage(ctx, c.Name)
+		if err != nil {
 			continue
 		}
 		for _, l := range usage.Limits {

@@ -221,8 +221,8 @@ func (f furtherSlots) Next(t time.Time) time.Time {
 func (p *Planner) signature(ctx context.Context, states []jobs.JobState, now time.Time) (string, error) {
 	var b strings.Builder
 	for _, c := range p.service.Credentials() {
-		usage, known, err := p.service.Usage(ctx, c.Name)
-		if err != nil || !known {
+		usage, err := p.service.Usage(ctx, c.Name)
+		if err != nil {
 			return "", err
 		}
 		for _, l := range usage.Limits {

@@ -119,12 +119,16 @@ func answerTo(err error) answer {
 	return answers[len(answers)-1]
 }
 
-// ProblemFrom returns an error as the caller sees it: the *Problem that it wraps, or
-// the one that the table has for it.
+// ProblemFrom returns an error as the caller sees it: the *Problem or the refusal that it wraps, or
+// the problem that the table has for it.
 func ProblemFrom(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
+	}
+	var refused *quota.RefusedError
+	if errors.As(err, &refused) {
+		return NewProblem(refused.Reason, "%s", refused.Detail).WithHint(refused.Hint)
 	}
 	return problemOf(answerTo(err), err.Error())
 }

@@ -151,7 +151,7 @@ func (s *scene) settled(n int) []Exchange {
 // used is what is debited of the daily limit.
 func (s *scene) used() quota.Units {
 	s.Helper()
-	usage, _, err := s.service.Usage(context.Background(), "youtube")
+	usage, err := s.service.Usage(context.Background(), "youtube")
 	if err != nil {
 		s.Fatal(err)
 	}

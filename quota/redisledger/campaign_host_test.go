@@ -171,7 +171,7 @@ func awaitHealth(t *testing.T, service *quota.Service) {
 // isWhole tells whether the host serves every log, and has just looked at its end.
 func isWhole(t *testing.T, service *quota.Service) bool {
 	for _, c := range campaignCredentials() {
-		if _, _, err := service.Usage(t.Context(), c.Name); err != nil {
+		if _, err := service.Usage(t.Context(), c.Name); err != nil {
 			return false
 		}
 	}

@@ -193,7 +193,7 @@ func (h *daemon) used(want quota.Units) {
 // usage is what the limit counts.
 func (h *daemon) usage() quota.Units {
 	h.Helper()
-	u, _, err := h.service.Usage(context.Background(), "youtube")
+	u, err := h.service.Usage(context.Background(), "youtube")
 	if err != nil {
 		h.Fatal(err)
 	}

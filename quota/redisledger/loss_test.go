@@ -241,7 +241,7 @@ func TestUnitsReturnAtTheirOwnTime(t *testing.T) {
 	server.Order(t, "FLUSHALL")
 	a.awaitUp()
 	b.awaitUp()
-	page, _, err := a.service.Log(t.Context(), "youtube", quota.LogQuery{})
+	page, err := a.service.Log(t.Context(), "youtube", quota.LogQuery{})
 	if err != nil || len(page.Entries) != len(ids) {
 		t.Fatalf("%+v, %v; want the six grants", page, err)
 	}

@@ -45,7 +45,7 @@ func TestFrozenLedger(t *testing.T) {
 	// was given back: nobody was told of it. Of the outage's five one was released.
 	h.granted("search.list")
 	h.used(10 + 4 + 10)
-	page, _, err := h.service.Log(t.Context(), "youtube", quota.LogQuery{})
+	page, err := h.service.Log(t.Context(), "youtube", quota.LogQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestReloadDuringAnOutage(t *testing.T) {
 	h.granted("search.list")
 	server.Process.Signal(syscall.SIGCONT)
 	h.awaitUp()
-	u, _, err := h.service.Usage(t.Context(), "youtube")
+	u, err := h.service.Usage(t.Context(), "youtube")
 	if err != nil || u.Limits[0].Used != 10+3+10 || u.Limits[1].Used != 10+3+10 {
 		t.Errorf("got %+v, %v; want 23 units in either limit", u, err)
 	}

@@ -88,7 +88,7 @@ func (c *Session) operationsOf(of *quota.Credential) map[string]map[string]int64
 }
 
 func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Credential, error) {
-	usage, err := s.usageOf(ctx, name)
+	usage, err := s.Service.Usage(ctx, name)
 	if err != nil {
 		return api.Credential{}, err
 	}
@@ -122,19 +122,6 @@ func (s *Server) stateOrError(ctx context.Context, c *Session, name string) api.
 		return api.Credential{Name: name, Limits: []api.Limit{}, Error: err.Error()}
 	}
 	return state
-}
-
-func (s *Server) usageOf(ctx context.Context, name string) (quota.Usage, error) {
-	usage, known, err := s.Service.Usage(ctx, name)
-	if !known {
-		return usage, s.unknownCredential(name)
-	}
-	return usage, err
-}
-
-func (s *Server) unknownCredential(name string) error {
-	return api.NewProblem(quota.UnknownCredential, "credential %.80q is not configured", name).
-		WithHint(quota.DidYouMean(name, s.Service.Names(), "configured credentials"))
 }
 
 func (s *Server) readyz(ctx context.Context, c *Session, _ None) (api.Ledger, error) {

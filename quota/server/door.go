@@ -123,15 +123,12 @@ func (d *Door) Bound(c DoorConfig) {
 // ServeHTTP answers one request.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.server.Load().ServeHTTP(w, r) }
 
-// Serve answers the connections of a listener until Shutdown, and then closes it. A caller is
-// known on Unix sockets, and by its token to a Remote: on any other listener, callers without a
-// run token may only read.
-func (d *Door) Serve(l net.Listener) error { return d.ServeOnly(l) }
-
-// ServeOnly is Serve for the paths named; the listener serves nothing else.
-func (d *Door) ServeOnly(l net.Listener, paths ...string) error {
+// Serve answers the connections of a listener until Shutdown, and then closes it. If paths are
+// named, the listener serves nothing else. A caller is known on Unix sockets, and by its token to a
+// Remote: on any other listener, callers without a run token may only read.
+func (d *Door) Serve(l net.Listener, paths ...string) error {
 	counting := &doorListener{Listener: l, door: d, only: paths, close: sync.OnceValue(l.Close), ended: make(chan struct{})}
-	counting.end = sync.OnceFunc(func() { close(counting.ended) })
+	defer close(counting.ended)
 	d.mu.Lock()
 	d.listeners = append(d.listeners, counting)
 	d.mu.Unlock()
@@ -312,7 +309,6 @@ type doorListener struct {
 	only  []string      // the paths that it serves; nil: all
 	close func() error  // once: net/http reports the error of a second one
 	ended chan struct{} // closed when it accepts nothing more
-	end   func()        // closes it, once
 }
 
 // Close implements net.Listener.
@@ -323,9 +319,6 @@ func (l *doorListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				l.end()
-			}
 			return nil, err
 		}
 		c := &connection{Conn: conn, door: l.door, peer: peerOf(conn)}

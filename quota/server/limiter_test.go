@@ -111,7 +111,7 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Door.Bound(server.DoorConfig{Connections: most, ConnectionsPerUser: 2, RoomFor: []int{own}})
 	served := make(chan error, 1)
-	go func() { served <- h.Door.ServeOnly(metrics, "/healthz") }()
+	go func() { served <- h.Door.Serve(metrics, "/healthz") }()
 	t.Cleanup(func() {
 		h.Door.Shutdown(servertest.Canceled())
 		if err := <-served; err != nil {
@@ -319,7 +319,7 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 	}
 	h := servertest.Start(t, nil)
 	served := make(chan error, 1)
-	go func() { served <- h.Door.ServeOnly(listener, "/healthz", "/readyz") }()
+	go func() { served <- h.Door.Serve(listener, "/healthz", "/readyz") }()
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 404, "/v1": 404, "/version": 404} {
 		answer, err := http.Get("http://" + listener.Addr().String() + path)
 		if err != nil {
@@ -337,6 +337,6 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {
-		t.Errorf("ServeOnly: %v", err)
+		t.Errorf("Serve: %v", err)
 	}
 }

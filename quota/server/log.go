@@ -34,7 +34,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 	if err != nil {
 		return err
 	}
-	page, err := s.logPage(r.Context(), name, q)
+	page, err := s.Service.Log(r.Context(), name, q)
 	if err != nil {
 		return err
 	}
@@ -63,17 +63,9 @@ func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (qu
 	if in.Since == "" {
 		return q, nil
 	}
-	usage, err := s.usageOf(ctx, name)
+	usage, err := s.Service.Usage(ctx, name)
 	q.Since = in.Since.At(usage.Now)
 	return q, err
-}
-
-func (s *Server) logPage(ctx context.Context, name string, q quota.LogQuery) (quota.LogPage, error) {
-	page, known, err := s.Service.Log(ctx, name, q)
-	if !known {
-		return page, s.unknownCredential(name)
-	}
-	return page, err
 }
 
 // followPace is how often a follower reads what is new.
@@ -127,7 +119,7 @@ func (f *follower) follow(ctx context.Context, page quota.LogPage) {
 
 // read adds the next page, and reports whether there is another.
 func (f *follower) read(ctx context.Context) (more bool) {
-	page, err := f.server.logPage(ctx, f.credential, f.query)
+	page, err := f.server.Service.Log(ctx, f.credential, f.query)
 	return err == nil && f.add(page)
 }
 
@@ -195,7 +187,7 @@ func (s *Server) usage(ctx context.Context, c *Session, in api.UsageQuery) (api.
 	case in.Most < 1:
 		return api.Usage{}, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", in.Most)
 	}
-	state, err := s.usageOf(ctx, name)
+	state, err := s.Service.Usage(ctx, name)
 	if err != nil {
 		return api.Usage{}, err
 	}
@@ -205,10 +197,7 @@ func (s *Server) usage(ctx context.Context, c *Session, in api.UsageQuery) (api.
 		q.Now = state.Now
 		answer.Since, answer.Windows = windowsAt(state)
 	}
-	b, known, err := s.Service.Breakdown(ctx, name, q)
-	if !known {
-		return api.Usage{}, s.unknownCredential(name)
-	}
+	b, err := s.Service.Breakdown(ctx, name, q)
 	if err != nil {
 		return api.Usage{}, err
 	}

@@ -41,7 +41,7 @@ func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Crede
 }
 
 func (s *Server) closeLimit(ctx context.Context, c *Session, in api.Closing) (api.Shut, error) {
-	usage, err := s.usageOf(ctx, c.Path("name"))
+	usage, err := s.Service.Usage(ctx, c.Path("name"))
 	if err != nil {
 		return api.Shut{}, err
 	}
@@ -82,7 +82,7 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Clos
 // lend makes a limit of the credential in the path higher until a time, or ends its loans.
 func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.Lent, error) {
 	name := c.Path("name")
-	usage, err := s.usageOf(ctx, name)
+	usage, err := s.Service.Usage(ctx, name)
 	if err == nil {
 		err = s.checkLimit(name, in.Limit)
 	}

@@ -174,16 +174,13 @@ func addSpent(ctx context.Context, service *quota.Service, callers []api.RemoteC
 		if !slices.ContainsFunc(callers, func(c api.RemoteCaller) bool { return slices.Contains(c.Credentials, name) }) {
 			continue
 		}
-		usage, _, err := service.Usage(ctx, name)
+		usage, err := service.Usage(ctx, name)
 		if err != nil {
 			return err
 		}
-		b, known, err := service.Breakdown(ctx, name, quota.BreakdownQuery{By: quota.ByCaller, Now: usage.Now})
+		b, err := service.Breakdown(ctx, name, quota.BreakdownQuery{By: quota.ByCaller, Now: usage.Now})
 		if err != nil {
 			return err
-		}
-		if !known {
-			continue // a reload removed it
 		}
 		for _, share := range b.Shares() {
 			i := slices.IndexFunc(callers, func(c api.RemoteCaller) bool { return quota.RemotePrefix+c.Name == share.Name })

@@ -93,7 +93,7 @@ func Simulate(ctx context.Context, service *quota.Service, credential string) (s
 	if !ok {
 		return nil, false, nil
 	}
-	usage, _, err := service.Usage(ctx, credential)
+	usage, err := service.Usage(ctx, credential)
 	if err != nil {
 		return nil, true, err
 	}

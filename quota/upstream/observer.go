@@ -158,7 +158,7 @@ type observation struct {
 
 // work completes the outcome.
 func (s *observation) work(ctx context.Context, seen Observation) (err error) {
-	if s.usage, _, err = s.observer.service.Usage(ctx, s.credential.Name); err != nil {
+	if s.usage, err = s.observer.service.Usage(ctx, s.credential.Name); err != nil {
 		return err
 	}
 	s.out.Verdict = Verdict{Class: Unknown, Says: "a job reported that the budget was exhausted, though quotad denied nothing"}

@@ -63,7 +63,7 @@ func (s *scene) observe(heard Observation) Outcome {
 // closed expects for how long which limits are closed: "search 15h40m0s".
 func (s *scene) closed(want ...string) {
 	s.Helper()
-	usage, _, err := s.service.Usage(context.Background(), "youtube")
+	usage, err := s.service.Usage(context.Background(), "youtube")
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -33,15 +33,14 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 		out <- gauge(up, boolValue(health.Reachable), health.Backend)
 		forecasts, _ := forecast(ctx) // absent if the ledger does not answer
 		for _, c := range service.Credentials() {
-			usage, known, err := service.Usage(ctx, c.Name)
-			answered := known && err == nil
+			usage, err := service.Usage(ctx, c.Name)
 			for _, limit := range c.Limits {
 				out <- gauge(reserve, float64(limit.Reserve), c.Name, limit.Name)
-				if !answered { // the loans are unknown too
+				if err != nil { // the loans are unknown too
 					out <- gauge(units, float64(limit.Units), c.Name, limit.Name)
 				}
 			}
-			if !answered {
+			if err != nil {
 				continue
 			}
 			drifts := observer.Drifts(c.Name)

@@ -157,7 +157,7 @@ func (s *Server) Client(token string) *api.Client {
 // Used returns what the credential's first limit holds.
 func (s *Server) Used(credential string) quota.Units {
 	s.T.Helper()
-	usage, _, err := s.Service.Usage(context.Background(), credential)
+	usage, err := s.Service.Usage(context.Background(), credential)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -76,11 +76,6 @@ func (d *daemon) emit(event any) {
 	}
 }
 
-// emitting returns emit for events of one type.
-func emitting[Event any](d *daemon) func(Event) {
-	return func(event Event) { d.emit(event) }
-}
-
 // newDaemon returns a daemon of the supervisor's configuration.
 func newDaemon(s *supervisor) *daemon {
 	c := s.config

@@ -26,7 +26,7 @@ func (d *daemon) openLedger(ctx context.Context) (err error) {
 	if d.service, err = quota.NewService(watchedLedger{d.ledger, d}, nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
-	d.observer = upstream.NewObserver(d.service, nil, emitting[upstream.Outcome](d))
+	d.observer = upstream.NewObserver(d.service, nil, func(o upstream.Outcome) { d.emit(o) })
 	d.atStop(d.exits.Wait)
 	if err := d.openClients(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 // the store in Redis, of whose logs the file then has copies.
 func (d *daemon) newLedger() (_ *slidinglog.Ledger, err error) {
 	c := slidinglog.Config{
-		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: d.config.Outages, OnEvent: emitting[slidinglog.Event](d),
+		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: d.config.Outages, OnEvent: func(e slidinglog.Event) { d.emit(e) },
 	}
 	for _, credential := range d.config.Credentials {
 		c.Credentials = append(c.Credentials, credential.Prepared())
@@ -140,10 +140,7 @@ func (d *daemon) openClients() error {
 	if d.shared != nil {
 		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
 	}
-	d.clients = clientlimit.NewService(clientlimit.Config{
-		Deadline: d.config.Ledger.Deadline, Host: host, OnEvent: emitting[clientlimit.Event](d),
-		Measure: d.metrics.MeasureClients, Differ: emitting[clientlimit.Difference](d),
-	})
+	d.clients = clientlimit.NewService(clientlimit.Config{Deadline: d.config.Ledger.Deadline, Host: host, Emit: d.emit})
 	d.metrics.WatchClients(d.clients)
 	d.onStop("close the ledger of clients", func() error {
 		if d.clientFile == nil {

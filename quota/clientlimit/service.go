@@ -18,14 +18,14 @@ type Service struct {
 	snapshot atomic.Pointer[snapshot]
 }
 
-// A Config is what a service needs. Its functions delay the request that they report, and should
-// be quick. One that is nil is not called.
+// A Config is what a service needs.
 type Config struct {
 	Deadline time.Duration // of each call of the ledger
 	Host     Host
-	OnEvent  func(Event)      // is called for every request whose caller waits for it
-	Measure  func(Call)       // is called for every deciding call of the ledger
-	Differ   func(Difference) // is called when a difference is found, and when it is mended
+	// Emit is called with an Event of every request whose caller waits for it, a Call of every
+	// deciding call of the ledger, and a Difference when one is found and when it is mended. It
+	// delays the request, and should be quick. Nil: events are dropped.
+	Emit func(event any)
 }
 
 // A Call is a deciding call of the ledger.
@@ -92,14 +92,8 @@ type Stats struct {
 
 // NewService returns a service of no clients.
 func NewService(c Config) *Service {
-	if c.OnEvent == nil {
-		c.OnEvent = func(Event) {}
-	}
-	if c.Measure == nil {
-		c.Measure = func(Call) {}
-	}
-	if c.Differ == nil {
-		c.Differ = func(Difference) {}
+	if c.Emit == nil {
+		c.Emit = func(any) {}
 	}
 	s := &Service{Config: c}
 	s.snapshot.Store(&snapshot{})
@@ -111,7 +105,7 @@ func NewService(c Config) *Service {
 func (s *Service) SetClients(store Store, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{groups: make(map[string]*group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
-		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, differ: s.Differ, refresh: make(chan struct{}, 1)}
+		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, emit: s.Emit, refresh: make(chan struct{}, 1)}
 	}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
@@ -200,7 +194,7 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 		if errors.Is(d.Err, context.Canceled) {
 			continue // the caller went away, and nothing happened
 		}
-		s.OnEvent(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
+		s.Emit(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
 	}
 	return decisions
 }
@@ -276,7 +270,7 @@ func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []p
 	asks := head.asks(g.clients, all)
 	begun := time.Now()
 	decisions := now.ledger.Decide(ctx, head.counted(g.clients), asks)
-	s.Measure(Call{Took: time.Since(begun), Asks: len(asks)})
+	s.Emit(Call{Took: time.Since(begun), Asks: len(asks)})
 	for i, d := range decisions {
 		if d.Denied() {
 			g.top.record(asks[i].Subject, time.Now())

@@ -33,10 +33,12 @@ type scene struct {
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s := &scene{clock: ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))}
 	s.ledger = ledgertest.NewClientStore(s.clock.Now)
-	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, OnEvent: func(e clientlimit.Event) {
+	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, Emit: func(event any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.events = append(s.events, e)
+		if e, ok := event.(clientlimit.Event); ok {
+			s.events = append(s.events, e)
+		}
 	}})
 	if err := s.SetClients(s.ledger, all); err != nil {
 		t.Fatal(err)

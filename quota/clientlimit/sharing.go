@@ -24,7 +24,7 @@ type Host struct {
 type sharing struct {
 	ledger  Ledger
 	host    Host
-	differ  func(Difference)
+	emit    func(event any)
 	refresh chan struct{} // a lock, of capacity 1: held while the head is read and changed
 
 	mine atomic.Pointer[hello]
@@ -186,12 +186,12 @@ func (s *sharing) compare(last, next *seen) {
 	}
 	for _, text := range next.differs {
 		if !slices.Contains(before, text) {
-			s.differ(Difference{Says: text})
+			s.emit(Difference{Says: text})
 		}
 	}
 	for _, text := range before {
 		if !slices.Contains(next.differs, text) {
-			s.differ(Difference{Says: text, Mended: true})
+			s.emit(Difference{Says: text, Mended: true})
 		}
 	}
 }

@@ -35,10 +35,12 @@ func clientHosts(t *testing.T, addr string, names ...string) []*clientHost {
 		h := &clientHost{store: openClients(t, addr, scripts)}
 		h.Service = clientlimit.NewService(clientlimit.Config{
 			Deadline: hanging, Host: clientlimit.Host{ID: func() string { return name }, Label: name},
-			Differ: func(d clientlimit.Difference) {
+			Emit: func(event any) {
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				h.found = append(h.found, d)
+				if d, ok := event.(clientlimit.Difference); ok {
+					h.found = append(h.found, d)
+				}
 			},
 		})
 		hosts[i] = h

@@ -82,12 +82,6 @@ func (m *Metrics) clientGranted(name string, d quota.Decision) {
 	}
 }
 
-// MeasureClients counts a call of the ledger that decides about clients.
-func (m *Metrics) MeasureClients(call clientlimit.Call) {
-	m.clientCalls.Observe(call.Took.Seconds())
-	m.clientBatches.Observe(float64(call.Asks))
-}
-
 // WatchClients exposes how many subjects there are.
 func (m *Metrics) WatchClients(service *clientlimit.Service) {
 	s := &collector{}

@@ -143,6 +143,9 @@ func (m *Metrics) Record(event any) {
 		m.decided(event)
 	case clientlimit.Event:
 		m.clientDecided(event)
+	case clientlimit.Call:
+		m.clientCalls.Observe(event.Took.Seconds())
+		m.clientBatches.Observe(float64(event.Asks))
 	case upstream.Outcome:
 		m.observed(event)
 	case proxy.Exchange:

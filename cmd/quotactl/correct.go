@@ -47,15 +47,20 @@ func newAdjust(c *cli) *cobra.Command {
 				logCommand += " " + credential
 			}
 			done, err := c.client().Adjust(cmd.Context(), credential, a)
-			if err == nil && done.Units != n {
-				fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
-			}
 			by := units(done.Units)
 			if done.Units > 0 {
 				by = "+" + by
 			}
+			did := [2]string{"adjusted", done.Limit + " by " + by}
+			switch {
+			case err != nil || done.Units == n:
+			case done.Units == 0:
+				did = [2]string{"unchanged", "nothing is used in " + done.Limit}
+			default:
+				fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
+			}
 			err = c.inDoubt(err, "it may be booked all the same: adjust again only if "+logCommand+" does not show it")
-			return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return [2]string{"adjusted", done.Limit + " by " + by} })
+			return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return did })
 		},
 	}
 	cmd.Flags().StringVar(&a.Note, "reason", "", "why: `TEXT` for the log")

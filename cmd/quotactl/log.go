@@ -220,7 +220,7 @@ func entryNote(e api.Entry) string {
 // signed writes a number with its sign.
 func signed(n int64) string {
 	if n < 0 {
-		return "-" + quota.Thousands(-n)
+		return quota.Thousands(n)
 	}
 	return "+" + quota.Thousands(n)
 }

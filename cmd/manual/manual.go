@@ -33,17 +33,12 @@ func OfUsage(section int, version, usage string, also ...string) string {
 
 // SeeAlso returns the last section of a page, of pages such as "quotactl(1)".
 func SeeAlso(pages ...string) string {
-	var b strings.Builder
-	b.WriteString(".SH SEE ALSO\n")
+	list := make([]string, len(pages))
 	for i, page := range pages {
 		name, section, _ := strings.Cut(page, "(")
-		comma := ","
-		if i == len(pages)-1 {
-			comma = ""
-		}
-		fmt.Fprintf(&b, ".BR %s (%s%s\n", Escape(name), section, comma)
+		list[i] = fmt.Sprintf(".BR %s (%s", Escape(name), section)
 	}
-	return b.String()
+	return ".SH SEE ALSO\n" + strings.Join(list, ",\n") + "\n"
 }
 
 // Verbatim prints text line by line as it is, because our texts have their own layout.

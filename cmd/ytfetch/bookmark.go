@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -42,29 +44,24 @@ func (at place) page(number int, token string) place {
 	return place{number, token, at.chart, found{query: at.query, after: at.after}}
 }
 
+// written is the form of a bookmark. An older ytfetch left none of its chart.
+var written = regexp.MustCompile(`^(\d+)(?: (\S+))??(?: (\d{8}T\d{6}Z))?(?: (\S*query=\S*))?$`)
+
 // parsePlace reads a bookmark. An empty one is the first page of no chart.
 func parsePlace(bookmark string) (at place, ok bool) {
-	if bookmark == "" {
-		return firstPage(time.Time{}), true
-	}
-	fields := strings.Split(bookmark, " ")
-	number, err := strconv.Atoi(fields[0])
-	if err != nil {
+	part := written.FindStringSubmatch(cmp.Or(bookmark, "1"))
+	if part == nil {
 		return firstPage(time.Time{}), false
 	}
-	at, fields = place{number: number}, fields[1:]
-	if n := len(fields); n > 0 && strings.Contains(fields[n-1], "query=") {
-		at.found, err = parseFound(fields[n-1])
-		fields = fields[:n-1]
+	number, err := strconv.Atoi(part[1])
+	at = place{number: number, token: part[2]}
+	if err == nil && part[3] != "" {
+		at.chart, err = time.Parse(slotLayout, part[3])
 	}
-	if number > 1 && len(fields) > 0 {
-		at.token, fields = fields[0], fields[1:]
+	if err == nil && part[4] != "" {
+		at.found, err = parseFound(part[4])
 	}
-	if len(fields) == 1 && err == nil {
-		at.chart, err = time.Parse(slotLayout, fields[0])
-		fields = nil
-	}
-	if err != nil || len(fields) > 0 || number < 1 || (number == 1) != (at.token == "") {
+	if err != nil || number < 1 || (number == 1) != (at.token == "") {
 		return firstPage(time.Time{}), false
 	}
 	return at, true

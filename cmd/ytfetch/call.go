@@ -171,8 +171,12 @@ func (e *callError) failure(err error) *failure {
 		}
 		return f
 	case day:
+		gone := "the day's quota"
+		if e.limit != "" {
+			gone = fmt.Sprintf("its limit %q", e.limit)
+		}
 		return &failure{
-			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", e.budget(), err),
+			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", gone, err),
 			"another program spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
 		}
 	case configuration:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,34 +79,30 @@ func (e *callError) Error() string {
 	return upstream.Line(text)
 }
 
-// budget names what is gone, of an error of class day.
-func (e *callError) budget() string {
-	if e.limit == "" {
-		return "the day's quota"
-	}
-	return fmt.Sprintf("its limit %q", e.limit)
-}
-
 // An envelope is the documented form of an error answer; members vary.
 type envelope struct {
 	Error struct {
-		Message string `json:"message"`
-		Errors  []struct {
-			Domain  string `json:"domain"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-		} `json:"errors"`
-	} `json:"error"`
-	Quotad api.Problem `json:"quotad"` // what quotad's proxy adds to an answer of its own
+		Message string
+		Errors  []struct{ Domain, Reason, Message string }
+	}
+	Quotad api.Problem // what quotad's proxy adds to an answer of its own
 }
 
 // format is what is particular to YouTube's answers: that these two are no quota's.
 var format = upstream.Format{Reasons: map[string]upstream.Class{"forbidden": upstream.Config, "invalidRegionCode": upstream.Config}}
 
-// classify reads an error answer. What it says of the quota is what quotad makes of it too.
+// classify reads an error answer. What it says of the quota is what quotad makes of it too. An
+// answer that is no envelope, of a proxy perhaps, is judged by its status.
 func classify(status int, header http.Header, body []byte, now time.Time) *callError {
 	e := &callError{status: status, header: header, body: body}
-	e.read(body)
+	var said envelope
+	if json.Unmarshal(body, &said) == nil {
+		e.message, e.quotad = said.Error.Message, said.Quotad
+		if len(said.Error.Errors) > 0 {
+			first := said.Error.Errors[0]
+			e.domain, e.reason, e.message = first.Domain, first.Reason, cmp.Or(first.Message, e.message)
+		}
+	}
 	if e.quotad.Reason != "" && e.quotad.Reason != api.UpstreamUnreachable {
 		e.class = withheld
 		return e
@@ -120,24 +117,6 @@ func classify(status int, header http.Header, body []byte, now time.Time) *callE
 	}
 	e.class = e.classOf(verdict.Class)
 	return e
-}
-
-// read takes from the body what it can: an answer that is no envelope, of a
-// proxy perhaps, is judged by its status.
-func (e *callError) read(body []byte) {
-	var env envelope
-	if json.Unmarshal(body, &env) != nil {
-		return
-	}
-	e.message, e.quotad = env.Error.Message, env.Quotad
-	if len(env.Error.Errors) == 0 {
-		return
-	}
-	first := env.Error.Errors[0]
-	e.domain, e.reason = first.Domain, first.Reason
-	if first.Message != "" {
-		e.message = first.Message
-	}
 }
 
 // classOf returns the class of an answer by what it says of the quota, and where that is

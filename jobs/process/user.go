@@ -26,35 +26,23 @@ func LookupUser(name string) (*User, error) {
 	if err != nil {
 		return nil, err
 	}
-	return userOf(found)
+	ids, err := found.GroupIds()
+	number := func(id string) int {
+		n, wrong := strconv.Atoi(id)
+		err = errors.Join(err, wrong)
+		return n
+	}
+	u := &User{Name: found.Username, Home: found.HomeDir, UID: number(found.Uid), GID: number(found.Gid)}
+	for _, id := range ids {
+		u.Groups = append(u.Groups, number(id))
+	}
+	return u, err
 }
 
 // OwnUser returns the user that we run as, with the groups that we have.
 func OwnUser() (*User, error) {
 	groups, err := os.Getgroups()
-	if err != nil {
-		return nil, err
-	}
-	return &User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups}, nil
-}
-
-func userOf(found *user.User) (*User, error) {
-	ids, err := found.GroupIds()
-	if err != nil {
-		return nil, err
-	}
-	u := &User{Name: found.Username, Home: found.HomeDir}
-	var wrong error
-	number := func(id string) int {
-		n, err := strconv.Atoi(id)
-		wrong = errors.Join(wrong, err)
-		return n
-	}
-	u.UID, u.GID = number(found.Uid), number(found.Gid)
-	for _, id := range ids {
-		u.Groups = append(u.Groups, number(id))
-	}
-	return u, wrong
+	return &User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups}, err
 }
 
 // needed is what it takes to launch commands as other users, to end them, and to

@@ -25,20 +25,17 @@ const (
 // what a command writes last says most about its end.
 type queue struct {
 	emit   func(jobs.Line)
+	ready  chan struct{} // holds one if a line waits
 	closed chan struct{}
 
 	mu      sync.Mutex // guards what follows
-	ready   sync.Cond  // a line waits, or the queue is closed
-	over    bool
 	waiting []jobs.Line
 	bytes   int            // of waiting
 	dropped map[string]int // stream → lines dropped before those waiting
 }
 
 func newQueue(emit func(jobs.Line)) *queue {
-	q := &queue{emit: emit, closed: make(chan struct{}), dropped: map[string]int{}}
-	q.ready.L = &q.mu
-	return q
+	return &queue{emit: emit, ready: make(chan struct{}, 1), closed: make(chan struct{}), dropped: map[string]int{}}
 }
 
 // push adds a line.
@@ -54,38 +51,35 @@ func (q *queue) push(line jobs.Line) {
 		q.waiting[0] = jobs.Line{} // or its text would live as long as the array
 		q.waiting = q.waiting[1:]
 	}
-	q.ready.Signal()
+	select {
+	case q.ready <- struct{}{}:
+	default:
+	}
 }
 
 // close makes run emit what still waits, without a bound on the rate, and end.
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.over = true
-	close(q.closed)
-	q.ready.Signal()
-}
+func (q *queue) close() { close(q.closed) }
 
 // run emits lines until the queue is closed and empty.
 func (q *queue) run() {
 	var m limiter
-	for batch := q.next(); len(batch) > 0; batch = q.next() {
-		for _, line := range batch {
+	for over := false; !over; {
+		select {
+		case <-q.ready:
+		case <-q.closed:
+			over = true
+		}
+		for _, line := range q.take() {
 			q.pause(m.add(time.Now(), 1+len(line.Text)>>10))
 			q.emit(line)
 		}
 	}
 }
 
-// next waits for lines and returns all that wait, in the order in which they were
-// written. It returns none when the queue is closed.
-func (q *queue) next() []jobs.Line {
+// take returns all lines that wait, in the order in which they were written.
+func (q *queue) take() (batch []jobs.Line) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.over {
-		q.ready.Wait()
-	}
-	var batch []jobs.Line
 	for stream, n := range q.dropped {
 		batch = append(batch, jobs.Line{
 			Stream:  stream,

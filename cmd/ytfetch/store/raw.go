@@ -25,26 +25,24 @@ func textsOf(title, channel, tags, description string) string {
 	return strings.Join([]string{title, channel, tags, description}, "\n")
 }
 
-// A packer compresses what upstream wrote of a video. It is used again, because a writer
-// costs a millisecond to make.
+// A packer compresses what upstream wrote of a video. Its writer is used again, because one
+// costs a millisecond to make. The zero value is ready to use.
 type packer struct {
 	packed bytes.Buffer
 	writer *flate.Writer
 }
 
-func newPacker() (*packer, error) {
-	p := &packer{}
-	var err error
-	p.writer, err = flate.NewWriterDict(&p.packed, flate.DefaultCompression, []byte(usual))
-	return p, err
-}
-
 // pack writes the texts first, and returns what comes after them: so the texts extend the
 // dictionary.
-func (p *packer) pack(raw, texts string) ([]byte, error) {
+func (p *packer) pack(raw, texts string) (packed []byte, err error) {
+	if p.writer == nil {
+		if p.writer, err = flate.NewWriterDict(&p.packed, flate.DefaultCompression, []byte(usual)); err != nil {
+			return nil, err
+		}
+	}
 	p.packed.Reset()
 	p.writer.Reset(&p.packed)
-	_, err := io.WriteString(p.writer, texts)
+	_, err = io.WriteString(p.writer, texts)
 	err = errors.Join(err, p.writer.Flush())
 	p.packed.Reset()
 	_, failed := io.WriteString(p.writer, raw)

@@ -35,7 +35,7 @@ type Store struct {
 	path       string
 	db         *sqlite3.Conn
 	statements map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
-	packer     *packer
+	packer     packer
 }
 
 // Open opens the file of a directory for reading and writing. It makes both where they
@@ -110,9 +110,6 @@ func fill(path string) error {
 func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
 	s := &Store{path: path, statements: make(map[string]*sqlite3.Stmt)}
 	var err error
-	if s.packer, err = newPacker(); err != nil {
-		return nil, err
-	}
 	if s.db, err = connect(path, flags); err != nil {
 		return nil, fmt.Errorf("cannot open %q: %w", path, err)
 	}
@@ -247,10 +244,7 @@ func bind(stmt *sqlite3.Stmt, param int, value any) error {
 
 // timeOf reads a time that bind wrote; zero where there is none.
 func timeOf(row *sqlite3.Stmt, column int) time.Time {
-	if row.ColumnType(column) == sqlite3.NULL {
-		return time.Time{}
-	}
-	return time.Unix(row.ColumnInt64(column), 0).UTC()
+	return row.ColumnTime(column, sqlite3.TimeFormatUnix)
 }
 
 // numberOf reads a number; nil where there is none.

@@ -11,19 +11,16 @@ type refusal struct {
 	Domain, Reason, Message, Param string
 }
 
-func quotaExceeded() *refusal {
-	return &refusal{
+var (
+	quotaExceeded = &refusal{
 		Status: http.StatusForbidden, Domain: "youtube.quota", Reason: "quotaExceeded",
 		Message: `The request cannot be completed because you have exceeded your <a href="/youtube/v3/getting-started#quota">quota</a>.`,
 	}
-}
-
-func unregistered() *refusal {
-	return &refusal{
+	unregistered = &refusal{
 		Status: http.StatusForbidden, Domain: "usageLimits", Reason: "dailyLimitExceededUnreg",
 		Message: "Daily Limit for Unauthenticated Use Exceeded. Continued use requires signup.",
 	}
-}
+)
 
 // parameter refuses a request because of one of its parameters.
 func parameter(name, reason, message string) *refusal {

@@ -121,12 +121,12 @@ func (u *Upstream) charge(units int, known bool) (fault http.HandlerFunc, refuse
 	defer u.mu.Unlock()
 	u.counts.Requests++
 	if !known {
-		return nil, unregistered()
+		return nil, unregistered
 	}
 	u.turnDay()
 	if u.counts.Units+units > u.config.Quota {
 		u.counts.Refused++
-		return nil, quotaExceeded()
+		return nil, quotaExceeded
 	}
 	u.counts.Units += units
 	if len(u.faults) > 0 {

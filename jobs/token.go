@@ -31,9 +31,9 @@ type spender struct {
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
 	grants   map[string]*grant      // by id
-	// If the run's budget is bounded, asked has each request id that was not refused: the units that
-	// the budget holds for it, 0 once it is granted. To ask again spends no more.
-	asked map[string]quota.Units
+	// If the run's budget is bounded, asked has each request id that was not refused: to ask again
+	// spends no more.
+	asked map[string]*hold
 }
 
 // A refusedCall is the last answer to a pass for an operation, ours or the upstream's, if that
@@ -45,6 +45,12 @@ type refusedCall struct {
 	limit     string
 	retryAt   time.Time
 	wholeAt   time.Time // when all of the limit has returned, at the latest; zero: unknown
+}
+
+// A hold is what a run's budget holds for a request until it is decided.
+type hold struct {
+	units   quota.Units
+	granted bool
 }
 
 // A grant is what a pass was granted.
@@ -92,7 +98,7 @@ func (t *Tokens) issue(b quota.Bearer, run *runBudget) string {
 		t.spenders = make(map[[sha256.Size]byte]*spender)
 	}
 	t.spenders[sha256.Sum256([]byte(token))] = &spender{
-		bearer: b, run: run, grants: make(map[string]*grant), made: make(map[string]quota.Units), asked: make(map[string]quota.Units),
+		bearer: b, run: run, grants: make(map[string]*grant), made: make(map[string]quota.Units), asked: make(map[string]*hold),
 	}
 	return token
 }
@@ -143,10 +149,8 @@ func (t *Tokens) Bearer(token string) (b quota.Bearer, live bool) {
 func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision) {
 	decided = func(quota.Decision, error) {} // of a pass that has ended meanwhile
 	t.with(token, func(s *spender) {
-		if _, again := s.asked[r.RequestID]; again {
-			units = 0
-		}
-		if run := s.run; units > 0 && run.max > 0 && units > run.left() {
+		h, run := s.asked[r.RequestID], s.run
+		if h == nil && run.max > 0 && units > run.left() {
 			if !r.Optional {
 				s.refuse(refusedCall{operation: r.Operation, denied: true, capped: true})
 			}
@@ -154,11 +158,17 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 			decided, d = nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: detail}
 			return
 		}
-		s.hold(r, units)
+		if h == nil {
+			h = &hold{units: units}
+			run.held += units
+			if run.max > 0 && r.RequestID != "" {
+				s.asked[r.RequestID] = h
+			}
+		}
 		decided = func(d quota.Decision, err error) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			s.decided(r, units, d, err)
+			s.decided(r, h, d, err)
 		}
 	})
 	return decided, d
@@ -167,42 +177,17 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 // left is what the run may still spend, if its budget is bounded.
 func (b *runBudget) left() quota.Units { return max(0, b.max-b.spent-b.held) }
 
-// hold has the run's budget hold units for a request until it is decided.
-func (s *spender) hold(r quota.Request, units quota.Units) {
-	if s.run.max == 0 {
-		return
-	}
-	s.run.held += units
-	if _, again := s.asked[r.RequestID]; !again && r.RequestID != "" {
-		s.asked[r.RequestID] = units
-	}
-}
-
-// free returns to the run's budget what it holds for a request that is decided.
-func (s *spender) free(r quota.Request, units quota.Units, granted bool) {
-	if s.run.max == 0 {
-		return
-	}
-	if r.RequestID != "" {
-		units = s.asked[r.RequestID]
-	}
-	s.run.held -= units
-	switch {
-	case r.RequestID == "":
-	case granted:
-		s.asked[r.RequestID] = 0
-	case units > 0:
-		delete(s.asked, r.RequestID)
-	}
-}
-
 // decided records what became of a request. While its outcome is unknown, the run's budget
 // holds its units.
-func (s *spender) decided(r quota.Request, units quota.Units, d quota.Decision, err error) {
+func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error) {
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
 		return
 	}
-	s.free(r, units, err == nil && d.Granted())
+	s.run.held -= h.units
+	h.units = 0
+	if h.granted = h.granted || err == nil && d.Granted(); !h.granted {
+		delete(s.asked, r.RequestID)
+	}
 	if err != nil {
 		return
 	}

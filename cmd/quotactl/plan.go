@@ -225,26 +225,19 @@ func jobIn(p plan.Plan, name string) plan.Job {
 
 // A dayPlot is one line of a plot: what a limit spends in the hours of one day.
 type dayPlot struct {
-	day   time.Time // its midnight, or close to it
-	hours [24]hourPlot
-	units int64
-}
-
-// An hourPlot is one mark of a line.
-type hourPlot struct {
-	known bool
-	units int64
-	lost  int
+	day   time.Time     // its midnight, or close to it
+	hours [24]plan.Hour // At is zero of one that the plan does not touch
+	units quota.Units
 }
 
 // plotOf draws the hours of a limit, a line for each day of the view's zone. The
 // highest mark is the busiest hour; x is an hour in which turns are lost.
 func plotOf(l plan.Limit, v term.View) *term.Table {
 	days := daysOf(l.Hours, v.Zone)
-	var busiest int64
+	var busiest quota.Units
 	for _, d := range days {
 		for _, h := range d.hours {
-			busiest = max(busiest, h.units)
+			busiest = max(busiest, h.Units)
 		}
 	}
 	wide := 1
@@ -255,7 +248,7 @@ func plotOf(l plan.Limit, v term.View) *term.Table {
 	for _, d := range days {
 		var marks strings.Builder
 		for _, h := range d.hours {
-			marks.WriteString(strings.Repeat(h.mark(busiest, v), wide))
+			marks.WriteString(strings.Repeat(markOf(h, busiest, v), wide))
 		}
 		t.Add(d.day.Format("Mon 2"), marks.String(), d.units)
 	}
@@ -275,29 +268,29 @@ func daysOf(hours []plan.Hour, zone *time.Location) []*dayPlot {
 		}
 		d := days[len(days)-1]
 		mark := &d.hours[at.Hour()]
-		mark.known = true
-		mark.units += int64(h.Units)
-		mark.lost += h.Skipped
-		d.units += int64(h.Units)
+		mark.At = h.At
+		mark.Units += h.Units
+		mark.Skipped += h.Skipped
+		d.units += h.Units
 	}
 	return days
 }
 
-// mark is one character for an hour.
-func (h hourPlot) mark(busiest int64, v term.View) string {
+// markOf is one character for an hour.
+func markOf(h plan.Hour, busiest quota.Units, v term.View) string {
 	levels, none := []rune("12345678"), "."
 	if v.UTF8 {
 		levels, none = []rune("▁▂▃▄▅▆▇█"), "·"
 	}
 	switch {
-	case !h.known:
+	case h.At.IsZero():
 		return " "
-	case h.lost > 0:
+	case h.Skipped > 0:
 		return "x"
-	case h.units == 0:
+	case h.Units == 0:
 		return none
 	}
-	return string(levels[share(h.units, busiest, len(levels))-1])
+	return string(levels[share(int64(h.Units), int64(busiest), len(levels))-1])
 }
 
 // scale names every sixth hour above its mark.

@@ -87,8 +87,7 @@ type Ask struct {
 func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	states, now := p.refresh()
-	inputs, err := p.signature(ctx, states, now)
+	states, now, inputs, err := p.refresh(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +136,7 @@ func ForecastOf(all []Forecast, credential, limit string) Forecast {
 func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	states, now := p.refresh()
-	inputs, err := p.signature(ctx, states, now)
+	states, now, inputs, err := p.refresh(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -171,20 +169,30 @@ func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error
 	return Simulate(in, in.From.Add(time.Duration(days)*day)), nil
 }
 
-// refresh returns the states of the jobs. For another configuration it empties the cache.
-func (p *Planner) refresh() ([]jobs.JobState, time.Time) {
-	states, now := p.runner.JobStates()
+// refresh returns the states of the jobs, and inputs that differ if the plan does, unless only time
+// passed without a slot. For another configuration it empties the cache. The error is the ledger's.
+func (p *Planner) refresh(ctx context.Context) (states []jobs.JobState, now time.Time, inputs string, err error) {
+	states, now = p.runner.JobStates()
 	var config []any
+	var b strings.Builder
 	for _, c := range p.service.Credentials() {
 		config = append(config, c)
+		usage, err := p.service.Usage(ctx, c.Name)
+		if err != nil {
+			return nil, now, "", err
+		}
+		for _, l := range usage.Limits {
+			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli(), l.Lent)
+		}
 	}
 	for _, s := range states {
 		config = append(config, s.Job)
+		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took, s.Job.Schedule.Next(now))
 	}
 	if !slices.Equal(config, p.config) {
 		p.config, p.plans, p.forecast, p.fits = config, make(map[int]cached[*Plan]), cached[[]Forecast]{}, cached[[]Fit]{}
 	}
-	return states, now
+	return states, now, b.String(), nil
 }
 
 // with adds slots to jobs.
@@ -215,22 +223,4 @@ func (f furtherSlots) Next(t time.Time) time.Time {
 		}
 	}
 	return next
-}
-
-// signature differs if the plan does, unless only time passed without a slot.
-func (p *Planner) signature(ctx context.Context, states []jobs.JobState, now time.Time) (string, error) {
-	var b strings.Builder
-	for _, c := range p.service.Credentials() {
-		usage, err := p.service.Usage(ctx, c.Name)
-		if err != nil {
-			return "", err
-		}
-		for _, l := range usage.Limits {
-			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli(), l.Lent)
-		}
-	}
-	for _, s := range states {
-		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took, s.Job.Schedule.Next(now))
-	}
-	return b.String(), nil
 }

@@ -10,8 +10,8 @@
 // How a request is decided: a [Service] (service.go) finds its clients in a snapshot of the
 // configuration, which a reload replaces, and its cost. Requests for the same clients that come
 // while the ledger decides share its next call, by a quota.Batcher. The leader of a batch makes
-// keys of the subjects (subject.go), estimates how many there are (crowd.go) and counts denials by
-// subject (topsubjects.go). If the ledger cannot decide, OpenOnOutage does.
+// keys of the subjects (subject.go); tally.go estimates how many there are and counts their denials.
+// If the ledger cannot decide, OpenOnOutage does.
 //
 // # Windows that change
 //
@@ -46,7 +46,7 @@
 //
 // # Locks
 //
-// The package writes no files. Its locks are those of the batchers, of topSubjects and of crowd;
+// The package writes no files. Its locks are those of the batchers and of tallies;
 // none is held during a call of the store, nor while another one is locked. sharing.refresh is
 // held while the head is read: others wait for it until their deadline, and decisions do not.
 package clientlimit

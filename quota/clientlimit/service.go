@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -37,23 +38,15 @@ type Call struct {
 // A snapshot is one configuration; it is replaced, never changed.
 type snapshot struct {
 	*sharing // nil while there are no clients
-	names    []string
-	groups   map[string]*group
+	groups   []*Group
+	byName   map[string]*Group
 }
 
-// A group is those clients that have one name.
-type group struct {
-	clients *Clients
+// A Group is those clients that have one name.
+type Group struct {
+	*Clients
 	batcher quota.Batcher[[]priced, []quota.Decision]
 	*tally
-}
-
-// A tally counts the outcomes of a group's requests since the daemon started. It survives a change
-// of the configuration.
-type tally struct {
-	granted, denied, outage, undecided atomic.Int64
-	top                                topSubjects
-	crowd                              crowd
 }
 
 // batchGroups is how many requests, each of one or several asks, share a call of the ledger.
@@ -82,14 +75,6 @@ type Event struct {
 	Took      time.Duration  // to decide, waiting for others included
 }
 
-// Stats are the outcomes of requests since the daemon started.
-type Stats struct {
-	Granted      int64 // with those of OutageGrants
-	Denied       int64
-	OutageGrants int64 // without the ledger
-	Undecided    int64
-}
-
 // NewService returns a service of no clients.
 func NewService(c Config) *Service {
 	if c.Emit == nil {
@@ -103,7 +88,7 @@ func NewService(c Config) *Service {
 // SetClients replaces the configured clients. The caller closes the store, and needs none without
 // clients. After an error nothing has changed.
 func (s *Service) SetClients(store Store, all []*Clients) error {
-	was, next := s.snapshot.Load(), &snapshot{groups: make(map[string]*group, len(all))}
+	was, next := s.snapshot.Load(), &snapshot{byName: make(map[string]*Group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
 		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, emit: s.Emit, refresh: make(chan struct{}, 1)}
 	}
@@ -111,18 +96,18 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("clients %q: %w", c.Name, wrong[0])
 		}
-		if next.groups[c.Name] != nil {
+		if next.byName[c.Name] != nil {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &group{clients: c, tally: &tally{}}
-		if before := was.groups[c.Name]; before != nil {
+		g := &Group{Clients: c, tally: &tally{seed: maphash.MakeSeed()}}
+		if before := was.byName[c.Name]; before != nil {
 			g.tally = before.tally
 		}
 		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
 		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([][]quota.Decision, error) {
 			return s.decide(ctx, next, g, requests), nil
 		}
-		next.names, next.groups[c.Name] = append(next.names, c.Name), g
+		next.groups, next.byName[c.Name] = append(next.groups, g), g
 	}
 	mine := greeting(s.Host.Label, all)
 	next.mine.Store(&mine)
@@ -130,39 +115,23 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 	return nil
 }
 
-// Names returns what the configured clients are called, in the order of configuration.
-func (s *Service) Names() []string { return s.snapshot.Load().names }
+// Groups returns the configured clients, in the order of configuration.
+func (s *Service) Groups() []*Group { return s.snapshot.Load().groups }
 
-// Clients returns the configured clients of that name, and the outcomes of their requests. If there
-// are none it returns nil, and the refusal with the name that was probably meant.
-func (s *Service) Clients(name string) (*Clients, Stats, quota.Decision) {
+// Group returns the configured clients of a name. If there are none it returns nil, and the refusal
+// with the name that was probably meant.
+func (s *Service) Group(name string) (*Group, quota.Decision) {
 	now := s.snapshot.Load()
-	g := now.groups[name]
-	if g == nil {
-		return nil, Stats{}, now.unknown(name)
+	if g := now.byName[name]; g != nil {
+		return g, quota.Decision{}
 	}
-	return g.clients, Stats{
-		Granted: g.granted.Load(), Denied: g.denied.Load(), OutageGrants: g.outage.Load(), Undecided: g.undecided.Load(),
-	}, quota.Decision{}
-}
-
-// Top returns the subjects of clients that were denied most in the last hour or two.
-func (s *Service) Top(name string) []Denied {
-	g := s.snapshot.Load().groups[name]
-	if g == nil {
-		return nil
+	names := make([]string, len(now.groups))
+	for i, g := range now.groups {
+		names[i] = g.Name
 	}
-	return g.top.list(time.Now())
-}
-
-// Subjects returns about how many subjects of clients asked in the last hour or two, within some
-// 3 %.
-func (s *Service) Subjects(name string) int {
-	g := s.snapshot.Load().groups[name]
-	if g == nil {
-		return 0
+	return nil, quota.Decision{
+		Reason: quota.UnknownClients, Detail: fmt.Sprintf("clients %.80q are not configured", name), Hint: quota.DidYouMean(name, names, "configured clients"),
 	}
-	return g.crowd.size(time.Now())
 }
 
 // Acquire decides requests of one or several subjects, in their order, and returns one
@@ -170,11 +139,14 @@ func (s *Service) Subjects(name string) int {
 // clients are not OpenOnOutage, its decision's Err says why: an error of Ledger, or the
 // context's own while the requests still wait for a batch.
 func (s *Service) Acquire(ctx context.Context, name string, requests ...Request) []quota.Decision {
-	begun, now := time.Now(), s.snapshot.Load()
-	g := now.groups[name]
+	begun := time.Now()
+	g, unknown := s.Group(name)
 	decisions, asks, of := make([]quota.Decision, len(requests)), make([]priced, 0, len(requests)), make([]int, 0, len(requests))
 	for i, r := range requests {
-		units, refused := now.price(g, name, r)
+		units, refused := quota.Units(0), unknown
+		if g != nil {
+			units, refused = g.price(r)
+		}
 		if decisions[i] = refused; refused.Granted() {
 			asks, of = append(asks, priced{subjectOf(r.Subject), units}), append(of, i)
 		}
@@ -200,47 +172,28 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 }
 
 // price returns what a request costs, or why it is refused without asking the ledger.
-func (s *snapshot) price(g *group, name string, r Request) (quota.Units, quota.Decision) {
-	switch {
-	case g == nil:
-		return 0, s.unknown(name)
-	case r.Subject == "":
+func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
+	if r.Subject == "" {
 		return 0, quota.Decision{Reason: quota.BadRequest, Detail: "subject is missing or empty: it says who calls, by an address, a user or a key"}
-	default:
-		return g.clients.Cost(r.Operation, r.Count)
 	}
-}
-
-func (s *snapshot) unknown(name string) quota.Decision {
-	d := quota.Decision{Reason: quota.UnknownClients, Detail: fmt.Sprintf("clients %.80q are not configured", name)}
-	d.Hint = quota.DidYouMean(name, s.names, "configured clients")
-	return d
+	return c.Cost(r.Operation, r.Count)
 }
 
 // settled counts the decision about an ask. If there is none and the clients are open, it grants.
-func (g *group) settled(d quota.Decision, ask priced) quota.Decision {
+func (g *Group) settled(d quota.Decision, ask priced) quota.Decision {
 	away := (errors.Is(d.Err, quota.ErrUnavailable) || errors.Is(d.Err, quota.ErrOutcomeUnknown)) && !errors.Is(d.Err, quota.ErrContended)
-	switch {
-	case away && g.clients.OpenOnOutage:
-		g.granted.Add(1)
-		g.outage.Add(1)
-		return quota.Decision{Outage: true, Units: ask.units}
-	case errors.Is(d.Err, context.Canceled):
-	case d.Err != nil:
-		g.undecided.Add(1)
-	case d.Granted():
-		g.granted.Add(1)
-	default:
-		g.denied.Add(1)
+	if away && g.OpenOnOutage {
+		d = quota.Decision{Outage: true, Units: ask.units}
 	}
+	g.count(d)
 	return d
 }
 
 // decide has the ledger decide the asks of several requests. Those whose subjects have other keys
 // by now are decided once more, by a head that is read again.
-func (s *Service) decide(ctx context.Context, now *snapshot, g *group, requests [][]priced) [][]quota.Decision {
+func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, requests [][]priced) [][]quota.Decision {
 	all := slices.Concat(requests...)
-	g.crowd.record(all, time.Now())
+	g.asked(all, time.Now())
 	decisions := s.decideBy(ctx, now, g, all, refreshInterval)
 	var again []priced
 	var of []int
@@ -262,18 +215,18 @@ func (s *Service) decide(ctx context.Context, now *snapshot, g *group, requests 
 }
 
 // decideBy has the ledger decide asks by a head of at most that age. An error is that of each ask.
-func (s *Service) decideBy(ctx context.Context, now *snapshot, g *group, all []priced, maxAge time.Duration) []quota.Decision {
+func (s *Service) decideBy(ctx context.Context, now *snapshot, g *Group, all []priced, maxAge time.Duration) []quota.Decision {
 	head, err := now.current(ctx, maxAge)
 	if err != nil {
 		return slices.Repeat([]quota.Decision{{Err: err}}, len(all))
 	}
-	asks := head.asks(g.clients, all)
+	asks := head.asks(g.Clients, all)
 	begun := time.Now()
-	decisions := now.ledger.Decide(ctx, head.counted(g.clients), asks)
+	decisions := now.ledger.Decide(ctx, head.counted(g.Clients), asks)
 	s.Emit(Call{Took: time.Since(begun), Asks: len(asks)})
 	for i, d := range decisions {
 		if d.Denied() {
-			g.top.record(asks[i].Subject, time.Now())
+			g.deny(asks[i].Subject, time.Now())
 		}
 	}
 	return decisions
@@ -299,16 +252,19 @@ func (s *Service) Reset(ctx context.Context, name, subject string) (refused quot
 
 // about asks the ledger something about one subject.
 func (s *Service) about(ctx context.Context, name, subject string, do func(context.Context, Ledger, *Clients, Ask) error) (quota.Decision, error) {
-	now := s.snapshot.Load()
-	g := now.groups[name]
-	if _, refused := now.price(g, name, Request{Subject: subject, Count: 1}); !refused.Granted() {
+	g, refused := s.Group(name)
+	if g != nil {
+		_, refused = g.price(Request{Subject: subject, Count: 1})
+	}
+	if !refused.Granted() {
 		return refused, nil
 	}
+	now := s.snapshot.Load()
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
 	defer cancel()
 	head, err := now.current(ctx, differencesAge)
 	if err != nil {
 		return quota.Decision{}, err
 	}
-	return quota.Decision{}, do(ctx, now.ledger, head.counted(g.clients), head.asks(g.clients, []priced{{subject: subjectOf(subject)}})[0])
+	return quota.Decision{}, do(ctx, now.ledger, head.counted(g.Clients), head.asks(g.Clients, []priced{{subject: subjectOf(subject)}})[0])
 }

@@ -46,6 +46,11 @@ func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	return s
 }
 
+func (s *scene) stats(name string) clientlimit.Stats {
+	g, _ := s.Group(name)
+	return g.Stats()
+}
+
 // ask decides about one call.
 func (s *scene) ask(t *testing.T, name, subject, operation string, count quota.Units) quota.Decision {
 	t.Helper()
@@ -83,7 +88,7 @@ func TestServiceDecides(t *testing.T) {
 			}
 		})
 	}
-	if _, stats, _ := s.Clients("public"); stats != (clientlimit.Stats{Granted: 3, Denied: 3}) {
+	if stats := s.stats("public"); stats != (clientlimit.Stats{Granted: 3, Denied: 3}) {
 		t.Errorf("counted: %+v", stats)
 	}
 	if d := s.ask(t, "pubic", "alice", "", 1); d.Hint != "did you mean public?" {
@@ -137,10 +142,10 @@ func TestServiceDuringAnOutage(t *testing.T) {
 	if d := s.ask(t, "public", "alice", "", 3); !d.Granted() || d.Outage {
 		t.Errorf("what was granted during the outage counts: %+v", d)
 	}
-	if _, stats, _ := s.Clients("public"); stats != (clientlimit.Stats{Granted: 11, OutageGrants: 10}) {
+	if stats := s.stats("public"); stats != (clientlimit.Stats{Granted: 11, OutageGrants: 10}) {
 		t.Errorf("counted: %+v", stats)
 	}
-	if _, stats, _ := s.Clients("closed"); stats != (clientlimit.Stats{Undecided: 2}) {
+	if stats := s.stats("closed"); stats != (clientlimit.Stats{Undecided: 2}) {
 		t.Errorf("counted of closed clients: %+v", stats)
 	}
 }
@@ -154,7 +159,7 @@ func TestServiceAndACallerWhoLeaves(t *testing.T) {
 	if !errors.Is(d.Err, context.Canceled) || d.Outage {
 		t.Errorf("got %+v", d)
 	}
-	if _, stats, _ := s.Clients("public"); len(s.events) > 0 || stats != (clientlimit.Stats{}) {
+	if stats := s.stats("public"); len(s.events) > 0 || stats != (clientlimit.Stats{}) {
 		t.Errorf("told of %+v, counted %+v", s.events, stats)
 	}
 }
@@ -170,7 +175,7 @@ func TestServiceKeepsUsageWhenReconfigured(t *testing.T) {
 	if d := s.ask(t, "public", "alice", "", 2); !d.Granted() || d.Remaining() != 0 {
 		t.Errorf("with two units more: %+v", d)
 	}
-	if _, stats, _ := s.Clients("public"); stats.Granted != 2 {
+	if stats := s.stats("public"); stats.Granted != 2 {
 		t.Errorf("counted: %+v", stats)
 	}
 	for _, bad := range [][]*clientlimit.Clients{{public, public}, {{Name: "public"}}} {
@@ -216,7 +221,8 @@ func TestTopSubjects(t *testing.T) {
 	for i := range 200 {
 		deny(fmt.Sprint("later", i), 1)
 	}
-	top := s.Top("public")
+	public, _ := s.Group("public")
+	top := public.Top()
 	if len(top) != 20 {
 		t.Fatalf("%d are told", len(top))
 	}
@@ -249,7 +255,7 @@ func TestServiceAtOnce(t *testing.T) {
 	if usage, _, _, err := s.Usage(context.Background(), "public", "alice"); err != nil || usage.Limits[0].Used != 100 {
 		t.Errorf("used %+v, %v", usage, err)
 	}
-	if _, stats, _ := s.Clients("public"); stats != (clientlimit.Stats{Granted: 500, Denied: 300}) {
+	if stats := s.stats("public"); stats != (clientlimit.Stats{Granted: 500, Denied: 300}) {
 		t.Errorf("counted: %+v", stats)
 	}
 }

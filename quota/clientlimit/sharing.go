@@ -90,7 +90,7 @@ func (s *Service) Differences(ctx context.Context) []string {
 // head returns the head, of at most that age; nil if there is nothing to share.
 func (s *Service) head(ctx context.Context, maxAge time.Duration) (*seen, error) {
 	now := s.snapshot.Load()
-	if now.sharing == nil || len(now.names) == 0 && now.last.Load() == nil {
+	if now.sharing == nil || len(now.groups) == 0 && now.last.Load() == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline)

@@ -54,7 +54,7 @@ func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch)
 	if err != nil {
 		return answer, err
 	}
-	if known, _, refused := s.Clients.Clients(c.Path("name")); known == nil {
+	if known, refused := s.Clients.Group(c.Path("name")); known == nil {
 		return answer, ProblemOf(refused)
 	}
 	decisions := s.Clients.Acquire(ctx, c.Path("name"), requests...)
@@ -83,33 +83,27 @@ func (in clientBatch) requests() ([]clientlimit.Request, error) {
 }
 
 func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, error) {
-	list := []api.Clients{}
-	for _, name := range s.Clients.Names() {
-		if c, stats, _ := s.Clients.Clients(name); c != nil {
-			list = append(list, clientsOf(c, stats))
-		}
-	}
-	return list, nil
+	return each(s.Clients.Groups(), clientsOf), nil
 }
 
 func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients, error) {
-	name := c.Path("name")
-	clients, stats, refused := s.Clients.Clients(name)
-	if clients == nil {
+	group, refused := s.Clients.Group(c.Path("name"))
+	if group == nil {
 		return api.Clients{}, ProblemOf(refused)
 	}
-	one := clientsOf(clients, stats)
+	one := clientsOf(group)
 	if !c.IsOperator() { // a subject may be a key
 		return one, nil
 	}
-	one.Top = each(s.Clients.Top(name), func(d clientlimit.Denied) api.DeniedSubject {
+	one.Top = each(group.Top(), func(d clientlimit.Denied) api.DeniedSubject {
 		subject, hash := d.Subject.Text()
 		return api.DeniedSubject{Subject: subject, Hash: hash, Denials: d.Denials, Last: d.Last.UTC()}
 	})
 	return one, nil
 }
 
-func clientsOf(c *clientlimit.Clients, stats clientlimit.Stats) api.Clients {
+func clientsOf(c *clientlimit.Group) api.Clients {
+	stats := c.Stats()
 	one := api.Clients{
 		Name: c.Name, Algorithm: string(c.Algorithm), OnOutage: "closed", Operations: make(map[string]int64, len(c.Operations)),
 		Granted: stats.Granted, Denied: stats.Denied, OutageGrants: stats.OutageGrants, Undecided: stats.Undecided,

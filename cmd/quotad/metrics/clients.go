@@ -87,8 +87,8 @@ func (m *Metrics) WatchClients(service *clientlimit.Service) {
 	s := &collector{}
 	subjects := s.desc("quotad_client_subjects", "About how many clients asked in the last hour or two, of this host.", "clients")
 	s.collect = func(out chan<- prometheus.Metric) {
-		for _, name := range service.Names() {
-			out <- gauge(subjects, float64(service.Subjects(name)), name)
+		for _, group := range service.Groups() {
+			out <- gauge(subjects, float64(group.Subjects()), group.Name)
 		}
 	}
 	m.registry.MustRegister(s)

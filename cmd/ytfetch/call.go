@@ -13,47 +13,30 @@ import (
 	"quotad/quota/upstream"
 )
 
-// The operations that ytfetch calls, as quotad's configuration names them.
-const (
-	videosList = "videos.list"
-	searchList = "search.list"
-)
-
-// A request is an upstream call that may be repeated.
-type request struct {
-	operation string
-	page      int // which it is for
-	send      func(context.Context) (page, error)
-}
-
-// unknownLeft is what is left after a call for which the pass asked for no units.
-const unknownLeft = -1
-
 // lastCallTime bounds a call to quotad that a pass makes even while it is being ended.
 const lastCallTime = 2 * time.Second
 
 // call acquires and makes one upstream call. Each has a request id of its own,
 // a repeated one too: upstream charges for it again. Its errors are failures
 // if quotad denies or fails, else *callErrors.
-func (p *pass) call(ctx context.Context, r request) (got page, left int64, err error) {
-	left = unknownLeft
-	var grant api.Decision
+func (p *pass) call(ctx context.Context, number int, r request) (got page, err error) {
+	grant := api.Decision{Remaining: unknownLeft}
 	if !p.metered {
 		p.calls++
-		if grant, err = p.acquire(ctx, r.operation, fmt.Sprintf("%s-page-%d-call-%d", p.id, r.page, p.calls)); err != nil {
-			return page{}, 0, err
+		if grant, err = p.acquire(ctx, r.operation, fmt.Sprintf("%s-page-%d-call-%d", p.id, number, p.calls)); err != nil {
+			return page{}, err
 		}
-		left = grant.Remaining
 	}
-	got, err = r.send(ctx)
-	if classOf(err) == unsent && !p.metered {
-		p.release(ctx, grant.GrantID)
-	}
+	got, err = p.tube.send(ctx, r)
+	got.left = grant.Remaining
 	var failed *callError
 	if errors.As(err, &failed) {
 		failed.operation, failed.grant = r.operation, grant.GrantID
+		if failed.class == unsent && !p.metered {
+			p.release(ctx, grant.GrantID)
+		}
 	}
-	return got, left, err
+	return got, err
 }
 
 func (p *pass) acquire(ctx context.Context, operation, requestID string) (api.Decision, error) {

@@ -15,30 +15,24 @@ const (
 // takes two calls: a search, and a list of the new videos if there are any. The search costs
 // a hundred times as much, so its result is in the bookmark before the list is requested: if
 // the pass is denied the list, or killed, the next one continues there.
-func (p *pass) discovered(ctx context.Context, at place) (got page, left int64, err error) {
-	left = unknownLeft
-	if at.ids == "" {
-		if got, left, err = p.get(ctx, request{searchList, at.number, func(ctx context.Context) (page, error) {
-			return p.tube.search(ctx, p.region, p.query, at.after, at.chart, at.token)
-		}}); err != nil {
-			return page{}, 0, err
+func (p *pass) discovered(ctx context.Context, at place) (got page, err error) {
+	search := at.ids == ""
+	got = page{Next: at.next, Found: strings.Split(at.ids, "."), left: unknownLeft}
+	if search {
+		if got, err = p.get(ctx, at.number, searchPage(p.region, at)); err != nil {
+			return page{}, err
 		}
 		at.ids, at.next = strings.Join(got.Found, "."), got.Next
 	}
-	answer := page{Next: at.next, Found: strings.FieldsFunc(at.ids, func(r rune) bool { return r == '.' })}
-	unknown, err := p.store.unknown(answer.Found)
+	got.Items = nil // what a search says of videos is not stored
+	unknown, err := p.store.unknown(got.Found)
 	if err != nil || len(unknown) == 0 {
-		return answer, left, err
+		return got, err
 	}
-	if got.Found != nil {
+	if search {
 		p.leave(ctx, at)
 	}
-	list, left, err := p.get(ctx, request{videosList, at.number, func(ctx context.Context) (page, error) {
-		return p.tube.videos(ctx, unknown)
-	}})
-	if err != nil {
-		return page{}, 0, err
-	}
-	answer.Items = list.Items
-	return answer, left, nil
+	list, err := p.get(ctx, at.number, videosByID(unknown))
+	got.Items, got.left = list.Items, list.left
+	return got, err
 }

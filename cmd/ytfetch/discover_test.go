@@ -45,7 +45,8 @@ func TestSearchesLeaveNothingOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := newYouTube("http://sample"+upstream.Path, "k", sample).search(t.Context(), "DE", "golden", d.clock.Now().AddDate(0, 0, -30), d.clock.Now(), "")
+	all, err := newYouTube("http://sample"+upstream.Path, "k", sample).send(t.Context(), searchPage("DE",
+		place{chart: d.clock.Now(), found: found{query: "golden", after: d.clock.Now().AddDate(0, 0, -30)}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,11 +91,12 @@ func (p *pass) isLast(at place, next string) bool { return next == "" || at.numb
 // fetch fetches and stores a page and returns the token of the page after it.
 // What upstream has answered is stored, interrupted or not: it is paid for.
 func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
-	fetch := p.trending
+	var got page
 	if p.query != "" {
-		fetch = p.discovered
+		got, err = p.discovered(ctx, at)
+	} else {
+		got, err = p.get(ctx, at.number, chartPage(p.region, at.token))
 	}
-	got, left, err := fetch(ctx, at)
 	if err != nil {
 		return "", err
 	}
@@ -106,18 +107,11 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	if p.query != "" {
 		text = fmt.Sprintf("page %d: %d found, %d new", at.number, len(got.Found), len(got.Items))
 	}
-	if left != unknownLeft {
-		text += fmt.Sprintf(", %s left", quota.Count(left, "unit", "units"))
+	if got.left != unknownLeft {
+		text += fmt.Sprintf(", %s left", quota.Count(got.left, "unit", "units"))
 	}
 	p.say("%s", text)
 	return got.Next, nil
-}
-
-// trending returns a page of the region's chart.
-func (p *pass) trending(ctx context.Context, at place) (got page, left int64, err error) {
-	return p.get(ctx, request{videosList, at.number, func(ctx context.Context) (page, error) {
-		return p.tube.trending(ctx, p.region, at.token)
-	}})
 }
 
 // first returns where a pass begins that continues no earlier one.
@@ -144,14 +138,14 @@ var pauses = map[class][]time.Duration{
 	unsent:    {backOff, 2 * backOff},
 }
 
-// get calls until it has an answer or calling again is useless.
-func (p *pass) get(ctx context.Context, r request) (got page, left int64, err error) {
+// get calls until it has an answer or calling again is useless. number is of the page.
+func (p *pass) get(ctx context.Context, number int, r request) (got page, err error) {
 	failures := make(map[class]int)
 	for {
-		got, left, err = p.call(ctx, r)
+		got, err = p.call(ctx, number, r)
 		var failed *callError
 		if err == nil || ctx.Err() != nil || !errors.As(err, &failed) {
-			return got, left, err
+			return got, err
 		}
 		before := failures[failed.class]
 		failures[failed.class]++
@@ -160,16 +154,16 @@ func (p *pass) get(ctx context.Context, r request) (got page, left int64, err er
 			if failed.class == unclear { // a limit that a cool-down did not open
 				failed.class = day
 			}
-			return page{}, 0, err
+			return page{}, err
 		}
 		pause := pauses[failed.class][before]
 		if !p.deadline.IsZero() && !p.now().Add(pause+callRoom).Before(p.deadline) {
 			p.observe(ctx, failed)
-			return page{}, 0, fmt.Errorf("no time to try again in %v: %w", pause, err)
+			return page{}, fmt.Errorf("no time to try again in %v: %w", pause, err)
 		}
-		p.say("page %d: %v; trying again in %v", r.page, err, pause)
+		p.say("page %d: %v; trying again in %v", number, err, pause)
 		if err := p.sleep(ctx, pause); err != nil {
-			return page{}, 0, err
+			return page{}, err
 		}
 	}
 }

@@ -34,6 +34,47 @@ type page struct {
 	Next  string            `json:"nextPageToken"` // empty: the last page
 	Items []json.RawMessage `json:"items"`
 	Found []string          `json:"-"` // what a query finds, by id, of which Items has those that were new; nil: no query was asked
+	left  int64             // units, after the last call for it
+}
+
+// unknownLeft is what is left after a call for which the pass asked for no units.
+const unknownLeft = -1
+
+// The operations that ytfetch calls, as quotad's configuration names them.
+const (
+	videosList = "videos.list"
+	searchList = "search.list"
+)
+
+// A request is an upstream call that may be repeated.
+type request struct {
+	operation string
+	query     url.Values
+}
+
+const videoParts = "snippet,contentDetails,statistics"
+
+// chartPage asks for the page of a region's chart that token names, the first one if it is
+// empty.
+func chartPage(region, token string) request {
+	return request{videosList, url.Values{
+		"part": {videoParts}, "chart": {"mostPopular"},
+		"regionCode": {region}, "maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
+	}}
+}
+
+// searchPage asks for a page of what a query finds in a region, the newest videos first.
+func searchPage(region string, at place) request {
+	return request{searchList, url.Values{
+		"part": {"snippet"}, "q": {at.query}, "type": {"video"}, "order": {"date"}, "regionCode": {region},
+		"publishedAfter": {at.after.UTC().Format(time.RFC3339)}, "publishedBefore": {at.chart.UTC().Format(time.RFC3339)},
+		"maxResults": {strconv.Itoa(perPage)}, "pageToken": {at.token},
+	}}
+}
+
+// videosByID asks for at most perPage videos. One that is gone is not among the answers.
+func videosByID(ids []string) request {
+	return request{videosList, url.Values{"part": {videoParts}, "id": {strings.Join(ids, ",")}}}
 }
 
 func newYouTube(base, key string, transport http.RoundTripper) *youtube {
@@ -48,47 +89,13 @@ func newYouTube(base, key string, transport http.RoundTripper) *youtube {
 	}
 }
 
-// trending makes one videos.list call for the page of a region's chart that
-// token names, the first one when it is empty. Every error is a *callError.
-func (y *youtube) trending(ctx context.Context, region, token string) (page, error) {
-	return y.list(ctx, "/videos", url.Values{
-		"part": {videoParts}, "chart": {"mostPopular"},
-		"regionCode": {region}, "maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
-	})
-}
-
-// search makes one search.list call for a page of what a query finds in a region, the newest
-// videos first. Every error is a *callError.
-func (y *youtube) search(ctx context.Context, region, query string, after, before time.Time, token string) (page, error) {
-	got, err := y.list(ctx, "/search", url.Values{
-		"part": {"snippet"}, "q": {query}, "type": {"video"}, "order": {"date"}, "regionCode": {region},
-		"publishedAfter": {after.UTC().Format(time.RFC3339)}, "publishedBefore": {before.UTC().Format(time.RFC3339)},
-		"maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
-	})
-	if err != nil {
-		return page{}, err
-	}
-	if got.Found, err = idsOf(got.Items); err != nil {
-		return page{}, &callError{class: transient, status: http.StatusOK, err: err}
-	}
-	return got, nil
-}
-
-// videos makes one videos.list call for at most perPage videos. One that is gone is not among
-// the answers. Every error is a *callError.
-func (y *youtube) videos(ctx context.Context, ids []string) (page, error) {
-	return y.list(ctx, "/videos", url.Values{"part": {videoParts}, "id": {strings.Join(ids, ",")}})
-}
-
-const videoParts = "snippet,contentDetails,statistics"
-
-// list makes one call of those that answer with a page. Every error is a *callError.
-func (y *youtube) list(ctx context.Context, path string, query url.Values) (page, error) {
+// send makes one call. Every error is a *callError.
+func (y *youtube) send(ctx context.Context, r request) (page, error) {
 	var connected atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
-	status, header, body, err := y.get(ctx, path, query)
+	status, header, body, err := y.get(ctx, "/"+strings.TrimSuffix(r.operation, ".list"), r.query)
 	switch {
 	case err != nil && status == 0 && !connected.Load():
 		return page{}, &callError{class: unsent, err: y.clean(err)}
@@ -100,6 +107,9 @@ func (y *youtube) list(ctx context.Context, path string, query url.Values) (page
 		return page{}, failed
 	}
 	p, err := readPage(body)
+	if err == nil && r.operation == searchList {
+		p.Found, err = idsOf(p.Items)
+	}
 	if err != nil {
 		return page{}, &callError{class: transient, status: status, err: err}
 	}

@@ -23,7 +23,9 @@ func (r *reader) search(ctx context.Context, words []string) (err error) {
 			return err
 		}
 	}
-	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Limit: r.limit, Offset: (r.page - 1) * r.limit, By: store.Order(r.by)}
+	// A search ranks no more: what is after that is empty, however many pages after.
+	before, limit := min(r.page-1, store.MaxRanked), min(r.limit, store.MaxRanked)
+	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Limit: limit, Offset: before * limit, By: store.Order(r.by)}
 	switch {
 	case r.page < 1:
 		return misused("--page must be at least 1: %d", r.page)

@@ -56,11 +56,11 @@ type Part struct {
 	Match bool   `json:"match,omitempty"` // it matches the query
 }
 
-// maxRanked is how many videos that have all words are ranked, and maxScanned how many are
+// MaxRanked is how many videos that have all words are ranked, and maxScanned how many are
 // examined for a region or a time: the newest ones. What half of all videos have would take
 // seconds.
 const (
-	maxRanked  = 2_000
+	MaxRanked  = 2_000
 	maxScanned = 20_000
 )
 
@@ -116,7 +116,7 @@ func (s *Store) rank(expr expression, q Query) (best []scored, more bool, err er
 		if seen++; row.ColumnType(1) != sqlite3.NULL {
 			best = append(best, scored{row.ColumnInt64(0), row.ColumnFloat(1)})
 		}
-		more = len(best) == maxRanked || seen == maxScanned
+		more = len(best) == MaxRanked || seen == maxScanned
 		return !more
 	})
 	slices.SortStableFunc(best, func(a, b scored) int { return cmp.Compare(b.score, a.score) })

@@ -11,13 +11,12 @@ import (
 type account struct {
 	credential *Credential
 	ledger     Ledger
-	deadline   time.Duration
 	asks       Batcher[Ask, Decision]
 	denied     denialCache
 }
 
 func newAccount(c *Credential, ledger Ledger, deadline time.Duration) *account {
-	a := &account{credential: c, ledger: ledger, deadline: deadline}
+	a := &account{credential: c, ledger: ledger}
 	a.asks.Do, a.asks.Deadline = a.decide, deadline
 	return a
 }
@@ -46,15 +45,6 @@ func (a *account) decide(ctx context.Context, asks []Ask) ([]Decision, error) {
 		a.denied.record(asks, decisions, begun, generation)
 	}
 	return decisions, err
-}
-
-// correct runs a correction within the deadline. What was denied before may fit after it,
-// even if it failed.
-func (a *account) correct(ctx context.Context, f func(context.Context) (Decision, error)) (Decision, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.deadline)
-	defer cancel()
-	defer a.denied.forget()
-	return f(ctx)
 }
 
 // denialTTL bounds how long a denial may be answered from the cache: units freed on other

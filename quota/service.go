@@ -228,29 +228,26 @@ func (s *Service) Settle(ctx context.Context, grantID string, units Units, calle
 	if units < 0 || units > MaxUnits {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from 0 to %d", MaxUnits)), nil
 	}
-	a, ok := s.account(name)
-	if !ok {
+	if _, ok := s.account(name); !ok {
 		return refuse(UnknownGrant, fmt.Sprintf("credential %q of this grant is not configured", name)), nil
 	}
-	return a.correct(ctx, func(ctx context.Context) (Decision, error) {
-		return s.ledger.Settle(ctx, a.credential, Settlement{Grant: id, Units: units, Caller: caller})
+	return s.correct(ctx, name, func(ctx context.Context, c *Credential) (Decision, error) {
+		return s.ledger.Settle(ctx, c, Settlement{Grant: id, Units: units, Caller: caller})
 	})
 }
 
 // Adjust books units that were spent elsewhere against a limit of a credential
 // or, below zero, frees what was counted but not spent.
 func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adjustment) (Decision, error) {
-	a, ok := s.account(credential)
-	if !ok {
-		return s.unknownCredential(credential), nil
-	}
-	if a.credential.Index(adjustment.Limit) < 0 {
-		return refuse(BadRequest, a.credential.unknownLimit(adjustment.Limit).Error()), nil
-	}
-	if units := adjustment.Units; units == 0 || units < -int64(MaxUnits) || units > int64(MaxUnits) {
-		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
-	}
-	return a.correct(ctx, func(ctx context.Context) (Decision, error) { return s.ledger.Adjust(ctx, a.credential, adjustment) })
+	return s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
+		if c.Index(adjustment.Limit) < 0 {
+			return refuse(BadRequest, c.unknownLimit(adjustment.Limit).Error()), nil
+		}
+		if units := adjustment.Units; units == 0 || units < -int64(MaxUnits) || units > int64(MaxUnits) {
+			return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
+		}
+		return s.ledger.Adjust(ctx, c, adjustment)
+	})
 }
 
 // CloseLimit closes a limit of a credential until a time, or opens it, and reports
@@ -276,33 +273,37 @@ func (s *Service) Lend(ctx context.Context, credential string, l Loan) (d Decisi
 // change writes a change of a limit that is valid as the limits are now.
 func (s *Service) change(ctx context.Context, credential string, validate func(*Credential, Usage) error,
 	write func(context.Context, *Credential) (bool, error)) (d Decision, changed bool, err error) {
-	a, ok := s.account(credential)
-	if !ok {
-		return s.unknownCredential(credential), false, nil
-	}
-	usage, err := s.Usage(ctx, credential)
-	if err != nil {
-		return Decision{}, false, err
-	}
-	if err := validate(a.credential, usage); err != nil {
-		return refuse(BadRequest, err.Error()), false, nil
-	}
-	d, err = a.correct(ctx, func(ctx context.Context) (Decision, error) {
-		var err error
-		changed, err = write(ctx, a.credential)
+	d, err = s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
+		usage, err := s.ledger.Usage(ctx, c)
+		if err != nil {
+			return Decision{}, err
+		}
+		if err := validate(c, usage); err != nil {
+			return refuse(BadRequest, err.Error()), nil
+		}
+		changed, err = write(ctx, c)
 		return Decision{}, err
 	})
 	return d, changed, err
 }
 
-// Reset empties the log of a credential, so that every limit starts from zero.
-func (s *Service) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
+// correct makes a correction within the deadline. What was denied before may fit after it, even if
+// it failed.
+func (s *Service) correct(ctx context.Context, credential string, do func(context.Context, *Credential) (Decision, error)) (Decision, error) {
 	a, ok := s.account(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
-	return a.correct(ctx, func(ctx context.Context) (Decision, error) {
-		return Decision{}, s.ledger.Reset(ctx, a.credential, by, note)
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	defer cancel()
+	defer a.denied.forget()
+	return do(ctx, a.credential)
+}
+
+// Reset empties the log of a credential, so that every limit starts from zero.
+func (s *Service) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
+	return s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
+		return Decision{}, s.ledger.Reset(ctx, c, by, note)
 	})
 }
 

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"container/list"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -113,11 +112,6 @@ func (c *boundedConn) CloseWrite() error {
 }
 
 type connectionKey struct{}
-
-// withConnection is for http.Server.ConnContext.
-func withConnection(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, conn)
-}
 
 // keepConnection keeps the connection of a request with a live run token open.
 func keepConnection(r *http.Request) {

@@ -80,9 +80,11 @@ func New(c Config) *Proxy {
 	var ctx context.Context
 	ctx, p.cut = context.WithCancelCause(context.Background())
 	p.http = &http.Server{
-		Handler:           p,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       withConnection,
+		Handler:     p,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, conn)
+		},
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -46,34 +45,27 @@ type quotad struct {
 	RetryAt time.Time    `json:"retry_at,omitzero"`
 }
 
-// retrySoon is the Retry-After, in seconds, where none is known.
-const retrySoon = "1"
+// Content types of Google and of GitHub.
+var (
+	googleJSON = []string{"application/json; charset=UTF-8"}
+	gitHubJSON = []string{"application/json; charset=utf-8"}
+)
 
 // write answers a request in a dialect.
 func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
-	h := w.Header()
 	if r.decision.Denied() {
-		h.Set("Retry-After", strconv.FormatInt(api.Seconds(r.decision.RetryAfter), 10))
-	} else if r.problem.Status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", retrySoon)
+		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(r.decision.RetryAfter), 10))
 	}
-	switch dialect {
-	case Google:
+	switch {
+	case dialect == Google:
 		r.writeGoogle(w)
-	case GitHub:
+	case dialect == GitHub:
 		r.writeGitHub(w)
-	default:
-		r.writeProblem(w)
-	}
-}
-
-// writeProblem answers as the API does.
-func (r *refusal) writeProblem(w http.ResponseWriter) {
-	if r.decision.Reason != "" {
+	case r.decision.Reason != "":
 		server.WriteDecision(w, r.decision, r.useReserve, false)
-		return
+	default:
+		server.WriteProblem(w, r.problem)
 	}
-	send(w, r.problem.Status, "application/problem+json", r.problem)
 }
 
 // googleReasons are Google's words for a status.
@@ -103,7 +95,7 @@ func (r *refusal) writeGoogle(w http.ResponseWriter) {
 	case one.Reason == "":
 		one.Reason = "backendError"
 	}
-	send(w, status, "application/json; charset=UTF-8", struct {
+	server.Write(w, status, googleJSON, struct {
 		Error  envelope `json:"error"`
 		Quotad quotad   `json:"quotad"`
 	}{envelope{status, one.Message, []item{one}}, r.quotad()})
@@ -129,7 +121,7 @@ func (r *refusal) writeGitHub(w http.ResponseWriter) {
 		}
 		h.Set("X-Ratelimit-Resource", r.decision.Limit)
 	}
-	send(w, status, "application/json; charset=utf-8", struct {
+	server.Write(w, status, gitHubJSON, struct {
 		Message string `json:"message"`
 		Quotad  quotad `json:"quotad"`
 	}{message, r.quotad()})
@@ -149,15 +141,4 @@ func (r *refusal) quotad() quotad {
 		Reason: r.problem.Reason, Limit: r.decision.Limit, Detail: r.problem.Detail, Hint: r.problem.Hint,
 		RetryAt: r.decision.RetryAt.UTC(),
 	}
-}
-
-func send(w http.ResponseWriter, status int, contentType string, body any) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", contentType)
-	w.WriteHeader(status)
-	w.Write(append(text, '\n')) // an error means that the client went away
 }

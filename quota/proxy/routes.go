@@ -42,10 +42,10 @@ func NewRoutes(table map[string]string) (*Routes, []*RouteError) {
 // narrower.
 func (r *Routes) conflict(p pattern) error {
 	for _, other := range r.patterns {
-		switch covers, covered, overlap := p.compare(&other); {
+		switch covers, covered := p.covers(&other), other.covers(&p); {
 		case covers && covered:
 			return fmt.Errorf("matches the same requests as %q: remove one of the two", other.text)
-		case overlap && !covers && !covered:
+		case !covers && !covered && p.overlaps(&other):
 			return fmt.Errorf("overlaps %q, and neither is narrower: a request of both would be either; write one of them more narrowly", other.text)
 		}
 	}
@@ -185,15 +185,13 @@ func (s segment) matches(part string) bool {
 	return s.verb == "" || len(part) > len(s.verb)+1 && strings.HasSuffix(part, ":"+s.verb)
 }
 
-// compare reports whether p matches all requests that q does, whether q matches all that p
-// does, and whether a request can match both.
-func (p *pattern) compare(q *pattern) (covers, covered, overlap bool) {
-	covers, covered = p.covers(q), q.covers(p)
-	overlap = (coversMethod(p.method, q.method) || coversMethod(q.method, p.method)) && (p.coversLength(q) || q.coversLength(p))
+// overlaps reports whether a request can match both p and q.
+func (p *pattern) overlaps(q *pattern) bool {
+	overlap := (coversMethod(p.method, q.method) || coversMethod(q.method, p.method)) && (p.coversLength(q) || q.coversLength(p))
 	for i := range min(len(p.segments), len(q.segments)) {
 		overlap = overlap && (p.segments[i].covers(q.segments[i]) || q.segments[i].covers(p.segments[i]))
 	}
-	return covers, covered, overlap
+	return overlap
 }
 
 // covers reports whether p matches all requests that q does.

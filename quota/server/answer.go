@@ -24,10 +24,10 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers 
 		}
 	}
 	if d.Granted() {
-		writeJSON(w, http.StatusOK, body)
+		Write(w, http.StatusOK, typeJSON, body)
 		return
 	}
-	write(w, body.Status, typeProblem, body)
+	Write(w, body.Status, typeProblem, body)
 }
 
 // A decision is an api.Decision that says what remains only if that is known.
@@ -174,16 +174,12 @@ func timeOf(t time.Time) *time.Time {
 	return new(t.UTC())
 }
 
-// writeJSON answers with v. Not to be able to encode it is a fault of the daemon.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	write(w, status, typeJSON, v)
-}
+// WriteProblem answers with a problem.
+func WriteProblem(w http.ResponseWriter, p *api.Problem) { Write(w, p.Status, typeProblem, p) }
 
-func writeProblem(w http.ResponseWriter, p *api.Problem) {
-	write(w, p.Status, typeProblem, p)
-}
-
-func write(w http.ResponseWriter, status int, contentType []string, v any) {
+// Write answers with the JSON of v. A 503 gets a Retry-After, unless it has one. Not to be able to
+// encode v is a fault of the daemon.
+func Write(w http.ResponseWriter, status int, contentType []string, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)

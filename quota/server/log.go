@@ -47,7 +47,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 	if !page.Next.IsZero() {
 		answer.Next = quota.GrantID(name, page.Next)
 	}
-	writeJSON(w, http.StatusOK, answer)
+	Write(w, http.StatusOK, typeJSON, answer)
 	return nil
 }
 

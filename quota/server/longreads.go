@@ -96,7 +96,7 @@ func LongRead(handle Handler) Handler {
 		defer cancel()
 		leave, err := c.server.longReads.enter(ctx, c.Caller.UID)
 		if err != nil {
-			writeProblem(w, api.ProblemFrom(err))
+			WriteProblem(w, api.ProblemFrom(err))
 			return
 		}
 		defer leave()

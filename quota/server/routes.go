@@ -56,7 +56,7 @@ func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), by
 	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) error {
 		out, err := do(r.Context(), c, in)
 		if err == nil {
-			writeJSON(w, http.StatusOK, out)
+			Write(w, http.StatusOK, typeJSON, out)
 		}
 		return err
 	}, byDefault...)
@@ -71,7 +71,7 @@ func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, I
 			err = handle(w, r, c, in)
 		}
 		if err != nil {
-			writeProblem(w, api.ProblemFrom(err))
+			WriteProblem(w, api.ProblemFrom(err))
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 		if ofCredential && c.Path("name") == api.OnlyCredential {
 			names := s.names(c)
 			if len(names) != 1 {
-				writeProblem(w, ProblemOf(s.noCredential(c)))
+				WriteProblem(w, ProblemOf(s.noCredential(c)))
 				return
 			}
 			r.SetPathValue("name", names[0])
@@ -157,7 +157,7 @@ func (s *Server) reject(w http.ResponseWriter, r *http.Request, route string, ca
 		p := peerFrom(r)
 		s.Emit(Attempt{Route: route, Caller: caller, PID: p.pid, From: p.from(r), Detail: problem.Detail})
 	}
-	writeProblem(w, problem)
+	WriteProblem(w, problem)
 }
 
 func wrongMethod(allowed []string) http.HandlerFunc {
@@ -167,7 +167,7 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 	allow, use := strings.Join(allowed, ", "), strings.Join(allowed, " or ")
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		writeProblem(w, api.NewProblem(api.MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
+		WriteProblem(w, api.NewProblem(api.MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
 	}
 }
 

@@ -149,10 +149,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case p.refusal != "":
 		w.Header().Set("Connection", "close")
-		writeProblem(w, api.NewProblem(api.TooManyConnections, "%s", p.refusal))
+		WriteProblem(w, api.NewProblem(api.TooManyConnections, "%s", p.refusal))
 		return
 	case p.only != nil && !slices.Contains(p.only, r.URL.Path):
-		writeProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
+		WriteProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
 		return
 	}
 	problem := s.checkOrigin(r, p.remote != nil)
@@ -220,10 +220,10 @@ func notFound(path string) *api.Problem {
 // elsewhere answers a request that no route is for.
 func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) {
 	if s.refusal == nil {
-		writeProblem(w, notFound(r.URL.Path))
+		WriteProblem(w, notFound(r.URL.Path))
 		return
 	}
 	left := max(time.Second, time.Until(s.refusal.Until))
 	w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(left), 10)}
-	writeProblem(w, s.refusal.Problem)
+	WriteProblem(w, s.refusal.Problem)
 }

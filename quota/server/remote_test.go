@@ -95,7 +95,7 @@ func TestRemoteRoutesExist(t *testing.T) {
 	for _, r := range append(s.ownRoutes(), s.clientRoutes()...) {
 		known[r.Method+" "+r.Path] = true
 	}
-	for route := range remoteRoutes {
+	for _, route := range remoteRoutes {
 		if !known[route] {
 			t.Errorf("there is no route %s", route)
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,40 +59,14 @@ func (c *Session) count(result string) {
 	}
 }
 
-// remoteRoutes are the routes that a remote caller may use, and how each checks the path.
-// Every other route is refused. The handlers check what is in a body: see forbids, forbidsGrant
-// and observationOf.
-var remoteRoutes = map[string]func(*RemoteCaller, *http.Request) *api.Problem{
-	"POST /v1/acquire":                anyPath,
-	"POST /v1/grants/{id}/settle":     anyPath,
-	"DELETE /v1/grants/{id}":          anyPath,
-	"POST /v1/observe":                anyPath,
-	"GET /v1/status":                  anyPath,
-	"GET /v1/credentials":             anyPath,
-	"GET /v1/credentials/{name}":      (*RemoteCaller).checkCredential,
-	"POST /v1/clients/{name}/acquire": (*RemoteCaller).checkClients,
-	"POST /v1/clients/{name}/batch":   (*RemoteCaller).checkClients,
-	"GET /v1":                         anyPath,
-	"GET /healthz":                    anyPath,
-	"GET /readyz":                     anyPath,
-	"GET /version":                    anyPath,
-}
-
-func anyPath(*RemoteCaller, *http.Request) *api.Problem { return nil }
-
-func (c *RemoteCaller) checkCredential(r *http.Request) *api.Problem {
-	name := r.PathValue("name")
-	if slices.Contains(c.Credentials, name) || name == api.OnlyCredential {
-		return nil
-	}
-	return c.forbids("read credential", name)
-}
-
-func (c *RemoteCaller) checkClients(r *http.Request) *api.Problem {
-	if name := r.PathValue("name"); !slices.Contains(c.Clients, name) {
-		return c.forbids("ask about clients", name)
-	}
-	return nil
+// remoteRoutes are the routes that a remote caller may use. Every other route is refused. checkRoute
+// checks what the path names; the handlers check what is in a body: see forbids, forbidsGrant and
+// observationOf.
+var remoteRoutes = []string{
+	"POST /v1/acquire", "POST /v1/grants/{id}/settle", "DELETE /v1/grants/{id}", "POST /v1/observe",
+	"GET /v1/status", "GET /v1/credentials", "GET /v1/credentials/{name}",
+	"POST /v1/clients/{name}/acquire", "POST /v1/clients/{name}/batch",
+	"GET /v1", "GET /healthz", "GET /readyz", "GET /version",
 }
 
 // forbids gives the same answer for a name that is not configured and for one of another caller.
@@ -99,14 +74,18 @@ func (c *RemoteCaller) forbids(what, name string) *api.Problem {
 	return api.NewProblem(quota.Forbidden, "remote caller %q may not %s %.80q", c.Name, what, name)
 }
 
-// checkRoute refuses a route that is not for remote callers.
+// checkRoute refuses a route that is not for the remote caller, or names what is not.
 func (c *RemoteCaller) checkRoute(route Route, r *http.Request) *api.Problem {
-	check := remoteRoutes[route.Method+" "+route.Path]
-	if check == nil {
-		return api.NewProblem(quota.Forbidden, "%s %s is not for remote callers", route.Method, route.Path).
+	switch name := r.PathValue("name"); {
+	case !slices.Contains(remoteRoutes, route.pattern()):
+		return api.NewProblem(quota.Forbidden, "%s is not for remote callers", route.pattern()).
 			WithHint("ask over the socket of the daemon's own host")
+	case route.ofCredential() && name != api.OnlyCredential && !slices.Contains(c.Credentials, name):
+		return c.forbids("read credential", name)
+	case strings.HasPrefix(route.Path, "/v1/clients/{name}") && !slices.Contains(c.Clients, name):
+		return c.forbids("ask about clients", name)
 	}
-	return check(c, r)
+	return nil
 }
 
 // checkRequest refuses an acquire that the caller may not make.

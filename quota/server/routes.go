@@ -21,6 +21,12 @@ type Route struct {
 	Handle Handler `json:"-"`
 }
 
+// pattern returns the route as http.ServeMux knows it: "GET /v1/status".
+func (r Route) pattern() string { return r.Method + " " + r.Path }
+
+// ofCredential reports whether the path names a credential.
+func (r Route) ofCredential() bool { return strings.HasPrefix(r.Path, "/v1/credentials/{name}") }
+
 // Access is the class of callers that may use a route.
 //
 //	           run token      may connect   root, admin group
@@ -117,7 +123,7 @@ func (s *Server) route(routes []Route) error {
 			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
 		}
 		methods[route.Path] = append(methods[route.Path], route.Method)
-		s.mux.Handle(route.Method+" "+route.Path, s.guard(route))
+		s.mux.Handle(route.pattern(), s.guard(route))
 		word, _, _ := strings.Cut(route.Path[1:], "/")
 		s.firstWords[word] = true
 	}
@@ -131,15 +137,14 @@ func (s *Server) route(routes []Route) error {
 // guard admits the callers that may use a route. In the path, api.OnlyCredential stands for the
 // only credential that is configured.
 func (s *Server) guard(route Route) http.HandlerFunc {
-	name, ofCredential := route.Method+" "+route.Path, strings.HasPrefix(route.Path, "/v1/credentials/{name}")
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, problem := s.admit(r, route)
 		if problem != nil {
 			c.countForbidden()
-			s.reject(w, r, name, c.Caller, problem)
+			s.reject(w, r, route.pattern(), c.Caller, problem)
 			return
 		}
-		if ofCredential && c.Path("name") == api.OnlyCredential {
+		if route.ofCredential() && c.Path("name") == api.OnlyCredential {
 			names := s.names(c)
 			if len(names) != 1 {
 				WriteProblem(w, ProblemOf(s.noCredential(c)))
@@ -181,7 +186,7 @@ type index struct {
 func (s *Server) index(_ context.Context, c *Session, _ None) (index, error) {
 	routes := s.routes
 	if c.remote != nil {
-		routes = slices.DeleteFunc(slices.Clone(routes), func(r Route) bool { return remoteRoutes[r.Method+" "+r.Path] == nil })
+		routes = slices.DeleteFunc(slices.Clone(routes), func(r Route) bool { return !slices.Contains(remoteRoutes, r.pattern()) })
 	}
 	return index{Version: s.Version, Routes: routes}, nil
 }

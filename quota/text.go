@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Count writes how many there are of something that people read, in the singular
@@ -45,6 +46,22 @@ func Brief(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// Wrap breaks a text into lines of words. A line is longer than width only if it is one word.
+func Wrap(text string, width int) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		switch last := &lines[len(lines)-1]; {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }
 
 // Describe says for how long a debit counts: "in any 24h", "each day in America/Los_Angeles".

@@ -114,20 +114,9 @@ func (v View) Clean(text string) string {
 // Prose writes cleaned text as lines of words between an indent and the edge of the screen.
 // It does not split a word that is longer.
 func (v View) Prose(b *strings.Builder, indent int, s Style, text string) {
-	margin := strings.Repeat(" ", indent)
-	line := ""
-	for word := range strings.FieldsSeq(v.Clean(text)) {
-		switch {
-		case line == "":
-			line = word
-		case indent+utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= v.Width:
-			line += " " + word
-		default:
-			b.WriteString(margin + v.Paint(s, line) + "\n")
-			line = word
-		}
+	for _, line := range quota.Wrap(v.Clean(text), v.Width-indent) {
+		b.WriteString(strings.Repeat(" ", indent) + v.Paint(s, line) + "\n")
 	}
-	b.WriteString(margin + v.Paint(s, line) + "\n")
 }
 
 // Item writes prose after a label. Further lines begin below the first word.

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"quotad/cmd/manual"
 	"quotad/quota"
@@ -214,25 +213,7 @@ func ReferenceText() string {
 
 // wrap breaks a text into lines of at most 79 columns.
 func wrap(text, indent string) string {
-	const columns = 79
-	b, column := &strings.Builder{}, 0
-	for word := range strings.FieldsSeq(text) {
-		length := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-			b.WriteString(indent)
-			column = len(indent)
-		case column+1+length > columns:
-			b.WriteString("\n" + indent)
-			column = len(indent)
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += length
-	}
-	return b.String() + "\n"
+	return indent + strings.Join(quota.Wrap(text, 79-len(indent)), "\n"+indent) + "\n"
 }
 
 // ReferenceMarkdown returns the reference as a page of Markdown.

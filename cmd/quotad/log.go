@@ -126,18 +126,7 @@ func (j journald) Write(lines []byte) (int, error) {
 
 // priority returns the number of a level in syslog(3).
 func priority(level zerolog.Level) int {
-	switch level {
-	case zerolog.TraceLevel, zerolog.DebugLevel:
-		return 7
-	case zerolog.WarnLevel:
-		return 4
-	case zerolog.ErrorLevel:
-		return 3
-	case zerolog.FatalLevel, zerolog.PanicLevel:
-		return 2
-	default:
-		return 6
-	}
+	return cmp.Or(map[zerolog.Level]int{zerolog.DebugLevel: 7, zerolog.WarnLevel: 4, zerolog.ErrorLevel: 3}[level], 6)
 }
 
 // asJournal returns stderr as a journald if systemd named it as the stream of the journal

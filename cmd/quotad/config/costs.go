@@ -41,24 +41,24 @@ type costs map[string]cost
 
 func (c *costs) decode(n node) {
 	limits, _ := n.parent["limits"].(map[string]any)
-	*c = byOperation(n, limits, func(n node, c *cost) { c.decode(n) })
+	*c = byOperation[cost](n, limits)
 }
 
 // Calls are numbers of calls, by the name of an operation.
 type calls map[string]quota.Units
 
 func (c *calls) decode(n node) {
-	*c = byOperation(n, nil, func(n node, units *quota.Units) { n.into(units) })
+	*c = byOperation[quota.Units](n, nil)
 }
 
 // byOperation reads a table whose keys are operations. The value of an operation may be a table
 // with the keys in may.
-func byOperation[T any](n node, may map[string]any, read func(node, *T)) map[string]T {
+func byOperation[T any](n node, may map[string]any) map[string]T {
 	all := map[string]T{}
 	for operation, value := range n.asTable() {
 		if one := n.below(operation, value); !one.unquoted(may) {
 			var t T
-			read(one, &t)
+			one.into(&t)
 			all[operation] = t
 		}
 	}

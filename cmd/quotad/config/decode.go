@@ -292,6 +292,16 @@ func (t *table) fail(key, format string, args ...any) {
 // missing is the error of a key that is missing, with an example of what to write.
 const missing = "is missing: add %s = %s"
 
+// requirePair requires a certificate with its key, if there is one of them, and reports whether there is.
+func (t *table) requirePair() bool {
+	if !t.has("cert_file") && !t.has("key_file") {
+		return false
+	}
+	t.require("cert_file", `"…", the certificate of key_file`)
+	t.require("key_file", `"…", the key of cert_file`)
+	return true
+}
+
 // require records an error if a key is missing. Keys that are always required have a tag instead.
 func (t *table) require(key, example string) {
 	if !t.has(key) {
@@ -320,13 +330,10 @@ func (t *table) names(key string) []string {
 // suggest returns the end of an error about an unknown name: the known name that was
 // probably meant, or all of them.
 func suggest(unknown string, known []string) string {
-	if nearest := quota.Nearest(unknown, known); nearest != "" {
-		return fmt.Sprintf(": did you mean %q?", nearest)
-	}
 	if len(known) == 0 {
 		return ""
 	}
-	return ": known are " + quoted(slices.Sorted(slices.Values(known)))
+	return ": " + quota.Meant(unknown, known, "known are "+quoted(slices.Sorted(slices.Values(known))))
 }
 
 // quoted lists names.

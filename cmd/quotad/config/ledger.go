@@ -114,12 +114,7 @@ func (t *tlsTable) config() *tls.Config {
 
 // certificates returns the certificate that the daemon shows to the server, if there is one.
 func (t *tlsTable) certificates() []tls.Certificate {
-	switch {
-	case t.has("key_file"):
-		t.require("cert_file", `"…", the certificate of key_file`)
-	case t.has("cert_file"):
-		t.require("key_file", `"…", the key of cert_file`)
-	}
+	t.requirePair()
 	if !t.CertFile.read || !t.KeyFile.read {
 		return nil
 	}

@@ -31,9 +31,7 @@ func (t *fileTable) remote() Remote {
 	r.checkCertificate()
 	seen := map[[sha256.Size]byte]string{}
 	for _, name := range r.names("callers") {
-		if one := r.Callers[name]; one != nil && one.document != nil {
-			c.Callers = append(c.Callers, t.remoteCaller(name, one, seen))
-		}
+		c.Callers = append(c.Callers, t.remoteCaller(name, r.Callers[name], seen))
 	}
 	switch {
 	case c.Listen == "" && len(c.Callers) > 0:
@@ -54,9 +52,7 @@ func (t *remoteTable) checkListen() {
 		}
 		return
 	}
-	if t.has("cert_file") || t.has("key_file") {
-		t.require("cert_file", `"…", the certificate of key_file`)
-		t.require("key_file", `"…", the key of cert_file`)
+	if t.requirePair() {
 		return
 	}
 	switch address, err := netip.ParseAddrPort(string(t.Listen)); {

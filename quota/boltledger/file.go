@@ -48,23 +48,13 @@ type File struct {
 
 var _ slidinglog.File = (*File)(nil)
 
-// Open opens the ledger, and creates it where there is no file. A file that is not a whole
-// ledger, or not the one that was here, is an error and stays as it is.
-func Open(config Config) (*File, error) {
-	l := &File{unsynced: config.Unsynced}
-	if err := l.open(config); err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
 // Close waits for what uses the file, and closes it. One that became unusable is left to the
 // end of the process: bbolt may wait for ever for what a fault left locked.
 func (l *File) Close() error {
 	if broken := l.broken.Load(); broken != nil {
-		return errors.Join(*broken, l.position.close(), l.tail.close())
+		return errors.Join(*broken, l.closeOthers())
 	}
-	if err := errors.Join(l.db.Close(), l.position.close(), l.tail.close()); err != nil {
+	if err := errors.Join(l.db.Close(), l.closeOthers()); err != nil {
 		return fmt.Errorf("cannot close ledger %q: %w", l.db.Path(), err)
 	}
 	return nil

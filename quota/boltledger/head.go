@@ -24,7 +24,7 @@ var (
 )
 
 // version is that of the form of the file and its tail. Another one is refused.
-const version = "4"
+const version = "5"
 
 var errVersion = errors.New("it was written by another version of quotad")
 
@@ -101,10 +101,10 @@ type identity struct {
 func identityOf(tx *bbolt.Tx) (i identity, err error) {
 	id, err1 := getHead(tx, idKey)
 	folded, err2 := getHead(tx, foldedKey)
+	i = identity{string(id), tx.ID(), beginning(string(id))}
 	if len(folded) == markSize {
 		i.folded = mark{binary.BigEndian.Uint64(folded), binary.BigEndian.Uint32(folded[8:])}
 	}
-	i.id, i.transaction = string(id), tx.ID()
 	return i, errors.Join(err1, err2)
 }
 

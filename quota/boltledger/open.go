@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,97 +16,116 @@ import (
 // lockWait is how long Open waits for another process to release the file.
 const lockWait = 200 * time.Millisecond
 
-// open opens the file, creates it where there is none, and reads all of it once:
-// a log that lacks something is a budget that is too large.
-func (l *File) open(config Config) (err error) {
-	isNew, err := checkSize(config.Path)
+// Open opens the ledger, and creates it where there is no file. A file that is not a whole
+// ledger, or not the one that was here, is an error and stays as it is.
+func Open(config Config) (*File, error) {
+	l, how, err := inspect(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType})
 	if err != nil {
+		return nil, err
+	}
+	if err := l.openOthers(config.Path); err != nil {
+		return nil, errors.Join(err, l.db.Close(), l.closeOthers())
+	}
+	if how != "" && config.Began != nil {
+		config.Began(how)
+	}
+	return l, nil
+}
+
+// Verify returns why Open would fail, and changes nothing: it opens the file for reading.
+func Verify(config Config) error {
+	l, _, err := inspect(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	if err != nil || l == nil {
 		return err
 	}
-	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
-	if isNew && config.History && !config.AcceptNew {
-		return errUnexpected(config.Path, "is missing, though there has been one")
+	return l.db.Close()
+}
+
+// inspect opens the file, and reads all of it and of its tail once: a log that lacks something is a
+// budget that is too large. Where there is none, it creates one, or returns nil if it may only read.
+// how is what is new about the ledger.
+func inspect(config Config, options *bbolt.Options) (_ *File, how string, err error) {
+	isNew, err := checkSize(config.Path)
+	if err != nil {
+		return nil, "", err
 	}
-	if isNew { // or the next start would take what a full disk leaves of it for a damaged file
-		defer func() {
+	l := &File{unsynced: config.Unsynced}
+	if l.position, err = readPosition(config.Path); err != nil {
+		return nil, "", err
+	}
+	config.AcceptNew = config.AcceptNew || acceptedByRoot(config.Path)
+	if isNew {
+		if how, err = config.compare(true, identity{}, 0, l.position); err != nil || options.ReadOnly {
+			return nil, how, err
+		}
+		defer func() { // or the next start would take what a full disk leaves of it for a damaged file
 			if err != nil {
 				os.Remove(config.Path)
 			}
 		}()
 	}
-	var file *os.File
-	var own identity
-	err = guard(func() error {
-		own, err = l.openDB(config, &bbolt.Options{NoSync: config.Unsynced, FreelistType: bbolt.FreelistMapType}, &file)
-		return err
-	})
-	if fault := (&faultError{}); errors.As(err, &fault) {
-		return errors.Join(damaged(config.Path, fault.Error()), abandon(file))
+	own, err := l.openDB(config.Path, options, isNew)
+	if err != nil {
+		return nil, "", err
+	}
+	if l.tail, l.unread, err = readTail(config.Path, own.folded); err == nil && !isNew {
+		how, err = config.compare(false, own, l.tail.at.seq, l.position)
 	}
 	if err != nil {
-		return err
+		return nil, "", errors.Join(err, l.db.Close())
 	}
-	if err := l.openTail(config, isNew, own); err != nil {
-		return errors.Join(err, l.db.Close())
+	if l.position.id != own.id || config.AcceptNew {
+		l.position = &position{id: own.id}
 	}
-	return nil
+	l.position.transaction = max(l.position.transaction, l.synced(own.transaction))
+	l.position.seq = max(l.position.seq, own.folded.seq)
+	return l, how, nil
 }
 
-// abandon unlocks a file that bbolt cannot close any more, so that a restored one can be opened.
-// Its mapping stays, and would keep it locked.
-func abandon(file *os.File) error {
-	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
-}
-
-// openDB opens the file, which is in opened even if it does not return, and says which ledger it
-// is. A new one becomes a ledger.
-func (l *File) openDB(config Config, options *bbolt.Options, opened **os.File) (own identity, err error) {
+// openDB opens the file, reads all of it, and returns which ledger it is. A new one becomes a ledger.
+func (l *File) openDB(path string, options *bbolt.Options, isNew bool) (own identity, err error) {
+	var file *os.File // even if bbolt does not return
 	options.Timeout = lockWait
 	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		file, err := os.OpenFile(name, flag, mode)
-		*opened = file
+		file, err = os.OpenFile(name, flag, mode)
 		return file, err
 	}
-	_, missing := os.Stat(config.Path)
-	l.db, err = bbolt.Open(config.Path, 0o600, options)
-	if err != nil {
-		return own, openError(config.Path, err)
+	err = guard(func() error {
+		if l.db, err = bbolt.Open(path, 0o600, options); err != nil {
+			return openError(path, err)
+		}
+		if isNew {
+			err = l.db.Update(createHead)
+		}
+		if err == nil {
+			err = l.db.View(func(tx *bbolt.Tx) (err error) {
+				own, err = check(tx)
+				return err
+			})
+		}
+		if err != nil {
+			return errors.Join(unfit(path, err), l.db.Close())
+		}
+		return nil
+	})
+	if fault := (&faultError{}); errors.As(err, &fault) {
+		// bbolt cannot close the file any more. Its mapping stays, and would keep it locked, even for
+		// one that is restored.
+		return own, errors.Join(damaged(path, fault.Error()), syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
 	}
-	if missing != nil {
-		err = l.db.Update(createHead)
-	}
-	if err == nil {
-		err = l.db.View(check)
-	}
-	if err == nil {
-		err = l.db.View(func(tx *bbolt.Tx) (err error) {
-			own, err = identityOf(tx)
-			return err
-		})
-	}
-	if err != nil {
-		return own, errors.Join(unfit(config.Path, err), l.db.Close())
-	}
-	return own, nil
+	return own, err
 }
 
-// openTail reads the tail, and opens it and the position if the ledger is the one that was
-// here.
-func (l *File) openTail(config Config, isNew bool, own identity) (err error) {
-	if l.tail, l.unread, err = readTail(config.Path, own); err != nil {
-		return unfit(config.Path, err)
-	}
-	if err := l.expect(config, isNew, own, l.tail.at.seq); err != nil {
+// openOthers opens the files beside the ledger.
+func (l *File) openOthers(path string) error {
+	if err := errors.Join(l.tail.open(path), l.position.open(path)); err != nil {
 		return err
 	}
-	if err := l.tail.open(config.Path); err != nil {
-		return errors.Join(err, l.position.close())
-	}
-	tails := tailPaths(config.Path)
-	for i, path := range []string{config.Path, tails[0], tails[1]} {
+	tails := tailPaths(path)
+	for i, path := range []string{path, tails[0], tails[1]} {
 		info, err := os.Stat(path)
 		if err != nil {
-			return errors.Join(err, l.position.close(), l.tail.close())
+			return err
 		}
 		l.files = append(l.files, openFile{path: path, info: info})
 		if i == 0 {
@@ -113,6 +133,26 @@ func (l *File) openTail(config Config, isNew bool, own identity) (err error) {
 		}
 	}
 	return nil
+}
+
+func (l *File) closeOthers() error { return errors.Join(l.position.close(), l.tail.close()) }
+
+// ErrDamaged: the file is not a whole ledger. It stays as it is.
+var ErrDamaged = errors.New("is damaged")
+
+func damaged(path, how string) error {
+	return fmt.Errorf("ledger %q %w: %s; restore it from a backup, or move it away and start once with --accept-new-ledger to begin with an empty log (every limit then counts from zero)", path, ErrDamaged, how)
+}
+
+// Move moves a ledger with all of its files. No process may have it open.
+func Move(from, to string) error {
+	var wrong error
+	for _, part := range []string{"", ".tail0", ".tail1", ".position"} {
+		if err := os.Rename(from+part, to+part); !errors.Is(err, os.ErrNotExist) {
+			wrong = errors.Join(wrong, err)
+		}
+	}
+	return wrong
 }
 
 // unfit says what is wrong with a file that cannot be used.
@@ -152,25 +192,53 @@ func checkSize(path string) (isNew bool, err error) {
 // smallest is the size of a file without content: four pages of the smallest size.
 const smallest = 4 * 4096
 
-// check returns what is wrong with the file's content.
-func check(tx *bbolt.Tx) error {
+// check reads all that the file has, and returns which ledger it is.
+func check(tx *bbolt.Tx) (own identity, err error) {
 	info, err := os.Stat(tx.DB().Path())
 	if err != nil {
-		return err
+		return own, err
 	}
 	if info.Size() < tx.Size() {
-		return fmt.Errorf("the file has %d bytes of %d", info.Size(), tx.Size())
+		return own, fmt.Errorf("the file has %d bytes of %d", info.Size(), tx.Size())
 	}
 	if err := checkPages(tx); err != nil {
-		return err
+		return own, err
 	}
 	if err := checkCredentials(tx); err != nil {
-		return err
+		return own, err
 	}
-	for found := range tx.Check() { // to its end: it blocks until all is received
-		err = errors.Join(err, found)
+	for found := range tx.Check(bbolt.WithKVStringer(unreadable{})) { // to its end: it blocks until all is received
+		err = cmp.Or(err, found)
 	}
-	return err
+	if err != nil {
+		return own, err
+	}
+	return identityOf(tx)
+}
+
+// unreadable has no text for a key or a value, which may lead out of the file in a damaged page.
+type unreadable struct{}
+
+func (unreadable) KeyToString([]byte) string   { return "…" }
+func (unreadable) ValueToString([]byte) string { return "…" }
+
+// checkPages checks that no page continues past the end of the file: tx.Check counts that far, and
+// ends the process if it faults. It does not fault where checkCredentials has read all rows before.
+func checkPages(tx *bbolt.Tx) error {
+	pages := int(tx.Size() / int64(tx.DB().Info().PageSize))
+	for id := 0; id < pages; id++ {
+		page, err := tx.Page(id)
+		if err != nil {
+			return err
+		}
+		if page.Type == "free" { // what it says is out of date
+			continue
+		}
+		if id += page.OverflowCount; id >= pages {
+			return fmt.Errorf("page %d of %d continues to page %d", page.ID, pages, id)
+		}
+	}
+	return nil
 }
 
 // checkCredentials reads all that the file has, and checks that nothing is missing.

@@ -3,7 +3,6 @@ package boltledger
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,21 +25,29 @@ type position struct {
 
 const positionFormat = "%32s %020d %020d\n"
 
-// openPosition opens the position beside a ledger, and reads what it says. Its id is empty
-// where it says nothing yet.
-func openPosition(path string) (*position, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the ledger's position: %w", err)
+// readPosition reads the position beside a ledger. Its id is empty where it says nothing yet.
+func readPosition(ledger string) (*position, error) {
+	text, err := os.ReadFile(ledger + ".position")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("cannot read the ledger's position: %w", err)
 	}
-	p := &position{file: file}
-	p.read(file)
+	p := new(position)
+	fmt.Sscanf(string(text), positionFormat, &p.id, &p.transaction, &p.seq)
 	return p, nil
 }
 
-// read reads what write wrote.
-func (p *position) read(from io.Reader) {
-	fmt.Fscanf(from, positionFormat, &p.id, &p.transaction, &p.seq)
+// open opens the file and writes it. A ledger that root has accepted is the right one from then on.
+func (p *position) open(ledger string) (err error) {
+	if p.file, err = os.OpenFile(ledger+".position", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("cannot open the ledger's position: %w", err)
+	}
+	if p.flush(); p.failing != nil {
+		return nil // a full disk is no reason not to read the ledger
+	}
+	if err := os.Remove(acceptPath(ledger)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("cannot remove what accepts the ledger: %w", err)
+	}
+	return nil
 }
 
 // write records that a transaction and a frame are on disk, 0 for none. If it fails, the ledger
@@ -52,6 +59,10 @@ func (p *position) write(transaction int, seq uint64) {
 		return
 	}
 	p.transaction, p.seq = max(p.transaction, transaction), max(p.seq, seq)
+	p.flush()
+}
+
+func (p *position) flush() {
 	_, err := p.file.WriteAt(fmt.Appendf(nil, positionFormat, p.id, p.transaction, p.seq), 0)
 	if p.failing = err; err != nil {
 		p.failing = fmt.Errorf("cannot write the ledger's position: %w", err)
@@ -65,7 +76,12 @@ func (p *position) health() error {
 	return p.failing
 }
 
-func (p *position) close() error { return p.file.Close() }
+func (p *position) close() error {
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Close()
+}
 
 // errUnexpected says that the ledger is not the one that was here.
 func errUnexpected(path, how string) error {
@@ -88,40 +104,6 @@ func acceptedByRoot(path string) bool {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == 0 && stat.Nlink == 1
-}
-
-// removeAccepted removes that file once the ledger is accepted.
-func removeAccepted(path string) error {
-	if err := os.Remove(acceptPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("cannot remove what accepts the ledger: %w", err)
-	}
-	return nil
-}
-
-// expect compares the ledger that is there, which ends with a frame, with the one that was.
-func (l *File) expect(config Config, isNew bool, own identity, last uint64) error {
-	p, err := openPosition(config.Path + ".position")
-	if err != nil {
-		return err
-	}
-	how, err := config.compare(isNew, own, last, p)
-	if err != nil {
-		return errors.Join(err, p.close())
-	}
-	if p.id != own.id || config.AcceptNew {
-		p.id, p.transaction, p.seq = own.id, -1, 0 // less than what is written now
-	}
-	l.position = p
-	p.write(l.synced(own.transaction), own.folded.seq)
-	if p.health() == nil { // a full disk is no reason not to read the ledger
-		if err := removeAccepted(config.Path); err != nil {
-			return errors.Join(err, p.close())
-		}
-	}
-	if how != "" && config.Began != nil {
-		config.Began(how)
-	}
-	return nil
 }
 
 // compare returns what is new about the ledger that is there, compared with the one before. It is an

@@ -152,25 +152,6 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
-// Another version's tail is refused, too, and one of another ledger is not looked at.
-func TestAnotherVersionOfTheTail(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l := mustOpen(t, path)
-	id := l.tail.id
-	must(t, l.Close())
-	for of, want := range map[string]error{id: errVersion, "ANOTHER": nil} {
-		head, _ := appendFrame(nil, 0, 1, "", []byte("5\n"+of+"\nwhatever"))
-		must(t, os.WriteFile(path+".tail1", head, 0o600))
-		l, err := Open(Config{Path: path})
-		if !errors.Is(err, want) {
-			t.Errorf("with the tail of %s: %v, want %v", of, err, want)
-		}
-		if err == nil {
-			must(t, l.Close())
-		}
-	}
-}
-
 // A file that is cut short while it is open makes errors, not a crash of the daemon.
 func TestFileCutShortWhileOpen(t *testing.T) {
 	path := inPlaceOf(t, func(string, string) {})

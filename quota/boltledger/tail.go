@@ -18,7 +18,6 @@ import (
 // lacks it, and a sync has nothing to write but the frame. (A file system that copies what is
 // overwritten, as btrfs does, may lack room even so.)
 type tail struct {
-	id        string // of the ledger
 	fdatasync func(*os.File) error
 
 	wasSynced   sync.Cond  // of mu: a sync has ended
@@ -49,36 +48,29 @@ const (
 	roomEnds   = 16 * roomStep // a stretch that became larger is cut back
 	maxName    = 64            // bytes of a credential
 	maxFrame   = frameOverhead + maxName
-	maxHead    = frameOverhead + 128
 	maxReserve = (slidinglog.PageSize + 1) * maxFrame // what the frames of a Room need more than their bytes
 )
 
 func tailPaths(ledger string) [2]string { return [2]string{ledger + ".tail0", ledger + ".tail1"} }
 
-// readTail reads the frames that the tables do not have, up to the first that is not whole,
-// and returns the tail as it is behind them. Its files are not open yet.
-func readTail(ledger string, own identity) (t *tail, unread []frame, err error) {
-	t = &tail{id: own.id, at: own.folded, cut: own.folded, folded: own.folded, synced: own.folded.seq, reserved: make(map[string]int),
+// readTail reads the frames that follow a mark, which the tables have, up to the first that is not
+// whole, and returns the tail as it is behind them. Its files are not open yet.
+func readTail(ledger string, folded mark) (t *tail, unread []frame, err error) {
+	t = &tail{at: folded, cut: folded, folded: folded, synced: folded.seq, reserved: make(map[string]int),
 		fdatasync: func(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }}
 	t.wasSynced.L = &t.mu
-	var stretches [2]written
+	var contents [2][]byte
 	for i, path := range tailPaths(ledger) {
-		content, err := os.ReadFile(path)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			stretches[i], err = readStretch(content, own.id)
-		}
-		if err != nil {
-			return nil, nil, err
+		if contents[i], err = os.ReadFile(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("cannot read the ledger's tail: %w", err)
 		}
 	}
-	for range stretches { // either may be the first
-		for i := range stretches {
-			if more := stretches[i].after(t.at); len(more) > 0 {
-				last := more[len(more)-1]
-				unread = append(unread, more...)
-				t.active, t.at = i, last.mark
-				t.stretch[i].end, t.stretch[i].last = last.end, last.seq
-			}
+	for _, i := range [3]int{0, 1, 0} { // either may be the first
+		if more := readStretch(contents[i], t.at); len(more) > 0 {
+			last := more[len(more)-1]
+			unread = append(unread, more...)
+			t.active, t.at = i, last.mark
+			t.stretch[i].end, t.stretch[i].last = last.end, last.seq
 		}
 	}
 	return t, unread, nil
@@ -89,7 +81,7 @@ func (t *tail) open(ledger string) (err error) {
 	for i, path := range tailPaths(ledger) {
 		s := &t.stretch[i]
 		if s.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-			return errors.Join(fmt.Errorf("cannot open the ledger's tail: %w", err), t.close())
+			return fmt.Errorf("cannot open the ledger's tail: %w", err)
 		}
 		s.room = s.end
 	}
@@ -98,7 +90,7 @@ func (t *tail) open(ledger string) (err error) {
 		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot sync the ledger's directory: %w", err), t.close())
+		return fmt.Errorf("cannot sync the ledger's directory: %w", err)
 	}
 	return nil
 }
@@ -141,7 +133,7 @@ func (t *tail) release(credential string, n int) {
 }
 
 // needs is the room that is reserved in all.
-func (t *tail) needs() int64 { return int64(t.reservedSum + len(t.reserved)*maxReserve + maxHead) }
+func (t *tail) needs() int64 { return int64(t.reservedSum + len(t.reserved)*maxReserve) }
 
 // makeRoom makes sure of room for n bytes more than what is reserved. The other stretch gets room
 // for what is reserved, too.
@@ -188,11 +180,7 @@ func (t *tail) append(credential string, data []byte) (m mark, err error) {
 	}
 	t.release(credential, len(data))
 	s := &t.stretch[t.active]
-	t.buf, m = t.buf[:0], t.at
-	if s.end == 0 {
-		t.buf, m = appendFrame(t.buf, 0, m.seq+1, "", headData(t.id, t.at.sum))
-	}
-	t.buf, m = appendFrame(t.buf, m.sum, m.seq+1, credential, data)
+	t.buf, m = appendFrame(t.buf[:0], t.at, credential, data)
 	if _, err := s.file.WriteAt(t.buf, s.end); err != nil {
 		return m, fmt.Errorf("cannot write the ledger's tail: %w: %w", quota.ErrUnavailable, err)
 	}

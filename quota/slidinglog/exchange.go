@@ -77,13 +77,16 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 // catchUp applies records of the log to the copy. Entries of this host also go into the tail,
 // because the log may lose them before the tables have them.
 func (r *replica) catchUp(tail []Placed) error {
+	r.mu.Lock()
+	again := r.copy.facts.Fallen != nil // the file has these entries
+	r.mu.Unlock()
 	for _, p := range tail {
 		record, err := r.decode(p)
 		if err != nil {
 			return err
 		}
 		apply := r.apply
-		if record.Host == r.ledger.Host() && len(record.Entries) > 0 {
+		if record.Host == r.ledger.Host() && len(record.Entries) > 0 && !again {
 			apply = r.applyOwn
 		}
 		if err := apply(&record); err != nil {

@@ -25,6 +25,7 @@ type facts struct {
 	Closed   map[string]closing
 	Lent     map[string]lending
 	Quiet    *quiet
+	Fallen   *fallen // nil: the log has the record at Position
 	// Loose are corrections of entries that the set lacks. They apply when those come.
 	Loose []loose
 	// Away are the offline grants of this host in the longest window.
@@ -41,7 +42,7 @@ type offlineGrant struct {
 }
 
 // factsVersion is the version of facts and entries in a file.
-const factsVersion = 3
+const factsVersion = 4
 
 // A hostFacts is the state of a host that writes to the log.
 type hostFacts struct {
@@ -112,7 +113,9 @@ func (f *facts) record(r *Record) {
 		return
 	}
 	h := f.Hosts[r.Host]
-	h.Last, h.Run, h.Bye = max(h.Last, r.at.At.Ms), r.Run, says.Kind == Bye
+	if h.Run = r.Run; r.at.At.Ms >= h.Last { // not one of a log that is read again
+		h.Last, h.Bye = r.at.At.Ms, says.Kind == Bye
+	}
 	if says.Kind == Hello {
 		h.Hello, h.Label, h.Terms, h.Longest = r.at.At.Ms, says.Label, says.Terms, says.Longest
 	}

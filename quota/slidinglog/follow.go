@@ -157,14 +157,8 @@ func (r *replica) followOnce(ctx context.Context) error {
 	if err := r.readToEnd(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	missing := r.copy.facts.Position.IsZero() || r.copy.facts.Missing > 0 && r.copy.facts.Quiet == nil
-	r.mu.Unlock()
-	if missing {
-		// An empty log may have been flushed before this host read it.
-		if err := r.declare(ctx, r.statement(Missing)); err != nil {
-			return err
-		}
+	if err := r.declareMissing(ctx); err != nil {
+		return err
 	}
 	if err := r.replayUnplaced(ctx); err != nil {
 		return err
@@ -186,7 +180,7 @@ func (r *replica) readToEnd(ctx context.Context) error {
 		case Behind:
 			err = r.catchUp(out.Tail)
 		case Lost:
-			err = r.recover(ctx)
+			err = r.startOver(out.Clock)
 		}
 		if err != nil {
 			return err
@@ -201,22 +195,14 @@ func (r *replica) declare(ctx context.Context, s *Statement) error {
 
 // appendRecord appends a record at the copy's position, and applies it to the copy.
 func (r *replica) appendRecord(ctx context.Context, record *Record) error {
-	record, err := r.appendCall(ctx, r.newCall(record))
-	if err != nil {
-		return err
-	}
-	return r.apply(record)
-}
-
-// appendCall makes a call, and returns its record with its place.
-func (r *replica) appendCall(ctx context.Context, call Call) (*Record, error) {
+	call := r.newCall(record)
 	switch out := r.call(ctx, call); out.Status {
 	case Done:
-		return ownRecord(Placed{At: out.At, Body: call.Body}), nil
+		return r.apply(ownRecord(Placed{At: out.At, Body: call.Body}))
 	case Unknown, Failed:
-		return nil, out.Err
+		return out.Err
 	default:
-		return nil, errJoining // the log has a later end: follow it again
+		return errJoining // the log has a later end: follow it again
 	}
 }
 
@@ -233,7 +219,7 @@ func ownRecord(p Placed) *Record {
 func (r *replica) statement(kind StatementKind) *Statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Statement{Kind: kind, Waits: r.copy.facts.known(r.copy.oldest())}
+	return &Statement{Kind: kind, Waits: r.copy.facts.known(r.needed())}
 }
 
 // replayUnplaced appends the entries that the log lacks, unchanged, oldest first.

@@ -4,70 +4,53 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"quotad/quota"
 )
 
-// recover makes the copy one of the log as it is now, which lacks the record at this host's
-// position. Entries that the log lacks are marked, to be put back. The file keeps the old position
-// until this host has declared the log incomplete.
-func (r *replica) recover(ctx context.Context) error {
+// A fallen log lacks the record that a host read last. The log counts as lacking each entry until the
+// host has read it again from its beginning.
+type fallen struct {
+	To  int64 // the place of that record, in ms
+	Gen int64 // the generation that the host knew
+}
+
+// startOver begins to read a log from its beginning that lacks the record at this host's position.
+// clock is the store's.
+func (r *replica) startOver(clock int64) error {
 	if err := r.checkStore(); err != nil {
 		return err
 	}
-	log, end, clock, err := r.readAll(ctx)
-	if err != nil {
-		return err
-	}
-	theirs, has := facts{Hosts: make(map[HostID]hostFacts)}, make(map[quota.ID]bool) // its hosts and resets
-	for _, record := range log {
-		theirs.record(record)
-		for _, e := range record.Entries {
-			has[e.ID] = true
-			if e.Kind == quota.KindReset {
-				theirs.renew(&e)
-			}
-		}
-	}
-	var oldest int64
-	var lost bool
-	var missing []quota.Entry
-	err = r.onCopy(func(c *Copy) {
-		oldest = max(clock.UnixMilli(), end.ID.Ms) - c.keep().Milliseconds() // what is older may have been dropped
-		lost = c.facts.Position.ID.Ms > oldest && theirs.Gen <= c.facts.Gen
-		standing := c.standing(clock.UnixMilli())
-		for e := range c.all(quota.ID{}, false) {
-			stands := e.ID.Ms > oldest || slices.Contains(standing, e.ID) || c.facts.Closed[e.Limit].ID == e.ID
-			if stands && !has[e.ID] && !theirs.voids(&e) {
-				missing, lost = append(missing, e), true
-			}
-		}
+	return r.onCopy(func(c *Copy) {
+		r.maybe = nil
+		c.startOver(r.ledger.Host(), clock+r.ledger.config.Quiet.Milliseconds())
 	})
-	if err != nil {
-		return err
-	}
-	if lost {
-		r.setDown(errLost)
-		s := r.statement(Missing)
-		s.Waits = append(s.Waits, theirs.known(oldest)...)
-		record := r.newRecord(nil, s)
-		record.Gen = max(theirs.Gen, record.Gen)
-		call := r.newCall(record)
-		call.At = end
-		said, err := r.appendCall(ctx, call)
-		if err != nil {
-			return err
+}
+
+// startOver marks each entry that a host needs at a time, in ms. The log drops the others while it is
+// read. If the log lacks the hello of this host, the host says it again, or it and a clone of it would
+// never notice each other.
+func (c *Copy) startOver(host HostID, ms int64) {
+	f := &c.facts
+	oldest := max(ms, c.account.Clock) - c.keep().Milliseconds()
+	standing := c.standing(ms)
+	for e := range c.all(quota.ID{}, false) {
+		if e.ID.Ms > oldest || slices.Contains(standing, e.ID) || f.Closed[e.Limit].ID == e.ID {
+			c.mark(&e, true)
 		}
-		log = append(log, said)
 	}
-	if err := r.adopt(log, missing); err != nil {
-		return err
+	if self, known := f.Hosts[host]; known {
+		self.Hello = 0
+		f.Hosts[host] = self
 	}
-	if lost {
-		r.ledger.config.OnEvent(Event{Credential: r.name, Kind: Restored, Records: len(missing)})
+	if f.Fallen == nil {
+		f.Fallen = &fallen{Gen: f.Gen}
 	}
-	return r.ledger.Fold()
+	f.Fallen.To = max(f.Fallen.To, f.Position.ID.Ms)
+	f.Position, f.Quiet = Position{}, nil
+	c.account.views = nil
+	c.change()
+	c.refresh()
 }
 
 // checkStore returns an error if the copy is one of a log in another store. Its entries must not
@@ -83,54 +66,38 @@ func (r *replica) checkStore() error {
 		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnavailable, r.name, ErrForeign, was, is)
 }
 
-// readAll reads the log from its beginning.
-func (r *replica) readAll(ctx context.Context) (log []*Record, end Position, clock time.Time, err error) {
-	for {
-		call := r.newCall(nil)
-		call.At = end
-		out := r.call(ctx, call)
-		switch out.Status {
-		case End:
-			return log, end, time.UnixMilli(out.Clock).UTC(), nil
-		case Lost:
-			log, end = nil, Position{}
-		case Unknown, Failed:
-			return nil, end, clock, out.Err
-		}
-		for _, p := range out.Tail {
-			record, err := r.decode(p)
-			if err != nil {
-				return nil, end, clock, err
-			}
-			log = append(log, &record)
-			end = Position{ID: p.At, Tag: record.Tag}
+// declareMissing declares that the log lacks entries, or a record that no reset wiped. An empty log may
+// have been flushed before this host read it.
+func (r *replica) declareMissing(ctx context.Context) error {
+	r.mu.Lock()
+	f := &r.copy.facts
+	fell, missing := f.Fallen, f.Missing
+	oldest := r.needed()
+	lost := fell != nil && (missing > 0 || fell.To > oldest && f.Gen <= fell.Gen)
+	declared := !lost && !f.Position.IsZero() && (missing == 0 || f.Quiet != nil)
+	r.mu.Unlock()
+	if lost {
+		r.setDown(errLost)
+	}
+	if !declared {
+		if err := r.declare(ctx, r.statement(Missing)); err != nil {
+			return err
 		}
 	}
+	if fell == nil {
+		return nil
+	}
+	r.mu.Lock()
+	f.Fallen = nil
+	r.copy.change()
+	r.mu.Unlock()
+	if lost {
+		r.ledger.config.OnEvent(Event{Credential: r.name, Kind: Restored, Records: missing})
+	}
+	return nil
 }
 
-// adopt applies a log that was read from its beginning to the copy, in one step. If that log lacks
-// the hello of this host, the host says it again, or it and a clone of it would never notice each other.
-func (r *replica) adopt(log []*Record, missing []quota.Entry) error {
-	return r.onCopy(func(c *Copy) {
-		c.facts.Position, c.facts.Quiet = Position{}, nil
-		host := r.ledger.Host()
-		if self, known := c.facts.Hosts[host]; known {
-			self.Hello = 0
-			c.facts.Hosts[host] = self
-		}
-		c.refresh()
-		attempt := r.maybe
-		c.account.views, r.maybe = nil, nil
-		for i := range missing {
-			if e, found := c.entry(missing[i].ID); found {
-				c.mark(&e, true)
-			}
-		}
-		for _, record := range log {
-			if attempt != nil && attempt.tag == record.Tag {
-				r.revoke(record)
-			}
-			c.apply(record)
-		}
-	})
+// needed returns the time, in ms, up to which no host needs entries of the log. mu is held.
+func (r *replica) needed() int64 {
+	return max(r.copy.account.Clock, r.estimated().UnixMilli()) - r.copy.keep().Milliseconds()
 }

@@ -31,7 +31,7 @@ func (d *draft) refuses(operations ...string) error {
 		return nil
 	case d.configured == nil || closed:
 		return d.down
-	case d.copy.facts.Position.IsZero():
+	case d.copy.facts.Position.IsZero() && d.copy.facts.Fallen == nil:
 		return fmt.Errorf("%w: this host has not read the log yet", d.down)
 	}
 	return nil

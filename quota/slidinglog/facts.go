@@ -22,10 +22,11 @@ type facts struct {
 	Since    int64     // in ms: entries until then may have been dropped
 	Expired  quota.ID  // entries up to this one have expired
 	Hosts    map[HostID]hostFacts
-	Closed   map[string]closing
-	Lent     map[string]lending
 	Quiet    *quiet
 	Fallen   *fallen // nil: the log has the record at Position
+	// Standing are the newest closing or opening of each limit, and its loans and their last end, in the
+	// order of their ids. Some may have ended.
+	Standing []quota.Entry
 	// Loose are corrections of entries that the set lacks. They apply when those come.
 	Loose []loose
 	// Away are the offline grants of this host in the longest window.
@@ -75,7 +76,7 @@ func (f *facts) encode() []byte {
 }
 
 func decodeFacts(b []byte) (facts, error) {
-	f := facts{Hosts: make(map[HostID]hostFacts), Closed: make(map[string]closing), Lent: make(map[string]lending)}
+	f := facts{Hosts: make(map[HostID]hostFacts)}
 	if len(b) == 0 {
 		return f, nil
 	}

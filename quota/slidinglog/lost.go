@@ -33,9 +33,12 @@ func (r *replica) startOver(clock int64) error {
 func (c *Copy) startOver(host HostID, ms int64) {
 	f := &c.facts
 	oldest := max(ms, c.account.Clock) - c.keep().Milliseconds()
-	standing := c.standing(ms)
+	stands := c.standing(ms)
+	for _, e := range f.Standing {
+		stands = append(stands, e.ID)
+	}
 	for e := range c.all(quota.ID{}, false) {
-		if e.ID.Ms > oldest || slices.Contains(standing, e.ID) || f.Closed[e.Limit].ID == e.ID {
+		if e.ID.Ms > oldest || slices.Contains(stands, e.ID) {
 			c.mark(&e, true)
 		}
 	}

@@ -33,10 +33,8 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		e = c.merged(e)
 	case quota.KindReset:
 		c.reset(&e)
-	case quota.KindClosing, quota.KindOpening:
-		c.facts.close(&e)
-	case quota.KindLoan:
-		c.facts.lend(&e)
+	case quota.KindClosing, quota.KindOpening, quota.KindLoan:
+		c.facts.stand(e)
 	}
 	c.facts.Newest = max(c.facts.Newest, e.Gen)
 	c.set(e)
@@ -107,9 +105,7 @@ func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	c.order, c.tables = nil, noTables{}
 	c.emptied = c.change()
 	c.account.views = nil
-	c.facts.Unplaced, c.facts.Missing, c.facts.Loose = 0, 0, nil
-	clear(c.facts.Closed)
-	clear(c.facts.Lent)
+	c.facts.Unplaced, c.facts.Missing, c.facts.Loose, c.facts.Standing = 0, 0, nil, nil
 	c.refresh()
 	for _, e := range kept {
 		c.put(e, !lacking[e.ID])

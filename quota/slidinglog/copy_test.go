@@ -38,26 +38,29 @@ func twoLimits() *quota.Credential {
 // randomSet draws the entries of two hours, each of its own time. Some come from a log that fell back:
 // they are of an earlier generation. Of two resets, that of the higher generation may have the earlier time.
 func randomSet(random *rand.Rand) (set []quota.Entry) {
-	var grants []quota.ID
+	var grants, counts []quota.ID
 	gen := int64(0)
 	for i := range 5 + random.IntN(25) {
 		e := quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)*300_000, Seq: int64(i + 1)}, Gen: gen, By: "trending"}
 		if random.IntN(4) == 0 {
 			e.Gen = random.Int64N(gen + 1)
 		}
-		kind := random.IntN(12)
+		kind := random.IntN(13)
 		switch {
 		case kind < 6 || len(grants) == 0:
 			units := quota.Units(1 + random.IntN(50))
 			e.Kind, e.Operation, e.Count = quota.KindGrant, "list", units
 			e.Charges = []quota.Charge{{Limit: "daily", Units: units}, {Limit: "hourly", Units: units}}
-			grants = append(grants, e.ID)
+			grants, counts = append(grants, e.ID), append(counts, e.ID)
 		case kind < 8:
 			e.Kind, e.Grant, e.SettledTo = quota.KindSettlement, grants[random.IntN(len(grants))], quota.Units(random.IntN(80))
-		case kind < 10:
-			of, units := grants[random.IntN(len(grants))], quota.Units(1+random.IntN(5))
+		case kind == 8:
+			e.Kind, e.Asked, e.Charges = quota.KindAdjustment, 9, []quota.Charge{{Limit: "daily", Units: 9}}
+			counts = append(counts, e.ID)
+		case kind < 11:
+			of, units := counts[random.IntN(len(counts))], quota.Units(1+random.IntN(5))
 			e.Kind, e.Asked, e.Charges, e.Gives = quota.KindAdjustment, -int64(units), []quota.Charge{{Limit: "daily", Units: -units}}, []quota.Give{{Of: of, Units: units}}
-		case kind == 10:
+		case kind == 11:
 			e.Kind, e.Limit = quota.KindClosing, "daily"
 			if e.Until = e.ID.Time().Add(12 * time.Hour); random.IntN(2) == 0 {
 				e.Kind, e.Until = quota.KindOpening, time.Time{}

@@ -79,8 +79,9 @@ func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.I
 			return
 		}
 		lacking[e.ID] = c.marked(e.ID)
+		e.GivenBack = nil
 		if e.Kind == quota.KindGrant {
-			e.Settled, e.SettledTo, e.SettledBy, e.GivenBack, e.Void = false, 0, quota.ID{}, nil, false
+			e.Settled, e.SettledTo, e.SettledBy, e.Void = false, 0, quota.ID{}, false
 			if e.Alone != nil {
 				e.Count, e.Charges, e.Alone = e.Alone.Count, e.Alone.Charges, nil
 			}

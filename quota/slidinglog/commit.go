@@ -31,7 +31,6 @@ type draft struct {
 	clock, now time.Time // the store's, and the log's
 	down       error     // why the decision is made offline; nil: it is not
 	entries    []quota.Entry
-	keys       map[string]int // request keys of entries
 	// sure means that the answer also holds at a later clock, because everything is granted.
 	sure bool
 	gen  int64 // the generation that a reset begins; 0: the log's own
@@ -125,7 +124,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	if err := r.ready(); err != nil && (down == nil || err != errReplaying) {
 		return nil, err
 	}
-	d := &draft{replica: r, credential: c, clock: clock, down: down, keys: make(map[string]int)}
+	d := &draft{replica: r, credential: c, clock: clock, down: down}
 	r.copy.credential = c
 	err := r.copy.view(func() {
 		d.now = r.copy.advance(clock)

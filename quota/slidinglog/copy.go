@@ -26,8 +26,7 @@ type Copy struct {
 	tables  Tables // while a view is open
 	err     error  // of reading the tables
 	stamp   uint64
-	entries overlay[quota.ID, *quota.Entry]
-	order   []quota.ID // of entries, oldest first
+	entries []stamped[*quota.Entry] // that have changed, oldest first
 	names   overlay[string, quota.ID]
 	marks   overlay[quota.ID, bool]
 	emptied uint64 // the stamp at which the tables became void; 0: they are valid
@@ -37,10 +36,7 @@ type Copy struct {
 
 // openCopy opens the copy of a credential's log in a file.
 func openCopy(file File, name string) (*Copy, error) {
-	c := &Copy{
-		name: name, file: file,
-		entries: make(overlay[quota.ID, *quota.Entry]), names: make(overlay[string, quota.ID]), marks: make(overlay[quota.ID, bool]),
-	}
+	c := &Copy{name: name, file: file, names: make(overlay[string, quota.ID]), marks: make(overlay[quota.ID, bool])}
 	err := file.View(name, func(t Tables) error {
 		written, err := t.Facts()
 		if err == nil {
@@ -135,8 +131,8 @@ func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
 	if c.expired(id) {
 		return e, false
 	}
-	if changed, ok := c.entries[id]; ok {
-		return *changed.value, true
+	if i, changed := c.changed(id); changed {
+		return *c.entries[i].value, true
 	}
 	value, err := c.tables.Entry(id)
 	if err != nil {
@@ -193,58 +189,59 @@ func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
 	if !back && after.Less(c.facts.Expired) {
 		after = c.facts.Expired
 	}
-	changed := c.changed(after, back)
+	i, found := c.changed(after)
+	changed := c.entries[:i]
+	switch {
+	case !back && found:
+		changed = c.entries[i+1:]
+	case !back:
+		changed = c.entries[i:]
+	case after.IsZero():
+		changed = c.entries
+	}
+	if back {
+		changed = slices.Clone(changed)
+		slices.Reverse(changed)
+	}
 	return func(yield func(quota.Entry) bool) {
 		for item, err := range c.tables.Entries(after, back) {
 			if err != nil {
 				c.err = err
 				return
 			}
-			for len(changed) > 0 && (changed[0].Less(item.ID) != back) && changed[0] != item.ID {
-				if !yield(*c.entries[changed[0]].value) {
+			for len(changed) > 0 && changed[0].value.ID.Less(item.ID) != back && changed[0].value.ID != item.ID {
+				if !yield(*changed[0].value) {
 					return
 				}
 				changed = changed[1:]
 			}
-			if len(changed) > 0 && changed[0] == item.ID {
+			if len(changed) > 0 && changed[0].value.ID == item.ID {
 				continue // memory has a newer version
 			}
 			if e, ok := c.decode(item); !ok || !yield(e) {
 				return
 			}
 		}
-		for _, id := range changed {
-			if !yield(*c.entries[id].value) {
+		for _, entry := range changed {
+			if !yield(*entry.value) {
 				return
 			}
 		}
 	}
 }
 
-// changed returns the ids in memory after one, or before it, in the order of all.
-func (c *Copy) changed(after quota.ID, back bool) []quota.ID {
-	n, found := slices.BinarySearchFunc(c.order, after, quota.ID.Compare)
-	if !back {
-		if found {
-			n++
-		}
-		return c.order[n:]
-	}
-	if after.IsZero() {
-		n = len(c.order)
-	}
-	reversed := slices.Clone(c.order[:n])
-	slices.Reverse(reversed)
-	return reversed
+// changed returns the index of an entry in memory, or of the next one.
+func (c *Copy) changed(id quota.ID) (i int, found bool) {
+	return slices.BinarySearchFunc(c.entries, id, func(e stamped[*quota.Entry], id quota.ID) int { return e.value.ID.Compare(id) })
 }
 
 // set adds or replaces an entry.
 func (c *Copy) set(e quota.Entry) {
-	if _, changed := c.entries[e.ID]; !changed {
-		n, _ := slices.BinarySearchFunc(c.order, e.ID, quota.ID.Compare)
-		c.order = slices.Insert(c.order, n, e.ID)
+	i, changed := c.changed(e.ID)
+	if !changed {
+		c.entries = slices.Insert(c.entries, i, stamped[*quota.Entry]{})
 	}
-	c.entries[e.ID] = stamped[*quota.Entry]{&e, c.change()}
+	c.entries[i] = stamped[*quota.Entry]{&e, c.change()}
 }
 
 // setName sets the grant of a request key.

@@ -68,11 +68,11 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	}
 	key := keyDigest(ask.Key())
 	if key != "" {
-		pending := d.maybe != nil && slices.ContainsFunc(d.maybe.entries, func(e quota.Entry) bool { return e.Key == key })
-		if pending {
+		same := func(e quota.Entry) bool { return e.Key == key }
+		if d.maybe != nil && slices.ContainsFunc(d.maybe.entries, same) {
 			return quota.Decision{Err: fmt.Errorf("%w: the same request is not answered yet", quota.ErrOutcomeUnknown)}, -1
 		}
-		if n, found := d.keys[key]; found {
+		if n := slices.IndexFunc(d.entries, same); n >= 0 {
 			return d.again(ask, d.entries[n]), n
 		}
 		if e, found := d.copy.granted(key); found {
@@ -88,9 +88,6 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	}
 	e := quota.NewEntry(ask, quota.ID{})
 	e.Key, e.Gen = key, quota.Unplaced
-	if key != "" {
-		d.keys[key] = len(d.entries)
-	}
 	d.entries = append(d.entries, e)
 	d.copy.account.Hold(d.credential, ask.Charges)
 	decision.Limits = d.states(ask.Charges, d.now)

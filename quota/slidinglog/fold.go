@@ -86,10 +86,9 @@ func (c *Copy) restore(r *Record, stamped bool) {
 func (c *Copy) snapshot() TableChange {
 	change := TableChange{Credential: c.name, Empty: c.emptied > 0, Name: c.names.values(), Mark: c.marks.values()}
 	c.trim(&change, expireStep+2*len(c.entries))
-	for id, changed := range c.entries {
-		change.Put = append(change.Put, Item{ID: id, Value: encode(changed.value)})
+	for _, e := range c.entries {
+		change.Put = append(change.Put, Item{ID: e.value.ID, Value: encode(e.value)})
 	}
-	slices.SortFunc(change.Put, func(x, y Item) int { return x.ID.Compare(y.ID) })
 	oldest := c.oldest()
 	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
 	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g offlineGrant) bool { return g.ID.Ms <= oldest })
@@ -119,10 +118,8 @@ func (c *Copy) trim(change *TableChange, max int) {
 			c.mark(&e, false)
 			change.Mark[e.ID] = false
 		}
-		if _, changed := c.entries[e.ID]; changed {
-			delete(c.entries, e.ID)
-			n, _ := slices.BinarySearchFunc(c.order, e.ID, quota.ID.Compare)
-			c.order = slices.Delete(c.order, n, n+1)
+		if i, changed := c.changed(e.ID); changed {
+			c.entries = slices.Delete(c.entries, i, i+1)
 		}
 		change.Delete = append(change.Delete, e.ID)
 	}
@@ -130,10 +127,9 @@ func (c *Copy) trim(change *TableChange, max int) {
 
 // folded drops the changes up to a stamp from memory: the tables have them.
 func (c *Copy) folded(stamp uint64) {
-	c.entries.settle(stamp)
+	c.entries = slices.DeleteFunc(c.entries, func(e stamped[*quota.Entry]) bool { return e.stamp <= stamp })
 	c.names.settle(stamp)
 	c.marks.settle(stamp)
-	c.order = slices.DeleteFunc(c.order, func(id quota.ID) bool { _, kept := c.entries[id]; return !kept })
 	if c.written = stamp; c.emptied <= stamp {
 		c.emptied = 0
 	}

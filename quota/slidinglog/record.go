@@ -106,11 +106,9 @@ var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjust
 func (r *Record) Body() []byte {
 	c := codec{b: make([]byte, 0, 96)}
 	c.head(r)
-	for _, e := range r.Entries {
-		if e.Alone != nil {
-			e.Count, e.Charges = e.Alone.Count, e.Alone.Charges
-		}
-		c.entry(&e)
+	for i := range r.Entries {
+		e := original(&r.Entries[i])
+		c.entry(&e, e.ID.Ms != 0)
 	}
 	if r.Says != nil {
 		c.statement(r.Says)
@@ -144,7 +142,7 @@ func decodeRecord(p Placed) (r Record, err error) {
 			return r, ErrVersion
 		}
 		var e quota.Entry
-		if c.entry(&e); e.ID.Ms == 0 {
+		if c.entry(&e, false); e.ID.Ms == 0 {
 			e.ID, e.Gen = newID(p.At, len(r.Entries), r.Tag), r.Gen
 		}
 		r.Entries = append(r.Entries, e)
@@ -184,42 +182,49 @@ func offlineID(ms int64, n uint64, run uint32) quota.ID {
 	return quota.ID{Ms: ms, Seq: 1<<62 | int64(n&(1<<33-1))<<29 | int64(run)}
 }
 
-// entry codes an entry of a record, without its corrections. One that is not new has its id and
-// generation.
-func (c *codec) entry(e *quota.Entry) {
-	own, unused := e.ID.Ms != 0, false
-	c.kind(&e.Kind)
-	c.flags(&own, &unused, &unused, &unused, &e.Outage)
-	if own {
-		c.id(&e.ID)
-		c.varint(&e.Gen)
-		c.failed = c.failed || e.ID.Ms <= 0
+// original returns an entry of the set as its writer appended it: without corrections, and without
+// what it counts for another one.
+func original(e *quota.Entry) quota.Entry {
+	o := *e
+	o.GivenBack = nil
+	if o.Kind == quota.KindGrant {
+		o.Settled, o.SettledTo, o.SettledBy, o.Void = false, 0, quota.ID{}, false
 	}
-	c.facts(e)
+	if o.Alone != nil {
+		o.Count, o.Charges, o.Alone = o.Alone.Count, o.Alone.Charges, nil
+	}
+	return o
 }
 
 // encode encodes an entry for a table, which has it under its id.
 func encode(e *quota.Entry) []byte {
 	c := codec{b: make([]byte, 0, 96)}
-	c.item(e)
+	c.varint(&e.Gen)
+	c.entry(e, false)
 	return c.b
 }
 
 // decode decodes what encode returned.
 func decode(id quota.ID, value []byte) (quota.Entry, error) {
 	c, e := codec{reading: true, b: value}, quota.Entry{ID: id}
-	if c.item(&e); c.failed || len(c.b) > 0 {
+	c.varint(&e.Gen)
+	if c.entry(&e, false); c.failed || len(c.b) > 0 {
 		return quota.Entry{}, errRecord
 	}
 	return e, nil
 }
 
-// item codes an entry of a table, with its corrections.
-func (c *codec) item(e *quota.Entry) {
-	unused, given, joined := false, len(e.GivenBack) > 0, e.Alone != nil
+// entry codes an entry. own is set if its id and generation are part of it: in a record, those of one
+// that is not new. Corrections are in a table only.
+func (c *codec) entry(e *quota.Entry, own bool) {
+	given, joined := len(e.GivenBack) > 0, e.Alone != nil
 	c.kind(&e.Kind)
-	c.flags(&unused, &e.Settled, &e.Void, &given, &e.Outage, &joined)
-	c.varint(&e.Gen)
+	c.flags(&own, &e.Settled, &e.Void, &given, &e.Outage, &joined)
+	if own {
+		c.id(&e.ID)
+		c.varint(&e.Gen)
+		c.failed = c.failed || e.ID.Ms <= 0
+	}
 	if e.Settled && e.Kind == quota.KindGrant {
 		c.units(&e.SettledTo)
 		c.id(&e.SettledBy)

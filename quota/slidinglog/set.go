@@ -79,14 +79,7 @@ func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.I
 			return
 		}
 		lacking[e.ID] = c.marked(e.ID)
-		e.GivenBack = nil
-		if e.Kind == quota.KindGrant {
-			e.Settled, e.SettledTo, e.SettledBy, e.Void = false, 0, quota.ID{}, false
-			if e.Alone != nil {
-				e.Count, e.Charges, e.Alone = e.Alone.Count, e.Alone.Charges, nil
-			}
-		}
-		kept = append(kept, e)
+		kept = append(kept, original(&e))
 	}
 	for e := range c.all(from, false) {
 		add(e)
@@ -100,10 +93,9 @@ func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.I
 
 // rebuild replaces the set by entries.
 func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
-	clear(c.entries)
 	clear(c.names)
 	clear(c.marks)
-	c.order, c.tables = nil, noTables{}
+	c.entries, c.tables = nil, noTables{}
 	c.emptied = c.change()
 	c.account.views = nil
 	c.facts.Unplaced, c.facts.Missing, c.facts.Loose, c.facts.Standing = 0, 0, nil, nil

@@ -165,24 +165,6 @@ func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log E
 	return v.fits(missing, now, log)
 }
 
-// MaxCalls returns how many of an ask's calls fit now, closed limits aside. Advance must have been
-// called.
-func (a *Account) MaxCalls(c *quota.Credential, ask quota.Ask, now time.Time) quota.Units {
-	calls := ask.Count
-	for _, charge := range ask.Charges {
-		s, budget := a.state(a.views[c.Index(charge.Limit)], now), quota.MaxUnits
-		switch {
-		case s.DryRun || s.Lifted:
-		case !s.CatchingUp.IsZero():
-			return 0
-		default:
-			budget = s.Budget(ask.UseReserve) // loans included
-		}
-		calls = min(calls, max(0, budget-s.Used)/(charge.Units/ask.Count))
-	}
-	return calls
-}
-
 // CatchingUp returns when the log covers the window again, or the zero time if it does at now.
 func (a *Account) CatchingUp(w quota.Window, now time.Time) time.Time {
 	after, end := w.Bounds(now)

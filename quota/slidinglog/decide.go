@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"quotad/quota"
@@ -80,7 +81,7 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 		}
 	}
 	if ask.AtMost {
-		ask = ask.Fewer(d.fitting(ask))
+		ask = d.fewer(ask)
 	}
 	decision := d.charge(ask.Charges, ask.UseReserve)
 	if !decision.Granted() {
@@ -133,16 +134,12 @@ func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
 	}
 }
 
-// fitting returns how many calls of an AtMost ask to decide about: those that fit, or one.
-func (d *draft) fitting(ask quota.Ask) quota.Units {
-	n := d.copy.account.MaxCalls(d.credential, ask, d.now)
-	if d.down != nil {
-		n = min(n, d.allowance()/max(1, quota.Max(ask.Charges)/ask.Count))
-	}
-	if n > 1 && d.copy.account.Decide(d.credential, ask.Fewer(n).Charges, ask.UseReserve, d.clock, d.copy).Granted() {
-		return n
-	}
-	return 1 // also if a limit is closed
+// fewer returns an AtMost ask with as many of its calls as fit, or one.
+func (d *draft) fewer(ask quota.Ask) quota.Ask {
+	n := 1 + sort.Search(int(ask.Count)-1, func(n int) bool {
+		return !d.charge(ask.Fewer(quota.Units(n+2)).Charges, ask.UseReserve).Granted()
+	})
+	return ask.Fewer(quota.Units(n))
 }
 
 // Peek implements quota.Ledger.

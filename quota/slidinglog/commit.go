@@ -153,7 +153,7 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 		}
 		r.mu.Unlock()
 	case Lost: // or wiped by a reset
-		return false, r.followLocked(ctx)
+		return false, r.follow(ctx)
 	case Unknown, Failed:
 		return false, r.fail(ctx, out.Err)
 	}

@@ -11,10 +11,10 @@ import (
 // that to its caller.
 func (l *Ledger) Follow(ctx context.Context) {
 	for _, r := range l.due() {
-		r.mu.Lock()
-		r.followedAt = l.config.Clock()
-		r.mu.Unlock()
-		r.follow(ctx)
+		if r.lock(ctx) == nil {
+			r.follow(ctx)
+			r.unlock()
+		}
 	}
 }
 

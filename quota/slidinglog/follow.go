@@ -41,7 +41,6 @@ func (l *Ledger) pollAll() {
 			continue // a call is under way
 		}
 		if entries, hello := r.pending(); len(entries) > 0 || hello != nil || r.serving() != nil {
-			r.unlock()
 			l.goFollow(r)
 			continue
 		}
@@ -58,23 +57,20 @@ func (l *Ledger) pollAll() {
 		if out.Status != Lost { // recovery takes too long for the others to wait
 			known, err = r.update(ctx, out)
 		}
-		r.unlock()
 		if !known && err == nil {
 			l.goFollow(r)
+		} else {
+			r.unlock()
 		}
 	}
 }
 
-// goFollow follows a log in a goroutine, so that a long one does not delay the others.
+// goFollow follows a log in a goroutine, so that a long one does not delay the others, and unlocks the
+// replica.
 func (l *Ledger) goFollow(r *replica) {
-	r.mu.Lock()
-	r.following = true
-	r.mu.Unlock()
 	l.workers.Go(func() {
+		defer r.unlock()
 		r.follow(l.ctx)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.following, r.followedAt = false, l.config.Clock()
 	})
 }
 
@@ -85,9 +81,9 @@ func (l *Ledger) due() []*replica {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.refused != nil || r.ready() != nil {
-			return r.following || now.Sub(r.followedAt) < l.retry()
+			return now.Sub(r.followedAt) < l.retry()
 		}
-		return r.following || now.Sub(r.storeClockAt) < l.config.Quiet/3
+		return now.Sub(r.storeClockAt) < l.config.Quiet/3
 	})
 }
 
@@ -118,22 +114,16 @@ const (
 func (l *Ledger) retry() time.Duration { return l.config.Quiet / 12 }
 
 // follow reads the log to its end and appends what it lacks. Then the replica serves, or records
-// why it does not.
+// why it does not. The caller holds the lock.
 func (r *replica) follow(ctx context.Context) error {
-	if err := r.lock(ctx); err != nil {
-		return err
-	}
-	defer r.unlock()
-	return r.followLocked(ctx)
-}
-
-// followLocked is follow with the lock held.
-func (r *replica) followLocked(ctx context.Context) error {
 	err := r.followOnce(ctx)
 	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // another host was first
 		r.backOff(ctx, &lost)
 		err = r.followOnce(ctx)
 	}
+	r.mu.Lock()
+	r.followedAt = r.ledger.config.Clock()
+	r.mu.Unlock()
 	if err != nil {
 		r.setDown(err)
 		return err
@@ -147,7 +137,7 @@ func (r *replica) followLocked(ctx context.Context) error {
 func (r *replica) join(ctx context.Context) error {
 	err := r.serving()
 	if err == errJoining {
-		err = r.followLocked(ctx)
+		err = r.follow(ctx)
 	}
 	return err
 }

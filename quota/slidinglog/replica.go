@@ -35,8 +35,7 @@ type replica struct {
 	served       bool      // it has served before
 	terms        []string  // what configured counts, in words
 	since        time.Time // when refused was set
-	following    bool      // a goroutine follows the log
-	followedAt   time.Time // when one ended last
+	followedAt   time.Time // when it followed the log last
 	storeClock   int64     // the store's clock, in ms, in its last answer
 	storeClockAt time.Time // when that answer came
 	yieldTo      HostID    // the host that may go first

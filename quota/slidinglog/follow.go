@@ -251,6 +251,10 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 		return nil
 	}
 	if !here {
+		// A host that is here grants nothing until Whole, not even offline after a restart.
+		if err := r.ledger.Fold(); err != nil {
+			return err
+		}
 		if err := r.declare(ctx, r.statement(Here)); err != nil {
 			return err
 		}

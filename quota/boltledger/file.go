@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -63,7 +64,11 @@ func (l *File) Close() error {
 // View implements slidinglog.File. A Fold for which the file grows waits for f, and further
 // readers wait for that Fold: f must not wait for either.
 func (l *File) View(credential string, f func(slidinglog.Tables) error) error {
-	return l.view(func(tx *bbolt.Tx) error { return f(openTables(tx, credential)) })
+	return l.view(func(tx *bbolt.Tx) error {
+		t := openTables(tx, credential)
+		err := f(t)
+		return cmp.Or(err, readError(t.err))
+	})
 }
 
 // Head implements slidinglog.File.

@@ -1,12 +1,12 @@
 package boltledger_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/slidinglog"
 )
@@ -32,10 +32,7 @@ func TestReadersWhileTheFileGrows(t *testing.T) {
 						default:
 						}
 						err := l.View(c, func(tables slidinglog.Tables) error {
-							for _, err := range tables.Entries(quota.ID{}, true) {
-								if err != nil {
-									return err
-								}
+							for range tables.Rows(slidinglog.EntryTable, nil, true) {
 							}
 							return l.Room(c, 100)
 						})
@@ -51,11 +48,11 @@ func TestReadersWhileTheFileGrows(t *testing.T) {
 			for n := range 20 {
 				var changes []slidinglog.TableChange
 				for _, c := range credentials {
-					var items []slidinglog.Item
+					var rows []slidinglog.Row
 					for i := range 50 {
-						items = append(items, slidinglog.Item{ID: quota.ID{Ms: int64(n + 1), Seq: int64(i)}, Value: value})
+						rows = append(rows, slidinglog.Row{Key: fmt.Appendf(nil, "%08d-%08d", n+1, i), Value: value})
 					}
-					changes = append(changes, slidinglog.TableChange{Credential: c, Put: items})
+					changes = append(changes, slidinglog.TableChange{Credential: c, Rows: rows})
 					if err := l.Append(c, value, true); err != nil {
 						t.Error(err)
 					}

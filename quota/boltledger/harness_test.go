@@ -1,16 +1,15 @@
 package boltledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"quotad/quota"
 	"quotad/quota/slidinglog"
 )
 
@@ -33,18 +32,19 @@ func must(t testing.TB, err error) {
 }
 
 // An entry has a number, by which its value and its request key can be told.
-func entryID(n int) quota.ID     { return quota.ID{Ms: 1795260896123 + int64(n/3), Seq: int64(n % 3)} }
+func entryID(n int) []byte       { return fmt.Appendf(nil, "%015d", n) }
 func entryValue(n int) []byte    { return []byte(fmt.Sprintf("entry %d of videos.list by trending", n)) }
-func entryKey(n int) string      { return fmt.Sprint("run/page-", n) }
+func entryKey(n int) []byte      { return fmt.Append(nil, "run/page-", n) }
 func frameOf(n, size int) []byte { return []byte(fmt.Sprintf("%0*d", size, n)) }
 
 // put is the change that adds entries of numbers from one on, each with its request key and
 // a mark.
 func put(from, n int) slidinglog.TableChange {
-	c := slidinglog.TableChange{Credential: credential, Name: make(map[string]quota.ID), Mark: make(map[quota.ID]bool), Facts: []byte(fmt.Sprint("up to ", from+n))}
+	c := slidinglog.TableChange{Credential: credential, Facts: []byte(fmt.Sprint("up to ", from+n))}
 	for i := from; i < from+n; i++ {
-		c.Put = append(c.Put, slidinglog.Item{ID: entryID(i), Value: entryValue(i)})
-		c.Name[entryKey(i)], c.Mark[entryID(i)] = entryID(i), true
+		c.Rows = append(c.Rows, slidinglog.Row{Table: slidinglog.EntryTable, Key: entryID(i), Value: entryValue(i)},
+			slidinglog.Row{Table: slidinglog.NameTable, Key: entryKey(i), Value: entryID(i)},
+			slidinglog.Row{Table: slidinglog.MarkTable, Key: entryID(i), Value: []byte{}})
 	}
 	return c
 }
@@ -58,19 +58,19 @@ func fold(l *File, changes ...slidinglog.TableChange) error {
 func counted(t testing.TB, l *File) (n int) {
 	t.Helper()
 	must(t, l.View(credential, func(tables slidinglog.Tables) error {
-		marks := slices.Collect(tables.Marked(quota.ID{}))
-		for item, err := range tables.Entries(quota.ID{}, false) {
-			if err != nil {
-				return err
-			}
-			id, ok := tables.Named(entryKey(n))
-			if item.ID != entryID(n) || string(item.Value) != string(entryValue(n)) || !ok || id != item.ID || n >= len(marks) || marks[n] != id {
-				return fmt.Errorf("entry %d is %v, %q, named %v", n, item.ID, item.Value, id)
+		for key, value := range tables.Rows(slidinglog.EntryTable, nil, false) {
+			id, mark := tables.Get(slidinglog.NameTable, entryKey(n)), tables.Get(slidinglog.MarkTable, entryID(n))
+			if !bytes.Equal(key, entryID(n)) || !bytes.Equal(value, entryValue(n)) || !bytes.Equal(id, key) || mark == nil {
+				return fmt.Errorf("entry %d is %q, %q, named %q, marked %t", n, key, value, id, mark != nil)
 			}
 			n++
 		}
-		if facts, err := tables.Facts(); err != nil || n > 0 && string(facts) != fmt.Sprint("up to ", n) || len(marks) != n {
-			return fmt.Errorf("facts %q, %d marks of %d: %v", facts, len(marks), n, err)
+		marks := 0
+		for range tables.Rows(slidinglog.MarkTable, nil, true) {
+			marks++
+		}
+		if facts := tables.Facts(); n > 0 && string(facts) != fmt.Sprint("up to ", n) || marks != n {
+			return fmt.Errorf("facts %q, %d marks of %d", facts, marks, n)
 		}
 		return nil
 	}))
@@ -170,5 +170,5 @@ func changesOf(from, to int) []slidinglog.TableChange {
 
 // unwritable are changes that fail behind one that does not.
 func unwritable() []slidinglog.TableChange {
-	return []slidinglog.TableChange{put(1000, 5), {Credential: credential, Name: map[string]quota.ID{strings.Repeat("k", 1<<16): {Ms: 1}}}}
+	return []slidinglog.TableChange{put(1000, 5), {Credential: credential, Rows: []slidinglog.Row{{Key: bytes.Repeat([]byte("k"), 1<<16), Value: []byte("v")}}}}
 }

@@ -3,8 +3,6 @@ package boltledger
 import (
 	"encoding/binary"
 	"hash/crc32"
-
-	"quotad/quota"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -29,21 +27,4 @@ func unseal(key, sealed []byte) (value []byte, ok bool) {
 		return nil, false
 	}
 	return sealed[:n:n], true
-}
-
-// idSize is the size of an entry's id as a key: two big-endian numbers, so that the
-// file's order is the log's.
-const idSize = 16
-
-func encodeID(id quota.ID) []byte {
-	b := make([]byte, 0, idSize)
-	b = binary.BigEndian.AppendUint64(b, uint64(id.Ms))
-	return binary.BigEndian.AppendUint64(b, uint64(id.Seq))
-}
-
-func decodeID(b []byte) quota.ID {
-	return quota.ID{
-		Ms:  int64(binary.BigEndian.Uint64(b[:8])),
-		Seq: int64(binary.BigEndian.Uint64(b[8:])),
-	}
 }

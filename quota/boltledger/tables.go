@@ -1,10 +1,13 @@
 package boltledger
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -16,26 +19,21 @@ import (
 // and a summary. The root is nil if the file has nothing of it. All values are sealed.
 type tables struct {
 	root  *bbolt.Bucket
-	table [tableCount]*bbolt.Bucket
+	table [slidinglog.TableCount]*bbolt.Bucket
+	err   error // of a row that is damaged
 }
 
-const (
-	entries    = iota // by id
-	named             // ids by request key
-	marked            // ids, with nothing behind them
-	tableCount        // how many tables there are
-)
-
 var (
-	tableNames = [tableCount][]byte{[]byte("log"), []byte("keys"), []byte("marks")}
+	tableNames = [slidinglog.TableCount][]byte{[]byte("log"), []byte("keys"), []byte("marks")}
 	summaryKey = []byte("summary")
 )
 
 var errRow = errors.New("an entry of the log is damaged")
 
-var _ slidinglog.Tables = tables{}
+var _ slidinglog.Tables = (*tables)(nil)
 
-func openTables(tx *bbolt.Tx, credential string) (t tables) {
+func openTables(tx *bbolt.Tx, credential string) *tables {
+	t := new(tables)
 	if t.root = tx.Bucket([]byte(credential)); t.root != nil {
 		for i, name := range tableNames {
 			t.table[i] = t.root.Bucket(name)
@@ -44,7 +42,8 @@ func openTables(tx *bbolt.Tx, credential string) (t tables) {
 	return t
 }
 
-func createTables(tx *bbolt.Tx, credential string) (t tables, err error) {
+func createTables(tx *bbolt.Tx, credential string) (t *tables, err error) {
+	t = new(tables)
 	if t.root, err = tx.CreateBucket([]byte(credential)); err != nil {
 		return t, err
 	}
@@ -60,11 +59,11 @@ func createTables(tx *bbolt.Tx, credential string) (t tables, err error) {
 // A summary is kept next to the tables: how many rows each has, so that a lost row is noticed, and
 // the facts.
 type summary struct {
-	rows  [tableCount]int
+	rows  [slidinglog.TableCount]int
 	facts []byte // nil: none were written
 }
 
-func (t tables) summary() (s summary, err error) {
+func (t *tables) summary() (s summary, err error) {
 	if t.root == nil {
 		return s, nil
 	}
@@ -82,7 +81,7 @@ func (t tables) summary() (s summary, err error) {
 	return s, nil
 }
 
-func (t tables) putSummary(s summary) error {
+func (t *tables) putSummary(s summary) error {
 	var value []byte
 	for _, rows := range s.rows {
 		value = binary.AppendUvarint(value, uint64(rows))
@@ -90,74 +89,29 @@ func (t tables) putSummary(s summary) error {
 	return t.root.Put(summaryKey, seal(summaryKey, append(value, s.facts...)))
 }
 
-// get returns a row of a table, nil if there is none.
-func (t tables) get(table int, key []byte) ([]byte, error) {
-	if t.root == nil {
-		return nil, nil
-	}
-	sealed := t.table[table].Get(key)
+// unseal returns the value of a row, nil if there is none, or if it is damaged.
+func (t *tables) unseal(key, sealed []byte) []byte {
 	if sealed == nil {
-		return nil, nil
+		return nil
 	}
 	value, ok := unseal(key, sealed)
-	if !ok || table != named && len(key) != idSize || table == named && len(value) != idSize {
-		return nil, errRow
+	if !ok {
+		t.err = errRow
 	}
-	return value, nil
+	return value
 }
 
-// Entry implements slidinglog.Tables.
-func (t tables) Entry(id quota.ID) ([]byte, error) {
-	value, err := t.get(entries, encodeID(id))
-	return value, readError(err)
-}
-
-// Entries implements slidinglog.Tables.
-func (t tables) Entries(after quota.ID, back bool) iter.Seq2[slidinglog.Item, error] {
-	return func(yield func(slidinglog.Item, error) bool) {
-		for key := range t.keys(entries, after, back) {
-			value, err := t.get(entries, key)
-			if err != nil {
-				yield(slidinglog.Item{}, readError(err))
-				return
-			}
-			if !yield(slidinglog.Item{ID: decodeID(key), Value: value}, nil) {
-				return
-			}
-		}
+// Get implements slidinglog.Tables.
+func (t *tables) Get(table slidinglog.Table, key []byte) []byte {
+	if t.root == nil {
+		return nil
 	}
+	return t.unseal(key, t.table[table].Get(key))
 }
 
-// Named implements slidinglog.Tables.
-func (t tables) Named(key string) (quota.ID, bool) {
-	value, err := t.get(named, []byte(key))
-	if value == nil || err != nil {
-		return quota.ID{}, false
-	}
-	return decodeID(value), true
-}
-
-// Marked implements slidinglog.Tables.
-func (t tables) Marked(after quota.ID) iter.Seq[quota.ID] {
-	return func(yield func(quota.ID) bool) {
-		for key := range t.keys(marked, after, false) {
-			if !yield(decodeID(key)) {
-				return
-			}
-		}
-	}
-}
-
-// Facts implements slidinglog.Tables.
-func (t tables) Facts() ([]byte, error) {
-	s, err := t.summary()
-	return s.facts, readError(err)
-}
-
-// keys yields the keys of a table after an id, or before it if back is set. A key that is no id
-// ends them.
-func (t tables) keys(table int, after quota.ID, back bool) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
+// Rows implements slidinglog.Tables.
+func (t *tables) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
 		if t.root == nil {
 			return
 		}
@@ -166,37 +120,45 @@ func (t tables) keys(table int, after quota.ID, back bool) iter.Seq[[]byte] {
 		if back {
 			step = cursor.Prev
 		}
-		for key := seek(cursor, after, back); len(key) == idSize && yield(key); key, _ = step() {
+		for key, sealed := seek(cursor, after, back); key != nil; key, sealed = step() {
+			if value := t.unseal(key, sealed); value != nil && !yield(key, value) {
+				return
+			}
 		}
 	}
 }
 
-// seek moves the cursor to the first key after an id, or before it if back is set.
-func seek(cursor *bbolt.Cursor, after quota.ID, back bool) (key []byte) {
+// Facts implements slidinglog.Tables.
+func (t *tables) Facts() []byte {
+	s, err := t.summary()
+	t.err = cmp.Or(t.err, err)
+	return s.facts
+}
+
+// seek moves the cursor to the first row after a key, or before it if back is set.
+func seek(cursor *bbolt.Cursor, after []byte, back bool) (key, sealed []byte) {
 	switch {
-	case after.IsZero() && back:
-		key, _ = cursor.Last()
-		return key
-	case after.IsZero():
-		key, _ = cursor.First()
-		return key
+	case len(after) == 0 && back:
+		return cursor.Last()
+	case len(after) == 0:
+		return cursor.First()
 	}
-	key, _ = cursor.Seek(encodeID(after))
+	key, sealed = cursor.Seek(after)
 	switch {
 	case back && key == nil:
-		key, _ = cursor.Last()
+		return cursor.Last()
 	case back:
-		key, _ = cursor.Prev()
-	case len(key) == idSize && decodeID(key) == after:
-		key, _ = cursor.Next()
+		return cursor.Prev()
+	case bytes.Equal(key, after):
+		return cursor.Next()
 	}
-	return key
+	return key, sealed
 }
 
 // check reads all that the file has of a credential, each row also by its key: that reads
 // what leads to it.
-func (t tables) check() error {
-	if t.root == nil || t.table[entries] == nil || t.table[named] == nil || t.table[marked] == nil {
+func (t *tables) check() error {
+	if t.root == nil || slices.Contains(t.table[:], nil) {
 		return errors.New("a part of it is missing")
 	}
 	s, err := t.summary()
@@ -207,11 +169,10 @@ func (t tables) check() error {
 		rows := 0
 		err := table.ForEach(func(key, _ []byte) error {
 			rows++
-			value, err := t.get(i, key)
-			if err == nil && value == nil {
-				err = errRow
+			if t.Get(slidinglog.Table(i), key) == nil {
+				return errRow
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return err
@@ -230,7 +191,7 @@ func change(tx *bbolt.Tx, c *slidinglog.TableChange) (err error) {
 		if err := tx.DeleteBucket([]byte(c.Credential)); err != nil {
 			return err
 		}
-		t = tables{}
+		t = new(tables)
 	}
 	if t.root == nil {
 		if t, err = createTables(tx, c.Credential); err != nil {
@@ -244,51 +205,32 @@ func change(tx *bbolt.Tx, c *slidinglog.TableChange) (err error) {
 // waste nothing.
 const full = 1
 
-func (t tables) change(c *slidinglog.TableChange) error {
+func (t *tables) change(c *slidinglog.TableChange) error {
 	s, err := t.summary()
 	if err != nil {
 		return err
 	}
-	t.table[entries].FillPercent = full
-	set := func(table int, key, value []byte) { // nil deletes; the first error stays
-		if err == nil {
-			err = t.set(&s, table, key, value)
-		}
-	}
-	for _, id := range c.Delete {
-		set(entries, encodeID(id), nil)
-	}
-	for _, item := range c.Put {
-		set(entries, encodeID(item.ID), seal(encodeID(item.ID), item.Value))
-	}
-	for key, id := range c.Name {
-		if id.IsZero() {
-			set(named, []byte(key), nil)
-		} else {
-			set(named, []byte(key), seal([]byte(key), encodeID(id)))
-		}
-	}
-	for id, on := range c.Mark {
-		if on {
-			set(marked, encodeID(id), seal(encodeID(id), nil))
-		} else {
-			set(marked, encodeID(id), nil)
+	t.table[slidinglog.EntryTable].FillPercent = full
+	for _, row := range c.Rows {
+		if err := t.set(&s, row); err != nil {
+			return err
 		}
 	}
 	s.facts = c.Facts
-	return errors.Join(err, t.putSummary(s))
+	return t.putSummary(s)
 }
 
 // set writes or deletes a row, and counts it.
-func (t tables) set(s *summary, table int, key, sealed []byte) error {
-	if t.table[table].Get(key) != nil {
-		s.rows[table]--
+func (t *tables) set(s *summary, row slidinglog.Row) error {
+	table := t.table[row.Table]
+	if table.Get(row.Key) != nil {
+		s.rows[row.Table]--
 	}
-	if sealed == nil {
-		return t.table[table].Delete(key)
+	if row.Value == nil {
+		return table.Delete(row.Key)
 	}
-	s.rows[table]++
-	return t.table[table].Put(key, sealed)
+	s.rows[row.Table]++
+	return table.Put(row.Key, seal(row.Key, row.Value))
 }
 
 // readError says that the file could not be read.

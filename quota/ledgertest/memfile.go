@@ -29,11 +29,9 @@ type memFrame struct {
 }
 
 type memTables struct {
-	ids     []quota.ID // sorted
-	entries map[quota.ID][]byte
-	names   map[string]quota.ID
-	marks   []quota.ID // sorted
-	facts   []byte
+	rows  [slidinglog.TableCount]map[string][]byte
+	keys  [slidinglog.TableCount][]string // of rows, sorted
+	facts []byte
 }
 
 var _ slidinglog.File = (*MemFile)(nil)
@@ -62,12 +60,7 @@ func (m *MemFile) Crash(machine bool, few int) *MemFile {
 // Clone returns a copy of the file, as a snapshot of a virtual machine has one.
 func (m *MemFile) Clone() *MemFile {
 	clone := &MemFile{head: slices.Clone(m.head), tables: make(map[string]*memTables), frames: slices.Clone(m.frames)}
-	for name, t := range m.tables {
-		clone.tables[name] = &memTables{
-			ids: slices.Clone(t.ids), entries: maps.Clone(t.entries), names: maps.Clone(t.names),
-			marks: slices.Clone(t.marks), facts: t.facts,
-		}
-	}
+	maps.Copy(clone.tables, m.tables) // they never change
 	return clone
 }
 
@@ -141,80 +134,56 @@ func (m *MemFile) Fold(changes []slidinglog.TableChange) error {
 }
 
 func (t *memTables) changed(change slidinglog.TableChange) *memTables {
-	n := &memTables{entries: make(map[quota.ID][]byte), names: make(map[string]quota.ID), facts: change.Facts}
-	marks := make(map[quota.ID]bool)
-	if t != nil && !change.Empty {
-		maps.Copy(n.entries, t.entries)
-		maps.Copy(n.names, t.names)
-		for _, id := range t.marks {
-			marks[id] = true
+	n := &memTables{facts: change.Facts}
+	for i := range n.rows {
+		n.rows[i] = make(map[string][]byte)
+		if t != nil && !change.Empty {
+			maps.Copy(n.rows[i], t.rows[i])
 		}
 	}
-	for _, id := range change.Delete {
-		delete(n.entries, id)
-	}
-	for _, item := range change.Put {
-		n.entries[item.ID] = item.Value
-	}
-	for key, id := range change.Name {
-		if n.names[key] = id; id.IsZero() {
-			delete(n.names, key)
+	for _, row := range change.Rows {
+		if row.Value == nil {
+			delete(n.rows[row.Table], string(row.Key))
+		} else {
+			n.rows[row.Table][string(row.Key)] = row.Value
 		}
 	}
-	for id, set := range change.Mark {
-		if marks[id] = set; !set {
-			delete(marks, id)
-		}
+	for i := range n.keys {
+		n.keys[i] = slices.Sorted(maps.Keys(n.rows[i]))
 	}
-	n.ids = slices.SortedFunc(maps.Keys(n.entries), quota.ID.Compare)
-	n.marks = slices.SortedFunc(maps.Keys(marks), quota.ID.Compare)
 	return n
 }
 
-// Entry implements slidinglog.Tables.
-func (t *memTables) Entry(id quota.ID) ([]byte, error) { return t.entries[id], nil }
+// Get implements slidinglog.Tables.
+func (t *memTables) Get(table slidinglog.Table, key []byte) []byte {
+	return t.rows[table][string(key)]
+}
 
-// Entries implements slidinglog.Tables.
-func (t *memTables) Entries(after quota.ID, back bool) iter.Seq2[slidinglog.Item, error] {
-	return func(yield func(slidinglog.Item, error) bool) {
-		n, found := slices.BinarySearchFunc(t.ids, after, quota.ID.Compare)
+// Rows implements slidinglog.Tables.
+func (t *memTables) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		keys := t.keys[table]
+		n, found := slices.BinarySearch(keys, string(after))
 		switch {
-		case back && after.IsZero():
-			n = len(t.ids)
+		case back && len(after) == 0:
+			n = len(keys)
 		case !back && found:
 			n++
 		}
-		for back && n > 0 || !back && n < len(t.ids) {
-			if back {
-				n--
-			}
-			if !yield(slidinglog.Item{ID: t.ids[n], Value: t.entries[t.ids[n]]}, nil) {
+		if keys = keys[n:]; back {
+			keys = slices.Clone(t.keys[table][:n])
+			slices.Reverse(keys)
+		}
+		for _, key := range keys {
+			if !yield([]byte(key), t.rows[table][key]) {
 				return
-			}
-			if !back {
-				n++
 			}
 		}
 	}
 }
 
-// Named implements slidinglog.Tables.
-func (t *memTables) Named(key string) (quota.ID, bool) {
-	id, ok := t.names[key]
-	return id, ok
-}
-
-// Marked implements slidinglog.Tables.
-func (t *memTables) Marked(after quota.ID) iter.Seq[quota.ID] {
-	n, found := slices.BinarySearchFunc(t.marks, after, quota.ID.Compare)
-	if found {
-		n++
-	}
-	return slices.Values(t.marks[n:])
-}
-
 // Facts implements slidinglog.Tables.
-func (t *memTables) Facts() ([]byte, error) { return t.facts, nil }
+func (t *memTables) Facts() []byte { return t.facts }
 
 // Health implements slidinglog.File.
 func (m *MemFile) Health() (warnings []string, err error) { return nil, nil }

@@ -102,6 +102,27 @@ func (c *codec) id(id *quota.ID) {
 	c.uvarint(&id.Seq, math.MaxUint64)
 }
 
+// idSize is the size of an id as a key.
+const idSize = 16
+
+// idKey returns the key of an id in a table, nil for the zero id: two big-endian numbers, so that the
+// order of the keys is that of the ids.
+func idKey(id quota.ID) []byte {
+	if id.IsZero() {
+		return nil
+	}
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, idSize), uint64(id.Ms))
+	return binary.BigEndian.AppendUint64(b, uint64(id.Seq))
+}
+
+// keyID returns the id of a key.
+func keyID(b []byte) (id quota.ID, err error) {
+	if len(b) != idSize {
+		return id, errRecord
+	}
+	return quota.ID{Ms: int64(binary.BigEndian.Uint64(b)), Seq: int64(binary.BigEndian.Uint64(b[8:]))}, nil
+}
+
 // time codes an instant in ms, and the zero time as 0.
 func (c *codec) time(t *time.Time) {
 	ms := int64(0)

@@ -37,11 +37,8 @@ type Copy struct {
 // openCopy opens the copy of a credential's log in a file.
 func openCopy(file File, name string) (*Copy, error) {
 	c := &Copy{name: name, file: file, names: make(overlay[string, quota.ID]), marks: make(overlay[quota.ID, bool])}
-	err := file.View(name, func(t Tables) error {
-		written, err := t.Facts()
-		if err == nil {
-			c.facts, err = decodeFacts(written)
-		}
+	err := file.View(name, func(t Tables) (err error) {
+		c.facts, err = decodeFacts(t.Facts())
 		return err
 	})
 	if err != nil {
@@ -134,23 +131,37 @@ func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
 	if i, changed := c.changed(id); changed {
 		return *c.entries[i].value, true
 	}
-	value, err := c.tables.Entry(id)
-	if err != nil {
-		c.err = err
-	}
-	if err != nil || value == nil {
+	value := c.tables.Get(EntryTable, idKey(id))
+	if value == nil {
 		return e, false
 	}
-	return c.decode(Item{ID: id, Value: value})
+	return c.decode(id, value)
 }
 
 // decode decodes an entry of the tables.
-func (c *Copy) decode(item Item) (e quota.Entry, ok bool) {
-	e, err := decode(item.ID, item.Value)
+func (c *Copy) decode(id quota.ID, value []byte) (e quota.Entry, ok bool) {
+	e, err := decode(id, value)
 	if err != nil {
 		c.err = err
 	}
 	return e, err == nil
+}
+
+// ids yields the ids of a table, with their values, after one; or those before it, newest first, if
+// back is set. A zero id then means all.
+func (c *Copy) ids(t Table, after quota.ID, back bool) iter.Seq2[quota.ID, []byte] {
+	return func(yield func(quota.ID, []byte) bool) {
+		for key, value := range c.tables.Rows(t, idKey(after), back) {
+			id, err := keyID(key)
+			if err != nil {
+				c.err = err
+				return
+			}
+			if !yield(id, value) {
+				return
+			}
+		}
+	}
 }
 
 // named returns the id of the grant of a request key.
@@ -158,7 +169,15 @@ func (c *Copy) named(key string) (quota.ID, bool) {
 	if changed, ok := c.names[key]; ok {
 		return changed.value, !changed.value.IsZero()
 	}
-	return c.tables.Named(key)
+	value := c.tables.Get(NameTable, []byte(key))
+	if value == nil {
+		return quota.ID{}, false
+	}
+	id, err := keyID(value)
+	if err != nil {
+		c.err = err
+	}
+	return id, err == nil
 }
 
 // granted returns the grant of a request key, while it counts in any limit.
@@ -204,21 +223,17 @@ func (c *Copy) all(after quota.ID, back bool) iter.Seq[quota.Entry] {
 		slices.Reverse(changed)
 	}
 	return func(yield func(quota.Entry) bool) {
-		for item, err := range c.tables.Entries(after, back) {
-			if err != nil {
-				c.err = err
-				return
-			}
-			for len(changed) > 0 && changed[0].value.ID.Less(item.ID) != back && changed[0].value.ID != item.ID {
+		for id, value := range c.ids(EntryTable, after, back) {
+			for len(changed) > 0 && changed[0].value.ID.Less(id) != back && changed[0].value.ID != id {
 				if !yield(*changed[0].value) {
 					return
 				}
 				changed = changed[1:]
 			}
-			if len(changed) > 0 && changed[0].value.ID == item.ID {
+			if len(changed) > 0 && changed[0].value.ID == id {
 				continue // memory has a newer version
 			}
-			if e, ok := c.decode(item); !ok || !yield(e) {
+			if e, ok := c.decode(id, value); !ok || !yield(e) {
 				return
 			}
 		}
@@ -254,10 +269,7 @@ func (c *Copy) marked(id quota.ID) bool {
 	if mark, ok := c.marks[id]; ok {
 		return mark.value
 	}
-	for next := range c.tables.Marked(quota.ID{Ms: id.Ms, Seq: id.Seq - 1}) {
-		return next == id
-	}
-	return false
+	return c.tables.Get(MarkTable, idKey(id)) != nil
 }
 
 // mark records that the log lacks an entry, or has it.
@@ -279,7 +291,7 @@ func (c *Copy) mark(e *quota.Entry, lacks bool) {
 // unplaced returns up to max of the entries that the log lacks, oldest first.
 func (c *Copy) unplaced(max int) (list []quota.Entry) {
 	var ids []quota.ID
-	for id := range c.tables.Marked(quota.ID{}) {
+	for id := range c.ids(MarkTable, quota.ID{}, false) {
 		if mark, ok := c.marks[id]; ok && !mark.value {
 			continue
 		}
@@ -363,22 +375,11 @@ func (o overlay[K, V]) settle(stamp uint64) {
 	}
 }
 
-// values returns all changes.
-func (o overlay[K, V]) values() map[K]V {
-	all := make(map[K]V, len(o))
-	for k, v := range o {
-		all[k] = v.value
-	}
-	return all
-}
-
 // noTables are empty tables.
 type noTables struct{}
 
-func (noTables) Entry(quota.ID) ([]byte, error) { return nil, nil }
-func (noTables) Entries(quota.ID, bool) iter.Seq2[Item, error] {
-	return func(func(Item, error) bool) {}
+func (noTables) Get(Table, []byte) []byte { return nil }
+func (noTables) Rows(Table, []byte, bool) iter.Seq2[[]byte, []byte] {
+	return func(func([]byte, []byte) bool) {}
 }
-func (noTables) Named(string) (quota.ID, bool)      { return quota.ID{}, false }
-func (noTables) Marked(quota.ID) iter.Seq[quota.ID] { return func(func(quota.ID) bool) {} }
-func (noTables) Facts() ([]byte, error)             { return nil, nil }
+func (noTables) Facts() []byte { return nil }

@@ -84,10 +84,20 @@ func (c *Copy) restore(r *Record, stamped bool) {
 
 // snapshot returns the changes to be written to the tables, as of the copy's stamp.
 func (c *Copy) snapshot() TableChange {
-	change := TableChange{Credential: c.name, Empty: c.emptied > 0, Name: c.names.values(), Mark: c.marks.values()}
+	change := TableChange{Credential: c.name, Empty: c.emptied > 0}
 	c.trim(&change, expireStep+2*len(c.entries))
 	for _, e := range c.entries {
-		change.Put = append(change.Put, Item{ID: e.value.ID, Value: encode(e.value)})
+		change.Rows = append(change.Rows, Row{EntryTable, idKey(e.value.ID), encode(e.value)})
+	}
+	for key, id := range c.names {
+		change.Rows = append(change.Rows, Row{NameTable, []byte(key), idKey(id.value)})
+	}
+	for id, mark := range c.marks {
+		var value []byte
+		if mark.value {
+			value = []byte{}
+		}
+		change.Rows = append(change.Rows, Row{MarkTable, idKey(id), value})
 	}
 	oldest := c.oldest()
 	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
@@ -99,29 +109,27 @@ func (c *Copy) snapshot() TableChange {
 
 // trim deletes expired entries from the tables, up to max.
 func (c *Copy) trim(change *TableChange, max int) {
-	for item, err := range c.tables.Entries(quota.ID{}, false) {
-		if err != nil || c.facts.Expired.Less(item.ID) || len(change.Delete) == max {
+	for id, value := range c.ids(EntryTable, quota.ID{}, false) {
+		if c.facts.Expired.Less(id) || len(change.Rows) == max {
 			return
 		}
-		if !c.expired(item.ID) {
+		if !c.expired(id) {
 			continue
 		}
-		e, ok := c.decode(item)
+		e, ok := c.decode(id, value)
 		if !ok {
 			return
 		}
-		if id, ok := c.named(e.Key); ok && id == e.ID {
-			change.Name[e.Key] = quota.ID{}
-			delete(c.names, e.Key)
+		if named, ok := c.named(e.Key); ok && named == id {
+			c.setName(e.Key, quota.ID{})
 		}
-		if c.facts.Unplaced > 0 && c.marked(e.ID) {
+		if c.facts.Unplaced > 0 {
 			c.mark(&e, false)
-			change.Mark[e.ID] = false
 		}
-		if i, changed := c.changed(e.ID); changed {
+		if i, changed := c.changed(id); changed {
 			c.entries = slices.Delete(c.entries, i, i+1)
 		}
-		change.Delete = append(change.Delete, e.ID)
+		change.Rows = append(change.Rows, Row{EntryTable, idKey(id), nil})
 	}
 }
 

@@ -119,8 +119,8 @@ type Placed struct {
 // once a second, and a tail of frames that were written since. It belongs to one process at a
 // time. It is safe for concurrent use, except that only one goroutine may call Fold.
 type File interface {
-	// View calls f with the tables of a credential as of the last Fold. The tables and their
-	// results are valid until f returns.
+	// View calls f with the tables of a credential as of the last Fold, which are valid until f
+	// returns.
 	View(credential string, f func(Tables) error) error
 	// Head returns what SetHead wrote last, durably; nil in a new file.
 	Head() ([]byte, error)
@@ -150,35 +150,39 @@ type File interface {
 	Close() error
 }
 
-// Tables are the tables of one credential: entries by id, ids by request key, a set of marked ids,
-// and facts. The values are opaque to the file, which checks them by a checksum.
+// Tables are the tables of one credential, and facts. Keys and values are valid until View returns. If
+// the checksum of one is wrong, it is missing here, and View fails.
 type Tables interface {
-	// Entry returns the value of an entry, nil if there is none.
-	Entry(id quota.ID) ([]byte, error)
-	// Entries yields the entries after an id, oldest first; or those before it, newest first, if
-	// back is set. A zero id then means all.
-	Entries(after quota.ID, back bool) iter.Seq2[Item, error]
-	// Named returns the id of a request key.
-	Named(key string) (quota.ID, bool)
-	// Marked yields the marked ids after one, oldest first.
-	Marked(after quota.ID) iter.Seq[quota.ID]
+	// Get returns the value of a key, nil if there is none.
+	Get(t Table, key []byte) []byte
+	// Rows yields the rows after a key, in the order of the keys; or those before it, in reverse,
+	// if back is set. A nil key then means all.
+	Rows(t Table, after []byte, back bool) iter.Seq2[[]byte, []byte]
 	// Facts returns the facts; nil in a new file.
-	Facts() ([]byte, error)
+	Facts() []byte
 }
 
-// An Item is an entry as a table has it.
-type Item struct {
-	ID    quota.ID
-	Value []byte
+// A Table is one of the tables of a credential.
+type Table int
+
+// The tables.
+const (
+	EntryTable Table = iota // entries by id; nearly all new keys are the greatest
+	NameTable               // ids by request key
+	MarkTable               // ids of the entries that the log lacks, with empty values
+	TableCount
+)
+
+// A Row is a row of a table.
+type Row struct {
+	Table      Table
+	Key, Value []byte
 }
 
-// A TableChange is the change of one Fold to the tables of a credential, in this order.
+// A TableChange is the change of one Fold to the tables of a credential.
 type TableChange struct {
 	Credential string
-	Empty      bool // delete everything first
-	Delete     []quota.ID
-	Put        []Item              // new entries, and replacements
-	Name       map[string]quota.ID // request keys; a zero id removes one
-	Mark       map[quota.ID]bool   // ids to mark (true) and to unmark
-	Facts      []byte              // always set
+	Empty      bool   // delete everything first
+	Rows       []Row  // new rows, and replacements; a nil value deletes the row
+	Facts      []byte // always set
 }

@@ -39,9 +39,9 @@ import (
 // possible instant. A window that is as long as the new one, or longer, has all that counts; of
 // several such, the smallest sum counts. If all are shorter, the largest sum counts.
 type counterRecord struct {
-	now          int64
-	buckets      []buckets // in the order of the limits, then the others
-	hasConverted bool      // it lacked a window, or had it only from another host
+	now       int64
+	buckets   []buckets // in the order of the limits, then the others
+	converted bool      // it lacked a window, or had it only from another host
 }
 
 // Buckets are what is counted in one window.
@@ -93,11 +93,11 @@ func (r *counterRecord) own(read []buckets, length int64) {
 	}
 	at := slices.IndexFunc(read, func(b buckets) bool { return b.length == length })
 	if at < 0 {
-		r.hasConverted = r.hasConverted || len(read) > 0
+		r.converted = r.converted || len(read) > 0
 		r.buckets = append(r.buckets, buckets{length: length, number: r.now / length}.converted(read, r.now))
 		return
 	}
-	r.hasConverted = r.hasConverted || read[at].age > 0
+	r.converted = r.converted || read[at].age > 0
 	b := read[at].roll(r.now)
 	b.age = 0
 	r.buckets = append(r.buckets, b)
@@ -194,21 +194,9 @@ func (b buckets) fitsAt(to quota.Units) (ms int64) {
 // most is what a bucket counts at most: what can be multiplied exactly.
 func (b buckets) most() quota.Units { return min(MaxUnits, quota.MaxUnits/quota.Units(b.length)) }
 
-func (r *counterRecord) used(i int) quota.Units { return r.buckets[i].used(r.now) }
-
-func (r *counterRecord) next(i int) (ms int64, units quota.Units) {
-	b := r.buckets[i]
-	used := b.used(r.now)
-	if used == 0 {
-		return 0, 0
-	}
-	ms = b.fitsAt(used - 1)
-	return ms, used - b.used(ms)
-}
+func (r *counterRecord) used(i int, ms int64) quota.Units { return r.buckets[i].used(max(ms, r.now)) }
 
 func (r *counterRecord) fitsAt(i int, to quota.Units) (ms int64) { return r.buckets[i].fitsAt(to) }
-
-func (r *counterRecord) converted() bool { return r.hasConverted }
 
 func (r *counterRecord) debit(units quota.Units) {
 	for i := range r.buckets {

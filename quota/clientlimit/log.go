@@ -33,7 +33,7 @@ type logRecord struct {
 	granted bool
 	newest  quota.Units // at now
 
-	outlives bool // the windows that it names: it would go with them
+	converted bool // it outlives the windows that it names: it would go with them
 }
 
 type logWindow struct {
@@ -74,9 +74,9 @@ func readLog(c *Clients, text []byte, clockMs int64) *logRecord {
 	if !ok {
 		r.recount()
 	}
-	r.outlives = r.kept > 0 && max(longestOf(head), r.keep) < r.longest
-	for i := range r.windows {
-		r.expire(&r.windows[i])
+	r.converted = r.kept > 0 && max(longestOf(head), r.keep) < r.longest
+	for i, w := range r.windows {
+		r.windows[i] = r.after(w, r.now)
 	}
 	return r
 }
@@ -107,16 +107,17 @@ func (r *logRecord) recount() {
 	}
 }
 
-// expire drops what has left a window.
-func (r *logRecord) expire(w *logWindow) {
+// after returns a window without what has left it by a time.
+func (r *logRecord) after(w logWindow, ms int64) logWindow {
 	for w.first < r.len() {
-		ms, units := r.entry(w.first)
-		if ms > r.now-w.length {
-			return
+		at, units := r.entry(w.first)
+		if at > ms-w.length {
+			break
 		}
 		w.first++
 		w.units -= units
 	}
+	return w
 }
 
 func (r *logRecord) len() int {
@@ -135,16 +136,7 @@ func (r *logRecord) entry(i int) (ms int64, units quota.Units) {
 	return int64(high)<<32 | int64(low), quota.Units(binary.LittleEndian.Uint32(e[6:]))
 }
 
-func (r *logRecord) used(i int) quota.Units { return r.windows[i].units }
-
-func (r *logRecord) next(i int) (ms int64, units quota.Units) {
-	w := &r.windows[i]
-	if w.first == r.len() {
-		return 0, 0
-	}
-	ms, units = r.entry(w.first)
-	return ms + w.length, units
-}
+func (r *logRecord) used(i int, ms int64) quota.Units { return r.after(r.windows[i], ms).units }
 
 // fitsAt walks from the oldest grant until enough has left.
 func (r *logRecord) fitsAt(i int, to quota.Units) (ms int64) {
@@ -157,8 +149,6 @@ func (r *logRecord) fitsAt(i int, to quota.Units) (ms int64) {
 	}
 	return ms
 }
-
-func (r *logRecord) converted() bool { return r.outlives }
 
 // longestOf is the longest window that a record names.
 func longestOf(head []byte) (ms int64) {

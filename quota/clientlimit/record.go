@@ -11,41 +11,40 @@ import (
 // A record is what a subject has used, as its algorithm reads it at one instant. The bytes that
 // it was read from do not change.
 type record interface {
-	// used returns what limit i counts.
-	used(i int) quota.Units
-	// next returns when limit i counts less than now, and how much less; 0 if it counts nothing.
-	next(i int) (ms int64, units quota.Units)
+	// used returns what limit i counts, now or at a later time.
+	used(i int, ms int64) quota.Units
 	// fitsAt returns when limit i counts at most max, which is less than it counts now.
 	fitsAt(i int, max quota.Units) (ms int64)
-	// converted reports whether what was read was counted in other windows. Then it is kept as it is
-	// now: the old windows would expire first, or could not be converted again later.
-	converted() bool
 	debit(units quota.Units)
 	// encode returns the record as it is kept, and when nothing in it counts any more.
 	encode() (text []byte, endsMs int64)
 }
 
-// read reads a record, empty if there is none, at the time of a ledger's clock.
-func (c *Clients) read(text []byte, clockMs int64) record {
+// read reads a record, empty if there is none, at the time of a ledger's clock. If it was counted in
+// other windows, it is converted. Then it is kept as it is now: the old windows would expire first, or
+// could not be converted again later.
+func (c *Clients) read(text []byte, clockMs int64) (r record, converted bool) {
 	if c.Algorithm == Counter {
-		return readCounter(c, text, clockMs)
+		counter := readCounter(c, text, clockMs)
+		return counter, counter.converted
 	}
-	return readLog(c, text, clockMs)
+	log := readLog(c, text, clockMs)
+	return log, log.converted
 }
 
 // Decide decides about the units that a subject asks for, by its record, which is empty if it has
 // none, and the time of a ledger's clock. After is the record to keep from now on, until endsMs;
 // it is nil if the record does not change.
 func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after []byte, endsMs int64, d quota.Decision) {
-	r := c.read(text, clockMs)
+	r, converted := c.read(text, clockMs)
 	d = c.decision(r, clockMs, units)
 	if d.Granted() {
 		r.debit(units)
-		d.Limits = c.states(r, 0)
+		d.Limits = c.states(r, clockMs, 0)
 	} else {
-		d.Limits = c.states(r, units)
+		d.Limits = c.states(r, clockMs, units)
 	}
-	if d.Granted() || r.converted() {
+	if d.Granted() || converted {
 		after, endsMs = r.encode()
 	}
 	return after, endsMs, d
@@ -63,7 +62,7 @@ func (c *Clients) decision(r record, clockMs int64, units quota.Units) quota.Dec
 				Detail: fmt.Sprintf("%s can never fit limit %q of %s", units.Text(), limit.Name, limit.Units.Text()),
 				Hint:   "waiting does not help: ask for less at once"}
 		}
-		if room := limit.Units - units; r.used(i) > room {
+		if room := limit.Units - units; r.used(i, clockMs) > room {
 			if at := timeOf(r.fitsAt(i, room)); at.After(d.RetryAt) {
 				d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, limit.Name, at, at.Sub(d.Now)
 			}
@@ -75,17 +74,19 @@ func (c *Clients) decision(r record, clockMs int64, units quota.Units) quota.Dec
 // Usage returns what the limits count of a subject, by its record, which is empty if it has none,
 // and the time of a ledger's clock.
 func (c *Clients) Usage(text []byte, clockMs int64) quota.Usage {
-	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(c.read(text, clockMs), 0)}
+	r, _ := c.read(text, clockMs)
+	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(r, clockMs, 0)}
 }
 
 // states returns the state of each limit. The cost is that of a request that was refused.
-func (c *Clients) states(r record, cost quota.Units) []quota.LimitState {
+func (c *Clients) states(r record, clockMs int64, cost quota.Units) []quota.LimitState {
 	states := make([]quota.LimitState, len(c.Limits))
 	for i, limit := range c.Limits {
-		ms, units := r.next(i)
-		states[i] = quota.LimitState{Limit: limit, Used: r.used(i), Cost: cost, NextUnits: units}
-		if ms > 0 {
-			states[i].NextAt = timeOf(ms)
+		used := r.used(i, clockMs)
+		states[i] = quota.LimitState{Limit: limit, Used: used, Cost: cost}
+		if used > 0 {
+			ms := r.fitsAt(i, used-1)
+			states[i].NextAt, states[i].NextUnits = timeOf(ms), used-r.used(i, ms)
 		}
 	}
 	return states

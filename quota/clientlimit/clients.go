@@ -76,69 +76,69 @@ func (c *Clients) Cost(operation string, count quota.Units) (quota.Units, quota.
 
 // Validate returns everything that is wrong with the clients, or nil.
 func (c *Clients) Validate() []*quota.FieldError {
-	var wrong []*quota.FieldError
-	fail := func(format string, args []any, path ...string) {
-		wrong = append(wrong, &quota.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+	var wrong wrongFields
 	if err := quota.CheckName(c.Name); err != nil {
-		fail("%v", []any{err})
+		wrong.add(nil, "%v", err)
 	}
 	if c.Algorithm != Log && c.Algorithm != Counter {
-		fail("unknown algorithm %q: use log or counter", []any{c.Algorithm}, "algorithm")
+		wrong.add([]string{"algorithm"}, "unknown algorithm %q: use log or counter", c.Algorithm)
 	}
 	if len(c.Limits) == 0 || len(c.Limits) > MaxLimits {
-		fail("clients need at least one limit, and have at most %d: %d", []any{MaxLimits, len(c.Limits)}, "limits")
+		wrong.add([]string{"limits"}, "clients need at least one limit, and have at most %d: %d", MaxLimits, len(c.Limits))
 	}
 	for i, limit := range c.Limits {
-		wrong = append(wrong, c.validateLimit(limit, c.Limits[:i])...)
+		wrong.addLimit(c.Algorithm, limit, c.Limits[:i])
 	}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
-		units := c.Operations[operation]
+		at, units := []string{"operations", operation}, c.Operations[operation]
 		if err := quota.CheckOperation(operation); err != nil {
-			fail("%v", []any{err}, "operations", operation)
+			wrong.add(at, "%v", err)
 		}
 		if units < 1 || units > MaxUnits {
-			fail("the cost must be from 1 to %d: %d", []any{MaxUnits, units}, "operations", operation)
+			wrong.add(at, "the cost must be from 1 to %d: %d", MaxUnits, units)
 		}
 		for _, limit := range c.Limits {
 			if limit.Units > 0 && units > limit.Units { // else it is the limit that is wrong
-				fail("costs %s, which can never fit limit %q: %s", []any{units.Text(), limit.Name, limit.Units.Text()}, "operations", operation)
+				wrong.add(at, "costs %s, which can never fit limit %q: %s", units.Text(), limit.Name, limit.Units.Text())
 			}
 		}
 	}
 	return wrong
 }
 
-func (c *Clients) validateLimit(l quota.Limit, before []quota.Limit) []*quota.FieldError {
-	var wrong []*quota.FieldError
-	fail := func(key, format string, args ...any) {
-		wrong = append(wrong, &quota.FieldError{Path: []string{"limits", l.Name, key}, Message: fmt.Sprintf(format, args...)})
-	}
+type wrongFields []*quota.FieldError
+
+func (w *wrongFields) add(path []string, format string, args ...any) {
+	*w = append(*w, &quota.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// addLimit adds what is wrong with a limit, which stands behind others.
+func (w *wrongFields) addLimit(algorithm Algorithm, l quota.Limit, before []quota.Limit) {
+	at := func(key string) []string { return []string{"limits", l.Name, key} }
 	if err := quota.CheckName(l.Name); err != nil {
-		wrong = append(wrong, &quota.FieldError{Path: []string{"limits", l.Name}, Message: err.Error()})
+		w.add([]string{"limits", l.Name}, "%v", err)
 	}
 	length := l.Window.Length
 	if l.Window.IsCalendar() || length < time.Second || length%time.Second != 0 || length > maxWindow {
-		fail("window", "must be a trailing time of whole seconds, from 1s to %v: %v", maxWindow, l.Window)
-		return wrong
+		w.add(at("window"), "must be a trailing time of whole seconds, from 1s to %v: %v", maxWindow, l.Window)
+		return
 	}
 	for _, other := range before {
 		if other.Name == l.Name {
-			fail("", "two limits have this name")
+			w.add(at(""), "two limits have this name")
 		}
 		if other.Window == l.Window {
-			fail("window", "limit %q has the same: the smaller of the two is enough", other.Name)
+			w.add(at("window"), "limit %q has the same: the smaller of the two is enough", other.Name)
 		}
 	}
 	if l.Units < 1 || l.Units > MaxUnits {
-		fail("units", "must be from 1 to %d: %d", MaxUnits, l.Units)
+		w.add(at("units"), "must be from 1 to %d: %d", MaxUnits, l.Units)
 	}
-	if c.Algorithm == Log && l.Units > maxLogUnits {
-		fail("units", "must be at most %s with the algorithm log, which keeps each grant: %d; the algorithm counter takes more", quota.Thousands(maxLogUnits), l.Units)
+	if algorithm == Log && l.Units > maxLogUnits {
+		w.add(at("units"), "must be at most %s with the algorithm log, which keeps each grant: %d; the algorithm counter takes more", quota.Thousands(maxLogUnits), l.Units)
 	}
 	// The counter multiplies units and ms: the product must be exact.
-	if c.Algorithm == Counter && l.Units > quota.MaxUnits/quota.Units(length.Milliseconds()) {
-		fail("units", "must be at most %d with a window of %v and the algorithm counter: %d", quota.MaxUnits/quota.Units(length.Milliseconds()), length, l.Units)
+	if most := quota.MaxUnits / quota.Units(length.Milliseconds()); algorithm == Counter && l.Units > most {
+		w.add(at("units"), "must be at most %d with a window of %v and the algorithm counter: %d", most, length, l.Units)
 	}
-	return wrong
 }

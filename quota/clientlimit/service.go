@@ -45,7 +45,7 @@ type snapshot struct {
 // A Group is those clients that have one name.
 type Group struct {
 	*Clients
-	batcher quota.Batcher[[]priced, []quota.Decision]
+	batcher quota.Batcher[[]priced, struct{}]
 	*tally
 }
 
@@ -59,10 +59,11 @@ type Request struct {
 	Count     quota.Units
 }
 
-// A priced request has its cost.
+// A priced request has its cost, and a place for its decision.
 type priced struct {
-	subject subject
-	units   quota.Units
+	subject  subject
+	units    quota.Units
+	decision *quota.Decision
 }
 
 // An Event is the outcome of a request. It does not name the subject, which belongs in no log and
@@ -104,8 +105,9 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 			g.tally = before.tally
 		}
 		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
-		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([][]quota.Decision, error) {
-			return s.decide(ctx, next, g, requests), nil
+		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([]struct{}, error) {
+			s.decide(ctx, next, g, slices.Concat(requests...))
+			return make([]struct{}, len(requests)), nil
 		}
 		next.groups, next.byName[c.Name] = append(next.groups, g), g
 	}
@@ -136,29 +138,28 @@ func (s *Service) Group(name string) (*Group, quota.Decision) {
 
 // Acquire decides requests of one or several subjects, in their order, and returns one
 // decision for each. A refusal is a decision. If a request could not be decided, and the
-// clients are not OpenOnOutage, its decision's Err says why: an error of Ledger, or the
+// clients are not OpenOnOutage, its decision's Err says why: an error of Ledger.Decide, or the
 // context's own while the requests still wait for a batch.
 func (s *Service) Acquire(ctx context.Context, name string, requests ...Request) []quota.Decision {
 	begun := time.Now()
 	g, unknown := s.Group(name)
-	decisions, asks, of := make([]quota.Decision, len(requests)), make([]priced, 0, len(requests)), make([]int, 0, len(requests))
+	decisions, asks := make([]quota.Decision, len(requests)), make([]priced, 0, len(requests))
 	for i, r := range requests {
-		units, refused := quota.Units(0), unknown
-		if g != nil {
-			units, refused = g.price(r)
+		if decisions[i] = unknown; g == nil {
+			continue
 		}
+		units, refused := g.price(r)
 		if decisions[i] = refused; refused.Granted() {
-			asks, of = append(asks, priced{subjectOf(r.Subject), units}), append(of, i)
+			asks = append(asks, priced{subjectOf(r.Subject), units, &decisions[i]})
 		}
 	}
 	if len(asks) > 0 {
-		decided, err := g.batcher.Ask(ctx, asks)
-		for i, ask := range asks {
-			d := quota.Decision{Err: err}
-			if err == nil {
-				d = decided[i]
+		_, err := g.batcher.Ask(ctx, asks)
+		for _, ask := range asks {
+			if err != nil {
+				*ask.decision = quota.Decision{Err: err}
 			}
-			decisions[of[i]] = g.settled(d, ask)
+			g.settle(ask)
 		}
 	}
 	took := time.Since(begun)
@@ -179,57 +180,45 @@ func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
 	return c.Cost(r.Operation, r.Count)
 }
 
-// settled counts the decision about an ask. If there is none and the clients are open, it grants.
-func (g *Group) settled(d quota.Decision, ask priced) quota.Decision {
-	away := (errors.Is(d.Err, quota.ErrUnavailable) || errors.Is(d.Err, quota.ErrOutcomeUnknown)) && !errors.Is(d.Err, quota.ErrContended)
+// settle counts the decision about an ask. If there is none and the clients are open, it grants.
+func (g *Group) settle(ask priced) {
+	err := ask.decision.Err
+	away := (errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)) && !errors.Is(err, quota.ErrContended)
 	if away && g.OpenOnOutage {
-		d = quota.Decision{Outage: true, Units: ask.units}
+		*ask.decision = quota.Decision{Outage: true, Units: ask.units}
 	}
-	g.count(d)
-	return d
+	g.count(*ask.decision)
 }
 
-// decide has the ledger decide the asks of several requests. Those whose subjects have other keys
-// by now are decided once more, by a head that is read again.
-func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, requests [][]priced) [][]quota.Decision {
-	all := slices.Concat(requests...)
+// decide has the ledger decide asks. Those whose subjects have other keys by now are decided once
+// more, by a head that is read again.
+func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, all []priced) {
 	g.asked(all, time.Now())
-	decisions := s.decideBy(ctx, now, g, all, refreshInterval)
-	var again []priced
-	var of []int
-	for i, d := range decisions {
-		if errors.Is(d.Err, ErrMoved) {
-			again, of = append(again, all[i]), append(of, i)
-		}
+	s.decideBy(ctx, now, g, all, refreshInterval)
+	moved := slices.DeleteFunc(all, func(ask priced) bool { return !errors.Is(ask.decision.Err, ErrMoved) })
+	if len(moved) > 0 {
+		s.decideBy(ctx, now, g, moved, 0)
 	}
-	if len(again) > 0 {
-		for n, d := range s.decideBy(ctx, now, g, again, 0) {
-			decisions[of[n]] = d
-		}
-	}
-	split := make([][]quota.Decision, len(requests))
-	for i, request := range requests {
-		split[i], decisions = decisions[:len(request):len(request)], decisions[len(request):]
-	}
-	return split
 }
 
-// decideBy has the ledger decide asks by a head of at most that age. An error is that of each ask.
-func (s *Service) decideBy(ctx context.Context, now *snapshot, g *Group, all []priced, maxAge time.Duration) []quota.Decision {
+// decideBy has the ledger decide asks by a head of at most that age.
+func (s *Service) decideBy(ctx context.Context, now *snapshot, g *Group, all []priced, maxAge time.Duration) {
 	head, err := now.current(ctx, maxAge)
 	if err != nil {
-		return slices.Repeat([]quota.Decision{{Err: err}}, len(all))
+		for _, ask := range all {
+			*ask.decision = quota.Decision{Err: err}
+		}
+		return
 	}
 	asks := head.asks(g.Clients, all)
 	begun := time.Now()
 	decisions := now.ledger.Decide(ctx, head.counted(g.Clients), asks)
 	s.Emit(Call{Took: time.Since(begun), Asks: len(asks)})
 	for i, d := range decisions {
-		if d.Denied() {
+		if *all[i].decision = d; d.Denied() {
 			g.deny(asks[i].Subject, time.Now())
 		}
 	}
-	return decisions
 }
 
 // Usage returns the state of a subject's limits, and under which key it is kept. A refusal

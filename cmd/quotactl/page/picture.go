@@ -13,6 +13,7 @@ import (
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/regions"
 )
 
 // A Look returns what the page shows now. Its error says why nothing is known.
@@ -186,29 +187,9 @@ func (p Picture) Pass(pass jobs.Pass) string {
 	return text
 }
 
-// A Region is one of a job's ring.
-type Region struct {
-	Name   string
-	Mark   string // what its pass in the last run came to, as a character; empty: it had none
-	Title  string
-	Style  term.Style
-	Cursor bool // the next run begins here
-}
-
-// Ring returns the first regions of a job's ring, from the first of the configuration on.
-func (p Picture) Ring(j jobsapi.Job) (ring []Region) {
-	var passes []jobs.Pass
-	if j.Last != nil {
-		passes = j.Last.Latest()
-	}
-	for _, region := range j.Regions[:min(len(j.Regions), maxRing)] {
-		one := Region{Name: string(region), Cursor: string(region) == string(j.Cursor)}
-		if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
-			one.Mark, one.Style, one.Title = wording.Mark(passes[at].Outcome), wording.OutcomeStyle(passes[at].Outcome), p.Pass(passes[at])
-		}
-		ring = append(ring, one)
-	}
-	return ring
+// Ring returns the first regions of a job, in the order of the configuration.
+func (p Picture) Ring(j jobsapi.Job) []regions.Region {
+	return j.Regions[:min(len(j.Regions), maxRing)]
 }
 
 // maxRefusals is how many refusals are shown.

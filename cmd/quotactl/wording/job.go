@@ -2,7 +2,6 @@ package wording
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -103,19 +102,26 @@ func Region(region regions.Region) string {
 // Ring writes a job's regions in their order, each with the result of its last pass, and
 // with brackets around the one at which the next run begins.
 func Ring(j jobsapi.Job) string {
-	var passes []jobs.Pass
-	if j.Last != nil {
-		passes = j.Last.Latest()
-	}
-	names := make([]string, len(j.Regions))
+	passes, names := Passes(j), make([]string, len(j.Regions))
 	for i, region := range j.Regions {
 		names[i] = Region(region)
-		if at := slices.IndexFunc(passes, func(p jobs.Pass) bool { return p.Region == region }); at >= 0 {
-			names[i] += Mark(passes[at].Outcome)
+		if p := passes[region]; p != nil {
+			names[i] += Mark(p.Outcome)
 		}
 		if string(region) == string(j.Cursor) {
 			names[i] = "[" + names[i] + "]"
 		}
 	}
 	return strings.Join(names, " ")
+}
+
+// Passes returns the last pass of each region in a job's last run.
+func Passes(j jobsapi.Job) map[regions.Region]*jobs.Pass {
+	passes := map[regions.Region]*jobs.Pass{}
+	if j.Last != nil {
+		for _, p := range j.Last.Latest() {
+			passes[p.Region] = &p
+		}
+	}
+	return passes
 }

@@ -218,11 +218,10 @@ func (c *cli) confirmReset(ctx context.Context, name string) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	i := slices.IndexFunc(list, func(one api.Credential) bool { return one.Name == name })
-	if i < 0 {
-		return notFound("credential", name, namesOf(list, credentialName))
+	if list, err = named("credential", name, list, credentialName); err != nil {
+		return err
 	}
-	used := namesOf(list[i].Limits, func(l api.Limit) string { return units(l.Used) + " in " + l.Name })
+	used := namesOf(list[0].Limits, func(l api.Limit) string { return units(l.Used) + " in " + l.Name })
 	if !term.Ask(c.stdin, c.stderr, fmt.Sprintf("reset %s: forget %s?", name, strings.Join(used, ", "))) {
 		return errors.New("nothing was changed")
 	}

@@ -142,13 +142,8 @@ func (c *cli) entryLines() func(...api.Entry) error {
 			return nil
 		}
 		v := c.view()
-		t := newLogTable(entries, v)
 		var b strings.Builder
-		if widths == nil {
-			t.Line(&b, v, t.Heads(), t.Widen(nil))
-		}
-		widths = t.Widen(widths)
-		t.Lines(&b, v, widths)
+		widths = newLogTable(entries, v).Append(&b, v, widths)
 		return c.write(b.String())
 	}
 }

@@ -93,20 +93,16 @@ func (c *cli) status(ctx context.Context, only selection, all bool) error {
 }
 
 // apply removes from s what is not selected. A name that selects nothing is not found.
-func (only selection) apply(s *jobsapi.Status) error {
+func (only selection) apply(s *jobsapi.Status) (err error) {
 	if only.job != "" {
-		all := s.Jobs
-		s.Jobs = slices.DeleteFunc(slices.Clone(all), func(j jobsapi.Job) bool { return j.Name != only.job })
-		if len(s.Jobs) == 0 {
-			return notFound("job", only.job, namesOf(all, jobName))
+		if s.Jobs, err = named("job", only.job, s.Jobs, jobName); err != nil {
+			return err
 		}
 		only.credential = cmp.Or(only.credential, s.Jobs[0].Credential)
 	}
 	if only.credential != "" {
-		all := s.Credentials
-		s.Credentials = slices.DeleteFunc(slices.Clone(all), func(c api.Credential) bool { return c.Name != only.credential })
-		if len(s.Credentials) == 0 {
-			return notFound("credential", only.credential, namesOf(all, credentialName))
+		if s.Credentials, err = named("credential", only.credential, s.Credentials, credentialName); err != nil {
+			return err
 		}
 		s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobsapi.Job) bool { return j.Credential != only.credential })
 	}
@@ -114,15 +110,22 @@ func (only selection) apply(s *jobsapi.Status) error {
 	if only.limit == "" {
 		return nil
 	}
-	var names []string
+	var all []api.Limit
 	for i, c := range s.Credentials {
-		names = append(names, namesOf(c.Limits, limitName)...)
+		all = append(all, c.Limits...)
 		s.Credentials[i].Limits = slices.DeleteFunc(c.Limits, func(l api.Limit) bool { return l.Name != only.limit })
 	}
-	if !slices.Contains(names, only.limit) {
-		return notFound("limit", only.limit, names)
+	_, err = named("limit", only.limit, all, limitName)
+	return err
+}
+
+// named returns those of a list that have a name. It returns an error if there is none.
+func named[T any](what, name string, list []T, nameOf func(T) string) ([]T, error) {
+	found := slices.DeleteFunc(slices.Clone(list), func(one T) bool { return nameOf(one) != name })
+	if len(found) == 0 {
+		return nil, notFound(what, name, namesOf(list, nameOf))
 	}
-	return nil
+	return found, nil
 }
 
 // triage removes the troubles of what is not selected. The sentence goes too, because it

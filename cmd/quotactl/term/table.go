@@ -87,12 +87,17 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// Widen returns the widths that these rows need below rows of the given widths.
-func (t *Table) Widen(widths []int) []int {
+// Append writes a table that goes on: below rows in columns of the given widths, or with its
+// heads where widths is nil. It returns the widths for the rows that follow.
+func (t *Table) Append(b *strings.Builder, v View, widths []int) []int {
 	wider := t.widths()
+	if widths == nil {
+		t.line(b, v, t.heads(), wider)
+	}
 	for i, w := range widths {
 		wider[i] = max(wider[i], w)
 	}
+	t.lines(b, v, wider)
 	return wider
 }
 
@@ -132,15 +137,15 @@ func (t *Table) Render(b *strings.Builder, v View) {
 		widths[i]--
 	}
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head != "" }) {
-		t.Line(b, v, t.Heads(), widths)
+		t.line(b, v, t.heads(), widths)
 	}
-	t.Lines(b, v, widths)
+	t.lines(b, v, widths)
 }
 
-// Lines writes the rows in columns of the given widths.
-func (t *Table) Lines(b *strings.Builder, v View, widths []int) {
+// lines writes the rows in columns of the given widths.
+func (t *Table) lines(b *strings.Builder, v View, widths []int) {
 	for _, r := range t.Rows {
-		t.Line(b, v, r.Cells, widths)
+		t.line(b, v, r.Cells, widths)
 		if r.Below != "" {
 			v.Prose(b, t.Indent+widths[0]+Gap, Faint, r.Below)
 		}
@@ -198,8 +203,8 @@ func (t *Table) widestText(widths []int) int {
 	return widest
 }
 
-// Heads returns the head line.
-func (t *Table) Heads() []Cell {
+// heads returns the head line.
+func (t *Table) heads() []Cell {
 	heads := make([]Cell, len(t.Columns))
 	for i, c := range t.Columns {
 		heads[i] = Cell{c.Head, Faint}
@@ -207,8 +212,8 @@ func (t *Table) Heads() []Cell {
 	return heads
 }
 
-// Line writes one line of cells in columns of the given widths.
-func (t *Table) Line(b *strings.Builder, v View, cells []Cell, widths []int) {
+// line writes one line of cells in columns of the given widths.
+func (t *Table) line(b *strings.Builder, v View, cells []Cell, widths []int) {
 	var line strings.Builder
 	line.WriteString(strings.Repeat(" ", t.Indent))
 	for i, c := range cells {

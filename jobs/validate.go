@@ -11,8 +11,9 @@ import (
 	"quotad/regions"
 )
 
-// Validate returns everything that is wrong with the job as FieldErrors, whose paths are the job's
-// keys in the configuration file; nil if nothing is. Its credential must be one of those given,
+// Validate returns what is wrong with the job as FieldErrors, whose paths are the job's keys in the
+// configuration file; nil if nothing is. That each value is in the range of its type, such as a
+// length that is not below zero, is the reader's to check. Its credential must be one of those given,
 // know the operations that the job expects to use, and be able to afford them.
 func (j *Job) Validate(credentials []*quota.Credential) []*quota.FieldError {
 	v := &validation{job: j}
@@ -148,17 +149,6 @@ func (v *validation) times() {
 	if j.Timeout < time.Second {
 		v.fail(fmt.Sprintf("must be at least 1s: %v", j.Timeout), "timeout")
 	}
-	if j.KillGrace <= 0 { // for os/exec, no grace means to wait forever
-		v.fail(fmt.Sprintf("must be more than 0: %v", j.KillGrace), "kill_grace")
-	}
-	for _, key := range []struct {
-		name   string
-		length time.Duration
-	}{{"max_wait", j.MaxWait}, {"expect_success", j.ExpectSuccess}, {"missed_within", j.MissedWithin}} {
-		if key.length < 0 {
-			v.fail(fmt.Sprintf("must be at least 0: %v", key.length), key.name)
-		}
-	}
 	if j.UnitsPerRun < 0 || j.UnitsPerRun > quota.MaxUnits {
 		v.fail(fmt.Sprintf("must be a whole number from 1 to %d: %d", quota.MaxUnits, j.UnitsPerRun), "units_per_run")
 	}
@@ -168,9 +158,6 @@ func (v *validation) times() {
 	}
 	if j.Retry > 0 && j.StopOnFailure {
 		v.fail(`has no effect with on_failure = "stop": remove one of the two`, "retry")
-	}
-	if j.Parallel < 0 {
-		v.fail(fmt.Sprintf("must be at least 1: %d", j.Parallel), "parallel")
 	}
 }
 

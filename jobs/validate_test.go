@@ -68,9 +68,6 @@ func TestInvalidJobs(t *testing.T) {
 		{"success as an exit code", func(j *Job) { j.ExhaustedCodes = []int{0} }, "exhausted_exit_codes", "from 1 to 255"},
 		{"no timeout", func(j *Job) { j.Timeout = 0 }, "timeout", "at least 1s"},
 		{"a timeout below zero", func(j *Job) { j.Timeout = -time.Minute }, "timeout", "at least 1s"},
-		{"no grace", func(j *Job) { j.KillGrace = 0 }, "kill_grace", "more than 0"},
-		{"parallel", func(j *Job) { j.Parallel = -1 }, "parallel", "at least 1"},
-		{"missed_within", func(j *Job) { j.MissedWithin = -1 }, "missed_within", "at least 0"},
 		{"units of a run below zero", func(j *Job) { j.UnitsPerRun = -1 }, "units_per_run", "from 1"},
 		{"units of a run that are not enough for a pass", func(j *Job) {
 			j.UnitsPerRun, j.Expects = 103, map[string]quota.Units{"videos.list": 4, "search.list": 1}
@@ -103,7 +100,7 @@ func TestValidateSaysAll(t *testing.T) {
 	for _, w := range wrong {
 		paths = append(paths, strings.Join(w.Path, "."))
 	}
-	if want := []string{"", "regions", "every", "command", "timeout", "kill_grace", "credential"}; !slices.Equal(paths, want) {
+	if want := []string{"", "regions", "every", "command", "timeout", "credential"}; !slices.Equal(paths, want) {
 		t.Errorf("got %q, want %q", paths, want)
 	}
 }

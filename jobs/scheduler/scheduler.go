@@ -158,10 +158,6 @@ func (s *Scheduler) fire(e *entry, byTimer bool) {
 }
 
 // slots is a job's schedule in the form in which gocron asks for it.
-type slots struct {
-	schedule jobs.Schedule
-}
+type slots struct{ jobs.Schedule }
 
-func (s slots) IsValid(string, *time.Location, time.Time) error { return nil }
-
-func (s slots) Next(t time.Time) time.Time { return s.schedule.Next(t) }
+func (slots) IsValid(string, *time.Location, time.Time) error { return nil }

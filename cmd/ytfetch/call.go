@@ -141,7 +141,7 @@ func (p *pass) failure(err error) *failure {
 	if !errors.As(err, &f) && errors.As(err, &failed) {
 		f = failed.failure(err)
 	}
-	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.store), f.hint}
+	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.stored), f.hint}
 }
 
 // failure makes a failure of the last failed call; err is it, or wraps it.

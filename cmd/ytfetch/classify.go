@@ -115,23 +115,22 @@ func classify(status int, header http.Header, body []byte, now time.Time) *callE
 	if len(verdict.Names) > 0 {
 		e.limit = verdict.Names[0]
 	}
-	e.class = e.classOf(verdict.Class)
+	if class, known := classes[verdict.Class]; known {
+		e.class = class
+	} else {
+		e.class = e.classOfStatus()
+	}
 	return e
 }
 
-// classOf returns the class of an answer by what it says of the quota, and where that is
-// nothing by its reason and its status.
-func (e *callError) classOf(quota upstream.Class) class {
-	switch quota {
-	case upstream.Day:
-		return day
-	case upstream.Minute:
-		return minute
-	case upstream.Unknown:
-		return unclear
-	case upstream.Config, upstream.Billing:
-		return configuration
-	}
+// classes are those of what an answer says of the quota.
+var classes = map[upstream.Class]class{
+	upstream.Day: day, upstream.Minute: minute, upstream.Unknown: unclear,
+	upstream.Config: configuration, upstream.Billing: configuration,
+}
+
+// classOfStatus returns the class of an answer that says nothing of the quota.
+func (e *callError) classOfStatus() class {
 	switch {
 	case e.reason == "invalidPageToken":
 		return staleToken

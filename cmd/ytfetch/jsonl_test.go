@@ -65,9 +65,6 @@ func TestPageIsReplacedAsAWhole(t *testing.T) {
 	if got := content(t, s); len(got) != 1 || got["page-001.jsonl"] != "\"second\"\n" {
 		t.Errorf("got %q, want the second page alone", got)
 	}
-	if got := s.String(); got != "1 video on 1 page" {
-		t.Errorf("got %q stored, want 1 video on 1 page", got)
-	}
 }
 
 func TestFailedWriteLeavesNothingBehind(t *testing.T) {
@@ -82,8 +79,8 @@ func TestFailedWriteLeavesNothingBehind(t *testing.T) {
 	if err := s.write(place{number: 2}, onePage("more"), false); err == nil {
 		t.Error("got no error")
 	}
-	if got := content(t, s); len(got) != 1 || s.String() != "1 video on 1 page" {
-		t.Errorf("got files %q and %q, want page 1 alone", got, s)
+	if got := content(t, s); len(got) != 1 {
+		t.Errorf("got files %q, want page 1 alone", got)
 	}
 }
 
@@ -98,7 +95,7 @@ func TestLastPageRemovesOnlyWhatIsBehindIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := content(t, s)
-	if _, kept := got["page-002.jsonl"]; len(got) != 2 || !kept || s.String() != "2 videos on 2 pages" {
-		t.Errorf("got files %q and %q, want pages 1 and 2", got, s)
+	if _, kept := got["page-002.jsonl"]; len(got) != 2 || !kept {
+		t.Errorf("got files %q, want pages 1 and 2", got)
 	}
 }

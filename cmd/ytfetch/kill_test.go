@@ -192,5 +192,5 @@ func (f *killedFetch) open(do func(*database)) {
 		f.t.Fatal(fmt.Errorf("after a kill: %w", err))
 	}
 	defer file.Close()
-	do(&database{pass: &pass{options: options{region: "DE"}, now: time.Now}, file: file})
+	do(&database{&pass{options: options{region: "DE"}, now: time.Now}, file})
 }

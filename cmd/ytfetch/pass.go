@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"quotad/quota"
@@ -18,8 +19,19 @@ type keeper interface {
 	write(at place, got page, last bool) error
 	// unknown returns those of the ids, in their order, whose video is not stored.
 	unknown(ids []string) ([]string, error)
-	fmt.Stringer   // what this pass has stored: "150 videos on 3 pages"
 	where() string // where it is
+}
+
+// Stored are the pages that this process stored, with how many videos are on each.
+type stored map[int]int
+
+// String says what is stored: "150 videos on 3 pages".
+func (s stored) String() string {
+	videos := 0
+	for _, items := range s {
+		videos += items
+	}
+	return quota.Count(videos, "video", "videos") + " on " + quota.Count(len(s), "page", "pages")
 }
 
 // A pass fetches the chart of one region, or what is new there for a query.
@@ -36,14 +48,15 @@ type pass struct {
 	sleep func(context.Context, time.Duration) error
 	say   func(format string, args ...any)
 
-	id    string // makes the request ids of this process unique
-	calls int    // upstream calls for which it asked quotad
+	id     string // makes the request ids of this process unique
+	calls  int    // upstream calls for which it asked quotad
+	stored stored
 }
 
 // run fetches the chart to its end and says what became of it. Its errors are
 // failures.
 func (p *pass) run(ctx context.Context) error {
-	p.id = rand.Text()[:10]
+	p.id, p.stored = rand.Text()[:10], make(stored)
 	if p.begin.isFirst() {
 		p.leave(ctx, p.begin)
 	} else {
@@ -58,11 +71,11 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return fail(exitInterrupted, fmt.Errorf("interrupted; %s stored", p.store))
+		return fail(exitInterrupted, fmt.Errorf("interrupted; %s stored", p.stored))
 	case err != nil:
 		return p.failure(err)
 	}
-	p.say("done: %s in %s", p.store, p.store.where())
+	p.say("done: %s in %s", p.stored, p.store.where())
 	return nil
 }
 
@@ -101,7 +114,11 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 		return "", err
 	}
 	if err := p.store.write(at, got, p.isLast(at, got.Next)); err != nil {
-		return "", err
+		return "", fmt.Errorf("cannot store page %d: %w", at.number, err)
+	}
+	p.stored[at.number] = len(got.Items)
+	if got.Next == "" { // the pages after it were of a chart that was longer
+		maps.DeleteFunc(p.stored, func(number, _ int) bool { return number > at.number })
 	}
 	text := fmt.Sprintf("page %d: %s", at.number, quota.Count(len(got.Items), "video", "videos"))
 	if p.query != "" {

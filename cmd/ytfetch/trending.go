@@ -35,7 +35,7 @@ func (p *pass) start(ctx context.Context) (err error) {
 			return err
 		}
 		defer file.Close()
-		p.store = &database{pass: p, file: file, stored: make(stored)}
+		p.store = &database{p, file}
 	} else if p.store, err = openJSONLines(p.out, p.region, p.slot); err != nil {
 		return err
 	}

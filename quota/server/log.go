@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -39,8 +38,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 		return err
 	}
 	if follows {
-		f := follower{server: s, w: w, control: http.NewResponseController(w), uid: c.Caller.UID, credential: name, query: q}
-		f.follow(r.Context(), page)
+		s.follow(r.Context(), w, c, q, page)
 		return nil
 	}
 	answer := api.LogPage{Entries: entriesOf(name, page.Entries)}
@@ -71,78 +69,47 @@ func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (qu
 // followPace is how often a follower reads what is new.
 const followPace = 500 * time.Millisecond
 
-// A follower sends a caller the entries of a log and those that follow, as lines of JSON.
-type follower struct {
-	server     *Server
-	w          http.ResponseWriter
-	control    *http.ResponseController
-	buffer     bytes.Buffer // what the next flush writes
-	uid        int
-	credential string
-	query      quota.LogQuery
-}
-
-// follow sends a page and what follows it, until the caller goes away or the server
-// shuts down; then it still sends what was written before that. While the ledger
-// cannot be reached it sends nothing, and leaves nothing out. The request's deadlines do
-// not bind it: each write has a time of its own.
-func (f *follower) follow(ctx context.Context, page quota.LogPage) {
-	f.control.SetReadDeadline(time.Time{})
-	f.w.Header()["Content-Type"] = typeLines
-	more := f.add(page)
+// follow sends a page and what follows it, as lines of JSON, until the caller goes away or the
+// server shuts down; then it still sends what was written before that. While the ledger cannot be
+// reached it sends nothing, and leaves nothing out. The request's deadlines do not bind it: each
+// page has a time of its own.
+func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, q quota.LogQuery, page quota.LogPage) {
+	name, control, lines := c.Path("name"), http.NewResponseController(w), json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	control.SetReadDeadline(time.Time{})
+	w.Header()["Content-Type"] = typeLines
 	for last := false; ; {
-		if f.flush() != nil {
+		if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+			return
+		}
+		for _, e := range page.Entries {
+			q.After = e.ID
+			lines.Encode(entryOf(name, e)) // Flush returns the error
+		}
+		if control.Flush() != nil {
 			return // the caller has gone, or does not read
 		}
-		switch {
-		case more: // takes turns with other long reads: a follower that is far behind reads page after page
-			leave, err := f.server.longReads.enter(ctx, f.uid)
-			if err != nil {
+		leave := func() {}
+		if page.Next.IsZero() {
+			if last {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.closing:
+				last = true
+			case <-time.After(followPace):
+			}
+		} else { // takes turns with other long reads: a follower that is far behind reads page after page
+			var err error
+			if leave, err = s.longReads.enter(ctx, c.Caller.UID); err != nil {
 				return // the caller has gone
 			}
-			more = f.read(ctx)
-			leave()
-			continue
-		case last:
-			return
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.server.closing:
-			last = true
-		case <-time.After(followPace):
-		}
-		more = f.read(ctx)
+		page, _ = s.Service.Log(ctx, name, q) // without entries if it fails
+		leave()
 	}
-}
-
-// read adds the next page, and reports whether there is another.
-func (f *follower) read(ctx context.Context) (more bool) {
-	page, err := f.server.Service.Log(ctx, f.credential, f.query)
-	return err == nil && f.add(page)
-}
-
-func (f *follower) add(page quota.LogPage) (more bool) {
-	if n := len(page.Entries); n > 0 {
-		f.query.After = page.Entries[n-1].ID
-	}
-	lines := json.NewEncoder(&f.buffer)
-	lines.SetEscapeHTML(false)
-	for _, e := range entriesOf(f.credential, page.Entries) {
-		lines.Encode(e) // into memory, of what always has a JSON: it cannot fail
-	}
-	return !page.Next.IsZero()
-}
-
-func (f *follower) flush() error {
-	if err := f.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
-	if _, err := f.buffer.WriteTo(f.w); err != nil {
-		return err
-	}
-	return f.control.Flush()
 }
 
 func entriesOf(name string, list []quota.Entry) []api.Entry {

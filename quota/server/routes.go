@@ -82,6 +82,11 @@ func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, I
 	}
 }
 
+// says makes a handler that always gives the same answer.
+func says(name, value string) Handler {
+	return Handle(func(context.Context, *Session, None) (map[string]string, error) { return map[string]string{name: value}, nil })
+}
+
 // None is the In of a route without fields.
 type None struct{}
 
@@ -104,13 +109,9 @@ func (s *Server) ownRoutes() []Route {
 		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", Handle(s.openLimit)},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "empty the log: every limit starts from zero, and is open; confirm, note", Handle(s.reset)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
-		{"GET", "/healthz", Read, "200 while the daemon is alive", Handle(func(context.Context, *Session, None) (map[string]string, error) {
-			return map[string]string{"status": "ok"}, nil
-		})},
+		{"GET", "/healthz", Read, "200 while the daemon is alive", says("status", "ok")},
 		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
-		{"GET", "/version", Read, "the daemon's version", Handle(func(context.Context, *Session, None) (map[string]string, error) {
-			return map[string]string{"version": s.Version}, nil
-		})},
+		{"GET", "/version", Read, "the daemon's version", says("version", s.Version)},
 	}
 }
 

@@ -118,7 +118,10 @@ func (l *File) openDB(path string, options *bbolt.Options, isNew bool) (own iden
 
 // openOthers opens the files beside the ledger.
 func (l *File) openOthers(path string) error {
-	if err := errors.Join(l.tail.open(path), l.position.open(path)); err != nil {
+	if err := l.tail.open(path); err != nil {
+		return err
+	}
+	if err := l.position.open(path); err != nil {
 		return err
 	}
 	tails := tailPaths(path)

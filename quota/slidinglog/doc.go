@@ -41,10 +41,11 @@
 // log gets these entries before anything else is granted.
 //
 // If the log lacks the record at this host's position, it was flushed, evicted or replaced by an
-// older copy (lost.go). The host declares that in the log, and a quiet period begins: no host
-// grants anything, and each puts back the entries that the log lacks. The period ends when all
-// hosts that are known to have written have done so, or after ten times its normal length. One
-// asynchronous Redis cannot exclude that a log which falls back unnoticed grants the lost units
+// older copy (lost.go). The host marks its entries as missing and reads the log from its beginning,
+// which removes the marks of those that it finds. It declares a loss in the log, and a quiet period
+// begins: no host grants anything, and each puts back the entries that the log lacks. The period ends
+// when all hosts that are known to have written have done so, or after ten times its normal length.
+// One asynchronous Redis cannot exclude that a log which falls back unnoticed grants the lost units
 // again, until a host that has them polls.
 //
 // # On disk

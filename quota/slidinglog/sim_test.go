@@ -77,6 +77,7 @@ func TestPastHistories(t *testing.T) {
 		47083514,               // a turn that was made twice stands at one place after two different records
 		71044602,               // a reset takes the hello of a clone from the log before the other host reads it
 		612896029,              // the store loses that a host declared a loss, and the log falls back into an older quiet period
+		41000669,               // a host that has put back its entries is killed before its next fold
 		1000155100, 1300179966, // the clock is set back, and a reset is dropped before what it voids
 	} {
 		w := newWorld(seed, nil, false)

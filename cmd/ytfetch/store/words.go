@@ -1,6 +1,7 @@
 package store
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,6 +15,9 @@ import (
 // FTS5.
 type expression struct{ terms, without []string }
 
+// typed is one of the words, or a phrase. A quote that is not closed is ignored.
+var typed = regexp.MustCompile(`(-?)(?:"([^"]*)"|"?([^ "]+))`)
+
 // parseExpression reads words, and phrases between quotes. One that ends in * is the beginning
 // of a word, unless that is one character long: nearly all videos would have it. One after a -
 // must not be there, if others must. There are none where nothing holds a letter or a digit.
@@ -24,16 +28,8 @@ func parseExpression(text string) (e expression) {
 		}
 		return r
 	}, strings.ToValidUTF8(text, " "))
-	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
-		rest, not := strings.CutPrefix(text, "-")
-		word, after, found := strings.Cut(strings.TrimPrefix(rest, `"`), `"`)
-		if phrase := strings.HasPrefix(rest, `"`); !phrase || !found {
-			rest = strings.TrimPrefix(rest, `"`)
-			end := strings.IndexAny(rest+" ", ` "`)
-			word, after = rest[:end], rest[end:]
-		}
-		e.add(word, not)
-		text = after
+	for _, part := range typed.FindAllStringSubmatch(text, -1) {
+		e.add(part[2]+part[3], part[1] != "")
 	}
 	if len(e.terms) == 0 { // without other words, search for these
 		e.terms, e.without = e.without, nil

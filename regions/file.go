@@ -1,6 +1,7 @@
 package regions
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,14 +28,14 @@ func CleanUp(dir string) error {
 
 // WriteFile replaces the file at path, durably and as a whole: written beside
 // it, synced, renamed over it, and the directory synced, without which the
-// rename itself could be lost (fsync(2)).
+// rename itself could be lost (fsync(2)). The mode is before the umask.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+unfinished)
+	temporary, err := os.OpenFile(path+"."+rand.Text()[:10]+unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, cause(err))
 	}
 	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
+	err = errors.Join(err, temporary.Sync(), temporary.Close())
 	if err == nil {
 		err = os.Rename(temporary.Name(), path)
 	}

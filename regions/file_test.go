@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -19,6 +20,20 @@ func TestWriteFileFailsWithoutLeavingAnything(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("got %v, %v, want the directory alone", entries, err)
+	}
+}
+
+// What others may read is the user's to say, by the umask.
+func TestWriteFileRespectsTheUmask(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o027))
+	path := filepath.Join(t.TempDir(), "page")
+	for mode, want := range map[os.FileMode]os.FileMode{0o644: 0o640, 0o600: 0o600} {
+		if err := WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("mode %v: got %v, %v, want %v", mode, info.Mode(), err, want)
+		}
 	}
 }
 

@@ -251,7 +251,7 @@ func (d *daemon) serveMetrics() {
 // openAPI makes the server that answers callers.
 func (d *daemon) openAPI(context.Context) (err error) {
 	sections := map[string]func(context.Context) any{ // of the status, beside quota's own
-		"triage":   func(ctx context.Context) any { return d.triage(ctx) },
+		"triage":   func(ctx context.Context) any { return d.triage(ctx).Triage },
 		"jobs":     jobsserver.Section(d.runner),
 		"forecast": jobsserver.ForecastSection(d.planner),
 		"config":   func(context.Context) any { return d.reloads.state.Load() },

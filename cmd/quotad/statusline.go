@@ -33,22 +33,14 @@ const maxNamed = 3
 
 // summary collects what the status line shows. A ledger that does not answer costs its deadline.
 func (d *daemon) summary(ctx context.Context) summary {
-	sum := summary{now: time.Now()}
-	sum.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
 	t := d.triage(ctx)
+	sum := summary{now: time.Now(), jobs: t.jobs, budgets: t.budgets}
 	switch len(t.Troubles) {
 	case 0:
 	case 1:
 		sum.trouble = t.Troubles[0].Of + ": " + t.Troubles[0].Says
 	default:
 		sum.trouble = t.Says
-	}
-	if d.service.Health(ctx).Reachable {
-		for _, c := range d.service.Credentials() {
-			if usage, err := d.service.Usage(ctx, c.Name); err == nil {
-				sum.budgets = append(sum.budgets, budget{c.Name, usage.Limits})
-			}
-		}
 	}
 	return sum
 }

@@ -17,10 +17,13 @@ import (
 )
 
 // A triage collects what needs a person. Each kind of trouble has a part in the
-// sentence, in the order in which kinds are added: the worst first.
+// sentence, in the order in which kinds are added: the worst first. It keeps what it read of the jobs
+// and the limits for the status line.
 type triage struct {
 	jobsapi.Triage
-	parts []string
+	parts   []string
+	jobs    []jobs.Status
+	budgets []budget // none while the ledger cannot be reached
 }
 
 // add adds troubles of a kind: one is the part of the sentence for one of them, several for more.
@@ -51,7 +54,7 @@ func clipped(text string) string {
 }
 
 // triage collects everything that may need a person. A ledger that does not answer costs its deadline.
-func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
+func (d *daemon) triage(ctx context.Context) *triage {
 	t, now := &triage{Triage: jobsapi.Triage{Troubles: []jobsapi.Trouble{}}}, time.Now()
 	health, file := d.service.Health(ctx), d.reloads.state.Load()
 	if !health.Reachable {
@@ -63,13 +66,13 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 			Then: "tried", When: file.FailedAt, Do: "quotad --check --config " + file.File, Grave: true}}, file.File+" was not loaded", "")
 	}
 	d.certificateTrouble(t, now)
-	list, _ := d.runner.Status("") // of all jobs it cannot fail
-	t.add(refusedKeys(list), "the upstream refuses a key", "upstreams refuse their keys")
+	t.jobs, _ = d.runner.Status("") // of all jobs it cannot fail
+	t.add(refusedKeys(t.jobs), "the upstream refuses a key", "upstreams refuse their keys")
 	var dry []jobsapi.Trouble
 	if health.Reachable {
 		dry = d.limitTroubles(ctx, t)
 	}
-	jobTroubles(t, list, now)
+	jobTroubles(t, t.jobs, now)
 	t.add(dry, "1 limit runs dry within a day", "limits run dry within a day")
 	if info, err := os.Stat(file.File); err == nil && info.ModTime().After(file.ReadAt) && info.ModTime().After(file.FailedAt) {
 		t.add([]jobsapi.Trouble{{Of: file.File, Says: "it is newer than what runs", Then: "changed", When: info.ModTime().UTC(), Do: "quotactl reload"}},
@@ -83,7 +86,7 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	if t.Says = strings.Join(t.parts, ", "); t.Says == "" {
 		t.Says = "nothing needs attention"
 	}
-	return t.Triage
+	return t
 }
 
 // refusedKeys returns the credentials for which the upstream serves no call until a person changes
@@ -110,6 +113,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 		if err != nil {
 			continue
 		}
+		t.budgets = append(t.budgets, budget{c.Name, usage.Limits})
 		for _, l := range usage.Limits {
 			t.Notes = append(t.Notes, loanNotes(c.Name, l)...)
 			if !l.Refuses() {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"time"
 
@@ -19,7 +18,7 @@ func (t *clientsTable) decode(n node) {
 		n.fail("is in no table of clients: give them a name, such as [clients.public]")
 		return
 	}
-	n.intoTable(t, reflect.ValueOf(t).Elem())
+	n.intoTable(t)
 }
 
 // clients checks the clients of each name on their own.

@@ -19,7 +19,7 @@ func (t *credentialTable) decode(n node) {
 		return
 	}
 	n.value = n.withPreset()
-	n.intoTable(t, reflect.ValueOf(t).Elem())
+	n.intoTable(t)
 }
 
 // credentials adds the credentials to c, and checks each by itself.

@@ -106,7 +106,7 @@ func (n node) into(target any) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		n.intoTable(target, v)
+		n.intoTable(target.(tabular))
 	case reflect.Pointer:
 		n.intoPointer(v)
 	case reflect.Map:
@@ -204,9 +204,9 @@ func (n node) intoPointer(v reflect.Value) {
 }
 
 // intoTable reads the keys that a struct has tags for. An absent table gets its defaults.
-func (n node) intoTable(target any, v reflect.Value) {
-	at := table{n, n.asTable()}
-	target.(tabular).setTable(at)
+func (n node) intoTable(target tabular) {
+	v, at := reflect.ValueOf(target).Elem(), table{n, n.asTable()}
+	target.setTable(at)
 	others := maps.Clone(at.values)
 	for key, field := range keyed(v.Type()) {
 		into := v.FieldByIndex(field.Index)

@@ -91,10 +91,8 @@ func appendReference(tables []referenceTable, explained map[string]referenceKey,
 		if k.value == "" {
 			k.value = valueOf(field)
 		}
-		if k.fallback == "" && field.Tag.Get("required") != "" {
-			k.fallback = required
-		} else if k.fallback == "" {
-			k.fallback = asTOML(defaultOf(field.Tag))
+		if k.fallback == "" {
+			k.fallback = fallbackOf(field.Tag)
 		}
 		tables[at].keys = append(tables[at].keys, k)
 	}
@@ -115,18 +113,19 @@ func tableIn(t reflect.Type) (within reflect.Type, name string) {
 	return t, name
 }
 
-// asTOML writes the default of a tag, nothing if there is none.
-func asTOML(value any) string {
-	switch value := value.(type) {
-	case string:
-		return strconv.Quote(value)
-	case int64:
-		return strconv.FormatInt(value, 10)
-	case bool:
-		return strconv.FormatBool(value)
-	default:
+// fallbackOf says what an absent key means by its tags, nothing if they do not say.
+func fallbackOf(tag reflect.StructTag) string {
+	value := defaultOf(tag)
+	text, isString := value.(string)
+	switch {
+	case tag.Get("required") != "":
+		return required
+	case value == nil:
 		return ""
+	case isString:
+		return strconv.Quote(text)
 	}
+	return fmt.Sprint(value)
 }
 
 // valueOf says what a field takes: one of its choices, or what its type reads.

@@ -98,14 +98,14 @@ func newDaemon(s *supervisor) *daemon {
 // open opens what the daemon works with, in this order: nothing is read in the state directory
 // before it is ours alone, and the ledger decides before the socket answers. What can fail,
 // fails here. After an error, stop closes what had been opened, and another daemon can be
-// opened. The end of ask asks to give up.
-func (d *daemon) open(ask context.Context) error {
-	for _, step := range []func(context.Context) error{
+// opened.
+func (d *daemon) open() error {
+	for _, step := range []func() error{
 		d.prepareLaunches,
 		d.lockState,
 		d.openSocket,
 		d.startNotifier,
-		func(context.Context) error { return d.makeWorkDirs(d.config) },
+		func() error { return d.makeWorkDirs(d.config) },
 		d.openLedger,
 		d.openMetrics,
 		d.openProxy,
@@ -114,7 +114,7 @@ func (d *daemon) open(ask context.Context) error {
 		d.openRemote,
 		d.openSchedule,
 	} {
-		if err := step(ask); err != nil {
+		if err := step(); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (d *daemon) serveUntilStop(what string, serve func() error, shutdown func(c
 
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
 
-func (d *daemon) lockState(context.Context) error {
+func (d *daemon) lockState() error {
 	unlock, err := lockStateDir(d.config.StateDir)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (d *daemon) lockState(context.Context) error {
 
 // openSocket opens a socket, which passes reach too, unless there is one:
 // systemd's, or that of an earlier attempt.
-func (d *daemon) openSocket(context.Context) error {
+func (d *daemon) openSocket() error {
 	if d.callers != nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (d *daemon) openSocket(context.Context) error {
 }
 
 // startNotifier comes early, so that the notifier stops late and runs the commands of all events.
-func (d *daemon) startNotifier(context.Context) error {
+func (d *daemon) startNotifier() error {
 	launcher, err := d.eventLauncher()
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func (d *daemon) startNotifier(context.Context) error {
 }
 
 // openMetrics opens the address for scrapes, if there is one beside the socket.
-func (d *daemon) openMetrics(context.Context) (err error) {
+func (d *daemon) openMetrics() (err error) {
 	if d.config.Metrics == "" {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (d *daemon) serveMetrics() {
 }
 
 // openAPI makes the server that answers callers.
-func (d *daemon) openAPI(context.Context) (err error) {
+func (d *daemon) openAPI() (err error) {
 	sections := map[string]func(context.Context) any{ // of the status, beside quota's own
 		"triage":   func(ctx context.Context) any { return d.triage(ctx).Triage },
 		"jobs":     jobsserver.Section(d.runner),

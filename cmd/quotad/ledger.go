@@ -18,7 +18,7 @@ import (
 )
 
 // openLedger opens the ledger, and the services that decide about credentials and clients.
-func (d *daemon) openLedger(ctx context.Context) (err error) {
+func (d *daemon) openLedger() (err error) {
 	if d.ledger, err = d.newLedger(); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (d *daemon) openLedger(ctx context.Context) (err error) {
 	if err := d.setCredentials(d.config); err != nil {
 		return err
 	}
-	d.ledger.Await(ctx) // a run at the start would find a ledger that is still being read
+	d.ledger.Await(d.ask) // a run at the start would find a ledger that is still being read
 	return nil
 }
 

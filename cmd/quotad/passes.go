@@ -23,7 +23,7 @@ import (
 )
 
 // prepareLaunches comes before anything is launched.
-func (d *daemon) prepareLaunches(context.Context) (err error) {
+func (d *daemon) prepareLaunches() (err error) {
 	if err := process.KeepDescriptors(); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (d *daemon) eventLauncher() (launcher process.Launcher, err error) {
 }
 
 // openRunner opens the runner of the jobs, with what it kept of them.
-func (d *daemon) openRunner(context.Context) error {
+func (d *daemon) openRunner() error {
 	self, err := process.Identify(os.Getpid())
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func passEnviron(user *process.User) []string {
 }
 
 // openSchedule makes the schedule, whose loop also sends signs of life to systemd.
-func (d *daemon) openSchedule(context.Context) (err error) {
+func (d *daemon) openSchedule() (err error) {
 	trouble := func(job string, err error) { d.emit(jobs.Trouble{Job: job, Err: err}) }
 	if d.schedule, err = scheduler.New(d.runner.Tick, trouble); err != nil {
 		return err

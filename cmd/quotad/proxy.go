@@ -12,7 +12,7 @@ import (
 
 // openProxy serves calls of passes that know nothing of quotad. It stops after the
 // passes: what they sent is settled before the ledger closes.
-func (d *daemon) openProxy(context.Context) error {
+func (d *daemon) openProxy() error {
 	if d.config.Proxy == "" {
 		return nil
 	}

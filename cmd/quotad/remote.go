@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	stdlog "log"
@@ -28,7 +27,7 @@ type remote struct {
 }
 
 // openRemote begins to answer callers on other hosts.
-func (d *daemon) openRemote(context.Context) (err error) {
+func (d *daemon) openRemote() (err error) {
 	c, r := d.config.Remote, d.remote
 	if c.Listen == "" {
 		return nil

@@ -172,7 +172,7 @@ func (s *supervisor) attempt() (*daemon, error) {
 	setLevel(c.LogLevel)
 	s.door.Bound(s.bounds())
 	d := newDaemon(s)
-	if err := d.open(s.ask); err != nil {
+	if err := d.open(); err != nil {
 		d.stop()
 		return nil, err
 	}

@@ -8,8 +8,6 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
-	"quotad/jobs/plan"
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -198,23 +196,6 @@ func TestNegativeLast(t *testing.T) {
 	} {
 		if got := negativeLast(root, row.args); !slices.Equal(got, row.want) {
 			t.Errorf("%q: got %q, want %q", row.args, got, row.want)
-		}
-	}
-}
-
-// A reload warns as quotad --check does.
-func TestDryText(t *testing.T) {
-	for _, row := range []struct {
-		demand, atWorst quota.Units
-		want            string
-	}{
-		{19_200, 19_200, "credential youtube, limit daily: the jobs ask for 19,200, of the 9,500 for them: they run dry; quotactl plan shows what would help"},
-		{9_600, 10_000, "credential youtube, limit daily: the jobs ask for 9,600, 10,000 when passes are late, of the 9,500 for them: they run dry; quotactl plan shows what would help"},
-		{9_400, 9_600, "credential youtube, limit daily: the jobs ask for 9,400, 9,600 when passes are late, of the 9,500 for them: they run dry now and then; quotactl plan shows what would help"},
-	} {
-		fit := plan.Fit{Credential: "youtube", Limit: "daily", Budget: 9_500, Demand: row.demand, AtWorst: row.atWorst}
-		if got := dryText(fit); got != row.want {
-			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
-	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -61,22 +60,9 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 	}
 	for _, l := range p.Limits {
 		if len(l.Shares) > 0 && !l.Fits && !l.DryRun {
-			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", dryText(l.Fit))
+			fmt.Fprintf(c.stderr, "quotactl: warning: %s; quotactl plan shows what would help\n", l.Shortage())
 		}
 	}
-}
-
-// dryText says how far a schedule and its limit are apart.
-func dryText(f plan.Fit) string {
-	late, often := "", ""
-	if f.AtWorst > f.Demand {
-		late = fmt.Sprintf(", %s when passes are late", quota.Thousands(f.AtWorst))
-	}
-	if f.FitsOnTime() {
-		often = " now and then"
-	}
-	return fmt.Sprintf("credential %s, limit %s: the jobs ask for %s%s, of the %s for them: they run dry%s; quotactl plan shows what would help",
-		f.Credential, f.Limit, quota.Thousands(f.Demand), late, quota.Thousands(f.Budget), often)
 }
 
 func renderReload(r api.Reloaded, v term.View) string {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -36,6 +37,27 @@ type Fit struct {
 
 // FitsOnTime returns whether the schedule fits as long as no pass is late.
 func (f *Fit) FitsOnTime() bool { return f.Demand <= f.Budget }
+
+// Shortage says by how much the jobs exceed a limit that they do not fit.
+func (f *Fit) Shortage() string {
+	about, often := "", ""
+	if f.Estimated {
+		about = "about "
+	}
+	if f.FitsOnTime() {
+		often = " now and then"
+	}
+	return fmt.Sprintf("the jobs ask for %s%s of %s %s in one window%s; %s are for them: they run dry%s",
+		about, f.Demand.Text(), f.Credential, f.Limit, f.WhenLate(), quota.Thousands(f.Budget), often)
+}
+
+// WhenLate adds to the demand of jobs what it is when passes are late, if that is more.
+func (f *Fit) WhenLate() string {
+	if f.AtWorst <= f.Demand {
+		return ""
+	}
+	return fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
+}
 
 // A Share is what one job asks of a limit.
 type Share struct {

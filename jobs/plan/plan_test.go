@@ -290,3 +290,20 @@ func TestPlanIsCut(t *testing.T) {
 		t.Errorf("got a demand of %d, want it estimated as some %d", l.Demand, want)
 	}
 }
+
+// quotad --check and quotactl reload warn in these words.
+func TestShortage(t *testing.T) {
+	for _, row := range []struct {
+		demand, atWorst quota.Units
+		want            string
+	}{
+		{19_200, 19_200, "the jobs ask for 19,200 units of youtube daily in one window; 9,500 are for them: they run dry"},
+		{9_600, 10_000, "the jobs ask for 9,600 units of youtube daily in one window, and for 10,000 when passes are late; 9,500 are for them: they run dry"},
+		{9_400, 9_600, "the jobs ask for 9,400 units of youtube daily in one window, and for 9,600 when passes are late; 9,500 are for them: they run dry now and then"},
+	} {
+		fit := Fit{Credential: "youtube", Limit: "daily", Budget: 9_500, Demand: row.demand, AtWorst: row.atWorst}
+		if got := fit.Shortage(); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func (c *Config) Warnings() Errors {
 		if f.Fits || f.DryRun {
 			continue
 		}
-		warnings = append(warnings, c.document.at(c.cureOf(f), "%s%s", dryness(f), cures(f.Changes)))
+		warnings = append(warnings, c.document.at(c.cureOf(f), "%s%s", f.Shortage(), cures(f.Changes)))
 	}
 	warnings.sort()
 	return warnings
@@ -102,27 +102,6 @@ func (c *Config) cureOf(f plan.Fit) []string {
 	default:
 		return []string{"jobs", best.Job, best.Key}
 	}
-}
-
-// dryness says by how much the jobs exceed the limit.
-func dryness(f plan.Fit) string {
-	about, often := "", ""
-	if f.Estimated {
-		about = "about "
-	}
-	if f.FitsOnTime() {
-		often = " now and then"
-	}
-	return fmt.Sprintf("the jobs ask for %s%s of %s %s in one window%s; %s are for them: they run dry%s",
-		about, f.Demand.Text(), f.Credential, f.Limit, WhenLate(f), quota.Thousands(f.Budget), often)
-}
-
-// WhenLate adds to the demand of jobs what it is when passes are late, if that is more.
-func WhenLate(f plan.Fit) string {
-	if f.AtWorst <= f.Demand {
-		return ""
-	}
-	return fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
 }
 
 // cures names the smallest change, and the next one of another kind.

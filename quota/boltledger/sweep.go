@@ -36,64 +36,47 @@ func (l *Clients) sweep() {
 	}
 }
 
-// A place is where the next step of a sweep starts: after a subject's record. Zero: at the beginning.
+// A place is where the next step of a sweep starts: at a subject's record. Zero: at the beginning.
 type place struct{ bucket, subject []byte }
 
-// sweepSome reads the records after a place, at most sweepStep of them. It returns where the next
+// sweepSome reads the records from a place on, at most sweepStep of them. It returns where the next
 // step starts, and how many it deleted.
 func (l *Clients) sweepSome(at place) (next place, deleted int, err error) {
 	err = l.use(true, func(tx *bbolt.Tx) (bool, error) {
-		name := nextBucket(tx, at.bucket)
-		if next, deleted = (place{}), 0; name == nil {
+		next, deleted = place{}, 0
+		names := tx.Cursor()
+		name, _ := names.Seek(at.bucket)
+		if bytes.Equal(name, headBucket) {
+			name, _ = names.Next()
+		}
+		if name == nil {
 			return false, nil
 		}
+		from := at.subject
 		if !bytes.Equal(name, at.bucket) {
-			at.subject = nil
+			from = nil
 		}
-		bucket := tx.Bucket(name)
-		expired, last := expiredRecords(bucket, at.subject, l.clock().UnixMilli())
-		next = place{bytes.Clone(name), last}
-		if last == nil { // its end: the next bucket has a later name
+		bucket, now := tx.Bucket(name), l.clock().UnixMilli()
+		subjects := bucket.Cursor()
+		subject, value := subjects.Seek(from)
+		var ended [][]byte
+		for read := 0; subject != nil && read < sweepStep; read++ {
+			if expired(value, now) {
+				ended = append(ended, subject)
+			}
+			subject, value = subjects.Next()
+		}
+		next = place{bytes.Clone(name), bytes.Clone(subject)}
+		if subject == nil { // its end: the next bucket has a later name
 			next.bucket = append(next.bucket, 0)
 		}
-		for _, subject := range expired {
+		for _, subject := range ended {
 			if err := bucket.Delete(subject); err != nil {
 				return false, err
 			}
 		}
-		deleted = len(expired)
+		deleted = len(ended)
 		return deleted > 0, nil
 	})
 	return next, deleted, err
-}
-
-// nextBucket returns the first name of a bucket of records that is not before from.
-func nextBucket(tx *bbolt.Tx, from []byte) []byte {
-	names := tx.Cursor()
-	name, _ := names.Seek(from)
-	if bytes.Equal(name, headBucket) {
-		name, _ = names.Next()
-	}
-	return name
-}
-
-// expiredRecords returns which of the next records after a subject have expired, and the last one
-// that it read, nil if the bucket has no more.
-func expiredRecords(bucket *bbolt.Bucket, after []byte, nowMs int64) (subjects [][]byte, last []byte) {
-	cursor := bucket.Cursor()
-	subject, value := cursor.Seek(after)
-	if subject != nil && bytes.Equal(subject, after) {
-		subject, value = cursor.Next()
-	}
-	for range sweepStep {
-		if subject == nil {
-			return subjects, nil
-		}
-		last = bytes.Clone(subject)
-		if expired(value, nowMs) {
-			subjects = append(subjects, last)
-		}
-		subject, value = cursor.Next()
-	}
-	return subjects, last
 }

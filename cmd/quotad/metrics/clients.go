@@ -23,28 +23,25 @@ func (m *Metrics) ExpectClients(all []*clientlimit.Clients) {
 		if c.OpenOnOutage {
 			m.clientOutage.WithLabelValues(c.Name)
 		}
+		for _, limit := range c.Limits {
+			for _, percent := range notify.Thresholds {
+				m.clientNear.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
+			}
+			if limit.DryRun {
+				m.clientWouldDeny.WithLabelValues(c.Name, limit.Name)
+			}
+		}
 		for _, operation := range append(slices.Collect(maps.Keys(c.Operations)), noOperation) {
 			m.clientDecisions.WithLabelValues(c.Name, noLimit, operation, server.Granted)
 			if !c.OpenOnOutage {
 				m.clientDecisions.WithLabelValues(c.Name, noLimit, operation, string(api.LedgerUnavailable))
 			}
+			for _, limit := range c.Limits {
+				if !limit.DryRun {
+					m.clientDecisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
+				}
+			}
 		}
-		for _, limit := range c.Limits {
-			m.expectClientLimit(c, limit)
-		}
-	}
-}
-
-func (m *Metrics) expectClientLimit(c *clientlimit.Clients, limit quota.Limit) {
-	for _, percent := range notify.Thresholds {
-		m.clientNear.WithLabelValues(c.Name, limit.Name, percentLabel(percent))
-	}
-	if limit.DryRun {
-		m.clientWouldDeny.WithLabelValues(c.Name, limit.Name)
-		return
-	}
-	for _, operation := range append(slices.Collect(maps.Keys(c.Operations)), noOperation) {
-		m.clientDecisions.WithLabelValues(c.Name, limit.Name, operation, string(quota.LimitExceeded))
 	}
 }
 

@@ -103,12 +103,6 @@ func (h head) next(self string, mine hello, known []secret, nowMs int64) head {
 	return h
 }
 
-// without returns the head after a host has left.
-func (h head) without(self string) head {
-	delete(h.Hosts, self)
-	return h
-}
-
 // endsMs is when nothing depends on the head any more, if no host reads it until then: every record
 // of its newest secret has expired.
 func (h head) endsMs(nowMs int64) int64 {

@@ -92,6 +92,7 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{byName: make(map[string]*Group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
 		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, emit: s.Emit, refresh: make(chan struct{}, 1)}
+		next.last.Store(&seen{})
 	}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {

@@ -31,7 +31,7 @@ type sharing struct {
 	last atomic.Pointer[seen]
 }
 
-// A seen head is one as it was read.
+// A seen head is one as it was read. The zero value was not read.
 type seen struct {
 	head
 	clockMs int64     // of the ledger, when it was read
@@ -90,7 +90,7 @@ func (s *Service) Differences(ctx context.Context) []string {
 // head returns the head, of at most that age; nil if there is nothing to share.
 func (s *Service) head(ctx context.Context, maxAge time.Duration) (*seen, error) {
 	now := s.snapshot.Load()
-	if now.sharing == nil || len(now.groups) == 0 && now.last.Load() == nil {
+	if now.sharing == nil || len(now.groups) == 0 && !now.last.Load().wasRead() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
@@ -115,7 +115,7 @@ func (s *sharing) current(ctx context.Context, maxAge time.Duration) (*seen, err
 	select {
 	case s.refresh <- struct{}{}:
 	default:
-		if last != nil && maxAge == refreshInterval {
+		if last.wasRead() && maxAge == refreshInterval {
 			return last, nil
 		}
 		select {
@@ -128,42 +128,29 @@ func (s *sharing) current(ctx context.Context, maxAge time.Duration) (*seen, err
 	if last = s.last.Load(); s.isFresh(last, maxAge) {
 		return last, nil
 	}
-	mine := s.mine.Load()
-	next, err := s.read(ctx, last, mine)
-	if err != nil {
-		if last == nil {
-			return nil, err
+	self, mine, next := s.self(), s.mine.Load(), *last
+	h, clockMs, err := s.change(ctx, func(h head, clockMs int64) head { return h.next(self, *mine, last.Secrets, clockMs) })
+	switch {
+	case err == nil:
+		next = seen{head: h, clockMs: clockMs, differs: h.differences(self, *mine), others: make(map[string][]time.Duration)}
+		for name, counts := range mine.Counts {
+			next.others[name] = h.otherWindows(self, name, counts.Algorithm)
 		}
-		again := *last
-		again.of = mine
-		next = &again
+	case !last.wasRead():
+		return nil, err
 	}
-	next.at = time.Now()
-	s.last.Store(next)
-	s.compare(last, next)
-	return next, nil
+	next.of, next.at = mine, time.Now()
+	s.last.Store(&next)
+	s.compare(last.differs, next.differs)
+	return &next, nil
 }
 
 func (s *sharing) isFresh(last *seen, maxAge time.Duration) bool {
-	return last != nil && time.Since(last.at) < maxAge && last.of == s.mine.Load()
+	return time.Since(last.at) < maxAge && last.of == s.mine.Load()
 }
 
-// read reads the head, and replaces it if it is out of date.
-func (s *sharing) read(ctx context.Context, last *seen, mine *hello) (*seen, error) {
-	var known []secret
-	if last != nil {
-		known = last.Secrets
-	}
-	h, clockMs, err := s.change(ctx, func(h head, clockMs int64) head { return h.next(s.self(), *mine, known, clockMs) })
-	if err != nil {
-		return nil, err
-	}
-	next := &seen{head: h, clockMs: clockMs, of: mine, differs: h.differences(s.self(), *mine), others: make(map[string][]time.Duration)}
-	for name, counts := range mine.Counts {
-		next.others[name] = h.otherWindows(s.self(), name, counts.Algorithm)
-	}
-	return next, nil
-}
+// wasRead reports whether there is a head: each one has a secret.
+func (h *seen) wasRead() bool { return len(h.Secrets) > 0 }
 
 // change replaces the head by what f makes of it.
 func (s *sharing) change(ctx context.Context, f func(h head, clockMs int64) head) (h head, clockMs int64, err error) {
@@ -179,18 +166,14 @@ func (s *sharing) change(ctx context.Context, f func(h head, clockMs int64) head
 }
 
 // compare reports differences that are new, and those that are mended.
-func (s *sharing) compare(last, next *seen) {
-	var before []string
-	if last != nil {
-		before = last.differs
-	}
-	for _, text := range next.differs {
+func (s *sharing) compare(before, now []string) {
+	for _, text := range now {
 		if !slices.Contains(before, text) {
 			s.emit(Difference{Says: text})
 		}
 	}
 	for _, text := range before {
-		if !slices.Contains(next.differs, text) {
+		if !slices.Contains(now, text) {
 			s.emit(Difference{Says: text, Mended: true})
 		}
 	}
@@ -199,10 +182,13 @@ func (s *sharing) compare(last, next *seen) {
 // leave removes this host's hello.
 func (s *sharing) leave(ctx context.Context) error {
 	self := s.self()
-	if self == "" || s.last.Load() == nil {
+	if self == "" || !s.last.Load().wasRead() {
 		return nil
 	}
-	_, _, err := s.change(ctx, func(h head, _ int64) head { return h.without(self) })
+	_, _, err := s.change(ctx, func(h head, _ int64) head {
+		delete(h.Hosts, self)
+		return h
+	})
 	return err
 }
 

@@ -137,7 +137,10 @@ func (j *jobControl) commit(sync, shared bool, how decision, then func()) (write
 	}
 	if shared && j.hosts != nil && len(list) > 0 {
 		j.hosts.pending = append(j.hosts.pending, list...)
-		j.hosts.publishSoon()
+		select {
+		case j.hosts.news <- struct{}{}: // publish sends them
+		default:
+		}
 	}
 	lines, writeErr := encodeRecords(list) // they point to what may change
 	j.mu.Unlock()

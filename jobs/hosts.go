@@ -314,14 +314,6 @@ func (h *hostsLog) readCall() slidinglog.Call {
 	return slidinglog.Call{Credential: h.name, At: h.at, NotAfter: math.MaxInt64, Keep: hostsKeep}
 }
 
-// publishSoon wakes the goroutine that sends pending records, if a run is under way.
-func (h *hostsLog) publishSoon() {
-	select {
-	case h.news <- struct{}{}:
-	default:
-	}
-}
-
 // refresh reads what the other hosts have appended since, and appends nothing. If they cannot be
 // asked, the jobs stay as this host knows them. It asks after a run's host that has been silent
 // for long. A reader does not wait for the disk: while a job is written, it stays as it is.

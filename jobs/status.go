@@ -87,15 +87,17 @@ func (r *Runner) Runs(job string, n int) ([]Run, error) {
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	runs, err := r.Runs("", math.MaxInt)
-	if err != nil {
-		return Run{}, err
+	list, _ := r.refreshed("")
+	for _, j := range list {
+		runs, err := j.runs(r.now())
+		if err != nil {
+			return Run{}, err
+		}
+		if i := slices.IndexFunc(runs, func(run Run) bool { return run.ID == id }); i >= 0 {
+			return runs[i], nil
+		}
 	}
-	i := slices.IndexFunc(runs, func(run Run) bool { return run.ID == id })
-	if i < 0 {
-		return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
-	}
-	return runs[i], nil
+	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
 // AwaitRun is RunOf as soon as more than ended passes of the run are over, or the run is, or ctx

@@ -62,7 +62,13 @@ func (j *jobControl) status(now time.Time) Status {
 	if j.state.Pause.Active(now) {
 		s.Pause = j.state.Pause
 	}
-	s.Last, s.Skips = j.latest()
+	s.Last, s.Skips = j.executor.show(), j.state.Skips.copy()
+	if s.Last == nil {
+		s.Last = j.state.Last.copy()
+	}
+	if s.Last != nil && s.Skips != nil && s.Skips.ID < s.Last.ID {
+		s.Skips = nil
+	}
 	return s
 }
 
@@ -181,19 +187,6 @@ func (j *jobControl) runs(now time.Time) ([]Run, error) {
 	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) })
 	slices.SortFunc(past, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return past, nil
-}
-
-// latest returns the last run of any host, from this host's own record where it has one, and the
-// ticks that were skipped since. The caller holds mu.
-func (j *jobControl) latest() (last, skips *Run) {
-	last, skips = j.executor.show(), j.state.Skips.copy()
-	if last == nil {
-		last = j.state.Last.copy()
-	}
-	if last != nil && skips != nil && skips.ID < last.ID {
-		skips = nil
-	}
-	return last, skips
 }
 
 // An Upcoming is a run that has not begun yet, as far as it can be foreseen.

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -193,25 +193,23 @@ Example:
 
 func newPause(c *cli) *cobra.Command {
 	var r jobsapi.PauseRequest
-	var length string
 	cmd := &cobra.Command{
 		Use:     "pause JOB [FLAGS]",
 		Short:   "stop scheduling a job",
 		Long:    pauseUsage,
 		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("for") {
-				d, err := api.ParseSpan(length)
-				if err != nil || d < time.Millisecond {
-					return usageError("", "--for must be a length of time, like 90m, 24h or 7d: %q", length)
-				}
-				r.ForMs = d.Milliseconds()
-			}
 			job, err := c.client().Pause(cmd.Context(), args[0], r)
 			return show(c, job, err, nil, jobPage)
 		},
 	}
-	cmd.Flags().StringVar(&length, "for", "", "a `DURATION`: 90m, 24h, 7d (default: until quotactl resume)")
+	cmd.Flags().Func("for", "a `DURATION`: 90m, 24h, 7d (default: until quotactl resume)", func(text string) error {
+		d, err := api.ParseSpan(text)
+		if r.ForMs = d.Milliseconds(); err != nil || r.ForMs < 1 {
+			return errors.New("it must be a length of time, like 90m, 24h or 7d")
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&r.Note, "reason", "", "why: `TEXT` that quotactl shows beside the job")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,6 @@ func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
 // closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	server := &http.Server{
 		Handler:           guard(hostsOf(l.Addr()), policy, s.routes()),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -59,33 +59,30 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 		DisableGeneralOptionsHandler: true,
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
-	broken := s.watch(ctx, served)
-	stop() // the streams end
-	patience, cancel := context.WithTimeout(context.Background(), writeTimeout)
-	defer cancel()
-	err := server.Shutdown(patience)
-	if err != nil {
-		server.Close()
+	var watching sync.WaitGroup
+	watching.Go(func() { s.watch(ctx) })
+	defer watching.Wait()
+	defer stop()
+	ended := make(chan error, 1)
+	context.AfterFunc(ctx, func() { // the streams end, too
+		patience, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		defer cancel()
+		ended <- cmp.Or(server.Shutdown(patience), server.Close())
+	})
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve the page: %w", err)
 	}
-	if broken == nil {
-		<-served
-	}
-	return errors.Join(broken, err)
+	return <-ended
 }
 
-// watch updates the page at each interval until ctx ends. If serving ends before, it
-// returns why.
-func (s *Server) watch(ctx context.Context, served <-chan error) error {
+// watch updates the page at each interval until ctx ends.
+func (s *Server) watch(ctx context.Context) {
 	ticks := time.NewTicker(s.every)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case err := <-served:
-			return fmt.Errorf("cannot serve the page: %w", err)
+			return
 		case <-ticks.C:
 			s.update(ctx)
 		}

@@ -59,7 +59,7 @@ var packages = []struct {
 	{"cmd/quotad/config/configtest", "", ""},
 	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/term cmd/quotactl/wording", "github.com/spf13/cobra github.com/spf13/pflag"},
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
-	{"cmd/quotactl/page", "cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api", ""},
+	{"cmd/quotactl/page", "cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api regions", ""},
 	{"cmd/quotactl/wording", "cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api regions", ""},
 	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
 	{"cmd/ytfetch/store", "regions", "github.com/ncruces/go-sqlite3"},

@@ -87,7 +87,7 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// Append writes a table that goes on: below rows in columns of the given widths, or with its
+// Append writes a table that continues: below rows in columns of the given widths, or with its
 // heads where widths is nil. It returns the widths for the rows that follow.
 func (t *Table) Append(b *strings.Builder, v View, widths []int) []int {
 	wider := t.widths()

@@ -44,7 +44,7 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 		Count:      quota.Units(in.Count),
 		RequestID:  in.RequestID,
 		Fresh:      in.Fresh,
-		UseReserve: in.UseReserve || c.useReserve,
+		UseReserve: in.UseReserve || c.UseReserve,
 		Optional:   in.Optional,
 		AtMost:     in.AtMost,
 		Caller:     c.Caller,
@@ -93,7 +93,7 @@ func (c *Session) forbids(r quota.Request) quota.Decision {
 		return c.remote.checkRequest(r)
 	case c.HasToken() && r.Credential != c.Credential:
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token spends from another credential"}
-	case c.HasToken() && r.UseReserve && !c.useReserve:
+	case c.HasToken() && r.UseReserve && !c.UseReserve:
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token may not use the reserve",
 			Hint: "use_reserve = true in [jobs." + c.Caller.Job + "] lets the job's passes"}
 	case r.UseReserve && !c.HasToken() && !c.IsOperator():

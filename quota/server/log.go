@@ -97,7 +97,7 @@ func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, 
 			select {
 			case <-ctx.Done():
 				return
-			case <-s.closing:
+			case <-s.closing.Done():
 				last = true
 			case <-time.After(followPace):
 			}

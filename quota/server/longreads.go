@@ -87,7 +87,7 @@ func (l *longReads) follow(uid int) (leave func(), err error) {
 // LongRead makes a handler that may read a whole log wait for a slot, and gives it more time.
 // Each user has one such read at a time, and waits at most five seconds for it.
 func LongRead(handle Handler) Handler {
-	return func(w http.ResponseWriter, r *http.Request, c *Session) {
+	return func(w http.ResponseWriter, r *http.Request, c *Session) error {
 		control := http.NewResponseController(w)
 		deadline := time.Now().Add(slotTime + walkTime)
 		control.SetReadDeadline(deadline)
@@ -96,10 +96,9 @@ func LongRead(handle Handler) Handler {
 		defer cancel()
 		leave, err := c.server.longReads.enter(ctx, c.Caller.UID)
 		if err != nil {
-			WriteProblem(w, api.ProblemFrom(err))
-			return
+			return err
 		}
 		defer leave()
-		handle(w, r, c)
+		return handle(w, r, c)
 	}
 }

@@ -34,7 +34,7 @@ func (l longLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 func TestLongReadsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
-		plan := server.Route{Method: "GET", Path: "/v1/plan", Access: server.Read, Handle: server.LongRead(func(w http.ResponseWriter, _ *http.Request, _ *server.Session) {})}
+		plan := server.Route{Method: "GET", Path: "/v1/plan", Access: server.Read, Handle: server.LongRead(func(http.ResponseWriter, *http.Request, *server.Session) error { return nil })}
 		server, err := server.New(server.Config{Service: servertest.NewService(t, ledger, servertest.YouTube()), Routes: []server.Route{plan}})
 		if err != nil {
 			t.Fatal(err)

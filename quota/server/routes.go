@@ -49,15 +49,15 @@ const (
 	Operate Access = "operate"
 )
 
-// A Handler answers a request that its route's access admitted. Most are made by Handle. Its
-// context ends when the caller goes away. After ten seconds nothing more can be written, unless
-// the handler sets other deadlines by http.ResponseController.
-type Handler func(w http.ResponseWriter, r *http.Request, c *Session)
+// A Handler answers a request that its route's access admitted, or returns why not and has written
+// nothing. An error that is an *api.Problem is written as such, a ledger's as 503, any other as 500.
+// Most are made by Handle. Its context ends when the caller goes away. After ten seconds nothing
+// more can be written, unless the handler sets other deadlines by http.ResponseController.
+type Handler func(w http.ResponseWriter, r *http.Request, c *Session) error
 
 // Handle makes a handler of a function. It reads the request's fields into In, a struct with the
 // tags of encoding/json, and writes Out as JSON with status 200. A field that the request leaves
-// out keeps its value in byDefault, if that is given. It writes an error that is an *api.Problem
-// as such, a ledger's as 503, any other as 500.
+// out keeps its value in byDefault, if that is given.
 func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
 	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) error {
 		out, err := do(r.Context(), c, in)
@@ -71,20 +71,20 @@ func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), by
 // decoded makes a handler of a function that writes the answer itself, unless it returns an error.
 func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, In) error, byDefault ...In) Handler {
 	d := newDecoder(byDefault...)
-	return func(w http.ResponseWriter, r *http.Request, c *Session) {
+	return func(w http.ResponseWriter, r *http.Request, c *Session) error {
 		in, err := d.decode(r)
-		if err == nil {
-			err = handle(w, r, c, in)
-		}
 		if err != nil {
-			WriteProblem(w, api.ProblemFrom(err))
+			return err
 		}
+		return handle(w, r, c, in)
 	}
 }
 
 // says makes a handler that always gives the same answer.
 func says(name, value string) Handler {
-	return Handle(func(context.Context, *Session, None) (map[string]string, error) { return map[string]string{name: value}, nil })
+	return Handle(func(context.Context, *Session, None) (map[string]string, error) {
+		return map[string]string{name: value}, nil
+	})
 }
 
 // None is the In of a route without fields.
@@ -117,7 +117,7 @@ func (s *Server) ownRoutes() []Route {
 
 // route builds the mux. A known path with another method is answered 405, any other path 404.
 func (s *Server) route(routes []Route) error {
-	s.routes, s.mux, s.firstWords = routes, http.NewServeMux(), make(map[string]bool)
+	s.routes, s.mux = routes, http.NewServeMux()
 	methods := make(map[string][]string)
 	for _, route := range routes {
 		if slices.Contains(methods[route.Path], route.Method) {
@@ -125,8 +125,6 @@ func (s *Server) route(routes []Route) error {
 		}
 		methods[route.Path] = append(methods[route.Path], route.Method)
 		s.mux.Handle(route.pattern(), s.guard(route))
-		word, _, _ := strings.Cut(route.Path[1:], "/")
-		s.firstWords[word] = true
 	}
 	for path, allowed := range methods {
 		s.mux.Handle(path, wrongMethod(allowed))
@@ -153,7 +151,9 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 			}
 			r.SetPathValue("name", names[0])
 		}
-		route.Handle(w, r, c)
+		if err := route.Handle(w, r, c); err != nil {
+			WriteProblem(w, api.ProblemFrom(err))
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"quotad/quota"
@@ -81,12 +80,11 @@ type Server struct {
 
 	name       []string // of the server and its version, a header's value
 	routes     []Route
-	firstWords map[string]bool // of the routes' paths
 	mux        *http.ServeMux
 	refusal    *Refusal // nil: the server decides
 	longReads  *longReads
-	closing    chan struct{} // closed when the server shuts down, so that streams end
-	endStreams func()        // closes it, once
+	closing    context.Context // ends when the server shuts down, so that streams end
+	endStreams func()          // ends it
 }
 
 // New returns a server for a Door to lead to. It fails if two routes,
@@ -118,8 +116,8 @@ func Refusing(why Refusal, c Config) (*Server, error) {
 
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
-	s := &Server{Config: c, longReads: newLongReads(), closing: make(chan struct{})}
-	s.endStreams = sync.OnceFunc(func() { close(s.closing) })
+	s := &Server{Config: c, longReads: newLongReads()}
+	s.closing, s.endStreams = context.WithCancel(context.Background())
 	s.name = []string{api.ServerName + c.Version}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {
@@ -206,7 +204,7 @@ func isLocal(host string) bool {
 
 // foreignHost explains a common mistake: the host of http://v1/acquire is "v1".
 func (s *Server) foreignHost(r *http.Request) *api.Problem {
-	if s.firstWords[r.Host] {
+	if slices.ContainsFunc(s.routes, func(route Route) bool { return strings.HasPrefix(route.Path+"/", "/"+r.Host+"/") }) {
 		return notFound(r.URL.Path).WithHint("the address lacks a host name: write http://quotad/" + r.Host + r.URL.Path)
 	}
 	return api.NewProblem(quota.Forbidden, "the host %.80q is not this daemon", r.Host).

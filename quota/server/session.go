@@ -35,18 +35,16 @@ type Tokens interface {
 
 // A Session is a request that was admitted, with its caller.
 type Session struct {
-	// Caller has the uid of the calling process, -1 if the connection does not show it; of a
-	// call with a run token also the job, region and run.
-	Caller     quota.Caller
-	PID        int    // of the process that connected, for logs; 0 when not known
-	Credential string // that the run token spends from; empty without a token
+	// The Bearer is that of the run token. Without one, its Caller has the uid of the calling
+	// process, -1 if the connection does not show it, and the rest is zero.
+	quota.Bearer
+	PID int // of the process that connected, for logs; 0 when not known
 
-	server     *Server
-	request    *http.Request
-	token      string        // of a live pass; empty: none
-	useReserve bool          // the run token may use the reserve
-	tokenless  bool          // a job's process makes the call, without the run token of its pass
-	remote     *RemoteCaller // the caller on another host; nil: it is on this one
+	server    *Server
+	request   *http.Request
+	token     string        // of a live pass; empty: none
+	tokenless bool          // a job's process makes the call, without the run token of its pass
+	remote    *RemoteCaller // the caller on another host; nil: it is on this one
 }
 
 // Path returns the part of the path that its route's pattern calls name.
@@ -64,7 +62,7 @@ func (c *Session) IsOperator() bool {
 // admit identifies the caller of a request as far as possible, and checks the access.
 func (s *Server) admit(r *http.Request, route Route) (*Session, *api.Problem) {
 	peer := peerFrom(r)
-	c := &Session{Caller: quota.Caller{UID: peer.uid}, PID: peer.pid, server: s, request: r}
+	c := &Session{Bearer: quota.Bearer{Caller: quota.Caller{UID: peer.uid}}, PID: peer.pid, server: s, request: r}
 	if c.remote = remoteOf(r); c.remote != nil {
 		c.Caller.Remote = c.remote.Name
 		return c, c.remote.checkRoute(route, r)
@@ -107,7 +105,7 @@ func (c *Session) identify(values []string) *api.Problem {
 		return api.NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass")
 	}
 	b.Caller.UID = c.Caller.UID
-	c.Caller, c.Credential, c.token, c.useReserve = b.Caller, b.Credential, token, b.UseReserve
+	c.Bearer, c.token = b, token
 	return nil
 }
 

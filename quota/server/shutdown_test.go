@@ -114,7 +114,7 @@ func TestShutdownAwaitsWhatIsBeingAccepted(t *testing.T) {
 	answered := make(chan struct{}, 1)
 	_, door := servertest.Serve(t, server.Config{Routes: []server.Route{{
 		Method: "GET", Path: "/v1/asked", Access: server.Read, Does: "tells the test",
-		Handle: func(http.ResponseWriter, *http.Request, *server.Session) { answered <- struct{}{} },
+		Handle: func(http.ResponseWriter, *http.Request, *server.Session) error { answered <- struct{}{}; return nil },
 	}}}, l)
 	conn, err := net.Dial("unix", socket)
 	if err != nil {

@@ -179,7 +179,10 @@ func (m *Metrics) Route() server.Route {
 	})
 	return server.Route{
 		Method: http.MethodGet, Path: "/metrics", Access: server.Read, Does: "what happened and how things are, for Prometheus",
-		Handle: func(w http.ResponseWriter, r *http.Request, _ *server.Session) { handler.ServeHTTP(w, r) },
+		Handle: func(w http.ResponseWriter, r *http.Request, _ *server.Session) error {
+			handler.ServeHTTP(w, r)
+			return nil
+		},
 	}
 }
 

@@ -265,7 +265,8 @@ func (e *executor) command(p Pass, token string) Command {
 		contract["QUOTAD_PROXY"] = proxy
 	}
 	for _, v := range e.run.Set {
-		contract[v.name()] = v.value()
+		name, value := v.inEnviron()
+		contract[name] = value
 	}
 	return Command{
 		Args: e.job.Command, Dir: e.job.Dir, Env: environ(config.Environ, e.job, contract),

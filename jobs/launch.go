@@ -142,21 +142,17 @@ func checkVariables(list []Variable) error {
 		case hasNUL(value):
 			return fmt.Errorf("%w: a variable holds no NUL: %q", ErrInvalid, v)
 		}
-		if before, is := taken[v.name()]; is {
-			return fmt.Errorf("%w: %q and %q are both %s", ErrInvalid, before, v, v.name())
+		key, _ := v.inEnviron()
+		if before, is := taken[key]; is {
+			return fmt.Errorf("%w: %q and %q are both %s", ErrInvalid, before, v, key)
 		}
-		taken[v.name()] = v
+		taken[key] = v
 	}
 	return nil
 }
 
-// name returns the name in the environment.
-func (v Variable) name() string {
-	name, _, _ := strings.Cut(string(v), "=")
-	return setPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-}
-
-func (v Variable) value() string {
-	_, value, _ := strings.Cut(string(v), "=")
-	return value
+// inEnviron returns the name and the value that passes find.
+func (v Variable) inEnviron() (name, value string) {
+	name, value, _ = strings.Cut(string(v), "=")
+	return setPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")), value
 }

@@ -141,23 +141,25 @@ func (r *Runner) inquire(j *jobControl) {
 	})
 }
 
+const longestLease = 7 * time.Second
+
 // leaseTime is how long the host of a run that begins now may take to answer whether it is alive.
 // If the host dies, the next slot waits that long; the wait must end before the slot after that.
 // A host that is alive answers much sooner.
 func leaseTime(schedule Schedule, now time.Time) time.Duration {
-	const shortest, longest = 250 * time.Millisecond, 7 * time.Second
+	const shortest = 250 * time.Millisecond
 	next := schedule.Next(now)
 	after := schedule.Next(next)
 	if next.IsZero() || after.IsZero() {
-		return longest
+		return longestLease
 	}
-	return min(max(after.Sub(next)/2, shortest), longest)
+	return min(max(after.Sub(next)/2, shortest), longestLease)
 }
 
 // lease is that of terms that another version of a host may have left out.
 func (t *terms) lease() time.Duration {
 	if t == nil || t.Lease <= 0 {
-		return 7 * time.Second
+		return longestLease
 	}
 	return t.Lease
 }

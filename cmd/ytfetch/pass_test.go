@@ -60,6 +60,24 @@ func TestWithoutALedgerNothingIsFetched(t *testing.T) {
 	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "ledger_unavailable"})
 }
 
+// So answers a quotad that is busy, or that cannot serve because of its configuration.
+func TestQuotadThatCannotServeIsUnavailable(t *testing.T) {
+	r := newRun(t, envConfig{limit: 100, quota: 100})
+	listener, err := net.Listen("unix", filepath.Join(r.dir, "other.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(w).Encode(api.NewProblem(api.NotServing, "the state directory is read-only"))
+	})}
+	go busy.Serve(listener)
+	defer busy.Close()
+	r.pass.quota = &api.Client{Socket: listener.Addr().String()}
+	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot ask for units: not_serving: the state directory is read-only"})
+}
+
 func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
 	for name, change := range map[string]func(*pass){
 		"another credential": func(p *pass) { p.credential = "other" },

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -79,12 +78,7 @@ type cgroup string
 func (g cgroup) processes() []process {
 	var all []process
 	for _, dir := range g.dirs() {
-		content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil {
-			continue
-		}
-		for field := range strings.FieldsSeq(string(content)) {
-			pid, _ := strconv.Atoi(field)
+		for _, pid := range numbersIn(filepath.Join(dir, "cgroup.procs")) {
 			if p, err := readProcess(pid); err == nil && !p.zombie {
 				all = append(all, p)
 			}

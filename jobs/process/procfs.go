@@ -106,14 +106,20 @@ func childrenOf(pid int) []int {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	var all []int
 	for _, list := range lists {
-		content, _ := os.ReadFile(list)
-		for field := range strings.FieldsSeq(string(content)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				all = append(all, child)
-			}
-		}
+		all = append(all, numbersIn(list)...)
 	}
 	return all
+}
+
+// numbersIn returns those of the processes that a file of the kernel lists; none if it is gone.
+func numbersIn(file string) (pids []int) {
+	content, _ := os.ReadFile(file)
+	for field := range strings.FieldsSeq(string(content)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // bootID returns what identifies this boot of the kernel.

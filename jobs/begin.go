@@ -153,8 +153,8 @@ func spanOf(j *Job, slot time.Time) time.Duration {
 // begin begins a run of which the ID, the trigger, the slot and what an operator chose are given.
 // It returns the run as it began, which continues. A run of the job that is under way prevents
 // that, unless its host is dead. A claim, which may be nil, takes the slot, and waits for the end
-// of a run on another host for as long as it takes to find that out; what prevents the run then
-// becomes of the slot.
+// of a run on another host for as long as it takes to find that out. If the run is still prevented
+// then, the slot is skipped.
 func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, claim *slotClaim) (begun Run, err error) {
 	waited := false
 	for w := (waiting{job: j, patient: claim != nil}); ; {

@@ -211,17 +211,11 @@ func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
 		return wait
 	}
 	if _, known := w.free[network]; !known && len(w.free) >= maxWrong {
-		w.forget(now)
+		maps.DeleteFunc(w.free, func(_ netip.Prefix, free time.Time) bool { return free.Before(now) }) // they are full again
+		if len(w.free) >= maxWrong {
+			clear(w.free)
+		}
 	}
 	w.free[network] = free.Add(wrongEvery)
 	return 0
-}
-
-// forget makes room: it deletes the networks whose allowance is full again and, if that is not
-// enough, all of them.
-func (w *wrongTokens) forget(now time.Time) {
-	maps.DeleteFunc(w.free, func(_ netip.Prefix, free time.Time) bool { return free.Before(now) })
-	if len(w.free) >= maxWrong {
-		clear(w.free)
-	}
 }

@@ -44,7 +44,7 @@ var ErrMoved = fmt.Errorf("%w: the keys of subjects have changed", quota.ErrCont
 // hold the state of every limit, and no grant id.
 //
 // A decision's Err is one of the store; a quota.ErrContended if others decided about the same
-// subject each time; or ErrMoved.
+// subject each time until ctx ended; or ErrMoved.
 func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	open := turnsOf(c, asks)
@@ -53,15 +53,12 @@ func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Deci
 		for i, t := range open {
 			swaps[i] = &t.swap
 		}
-		if err := ctx.Err(); err != nil {
-			for _, s := range swaps {
-				s.Err = fmt.Errorf("%w: %w", quota.ErrContended, err)
-			}
-		} else {
-			l.Swap(ctx, swaps)
-		}
+		l.Swap(ctx, swaps)
 		open = slices.DeleteFunc(open, func(t *turn) bool {
 			over, err := t.answered(c, asks, decisions)
+			if !over && t.lost && ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", quota.ErrContended, ctx.Err())
+			}
 			for _, i := range t.asks {
 				if err != nil {
 					decisions[i] = quota.Decision{Err: err}
@@ -133,6 +130,7 @@ type turn struct {
 	own, former []byte
 	after       []byte // what is decided to be the subject's
 	endsMs      int64
+	lost        bool // another caller was the first to replace a record
 }
 
 func turnOf(c *Clients, ask Ask) turn {
@@ -177,7 +175,7 @@ func (t *turn) answered(c *Clients, asks []Ask, decisions []quota.Decision) (ove
 	default:
 		t.own = record
 	}
-	s.ReadMs = s.NowMs
+	s.ReadMs, t.lost = s.NowMs, t.lost || s.Writes
 	t.decide(c, asks, decisions)
 	switch {
 	case t.after == nil:

@@ -1,8 +1,12 @@
 package clientlimit_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
+	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 )
@@ -17,3 +21,33 @@ func harness() ledgertest.ClientHarness {
 func TestRecords(t *testing.T) { ledgertest.RunClients(t, harness()) }
 
 func TestRandomRecords(t *testing.T) { ledgertest.RandomClients(t, harness()) }
+
+// A contendedStore has another host replace each record before its caller does, until a context ends.
+type contendedStore struct {
+	*ledgertest.ClientStore
+	tries int
+	end   func()
+}
+
+func (s *contendedStore) Swap(ctx context.Context, all []*clientlimit.Swap) {
+	if all[0].Writes {
+		if s.tries++; s.tries == 5 {
+			s.end()
+		}
+		other := &clientlimit.Swap{Place: all[0].Place, Writes: true, Read: all[0].Read, Next: append([]byte{byte(s.tries)}, all[0].Next...)}
+		s.ClientStore.Swap(ctx, []*clientlimit.Swap{other})
+	}
+	s.ClientStore.Swap(ctx, all)
+}
+
+// A caller that loses every try says so when its time is over. A store that took long has decided.
+func TestDecideUntilTheContextEnds(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	store := &contendedStore{ClientStore: ledgertest.NewClientStore(time.Now), end: end}
+	if d := (clientlimit.Ledger{Store: store}).Decide(ctx, public, []clientlimit.Ask{{Subject: "=alice", Units: 1}})[0]; !errors.Is(d.Err, quota.ErrContended) || store.tries != 5 {
+		t.Errorf("got %+v after %d tries, want %v after 5", d, store.tries, quota.ErrContended)
+	}
+	if d := (clientlimit.Ledger{Store: store.ClientStore}).Decide(ctx, public, []clientlimit.Ask{{Subject: "=bob", Units: 1}})[0]; !d.Granted() {
+		t.Errorf("got %+v, want a grant: nobody else asked for bob", d)
+	}
+}

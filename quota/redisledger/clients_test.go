@@ -133,7 +133,7 @@ func TestHostsSwapOneRecord(t *testing.T) {
 	l := openClients(t, addr, clientScripts(t, clockOfServer))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrContended) || errors.Is(err, quota.ErrOutcomeUnknown) {
+	if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -179,10 +179,18 @@ func (r *replica) fail(ctx context.Context, err error) error {
 	return err
 }
 
+// record returns the record of the draft. A reset leaves nothing that the log lacks.
+func (d *draft) record() *Record {
+	record := d.newRecord(d.entries, nil)
+	if d.gen > 0 {
+		record.Gen, record.Since = d.gen, 0
+	}
+	return record
+}
+
 // append appends a draft. done reports that its outcome is known, and err is the outcome.
 func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool, err error) {
-	record := d.newRecord(d.entries, nil)
-	record.Gen = max(record.Gen, d.gen)
+	record := d.record()
 	call := r.newCall(record)
 	call.NotAfter, call.Wipe = d.notAfter(), d.wipe
 	if !d.wipe {
@@ -217,8 +225,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 
 // write writes a draft to the file, which is the log if there is no store.
 func (r *replica) write(d *draft) error {
-	record := d.newRecord(d.entries, nil)
-	record.Gen = max(record.Gen, d.gen)
+	record := d.record()
 	call := r.newCall(record)
 	at, last := quota.ID{Ms: d.now.UnixMilli()}, call.At.ID
 	if d.wipe {

@@ -70,6 +70,9 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record := &Record{Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
+	if oldest := r.needed(); r.copy.expires > 0 && r.copy.expires <= oldest {
+		record.Since = oldest // the store drops with this record what is older
+	}
 	r.ledger.draw(record.Tag[:])
 	return record
 }

@@ -105,7 +105,9 @@ func compareHosts(x, y HostID) int { return slices.Compare(x[:], y[:]) }
 // record records the writer of a record, and its statement. The writer of a turn does not count: it
 // may have no entries to wait for.
 func (f *facts) record(r *Record) {
-	f.Gen = max(f.Gen, r.Gen)
+	if f.Gen = max(f.Gen, r.Gen); r.Gen == f.Gen { // an earlier one may lack what a reset has voided
+		f.Since = max(f.Since, r.Since)
+	}
 	var says Statement
 	if r.Says != nil {
 		says = *r.Says

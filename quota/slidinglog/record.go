@@ -85,7 +85,7 @@ const (
 )
 
 // recordVersion follows the tag of a record. Other versions are refused.
-const recordVersion = 0xa1
+const recordVersion = 0xa2
 
 // ErrVersion: another version of quotad wrote a record, or the file.
 var ErrVersion = errors.New("another version of quotad wrote it")
@@ -155,15 +155,15 @@ func decodeRecord(p Placed) (r Record, err error) {
 
 // head codes the head of a record.
 func (c *codec) head(r *Record) {
-	version, run, seconds := byte(recordVersion), [4]byte{}, (r.Since+999)/1000
+	version, run := byte(recordVersion), [4]byte{}
 	binary.BigEndian.PutUint32(run[:], r.Run)
 	c.raw(r.Tag[:])
 	c.byte(&version)
 	c.raw(r.Host[:])
 	c.raw(run[:])
 	c.uvarint(&r.Gen, maxMillis)
-	if c.uvarint(&seconds, maxMillis/1000); c.reading {
-		r.Run, r.Since = binary.BigEndian.Uint32(run[:]), seconds*1000
+	if c.uvarint(&r.Since, maxMillis); c.reading {
+		r.Run = binary.BigEndian.Uint32(run[:])
 	}
 }
 

@@ -17,7 +17,7 @@ type account struct {
 
 func newAccount(c *Credential, ledger Ledger, deadline time.Duration) *account {
 	a := &account{credential: c, ledger: ledger}
-	a.asks.Do, a.asks.Deadline = a.decide, deadline
+	a.asks.Do, a.asks.Deadline, a.asks.Max = a.decide, deadline, MaxAsks
 	return a
 }
 

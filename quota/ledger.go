@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// MaxAsks bounds the asks of one Acquire.
+const MaxAsks = 128
+
 // A Ledger keeps the log of every credential and decides about it. Any number
 // of goroutines may call it at the same time. Each call brings the credential with its
 // limits: a changed limit applies at once to what the log holds.
@@ -16,7 +19,7 @@ import (
 // A ledger has a clock of its own, which never runs backwards, and ticks in milliseconds. A
 // debit made at t counts in a sliding window of length w until t+w, exclusive.
 type Ledger interface {
-	// Acquire decides the asks one after the other, all of credential c, and
+	// Acquire decides the asks one after the other, at most MaxAsks, all of credential c, and
 	// returns one decision for each. A refusal moves nothing; a grant debits
 	// every charge, or none; on return a grant is as durable as the ledger
 	// makes anything. An ask with AtMost is granted as many calls as

@@ -166,7 +166,7 @@ func fillLedger(t *testing.T, state string, grants int) {
 		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000_000, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"list": {Every: 1}},
 	}
-	const batch = 10_000
+	const batch = quota.MaxAsks
 	for begin := 0; begin < grants; begin += batch {
 		asks := make([]quota.Ask, min(batch, grants-begin))
 		for i := range asks {

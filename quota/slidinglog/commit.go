@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// maxGrants bounds the grants of a record, and maxGives the entries that an adjustment names.
-	maxGrants = 64
-	maxGives  = 1000
+	// maxGives bounds the entries that an adjustment names.
+	maxGives = 1000
 	// lateTime is how long after its decision a record may be appended. After that, the outcome
 	// of an unanswered call is known.
 	lateTime = 5 * time.Second

@@ -13,23 +13,13 @@ import (
 )
 
 // Acquire implements quota.Ledger.
-func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	decisions := make([]quota.Decision, 0, len(asks))
-	for batch := range slices.Chunk(asks, maxGrants) {
-		var some []quota.Decision
-		err := l.commit(ctx, c, true, func(d *draft) { some = d.decide(batch) })
-		if err == nil && !slices.ContainsFunc(some, func(d quota.Decision) bool { return d.Err == nil }) {
-			err = some[0].Err
-		}
-		switch {
-		case err == nil:
-			decisions = append(decisions, some...)
-		case len(decisions) == 0:
-			return nil, err
-		default: // earlier batches are decided
-			undecided := slices.Repeat([]quota.Decision{{Err: err}}, len(asks)-len(decisions))
-			return append(decisions, undecided...), nil
-		}
+func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) (decisions []quota.Decision, err error) {
+	err = l.commit(ctx, c, true, func(d *draft) { decisions = d.decide(asks) })
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(decisions, func(d quota.Decision) bool { return d.Err == nil }) {
+		return nil, decisions[0].Err
 	}
 	return decisions, nil
 }

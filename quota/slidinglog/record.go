@@ -174,7 +174,7 @@ const runMask = 1<<29 - 1
 // the order of their places. The tag makes them differ from those of another log at that place.
 func newID(at quota.ID, n int, tag Tag) quota.ID {
 	drawn := int64(binary.BigEndian.Uint32(tag[:])) & runMask
-	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<27-1)<<35 | int64(n&63)<<29 | drawn}
+	return quota.ID{Ms: at.Ms, Seq: at.Seq&(1<<26-1)<<36 | int64(n%quota.MaxAsks)<<29 | drawn}
 }
 
 // offlineID returns the id of the n-th offline entry of a run, at a time.

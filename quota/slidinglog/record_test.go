@@ -74,7 +74,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 // A new entry gets its name from the place of its record: no two have the same.
 func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
 	r := Record{Run: 77, Gen: 3}
-	for range maxGrants {
+	for range quota.MaxAsks {
 		r.Entries = append(r.Entries, quota.Entry{Kind: quota.KindGrant, Gen: quota.Unplaced, Count: 1})
 	}
 	var ids []quota.ID
@@ -90,7 +90,7 @@ func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
 			ids = append(ids, e.ID)
 		}
 	}
-	if !slices.IsSortedFunc(ids, quota.ID.Compare) || len(slices.Compact(ids)) != 3*maxGrants {
+	if !slices.IsSortedFunc(ids, quota.ID.Compare) || len(slices.Compact(ids)) != 3*quota.MaxAsks {
 		t.Error("names of one instant are not in the order of their places, each once")
 	}
 }

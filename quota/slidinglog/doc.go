@@ -50,15 +50,15 @@
 //
 // # On disk
 //
-// Everything is in the [File]: entries in the format of record.go, request keys, the marks of
-// entries that the log lacks, and facts (facts.go) as JSON. Changes are folded into the tables each
+// Everything is in the [File]: tables of entries in the format of record.go, of request keys, and of
+// marks of entries that the log lacks, and facts (facts.go) as JSON. Changes are folded into the tables each
 // second (fold.go). Until then the tail has the records of this host. Those of other hosts are read
 // from the store again.
 //
 // # Locks, in their order
 //
-// Ledger.folding while tables are written. replica.locked from a decision until its record is in
-// the copy, and while the log is followed. Ledger.gate from the write of a frame until the copy
+// replica.locked from a decision until its record is in the copy, and while the log is followed.
+// Ledger.folding while tables are written. Ledger.gate from the write of a frame until the copy
 // has it. replica.mu over the copy; it is never held during a call of the store or a sync.
 // Ledger.mu and Ledger.identity for a few instructions.
 package slidinglog

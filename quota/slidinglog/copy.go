@@ -26,17 +26,16 @@ type Copy struct {
 	tables  Tables // while a view is open
 	err     error  // of reading the tables
 	stamp   uint64
-	entries []stamped[*quota.Entry] // that have changed, oldest first
-	names   overlay[string, quota.ID]
-	marks   overlay[quota.ID, bool]
-	emptied uint64 // the stamp at which the tables became void; 0: they are valid
-	written uint64 // the stamp up to which the tables have every change
-	expires int64  // no entry is older, in ms
+	entries []stamped[*quota.Entry]    // that have changed, oldest first
+	rows    map[rowKey]stamped[[]byte] // of the other tables that have changed; nil: deleted
+	emptied uint64                     // the stamp at which the tables became void; 0: they are valid
+	written uint64                     // the stamp up to which the tables have every change
+	expires int64                      // no entry is older, in ms
 }
 
 // openCopy opens the copy of a credential's log in a file.
 func openCopy(file File, name string) (*Copy, error) {
-	c := &Copy{name: name, file: file, names: make(overlay[string, quota.ID]), marks: make(overlay[quota.ID, bool])}
+	c := &Copy{name: name, file: file, rows: make(map[rowKey]stamped[[]byte])}
 	err := file.View(name, func(t Tables) (err error) {
 		c.facts, err = decodeFacts(t.Facts())
 		return err
@@ -164,12 +163,22 @@ func (c *Copy) ids(t Table, after quota.ID, back bool) iter.Seq2[quota.ID, []byt
 	}
 }
 
+// get returns the value of a row of the other tables, nil if there is none.
+func (c *Copy) get(t Table, key []byte) []byte {
+	if changed, ok := c.rows[rowKey{t, string(key)}]; ok {
+		return changed.value
+	}
+	return c.tables.Get(t, key)
+}
+
+// setRow sets the value of such a row; nil deletes it.
+func (c *Copy) setRow(t Table, key, value []byte) {
+	c.rows[rowKey{t, string(key)}] = stamped[[]byte]{value, c.change()}
+}
+
 // named returns the id of the grant of a request key.
 func (c *Copy) named(key string) (quota.ID, bool) {
-	if changed, ok := c.names[key]; ok {
-		return changed.value, !changed.value.IsZero()
-	}
-	value := c.tables.Get(NameTable, []byte(key))
+	value := c.get(NameTable, []byte(key))
 	if value == nil {
 		return quota.ID{}, false
 	}
@@ -259,48 +268,38 @@ func (c *Copy) set(e quota.Entry) {
 	c.entries[i] = stamped[*quota.Entry]{&e, c.change()}
 }
 
-// setName sets the grant of a request key.
-func (c *Copy) setName(key string, id quota.ID) {
-	c.names[key] = stamped[quota.ID]{id, c.change()}
-}
-
 // marked reports whether the log lacks an entry.
-func (c *Copy) marked(id quota.ID) bool {
-	if mark, ok := c.marks[id]; ok {
-		return mark.value
-	}
-	return c.tables.Get(MarkTable, idKey(id)) != nil
-}
+func (c *Copy) marked(id quota.ID) bool { return c.get(MarkTable, idKey(id)) != nil }
 
 // mark records that the log lacks an entry, or has it.
 func (c *Copy) mark(e *quota.Entry, lacks bool) {
 	if c.marked(e.ID) == lacks {
 		return
 	}
-	n := 1
+	n, value := 1, []byte{}
 	if !lacks {
-		n = -1
+		n, value = -1, nil
 	}
 	c.facts.Unplaced += n
 	if e.Gen != quota.Unplaced {
 		c.facts.Missing += n
 	}
-	c.marks[e.ID] = stamped[bool]{lacks, c.change()}
+	c.setRow(MarkTable, idKey(e.ID), value)
 }
 
 // unplaced returns up to max of the entries that the log lacks, oldest first.
 func (c *Copy) unplaced(max int) (list []quota.Entry) {
 	var ids []quota.ID
 	for id := range c.ids(MarkTable, quota.ID{}, false) {
-		if mark, ok := c.marks[id]; ok && !mark.value {
+		if !c.marked(id) {
 			continue
 		}
 		if ids = append(ids, id); len(ids) == max {
 			break
 		}
 	}
-	for id, mark := range c.marks {
-		if mark.value {
+	for row, mark := range c.rows {
+		if id, err := keyID([]byte(row.key)); err == nil && row.table == MarkTable && mark.value != nil {
 			ids = append(ids, id)
 		}
 	}
@@ -357,22 +356,17 @@ func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 	return page
 }
 
-// An overlay has the changes since the last fold. Each has a stamp, so that the end of a fold drops
-// just the changes that it wrote.
-type overlay[K comparable, V any] map[K]stamped[V]
-
+// A stamped value has changed since the last fold. The end of a fold drops just the changes that it
+// wrote.
 type stamped[V any] struct {
 	value V
 	stamp uint64
 }
 
-// settle drops the changes up to a stamp.
-func (o overlay[K, V]) settle(stamp uint64) {
-	for k, v := range o {
-		if v.stamp <= stamp {
-			delete(o, k)
-		}
-	}
+// A rowKey names a row.
+type rowKey struct {
+	table Table
+	key   string
 }
 
 // noTables are empty tables.

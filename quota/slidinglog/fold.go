@@ -89,15 +89,8 @@ func (c *Copy) snapshot() TableChange {
 	for _, e := range c.entries {
 		change.Rows = append(change.Rows, Row{EntryTable, idKey(e.value.ID), encode(e.value)})
 	}
-	for key, id := range c.names {
-		change.Rows = append(change.Rows, Row{NameTable, []byte(key), idKey(id.value)})
-	}
-	for id, mark := range c.marks {
-		var value []byte
-		if mark.value {
-			value = []byte{}
-		}
-		change.Rows = append(change.Rows, Row{MarkTable, idKey(id), value})
+	for row, changed := range c.rows {
+		change.Rows = append(change.Rows, Row{row.table, []byte(row.key), changed.value})
 	}
 	oldest := c.oldest()
 	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
@@ -121,7 +114,7 @@ func (c *Copy) trim(change *TableChange, max int) {
 			return
 		}
 		if named, ok := c.named(e.Key); ok && named == id {
-			c.setName(e.Key, quota.ID{})
+			c.setRow(NameTable, []byte(e.Key), nil)
 		}
 		if c.facts.Unplaced > 0 {
 			c.mark(&e, false)
@@ -136,8 +129,7 @@ func (c *Copy) trim(change *TableChange, max int) {
 // folded drops the changes up to a stamp from memory: the tables have them.
 func (c *Copy) folded(stamp uint64) {
 	c.entries = slices.DeleteFunc(c.entries, func(e stamped[*quota.Entry]) bool { return e.stamp <= stamp })
-	c.names.settle(stamp)
-	c.marks.settle(stamp)
+	maps.DeleteFunc(c.rows, func(_ rowKey, row stamped[[]byte]) bool { return row.stamp <= stamp })
 	if c.written = stamp; c.emptied <= stamp {
 		c.emptied = 0
 	}

@@ -93,8 +93,7 @@ func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.I
 
 // rebuild replaces the set by entries.
 func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
-	clear(c.names)
-	clear(c.marks)
+	clear(c.rows)
 	c.entries, c.tables = nil, noTables{}
 	c.emptied = c.change()
 	c.account.views = nil
@@ -114,7 +113,7 @@ func (c *Copy) merged(e quota.Entry) quota.Entry {
 	id, taken := c.named(e.Key)
 	other, found := c.entry(id)
 	if !taken || id.Less(e.ID) {
-		c.setName(e.Key, e.ID)
+		c.setRow(NameTable, []byte(e.Key), idKey(e.ID))
 	}
 	if !taken || !found || other.Kind != quota.KindGrant || !c.overlap(id, e.ID) {
 		return e

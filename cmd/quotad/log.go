@@ -20,7 +20,7 @@ import (
 
 // newLogger returns a logger that people can read on a terminal; elsewhere it
 // writes one JSON object a line.
-func newLogger(w io.Writer, level string) zerolog.Logger {
+func newLogger(w io.Writer) zerolog.Logger {
 	// zerolog has no other setting for it. Seconds are too coarse to show the order
 	// of events.
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
@@ -37,7 +37,7 @@ func newLogger(w io.Writer, level string) zerolog.Logger {
 	} else if _, ok := w.(journald); !ok {
 		w = escaped{w}
 	}
-	setLevel(level)
+	setLevel("info")
 	return zerolog.New(w).With().Timestamp().Logger()
 }
 
@@ -55,9 +55,9 @@ func cleanMessage(event map[string]any) error {
 	return nil
 }
 
-// setLevel sets the minimum level of every logger. Empty means info.
+// setLevel sets the minimum level of every logger.
 func setLevel(level string) {
-	parsed, _ := zerolog.ParseLevel(cmp.Or(level, "info")) // the configuration has only levels that parse
+	parsed, _ := zerolog.ParseLevel(level) // the configuration has only levels that parse
 	zerolog.SetGlobalLevel(parsed)
 }
 

@@ -79,7 +79,7 @@ func FuzzJournalLines(f *testing.F) {
 		}
 		message := strings.Repeat(text, times)
 		var b bytes.Buffer
-		log := newLogger(journald{&b}, "info")
+		log := newLogger(journald{&b})
 		log.Info().Str("job", "fetch").Msg(message)
 		line, ended := strings.CutSuffix(b.String(), "\n")
 		encoded, levelled := strings.CutPrefix(line, "<6>")

@@ -49,7 +49,7 @@ type supervisor struct {
 
 func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
 	sup := &supervisor{
-		options: o, systemd: s, stderr: stderr, log: newLogger(stderr, ""), callers: s.api,
+		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), callers: s.api,
 		hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
 		retries: make(chan retry), opened: make(chan struct{}),
 	}

@@ -54,24 +54,24 @@ const (
 // maxLogUnits bounds the record of a log, which is read and written as a whole.
 const maxLogUnits = 100_000
 
-// Cost returns what count calls of an operation cost; where the decision is not a grant,
-// why there is no such cost. A call without an operation costs 1.
-func (c *Clients) Cost(operation string, count quota.Units) (quota.Units, quota.Decision) {
-	if count < 1 || count > MaxUnits {
-		return 0, quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("count must be a whole number from 1 to %d", MaxUnits)}
-	}
-	if operation == "" {
-		return count, quota.Decision{}
-	}
-	each, known := c.Operations[operation]
+// price returns what a request costs, or why it is refused without asking the ledger. A call without
+// an operation costs 1.
+func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
+	each, known := c.Operations[r.Operation]
 	switch {
+	case r.Subject == "":
+		return 0, quota.Decision{Reason: quota.BadRequest, Detail: "subject is missing or empty: it says who calls, by an address, a user or a key"}
+	case r.Count < 1 || r.Count > MaxUnits:
+		return 0, quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("count must be a whole number from 1 to %d", MaxUnits)}
+	case r.Operation == "":
+		return r.Count, quota.Decision{}
 	case !known:
-		return 0, quota.Decision{Reason: quota.UnknownOperation, Detail: fmt.Sprintf("clients %s have no operation %.80q", c.Name, operation),
+		return 0, quota.Decision{Reason: quota.UnknownOperation, Detail: fmt.Sprintf("clients %s have no operation %.80q", c.Name, r.Operation),
 			Hint: "list it under [clients." + c.Name + ".operations]"}
-	case count > MaxUnits/each:
+	case r.Count > MaxUnits/each:
 		return MaxUnits + 1, quota.Decision{} // more than any limit has
 	}
-	return each * count, quota.Decision{}
+	return each * r.Count, quota.Decision{}
 }
 
 // Validate returns everything that is wrong with the clients, or nil.

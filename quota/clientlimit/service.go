@@ -173,14 +173,6 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 	return decisions
 }
 
-// price returns what a request costs, or why it is refused without asking the ledger.
-func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
-	if r.Subject == "" {
-		return 0, quota.Decision{Reason: quota.BadRequest, Detail: "subject is missing or empty: it says who calls, by an address, a user or a key"}
-	}
-	return c.Cost(r.Operation, r.Count)
-}
-
 // settle counts the decision about an ask. If there is none and the clients are open, it grants.
 func (g *Group) settle(ask priced) {
 	err := ask.decision.Err

@@ -256,9 +256,8 @@ func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) 
 	if err != nil {
 		return err
 	}
-	environ := append(c.env[:len(c.env):len(c.env)], grantEnv+"="+d.GrantID)
 	if err = ctx.Err(); err == nil {
-		err = syscall.Exec(path, command, environ)
+		err = syscall.Exec(path, command, append(os.Environ(), grantEnv+"="+d.GrantID))
 	}
 	return errors.Join(cannotRun(command[0], err), c.release(d))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,7 +25,6 @@ import (
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	env            term.Environment
 
 	socket string // empty: api.FindSocket decides
 	output string // "table", "json" or "value"
@@ -65,17 +65,17 @@ func (c *cli) client() jobsapi.Client {
 // spender returns a client for acquire, settle, release and observe. Inside a pass it acts
 // for the pass.
 func (c *cli) spender() *api.Client {
-	return &api.Client{Socket: c.socketPath(), Token: c.env.Get(api.TokenEnv)}
+	return &api.Client{Socket: c.socketPath(), Token: os.Getenv(api.TokenEnv)}
 }
 
 func (c *cli) socketPath() string {
-	return api.FindSocket(cmp.Or(c.socket, c.env.Get(api.SocketEnv)))
+	return api.FindSocket(cmp.Or(c.socket, os.Getenv(api.SocketEnv)))
 }
 
 // credential returns the named credential, else that of the pass, else the only one that
 // the daemon has.
 func (c *cli) credential(named string) string {
-	return cmp.Or(named, c.env.Get("QUOTAD_CREDENTIAL"), api.OnlyCredential)
+	return cmp.Or(named, os.Getenv("QUOTAD_CREDENTIAL"), api.OnlyCredential)
 }
 
 // credentialBefore returns the credential that stands before the last n arguments, or the one
@@ -86,7 +86,7 @@ func (c *cli) credentialBefore(args []string, n int) string {
 
 // view says how the answer may look now.
 func (c *cli) view() term.View {
-	return term.NewView(time.Now(), c.stdout, c.env, c.color, c.utc)
+	return term.NewView(time.Now(), c.stdout, c.color, c.utc)
 }
 
 // show prints what a command was answered in the format that the user asked for, or

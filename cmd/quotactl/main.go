@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,18 +13,12 @@ import (
 	"quotad/quota/api"
 )
 
+// main carries out one command line. Answers go to stdout, everything else to stderr.
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-}
-
-// run carries out one command line and returns its exit code. Answers go to
-// stdout, everything else to stderr.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, env: environ}
+	c := &cli{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(c)
-	// cobra reads nil as "use os.Args".
-	root.SetArgs(append([]string{}, negativeLast(root, args)...))
-	return c.report(root.Execute())
+	root.SetArgs(negativeLast(root, os.Args[1:]))
+	os.Exit(c.report(root.Execute()))
 }
 
 const rootHead = `quotactl shows what is left of a running quotad's budgets, and operates it.

@@ -77,7 +77,7 @@ func (c *cli) page(ctx context.Context, listen string, noBrowser bool) error {
 	if err := c.write(url + "\n"); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if hasDisplay := c.env.Get("DISPLAY") != "" || c.env.Get("WAYLAND_DISPLAY") != ""; hasDisplay && !noBrowser {
+	if hasDisplay := os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""; hasDisplay && !noBrowser {
 		openBrowser(url, c.stderr)
 	}
 	return s.Serve(ctx, listener)

@@ -137,7 +137,7 @@ func (w *watcher) page(ctx context.Context) error {
 	}
 	v := w.view()
 	text := renderWatch(w, v)
-	if w.env.Get("TERM") == "dumb" {
+	if os.Getenv("TERM") == "dumb" {
 		return w.write(text + "\n")
 	}
 	return w.write(v.Draw(text))

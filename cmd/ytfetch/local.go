@@ -47,7 +47,7 @@ const (
 // local runs search, show, stats and purge.
 func local(ctx context.Context, name string, args []string, stdout, stderr io.Writer) error {
 	now := time.Now()
-	r := &reader{out: stdout, stderr: stderr, stdin: os.Stdin, now: now, view: term.NewView(now, stdout, os.Environ(), "auto", false)}
+	r := &reader{out: stdout, stderr: stderr, stdin: os.Stdin, now: now, view: term.NewView(now, stdout, "auto", false)}
 	words, err := r.parse(name, args)
 	if err != nil {
 		return err

@@ -36,32 +36,32 @@ const (
 
 // NewView reads the environment and the terminal. Color is one of "auto", "always" and
 // "never".
-func NewView(now time.Time, out io.Writer, env Environment, color string, utc bool) View {
-	v := View{Now: now, Zone: time.Local, UTF8: env.IsUTF8(), User: UserNames()}
-	v.Width, v.Lines = screenSize(out, env)
+func NewView(now time.Time, out io.Writer, color string, utc bool) View {
+	v := View{Now: now, Zone: time.Local, UTF8: IsUTF8(), User: UserNames()}
+	v.Width, v.Lines = screenSize(out)
 	if utc {
 		v.Zone = time.UTC
 	}
-	v.Whole = !IsTerminal(out) && env.Get("COLUMNS") == ""
+	v.Whole = !IsTerminal(out) && os.Getenv("COLUMNS") == ""
 	switch color {
 	case "always":
 		v.Color = true
 	case "auto":
-		v.Color = IsTerminal(out) && env.Get("NO_COLOR") == "" && env.Get("TERM") != "dumb"
+		v.Color = IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	return v
 }
 
 // screenSize prefers COLUMNS to the terminal, as git and ls do: it is how people set a
 // width without a terminal.
-func screenSize(out io.Writer, env Environment) (width, lines int) {
+func screenSize(out io.Writer) (width, lines int) {
 	width, lines = DefaultWidth, defaultLines
 	if f, ok := out.(*os.File); ok {
 		if columns, rows, err := xterm.GetSize(int(f.Fd())); err == nil {
 			width, lines = cmp.Or(columns, width), cmp.Or(rows, lines)
 		}
 	}
-	if n, err := strconv.Atoi(env.Get("COLUMNS")); err == nil && n > 0 {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		width = n
 	}
 	return max(width, minWidth), lines
@@ -73,9 +73,6 @@ func IsTerminal(out any) bool {
 	return ok && xterm.IsTerminal(int(f.Fd()))
 }
 
-// An Environment is a process's environment as os.Environ returns it.
-type Environment []string
-
 // Ask asks a question, and reports whether the answer is yes. The end of the input means no.
 func Ask(in io.Reader, out io.Writer, question string) bool {
 	_, _ = io.WriteString(out, question+" [y/N] ")
@@ -84,22 +81,11 @@ func Ask(in io.Reader, out io.Writer, question string) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// Get returns the value of a variable, empty when it is not set; the last
-// setting wins, as with os/exec.
-func (e Environment) Get(name string) string {
-	for i := len(e) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(e[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
 // IsUTF8 follows setlocale(3): the first of these that is set decides, and without any the
 // output is ASCII.
-func (e Environment) IsUTF8() bool {
+func IsUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if value := strings.ToLower(e.Get(name)); value != "" {
+		if value := strings.ToLower(os.Getenv(name)); value != "" {
 			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
 		}
 	}

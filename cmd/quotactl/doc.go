@@ -12,9 +12,10 @@
 //	daemon.go                                 reload, version
 //
 // Main.go holds the tree of commands. It makes the usage, the manual page and the check of
-// arguments from each command. Show, in cli.go, prints an answer in the format that the user
-// asked for. Completion.go lists names for the shell. The server decides and explains: an
-// error's hint comes with the problem, and errors.go finds the exit code.
+// arguments from each command. Completion.go completes arguments and flags by the names
+// that the usage gives them. Show, in cli.go, prints an answer in the format that the user
+// asked for. The server decides and explains: an error's hint comes with the problem, and
+// errors.go finds the exit code.
 //
 // Package term knows how text looks on a terminal, package wording says limits, jobs, runs
 // and refusals in words, and package page serves the page in the same words.

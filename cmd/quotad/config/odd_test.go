@@ -121,6 +121,8 @@ func TestOddFiles(t *testing.T) {
 		{"a device as env_file", "timeout = \"2m\"", "env_file = \"/dev/zero\"", `26: jobs.trending.env_file: cannot be read: /dev/zero is a device: name a regular file`},
 		{"an env_file that everybody may write", "timeout = \"2m\"", "env_file = \"open.env\"", `26: warning: jobs.trending.env_file: everybody on this host may write open.env: chmod o-w open.env`},
 		{"an env_file that everybody may read", "timeout = \"2m\"", "env_file = \"read.env\"", `26: jobs.trending.env_file: everybody on this host may read read.env, and with it the job's secrets: chmod o-r read.env`},
+		{"a password that everybody may read", "backend = \"embedded\"", "backend = \"redis\"\nredis.password_file = \"read.env\"", `4: ledger.redis.password_file: everybody on this host may read read.env, and with it the password: chmod o-r read.env`},
+		{"a key that everybody may read", "backend = \"embedded\"", "backend = \"redis\"\nredis.tls.key_file = \"read.env\"", `4: ledger.redis.tls.key_file: everybody on this host may read read.env, and with it the key of the certificate: chmod o-r read.env`},
 		{"a directory that is not there", "timeout = \"2m\"", "dir = \"dtaa\"", `26: jobs.trending.dir: there is no directory dtaa: create it, or leave dir out for data/trending in state_dir`},
 		{"a file as the directory", "timeout = \"2m\"", "dir = \"fetch\"", `26: jobs.trending.dir: fetch is a file: name a directory, or leave dir out for data/trending in state_dir`},
 		{"env as an array", "timeout = \"2m\"", "env = [\"LEVEL=1\"]", `26: jobs.trending.env: must be a table, [jobs.trending.env], not an array`},

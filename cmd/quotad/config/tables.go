@@ -47,7 +47,7 @@ type redisTable struct {
 	Addrs        []string  `toml:"addrs"`
 	MasterName   string    `toml:"master_name"`
 	Username     string    `toml:"username"`
-	PasswordFile contents  `toml:"password_file"`
+	PasswordFile contents  `toml:"password_file" secret:"the password"`
 	DB           int       `toml:"db"`
 	KeyPrefix    string    `toml:"key_prefix"`
 	TLS          *tlsTable `toml:"tls"`
@@ -57,7 +57,7 @@ type tlsTable struct {
 	table
 	CAFile     contents `toml:"ca_file"`
 	CertFile   contents `toml:"cert_file"`
-	KeyFile    contents `toml:"key_file"`
+	KeyFile    contents `toml:"key_file" secret:"the key of the certificate"`
 	ServerName string   `toml:"server_name"`
 }
 

@@ -133,13 +133,12 @@ func (d *daemon) runJobs() error {
 // endPasses begins no further pass. Those under way may end by themselves within drain, and are
 // then asked to end. The end of force leaves them no time.
 func (d *daemon) endPasses() {
-	ask, cancel := context.WithTimeout(d.force, d.config.Passes.Drain)
+	ask, cancel := context.WithCancel(d.force)
 	defer cancel()
-	defer context.AfterFunc(ask, func() {
-		if errors.Is(ask.Err(), context.DeadlineExceeded) {
-			d.log.Info().Stringer("drain", d.config.Passes.Drain).Msg("asking the passes to end")
-		}
-	})()
+	defer time.AfterFunc(d.config.Passes.Drain, func() {
+		d.log.Info().Stringer("drain", d.config.Passes.Drain).Msg("asking the passes to end")
+		cancel()
+	}).Stop()
 	d.runner.Stop(ask, d.force)
 }
 

@@ -1,6 +1,7 @@
 // Package slidinglog decides whether a request fits: for the embedded ledger and the shared one,
 // while Redis is there and while it is away, for an acquire, a peek and a plan. No other package
-// does, but that quota.Service refuses a cost above a whole limit before it asks.
+// does; quota.Service only says of a refusal whether the cost is above a whole limit, and so can
+// never fit.
 //
 // # The decision
 //

@@ -18,6 +18,12 @@ func (l *Ledger) Follow(ctx context.Context) {
 	}
 }
 
+// Poll polls the logs that are due, as the ledger does by itself.
+func (l *Ledger) Poll() {
+	l.pollAll()
+	l.workers.Wait()
+}
+
 // Run returns which run of its host the ledger is.
 func (l *Ledger) Run() uint32 {
 	_, run := l.self()

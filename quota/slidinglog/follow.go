@@ -40,7 +40,7 @@ func (l *Ledger) pollAll() {
 		if !r.tryLock() {
 			continue // a call is under way
 		}
-		if entries, hello := r.pending(); len(entries) > 0 || hello != nil || r.serving() != nil {
+		if !r.idle() {
 			l.goFollow(r)
 			continue
 		}
@@ -57,12 +57,21 @@ func (l *Ledger) pollAll() {
 		if out.Status != Lost { // recovery takes too long for the others to wait
 			known, err = r.update(ctx, out)
 		}
-		if !known && err == nil {
+		if err == nil && !(known && r.idle()) {
 			l.goFollow(r)
 		} else {
 			r.unlock()
 		}
 	}
+}
+
+// idle reports whether the replica serves and has nothing to append: not even that this host is here, if
+// another one has declared a loss.
+func (r *replica) idle() bool {
+	entries, hello := r.pending()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(entries) == 0 && hello == nil && r.refused == nil && r.ready() == nil
 }
 
 // goFollow follows a log in a goroutine, so that a long one does not delay the others, and unlocks the

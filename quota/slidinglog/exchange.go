@@ -122,6 +122,9 @@ func (r *replica) apply(record *Record) error {
 		case record.Host == r.yieldTo:
 			r.yieldTo = HostID{}
 		}
+		if record.at.At.Less(c.facts.Position.ID) { // this host's reset has emptied the log
+			c.facts.forgetHello(r.ledger.Host())
+		}
 		c.apply(record)
 	})
 }

@@ -116,9 +116,8 @@ func (f *facts) record(r *Record) {
 		return
 	}
 	h := f.Hosts[r.Host]
-	if h.Run = r.Run; r.at.At.Ms >= h.Last { // not one of a log that is read again
-		h.Last, h.Bye = r.at.At.Ms, says.Kind == Bye
-	}
+	h.Bye = says.Kind == Bye && r.at.At.Ms >= h.Last // an earlier one is of a log that is read again
+	h.Run, h.Last = r.Run, max(h.Last, r.at.At.Ms)
 	if says.Kind == Hello {
 		h.Hello, h.Label, h.Terms, h.Longest = r.at.At.Ms, says.Label, says.Terms, says.Longest
 	}
@@ -141,6 +140,15 @@ func (f *facts) record(r *Record) {
 		if says.Kind == Here {
 			q.Here[r.Host] = true
 		}
+	}
+}
+
+// forgetHello has a host say hello again, because the log may lack its hello: or it and a clone of it would
+// never notice each other.
+func (f *facts) forgetHello(host HostID) {
+	if said, known := f.Hosts[host]; known {
+		said.Hello = 0
+		f.Hosts[host] = said
 	}
 }
 

@@ -21,20 +21,24 @@ func (r *replica) startOver(clock int64) error {
 	if err := r.checkStore(); err != nil {
 		return err
 	}
-	return r.onCopy(func(c *Copy) {
-		r.maybe = nil
-		c.startOver(r.ledger.Host(), clock+r.ledger.config.Quiet.Milliseconds())
-	})
+	// First alone: what cannot be read would count as in the log.
+	err := r.onCopy(func(c *Copy) { c.markNeeded(clock + r.ledger.config.Quiet.Milliseconds()) })
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.maybe = nil
+	r.copy.startOver(r.ledger.Host())
+	return nil
 }
 
-// startOver marks each entry that a host needs at a time, in ms. The log drops the others while it is
-// read. If the log lacks the hello of this host, the host says it again, or it and a clone of it would
-// never notice each other.
-func (c *Copy) startOver(host HostID, ms int64) {
-	f := &c.facts
+// markNeeded marks each entry that a host needs at a time, in ms. The log drops the others while it is
+// read.
+func (c *Copy) markNeeded(ms int64) {
 	oldest := max(ms, c.account.Clock) - c.keep().Milliseconds()
 	stands := c.standing(ms)
-	for _, e := range f.Standing {
+	for _, e := range c.facts.Standing {
 		stands = append(stands, e.ID)
 	}
 	for e := range c.all(quota.ID{}, false) {
@@ -42,10 +46,12 @@ func (c *Copy) startOver(host HostID, ms int64) {
 			c.mark(&e, true)
 		}
 	}
-	if self, known := f.Hosts[host]; known {
-		self.Hello = 0
-		f.Hosts[host] = self
-	}
+}
+
+// startOver goes back to the beginning of the log.
+func (c *Copy) startOver(host HostID) {
+	f := &c.facts
+	f.forgetHello(host)
 	if f.Fallen == nil {
 		f.Fallen = &fallen{Gen: f.Gen}
 	}

@@ -7,14 +7,23 @@ import (
 	"quotad/quota"
 )
 
-// Follow follows each log once, as the ledger does by itself where it is not told to leave
-// that to its caller.
+// Follow polls each log that is due, and follows those with news, as the ledger does by itself. It starts
+// no goroutine.
 func (l *Ledger) Follow(ctx context.Context) {
 	for _, r := range l.due() {
-		if r.lock(ctx) == nil {
-			r.follow(ctx)
-			r.unlock()
+		if r.lock(ctx) != nil {
+			continue
 		}
+		known, err := false, error(nil)
+		if r.idle() {
+			if out := r.poll(ctx); out.Status != Lost {
+				known, err = r.update(ctx, out)
+			}
+		}
+		if err == nil && !(known && r.idle()) {
+			r.follow(ctx)
+		}
+		r.unlock()
 	}
 }
 

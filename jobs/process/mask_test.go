@@ -2,6 +2,7 @@ package process
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"quotad/jobs"
@@ -18,5 +19,50 @@ func TestSecretsAreMasked(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"***", "*** ***", "key=***&x"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A line that is too long shows no part of a secret in which it was cut.
+func TestSecretsAreMaskedWhereALineIsCut(t *testing.T) {
+	const keep = 20
+	for _, row := range []struct {
+		name    string
+		secrets []string
+		end     string // of what is kept
+		want    string
+	}{
+		{"in the secret", []string{"hunter2hunter2"}, "key=hunter2h", "key=***"},
+		{"before it", []string{"hunter2hunter2"}, "key=", "key="},
+		{"after its first letter", []string{"hunter2hunter2"}, "key=h", "key=***"},
+		{"after it", []string{"hunter2hunter2"}, "hunter2hunter2", "***"},
+		{"in the longer of two", []string{"hunter2", "hunter2hunter2"}, "hunter2hunt", "***"},
+		{"in one that holds another", []string{"one SECRET two", "SECRET"}, "one SECRET t", "***"},
+		{"in one that another ends in", []string{"xyzxyzab", "abcdefgh"}, "xyzxyzab", "***"},
+		{"in one that is not UTF-8", []string{"pass\xffword1"}, "pass\uFFFDwo", "***"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got string
+			emit := masked(func(line jobs.Line) { got = line.Text }, row.secrets)
+			emit(jobs.Line{Text: strings.Repeat(".", keep) + row.end, Cut: true})
+			if want := strings.Repeat(".", keep) + row.want; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+	c := command("write", `"`+strings.Repeat(".", maxLine-7)+`hunter2hunter2\n"`)
+	c.Secrets = []string{"hunter2hunter2"}
+	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) {
+		if strings.Contains(line.Text, "hunter") {
+			t.Errorf("the line ends with %q", line.Text[len(line.Text)-20:])
+		}
+	})
+}
+
+// A secret that is not UTF-8 is masked in lines, which are.
+func TestASecretOfOtherBytesIsMasked(t *testing.T) {
+	var got string
+	readLines(strings.NewReader("key=pass\xffword1\n"), "stdout", masked(func(line jobs.Line) { got = line.Text }, []string{"pass\xffword1"}))
+	if got != "key=***" {
+		t.Errorf("got %q", got)
 	}
 }

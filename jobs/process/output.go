@@ -75,13 +75,14 @@ func (o *output) close() {
 	o.emitting.Wait()
 }
 
-// maxLine is how many bytes of a line are kept.
-const maxLine = 64 << 10
+const (
+	maxLine = 64 << 10 // how many bytes of a line are kept
+	invalid = "\uFFFD" // stands for what is not UTF-8
+)
 
 // readLines emits what is read line by line, until the last writer has ended or the deadline has
 // passed. It emits a line that gets too long at once: its end may never come.
 func readLines(from io.Reader, stream string, emit func(jobs.Line)) {
-	const invalid = "\uFFFD"
 	reader := bufio.NewReaderSize(from, maxLine+1)
 	for inLine := false; ; {
 		line, cut, err := reader.ReadLine()
@@ -107,21 +108,48 @@ func (p *pipe) close() {
 // mask replaces a secret.
 const mask = "***"
 
-// masked emits lines without the secrets that they hold literally. It does not find an encoded
-// secret.
+// masked emits lines without the secrets that they hold literally, nor the beginning of one at which
+// a line was cut. It does not find an encoded secret.
 func masked(emit func(jobs.Line), secrets []string) func(jobs.Line) {
 	if len(secrets) == 0 {
 		return emit
 	}
+	valid := make([]string, len(secrets)) // as the lines are
+	for i, secret := range secrets {
+		valid[i] = strings.ToValidUTF8(secret, invalid)
+	}
 	// Of two that begin alike, the longer one is masked as a whole.
-	byLength := slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	slices.SortFunc(valid, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
-	for _, secret := range byLength {
+	for _, secret := range valid {
 		pairs = append(pairs, secret, mask)
 	}
 	replacer := strings.NewReplacer(pairs...)
 	return func(line jobs.Line) {
-		line.Text = replacer.Replace(line.Text)
+		whole, end := line.Text, ""
+		if line.Cut && line.Dropped == 0 {
+			if at := cutSecret(whole, valid); at < len(whole) {
+				whole, end = whole[:at], mask
+			}
+		}
+		line.Text = replacer.Replace(whole) + end
 		emit(line)
 	}
+}
+
+// cutSecret returns where the secret begins at which a text was cut, with others that overlap it;
+// the end of the text if there is none.
+func cutSecret(text string, secrets []string) int {
+	at := len(text)
+	for before := at + 1; at < before; {
+		before = at
+		for _, secret := range secrets {
+			for i := max(0, before-len(secret)+1); i < at; i++ {
+				if strings.HasPrefix(secret, text[i:]) || strings.HasPrefix(text[i:], secret) {
+					at = i
+				}
+			}
+		}
+	}
+	return at
 }

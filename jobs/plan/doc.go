@@ -38,6 +38,6 @@
 // that begins with nothing spent. One that asks for too much on time does, if the
 // simulation is long enough; its passes spend a millisecond after their starts.
 //
-// The package reads no clock but for its cache, and writes nothing. Its one lock, Planner.mu, is
-// held while a plan is computed.
+// The package reads no clock but for its cache, and writes nothing. Of its locks, Planner.planning is
+// held while a plan is computed, and Planner.foreseeing while a forecast is.
 package plan

@@ -30,12 +30,19 @@ type Planner struct {
 	runner  *jobs.Runner
 	service *quota.Service
 
-	mu       sync.Mutex // guards what follows, and is held while something is planned
-	config   []any      // the credentials and jobs that all of it is computed from
+	// A plan may take half a minute. A forecast, which each status has, does not wait for one.
+	planning sync.Mutex // guards what follows, and is held while something is planned
+	planned  config     // that plans and fits are of
 	plans    map[int]cached[*Plan]
-	forecast cached[[]Forecast]
 	fits     cached[[]Fit]
+
+	foreseeing sync.Mutex // guards what follows, and is held while a forecast is made
+	foreseen   config     // that the forecast is of
+	forecast   cached[[]Forecast]
 }
+
+// A config is the credentials and jobs that something is computed from.
+type config []any
 
 // A cached value is valid as long as its inputs are the same.
 type cached[T any] struct {
@@ -85,11 +92,14 @@ type Ask struct {
 
 // Plan returns a plan, which must not be changed. The error is the ledger's.
 func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.planning.Lock()
+	defer p.planning.Unlock()
 	states, now, inputs, err := p.refresh(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.Equal(inputs.config, p.planned) {
+		p.planned, p.plans, p.fits = inputs.config, make(map[int]cached[*Plan]), cached[[]Fit]{}
 	}
 	one := p.plans[ask.Days]
 	if ask.With != nil {
@@ -97,7 +107,7 @@ func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
 	} else {
 		defer func() { p.plans[ask.Days] = one }()
 	}
-	return one.get(inputs, maxPlanAge, ask.MaxAge, func() (*Plan, error) {
+	return one.get(inputs.text, maxPlanAge, ask.MaxAge, func() (*Plan, error) {
 		var made strings.Builder
 		for _, s := range states {
 			fmt.Fprintln(&made, s.Took)
@@ -134,13 +144,16 @@ func ForecastOf(all []Forecast, credential, limit string) Forecast {
 // Forecast returns one for each limit whose window is an hour long, or longer. It looks a day
 // ahead. The error is the ledger's.
 func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.foreseeing.Lock()
+	defer p.foreseeing.Unlock()
 	states, now, inputs, err := p.refresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.forecast.get(inputs, maxPlanAge, maxForecastShare*p.forecast.took, func() ([]Forecast, error) {
+	if !slices.Equal(inputs.config, p.foreseen) {
+		p.foreseen, p.forecast = inputs.config, cached[[]Forecast]{}
+	}
+	return p.forecast.get(inputs.text, maxPlanAge, maxForecastShare*p.forecast.took, func() ([]Forecast, error) {
 		played, err := p.play(ctx, SimInput{From: now, Jobs: states, Fits: []Fit{}, Others: true}, 1)
 		if err != nil {
 			return nil, err
@@ -169,30 +182,33 @@ func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error
 	return Simulate(in, in.From.Add(time.Duration(days)*day)), nil
 }
 
-// refresh returns the states of the jobs, and inputs that differ if the plan does, unless only time
-// passed without a slot. For another configuration it empties the cache. The error is the ledger's.
-func (p *Planner) refresh(ctx context.Context) (states []jobs.JobState, now time.Time, inputs string, err error) {
+// Inputs are what a plan depends on. They differ if the plan does, unless only time passed without
+// a slot.
+type inputs struct {
+	config config
+	text   string // all else
+}
+
+// refresh returns the states of the jobs, and what a plan depends on now. The error is the ledger's.
+func (p *Planner) refresh(ctx context.Context) (states []jobs.JobState, now time.Time, in inputs, err error) {
 	states, now = p.runner.JobStates()
-	var config []any
 	var b strings.Builder
 	for _, c := range p.service.Credentials() {
-		config = append(config, c)
+		in.config = append(in.config, c)
 		usage, err := p.service.Usage(ctx, c.Name)
 		if err != nil {
-			return nil, now, "", err
+			return nil, now, inputs{}, err
 		}
 		for _, l := range usage.Limits {
 			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli(), l.Lent)
 		}
 	}
 	for _, s := range states {
-		config = append(config, s.Job)
+		in.config = append(in.config, s.Job)
 		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took, s.Job.Schedule.Next(now))
 	}
-	if !slices.Equal(config, p.config) {
-		p.config, p.plans, p.forecast, p.fits = config, make(map[int]cached[*Plan]), cached[[]Forecast]{}, cached[[]Fit]{}
-	}
-	return states, now, b.String(), nil
+	in.text = b.String()
+	return states, now, in, nil
 }
 
 // with adds slots to jobs.

@@ -110,8 +110,14 @@ func job(t *testing.T, name, does string) *jobs.Job {
 // open opens a house with a budget of units a day.
 func open(t *testing.T, units quota.Units, list ...*jobs.Job) *house {
 	t.Helper()
+	return openOn(t, ledgertest.NewModel(time.Now), units, list...)
+}
+
+// openOn opens a house on a ledger.
+func openOn(t *testing.T, ledger quota.Ledger, units quota.Units, list ...*jobs.Job) *house {
+	t.Helper()
 	h := &house{t: t, changes: changes{make(chan jobs.Run, 100), make(chan jobs.Pass, 100), make(chan string, 100)}}
-	service, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{{
+	service, err := quota.NewService(ledger, []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: units, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},

@@ -21,7 +21,7 @@ func PlanRoute(p *plan.Planner) server.Route {
 	return server.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: server.Read,
 		Does: "the schedule played against the limits: who runs dry, and what would help; days, max_age_ms, with",
-		Handle: server.Handle(func(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
+		Handle: server.LongRead(server.Handle(func(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
 			if ask.Days < 1 || ask.Days > jobsapi.MaxDays {
 				return nil, api.NewProblem(quota.BadRequest, "days must be from 1 to %d: %d", jobsapi.MaxDays, ask.Days)
 			}
@@ -30,7 +30,7 @@ func PlanRoute(p *plan.Planner) server.Route {
 				return nil, err
 			}
 			return p.Plan(ctx, plan.Ask{Days: ask.Days, MaxAge: time.Duration(ask.MaxAgeMs) * time.Millisecond, With: with})
-		}, jobsapi.PlanRequest{Days: usualDays}),
+		}, jobsapi.PlanRequest{Days: usualDays})),
 	}
 }
 

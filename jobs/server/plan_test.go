@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
 )
 
 // A plan begins with what the ledger holds, where the cursor is.
@@ -67,4 +71,39 @@ func TestPlanOfARunUnderWay(t *testing.T) {
 	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{Days: 1})); p.Passes != 0 {
 		t.Errorf("got %d passes, want none left of a run that is over", p.Passes)
 	}
+}
+
+// A longLog is a ledger whose log is read until the test lets it end.
+type longLog struct {
+	*ledgertest.Model
+	begun, end chan struct{}
+}
+
+func (l longLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	l.begun <- struct{}{}
+	<-l.end
+	return l.Model.Log(ctx, c, q)
+}
+
+// A plan of many jobs and limits takes longer than other requests may: it is a long read, and
+// waits for another one of its user.
+func TestAPlanIsALongRead(t *testing.T) {
+	ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 100), make(chan struct{})}
+	h := openOn(t, ledger, 100, job(t, "trending", "fetch"))
+	read := make(chan error, 1)
+	go func() {
+		_, err := h.Client.Usage(t.Context(), "youtube", api.UsageQuery{})
+		read <- err
+	}()
+	<-ledger.begun
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := h.Plan(ctx, jobsapi.PlanRequest{Days: 1}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want no plan while its user reads a log", err)
+	}
+	close(ledger.end)
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	must[plan.Plan](t)(h.Plan(t.Context(), jobsapi.PlanRequest{Days: 1}))
 }

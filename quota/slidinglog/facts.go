@@ -132,7 +132,7 @@ func (f *facts) record(r *Record) {
 	case Whole:
 		f.Quiet = nil
 	}
-	if q := f.Quiet; q != nil && (says.Kind == Missing || says.Kind == Here) {
+	if q := f.Quiet; q != nil { // what it writes, it puts back, and there may be more
 		q.Waits[r.Host] = true
 		for _, host := range says.Waits {
 			q.Waits[host] = true

@@ -11,8 +11,9 @@ import (
 // A fallen log lacks the record that a host read last. The log counts as lacking each entry until the
 // host has read it again from its beginning.
 type fallen struct {
-	To  int64 // the place of that record, in ms
-	Gen int64 // the generation that the host knew
+	To    int64 // the place of that record, in ms
+	Gen   int64 // the generation that the host knew
+	Quiet bool  // the log was in a quiet period: the host may lack what others put back
 }
 
 // startOver begins to read a log from its beginning that lacks the record at this host's position.
@@ -55,7 +56,7 @@ func (c *Copy) startOver(host HostID) {
 	if f.Fallen == nil {
 		f.Fallen = &fallen{Gen: f.Gen}
 	}
-	f.Fallen.To = max(f.Fallen.To, f.Position.ID.Ms)
+	f.Fallen.To, f.Fallen.Quiet = max(f.Fallen.To, f.Position.ID.Ms), f.Fallen.Quiet || f.Quiet != nil
 	f.Position, f.Quiet = Position{}, nil
 	c.account.views = nil
 	c.change()

@@ -85,10 +85,11 @@ func (r *replica) joining() bool {
 // ready returns why the copy grants nothing: the log is in a quiet period, or lacks entries of
 // this host. mu is held.
 func (r *replica) ready() error {
+	f := &r.copy.facts
 	switch {
-	case r.copy.facts.Quiet != nil:
+	case f.Quiet != nil, f.Fallen != nil && f.Fallen.Quiet:
 		return quota.ErrRecovering
-	case r.ledger.config.Store != nil && r.copy.facts.Unplaced > 0:
+	case r.ledger.config.Store != nil && f.Unplaced > 0:
 		return errReplaying
 	}
 	return nil

@@ -1,6 +1,7 @@
 package redisledger_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -113,6 +114,25 @@ func TestAllowanceOfTwoOutages(t *testing.T) {
 	h.granted("search.list")
 	outage(5)
 	outage(0)
+}
+
+// A call that is larger than what is left for the outage does not say that all of it is spent.
+func TestOutageSaysWhatIsLeft(t *testing.T) {
+	server := emptyRedis(t)
+	h := start(t, server, "a", t.TempDir())
+	server.Kill()
+	for range 2 {
+		for !h.offline("videos.list") {
+		}
+	}
+	_, err := h.service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 4})
+	if want := "of the 5 units for an outage of the ledger 3 are left, and 4 are asked"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	_, err = h.service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 99})
+	if want := `limit "daily" had no room for 99 units when the ledger last answered`; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
 }
 
 func TestNothingIsGrantedOfflineBeyondWhatWasLeft(t *testing.T) {

@@ -93,9 +93,10 @@ func (d *draft) charge(charges []quota.Charge, useReserve bool) quota.Decision {
 	case d.down == nil || decision.Reason == quota.LimitClosed:
 		return decision
 	case !decision.Granted():
-		return quota.Decision{Err: fmt.Errorf("%w: nothing was left of limit %q when the ledger last answered", quota.ErrUnavailable, decision.Limit)}
+		return quota.Decision{Err: fmt.Errorf("%w: limit %q had no room for %s when the ledger last answered", quota.ErrUnavailable, decision.Limit, quota.Max(charges).Text())}
 	case quota.Max(charges) > d.allowance():
-		return quota.Decision{Err: fmt.Errorf("%w: the %s for an outage of the ledger are spent", quota.ErrUnavailable, d.policy.Units.Text())}
+		return quota.Decision{Err: fmt.Errorf("%w: of the %s for an outage of the ledger %s are left, and %s are asked",
+			quota.ErrUnavailable, d.policy.Units.Text(), quota.Thousands(d.allowance()), quota.Thousands(quota.Max(charges)))}
 	}
 	return decision
 }

@@ -214,7 +214,7 @@ func entryNote(e api.Entry) string {
 
 // signed writes a number with its sign.
 func signed(n int64) string {
-	if n < 0 {
+	if n <= 0 {
 		return quota.Thousands(n)
 	}
 	return "+" + quota.Thousands(n)

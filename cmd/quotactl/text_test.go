@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -35,5 +36,19 @@ func TestBar(t *testing.T) {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
+	}
+}
+
+func TestNoteOfAnAdjustment(t *testing.T) {
+	daily := []api.Charge{{Limit: "daily"}}
+	for want, e := range map[string]api.Entry{
+		"adjust daily by +500":             {Units: 500, Asked: 500},
+		"adjust daily by -535 of -100,000": {Units: -535, Asked: -100_000},
+		"adjust daily by 0 of -5":          {Asked: -5}, // nothing was used
+	} {
+		e.Kind, e.Charges = string(quota.KindAdjustment), daily
+		if got := entryNote(e); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -11,7 +11,7 @@ const (
 	exitOK            = 0
 	exitFailed        = 1   // retrying later may help, or the message says why not
 	exitUsage         = 64  // the command line or the environment makes no sense
-	exitUnavailable   = 69  // quotad, or its ledger, cannot be reached
+	exitUnavailable   = 69  // quotad cannot be reached, or cannot decide: 503
 	exitDenied        = 75  // the budget is gone, by quotad's books or by upstream's
 	exitConfiguration = 78  // a key, a region or quotad's config has to be changed
 	exitInterrupted   = 143 // SIGTERM or SIGINT

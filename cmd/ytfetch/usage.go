@@ -82,7 +82,8 @@ Exit codes:
   0    done: the last page, or the Nth, is stored, or was lately
   1    failed: upstream, network or disk; the message says which
   64   wrong command line or environment
-  69   quotad or its ledger cannot be reached: nothing was fetched without asking
+  69   quotad cannot be reached, or answers 503 because it cannot decide: nothing was
+       fetched without asking
   75   stopped, no units are left: quotad denied a call, or upstream itself said
        that its day is over; pages fetched so far are kept, and the next pass of
        the region continues after them

@@ -187,7 +187,7 @@ func (s *supervisor) jobsUID() int {
 func (d *daemon) warnOfSharedUser() {
 	if d.config.Passes.User == nil && d.systemd.notifySocket == "" && len(d.config.Jobs) > 0 {
 		d.log.Info().Int("uid", os.Getuid()).
-			Msg("jobs run as the user of quotad: they can read and change its ledger, its configuration and their secrets, and end it: give them a user of their own by user in [passes]")
+			Msg("jobs run as quotad's own user: they can read and change its ledger, its configuration and the secrets of other jobs, and can end quotad; to give them another user, set user in [passes]")
 	}
 }
 

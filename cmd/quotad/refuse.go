@@ -52,7 +52,7 @@ func problemOf(why error) *api.Problem {
 		reason = api.BadConfiguration
 	}
 	p := api.NewProblem(reason, "quotad cannot serve: %s", oneLine(why))
-	again := "quotad tries again by itself; quotactl reload has it try at once"
+	again := "quotad tries again by itself; quotactl reload makes it try at once"
 	p.Hint = strings.TrimPrefix(cmp.Or(cureOf(why), p.Hint)+"; "+again, "; ")
 	return p
 }

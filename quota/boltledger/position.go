@@ -85,7 +85,7 @@ func (p *position) close() error {
 
 // errUnexpected says that the ledger is not the one that was here.
 func errUnexpected(path, how string) error {
-	return fmt.Errorf("ledger %q %s, which would grant again what was spent: restore the right one, or accept this one by starting once with --accept-new-ledger, or with an empty file %q of root, which the next start removes",
+	return fmt.Errorf("ledger %q %s, and what was spent would be granted again: restore the right one; or, to accept this one, start once with --accept-new-ledger, or create the empty file %q as root, which the next start removes",
 		path, how, acceptPath(path))
 }
 

@@ -20,9 +20,9 @@ Usage:
   quotad [--config FILE] [--accept-new-ledger]
                                    run until SIGTERM or SIGINT
   quotad --check [--strict] [--config FILE]
-                                   say whether the configuration is right, and
-                                   the state that is there, or what the file
-                                   means, and exit; nothing is changed
+                                   check the configuration and the state, print
+                                   what the file means, or its mistakes, and
+                                   exit; nothing is changed
   quotad --presets                 print the presets: what quotad knows of providers
   quotad --reference[=text|markdown|man]
                                    print every key of the configuration with its
@@ -48,14 +48,15 @@ A second SIGTERM ends them at once.
 On SIGHUP, as on quotactl reload, it reads its configuration again.
 
 If it cannot serve, it stays, answers every caller why, and tries again until it
-can: by itself, and at once on SIGHUP. It ends where it has no socket to answer on.
+can: by itself, and at once on SIGHUP. It exits only if it cannot open its socket.
 
 Exit codes:
   0   stopped as asked; or the configuration and the state are good
-  1   has no socket to answer on, or had to stop; with --check, could not serve with
-      the state that is there; with --strict, there are warnings
+  1   cannot open its socket, or had to stop; with --check, could not serve with the
+      state that is there; with --strict, there are warnings
   2   wrong command line
-  78  the configuration is not good, and there is no socket to answer on
+  78  the configuration is not good, and quotad cannot open a socket to say so; with
+      --check, the configuration is not good
 
 Example: see what a file means, then run it
   $ quotad --check --config config.toml

@@ -107,11 +107,11 @@ func negativeLast(root *cobra.Command, args []string) []string {
 	return args
 }
 
-const lendUsage = `Make a limit higher until a time, for everybody whom it counts and on all
-hosts: when the upstream grants more for a while, or a budget of your own may
-be passed once. The reserve stays as it is. When the loan ends, what was used
+const lendUsage = `Make a limit higher until a time, for all callers that it counts, on all hosts.
+Lend when the upstream grants more for a while, or when a budget of your own may
+be exceeded once. The reserve stays as it is. When the loan ends, what was used
 stays used, and nothing is granted until it fits the limit again. Loans add up;
-0 units end all loans of the limit now. For operators; the log names who lent.
+0 units end all loans of the limit now. For operators; the log names you.
 To book what was spent elsewhere, see quotactl adjust.
 
 CREDENTIAL may be left out where only one is configured. With -o value the

@@ -145,6 +145,8 @@ func decodeRecord(p Placed) (r Record, err error) {
 		if c.entry(&e, false); e.ID.Ms == 0 {
 			e.ID, e.Gen = newID(p.At, len(r.Entries), r.Tag), r.Gen
 		}
+		corrected := e.Settled || e.Void || e.Alone != nil || len(e.GivenBack) > 0
+		c.failed = c.failed || corrected // only entries of a table are
 		r.Entries = append(r.Entries, e)
 	}
 	if c.failed {

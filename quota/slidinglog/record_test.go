@@ -122,6 +122,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	head := (&Record{}).Body()
 	f.Add(append(head[:len(head)-1:len(head)-1], 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)) // of its Since
 	f.Add(append((&Record{}).Body(), 2, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f))
+	f.Add(append((&Record{}).Body(), 0, 4, 0, 0, 0, 0, 0, 0)) // a grant that is void
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, err := decodeRecord(Placed{place, bytes.Clone(body)})
 		if err != nil {

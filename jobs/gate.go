@@ -47,6 +47,9 @@ func (e *executor) askGate(p Pass, token string) (d quota.Decision, spokenFor bo
 	return d, len(others) > 0, err
 }
 
+// silentTime is how long a pass at the gate waits for the logs of the hosts while they do not answer.
+const silentTime = hostsTime / 10
+
 // elsewhere returns what passes of other jobs, on other hosts, are expected to spend still, of
 // those that came to the gate before this pass. Each publishes that it comes before it reads the
 // other logs. If the hosts cannot be asked, the ledger decides. Those of this host are not among
@@ -56,8 +59,17 @@ func (e *executor) elsewhere(ctx context.Context, p Pass) (list []quota.Calls) {
 	if j.hosts == nil {
 		return nil
 	}
+	wait := hostsTime
+	if e.runner.silent.Load() { // all passes of this host wait behind this one
+		wait = silentTime
+	}
+	asking, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	var came int64 // by the clock of the log, in ms
-	_, err := j.decide(ctx, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() { came = j.state.Seen.Ms })
+	_, err := j.decide(asking, func() ([]record, error) { return []record{{ID: e.run.ID, Gate: &p}}, nil }, func() { came = j.state.Seen.Ms })
+	if ctx.Err() == nil {
+		e.runner.silent.Store(err != nil)
+	}
 	if err != nil {
 		return nil
 	}

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -172,4 +174,61 @@ func TestTheGateCountsWhatCameBeforeTheClockWasSetBack(t *testing.T) {
 		a.stop()
 		b.stop()
 	})
+}
+
+// While the logs of the hosts do not answer, a host's passes do not wait for them one after the
+// other: only the first one waits for long.
+func TestTheGateDoesNotWaitForEachJobOfSilentHosts(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &silentStore{sharedStore: sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}}
+		var list []*Job
+		for i := range 20 {
+			job := trending(t)
+			job.Name = fmt.Sprintf("job%d", i)
+			job.Regions, job.Expects = eight()[:2], map[string]quota.Units{"videos.list": 4}
+			list = append(list, job)
+		}
+		b := newHost(t, dir, store, "a", list...)
+		slot := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
+		time.Sleep(time.Until(slot))
+		for _, job := range list {
+			b.Tick(job.Name, slot)
+		}
+		time.Sleep(20 * time.Minute)
+		b.forget()
+		store.silent.Store(true)
+		time.Sleep(10*time.Minute + 5*time.Second) // half an hour after the slot the second region begins
+		b.mu.Lock()
+		begun := 0
+		for _, line := range b.log {
+			if strings.HasSuffix(line, "GB running") {
+				begun++
+			}
+		}
+		b.mu.Unlock()
+		if begun != len(list) {
+			t.Errorf("%d of %d passes have begun 5 s after their time", begun, len(list))
+		}
+		store.silent.Store(false)
+		time.Sleep(time.Minute)
+		b.stop()
+	})
+}
+
+// A silentStore does not answer at times.
+type silentStore struct {
+	sharedStore
+	silent atomic.Bool
+}
+
+func (s *silentStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	if !s.silent.Load() {
+		return s.sharedStore.Append(ctx, calls)
+	}
+	<-ctx.Done()
+	out := make([]slidinglog.Outcome, len(calls))
+	for i := range out {
+		out[i] = slidinglog.Outcome{Status: slidinglog.Unknown, Err: quota.ErrOutcomeUnknown}
+	}
+	return out
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotad/quota/slidinglog"
@@ -58,6 +59,7 @@ type Runner struct {
 	config      Config
 	places      chan struct{}  // holds one for each pass under way
 	gate        chan struct{}  // holds one while a pass asks the gate
+	silent      atomic.Bool    // the logs of the hosts did not answer last
 	reloading   sync.Mutex     // held while the jobs are replaced
 	background  sync.WaitGroup // for slots that are claimed, and for publishers
 	changed     chan struct{}  // holds one if watchSuccess is to check again

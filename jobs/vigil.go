@@ -180,6 +180,9 @@ func (e *executor) publish() {
 		}
 		e.countMade()
 		_, err := j.decide(context.Background(), e.answer, nil)
+		if err == nil {
+			e.runner.silent.Store(false)
+		}
 		if over == nil {
 			if published != nil {
 				close(published)

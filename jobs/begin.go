@@ -87,12 +87,14 @@ func (c *slotClaim) as(reason Reason, detail string) Run {
 	return Run{Ticks: 1, Slot: c.slot, LastSlot: c.slot, Reason: reason, Detail: detail}
 }
 
-// skipUndecided records that what becomes of the slot is unknown.
+// skipUndecided records that what becomes of the slot is unknown. It is not missed.
 func (c *slotClaim) skipUndecided(why error) {
 	var skipped []*Run
 	c.trouble(c.control.name, c.control.update(true, false, func() (list []record) {
 		skipped, list = c.control.skip(c.now(), c.as(LedgerUnavailable, why.Error()))
-		return list
+		here := c.control.here // a run of another slot, or an operator's, replaces Skips
+		here.Since = latest(here.Since, c.slot)
+		return append(list, record{Host: &here})
 	}))
 	c.reportSkipped(c.control, skipped)
 }

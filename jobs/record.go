@@ -77,8 +77,9 @@ type bookmarked struct {
 // HostFacts are what only this host uses.
 type hostFacts struct {
 	Name string `json:"name,omitempty"` // of this host, among others
-	// Schedule is the job's schedule since a time: slots of another one cannot have been missed.
-	// It is empty while the job is not configured: then it misses nothing.
+	// Schedule is the job's schedule. It is empty while the job is not configured: then it misses
+	// nothing. Slots up to Since cannot have been missed: they were of another schedule, or this host
+	// could not decide what becomes of them.
 	Schedule string    `json:"schedule,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Expected time.Time `json:"expected,omitzero"` // since when good runs are expected

@@ -6,6 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
 )
 
 func TestOverlapIsSkipped(t *testing.T) {
@@ -243,4 +247,47 @@ func TestTheFirstSlotWasMissed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An awayStore cannot be reached at times.
+type awayStore struct {
+	ledgertest.SimStore
+	away bool
+}
+
+func (s *awayStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	if s.away {
+		out := make([]slidinglog.Outcome, len(calls))
+		for i := range out {
+			out[i] = slidinglog.Outcome{Status: slidinglog.Failed, Err: quota.ErrUnavailable}
+		}
+		return out
+	}
+	return s.SimStore.Append(ctx, calls)
+}
+
+// A slot of which a host could not decide is not missed when an operator runs the job after it.
+func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &awayStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newHost(t, dir, store, "a", job)
+		b.run()
+		b.forget()
+		store.away = true
+		b.tick()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		store.away = false
+		b.wants("12:00:00 run skipped (ledger_unavailable) ×1")
+		if _, err := b.Run("trending", "root", nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.forget()
+		b.tick()
+		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
+		b.stop()
+	})
 }

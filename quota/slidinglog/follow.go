@@ -287,13 +287,15 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 // announce appends the pending entries and the hello.
 func (r *replica) announce(ctx context.Context) error {
 	entries, hello := r.pending()
-	if len(entries) > 0 {
-		if err := r.appendRecord(ctx, r.newRecord(entries, nil)); err != nil {
+	for some := range slices.Chunk(entries, quota.MaxAsks) { // a record has ids for no more
+		if err := r.appendRecord(ctx, r.newRecord(some, nil)); err != nil {
 			return err
 		}
 		r.mu.Lock()
-		r.revoked = nil
+		r.revoked = r.revoked[min(len(some), len(r.revoked)):] // they come first
 		r.mu.Unlock()
+	}
+	if len(entries) > 0 {
 		_, hello = r.pending()
 	}
 	if hello == nil {

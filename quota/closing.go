@@ -1,25 +1,12 @@
 package quota
 
-import (
-	"fmt"
-	"time"
-)
-
-// A Closing closes a limit until a time, or opens it.
-type Closing struct {
-	Limit string
-	// Until is when the limit opens by itself, in whole milliseconds; zero opens it now.
-	Until time.Time
-	// Says is why: the upstream's words, or an operator's.
-	Says   string
-	Caller Caller
-}
+import "time"
 
 // Closed says that nothing is granted from a limit before a time. Its zero value means that
 // the limit is open.
 type Closed struct {
 	Since, Until time.Time
-	Says         string // why, as its Closing had it
+	Says         string // the Note of its Change
 	By           string // who closed it: its Caller.By
 }
 
@@ -33,18 +20,6 @@ func (c Closed) At(now time.Time) Closed {
 
 // IsZero reports whether the limit is open.
 func (c Closed) IsZero() bool { return c.Until.IsZero() }
-
-// Closes returns the entry that a closing writes where the limit is closed as held says, and
-// whether it changes anything: a limit that is closed until later stays so, and one that is
-// open cannot be opened.
-func (c Closing) Closes(held Closed, now time.Time) (e Entry, changes bool) {
-	e = Entry{Kind: KindClosing, Limit: c.Limit, Until: c.Until, Note: c.Says, By: c.Caller.By(), Region: c.Caller.Region}
-	if c.Until.IsZero() {
-		e.Kind = KindOpening
-		return e, !held.IsZero()
-	}
-	return e, c.Until.After(now) && c.Until.After(held.Until)
-}
 
 // Closed returns how the limit is closed after an entry that is a closing or an opening.
 func (e *Entry) Closed() Closed {
@@ -81,28 +56,4 @@ func (d Decision) Closed() Closed {
 		}
 	}
 	return Closed{}
-}
-
-// maxClosed is how long a limit may be closed at once.
-const maxClosed = 32 * 24 * time.Hour
-
-// maxSays is the length of the longest reason of a closing, in bytes.
-const maxSays = 2000
-
-// validate returns what is wrong with a closing of a limit of c.
-func (k Closing) validate(c *Credential, usage Usage) error {
-	now := usage.Now
-	switch {
-	case c.Index(k.Limit) < 0:
-		return c.unknownLimit(k.Limit)
-	case len(k.Says) > maxSays:
-		return fmt.Errorf("the reason has %d bytes, at most %d are allowed", len(k.Says), maxSays)
-	case k.Until.IsZero():
-		return nil
-	case !k.Until.After(now):
-		return fmt.Errorf("%s has passed: nothing is closed", k.Until.UTC().Format(time.RFC3339))
-	case k.Until.After(now.Add(maxClosed)):
-		return fmt.Errorf("a limit is closed for 32 days at most, until %s", now.Add(maxClosed).UTC().Format(time.RFC3339))
-	}
-	return nil
 }

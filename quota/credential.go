@@ -172,8 +172,10 @@ func (c *Credential) Limit(name string) (Limit, bool) {
 	return c.Limits[i], true
 }
 
-func (c *Credential) unknownLimit(name string) error {
-	return fmt.Errorf("credential %q has no limit %q: %s", c.Name, name, DidYouMean(name, c.LimitNames(), "limits"))
+func (c *Credential) unknownLimit(name string) Decision {
+	d := refuse(UnknownLimit, fmt.Sprintf("credential %q has no limit %.80q", c.Name, name))
+	d.Hint = DidYouMean(name, c.LimitNames(), "limits of "+c.Name)
+	return d
 }
 
 // LimitNames returns the names of the limits, in their order.

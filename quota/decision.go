@@ -16,6 +16,7 @@ const (
 	CostExceedsLimit  Reason = "cost_exceeds_limit"  // never: more than units less reserve
 	UnknownCredential Reason = "unknown_credential"  // not configured
 	UnknownClients    Reason = "unknown_clients"     // not configured
+	UnknownLimit      Reason = "not_found"           // the credential has no such limit; the API says it of any resource
 	UnknownOperation  Reason = "unknown_operation"   // not listed for the credential, or the clients
 	RequestIDConflict Reason = "request_id_conflict" // the id was granted with other arguments
 	BadRequest        Reason = "bad_request"         // malformed; Detail says how

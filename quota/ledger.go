@@ -44,16 +44,13 @@ type Ledger interface {
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
 	// Adjust books units that were spent, or freed, elsewhere.
 	Adjust(ctx context.Context, c *Credential, a Adjustment) (Decision, error)
-	// CloseLimit closes a limit, on all hosts that share the log: what counts against it is
-	// denied LimitClosed until then, whatever its window holds. It opens by itself at
-	// its time. A limit that is closed until later stays so, and one that is open
-	// cannot be opened: changed then is false, and nothing is written.
-	CloseLimit(ctx context.Context, c *Credential, k Closing) (changed bool, err error)
-	// Lend makes a limit higher until a time, on all hosts that share the log, or ends all of
-	// its loans. What is granted under a loan stays in the window after its end, and nothing is
-	// granted until it fits again. Changed is false, and nothing is written, where there is
-	// no loan to end, or its time has passed.
-	Lend(ctx context.Context, c *Credential, l Loan) (changed bool, err error)
+	// ChangeLimit closes or opens a limit, or makes it higher until a time or ends that, on all
+	// hosts that share the log. What counts against a closed limit is denied LimitClosed,
+	// whatever its window holds. What is granted under a loan stays in the window after its end,
+	// and nothing is granted until it fits again. Changed is false, and nothing is written,
+	// where there is nothing to end, where Until has passed, or where the limit is closed until
+	// later.
+	ChangeLimit(ctx context.Context, c *Credential, k Change) (changed bool, err error)
 	// Reset empties the log of a credential: every limit starts from zero, is open, and has
 	// no loans.
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error

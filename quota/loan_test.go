@@ -10,9 +10,10 @@ import (
 	"quotad/quota/ledgertest"
 )
 
-func lend(t *testing.T, k *quota.Service, l quota.Loan) quota.Decision {
+func lend(t *testing.T, k *quota.Service, l quota.Change) quota.Decision {
 	t.Helper()
-	d, _, err := k.Lend(t.Context(), "youtube", l)
+	l.Kind = quota.KindLoan
+	d, _, err := k.ChangeLimit(t.Context(), "youtube", l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,29 +25,32 @@ func TestLoansThatAreRefused(t *testing.T) {
 		k, _ := service(t)
 		in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 		for _, test := range []struct {
-			loan quota.Loan
+			loan quota.Change
 			want string
 		}{
-			{quota.Loan{Limit: "dialy", Units: 1, Until: in(time.Hour)}, `credential "youtube" has no limit "dialy": did you mean daily?`},
-			{quota.Loan{Limit: "daily", Units: -1, Until: in(time.Hour)}, "the units of a loan must be a whole number from 1"},
-			{quota.Loan{Limit: "daily", Units: quota.MaxUnits, Until: in(time.Hour)}, `limit "daily" would have more than 9,007,199,254,740,991 units`},
-			{quota.Loan{Limit: "daily", Units: 1, Until: in(0)}, "has passed: nothing is lent"},
-			{quota.Loan{Limit: "daily", Units: 1, Until: in(24*time.Hour + time.Millisecond)}, `limit "daily" counts in any 24h, and is lent to for 24h at most`},
-			{quota.Loan{Limit: "daily", Units: 1, Until: in(time.Hour), Note: strings.Repeat("x", 2001)}, "the note has 2001 bytes"},
+			{quota.Change{Limit: "daily", Units: -1, Until: in(time.Hour)}, "the units of a loan must be a whole number from 1"},
+			{quota.Change{Limit: "daily", Units: quota.MaxUnits, Until: in(time.Hour)}, `limit "daily" would have more than 9,007,199,254,740,991 units`},
+			{quota.Change{Limit: "daily", Units: 1, Until: in(0)}, "has passed: nothing is lent"},
+			{quota.Change{Limit: "daily", Units: 1, Until: in(24*time.Hour + time.Millisecond)}, `limit "daily" counts in any 24h, and is lent to for 24h at most`},
+			{quota.Change{Limit: "daily", Units: 1, Until: in(time.Hour), Note: strings.Repeat("x", 2001)}, "the note has 2001 bytes"},
 		} {
 			if d := lend(t, k, test.loan); d.Reason != quota.BadRequest || !strings.Contains(d.Detail, test.want) {
 				t.Errorf("%+v: got %+v, want %q", test.loan, d, test.want)
 			}
 		}
 		for range 16 {
-			if d := lend(t, k, quota.Loan{Limit: "daily", Units: 1, Until: in(24 * time.Hour)}); d.Reason != "" {
+			if d := lend(t, k, quota.Change{Limit: "daily", Units: 1, Until: in(24 * time.Hour)}); d.Reason != "" {
 				t.Fatalf("got %+v", d)
 			}
 		}
-		if d := lend(t, k, quota.Loan{Limit: "daily", Units: 1, Until: in(time.Hour)}); !strings.Contains(d.Detail, "has 16 loans already, the most at once: end them first, with quotactl lend youtube daily 0") {
+		if d := lend(t, k, quota.Change{Limit: "daily", Units: 1, Until: in(time.Hour)}); !strings.Contains(d.Detail, "has 16 loans already, the most at once: end them first, with quotactl lend youtube daily 0") {
 			t.Errorf("got %+v for one loan too many", d)
 		}
-		if d, changed, err := k.Lend(t.Context(), "vimeo", quota.Loan{Limit: "daily"}); d.Reason != quota.UnknownCredential || changed || err != nil {
+		if d := lend(t, k, quota.Change{Limit: "dialy", Units: 1, Until: in(time.Hour)}); d.Reason != quota.UnknownLimit ||
+			d.Detail != `credential "youtube" has no limit "dialy"` || d.Hint != "did you mean daily?" {
+			t.Errorf("got %+v for an unknown limit", d)
+		}
+		if d, changed, err := k.ChangeLimit(t.Context(), "vimeo", quota.Change{Kind: quota.KindLoan, Limit: "daily"}); d.Reason != quota.UnknownCredential || changed || err != nil {
 			t.Errorf("got %+v, %v, %v", d, changed, err)
 		}
 	})
@@ -63,10 +67,10 @@ func TestLongestLoan(t *testing.T) {
 			t.Fatal(err)
 		}
 		for limit, longest := range map[string]time.Duration{"daily": 24 * time.Hour, "monthly": 7 * 24 * time.Hour, "minute": time.Minute} {
-			if d := lend(t, k, quota.Loan{Limit: limit, Units: 1, Until: time.Now().Add(longest)}); d.Reason != "" {
+			if d := lend(t, k, quota.Change{Limit: limit, Units: 1, Until: time.Now().Add(longest)}); d.Reason != "" {
 				t.Errorf("%s: got %+v for %v", limit, d, longest)
 			}
-			if d := lend(t, k, quota.Loan{Limit: limit, Units: 1, Until: time.Now().Add(longest + time.Millisecond)}); d.Reason != quota.BadRequest {
+			if d := lend(t, k, quota.Change{Limit: limit, Units: 1, Until: time.Now().Add(longest + time.Millisecond)}); d.Reason != quota.BadRequest {
 				t.Errorf("%s: got %+v for more than %v", limit, d, longest)
 			}
 		}
@@ -82,7 +86,7 @@ func TestLoanOfLargeRequests(t *testing.T) {
 		if d := acquire(t, k, "videos.list", 1200); d.Reason != quota.CostExceedsLimit {
 			t.Fatalf("got %+v before the loan", d)
 		}
-		lend(t, k, quota.Loan{Limit: "daily", Units: 500, Until: until})
+		lend(t, k, quota.Change{Limit: "daily", Units: 500, Until: until})
 		if d := acquire(t, k, "videos.list", 1451); d.Reason != quota.CostExceedsLimit || !d.RetryAt.IsZero() {
 			t.Errorf("got %+v for one unit more than there is", d)
 		}

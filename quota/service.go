@@ -15,9 +15,9 @@ import (
 // goroutines may use it at the same time.
 //
 // Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide
-// without debiting: Peek for a job about to be launched, Why for a person. Adjust, CloseLimit,
-// Lend and Reset are an operator's corrections. Usage is the state of the limits now; Grant,
-// Log, Walk, Breakdown and Spent read the log.
+// without debiting: Peek for a job about to be launched, Why for a person. Adjust, ChangeLimit
+// and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
+// Breakdown and Spent read the log.
 type Service struct {
 	ledger   Ledger
 	deadline time.Duration
@@ -241,7 +241,7 @@ func (s *Service) Settle(ctx context.Context, grantID string, units Units, calle
 func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adjustment) (Decision, error) {
 	return s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
 		if c.Index(adjustment.Limit) < 0 {
-			return refuse(BadRequest, c.unknownLimit(adjustment.Limit).Error()), nil
+			return c.unknownLimit(adjustment.Limit), nil
 		}
 		if units := adjustment.Units; units == 0 || units < -int64(MaxUnits) || units > int64(MaxUnits) {
 			return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
@@ -250,38 +250,23 @@ func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adju
 	})
 }
 
-// CloseLimit closes a limit of a credential until a time, or opens it, and reports
-// whether that changed anything.
-func (s *Service) CloseLimit(ctx context.Context, credential string, k Closing) (d Decision, changed bool, err error) {
-	return s.change(ctx, credential, k.validate, func(ctx context.Context, c *Credential) (bool, error) {
-		if !k.Until.IsZero() {
-			k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
-		}
-		return s.ledger.CloseLimit(ctx, c, k)
-	})
-}
-
-// Lend makes a limit of a credential higher until a time, or ends its loans, and reports
-// whether that changed anything.
-func (s *Service) Lend(ctx context.Context, credential string, l Loan) (d Decision, changed bool, err error) {
-	return s.change(ctx, credential, l.validate, func(ctx context.Context, c *Credential) (bool, error) {
-		l.Until = time.UnixMilli(l.Until.UnixMilli()).UTC()
-		return s.ledger.Lend(ctx, c, l)
-	})
-}
-
-// change writes a change of a limit that is valid as the limits are now.
-func (s *Service) change(ctx context.Context, credential string, validate func(*Credential, Usage) error,
-	write func(context.Context, *Credential) (bool, error)) (d Decision, changed bool, err error) {
+// ChangeLimit closes a limit of a credential or makes it higher, until a time, or ends that, and
+// reports whether that changed anything.
+func (s *Service) ChangeLimit(ctx context.Context, credential string, k Change) (d Decision, changed bool, err error) {
 	d, err = s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
+		i := c.Index(k.Limit)
+		if i < 0 {
+			return c.unknownLimit(k.Limit), nil
+		}
 		usage, err := s.ledger.Usage(ctx, c)
 		if err != nil {
 			return Decision{}, err
 		}
-		if err := validate(c, usage); err != nil {
+		if err := k.validate(c.Name, usage.Limits[i], usage.Now); err != nil {
 			return refuse(BadRequest, err.Error()), nil
 		}
-		changed, err = write(ctx, c)
+		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
+		changed, err = s.ledger.ChangeLimit(ctx, c, k)
 		return Decision{}, err
 	})
 	return d, changed, err

@@ -195,18 +195,23 @@ func (q question) closedIn(limit string) quota.Closed {
 	return quota.Closed{}
 }
 
-// CloseLimit implements quota.Ledger.
-func (m *Model) CloseLimit(_ context.Context, c *quota.Credential, k quota.Closing) (bool, error) {
+// ChangeLimit implements quota.Ledger.
+func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Change) (bool, error) {
 	q, done := m.about(c)
 	defer done()
-	held := q.closedIn(k.Limit)
-	e := quota.Entry{Kind: quota.KindClosing, Limit: k.Limit, Until: k.Until, Note: k.Says, By: k.Caller.By()}
+	e := quota.Entry{Kind: k.Kind, Limit: k.Limit, Units: k.Units, Until: k.Until, Note: k.Note, By: k.Caller.By()}
+	closed, held := q.closedIn(k.Limit).Until, q.lent(k.Limit, q.now)
 	switch {
-	case k.Until.IsZero() && held.Until.IsZero():
-		return false, nil
-	case k.Until.IsZero():
-		e.Kind = quota.KindOpening
-	case !k.Until.After(q.now) || !k.Until.After(held.Until):
+	case k.Kind == quota.KindOpening:
+		if closed.IsZero() {
+			return false, nil
+		}
+	case k.Kind == quota.KindLoan && k.Units == 0:
+		if len(held) == 0 {
+			return false, nil
+		}
+		e.Until = slices.MaxFunc(held, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) }).Until
+	case !k.Until.After(q.now), k.Kind == quota.KindClosing && !k.Until.After(closed):
 		return false, nil
 	}
 	q.append(e)

@@ -1,30 +1,11 @@
 package ledgertest
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"quotad/quota"
 )
-
-// Lend implements quota.Ledger.
-func (m *Model) Lend(_ context.Context, c *quota.Credential, l quota.Loan) (bool, error) {
-	q, done := m.about(c)
-	defer done()
-	held := q.lent(l.Limit, q.now)
-	e := quota.Entry{Kind: quota.KindLoan, Limit: l.Limit, Units: l.Units, Until: l.Until, Note: l.Note, By: l.Caller.By()}
-	switch {
-	case l.Units == 0 && len(held) == 0:
-		return false, nil
-	case l.Units == 0:
-		e.Until = slices.MaxFunc(held, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) }).Until
-	case !l.Until.After(q.now):
-		return false, nil
-	}
-	q.append(e)
-	return true, nil
-}
 
 // lent returns the loans of a limit that run at an instant, now or later: those behind the
 // last end of its loans.

@@ -321,32 +321,32 @@ func (r *random) adjustBoth() {
 
 // closeBoth closes a limit for a while, or opens it.
 func (r *random) closeBoth() {
-	k := quota.Closing{Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Says: "says, the upstream", Caller: quota.Caller{UID: 1}}
+	k := quota.Change{Kind: quota.KindOpening, Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Note: "says, the upstream", Caller: quota.Caller{UID: 1}}
 	if r.rand.IntN(4) > 0 {
-		k.Until = time.UnixMilli(r.clock.Now().UnixMilli()).UTC().Add(time.Duration(r.rand.IntN(600)-60) * time.Second)
+		k.Kind, k.Until = quota.KindClosing, time.UnixMilli(r.clock.Now().UnixMilli()).UTC().Add(time.Duration(r.rand.IntN(600)-60)*time.Second)
 	}
 	r.say("close %+v", k)
-	got, err := r.ledger.CloseLimit(context.Background(), r.c, k)
+	got, err := r.ledger.ChangeLimit(context.Background(), r.c, k)
 	if err != nil {
 		r.Fatal(err)
 	}
-	want, _ := r.model.CloseLimit(context.Background(), r.c, k)
+	want, _ := r.model.ChangeLimit(context.Background(), r.c, k)
 	r.same("close", got, want)
 }
 
 // lendBoth makes a limit higher for a while, or ends that.
 func (r *random) lendBoth() {
-	l := quota.Loan{Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Note: "lent, so", Caller: quota.Caller{UID: 1}}
+	l := quota.Change{Kind: quota.KindLoan, Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Note: "lent, so", Caller: quota.Caller{UID: 1}}
 	if r.rand.IntN(4) > 0 {
 		l.Units = quota.Units(1 + r.rand.IntN(60))
 		l.Until = time.UnixMilli(r.clock.Now().UnixMilli()).UTC().Add(time.Duration(r.rand.IntN(1200)-60) * time.Second)
 	}
 	r.say("lend %+v", l)
-	got, err := r.ledger.Lend(context.Background(), r.c, l)
+	got, err := r.ledger.ChangeLimit(context.Background(), r.c, l)
 	if err != nil {
 		r.Fatal(err)
 	}
-	want, _ := r.model.Lend(context.Background(), r.c, l)
+	want, _ := r.model.ChangeLimit(context.Background(), r.c, l)
 	r.same("lend", got, want)
 }
 

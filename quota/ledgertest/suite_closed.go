@@ -9,10 +9,13 @@ import (
 )
 
 // closing closes or opens a limit, and expects whether that changes anything.
-func (h *history) closing(k quota.Closing, want bool) {
+func (h *history) closing(k quota.Change, want bool) {
 	h.Helper()
-	k.Caller = quota.Caller{Job: "trending", Region: "US"}
-	changed, err := h.ledger.CloseLimit(context.Background(), h.c, k)
+	k.Kind, k.Caller = quota.KindClosing, quota.Caller{Job: "trending", Region: "US"}
+	if k.Until.IsZero() {
+		k.Kind = quota.KindOpening
+	}
+	changed, err := h.ledger.ChangeLimit(context.Background(), h.c, k)
 	if err != nil || changed != want {
 		h.Fatalf("got %v, %v from %+v, want %v", changed, err, k, want)
 	}
@@ -38,7 +41,7 @@ func closedLimit(t *testing.T, harness Harness) {
 	first := h.acquire(named)
 	h.isGrant(first)
 	before := h.usage()
-	h.closing(quota.Closing{Limit: "search", Until: start.Add(20 * time.Minute), Says: "limit 'Search Queries per day'; ,=% of:1"}, true)
+	h.closing(quota.Change{Limit: "search", Until: start.Add(20 * time.Minute), Note: "limit 'Search Queries per day'; ,=% of:1"}, true)
 
 	d := h.closedBy("search.list", "search", 20*time.Minute)
 	want := quota.Closed{Since: start, Until: start.Add(20 * time.Minute), Says: "limit 'Search Queries per day'; ,=% of:1", By: "trending"}
@@ -63,16 +66,16 @@ func closedLimit(t *testing.T, harness Harness) {
 	// Earlier than it is closed until anyway, or not at all: nothing changes.
 	h.clock.Add(time.Minute)
 	entries := len(h.log(quota.LogQuery{Max: 100}).Entries)
-	h.closing(quota.Closing{Limit: "search", Until: start.Add(10 * time.Minute)}, false)
-	h.closing(quota.Closing{Limit: "search", Until: start.Add(20 * time.Minute)}, false)
-	h.closing(quota.Closing{Limit: "search", Until: start}, false)
-	h.closing(quota.Closing{Limit: "daily"}, false)
+	h.closing(quota.Change{Limit: "search", Until: start.Add(10 * time.Minute)}, false)
+	h.closing(quota.Change{Limit: "search", Until: start.Add(20 * time.Minute)}, false)
+	h.closing(quota.Change{Limit: "search", Until: start}, false)
+	h.closing(quota.Change{Limit: "daily"}, false)
 	if got := len(h.log(quota.LogQuery{Max: 100}).Entries); got != entries {
 		t.Errorf("got %d entries, want the %d there were", got, entries)
 	}
 	// Longer: of two that are closed, the one that is closed the longest is named.
-	h.closing(quota.Closing{Limit: "search", Until: start.Add(30 * time.Minute), Says: "again"}, true)
-	h.closing(quota.Closing{Limit: "daily", Until: start.Add(5 * time.Minute), Says: "a minute"}, true)
+	h.closing(quota.Change{Limit: "search", Until: start.Add(30 * time.Minute), Note: "again"}, true)
+	h.closing(quota.Change{Limit: "daily", Until: start.Add(5 * time.Minute), Note: "a minute"}, true)
 	h.closedBy("videos.list", "daily", 4*time.Minute)
 	h.closedBy("search.list", "search", 29*time.Minute)
 
@@ -82,7 +85,7 @@ func closedLimit(t *testing.T, harness Harness) {
 	h.granted("videos.list")
 	h.again()
 	h.closedBy("search.list", "search", 25*time.Minute)
-	h.closing(quota.Closing{Limit: "search", Says: "seen to be open"}, true)
+	h.closing(quota.Change{Limit: "search", Note: "seen to be open"}, true)
 	h.granted("search.list")
 	page := h.log(quota.LogQuery{Max: 2, Newest: true})
 	e := page.Entries[1]
@@ -92,7 +95,7 @@ func closedLimit(t *testing.T, harness Harness) {
 	// The window ends later than the closing: both count.
 	h.granted("search.list")
 	h.denied("search.list", "search", 55*time.Minute)
-	h.closing(quota.Closing{Limit: "search", Until: h.clock.Now().Add(time.Minute)}, true)
+	h.closing(quota.Change{Limit: "search", Until: h.clock.Now().Add(time.Minute)}, true)
 	h.closedBy("search.list", "search", 55*time.Minute)
 }
 
@@ -100,7 +103,7 @@ func closedLimit(t *testing.T, harness Harness) {
 func closedForLong(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10_000, quota.Sliding(time.Minute)))
 	until := h.clock.Now().Add(24 * time.Hour)
-	h.closing(quota.Closing{Limit: "daily", Until: until, Says: "gone"}, true)
+	h.closing(quota.Change{Limit: "daily", Until: until, Note: "gone"}, true)
 	h.clock.Add(time.Hour)
 	other := one(10_000, quota.Sliding(time.Minute))
 	other.Limits[0].Name = "renamed"
@@ -126,13 +129,13 @@ func closedForLong(t *testing.T, harness Harness) {
 	if limit := h.usage().Limits[0]; !limit.Closed.IsZero() {
 		t.Errorf("usage still says %+v", limit.Closed)
 	}
-	h.closing(quota.Closing{Limit: "daily"}, false)
+	h.closing(quota.Change{Limit: "daily"}, false)
 }
 
 func resetOpens(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	h.granted("ten")
-	h.closing(quota.Closing{Limit: "daily", Until: h.clock.Now().Add(2 * time.Hour), Says: "gone"}, true)
+	h.closing(quota.Change{Limit: "daily", Until: h.clock.Now().Add(2 * time.Hour), Note: "gone"}, true)
 	h.closedBy("list", "daily", 2*time.Hour)
 	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 0}, "a new project"); err != nil {
 		t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 )
 
 // lend makes a limit higher, or ends its loans, and expects whether that changes anything.
-func (h *history) lend(l quota.Loan, want bool) {
+func (h *history) lend(l quota.Change, want bool) {
 	h.Helper()
-	l.Caller = quota.Caller{UID: 0}
-	changed, err := h.ledger.Lend(context.Background(), h.c, l)
+	l.Kind, l.Caller = quota.KindLoan, quota.Caller{UID: 0}
+	changed, err := h.ledger.ChangeLimit(context.Background(), h.c, l)
 	if err != nil || changed != want {
 		h.Fatalf("got %v, %v from %+v, want %v", changed, err, l, want)
 	}
@@ -37,7 +37,7 @@ func loan(t *testing.T, harness Harness) {
 	h.clock.Add(10 * time.Minute)
 	h.denied("ten", "daily", 50*time.Minute)
 	until := start.Add(30 * time.Minute)
-	h.lend(quota.Loan{Limit: "daily", Units: 50, Until: until, Note: "for the demo"}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 50, Until: until, Note: "for the demo"}, true)
 	want := quota.Lent{Units: 50, Since: h.clock.Now(), Until: until, Note: "for the demo", By: "@0"}
 	s := h.usage().Limits[0]
 	if len(s.Lent) != 1 || s.Lent[0] != want || s.Units != 100 || s.Total() != 150 || s.Budget(false) != 130 || s.Remaining() != 50 {
@@ -70,8 +70,8 @@ func loan(t *testing.T, harness Harness) {
 	h.granted("ten")
 
 	// What has passed, and the end of nothing, change nothing.
-	h.lend(quota.Loan{Limit: "daily", Units: 1, Until: h.clock.Now()}, false)
-	h.lend(quota.Loan{Limit: "daily"}, false)
+	h.lend(quota.Change{Limit: "daily", Units: 1, Until: h.clock.Now()}, false)
+	h.lend(quota.Change{Limit: "daily"}, false)
 }
 
 func twoLoans(t *testing.T, harness Harness) {
@@ -79,8 +79,8 @@ func twoLoans(t *testing.T, harness Harness) {
 	start := h.clock.Now()
 	h.granted("most")
 	h.clock.Add(time.Minute)
-	h.lend(quota.Loan{Limit: "daily", Units: 30, Until: start.Add(20 * time.Minute), Note: "longer"}, true)
-	h.lend(quota.Loan{Limit: "daily", Units: 20, Until: start.Add(10 * time.Minute), Note: "shorter"}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 30, Until: start.Add(20 * time.Minute), Note: "longer"}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 20, Until: start.Add(10 * time.Minute), Note: "shorter"}, true)
 	h.lent("daily", 50, start.Add(10*time.Minute))
 	h.granted("most")
 	h.granted("ten") // all of it: 150
@@ -115,11 +115,11 @@ func loanEnded(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	start := h.clock.Now()
 	h.granted("ten")
-	h.lend(quota.Loan{Limit: "daily", Units: 20, Until: start.Add(30 * time.Minute)}, true)
-	h.lend(quota.Loan{Limit: "daily", Units: 20, Until: start.Add(40 * time.Minute)}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 20, Until: start.Add(30 * time.Minute)}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 20, Until: start.Add(40 * time.Minute)}, true)
 	h.granted("ten")
 	h.clock.Add(time.Minute)
-	h.lend(quota.Loan{Limit: "daily", Note: "enough"}, true)
+	h.lend(quota.Change{Limit: "daily", Note: "enough"}, true)
 	h.lent("daily", 0, time.Time{})
 	h.denied("list", "daily", 59*time.Minute)
 	page := h.log(quota.LogQuery{Newest: true, Max: 1})
@@ -128,8 +128,8 @@ func loanEnded(t *testing.T, harness Harness) {
 	}
 	h.again()
 	h.denied("list", "daily", 59*time.Minute)
-	h.lend(quota.Loan{Limit: "daily"}, false)
-	h.lend(quota.Loan{Limit: "daily", Units: 11, Until: start.Add(5 * time.Minute)}, true) // a new one counts
+	h.lend(quota.Change{Limit: "daily"}, false)
+	h.lend(quota.Change{Limit: "daily", Units: 11, Until: start.Add(5 * time.Minute)}, true) // a new one counts
 	h.granted("list")
 	h.denied("list", "daily", 59*time.Minute)
 }
@@ -144,7 +144,7 @@ func loanOutlasted(t *testing.T, harness Harness) {
 	h.clock.Add(time.Hour)
 	h.granted("search.list")
 	h.granted("search.list") // daily is full until 24 h after the start
-	h.lend(quota.Loan{Limit: "daily", Units: 200, Until: start.Add(90 * time.Minute)}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 200, Until: start.Add(90 * time.Minute)}, true)
 	h.granted("search.list")
 	// 1100 of 1200 and 300 of 300: in an hour search has room, but the loan is over by then.
 	d := h.acquire(quota.Request{Operation: "search.list"})
@@ -159,10 +159,10 @@ func loanOutlasted(t *testing.T, harness Harness) {
 	// So it is where a limit is closed until after a loan of its own.
 	h = begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	h.granted("ten")
-	h.lend(quota.Loan{Limit: "daily", Units: 10, Until: h.clock.Now().Add(20 * time.Minute)}, true)
-	h.closing(quota.Closing{Limit: "daily", Until: h.clock.Now().Add(10 * time.Minute)}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 10, Until: h.clock.Now().Add(20 * time.Minute)}, true)
+	h.closing(quota.Change{Limit: "daily", Until: h.clock.Now().Add(10 * time.Minute)}, true)
 	h.closedBy("ten", "daily", 10*time.Minute)
-	h.closing(quota.Closing{Limit: "daily", Until: h.clock.Now().Add(20 * time.Minute)}, true)
+	h.closing(quota.Change{Limit: "daily", Until: h.clock.Now().Add(20 * time.Minute)}, true)
 	d = h.acquire(quota.Request{Operation: "ten"})
 	if d.Reason != quota.LimitClosed || d.RetryAfter != time.Hour {
 		t.Errorf("got %s for %v, want limit_closed for an hour: the loan ends as the limit opens", d.Reason, d.RetryAfter)
@@ -175,7 +175,7 @@ func loanOfTheDay(t *testing.T, harness Harness) {
 	h.granted("ten")
 	h.denied("list", "daily", 2*time.Hour)
 	until := time.Date(2026, 11, 22, 1, 0, 0, 0, time.UTC)
-	h.lend(quota.Loan{Limit: "daily", Units: 20, Until: until}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 20, Until: until}, true)
 	h.granted("ten")
 	h.granted("ten")
 	h.denied("ten", "daily", 2*time.Hour)
@@ -190,9 +190,9 @@ func loanOfTheDay(t *testing.T, harness Harness) {
 func loanOutlivesWindow(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(100, quota.Sliding(24*time.Hour)))
 	until := h.clock.Now().Add(24 * time.Hour)
-	h.lend(quota.Loan{Limit: "daily", Units: 100, Until: until}, true)
-	h.lend(quota.Loan{Limit: "daily"}, true)
-	h.lend(quota.Loan{Limit: "daily", Units: 70, Until: until}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 100, Until: until}, true)
+	h.lend(quota.Change{Limit: "daily"}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 70, Until: until}, true)
 	h.c = one(100, quota.Sliding(time.Minute))
 	asks := make([]quota.Ask, 100)
 	for i := range asks {
@@ -219,7 +219,7 @@ func loanOutlivesWindow(t *testing.T, harness Harness) {
 func loanAtMost(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	h.granted("ten")
-	h.lend(quota.Loan{Limit: "daily", Units: 7, Until: h.clock.Now().Add(time.Minute)}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 7, Until: h.clock.Now().Add(time.Minute)}, true)
 	if d := h.acquire(quota.Request{Operation: "list", Count: 50, AtMost: true}); d.Count != 7 {
 		t.Errorf("got %+v, want the 7 that are lent", d)
 	}
@@ -230,7 +230,7 @@ func loanAtMost(t *testing.T, harness Harness) {
 
 func resetEndsLoans(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
-	h.lend(quota.Loan{Limit: "daily", Units: 10, Until: h.clock.Now().Add(time.Hour)}, true)
+	h.lend(quota.Change{Limit: "daily", Units: 10, Until: h.clock.Now().Add(time.Hour)}, true)
 	h.granted("ten")
 	h.granted("ten")
 	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 0}, "a new project"); err != nil {

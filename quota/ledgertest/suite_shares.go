@@ -243,7 +243,7 @@ func observed(t *testing.T, harness Harness) {
 
 	// Closed, it refuses nothing either.
 	until := h.clock.Now().Add(2 * time.Hour)
-	if _, err := h.ledger.CloseLimit(t.Context(), h.c, quota.Closing{Limit: "search", Until: until, Says: "gone"}); err != nil {
+	if _, err := h.ledger.ChangeLimit(t.Context(), h.c, quota.Change{Kind: quota.KindClosing, Limit: "search", Until: until, Note: "gone"}); err != nil {
 		t.Fatal(err)
 	}
 	h.clock.Add(time.Hour)

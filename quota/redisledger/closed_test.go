@@ -12,8 +12,11 @@ import (
 // closeDaily closes a host's limit for a day, or opens it, and expects that to change it.
 func (h *daemon) closeDaily(until time.Time) {
 	h.Helper()
-	k := quota.Closing{Limit: "daily", Until: until, Says: "limit 'Queries per day'", Caller: quota.Caller{UID: 0}}
-	if d, changed, err := h.service.CloseLimit(h.Context(), "youtube", k); err != nil || d.Reason != "" || !changed {
+	k := quota.Change{Kind: quota.KindClosing, Limit: "daily", Until: until, Note: "limit 'Queries per day'", Caller: quota.Caller{UID: 0}}
+	if until.IsZero() {
+		k.Kind = quota.KindOpening
+	}
+	if d, changed, err := h.service.ChangeLimit(h.Context(), "youtube", k); err != nil || d.Reason != "" || !changed {
 		h.Fatalf("got %+v, %v, %v; want it changed", d, changed, err)
 	}
 }

@@ -154,12 +154,8 @@ func (l *patientLedger) Adjust(ctx context.Context, c *quota.Credential, a quota
 	return patiently(l, ctx, c, func() (quota.Decision, error) { return l.Ledger.Adjust(ctx, c, a) })
 }
 
-func (l *patientLedger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Closing) (bool, error) {
-	return patiently(l, ctx, c, func() (bool, error) { return l.Ledger.CloseLimit(ctx, c, k) })
-}
-
-func (l *patientLedger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (bool, error) {
-	return patiently(l, ctx, c, func() (bool, error) { return l.Ledger.Lend(ctx, c, k) })
+func (l *patientLedger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (bool, error) {
+	return patiently(l, ctx, c, func() (bool, error) { return l.Ledger.ChangeLimit(ctx, c, k) })
 }
 
 func (l *patientLedger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {

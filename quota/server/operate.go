@@ -12,9 +12,6 @@ import (
 )
 
 func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api.Adjusted, error) {
-	if err := s.checkLimit(c.Path("name"), in.Limit); err != nil {
-		return api.Adjusted{}, err
-	}
 	d, credential, err := s.change(ctx, "adjust", c, func(name string) (quota.Decision, error) {
 		return s.Service.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
 	})
@@ -49,30 +46,18 @@ func (s *Server) closeLimit(ctx context.Context, c *Session, in api.Closing) (ap
 	if err != nil {
 		return api.Shut{}, err
 	}
-	return s.shut(ctx, "close", c, quota.Closing{Limit: in.Limit, Until: until, Says: in.Note, Caller: c.Caller})
+	return s.shut(ctx, "close", c, quota.Change{Kind: quota.KindClosing, Limit: in.Limit, Until: until, Note: in.Note})
 }
 
 func (s *Server) openLimit(ctx context.Context, c *Session, in api.Closing) (api.Shut, error) {
 	if in.Until != "" {
 		return api.Shut{}, api.NewProblem(quota.BadRequest, "until is for closing a limit, not for opening one")
 	}
-	return s.shut(ctx, "open", c, quota.Closing{Limit: in.Limit, Says: in.Note, Caller: c.Caller})
+	return s.shut(ctx, "open", c, quota.Change{Kind: quota.KindOpening, Limit: in.Limit, Note: in.Note})
 }
 
-// shut closes or opens a limit of the credential in the path.
-func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Closing) (api.Shut, error) {
-	if err := s.checkLimit(c.Path("name"), k.Limit); err != nil {
-		return api.Shut{}, err
-	}
-	changed := false
-	_, credential, err := s.change(ctx, verb, c, func(name string) (d quota.Decision, err error) {
-		d, changed, err = s.Service.CloseLimit(ctx, name, k)
-		d.Limit = k.Limit
-		if changed {
-			d.RetryAt, d.Detail = k.Until, k.Says
-		}
-		return d, err
-	})
+func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Change) (api.Shut, error) {
+	changed, credential, err := s.changeLimit(ctx, verb, c, k)
 	if err != nil {
 		return api.Shut{}, err
 	}
@@ -81,31 +66,18 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Clos
 
 // lend makes a limit of the credential in the path higher until a time, or ends its loans.
 func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.Lent, error) {
-	name := c.Path("name")
-	usage, err := s.Service.Usage(ctx, name)
-	if err == nil {
-		err = s.checkLimit(name, in.Limit)
-	}
+	usage, err := s.Service.Usage(ctx, c.Path("name"))
 	if err != nil {
 		return api.Lent{}, err
 	}
 	loan, err := loanOf(in, usage.Now)
 	if err == nil {
-		err = s.checkGrant(name, usage, loan)
+		err = s.checkGrant(c.Path("name"), usage, loan)
 	}
 	if err != nil {
 		return api.Lent{}, err
 	}
-	loan.Caller = c.Caller
-	changed := false
-	_, credential, err := s.change(ctx, "lend", c, func(name string) (d quota.Decision, err error) {
-		d, changed, err = s.Service.Lend(ctx, name, loan)
-		d.Limit, d.Units = loan.Limit, loan.Units
-		if changed {
-			d.RetryAt, d.Detail = loan.Until, loan.Note
-		}
-		return d, err
-	})
+	changed, credential, err := s.changeLimit(ctx, "lend", c, loan)
 	if err != nil {
 		return api.Lent{}, err
 	}
@@ -113,9 +85,23 @@ func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.Lent, e
 	return api.Lent{Limit: in.Limit, Changed: changed, Units: l.Lent, Until: l.LentUntil, Credential: credential}, nil
 }
 
+// changeLimit changes a limit of the credential in the path.
+func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quota.Change) (changed bool, is api.Credential, err error) {
+	k.Caller = c.Caller
+	_, is, err = s.change(ctx, verb, c, func(name string) (d quota.Decision, err error) {
+		d, changed, err = s.Service.ChangeLimit(ctx, name, k)
+		d.Limit, d.Units = k.Limit, k.Units
+		if changed {
+			d.RetryAt, d.Detail = k.Until, k.Note
+		}
+		return d, err
+	})
+	return changed, is, err
+}
+
 // loanOf returns the loan that a request asks for.
-func loanOf(in api.Lend, now time.Time) (quota.Loan, error) {
-	loan := quota.Loan{Limit: in.Limit, Note: in.Note}
+func loanOf(in api.Lend, now time.Time) (quota.Change, error) {
+	loan := quota.Change{Kind: quota.KindLoan, Limit: in.Limit, Note: in.Note}
 	switch {
 	case in.Units == nil:
 		return loan, api.NewProblem(quota.BadRequest, "units are missing: by how many units the limit is higher, or 0 to end its loans")
@@ -134,8 +120,11 @@ func loanOf(in api.Lend, now time.Time) (quota.Loan, error) {
 }
 
 // checkGrant refuses a loan beyond what the upstream is known to grant.
-func (s *Server) checkGrant(name string, usage quota.Usage, loan quota.Loan) error {
+func (s *Server) checkGrant(name string, usage quota.Usage, loan quota.Change) error {
 	i := slices.IndexFunc(usage.Limits, func(l quota.LimitState) bool { return l.Name == loan.Limit })
+	if i < 0 {
+		return nil // the service refuses it
+	}
 	l := usage.Limits[i]
 	units, source, known := s.Observer.Grants(name, l.Limit)
 	if !known || loan.Units == 0 || l.Total()+loan.Units <= units {
@@ -173,20 +162,6 @@ func (s *Server) change(ctx context.Context, verb string, c *Session, do func(na
 		return d, api.Credential{}, err
 	}
 	return d, s.stateOrError(ctx, c, name), nil
-}
-
-// checkLimit refuses a limit that a credential does not have. A credential that is not configured
-// is left to the service to refuse.
-func (s *Server) checkLimit(credential, limit string) error {
-	c, known := s.Service.Credential(credential)
-	if !known {
-		return nil
-	}
-	if _, known := c.Limit(limit); known {
-		return nil
-	}
-	return api.NewProblem(api.NotFound, "credential %q has no limit %.80q", c.Name, limit).
-		WithHint(quota.DidYouMean(limit, c.LimitNames(), "limits of "+c.Name))
 }
 
 func limitIn(c api.Credential, name string) api.Limit {

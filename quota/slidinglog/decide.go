@@ -235,22 +235,11 @@ func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) 
 	return quota.Decision{Units: max(booked, -booked), Limits: d.statesAfter([]quota.Charge{{Limit: a.Limit}})}, more
 }
 
-// CloseLimit implements quota.Ledger.
-func (l *Ledger) CloseLimit(ctx context.Context, c *quota.Credential, k quota.Closing) (changed bool, err error) {
+// ChangeLimit implements quota.Ledger.
+func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (changed bool, err error) {
 	err = l.commit(ctx, c, false, func(d *draft) {
 		var e quota.Entry
-		if e, changed = k.Closes(d.copy.account.Closed[k.Limit].At(d.now), d.now); changed {
-			d.add(e, k.Caller)
-		}
-	})
-	return changed && err == nil, err
-}
-
-// Lend implements quota.Ledger.
-func (l *Ledger) Lend(ctx context.Context, c *quota.Credential, k quota.Loan) (changed bool, err error) {
-	err = l.commit(ctx, c, false, func(d *draft) {
-		var e quota.Entry
-		if e, changed = k.Lends(quota.Lending(d.copy.account.Lent[k.Limit], d.now), d.now); changed {
+		if e, changed = k.Entry(d.states([]quota.Charge{{Limit: k.Limit}}, d.now)[0], d.now); changed {
 			d.add(e, k.Caller)
 		}
 	})

@@ -161,11 +161,11 @@ func (h *simHost) adjust() {
 
 func (h *simHost) closeLimit() {
 	w := h.w
-	k := quota.Closing{Limit: "share", Says: "so", Caller: quota.Caller{UID: 0}}
+	k := quota.Change{Kind: quota.KindOpening, Limit: "share", Note: "so", Caller: quota.Caller{UID: 0}}
 	if w.rand.IntN(3) > 0 {
-		k.Until = h.time(w.rand.Int64N(4000))
+		k.Kind, k.Until = quota.KindClosing, h.time(w.rand.Int64N(4000))
 	}
-	changed, err := h.ledger.CloseLimit(h.ctx, h.c, k)
+	changed, err := h.ledger.ChangeLimit(h.ctx, h.c, k)
 	if h.ctx.Err() == nil {
 		w.say("%s: close until %v: %v %v", h.name, k.Until, changed, err)
 	}
@@ -174,11 +174,11 @@ func (h *simHost) closeLimit() {
 // lend makes a limit higher for a while, or ends that.
 func (h *simHost) lend() {
 	w := h.w
-	l := quota.Loan{Limit: h.c.Limits[w.rand.IntN(len(h.c.Limits))].Name, Note: "so", Caller: quota.Caller{UID: 0}}
+	l := quota.Change{Kind: quota.KindLoan, Limit: h.c.Limits[w.rand.IntN(len(h.c.Limits))].Name, Note: "so", Caller: quota.Caller{UID: 0}}
 	if w.rand.IntN(4) > 0 {
 		l.Units, l.Until = quota.Units(1+w.rand.IntN(40)), h.time(w.rand.Int64N(4000))
 	}
-	changed, err := h.ledger.Lend(h.ctx, h.c, l)
+	changed, err := h.ledger.ChangeLimit(h.ctx, h.c, l)
 	if h.ctx.Err() != nil {
 		return
 	}

@@ -189,8 +189,8 @@ func (s *observation) close(ctx context.Context, by quota.Caller) error {
 	if err != nil || !until.After(s.usage.Now) { // or it resets this minute
 		return err
 	}
-	k := quota.Closing{Limit: limit.Name, Until: until, Says: s.out.Says, Caller: by}
-	d, changed, err := s.observer.service.CloseLimit(ctx, s.credential.Name, k)
+	k := quota.Change{Kind: quota.KindClosing, Limit: limit.Name, Until: until, Note: s.out.Says, Caller: by}
+	d, changed, err := s.observer.service.ChangeLimit(ctx, s.credential.Name, k)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *observation) close(ctx context.Context, by quota.Caller) error {
 		return fmt.Errorf("cannot close limit %q: %s", limit.Name, d.Detail)
 	}
 	if s.out.Changed = changed; changed {
-		s.out.Closed = quota.Closed{Since: s.usage.Now, Until: k.Until, Says: k.Says, By: by.By()}
+		s.out.Closed = quota.Closed{Since: s.usage.Now, Until: k.Until, Says: k.Note, By: by.By()}
 	}
 	return nil
 }

@@ -204,8 +204,8 @@ func TestACapOfOursIsNotTheUpstreams(t *testing.T) {
 func TestAnOperatorsClosingStays(t *testing.T) {
 	s := newScene(t)
 	for _, limit := range []string{"search", "daily"} {
-		k := quota.Closing{Limit: limit, Until: now.Add(72 * time.Hour), Says: "kept for the demo"}
-		if d, changed, err := s.service.CloseLimit(t.Context(), "youtube", k); err != nil || d.Reason != "" || !changed {
+		k := quota.Change{Kind: quota.KindClosing, Limit: limit, Until: now.Add(72 * time.Hour), Note: "kept for the demo"}
+		if d, changed, err := s.service.ChangeLimit(t.Context(), "youtube", k); err != nil || d.Reason != "" || !changed {
 			t.Fatalf("got %+v, %v, %v", d, changed, err)
 		}
 	}

@@ -63,8 +63,12 @@ func (l *Clients) Swap(_ context.Context, all []*clientlimit.Swap) {
 	writes := slices.ContainsFunc(all, func(one *clientlimit.Swap) bool { return one.Writes })
 	err := l.use(writes, func(tx *bbolt.Tx) (changed bool, err error) {
 		now := l.clock().UnixMilli()
-		for _, one := range all {
-			if err := swap(tx, one, now); err != nil {
+		var bucket *bbolt.Bucket // of the last swap: to find it again would cost as much as a record
+		for i, one := range all {
+			if i == 0 || one.Clients != all[i-1].Clients || one.Algorithm != all[i-1].Algorithm {
+				bucket = tx.Bucket(bucketOf(one.Place))
+			}
+			if bucket, err = swap(tx, bucket, one, now); err != nil {
 				return false, err
 			}
 			changed = changed || one.Swapped
@@ -115,14 +119,21 @@ func (l *Clients) use(writes bool, f func(*bbolt.Tx) (changed bool, err error)) 
 	return nil
 }
 
-// swap carries out one swap. A set of clients with one algorithm has a bucket.
-func swap(tx *bbolt.Tx, one *clientlimit.Swap, nowMs int64) (err error) {
-	name, key, prefix := []byte(string(one.Algorithm)+" "+one.Clients), []byte(one.Subject), endsSize
+// bucketOf returns the name of the bucket of a place. A set of clients with one algorithm has one.
+func bucketOf(at clientlimit.Place) []byte {
+	if at == (clientlimit.Place{}) {
+		return headBucket
+	}
+	return []byte(string(at.Algorithm) + " " + at.Clients)
+}
+
+// swap carries out one swap in its bucket, and returns that: it creates one that is missing.
+func swap(tx *bbolt.Tx, bucket *bbolt.Bucket, one *clientlimit.Swap, nowMs int64) (_ *bbolt.Bucket, err error) {
+	key, prefix := []byte(one.Subject), endsSize
 	if one.Place == (clientlimit.Place{}) { // the head has no end
-		name, key, prefix = headBucket, sharedKey, 0
+		key, prefix = sharedKey, 0
 	}
 	var found []byte
-	bucket := tx.Bucket(name)
 	if bucket != nil {
 		if value := bucket.Get(key); len(value) > prefix {
 			found = value[prefix:]
@@ -130,15 +141,15 @@ func swap(tx *bbolt.Tx, one *clientlimit.Swap, nowMs int64) (err error) {
 	}
 	if one.Swapped = one.Writes && bytes.Equal(found, one.Read); !one.Swapped {
 		one.Found, one.NowMs = bytes.Clone(found), nowMs
-		return nil
+		return bucket, nil
 	}
 	if bucket == nil {
-		if bucket, err = tx.CreateBucket(name); err != nil {
-			return err
+		if bucket, err = tx.CreateBucket(bucketOf(one.Place)); err != nil {
+			return nil, err
 		}
 	}
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(one.Next)), uint64(one.EndsMs))
-	return bucket.Put(key, append(value, one.Next...)[8-prefix:])
+	return bucket, bucket.Put(key, append(value, one.Next...)[8-prefix:])
 }
 
 // endsSize is that of the ms, before each record, at which nothing in it counts any more.

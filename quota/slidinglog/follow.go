@@ -170,6 +170,14 @@ func (r *replica) followOnce(ctx context.Context) error {
 
 // readToEnd reads the log to its end.
 func (r *replica) readToEnd(ctx context.Context) error {
+	r.mu.Lock()
+	fell := r.copy.facts.Fallen != nil
+	r.mu.Unlock()
+	if fell { // it may have been in another store, before a restart
+		if err := r.checkStore(); err != nil {
+			return err
+		}
+	}
 	for {
 		out := r.poll(ctx)
 		err := out.Err
@@ -306,8 +314,8 @@ func (r *replica) announce(ctx context.Context) error {
 
 // pending returns the entries that the log should get: revocations and, before a hello, the
 // entries that stand, so that these do not expire. A hello is due at the
-// start of a host, when its configuration changes, before other hosts forget it, and after it adopted
-// a log without it. It is also due while an attempt is open, which cannot be carried out after another
+// start of a host, when its configuration changes, before other hosts forget it, and after the log
+// may have lost it. It is also due while an attempt is open, which cannot be carried out after another
 // record.
 func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	host, run := r.ledger.self()

@@ -65,6 +65,7 @@ type Runner struct {
 	changed     chan struct{}  // holds one if watchSuccess is to check again
 	stopping    context.Context
 	beginNoMore context.CancelFunc // ends stopping
+	retired     []*jobControl      // of jobs that are not configured, until Start ends what they left running
 
 	mu     sync.RWMutex           // guards what follows, and the end of stopping
 	states map[string]*jobControl // also of jobs that were removed: a run of theirs may be under way
@@ -101,6 +102,9 @@ func Open(c Config) (*Runner, error) {
 	return r, r.retire()
 }
 
+// retiredGrace is the KillGrace of what a job left running that is not configured any more.
+const retiredGrace = 10 * time.Second
+
 // retire records for the jobs that are not configured that they miss nothing from now on.
 func (r *Runner) retire() error {
 	const ending = ".runs"
@@ -113,9 +117,10 @@ func (r *Runner) retire() error {
 		if r.states[name] != nil {
 			continue
 		}
-		j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}})
+		j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}, KillGrace: retiredGrace})
 		if err == nil {
 			r.trouble(name, errors.Join(j.unsaved, j.retire()))
+			r.retired = append(r.retired, j)
 		} // what is wrong with the file is reported when the job is configured again
 	}
 	return nil
@@ -185,9 +190,12 @@ func (r *Runner) Start(ctx context.Context) {
 	var sweeps, starts sync.WaitGroup
 	for _, j := range r.all() {
 		r.reportDied(j)
+	}
+	for _, j := range slices.Concat(r.all(), r.retired) {
 		sweeps.Go(func() { r.trouble(j.name, j.endLeftovers(ctx, r.config.EndLeftover)) })
 	}
 	sweeps.Wait()
+	r.retired = nil
 	for _, j := range r.all() {
 		starts.Go(func() { r.start(ctx, j) })
 	}

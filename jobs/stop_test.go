@@ -216,3 +216,32 @@ type launchFunc func(context.Context, Command, func(Line)) Exit
 func (f launchFunc) Launch(ctx, _ context.Context, c Command, output func(Line)) Exit {
 	return f(ctx, c, output)
 }
+
+// What a killed daemon left running is ended also if the job is not configured any more.
+func TestLeftoversOfAJobThatIsGone(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		b.play = func(ctx context.Context, _ played) Exit {
+			<-ctx.Done()
+			return Exit{Cause: context.Cause(ctx)}
+		}
+		b.tick()
+		other := trending(t)
+		other.Name = "channels"
+		next := b.killed(other)
+		next.Start(t.Context())
+		if len(next.ended) != 1 || next.ended[0].PID != 4711 {
+			t.Errorf("got %+v ended, want the process of the job that is gone", next.ended)
+		}
+		again := next.killed(other)
+		again.Start(t.Context())
+		if len(again.ended) != 0 {
+			t.Errorf("got %+v ended again", again.ended)
+		}
+		b.stop()
+		next.stop()
+		again.stop()
+	})
+}

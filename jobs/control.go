@@ -63,8 +63,8 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 // recall applies a record that the daemon before this one has written, and returns the last run of
 // this host.
 func (j *jobControl) recall(one record, own *Run) *Run {
-	if one.At != "" && j.hosts != nil {
-		j.hosts.recall(one.At)
+	if h := j.hosts; h != nil && !one.Read.IsZero() {
+		h.at, h.fresh, h.snapshot = one.Read, false, one.Read.ID
 	}
 	j.apply([]record{one}, own, quota.ID{})
 	if last := j.state.Last; last != nil && last.Host == j.here.Name && (own == nil || own.ID <= last.ID) {
@@ -163,7 +163,7 @@ func (j *jobControl) keepLog(now time.Time) error {
 	j.mu.Lock()
 	known := []record{{Known: &j.state}, {Host: &j.here}}
 	if j.hosts != nil && !j.hosts.at.IsZero() {
-		known = append(known, j.hosts.position())
+		known = append(known, record{Read: j.hosts.at})
 	}
 	lines, err := encodeRecords(known)
 	j.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"time"
 
@@ -269,7 +268,7 @@ func (j *jobControl) applyPlaced(placed slidinglog.Placed) (lines []record, err 
 	}
 	j.state.Seen = placed.At
 	h.advance(placed, known)
-	return append(lines, h.position()), nil
+	return append(lines, record{Read: h.at}), nil
 }
 
 // land applies that an attempt was appended at a place.
@@ -293,19 +292,6 @@ func (r *readUntil) advance(placed slidinglog.Placed, known bool) {
 		r.snapshot, r.size, r.since = placed.At, len(placed.Body), 0
 	} else if r.since += len(placed.Body); r.snapshot.IsZero() {
 		r.snapshot = placed.At
-	}
-}
-
-// position returns how far the log was read, for this host's file.
-func (h *hostsLog) position() record { return record{At: h.at.ID.String() + "/" + h.at.Tag.String()} }
-
-// recall reads what position has written.
-func (h *hostsLog) recall(at string) {
-	id, text, _ := strings.Cut(at, "/")
-	place, err := quota.ParseID(id)
-	var tag slidinglog.Tag
-	if err == nil && tag.UnmarshalText([]byte(text)) == nil {
-		h.at, h.fresh, h.snapshot = slidinglog.Position{ID: place, Tag: tag}, false, place
 	}
 }
 

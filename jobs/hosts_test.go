@@ -232,3 +232,29 @@ func (s *silentStore) Append(ctx context.Context, calls []slidinglog.Call) []sli
 	}
 	return out
 }
+
+// A host that starts again reads only what was appended since.
+func TestAHostContinuesWhereItHasRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
+		host := func() (*bed, slidinglog.Position) {
+			b := newHost(t, dir, store, "a", trending(t))
+			j, err := b.state("trending")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b, j.readCall().At
+		}
+		a, _ := host()
+		a.Tick("trending", time.Now().UTC())
+		time.Sleep(time.Minute)
+		j, _ := a.state("trending")
+		a.stop()
+		want := j.readCall().At
+		again, got := host()
+		if want.IsZero() || got != want {
+			t.Errorf("it reads what follows %v, want %v", got, want)
+		}
+		again.stop()
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -34,8 +35,8 @@ type record struct {
 	Past  *Run      `json:"past,omitempty"`  // a run that is over, for hosts that do not know it
 
 	// On this host alone.
-	Host *hostFacts `json:"host,omitempty"`
-	At   string     `json:"at,omitempty"` // how far this host has read the hosts' log
+	Host *hostFacts          `json:"host,omitempty"`
+	Read slidinglog.Position `json:"read,omitzero"` // how far this host has read the hosts' log
 }
 
 // Terms are how a run holds its job among the hosts.

@@ -97,7 +97,7 @@ func (j *jobControl) replace(all *rereading, clock int64) error {
 	h := j.hosts
 	j.adopt(&all.story, all.before)
 	h.readUntil, h.fresh, h.clock = all.readUntil, false, time.UnixMilli(clock).UTC()
-	data, err := encodeRecords(append(lines, record{Known: &j.state}, record{Host: &j.here}, h.position()))
+	data, err := encodeRecords(append(lines, record{Known: &j.state}, record{Host: &j.here}, record{Read: h.at}))
 	j.mu.Unlock()
 	return errors.Join(err, j.log.write(data, false))
 }

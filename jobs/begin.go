@@ -53,10 +53,10 @@ func (c *slotClaim) attempt(ctx context.Context) error {
 		c.id = NewRunID(c.now())
 	}
 	_, err := c.begin(ctx, c.control, Run{ID: c.id, Trigger: c.trigger, Slot: c.slot}, c)
-	c.unsure = errors.Is(err, quota.ErrOutcomeUnknown)
 	if errors.Is(err, errClaimed) {
-		return nil
+		err = nil
 	}
+	c.unsure = errors.Is(err, quota.ErrOutcomeUnknown) || c.unsure && err != nil // until the log can be read
 	return err
 }
 

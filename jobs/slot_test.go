@@ -253,6 +253,7 @@ func TestTheFirstSlotWasMissed(t *testing.T) {
 type awayStore struct {
 	ledgertest.SimStore
 	away bool
+	lose bool // the next answer: what was appended counts, and then it is away
 }
 
 func (s *awayStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
@@ -263,7 +264,12 @@ func (s *awayStore) Append(ctx context.Context, calls []slidinglog.Call) []slidi
 		}
 		return out
 	}
-	return s.SimStore.Append(ctx, calls)
+	out := s.SimStore.Append(ctx, calls)
+	if s.lose && len(calls[0].Body) > 0 && out[0].Status == slidinglog.Done {
+		s.lose, s.away = false, true
+		return []slidinglog.Outcome{{Status: slidinglog.Unknown, Err: quota.ErrOutcomeUnknown}}
+	}
+	return out
 }
 
 // A slot of which a host could not decide is not missed when an operator runs the job after it.
@@ -288,6 +294,27 @@ func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 		b.forget()
 		b.tick()
 		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
+		b.stop()
+	})
+}
+
+// The store appends that a run begins, but dies before it answers, and is away for a while: the run
+// begins all the same.
+func TestARunBeginsWhoseRecordWasNotAnswered(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &awayStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
+		job := trending(t)
+		job.Regions, job.MissedWithin = eight()[:1], time.Hour
+		b := newHost(t, dir, store, "a", job)
+		b.run()
+		b.forget()
+		store.lose = true
+		b.tick()
+		time.Sleep(2 * time.Second)
+		store.away = false
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		b.wants("12:00:00 run skipped (ledger_unavailable) ×1", "12:00:03 run running", "12:00:03 US running", "12:00:03 US ok", "12:00:03 run done")
 		b.stop()
 	})
 }

@@ -68,13 +68,6 @@ func (b *Batcher[T, R]) Ask(ctx context.Context, ask T) (result R, err error) {
 	return b.lead(ctx, asks, c.batch[1:])
 }
 
-// Waiting returns how many asks wait for a batch in flight to end.
-func (b *Batcher[T, R]) Waiting() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.waiting)
-}
-
 // enter returns the call that waits for a batch to share, or nil where the ask is to lead one.
 func (b *Batcher[T, R]) enter(ask T) *call[T, R] {
 	b.mu.Lock()

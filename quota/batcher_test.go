@@ -3,9 +3,9 @@ package quota_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -40,41 +40,41 @@ func TestBatcherOutlivesItsAnswerer(t *testing.T) {
 // Asks that wait are answered in batches of at most Most, each by its own answer; the
 // caller that leads a batch may give up without harm to the others.
 func TestBatcherBoundsABatch(t *testing.T) {
-	var sizes []int // written by one call at a time
-	entered, hold := make(chan struct{}), make(chan struct{})
-	b := &quota.Batcher[int, int]{Deadline: time.Minute, Max: 8, Do: func(ctx context.Context, asks []int) ([]int, error) {
-		sizes = append(sizes, len(asks))
-		if len(sizes) == 1 {
-			close(entered)
-			<-hold
-		}
-		answers := make([]int, len(asks))
-		for i, ask := range asks {
-			answers[i] = -ask
-		}
-		return answers, ctx.Err()
-	}}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	ask := func(ctx context.Context, n int) {
-		wg.Go(func() {
-			if got, err := b.Ask(ctx, n); got != -n || err != nil {
-				t.Errorf("%d: got %d, %v", n, got, err)
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int // written by one call at a time
+		entered, hold := make(chan struct{}), make(chan struct{})
+		b := &quota.Batcher[int, int]{Deadline: time.Minute, Max: 8, Do: func(ctx context.Context, asks []int) ([]int, error) {
+			sizes = append(sizes, len(asks))
+			if len(sizes) == 1 {
+				close(entered)
+				<-hold
 			}
-		})
-	}
-	ask(ctx, 1)
-	<-entered
-	cancel() // too late: the batch has begun
-	for n := range 20 {
-		ask(t.Context(), n+2)
-	}
-	for b.Waiting() < 20 {
-		runtime.Gosched()
-	}
-	close(hold)
-	wg.Wait()
-	if len(sizes) != 4 || sizes[1] != 8 || sizes[2] != 8 || sizes[3] != 4 {
-		t.Errorf("batches of %v, want 1, 8, 8 and 4", sizes)
-	}
+			answers := make([]int, len(asks))
+			for i, ask := range asks {
+				answers[i] = -ask
+			}
+			return answers, ctx.Err()
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		ask := func(ctx context.Context, n int) {
+			wg.Go(func() {
+				if got, err := b.Ask(ctx, n); got != -n || err != nil {
+					t.Errorf("%d: got %d, %v", n, got, err)
+				}
+			})
+		}
+		ask(ctx, 1)
+		<-entered
+		cancel() // too late: the batch has begun
+		for n := range 20 {
+			ask(t.Context(), n+2)
+		}
+		synctest.Wait()
+		close(hold)
+		wg.Wait()
+		if len(sizes) != 4 || sizes[1] != 8 || sizes[2] != 8 || sizes[3] != 4 {
+			t.Errorf("batches of %v, want 1, 8, 8 and 4", sizes)
+		}
+	})
 }

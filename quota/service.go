@@ -370,13 +370,3 @@ func (s *Service) Health(ctx context.Context) Health {
 	defer cancel()
 	return s.ledger.Health(ctx)
 }
-
-// Waiting returns how many requests of a credential wait for a call in flight to
-// end; 0 of an unknown one.
-func (s *Service) Waiting(credential string) int {
-	a, ok := s.account(credential)
-	if !ok {
-		return 0
-	}
-	return a.asks.Waiting()
-}

@@ -3,7 +3,6 @@ package quota_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -103,54 +102,52 @@ func TestServiceRefusesWhatNeverFits(t *testing.T) {
 }
 
 func TestRequestsShareTheNextCall(t *testing.T) {
-	k, ledger := service(t)
-	ledger.hold = make(chan struct{})
-	var wg sync.WaitGroup
-	ask := func() {
-		wg.Go(func() { acquire(t, k, "videos.list", 1) })
-	}
-	ask()
-	<-ledger.entered
-	// While the first is in flight, all others wait for one call together.
-	const others = 20
-	for range others {
+	synctest.Test(t, func(t *testing.T) {
+		k, ledger := service(t)
+		ledger.hold = make(chan struct{})
+		var wg sync.WaitGroup
+		ask := func() {
+			wg.Go(func() { acquire(t, k, "videos.list", 1) })
+		}
 		ask()
-	}
-	for k.Waiting("youtube") < others {
-		runtime.Gosched() // the goroutines arrive when they are scheduled
-	}
-	close(ledger.hold)
-	wg.Wait()
-	if calls, asks := ledger.calls.Load(), ledger.asks.Load(); calls != 2 || asks != others+1 {
-		t.Errorf("%d asks in %d calls, want %d in 2", asks, calls, others+1)
-	}
+		<-ledger.entered
+		// While the first is in flight, all others wait for one call together.
+		const others = 20
+		for range others {
+			ask()
+		}
+		synctest.Wait()
+		close(ledger.hold)
+		wg.Wait()
+		if calls, asks := ledger.calls.Load(), ledger.asks.Load(); calls != 2 || asks != others+1 {
+			t.Errorf("%d asks in %d calls, want %d in 2", asks, calls, others+1)
+		}
+	})
 }
 
 func TestCancelledWhileWaiting(t *testing.T) {
-	k, ledger := service(t)
-	ledger.hold = make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() { acquire(t, k, "videos.list", 1) })
-	<-ledger.entered
-	ctx, cancel := context.WithCancel(t.Context())
-	wg.Go(func() {
-		_, err := k.Acquire(ctx, quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want the cancellation", err)
+	synctest.Test(t, func(t *testing.T) {
+		k, ledger := service(t)
+		ledger.hold = make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { acquire(t, k, "videos.list", 1) })
+		<-ledger.entered
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			_, err := k.Acquire(ctx, quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the cancellation", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(ledger.hold)
+		wg.Wait()
+		if asks := ledger.asks.Load(); asks != 1 {
+			t.Errorf("%d asks reached the ledger, want the first alone", asks)
 		}
 	})
-	for k.Waiting("youtube") < 1 {
-		runtime.Gosched()
-	}
-	cancel()
-	for k.Waiting("youtube") > 0 {
-		runtime.Gosched()
-	}
-	close(ledger.hold)
-	wg.Wait()
-	if asks := ledger.asks.Load(); asks != 1 {
-		t.Errorf("%d asks reached the ledger, want the first alone", asks)
-	}
 }
 
 func TestRefusalsAreRemembered(t *testing.T) {

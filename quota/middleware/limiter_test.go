@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/quota/api"
@@ -16,44 +18,48 @@ import (
 // Requests that come while the daemon is being asked share the next question, and each
 // gets its own answer.
 func TestRequestsShareQuestions(t *testing.T) {
-	d := startScripted(t, func(r api.ClientRequest) api.Decision {
-		if strings.HasSuffix(r.Subject, "7") {
-			return denial(r)
+	synctest.Test(t, func(t *testing.T) {
+		h := Handler(hello, with(t, &scriptedDaemon{client: &api.Client{}})).(*handler)
+		begun, hold := make(chan struct{}, 2), make(chan struct{})
+		var sizes []int // of the questions
+		h.limiter.batcher.Do = func(_ context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
+			sizes = append(sizes, len(batch))
+			begun <- struct{}{}
+			<-hold
+			answers := make([]api.Decision, len(batch))
+			for i, r := range batch {
+				if answers[i] = grant(r); strings.HasSuffix(r.Subject, "7") {
+					answers[i] = denial(r)
+				}
+			}
+			return answers, nil
 		}
-		return grant(r)
+		var serving sync.WaitGroup
+		status := make([]int, 40)
+		ask := func(i int) {
+			serving.Go(func() { status[i] = serve(h, from(fmt.Sprintf("192.0.2.%d:1", i))).StatusCode })
+		}
+		ask(0)
+		<-begun
+		for i := 1; i < len(status); i++ {
+			ask(i)
+		}
+		synctest.Wait()
+		close(hold)
+		serving.Wait()
+		if !slices.Equal(sizes, []int{1, len(status) - 1}) {
+			t.Errorf("the daemon was asked for %v at once", sizes)
+		}
+		for i, got := range status {
+			want := http.StatusOK
+			if i%10 == 7 {
+				want = http.StatusTooManyRequests
+			}
+			if got != want {
+				t.Errorf("client %d was answered %d, want %d", i, got, want)
+			}
+		}
 	})
-	h := Handler(hello, with(t, d)).(*handler)
-	begun, hold, question := make(chan struct{}, 2), make(chan struct{}), h.limiter.batcher.Do
-	h.limiter.batcher.Do = func(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
-		begun <- struct{}{}
-		<-hold
-		return question(ctx, batch)
-	}
-	var serving sync.WaitGroup
-	status := make([]int, 40)
-	ask := func(i int) {
-		serving.Go(func() { status[i] = serve(h, from(fmt.Sprintf("192.0.2.%d:1", i))).StatusCode })
-	}
-	ask(0)
-	<-begun
-	for i := 1; i < len(status); i++ {
-		ask(i)
-	}
-	eventually(t, func() bool { return h.limiter.batcher.Waiting() == len(status)-1 })
-	close(hold)
-	serving.Wait()
-	if got := d.asked(); len(got) != 2 || len(got[1]) != len(status)-1 {
-		t.Errorf("the daemon was asked %d times", len(got))
-	}
-	for i, got := range status {
-		want := http.StatusOK
-		if i%10 == 7 {
-			want = http.StatusTooManyRequests
-		}
-		if got != want {
-			t.Errorf("client %d was answered %d, want %d", i, got, want)
-		}
-	}
 }
 
 // eventually waits until something is so.

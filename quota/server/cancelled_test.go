@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
@@ -26,6 +25,17 @@ func (l *heldLedger) Acquire(ctx context.Context, c *quota.Credential, asks []qu
 	return l.Model.Acquire(ctx, c, asks)
 }
 
+// arrivals reports the requests that are about to be decided.
+type arrivals struct {
+	*servertest.Tokens
+	admitted chan struct{}
+}
+
+func (a arrivals) Admit(token string, r quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
+	a.admitted <- struct{}{}
+	return a.Tokens.Admit(token, r, units)
+}
+
 // A caller who goes away while others are decided says nothing of the ledger: its call is
 // counted as cancelled, and is no refusal.
 func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
@@ -36,13 +46,15 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := make(chan string, 2)
+	tokens := arrivals{&servertest.Tokens{}, make(chan struct{}, 2)}
+	tokens.Issue("token", "trending", "US", "youtube")
 	h := servertest.Start(t, func(c *server.Config) {
-		c.Service, c.Emit = service, func(e any) { results <- e.(server.Event).Result() }
+		c.Tokens, c.Service, c.Emit = tokens, service, func(e any) { results <- e.(server.Event).Result() }
 	})
 	ask := func(ctx context.Context) <-chan error {
 		answered := make(chan error, 1)
 		go func() {
-			_, err := h.Client("").Acquire(ctx, api.AcquireRequest{Operation: "videos.list"})
+			_, err := h.Client("token").Acquire(ctx, api.AcquireRequest{Operation: "videos.list"})
 			answered <- err
 		}()
 		return answered
@@ -51,9 +63,8 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 	<-ledger.entered
 	ctx, leave := context.WithCancel(t.Context())
 	second := ask(ctx)
-	for service.Waiting("youtube") < 1 {
-		runtime.Gosched()
-	}
+	<-tokens.admitted
+	<-tokens.admitted
 	leave()
 	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left got %v", err)

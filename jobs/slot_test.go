@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,12 +253,12 @@ func TestTheFirstSlotWasMissed(t *testing.T) {
 // An awayStore cannot be reached at times.
 type awayStore struct {
 	ledgertest.SimStore
-	away bool
-	lose bool // the next answer: what was appended counts, and then it is away
+	away atomic.Bool
+	lose atomic.Bool // the next answer: what was appended counts, and then it is away
 }
 
 func (s *awayStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
-	if s.away {
+	if s.away.Load() {
 		out := make([]slidinglog.Outcome, len(calls))
 		for i := range out {
 			out[i] = slidinglog.Outcome{Status: slidinglog.Failed, Err: quota.ErrUnavailable}
@@ -265,8 +266,9 @@ func (s *awayStore) Append(ctx context.Context, calls []slidinglog.Call) []slidi
 		return out
 	}
 	out := s.SimStore.Append(ctx, calls)
-	if s.lose && len(calls[0].Body) > 0 && out[0].Status == slidinglog.Done {
-		s.lose, s.away = false, true
+	if s.lose.Load() && len(calls[0].Body) > 0 && out[0].Status == slidinglog.Done {
+		s.lose.Store(false)
+		s.away.Store(true)
 		return []slidinglog.Outcome{{Status: slidinglog.Unknown, Err: quota.ErrOutcomeUnknown}}
 	}
 	return out
@@ -281,11 +283,11 @@ func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 		b := newHost(t, dir, store, "a", job)
 		b.run()
 		b.forget()
-		store.away = true
+		store.away.Store(true)
 		b.tick()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		store.away = false
+		store.away.Store(false)
 		b.wants("12:00:00 run skipped (ledger_unavailable) ×1")
 		if _, err := b.Run("trending", "root", nil); err != nil {
 			t.Fatal(err)
@@ -308,10 +310,10 @@ func TestARunBeginsWhoseRecordWasNotAnswered(t *testing.T) {
 		b := newHost(t, dir, store, "a", job)
 		b.run()
 		b.forget()
-		store.lose = true
+		store.lose.Store(true)
 		b.tick()
 		time.Sleep(2 * time.Second)
-		store.away = false
+		store.away.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		b.wants("12:00:00 run skipped (ledger_unavailable) ×1", "12:00:03 run running", "12:00:03 US running", "12:00:03 US ok", "12:00:03 run done")

@@ -191,7 +191,7 @@ func (d *daemon) lockState() error {
 	}
 	d.onStop("unlock the state directory", unlock)
 	d.refusals.Open(d.statePath("refusals.json"))
-	d.undo = append(d.undo, d.refusals.Save) // to lose the file must not fail the stop
+	d.atStop(d.refusals.Save)
 	return nil
 }
 

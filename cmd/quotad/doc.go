@@ -11,13 +11,14 @@
 // its work, and stop takes it apart in the reverse order: no new runs, the passes under way, the API,
 // the ledger. Its parts are the state directory (lock.go), the ledger (ledger.go), the runner of
 // the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on
-// other hosts, whose certificate is read again when its files change (remote.go).
+// other hosts, whose certificate is read again while it is used (remote.go).
 // A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go and
 // statusline.go report to systemd, and triage.go lists what needs a person.
 //
 // The daemon has one stream of events (daemon.go). Its sinks are the log (eventlog.go, and log.go
-// for its format), the metrics, the monitor that raises alerts, the notifier that runs their
-// commands, the status line, and the record of exits that no report explains (passes.go).
+// for its format), the metrics, the refusals that the API lists, the monitor that raises alerts, the
+// notifier that runs their commands, the status line, and the record of exits that no report explains
+// (passes.go).
 //
 // In the state directory quotad keeps the lock (lock.go), the ledger or a copy of the shared one
 // and the counts of clients (ledger.go), the refusals, and what package jobs keeps. Of the

@@ -74,3 +74,30 @@ func TestClientsDenialsWriteNothing(t *testing.T) {
 		t.Errorf("%d granted, %d transactions", n, transaction()-before)
 	}
 }
+
+// Swaps of one call may be in several buckets, in any order, and in ones that it creates.
+func TestSwapsOfManyPlaces(t *testing.T) {
+	l := openClients(t, filepath.Join(t.TempDir(), "clients.db"), noon)
+	defer l.Close()
+	places := []clientlimit.Place{
+		{}, {Clients: "a", Algorithm: clientlimit.Log, Subject: "=x"}, {Clients: "b", Algorithm: clientlimit.Log, Subject: "=x"},
+		{Clients: "a", Algorithm: clientlimit.Log, Subject: "=y"}, {Clients: "a", Algorithm: clientlimit.Counter, Subject: "=x"},
+	}
+	swap := func(writes bool) (all []*clientlimit.Swap) {
+		for i, at := range places {
+			all = append(all, &clientlimit.Swap{Place: at, Writes: writes, Next: []byte{byte(i + 1)}})
+		}
+		l.Swap(t.Context(), all)
+		return all
+	}
+	for i, one := range swap(true) {
+		if one.Err != nil || !one.Swapped {
+			t.Errorf("place %d: %+v", i, one)
+		}
+	}
+	for i, one := range swap(false) {
+		if one.Err != nil || string(one.Found) != string([]byte{byte(i + 1)}) {
+			t.Errorf("place %d: %+v", i, one)
+		}
+	}
+}

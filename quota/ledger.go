@@ -42,9 +42,9 @@ type Ledger interface {
 	// window of any limit any more, or never was. Like the other corrections it
 	// leaves an entry in the log that names its caller.
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
-	// Adjust books units that were spent, or freed, elsewhere.
+	// Adjust books units that were spent, or freed, elsewhere, in a limit of c.
 	Adjust(ctx context.Context, c *Credential, a Adjustment) (Decision, error)
-	// ChangeLimit closes or opens a limit, or makes it higher until a time or ends that, on all
+	// ChangeLimit closes or opens a limit of c, or makes it higher until a time or ends that, on all
 	// hosts that share the log. What counts against a closed limit is denied LimitClosed,
 	// whatever its window holds. What is granted under a loan stays in the window after its end,
 	// and nothing is granted until it fits again. Changed is false, and nothing is written,

@@ -214,11 +214,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 
 // adjust drafts an adjustment, and reports whether another record must follow.
 func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) {
-	i := d.credential.Index(a.Limit)
-	if i < 0 {
-		return quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("unknown limit %q", a.Limit)}, false
-	}
-	view := d.copy.account.views[i]
+	view := d.copy.account.views[d.credential.Index(a.Limit)]
 	e := quota.Entry{Kind: quota.KindAdjustment, Note: a.Note, Asked: a.Units}
 	booked := quota.Units(a.Units)
 	if a.Units > 0 {

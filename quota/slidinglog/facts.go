@@ -116,8 +116,10 @@ func (f *facts) record(r *Record) {
 		return
 	}
 	h := f.Hosts[r.Host]
-	h.Bye = says.Kind == Bye && r.at.At.Ms >= h.Last // an earlier one is of a log that is read again
-	h.Run, h.Last = r.Run, max(h.Last, r.at.At.Ms)
+	again := f.Fallen != nil && r.Gen <= f.Fallen.Gen && r.at.At.Ms < h.Last // in a log that is read again
+	if h.Run = r.Run; !again {
+		h.Last, h.Bye = max(h.Last, r.at.At.Ms), says.Kind == Bye
+	}
 	if says.Kind == Hello {
 		h.Hello, h.Label, h.Terms, h.Longest = r.at.At.Ms, says.Label, says.Terms, says.Longest
 	}

@@ -54,3 +54,48 @@ func TestAnIdleHostIsThereAfterALoss(t *testing.T) {
 		t.Errorf("nothing was granted for %v after the loss", took)
 	}
 }
+
+// A host has stopped, and the log falls back to before it said so. The other host has read that, and
+// all that the host knew, so it does not wait for it.
+func TestAHostThatHasStoppedIsNotWaitedFor(t *testing.T) {
+	now := time.UnixMilli(1795345190000)
+	store := &ledgertest.SimStore{Clock: func() int64 { return now.UnixMilli() }}
+	c := (&quota.Credential{
+		Name: "api", Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(time.Hour)}},
+		Operations: map[string]quota.Cost{"list": {Every: 1}},
+	}).Prepared()
+	open := func() *slidinglog.Ledger {
+		l, err := slidinglog.Open(slidinglog.Config{
+			File: ledgertest.NewMemFile(), Store: store, Credentials: []*quota.Credential{c},
+			Clock: func() time.Time { return now }, Manual: true, Pause: func(context.Context, time.Duration) {},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !l.Serves(c) {
+			now = now.Add(250 * time.Millisecond)
+			l.Follow(t.Context())
+		}
+		return l
+	}
+	one, other := open(), open()
+	for range 20 {
+		now = now.Add(250 * time.Millisecond)
+		one.Follow(t.Context())
+		other.Follow(t.Context())
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Second)
+	one.Follow(t.Context())
+	store.DropLast(1)
+	fell := now
+	for again := false; !again || !one.Serves(c); one.Follow(t.Context()) {
+		again = again || !one.Serves(c)
+		now = now.Add(250 * time.Millisecond)
+	}
+	if took := now.Sub(fell); took > 6*time.Second {
+		t.Errorf("nothing was granted for %v after the loss", took)
+	}
+}

@@ -152,7 +152,7 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 		charges = ask.Fewer(1).Charges
 	}
 	d, err := a.acquire(ctx, ask)
-	return fitting(a.credential, charges, r.UseReserve, d), err
+	return fitting(a.credential, charges, r.UseReserve, d, err)
 }
 
 // price returns the account of a request and what it costs there, or no account and why
@@ -172,11 +172,11 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	return a, charges, Decision{}
 }
 
-// fitting returns a decision of the ledger about charges, or the refusal of what can never fit its
-// limit: charges larger than it fit only while enough is lent.
-func fitting(c *Credential, charges []Charge, useReserve bool, d Decision) Decision {
-	if d.fitsLent(useReserve) {
-		return d
+// fitting returns the ledger's answer about charges, or the refusal of what can never fit its limit:
+// charges larger than it fit only while enough is lent. Without the ledger, no loan is known.
+func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err error) (Decision, error) {
+	if !errors.Is(err, ErrUnavailable) && (err != nil || d.fitsLent(useReserve)) {
+		return d, err
 	}
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
@@ -184,10 +184,10 @@ func fitting(c *Credential, charges []Charge, useReserve bool, d Decision) Decis
 			d = refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
 			d.Hint = "waiting does not help: ask for less at once"
 			d.Limit, d.Units = limit.Name, Max(charges)
-			return d
+			return d, nil
 		}
 	}
-	return d
+	return d, err
 }
 
 // Peek decides about a job's calls, after those that others are about to make, of a caller who
@@ -216,7 +216,7 @@ func (s *Service) peek(ctx context.Context, c *Credential, operations []string, 
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
 	d, err := s.ledger.Peek(ctx, c, operations, charges, useReserve)
-	return fitting(c, charges, useReserve, d), err
+	return fitting(c, charges, useReserve, d, err)
 }
 
 // Settle sets a grant, by its public id, to what was really spent.

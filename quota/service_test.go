@@ -29,6 +29,7 @@ func youtube() *quota.Credential {
 type counting struct {
 	*ledgertest.Model
 	calls, asks atomic.Int64
+	away        bool          // the ledger cannot be reached
 	hold        chan struct{} // when not nil, each call waits for it
 	entered     chan struct{}
 }
@@ -36,6 +37,9 @@ type counting struct {
 func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	c.calls.Add(1)
 	c.asks.Add(int64(len(asks)))
+	if c.away {
+		return nil, quota.ErrUnavailable
+	}
 	if c.hold != nil {
 		c.entered <- struct{}{}
 		<-c.hold
@@ -89,15 +93,21 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 	}
 }
 
+// With and without the ledger.
 func TestServiceRefusesWhatNeverFits(t *testing.T) {
-	k, _ := service(t)
-	for name, request := range map[string]quota.Request{
-		"cost that reaches the reserve": {Credential: "youtube", Operation: "videos.list", Count: 951},
-		"cost above units":              {Credential: "youtube", Operation: "videos.list", Count: 1001, UseReserve: true},
-	} {
-		if d, err := k.Acquire(t.Context(), request); err != nil || d.Reason != quota.CostExceedsLimit || d.Detail == "" || !d.RetryAt.IsZero() {
-			t.Errorf("%s: got %+v, %v; want cost_exceeds_limit with a detail", name, d, err)
+	k, ledger := service(t)
+	for _, ledger.away = range []bool{false, true} {
+		for name, request := range map[string]quota.Request{
+			"cost that reaches the reserve": {Credential: "youtube", Operation: "videos.list", Count: 951},
+			"cost above units":              {Credential: "youtube", Operation: "videos.list", Count: 1001, UseReserve: true},
+		} {
+			if d, err := k.Acquire(t.Context(), request); err != nil || d.Reason != quota.CostExceedsLimit || d.Detail == "" || !d.RetryAt.IsZero() {
+				t.Errorf("%s: got %+v, %v; want cost_exceeds_limit with a detail", name, d, err)
+			}
 		}
+	}
+	if _, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1}); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("a request that fits: got %v without the ledger", err)
 	}
 }
 

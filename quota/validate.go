@@ -160,7 +160,7 @@ func (v *validation) counting() {
 		}
 		if !isCounted {
 			v.fail([]string{"limits", l.Name}, "no operation costs anything in it, so it would deny nothing: "+
-				"name it in the operations that it is to count, such as %s", v.example(l))
+				"name it in the operations that it should count, such as %s", v.example(l))
 		}
 	}
 }

@@ -77,8 +77,12 @@ func TestPageRefusals(t *testing.T) {
 		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|unaffordable: a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC",
 		"09:06:53 UTC|@1000|1 call of gone|unknown_operation: operation gone is not configured",
 	}
-	if got := rowsOf(execute("refusals", Picture{Facts: f, View: viewOf(80)})); !slices.Equal(got, want) {
+	section := execute("refusals", Picture{Facts: f, View: viewOf(80)})
+	if got := rowsOf(section); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if since := "the list began 8h 20m ago, at 01:06:53"; !strings.Contains(section, since) { // also before quotad was started
+		t.Errorf("got %s, want %q in it", section, since)
 	}
 }
 
@@ -111,7 +115,7 @@ func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 	p := Picture{Facts: f, View: viewOf(80)}
 	for name, want := range map[string]string{
-		"triage": "limit youtube daily", "jobs": f.Status.Jobs[0].Name, "limits": "the schedule by itself is not known: " + lost.Error(),
+		"triage": "limit youtube daily", "jobs": f.Status.Jobs[0].Name, "limits": "the schedule is not known: " + lost.Error(),
 		"day": "not known: " + lost.Error(), "refusals": "not known: " + lost.Error(), "spent": "not known: " + lost.Error(),
 	} {
 		if got := execute(name, p); !strings.Contains(got, want) || name == "day" && strings.Contains(got, "<table") {

@@ -183,7 +183,7 @@ func live(p jobs.Pass, v term.View) (parts []string) {
 		parts = append(parts, fmt.Sprintf("pid %d", p.PID))
 	}
 	if !p.Deadline.IsZero() {
-		parts = append(parts, "is to end by "+v.Clock(p.Deadline))
+		parts = append(parts, "must end by "+v.Clock(p.Deadline))
 	}
 	if n := len(p.Tail); n > 0 {
 		parts = append(parts, "last line: "+v.Clean(p.Tail[n-1]))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,12 +173,8 @@ func (p *Problem) WithHint(hint string) *Problem {
 	return p
 }
 
-func (p *Problem) Error() string {
-	if p.Detail == "" {
-		return string(p.Reason)
-	}
-	return string(p.Reason) + ": " + p.Detail
-}
+// Error returns the sentence for people; Reason is for programs.
+func (p *Problem) Error() string { return cmp.Or(p.Detail, string(p.Reason)) }
 
 // Is makes errors.Is find ErrLedgerUnavailable.
 func (p *Problem) Is(target error) bool {

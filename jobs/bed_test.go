@@ -179,7 +179,7 @@ func (b *bed) decided(p played, r quota.Request, units quota.Units, d quota.Deci
 }
 
 func refused() quota.Decision {
-	return quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Units: 4, RetryAt: time.Now().Add(3 * time.Hour)}
+	return quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Detail: "no room", Units: 4, RetryAt: time.Now().Add(3 * time.Hour)}
 }
 
 func (b *bed) endLeftover(_ context.Context, id Identity, _ time.Duration) (bool, error) {

@@ -186,7 +186,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
 	default:
 		config.OnEvent(GateRefused{e.job.Credential, d})
-		e.skip(p, refusal(d, e.job.UseReserve, spokenFor))
+		e.skip(p, refusal(d, spokenFor))
 	}
 	return "", false
 }

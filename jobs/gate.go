@@ -108,40 +108,23 @@ func (j *jobControl) expected(credential string, came int64, job string) (list [
 	return list
 }
 
-// refusal returns why the gate refused a pass that may, or may not, use the reserve; spokenFor
-// says that it counted what others are expected to spend.
-func refusal(d quota.Decision, useReserve, spokenFor bool) *stop {
+// refusal returns why the gate refused a pass; spokenFor says that it counted what others are
+// expected to spend.
+func refusal(d quota.Decision, spokenFor bool) *stop {
 	others := ""
 	if spokenFor {
 		others = " with those under way"
 	}
 	switch d.Reason {
 	case quota.LimitExceeded:
-		return &stop{Unaffordable, fmt.Sprintf("a pass%s expects %s, %s", others, d.Units.Text(), describeLeft(d, useReserve)), d.RetryAt}
+		return &stop{Unaffordable, fmt.Sprintf("a pass%s does not fit: %s", others, d.Detail), d.RetryAt}
 	case quota.LimitClosed:
-		until := d.Closed().Until.UTC().Format(time.RFC3339)
-		return &stop{Unaffordable, fmt.Sprintf("limit %q is closed until %s: %s", d.Limit, until, d.Closed().Says), d.RetryAt}
+		return &stop{Unaffordable, d.Detail, d.RetryAt}
 	case quota.CostExceedsLimit:
 		if spokenFor {
-			d.Detail = fmt.Sprintf("a pass%s expects %s, more than limit %q ever has: it fits when they are over", others, d.Units.Text(), d.Limit)
+			d.Detail = fmt.Sprintf("a pass%s expects %s, more than limit %s ever has: it fits when they are over", others, d.Units.Text(), d.Limit)
 		}
 		return &stop{reason: Unaffordable, detail: d.Detail}
 	}
 	return &stop{reason: Reason(d.Reason), detail: d.Detail}
-}
-
-// describeLeft describes what the limit that refused has. Of one that counts as spent this
-// is not known.
-func describeLeft(d quota.Decision, useReserve bool) string {
-	var left quota.Units
-	for _, l := range d.Limits {
-		if l.Name != d.Limit {
-			continue
-		}
-		if !l.CatchingUp.IsZero() {
-			return fmt.Sprintf("limit %q counts as spent until its log is as long as its window", d.Limit)
-		}
-		left = l.Spendable(useReserve)
-	}
-	return fmt.Sprintf("limit %q has %s", d.Limit, quota.Thousands(left))
 }

@@ -90,7 +90,7 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 			t.Errorf("the first: got %+v, want it served", got)
 		}
 		got := list[1].Last
-		if got.State != RunStopped || got.Reason != Unaffordable || got.Detail != `a pass with those under way expects 7 units, limit "daily" has 0` || left.get() != 1 {
+		if got.State != RunStopped || got.Reason != Unaffordable || got.Detail != "a pass with those under way does not fit: no room" || left.get() != 1 {
 			t.Errorf("the second: got %+v, want it not launched; %d units are left", got, left.get())
 		}
 		left.set(4)

@@ -177,7 +177,7 @@ func TestUnaffordablePassIsNotLaunched(t *testing.T) {
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:07:30 GB running", "11:07:30 GB ok",
 			"11:15:00 DE skipped (unaffordable)", "11:15:00 run stopped (unaffordable)")
 		b.wantCursor("DE")
-		if got := b.status().Last; got.Passes[2].Detail != `a pass expects 4 units, limit "daily" has 0` || got.RetryAt.IsZero() {
+		if got := b.status().Last; got.Passes[2].Detail != "a pass does not fit: no room" || got.RetryAt.IsZero() {
 			t.Errorf("got %+v, want the reason and a time", got)
 		}
 		b.run()

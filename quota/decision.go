@@ -29,7 +29,7 @@ const (
 // is set, the units are debited) or a refusal, and then nothing has moved.
 type Decision struct {
 	Reason Reason
-	Detail string // for people, where the reason alone does not say it
+	Detail string // of a refusal: a sentence for people
 	Hint   string // the cure of a refusal, where it is known
 	// Err is why the ledger could not decide this ask, although it did decide others
 	// of the same call; see Ledger.Acquire. Service.Acquire returns it as its error.
@@ -73,6 +73,31 @@ func (d Decision) Calls(r Request) Units {
 
 // Denied reports whether the decision is a refusal that time alone ends, at RetryAt.
 func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }
+
+// Detailed returns a denial with its sentence for people: what has no room in which limit, and what
+// that has left for a caller with or without the reserve. RetryAt is not part of it: each reader
+// writes that in a time zone of their own. Other decisions stay as they are.
+func (d Decision) Detailed(useReserve bool) Decision {
+	for _, l := range d.Limits {
+		switch {
+		case !d.Denied() || l.Name != d.Limit:
+		case d.Reason == LimitClosed:
+			d.Detail = fmt.Sprintf("limit %s is closed: %s", l.Name, l.Closed.Says)
+		case !l.CatchingUp.IsZero():
+			d.Detail = fmt.Sprintf("limit %s counts as spent until its log is as long as its window", l.Name)
+		default:
+			d.Detail = fmt.Sprintf("no room for %s in limit %s, which has %s left", l.Cost.Text(), l.Name, Thousands(l.Spendable(useReserve)))
+		}
+	}
+	return d
+}
+
+// NeverFits refuses units that a limit has no room for even where it is empty.
+func NeverFits(units Units, limit string, budget Units) Decision {
+	d := refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %s of %s", units.Text(), limit, budget.Text()))
+	d.Limit, d.Units, d.Hint = limit, units, "waiting does not help: ask for less at once"
+	return d
+}
 
 // Remaining is what ordinary callers may still spend: the smallest over the limits
 // involved that refuse, or over all of them if none does. It is 0 when no limit is known.

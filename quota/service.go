@@ -172,22 +172,22 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 	return a, charges, Decision{}
 }
 
-// fitting returns the ledger's answer about charges, or the refusal of what can never fit its limit:
-// charges larger than it fit only while enough is lent. Without the ledger, no loan is known.
+// fitting returns the ledger's answer about charges with its Detail, or the refusal of what can never
+// fit its limit: charges larger than it fit only while enough is lent. Without the ledger, no loan is
+// known.
 func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err error) (Decision, error) {
 	if !errors.Is(err, ErrUnavailable) && (err != nil || d.fitsLent(useReserve)) {
-		return d, err
+		return d.Detailed(useReserve), err
 	}
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
 		if budget := limit.Budget(useReserve); limit.bounds() && charge.Units > budget {
-			d = refuse(CostExceedsLimit, fmt.Sprintf("%s can never fit limit %q of %s", charge.Units.Text(), limit.Name, budget.Text()))
-			d.Hint = "waiting does not help: ask for less at once"
-			d.Limit, d.Units = limit.Name, Max(charges)
+			d = NeverFits(charge.Units, limit.Name, budget)
+			d.Units = Max(charges)
 			return d, nil
 		}
 	}
-	return d, err
+	return d.Detailed(useReserve), err
 }
 
 // Peek decides about a job's calls, after those that others are about to make, of a caller who

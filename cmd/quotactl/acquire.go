@@ -73,7 +73,7 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 		return d, c.inDoubt(err, "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
 	}
 	if err == nil && !d.Granted {
-		err = c.refusal(d, r.UseReserve)
+		err = c.refusal(d)
 	}
 	return d, c.explain(err)
 }
@@ -130,7 +130,7 @@ func newRelease(c *cli) *cobra.Command {
 // corrected prints what became of a grant, or why nothing did.
 func (c *cli) corrected(d api.Decision, err error) error {
 	if err == nil && !d.Granted {
-		err = c.refusal(d, false)
+		err = c.refusal(d)
 	}
 	if err != nil {
 		return errors.Join(c.printRefusal(d), c.explain(err))
@@ -278,7 +278,7 @@ func (c *cli) release(d api.Decision) error {
 	}
 	released, err := c.spender().Release(context.Background(), d.GrantID)
 	if err == nil && !released.Granted {
-		err = errors.New(describe(released))
+		err = sentence(released)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot release grant %s: %w", d.GrantID, err)

@@ -148,45 +148,17 @@ func userName() string {
 	return "USER"
 }
 
-// refusal turns a decision that is not a grant into a failure, for a caller with or without
-// the reserve.
-func (c *cli) refusal(d api.Decision, useReserve bool) error {
-	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(describe(d)), hint: d.Hint}
-	switch quota.Reason(d.Reason) {
-	case quota.RunCapExceeded:
-		f.err = fmt.Errorf("denied: %s", d.Detail)
-	case quota.LimitClosed:
-		f.err = fmt.Errorf("denied: limit %s is closed: %s", d.Limit, d.UpstreamSays)
-		if d.RetryAt != nil {
-			f.hint = "it opens " + c.view().When(*d.RetryAt) + "; quotactl open opens one that is known to be open upstream"
-		}
-	case quota.LimitExceeded:
-		f.err = fmt.Errorf("denied: %s asked of limit %s, %s left", units(d.Requested), d.Limit, quota.Thousands(leftOf(d, useReserve)))
-		if d.RetryAt != nil {
-			f.hint = "this request fits " + c.view().When(*d.RetryAt)
-		}
+// refusal turns a decision that is not a grant into a failure.
+func (c *cli) refusal(d api.Decision) error {
+	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: sentence(d), hint: d.Hint}
+	if f.code == exitDenied {
+		f.err = fmt.Errorf("denied: %w", f.err)
+	}
+	if d.RetryAt != nil {
+		f.hint = strings.TrimSuffix("this request fits "+c.view().When(*d.RetryAt)+"; "+d.Hint, "; ")
 	}
 	return f
 }
 
-// leftOf returns what is left of the limit that refused: another one may have less.
-func leftOf(d api.Decision, useReserve bool) int64 {
-	for _, l := range d.Limits {
-		switch {
-		case l.Name != d.Limit:
-		case useReserve && l.CatchingUpUntil == nil:
-			return max(0, l.Units-l.Used)
-		default:
-			return l.Remaining
-		}
-	}
-	return d.Remaining
-}
-
-// describe is the reason of a refusal, and what the daemon says about it.
-func describe(d api.Decision) string {
-	if d.Detail == "" {
-		return d.Reason
-	}
-	return d.Reason + ": " + d.Detail
-}
+// sentence returns what the daemon says about a refusal.
+func sentence(d api.Decision) error { return errors.New(cmp.Or(d.Detail, d.Reason)) }

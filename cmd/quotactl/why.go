@@ -27,7 +27,7 @@ answer is how many units are missing, 0 when the call fits.
 
 Example:
   $ quotactl why youtube search.list
-  denied: no room for 100 units in limit daily, 40 are missing
+  denied: no room for 100 units in limit daily, which has 60 left
   fits in 3h 11m, at 12:38:11, if nothing else happens
 `
 
@@ -174,30 +174,9 @@ func verdict(w api.Why) string {
 		return fmt.Sprintf("granted: %s (%s), from the outage's own units: the ledger cannot be reached", asked, units(w.Units))
 	case w.Granted:
 		return fmt.Sprintf("granted: there is room for %s (%s), and for %s in all", asked, units(w.Units), quota.Thousands(w.FitsCount))
-	case quota.Reason(w.Reason) == quota.CostExceedsLimit:
-		return fmt.Sprintf("never: %s cannot fit limit %s, however long you wait", units(w.Units), w.Limit)
 	default:
-		return "denied: " + obstacleText(w)
+		return "denied: " + cmp.Or(w.Detail, w.Reason)
 	}
-}
-
-func obstacleText(w api.Why) string {
-	for _, l := range w.Limits {
-		if l.Name == w.Limit && l.Closed != nil {
-			return fmt.Sprintf("limit %s is closed: %s", l.Name, l.Closed.Says)
-		}
-	}
-	text := fmt.Sprintf("no room for %s in limit %s", units(w.Units), w.Limit)
-	for _, o := range w.Obstacles {
-		switch {
-		case o.Limit != w.Limit:
-		case o.Missing > 0:
-			text = fmt.Sprintf("no room for %s in limit %s, %s missing", units(o.Cost), o.Limit, quota.Count(o.Missing, "is", "are"))
-		default:
-			text += ", which counts as spent until its log is as long as its window"
-		}
-	}
-	return text
 }
 
 // curesOf returns what would get the calls granted, each alone.

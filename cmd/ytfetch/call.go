@@ -58,12 +58,10 @@ func (p *pass) acquire(ctx context.Context, operation, requestID string) (api.De
 		err = fmt.Errorf("quotad refused %s: %w", operation, err)
 	case err != nil:
 		err = fmt.Errorf("cannot ask for units: %w", err)
-	case reason == quota.LimitExceeded:
-		err = fmt.Errorf("quotad denied %s: %s", operation, shortage(d))
 	case code == exitDenied:
-		err = fmt.Errorf("quotad denied %s: %s", operation, d.Detail)
+		err = fmt.Errorf("quotad denied %s: %s", operation, denial(d.Detail, d.RetryAt))
 	default:
-		err = fmt.Errorf("quotad refused %s: %s: %s", operation, reason, d.Detail)
+		err = fmt.Errorf("quotad refused %s: %s", operation, d.Detail)
 	}
 	return d, &failure{code, err, hint}
 }
@@ -82,20 +80,12 @@ func codeOf(reason quota.Reason) int {
 	}
 }
 
-// shortage says what the limit that denied lacks, and until when.
-func shortage(d api.Decision) string {
-	left := d.Remaining
-	for _, limit := range d.Limits {
-		if limit.Name == d.Limit {
-			left = limit.Remaining
-		}
+// denial is why quotad denied a call, and when it fits.
+func denial(detail string, fits *time.Time) string {
+	if fits == nil {
+		return detail
 	}
-	text := fmt.Sprintf("%s asked, %s left in limit %s", quota.Count(d.Requested, "unit", "units"), quota.Thousands(left), d.Limit)
-	if d.RetryAt == nil {
-		return text
-	}
-	wait := (time.Duration(d.RetryAfterMs) * time.Millisecond).Round(time.Second)
-	return fmt.Sprintf("%s, more at %s (in %v)", text, d.RetryAt.UTC().Format(time.RFC3339), wait)
+	return detail + "; it fits at " + fits.UTC().Format(time.RFC3339)
 }
 
 // release releases the units of a call that was never sent, also when the pass is being
@@ -148,7 +138,7 @@ func (p *pass) failure(err error) *failure {
 func (e *callError) failure(err error) *failure {
 	switch e.class {
 	case withheld:
-		f := fail(codeOf(e.quotad.Reason), fmt.Errorf("quotad denied %s: %s", e.operation, upstream.Line(e.quotad.Detail)))
+		f := fail(codeOf(e.quotad.Reason), fmt.Errorf("quotad denied %s: %s", e.operation, denial(upstream.Line(e.quotad.Detail), e.quotad.RetryAt)))
 		if f.code == exitConfiguration {
 			f.hint = e.quotad.Hint
 		}

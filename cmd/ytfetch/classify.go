@@ -29,6 +29,12 @@ const (
 	withheld                   // quotad's proxy answered, and upstream was not called
 )
 
+// A withheldWhy says why quotad's proxy did not call upstream, and when the call fits.
+type withheldWhy struct {
+	api.Problem
+	RetryAt *time.Time `json:"retry_at"`
+}
+
 // A callError says why a call brought no page.
 type callError struct {
 	class  class
@@ -38,7 +44,7 @@ type callError struct {
 	domain, reason, message string
 	limit                   string // what the answer calls the limit, "Queries per day"
 
-	quotad api.Problem // by quotad's proxy; zero: upstream answered
+	quotad withheldWhy // by quotad's proxy; zero: upstream answered
 
 	err error // of the network, or of reading the answer; never holds the URL
 
@@ -85,7 +91,7 @@ type envelope struct {
 		Message string
 		Errors  []struct{ Domain, Reason, Message string }
 	}
-	Quotad api.Problem // what quotad's proxy adds to an answer of its own
+	Quotad withheldWhy // what quotad's proxy adds to an answer of its own
 }
 
 // format is what is particular to YouTube's answers: that these two are no quota's.

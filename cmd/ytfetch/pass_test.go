@@ -42,7 +42,7 @@ func TestPassStopsAfterAsManyPagesAsAskedFor(t *testing.T) {
 func TestDeniedPassKeepsItsPages(t *testing.T) {
 	r := newRun(t, envConfig{limit: 2, quota: 100})
 	r.ends(t.Context(), ending{exitDenied, []int{50, 50}, 2,
-		"ytfetch: stopped: quotad denied videos.list: 1 unit asked, 0 left in limit daily, more at 2026-11-22T12:00:00Z (in 24h0m0s); 100 videos on 2 pages stored\n"})
+		"ytfetch: stopped: quotad denied videos.list: no room for 1 unit in limit daily, which has 0 left; it fits at 2026-11-22T12:00:00Z; 100 videos on 2 pages stored\n"})
 	if r.pauses != nil {
 		t.Errorf("the pass slept %v for budget", r.pauses)
 	}
@@ -57,7 +57,7 @@ func TestWithoutADaemonNothingIsFetched(t *testing.T) {
 func TestWithoutALedgerNothingIsFetched(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	r.ledger.goDown()
-	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "ledger_unavailable"})
+	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot ask for units: ledger unavailable"})
 }
 
 // So answers a quotad that is busy, or that cannot serve because of its configuration.
@@ -75,7 +75,7 @@ func TestQuotadThatCannotServeIsUnavailable(t *testing.T) {
 	go busy.Serve(listener)
 	defer busy.Close()
 	r.pass.quota = &api.Client{Socket: listener.Addr().String()}
-	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot ask for units: not_serving: the state directory is read-only"})
+	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot ask for units: the state directory is read-only"})
 }
 
 func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {

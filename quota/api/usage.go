@@ -44,6 +44,7 @@ type Why struct {
 
 	Reason       string     `json:"reason,omitempty"` // limit_exceeded, limit_closed or cost_exceeds_limit
 	Limit        string     `json:"limit,omitempty"`  // that refuses them the longest
+	Detail       string     `json:"detail,omitempty"` // for people
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
 	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
 

@@ -2,7 +2,6 @@ package clientlimit
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
 	"quotad/quota"
@@ -43,6 +42,7 @@ func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after [
 		d.Limits = c.states(r, clockMs, 0)
 	} else {
 		d.Limits = c.states(r, clockMs, units)
+		d = d.Detailed(false)
 	}
 	if d.Granted() || converted {
 		after, endsMs = r.encode()
@@ -58,9 +58,9 @@ func (c *Clients) decision(r record, clockMs int64, units quota.Units) quota.Dec
 			continue
 		}
 		if units > limit.Units {
-			return quota.Decision{Units: units, Now: d.Now, Reason: quota.CostExceedsLimit, Limit: limit.Name,
-				Detail: fmt.Sprintf("%s can never fit limit %q of %s", units.Text(), limit.Name, limit.Units.Text()),
-				Hint:   "waiting does not help: ask for less at once"}
+			never := quota.NeverFits(units, limit.Name, limit.Units)
+			never.Now = d.Now
+			return never
 		}
 		if room := limit.Units - units; r.used(i, clockMs) > room {
 			if at := timeOf(r.fitsAt(i, room)); at.After(d.RetryAt) {

@@ -130,6 +130,9 @@ func (r *refusal) writeGitHub(w http.ResponseWriter) {
 // message is the refusal in words, as a client prints them.
 func (r *refusal) message() string {
 	text := "quotad: " + r.problem.Detail
+	if at := r.decision.RetryAt; !at.IsZero() {
+		text += "; it fits at " + at.UTC().Format(time.RFC3339)
+	}
 	if r.problem.Hint != "" {
 		text += "; " + r.problem.Hint
 	}

@@ -72,9 +72,6 @@ func (body *decision) refuse(p *api.Problem) {
 // ProblemOf returns the problem that a refusal is.
 func ProblemOf(d quota.Decision) *api.Problem {
 	p := api.NewProblem(d.Reason, "%s", d.Detail)
-	if d.Denied() {
-		p.Detail = denialDetail(d)
-	}
 	return p.WithHint(cmp.Or(d.Hint, p.Hint))
 }
 
@@ -98,21 +95,6 @@ func violated(d quota.Decision, useReserve bool) []string {
 		return []string{d.Limit}
 	}
 	return names
-}
-
-func denialDetail(d quota.Decision) string {
-	if d.Reason == quota.LimitClosed {
-		return "limit " + strconv.Quote(d.Limit) + " is closed until " + d.Closed().Until.UTC().Format(time.RFC3339) + ": " + d.Closed().Says
-	}
-	for _, l := range d.Limits {
-		if l.Name == d.Limit && !l.CatchingUp.IsZero() {
-			return "limit " + strconv.Quote(d.Limit) + " has a longer window than its log reaches back, and counts as spent until that is filled"
-		}
-	}
-	if d.Detail != "" {
-		return d.Detail
-	}
-	return "no room now for " + d.Units.Text() + " in limit " + strconv.Quote(d.Limit)
 }
 
 // each converts a list.

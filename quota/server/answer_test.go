@@ -18,8 +18,8 @@ func TestDenialWhileCatchingUp(t *testing.T) {
 	WriteDecision(w, quota.Decision{
 		Reason: quota.LimitExceeded, Limit: "daily", Units: 1, RetryAt: until, RetryAfter: time.Hour,
 		Limits: []quota.LimitState{{Limit: day, Used: 10, Cost: 1, CatchingUp: until}},
-	}, false, false)
-	for _, want := range []string{`"catching_up_until":"2026-11-21T09:00:00Z"`, "longer window than its log reaches back"} {
+	}.Detailed(false), false, false)
+	for _, want := range []string{`"catching_up_until":"2026-11-21T09:00:00Z"`, "counts as spent until its log is as long as its window"} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%q is not in the answer %s", want, w.Body)
 		}

@@ -210,7 +210,7 @@ func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why,
 	}
 	return api.Why{
 		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
-		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit,
+		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit, Detail: e.Detail,
 		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
 		WouldDeny: each(e.WouldDeny, shortageOf),
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,

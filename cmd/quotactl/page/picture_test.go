@@ -68,14 +68,15 @@ func TestPageRefusals(t *testing.T) {
 	f := Facts{
 		Runs: []jobs.Run{skipped(10), skipped(70), skipped(130)},
 		Refusals: api.Refusals{Since: ago(500), Refusals: []api.Refusal{
-			{At: ago(1), Since: ago(5), Times: 37, Operation: "search.list", Count: 2, Units: 200, By: "trending", Region: "US", Reason: "limit_exceeded", Limit: "daily", RetryAt: new(at.Add(time.Minute))},
+			{At: ago(1), Since: ago(5), Times: 37, Operation: "search.list", Count: 2, Units: 200, By: "trending", Region: "US", Reason: "limit_exceeded", Limit: "daily",
+				Detail: "no room for 200 units in limit daily, which has 140 left", RetryAt: new(at.Add(time.Minute))},
 			{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
 		}},
 	}
 	want := []string{
-		"09:25:53 UTC 37 times since 09:21:53|trending, US|2 calls of search.list|no room for 200 units in limit daily; would fit in 1m, at 09:27:53 UTC",
-		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|unaffordable: a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC",
-		"09:06:53 UTC|@1000|1 call of gone|unknown_operation: operation gone is not configured",
+		"09:25:53 UTC 37 times since 09:21:53|trending, US|2 calls of search.list|no room for 200 units in limit daily, which has 140 left; would fit in 1m, at 09:27:53 UTC",
+		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC",
+		"09:06:53 UTC|@1000|1 call of gone|operation gone is not configured",
 	}
 	section := execute("refusals", Picture{Facts: f, View: viewOf(80)})
 	if got := rowsOf(section); !slices.Equal(got, want) {

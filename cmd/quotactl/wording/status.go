@@ -96,18 +96,7 @@ func Percent(part, whole int64) string {
 
 // Refused says why a call was refused, as it was then.
 func Refused(r api.Refusal, v term.View) string {
-	var text string
-	switch quota.Reason(r.Reason) {
-	case quota.LimitExceeded:
-		text = fmt.Sprintf("no room for %s in limit %s", units(r.Units), r.Limit)
-	case quota.LimitClosed:
-		text = "limit " + r.Limit + " is closed"
-	default:
-		text = r.Reason
-	}
-	if r.Detail != "" {
-		text += ": " + r.Detail
-	}
+	text := cmp.Or(r.Detail, r.Reason)
 	if r.RetryAt != nil {
 		text += "; " + Fits(*r.RetryAt, v)
 	}

@@ -163,7 +163,7 @@ func testNoRedis(t *testing.T, m *machine) {
 	m.sh(t, "systemctl stop redis-server")
 	for _, how := range []string{"after an outage", "at the start"} {
 		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^ledger: it does not decide'")
-		if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "ledger_unavailable") {
+		if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "cannot reach redis") {
 			t.Errorf("%s: acquire: exit code %d:\n%s", how, code, output)
 		}
 		restarts := m.property(t, "NRestarts")

@@ -1,0 +1,366 @@
+package slidinglog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
+)
+
+// A scene has hosts on one store, and a clock that only a test moves.
+type scene struct {
+	t     *testing.T
+	now   time.Time
+	store *ledgertest.SimStore
+	c     *quota.Credential
+}
+
+func newScene(t *testing.T) *scene {
+	s := &scene{t: t, now: time.UnixMilli(1795345190000), c: credential(time.Hour)}
+	s.store = &ledgertest.SimStore{Clock: func() int64 { return s.now.UnixMilli() }}
+	return s
+}
+
+func credential(window time.Duration) *quota.Credential {
+	return (&quota.Credential{
+		Name: "api", Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(window)}},
+		Operations: map[string]quota.Cost{"list": {Every: 1}},
+	}).Prepared()
+}
+
+// open opens a host, with a new file and the scene's store unless config names others.
+func (s *scene) open(config slidinglog.Config) *slidinglog.Ledger {
+	s.t.Helper()
+	if config.File == nil {
+		config.File = ledgertest.NewMemFile()
+	}
+	if config.Store == nil {
+		config.Store = s.store
+	}
+	config.Credentials = []*quota.Credential{s.c}
+	config.Clock, config.Manual, config.Pause = func() time.Time { return s.now }, true, func(context.Context, time.Duration) {}
+	l, err := slidinglog.Open(config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return l
+}
+
+// pollTime is how often hosts follow the log.
+const pollTime = 250 * time.Millisecond
+
+// follow has hosts follow the log some times.
+func (s *scene) follow(times int, hosts ...*slidinglog.Ledger) {
+	for range times {
+		s.now = s.now.Add(pollTime)
+		for _, l := range hosts {
+			l.Follow(s.t.Context())
+		}
+	}
+}
+
+func (s *scene) asks(units quota.Units) []quota.Ask {
+	return []quota.Ask{{
+		Request: quota.Request{Credential: s.c.Name, Operation: "list", Count: units},
+		Charges: []quota.Charge{{Limit: "daily", Units: units}},
+	}}
+}
+
+func (s *scene) grant(l *slidinglog.Ledger, units quota.Units) {
+	s.t.Helper()
+	if d, err := l.Acquire(s.t.Context(), s.c, s.asks(units)); err != nil || !d[0].Granted() {
+		s.t.Fatal(d, err)
+	}
+}
+
+// records returns the log.
+func (s *scene) records() (log []slidinglog.Record) {
+	s.t.Helper()
+	for _, p := range s.store.Records(s.c.Name) {
+		r, err := slidinglog.DecodeRecord(p)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		log = append(log, r)
+	}
+	return log
+}
+
+// An idle host has the end of the log, to which a log has fallen back. So it reads of the loss as of any
+// other record. It must say that it is there, or the other hosts wait for it ten times as long.
+func TestAnIdleHostIsThereAfterALoss(t *testing.T) {
+	s := newScene(t)
+	var hosts []*slidinglog.Ledger
+	poll := func() {
+		s.now = s.now.Add(pollTime)
+		for _, l := range hosts {
+			l.Poll()
+		}
+	}
+	for range 2 {
+		l := s.open(slidinglog.Config{})
+		for hosts = append(hosts, l); !l.Serves(s.c); {
+			poll()
+		}
+	}
+	for range 20 {
+		poll()
+	}
+	s.grant(hosts[0], 1)
+	s.store.DropLast(1)
+	fell := s.now
+	for again := false; !again || !hosts[0].Serves(s.c); poll() {
+		again = again || !hosts[0].Serves(s.c)
+	}
+	if took := s.now.Sub(fell); took > 6*time.Second {
+		t.Errorf("nothing was granted for %v after the loss", took)
+	}
+}
+
+// A host has stopped, and the log falls back to before it said so. The other host has read that, and
+// all that the host knew, so it does not wait for it.
+func TestAHostThatHasStoppedIsNotWaitedFor(t *testing.T) {
+	s := newScene(t)
+	one, other := s.open(slidinglog.Config{}), s.open(slidinglog.Config{})
+	s.follow(40, one, other)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.follow(4, one)
+	s.store.DropLast(1)
+	fell := s.now
+	for again := false; !again || !one.Serves(s.c); s.follow(1, one) {
+		again = again || !one.Serves(s.c)
+	}
+	if took := s.now.Sub(fell); took > 6*time.Second {
+		t.Errorf("nothing was granted for %v after the loss", took)
+	}
+}
+
+// A reset of a log that is ahead of the clock empties it. What hosts have said in it has later places
+// than what they say afterwards: they count as there, and say hello again.
+func TestHostsAfterTheLogWasEmptied(t *testing.T) {
+	s := newScene(t)
+	file := ledgertest.NewMemFile()
+	one, other := s.open(slidinglog.Config{}), s.open(slidinglog.Config{File: file})
+	s.follow(60, one, other)
+	s.now = s.now.Add(10 * time.Minute) // the clock is wrong
+	s.follow(60, one, other)
+	if err := other.Close(); err != nil { // it says that it stops
+		t.Fatal(err)
+	}
+	s.follow(60, one)
+	s.now = s.now.Add(-10 * time.Minute)
+	if err := one.Reset(t.Context(), s.c, quota.Caller{}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	other = s.open(slidinglog.Config{File: file})
+	s.follow(60, one, other)
+	for name, l := range map[string]*slidinglog.Ledger{"the host that emptied it": one, "the other host": other} {
+		if !one.Knows(s.c, l.Host()) {
+			t.Errorf("%s does not count as there", name)
+		}
+		hello := false
+		for _, r := range s.records() {
+			hello = hello || r.Host == l.Host() && r.Says != nil && r.Says.Kind == slidinglog.Hello
+		}
+		if !hello {
+			t.Errorf("the log has no hello of %s", name)
+		}
+	}
+}
+
+// A damagedFile lacks the entries of its tables while it is damaged.
+type damagedFile struct {
+	*ledgertest.MemFile
+	damaged bool
+}
+
+type damagedTables struct{ slidinglog.Tables }
+
+func (damagedTables) Rows(slidinglog.Table, []byte, bool) iter.Seq2[[]byte, []byte] {
+	return func(func([]byte, []byte) bool) {}
+}
+
+func (f *damagedFile) View(credential string, do func(slidinglog.Tables) error) error {
+	if !f.damaged {
+		return f.MemFile.View(credential, do)
+	}
+	if err := f.MemFile.View(credential, func(t slidinglog.Tables) error { return do(damagedTables{t}) }); err != nil {
+		return err
+	}
+	return errDisk
+}
+
+// A host that cannot read its file when the log was lost puts everything back once it can.
+func TestALossWhileTheFileCannotBeRead(t *testing.T) {
+	s := newScene(t)
+	file := &damagedFile{MemFile: ledgertest.NewMemFile()}
+	l := s.open(slidinglog.Config{File: file})
+	s.follow(40, l)
+	s.grant(l, 70)
+	if err := l.Fold(); err != nil {
+		t.Fatal(err)
+	}
+	s.store.Flush(s.c.Name)
+	file.damaged = true
+	s.follow(40, l)
+	file.damaged = false
+	s.follow(40, l)
+	grants := 0
+	for _, r := range s.records() {
+		for _, e := range r.Entries {
+			if e.Kind == quota.KindGrant {
+				grants++
+			}
+		}
+	}
+	if grants != 1 {
+		t.Errorf("the log has %d grants", grants)
+	}
+}
+
+// A fadingStore answers some more calls, and then no more.
+type fadingStore struct {
+	*ledgertest.SimStore
+	answers int
+}
+
+func (s *fadingStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	if s.answers--; s.answers < 0 {
+		return []slidinglog.Outcome{{Status: slidinglog.Failed, Err: quota.ErrUnavailable}}
+	}
+	return s.SimStore.Append(ctx, calls)
+}
+
+// A host that is in a quiet period lacks what others put back. It grants nothing offline either, even if
+// the log is lost again before the store goes away.
+func TestNoOfflineGrantAfterALossInAQuietPeriod(t *testing.T) {
+	s := newScene(t)
+	store := &fadingStore{SimStore: s.store, answers: 1000}
+	l := s.open(slidinglog.Config{
+		Store:    store,
+		Policies: map[string]slidinglog.Policy{s.c.Name: {Open: map[string]bool{"list": true}, Units: 5}},
+	})
+	s.follow(1, l)
+	store.Flush(s.c.Name)
+	store.answers = 1
+	s.now = s.now.Add(time.Second)
+	s.follow(1, l)
+	if d, err := l.Acquire(t.Context(), s.c, s.asks(5)); !errors.Is(err, quota.ErrRecovering) {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// An otherStore is another one than the host had.
+type otherStore struct{ *ledgertest.SimStore }
+
+func (otherStore) Name() string { return "another one" }
+
+// A host that ended while it read a lost log again does not put that into another store.
+func TestAnotherStoreAfterALoss(t *testing.T) {
+	s := newScene(t)
+	file := ledgertest.NewMemFile()
+	store := &fadingStore{SimStore: s.store, answers: 1000}
+	l := s.open(slidinglog.Config{File: file, Store: store})
+	s.follow(40, l)
+	s.grant(l, 1)
+	store.Flush(s.c.Name)
+	store.answers = 2
+	s.now = s.now.Add(2 * time.Second)
+	s.follow(1, l)
+	if err := l.Fold(); err != nil {
+		t.Fatal(err)
+	}
+
+	other := otherStore{&ledgertest.SimStore{Clock: s.store.Clock}}
+	l = s.open(slidinglog.Config{File: file.Crash(false, 0), Store: other})
+	s.follow(100, l)
+	if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); !errors.Is(err, slidinglog.ErrForeign) || len(other.Records(s.c.Name)) > 0 {
+		t.Errorf("%+v, %v; %d records in the other store", d, err, len(other.Records(s.c.Name)))
+	}
+}
+
+// A muteStore carries out what is appended while it is mute, and its caller does not wait for the answer.
+type muteStore struct {
+	*ledgertest.SimStore
+	mute  bool
+	muted map[string]bool // bodies
+}
+
+func (s *muteStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	outcomes := s.SimStore.Append(ctx, calls)
+	if body := string(calls[0].Body); s.mute && (outcomes[0].Status == slidinglog.Done || s.muted[body]) {
+		s.muted[body] = true
+		return []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.Canceled)}}
+	}
+	return outcomes
+}
+
+// However many grants had no caller any more: all of them are revoked.
+func TestManyGrantsAreRevoked(t *testing.T) {
+	s := newScene(t)
+	store := &muteStore{SimStore: s.store, muted: make(map[string]bool)}
+	s.c.Limits[0].Units = 1000
+	l := s.open(slidinglog.Config{Store: store})
+	s.follow(20, l)
+	var asks []quota.Ask
+	for range quota.MaxAsks {
+		asks = append(asks, s.asks(1)...)
+	}
+	store.mute = true
+	for range 3 {
+		if _, err := l.Acquire(t.Context(), s.c, asks); err == nil {
+			t.Fatal("the outcome is known")
+		}
+	}
+	store.mute = false
+	s.follow(20, l)
+	if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 0 {
+		t.Errorf("%d units are used, %v", u.Limits[0].Used, err)
+	}
+}
+
+// A host that comes to a log with a longer window than the other hosts have: these have dropped what
+// that window would have to count, so it counts once it is covered. A reset covers it.
+func TestALongerWindowOnANewHost(t *testing.T) {
+	s := newScene(t)
+	open := func(window time.Duration) (*slidinglog.Ledger, *quota.Credential) {
+		s.c = credential(window)
+		l := s.open(slidinglog.Config{})
+		s.follow(40, l)
+		return l, s.c
+	}
+	catchingUp := func(l *slidinglog.Ledger, c *quota.Credential) time.Time {
+		u, err := l.Usage(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Limits[0].CatchingUp
+	}
+	one, c := open(time.Hour)
+	for range 6 {
+		s.grant(one, 9)
+		s.now = s.now.Add(30 * time.Minute)
+	}
+	other, longer := open(24 * time.Hour)
+	if at := catchingUp(other, longer); at.Before(s.now.Add(22*time.Hour)) || at.After(s.now.Add(23*time.Hour+time.Minute)) {
+		t.Errorf("at %v, the longer window is covered at %v", s.now, at)
+	}
+	same, _ := open(time.Hour)
+	if at := catchingUp(same, c); !at.IsZero() {
+		t.Errorf("another host with the same window covers it at %v", at)
+	}
+	if err := one.Reset(t.Context(), c, quota.Caller{}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if at := catchingUp(other, longer); !at.IsZero() {
+		t.Errorf("after a reset, the longer window is covered at %v", at)
+	}
+}

@@ -176,8 +176,9 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 // fit its limit: charges larger than it fit only while enough is lent. Without the ledger, no loan is
 // known.
 func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err error) (Decision, error) {
+	d = d.Detailed(useReserve)
 	if !errors.Is(err, ErrUnavailable) && (err != nil || d.fitsLent(useReserve)) {
-		return d.Detailed(useReserve), err
+		return d, err
 	}
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
@@ -187,7 +188,7 @@ func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err e
 			return d, nil
 		}
 	}
-	return d.Detailed(useReserve), err
+	return d, err
 }
 
 // Peek decides about a job's calls, after those that others are about to make, of a caller who

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -126,7 +125,15 @@ func (j journald) Write(lines []byte) (int, error) {
 
 // priority returns the number of a level in syslog(3).
 func priority(level zerolog.Level) int {
-	return cmp.Or(map[zerolog.Level]int{zerolog.DebugLevel: 7, zerolog.WarnLevel: 4, zerolog.ErrorLevel: 3}[level], 6)
+	switch level {
+	case zerolog.DebugLevel:
+		return 7
+	case zerolog.WarnLevel:
+		return 4
+	case zerolog.ErrorLevel:
+		return 3
+	}
+	return 6
 }
 
 // asJournal returns stderr as a journald if systemd named it as the stream of the journal

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -70,6 +71,9 @@ type Pass struct {
 	PID       int            `json:"pid,omitempty"`     // while it runs here, for people
 	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
+
+// Cause is why a pass failed, in one line: what it wrote last to stderr, else how it ended.
+func (p Pass) Cause() string { return cmp.Or(p.Said, p.Detail) }
 
 // A Pace is a limit that returns so soon that a run waits for it, instead of ending.
 type Pace struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -179,7 +178,7 @@ func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 			}
 			if len(failed) > 0 {
 				p := failed[0]
-				one.Says += fmt.Sprintf(": %s, %s", p.Region, cmp.Or(p.Said, p.Detail))
+				one.Says += fmt.Sprintf(": %s, %s", p.Region, p.Cause())
 			}
 			failing = append(failing, one)
 		} else if !s.Due.IsZero() && !now.Before(s.Due) {

@@ -212,7 +212,7 @@ func (m *Monitor) change(begins config.Event, name string, to bool) bool {
 
 func (m *Monitor) failed(run jobs.Run, pass jobs.Pass) {
 	if pass.Outcome.Failure() && m.change(config.JobFailing, run.Job, true) {
-		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Detail})
+		m.raise(Alert{Event: config.JobFailing, Run: run, Pass: pass, Detail: pass.Cause()})
 	}
 }
 

@@ -11,19 +11,19 @@ var clock string // in front of each verb
 var (
 	//go:embed append.lua
 	appends string
-	//go:embed client_swap.lua
-	clientSwap string
+	//go:embed swap.lua
+	swap string
 )
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Append, ClientSwap string
+	Append, Swap string
 }
 
 // All returns the scripts.
 func All() Scripts {
 	verb := func(text string) string { return clock + "\n" + text }
 	return Scripts{
-		Append: verb(appends), ClientSwap: verb(clientSwap),
+		Append: verb(appends), Swap: verb(swap),
 	}
 }

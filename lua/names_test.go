@@ -93,8 +93,8 @@ func TestNoKeyIsBuilt(t *testing.T) {
 
 var (
 	calls     = regexp.MustCompile(`redis\.call\('(\w+)'(?:, ([^\n]*))?`)
-	declared  = regexp.MustCompile(`^(?:KEYS\[[\dk]\]|log|slot|shared|subject|key)$`)
-	rebinding = regexp.MustCompile(`(?m)^\s*local [^=\n]*\b(?:log|slot|shared|subject)\b[^=\n]* = (.*)$`)
+	declared  = regexp.MustCompile(`^(?:KEYS\[[\dk]\]|log|record)$`)
+	rebinding = regexp.MustCompile(`(?m)^\s*local [^=\n]*\b(?:log|record)\b[^=\n]* = (.*)$`)
 )
 
 // builtKeys lists what is given to a command as its key and is no declared one,

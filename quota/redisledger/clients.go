@@ -47,7 +47,7 @@ func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
 	}
 }
 
-// swapArguments are those of client_swap.lua.
+// swapArguments are those of swap.lua.
 func (s *Store) swapArguments(key string, one *clientlimit.Swap) []any {
 	args := append(make([]any, 2, 8), 1, key)
 	if !one.Writes {
@@ -57,7 +57,7 @@ func (s *Store) swapArguments(key string, one *clientlimit.Swap) []any {
 	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, one.ReadMs+s.patience.Milliseconds())
 }
 
-// readSwap reads what client_swap.lua answers.
+// readSwap reads what swap.lua answers.
 func readSwap(one *clientlimit.Swap, reply any) (ok bool) {
 	text, _ := reply.(string)
 	at := strings.IndexAny(text, "+-")

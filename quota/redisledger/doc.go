@@ -20,7 +20,7 @@
 //
 // What a subject of client limits has used is a record of its own, a string. Package clientlimit
 // says what it holds, and decides by it. Swap reads the records of a batch in one pipeline. In another
-// one, client_swap.lua replaces those that are still as they were read. The records are a key each,
+// one, swap.lua replaces those that are still as they were read. The records are a key each,
 // so that in a Cluster they are spread over its nodes. The head that hosts share is at the key
 // "clients:hosts".
 //

@@ -37,7 +37,7 @@ type Config struct {
 type Store struct {
 	client  redis.UniversalClient
 	appends script // append.lua
-	swaps   script // client_swap.lua
+	swaps   script // swap.lua
 	// patience is how long after it was read a client's record may be replaced: what is granted counts
 	// from when it was read.
 	patience time.Duration
@@ -70,7 +70,7 @@ func openStore(config Config, sources lua.Scripts) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		client: client, appends: newScript(sources.Append), swaps: newScript(sources.ClientSwap),
+		client: client, appends: newScript(sources.Append), swaps: newScript(sources.Swap),
 		patience: swapTime, prefix: config.KeyPrefix, name: config.name(),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())

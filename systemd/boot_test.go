@@ -65,6 +65,7 @@ func TestBoot(t *testing.T) {
 		{"reload", testReload},
 		{"reload of a bad file", testReloadOfABadFile},
 		{"stop", testStop},
+		{"start and stop again and again", testStartsInARow},
 		{"starts that fail", testFailedStarts},
 		{"a start on a full disk", testFullDiskStart},
 		{"a stop of a start that failed", testStopOfAFailedStart},
@@ -207,6 +208,14 @@ func testUsers(t *testing.T, m *machine) {
 		if code != row.code || !strings.Contains(output, row.output) {
 			t.Errorf("%s: %s: exit code %d, want %d; output, want %q:\n%s", row.who, row.does, code, row.code, row.output, output)
 		}
+	}
+}
+
+// testStartsInARow stops and starts the service more often than systemd allows a unit by default.
+func testStartsInARow(t *testing.T, m *machine) {
+	m.sh(t, "for i in 1 2 3 4 5 6 7 8; do systemctl stop quotad && systemctl start quotad || exit; done")
+	if output, code := m.as("alice", "quotactl acquire list"); code != 0 {
+		t.Errorf("acquire: exit code %d:\n%s", code, output)
 	}
 }
 

@@ -86,6 +86,8 @@ may stdout stream /run/systemd/journal/stdout "quotad
 <0>forged by stdout
 "
 may shm touch /dev/shm/intruder
+may lock touch /run/lock/intruder
+may mqueue touch /dev/mqueue/intruder
 may cgroup mkdir $(dirname $(` + ownCgroup + `))/beside
 for environ in /proc/[0-9]*/environ; do
 	token=$(tr '\0' '\n' <$environ 2>/dev/null | sed -n '/^QUOTAD_JOB=victim$/,$ s/^QUOTAD_TOKEN=//p')
@@ -130,7 +132,7 @@ func (m *machine) bounds(t *testing.T, want string) {
 	if got := m.sh(t, "stat --format='%U %G %a' /run/quotad.sock"); got != "root quota 660" {
 		t.Errorf("the socket is now %s", got)
 	}
-	m.sh(t, "test ! -e /dev/shm/intruder && journalctl --sync")
+	m.sh(t, "test ! -e /dev/shm/intruder && test ! -e /run/lock/intruder && test ! -e /dev/mqueue/intruder && journalctl --sync")
 	if got, _ := m.try("journalctl --boot --output=cat | grep '^forged by'"); got != "" {
 		t.Errorf("the journal has\n%s", got)
 	}

@@ -70,8 +70,8 @@ func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
 	}
-	if isLocked(c.StateDir) {
-		return nil
+	if locked, err := isLocked(c.StateDir); err != nil || locked {
+		return err
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
@@ -86,16 +86,6 @@ func checkState(c *config.Config) error {
 		}
 	}
 	return checkPorts(c)
-}
-
-// isLocked reports whether a daemon uses a state directory.
-func isLocked(dir string) bool {
-	file, err := os.Open(filepath.Join(dir, lockName))
-	if err != nil {
-		return false
-	}
-	defer file.Close() // which unlocks it
-	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // checkOwners checks that one user owns what quotad writes to in its state directory: only root

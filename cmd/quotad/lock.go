@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // lockName is the file whose lock shows that a daemon uses the state directory.
@@ -20,7 +22,7 @@ func lockStateDir(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make state directory: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o640)
+	file, err := openLock(dir, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock state directory: %w", err)
 	}
@@ -30,10 +32,49 @@ func lockStateDir(dir string) (unlock func() error, err error) {
 	return file.Close, nil
 }
 
+// openLock opens the lock, unless every user of this host may put and replace files in the state
+// directory, or the lock is a link to another file.
+func openLock(dir string, flag int) (*os.File, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 {
+		return nil, fmt.Errorf("everybody on this host may write to %q (mode %04o), and so replace the ledger: chmod o-w %s", dir, mode.Perm(), dir)
+	}
+	path := filepath.Join(dir, lockName)
+	file, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW, 0o640)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%q is a symbolic link, and quotad would overwrite what it names: rm %s", path, path)
+	}
+	return file, err
+}
+
+// isLocked reports whether a daemon uses a state directory.
+func isLocked(dir string) (bool, error) {
+	file, err := openLock(dir, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot lock state directory: %w", err)
+	}
+	defer file.Close() // which unlocks it
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK), nil
+}
+
+// lockTime is how long a lock may be held by a child that a killed daemon was about to execute:
+// until then the child has the daemon's files.
+const lockTime = time.Second
+
 // lock never removes the file: another daemon may have it open, and would then
 // hold the lock of a file that no other daemon finds.
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for begun := time.Now(); errors.Is(err, syscall.EWOULDBLOCK) && time.Since(begun) < lockTime; {
+		time.Sleep(lockTime / 100)
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		user := ""
 		if pid, _ := io.ReadAll(io.LimitReader(file, 20)); len(pid) > 0 { // else it has not written its pid yet

@@ -77,6 +77,9 @@ func (s *supervisor) bounds() server.DoorConfig {
 func (s *supervisor) run() error {
 	signal.Notify(s.hangups, syscall.SIGHUP)
 	defer signal.Stop(s.hangups)
+	// When the reader of the log ends, its lines are lost, and quotad continues. The channel is never read.
+	// An ignored signal would be ignored by every job too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	defer s.handleSignals()()
 	defer s.shut()
 	d, err := s.openDaemon()

@@ -20,23 +20,30 @@ const (
 const (
 	systemSocket = "/run/quotad.sock"
 	localSocket  = "./.quotad/quotad.sock"
+	systemConfig = "/etc/quotad/config.toml" // is there where quotad is installed
 )
 
 // FindSocket returns the path of the daemon's socket: flag if it is not empty,
 // else $QUOTAD_SOCKET, else /run/quotad.sock if it exists, else
 // ./.quotad/quotad.sock, unless that is another user's: root in a user's directory
-// does not mean that user's daemon. It does not check whether a daemon listens.
+// does not mean that user's daemon. If neither exists, it is /run/quotad.sock where quotad is
+// installed. FindSocket does not check whether a daemon listens.
 func FindSocket(flag string) string {
-	if named := cmp.Or(flag, os.Getenv(SocketEnv)); named != "" {
+	named := cmp.Or(flag, os.Getenv(SocketEnv))
+	switch {
+	case named != "":
 		return named
-	}
-	if _, err := os.Lstat(systemSocket); !errors.Is(err, fs.ErrNotExist) {
+	case exists(systemSocket), isForeign(localSocket), !exists(localSocket) && exists(systemConfig):
 		return systemSocket
+	default:
+		return localSocket
 	}
-	if isForeign(localSocket) {
-		return systemSocket
-	}
-	return localSocket
+}
+
+// exists reports whether there is a file, perhaps in a directory that is closed to us.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // isForeign reports whether a file exists that is neither this user's nor root's.

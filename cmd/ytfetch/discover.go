@@ -25,7 +25,7 @@ func (p *pass) discovered(ctx context.Context, at place) (got page, err error) {
 		at.ids, at.next = strings.Join(got.Found, "."), got.Next
 	}
 	got.Items = nil // what a search says of videos is not stored
-	unknown, err := p.store.unknown(got.Found)
+	unknown, err := p.file.Unknown(got.Found)
 	if err != nil || len(unknown) == 0 {
 		return got, err
 	}

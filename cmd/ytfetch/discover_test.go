@@ -11,14 +11,14 @@ import (
 )
 
 // newDiscovery prepares a pass of a query.
-func newDiscovery(t *testing.T, c envConfig) *dbRun {
-	d := newDBRun(t, c)
+func newDiscovery(t *testing.T, c envConfig) *passRun {
+	d := newRun(t, c)
 	d.pass.query, d.pass.pages = "golden", 1
 	return d
 }
 
 // search runs a pass of the query six hours after the last one, as a job does.
-func (d *dbRun) search(bookmark string) (code int, said string) {
+func (d *passRun) search(bookmark string) (code int, said string) {
 	d.t.Helper()
 	d.clock.Add(6 * time.Hour)
 	d.pass.after = d.clock.Now().Add(-defaultSince)
@@ -50,7 +50,7 @@ func TestSearchesLeaveNothingOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if unknown, err := d.file.Unknown(all.Found); err != nil || len(unknown) > 0 {
+	if unknown, err := d.pass.file.Unknown(all.Found); err != nil || len(unknown) > 0 {
 		t.Errorf("%v, %v are not stored, though the newest were searched for: %q", unknown, err, said)
 	}
 	var results, fresh int

@@ -152,17 +152,16 @@ func (f *killedFetch) debited() int64 {
 func (f *killedFetch) stored() int64 {
 	f.t.Helper()
 	pages := 0
-	f.open(func(d *database) {
+	f.open(func(p *pass) {
 		for _, slot := range f.slots {
-			progress, err := d.file.Progress(d.chart(slot))
+			progress, err := p.file.Progress(p.chartOf(slot))
 			if err != nil {
 				f.t.Fatal(err)
 			}
 			pages += progress.Pages
 		}
-		stats, err := d.file.Stats()
-		if want := int64(pages * perPage); err != nil || stats.Appearances != want {
-			f.t.Errorf("got %d places of %d pages, %v, want %d", stats.Appearances, pages, err, want)
+		if got, want := countRows(f.t, f.dir, "appearances"), pages*perPage; got != want {
+			f.t.Errorf("got %d places of %d pages, want %d", got, pages, want)
 		}
 	})
 	return int64(pages)
@@ -175,22 +174,22 @@ func (f *killedFetch) checkNext(i int) {
 	if !ok {
 		f.t.Fatalf("kill %d: bookmark %q", i, f.bookmark)
 	}
-	f.open(func(d *database) {
-		d.pass.store, d.pass.bookmark = d, f.bookmark
-		_, err := d.pass.resume()
-		progress, _ := d.file.Progress(d.chart(at.chart))
-		if next := d.pass.begin; err != nil || !progress.Done && next.number != progress.Pages+1 {
+	f.open(func(p *pass) {
+		p.bookmark = f.bookmark
+		_, err := p.resume()
+		progress, _ := p.file.Progress(p.chartOf(at.chart))
+		if next := p.begin; err != nil || !progress.Done && next.number != progress.Pages+1 {
 			f.t.Errorf("kill %d: the next pass begins at page %d, %v, though %d are stored", i, next.number, err, progress.Pages)
 		}
 	})
 }
 
-func (f *killedFetch) open(do func(*database)) {
+func (f *killedFetch) open(do func(*pass)) {
 	f.t.Helper()
 	file, err := store.Open(f.dir)
 	if err != nil {
 		f.t.Fatal(fmt.Errorf("after a kill: %w", err))
 	}
 	defer file.Close()
-	do(&database{&pass{options: options{region: "DE"}, now: time.Now}, file})
+	do(&pass{options: options{region: "DE"}, now: time.Now, file: file})
 }

@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		return misused("missing command: trending, discover, search, show, stats or purge")
+		return misused("missing command: trending, discover, search or serve")
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "trending", "discover":
@@ -46,14 +46,20 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			return err
 		}
 		return p.start(ctx)
-	case "search", "show", "stats", "purge":
-		return local(ctx, name, args, stdout, stderr)
+	case "search":
+		return search(ctx, args, stdout)
+	case "serve":
+		return serve(ctx, args, stderr)
+	case "show", "stats":
+		return misused("%s is gone: any SQLite program reads videos.db (sqlite3 videos.db 'SELECT * FROM places')", name)
+	case "purge":
+		return misused("purge is gone: each pass removes what is older than its --retain")
 	case "man":
 		_, err := fmt.Fprint(stdout, manual.OfUsage(1, api.BuildVersion(), usage, "quotad(8)", "quotactl(1)"))
 		return err
 	case "help", "-h", "-help", "--help":
 		return flag.ErrHelp
 	default:
-		return misused("unknown command %q: it is trending, discover, search, show, stats or purge", name)
+		return misused("unknown command %q: it is trending, discover, search or serve", name)
 	}
 }

@@ -25,8 +25,7 @@ type options struct {
 	baseURL  string
 	metered  bool   // each call is acquired on its way, by quotad's proxy
 	key      string // the secret; never printed, never stored
-	out      string // directory below which pages are stored
-	format   string // sqlite or jsonl
+	out      string // directory of the file that pages are stored in
 	pages    int    // at most; 0: all there are
 	sample   bool
 	fresh    time.Duration // a chart that was begun less than this ago is not fetched again
@@ -37,12 +36,6 @@ type options struct {
 
 	credential string // outside a pass; a pass's token names its own
 }
-
-// What pages are stored as.
-const (
-	formatSQLite = "sqlite"
-	formatJSONL  = "jsonl"
-)
 
 const (
 	defaultFresh  = 10 * time.Minute
@@ -89,7 +82,7 @@ func (o *options) parseFlags(name string, args []string) error {
 		return nil
 	})
 	flags.StringVar(&o.out, "out", ".", "")
-	flags.StringVar(&o.format, "format", formatSQLite, "")
+	flags.Func("format", "", func(string) error { return errors.New("it is gone: pages are stored in videos.db") })
 	pages := 0
 	if name == "discover" {
 		pages = 1
@@ -201,8 +194,6 @@ func (o *options) check() (err error) {
 	switch {
 	case o.pages < 0:
 		return misused("--pages must be 0, for all, or more: %d", o.pages)
-	case o.format != formatSQLite && o.format != formatJSONL:
-		return misused("--format must be %s or %s: %q", formatSQLite, formatJSONL, o.format)
 	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
 		return misused("--base-url is not an http or https URL")
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":

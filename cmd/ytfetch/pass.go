@@ -8,19 +8,10 @@ import (
 	"maps"
 	"time"
 
+	"quotad/cmd/ytfetch/store"
 	"quotad/quota"
 	"quotad/quota/api"
 )
-
-// A keeper stores the pages of a pass.
-type keeper interface {
-	// write stores a page in place of what that page held, as a whole; last: no further
-	// one is wanted. What an outdated chart had after upstream's last page is removed.
-	write(at place, got page, last bool) error
-	// unknown returns those of the ids, in their order, whose video is not stored.
-	unknown(ids []string) ([]string, error)
-	where() string // where it is
-}
 
 // Stored are the pages that this process stored, with how many videos are on each.
 type stored map[int]int
@@ -42,7 +33,7 @@ type pass struct {
 
 	quota *api.Client
 	tube  *youtube
-	store keeper
+	file  *store.Store
 
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
@@ -75,7 +66,7 @@ func (p *pass) run(ctx context.Context) error {
 	case err != nil:
 		return p.failure(err)
 	}
-	p.say("done: %s in %s", p.stored, p.store.where())
+	p.say("done: %s in %s", p.stored, p.file.Path())
 	return nil
 }
 
@@ -113,7 +104,7 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.store.write(at, got, p.isLast(at, got.Next)); err != nil {
+	if err := p.save(at, got); err != nil {
 		return "", fmt.Errorf("cannot store page %d: %w", at.number, err)
 	}
 	p.stored[at.number] = len(got.Items)
@@ -129,6 +120,21 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	}
 	p.say("%s", text)
 	return got.Next, nil
+}
+
+// save stores a page in place of what that page held, as a whole. What an outdated chart had
+// after upstream's last page is removed.
+func (p *pass) save(at place, got page) error {
+	return p.file.Save(store.Page{
+		Chart:  p.chartOf(at.chart),
+		Number: at.number, First: (at.number-1)*perPage + 1,
+		Items: got.Items, Found: got.Found, Next: got.Next, Done: p.isLast(at, got.Next), At: p.now(),
+	})
+}
+
+// chartOf names what a pass of a slot fetches.
+func (p *pass) chartOf(slot time.Time) store.Chart {
+	return store.Chart{Region: p.region, Query: p.query, Slot: slot, Arguments: p.arguments()}
 }
 
 // first returns where a pass begins that continues no earlier one.

@@ -23,10 +23,8 @@ func (p *pass) resume() (done string, err error) {
 		}
 		at = firstPage(time.Time{})
 	}
-	if d, ok := p.store.(*database); ok {
-		if at, done, err = p.afterStored(d, at); err != nil {
-			return "", fmt.Errorf("cannot read what is stored: %w", err)
-		}
+	if at, done, err = p.afterStored(at); err != nil {
+		return "", fmt.Errorf("cannot read what is stored: %w", err)
 	}
 	switch {
 	case at.isFirst(), p.pages != 0 && at.number > p.pages:
@@ -49,8 +47,8 @@ func (at place) of() string {
 // afterStored returns the place after what is stored of the chart that a bookmark names; the
 // first page where there is none, or all of it is stored. A search then begins where the last
 // one of the same query and arguments ended. done says that the region's chart was begun lately.
-func (p *pass) afterStored(d *database, at place) (begin place, done string, err error) {
-	last, began, found, err := d.file.Latest(d.chart(p.slot))
+func (p *pass) afterStored(at place) (begin place, done string, err error) {
+	last, began, found, err := p.file.Latest(p.chartOf(p.slot))
 	if err != nil {
 		return at, "", err
 	}
@@ -58,7 +56,7 @@ func (p *pass) afterStored(d *database, at place) (begin place, done string, err
 		p.after = last.Add(-indexTime)
 	}
 	if !at.chart.IsZero() { // else of no chart, or by an older ytfetch
-		progress, err := d.file.Progress(d.chart(at.chart))
+		progress, err := p.file.Progress(p.chartOf(at.chart))
 		switch {
 		case err != nil:
 			return at, "", err

@@ -5,13 +5,18 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
+	"quotad/cmd/ytfetch/store"
 	"quotad/quota/api"
 )
 
@@ -34,13 +39,14 @@ func newRun(t *testing.T, c envConfig) *passRun {
 		t.Fatal(err)
 	}
 	r := &passRun{testEnv: e, t: t, out: t.TempDir()}
-	store, err := openJSONLines(r.out, "DE", e.clock.Now())
+	file, err := store.Open(r.out)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { file.Close() })
 	r.pass = &pass{
-		options: options{region: "DE", slot: e.clock.Now()}, begin: firstPage(e.clock.Now()), quota: &api.Client{Socket: e.socket(), Token: runToken},
-		tube: newYouTube(e.baseURL(), secret, network()), store: store,
+		options: options{region: "DE", slot: e.clock.Now(), baseURL: e.baseURL(), out: r.out, retain: defaultRetain}, begin: firstPage(e.clock.Now()), quota: &api.Client{Socket: e.socket(), Token: runToken},
+		tube: newYouTube(e.baseURL(), secret, network()), file: file,
 		now: e.clock.Now, sleep: r.sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },
 	}
@@ -121,23 +127,44 @@ func (r *passRun) ends(ctx context.Context, want ending) {
 	}
 }
 
-// pages returns how many lines each file of the pass holds, in order.
+// pages returns how many videos the pass stored on each page, in order: as it says, and as the
+// file has them.
 func (r *passRun) pages() []int {
 	r.t.Helper()
-	entries, err := os.ReadDir(filepath.Join(r.out, "DE", "20261121T120000Z"))
+	var pages []int
+	all := 0
+	for _, number := range slices.Sorted(maps.Keys(r.pass.stored)) {
+		pages, all = append(pages, r.pass.stored[number]), all+r.pass.stored[number]
+	}
+	if got := countRows(r.t, r.out, "appearances WHERE slot = "+strconv.FormatInt(r.pass.slot.Unix(), 10)); got != all {
+		r.t.Errorf("got %d places in the file, want the %d of %v", got, all, pages)
+	}
+	return pages
+}
+
+// countRows counts the rows of a table of what is stored in a directory, as another program does.
+func countRows(t *testing.T, dir, table string) int {
+	t.Helper()
+	rows, err := countOf(dir, table)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
-	var lines []int
-	for i, entry := range entries {
-		if want := fmt.Sprintf("page-%03d.jsonl", i+1); entry.Name() != want {
-			r.t.Errorf("got file %q, want %q", entry.Name(), want)
-		}
-		content, err := os.ReadFile(filepath.Join(r.out, "DE", "20261121T120000Z", entry.Name()))
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		lines = append(lines, bytes.Count(content, []byte("\n")))
+	return rows
+}
+
+func countOf(dir, table string) (int, error) {
+	db, err := sqlite3.OpenFlags(filepath.Join(dir, store.FileName), sqlite3.OPEN_READWRITE)
+	if err != nil {
+		return 0, err
 	}
-	return lines
+	defer db.Close()
+	count, _, err := db.Prepare("SELECT count(*) FROM " + table)
+	if err != nil {
+		return 0, err
+	}
+	defer count.Close()
+	if !count.Step() {
+		return 0, count.Err()
+	}
+	return count.ColumnInt(0), nil
 }

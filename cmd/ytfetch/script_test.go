@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"quotad/cmd/ytfetch/upstream"
 	"quotad/jobs/process/processtest"
 )
 
@@ -30,6 +33,8 @@ func TestMain(m *testing.M) {
 //	terminate [KILL]     when upstream's hanging call has arrived, TERM or KILL to what runs in the background
 //	books UNITS          what quotad has debited within its window, and upstream charged today
 //	bookmark [none]      what the next pass finds in its environment: what the last one left
+//	rows N TABLE [DIR]   how many rows a table of DIR/videos.db has, or those that a condition selects
+//	serve ARG...         runs the sample over HTTP until the script ends, and sets ADDRESS
 //	later SPAN           the clock of both goes on, and with it the slot
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -40,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"quotad": startQuotad, "inject": inject, "exits": exits, "terminate": terminate, "books": books, "bookmark": bookmark, "later": later,
+			"quotad": startQuotad, "inject": inject, "exits": exits, "terminate": terminate, "books": books, "bookmark": bookmark, "rows": rows, "serve": serveSample, "later": later,
 		},
 	})
 }
@@ -160,4 +165,35 @@ func later(ts *testscript.TestScript, _ bool, args []string) {
 	clock := scriptOf(ts).env.clock
 	clock.Add(span)
 	ts.Setenv("QUOTAD_SCHEDULED_AT", clock.Now().Format(time.RFC3339))
+}
+
+func rows(ts *testscript.TestScript, _ bool, args []string) {
+	dir := "."
+	if len(args) > 2 {
+		dir = args[2]
+	}
+	got, err := countOf(ts.MkAbs(dir), args[1])
+	ts.Check(err)
+	if want, err := strconv.Atoi(args[0]); err != nil || got != want {
+		ts.Fatalf("got %d rows of %s, want %s", got, args[1], args[0])
+	}
+}
+
+func serveSample(ts *testscript.TestScript, _ bool, args []string) {
+	server := exec.Command("ytfetch", append([]string{"serve", "--sample", "--listen", "127.0.0.1:0"}, args...)...)
+	stderr, err := server.StderrPipe()
+	ts.Check(err)
+	ts.Check(server.Start())
+	ts.Defer(func() {
+		ts.Check(server.Process.Signal(syscall.SIGTERM))
+		ts.Check(server.Wait()) // it ends well
+	})
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	ts.Check(err)
+	_, rest, _ := strings.Cut(line, "http://")
+	address, _, found := strings.Cut(rest, upstream.Path)
+	if !found {
+		ts.Fatalf("it says %q", line)
+	}
+	ts.Setenv("ADDRESS", address)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +18,27 @@ import (
 
 const defaultLimit = 20
 
-// search finds videos by words.
+// search finds videos by words in what is stored, without quotad and without upstream.
+func search(ctx context.Context, args []string, stdout io.Writer) error {
+	now := time.Now()
+	r := &reader{out: stdout, now: now, view: term.NewView(now, stdout, "auto", false)}
+	words, err := r.parse(args)
+	if err != nil {
+		return err
+	}
+	if err := becomeOwner(filepath.Join(r.dir, store.FileName)); err != nil {
+		return err
+	}
+	if r.file, err = store.OpenExisting(r.dir); err != nil {
+		return err
+	}
+	defer r.file.Close()
+	if err = r.search(ctx, words); err != nil && ctx.Err() != nil {
+		return fail(exitInterrupted, errors.New("interrupted"))
+	}
+	return err
+}
+
 func (r *reader) search(ctx context.Context, words []string) (err error) {
 	if r.region != "" {
 		if r.region, err = regionOf(r.region); err != nil {
@@ -117,84 +139,4 @@ func (r *reader) flow(b *strings.Builder, indent int, style term.Style, parts []
 		}
 	}
 	b.WriteString("\n")
-}
-
-// show prints one video.
-func (r *reader) show(_ context.Context, words []string) error {
-	if len(words) != 1 {
-		return misused("show takes the id of one video")
-	}
-	video, err := r.file.Show(words[0])
-	if errors.Is(err, store.ErrUnknown) {
-		return &failure{exitFailed, fmt.Errorf("%w: %q", err, words[0]), "ytfetch search WORDS finds it by its texts"}
-	} else if err != nil {
-		return err
-	}
-	return r.print(video, func(b *strings.Builder) { r.printVideo(b, video) })
-}
-
-func (r *reader) printVideo(b *strings.Builder, v store.Portrait) {
-	rows := [][2]string{
-		{"title", v.Title}, {"id", v.ID}, {"page", "https://www.youtube.com/watch?v=" + v.ID},
-		{"channel", v.Channel + " " + v.ChannelID}, {"category", v.Category}, {"tags", strings.Join(v.Tags, ", ")},
-		{"counts", r.counts(v.Video)},
-	}
-	if v.Published != nil {
-		rows = append(rows, [2]string{"published", r.view.When(*v.Published)})
-	}
-	if v.DurationS != nil {
-		rows = append(rows, [2]string{"duration", term.Brief(time.Duration(*v.DurationS) * time.Second)})
-	}
-	rows = append(rows, [2]string{"first seen", r.view.When(v.FirstSeen)}, [2]string{"last seen", r.view.When(v.LastSeen)})
-	for _, stay := range v.Stays {
-		in, charts := "in "+stay.Region, quota.Count(stay.Charts, "chart", "charts")
-		if stay.Query != "" {
-			in, charts = "found in "+stay.Region, quota.Count(stay.Charts, "search", "searches")+" for "+stay.Query
-		}
-		rows = append(rows, [2]string{in, fmt.Sprintf("rank %d, at best %d, in %s until %s", stay.LastRank, stay.BestRank, charts, r.view.Clock(stay.Last)+r.view.ZoneMark())})
-	}
-	rows = append(rows, [2]string{"description", v.Description})
-	rows = slices.DeleteFunc(rows, func(row [2]string) bool { return strings.TrimSpace(row[1]) == "" })
-	b.WriteString(term.Pairs(rows, r.view))
-}
-
-func (r *reader) counts(v store.Video) string {
-	var counts []string
-	for _, c := range []struct {
-		n         *int64
-		one, many string
-	}{{v.Views, "view", "views"}, {v.Likes, "like", "likes"}, {v.Comments, "comment", "comments"}} {
-		if c.n != nil {
-			counts = append(counts, quota.Count(*c.n, c.one, c.many))
-		}
-	}
-	return strings.Join(counts, ", ")
-}
-
-// stats counts what is stored.
-func (r *reader) stats(context.Context, []string) error {
-	stats, err := r.file.Stats()
-	if err != nil {
-		return err
-	}
-	return r.print(stats, func(b *strings.Builder) { r.printStats(b, stats) })
-}
-
-func (r *reader) printStats(b *strings.Builder, s store.Stats) {
-	rows := [][2]string{
-		{"file", fmt.Sprintf("%s, %s kB", s.Path, quota.Thousands((s.Bytes+999)/1000))},
-		{"stored", quota.Count(s.Videos, "video", "videos") + ", " + quota.Count(s.Appearances, "appearance", "appearances") + " in charts"},
-	}
-	if s.Oldest != nil {
-		rows = append(rows, [2]string{"oldest", r.view.When(*s.Oldest)}, [2]string{"newest", r.view.When(*s.Newest)})
-	}
-	b.WriteString(term.Pairs(rows, r.view))
-	if len(s.Regions) == 0 {
-		return
-	}
-	table := term.Table{Columns: []term.Column{{Head: "REGION"}, {Head: "CHARTS", Right: true}, {Head: "VIDEOS", Right: true}, {Head: "LAST"}, {Head: "QUERY"}}}
-	for _, region := range s.Regions {
-		table.Add(region.Region, region.Charts, region.Videos, r.view.When(region.StoredAt), r.view.Clean(region.Query))
-	}
-	table.Render(b, r.view)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"quotad/cmd/ytfetch/store"
 	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -25,66 +27,45 @@ func newPass(o options, stderr io.Writer) (*pass, error) {
 	}, nil
 }
 
-// start opens what pages are stored in, removes from it what is too old, and runs the pass from
-// where its bookmark says, unless there is nothing to fetch. Whatever can go wrong without
+// start opens the file that pages are stored in, runs the pass from where its bookmark says,
+// unless there is nothing to fetch, and removes what is too old. Whatever can go wrong without
 // spending a unit goes wrong before the first acquire.
 func (p *pass) start(ctx context.Context) (err error) {
-	var file *store.Store
-	if p.format == formatSQLite {
-		if file, err = store.Open(p.out); err != nil {
-			return err
-		}
-		defer file.Close()
-		p.store = &database{p, file}
-	} else if p.store, err = openJSONLines(p.out, p.region, p.slot); err != nil {
+	if p.file, err = store.Open(p.out); err != nil {
 		return err
 	}
-	if err := p.purge(ctx, file); err != nil {
-		return err
-	}
+	defer p.file.Close()
 	done, err := p.resume()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if done != "" {
+	case done != "":
 		p.say("%s", done)
-		return nil
+	default:
+		err = p.run(ctx)
 	}
-	return p.run(ctx)
+	return cmp.Or(err, p.purge())
 }
 
-// purgeTime is how long a pass removes what is too old; the next one continues.
-const purgeTime = 10 * time.Second
-
-// purge removes what is too old. It removes nothing from a file until something in it is too
-// old, and then also what becomes too old within a day (of 30). A removal merges the whole
-// index of words: that happens once a day, not in each pass.
-func (p *pass) purge(ctx context.Context, file *store.Store) error {
+// purge removes what upstream answered longer ago than --retain.
+func (p *pass) purge() error {
 	if p.retain == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, purgeTime)
-	defer cancel()
-	span := p.retain
-	if file != nil {
-		old, unfinished, err := file.Old(p.now().Add(-span))
-		switch {
-		case err != nil:
-			return err
-		case unfinished, old != (store.Purged{}):
-			span -= span / 30
-		default:
-			file = nil
-		}
-	}
-	gone, err := purge(ctx, file, p.out, p.now().Add(-span), false)
-	if gone != (removed{}) {
-		p.say("removed what was fetched more than %v ago: %v", days(span), gone)
-	}
-	if ctx.Err() != nil {
-		return nil
+	videos, err := p.file.Purge(p.now().Add(-p.retain))
+	if videos > 0 {
+		p.say("removed %s, fetched more than %s ago", quota.Count(videos, "video", "videos"), days(p.retain))
 	}
 	return err
+}
+
+// days writes a retention as people give it.
+func days(span time.Duration) string {
+	const day = 24 * time.Hour
+	if span%day == 0 {
+		return quota.Count(int64(span/day), "day", "days")
+	}
+	return quota.Brief(span)
 }
 
 // connect returns the client of the API, or of the built-in upstream.

@@ -4,13 +4,11 @@ const usage = `ytfetch - fetch from the YouTube Data API within quotad's budget,
 
 Usage:
   ytfetch trending [--region CODE] [--out DIR] [--pages N] [--fresh 10m] [--retain 30d]
-                   [--format sqlite|jsonl] [--base-url URL | --upstream URL | --sample]
+                   [--base-url URL | --upstream URL | --sample]
   ytfetch discover QUERY... [--since 1d], and all that trending takes
   ytfetch search WORDS... [--region CODE] [--since 7d] [--by relevance|views|date]
                  [--limit 20] [--page 1] [-o table|json] [--out DIR]
-  ytfetch show ID [-o table|json] [--out DIR]
-  ytfetch stats [-o table|json] [--out DIR]
-  ytfetch purge [--retain 30d] [--dry-run] [--yes] [-o table|json] [--out DIR]
+  ytfetch serve --sample [--listen 127.0.0.1:8080] [--key KEY] [--quota 10000] [--pages 4]
   ytfetch man                      print this text as the manual page ytfetch(1)
 
 trending fetches the chart of a region's most popular videos, page by page
@@ -27,22 +25,17 @@ upstream may have listed late. Its bookmark holds what a page found: if the list
 denied, the next pass continues there, and does not pay for the search again.
 
   --region CODE    region, ISO 3166-1 alpha-2 (default $QUOTAD_REGION)
-  --out DIR        where pages are stored (default the current directory)
-  --format sqlite  in DIR/videos.db (the default): one row for each video, however often
-                   it is fetched, and a small one for each place in a chart; several
-                   regions at once, and any SQLite program beside them
-  --format jsonl   in DIR/CODE/SLOT/page-001.jsonl, one video a line; SLOT is
-                   $QUOTAD_SCHEDULED_AT in UTC, or now, as 20060102T150405Z
+  --out DIR        the directory of videos.db (default the current one): it has one row
+                   for each video, however often it is fetched, and a small one for each
+                   place in a chart; several regions at once, and any SQLite program
+                   beside them
   --pages N        at most N pages (default of trending 0: all there are, about 4; of
                    discover 1, and upstream has at most about 10)
-  --since 1d       (discover) how far the first search of a region goes back; with
-                   --format jsonl, which knows of no other, each search
-  --fresh 10m      (sqlite) a chart or search of a region that was begun less than this
-                   ago, by the same arguments, is not fetched again: exit code 0
-                   without a call
-  --retain 30d     remove what was fetched longer ago, of both formats, before the
-                   first call (0: never); of videos.db once a day, and then what is
-                   older than 29 days. What was got without a user's authorisation
+  --since 1d       (discover) how far the first search of a region goes back
+  --fresh 10m      a chart or search of a region that was begun less than this ago, by
+                   the same arguments, is not fetched again: exit code 0 without a call
+  --retain 30d     at the end of the pass, remove what was fetched longer ago (0: never),
+                   at most 500 videos a pass. What was got without a user's authorisation
                    may be kept for at most 30 calendar days: YouTube API Services
                    Developer Policies, III.E.4. Between passes nothing is removed: a
                    job that runs once a day takes --retain 29d
@@ -52,22 +45,23 @@ denied, the next pass continues there, and does not pay for the search again.
                    where no process list shows it
   --sample         answer from a built-in upstream: no key, no network
 
-The others spend nothing, and need neither quotad nor a network. They look for
-videos.db in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB.
+search spends nothing, and needs neither quotad nor a network. It looks for videos.db
+in DIR, else here, in .quotad/data/JOB and in /var/lib/quotad/data/JOB. It finds
+videos that have all words in their title, channel, tags or description, the best
+first (bm25; the newest 2,000 of those that have them; with --region and --since,
+those of the newest 20,000). Accents and case do not count; riv* finds what begins
+with riv, '"golden river"' what has these words side by side, 'golden -river' what has
+one and not the other; other characters than letters and digits separate words. In
+scripts whose words have no blanks between them (東京タワー), and in Korean, text is found
+wherever it occurs. --since 7d: that were in a chart, or discovered, within that time;
+with --region, in that one. Any SQLite program reads videos.db: its view places has a
+row for each place in a chart (sqlite3 videos.db 'SELECT * FROM places', or datasette
+videos.db).
 
-search finds videos that have all words in their title, channel, tags or
-description, the best first (bm25; the newest 2,000 of those that have them; with
---region and --since, those of the newest 20,000). Accents and case do not count;
-riv* finds what begins with riv, '"golden river"' what has these words side by side,
-'golden -river' what has one and not the other; other characters than letters and
-digits separate words. In scripts whose words have no blanks between them (東京タワー),
-and in Korean, text is found wherever it occurs. --since 7d: that were in a chart,
-or discovered, within that time; with --region, in that one. show prints everything
-about one video; if its id begins with -, put -- before it. stats counts. purge
-removes what is too old, at once; one that is interrupted continues the next time.
---dry-run counts what it would remove; below a day it asks first (--yes). Any SQLite
-program can read videos.db: its view places has a row for each place in a chart
-(sqlite3 videos.db 'SELECT * FROM places', or datasette videos.db).
+serve answers as the API does, over HTTP, from the built-in upstream: videos.list and
+search.list, page by page, for any key (or only for --key), and with YouTube's own
+quotaExceeded after so many units a day. So a job, or quotad's proxy, can be tried
+without a key. It runs until it is interrupted.
 
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored

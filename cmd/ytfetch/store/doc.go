@@ -8,9 +8,8 @@
 // keep the index of words (search): it follows a video's texts, not its counts.
 //
 // store.go opens the file, schema.sql says what is in it, item.go reads what upstream
-// answered, page.go saves it, raw.go compresses what upstream wrote, words.go says what is a
-// word, search.go finds videos by them, show.go returns one, stats.go counts, and purge.go
-// removes what is too old.
+// answered, page.go saves it, words.go says what is a word, search.go finds videos by them,
+// video.go returns one, and purge.go removes what is too old.
 //
 // On disk is a file in WAL mode: videos.db, with videos.db-wal and videos.db-shm while a process
 // has it open, or after one was killed. Any number of processes may use it at the same time:

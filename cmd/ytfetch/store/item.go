@@ -1,13 +1,11 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -31,8 +29,6 @@ type item struct {
 		LikeCount    string `json:"likeCount"`
 		CommentCount string `json:"commentCount"`
 	} `json:"statistics"`
-
-	raw string // on one line
 }
 
 // readItems reads those of a page.
@@ -47,11 +43,6 @@ func readItems(raw []json.RawMessage) ([]item, error) {
 }
 
 func (it *item) read(raw json.RawMessage) error {
-	var line bytes.Buffer
-	if err := json.Compact(&line, raw); err != nil {
-		return err
-	}
-	it.raw = strings.ToValidUTF8(line.String(), "\uFFFD")
 	if err := json.Unmarshal(raw, it); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func TestOpenInAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Stats(); err != nil {
+	if _, err := s.Unknown(nil); err != nil {
 		t.Error(err)
 	}
 	if err := s.Close(); err != nil {

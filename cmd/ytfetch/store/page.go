@@ -105,23 +105,18 @@ func (s *Store) Unknown(ids []string) (unknown []string, err error) {
 // upsert stores what upstream said at a time, unless it has said something since.
 func (s *Store) upsert(at time.Time, it item) error {
 	const insert = `
-INSERT INTO videos (id, first_seen, last_seen, published, duration_s, views, likes, comments, category, channel_id, channel, title, tags, description, raw)
-VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+INSERT INTO videos (id, first_seen, last_seen, published, duration_s, views, likes, comments, category, channel_id, channel, title, tags, description)
+VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
 ON CONFLICT (id) DO UPDATE SET
 	last_seen = excluded.last_seen, published = excluded.published, duration_s = excluded.duration_s,
 	views = excluded.views, likes = excluded.likes, comments = excluded.comments, category = excluded.category,
 	channel_id = excluded.channel_id, channel = excluded.channel, title = excluded.title, tags = excluded.tags,
-	description = excluded.description, raw = excluded.raw
+	description = excluded.description
 WHERE excluded.last_seen >= last_seen`
-	tags := joinTags(it.Snippet.Tags)
-	raw, err := s.packer.pack(it.raw, textsOf(it.Snippet.Title, it.Snippet.ChannelTitle, tags, it.Snippet.Description))
-	if err != nil {
-		return err
-	}
 	return s.exec(insert, it.ID, at, it.Snippet.PublishedAt, seconds(it.ContentDetails.Duration),
 		count(it.Statistics.ViewCount), count(it.Statistics.LikeCount), count(it.Statistics.CommentCount),
-		it.Snippet.CategoryID, it.Snippet.ChannelID, it.Snippet.ChannelTitle, it.Snippet.Title, tags,
-		it.Snippet.Description, raw)
+		it.Snippet.CategoryID, it.Snippet.ChannelID, it.Snippet.ChannelTitle, it.Snippet.Title,
+		joinTags(it.Snippet.Tags), it.Snippet.Description)
 }
 
 // advance records how far the chart is. A chart that starts over goes back to page 1.

@@ -15,8 +15,7 @@ CREATE TABLE videos (
 	channel      TEXT NOT NULL,
 	title        TEXT NOT NULL,
 	tags         TEXT NOT NULL,         -- one a line
-	description  TEXT NOT NULL,
-	raw          BLOB NOT NULL          -- as upstream wrote it: JSON, compressed (raw.go)
+	description  TEXT NOT NULL
 );
 
 CREATE INDEX videos_last_seen ON videos (last_seen);
@@ -76,12 +75,12 @@ CREATE VIRTUAL TABLE search USING fts5 (
 
 INSERT INTO search (search, rank) VALUES ('rank', 'bm25(10.0, 5.0, 5.0, 1.0)');
 
--- How many videos and charts were purged since the file was made, and how many of these
--- left nothing behind. Until the index is merged, the words of a removed video stand in it;
--- FTS5's secure-delete would take them out at once, in forty times the time of a removal.
-CREATE TABLE purged (removed INTEGER NOT NULL, gone INTEGER NOT NULL);
+-- The words of a removed video leave the index with it, not at a later merge.
+INSERT INTO search (search, rank) VALUES ('secure-delete', 1);
 
-INSERT INTO purged VALUES (0, 0);
+CREATE TRIGGER charts_deleted AFTER DELETE ON charts BEGIN
+	DELETE FROM appearances WHERE region = old.region AND query = old.query AND slot = old.slot;
+END;
 
 CREATE TRIGGER videos_inserted AFTER INSERT ON videos BEGIN
 	INSERT INTO search (rowid, title, channel, tags, description)

@@ -91,7 +91,7 @@ func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
 		return found, fmt.Errorf("cannot find the words: %w", err)
 	}
 	for _, number := range numbers {
-		video, err := s.video("number = ?", number)
+		video, err := s.video(number)
 		if err != nil {
 			return found, err
 		}

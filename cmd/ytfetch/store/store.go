@@ -20,8 +20,8 @@ import (
 // FileName is what the file is called, in whichever directory it is.
 const FileName = "videos.db"
 
-// version is of the schema and of what raw holds, and of every file as user_version.
-const version = 4
+// version is of the schema, and of every file as user_version.
+const version = 5
 
 //go:embed schema.sql
 var schema string
@@ -35,7 +35,6 @@ type Store struct {
 	path       string
 	db         *sqlite3.Conn
 	statements map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
-	packer     packer
 }
 
 // Open opens the file of a directory for reading and writing. It makes both where they
@@ -103,7 +102,7 @@ func fill(path string) error {
 	if err != nil {
 		return err
 	}
-	err = db.Exec(fmt.Sprintf("PRAGMA auto_vacuum = incremental; PRAGMA journal_mode = wal; BEGIN; %s; PRAGMA user_version = %d; COMMIT", schema, version))
+	err = db.Exec(fmt.Sprintf("PRAGMA journal_mode = wal; BEGIN; %s; PRAGMA user_version = %d; COMMIT", schema, version))
 	return errors.Join(err, db.Close())
 }
 

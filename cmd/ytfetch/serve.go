@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota"
+)
+
+// serve answers as the API does from the built-in upstream, until it is interrupted.
+func serve(ctx context.Context, args []string, stderr io.Writer) error {
+	var config upstream.Config
+	var listen string
+	flags := newFlags()
+	sample := flags.Bool("sample", false, "")
+	flags.StringVar(&listen, "listen", "127.0.0.1:8080", "")
+	flags.StringVar(&config.Key, "key", "", "")
+	flags.IntVar(&config.Quota, "quota", 10_000, "")
+	flags.IntVar(&config.PagesPerRegion, "pages", 4, "")
+	words, err := parseArgs(flags, args)
+	switch {
+	case err != nil:
+		return err
+	case len(words) > 0:
+		return misused("unexpected argument %q", words[0])
+	case !*sample:
+		return misused("serve has nothing but the sample: add --sample")
+	case config.Quota < 1 || config.PagesPerRegion < 1:
+		return misused("--quota and --pages must be at least 1")
+	}
+	api, err := upstream.New(config)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return &failure{exitFailed, fmt.Errorf("cannot serve: another program listens at %s", listen), "name another address with --listen; port 0 is any free one"}
+	} else if err != nil {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	fmt.Fprintf(stderr, "serving the sample at http://%s%s, %s a day\n", listener.Addr(), upstream.Path, quota.Count(config.Quota, "unit", "units"))
+	server := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve: %w", err)
+	}
+	return nil
+}

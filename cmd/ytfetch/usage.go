@@ -60,7 +60,7 @@ videos.db).
 
 serve answers as the API does, over HTTP, from the built-in upstream: videos.list and
 search.list, page by page, for any key (or only for --key), and with YouTube's own
-quotaExceeded after so many units a day. So a job, or quotad's proxy, can be tried
+quotaExceeded when the units of the day are used up. So a job, or quotad's proxy, can be tried
 without a key. It runs until it is interrupted.
 
 Environment:

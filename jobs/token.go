@@ -200,10 +200,13 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	if s.grants[d.GrantID] != nil || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
 	}
-	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: d.Calls(r)}
 	s.made[r.Operation] += d.Calls(r)
-	s.record.Units += d.Units
 	s.record.Calls++
+	if d.GrantID == "" { // it costs nothing, and is not settled
+		return
+	}
+	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: d.Calls(r)}
+	s.record.Units += d.Units
 	s.record.Last = d.GrantID
 	s.run.spent += d.Units
 }

@@ -42,7 +42,7 @@ func (d Dimension) of(e *Entry) string {
 // A Share is what entries of one name spent, as they count after settling.
 type Share struct {
 	Name  string
-	Calls Units   // upstream; those of released grants were never made
+	Calls Units   // upstream; those of released grants were never made, those that cost nothing are this host's
 	Units Units   // of each entry the greatest of its charges
 	In    []Units // each limit of the credential, in its order
 }
@@ -101,18 +101,23 @@ func (b *Breakdown) add(e Entry) {
 	if !held {
 		return
 	}
-	name := b.By.of(&e)
+	units := slices.Max(append(in, 0))
+	if b.after == nil {
+		units = max(units, Max(e.Counts())) // also in limits that are not configured any more
+	}
+	b.share(&e).add(&e, in, units)
+	b.Total.add(&e, in, units)
+}
+
+// share returns the share that an entry belongs to.
+func (b *Breakdown) share(e *Entry) *Share {
+	name := b.By.of(e)
 	s := b.shares[name]
 	if s == nil {
 		s = &Share{Name: name, In: make([]Units, len(b.Credential.Limits))}
 		b.shares[name] = s
 	}
-	units := slices.Max(append(in, 0))
-	if b.after == nil {
-		units = max(units, Max(e.Counts())) // also in limits that are not configured any more
-	}
-	s.add(&e, in, units)
-	b.Total.add(&e, in, units)
+	return s
 }
 
 // counts returns what an entry counts in each limit, and whether any window holds it: always,
@@ -174,7 +179,8 @@ func (b *Breakdown) in(limit string) []Holder {
 	return holders
 }
 
-// Breakdown sums what the log of a credential holds. It reads as long as ctx lives.
+// Breakdown sums what the log of a credential holds, and the calls of this host that cost
+// nothing, of at most a day. It reads as long as ctx lives.
 func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQuery) (*Breakdown, error) {
 	c, err := s.configured(credential)
 	if err != nil {
@@ -193,6 +199,7 @@ func (s *Service) Breakdown(ctx context.Context, credential string, q BreakdownQ
 		b.add(e)
 		return true
 	})
+	s.free.addTo(b, q.Since)
 	return b, err
 }
 

@@ -89,7 +89,8 @@ func (l Limit) Budget(useReserve bool) Units {
 }
 
 // A Cost is what one call of an operation costs: the same for every limit that
-// counts it, or an amount per limit.
+// counts it, or an amount per limit. It may be 0: such a call is granted whatever the limits
+// hold, and counted as a call.
 type Cost struct {
 	Every Units            // against every limit that counts the operation; 0 when Per is set
 	Per   map[string]Units // limit name → units; a limit that is not named does not count the operation
@@ -105,6 +106,11 @@ func (c Cost) In(l Limit, operation string) Units {
 		return 0
 	}
 	return c.Every
+}
+
+// greatest is what one call costs in the limit in which it costs most.
+func (c Cost) greatest() Units {
+	return slices.Max(append(slices.Collect(maps.Values(c.Per)), c.Every))
 }
 
 // Charges returns what count calls of an operation cost a job, "" outside any pass, in

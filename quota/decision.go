@@ -26,7 +26,7 @@ const (
 )
 
 // A Decision answers a request. Either it is a grant (Reason is empty, GrantID
-// is set, the units are debited) or a refusal, and then nothing has moved.
+// is set if it costs anything, the units are debited) or a refusal, and then nothing has moved.
 type Decision struct {
 	Reason Reason
 	Detail string // of a refusal: a sentence for people
@@ -35,9 +35,9 @@ type Decision struct {
 	// of the same call; see Ledger.Acquire. Service.Acquire returns it as its error.
 	Err error
 
-	GrantID  string
-	Replayed bool // the request id had been granted before; nothing new was debited
-	Outage   bool // granted from the local journal while the ledger could not be reached
+	GrantID  string // empty of a call that costs nothing
+	Replayed bool   // the request id had been granted before; nothing new was debited
+	Outage   bool   // granted from the local journal while the ledger could not be reached
 
 	// Count is how many calls are granted, of a request AtMost; 0 of others.
 	Count Units

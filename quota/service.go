@@ -22,6 +22,7 @@ type Service struct {
 	ledger   Ledger
 	deadline time.Duration
 	snapshot atomic.Pointer[snapshot]
+	free     freeTally
 }
 
 // A snapshot is one set of configured credentials; it is replaced, never changed.
@@ -139,7 +140,9 @@ func (s *Service) Cost(credential string, calls Calls) Units {
 	return c.Cost(calls)
 }
 
-// Acquire decides a request. A refusal is a decision, not an error; the errors
+// Acquire decides a request. Calls that cost nothing are granted without the ledger, whatever state
+// their limits are in, and leave no entry in the log: there is nothing to settle, so the grant has
+// no id. A refusal is a decision, not an error; the errors
 // are those of Ledger, and the context's own while the request still waits for
 // a batch.
 func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
@@ -148,6 +151,10 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 		return refused, nil
 	}
 	ask := Ask{Request: r, Charges: charges}
+	if len(charges) == 0 { // the operation costs nothing
+		s.free.add(r, time.Now())
+		return Decision{Count: ask.Granted()}, nil
+	}
 	if r.AtMost {
 		charges = ask.Fewer(1).Charges
 	}
@@ -206,14 +213,14 @@ func (s *Service) Peek(ctx context.Context, credential string, own Calls, others
 	if err != nil {
 		return refuse(BadRequest, err.Error()), nil
 	}
-	if len(charges) == 0 {
-		return Decision{}, nil
-	}
 	charges = c.Paced(charges, own.Pace, useReserve)
 	return s.peek(ctx, c, slices.Sorted(maps.Keys(own.Count)), charges, useReserve)
 }
 
 func (s *Service) peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error) {
+	if len(charges) == 0 {
+		return Decision{}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
 	d, err := s.ledger.Peek(ctx, c, operations, charges, useReserve)

@@ -113,21 +113,27 @@ func (v *validation) cost(operation string, cost Cost) {
 		case !known:
 			unknown = true
 			fail("unknown limit %q: %s", name, Meant(name, v.LimitNames(), "add it under limits"))
-		case !limit.Counts(operation):
+		case units < 0 || units > MaxUnits:
+			fail("the cost in limit %q must be from 0 to %d: %d", name, MaxUnits, units)
+		case units > 0 && !limit.Counts(operation):
 			fail("limit %q does not count this operation: add it to the limit's only, or leave the limit out here", name)
-		case units < 1 || units > MaxUnits:
-			fail("the cost in limit %q must be from 1 to %d: %d", name, MaxUnits, units)
 		}
 	}
-	if cost.Per == nil && (cost.Every < 1 || cost.Every > MaxUnits) {
-		fail("the cost must be from 1 to %d: %d", MaxUnits, cost.Every)
+	if cost.Every < 0 || cost.Every > MaxUnits {
+		fail("the cost must be from 0 to %d: %d", MaxUnits, cost.Every)
 		return
 	}
-	counting := slices.DeleteFunc(slices.Clone(v.Limits), func(l Limit) bool { return cost.In(l, operation) == 0 })
+	if cost.greatest() == 0 && (cost.Per == nil || len(cost.Per) > 0) {
+		return // free on purpose, as are the calls of those that only a limit with a cost of 0 counts
+	}
+	counting := slices.DeleteFunc(slices.Clone(v.Limits), func(l Limit) bool {
+		_, named := cost.Per[l.Name]
+		return !named && (cost.Per != nil || cost.Every > 0 && !l.Counts(operation))
+	})
 	switch job, free := uncounted(counting); {
 	case len(counting) == 0 && unknown: // that is why
 	case len(counting) == 0:
-		fail("no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one")
+		fail("no limit counts this operation, so it would be free: name it in a limit's only, or give it a cost in one; a cost of 0 is free")
 	case free && job == "":
 		fail("only limits with jobs of their own count this operation, so it would be free for everybody else: let a limit without jobs count it")
 	case free:
@@ -169,12 +175,14 @@ func (v *validation) counting() {
 // that no operation names, for as much as another limit does.
 func (v *validation) example(l Limit) string {
 	operations := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Operations)), func(name string) bool { return !l.Counts(name) })
-	units := func(operation string) Units {
-		return slices.Max(slices.Collect(maps.Values(v.Operations[operation].Per)))
+	units := func(operation string) Units { return v.Operations[operation].greatest() }
+	if paid := slices.DeleteFunc(slices.Clone(operations), func(name string) bool { return units(name) == 0 }); len(paid) > 0 {
+		operations = paid
 	}
 	operation := slices.MinFunc(operations, func(a, b string) int { return cmp.Compare(units(a), units(b)) })
-	per := maps.Clone(v.Operations[operation].Per)
-	per[l.Name] = units(operation)
+	per := make(map[string]Units)
+	maps.Copy(per, v.Operations[operation].Per)
+	per[l.Name] = max(1, units(operation))
 	var costs []string
 	for _, name := range slices.Sorted(maps.Keys(per)) {
 		costs = append(costs, fmt.Sprintf("%s = %d", name, per[name]))

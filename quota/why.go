@@ -70,7 +70,7 @@ func (s *Service) foresee(ctx context.Context, c *Credential, r Request, charges
 // explain returns what a decision about count calls says by itself.
 func explain(d Decision, count Units) Explanation {
 	e := Explanation{Decision: d, WouldDeny: d.WouldDeny(false)}
-	if len(d.Limits) == 0 { // granted alone, during an outage
+	if len(d.Limits) == 0 { // granted alone during an outage, or free
 		e.Fits = count
 		return e
 	}

@@ -20,7 +20,8 @@ import (
 const acquireUsage = `Ask to spend before a call upstream. A grant debits the operation's cost at
 once; a denial moves nothing and ends with exit code 75.
 
-With -o value the answer is what remains, in units.
+With -o value the answer is what remains, in units; nothing for a call that is
+free.
 
 Example:
   $ quotactl acquire videos.list && curl "$URL"
@@ -42,10 +43,17 @@ func newAcquire(c *cli) *cobra.Command {
 				return errors.Join(c.printRefusal(d), err)
 			}
 			granted := units(d.Units)
+			if d.GrantID == "" {
+				granted = "free"
+			}
 			if d.Count > 0 {
 				granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
 			}
-			return c.printDecision(d, [2]string{"granted", granted}, [2]string{"grant", d.GrantID})
+			lines := [][2]string{{"granted", granted}, {"grant", d.GrantID}}
+			if d.GrantID == "" {
+				lines = lines[:1]
+			}
+			return c.printDecision(d, lines...)
 		},
 	}
 	c.requestFlags(cmd, &r)
@@ -142,15 +150,21 @@ func (c *cli) corrected(d api.Decision, err error) error {
 // not known.
 type decisionBody struct {
 	api.Decision
-	Remaining *int64 `json:"remaining,omitempty"` // hides Decision's
+	Units     *int64 `json:"units,omitempty"` // these two hide Decision's
+	Remaining *int64 `json:"remaining,omitempty"`
 }
 
 // printDecision prints a decision. People read the given lines first, then what remains
 // and what is unusual about it.
 func (c *cli) printDecision(d api.Decision, lines ...[2]string) error {
 	body := decisionBody{Decision: d}
+	if d.Granted {
+		body.Units = &d.Units
+	}
 	if len(d.Limits) > 0 {
 		body.Remaining = &d.Remaining
+	} else if c.output == "value" {
+		return nil
 	}
 	return show(c, body, nil,
 		func(decisionBody) (int64, error) { return d.Remaining, nil },
@@ -159,7 +173,7 @@ func (c *cli) printDecision(d api.Decision, lines ...[2]string) error {
 
 // printRefusal prints what a script may want of a refusal; people read the error.
 func (c *cli) printRefusal(d api.Decision) error {
-	if c.output == "table" || d.Reason == "" || c.output == "value" && len(d.Limits) == 0 {
+	if c.output == "table" || d.Reason == "" {
 		return nil
 	}
 	return c.printDecision(d)
@@ -271,9 +285,9 @@ func cannotRun(command string, err error) error {
 }
 
 // release releases a grant whose call was provably never made. It keeps a replayed one: the
-// call may have been made when it was first granted.
+// call may have been made when it was first granted. A free one holds nothing.
 func (c *cli) release(d api.Decision) error {
-	if d.Replayed {
+	if d.Replayed || d.GrantID == "" {
 		return nil
 	}
 	released, err := c.spender().Release(context.Background(), d.GrantID)

@@ -89,7 +89,7 @@ func usageTable(u api.Usage, limit string, v term.View) string {
 		}
 	}
 	v.Prose(&b, 0, term.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(since), v.ZoneMark(), term.Brief(v.Now.Sub(since))))
-	if wording.Spent(u.Total, limit) == 0 {
+	if wording.Spent(u.Total, limit) == 0 && (limit != "" || u.Total.Calls == 0) {
 		return b.String() + "nothing was spent\n"
 	}
 	bar := min(maxBar, v.Width-term.Gap-sharesTable(u, limit, 0, v).Width())
@@ -109,7 +109,7 @@ func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
 	total := wording.Spent(u.Total, limit)
 	for _, s := range shares {
 		spent := wording.Spent(s, limit)
-		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), strings.Repeat(v.Full(), share(spent, greatest, bar)))
+		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), strings.Repeat(v.Full(), share(spent, max(1, greatest), bar)))
 	}
 	t.Add(term.Styled(term.Bold, "total"), callsIn(u.Total, limit), total, "", "")
 	return t

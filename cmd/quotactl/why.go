@@ -172,6 +172,8 @@ func verdict(w api.Why) string {
 	switch {
 	case w.Outage:
 		return fmt.Sprintf("granted: %s (%s), from the outage's own units: the ledger cannot be reached", asked, units(w.Units))
+	case w.Granted && w.Units == 0:
+		return fmt.Sprintf("granted: %s is free, whatever the limits hold", w.Operation)
 	case w.Granted:
 		return fmt.Sprintf("granted: there is room for %s (%s), and for %s in all", asked, units(w.Units), quota.Thousands(w.FitsCount))
 	default:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -130,7 +131,7 @@ func (p printer) operations(c *quota.Credential) {
 				costs = append(costs, fmt.Sprintf("%s of %s", quota.Thousands(units), limit.Name))
 			}
 		}
-		cost := strings.Join(costs, " and ")
+		cost := cmp.Or(strings.Join(costs, " and "), "nothing")
 		alike[cost] = append(alike[cost], operation)
 		if len(c.Operations) <= maxLines {
 			p.line("  %s costs %s", operation, cost)

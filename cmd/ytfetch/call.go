@@ -28,11 +28,13 @@ func (p *pass) call(ctx context.Context, number int, r request) (got page, err e
 		}
 	}
 	got, err = p.tube.send(ctx, r)
-	got.left = grant.Remaining
+	if got.left = grant.Remaining; grant.Granted && len(grant.Limits) == 0 {
+		got.left = unknownLeft // no limit counts the call
+	}
 	var failed *callError
 	if errors.As(err, &failed) {
 		failed.operation, failed.grant = r.operation, grant.GrantID
-		if failed.class == unsent && !p.metered {
+		if failed.class == unsent && grant.GrantID != "" {
 			p.release(ctx, grant.GrantID)
 		}
 	}

@@ -27,10 +27,10 @@ type AcquireRequest struct {
 // or a refusal in the form of an RFC 9457 problem.
 type Decision struct {
 	Granted   bool   `json:"granted"`
-	GrantID   string `json:"grant_id,omitempty"`
-	Count     int64  `json:"count,omitempty"` // calls that were granted, of a request at_most
-	Units     int64  `json:"units,omitempty"` // debited, of a grant
-	Remaining int64  `json:"remaining"`       // the smallest over the limits involved, after this answer; 0 if Limits is empty
+	GrantID   string `json:"grant_id,omitempty"` // of a grant, unless it costs nothing
+	Count     int64  `json:"count,omitempty"`    // calls that were granted, of a request at_most
+	Units     int64  `json:"units,omitempty"`    // debited, of a grant
+	Remaining int64  `json:"remaining"`          // the smallest over the limits involved, after this answer; 0 if Limits is empty
 	// Now is when it was decided, by the ledger's clock; for the calls of clients alone.
 	Now      *time.Time `json:"now,omitempty"`
 	Limits   []Limit    `json:"limits,omitempty"`   // those involved

@@ -165,7 +165,9 @@ func (x *exchange) finish(began time.Time) {
 	event := x.event
 	x.mu.Unlock()
 	for _, grant := range unspent {
-		x.release(grant.GrantID)
+		if grant.GrantID != "" {
+			x.release(grant.GrantID)
+		}
 	}
 	x.proxy.config.Emit(event)
 }

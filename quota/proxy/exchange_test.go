@@ -2,11 +2,15 @@ package proxy
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptrace"
+	"sync"
 	"testing"
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
 )
 
 // What is given back at the end, by how far the transport came: it may still write to a
@@ -42,5 +46,46 @@ func TestFinish(t *testing.T) {
 				t.Errorf("%d units are debited, want %d", s.used(), c.want)
 			}
 		})
+	}
+}
+
+// A call that costs nothing is sent while its limit is exhausted. One that was never sent has
+// nothing to release.
+func TestAFreeCall(t *testing.T) {
+	var mu sync.Mutex
+	var refused []server.Event
+	s := newScene(t, ok, func(c *Config, _ *Target) {
+		emit := c.Emit
+		c.Emit = func(event any) {
+			if e, is := event.(server.Event); is && !e.Decision.Granted() {
+				mu.Lock()
+				refused = append(refused, e)
+				mu.Unlock()
+			}
+			emit(event)
+		}
+	})
+	c := servertest.YouTube()
+	c.Operations["videos.list"] = quota.Cost{}
+	if err := s.service.SetCredentials([]*quota.Credential{c}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: 10_000}); err != nil || !d.Granted() {
+		t.Fatal(d, err)
+	}
+	if got := s.get("youtube/v3/search"); got.status != http.StatusForbidden {
+		t.Errorf("a call that costs units: %+v, want it denied", got)
+	}
+	if got := s.get("youtube/v3/videos"); got.status != http.StatusOK {
+		t.Errorf("a free call: %+v, want it sent", got)
+	}
+	s.upstream.Close()
+	if got := s.get("youtube/v3/videos"); got.status != http.StatusBadGateway {
+		t.Errorf("a free call without an upstream: %+v, want 502", got)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(refused) != 1 {
+		t.Errorf("refused: %+v, want the search alone", refused)
 	}
 }

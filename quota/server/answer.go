@@ -30,9 +30,11 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers 
 	Write(w, body.Status, typeProblem, body)
 }
 
-// A decision is an api.Decision that says what remains only if that is known.
+// A decision is an api.Decision that says what remains only if that is known, and what a grant
+// costs even where that is 0.
 type decision struct {
 	api.Decision
+	Units     *int64 `json:"units,omitempty"`
 	Remaining *int64 `json:"remaining,omitempty"`
 }
 
@@ -46,7 +48,7 @@ func decisionOf(d quota.Decision, useReserve bool) decision {
 		return body
 	}
 	if d.Granted() {
-		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), int64(d.Units), d.Replayed
+		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), new(int64(d.Units)), d.Replayed
 		if d.Outage {
 			body.Mode = "outage"
 		}

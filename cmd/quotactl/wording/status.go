@@ -56,7 +56,7 @@ func Spent(s api.Share, limit string) int64 {
 // Shares returns the shares that have something in the limit, and how much the greatest has.
 func Shares(u api.Usage, limit string) (shares []api.Share, greatest int64) {
 	for _, s := range u.Shares {
-		if spent := Spent(s, limit); spent > 0 {
+		if spent := Spent(s, limit); spent > 0 || limit == "" && s.Calls > 0 {
 			shares, greatest = append(shares, s), max(greatest, spent)
 		}
 	}

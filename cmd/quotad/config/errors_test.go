@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 		{"lift of another type", `window = "7d"`, `window = { calendar = "day", timezone = "UTC" }` + "\nlift = 4", []string{`13: credentials.youtube.limits.search.lift: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 4`}},
 		{"enforce of another type", `only = ["search.list"]`, `enforce = "no"`, []string{`13: credentials.youtube.limits.search.enforce: must be true or false, not the string "no"`}},
 		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`}},
-		{"a cost of zero", `"videos.list" = 1`, `"videos.list" = 0`, []string{`17: credentials.youtube.operations."videos.list": the cost must be from 1 to 9007199254740991: 0`}},
+		{"a cost below zero per limit", `"videos.list" = 1`, `"videos.list" = { daily = -1 }`, []string{`17: credentials.youtube.operations."videos.list": the cost in limit "daily" must be from 0 to 9007199254740991: -1`}},
 		{"a cost of another type", `"videos.list" = 1`, `"videos.list" = "1"`, []string{`17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1"`}},
 		{"a cost per limit", `"search.list" = 100`, "\"search.list\" = { daily = 100, serch = 1 }", []string{`16: credentials.youtube.operations."search.list": unknown limit "serch": did you mean "search"?`}},
 		{"a fraction per limit", `"search.list" = 100`, "\"search.list\" = { daily = 1.5 }", []string{

@@ -1,0 +1,99 @@
+package quota_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/quota"
+)
+
+// A call that costs nothing is granted while its limit is exhausted, closed, and while the ledger
+// is away; no ledger is asked, and the usage counts it for a day.
+func TestAFreeOperationAsksNoLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, ledger := service(t)
+		c := youtube()
+		c.Operations["quota.get"] = quota.Cost{}
+		c.Operations["i18n.list"] = quota.Cost{Per: map[string]quota.Units{"daily": 0}}
+		if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, k, "videos.list", 950)
+		if d := acquire(t, k, "videos.list", 1); d.Reason != quota.LimitExceeded {
+			t.Fatalf("got %+v, want a denial of what costs a unit", d)
+		}
+		closing := quota.Change{Kind: quota.KindClosing, Limit: "daily", Until: time.Now().Add(time.Hour), Note: "gone"}
+		if _, changed, err := k.ChangeLimit(t.Context(), "youtube", closing); !changed || err != nil {
+			t.Fatal(changed, err)
+		}
+		ledger.away = true
+		before := ledger.calls.Load()
+		free := func(operation string, count quota.Units, atMost bool) {
+			t.Helper()
+			r := quota.Request{Credential: "youtube", Operation: operation, Count: count, AtMost: atMost,
+				Caller: quota.Caller{Job: "trending", Region: "US", Run: "1"}}
+			d, err := k.Acquire(t.Context(), r)
+			if err != nil || !d.Granted() || d.Units != 0 || d.GrantID != "" || d.Calls(r) != count {
+				t.Fatalf("%s: got %+v, %v, want %d calls, free", operation, d, err, count)
+			}
+		}
+		free("quota.get", 1, false)
+		free("quota.get", 3, false)
+		free("i18n.list", 7, true)
+		if asked := ledger.calls.Load() - before; asked != 0 {
+			t.Errorf("the ledger was asked %d times, want never", asked)
+		}
+		if why, err := k.Why(t.Context(), quota.Request{Credential: "youtube", Operation: "quota.get", Count: 5}); err != nil || !why.Granted() || why.Fits != 5 {
+			t.Errorf("why: got %+v, %v, want granted", why, err)
+		}
+		if d, err := k.Peek(t.Context(), "youtube", quota.Calls{Count: map[string]quota.Units{"quota.get": 2}}, nil, false); err != nil || !d.Granted() {
+			t.Errorf("peek: got %+v, %v, want granted", d, err)
+		}
+
+		usage := func(by quota.Dimension, name string) quota.Share {
+			t.Helper()
+			b, err := k.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: by, Now: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			shares := b.Shares()
+			if i := slices.IndexFunc(shares, func(s quota.Share) bool { return s.Name == name }); i >= 0 {
+				return shares[i]
+			}
+			return quota.Share{}
+		}
+		if got := usage(quota.ByOperation, "quota.get"); got.Calls != 4 || got.Units != 0 {
+			t.Errorf("usage: got %+v, want 4 calls for nothing", got)
+		}
+		if got := usage(quota.ByRegion, "US"); got.Calls != 11 {
+			t.Errorf("usage: got %+v, want 11 calls of the region", got)
+		}
+		time.Sleep(25 * time.Hour)
+		free("i18n.list", 1, false)
+		if got := usage(quota.ByOperation, "quota.get"); got.Calls != 0 {
+			t.Errorf("usage a day later: got %+v, want none", got)
+		}
+	})
+}
+
+// A cost of 0 in one limit is one that the limit does not count; 0 in all of them is free, for
+// whom no limit with a cost counts, too.
+func TestACostOfZeroInALimit(t *testing.T) {
+	c := youtube()
+	c.Limits = append(c.Limits, quota.Limit{Name: "share", Units: 10, Window: quota.Sliding(time.Hour), Jobs: []string{"backfill"}})
+	c.Operations["own"] = quota.Cost{Per: map[string]quota.Units{"daily": 0, "share": 5}}
+	if wrong := c.Validate(); wrong != nil {
+		t.Fatal(wrong)
+	}
+	for job, want := range map[string]quota.Units{"backfill": 5, "": 0} {
+		if charges, err := c.Charges("own", 1, job); err != nil || quota.Max(charges) != want {
+			t.Errorf("job %q: got %v, %v, want %d units", job, charges, err, want)
+		}
+	}
+	c.Limits = append(c.Limits, quota.Limit{Name: "idle", Units: 10, Window: quota.Sliding(time.Hour), Only: []string{"own"}})
+	if wrong := c.Validate(); len(wrong) != 1 || wrong[0].Message != `no operation costs anything in it, so it would deny nothing: name it in the operations that it should count, such as "own" = { daily = 0, idle = 5, share = 5 }` {
+		t.Errorf("got %v, want that no operation costs anything in idle", wrong)
+	}
+}

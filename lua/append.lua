@@ -2,7 +2,7 @@
 -- bounds; else it answers what the caller lacks, and changes nothing. An entry has one field, r, with a
 -- record, whose first 12 bytes are its tag.
 --
--- KEYS  1 log
+-- KEYS  1 log · 2 a key that never exists; if given, a look fails where an append would
 -- ARGV  1 the id and the tag, joined, of the last record that the caller knows; 0-0: it knows none ·
 --       2 not before, and · 3 not after, the log's clock in ms · 4 keep, in ms: what is older is dropped, and
 --       the log expires after twice as long · 5 the record; empty: nothing is appended · 6 wipe: the log is
@@ -24,6 +24,7 @@ if id .. tag ~= ARGV[1] and ARGV[6] ~= 'blind' then
   if not own or own[1] .. string.sub(own[2][2], 1, 12) ~= ARGV[1] then return { 'lost', clock_ms } end
   return { 'behind', clock_ms, tail }
 end
+if KEYS[2] then redis.call('XADD', KEYS[2], 'NOMKSTREAM', '*', 'r', '') end
 if ARGV[5] == '' then return { 'end', clock_ms } end
 if clock < ARGV[2] * 1 then return { 'early', clock_ms } end
 if clock > ARGV[3] * 1 then return { 'late', clock_ms } end

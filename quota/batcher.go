@@ -17,7 +17,7 @@ type Batcher[T, R any] struct {
 	// of the batch. It is never called while a call of it is under way, and its context is
 	// cancelled by the deadline alone, because the leader asks for others too.
 	Do       func(context.Context, []T) ([]R, error)
-	Deadline time.Duration // of one call of Do
+	Deadline time.Duration // of one ask: that of a batch is its oldest ask's
 	Max      int           // how many asks share one batch; 0 means 128
 
 	mu      sync.Mutex // guards what follows; it is not held while Do is under way
@@ -44,9 +44,10 @@ func (b *Batcher[T, R]) Ask(ctx context.Context, ask T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
+	end := time.Now().Add(b.Deadline)
 	c := b.enter(ask)
 	if c == nil {
-		return b.lead(ctx, []T{ask}, nil)
+		return b.lead(ctx, end, []T{ask}, nil)
 	}
 	select {
 	case <-c.ready:
@@ -65,7 +66,7 @@ func (b *Batcher[T, R]) Ask(ctx context.Context, ask T) (result R, err error) {
 	for i, each := range c.batch {
 		asks[i] = each.ask
 	}
-	return b.lead(ctx, asks, c.batch[1:])
+	return b.lead(ctx, end, asks, c.batch[1:])
 }
 
 // enter returns the call that waits for a batch to share, or nil where the ask is to lead one.
@@ -93,10 +94,10 @@ func (b *Batcher[T, R]) withdraw(c *call[T, R]) bool {
 	return true
 }
 
-// lead has a batch answered and hands the next one over. It returns the answer to the first
-// ask; the others are those of the calls that wait for it.
-func (b *Batcher[T, R]) lead(ctx context.Context, asks []T, others []*call[T, R]) (first R, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.Deadline)
+// lead has a batch answered by the deadline of its oldest ask, and hands the next one over. It returns
+// the answer to the first ask; the others are those of the calls that wait for it.
+func (b *Batcher[T, R]) lead(ctx context.Context, end time.Time, asks []T, others []*call[T, R]) (first R, err error) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	results, err := b.do(ctx, asks)
 	cancel()
 	b.leave()

@@ -78,3 +78,28 @@ func TestBatcherBoundsABatch(t *testing.T) {
 		}
 	})
 }
+
+// However long an ask waits for the batch before its own, it is answered by its own deadline.
+func TestBatcherBoundsAnAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deadline = time.Second
+		b := &quota.Batcher[int, int]{Deadline: deadline, Do: func(ctx context.Context, _ []int) ([]int, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		var asking sync.WaitGroup
+		for n := range 5 {
+			asking.Go(func() {
+				begun := time.Now()
+				if _, err := b.Ask(t.Context(), n); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%d: %v", n, err)
+				}
+				if took := time.Since(begun); took > deadline {
+					t.Errorf("%d waited for %v", n, took)
+				}
+			})
+			time.Sleep(deadline / 4)
+		}
+		asking.Wait()
+	})
+}

@@ -79,8 +79,11 @@ var (
 	// every daemon has had time to write back what it knows.
 	ErrRecovering = fmt.Errorf("%w: it recovers from a loss", ErrUnavailable)
 	// ErrContended is an ErrUnavailable: other hosts wrote to the log each time before this
-	// one could. The ledger works.
-	ErrContended = fmt.Errorf("%w: other hosts were first each time", ErrUnavailable)
+	// one could, or other calls of this host came first until the deadline. The ledger works.
+	ErrContended = fmt.Errorf("%w: others were first each time", ErrUnavailable)
+	// ErrUnusable is an ErrUnavailable: the ledger answers, but it is not what it should be, until a person
+	// changes that. This is no outage: nothing is granted without the ledger.
+	ErrUnusable = fmt.Errorf("%w", ErrUnavailable)
 )
 
 // An Ask is a request with what it costs.

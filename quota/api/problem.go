@@ -14,7 +14,7 @@ import (
 // Reasons beside quota's own, of requests that were not decided.
 const (
 	LedgerUnavailable quota.Reason = "ledger_unavailable" // 503: ask again later, with the same request id
-	// Recovering is LedgerUnavailable while the hosts put back what the log has lost.
+	// Recovering is LedgerUnavailable while this host reads the log, or the hosts put back what it has lost.
 	// Contended is LedgerUnavailable because other hosts wrote first each time.
 	Recovering       quota.Reason = "recovering"
 	Contended        quota.Reason = "contended"

@@ -34,8 +34,12 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 	if !call.At.IsZero() {
 		at += string(call.At.Tag[:])
 	}
-	args := append(make([]any, 2, 11), 1, s.key(call.Credential),
-		at, call.NotBefore, call.NotAfter, call.Keep.Milliseconds(), call.Body)
+	keys := []any{1, s.key(call.Credential)}
+	if call.Probe {
+		keys = []any{2, keys[1], s.key(call.Credential) + ":probe"}
+	}
+	args := append(make([]any, 2, 12), keys...)
+	args = append(args, at, call.NotBefore, call.NotAfter, call.Keep.Milliseconds(), call.Body)
 	how := ""
 	switch {
 	case call.Wipe:

@@ -57,10 +57,23 @@ func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, 
 		return err
 	}
 	err = r.commit(ctx, c, f)
+	if err != nil && l.overslept(ctx) {
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.config.Deadline)
+		defer cancel()
+		r.refresh(again) // the answer may be there already
+		err = r.commit(again, c, f)
+	}
 	if offline && r.outage(err) {
 		return r.commitOffline(c, err, f)
 	}
 	return err
+}
+
+// overslept reports whether a deadline was noticed late: this process or its machine stood still, and
+// the store may have answered meanwhile.
+func (l *Ledger) overslept(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && l.config.Store != nil && time.Since(end) > l.config.Deadline/4
 }
 
 // commit calls f until its draft holds. A draft with entries holds once it is appended, which
@@ -83,7 +96,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 		r.mu.Lock()
 		d, err := r.draft(c, clock, nil, f)
 		r.mu.Unlock()
-		if errors.Is(err, quota.ErrRecovering) || errors.Is(err, errReplaying) {
+		if errors.Is(err, quota.ErrRecovering) {
 			r.setDown(err)
 		}
 		switch {
@@ -111,7 +124,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 		case lost.losses == 0: // no other host was first: the store is slow
 			return fmt.Errorf("credential %q: %w", r.name, ctx.Err())
 		default:
-			return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
+			return r.contended()
 		}
 		r.backOff(ctx, &lost)
 	}
@@ -162,16 +175,19 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 	return known, err
 }
 
-// fail records that the store could not be reached, unless the caller did not wait, or other
-// hosts were first until the deadline.
+// fail records why the replica does not serve, unless the caller did not wait, or its deadline ended
+// while the store answered, or long before this host noticed.
 func (r *replica) fail(ctx context.Context, err error) error {
 	r.mu.Lock()
 	answered := r.ledger.config.Clock().Sub(r.storeClockAt)
 	r.mu.Unlock()
 	switch {
 	case errors.Is(err, context.Canceled):
-	case ctx.Err() != nil && answered < r.ledger.config.Deadline/2:
-		return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
+	case ctx.Err() != nil && (answered < r.ledger.config.Deadline/2 || r.ledger.overslept(ctx)):
+		if r.serving() == errJoining {
+			return errJoining
+		}
+		return r.contended()
 	default:
 		r.setDown(err)
 	}

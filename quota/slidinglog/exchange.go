@@ -36,17 +36,19 @@ func (r *replica) call(ctx context.Context, call Call) Outcome {
 	if unknown && out.Status == Failed { // an earlier try may have been carried out
 		out.Status = Unknown
 	}
-	r.recordClock(out)
+	r.recordOutcome(ctx, &call, out)
 	return out
 }
 
-// recordClock records the store's clock, if there was an answer.
-func (r *replica) recordClock(out Outcome) {
-	if out.Status <= Failed {
-		return
-	}
+// recordOutcome records the store's clock, if there was an answer, and whether the store takes records.
+func (r *replica) recordOutcome(ctx context.Context, call *Call, out Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if out.Status <= Failed {
+		r.unwritten = r.unwritten || ctx.Err() == nil && (len(call.Body) > 0 || call.Probe)
+		return
+	}
+	r.unwritten = r.unwritten && out.Status != Done
 	r.storeClock, r.storeClockAt = out.Clock, r.ledger.config.Clock()
 }
 
@@ -104,7 +106,7 @@ func (r *replica) decode(p Placed) (Record, error) {
 	record, err := decodeRecord(p)
 	if err != nil {
 		return record, fmt.Errorf("%w: credential %q: %w: run the same version of quotad on every host, "+
-			"or begin a new log under another key_prefix", quota.ErrUnavailable, r.name, err)
+			"or begin a new log under another key_prefix", quota.ErrUnusable, r.name, err)
 	}
 	return record, r.ledger.detectClone(&record)
 }

@@ -24,6 +24,7 @@ type facts struct {
 	Hosts    map[HostID]hostFacts
 	Quiet    *quiet
 	Fallen   *fallen // nil: the log has the record at Position
+	Complete bool    // the log was read to its end since its beginning was last read
 	// Standing are the newest closing or opening of each limit, and its loans and their last end, in the
 	// order of their ids. Some may have ended.
 	Standing []quota.Entry

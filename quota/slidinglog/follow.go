@@ -44,7 +44,9 @@ func (l *Ledger) pollAll() {
 			l.goFollow(r)
 			continue
 		}
-		calls = append(calls, r.newCall(nil))
+		look := r.newCall(nil)
+		look.Probe = true
+		calls = append(calls, look)
 		idle[r.name] = r
 	}
 	if len(calls) == 0 {
@@ -52,7 +54,7 @@ func (l *Ledger) pollAll() {
 	}
 	for i, out := range l.config.Store.Append(ctx, calls) {
 		r := idle[calls[i].Credential]
-		r.recordClock(out)
+		r.recordOutcome(ctx, &calls[i], out)
 		known, err := false, error(nil)
 		if out.Status != Lost { // recovery takes too long for the others to wait
 			known, err = r.update(ctx, out)
@@ -134,8 +136,7 @@ func (r *replica) follow(ctx context.Context) error {
 	r.followedAt = r.ledger.config.Clock()
 	r.mu.Unlock()
 	if err != nil {
-		r.setDown(err)
-		return err
+		return r.fail(ctx, err)
 	}
 	r.setUp()
 	return nil
@@ -183,6 +184,9 @@ func (r *replica) readToEnd(ctx context.Context) error {
 		err := out.Err
 		switch out.Status {
 		case End:
+			r.mu.Lock()
+			r.copy.complete()
+			r.mu.Unlock()
 			return nil
 		case Behind:
 			err = r.catchUp(out.Tail)
@@ -316,7 +320,7 @@ func (r *replica) announce(ctx context.Context) error {
 // entries that stand, so that these do not expire. A hello is due at the
 // start of a host, when its configuration changes, before other hosts forget it, and after the log
 // may have lost it. It is also due while an attempt is open, which cannot be carried out after another
-// record.
+// record, and after the store did not take a record: only one that it takes ends such an outage.
 func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	host, run := r.ledger.self()
 	r.mu.Lock()
@@ -327,7 +331,7 @@ func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	}
 	clock, said := r.estimated(), r.copy.facts.Hosts[host]
 	hello = &Statement{Kind: Hello, Label: r.ledger.config.Label, Terms: r.terms, Longest: longestOf(r.configured)}
-	fresh := r.maybe == nil && said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
+	fresh := r.maybe == nil && !r.unwritten && said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
 	if fresh && slices.Equal(said.Terms, hello.Terms) && said.Label == hello.Label && said.Longest == hello.Longest {
 		return entries, nil
 	}

@@ -57,10 +57,18 @@ func (c *Copy) startOver(host HostID) {
 		f.Fallen = &fallen{Gen: f.Gen}
 	}
 	f.Fallen.To, f.Fallen.Quiet = max(f.Fallen.To, f.Position.ID.Ms), f.Fallen.Quiet || f.Quiet != nil
-	f.Position, f.Quiet = Position{}, nil
+	f.Position, f.Quiet, f.Complete = Position{}, nil, false
 	c.account.views = nil
 	c.change()
 	c.refresh()
+}
+
+// complete records that the log was read to its end.
+func (c *Copy) complete() {
+	if !c.facts.Complete {
+		c.facts.Complete = true
+		c.change()
+	}
 }
 
 // checkStore returns an error if the copy is one of a log in another store. Its entries must not
@@ -73,7 +81,7 @@ func (r *replica) checkStore() error {
 		return nil
 	}
 	return fmt.Errorf("%w: credential %q: %w: that is in %s, and the configuration names %s: set it back, name another state_dir, "+
-		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnavailable, r.name, ErrForeign, was, is)
+		"or stop quotad and move ledger.db* away to continue with what Redis has", quota.ErrUnusable, r.name, ErrForeign, was, is)
 }
 
 // declareMissing declares that the log lacks entries, or a record that no reset wiped. An empty log may

@@ -12,11 +12,12 @@ import (
 // each limit there, and the allowance. It is synced to the file before the caller gets its answer,
 // and appended to the log when the store is back.
 
-// outage reports whether an error is an outage, in which the policy decides. An error of the file is
-// none: the store may be there, and the copy may lack what it has.
+// outage reports whether an error is an outage, in which the policy decides: the store does not answer,
+// or refuses for now. An error of the file is none: the store may be there, and the copy may lack what it
+// has.
 func (r *replica) outage(err error) bool {
 	unreachable := errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
-	known := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrContended, ErrVersion, ErrForeign}
+	known := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrContended, quota.ErrUnusable}
 	if slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) }) || errors.As(err, new(fileError)) {
 		return false
 	}
@@ -31,8 +32,8 @@ func (d *draft) refuses(operations ...string) error {
 		return nil
 	case d.configured == nil || closed:
 		return d.down
-	case d.copy.facts.Position.IsZero() && d.copy.facts.Fallen == nil:
-		return fmt.Errorf("%w: this host has not read the log yet", d.down)
+	case !d.copy.facts.Complete:
+		return fmt.Errorf("%w: this host has not read the whole log yet", d.down)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type replica struct {
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
 	maybe        *attempt          // the call whose outcome is unknown
+	unwritten    bool              // the store did not take the last record, or would not have
 	revoked      []quota.Entry     // settlements of grants whose callers got no answer
 	booked       quota.Units       // offline grants that the log got since the replica served last
 	configured   *quota.Credential // nil until SetCredentials
@@ -43,19 +44,35 @@ type replica struct {
 }
 
 var (
-	errJoining   = fmt.Errorf("%w: its log is being read", quota.ErrUnavailable)
-	errLost      = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
-	errReplaying = fmt.Errorf("%w: grants of an outage are being booked", quota.ErrUnavailable)
+	errJoining   error = catchingUp("its log is being read")
+	errLost            = fmt.Errorf("%w: it was flushed, evicted or replaced by an older copy", quota.ErrLost)
+	errReplaying error = catchingUp("grants of an outage are being booked")
 )
 
-// lock locks the replica. It fails when ctx ends.
+// A catchingUp is a quota.ErrRecovering without a loss: this host and the log lack something of
+// each other.
+type catchingUp string
+
+func (e catchingUp) Error() string { return fmt.Sprintf("%v: %s", quota.ErrUnavailable, string(e)) }
+func (catchingUp) Unwrap() error   { return quota.ErrRecovering }
+
+// lock locks the replica. It fails when ctx ends, which says nothing about the store: other calls of
+// this host were first.
 func (r *replica) lock(ctx context.Context) error {
 	select {
 	case r.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
+		if err := r.serving(); err != nil {
+			return err
+		}
+		return r.contended()
 	}
+}
+
+// contended returns the error of a call that other calls were before, until its deadline.
+func (r *replica) contended() error {
+	return fmt.Errorf("credential %q: %w", r.name, quota.ErrContended)
 }
 
 func (r *replica) tryLock() bool {
@@ -78,8 +95,7 @@ func (r *replica) serving() error {
 
 // joining reports whether the log is still being read, or in a quiet period.
 func (r *replica) joining() bool {
-	err := r.serving()
-	return err == errJoining || errors.Is(err, quota.ErrRecovering)
+	return errors.Is(r.serving(), quota.ErrRecovering)
 }
 
 // ready returns why the copy grants nothing: the log is in a quiet period, or lacks entries of
@@ -105,7 +121,7 @@ func (r *replica) setDown(err error) {
 	if err != errJoining || was == nil { // the first reason stays
 		r.refused = err
 	}
-	starts := !r.served && errors.Is(err, quota.ErrRecovering) // the quiet period of a new log is no event
+	starts := !r.served && err == quota.ErrRecovering // the quiet period of a new log is no event
 	news := err != errJoining && !starts && r.reported != kindOf(err)
 	if news {
 		r.reported = kindOf(err)
@@ -119,7 +135,7 @@ func (r *replica) setDown(err error) {
 }
 
 func kindOf(err error) EventKind {
-	if errors.Is(err, quota.ErrLost) || errors.Is(err, quota.ErrRecovering) {
+	if errors.Is(err, quota.ErrLost) || err == quota.ErrRecovering {
 		return LostLog
 	}
 	return Down

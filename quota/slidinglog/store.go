@@ -69,6 +69,8 @@ type Call struct {
 	// Blind appends at any end of the log. Such a call is never made again, because it could be
 	// carried out each time.
 	Blind bool
+	// Probe makes a look fail if an append would: the store may be full, or a replica.
+	Probe bool
 }
 
 // A Status is the result of a Call.

@@ -1,0 +1,199 @@
+package slidinglog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
+)
+
+// open makes the operation of a scene open in an outage, and records its events.
+func (s *scene) openInOutage(store slidinglog.Store, events *[]slidinglog.EventKind) *slidinglog.Ledger {
+	s.t.Helper()
+	return s.open(slidinglog.Config{
+		Store:    store,
+		Policies: map[string]slidinglog.Policy{s.c.Name: {Open: map[string]bool{"list": true}, Units: 5}},
+		OnEvent:  func(e slidinglog.Event) { *events = append(*events, e.Kind) },
+	})
+}
+
+// A fullStore answers, and takes no records.
+type fullStore struct {
+	*ledgertest.SimStore
+	full bool
+}
+
+var errFull = fmt.Errorf("%w: redis refuses: OOM", quota.ErrUnavailable)
+
+func (s *fullStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	outcomes := s.SimStore.Append(ctx, calls[:0])
+	for i := range calls {
+		if s.full && (len(calls[i].Body) > 0 || calls[i].Probe) {
+			outcomes = append(outcomes, slidinglog.Outcome{Status: slidinglog.Failed, Err: errFull})
+			continue
+		}
+		outcomes = append(outcomes, s.Do(&calls[i]))
+	}
+	return outcomes
+}
+
+// While the store takes no records, the host does not serve, however well the log can be read. There is one
+// outage, which ends when a record was taken. A host that nobody asks notices, too.
+func TestOnlyARecordEndsAnOutageOfWriting(t *testing.T) {
+	for name, asked := range map[string]bool{"asked": true, "idle": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			store := &fullStore{SimStore: s.store}
+			var events []slidinglog.EventKind
+			l := s.openInOutage(store, &events)
+			s.follow(40, l)
+			store.full = true
+			for range 20 {
+				if asked {
+					if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); err == nil && !d[0].Outage {
+						t.Fatalf("%+v of a full store", d)
+					}
+				}
+				s.now = s.now.Add(time.Second)
+				l.Poll()
+				if l.Serves(s.c) {
+					t.Fatal("it serves, though the store takes no records")
+				}
+			}
+			before := len(s.records())
+			store.full = false
+			s.now = s.now.Add(time.Second)
+			l.Poll()
+			if !l.Serves(s.c) || len(s.records()) == before {
+				t.Errorf("it serves: %v; %d records, there were %d", l.Serves(s.c), len(s.records()), before)
+			}
+			if got, want := fmt.Sprint(events), fmt.Sprint([]slidinglog.EventKind{slidinglog.Down, slidinglog.Up}); got != want {
+				t.Errorf("events %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// A heldStore answers no call until it is released, or the caller's deadline has ended.
+type heldStore struct {
+	*ledgertest.SimStore
+	hold          func(slidinglog.Call) bool // nil: none
+	held, release chan struct{}
+}
+
+func (s *heldStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	if s.hold != nil && s.hold(calls[0]) {
+		s.held <- struct{}{}
+		select {
+		case <-s.release:
+		case <-ctx.Done():
+			return []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, ctx.Err())}}
+		}
+	}
+	return s.SimStore.Append(ctx, calls)
+}
+
+// A call that waits until its deadline for another call of its host has lost to that. It is no outage.
+func TestWaitingForAnotherCallIsNoOutage(t *testing.T) {
+	s := newScene(t)
+	store := &heldStore{SimStore: s.store, held: make(chan struct{}), release: make(chan struct{})}
+	var events []slidinglog.EventKind
+	l := s.openInOutage(store, &events)
+	s.follow(40, l)
+	store.hold = func(slidinglog.Call) bool { return true }
+	first := make(chan error)
+	go func() {
+		_, err := l.Acquire(t.Context(), s.c, s.asks(1))
+		first <- err
+	}()
+	<-store.held
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if d, err := l.Acquire(ctx, s.c, s.asks(1)); !errors.Is(err, quota.ErrContended) {
+		t.Errorf("%+v, %v; want that others were first", d, err)
+	}
+	close(store.release)
+	if err := <-first; err != nil || len(events) > 0 {
+		t.Errorf("%v; events %v", err, events)
+	}
+}
+
+// A host that still reads a long log grants nothing offline: not to a call that waits for that until
+// its deadline, and not if the store goes away meanwhile.
+func TestNothingIsGrantedOnAHalfReadCopy(t *testing.T) {
+	s := newScene(t)
+	writer := s.open(slidinglog.Config{})
+	s.follow(40, writer)
+	for range 3 * slidinglog.PageSize {
+		s.c.Limits[0].Units++
+		s.grant(writer, 1)
+	}
+	beyondAPage := func(c slidinglog.Call) bool { return !c.At.IsZero() }
+
+	t.Run("while it reads", func(t *testing.T) {
+		store := &heldStore{SimStore: s.store, hold: beyondAPage, held: make(chan struct{}, 1)}
+		var events []slidinglog.EventKind
+		l := s.openInOutage(store, &events)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if d, err := l.Acquire(ctx, s.c, s.asks(1)); !errors.Is(err, quota.ErrRecovering) || errors.Is(err, quota.ErrLost) {
+			t.Errorf("%+v, %v; want that the log is being read", d, err)
+		}
+		if len(events) > 0 {
+			t.Errorf("events %v", events)
+		}
+	})
+	t.Run("then the store goes away", func(t *testing.T) {
+		store := &fadingStore{SimStore: s.store, answers: 2}
+		var events []slidinglog.EventKind
+		l := s.openInOutage(store, &events)
+		s.follow(1, l)
+		if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); err == nil {
+			t.Errorf("%+v on a copy that has two pages of the log", d)
+		}
+		store.answers = 1000
+		s.follow(4, l)
+		store.answers = 0
+		if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); err != nil || !d[0].Outage {
+			t.Errorf("%+v, %v on a copy that was read to its end", d, err)
+		}
+	})
+}
+
+// A promptStore answers only those who still wait.
+type promptStore struct{ *ledgertest.SimStore }
+
+func (s promptStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	outcomes := s.SimStore.Append(ctx, calls)
+	if err := ctx.Err(); err != nil {
+		return []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, err)}}
+	}
+	return outcomes
+}
+
+// A process stands still while a call waits: its deadline has ended long ago when it goes on. That is no
+// outage. The call is made once more, and is carried out once.
+func TestACallAfterAFreezeIsMadeOnceMore(t *testing.T) {
+	s := newScene(t)
+	var events []slidinglog.EventKind
+	l := s.openInOutage(promptStore{s.store}, &events)
+	s.follow(40, l)
+	for n := range quota.Units(10) { // the lock may be free before the deadline is noticed
+		s.now = s.now.Add(time.Minute) // no answer is recent
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+		d, err := l.Acquire(ctx, s.c, s.asks(1))
+		cancel()
+		if err != nil || !d[0].Granted() || d[0].Outage || len(events) > 0 {
+			t.Fatalf("%+v, %v; events %v", d, err, events)
+		}
+		s.follow(4, l)
+		if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != n+1 {
+			t.Fatalf("%d units are used, %v; want %d", u.Limits[0].Used, err, n+1)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"html"
 	"maps"
 	"regexp"
 	"slices"
@@ -22,7 +23,8 @@ type findings struct {
 	metrics  []string // "youtube.googleapis.com/search_list"
 	left     []Left
 
-	throttled   bool   // Shopify's refusal, with a status of 200
+	throttled   bool   // a refusal of GraphQL, with a status of 200
+	ofService   bool   // an ErrorInfo of googleapis.com, which are about the key, the project or its quota
 	zeroQuota   bool   // the upstream says that the quota is 0
 	windowStart string // Epoch: when the upstream's window began
 	resetAt     string // RFC3339
@@ -30,27 +32,53 @@ type findings struct {
 	retryIn     string // Duration: when to retry, which says nothing of a day
 }
 
-// readBody reads what a body says. A body that is no JSON, from a proxy perhaps, says nothing.
-func readBody(body []byte) *findings {
+// readBody reads what a body says. A page of HTML, of a proxy perhaps, says nothing.
+func readBody(a Answer) *findings {
 	s := new(findings)
 	var value any
-	if json.Unmarshal(body, &value) == nil {
+	switch text := strings.TrimSpace(string(a.Body)); {
+	case json.Unmarshal(a.Body, &value) == nil:
+		object, _ := value.(map[string]any)
+		s.graphQL(object["errors"])
 		s.read(value)
+	case a.Status < 400:
+	case strings.HasPrefix(text, "<"):
+		for _, field := range xmlField.FindAllStringSubmatch(text, 20) {
+			s.read(map[string]any{strings.ToLower(field[1]): html.UnescapeString(field[2])})
+		}
+	case !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["): // or it was cut
+		s.message(text)
+	}
+	for _, message := range s.messages {
+		s.zeroQuota = s.zeroQuota || zeroLimit.MatchString(message)
 	}
 	return s
 }
+
+var (
+	xmlField  = regexp.MustCompile(`<([Cc]ode|[Mm]essage)>([^<]{1,1000})</`) // Amazon's
+	zeroLimit = regexp.MustCompile(`(?i)^quota exceeded\b.*\blimit: 0\b`)    // Gemini's, of a model that is not for free
+)
 
 // read reads an object, or each object of a list: errors inside it first, then its own fields,
 // the most specific first. Upstreams nest the same few fields in different ways: Google's and
 // OpenAI's error, Google's, X's and Shopify's errors, Salesforce's list, RFC 9457's object.
 func (s *findings) read(value any) {
-	if list, ok := value.([]any); ok {
-		for _, each := range list {
+	switch value := value.(type) {
+	case []any:
+		for _, each := range value {
 			s.read(each)
 		}
-		return
+	case string: // {"errors": "Exceeded 2 calls per second"}
+		if strings.Contains(value, " ") {
+			s.message(value)
+		}
+	case map[string]any:
+		s.object(value)
 	}
-	object, _ := value.(map[string]any)
+}
+
+func (s *findings) object(object map[string]any) {
 	each := func(read func(any), keys ...string) {
 		for _, key := range keys {
 			if inner, has := object[key]; has {
@@ -59,31 +87,47 @@ func (s *findings) read(value any) {
 		}
 	}
 	each(s.read, "error", "errors")
-	each(s.reason, "error", "reason", "errorCode", "code", "title", "type")
-	each(s.message, "error_description", "detail", "message", "description")
+	if kind := text(object["type"]); kind == "OAuthException" { // Facebook's: its codes are numbers
+		add(&s.reasons, kind+"/"+text(object["code"]))
+	}
+	each(s.reason, "error", "reason", "errorCode", "errorType", "error_code", "code", "__type", "title", "type", "category")
+	each(s.message, "error_description", "detail", "message", "description", "errorMessages", "error_msg", "info")
 	each(s.debug, "debugInfo")
 	s.quota(object)
-	each(s.read, "details", "metadata", "violations")
+	each(s.read, "details", "metadata", "violations", "parameters")
 	each(s.reason, "status")
-	each(s.extensions, "extensions")
+	each(s.read, "extensions")
 	each(s.propertyQuota, "propertyQuota")
 }
 
-// extensions reads those of GraphQL's errors. Only there THROTTLED refuses by itself: elsewhere
-// in an answer with a status of 200 it is a word of the API's own data.
-func (s *findings) extensions(value any) {
-	object, _ := value.(map[string]any)
-	s.throttled = s.throttled || text(object["code"]) == throttled
-	s.read(value)
+// graphQL reads the errors of GraphQL. Only there a reason refuses by itself: elsewhere in an answer
+// with a status of 200 it is a word of the API's own data.
+func (s *findings) graphQL(errors any) {
+	list, _ := errors.([]any)
+	for _, one := range list {
+		object, _ := one.(map[string]any)
+		extensions, _ := object["extensions"].(map[string]any)
+		for _, reason := range []string{text(object["type"]), text(extensions["code"])} {
+			s.throttled = s.throttled || reason != "" && strings.Contains(refused, " "+reason+" ")
+		}
+	}
 }
 
-// reason adds a reason. RFC 9457's type is an address, and its last segment is the reason.
+// reason adds a reason. RFC 9457's type is an address, and Amazon's a shape: the last segment is the
+// reason.
 func (s *findings) reason(value any) {
 	reason := text(value)
-	add(&s.reasons, reason[strings.LastIndexByte(reason, '/')+1:])
+	add(&s.reasons, reason[strings.LastIndexAny(reason, "/#")+1:])
 }
 
-func (s *findings) message(value any) { add(&s.messages, text(value)) }
+func (s *findings) message(value any) {
+	if list, ok := value.([]any); ok {
+		for _, each := range list {
+			s.message(each)
+		}
+	}
+	add(&s.messages, text(value))
+}
 
 var debugLimit = regexp.MustCompile(`\blimit=(\w+)`)
 
@@ -99,6 +143,8 @@ func (s *findings) debug(value any) {
 func (s *findings) quota(object map[string]any) {
 	field := func(key string) string { return text(object[key]) }
 	add(&s.units, Line(field("quota_unit")))
+	s.ofService = s.ofService || field("domain") == "googleapis.com" && field("reason") != ""
+	add(&s.limits, Line(field("policyName"))) // HubSpot's: "TEN_SECONDLY_ROLLING"
 	for _, keys := range [][3]string{{"quota_limit", "quota_metric", "quota_limit_value"}, {"quotaId", "quotaMetric", "quotaValue"}} {
 		name, size := field(keys[0]), amount(field(keys[2]))
 		add(&s.limits, Line(name))
@@ -112,6 +158,12 @@ func (s *findings) quota(object map[string]any) {
 	s.resetAt = cmp.Or(field("quotaResetTimeStamp"), s.resetAt)
 	s.resetIn = cmp.Or(field("quotaResetDelay"), s.resetIn)
 	s.retryIn = cmp.Or(field("retryDelay"), s.retryIn)
+	for _, key := range []string{"retry_after", "retryAfter"} { // seconds: Discord's, Telegram's
+		switch seconds := object[key].(type) {
+		case float64, string:
+			s.retryIn = cmp.Or(s.retryIn, fmt.Sprint(seconds, "s"))
+		}
+	}
 }
 
 // propertyQuota reads what Google Analytics says is left: of tokensPerDay, tokensPerHour and
@@ -161,9 +213,9 @@ func (s *findings) quoted() (names []string) {
 // names returns what the upstream calls the limit, the most specific first.
 func (s *findings) names() []string {
 	names := slices.Clone(s.limits)
-	isDay := func(name string) bool { return classOfName(name) == Day }
-	if slices.ContainsFunc(names, isDay) { // of several that are exceeded, the day's
-		names = slices.DeleteFunc(names, func(name string) bool { return !isDay(name) })
+	isLong := func(name string) bool { return cmp.Or(classOfName(name), Minute) != Minute }
+	if slices.ContainsFunc(names, isLong) { // of several that are exceeded, the day's
+		names = slices.DeleteFunc(names, func(name string) bool { return !isLong(name) })
 	}
 	for _, name := range slices.Concat(s.quoted(), s.metrics) {
 		add(&names, name)
@@ -177,14 +229,14 @@ func (s *findings) class() Class {
 	return cmp.Or(longest(s.units, classOfUnit), longest(s.limits, classOfName), longest(s.quoted(), classOfName))
 }
 
-// longest returns Day where any of the texts is of that class, else Minute where any is.
+// longest returns the class of the texts that lasts longest.
 func longest(texts []string, of func(string) Class) (class Class) {
 	for _, text := range texts {
-		switch of(text) {
-		case Day:
+		switch one := of(text); {
+		case one == Day:
 			return Day
-		case Minute:
-			class = Minute
+		case one == hour, one == Minute && class == "":
+			class = one
 		}
 	}
 	return class
@@ -193,8 +245,10 @@ func longest(texts []string, of func(string) Class) (class Class) {
 // classOfUnit reads "1/d/{project}" and "1/min/{project}/{user}".
 func classOfUnit(unit string) Class {
 	switch _, per, _ := strings.Cut(unit, "/"); {
-	case strings.HasPrefix(per, "d"), strings.HasPrefix(per, "h"), strings.HasPrefix(per, "mo"):
+	case strings.HasPrefix(per, "d"), strings.HasPrefix(per, "mo"), strings.HasPrefix(per, "w"):
 		return Day
+	case strings.HasPrefix(per, "h"):
+		return hour
 	case strings.HasPrefix(per, "min"), strings.HasPrefix(per, "s"):
 		return Minute
 	}
@@ -203,16 +257,23 @@ func classOfUnit(unit string) Class {
 
 var (
 	squeezed = strings.NewReplacer(" ", "", "_", "", "-", "")
-	perDay   = regexp.MustCompile(`per(day|hour|month)`)
-	perShort = regexp.MustCompile(`per(minute|second|100seconds)`)
+	perDay   = regexp.MustCompile(`per(day|week|month)|daily|monthly`)
+	perHour  = regexp.MustCompile(`perhour|hourly`)
+	perShort = regexp.MustCompile(`per(minute|second|\d+(s|m))|secondly`)
+	suffixed = regexp.MustCompile(`-\d+(s|m|h|d)$`) // "USER-100s", "CLIENT_PROJECT-1d"
 )
 
 // classOfName reads "Queries per day", "queries_per_day" and "QueriesPerDayPerProject" alike.
 func classOfName(name string) Class {
+	if suffix := suffixed.FindStringSubmatch(name); suffix != nil {
+		return map[string]Class{"s": Minute, "m": Minute, "h": hour, "d": Day}[suffix[1]]
+	}
 	name = strings.ToLower(squeezed.Replace(name))
 	switch {
 	case perDay.MatchString(name):
 		return Day
+	case perHour.MatchString(name):
+		return hour
 	case perShort.MatchString(name):
 		return Minute
 	}
@@ -228,9 +289,8 @@ func (s *findings) isDaily() bool {
 func (s *findings) hasDelay() bool { return s.resetAt != "" || s.resetIn != "" || s.retryIn != "" }
 
 // reset returns when the body says that the limit resets: at a time, after a duration, or at
-// the end of the day that began at a time. The zero time where it does not say. When to retry
-// counts for Minute alone: Gemini says seconds of a day.
-func (s *findings) reset(class Class, day quota.Window, now time.Time) (time.Time, error) {
+// the end of the day that began at a time. The zero time where it does not say.
+func (s *findings) reset(day quota.Window, now time.Time) (time.Time, error) {
 	switch {
 	case s.resetAt != "":
 		return RFC3339.read(s.resetAt, now)
@@ -241,10 +301,21 @@ func (s *findings) reset(class Class, day quota.Window, now time.Time) (time.Tim
 		}
 		_, end := day.Bounds(start)
 		return end, nil
-	case s.resetIn != "":
+	default:
 		return Duration.read(s.resetIn, now)
-	case class == Minute:
-		return Duration.read(s.retryIn, now)
 	}
-	return time.Time{}, nil
+}
+
+// retryAt returns when to try again, where no reset is known. What the body says counts for Minute
+// alone: Gemini says seconds of a day. After is what the header says.
+func (s *findings) retryAt(class Class, after, now time.Time) time.Time {
+	if class != Minute {
+		return after
+	}
+	for _, at := range []time.Time{soon(Duration, s.retryIn, now), after, retryInWords(s.messages, now)} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
 }

@@ -92,11 +92,12 @@ func (e Encoding) read(text string, now time.Time) (time.Time, error) {
 }
 
 // retryAfter reads a Retry-After: seconds, or a date.
-func retryAfter(value string, now time.Time) (time.Time, error) {
+func retryAfter(value string, now time.Time) time.Time {
 	if at, err := http.ParseTime(strings.TrimSpace(value)); err == nil {
-		return at, nil
+		value = at.Sub(now).String()
+		return soon(Duration, value, now)
 	}
-	return Seconds.read(value, now)
+	return soon(Seconds, value, now)
 }
 
 // ParseHeader reads lines of "Name: value" as curl -i or -D write them. It returns the number

@@ -185,9 +185,9 @@ func (s *observation) close(ctx context.Context, by quota.Caller) error {
 	}
 	limit := s.usage.Limits[i]
 	s.out.Limit, s.out.Closed = limit.Name, limit.Closed
-	until, err := s.until(ctx, limit)
-	if err != nil || !until.After(s.usage.Now) { // or it resets this minute
-		return err
+	until := s.until(limit)
+	if !until.After(s.usage.Now) { // or it resets this minute
+		return nil
 	}
 	k := quota.Change{Kind: quota.KindClosing, Limit: limit.Name, Until: until, Note: s.out.Says, Caller: by}
 	d, changed, err := s.observer.service.ChangeLimit(ctx, s.credential.Name, k)
@@ -214,7 +214,12 @@ func (s *observation) limit() int {
 	}
 	isLong := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
 	if s.out.Class != Day && s.out.Class != Billing {
-		if i := s.likeliest(func(limit quota.Limit) bool { return !isLong(limit) }); i >= 0 {
+		// A rate without a time is one of a minute at least, which a limit of a second is too short for.
+		isTimed := s.out.Class != Minute || !s.out.Reset.IsZero()
+		isShort := func(limit quota.Limit) bool {
+			return !isLong(limit) && (isTimed || limit.Window.Span() >= shortClosing)
+		}
+		if i := s.likeliest(isShort); i >= 0 {
 			return i
 		}
 	}
@@ -276,43 +281,30 @@ func (s *observation) compareLimits(x, y quota.Limit) int {
 }
 
 const (
-	shortClosing = time.Minute // where nothing says how long a limit of minutes refuses
+	shortClosing = time.Minute // where nothing says how long a limit refuses, or whether it is one
 	longClosing  = time.Hour   // where no reset is known
 )
 
 // until returns until when a limit is closed; the zero time leaves it as it is. Whatever
 // the answer says, that is at most until what was debited by now does not count any more.
-func (s *observation) until(ctx context.Context, limit quota.LimitState) (time.Time, error) {
+func (s *observation) until(limit quota.LimitState) time.Time {
 	now, at := s.usage.Now, s.out.Reset
-	switch s.out.Class {
-	case Minute, Unknown:
-		if at.IsZero() {
-			at = now.Add(shortClosing)
-		}
+	switch {
+	case s.out.Class == Unknown && !limit.Closed.IsZero():
+		return time.Time{} // the call was sent before the limit was closed
+	case s.out.Class == Unknown:
+		at = now.Add(shortClosing)
+	case s.out.Class == Minute && at.IsZero():
+		at = now.Add(shortClosing)
+	case s.out.Class == Minute:
 		at = earlier(at, now.Add(longClosing))
-		if s.out.Class == Minute {
-			break
-		}
-		// A refusal of unknown length is one of minutes, and one of an hour where it returns.
-		if !limit.Closed.IsZero() {
-			return time.Time{}, nil // the call was sent before the limit was closed
-		}
-		again, err := s.wasClosed(ctx, limit.Name)
-		if err != nil {
-			return time.Time{}, err
-		}
-		if again {
-			at = now.Add(longClosing)
-		}
-	default:
-		if at.IsZero() {
-			at = s.reset(limit.Limit)
-		}
+	case at.IsZero():
+		at = s.reset(limit.Limit)
 	}
 	if _, end := limit.Window.Bounds(now); limit.Window.IsCalendar() {
-		return earlier(at, end), nil
+		return earlier(at, end)
 	}
-	return earlier(at, now.Add(limit.Window.Length)), nil
+	return earlier(at, now.Add(limit.Window.Length))
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -320,15 +312,6 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// wasClosed reports whether a limit was closed within the last hour already.
-func (s *observation) wasClosed(ctx context.Context, limit string) (again bool, err error) {
-	err = s.observer.service.Walk(ctx, s.credential.Name, s.usage.Now.Add(-longClosing), func(e quota.Entry) bool {
-		again = e.Kind == quota.KindClosing && e.Limit == limit
-		return !again && e.Kind != quota.KindReset
-	})
-	return again, err
 }
 
 // reset returns when an exhausted limit resets where the answer does not say: as is known of

@@ -222,8 +222,8 @@ func TestAnOperatorsClosingStays(t *testing.T) {
 	}
 }
 
-// A refusal without details is taken for one of a minute, and for one of an hour when it
-// comes again; answers to calls that were in flight are not a second one.
+// A refusal that nothing explains closes for a minute, however often it comes; answers to calls that
+// were in flight do not make that longer.
 func TestWithoutDetails(t *testing.T) {
 	for name, heard := range map[string]Observation{
 		"a bare 429":        {Operation: "videos.list", Answer: Answer{Status: 429}},
@@ -236,13 +236,40 @@ func TestWithoutDetails(t *testing.T) {
 				s.observe(heard)
 				s.closed("daily 1m0s")
 			}
-			s.clock.Add(time.Minute)
+			s.clock.Add(50 * time.Second)
+			s.observe(heard)
+			s.closed("daily 10s")
+			s.clock.Add(10 * time.Second)
 			s.closed()
 			s.observe(heard)
-			s.closed("daily 1h0m0s")
-			s.clock.Add(3 * time.Hour)
-			s.observe(heard)
 			s.closed("daily 1m0s")
+		})
+	}
+}
+
+// A rate that names no time closes for a minute at least, and so not a limit of a second.
+func TestARateWithoutATime(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		answer Answer
+		want   string
+	}{
+		{"no time", Answer{429, nil, []byte("Too many requests")}, "daily 1m0s"},
+		{"a time that has passed", Answer{429, header("Retry-After: Fri, 25 Sep 2026 15:19:00 GMT"), []byte("Too many requests")}, "daily 1m0s"},
+		{"a time", Answer{429, header("Retry-After: 1"), []byte("Too many requests")}, "second 1s"},
+		{"a time in words", Answer{429, nil, []byte("Too many requests, retry in 1 second.")}, "second 1s"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newScene(t)
+			c, _ := s.service.Credential("youtube")
+			fast := quota.Credential{Name: c.Name, Operations: c.Operations, Limits: append([]quota.Limit{
+				{Name: "second", Units: 5, Window: quota.Sliding(time.Second), Only: []string{"videos.list"}},
+			}, c.Limits...)}
+			if err := s.service.SetCredentials([]*quota.Credential{&fast}); err != nil {
+				t.Fatal(err)
+			}
+			s.observe(Observation{Operation: "videos.list", Answer: row.answer})
+			s.closed(row.want)
 		})
 	}
 }

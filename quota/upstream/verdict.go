@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"fmt"
+	"html"
 	"net/http"
 	"regexp"
 	"slices"
@@ -97,29 +98,46 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	case !utf8.Valid(a.Body):
 		return Verdict{}, fmt.Errorf("the body is not UTF-8 text; a compressed one must be decompressed first")
 	}
-	found := readBody(a.Body)
+	found := readBody(a)
 	v := Verdict{Names: found.names(), Left: append(f.Headers.left(a.Header), found.left...)}
 	if len(found.messages) > 0 {
 		v.Says = Line(found.messages[0])
 	}
-	if v.Class = f.classOf(a, found, v.Left); v.Class == OK || v.Class == Config {
+	after := retryAfter(a.Header.Get("Retry-After"), now)
+	class := f.classOf(a, found, v.Left, !after.IsZero())
+	if v.Class = class; class == OK {
 		return v, nil
 	}
 	if v.Says == "" {
 		v.Says = Line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(found.reasons, " "), http.StatusText(a.Status))))
 	}
+	if class == Config {
+		return v, nil
+	}
 	if name := Line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
 		v.Names = []string{name}
 	}
 	var err error
-	if v.Reset, err = f.reset(a.Header, found, v.Class, now); err != nil {
+	if v.Reset, err = f.reset(a.Header, found, class, now); err != nil {
 		return Verdict{}, err
+	}
+	if v.Reset.IsZero() {
+		v.Reset = found.retryAt(class, after, now)
+	}
+	if class == hour {
+		if v.Class = Day; v.Reset.IsZero() {
+			v.Reset = now.Add(time.Hour).UTC()
+		}
 	}
 	return v, nil
 }
 
-// classOf decides by the most specific thing that the answer says.
-func (f Format) classOf(a Answer, found *findings, left []Left) Class {
+// hour is the class of a limit that resets within the hour: a Day that is shorter.
+const hour Class = "hour"
+
+// classOf decides by the most specific thing that the answer says: by structure, then by reasons
+// that mean one thing, then by words, then by other reasons, and by the status last.
+func (f Format) classOf(a Answer, found *findings, left []Left, timed bool) Class {
 	switch {
 	case a.Status < 400 && !found.throttled:
 		return OK
@@ -128,37 +146,36 @@ func (f Format) classOf(a Answer, found *findings, left []Left) Class {
 	}
 	class := found.class()
 	for _, reason := range found.reasons {
-		class = cmp.Or(class, f.Reasons[reason], commonReasons[reason])
+		class = cmp.Or(class, f.Reasons[reason])
 	}
-	return cmp.Or(class, classOfStatus(a, found, left))
+	if class = cmp.Or(class, gravest(found.reasons, certain)); class != "" {
+		return class
+	}
+	isEmpty := func(l Left) bool { return l.Remaining == Known(0) }
+	if (a.limits() || found.throttled) && slices.ContainsFunc(left, isEmpty) {
+		return Day
+	}
+	byReason := gravest(found.reasons, unclear)
+	if found.throttled || byReason != "" || slices.Contains(refusals, a.Status) {
+		loose := byReason != "" || a.Status == http.StatusTooManyRequests
+		class = cmp.Or(words(found.messages, loose), byReason, words(found.reasons, false))
+	}
+	return cmp.Or(class, classOfStatus(a, found, timed))
 }
 
-// throttled is Shopify's reason for an answer that refuses with a status of 200.
-const throttled = "THROTTLED"
+// refusals are the statuses with which upstreams refuse calls that are too many.
+var refusals = []int{http.StatusBadRequest, http.StatusForbidden, 420, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 
-// commonReasons are those that several upstreams use.
-var commonReasons = map[string]Class{
-	"quotaExceeded": Day, "dailyLimitExceeded": Day, "REQUEST_LIMIT_EXCEEDED": Day,
-
-	"rateLimitExceeded": Minute, "userRateLimitExceeded": Minute, throttled: Minute, "rate_limit_exceeded": Minute,
-
-	"dailyLimitExceededUnreg": Config, "keyInvalid": Config, "keyExpired": Config, "accessNotConfigured": Config,
-	"ipRefererBlocked": Config, "API_KEY_INVALID": Config, "API_KEY_SERVICE_BLOCKED": Config, "SERVICE_DISABLED": Config,
-	"invalid_api_key": Config,
-
-	"billingNotEnabled": Billing, "BILLING_DISABLED": Billing, "insufficient_quota": Billing, "UsageCapExceeded": Billing,
-	"SpendCapReached": Billing, "usage-capped": Billing,
+// limits reports whether the answer's status is one of a limit, most of the time.
+func (a Answer) limits() bool {
+	return a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
 }
 
 // classOfStatus decides where nothing more specific does. A 403 that does not name its reason
-// may be about anything: it says nothing of the quota, unless a header says that nothing is
-// left.
-func classOfStatus(a Answer, found *findings, left []Left) Class {
-	limited := a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
+// may be about anything: it says nothing of the quota.
+func classOfStatus(a Answer, found *findings, timed bool) Class {
 	switch {
-	case limited && slices.ContainsFunc(left, func(l Left) bool { return l.Remaining == Known(0) }):
-		return Day
-	case limited && (a.Header.Get("Retry-After") != "" || found.hasDelay()):
+	case a.limits() && (timed || found.hasDelay()):
 		return Minute
 	case a.Status == http.StatusTooManyRequests:
 		return Unknown
@@ -166,6 +183,8 @@ func classOfStatus(a Answer, found *findings, left []Left) Class {
 		return Config
 	case a.Status == http.StatusPaymentRequired:
 		return Billing
+	case found.ofService || a.limits() && slices.ContainsFunc(found.messages, speaksOfExhaustion):
+		return Unknown
 	default:
 		return OK
 	}
@@ -174,12 +193,9 @@ func classOfStatus(a Answer, found *findings, left []Left) Class {
 // reset returns when the upstream says that the limit resets; the zero time where it does not
 // say. No quota resets in the past, or after more than a month.
 func (f Format) reset(h http.Header, found *findings, class Class, now time.Time) (time.Time, error) {
-	at, err := found.reset(class, f.Day, now)
+	at, err := found.reset(f.Day, now)
 	if at.IsZero() && err == nil && class != Minute {
 		at, err = f.Headers.ResetIs.read(h.Get(f.Headers.Reset), now)
-	}
-	if at.IsZero() && err == nil {
-		at, err = retryAfter(h.Get("Retry-After"), now)
 	}
 	switch {
 	case err != nil || at.IsZero():
@@ -195,13 +211,21 @@ func (f Format) reset(h http.Header, found *findings, class Class, now time.Time
 // maxLine is how much Line keeps, in runes.
 const maxLine = 300
 
-// secrets are the parameters of an address that hold one.
-var secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
+var (
+	// secrets are the parameters of an address that hold one.
+	secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
+	// tags are those of HTML: not all that stands between < and >.
+	tags = regexp.MustCompile(`(?i)</?(?:a|abbr|b|body|br|center|code|div|em|font|h[1-6]|head|hr|html|i|img|li|meta|ol|p|pre|small|span|strong|style|sub|sup|table|td|th|title|tr|tt|u|ul)(?:[\s/][^<>]*)?>|<!--.*?-->|<!doctype[^<>]*>`)
+	// entities end with a semicolon: an address holds &region=US.
+	entities = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31}\d{0,2});`)
+)
 
-// Line keeps a foreign text on one line and short, without escape sequences and
-// without a key that it may quote from an address.
+// Line keeps a foreign text on one line and short, without escape sequences, without tags and
+// entities of HTML, and without a key that it may quote from an address.
 func Line(text string) string {
-	text = secrets.ReplaceAllString(strings.ToValidUTF8(text, "?"), "$1…")
+	text = tags.ReplaceAllString(strings.ToValidUTF8(text, "?"), "")
+	text = tags.ReplaceAllString(entities.ReplaceAllStringFunc(text, html.UnescapeString), "")
+	text = secrets.ReplaceAllString(text, "$1…")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
 	if runes := []rune(text); len(runes) > maxLine {
 		text = string(runes[:maxLine]) + "…"

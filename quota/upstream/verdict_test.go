@@ -81,7 +81,7 @@ func TestClassify(t *testing.T) {
 		}},
 		{"YouTube: the old pool", Answer{403, nil, []byte(`{"error":{"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","debugInfo":"Code: 8; limit=defaultPerDayPerProject&qs_error_code=INSUFFICIENT_TOKENS","message":"The request cannot be completed because you have exceeded your \u003ca href=\"/youtube/v3/getting-started#quota\"\u003equota\u003c/a\u003e."}],"code":403,"message":"The request cannot be completed"}}`)}, youtube, Verdict{
 			Class: Day, Names: []string{"defaultPerDayPerProject"},
-			Says: `The request cannot be completed because you have exceeded your <a href="/youtube/v3/getting-started#quota">quota</a>.`,
+			Says: `The request cannot be completed because you have exceeded your quota.`,
 		}},
 		{"YouTube: legacy", Answer{403, nil, []byte(`{"error":{"errors":[{"domain":"usageLimits","reason":"dailyLimitExceeded"}],"code":403,"message":"Daily Limit Exceeded. The quota will be reset at midnight Pacific Time (PT)."}}`)}, youtube, Verdict{
 			Class: Day, Says: "Daily Limit Exceeded. The quota will be reset at midnight Pacific Time (PT).",

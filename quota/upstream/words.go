@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Upstreams say in English what their reasons leave open. Each pattern is of spelled text.
+var (
+	ofQuota = regexp.MustCompile(`\b(limit(s|ed|ing|ation)?|quotas?|exceed\w*|exhaust\w*|throttl\w*|too (many|quickly|fast|frequently|often)|reached|allowance|slow ?down|[qr]ps|abuse detection|rate)\b`)
+
+	ofSeconds = regexp.MustCompile(`\b(per|every|each|within|last) (the )?(last )?(\d+ ?)?(ms|s|m|milliseconds?|seconds?|secs?|minutes?|mins?)\b|/ ?(s|m|sec|second|min|minute)\b|\b(secondly|minutely|[qr]ps|[qrt]pm)\b|\b\d+ ?(second|sec|minute|min)s? (window|period|interval)`)
+	ofHours   = regexp.MustCompile(`\b(per|every|each|within|last|an?) (\d+ ?)?(hour|hr)s?\b|/ ?(h|hr|hour)\b|\bhourly\b|\bhour (limit|quota)`)
+	ofDays    = regexp.MustCompile(`\b(per|every|each|within|last|this|a) (\d+ ?)?(day|week|month|year)s?\b|/ ?(d|day|week|month)\b|\b(daily|weekly|monthly|yearly|rpd|midnight|tomorrow)\b|\b(12|24|48) ?(h|hrs?|hours?)\b|\b(day|week|month) (\w+ )?(limit|quota|cap)\b|\bquota will be replenished\b`)
+
+	ofRate  = regexp.MustCompile(`\brate ?limit|\b(request|call|query|api|usage|overall) rate\b|\brate (is |was )?(exceeded|higher|too)\b|\btoo many (api )?(requests|calls|queries|connections)\b|\bthrottl|\bslow ?down\b|\btoo (quickly|fast|frequently|often)\b|\babuse detection\b|\bconcurren|\bsimultaneous`)
+	anyRate = regexp.MustCompile(`\brate\b`)
+
+	ofExhaustion = regexp.MustCompile(`\bquotas?\b.*\b(exceeded|exhausted|reached|used up|depleted)\b|\b(exceed(s|ed|ing)?|exhausted|reached|out of|insufficient)\b.*\bquotas?\b`)
+)
+
+func speaksOfExhaustion(text string) bool { return ofExhaustion.MatchString(spelled(text)) }
+
+var (
+	addresses = regexp.MustCompile(`https?://\S+`)
+	humps     = regexp.MustCompile(`([a-z])([A-Z])`)
+)
+
+// spelled returns the words of a text, or of a name such as rateLimitExceeded or DAILY_LIMIT.
+func spelled(text string) string {
+	text = humps.ReplaceAllString(addresses.ReplaceAllString(text, ""), "$1 $2")
+	return strings.ToLower(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '\n' }), " "))
+}
+
+// classOfWords returns what a text says of a quota, "" where it says nothing of one. Loose is
+// whether the answer is about a quota for sure: then any word of a rate is one. A text that names
+// both seconds and days does not say which of them is exhausted: the short one is the safe guess.
+func classOfWords(text string, loose bool) Class {
+	text = spelled(text)
+	about := loose || ofQuota.MatchString(text)
+	switch {
+	case about && ofSeconds.MatchString(text):
+		return Minute
+	case about && ofDays.MatchString(text):
+		return Day
+	case about && ofHours.MatchString(text):
+		return hour
+	case about && ofRate.MatchString(text), loose && anyRate.MatchString(text):
+		return Minute
+	}
+	return ""
+}
+
+// words returns what the messages say, else "".
+func words(texts []string, loose bool) (class Class) {
+	for _, text := range texts {
+		if class = classOfWords(text, loose); class != "" {
+			return class
+		}
+	}
+	return ""
+}
+
+// inWords is a time after which a message asks to try again: "in 54 seconds", "after 7m12s", "after
+// 2026-03-14T09:00:00Z".
+var inWords = regexp.MustCompile(`(?i)\b(?:try again|retry|wait)(?: again)?(?: in| after| for| at)? (\d[\dTZhms:.-]*)(?: ?(ms|s|m|h)[a-z]*\b)?`)
+
+// retryInWords returns the time that the messages name for the next try; the zero time where they
+// name none.
+func retryInWords(messages []string, now time.Time) time.Time {
+	for _, message := range messages {
+		found := inWords.FindStringSubmatch(message)
+		if found == nil {
+			continue
+		}
+		text, unit := strings.TrimRight(found[1], ".-:"), strings.ToLower(found[2])
+		for _, at := range []time.Time{soon(RFC3339, text, now), soon(Duration, text+unit, now), soon(Seconds, text, now)} {
+			if !at.IsZero() {
+				return at
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// soon reads a time at which to try again. Unlike a reset, it is advice: one that has passed, that
+// no quota waits for, or that cannot be read is the zero time, as if it were absent.
+func soon(e Encoding, text string, now time.Time) time.Time {
+	at, err := e.read(text, now)
+	if err != nil || !at.After(now) || at.After(now.Add(maxReset)) {
+		return time.Time{}
+	}
+	return at.UTC()
+}

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ import (
 // clock.
 type SimStore struct {
 	Clock func() int64 // the store's own clock, in ms since the Unix epoch
+	Page  int          // bounds the tail of an outcome; 0: slidinglog.PageSize
 
 	logs map[string]simLog
 	past []simChange // of logs, oldest first, at least the last simPast; for DropLast
@@ -60,7 +62,7 @@ func (s *SimStore) Do(c *slidinglog.Call) slidinglog.Outcome {
 		clock = max(now, end.ID.Ms)
 	}
 	if end != c.At && !c.Blind {
-		return behind(log.records, c.At, now)
+		return behind(log.records, c.At, now, cmp.Or(s.Page, slidinglog.PageSize))
 	}
 	switch {
 	case len(c.Body) == 0:
@@ -82,7 +84,7 @@ func (s *SimStore) Do(c *slidinglog.Call) slidinglog.Outcome {
 }
 
 // behind answers a caller whose position is not the end.
-func behind(records []slidinglog.Placed, at slidinglog.Position, clock int64) slidinglog.Outcome {
+func behind(records []slidinglog.Placed, at slidinglog.Position, clock int64, page int) slidinglog.Outcome {
 	own := 0
 	if !at.IsZero() {
 		i, found := slices.BinarySearchFunc(records, at.ID, func(r slidinglog.Placed, id quota.ID) int { return r.At.Compare(id) })
@@ -91,7 +93,7 @@ func behind(records []slidinglog.Placed, at slidinglog.Position, clock int64) sl
 		}
 		own = i + 1
 	}
-	to := min(len(records), own+slidinglog.PageSize)
+	to := min(len(records), own+page)
 	return slidinglog.Outcome{Status: slidinglog.Behind, Clock: clock, Tail: slices.Clip(records[own:to]), More: to < len(records)}
 }
 

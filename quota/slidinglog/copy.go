@@ -287,10 +287,10 @@ func (c *Copy) mark(e *quota.Entry, lacks bool) {
 	c.setRow(MarkTable, idKey(e.ID), value)
 }
 
-// unplaced returns up to max of the entries that the log lacks, oldest first.
-func (c *Copy) unplaced(max int) (list []quota.Entry) {
+// unplaced returns up to max of the entries after an id that the log lacks, oldest first.
+func (c *Copy) unplaced(after quota.ID, max int) (list []quota.Entry) {
 	var ids []quota.ID
-	for id := range c.ids(MarkTable, quota.ID{}, false) {
+	for id := range c.ids(MarkTable, after, false) {
 		if !c.marked(id) {
 			continue
 		}
@@ -299,7 +299,10 @@ func (c *Copy) unplaced(max int) (list []quota.Entry) {
 		}
 	}
 	for row, mark := range c.rows {
-		if id, err := keyID([]byte(row.key)); err == nil && row.table == MarkTable && mark.value != nil {
+		if row.table != MarkTable || mark.value == nil {
+			continue
+		}
+		if id, err := keyID([]byte(row.key)); err == nil && after.Less(id) {
 			ids = append(ids, id)
 		}
 	}

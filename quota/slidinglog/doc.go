@@ -53,8 +53,9 @@
 //
 // Everything is in the [File]: tables of entries in the format of record.go, of request keys, and of
 // marks of entries that the log lacks, and facts (facts.go) as JSON. Changes are folded into the tables each
-// second (fold.go). Until then the tail has the records of this host. Those of other hosts are read
-// from the store again.
+// second, in the order of the keys (fold.go). A host that reads a long log, or puts it back, folds when
+// it has many changes, so its memory and its time for each entry are bounded. Until a fold the tail has
+// the records of this host. Those of other hosts are read from the store again.
 //
 // # Locks, in their order
 //

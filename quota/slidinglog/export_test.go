@@ -33,6 +33,9 @@ func (l *Ledger) Poll() {
 	l.workers.Wait()
 }
 
+// SetMaxUnfolded has reading wait for a fold when more than n rows are in memory only.
+func (l *Ledger) SetMaxUnfolded(n int) { l.maxUnfolded = n }
+
 // Run returns which run of its host the ledger is.
 func (l *Ledger) Run() uint32 {
 	_, run := l.self()
@@ -114,16 +117,13 @@ func (s Set) Put(at quota.ID, entries ...quota.Entry) error {
 
 // Fold writes what has changed, all or none, into the tables.
 func (s Set) Fold() error {
-	var change TableChange
-	var stamp uint64
-	err := s.view(func() {
-		change = s.snapshot()
-		stamp = s.stamp
-	})
-	if err == nil {
-		err = s.file.Fold([]TableChange{change})
+	var snapshot *snapshot
+	err := s.view(func() { snapshot = s.snapshot() })
+	if err != nil {
+		return err
 	}
-	s.folded(stamp)
+	err = s.file.Fold([]TableChange{snapshot.encode()})
+	s.folded(snapshot.stamp)
 	return err
 }
 

@@ -1,11 +1,17 @@
 package slidinglog
 
 import (
+	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 
 	"quotad/quota"
 )
+
+// maxUnfolded bounds the rows that a copy has in memory only. Reading a log, and putting entries back,
+// wait for a fold when there are more. More rows in one fold write fewer pages in all.
+const maxUnfolded = 20_000
 
 // Fold writes the changes of all copies to their tables.
 func (l *Ledger) Fold() error {
@@ -14,34 +20,45 @@ func (l *Ledger) Fold() error {
 	l.gate.Lock()
 	l.config.File.Cut()
 	l.gate.Unlock()
-	var changes []TableChange
-	stamps := make(map[*replica]uint64)
+	snapshots := make(map[*replica]*snapshot)
 	for _, r := range l.all() {
 		r.mu.Lock()
 		var err error
 		if r.copy.stamp != r.copy.written {
-			err = r.copy.view(func() {
-				changes = append(changes, r.copy.snapshot())
-				stamps[r] = r.copy.stamp
-			})
+			err = r.copy.view(func() { snapshots[r] = r.copy.snapshot() })
 		}
 		r.mu.Unlock()
 		if err != nil {
 			return err
 		}
 	}
-	if len(changes) == 0 {
+	if len(snapshots) == 0 {
 		return nil
+	}
+	var changes []TableChange
+	for _, s := range snapshots {
+		changes = append(changes, s.encode())
 	}
 	if err := l.config.File.Fold(changes); err != nil {
 		return err
 	}
-	for r, stamp := range stamps {
+	for r, s := range snapshots {
 		r.mu.Lock()
-		r.copy.folded(stamp)
+		r.copy.folded(s.stamp)
 		r.mu.Unlock()
 	}
 	return nil
+}
+
+// foldMany folds if the copy has many rows in memory only.
+func (r *replica) foldMany() error {
+	r.mu.Lock()
+	many := len(r.copy.entries)+len(r.copy.rows) > r.ledger.maxUnfolded
+	r.mu.Unlock()
+	if !many {
+		return nil
+	}
+	return r.unavailable(r.ledger.Fold())
 }
 
 // replay applies the frames that no fold has covered to the copies.
@@ -82,22 +99,39 @@ func (c *Copy) restore(r *Record, stamped bool) {
 	c.refresh()
 }
 
+// A snapshot is what a fold writes. Its entries never change.
+type snapshot struct {
+	change  TableChange
+	entries []stamped[*quota.Entry]
+	stamp   uint64
+}
+
 // snapshot returns the changes to be written to the tables, as of the copy's stamp.
-func (c *Copy) snapshot() TableChange {
-	change := TableChange{Credential: c.name, Empty: c.emptied > 0}
-	c.trim(&change, expireStep+2*len(c.entries))
-	for _, e := range c.entries {
-		change.Rows = append(change.Rows, Row{EntryTable, idKey(e.value.ID), encode(e.value)})
-	}
+func (c *Copy) snapshot() *snapshot {
+	s := &snapshot{change: TableChange{Credential: c.name, Empty: c.emptied > 0}}
+	c.trim(&s.change, expireStep+2*len(c.entries))
 	for row, changed := range c.rows {
-		change.Rows = append(change.Rows, Row{row.table, []byte(row.key), changed.value})
+		s.change.Rows = append(s.change.Rows, Row{row.table, []byte(row.key), changed.value})
 	}
 	oldest := c.oldest()
 	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
 	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g offlineGrant) bool { return g.ID.Ms <= oldest })
 	maps.DeleteFunc(c.facts.Hosts, func(_ HostID, h hostFacts) bool { return h.Last <= oldest })
-	change.Facts = c.facts.encode()
-	return change
+	s.change.Facts = c.facts.encode()
+	s.entries, s.stamp = slices.Clone(c.entries), c.stamp
+	return s
+}
+
+// encode returns the change with all rows in the order of their keys: a table that gets many new rows
+// in another order moves half of the rows of a page for each.
+func (s *snapshot) encode() TableChange {
+	for _, e := range s.entries {
+		s.change.Rows = append(s.change.Rows, Row{EntryTable, idKey(e.value.ID), encode(e.value)})
+	}
+	slices.SortFunc(s.change.Rows, func(x, y Row) int {
+		return cmp.Or(cmp.Compare(x.Table, y.Table), bytes.Compare(x.Key, y.Key))
+	})
+	return s.change
 }
 
 // trim deletes expired entries from the tables, up to max.

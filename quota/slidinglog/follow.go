@@ -193,6 +193,9 @@ func (r *replica) readToEnd(ctx context.Context) error {
 		case Lost:
 			err = r.startOver(out.Clock)
 		}
+		if err == nil {
+			err = r.foldMany()
+		}
 		if err != nil {
 			return err
 		}
@@ -235,19 +238,27 @@ func (r *replica) statement(kind StatementKind) *Statement {
 
 // replayUnplaced appends the entries that the log lacks, unchanged, oldest first.
 func (r *replica) replayUnplaced(ctx context.Context) error {
-	for {
+	for after := (quota.ID{}); ; {
 		var late []quota.Entry
 		err := r.onCopy(func(c *Copy) {
 			if c.facts.Unplaced > 0 {
-				late = c.unplaced(maxLate)
+				late = c.unplaced(after, maxLate)
 			}
 		})
-		if err != nil || len(late) == 0 {
+		if err == nil {
+			err = r.foldMany()
+		}
+		switch {
+		case err != nil, len(late) == 0 && after.IsZero():
 			return err
+		case len(late) == 0: // what came meanwhile may be older
+			after = quota.ID{}
+			continue
 		}
 		if err := r.appendRecord(ctx, r.newRecord(late, nil)); err != nil {
 			return err
 		}
+		after = late[len(late)-1].ID
 		r.mu.Lock()
 		for _, e := range late {
 			if e.Kind == quota.KindGrant && e.Gen == quota.Unplaced {

@@ -88,6 +88,8 @@ type Ledger struct {
 	gate    sync.RWMutex
 	folding sync.Mutex // held while Fold runs
 
+	maxUnfolded int // maxUnfolded, or fewer in tests
+
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica
 
@@ -114,7 +116,7 @@ func Open(config Config) (*Ledger, error) {
 	if config.Pause == nil {
 		config.Pause = wait
 	}
-	l := &Ledger{config: config, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
+	l := &Ledger{config: config, maxUnfolded: maxUnfolded, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
 	if err := l.openHead(); err != nil {
 		return nil, err
 	}

@@ -23,9 +23,16 @@ func (r *replica) startOver(clock int64) error {
 		return err
 	}
 	// First alone: what cannot be read would count as in the log.
-	err := r.onCopy(func(c *Copy) { c.markNeeded(clock + r.ledger.config.Quiet.Milliseconds()) })
-	if err != nil {
-		return err
+	for after, more := (quota.ID{}), true; more; {
+		err := r.onCopy(func(c *Copy) {
+			after, more = c.markNeeded(after, clock+r.ledger.config.Quiet.Milliseconds(), r.ledger.maxUnfolded)
+		})
+		if err == nil {
+			err = r.foldMany()
+		}
+		if err != nil {
+			return err
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,19 +41,23 @@ func (r *replica) startOver(clock int64) error {
 	return nil
 }
 
-// markNeeded marks each entry that a host needs at a time, in ms. The log drops the others while it is
-// read.
-func (c *Copy) markNeeded(ms int64) {
+// markNeeded marks each entry that a host needs at a time, in ms, of the next n entries after an id. It
+// returns the last one, and whether there may be more. The log drops the others while it is read.
+func (c *Copy) markNeeded(after quota.ID, ms int64, n int) (last quota.ID, more bool) {
 	oldest := max(ms, c.account.Clock) - c.keep().Milliseconds()
 	stands := c.standing(ms)
 	for _, e := range c.facts.Standing {
 		stands = append(stands, e.ID)
 	}
-	for e := range c.all(quota.ID{}, false) {
-		if e.ID.Ms > oldest || slices.Contains(stands, e.ID) {
+	for e := range c.all(after, false) {
+		if n--; n < 0 {
+			return last, true
+		}
+		if last = e.ID; e.ID.Ms > oldest || slices.Contains(stands, e.ID) {
 			c.mark(&e, true)
 		}
 	}
+	return last, false
 }
 
 // startOver goes back to the beginning of the log.

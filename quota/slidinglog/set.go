@@ -84,7 +84,7 @@ func (c *Copy) originals(from quota.ID) (kept []quota.Entry, lacking map[quota.I
 	for e := range c.all(from, false) {
 		add(e)
 	}
-	for _, e := range c.unplaced(c.facts.Unplaced) {
+	for _, e := range c.unplaced(quota.ID{}, c.facts.Unplaced) {
 		add(e)
 	}
 	slices.SortFunc(kept, func(x, y quota.Entry) int { return x.ID.Compare(y.ID) })

@@ -136,10 +136,14 @@ func (c *call) operation() (string, quota.Decision) {
 	if err != nil {
 		return refuse(quota.BadRequest, "", "%v", err)
 	}
-	if what, hint := uncounted(segments, c.query); what != "" {
+	query, _ := url.ParseQuery(c.query) // strip has read it
+	if what, hint := uncounted(segments, query); what != "" {
 		return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
 	}
-	operation, found := c.target.Routes.find(c.method, segments)
+	if name := c.target.Routes.twice(c.method, segments, query); name != "" {
+		return refuse(quota.BadRequest, "send it once", "the parameter %.40q comes with two values, and the operation depends on it", name)
+	}
+	operation, found := c.target.Routes.find(c.method, segments, query)
 	if !found {
 		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", c.target.Routes.nearest(segments), c.target.Credential)
 		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", c.target.Credential, c.method, "/"+strings.Join(segments, "/"))
@@ -152,11 +156,11 @@ func (c *call) operation() (string, quota.Decision) {
 }
 
 // uncounted names what a request is where it is more than one call, or none.
-func uncounted(segments []string, query string) (what, hint string) {
+func uncounted(segments []string, query url.Values) (what, hint string) {
 	switch first := segments[:min(1, len(segments))]; {
 	case len(first) > 0 && first[0] == "batch":
 		return "a batch", "it counts as many calls as it has parts: send them one by one"
-	case len(first) > 0 && (first[0] == "upload" || first[0] == "resumable") || isUpload(query):
+	case len(first) > 0 && (first[0] == "upload" || first[0] == "resumable") || slices.ContainsFunc(uploads, query.Has):
 		return "an upload", "its parts are no calls of their own: upload directly, and acquire before"
 	}
 	return "", ""
@@ -232,12 +236,6 @@ func isOverride(name string) bool {
 
 // uploads are parameters that make a call a part of an upload, whatever its path.
 var uploads = []string{"uploadType", "upload_protocol", "upload_id"}
-
-// isUpload reports whether a query makes a call a part of an upload.
-func isUpload(query string) bool {
-	parameters, _ := url.ParseQuery(query) // strip has read it
-	return slices.ContainsFunc(uploads, parameters.Has)
-}
 
 // methodOverrides are headers that name another method than that of the request.
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}

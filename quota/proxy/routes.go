@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,47 +21,72 @@ type RouteError struct {
 }
 
 // NewRoutes returns routes of patterns and their operations. Of patterns that match the
-// same request one must be narrower than the other, and counts. The errors are all that
+// same request one must be narrower than all others, and counts. The errors are all that
 // is wrong.
 func NewRoutes(table map[string]string) (*Routes, []*RouteError) {
 	routes, wrong := &Routes{}, []*RouteError(nil)
 	for _, text := range slices.Sorted(maps.Keys(table)) {
 		p, err := parsePattern(text, table[text])
-		if err == nil {
-			err = routes.conflict(p)
-		}
 		if err != nil {
 			wrong = append(wrong, &RouteError{Route: text, Err: err})
 			continue
 		}
 		routes.patterns = append(routes.patterns, p)
 	}
+	for i := range routes.patterns {
+		if err := routes.conflict(i); err != nil {
+			wrong = append(wrong, &RouteError{Route: routes.patterns[i].text, Err: err})
+		}
+	}
 	return routes, wrong
 }
 
-// conflict returns an error if a request could match p and another pattern, and neither is
-// narrower.
-func (r *Routes) conflict(p pattern) error {
-	for _, other := range r.patterns {
-		switch covers, covered := p.covers(&other), other.covers(&p); {
+// conflict returns an error if a request could match the i-th pattern and one before it, and
+// neither is narrower, nor is a third one for such requests.
+func (r *Routes) conflict(i int) error {
+	p := &r.patterns[i]
+	for n := range r.patterns[:i] {
+		other := &r.patterns[n]
+		switch covers, covered := p.covers(other), other.covers(p); {
 		case covers && covered:
 			return fmt.Errorf("matches the same requests as %q: remove one of the two", other.text)
-		case !covers && !covered && p.overlaps(&other):
-			return fmt.Errorf("overlaps %q, and neither is narrower: a request of both would be either; write one of them more narrowly", other.text)
+		case !covers && !covered && p.overlaps(other) && !r.decides(p, other):
+			return fmt.Errorf("overlaps %q, and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match", other.text)
 		}
 	}
 	return nil
 }
 
+// decides reports whether a pattern narrower than both p and q matches all that both match.
+func (r *Routes) decides(p, q *pattern) bool {
+	both := p.meet(q)
+	return slices.ContainsFunc(r.patterns, func(third pattern) bool {
+		return third.covers(&both) && p.covers(&third) && q.covers(&third)
+	})
+}
+
 // Len is how many routes there are.
 func (r *Routes) Len() int { return len(r.patterns) }
 
+// twice returns a parameter whose value decides which pattern matches, and that a request has with
+// two values: the upstream may read either. It is empty if there is none.
+func (r *Routes) twice(method string, path []string, query url.Values) string {
+	for _, p := range r.patterns {
+		for _, one := range p.query {
+			if values := query[one.name]; !one.any && len(slices.Compact(slices.Clone(values))) > 1 && p.matches(method, path) {
+				return one.name
+			}
+		}
+	}
+	return ""
+}
+
 // find returns the operation of the narrowest pattern that matches.
-func (r *Routes) find(method string, path []string) (operation string, found bool) {
+func (r *Routes) find(method string, path []string, query url.Values) (operation string, found bool) {
 	var best *pattern
 	for i := range r.patterns {
 		p := &r.patterns[i]
-		if !p.matches(method, path) {
+		if !p.matches(method, path) || !p.matchesQuery(query) {
 			continue
 		}
 		if best == nil || best.covers(p) {
@@ -88,13 +114,21 @@ func (r *Routes) nearest(path []string) string {
 }
 
 // A pattern is a method and a path template, as Google's discovery documents write
-// it: "GET /youtube/v3/search", "POST /v1/models/{model}:generateContent", "* /**".
+// it: "GET /youtube/v3/search", "POST /v1/models/{model}:generateContent", "* /**". Parameters that
+// a request must have may follow: "GET /works ?search", "GET /works ?sort=cost&page".
 type pattern struct {
 	text      string
 	operation string
 	method    string    // "*" stands for any of methods
 	segments  []segment // of the path
 	rest      bool      // any number of segments may follow
+	query     []parameter
+}
+
+// A parameter is one that the query has, empty or not; unless it may have any value, with that one.
+type parameter struct {
+	name, value string
+	any         bool
 }
 
 // A segment is a literal, or stands for any one segment that ends in its verb.
@@ -119,15 +153,20 @@ var errPattern = errors.New(`is not a route: write a method, or *, and a path, s
 // parsePattern reads a pattern of an operation.
 func parsePattern(text, operation string) (pattern, error) {
 	method, path, found := strings.Cut(text, " ")
+	path, query, hasQuery := strings.Cut(path, " ")
 	if !found || !strings.HasPrefix(path, "/") {
 		return pattern{}, errPattern
+	}
+	parameters, err := parseParameters(query)
+	if hasQuery && err != nil {
+		return pattern{}, err
 	}
 	if method != "*" && !slices.Contains(methods, method) {
 		return pattern{}, fmt.Errorf("has the method %q: write %s, or * for any of these", method, strings.Join(methods, ", "))
 	}
 	path = assigned.ReplaceAllString(path, "$1")
 	path = rest.ReplaceAllString(variable.ReplaceAllString(path, "*"), "**")
-	p := pattern{text: text, operation: operation, method: method}
+	p := pattern{text: text, operation: operation, method: method, query: parameters}
 	parts := strings.Split(path[1:], "/")
 	if parts[len(parts)-1] == "**" {
 		p.rest, parts = true, parts[:len(parts)-1]
@@ -157,12 +196,31 @@ func parseSegment(part string) (segment, error) {
 	case strings.ContainsAny(part, "*{}"):
 		return segment{}, fmt.Errorf("has the segment %q: * or {name} must be a whole segment, or be followed by a :verb", part)
 	case strings.ContainsAny(part, "?#% \\"):
-		return segment{}, fmt.Errorf("has the segment %q: a path is written without a query, and not encoded", part)
+		return segment{}, fmt.Errorf(`has the segment %q: a path is not encoded, and parameters follow it after a space, such as "GET /works ?search"`, part)
 	}
 	return segment{literal: part}, nil
 }
 
-// matches reports whether a request is one of the pattern's.
+// parseParameters reads what follows the path: "?search", "?sort=cost&page".
+func parseParameters(text string) (list []parameter, err error) {
+	query, found := strings.CutPrefix(text, "?")
+	if !found {
+		return nil, fmt.Errorf(`has %q after its path: parameters that a call must have are written as "?search" or "?sort=cost&page"`, text)
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		name, value, hasValue := strings.Cut(part, "=")
+		switch {
+		case name == "" || strings.ContainsAny(part, "?#%+; *"):
+			return nil, fmt.Errorf("has the parameter %q: write its name, or its name and its value, not encoded and without *", part)
+		case slices.ContainsFunc(list, func(p parameter) bool { return p.name == name }):
+			return nil, fmt.Errorf("has the parameter %q twice: remove one", name)
+		}
+		list = append(list, parameter{name, value, !hasValue})
+	}
+	return list, nil
+}
+
+// matches reports whether a request is one of the pattern's, if it has the parameters.
 func (p *pattern) matches(method string, path []string) bool {
 	if !slices.Contains(methods, method) || !coversMethod(p.method, method) {
 		return false
@@ -178,6 +236,13 @@ func (p *pattern) matches(method string, path []string) bool {
 	return true
 }
 
+func (p *pattern) matchesQuery(query url.Values) bool {
+	return !slices.ContainsFunc(p.query, func(one parameter) bool {
+		values, has := query[one.name]
+		return !has || !one.any && values[0] != one.value
+	})
+}
+
 func (s segment) matches(part string) bool {
 	if !s.any {
 		return part == s.literal
@@ -191,7 +256,43 @@ func (p *pattern) overlaps(q *pattern) bool {
 	for i := range min(len(p.segments), len(q.segments)) {
 		overlap = overlap && (p.segments[i].covers(q.segments[i]) || q.segments[i].covers(p.segments[i]))
 	}
+	for _, one := range p.query {
+		other := q.parameter(one.name)
+		overlap = overlap && (other == nil || one.any || other.any || *other == one)
+	}
 	return overlap
+}
+
+// meet returns the pattern of the requests that match both p and q, which overlap.
+func (p *pattern) meet(q *pattern) pattern {
+	both := pattern{method: p.method, rest: p.rest && q.rest, segments: slices.Clone(p.segments), query: slices.Clone(p.query)}
+	if coversMethod(p.method, q.method) {
+		both.method = q.method
+	}
+	for i, s := range q.segments {
+		if i >= len(both.segments) {
+			both.segments = append(both.segments, s)
+		} else if both.segments[i].covers(s) {
+			both.segments[i] = s
+		}
+	}
+	for _, one := range q.query {
+		if i := slices.IndexFunc(both.query, func(o parameter) bool { return o.name == one.name }); i < 0 {
+			both.query = append(both.query, one)
+		} else if both.query[i].any {
+			both.query[i] = one
+		}
+	}
+	return both
+}
+
+// parameter returns the one of that name; nil: the pattern names none.
+func (p *pattern) parameter(name string) *parameter {
+	i := slices.IndexFunc(p.query, func(one parameter) bool { return one.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &p.query[i]
 }
 
 // covers reports whether p matches all requests that q does.
@@ -204,7 +305,10 @@ func (p *pattern) covers(q *pattern) bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(p.query, func(one parameter) bool {
+		other := q.parameter(one.name)
+		return other == nil || !one.any && *other != one
+	})
 }
 
 // coversMethod: a route of GET matches HEAD, too.

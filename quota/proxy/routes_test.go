@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -42,7 +43,67 @@ func TestRoutesFind(t *testing.T) {
 			t.Errorf("%s: %v", request, err)
 			continue
 		}
-		if got, _ := table.find(method, segments); got != want {
+		if got, _ := table.find(method, segments, nil); got != want {
+			t.Errorf("%s is %q, want %q", request, got, want)
+		}
+	}
+}
+
+// A route may name parameters. They are read as the upstream reads them: decoded, and there even
+// where they are empty.
+func TestRoutesByParameter(t *testing.T) {
+	table, wrong := NewRoutes(map[string]string{
+		"GET /works":                      "list",
+		"GET /works ?search":              "search",
+		"GET /works ?filter":              "filter",
+		"GET /works ?search&filter":       "both",
+		"GET /works ?search=exact":        "exact",
+		"GET /works ?search=exact&filter": "exact",
+		"GET /**":                         "any",
+		"GET /** ?search":                 "anywhere",
+		"GET /*/{id} ?a=1&b=2":            "two",
+		"GET /*/{id} ?search&a=1&b=2":     "two",
+		"POST /works ?filter[x]":          "brackets",
+	})
+	if wrong != nil {
+		for _, w := range wrong {
+			t.Error(w.Route, w.Err)
+		}
+		t.FailNow()
+	}
+	for request, want := range map[string]string{
+		"GET /works":                            "list",
+		"GET /works ?page=2":                    "list",
+		"GET /works ?search=x":                  "search",
+		"HEAD /works ?search=x":                 "search",
+		"GET /works ?page=2&search=x":           "search",
+		"GET /works ?search":                    "search",
+		"GET /works ?search=":                   "search",
+		"GET /works ?s%65arch=x":                "search",
+		"GET /works ?search=x&search=y":         "twice search",
+		"GET /works ?search=exact&search=exact": "exact",
+		"GET /works ?search=ex%61ct":            "exact",
+		"GET /works ?Search=x":                  "list",
+		"GET /works ?search[]=x":                "list",
+		"GET /works ?filter=a&filter=b":         "filter",
+		"GET /works ?filter=a&search=x":         "both",
+		"GET /works ?filter=a&search=exact":     "exact",
+		"GET /authors ?search=x&search=y":       "anywhere",
+		"GET /authors/1 ?a=1&b=2":               "two",
+		"GET /authors/1 ?a=1&b=3":               "any",
+		"GET /authors/1 ?a=1&a=2":               "twice a",
+		"POST /works ?filter%5Bx%5D=1":          "brackets",
+		"POST /works":                           "",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		path, query, _ := strings.Cut(path, " ?")
+		segments, _ := split(path)
+		values, _ := url.ParseQuery(query)
+		got, _ := table.find(method, segments, values)
+		if name := table.twice(method, segments, values); name != "" {
+			got = "twice " + name
+		}
+		if got != want {
 			t.Errorf("%s is %q, want %q", request, got, want)
 		}
 	}
@@ -59,7 +120,19 @@ func TestRoutesThatAreWrong(t *testing.T) {
 		{"GET /a", "TRACE /b", `the method "TRACE"`},
 		{"GET /a", "GET /b/", "empty segment"},
 		{"GET /a", "GET /**/b", "elsewhere than at its end"},
-		{"GET /a", "GET /b?c=1", "without a query"},
+		{"GET /a", "GET /b?c=1", "parameters follow it after a space"},
+		{"GET /a", "GET /a q", `has "q" after its path`},
+		{"GET /a", "GET /a ?", `the parameter ""`},
+		{"GET /a", "GET /a ?%71", `the parameter "%71"`},
+		{"GET /a", "GET /a ?q&q=1", `the parameter "q" twice`},
+		{"GET /a ?p", "GET /a ?q", "overlaps"},
+		{"GET /a ?p", "GET /* ?p=1", "overlaps"},
+		{"GET /a ?p&q", "GET /a ?q&p", "matches the same requests"},
+		{"GET /a ?p", "GET /a", ""},
+		{"GET /a ?p", "GET /a ?p&q", ""},
+		{"GET /a ?p", "GET /a ?p=1", ""},
+		{"GET /a ?p=1", "GET /a ?p=2", ""},
+		{"GET /a ?p", "GET /b ?q", ""},
 		{"GET /a", "GET /b/../c", `segment ".."`},
 		{"GET /a", "GET /b/x*", "must be a whole segment"},
 		{"GET /a/{x}:go", "GET /a/{x}", ""},

@@ -89,7 +89,9 @@ func TestProxyErrors(t *testing.T) {
 		{"unknown operation", `= "search"`, `= "serch"`, `10: credentials.c.proxy.routes."GET /search": unknown operation "serch": did you mean "search"?`},
 		{"no route", `"GET /*"`, `"GET *"`, `11: credentials.c.proxy.routes."GET *": is not a route: write a method, or *, and a path, such as "GET /youtube/v3/search"`},
 		{"overlap", `"GET /*"`, `"* /search"`, ``},
-		{"chance", `"GET /search" = "search"`, `"GET /a/*" = "search"` + "\n" + `"GET /*/b" = "search"`, `10: credentials.c.proxy.routes."GET /a/*": overlaps "GET /*/b", and neither is narrower: a request of both would be either; write one of them more narrowly`},
+		{"chance", `"GET /search" = "search"`, `"GET /a/*" = "search"` + "\n" + `"GET /*/b" = "search"`, `10: credentials.c.proxy.routes."GET /a/*": overlaps "GET /*/b", and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match`},
+		{"a query without a space", `"GET /search" = "search"`, `"GET /search?q" = "search"`, `10: credentials.c.proxy.routes."GET /search?q": has the segment "search?q": a path is not encoded, and parameters follow it after a space, such as "GET /works ?search"`},
+		{"parameters", `"GET /search" = "search"`, `"GET /search ?q" = "search"` + "\n" + `"GET /search ?page" = "list"`, `10: credentials.c.proxy.routes."GET /search ?q": overlaps "GET /search ?page", and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match`},
 		{"no routes", "[credentials.c.proxy.routes]\n\"GET /search\" = \"search\"\n\"GET /*\" = \"list\"\n", ``, `6: credentials.c.proxy.routes: is missing: add routes = { "GET /youtube/v3/search" = "search.list" }, or name a preset`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

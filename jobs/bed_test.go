@@ -29,7 +29,7 @@ func trending(t *testing.T) *Job {
 	t.Helper()
 	return &Job{
 		Name: "trending", Credential: "youtube", Regions: eight(), Schedule: every(t, time.Hour, 0), Stagger: EvenStagger,
-		Command: []string{"/bin/fetch"}, Timeout: time.Minute, KillGrace: time.Second,
+		Command: []string{"/bin/fetch"}, Timeout: time.Minute, KillGrace: time.Second, DeniedGrace: 30 * time.Second,
 	}
 }
 
@@ -165,7 +165,14 @@ func (b *bed) spend(p played, id string, units quota.Units) {
 }
 
 func (b *bed) deny(p played) {
-	b.decided(p, quota.Request{}, 4, refused())
+	b.denyUntil(p, "", time.Now().Add(3*time.Hour))
+}
+
+// denyUntil denies a pass a call of an operation, which would be granted later.
+func (b *bed) denyUntil(p played, operation string, at time.Time) {
+	d := refused()
+	d.RetryAt = at
+	b.decided(p, quota.Request{Operation: operation}, 4, d)
 }
 
 // decided has a request of a pass admitted and decided as the test says.

@@ -249,7 +249,7 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 		run.Ring = j.job.Regions.From(j.cursor())
 	}
 	e := &executor{
-		runner: r, control: j, job: j.job, run: run, budget: runBudget{max: run.UnitsPerRun},
+		runner: r, control: j, job: j.job, run: run, budget: &runBudget{max: run.UnitsPerRun, free: make(chan struct{}, 1)},
 		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
 		places: make(chan struct{}, max(1, j.job.Parallel)),
 		over:   make(chan struct{}), published: make(chan struct{}), done: make(chan struct{}),

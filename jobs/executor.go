@@ -24,7 +24,7 @@ type executor struct {
 	live    map[passName]*livePass // those under way; the job's mu guards it
 
 	terms  *terms // among hosts; else nil
-	budget runBudget
+	budget *runBudget
 	pacing pacing // the job's mu guards it
 
 	places chan struct{} // one for each pass that may be under way
@@ -119,11 +119,11 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// ready waits until the run pauses for no limit, and then for a place among the passes of the
-// run and among those of all jobs. It returns whether the run may launch. A run that waits holds
-// no units.
+// ready waits until the run pauses for no limit and none of its passes lacks what it was refused, and
+// then for a place among the passes of the run and among those of all jobs. It returns whether the
+// run may launch. A run that waits holds no units.
 func (e *executor) ready() bool {
-	for sleep(e.launching, e.pauseLeft()) {
+	for e.isFree() && sleep(e.launching, e.pauseLeft()) {
 		if !occupy(e.launching, e.places) {
 			return false
 		}
@@ -131,12 +131,25 @@ func (e *executor) ready() bool {
 			<-e.places
 			return false
 		}
-		if e.pauseLeft() <= 0 {
+		if e.pauseLeft() <= 0 && !e.runner.config.Tokens.isRefused(e.budget) {
 			return true
 		}
 		e.leave() // a pass that was over meanwhile has met a limit
 	}
 	return false
+}
+
+// isFree waits until no pass of the run lacks what it was refused: one that waits until it fits, as
+// clients do that obey Retry-After, may be granted it. It returns whether the run may launch.
+func (e *executor) isFree() bool {
+	for e.runner.config.Tokens.isRefused(e.budget) {
+		select {
+		case <-e.budget.free:
+		case <-e.launching.Done():
+			return false
+		}
+	}
+	return true
 }
 
 func (e *executor) leave() {
@@ -169,18 +182,19 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 	}
 	config := &e.runner.config
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
-	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve}, &e.budget)
+	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait}, e.budget)
 	if len(e.job.Expects) == 0 {
 		return token, true
 	}
 	d, spokenFor, err := e.askGate(p, token)
-	if err == nil && e.launching.Err() == nil && d.Granted() {
+	refused := config.Tokens.isRefused(e.budget) // meanwhile
+	if err == nil && e.launching.Err() == nil && d.Granted() && !refused {
 		return token, true
 	}
 	config.Tokens.revoke(token)
 	switch {
 	case e.launching.Err() != nil:
-	case err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
+	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
 		e.putBack(p.Region)
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
@@ -194,7 +208,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 // cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
 func (e *executor) cannotAfford() *stop {
 	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
-	left := e.runner.config.Tokens.left(&e.budget, expected)
+	left := e.runner.config.Tokens.left(e.budget, expected)
 	if left >= max(1, expected) {
 		return nil
 	}
@@ -228,7 +242,10 @@ func (e *executor) pass(p Pass, token string) {
 	live := &livePass{token: token}
 	e.goLive(p, live)
 	command.Started = func(id Identity) { e.started(p, id) }
-	exit := e.launch(command, func(line Line) {
+	ask, end := context.WithCancelCause(e.ask)
+	defer end(nil)
+	e.runner.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
+	exit := e.launch(ask, command, func(line Line) {
 		live.add(line)
 		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
@@ -237,13 +254,16 @@ func (e *executor) pass(p Pass, token string) {
 	p.Made = e.runner.config.Tokens.made(token)
 	spent := e.runner.config.Tokens.revoke(token)
 	p.EndedAt, p.Process, p.Deadline = e.runner.now(), nil, time.Time{}
-	p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail()
-	p.Denied, p.Last = spent.Denied, spent.Last
-	p.Outcome, p.Detail = e.job.judge(exit, spent.Denied || spent.Closed != "")
+	p.Units, p.Calls, p.Denied, p.Tail = spent.Units, spent.Calls, spent.Denied, live.tail()
+	p.Outcome, p.Detail = e.job.judge(exit, spent)
+	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
+		p.Unanswered = spent.Unanswered
+	}
 	if p.Outcome.Failure() {
 		p.Said = live.stderr
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
+	e.runner.config.Tokens.resume(e.budget, spent)
 }
 
 func (e *executor) command(p Pass, token string) Command {
@@ -276,13 +296,13 @@ func (e *executor) command(p Pass, token string) Command {
 }
 
 // launch runs the command of a pass in its working directory.
-func (e *executor) launch(c Command, output func(Line)) Exit {
+func (e *executor) launch(ask context.Context, c Command, output func(Line)) Exit {
 	if e.job.MakeDir {
 		if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}
 	}
-	return e.runner.config.Launcher.Launch(e.ask, e.force, c, output)
+	return e.runner.config.Launcher.Launch(ask, e.force, c, output)
 }
 
 // started records which process a pass is, for the next daemon to end it if this
@@ -298,16 +318,8 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) er
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt = spent.RetryAt
-		switch {
-		case spent.Capped:
-			p.Detail = fmt.Sprintf("the run may spend %s", e.budget.max.Text())
+		if spent.Capped {
 			return &stop{reason: RunCapExceeded, detail: p.Detail}
-		case spent.Past != "":
-			p.Detail = "settled a grant past " + spent.Past
-		case spent.Denied:
-			p.Detail = fmt.Sprintf("denied by limit %q", spent.Limit)
-		case spent.Closed != "":
-			p.Detail = fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
 		}
 		if e.comesAgain(p, spent, mark) {
 			return nil

@@ -49,6 +49,10 @@ type Job struct {
 	Secrets   []string          // removed from what a pass writes
 	Timeout   time.Duration     // of a pass, then TERM; at least a second
 	KillGrace time.Duration     // between TERM and KILL, more than zero
+
+	// DeniedGrace is how long a pass may continue once it was denied what does not return before its
+	// timeout. Then it is ended as at a stop.
+	DeniedGrace time.Duration
 }
 
 // Calls are those that a pass is expected to make.
@@ -93,22 +97,53 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 // the budget was gone, unless its job names others: EX_TEMPFAIL of sysexits(3).
 const ExitExhausted = 75
 
-// judge decides what became of a pass: why we ended it counts first, then whether we, or the
-// upstream, refused its last calls for want of budget, then its exit code.
-func (j *Job) judge(exit Exit, refused bool) (outcome Outcome, detail string) {
+// judge decides what became of a pass. What ended it counts in this order: a person or a stop, our
+// denial that nothing later cured, our timeout, the upstream's answer, its exit code.
+func (j *Job) judge(exit Exit, spent Record) (outcome Outcome, detail string) {
+	switch {
+	case exit.Err != nil:
+		return Failed, exit.Err.Error()
+	case errors.Is(exit.Cause, ErrOperator), errors.Is(exit.Cause, ErrShutdown):
+		return Interrupted, exit.Cause.Error()
+	case spent.Denied, errors.Is(exit.Cause, errDenied):
+		return Exhausted, j.denial(exit, spent)
+	case exit.Cause != nil:
+		return Timeout, exit.Cause.Error()
+	case spent.Closed != "":
+		return Exhausted, fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
+	case spent.Refuses != "":
+		return Failed, spent.Refuses
+	}
+	return j.judgeExit(exit)
+}
+
+// denial says what a pass was denied, and that this ended it, if it did not stop by itself.
+func (j *Job) denial(exit Exit, spent Record) string {
+	text := fmt.Sprintf("denied by limit %q", spent.Limit)
+	switch {
+	case spent.Capped:
+		text = fmt.Sprintf("the run may spend %s", j.UnitsPerRun.Text())
+	case spent.Past != "":
+		text = "settled a grant past " + spent.Past
+	case spent.Limit == "":
+		text = "denied"
+	}
+	switch {
+	case errors.Is(exit.Cause, errDenied):
+		text += fmt.Sprintf("; ended after denied_grace (%s)", quota.Brief(j.DeniedGrace))
+	case exit.Cause != nil:
+		text += "; waited until its timeout"
+	}
+	return text
+}
+
+// judgeExit judges a pass that ended by itself, and about whose quota nothing is known.
+func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
 	exhaustedCodes := j.ExhaustedCodes
 	if len(exhaustedCodes) == 0 {
 		exhaustedCodes = []int{ExitExhausted}
 	}
 	switch {
-	case errors.Is(exit.Cause, ErrTimeout):
-		return Timeout, exit.Cause.Error()
-	case exit.Cause != nil:
-		return Interrupted, exit.Cause.Error()
-	case exit.Err != nil:
-		return Failed, exit.Err.Error()
-	case refused:
-		return Exhausted, ""
 	case slices.Contains(exhaustedCodes, exit.Code):
 		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
 	case exit.Signal != "":

@@ -64,6 +64,8 @@ var (
 	ErrTimeout = errors.New("the pass reached its timeout")
 	// ErrShutdown means that the daemon stops.
 	ErrShutdown = errors.New("the daemon is stopping")
+	// errDenied means that the pass was denied what does not return before its timeout.
+	errDenied = errors.New("the pass was denied, and went on")
 	// ErrOperator means that an operator stopped the run.
 	ErrOperator = errors.New("an operator stopped the run")
 )

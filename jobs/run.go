@@ -51,25 +51,27 @@ type Run struct {
 
 // A Pass is one region within a run: one process, or the reason why there was none.
 type Pass struct {
-	Region    regions.Region `json:"region"`
-	Attempt   int            `json:"attempt,omitempty"` // counts the passes of the region that came before in the run
-	Outcome   Outcome        `json:"outcome"`
-	Reason    Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
-	Detail    string         `json:"detail,omitempty"` // for people: "exit status 3"
-	Said      string         `json:"said,omitempty"`   // of one that failed: the last line that it wrote to stderr
-	Denied    bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
-	Last      string         `json:"last_grant,omitempty"`
-	Yields    bool           `json:"yields,omitempty"`  // though exhausted, it had its turn: it ran dry too often
-	RetryAt   time.Time      `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
-	StartedAt time.Time      `json:"started_at"`
-	EndedAt   time.Time      `json:"ended_at,omitzero"`
-	Units     quota.Units    `json:"units"`             // spent: debited, less what was returned
-	Calls     int64          `json:"calls"`             // of acquire that were granted
-	Made      Made           `json:"made,omitempty"`    // of one that is over
-	Tail      []string       `json:"tail,omitempty"`    // the last lines of its output
-	Process   *Identity      `json:"process,omitempty"` // while it runs
-	PID       int            `json:"pid,omitempty"`     // while it runs here, for people
-	Deadline  time.Time      `json:"deadline,omitzero"` // while it runs: when its timeout strikes
+	Region  regions.Region `json:"region"`
+	Attempt int            `json:"attempt,omitempty"` // counts the passes of the region that came before in the run
+	Outcome Outcome        `json:"outcome"`
+	Reason  Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
+	Detail  string         `json:"detail,omitempty"` // for people: "exit status 3"
+	Said    string         `json:"said,omitempty"`   // of one that failed: the last line that it wrote to stderr
+	Denied  bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
+	// Unanswered is the last grant of one that says by its exit code alone that the budget was gone,
+	// if quotad saw no answer to that call.
+	Unanswered string      `json:"unanswered,omitempty"`
+	Yields     bool        `json:"yields,omitempty"`  // though exhausted, it had its turn: it ran dry too often
+	RetryAt    time.Time   `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
+	StartedAt  time.Time   `json:"started_at"`
+	EndedAt    time.Time   `json:"ended_at,omitzero"`
+	Units      quota.Units `json:"units"`             // spent: debited, less what was returned
+	Calls      int64       `json:"calls"`             // of acquire that were granted
+	Made       Made        `json:"made,omitempty"`    // of one that is over
+	Tail       []string    `json:"tail,omitempty"`    // the last lines of its output
+	Process    *Identity   `json:"process,omitempty"` // while it runs
+	PID        int         `json:"pid,omitempty"`     // while it runs here, for people
+	Deadline   time.Time   `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
 
 // Cause is why a pass failed, in one line: what it wrote last to stderr, else how it ended.

@@ -25,6 +25,10 @@ type Tokens struct {
 type spender struct {
 	bearer quota.Bearer
 	run    *runBudget
+	end    func() // ends the pass, after the grace; nil before it has begun
+	grace  time.Duration
+	ending *time.Timer // calls end; nil while nothing is denied for good
+	over   bool        // the token is revoked
 	calls  quota.Calls // that it is expected to make; these units are spoken for
 	record Record      // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
@@ -39,9 +43,10 @@ type spender struct {
 // A refusedCall is the last answer to a pass for an operation, ours or the upstream's, if that
 // does not let it continue.
 type refusedCall struct {
-	operation string // "": a grant was settled to more than there was
-	denied    bool   // by us
-	capped    bool   // for the run, which may not spend more
+	operation string
+	denied    bool // by us
+	capped    bool // for the run, which may not spend more
+	settled   bool // more than there was, for a call that was made
 	limit     string
 	retryAt   time.Time
 	wholeAt   time.Time // when all of the limit has returned, at the latest; zero: unknown
@@ -70,7 +75,8 @@ type Record struct {
 	WholeAt time.Time   // when all of the limit has returned, at the latest; zero: unknown
 	Units   quota.Units // debited, less what was returned
 	Calls   int64       // acquires that were granted
-	Last    string      // the id of the last grant
+	// Unanswered is the last grant, if no answer of the upstream to its call was seen.
+	Unanswered string
 	// Past is what the pass exceeded when it settled a grant to more than it was.
 	Past string
 	// Closed is the limit that the upstream called exhausted when the pass called it last;
@@ -86,6 +92,12 @@ type runBudget struct {
 	max   quota.Units // 0: as much as the limits allow
 	spent quota.Units // debited, less what was returned
 	held  quota.Units // for requests that are not decided yet, or whose outcome is unknown
+
+	// refused counts the passes that were refused something and not granted it since: while there are
+	// any, the run launches none. A pass that is over counts until resume. free is signalled when
+	// there are none any more.
+	refused int
+	free    chan struct{}
 }
 
 // issue returns a new token for a pass, which spends from its run's budget. It has
@@ -128,13 +140,51 @@ func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls)
 	return others
 }
 
-// revoke makes a token unknown, and returns what its pass was granted and denied.
+// began records until when the token's pass may run, and how it is ended once nothing that it was
+// denied returns before that: after a grace, whatever it calls meanwhile.
+func (t *Tokens) began(token string, deadline time.Time, grace time.Duration, end func()) {
+	t.with(token, func(s *spender) {
+		s.bearer.Deadline, s.grace, s.end = deadline, grace, end
+	})
+}
+
+// revoke makes a token unknown, and returns what its pass was granted and denied. A run whose pass
+// was refused something launches none until resume.
 func (t *Tokens) revoke(token string) (r Record) {
 	t.with(token, func(s *spender) {
-		r = s.sum()
+		r, s.over = s.sum(), true
+		if s.ending != nil {
+			s.ending.Stop()
+		}
 		delete(t.spenders, sha256.Sum256([]byte(token)))
 	})
 	return r
+}
+
+// resume lets the run of a pass launch again: what the end of the pass means for it is settled.
+func (t *Tokens) resume(run *runBudget, r Record) {
+	if r.Denied || r.Closed != "" {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		run.count(-1)
+	}
+}
+
+// count counts passes of the run that were refused something, or with -1 no longer.
+func (b *runBudget) count(more int) {
+	if b.refused += more; b.refused == 0 {
+		select {
+		case b.free <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// isRefused returns whether a pass of the run lacks what it was refused.
+func (t *Tokens) isRefused(run *runBudget) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return run.refused > 0
 }
 
 // Bearer returns the pass that a token was issued to, and how it spends.
@@ -202,12 +252,12 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	}
 	s.made[r.Operation] += d.Calls(r)
 	s.record.Calls++
+	s.record.Unanswered = d.GrantID
 	if d.GrantID == "" { // it costs nothing, and is not settled
 		return
 	}
 	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: d.Calls(r)}
 	s.record.Units += d.Units
-	s.record.Last = d.GrantID
 	s.run.spent += d.Units
 }
 
@@ -223,14 +273,41 @@ func wholeAt(d quota.Decision) time.Time {
 
 // refuse records a refusal, in place of the last answer for its operation.
 func (s *spender) refuse(one refusedCall) {
-	s.serve(one.operation)
-	s.refusals = append(s.refusals, one)
+	s.answer(one.operation, one)
 }
 
 // serve removes what was refused of an operation: a pass that waits until it fits, as libraries do
 // that obey Retry-After, lacks nothing.
 func (s *spender) serve(operation string) {
-	s.refusals = slices.DeleteFunc(s.refusals, func(r refusedCall) bool { return r.operation == operation })
+	s.answer(operation)
+}
+
+// answer replaces what was refused of an operation.
+func (s *spender) answer(operation string, refused ...refusedCall) {
+	if s.over { // its last answer came too late
+		return
+	}
+	before := len(s.refusals)
+	s.refusals = slices.DeleteFunc(s.refusals, func(r refusedCall) bool { return r.operation == operation && !r.settled })
+	s.refusals = append(s.refusals, refused...)
+	switch after := len(s.refusals); {
+	case before == 0 && after > 0:
+		s.run.count(1)
+	case before > 0 && after == 0:
+		s.run.count(-1)
+	}
+	hopeless := s.end != nil && slices.ContainsFunc(s.refusals, s.outlasts)
+	if hopeless && s.ending == nil {
+		s.ending = time.AfterFunc(s.grace, s.end)
+	} else if !hopeless && s.ending != nil {
+		s.ending.Stop()
+		s.ending = nil
+	}
+}
+
+// outlasts returns whether a call that was denied cannot be granted before the pass is ended.
+func (s *spender) outlasts(r refusedCall) bool {
+	return r.denied && !r.settled && (r.retryAt.IsZero() || r.retryAt.After(s.bearer.Deadline))
 }
 
 // sum returns the record with what was refused last.
@@ -298,6 +375,9 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 		}
 		if g.units > 0 && units == 0 {
 			s.made[g.operation] -= g.calls // a released call was not sent
+			if s.record.Unanswered == grantID {
+				s.record.Unanswered = ""
+			}
 		} else if g.units == 0 && units > 0 {
 			s.made[g.operation] += g.calls
 		}
@@ -318,12 +398,12 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 // overspent returns what a pass exceeds that has spent more than it was granted.
 func (s *spender) overspent(limits []quota.LimitState) (past string) {
 	if run := s.run; run.max > 0 && run.spent > run.max {
-		s.refuse(refusedCall{denied: true, capped: true})
+		s.refuse(refusedCall{denied: true, capped: true, settled: true})
 		return fmt.Sprintf("the %s of the run by %s", run.max.Text(), quota.Thousands(run.spent-run.max))
 	}
 	for _, limit := range limits {
 		if over := limit.Used - limit.Budget(s.bearer.UseReserve); limit.Refuses() && over > 0 {
-			s.refuse(refusedCall{denied: true, limit: limit.Name})
+			s.refuse(refusedCall{denied: true, limit: limit.Name, settled: true})
 			return fmt.Sprintf("limit %q by %s", limit.Name, over.Text())
 		}
 	}
@@ -334,6 +414,10 @@ func (s *spender) overspent(limits []quota.LimitState) (past string) {
 // for an operation counts.
 func (t *Tokens) Observed(token string, word quota.Word) {
 	t.with(token, func(s *spender) {
+		s.record.Unanswered = ""
+		if word.Unclear {
+			return
+		}
 		s.record.Refuses = word.Refuses
 		if word.Limit != "" {
 			s.refuse(refusedCall{operation: word.Operation, limit: word.Limit, retryAt: word.Until})

@@ -57,7 +57,7 @@ func TestTokenRecord(t *testing.T) {
 	tokens.Settled(token, "youtube:3-0", 0, nil) // the proxy did
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
-	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3, Last: "youtube:3-0"}
+	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3}
 	if got := tokens.revoke(token); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -118,7 +118,7 @@ func TestLastAnswerCounts(t *testing.T) {
 				answer(&tokens, token)
 			}
 			got := tokens.revoke(token)
-			got.Units, got.Calls, got.Last = 0, 0, ""
+			got.Units, got.Calls, got.Unanswered = 0, 0, ""
 			if got != row.want {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}

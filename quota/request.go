@@ -91,6 +91,7 @@ type Word struct {
 	Limit     string    // that is exhausted, and closed
 	Until     time.Time // when it opens
 	Refuses   string    // why no call is served until a person changes something: a bad key, a quota of 0
+	Unclear   bool      // nothing of that, and not that the call was served: the answer is not understood
 }
 
 // A Bearer is the pass that a run token stands for, and how it spends.
@@ -98,6 +99,9 @@ type Bearer struct {
 	Caller     Caller
 	Credential string // the only one that it spends from
 	UseReserve bool   // its requests may spend the reserve, too
+
+	Deadline time.Time     // when the pass is ended; zero: not known yet
+	MaxWait  time.Duration // how long a run of its job waits for a limit
 }
 
 // MaxRequestID is the greatest length of a request id, in bytes.

@@ -146,22 +146,22 @@ func (d *daemon) endPasses() {
 const exitTime = 10 * time.Second
 
 // recordExit is a sink of events. It records as an observation that a pass reported by its exit
-// code that the budget was gone, though nothing was denied here and the pass reported no answer:
-// the upstream said so, and no report says how.
+// code that the budget was gone, though nothing was denied here and no answer to its last call was
+// seen: the upstream may have said so, and no report says how.
 func (d *daemon) recordExit(event any) {
 	ended, ok := event.(jobs.PassChanged)
 	if !ok {
 		return
 	}
 	run, pass := ended.Run, ended.Pass
-	if pass.Outcome != jobs.Exhausted || pass.Denied || !pass.RetryAt.IsZero() || pass.Last == "" {
+	if pass.Unanswered == "" {
 		return
 	}
 	d.exits.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), exitTime)
 		defer cancel()
 		_, err := d.observer.Observe(ctx, upstream.Observation{
-			Grant: pass.Last, Silent: true,
+			Grant: pass.Unanswered, Silent: true,
 			Caller: quota.Caller{Job: run.Job, Region: string(pass.Region), Run: run.ID, UID: -1},
 		})
 		if err != nil {

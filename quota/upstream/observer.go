@@ -54,8 +54,7 @@ type Outcome struct {
 	Drifts []Drift
 }
 
-// Report reports to the pass that holds a token what the outcome means for it. An answer that
-// is not understood means nothing.
+// Report reports to the pass that holds a token what the outcome means for it.
 func (out *Outcome) Report(token string, passes interface {
 	Observed(token string, word quota.Word)
 }) {
@@ -66,7 +65,7 @@ func (out *Outcome) Report(token string, passes interface {
 	case out.Class == Config || out.Class == Billing:
 		word.Refuses = out.Says
 	case out.Class != OK:
-		return
+		word.Unclear = true
 	}
 	passes.Observed(token, word)
 }

@@ -93,6 +93,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.env.LEVEL", `"1"`, `"2"`},
 	{"jobs.a.timeout", `"1m"`, `"2m"`},
 	{"jobs.a.kill_grace", `"1s"`, `"2s"`},
+	{"jobs.a.denied_grace", `"1m"`, `"2m"`},
 	{"jobs.b.credential", `"d"`, `"c"`},
 	{"jobs.b.regions", `["US"]`, `["GB"]`},
 	{"jobs.b.cron", `"0 9 * * *"`, `"0 8 * * *"`},

@@ -64,6 +64,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 		Dir:            string(t.Dir),
 		Timeout:        time.Duration(t.Timeout),
 		KillGrace:      time.Duration(t.KillGrace),
+		DeniedGrace:    time.Duration(t.DeniedGrace),
 	}
 	j.Env, j.Secrets = t.env()
 	j.MissedWithin = t.missedWithin(j.Schedule)

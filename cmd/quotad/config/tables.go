@@ -161,6 +161,7 @@ type jobTable struct {
 	Env                map[string]variable `toml:"env"`
 	Timeout            duration            `toml:"timeout" default:"5m"`
 	KillGrace          duration            `toml:"kill_grace" default:"10s"`
+	DeniedGrace        duration            `toml:"denied_grace" default:"30s"`
 }
 
 // A clientsTable has either one limit in its own keys or several in limits.

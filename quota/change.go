@@ -50,8 +50,8 @@ const (
 	maxLent   = 7 * 24 * time.Hour  // how long a loan may run
 )
 
-// validate returns why a change of the limit, as it is now, is refused.
-func (k Change) validate(credential string, is LimitState, now time.Time) error {
+// Validate returns why a change of the limit, as it is now, is refused.
+func (k Change) Validate(credential string, is LimitState, now time.Time) error {
 	switch {
 	case len(k.Note) > maxNote:
 		return fmt.Errorf("the note has %d bytes, at most %d are allowed", len(k.Note), maxNote)
@@ -69,7 +69,7 @@ func (k Change) validate(credential string, is LimitState, now time.Time) error 
 
 // validateLoan returns why a loan's units or time are refused.
 func (k Change) validateLoan(credential string, is LimitState, now time.Time) error {
-	longest := min(maxLent, is.Window.Nominal())
+	longest := is.LongestLoan()
 	switch {
 	case k.Units < 0 || k.Units > MaxUnits:
 		return fmt.Errorf("the units of a loan must be a whole number from 1 to %d: to take some from limit %q lower it in the configuration, or close it", MaxUnits, is.Name)

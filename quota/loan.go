@@ -30,6 +30,9 @@ func (e *Entry) Lent() Lent {
 	return Lent{Units: e.Units, Since: e.ID.Time(), Until: e.Until, Note: e.Note, By: e.By}
 }
 
+// LongestLoan is for how long the limit may be lent to at once.
+func (l Limit) LongestLoan() time.Duration { return min(maxLent, l.Window.Nominal()) }
+
 // Budget is the limit's budget, loans included.
 func (s LimitState) Budget(useReserve bool) Units { return s.Limit.Budget(useReserve) + s.LentUnits() }
 

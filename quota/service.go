@@ -270,7 +270,7 @@ func (s *Service) ChangeLimit(ctx context.Context, credential string, k Change) 
 		if err != nil {
 			return Decision{}, err
 		}
-		if err := k.validate(c.Name, usage.Limits[i], usage.Now); err != nil {
+		if err := k.Validate(c.Name, usage.Limits[i], usage.Now); err != nil {
 			return refuse(BadRequest, err.Error()), nil
 		}
 		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()

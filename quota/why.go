@@ -11,8 +11,8 @@ type Explanation struct {
 	Fits Units
 	// WouldDeny is what the limits that are not enforced would have refused.
 	WouldDeny []Shortage
-	// ReserveAllows is whether a caller with the right to use the reserve would be
-	// granted all of it now.
+	// ReserveAllows is whether all of it would fit now with the reserve, and an operator, who is
+	// outside any pass, would be granted it.
 	ReserveAllows bool
 	Obstacles     []Obstacle // the limits that stand in the way; none of a grant
 }
@@ -42,10 +42,24 @@ func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
 		return Explanation{Decision: d}, err
 	}
 	e := explain(d, r.Count)
-	if d.Reason == LimitExceeded {
+	if e.ReserveAllows {
+		e.ReserveAllows, err = s.reserveAllows(ctx, a.credential, r)
+	}
+	if err == nil && d.Reason == LimitExceeded {
 		err = s.findHolders(ctx, a.credential, e.Obstacles)
 	}
 	return e, err
+}
+
+// reserveAllows reports whether an operator would be granted a request now with the reserve: other shares
+// count their calls than those of a job.
+func (s *Service) reserveAllows(ctx context.Context, c *Credential, r Request) (bool, error) {
+	charges, err := c.Charges(r.Operation, r.Count, Caller{}.CountedAs())
+	if err != nil {
+		return false, err
+	}
+	d, err := s.peek(ctx, c, []string{r.Operation}, charges, true)
+	return d.Granted(), err
 }
 
 // foresee decides without debiting. It returns the state of the limits involved

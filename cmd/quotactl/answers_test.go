@@ -119,13 +119,13 @@ func whyNot() api.Why {
 		RetryAt: &retry, RetryAfterMs: retry.Sub(at).Milliseconds(), FitsCount: 1, Limits: limitsAt(9_360, 3_800),
 		Obstacles: []api.Obstacle{
 			{
-				Limit: "daily", Cost: 300, Missing: 160, Held: 9_400, GivenBack: 40,
+				Limit: "daily", Cost: 300, Missing: 160, RaiseTo: 10_160, Held: 9_400, GivenBack: 40,
 				Jobs:       []api.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 296}},
 				Regions:    []api.Holder{{Name: "US", Units: 4_000}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
 				Operations: []api.Holder{{Name: "videos.list", Units: 5_450}, {Name: "search.list", Units: 3_900}, {Units: 50}},
 			},
 			{
-				Limit: "search", Cost: 300, Missing: 100, Held: 3_800,
+				Limit: "search", Cost: 300, Missing: 100, Held: 3_800, LendForMs: 3_600_000, RaiseTo: 4_100,
 				Jobs: []api.Holder{{Name: "charts", Units: 3_799}, {Units: 1}}, Regions: []api.Holder{{Name: "US", Units: 3_800}},
 				Operations: []api.Holder{{Name: "search.list", Units: 3_800}},
 			},
@@ -145,7 +145,7 @@ func whyNever() api.Why {
 	return api.Why{
 		Credential: "youtube", Operation: "search.list", Count: 50, Units: 5_000, Reason: "cost_exceeds_limit", Limit: "search",
 		Detail:    "5,000 units can never fit limit search of 4,000 units",
-		FitsCount: 2, Limits: limitsAt(4_120, 3_800), Obstacles: []api.Obstacle{{Limit: "search", Cost: 5_000, Missing: 4_800, Held: 3_800}},
+		FitsCount: 2, Limits: limitsAt(4_120, 3_800), Obstacles: []api.Obstacle{{Limit: "search", Cost: 5_000, Missing: 4_800, Held: 3_800, LendForMs: 3_600_000, RaiseTo: 8_800}},
 	}
 }
 

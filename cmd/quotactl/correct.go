@@ -108,19 +108,21 @@ func negativeLast(root *cobra.Command, args []string) []string {
 }
 
 const lendUsage = `Make a limit higher until a time, for all callers that it counts, on all hosts.
-Lend when the upstream grants more for a while, or when a budget of your own may
-be exceeded once. The reserve stays as it is. When the loan ends, what was used
-stays used, and nothing is granted until it fits the limit again. Loans add up;
-0 units end all loans of the limit now. For operators; the log names you.
-To book what was spent elsewhere, see quotactl adjust.
+Lend to a limit that counts some jobs or operations only, so that these may have
+more of the whole; or to another one when the upstream grants more for a while.
+Nothing is lent beyond what the upstream is known to grant. The reserve stays as
+it is. When the loan ends, what was used stays used, and nothing is granted
+until it fits the limit again. Loans add up; 0 units end all loans of the limit
+now. For operators; the log names you. To book what was spent elsewhere, see
+quotactl adjust.
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is what remains in the limit, in units.
 
 Example:
-  $ quotactl lend youtube daily +500 --for 6h --reason 'the console grants more'
-  lent       500 units to daily until 15:00:00 (in 6h)
-  remaining  5,910 units in daily, 3,000 units in search
+  $ quotactl lend youtube discover +500 --for 6h --reason 'once'
+  lent       500 units to discover until 15:00:00 (in 6h)
+  remaining  5,910 units in daily, 800 units in discover
 `
 
 func newLend(c *cli) *cobra.Command {

@@ -181,85 +181,92 @@ func verdict(w api.Why) string {
 	}
 }
 
-// curesOf returns what would get the calls granted, each alone.
+// curesOf returns what would get the calls granted, each alone, the cheapest first.
 func curesOf(w api.Why, v term.View) []string {
 	if w.Granted {
 		return nil
 	}
 	var cures []string
-	if w.RetryAt != nil {
-		cures = append(cures, "wait until "+v.Clock(term.CeilSecond(*w.RetryAt))+v.ZoneMark())
-	}
-	for _, l := range w.Limits {
-		if l.Closed != nil {
-			cures = append(cures, fmt.Sprintf("if the upstream is known to grant it again: quotactl open %s %s", w.Credential, l.Name))
-		}
-	}
-	if 0 < w.FitsCount && w.FitsCount < w.Count {
-		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", quota.Count(w.FitsCount, "call", "calls")))
-	}
 	if w.ReserveAllows {
 		command := fmt.Sprintf("quotactl acquire %s --credential %s", w.Operation, w.Credential)
 		if w.Count > 1 {
 			command += fmt.Sprintf(" --count %d", w.Count)
 		}
-		cures = append(cures, "take it from the reserve, as an operator: "+command+" --use-reserve")
-	}
-	missing := slices.DeleteFunc(slices.Clone(w.Obstacles), func(o api.Obstacle) bool { return o.Missing == 0 })
-	if len(missing) < len(w.Obstacles) || len(missing) == 0 {
-		return cures // a limit that counts as spent can only be waited for
+		cures = append(cures, "spend from the reserve, as an operator: "+command+" --use-reserve")
 	}
 	if w.RetryAt != nil {
-		cures = append(cures, returnText(w.Credential, missing))
+		cures = append(cures, "wait until "+v.Clock(term.CeilSecond(*w.RetryAt))+v.ZoneMark())
 	}
-	return append(cures, raiseText(w, missing), lendText(w, missing))
-}
-
-// lendText returns the commands by which an operator makes limits higher for a while.
-func lendText(w api.Why, missing []api.Obstacle) string {
-	var commands []string
-	for _, o := range missing {
-		span := time.Hour
-		for _, l := range w.Limits {
-			if window, sliding := wording.SlidingWindow(l); sliding && l.Name == o.Limit {
-				span = min(span, window) // the longest loan
-			}
-		}
-		commands = append(commands, fmt.Sprintf("quotactl lend %s %s +%d --for %s", w.Credential, o.Limit, o.Missing, quota.Brief(span)))
+	if 0 < w.FitsCount && w.FitsCount < w.Count {
+		cures = append(cures, fmt.Sprintf("ask for less: %s would be granted now", quota.Count(w.FitsCount, "call", "calls")))
 	}
-	return "for a while, as an operator: " + strings.Join(commands, " and ")
-}
-
-// returnText says what would have to leave the log.
-func returnText(credential string, missing []api.Obstacle) string {
-	var amounts, commands []string
-	for _, o := range missing {
-		amounts = append(amounts, units(o.Missing)+" in "+o.Limit)
-		commands = append(commands, fmt.Sprintf("quotactl adjust %s %s -%d", credential, o.Limit, o.Missing))
-	}
-	return fmt.Sprintf("return %s: settle or release grants that cost less (quotactl log names them), or %s",
-		strings.Join(amounts, " and "), strings.Join(commands, " and "))
-}
-
-// raiseText says how the configuration would have to change.
-func raiseText(w api.Why, missing []api.Obstacle) string {
-	var raised, lowered []string
-	for _, o := range missing {
-		for _, l := range w.Limits {
-			if l.Name != o.Limit {
-				continue
-			}
-			raised = append(raised, fmt.Sprintf("limit %s by %s, to %s", l.Name, units(o.Missing), quota.Thousands(l.Units-l.Lent+o.Missing)))
-			if l.Reserve >= o.Missing {
-				lowered = append(lowered, fmt.Sprintf("the reserve of %s to %s", l.Name, quota.Thousands(l.Reserve-o.Missing)))
-			}
+	for _, cure := range []struct {
+		text string
+		part func(w api.Why, o api.Obstacle) string
+	}{
+		{"lend for a while, as an operator: ", lendCommand},
+		{"if the upstream is known to grant it again: ", openCommand},
+		{"lower the reserve in the configuration, then quotactl reload: ", reserveLine},
+		{"raise the limit in the configuration, then quotactl reload: ", unitsLine},
+	} {
+		if parts := ofEach(w, cure.part); parts != nil {
+			cures = append(cures, cure.text+strings.Join(parts, " and "))
 		}
 	}
-	text := "raise " + strings.Join(raised, ", and ") + ", if the upstream allows it"
-	if len(lowered) == len(missing) {
-		text += "; or lower " + strings.Join(lowered, " and ")
+	return cures
+}
+
+// ofEach returns what part has for each obstacle, none where it has nothing for one of them: all
+// of them must go.
+func ofEach(w api.Why, part func(w api.Why, o api.Obstacle) string) (parts []string) {
+	for _, o := range w.Obstacles {
+		text := part(w, o)
+		if text == "" {
+			return nil
+		}
+		parts = append(parts, text)
+	}
+	return parts
+}
+
+func lendCommand(w api.Why, o api.Obstacle) string {
+	if o.LendForMs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("quotactl lend %s %s +%d --for %s", w.Credential, o.Limit, o.Missing, quota.Brief(time.Duration(o.LendForMs)*time.Millisecond))
+}
+
+func openCommand(w api.Why, o api.Obstacle) string {
+	if l := limitOf(w, o); o.Missing > 0 || l.Closed == nil || l.CatchingUpUntil != nil {
+		return ""
+	}
+	return fmt.Sprintf("quotactl open %s %s", w.Credential, o.Limit)
+}
+
+func reserveLine(w api.Why, o api.Obstacle) string {
+	l := limitOf(w, o)
+	if o.Missing > 0 && l.Reserve >= o.Missing && l.Closed == nil && l.CatchingUpUntil == nil {
+		return fmt.Sprintf("credentials.%s.limits.%s.reserve = %s", w.Credential, o.Limit, configured(l.Reserve-o.Missing))
+	}
+	return ""
+}
+
+func unitsLine(w api.Why, o api.Obstacle) string {
+	if o.RaiseTo == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("credentials.%s.limits.%s.units = %s", w.Credential, o.Limit, configured(o.RaiseTo))
+	if o.LendForMs == 0 {
+		text += " (if the upstream grants that many)"
 	}
 	return text
+}
+
+// configured writes a number as a configuration has it.
+func configured(n int64) string { return strings.ReplaceAll(quota.Thousands(n), ",", "_") }
+
+func limitOf(w api.Why, o api.Obstacle) api.Limit {
+	return w.Limits[slices.IndexFunc(w.Limits, func(l api.Limit) bool { return l.Name == o.Limit })]
 }
 
 // maxNamed is how many holders are named; the rest is summed up.

@@ -139,9 +139,9 @@ func checkUnreachable(t *testing.T, command []string) {
 // commandsConfig has the names that the README's commands have.
 const commandsConfig = `
 [credentials.youtube]
-limits.daily.units = 1000
-operations."videos.list" = 1
-operations."search.list" = 100
+preset = "youtube-classic"
+limits.daily.reserve = 500
+limits.discover = { units = 2_000, jobs = ["page"] }
 [jobs.page]
 credential = "youtube"
 regions = ["US", "GB"]

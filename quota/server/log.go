@@ -214,13 +214,16 @@ func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why,
 		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
 		WouldDeny: each(e.WouldDeny, shortageOf),
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,
-		Limits: each(e.Limits, limitOf), Obstacles: each(e.Obstacles, obstacleOf),
+		Limits:    each(e.Limits, limitOf),
+		Obstacles: each(e.Obstacles, func(o quota.Obstacle) api.Obstacle { return s.obstacle(r.Credential, o, e.Limits) }),
 	}, nil
 }
 
-func obstacleOf(o quota.Obstacle) api.Obstacle {
+func (s *Server) obstacle(credential string, o quota.Obstacle, counting []quota.LimitState) api.Obstacle {
+	span, to := s.raisable(credential, o, counting)
 	return api.Obstacle{
 		Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used + o.GivenBack), GivenBack: int64(o.GivenBack),
+		LendForMs: span.Milliseconds(), RaiseTo: int64(to),
 		Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
 	}
 }

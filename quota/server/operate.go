@@ -72,7 +72,7 @@ func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.Lent, e
 	}
 	loan, err := loanOf(in, usage.Now)
 	if err == nil {
-		err = s.checkGrant(c.Path("name"), usage, loan)
+		err = s.checkGrant(c.Path("name"), usage.Limits, loan)
 	}
 	if err != nil {
 		return api.Lent{}, err
@@ -120,12 +120,12 @@ func loanOf(in api.Lend, now time.Time) (quota.Change, error) {
 }
 
 // checkGrant refuses a loan beyond what the upstream is known to grant.
-func (s *Server) checkGrant(name string, usage quota.Usage, loan quota.Change) error {
-	i := slices.IndexFunc(usage.Limits, func(l quota.LimitState) bool { return l.Name == loan.Limit })
+func (s *Server) checkGrant(name string, limits []quota.LimitState, loan quota.Change) error {
+	i := slices.IndexFunc(limits, func(l quota.LimitState) bool { return l.Name == loan.Limit })
 	if i < 0 {
 		return nil // the service refuses it
 	}
-	l := usage.Limits[i]
+	l := limits[i]
 	units, source, known := s.Observer.Grants(name, l.Limit)
 	if !known || loan.Units == 0 || l.Total()+loan.Units <= units {
 		return nil
@@ -136,6 +136,26 @@ func (s *Server) checkGrant(name string, usage quota.Usage, loan quota.Change) e
 	}
 	return api.NewProblem(quota.BadRequest, "the upstream grants %s of limit %q, as %s: here it has %s already, and is not lent %s more",
 		units.Text(), l.Name, source, quota.Thousands(l.Total()), quota.Thousands(loan.Units)).WithHint(hint)
+}
+
+// raisable returns for how long an operator may lend a limit what calls lack, and to how many units
+// the configuration may raise it so that they fit; 0 where the upstream is known not to grant that
+// much. A loan needs a reason to believe that the units are there: the upstream grants them, or the
+// limit is a part of another one that counts these calls too.
+func (s *Server) raisable(name string, o quota.Obstacle, counting []quota.LimitState) (lend time.Duration, to quota.Units) {
+	span := min(time.Hour, o.LongestLoan())
+	now := time.Now()
+	loan := quota.Change{Kind: quota.KindLoan, Limit: o.Name, Units: o.Missing, Until: now.Add(span)}
+	onlyWaits := o.Missing == 0 || !o.Closed.IsZero() || !o.CatchingUp.IsZero()
+	if onlyWaits || s.checkGrant(name, counting, loan) != nil || loan.Validate(name, o.LimitState, now) != nil {
+		return 0, 0
+	}
+	_, _, known := s.Observer.Grants(name, o.Limit)
+	isWhole := func(l quota.LimitState) bool { return !l.IsPart() }
+	if known || o.IsPart() && slices.ContainsFunc(counting, isWhole) {
+		lend = span
+	}
+	return lend, o.Units + o.Missing
 }
 
 // untilOf reads an instant, or after how long it is.

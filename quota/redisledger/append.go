@@ -23,7 +23,7 @@ func (s *Store) Append(ctx context.Context, calls []slidinglog.Call) []slidinglo
 	}
 	outcomes := make([]slidinglog.Outcome, len(calls))
 	for i, command := range s.run(ctx, s.appends, arguments) {
-		outcomes[i] = outcome(command)
+		outcomes[i] = s.outcome(command)
 	}
 	return outcomes
 }
@@ -53,25 +53,20 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 	return args
 }
 
-// failed returns the outcome of a command without a reply. A server that answers with an
-// error has changed nothing: the script's first write fails, if any does.
-func failed(err error) slidinglog.Outcome {
-	if !mayHaveRun(err) {
-		return slidinglog.Outcome{Status: slidinglog.Failed, Err: failure(false, err)}
-	}
-	return slidinglog.Outcome{Status: slidinglog.Unknown, Err: failure(true, err)}
-}
-
 var statuses = map[string]slidinglog.Status{
 	"end": slidinglog.End, "behind": slidinglog.Behind, "lost": slidinglog.Lost,
 	"early": slidinglog.Early, "late": slidinglog.Late,
 }
 
-// outcome reads what append.lua answers.
-func outcome(command *redis.Cmd) slidinglog.Outcome {
+// outcome reads what append.lua answers. A server that answers with an error has changed nothing: the
+// script's first write fails, if any does.
+func (s *Store) outcome(command *redis.Cmd) slidinglog.Outcome {
 	value, err := command.Result()
-	if err != nil {
-		return failed(err)
+	switch {
+	case err != nil && mayHaveRun(err):
+		return slidinglog.Outcome{Status: slidinglog.Unknown, Err: s.failure(true, err)}
+	case err != nil:
+		return slidinglog.Outcome{Status: slidinglog.Failed, Err: s.failure(false, err)}
 	}
 	o, ok := parseOutcome(value)
 	if !ok {

@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -26,29 +25,42 @@ func (once) NoRetry() bool { return true }
 // run calls a script several times, in one pipeline. The arguments of each call have room for two more
 // in front.
 func (s *Store) run(ctx context.Context, script script, calls [][]any) []*redis.Cmd {
-	commands := s.send(ctx, "evalsha", script.hash, calls)
+	client := s.current()
+	commands := send(ctx, client, "evalsha", script.hash, calls)
 	var unknown [][]any
 	for i, command := range commands {
 		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
 			unknown = append(unknown, calls[i])
 		}
 	}
-	again := s.send(ctx, "eval", script.source, unknown)
+	again := send(ctx, client, "eval", script.source, unknown)
 	for i, command := range commands {
 		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
 			commands[i], again = again[0], again[1:]
+		}
+	}
+	for i, command := range commands {
+		switch err := command.Err(); {
+		case err == nil:
+			if !s.answered.Load() {
+				s.answered.Store(true)
+			}
+		case isAbout(err, "READONLY"):
+			s.replace(client, s.config)
+		case isAbout(err, "MOVED") && s.enterCluster(client):
+			commands[i] = s.run(ctx, script, calls[i:i+1])[0]
 		}
 	}
 	return commands
 }
 
 // send sends calls of a script, and waits for the answers.
-func (s *Store) send(ctx context.Context, verb, script string, calls [][]any) []*redis.Cmd {
+func send(ctx context.Context, client redis.UniversalClient, verb, script string, calls [][]any) []*redis.Cmd {
 	if len(calls) == 0 {
 		return nil
 	}
 	commands := make([]*redis.Cmd, len(calls))
-	pipe := s.client.Pipeline()
+	pipe := client.Pipeline()
 	for i, call := range calls {
 		call[0], call[1] = verb, script
 		commands[i] = redis.NewCmd(ctx, call...)
@@ -73,27 +85,5 @@ func (s *Store) send(ctx context.Context, verb, script string, calls [][]any) []
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
-
-// mayHaveRun reports whether a script may have been carried out although its call
-// failed: not when it was not sent, nor when Redis answered with an error.
-func mayHaveRun(err error) bool {
-	var answered redis.Error
-	var unsent notSent
-	var dial dialError
-	return !errors.As(err, &answered) && !errors.As(err, &unsent) && !errors.As(err, &dial) && !errors.Is(err, redis.ErrPoolTimeout)
-}
-
-func failure(sent bool, err error) error {
-	if sent {
-		return fmt.Errorf("cannot reach redis: %w: %w", quota.ErrOutcomeUnknown, err)
-	}
-	return unreachable{err}
-}
-
-// unreachable is a quota.ErrUnavailable. Its text does not repeat that: the cause says so.
-type unreachable struct{ cause error }
-
-func (e unreachable) Error() string   { return "cannot reach redis: " + e.cause.Error() }
-func (e unreachable) Unwrap() []error { return []error{quota.ErrUnavailable, e.cause} }
 
 var errReply = fmt.Errorf("%w: cannot understand redis: a script answered in an unknown form", quota.ErrOutcomeUnknown)

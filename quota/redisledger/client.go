@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -17,14 +18,22 @@ import (
 // debited. This package repeats the calls that may be repeated.
 const noRetries = -1
 
-// answerTime is how long a call waits for its answer before it is repeated: a fraction of the
+// answerTime is how long a call waits at least for its answer before it is repeated: a fraction of the
 // time in which every daemon must have put back what a lost log lacks, even if replies are lost.
 const answerTime = 500 * time.Millisecond
+
+// A connection is not used for longer than this, so that one that leads to a server which an address
+// meant before is given up.
+const (
+	connectionAge    = 50 * time.Second
+	connectionJitter = 10 * time.Second
+)
 
 // oneDial makes a refused connection an error at once.
 const oneDial = 1
 
-func (c Config) client() (redis.UniversalClient, error) {
+// client returns the client of a configuration that validate accepts.
+func (c Config) client(dial dialFunc) redis.UniversalClient {
 	// What go-redis would print is in the errors that it returns.
 	logging.Disable()
 	// It would also subscribe to a managed service's maintenance, and look the address up by
@@ -35,28 +44,76 @@ func (c Config) client() (redis.UniversalClient, error) {
 		TLSConfig:  c.TLS,
 		Protocol:   2, // or it would look for pushes before each call, and there are none
 		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
-		ReadTimeout: answerTime, WriteTimeout: answerTime,
+		ReadTimeout: max(answerTime, c.Deadline/2), WriteTimeout: max(answerTime, c.Deadline/2),
+		ConnMaxLifetime: connectionAge, ConnMaxLifetimeJitter: connectionJitter,
+		Dialer:                   dial,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	options.Dialer = dialer(c.TLS)
-	if len(c.Addrs) == 0 {
-		return nil, fmt.Errorf("no address of a Redis server is given")
-	}
-	path, unix := strings.CutPrefix(c.Addrs[0], "unix://")
-	if unix && (len(c.Addrs) > 1 || c.MasterName != "") {
-		return nil, fmt.Errorf("address %q: a Unix socket leads to one server; it goes with no other address", c.Addrs[0])
-	}
-	if unix {
+	if path, unix := c.socket(); unix {
 		simple := options.Simple()
 		simple.Network, simple.Addr = "unix", path
-		return redis.NewClient(simple), nil
+		return redis.NewClient(simple)
+	}
+	options.IsClusterMode = c.cluster
+	return redis.NewUniversalClient(&options)
+}
+
+// socket returns the path of a Unix socket.
+func (c Config) socket() (path string, unix bool) { return strings.CutPrefix(c.Addrs[0], "unix://") }
+
+func (c Config) validate() error {
+	if len(c.Addrs) == 0 {
+		return fmt.Errorf("no address of a Redis server is given")
+	}
+	if strings.ContainsAny(c.KeyPrefix, "{}") {
+		return fmt.Errorf("key prefix %q must not hold braces: they mark the part of a key that a Cluster hashes", c.KeyPrefix)
+	}
+	if _, unix := c.socket(); unix && (len(c.Addrs) > 1 || c.MasterName != "") {
+		return fmt.Errorf("address %q: a Unix socket leads to one server; it goes with no other address", c.Addrs[0])
+	} else if unix {
+		return nil
 	}
 	for _, addr := range c.Addrs {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return nil, fmt.Errorf("address %q is neither host:port nor unix:///path", addr)
+			return fmt.Errorf("address %q is neither host:port nor unix:///path", addr)
 		}
 	}
-	return redis.NewUniversalClient(&options), nil
+	return nil
+}
+
+// current returns the client.
+func (s *Store) current() redis.UniversalClient { return *s.client.Load() }
+
+// replace replaces a client, and with it all connections, at most once a second. Calls that are under way
+// may still be answered on the old ones.
+func (s *Store) replace(was redis.UniversalClient, config Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current() != was || s.ctx.Err() != nil || time.Since(s.replaced) < time.Second {
+		return
+	}
+	next := config.client(s.dial)
+	s.client.Store(&next)
+	s.replaced = time.Now()
+	s.background.Go(func() {
+		wait(s.ctx, connectTime)
+		was.Close()
+	})
+}
+
+// enterCluster uses the one address as that of a Cluster, if a client could not know that, and reports
+// whether another client is to be called.
+func (s *Store) enterCluster(was redis.UniversalClient) bool {
+	if _, known := was.(*redis.ClusterClient); known {
+		return false
+	}
+	config := s.config
+	if _, unix := config.socket(); unix || config.DB > 0 || config.MasterName != "" {
+		return false
+	}
+	config.cluster = true
+	s.replace(was, config)
+	return s.current() != was
 }
 
 // connectTime is how long a connection may take to be made, its TLS handshake included.
@@ -67,13 +124,32 @@ type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-func dialer(config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	dial := redis.NewDialer(&redis.Options{TLSConfig: config, DialTimeout: connectTime})
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, dialError{err}
-		}
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// dial makes a connection. It records why that failed last, for those who did not wait that long.
+func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	dialer := &net.Dialer{KeepAlive: 5 * time.Minute}
+	dial := dialer.DialContext
+	if s.config.TLS != nil {
+		dial = (&tls.Dialer{NetDialer: dialer, Config: s.config.TLS}).DialContext
+	}
+	conn, err := dial(ctx, network, addr)
+	if err == nil {
+		s.undialed.Store(nil)
 		return conn, nil
 	}
+	if s.config.TLS != nil && !isDialing(err) {
+		err = fmt.Errorf("%w: if that port is not for TLS, remove [ledger.redis.tls]", err)
+	}
+	err = dialError{err}
+	s.undialed.Store(&err)
+	return nil, err
+}
+
+// isDialing reports whether there was no connection for TLS yet, or whether TLS says what is wrong.
+func isDialing(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.AlertError))
 }

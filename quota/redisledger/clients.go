@@ -6,19 +6,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"quotad/quota"
 	"quotad/quota/clientlimit"
 )
 
 var _ clientlimit.Store = (*Store)(nil)
-
-// swapTime is the patience of a store.
-const swapTime = 100 * time.Millisecond
 
 // Swap implements clientlimit.Store. All swaps go in one pipeline, in a Cluster in one to each node. One
 // that was not answered is not repeated: nothing would show whether the first one was carried out. A
@@ -27,6 +26,7 @@ func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
 	var sent []*clientlimit.Swap
 	var nodes []redis.UniversalClient
 	var calls [][]any
+	begun := time.Now()
 	for _, one := range all {
 		key := s.clientKey(one.Place)
 		node, err := s.clientNode(ctx, key)
@@ -39,8 +39,12 @@ func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
 	for i, command := range s.run(ctx, s.swaps, calls) {
 		switch err := command.Err(); {
 		case err != nil:
+			sent[i].Err = s.failure(sent[i].Writes, err)
+			if errors.Is(err, context.DeadlineExceeded) && time.Since(begun) < s.config.Deadline/2 {
+				sent[i].Err = fmt.Errorf("%w: %w", quota.ErrContended, sent[i].Err) // others had the time
+				continue
+			}
 			s.recordNode(nodes[i], err)
-			sent[i].Err = failure(sent[i].Writes && mayHaveRun(err), err)
 		case !readSwap(sent[i], command.Val()):
 			sent[i].Err = errReply
 		}
@@ -73,10 +77,10 @@ func readSwap(one *clientlimit.Swap, reply any) (ok bool) {
 // clientKey is short: with the counter, the key is most of what Redis keeps of a subject.
 func (s *Store) clientKey(at clientlimit.Place) string {
 	if at == (clientlimit.Place{}) {
-		return s.prefix + "clients:hosts"
+		return s.config.KeyPrefix + "clients:hosts"
 	}
 	hash := sha256.Sum256([]byte(clientVersion + at.Clients + "\x00" + string(at.Algorithm) + "\x00" + string(at.Subject)))
-	return s.prefix + "c" + string(hash[:clientKeySize])
+	return s.config.KeyPrefix + "c" + string(hash[:clientKeySize])
 }
 
 // clientVersion is the version of a record's form: each has keys of its own.
@@ -87,17 +91,18 @@ const clientKeySize = 12
 
 // clientNode returns the node that has a key, or why it is not called.
 func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClient, error) {
-	if away, ok := s.away.Load(s.client); ok {
+	client := s.current()
+	if away, ok := s.away.Load(client); ok {
 		return nil, away.(error)
 	}
-	cluster, ok := s.client.(*redis.ClusterClient)
+	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
-		return s.client, nil
+		return client, nil
 	}
 	node, err := cluster.MasterForKey(ctx, key)
 	if err != nil { // no node says where keys are
 		s.recordNode(cluster, err)
-		return nil, failure(false, err)
+		return nil, s.failure(false, err)
 	}
 	if away, ok := s.away.Load(node); ok {
 		return nil, away.(error)
@@ -105,23 +110,21 @@ func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClie
 	return node, nil
 }
 
-// pingTime is how long a node that did not answer is left alone, and how long a ping may take.
+// pingTime is how long a node that did not answer is left alone.
 const pingTime = 250 * time.Millisecond
 
 // recordNode records why a call failed. A node that did not answer is not called until it answers a
 // ping.
 func (s *Store) recordNode(node redis.UniversalClient, err error) {
-	var answered redis.Error
-	var unsent notSent
-	if errors.As(err, &answered) || errors.As(err, &unsent) || errors.Is(err, context.Canceled) || s.ctx.Err() != nil {
+	if isAnswer(err) || errors.As(err, new(notSent)) || errors.Is(err, context.Canceled) || s.ctx.Err() != nil {
 		return
 	}
-	if _, known := s.away.LoadOrStore(node, failure(false, err)); known {
+	if _, known := s.away.LoadOrStore(node, s.failure(false, err)); known {
 		return
 	}
-	s.pingers.Go(func() {
+	s.background.Go(func() {
 		for wait(s.ctx, pingTime) {
-			ctx, cancel := context.WithTimeout(s.ctx, pingTime)
+			ctx, cancel := context.WithTimeout(s.ctx, connectTime) // with the handshake of a connection
 			err := node.Ping(ctx).Err()
 			cancel()
 			if err == nil || errors.Is(err, redis.ErrClosed) {

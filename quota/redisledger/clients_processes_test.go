@@ -107,7 +107,7 @@ func TestClientDaemon(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, uint64(n)))
 		callers.Go(func() {
 			for range 100 {
-				if err := l.client.IncrBy(t.Context(), "clock", random.Int64N(1000)).Err(); err != nil {
+				if err := l.current().IncrBy(t.Context(), "clock", random.Int64N(1000)).Err(); err != nil {
 					t.Error(err)
 				}
 				for _, algorithm := range algorithms {

@@ -33,7 +33,7 @@ func clientScripts(t testing.TB, clock string) lua.Scripts {
 // patient has calls wait for their answers, on a busy machine too.
 func patient(l *Store) *Store {
 	l.patience = hanging
-	switch client := l.client.(type) {
+	switch client := l.current().(type) {
 	case *redis.Client:
 		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
 	case *redis.ClusterClient:
@@ -142,7 +142,7 @@ func TestHostsSwapOneRecord(t *testing.T) {
 func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	l := clientLedger(t, redistest.Start(t).Addr)
-	if err := l.client.Set(t.Context(), "clock", 1_800_000_000_000, 0).Err(); err != nil {
+	if err := l.current().Set(t.Context(), "clock", 1_800_000_000_000, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour)}}}
@@ -177,7 +177,7 @@ func TestALongerWindowKeepsTheRecord(t *testing.T) {
 		if d := ledger.Decide(t.Context(), of(time.Hour), asks); !d[0].Denied() {
 			t.Fatalf("%s: got %+v, want what was granted to count in the longer window, too", algorithm, d)
 		}
-		if left := l.client.PTTL(t.Context(), l.clientKey(clientlimit.Place{Clients: "public", Algorithm: algorithm, Subject: "=alice"})).Val(); left < 50*time.Minute {
+		if left := l.current().PTTL(t.Context(), l.clientKey(clientlimit.Place{Clients: "public", Algorithm: algorithm, Subject: "=alice"})).Val(); left < 50*time.Minute {
 			t.Errorf("%s: the record goes in %v", algorithm, left)
 		}
 	}

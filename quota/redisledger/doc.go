@@ -25,10 +25,18 @@
 // "clients:hosts".
 //
 // No host has a copy of a record: a subject whose record is lost has its whole budget again. After a
-// call that was not answered, its node is pinged until it answers. Until then it is not called: asks
+// call that was not answered for half a deadline, its node is pinged until it answers. Until then it is not called: asks
 // fail at once, and clientlimit decides them by policy.
+//
+// # Answers and connections
+//
+// An error that Redis answers is a refusal (refusal.go): it has a cure, and nothing was done. Only a
+// connection that breaks or is not made means that Redis cannot be reached. If the server behind an
+// address has become a replica, or is a node of a Cluster, the client is replaced with its connections
+// (client.go). No connection is used for longer than a minute.
 //
 // # Locks
 //
-// Store.mu guards what Health remembers of the server's settings. It is not held during a call.
+// Store.mu guards what Health remembers of the server, and is held while the client is replaced. It is
+// not held during a call.
 package redisledger

@@ -115,17 +115,17 @@ func (c *simulatedHosts) start(name string) *host {
 	c.t.Helper()
 	h := &host{all: c, name: name}
 	config := Config{Addrs: []string{c.server.Addr}}
-	var err1, err2, err3, err4 error
+	var err1, err2, err3 error
 	h.ledger, err1 = openStore(config, onClock(c.t, clockOfServer))
-	h.clock, err2 = config.client()
+	h.clock = config.client(nil)
 	job := c.job
-	h.Runner, err3 = jobs.Open(jobs.Config{
+	h.Runner, err2 = jobs.Open(jobs.Config{
 		Jobs: append([]*jobs.Job{&job}, c.others...), Gate: h, Launcher: h, Tokens: &h.tokens, OnEvent: h.observe, Dir: c.dirs[name],
 		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 		Now: time.Now, Store: h, Host: name,
 	})
-	h.ticks, err4 = scheduler.New(h.Tick, func(job string, err error) { h.observe(jobs.Trouble{Job: job, Err: err}) })
-	if err := errors.Join(err1, err2, err3, err4, h.ticks.Set(job.Name, job.Schedule)); err != nil {
+	h.ticks, err3 = scheduler.New(h.Tick, func(job string, err error) { h.observe(jobs.Trouble{Job: job, Err: err}) })
+	if err := errors.Join(err1, err2, err3, h.ticks.Set(job.Name, job.Schedule)); err != nil {
 		c.t.Fatal(err)
 	}
 	h.Start(context.Background())

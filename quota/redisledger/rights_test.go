@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -8,12 +9,13 @@ import (
 	"quotad/quota/redisledger/redistest"
 )
 
-// leastRights is all that a Redis user of quotad needs, as ACL SETUSER takes it:
+// leastRights is all that a Redis user of quotad needs, as ACL SETUSER takes it, to decide:
 // the keys below the prefix, and these commands of the scripts' and of the client.
 const leastRights = "~quotad:* +ping +eval +evalsha +time +get +set +del +pexpire +xadd +xrange +xrevrange +xtrim"
 
-// What it needs beside in a Cluster, and in a database other than 0.
+// What it needs beside to warn of the server's settings, in a Cluster, and in a database other than 0.
 const (
+	infoRights     = "+info"
 	clusterRights  = "+cluster|slots"
 	databaseRights = "+select"
 )
@@ -60,24 +62,25 @@ func TestLeastRightsAreNotDangerous(t *testing.T) {
 	}
 }
 
-// A server that does not tell its settings, as to the user of the README, is asked once: each
-// refusal stands in its ACL log.
-func TestSettingsThatAreNotToldAreAskedForOnce(t *testing.T) {
+// The user of the README is refused nothing: each refusal stands in the ACL log of the server.
+func TestNothingIsRefusedToTheUserOfTheREADME(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	config := withRights(t, server, leastRights)
-	store, err := OpenStore(config)
+	readme, err := os.ReadFile("../../cmd/quotad/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	for range 5 {
-		if _, err := store.Health(t.Context()); err != nil {
-			t.Fatalf("got %v, want it reachable", err)
-		}
+	if want := "ACL SETUSER quotad on >PASSWORD " + leastRights + " " + infoRights + "\n"; !strings.Contains(string(readme), want) {
+		t.Errorf("the README does not say %q", want)
 	}
-	stats := server.Do(t, "INFO", "commandstats").(string)
-	if !strings.Contains(stats, "cmdstat_config|get:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,") {
-		t.Errorf("got %s\nwant one rejected call", stats)
+	server := redistest.Start(t)
+	store := openStoreAt(t, withRights(t, server, leastRights+" "+infoRights))
+	if warnings, err := store.Health(t.Context()); err != nil || len(warnings) == 0 {
+		t.Errorf("got %q, %v, want a warning of its settings", warnings, err)
+	}
+	if lacks, err := store.Check(t.Context(), true); err != nil || len(lacks) == 0 {
+		t.Errorf("got %q, %v, want what it lacks", lacks, err)
+	}
+	if refused := server.Do(t, "ACL", "LOG"); len(refused.([]any)) > 0 {
+		t.Errorf("the server refused %v", refused)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,28 +31,34 @@ type Config struct {
 	DB         int         // not with a Cluster
 	TLS        *tls.Config // nil: no TLS
 	KeyPrefix  string      // of every key, DefaultKeyPrefix if empty; no braces
+	// Deadline is that of the calls; 0 is 250 ms.
+	Deadline time.Duration
+
+	cluster bool // the one address is that of a Cluster
 }
 
 // A Store is a slidinglog.Store in Redis, Redis Cluster or Valkey, from version 6.2 on. Each
 // credential has one key, a stream, and so has each job that hosts share.
 type Store struct {
-	client  redis.UniversalClient
+	config  Config // with its defaults
+	client  atomic.Pointer[redis.UniversalClient]
 	appends script // append.lua
 	swaps   script // swap.lua
 	// patience is how long after it was read a client's record may be replaced: what is granted counts
 	// from when it was read.
-	patience time.Duration
-	away     sync.Map // by node, a redis.UniversalClient: why it is not called for clients, an error
-	prefix   string
-	name     string
-	ctx      context.Context // ends with Close
-	stop     context.CancelFunc
-	pingers  sync.WaitGroup
+	patience   time.Duration
+	away       sync.Map              // by node, a redis.UniversalClient: why it is not called for clients, an error
+	answered   atomic.Bool           // a script was carried out
+	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
+	ctx        context.Context       // ends with Close
+	stop       context.CancelFunc
+	background sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
-	settings []string   // what unsafeSettings returned last
+	replaced time.Time  // when the client was replaced last
+	lacks    []string   // what the server lacked when it was last asked
 	asked    time.Time  // when that was
-	refused  bool       // the server does not allow CONFIG GET
+	silent   bool       // it does not allow INFO
 }
 
 var _ slidinglog.Store = (*Store)(nil)
@@ -62,18 +69,14 @@ func OpenStore(config Config) (*Store, error) { return openStore(config, lua.All
 
 func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	config.KeyPrefix = cmp.Or(config.KeyPrefix, DefaultKeyPrefix)
-	if strings.ContainsAny(config.KeyPrefix, "{}") {
-		return nil, fmt.Errorf("key prefix %q must not hold braces: they mark the part of a key that a Cluster hashes", config.KeyPrefix)
-	}
-	client, err := config.client()
-	if err != nil {
+	config.Deadline = cmp.Or(config.Deadline, 250*time.Millisecond)
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{
-		client: client, appends: newScript(sources.Append), swaps: newScript(sources.Swap),
-		patience: swapTime, prefix: config.KeyPrefix, name: config.name(),
-	}
+	s := &Store{config: config, appends: newScript(sources.Append), swaps: newScript(sources.Swap), patience: config.Deadline}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	client := config.client(s.dial)
+	s.client.Store(&client)
 	return s, nil
 }
 
@@ -89,63 +92,14 @@ func (c Config) name() string {
 }
 
 // Name implements slidinglog.Store.
-func (s *Store) Name() string { return s.name }
+func (s *Store) Name() string { return s.config.name() }
 
 // Close closes the connections.
 func (s *Store) Close() error {
 	s.stop()
-	s.pingers.Wait()
-	return s.client.Close()
+	s.background.Wait()
+	return s.current().Close()
 }
 
 // key is that of a credential's log. Its hash tag is the credential's name.
-func (s *Store) key(credential string) string { return s.prefix + "{" + credential + "}:log" }
-
-// settingsTime is for how long what CONFIG GET answered counts.
-const settingsTime = time.Minute
-
-// Health implements slidinglog.Store.
-func (s *Store) Health(ctx context.Context) (warnings []string, err error) {
-	if err := s.client.Ping(ctx).Err(); err != nil {
-		return nil, failure(false, err)
-	}
-	s.mu.Lock()
-	due := !s.refused && time.Since(s.asked) >= settingsTime
-	if due {
-		s.asked = time.Now() // others do not ask meanwhile
-	}
-	warnings = s.settings
-	s.mu.Unlock()
-	if !due {
-		return warnings, nil
-	}
-	warnings, err = unsafeSettings(ctx, s.client)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.settings, s.refused = warnings, err != nil && !mayHaveRun(err)
-	return warnings, nil
-}
-
-// unsafeSettings names the settings of a server under which it could lose records without
-// anybody's mistake. A server that does not say, because CONFIG is renamed or forbidden, is
-// trusted; its error is returned.
-func unsafeSettings(ctx context.Context, client redis.UniversalClient) (warnings []string, err error) {
-	values := make(map[string]string)
-	for _, name := range []string{"maxmemory-policy", "appendonly", "save"} {
-		found, err := client.ConfigGet(ctx, name).Result()
-		if err != nil {
-			return nil, err
-		}
-		values[name] = found[name]
-	}
-	if policy := values["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		warnings = append(warnings, fmt.Sprintf("maxmemory-policy is %s: Redis may evict the log, set it to noeviction", policy))
-	}
-	switch {
-	case values["appendonly"] == "no" && values["save"] == "":
-		warnings = append(warnings, "nothing is persisted: a restart of Redis loses the log, set appendonly to yes")
-	case values["appendonly"] == "no":
-		warnings = append(warnings, "only snapshots are persisted: a crash of Redis loses the grants since the last one, set appendonly to yes")
-	}
-	return warnings, nil
-}
+func (s *Store) key(credential string) string { return s.config.KeyPrefix + "{" + credential + "}:log" }

@@ -26,7 +26,7 @@ func BenchmarkAppendInside(b *testing.B) {
 			at = appended(b, s, at, strings.Repeat("x", 60))
 		}))
 		nothings = append(nothings, inside(b, server, func() {
-			if err := nothing.Run(context.Background(), s.client, nil).Err(); err != nil {
+			if err := nothing.Run(context.Background(), s.current(), nil).Err(); err != nil {
 				b.Fatal(err)
 			}
 		}))

@@ -127,7 +127,7 @@ func TestStoreHostsRace(t *testing.T) {
 	}
 	running.Wait()
 	s := openStoreAt(t, config)
-	if n := s.client.XLen(t.Context(), s.key("youtube")).Val(); n != hosts*records {
+	if n := s.current().XLen(t.Context(), s.key("youtube")).Val(); n != hosts*records {
 		t.Errorf("the log has %d records, want %d", n, hosts*records)
 	}
 }
@@ -229,12 +229,12 @@ func TestStoreHealth(t *testing.T) {
 	s := openStoreAt(t, Config{Addrs: []string{server.Addr}})
 	for range 3 {
 		warnings, err := s.Health(t.Context())
-		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "nothing is persisted") {
-			t.Errorf("got %q, %v, want that nothing is persisted", warnings, err)
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "appendonly is no") {
+			t.Errorf("got %q, %v, want that appendonly is no", warnings, err)
 		}
 	}
-	if n := commandCalls(t, server, "config|get"); n != 3 {
-		t.Errorf("three looks at the health asked for %d settings, want three once", n)
+	if n := commandCalls(t, server, "info"); n != 1 {
+		t.Errorf("three looks at the health asked the server %d times, want once", n)
 	}
 	config := withRights(t, server, leastRights)
 	s = openStoreAt(t, config)
@@ -244,8 +244,8 @@ func TestStoreHealth(t *testing.T) {
 			t.Errorf("got %q, %v of a server that does not say", warnings, err)
 		}
 	}
-	if !s.refused {
-		t.Error("a refused CONFIG GET is asked for again")
+	if !s.silent {
+		t.Error("a refused INFO is asked for again")
 	}
 	server.Kill()
 	if _, err := s.Health(t.Context()); !errors.Is(err, quota.ErrUnavailable) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -252,7 +251,7 @@ func (l *Ledger) Health(ctx context.Context) quota.Health {
 		warnings, err := l.config.Store.Health(ctx)
 		h.Warnings = append(h.Warnings, warnings...)
 		if err != nil {
-			h.State, h.Reachable = fmt.Sprint("unreachable: ", err), false
+			h.State, h.Reachable = err.Error(), false
 		}
 	}
 	replicas := l.all()

@@ -29,12 +29,11 @@ func (t *ledgerTable) ledger() Ledger {
 	if t.has("redis") && t.Backend == Embedded {
 		t.fail("redis", `is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`)
 	}
-	return Ledger{
-		Backend:  t.Backend,
-		Unsynced: t.Sync == "off",
-		Deadline: time.Duration(t.Deadline),
-		Redis:    t.Redis.redis(),
+	l := Ledger{Backend: t.Backend, Unsynced: t.Sync == "off", Deadline: time.Duration(t.Deadline), Redis: t.Redis.redis()}
+	if l.Backend == OnRedis {
+		l.Redis.Deadline = l.Deadline
 	}
+	return l
 }
 
 const unixScheme = "unix://"

@@ -28,11 +28,12 @@ const (
 type Proxy struct {
 	Addr string // as quotad's configuration has it
 
-	server   *Server
 	listener net.Listener
 	serving  sync.WaitGroup // connections, and the listener
 
 	mu      sync.Mutex // guards what follows
+	server  *Server    // of new connections
+	rewrite func(reply string) string
 	choose  func(command []string) Fault
 	release chan struct{} // closed by Release
 	holding *sync.WaitGroup
@@ -51,6 +52,7 @@ func NewProxy(tb testing.TB, server *Server) *Proxy {
 	p := &Proxy{
 		Addr:    "unix://" + socket,
 		server:  server,
+		rewrite: func(reply string) string { return reply },
 		choose:  func([]string) Fault { return Pass },
 		release: make(chan struct{}),
 		holding: &sync.WaitGroup{},
@@ -73,6 +75,20 @@ func (p *Proxy) Disturb(choose func(command []string) Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.choose = choose
+}
+
+// Lead leads new connections to a server, and leaves the others where they are.
+func (p *Proxy) Lead(server *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
+}
+
+// Rewrite has rewrite change each reply from now on.
+func (p *Proxy) Rewrite(rewrite func(reply string) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rewrite = rewrite
 }
 
 // Meet has the script calls that follow meet these faults in turn, and no others.
@@ -119,7 +135,10 @@ func (p *Proxy) accept() {
 // serve handles one connection until either side, or a fault, ends it.
 func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("unix", p.server.socket())
+	p.mu.Lock()
+	to := p.server.socket()
+	p.mu.Unlock()
+	server, err := net.Dial("unix", to)
 	if err != nil {
 		return
 	}
@@ -139,7 +158,9 @@ func (p *Proxy) serve(client net.Conn) {
 				return nil, err
 			}
 			_, reply, err = read(replies, nil)
-			return reply, err
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return []byte(p.rewrite(string(reply))), err
 		}
 		if p.pass(client, words(value), carry) != nil {
 			return

@@ -1,0 +1,151 @@
+package redisledger
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/quota/clientlimit"
+	"quotad/quota/slidinglog"
+)
+
+// infoTime is for how long what the server said of itself counts.
+const infoTime = time.Minute
+
+// Health implements slidinglog.Store.
+func (s *Store) Health(ctx context.Context) (warnings []string, err error) {
+	if err := s.current().Ping(ctx).Err(); err != nil {
+		return nil, s.failure(false, err)
+	}
+	s.mu.Lock()
+	due := !s.silent && time.Since(s.asked) >= infoTime
+	if due {
+		s.asked = time.Now() // others do not ask meanwhile
+	}
+	warnings = s.lacks
+	s.mu.Unlock()
+	if !due {
+		return warnings, nil
+	}
+	info, err := s.info(ctx)
+	warnings = info.lacks()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lacks, s.silent = warnings, err != nil && isAnswer(err)
+	return warnings, nil
+}
+
+// Info is what a server says of itself, by name.
+type info map[string]string
+
+func (s *Store) info(ctx context.Context) (info, error) {
+	text, err := s.current().Info(ctx).Result()
+	i := make(info)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		i[name] = value
+	}
+	return i, err
+}
+
+// lacks names what a server lacks to keep records without anybody's mistake. What it does not say counts
+// as good.
+func (i info) lacks() (lacks []string) {
+	if version := i["redis_version"]; version != "" && !isAtLeast(version, 6, 2) {
+		lacks = append(lacks, fmt.Sprintf("it is Redis %s: %s", version, tooOld))
+	}
+	if policy := i["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		lacks = append(lacks, fmt.Sprintf("maxmemory-policy is %s: Redis may evict the log, set it to noeviction", policy))
+	}
+	if i["aof_enabled"] == "0" {
+		lacks = append(lacks, "appendonly is no: a crash of Redis loses the grants since its last snapshot, set it to yes")
+	}
+	if replicas, _ := strconv.Atoi(i["connected_slaves"]); replicas > 0 && i["min_slaves_good_slaves"] == "" {
+		lacks = append(lacks, "min-replicas-to-write is 0: after a failover two masters may grant the same units, set it to 1, and min-replicas-max-lag to 2")
+	}
+	return lacks
+}
+
+func isAtLeast(version string, major, minor int) bool {
+	var x, y int
+	fmt.Sscanf(version, "%d.%d", &x, &y)
+	return x > major || x == major && y >= minor
+}
+
+// checked is the name of what Check writes. No credential and no clients have it.
+const checked = "quotad --check"
+
+// Check returns what a server lacks for this configuration, or why it cannot be used at all: it asks how
+// the server is set, and how long an answer takes. With write, it also does once all that quotad does in
+// Redis, on keys that expire in two seconds.
+func (s *Store) Check(ctx context.Context, write bool) (lacks []string, err error) {
+	if err := s.current().Ping(ctx).Err(); err != nil {
+		return nil, s.failure(false, err)
+	}
+	trip, err := s.roundTrip(ctx)
+	if err == nil && write {
+		err = s.writeOnce(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.info(ctx)
+	lacks = info.lacks()
+	if err != nil {
+		lacks = append(lacks, fmt.Sprintf("it does not say how it persists and replicates: %v", s.failure(false, err)))
+	}
+	if needed := deadlineFor(trip); needed > s.config.Deadline {
+		lacks = append(lacks, fmt.Sprintf("an answer takes %v: set deadline in [ledger] to %v or more", trip.Round(time.Millisecond), needed))
+	}
+	return lacks, nil
+}
+
+// roundTrip returns how long an answer takes on a connection that there is already.
+func (s *Store) roundTrip(ctx context.Context) (least time.Duration, err error) {
+	for i := range 5 {
+		begun := time.Now()
+		if err := s.current().Ping(ctx).Err(); err != nil {
+			return 0, s.failure(false, err)
+		}
+		if took := time.Since(begun); i == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
+}
+
+// deadlineFor returns the deadline for a round trip. A decision takes up to two, a lost race or a client's
+// record included, and may wait for another decision first.
+func deadlineFor(trip time.Duration) time.Duration {
+	const step = 50 * time.Millisecond
+	return (4*trip + step - 1) / step * step
+}
+
+// writeOnce does once all that quotad does in Redis.
+func (s *Store) writeOnce(ctx context.Context) error {
+	tag := slidinglog.NewTag()
+	call := slidinglog.Call{Credential: checked, Keep: time.Second, NotAfter: 1<<53 - 1, Body: tag[:], Blind: true}
+	for range 2 {
+		out := s.Append(ctx, []slidinglog.Call{call})[0]
+		if out.Err != nil {
+			return out.Err
+		}
+		call.Blind, call.Wipe = false, true
+		call.At = slidinglog.Position{ID: out.At, Tag: tag}
+	}
+	for _, at := range []slidinglog.Position{call.At, {}} {
+		if out := s.Append(ctx, []slidinglog.Call{{Credential: checked, At: at, Probe: true}})[0]; out.Err != nil {
+			return out.Err
+		}
+	}
+	swap := &clientlimit.Swap{Place: clientlimit.Place{Clients: checked}}
+	for range 2 {
+		if s.Swap(ctx, []*clientlimit.Swap{swap}); swap.Err != nil {
+			return swap.Err
+		}
+		swap = &clientlimit.Swap{Place: swap.Place, Writes: true, Read: swap.Found, Next: []byte(checked), ReadMs: swap.NowMs, EndsMs: swap.NowMs + 2000}
+	}
+	return nil
+}

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -35,6 +37,10 @@ type spender struct {
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
 	grants   map[string]*grant      // by id
+	// tokenless are the calls to the credential's upstream that had no token, while the pass was
+	// under way, and why the first was refused.
+	tokenless    int64
+	tokenlessWhy string
 	// If the run's budget is bounded, asked has each request id that was not refused: to ask again
 	// spends no more.
 	asked map[string]*hold
@@ -84,6 +90,12 @@ type Record struct {
 	Closed string
 	// Refuses is why the upstream serves no call until a person changes something.
 	Refuses string
+	// Refused is how many calls quotad did not take, other than for want of budget, or got no
+	// answer to, and Why the first. Of a pass that made no call with its token, they are those
+	// that came without any.
+	Refused int64
+	Why     string
+	Served  bool // a call was granted on the socket, or answered by the upstream
 }
 
 // A runBudget is what the passes of a run have spent together, and may spend. The
@@ -239,13 +251,19 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 		delete(s.asked, r.RequestID)
 	}
 	if err != nil {
+		if !errors.Is(err, context.Canceled) { // its caller has gone
+			s.record.refuse(err.Error())
+		}
 		return
 	}
 	switch {
+	case !d.Granted() && !d.Denied():
+		s.record.refuse(d.Detail)
 	case d.Denied() && !r.Optional:
 		s.refuse(refusedCall{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
 		s.serve(r.Operation)
+		s.record.Served = true
 	}
 	if s.grants[d.GrantID] != nil || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
@@ -321,7 +339,40 @@ func (s *spender) sum() Record {
 			r.Closed = one.limit
 		}
 	}
+	if r.Calls == 0 && r.Refused == 0 && !r.Denied {
+		r.Refused, r.Why = s.tokenless, s.tokenlessWhy
+	}
 	return r
+}
+
+// refuse counts a call that was not made, or not answered.
+func (r *Record) refuse(why string) {
+	if r.Refused++; r.Why == "" {
+		r.Why = why
+	}
+}
+
+// Refused records that a call of the token's pass was not made, or not answered, and why.
+func (t *Tokens) Refused(token, why string) {
+	t.with(token, func(s *spender) {
+		s.record.refuse(why)
+		if last := s.grants[s.record.Unanswered]; last != nil && last.proxied {
+			s.record.Unanswered = "" // that it has no answer says nothing of the budget
+		}
+	})
+}
+
+// Tokenless records that a call to a credential's upstream was refused because it had no run
+// token. Which pass made it is not known, so it counts for those that make no other.
+func (t *Tokens) Tokenless(credential, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.spenders {
+		if s.bearer.Credential == credential {
+			s.tokenless++
+			s.tokenlessWhy = cmp.Or(s.tokenlessWhy, why)
+		}
+	}
 }
 
 // left returns what a run may still spend, less what its passes under way are still expected to,
@@ -414,7 +465,7 @@ func (s *spender) overspent(limits []quota.LimitState) (past string) {
 // for an operation counts.
 func (t *Tokens) Observed(token string, word quota.Word) {
 	t.with(token, func(s *spender) {
-		s.record.Unanswered = ""
+		s.record.Unanswered, s.record.Served = "", true
 		if word.Unclear {
 			return
 		}

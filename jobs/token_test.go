@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestTokenRecord(t *testing.T) {
 	decided(quota.Decision{GrantID: "youtube:1-0", Units: 100})
 	decided(quota.Decision{GrantID: "youtube:1-0", Units: 100, Replayed: true}) // a lost reply, asked again
 	decided(quota.Decision{GrantID: "youtube:2-0", Units: 1})
-	decided(quota.Decision{Reason: quota.CostExceedsLimit})
+	decided(quota.Decision{Reason: quota.CostExceedsLimit, Detail: "100 units can never fit"})
 	decided(quota.Decision{Reason: quota.UnknownOperation})
 	tokens.Settled(token, "youtube:1-0", 30, nil)
 	tokens.Settled(token, "youtube:1-0", 30, nil)
@@ -57,7 +58,8 @@ func TestTokenRecord(t *testing.T) {
 	tokens.Settled(token, "youtube:3-0", 0, nil) // the proxy did
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
-	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3}
+	want := Record{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3,
+		Refused: 2, Why: "100 units can never fit", Served: true}
 	if got := tokens.revoke(token); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -78,6 +80,59 @@ func TestOnlyWantOfBudgetIsADenial(t *testing.T) {
 		if got := tokens.revoke(token); got.Denied {
 			t.Errorf("%s counts as a denial", reason)
 		}
+	}
+}
+
+// What was not made of a pass's calls is counted with the first reason, by every way in. Calls
+// without a token count for a pass that made none with it.
+func TestRefusedCallsAreCounted(t *testing.T) {
+	const missing = "the run token is missing"
+	asked := func(d quota.Decision, err error) func(*Tokens, string) {
+		return func(tokens *Tokens, token string) { admit(t, tokens, token, quota.Request{}, 0)(d, err) }
+	}
+	proxied := func(tokens *Tokens, token string) {
+		admit(t, tokens, token, quota.Request{Proxied: true}, 0)(quota.Decision{GrantID: "youtube:1-0"}, nil)
+	}
+	refused := func(why string) func(*Tokens, string) {
+		return func(tokens *Tokens, token string) { tokens.Refused(token, why) }
+	}
+	tokenless := func(credential string) func(*Tokens, string) {
+		return func(tokens *Tokens, _ string) { tokens.Tokenless(credential, missing) }
+	}
+	unknown := quota.Decision{Reason: quota.UnknownOperation, Detail: "not listed"}
+	for name, row := range map[string]struct {
+		calls   []func(*Tokens, string)
+		refused int64
+		why     string
+		served  bool
+	}{
+		"none":                             {nil, 0, "", false},
+		"on the socket":                    {[]func(*Tokens, string){asked(unknown, nil), refused("second")}, 2, "not listed", false},
+		"free on the socket":               {[]func(*Tokens, string){asked(quota.Decision{}, nil), asked(quota.Decision{}, nil)}, 0, "", true},
+		"the ledger is away":               {[]func(*Tokens, string){asked(quota.Decision{}, quota.ErrUnavailable)}, 1, "ledger unavailable", false},
+		"the outcome is unknown":           {[]func(*Tokens, string){asked(quota.Decision{}, quota.ErrOutcomeUnknown)}, 0, "", false},
+		"the caller has gone":              {[]func(*Tokens, string){asked(quota.Decision{}, context.Canceled)}, 0, "", false},
+		"sent, without an answer":          {[]func(*Tokens, string){proxied, refused("no answer")}, 1, "no answer", false},
+		"answered, then not":               {[]func(*Tokens, string){proxied, func(tokens *Tokens, token string) { tokens.Observed(token, quota.Word{}) }, refused("no answer")}, 1, "no answer", true},
+		"without a token":                  {[]func(*Tokens, string){tokenless("youtube"), tokenless("youtube")}, 2, missing, false},
+		"of another credential":            {[]func(*Tokens, string){tokenless("other")}, 0, "", false},
+		"without a token, and then with":   {[]func(*Tokens, string){tokenless("youtube"), proxied}, 0, "", false},
+		"without a token, and one refused": {[]func(*Tokens, string){tokenless("youtube"), refused("no route")}, 1, "no route", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var tokens Tokens
+			token := tokens.issue(quota.Bearer{Credential: "youtube"}, &runBudget{})
+			for _, call := range row.calls {
+				call(&tokens, token)
+			}
+			got := tokens.revoke(token)
+			if got.Refused != row.refused || got.Why != row.why || got.Served != row.served {
+				t.Errorf("got %+v, want %+v", got, row)
+			}
+			if got.Unanswered != "" && row.why == "no answer" {
+				t.Errorf("got %+v: an exit code would be taken for an answer that there was not", got)
+			}
+		})
 	}
 }
 
@@ -118,7 +173,7 @@ func TestLastAnswerCounts(t *testing.T) {
 				answer(&tokens, token)
 			}
 			got := tokens.revoke(token)
-			got.Units, got.Calls, got.Unanswered = 0, 0, ""
+			got.Units, got.Calls, got.Unanswered, got.Served = 0, 0, "", false
 			if got != row.want {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}

@@ -74,8 +74,10 @@ func TestTurnsAway(t *testing.T) {
 		{"no host", "GET " + at + "/youtube/v3/videos", "Host:", 403, "is not this proxy"},
 		{"token of a pass that ended", "GET /DEADTOKEN/youtube/youtube/v3/videos", "", 403, "it dies with its pass"},
 		{"token as key of another credential", "GET /youtube/v3/videos?key=OTHERTOKEN", "", 404, "is proxied"},
-		{"no token", "GET /youtube/youtube/v3/videos", "", 403, "missing or unknown"},
-		{"token as key of a pass that ended", "GET /youtube/v3/videos?key=DEADTOKEN", "", 403, "missing or unknown"},
+		{"no token", "GET /youtube/youtube/v3/videos", "", 403, "the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key"},
+		{"an upload without a token", "POST /upload/youtube/v3/videos?uploadType=media", "Content-Length: 0", 404, "acquire before, upload directly"},
+		{"a resumed upload without a token", "PUT /resumable/upload/youtube/v3/thumbnails/set", "Content-Length: 0", 404, "acquire before, upload directly"},
+		{"token as key of a pass that ended", "GET /youtube/v3/videos?key=DEADTOKEN", "", 403, "the run token is missing"},
 		{"token of another credential", "GET /OTHERTOKEN/youtube/youtube/v3/videos", "", 403, "spends from another credential"},
 		{"a credential that is not proxied", "GET /OTHERTOKEN/other/get", "", 404, "is proxied"},
 		{"nothing behind the token", "GET /" + runToken, "", 404, "is proxied"},
@@ -87,11 +89,11 @@ func TestTurnsAway(t *testing.T) {
 		{"encoded slash", "GET " + at + "/files%2f..%2fyoutube/v3/search", "", 400, "not a plain segment"},
 		{"encoded slash alone", "GET " + at + "/youtube%2Fv3%2Fsearch", "", 400, "not a plain segment"},
 		{"backslash", "GET " + at + "/files/..%5cyoutube", "", 400, "not a plain segment"},
-		{"empty segments", "GET " + at + "//youtube/v3/search", "", 400, "not a plain segment"},
+		{"empty segments", "GET " + at + "//youtube/v3/search", "", 400, "the address in $QUOTAD_PROXY ends with a slash"},
 		{"dots out of the credential", "GET " + at + "/../other/get", "", 400, "not a plain segment"},
 		{"a batch", "POST " + at + "/batch/youtube/v3", "Content-Length: 0", 404, "send them one by one"},
-		{"an upload", "POST " + at + "/upload/youtube/v3/videos?uploadType=resumable", "Content-Length: 0", 404, "upload directly"},
-		{"an upload at the path of a call", "POST " + at + "/youtube/v3/videos?uploadType=resumable", "Content-Length: 0", 404, "upload directly"},
+		{"an upload", "POST " + at + "/upload/youtube/v3/videos?uploadType=resumable", "Content-Length: 0", 404, "acquire before, upload directly"},
+		{"an upload at the path of a call", "POST " + at + "/youtube/v3/videos?uploadType=resumable", "Content-Length: 0", 404, "acquire before, upload directly"},
 		{"a method within", "POST " + at + "/youtube/v3/videos", "X-HTTP-Method-Override: DELETE", 400, "send the request with its own method"},
 		{"a proxy of everything", "GET http://www.googleapis.com/youtube/v3/videos", "Host: www.googleapis.com", 400, "set the base address"},
 		{"CONNECT", "CONNECT www.googleapis.com:443", "Host: www.googleapis.com:443", 400, "set the base address"},
@@ -116,8 +118,14 @@ func TestTurnsAway(t *testing.T) {
 			t.Errorf("told of a token: %+v", a)
 		}
 	}
-	if len(attempts) != 8 {
-		t.Errorf("told of %d attempts, want 8: %+v", len(attempts), attempts)
+	if len(attempts) != 12 {
+		t.Errorf("told of %d attempts, want 12: %+v", len(attempts), attempts)
+	}
+	if got := s.tokens.Pass(runToken).Refused; len(got) != 20 || !strings.Contains(got[0], "is not this proxy") {
+		t.Errorf("refused of the pass: %d calls, want 20: %q", len(got), got)
+	}
+	if got := s.tokens.WithoutToken(); len(got) != 2 || !strings.HasPrefix(got[0], "youtube: an upload") || !strings.HasPrefix(got[1], "youtube: the run token is missing") {
+		t.Errorf("without a token: %q, want the upload, and the call with a dead token as its key", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,22 +27,21 @@ type call struct {
 	through string // our own address of the upstream's root, without the slash at its end
 }
 
-// locate returns the call that a request is, or why it is refused; then the call is nil
-// where its target is not known.
+// locate returns the call that a request is, or why it is refused; then the call has no token, or
+// no target, where these are not known.
 func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
-	problem := p.checkHost(r)
-	if problem != nil {
-		return nil, problem
-	}
 	c := &call{proxy: p, method: r.Method}
-	credential, live := c.authenticate(r)
-	if !live {
-		return nil, api.NewProblem(quota.Forbidden, "the run token is missing or unknown: it dies with its pass").
-			WithHint("a pass finds the address with its token in $" + AddressEnv)
+	credential := c.authenticate(r)
+	problem := p.checkHost(r)
+	switch {
+	case problem != nil:
+		return c, problem
+	case c.token == "":
+		return c, c.tokenless(r)
 	}
 	keepConnection(r)
 	if c.target = p.Target(credential); c.target == nil {
-		return nil, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
+		return c, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
 			WithHint("the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…")
 	}
 	if c.bearer.Credential != credential {
@@ -54,23 +54,54 @@ func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
 }
 
 // authenticate finds the run token: in the path, followed by the name of its credential; or as
-// the API key, where the path is the upstream's own.
-func (c *call) authenticate(r *http.Request) (credential string, live bool) {
+// the API key, where the path is the upstream's own. There may be none.
+func (c *call) authenticate(r *http.Request) (credential string) {
 	root, tokens := c.proxy.Root(), c.proxy.config.Tokens
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
-	if c.bearer, live = tokens.Bearer(first); live {
+	if bearer, live := tokens.Bearer(first); live {
 		credential, rest, _ = strings.Cut(rest, "/")
-		c.token, c.path, c.through = first, "/"+rest, root+"/"+first+"/"+credential
-		return credential, true
+		c.token, c.bearer, c.path, c.through = first, bearer, "/"+rest, root+"/"+first+"/"+credential
+		return credential
 	}
 	c.path, c.through = "/"+path, root
-	for _, c.token = range keysOf(r) {
-		if c.bearer, live = tokens.Bearer(c.token); live {
-			return c.bearer.Credential, true
+	for _, key := range keysOf(r) {
+		if bearer, live := tokens.Bearer(key); live {
+			c.token, c.bearer = key, bearer
+			return bearer.Credential
 		}
 	}
-	return "", false
+	c.bearer.Caller.UID = -1
+	return ""
+}
+
+// tokenless returns why a request without a live token is refused. It is reported for the
+// credentials whose routes it matches, and worded as the first of them does.
+func (c *call) tokenless(r *http.Request) *api.Problem {
+	segments, _ := split(c.path)
+	query := r.URL.Query()
+	problem := api.NewProblem(quota.Forbidden, "the run token is missing: neither the path nor the key is that of a pass under way").
+		WithHint("the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key")
+	if what, hint := uncounted(segments, query); what != "" {
+		problem = api.NewProblem(quota.UnknownOperation, "%s cannot be counted here", what).WithHint(hint)
+	} else if len(segments) > 1 && c.proxy.Target(segments[0]) == nil && c.proxy.Target(segments[1]) != nil {
+		return api.NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass").
+			WithHint("a pass finds the address with its token in $" + AddressEnv)
+	}
+	for len(segments) > 0 && isUpload(segments[0]) {
+		segments = segments[1:]
+	}
+	for _, name := range slices.Sorted(maps.Keys(*c.proxy.targets.Load())) {
+		target := c.proxy.Target(name)
+		if _, found := target.Routes.find(c.method, segments, query); !found {
+			continue
+		}
+		c.proxy.config.Tokens.Tokenless(name, problem.Detail+": "+problem.Hint)
+		if c.target == nil {
+			c.target = target
+		}
+	}
+	return problem
 }
 
 // checkHost refuses what is not meant for this proxy: a page's request under a name that was
@@ -134,7 +165,11 @@ func (c *call) operation() (string, quota.Decision) {
 	}
 	segments, err := split(c.path)
 	if err != nil {
-		return refuse(quota.BadRequest, "", "%v", err)
+		hint := ""
+		if strings.HasPrefix(c.path, "//") {
+			hint = "the address in $" + AddressEnv + " ends with a slash: write the path after it without one"
+		}
+		return refuse(quota.BadRequest, hint, "%v", err)
 	}
 	query, _ := url.ParseQuery(c.query) // strip has read it
 	if what, hint := uncounted(segments, query); what != "" {
@@ -157,14 +192,17 @@ func (c *call) operation() (string, quota.Decision) {
 
 // uncounted names what a request is where it is more than one call, or none.
 func uncounted(segments []string, query url.Values) (what, hint string) {
-	switch first := segments[:min(1, len(segments))]; {
-	case len(first) > 0 && first[0] == "batch":
+	switch {
+	case len(segments) > 0 && segments[0] == "batch":
 		return "a batch", "it counts as many calls as it has parts: send them one by one"
-	case len(first) > 0 && (first[0] == "upload" || first[0] == "resumable") || slices.ContainsFunc(uploads, query.Has):
-		return "an upload", "its parts are no calls of their own: upload directly, and acquire before"
+	case len(segments) > 0 && isUpload(segments[0]) || slices.ContainsFunc(uploads, query.Has):
+		return "an upload", "its parts are no calls of their own: acquire before, upload directly"
 	}
 	return "", ""
 }
+
+// isUpload reports whether paths that begin with a segment are those of uploads, at Google.
+func isUpload(segment string) bool { return segment == "upload" || segment == "resumable" }
 
 // split returns the segments of an escaped path, decoded, as the upstream may read them.
 // It refuses what one reader reads as a segment and another as several.

@@ -3,10 +3,12 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"syscall"
 	"time"
 
 	"quotad/quota"
@@ -75,7 +77,7 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 		x.refuse(w, refused)
 		return
 	}
-	problem := api.NewProblem(api.UpstreamUnreachable, "the upstream gave no answer: %v", err)
+	problem := api.NewProblem(api.UpstreamUnreachable, "no answer from %s: %s", x.target.Upstream.Host, causeOf(err))
 	var timeout net.Error
 	var unreadable *unreadableError
 	switch {
@@ -84,7 +86,27 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	case errors.As(err, &unreadable):
 		problem.Detail = err.Error()
 	}
+	if !errors.Is(context.Cause(x.ctx), errStopped) {
+		x.proxy.config.Tokens.Refused(x.token, problem.Detail)
+	}
 	(&refusal{problem: problem}).write(w, x.target.Dialect)
+}
+
+// causeOf returns what an error of the transport says, without what it was doing to whom.
+func causeOf(err error) string {
+	var name *net.DNSError
+	var number syscall.Errno
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "the client left before"
+	case errors.As(err, &name):
+		return name.Err
+	case errors.As(err, &number):
+		return number.Error()
+	case errors.Is(err, io.EOF):
+		return "it closed the connection"
+	}
+	return err.Error()
 }
 
 // settleTime is how long a release may take, even if the client has left.

@@ -2,9 +2,16 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,6 +53,23 @@ func TestFinish(t *testing.T) {
 				t.Errorf("%d units are debited, want %d", s.used(), c.want)
 			}
 		})
+	}
+}
+
+// The reason of a pass names the upstream and what is wrong with it, and not what the transport was
+// doing.
+func TestWhyThereIsNoAnswer(t *testing.T) {
+	unknown := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "www.googleapis.com", Server: "10.0.0.2:53", IsNotFound: true}}
+	for want, err := range map[string]error{
+		"no such host":             &url.Error{Op: "Get", URL: "https://www.googleapis.com/", Err: unknown},
+		"connection refused":       &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)},
+		"it closed the connection": fmt.Errorf("http: server closed: %w", io.EOF),
+		"the client left before":   context.Canceled,
+		"x509: unknown authority":  errors.New("x509: unknown authority"),
+	} {
+		if got := causeOf(err); got != want {
+			t.Errorf("%v: got %q, want %q", err, got, want)
+		}
 	}
 }
 

@@ -175,6 +175,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	operation, refused := c.operation()
 	if !refused.Granted() {
+		p.config.Tokens.Refused(c.token, refused.Detail)
 		p.config.Emit(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
 		refusalOf(refused, false).write(w, c.target.Dialect)
 		return
@@ -185,12 +186,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // reject refuses a request that its sender may not make, or that is malformed.
 func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
-	dialect, caller := Problem, quota.Caller{UID: -1}
-	if c != nil {
-		dialect, caller = c.target.Dialect, c.bearer.Caller
+	dialect := Problem
+	if c.target != nil {
+		dialect = c.target.Dialect
 	}
-	if problem.Reason == quota.Forbidden {
-		p.config.Emit(server.Attempt{Route: "proxy", Caller: caller, Detail: problem.Detail})
+	if c.token != "" {
+		p.config.Tokens.Refused(c.token, problem.Detail)
+	}
+	if c.token == "" || problem.Reason == quota.Forbidden {
+		p.config.Emit(server.Attempt{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})
 	}
 	(&refusal{problem: problem}).write(w, dialect)
 }

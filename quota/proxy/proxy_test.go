@@ -120,6 +120,10 @@ func TestChargesWhatWasSent(t *testing.T) {
 		if done := s.settled(1)[0]; s.used() != 0 || done.Sent != 0 || done.Err == nil {
 			t.Errorf("%d units are debited of %+v", s.used(), done)
 		}
+		want := "no answer from " + strings.TrimPrefix(s.upstream.URL, "http://") + ": connection refused"
+		if refused := s.tokens.Pass(runToken).Refused; len(refused) != 1 || refused[0] != want {
+			t.Errorf("refused of the pass: %q, want %q", refused, want)
+		}
 		if settled := s.tokens.Pass(runToken).Settled; len(settled) != 1 || !strings.HasSuffix(settled[0], "=0") {
 			t.Errorf("the pass was told of %q", settled)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -25,9 +24,10 @@ const (
 	longTexts = 16  // texts of full length that a body has room for in a list of long texts
 )
 
-// A decoder reads the fields of a request into a struct with the tags of encoding/json: a JSON
-// object or a form from the body if the method has one, else the query. A field that the request
-// leaves out keeps its default, and one that T does not have is refused.
+// A decoder reads the fields of a request into a struct with the tags of
+// encoding/json, from the body if the method has one, else from the query. A field that the
+// request leaves out keeps its default. The decoder is stricter than encoding/json: a name
+// must match exactly and appear once, and null is not a value.
 type decoder[T any] struct {
 	byDefault T
 	members   []member // of T, in their order
@@ -89,147 +89,190 @@ const (
 	isQuery = "query"
 )
 
-var errNotUTF8 = errors.New("it is not valid UTF-8")
+var (
+	errNotUTF8  = errors.New("it is not valid UTF-8")
+	errTooEarly = errors.New("it ends too early")
+)
 
 func (d decoder[T]) parse(kind, text string) (T, error) {
-	in := d.byDefault
-	var err error
+	in, read := d.byDefault, formFields
 	if kind == isJSON {
-		err = parseJSON(text, &in)
-	} else {
-		err = d.parseForm(kind, text, reflect.ValueOf(&in).Elem())
+		read = jsonFields
 	}
-	for i := 0; err == nil && i < len(d.members); i++ {
-		err = d.members[i].check(reflect.ValueOf(&in).Elem().Field(i))
+	fields, err := read(text)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = errTooEarly
 	}
-	return in, err
+	if err != nil {
+		return in, fmt.Errorf("malformed %s: %w", kind, err)
+	}
+	into, given := reflect.ValueOf(&in).Elem(), make([]bool, len(d.members))
+	var wrong error
+	for _, f := range fields {
+		i := slices.IndexFunc(d.members, func(m member) bool { return m.name == f.name })
+		if i < 0 { // comes first: a misspelt name is why another is missing
+			return in, fmt.Errorf("unknown field %.40q", f.name)
+		}
+		if !d.members[i].anyBytes && !utf8.ValidString(f.text) {
+			return in, fmt.Errorf("malformed %s: %w", kind, errNotUTF8)
+		}
+		f.max, f.again, given[i] = d.members[i].max, given[i], true
+		if err := f.set(into.Field(i)); err != nil && wrong == nil {
+			wrong = err
+		}
+	}
+	return in, wrong
 }
 
-// parseJSON reads one object.
-func parseJSON(text string, into any) error {
+// jsonFields returns the members of one object.
+func jsonFields(text string) (fields []field, err error) {
 	if !utf8.ValidString(text) {
-		return fmt.Errorf("malformed JSON: %w", errNotUTF8)
+		return nil, errNotUTF8
 	}
 	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return errors.New("malformed JSON: it ends too early")
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("%s must be %s, not %.40s", wrong.Field, kindOf(wrong.Type), wrong.Value)
-	case wrong != nil, err == nil && !strings.HasPrefix(strings.TrimSpace(text), "{"): // null
-		return errors.New("malformed JSON: it is not an object")
-	case err != nil && strings.HasPrefix(err.Error(), "json: "): // an unknown field
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	case err != nil:
-		return fmt.Errorf("malformed JSON: %w", err)
+	if start, err := d.Token(); err != nil {
+		return nil, err
+	} else if start != json.Delim('{') {
+		return nil, errors.New("it is not an object")
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		fields = append(fields, field{name: name.(string), text: string(value), isJSON: true}) // only a string can stand there
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("malformed JSON: something follows the object")
+		return nil, errors.New("something follows the object")
 	}
-	return nil
+	return fields, nil
 }
 
-// kindOf says what a field of a type takes.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64:
-		return fmt.Sprintf("a whole number of at most %d, in digits alone", quota.MaxUnits)
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list"
+// formFields returns the pairs of "a=1&b=2".
+func formFields(text string) (fields []field, err error) {
+	for pair := range strings.SplitSeq(text, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		if name, err = url.QueryUnescape(name); err != nil {
+			return nil, err
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return nil, err
+		}
+		if !utf8.ValidString(name) {
+			return nil, errNotUTF8
+		}
+		fields = append(fields, field{name: name, text: value})
 	}
-	return "a string"
+	return fields, nil
 }
 
-// parseForm reads pairs: "a=1&b=2". A name is repeated for each item of a list.
-func (d decoder[T]) parseForm(kind, text string, into reflect.Value) error {
-	values, err := url.ParseQuery(text)
-	if err != nil {
-		return fmt.Errorf("malformed %s: %w", kind, err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		i := slices.IndexFunc(d.members, func(m member) bool { return m.name == name })
-		if i < 0 {
-			return fmt.Errorf("unknown field %.40q", name)
-		}
-		for _, text := range values[name] {
-			if !d.members[i].anyBytes && !utf8.ValidString(text) {
-				return fmt.Errorf("malformed %s: %w", kind, errNotUTF8)
-			}
-		}
-		if err := set(into.Field(i), name, values[name]); err != nil {
-			return err
-		}
-	}
-	return nil
+// A field is one member of a JSON object, as it is written, or one pair of a form.
+type field struct {
+	name, text string
+	isJSON     bool
+	max        int  // bytes of a text
+	again      bool // its name was given before
 }
 
-// set stores the texts that a form has for a name.
-func set(into reflect.Value, name string, texts []string) error {
-	switch kind := into.Kind(); {
-	case kind == reflect.Pointer:
+// set stores the field's value in a member of a struct.
+func (f field) set(into reflect.Value) error {
+	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
-		return set(into.Elem(), name, texts)
-	case kind == reflect.Slice:
-		into.Set(reflect.MakeSlice(into.Type(), len(texts), len(texts)))
-		for i := range texts {
-			if err := set(into.Index(i), name, texts[i:i+1]); err != nil {
-				return err
-			}
+		into = into.Elem()
+	}
+	if f.again && (f.isJSON || into.Kind() != reflect.Slice) {
+		return fmt.Errorf("%s is given twice", f.name)
+	}
+	switch into.Kind() {
+	case reflect.Int, reflect.Int64:
+		return f.setInt(into)
+	case reflect.Bool:
+		return f.setBool(into)
+	case reflect.Slice:
+		return f.setList(into)
+	}
+	return f.setText(into)
+}
+
+func (f field) setText(into reflect.Value) error {
+	text := f.text
+	if f.isJSON {
+		if f.text[0] != '"' {
+			return fmt.Errorf("%s must be a string, not %.40s", f.name, f.text)
 		}
-		return nil
-	case len(texts) > 1:
-		return fmt.Errorf("%s is given twice", name)
+		json.Unmarshal([]byte(f.text), &text) // jsonFields has read it: it is valid
+		// encoding/json replaces an escape that is half a character, so that two different
+		// texts could read the same.
+		if strings.Count(text, string(utf8.RuneError)) > strings.Count(f.text, string(utf8.RuneError)) {
+			return fmt.Errorf("%s has an escape that is not a character: %.40s", f.name, f.text)
+		}
+	}
+	if len(text) > f.max {
+		return fmt.Errorf("%s has at most %d bytes", f.name, f.max)
 	}
 	if own, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return own.UnmarshalText([]byte(texts[0]))
+		return own.UnmarshalText([]byte(text))
 	}
-	switch text, kind := texts[0], into.Kind(); {
-	case kind == reflect.String:
-		into.SetString(text)
-	case kind == reflect.Bool && (text == "true" || text == "false"):
-		into.SetBool(text == "true")
-	case kind == reflect.Int || kind == reflect.Int64:
-		digits := text
-		if strings.HasPrefix(text, " ") || strings.HasPrefix(text, "+") {
-			digits = text[1:] // "+20" is 20, although "+" is the code of a blank
-		}
-		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && strconv.FormatInt(n, 10) == digits {
-			into.SetInt(n)
-			return nil
-		}
-		fallthrough
-	default:
-		return fmt.Errorf("%s must be %s: %.40q", name, kindOf(into.Type()), text)
-	}
+	into.SetString(text)
 	return nil
 }
 
-// check checks a value against what its field may hold.
-func (m member) check(value reflect.Value) error {
-	switch value.Kind() {
-	case reflect.Pointer:
-		if !value.IsNil() {
-			return m.check(value.Elem())
+// setInt stores an integer of at most quota.MaxUnits either way, exactly: digits
+// without fraction or exponent. In a form "+20" is 20, although "+" is the code of a blank there.
+func (f field) setInt(into reflect.Value) error {
+	digits := f.text
+	if !f.isJSON && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
+		digits = digits[1:]
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) || strconv.FormatInt(n, 10) != digits {
+		return fmt.Errorf("%s must be a whole number of at most %d, in digits alone: %.40s", f.name, quota.MaxUnits, f.text)
+	}
+	into.SetInt(n)
+	return nil
+}
+
+func (f field) setBool(into reflect.Value) error {
+	if f.text != "true" && f.text != "false" {
+		return fmt.Errorf("%s must be true or false: %.40q", f.name, f.text)
+	}
+	into.SetBool(f.text == "true")
+	return nil
+}
+
+// setList stores a list of strings or of numbers. A form repeats the name for each item.
+func (f field) setList(into reflect.Value) error {
+	items := []field{{name: f.name, text: f.text, max: f.max}}
+	if f.isJSON {
+		if f.text[0] != '[' {
+			return fmt.Errorf("%s must be a list, not %.40s", f.name, f.text)
 		}
-	case reflect.Slice:
-		for i := range value.Len() {
-			if err := m.check(value.Index(i)); err != nil {
-				return err
-			}
+		var texts []json.RawMessage
+		json.Unmarshal([]byte(f.text), &texts) // it is valid
+		items = make([]field, len(texts))
+		for i, text := range texts {
+			items[i] = field{name: "each of " + f.name, text: string(text), isJSON: true, max: f.max}
 		}
-	case reflect.String:
-		if value.Len() > m.max {
-			return fmt.Errorf("%s has at most %d bytes", m.name, m.max)
+	}
+	if !f.again {
+		into.Set(reflect.MakeSlice(into.Type(), 0, len(items)))
+	}
+	for _, item := range items {
+		one := reflect.New(into.Type().Elem()).Elem()
+		if err := item.set(one); err != nil {
+			return err
 		}
-	case reflect.Int, reflect.Int64:
-		if n := value.Int(); n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) {
-			return fmt.Errorf("%s must be %s: %d", m.name, kindOf(value.Type()), n)
-		}
+		into.Set(reflect.Append(into, one))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
 		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most, follow", decoded(s.log, api.LogQuery{Most: usualPage})},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what, by job, region, operation, caller or hour; by, since, most", LongRead(Handle(s.usage, api.UsageQuery{By: string(quota.ByJob), Most: int(quota.MaxUnits)}))},
+		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what, by job, region, operation, caller or hour; by, since, most", LongRead(Handle(s.usage, api.UsageQuery{By: string(quota.ByJob), Most: math.MaxInt}))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", LongRead(Handle(s.why, api.WhyQuery{Count: 1}))},
 		{"GET", "/v1/refusals", Read, "the acquires that were refused last, by kind", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or return units that were not spent; limit, units, note", Handle(s.adjust)},

@@ -31,6 +31,12 @@ type Tokens interface {
 	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
 	// Observed records what the upstream answered to a call of the token's pass.
 	Observed(token string, word quota.Word)
+	// Refused records that a call of the token's pass was not made, or not answered, and why. It is
+	// no denial: those are what Admit's decided is called with.
+	Refused(token, why string)
+	// Tokenless records that a call to a credential's upstream was refused because it had no run
+	// token: a pass under way that makes no call of its own may have made it.
+	Tokenless(credential, why string)
 }
 
 // A Session is a request that was admitted, with its caller.

@@ -10,8 +10,9 @@ import (
 
 // Tokens keeps the record of passes as a scheduler would. The zero value has none.
 type Tokens struct {
-	mu     sync.Mutex // guards passes
-	passes map[string]*Pass
+	mu        sync.Mutex // guards what follows
+	passes    map[string]*Pass
+	tokenless []string // "credential: why"
 }
 
 // A Pass holds a token.
@@ -22,6 +23,7 @@ type Pass struct {
 	Decisions []quota.Decision // on each of them
 	Settled   []string         // "grant=units"
 	Observed  []string         // limits that the upstream called exhausted
+	Refused   []string         // why calls were not made
 }
 
 // Issue makes a token that of a pass, whose run may spend what it likes.
@@ -108,4 +110,25 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 	if word.Limit != "" {
 		t.passes[token].Observed = append(t.passes[token].Observed, word.Limit)
 	}
+}
+
+// Refused implements server.Tokens.
+func (t *Tokens) Refused(token, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes[token].Refused = append(t.passes[token].Refused, why)
+}
+
+// Tokenless implements server.Tokens.
+func (t *Tokens) Tokenless(credential, why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokenless = append(t.tokenless, credential+": "+why)
+}
+
+// WithoutToken returns the calls without a token, as "credential: why".
+func (t *Tokens) WithoutToken() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.tokenless)
 }

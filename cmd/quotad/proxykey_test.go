@@ -191,38 +191,56 @@ func TestProxyKeepsTheKey(t *testing.T) {
 	}
 }
 
-// The routes of github-rest count a call against the limit that GitHub does, or refuse it.
-func TestProxyOfGitHub(t *testing.T) {
+// The routes of a preset count a call against the limit that its provider does, or refuse it. What
+// is free moves nothing.
+func TestProxyOfPresets(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer upstream.Close()
-	c := startProxied(t, fmt.Sprintf("preset = \"github-rest\"\nproxy = { upstream = %q, key_file = \"api.key\" }", upstream.URL))
-	for _, row := range []struct{ method, path, operation string }{
-		{"GET", "repos/a/b", "core"},
-		{"GET", "search/code?q=a", "search.code"},
-		{"GET", "search/issues?q=a", "search"},
-		{"GET", "search/code.json?q=a", ""},
-		{"GET", "search", ""},
-		{"POST", "search/code", ""},
-		{"POST", "graphql", ""},
-		{"POST", "graphql/", ""},
-		{"GET", "graphql", ""},
-		{"TRACE", "repos/a/b", ""},
+	type call struct{ method, path, operation string }
+	for preset, calls := range map[string][]call{
+		"github-rest": {
+			{"GET", "repos/a/b", "core"},
+			{"GET", "search/code?q=a", "search.code"},
+			{"GET", "search/issues?q=a", "search"},
+			{"GET", "search/code.json?q=a", ""},
+			{"GET", "search", ""},
+			{"POST", "search/code", ""},
+			{"POST", "graphql", ""},
+			{"POST", "graphql/", ""},
+			{"GET", "graphql", ""},
+			{"TRACE", "repos/a/b", ""},
+			{"GET", "rate_limit", "free"},
+			{"POST", "rate_limit", "core"},
+		},
+		"youtube-2026-06": {
+			{"GET", "youtube/v3/videos:batchGetStats?part=statistics&id=a,b", "videos.batchGetStats"},
+			{"GET", "youtube/v3/videos?part=id&id=a", "videos.list"},
+			{"POST", "youtube/v3/videos:batchGetStats", ""},
+			{"GET", "youtube/v3/videos:other", ""},
+		},
 	} {
-		before, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, answer := c.call(row.method, row.path)
-		after, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		operation := ""
-		if len(after.Entries) > len(before.Entries) {
-			operation = after.Entries[len(after.Entries)-1].Operation
-		}
-		if operation != row.operation || (status == 200) != (operation != "") {
-			t.Errorf("%s /%s is %q and answered %d %s, want %q", row.method, row.path, operation, status, answer, row.operation)
-		}
+		t.Run(preset, func(t *testing.T) {
+			c := startProxied(t, fmt.Sprintf("preset = %q\nproxy = { upstream = %q, key_file = \"api.key\" }", preset, upstream.URL))
+			for _, row := range calls {
+				before, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				status, answer := c.call(row.method, row.path)
+				after, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				operation := ""
+				if len(after.Entries) > len(before.Entries) {
+					operation = after.Entries[len(after.Entries)-1].Operation
+				} else if status == 200 {
+					operation = "free"
+				}
+				if operation != row.operation || (status == 200) != (operation != "") {
+					t.Errorf("%s /%s is %q and answered %d %s, want %q", row.method, row.path, operation, status, answer, row.operation)
+				}
+			}
+		})
 	}
 }

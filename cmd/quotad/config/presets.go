@@ -27,6 +27,7 @@ var presetFiles embed.FS
 type Preset struct {
 	Name       string
 	Checked    time.Time // when its facts were last compared with their sources
+	Page       string    // where the provider says how it counts now
 	Limits     int
 	Operations int
 	values     map[string]any
@@ -65,7 +66,9 @@ func findPreset(name string) (Preset, bool) {
 		panic(fmt.Sprintf("preset %s: %v", name, err)) // a test reads each of them
 	}
 	p.Checked, _ = p.values["checked"].(time.Time)
+	p.Page, _ = p.values["page"].(string)
 	delete(p.values, "checked")
+	delete(p.values, "page")
 	limits, _ := p.values["limits"].(map[string]any)
 	operations, _ := p.values["operations"].(map[string]any)
 	p.Limits, p.Operations = len(limits), len(operations)
@@ -181,15 +184,24 @@ func (t *answersTable) format() upstream.Format {
 	return f
 }
 
-// maxPresetAge is the age at which a preset's facts must be checked again.
-const maxPresetAge = 365 * day
+// maxPresetAge is the age at which a preset's facts must be checked again: YouTube's changed three
+// times within half a year.
+const maxPresetAge = 90 * day
 
-// warnOfPresets warns of each preset whose facts were not checked for a year.
+// Outdated says at now that the preset's facts must be checked again; empty if not.
+func (p Preset) Outdated(now time.Time) string {
+	if now.Sub(p.Checked) <= maxPresetAge {
+		return ""
+	}
+	return fmt.Sprintf("the facts of preset %s were checked on %s, more than 90 days ago: providers change their quotas, compare them with %s",
+		p.Name, p.Checked.Format(time.DateOnly), p.Page)
+}
+
+// warnOfPresets warns of each preset whose facts must be checked again.
 func (c *Config) warnOfPresets(now time.Time) {
 	for name, preset := range c.Presets {
-		if !now.IsZero() && now.Sub(preset.Checked) > maxPresetAge {
-			c.file.at("credentials", name, "preset").warn("the facts of preset %s were checked on %s, more than a year ago: providers change their quotas, compare them with the console",
-				preset.Name, preset.Checked.Format(time.DateOnly))
+		if text := preset.Outdated(now); text != "" && !now.IsZero() {
+			c.file.at("credentials", name, "preset").warn("%s", text)
 		}
 	}
 }

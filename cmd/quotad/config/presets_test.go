@@ -24,7 +24,7 @@ func TestEachPresetIsWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			preset := c.Presets["c"]
-			if preset.Checked.Year() < 2026 || preset.Operations != len(c.Credentials[0].Operations) {
+			if preset.Checked.Year() < 2026 || !strings.HasPrefix(preset.Page, "https://") || preset.Operations != len(c.Credentials[0].Operations) {
 				t.Errorf("got %+v", preset)
 			}
 			if target := c.Targets[0]; target.Routes.Len() < 3 || target.Upstream.Scheme != "https" || target.Key != "secret" || target.Dialect == proxy.Problem {
@@ -120,12 +120,12 @@ func TestUpstreamWarnings(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, dir, "config.toml", "[credentials.c]\npreset = \"github-rest\"\n")
 	checked, _ := findPreset("github-rest")
-	for at, want := range map[time.Time]int{checked.Checked.Add(364 * day): 0, checked.Checked.Add(366 * day): 1} {
+	for at, want := range map[time.Time]int{checked.Checked.Add(90 * day): 0, checked.Checked.Add(91 * day): 1} {
 		c, err := Load(file, Host{Now: at})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Warnings(); len(got) != want || want == 1 && !strings.Contains(got[0].Message, "the facts of preset github-rest were checked on 2026-09-30, more than a year ago") {
+		if got := c.Warnings(); len(got) != want || want == 1 && !strings.Contains(got[0].Message, "the facts of preset github-rest were checked on 2026-09-30, more than 90 days ago: providers change their quotas, compare them with https://docs.github.com/") {
 			t.Errorf("%v: got %v", at, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotad/cmd/quotad/config"
@@ -46,9 +47,10 @@ type daemon struct {
 	shared     *redisledger.Store // nil: the ledger is embedded
 	service    *quota.Service
 	clients    *clientlimit.Service
-	clientFile *boltledger.Clients // nil until there are clients beside an embedded ledger
-	observer   *upstream.Observer  // of what the upstreams answer
-	exits      sync.WaitGroup      // unexplained ones that are being recorded
+	clientFile *boltledger.Clients                      // nil until there are clients beside an embedded ledger
+	observer   *upstream.Observer                       // of what the upstreams answer
+	presets    atomic.Pointer[map[string]config.Preset] // that are in force, by credential
+	exits      sync.WaitGroup                           // unexplained ones that are being recorded
 	tokens     *jobs.Tokens
 	remote     *remote          // callers on other hosts
 	proxy      *proxy.Proxy     // nil: there is none

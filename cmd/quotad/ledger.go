@@ -45,6 +45,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 		return err
 	}
 	d.observer.SetProfiles(c.Profiles)
+	d.presets.Store(&c.Presets)
 	if d.proxy != nil {
 		d.proxy.SetTargets(c.Targets)
 	}

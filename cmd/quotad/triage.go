@@ -3,16 +3,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
 	"time"
 
+	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/upstream"
 )
 
 // A triage collects what needs a person. Each kind of trouble has a part in the
@@ -73,6 +76,10 @@ func (d *daemon) triage(ctx context.Context) *triage {
 	}
 	jobTroubles(t, t.jobs, now)
 	t.add(dry, "1 limit runs dry within a day", "limits run dry within a day")
+	t.add(d.strangeRefusals(now), "a refusal is not understood", "refusals are not understood")
+	if presets := d.presets.Load(); presets != nil {
+		t.Notes = append(t.Notes, oldPresets(*presets, now)...)
+	}
 	if info, err := os.Stat(file.File); err == nil && info.ModTime().After(file.ReadAt) && info.ModTime().After(file.FailedAt) {
 		t.add([]jobsapi.Trouble{{Of: file.File, Says: "it is newer than what runs", Then: "changed", When: info.ModTime().UTC(), Do: "quotactl reload"}},
 			file.File+" is newer than what runs", "")
@@ -113,6 +120,7 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 			continue
 		}
 		t.budgets = append(t.budgets, budget{c.Name, usage.Limits})
+		drifts := d.observer.Drifts(c.Name)
 		for _, l := range usage.Limits {
 			t.Notes = append(t.Notes, loanNotes(c.Name, l)...)
 			if !l.Refuses() {
@@ -122,7 +130,8 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 			left := fmt.Sprintf("%s of %s left", quota.Thousands(l.Remaining()), quota.Thousands(l.Budget(false)))
 			switch usedUp := plan.ForecastOf(forecasts, c.Name, l.Name).GoneAt; {
 			case !l.Closed.IsZero():
-				one.Says, one.Then, one.When, one.Do = strings.TrimSuffix("closed: "+l.Closed.Says, ": "), "opens", l.Closed.Until.UTC(), "quotactl open "+c.Name+" "+l.Name
+				one.Says, one.Do = closedText(c.Name, l, drifts[l.Name], usage.Now)
+				one.Then, one.When = "opens", l.Closed.Until.UTC()
 				closed = append(closed, one)
 			case l.Remaining() == 0:
 				one.Says, one.Do = left, "quotactl usage "+c.Name
@@ -140,6 +149,41 @@ func (d *daemon) limitTroubles(ctx context.Context, t *triage) (dry []jobsapi.Tr
 	t.add(exhausted, "1 limit is exhausted", "limits are exhausted")
 	slices.SortStableFunc(dry, func(a, b jobsapi.Trouble) int { return a.When.Compare(b.When) })
 	return dry
+}
+
+// closedText says why a limit is closed, and what to do. Where the upstream called it exhausted while
+// our count has room, the first thing to know is how much others have spent.
+func closedText(credential string, l quota.LimitState, d upstream.Drift, now time.Time) (says, do string) {
+	says, do = "closed: ", credential+" "+l.Name
+	if d.Until.IsZero() || d.Over(now) {
+		return strings.TrimSuffix(says+l.Closed.Says, ": "), "quotactl open " + do
+	}
+	says += d.Cause + ": " + l.Closed.Says
+	if room := min(l.Total()-l.Used, quota.Units(-d.By())); room > 0 { // or it is booked
+		return says, fmt.Sprintf("quotactl adjust %s +%d", do, room)
+	}
+	return says, "quotactl open " + do
+}
+
+// strangeRefusals names what upstreams refused in the last day without a reason that quotad knows.
+func (d *daemon) strangeRefusals(now time.Time) (troubles []jobsapi.Trouble) {
+	for _, c := range d.service.Credentials() {
+		if s, known := d.observer.Strange(c.Name); known && now.Sub(s.At) < 24*time.Hour {
+			troubles = append(troubles, jobsapi.Trouble{Of: "credential " + c.Name, Then: "last", When: s.At.UTC(), Do: "man quotad.toml",
+				Says: fmt.Sprintf("the upstream refused %s, and quotad does not know its reason; answers.reasons can name it: %s", s.Operation, s.Says)})
+		}
+	}
+	return troubles
+}
+
+// oldPresets names the presets whose facts must be checked again.
+func oldPresets(presets map[string]config.Preset, now time.Time) (notes []jobsapi.Trouble) {
+	for _, credential := range slices.Sorted(maps.Keys(presets)) {
+		if text := presets[credential].Outdated(now); text != "" {
+			notes = append(notes, jobsapi.Trouble{Of: "credential " + credential, Says: text, Do: "quotad --presets"})
+		}
+	}
+	return notes
 }
 
 // loanNotes names the loans of a limit, each with its end.

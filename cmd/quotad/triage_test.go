@@ -1,10 +1,14 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"quotad/cmd/quotad/config"
 	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
@@ -53,5 +57,43 @@ func TestTriageOfRuns(t *testing.T) {
 				t.Errorf("got %q, %+v, want %q, and that it %s at %v", got.parts, one, row.want, then, when)
 			}
 		})
+	}
+}
+
+// A limit that the upstream closed before our count was full says how much others have spent, and
+// offers to book that, until it is booked.
+func TestTriageOfAClosedLimit(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	drift := upstream.Drift{Ours: upstream.Known(7004), Theirs: upstream.Known(10_000), Until: now.Add(time.Hour), Cause: "exhausted at 7,004 of our 10,000"}
+	for _, row := range []struct {
+		name     string
+		used     quota.Units
+		drift    upstream.Drift
+		at       time.Time
+		says, do string
+	}{
+		{"not known", 7004, upstream.Drift{}, now, "closed: gone", "quotactl open youtube daily"},
+		{"known", 7004, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl adjust youtube daily +2996"},
+		{"booked in part", 9000, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl adjust youtube daily +1000"},
+		{"booked", 10_000, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl open youtube daily"},
+		{"over", 7004, drift, now.Add(time.Hour), "closed: gone", "quotactl open youtube daily"},
+	} {
+		l := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500}, Used: row.used, Closed: quota.Closed{Says: "gone"}}
+		if says, do := closedText("youtube", l, row.drift, row.at); says != row.says || do != row.do {
+			t.Errorf("%s: got %q, %q, want %q, %q", row.name, says, do, row.says, row.do)
+		}
+	}
+}
+
+// A preset whose facts are older than 90 days is a note, with the page to compare them with.
+func TestTriageOfOldPresets(t *testing.T) {
+	checked := time.Date(2026, 9, 30, 0, 0, 0, 0, time.UTC)
+	presets := map[string]config.Preset{"youtube": {Name: "youtube-2026-06", Checked: checked, Page: "https://example.com/costs"}}
+	if notes := oldPresets(presets, checked.Add(90*24*time.Hour)); len(notes) != 0 {
+		t.Errorf("got %+v after 90 days", notes)
+	}
+	notes := oldPresets(presets, checked.Add(91*24*time.Hour))
+	if len(notes) != 1 || notes[0].Of != "credential youtube" || !strings.HasSuffix(notes[0].Says, "checked on 2026-09-30, more than 90 days ago: providers change their quotas, compare them with https://example.com/costs") {
+		t.Errorf("got %+v after 91 days", notes)
 	}
 }

@@ -22,8 +22,14 @@ type Drift struct {
 	Ours, Theirs Amount
 	// Far is whether the two are more than 5 % of the limit apart, or its size differs.
 	Far   bool
-	Cause string // in words, of one that is Far
+	Cause string // in words, of one that is Far, or that has an Until
+	// Until is when a limit resets that the upstream called exhausted while our count had room: what
+	// it counts is known until then. Zero: it said a number.
+	Until time.Time
 }
+
+// Over reports whether what was said does not hold any more.
+func (d Drift) Over(now time.Time) bool { return !d.Until.IsZero() && !now.Before(d.Until) }
 
 // By returns how many units we count more than the upstream does; below zero: fewer.
 func (d Drift) By() int64 {
@@ -38,6 +44,7 @@ func (d Drift) By() int64 {
 const (
 	farAbove  = 0.05
 	nearBelow = 0.025
+	roomAbove = 0.01 // of a limit that the upstream calls exhausted: what is less may be calls under way
 )
 
 // recountAfter is how long a count of ours that needs the log is used again.
@@ -74,23 +81,62 @@ func (s *observation) compare(ctx context.Context) error {
 		if i < 0 {
 			continue
 		}
-		was := s.observer.Drifts(s.credential.Name)[s.usage.Limits[i].Name]
+		was := s.known(s.usage.Limits[i].Name)
 		d, err := s.drift(ctx, s.usage.Limits[i], left, was)
 		if err != nil {
 			return err
 		}
-		s.observer.setDrift(d)
-		if d.Far != was.Far {
-			s.out.Drifts = append(s.out.Drifts, d)
-		}
+		s.set(d, was)
 	}
+	return nil
+}
+
+// known returns what is known of a limit and still holds.
+func (s *observation) known(limit string) Drift {
+	was := s.observer.Drifts(s.credential.Name)[limit]
+	if was.Over(s.usage.Now) {
+		return Drift{Says: was.Says}
+	}
+	return was
+}
+
+// set replaces what is known of a limit, and reports where it becomes far or near.
+func (s *observation) set(d, was Drift) {
+	s.observer.setDrift(d)
+	if d.Far != was.Far {
+		s.out.Drifts = append(s.out.Drifts, d)
+	}
+}
+
+// compareExhausted compares our count of a limit with the whole of it, which the upstream has just
+// called exhausted for the day without a number. It does so of a limit that the upstream has: a cap
+// of ours is not what is exhausted.
+func (s *observation) compareExhausted(ctx context.Context, limit quota.LimitState) error {
+	if _, known := s.profile.Limits[limit.Name]; !known || s.out.Class != Day || s.out.hourly {
+		return nil
+	}
+	was := s.known(limit.Name)
+	if was.At.Equal(s.usage.Now) && was.Theirs.Known {
+		return nil // the answer has a number
+	}
+	size := limit.Units
+	if was.Says.Known {
+		size = was.Says.Units
+	}
+	d, err := s.drift(ctx, limit, Left{Used: Known(size)}, was)
+	if err != nil || float64(-d.By()) < roomAbove*float64(size) {
+		return err
+	}
+	d.Until = s.out.Closed.Until
+	d.judge(limit, s.profile.Limits[limit.Name])
+	s.set(d, was)
 	return nil
 }
 
 // drift returns the drift of a limit by what is said now, and by what was known before.
 func (s *observation) drift(ctx context.Context, limit quota.LimitState, left Left, was Drift) (Drift, error) {
 	d := was
-	d.Credential, d.Limit, d.At, d.Units = s.credential.Name, limit.Name, s.usage.Now, limit.Units
+	d.Credential, d.Limit, d.At, d.Units, d.Until = s.credential.Name, limit.Name, s.usage.Now, limit.Units, time.Time{}
 	if left.Limit.Known {
 		d.Says = left.Limit
 	}
@@ -148,6 +194,9 @@ func (d *Drift) judge(limit quota.LimitState, known Limit) {
 	switch {
 	case size:
 		d.Cause = fmt.Sprintf("the upstream's limit is %s, not %s: set units to it", d.Says.Units.Text(), quota.Thousands(d.Units))
+	case !d.Until.IsZero():
+		d.Cause = fmt.Sprintf("exhausted at %s of our %s: another program has spent some %s",
+			quota.Thousands(d.Ours.Units), quota.Thousands(d.Units), quota.Thousands(rounded(quota.Units(-d.By()))))
 	case counts && d.By() < 0:
 		d.Cause = fmt.Sprintf("the upstream counts %s more: a caller spends without asking, or an operation costs more than is configured", quota.Units(-d.By()).Text())
 	case counts && known.Resets.IsCalendar() && !limit.Window.IsCalendar():
@@ -155,6 +204,15 @@ func (d *Drift) judge(limit quota.LimitState, known Limit) {
 	case counts:
 		d.Cause = fmt.Sprintf("we count %s more: calls that were granted and never made, an operation that costs less than is configured, or another window than the upstream's", quota.Units(d.By()).Text())
 	}
+}
+
+// rounded returns units to two digits.
+func rounded(units quota.Units) quota.Units {
+	step := quota.Units(1)
+	for units/step >= 100 {
+		step *= 10
+	}
+	return (units + step/2) / step * step
 }
 
 func (o *Observer) setDrift(d Drift) {

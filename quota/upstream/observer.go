@@ -79,19 +79,41 @@ type Observer struct {
 	mu       sync.Mutex // guards what follows
 	profiles map[string]Profile
 	drifts   map[string]map[string]Drift // by credential and limit
+	strange  map[string]Strange          // by credential
+}
+
+// Strange is a refusal that nothing explained: a reason that is not known, or none.
+type Strange struct {
+	At              time.Time
+	Operation, Says string
 }
 
 // NewObserver returns an observer of a service's credentials. It passes each outcome that
 // was not refused to report, which returns at once.
 func NewObserver(service *quota.Service, profiles map[string]Profile, report func(Outcome)) *Observer {
-	return &Observer{service: service, report: report, profiles: profiles, drifts: make(map[string]map[string]Drift)}
+	return &Observer{service: service, report: report, profiles: profiles, drifts: make(map[string]map[string]Drift), strange: make(map[string]Strange)}
 }
 
-// SetProfiles replaces what is known of the upstreams.
+// SetProfiles replaces what is known of the upstreams. What nothing explained may be explained now.
 func (o *Observer) SetProfiles(profiles map[string]Profile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.profiles = profiles
+	clear(o.strange)
+}
+
+// Strange returns the last refusal of a credential's calls that nothing explained.
+func (o *Observer) Strange(credential string) (last Strange, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last, known = o.strange[credential]
+	return last, known
+}
+
+func (o *Observer) setStrange(credential string, last Strange) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.strange[credential] = last
 }
 
 func (o *Observer) profile(credential string) Profile {
@@ -167,10 +189,19 @@ func (s *observation) work(ctx context.Context, seen Observation) (err error) {
 			return nil
 		}
 	}
+	if s.out.Class == Unknown && !seen.Silent {
+		s.observer.setStrange(s.credential.Name, Strange{s.usage.Now, s.out.Operation, s.out.Says})
+	}
 	if err := s.close(ctx, seen.Caller); err != nil {
 		return err
 	}
-	return s.compare(ctx)
+	if err := s.compare(ctx); err != nil {
+		return err
+	}
+	if i := s.credential.Index(s.out.Limit); s.out.Changed {
+		return s.compareExhausted(ctx, s.usage.Limits[i])
+	}
+	return nil
 }
 
 // close closes the limit that the verdict is about, if it is about one.

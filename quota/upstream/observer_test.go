@@ -353,3 +353,67 @@ func TestDrift(t *testing.T) {
 		t.Errorf("got %+v, want that the limit has another size", out.Drifts)
 	}
 }
+
+// Where the upstream calls a limit exhausted while our count has room, others have spent the rest. That
+// is known until the reset, and lost with it.
+func TestExhaustedBeforeOurCount(t *testing.T) {
+	spent := []byte(strings.NewReplacer("defaultSearchListPerDayPerProject", "defaultPerDayPerProject", `,"quota_limit_value":"100"`, "").Replace(searches2026))
+	for _, row := range []struct {
+		name      string
+		ours      quota.Units
+		operation string
+		answer    Answer
+		cause     string // empty: nothing is known
+		far       bool
+	}{
+		{"named", 7004, "videos.list", Answer{429, nil, spent}, "exhausted at 7,004 of our 10,000: another program has spent some 3,000", true},
+		{"not named", 7004, "videos.list", Answer{403, nil, []byte(unnamed)}, "exhausted at 7,004 of our 10,000: another program has spent some 3,000", true},
+		{"not far", 9700, "videos.list", Answer{429, nil, spent}, "exhausted at 9,700 of our 10,000: another program has spent some 300", false},
+		{"calls under way", 9950, "videos.list", Answer{429, nil, spent}, "", false},
+		{"we count more", 10_000, "videos.list", Answer{429, nil, spent}, "", false},
+		{"a rate", 7004, "videos.list", Answer{429, header("Retry-After: 7"), nil}, "", false},
+		{"an hour", 7004, "videos.list", Answer{429, nil, []byte(`{"message":"hourly quota exceeded"}`)}, "", false},
+		{"a limit that the upstream does not have", 7004, "comments.list", Answer{429, header("Retry-After: 7"), nil}, "", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newScene(t)
+			if _, err := s.service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: int64(row.ours)}); err != nil {
+				t.Fatal(err)
+			}
+			out := s.observe(Observation{Operation: row.operation, Answer: row.answer})
+			d := s.observer.Drifts("youtube")["daily"]
+			if d.Cause != row.cause || d.Far != row.far || (len(out.Drifts) == 1) != row.far {
+				t.Errorf("got %+v, and told %v", d, out.Drifts)
+			}
+			if row.cause == "" {
+				return
+			}
+			if d.Ours != Known(row.ours) || d.Theirs != Known(10_000) || d.Over(now) || !d.Until.Equal(out.Closed.Until) || !d.Over(d.Until) {
+				t.Errorf("got %+v", d)
+			}
+			s.clock.Set(d.Until)
+			out = s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", "X-Ratelimit-Remaining: 10000", "X-Ratelimit-Resource: core"), nil}})
+			if d := s.observer.Drifts("youtube")["daily"]; d.Far || d.Cause != "" || len(out.Drifts) != 0 {
+				t.Errorf("got %+v after the reset, and told %v", d, out.Drifts)
+			}
+		})
+	}
+}
+
+// What nothing explained is kept until the profiles change, for people to read.
+func TestStrange(t *testing.T) {
+	s := newScene(t)
+	s.observe(Observation{Operation: "videos.list", Silent: true})
+	s.observe(Observation{Operation: "videos.list", Answer: Answer{429, header("Retry-After: 7"), nil}})
+	if last, known := s.observer.Strange("youtube"); known {
+		t.Errorf("got %+v, want nothing", last)
+	}
+	s.observe(Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(`{"code":"NEW","message":"<b>No.</b>"}`)}})
+	if last, _ := s.observer.Strange("youtube"); last != (Strange{now, "videos.list", "No."}) {
+		t.Errorf("got %+v", last)
+	}
+	s.observer.SetProfiles(nil)
+	if last, known := s.observer.Strange("youtube"); known {
+		t.Errorf("got %+v, want nothing", last)
+	}
+}

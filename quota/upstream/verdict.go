@@ -59,6 +59,8 @@ type Verdict struct {
 	Says string
 	// Left is what the upstream says of what is left, limit by limit.
 	Left []Left
+
+	hourly bool // of Day: it resets within the hour
 }
 
 // A Left is what an upstream says of one limit.
@@ -125,7 +127,7 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 		v.Reset = found.retryAt(class, after, now)
 	}
 	if class == hour {
-		if v.Class = Day; v.Reset.IsZero() {
+		if v.Class, v.hourly = Day, true; v.Reset.IsZero() {
 			v.Reset = now.Add(time.Hour).UTC()
 		}
 	}

@@ -156,7 +156,13 @@ func (m *Monitor) level(credential, limit string) *level {
 // over, and counts that differ each time.
 func (m *Monitor) observed(out upstream.Outcome) {
 	if out.Changed {
-		m.limitClosed(out.Credential, out.Limit, out.Closed.Until, out.Says)
+		why := out.Says
+		for _, d := range out.Drifts {
+			if d.Limit == out.Limit && !d.Until.IsZero() {
+				why += " (" + d.Cause + ")"
+			}
+		}
+		m.limitClosed(out.Credential, out.Limit, out.Closed.Until, why)
 	}
 	refuses := out.Class == upstream.Config || out.Class == upstream.Billing
 	if (refuses || out.Class == upstream.OK) && m.change(config.UpstreamRefuses, out.Credential, refuses) && refuses {

@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -188,6 +190,49 @@ func TestProxyKeepsTheKey(t *testing.T) {
 	}
 	for what, content := range map[string][]byte{"log": []byte(log), "answers": []byte(answers), "state": everyFile(t, filepath.Join(c.dir, ".quotad"))} {
 		search(t, what, content, apiKey)
+	}
+}
+
+// A key that is suspended ends the run of a job that does not look at answers: one region asks, and
+// nobody takes the rest for served.
+func TestASuspendedKeyEndsTheRun(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not here")
+	}
+	var calls atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"error":{"code":403,"message":"Consumer 'api_key:AIza' has been <b>suspended</b>.","errors":[{"reason":"forbidden"}],"status":"PERMISSION_DENIED",
+			"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"CONSUMER_SUSPENDED","domain":"googleapis.com"}]}}`)
+	}))
+	defer upstream.Close()
+	dir := shortDir(t)
+	write(t, dir, "api.key", apiKey+"\n")
+	write(t, dir, "config.toml", fmt.Sprintf(`
+[proxy]
+listen = "127.0.0.1:0"
+[credentials.youtube]
+preset = "youtube-classic"
+proxy = { upstream = %q, key_file = "api.key" }
+[jobs.j]
+credential = "youtube"
+regions = ["US", "GB", "DE", "FR"]
+schedule = "manual"
+command = ["sh", "-c", "curl -s \"${QUOTAD_PROXY}youtube/v3/videos?part=id\"; exit 0"]
+`, upstream.URL))
+	daemon := startIn(t, dir)
+	t.Cleanup(func() {
+		daemon.cmd.Process.Signal(syscall.SIGTERM)
+		daemon.end()
+	})
+	run := quotactlIn(dir, "run", "j", "--wait")
+	output, err := run.CombinedOutput()
+	if run.ProcessState.ExitCode() != 1 || calls.Load() != 1 {
+		t.Errorf("exit code %d (%v) after %d calls, want 1 after one:\n%s", run.ProcessState.ExitCode(), err, calls.Load(), output)
+	}
+	if text := string(output); !strings.Contains(text, "upstream_refuses") || !strings.Contains(text, "3 not reached") || strings.Contains(text, "<b>") {
+		t.Errorf("got\n%s", text)
 	}
 }
 

@@ -23,7 +23,7 @@ type findings struct {
 	metrics  []string // "youtube.googleapis.com/search_list"
 	left     []Left
 
-	throttled   bool   // a refusal of GraphQL, with a status of 200
+	refuses     bool   // though the status may be 200
 	ofService   bool   // an ErrorInfo of googleapis.com, which are about the key, the project or its quota
 	zeroQuota   bool   // the upstream says that the quota is 0
 	windowStart string // Epoch: when the upstream's window began
@@ -36,18 +36,19 @@ type findings struct {
 func readBody(a Answer) *findings {
 	s := new(findings)
 	var value any
-	switch text := strings.TrimSpace(string(a.Body)); {
+	switch trimmed := strings.TrimSpace(string(a.Body)); {
 	case json.Unmarshal(a.Body, &value) == nil:
 		object, _ := value.(map[string]any)
+		s.refuses = isOneOf(ofMaps, object["status"]) && text(object["error_message"]) != ""
 		s.graphQL(object["errors"])
 		s.read(value)
 	case a.Status < 400:
-	case strings.HasPrefix(text, "<"):
-		for _, field := range xmlField.FindAllStringSubmatch(text, 20) {
+	case strings.HasPrefix(trimmed, "<"):
+		for _, field := range xmlField.FindAllStringSubmatch(trimmed, 20) {
 			s.read(map[string]any{strings.ToLower(field[1]): html.UnescapeString(field[2])})
 		}
-	case !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["): // or it was cut
-		s.message(text)
+	case !strings.HasPrefix(trimmed, "{") && !strings.HasPrefix(trimmed, "["): // or it was cut
+		s.message(trimmed)
 	}
 	for _, message := range s.messages {
 		s.zeroQuota = s.zeroQuota || zeroLimit.MatchString(message)
@@ -91,7 +92,7 @@ func (s *findings) object(object map[string]any) {
 		add(&s.reasons, kind+"/"+text(object["code"]))
 	}
 	each(s.reason, "error", "reason", "errorCode", "errorType", "error_code", "code", "__type", "title", "type", "category")
-	each(s.message, "error_description", "detail", "message", "description", "errorMessages", "error_msg", "info")
+	each(s.message, "error_description", "detail", "message", "description", "errorMessages", "error_message", "error_msg", "info")
 	each(s.debug, "debugInfo")
 	s.quota(object)
 	each(s.read, "details", "metadata", "violations", "parameters")
@@ -107,10 +108,13 @@ func (s *findings) graphQL(errors any) {
 	for _, one := range list {
 		object, _ := one.(map[string]any)
 		extensions, _ := object["extensions"].(map[string]any)
-		for _, reason := range []string{text(object["type"]), text(extensions["code"])} {
-			s.throttled = s.throttled || reason != "" && strings.Contains(refused, " "+reason+" ")
-		}
+		s.refuses = s.refuses || isOneOf(ofGraphQL, object["type"]) || isOneOf(ofGraphQL, extensions["code"])
 	}
+}
+
+func isOneOf(list string, reason any) bool {
+	word := text(reason)
+	return word != "" && strings.Contains(list, " "+word+" ")
 }
 
 // reason adds a reason. RFC 9457's type is an address, and Amazon's a shape: the last segment is the

@@ -20,8 +20,8 @@ var certain = byReason(map[Class]string{
 		// Google's older reasons, developers.google.com/webmaster-tools/v1/errors.
 		`accessNotConfigured domainPolicy ipRefererBlocked keyExpired keyInvalid refererBlocked
 		dailyLimitExceededUnreg rateLimitExceededUnreg userRateLimitExceededUnreg ` +
-		// OpenAI's, and Facebook's tokens.
-		`invalid_api_key OAuthException/102 OAuthException/190`,
+		// OpenAI's, Facebook's tokens, and Google Maps'.
+		`invalid_api_key OAuthException/102 OAuthException/190 REQUEST_DENIED`,
 	Billing: `BILLING_DISABLED billingNotEnabled insufficient_quota billing_hard_limit_reached
 		UsageCapExceeded SpendCapReached usage-capped`,
 	Day: `dailyLimitExceeded variableTermLimitExceeded variableTermExpiredDailyExceeded`,
@@ -37,16 +37,17 @@ var certain = byReason(map[Class]string{
 // unclear are reasons that upstreams use of a rate and of a day alike, with what they mean where
 // no words decide.
 var unclear = byReason(map[Class]string{
-	Day:     `quotaExceeded REQUEST_LIMIT_EXCEEDED`,
-	Minute:  `RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded rate_limit_exceeded limitExceeded ` + throttled,
+	Day:     `quotaExceeded REQUEST_LIMIT_EXCEEDED OVER_DAILY_LIMIT`,
+	Minute:  `RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded rate_limit_exceeded limitExceeded OVER_QUERY_LIMIT ` + throttled,
 	Unknown: `EMULATOR_QUOTA_EXCEEDED`,
 })
 
-// refused are reasons for which an answer with a status of 200 refuses: Shopify's, GitHub's and
-// Linear's, of GraphQL.
+// These are reasons for which an answer with a status of 200 refuses: of errors of GraphQL, Shopify's,
+// GitHub's and Linear's; and of Google Maps, as its status beside an error_message.
 const (
 	throttled = "THROTTLED"
-	refused   = " " + throttled + " RATE_LIMITED RATELIMITED "
+	ofGraphQL = " " + throttled + " RATE_LIMITED RATELIMITED "
+	ofMaps    = " OVER_QUERY_LIMIT OVER_DAILY_LIMIT REQUEST_DENIED "
 )
 
 func byReason(lists map[Class]string) map[string]Class {

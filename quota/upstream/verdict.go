@@ -141,7 +141,7 @@ const hour Class = "hour"
 // that mean one thing, then by words, then by other reasons, and by the status last.
 func (f Format) classOf(a Answer, found *findings, left []Left, timed bool) Class {
 	switch {
-	case a.Status < 400 && !found.throttled:
+	case a.Status < 400 && !found.refuses:
 		return OK
 	case found.zeroQuota:
 		return Config
@@ -154,11 +154,11 @@ func (f Format) classOf(a Answer, found *findings, left []Left, timed bool) Clas
 		return class
 	}
 	isEmpty := func(l Left) bool { return l.Remaining == Known(0) }
-	if (a.limits() || found.throttled) && slices.ContainsFunc(left, isEmpty) {
+	if (a.limits() || found.refuses) && slices.ContainsFunc(left, isEmpty) {
 		return Day
 	}
 	byReason := gravest(found.reasons, unclear)
-	if found.throttled || byReason != "" || slices.Contains(refusals, a.Status) {
+	if found.refuses || byReason != "" || slices.Contains(refusals, a.Status) {
 		loose := byReason != "" || a.Status == http.StatusTooManyRequests
 		class = cmp.Or(words(found.messages, loose), byReason, words(found.reasons, false))
 	}

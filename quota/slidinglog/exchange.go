@@ -85,20 +85,22 @@ func (r *replica) catchUp(tail []Placed) error {
 	r.mu.Lock()
 	again := r.copy.facts.Fallen != nil // the file has these entries
 	r.mu.Unlock()
+	var list []*Record // not applied yet: all with one reading of the tables
 	for _, p := range tail {
 		record, err := r.decode(p)
 		if err != nil {
+			return errors.Join(r.apply(list), err)
+		}
+		if own := record.Host == r.ledger.Host() && len(record.Entries) > 0 && !again; !own {
+			list = append(list, &record)
+			continue
+		}
+		if err := errors.Join(r.apply(list), r.applyOwn(&record)); err != nil {
 			return err
 		}
-		apply := r.apply
-		if record.Host == r.ledger.Host() && len(record.Entries) > 0 && !again {
-			apply = r.applyOwn
-		}
-		if err := apply(&record); err != nil {
-			return err
-		}
+		list = nil
 	}
-	return nil
+	return r.apply(list)
 }
 
 // decode decodes a record of the log, and notices a clone of this host.
@@ -111,24 +113,34 @@ func (r *replica) decode(p Placed) (Record, error) {
 	return record, r.ledger.detectClone(&record)
 }
 
-// apply applies a record of the log to the copy.
-func (r *replica) apply(record *Record) error {
+// apply applies records of the log to the copy.
+func (r *replica) apply(list []*Record) error {
+	if len(list) == 0 {
+		return nil
+	}
 	return r.onCopy(func(c *Copy) {
-		if a := r.maybe; a != nil && a.tag == record.Tag {
-			r.revoke(record)
+		for _, record := range list {
+			r.applyOne(c, record)
 		}
-		r.maybe = nil // it is this record, or too late, because the log has a later end
-		switch {
-		case record.Says != nil && record.Says.Kind == Turn && record.Host != r.ledger.Host():
-			r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
-		case record.Host == r.yieldTo:
-			r.yieldTo = HostID{}
-		}
-		if record.at.At.Less(c.facts.Position.ID) { // this host's reset has emptied the log
-			c.facts.forgetHello(r.ledger.Host())
-		}
-		c.apply(record)
 	})
+}
+
+// applyOne is apply with mu held.
+func (r *replica) applyOne(c *Copy, record *Record) {
+	if a := r.maybe; a != nil && a.tag == record.Tag {
+		r.revoke(record)
+	}
+	r.maybe = nil // it is this record, or too late, because the log has a later end
+	switch {
+	case record.Says != nil && record.Says.Kind == Turn && record.Host != r.ledger.Host():
+		r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
+	case record.Host == r.yieldTo:
+		r.yieldTo = HostID{}
+	}
+	if record.at.At.Less(c.facts.Position.ID) { // this host's reset has emptied the log
+		c.facts.forgetHello(r.ledger.Host())
+	}
+	c.apply(record)
 }
 
 // revoke revokes the grants of a record whose callers got no answer, except those with a request
@@ -166,5 +178,5 @@ func (r *replica) applyOwn(record *Record) error {
 	if written != nil && l.config.Store == nil {
 		return written
 	}
-	return errors.Join(written, r.apply(record))
+	return errors.Join(written, r.apply([]*Record{record}))
 }

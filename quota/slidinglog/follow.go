@@ -212,7 +212,7 @@ func (r *replica) appendRecord(ctx context.Context, record *Record) error {
 	call := r.newCall(record)
 	switch out := r.call(ctx, call); out.Status {
 	case Done:
-		return r.apply(ownRecord(Placed{At: out.At, Body: call.Body}))
+		return r.apply([]*Record{ownRecord(Placed{At: out.At, Body: call.Body})})
 	case Unknown, Failed:
 		return out.Err
 	default:

@@ -45,7 +45,8 @@
 // older copy (lost.go). The host marks its entries as missing and reads the log from its beginning,
 // which removes the marks of those that it finds. It declares a loss in the log, and a quiet period
 // begins: no host grants anything, and each puts back the entries that the log lacks. The period ends
-// when all hosts that are known to have written have done so, or after ten times its normal length.
+// when all hosts that are known to have written have done so, or have written nothing for ten times its
+// normal length.
 // One asynchronous Redis cannot exclude that a log which falls back unnoticed grants the lost units
 // again, until a host that has them polls.
 //

@@ -36,6 +36,9 @@ func (l *Ledger) Poll() {
 // SetMaxUnfolded has reading wait for a fold when more than n rows are in memory only.
 func (l *Ledger) SetMaxUnfolded(n int) { l.maxUnfolded = n }
 
+// SetMaxLate has the host put back n entries in a record.
+func (l *Ledger) SetMaxLate(n int) { l.maxLate = n }
+
 // Run returns which run of its host the ledger is.
 func (l *Ledger) Run() uint32 {
 	_, run := l.self()

@@ -11,7 +11,7 @@ import (
 
 // maxUnfolded bounds the rows that a copy has in memory only. Reading a log, and putting entries back,
 // wait for a fold when there are more. More rows in one fold write fewer pages in all.
-const maxUnfolded = 50_000
+const maxUnfolded = 20_000
 
 // Fold writes the changes of all copies to their tables.
 func (l *Ledger) Fold() error {

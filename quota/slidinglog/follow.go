@@ -114,8 +114,8 @@ func (l *Ledger) bye() {
 }
 
 const (
-	// absentPeriods is how many quiet times the hosts wait for a missing host that has written to
-	// the log. A frozen or restarting host comes back in that time.
+	// absentPeriods is how many quiet times the hosts wait for the next record of a host that has
+	// written to the log. A frozen or restarting host comes back in that time.
 	absentPeriods = 10
 	// maxLate bounds the entries of an earlier time in a record.
 	maxLate = 256
@@ -242,7 +242,7 @@ func (r *replica) replayUnplaced(ctx context.Context) error {
 		var late []quota.Entry
 		err := r.onCopy(func(c *Copy) {
 			if c.facts.Unplaced > 0 {
-				late = c.unplaced(after, maxLate)
+				late = c.unplaced(after, r.ledger.maxLate)
 			}
 		})
 		if err == nil {
@@ -292,19 +292,43 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 		}
 	}
 	r.mu.Lock()
-	name, complete := q.Name, len(q.Here) == len(q.Waits)
+	ends := r.waitedEnough(q, now)
 	r.mu.Unlock()
-	if r.waitedFor != name {
-		r.waitedFor, r.waited = name, 0
+	if ends {
+		return r.declare(ctx, &Statement{Kind: Whole})
+	}
+	return quota.ErrRecovering
+}
+
+// waitedEnough counts how long this host waits in a quiet period, and reports whether that can end: each
+// host has put back its entries, or has written nothing for absentPeriods. One that still writes puts
+// entries back. mu is held.
+func (r *replica) waitedEnough(q *quiet, now time.Time) bool {
+	if r.waitedFor != q.Name {
+		r.waitedFor, r.waited, r.heard = q.Name, 0, make(map[HostID]heard)
 	} else {
 		// More of a gap does not count: the store may have been unreachable for every host.
 		r.waited += min(max(0, now.Sub(r.polledAt)), r.ledger.config.Quiet/6)
 	}
 	r.polledAt = now
-	if r.waited >= absentPeriods*r.ledger.config.Quiet || complete && r.waited >= r.ledger.config.Quiet {
-		return r.declare(ctx, &Statement{Kind: Whole})
+	ends := r.waited >= r.ledger.config.Quiet
+	for host := range q.Waits {
+		last := r.copy.facts.Hosts[host].Last
+		h, known := r.heard[host]
+		if !known || h.last != last {
+			h = heard{last, r.waited}
+			r.heard[host] = h
+		}
+		ends = ends && (q.Here[host] || r.waited-h.at >= absentPeriods*r.ledger.config.Quiet)
 	}
-	return quota.ErrRecovering
+	return ends
+}
+
+// heard is when a host has written last: the place of that record, in ms, and how long this host had
+// waited then.
+type heard struct {
+	last int64
+	at   time.Duration
 }
 
 // announce appends the pending entries and the hello.

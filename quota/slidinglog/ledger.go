@@ -30,7 +30,7 @@ type Config struct {
 	// Deadline bounds the ledger's own calls; 0 is 250 ms.
 	Deadline time.Duration
 	// Quiet is how long nothing is granted after a loss of the log, while the hosts put entries
-	// back; 0 is 3 s. They wait ten times as long for a missing host. How often a log is polled
+	// back; 0 is 3 s. They wait ten times as long for the next record of a missing host. How often a log is polled
 	// follows from it, too.
 	Quiet time.Duration
 	// OnEvent is called with each event; nil: none.
@@ -87,7 +87,7 @@ type Ledger struct {
 	gate    sync.RWMutex
 	folding sync.Mutex // held while Fold runs
 
-	maxUnfolded int // maxUnfolded, or fewer in tests
+	maxUnfolded, maxLate int // the constants, or fewer in tests
 
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica
@@ -115,7 +115,7 @@ func Open(config Config) (*Ledger, error) {
 	if config.Pause == nil {
 		config.Pause = wait
 	}
-	l := &Ledger{config: config, maxUnfolded: maxUnfolded, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
+	l := &Ledger{config: config, maxUnfolded: maxUnfolded, maxLate: maxLate, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
 	if err := l.openHead(); err != nil {
 		return nil, err
 	}

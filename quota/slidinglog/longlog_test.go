@@ -3,6 +3,7 @@ package slidinglog_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -105,5 +106,60 @@ func TestALongLog(t *testing.T) {
 	}
 	if file.marks > all+all/2 {
 		t.Errorf("%d marks are read to put back %d entries", file.marks, all)
+	}
+}
+
+// A busyStore calls back before each call.
+type busyStore struct {
+	*ledgertest.SimStore
+	before func()
+}
+
+func (s *busyStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+	s.before()
+	return s.SimStore.Append(ctx, calls)
+}
+
+// A host that puts back a long log for more than half a minute is not missing: nobody grants before it is
+// done. A host that stops putting back is missing half a minute after its last record.
+func TestAHostThatStillPutsBackIsWaitedFor(t *testing.T) {
+	const entries, recordTime, stopsAt = 60, 3, 30 // the time in polls
+	for name, stops := range map[string]bool{"to the end": false, "frozen": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			store := &busyStore{s.store, func() {}}
+			slow := s.open(slidinglog.Config{Store: store})
+			s.follow(20, slow)
+			for range entries {
+				s.grant(slow, 1)
+			}
+			s.store.Flush(s.c.Name)
+			other := s.open(slidinglog.Config{})
+			slow.SetMaxLate(1)
+			early, stopped := 0, 0
+			store.before = func() {
+				s.follow(1, other)
+				placed := len(other.Entries(s.c))
+				if placed > 0 { // from then on it knows of the other host
+					s.follow(recordTime-1, other)
+				}
+				if stops && placed == stopsAt && stopped == 0 {
+					stopped++
+					if s.follow(100, other); other.Serves(s.c) {
+						t.Errorf("a host is missing %v after its last record", (100+recordTime)*pollTime)
+					}
+					if s.follow(40, other); !other.Serves(s.c) {
+						t.Errorf("a host is not missing %v after its last record", (140+recordTime)*pollTime)
+					}
+				}
+				if placed > 0 && stopped == 0 && other.Serves(s.c) && placed < entries {
+					early++
+				}
+			}
+			s.follow(20, slow, other)
+			if early > 0 || !slow.Serves(s.c) || len(other.Entries(s.c)) != entries {
+				t.Errorf("a host served %d times too early; at the end %d of %d entries are there", early, len(other.Entries(s.c)), entries)
+			}
+		})
 	}
 }

@@ -16,12 +16,13 @@ type replica struct {
 	name   string
 
 	// locked is a mutex that is held from a decision until its record is in the copy, and while the
-	// log is followed. It guards the next three fields.
+	// log is followed. It guards the next four fields.
 	locked chan struct{}
 
-	waitedFor Tag           // the quiet period that this host waits for
-	waited    time.Duration // how long it has waited, counted by its own polls
-	polledAt  time.Time     // when it polled last
+	waitedFor Tag              // the quiet period that this host waits for
+	waited    time.Duration    // how long it has waited, counted by its own polls
+	heard     map[HostID]heard // when the hosts to wait for have written
+	polledAt  time.Time        // when it polled last
 
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy

@@ -54,7 +54,8 @@ type Entry struct {
 	// the entry, and leaves each window with it.
 	GivenBack []Charge
 
-	// Of a settlement: the grant, and what that counted before and after.
+	// Of a settlement: the grant, and what that counted before and after. Of a void grant in a page of
+	// the log: the one that counts.
 	Grant         ID
 	Before, After []Charge
 
@@ -186,12 +187,15 @@ func (e *Entry) wasMade() bool {
 }
 
 // Counts returns what each of the entry's charges counts now. What an adjustment
-// freed counts in the entries that it freed units of.
+// freed counts in the entries that it freed units of. An entry that is void counts nothing.
 func (e *Entry) Counts() []Charge {
 	counts := make([]Charge, len(e.Charges))
 	for i, charge := range e.Charges {
+		if counts[i].Limit = charge.Limit; e.Void {
+			continue
+		}
 		given, _ := ChargeIn(e.GivenBack, charge.Limit)
-		counts[i] = Charge{Limit: charge.Limit, Units: max(0, e.settle(charge.Units)-given)}
+		counts[i].Units = max(0, e.settle(charge.Units)-given)
 	}
 	return counts
 }

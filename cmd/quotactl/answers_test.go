@@ -73,11 +73,15 @@ func someEntries() []api.Entry {
 	settlement.Kind, settlement.GrantID, settlement.SettledTo = "settlement", settled.ID, &to
 	adjusted := entry(time.Minute, "", 0, 6000, "@1000", "", "the old script runs until the end of the month, and counts on its own")
 	adjusted.Kind, adjusted.Asked = "adjustment", 6000
+	void := entry(3*time.Second, "search.list", 1, 0, "charts", "FR", "")
+	void.Charges = []api.Charge{{Limit: "daily", Debited: 100}}
+	void.Void, void.GrantID = true, "youtube:mmq3hk8z-4chqs"
 	return []api.Entry{
 		entry(20*time.Hour, "videos.list", 4, 4, "trending", "US", ""),
 		settled,
 		settlement,
 		adjusted,
+		void,
 		entry(time.Second, "channels.list.of.a\x1b[31mfriend", 1200, 1200, "@0", "", ""),
 	}
 }

@@ -203,6 +203,8 @@ func entryNote(e api.Entry) string {
 		debited = max(debited, charge.Debited)
 	}
 	switch {
+	case e.Void:
+		return "void: its request has two grants, and " + e.GrantID + " counts"
 	case debited == e.Units:
 		return ""
 	case e.SettledTo != nil:

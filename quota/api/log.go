@@ -26,6 +26,9 @@ type Entry struct {
 	// zero if it returned units; of a loan what it lends, 0 if it ends loans.
 	Units   int64    `json:"units"`
 	Charges []Charge `json:"charges"` // none of a settlement or a reset
+	// Void: of a grant that counts nothing, because two hosts granted its request. GrantID names the one
+	// that counts.
+	Void bool `json:"void,omitempty"`
 	// Of a settlement: the grant, and what its charges were before and are after.
 	GrantID   string       `json:"grant_id,omitempty"`
 	Settled   []Settlement `json:"settled,omitempty"`

@@ -120,7 +120,7 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	entry := api.Entry{
 		ID: quota.GrantID(name, e.ID), At: e.ID.Time(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
 		By: e.By, Region: e.Region, Charges: make([]api.Charge, len(e.Charges)), Asked: e.Asked, Note: e.Note,
-		Limit: e.Limit, Until: timeOf(e.Until),
+		Limit: e.Limit, Until: timeOf(e.Until), Void: e.Void,
 	}
 	for i, counts := range e.Counts() {
 		entry.Charges[i] = api.Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(e.Charges[i].Units)}
@@ -137,7 +137,7 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	if e.Settled || e.Kind == quota.KindSettlement {
 		entry.SettledTo = new(int64(e.SettledTo))
 	}
-	if e.Kind == quota.KindSettlement {
+	if e.Kind == quota.KindSettlement || e.Void {
 		entry.GrantID = quota.GrantID(name, e.Grant)
 	}
 	for i, before := range e.Before {

@@ -353,6 +353,9 @@ func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 			page.Next = page.Entries[q.Max-1].ID
 			return page
 		}
+		if e.Void {
+			e.Grant, _ = c.named(e.Key)
+		}
 		e.Key = ""
 		page.Entries = append(page.Entries, e)
 	}

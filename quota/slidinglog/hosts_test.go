@@ -226,6 +226,40 @@ func TestALossWhileTheFileCannotBeRead(t *testing.T) {
 	}
 }
 
+// Two hosts that cannot reach the store may grant one request. One of the grants counts, and the log names
+// it at the other one, which counts nothing.
+func TestTheLogNamesTheGrantThatCounts(t *testing.T) {
+	s := newScene(t)
+	policies := map[string]slidinglog.Policy{s.c.Name: {Open: map[string]bool{"list": true}, Units: 9}}
+	one, two := &fadingStore{SimStore: s.store, answers: 1000}, &fadingStore{SimStore: s.store, answers: 1000}
+	x, y := s.open(slidinglog.Config{Store: one, Policies: policies}), s.open(slidinglog.Config{Store: two, Policies: policies})
+	s.follow(20, x, y)
+	one.answers, two.answers = 0, 0
+	var ids []string
+	for _, l := range []*slidinglog.Ledger{x, y} {
+		asks := s.asks(3)
+		asks[0].RequestID = "the same"
+		d, err := l.Acquire(t.Context(), s.c, asks)
+		if err != nil || !d[0].Outage {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		ids = append(ids, d[0].GrantID)
+		s.now = s.now.Add(time.Second)
+	}
+	one.answers, two.answers = 1000, 1000
+	s.follow(20, x, y)
+	for _, l := range []*slidinglog.Ledger{x, y} {
+		page, err := l.Log(t.Context(), s.c, quota.LogQuery{Max: 10})
+		if err != nil || len(page.Entries) != 2 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		void, counts := page.Entries[0], page.Entries[1]
+		if !void.Void || quota.GrantID(s.c.Name, void.Grant) != ids[1] || quota.Max(void.Counts()) != 0 || quota.Max(counts.Counts()) != 3 {
+			t.Errorf("the log has %+v and %+v, want the first one void and the second one, %s, named", void, counts, ids[1])
+		}
+	}
+}
+
 // A fadingStore answers some more calls, and then no more.
 type fadingStore struct {
 	*ledgertest.SimStore

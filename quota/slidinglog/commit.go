@@ -161,7 +161,7 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 		known = true
 		r.mu.Lock()
 		if r.maybe != nil && out.Clock > r.maybe.notAfter { // too late to be carried out
-			r.maybe = nil
+			r.giveUp()
 		}
 		r.mu.Unlock()
 	case Lost: // or wiped by a reset
@@ -223,6 +223,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	if i < 0 {
 		if out.Status == Unknown { // it counts as granted until its outcome is known
 			r.mu.Lock()
+			r.giveUp()
 			r.maybe = &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
 			r.mu.Unlock()
 		}
@@ -232,7 +233,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 		err = r.complete(d, tail[i].At, record.Tag)
 	} else {
 		r.mu.Lock()
-		r.revoke(ownRecord(tail[i]))
+		r.revoke(ownRecord(tail[i]).Entries)
 		r.mu.Unlock()
 	}
 	return out, true, r.unavailable(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotad/quota"
@@ -11,11 +12,37 @@ import (
 
 // An attempt is a call whose outcome is unknown. Until it is known, its entries count as granted.
 // Its callers got ErrOutcomeUnknown. A grant with a request key is theirs when they ask again;
-// other grants are revoked.
+// other grants are revoked when the log has them, which may be long after: the log may have lost
+// the record, and another host that had read it puts its entries back.
 type attempt struct {
 	tag      Tag
 	notAfter int64
 	entries  []quota.Entry
+}
+
+// wrote reports whether the attempt wrote an entry, at whatever place its record was.
+func (a *attempt) wrote(e *quota.Entry) bool {
+	for i := range a.entries {
+		if e.ID == newID(quota.ID{Ms: e.ID.Ms, Seq: e.ID.Seq >> 36}, i, a.tag) {
+			return e.ID.Ms <= a.notAfter
+		}
+	}
+	return false
+}
+
+// maxUnanswered bounds the attempts that a host remembers in case the log has them later.
+const maxUnanswered = 100
+
+// giveUp ends the hold of the open attempt, which the log lacks, and cannot get any more except from
+// another host. mu is held.
+func (r *replica) giveUp() {
+	if r.maybe == nil {
+		return
+	}
+	oldest := r.copy.oldest()
+	r.unanswered = append(slices.DeleteFunc(r.unanswered, func(a *attempt) bool { return a.notAfter <= oldest }), r.maybe)
+	r.unanswered = r.unanswered[max(0, len(r.unanswered)-maxUnanswered):]
+	r.maybe = nil
 }
 
 // call makes a call, up to three times while its outcome is open, and records the clock. A blind one
@@ -127,10 +154,14 @@ func (r *replica) apply(list []*Record) error {
 
 // applyOne is apply with mu held.
 func (r *replica) applyOne(c *Copy, record *Record) {
-	if a := r.maybe; a != nil && a.tag == record.Tag {
-		r.revoke(record)
-	}
-	r.maybe = nil // it is this record, or too late, because the log has a later end
+	r.giveUp() // the open attempt is this record, or too late, because the log has a later end
+	r.unanswered = slices.DeleteFunc(r.unanswered, func(a *attempt) bool {
+		found := slices.ContainsFunc(record.Entries, func(e quota.Entry) bool { return a.wrote(&e) })
+		if found {
+			r.revoke(slices.DeleteFunc(slices.Clone(record.Entries), func(e quota.Entry) bool { return !a.wrote(&e) }))
+		}
+		return found
+	})
 	switch {
 	case record.Says != nil && record.Says.Kind == Turn && record.Host != r.ledger.Host():
 		r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
@@ -143,10 +174,9 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 	c.apply(record)
 }
 
-// revoke revokes the grants of a record whose callers got no answer, except those with a request
-// key. mu is held.
-func (r *replica) revoke(record *Record) {
-	for _, e := range record.Entries {
+// revoke revokes grants whose callers got no answer, except those with a request key. mu is held.
+func (r *replica) revoke(entries []quota.Entry) {
+	for _, e := range entries {
 		if e.Kind == quota.KindGrant && e.Key == "" {
 			s := quota.Entry{Kind: quota.KindSettlement, Gen: quota.Unplaced, By: e.By, Region: e.Region, Grant: e.ID}
 			s.Before, s.After = e.Settle(0)

@@ -361,6 +361,29 @@ func TestManyGrantsAreRevoked(t *testing.T) {
 	}
 }
 
+// A grant whose caller got no answer is revoked, too, if the log loses it before its writer reads it, and
+// another host puts it back.
+func TestAGrantThatAnotherHostPutsBackIsRevoked(t *testing.T) {
+	s := newScene(t)
+	store := &muteStore{SimStore: s.store, muted: make(map[string]bool)}
+	writer, other := s.open(slidinglog.Config{Store: store}), s.open(slidinglog.Config{})
+	s.follow(20, writer, other)
+	s.grant(writer, 1)
+	store.mute = true
+	if _, err := writer.Acquire(t.Context(), s.c, append(s.asks(2), s.asks(4)...)); err == nil {
+		t.Fatal("the outcome is known")
+	}
+	store.mute = false
+	s.follow(1, other)
+	s.store.Flush(s.c.Name)
+	s.follow(40, writer, other)
+	for _, l := range []*slidinglog.Ledger{writer, other} {
+		if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 1 {
+			t.Errorf("%d units are used, %v; want the one that was told", u.Limits[0].Used, err)
+		}
+	}
+}
+
 // A host that comes to a log with a longer window than the other hosts have: these have dropped what
 // that window would have to count, so it counts once it is covered. A reset covers it.
 func TestALongerWindowOnANewHost(t *testing.T) {

@@ -36,7 +36,7 @@ func (r *replica) startOver(clock int64) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.maybe = nil
+	r.giveUp()
 	r.copy.startOver(r.ledger.Host())
 	return nil
 }

@@ -27,6 +27,7 @@ type replica struct {
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
 	maybe        *attempt          // the call whose outcome is unknown
+	unanswered   []*attempt        // earlier ones, which the log lacked
 	unwritten    bool              // the store did not take the last record, or would not have
 	revoked      []quota.Entry     // settlements of grants whose callers got no answer
 	booked       quota.Units       // offline grants that the log got since the replica served last

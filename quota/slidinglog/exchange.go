@@ -171,7 +171,9 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 	if record.at.At.Less(c.facts.Position.ID) { // this host's reset has emptied the log
 		c.facts.forgetHello(r.ledger.Host())
 	}
-	c.apply(record)
+	if c.apply(record); record.Says == nil || record.Says.Kind != Turn {
+		r.written[record.Host] = r.waited
+	}
 }
 
 // revoke revokes grants whose callers got no answer, except those with a request key. mu is held.

@@ -305,7 +305,8 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 // entries back. mu is held.
 func (r *replica) waitedEnough(q *quiet, now time.Time) bool {
 	if r.waitedFor != q.Name {
-		r.waitedFor, r.waited, r.heard = q.Name, 0, make(map[HostID]heard)
+		r.waitedFor, r.waited = q.Name, 0
+		clear(r.written)
 	} else {
 		// More of a gap does not count: the store may have been unreachable for every host.
 		r.waited += min(max(0, now.Sub(r.polledAt)), r.ledger.config.Quiet/6)
@@ -313,22 +314,9 @@ func (r *replica) waitedEnough(q *quiet, now time.Time) bool {
 	r.polledAt = now
 	ends := r.waited >= r.ledger.config.Quiet
 	for host := range q.Waits {
-		last := r.copy.facts.Hosts[host].Last
-		h, known := r.heard[host]
-		if !known || h.last != last {
-			h = heard{last, r.waited}
-			r.heard[host] = h
-		}
-		ends = ends && (q.Here[host] || r.waited-h.at >= absentPeriods*r.ledger.config.Quiet)
+		ends = ends && (q.Here[host] || r.waited-r.written[host] >= absentPeriods*r.ledger.config.Quiet)
 	}
 	return ends
-}
-
-// heard is when a host has written last: the place of that record, in ms, and how long this host had
-// waited then.
-type heard struct {
-	last int64
-	at   time.Duration
 }
 
 // announce appends the pending entries and the hello.

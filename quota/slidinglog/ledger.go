@@ -88,6 +88,7 @@ type Ledger struct {
 	folding sync.Mutex // held while Fold runs
 
 	maxUnfolded, maxLate int // the constants, or fewer in tests
+	await                func(ctx context.Context, locked chan struct{}) bool
 
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica
@@ -115,7 +116,7 @@ func Open(config Config) (*Ledger, error) {
 	if config.Pause == nil {
 		config.Pause = wait
 	}
-	l := &Ledger{config: config, maxUnfolded: maxUnfolded, maxLate: maxLate, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
+	l := &Ledger{config: config, maxUnfolded: maxUnfolded, maxLate: maxLate, await: await, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
 	if err := l.openHead(); err != nil {
 		return nil, err
 	}
@@ -150,7 +151,7 @@ func (l *Ledger) replica(name string) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{ledger: l, name: name, locked: make(chan struct{}, 1), copy: c}
+	r := &replica{ledger: l, name: name, locked: make(chan struct{}, 1), written: make(map[HostID]time.Duration), copy: c}
 	if l.config.Store != nil {
 		r.refused, r.since = errJoining, l.config.Clock()
 	}

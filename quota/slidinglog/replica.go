@@ -19,10 +19,10 @@ type replica struct {
 	// log is followed. It guards the next four fields.
 	locked chan struct{}
 
-	waitedFor Tag              // the quiet period that this host waits for
-	waited    time.Duration    // how long it has waited, counted by its own polls
-	heard     map[HostID]heard // when the hosts to wait for have written
-	polledAt  time.Time        // when it polled last
+	waitedFor Tag                      // the quiet period that this host waits for
+	waited    time.Duration            // how long it has waited, counted by its own polls
+	written   map[HostID]time.Duration // how long it had waited when it read the last record of a host
+	polledAt  time.Time                // when it polled last
 
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
@@ -61,14 +61,22 @@ func (catchingUp) Unwrap() error   { return quota.ErrRecovering }
 // lock locks the replica. It fails when ctx ends, which says nothing about the store: other calls of
 // this host were first.
 func (r *replica) lock(ctx context.Context) error {
-	select {
-	case r.locked <- struct{}{}:
-		return nil
-	case <-ctx.Done():
+	if !r.tryLock() && !r.ledger.await(ctx, r.locked) {
 		if err := r.serving(); err != nil {
 			return err
 		}
 		return r.contended()
+	}
+	return nil
+}
+
+// await waits for a lock. It reports whether it has it, or ctx has ended.
+func await(ctx context.Context, locked chan struct{}) bool {
+	select {
+	case locked <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

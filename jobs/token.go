@@ -325,7 +325,7 @@ func (s *spender) answer(operation string, refused ...refusedCall) {
 
 // outlasts returns whether a call that was denied cannot be granted before the pass is ended.
 func (s *spender) outlasts(r refusedCall) bool {
-	return r.denied && !r.settled && (r.retryAt.IsZero() || r.retryAt.After(s.bearer.Deadline))
+	return r.denied && !r.settled && (r.retryAt.IsZero() || s.bearer.EndsBefore(r.retryAt))
 }
 
 // sum returns the record with what was refused last.

@@ -55,7 +55,7 @@ type Decision struct {
 	Limit string
 	// Of LimitExceeded and LimitClosed: when this request would be granted if nothing else
 	// happened, by the ledger's clock, and how long that is from now; a whole
-	// number of milliseconds, at least one.
+	// number of milliseconds, at least one; zero where Bearer.Answer has it so.
 	RetryAt    time.Time
 	RetryAfter time.Duration
 }

@@ -104,6 +104,25 @@ type Bearer struct {
 	MaxWait  time.Duration // how long a run of its job waits for a limit
 }
 
+// EndsBefore reports whether the pass is ended before an instant.
+func (b Bearer) EndsBefore(at time.Time) bool { return !b.Deadline.IsZero() && at.After(b.Deadline) }
+
+// CanWait reports whether a refusal is a matter of pace, and not the end of the budget: it ends
+// before the pass does, or within what a run of its job waits.
+func (b Bearer) CanWait(d Decision) bool {
+	return d.Denied() && (!b.EndsBefore(d.RetryAt) || d.RetryAfter <= b.MaxWait)
+}
+
+// Answer returns a decision as the pass is to have it. A denial that ends after the pass names no
+// time to wait: a client that obeys would sleep until it is ended.
+func (b Bearer) Answer(d Decision) Decision {
+	if d.Denied() && b.EndsBefore(d.RetryAt) {
+		d.RetryAfter = 0
+		d.Hint = "do not wait: the pass is ended before that, at " + b.Deadline.UTC().Format(time.RFC3339)
+	}
+	return d
+}
+
 // MaxRequestID is the greatest length of a request id, in bytes.
 const MaxRequestID = 128
 

@@ -125,7 +125,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 	case err != nil:
 		return &refusal{problem: api.ProblemFrom(err)}
 	case !d.Granted():
-		return refusalOf(d, request.UseReserve)
+		return refusalOf(d, x.bearer)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -177,7 +177,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !refused.Granted() {
 		p.config.Tokens.Refused(c.token, refused.Detail)
 		p.config.Emit(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
-		refusalOf(refused, false).write(w, c.target.Dialect)
+		refusalOf(refused, c.bearer).write(w, c.target.Dialect)
 		return
 	}
 	x := &exchange{call: c, operation: operation}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/server"
@@ -207,7 +208,7 @@ func TestHearsTheUpstream(t *testing.T) {
 				t.Errorf("answered %d %q", a.status, a.body)
 			}
 			again := s.get("youtube/v3/videos")
-			if again.status != 403 || !strings.Contains(again.body, `"reason":"limit_closed"`) || again.header.Get("Retry-After") == "" || received != 1 {
+			if again.status != 403 || !strings.Contains(again.body, `"reason":"limit_closed"`) || again.header.Get("Retry-After") != "" || received != 1 {
 				t.Errorf("answered %d %q, after %d calls", again.status, again.body, received)
 			}
 			if observed := s.tokens.Pass(runToken).Observed; len(observed) != 1 || observed[0] != "daily" {
@@ -233,18 +234,31 @@ func TestKeepsClientsInside(t *testing.T) {
 
 // A denial is worded as the upstream's clients understand it.
 func TestSpeaksTheDialect(t *testing.T) {
+	const (
+		outlived = "do not wait: the pass is ended before that, at 2026-11-21T"
+		daylong  = 25 * time.Hour
+	)
 	for _, c := range []struct {
+		name    string
+		timeout time.Duration // of the pass, which is denied for 24 hours
+		maxWait time.Duration
 		dialect Dialect
 		status  int
 		header  http.Header
 		body    []string
 	}{
-		{Google, 403, http.Header{"Retry-After": {"86400"}}, []string{`"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`}},
-		{GitHub, 403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Limit": {"4000"}, "X-Ratelimit-Reset": {"1795338000"}, "Retry-After": {"86400"}}, []string{`"message":"API rate limit exceeded: quotad: `}},
-		{Problem, 429, http.Header{"Retry-After": {"86400"}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_after_ms":86400000`}},
+		{"a day", time.Hour, time.Minute, Google, 403, http.Header{"Retry-After": {""}}, []string{outlived, `"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`}},
+		{"a day", time.Hour, time.Minute, GitHub, 403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Limit": {"4000"}, "X-Ratelimit-Reset": {"1795338000"}, "Retry-After": {""}}, []string{`"message":"API rate limit exceeded: quotad: `, outlived}},
+		{"a day", time.Hour, time.Minute, Problem, 429, http.Header{"Retry-After": {""}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_at":"2026-11-22T09:00:00Z","type"`, outlived}},
+		{"within the pass", daylong, 0, Google, 429, http.Header{"Retry-After": {"86400"}}, []string{`"code":429`, `"domain":"usageLimits","reason":"rateLimitExceeded"`, `"reason":"limit_exceeded"`}},
+		{"within the pass", daylong, 0, GitHub, 429, http.Header{"X-Ratelimit-Remaining": {""}, "Retry-After": {"86400"}}, []string{`"message":"You have exceeded a secondary rate limit: quotad: `}},
+		{"within the pass", daylong, 0, Problem, 429, http.Header{"Retry-After": {"86400"}}, []string{`"retry_after_ms":86400000`}},
+		{"within max_wait", time.Hour, daylong, Google, 429, http.Header{"Retry-After": {""}}, []string{`"reason":"rateLimitExceeded"`, outlived}},
+		{"within max_wait", time.Hour, daylong, GitHub, 429, http.Header{"Retry-After": {""}}, []string{"secondary rate limit", outlived}},
 	} {
-		t.Run(string(c.dialect), func(t *testing.T) {
+		t.Run(string(c.dialect)+", "+c.name, func(t *testing.T) {
 			s := newScene(t, ok, func(_ *Config, target *Target) { target.Dialect = c.dialect })
+			s.tokens.Ends(runToken, s.clock.Now().Add(c.timeout), c.maxWait)
 			for range 40 {
 				s.get("youtube/v3/search")
 			}

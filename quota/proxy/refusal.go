@@ -24,16 +24,19 @@ const (
 type refusal struct {
 	problem    *api.Problem
 	decision   quota.Decision // of a denial
+	pace       bool           // the caller can wait for it
 	useReserve bool
 }
 
-func refusalOf(d quota.Decision, useReserve bool) *refusal {
-	return &refusal{problem: server.ProblemOf(d), decision: d, useReserve: useReserve}
+// refusalOf returns the refusal of a pass that a decision is.
+func refusalOf(d quota.Decision, b quota.Bearer) *refusal {
+	answer := b.Answer(d)
+	return &refusal{problem: server.ProblemOf(answer), decision: answer, pace: b.CanWait(d), useReserve: b.UseReserve}
 }
 
 // exhausted reports whether the budget is exhausted, for this caller at least.
 func (r *refusal) exhausted() bool {
-	return r.decision.Denied() || r.decision.Reason == quota.RunCapExceeded
+	return !r.pace && (r.decision.Denied() || r.decision.Reason == quota.RunCapExceeded)
 }
 
 // A quotad is what a refusal in another dialect says in addition, for clients that know quotad.
@@ -53,7 +56,7 @@ var (
 
 // write answers a request in a dialect.
 func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
-	if r.decision.Denied() {
+	if r.decision.Denied() && r.decision.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(r.decision.RetryAfter), 10))
 	}
 	switch {
@@ -75,7 +78,7 @@ var googleReasons = map[int]string{
 }
 
 // writeGoogle says that the quota is exceeded as YouTube does, whose clients do not repeat
-// such a request.
+// such a request; or that a rate is, which they repeat.
 func (r *refusal) writeGoogle(w http.ResponseWriter) {
 	type item struct {
 		Message string `json:"message"`
@@ -92,6 +95,8 @@ func (r *refusal) writeGoogle(w http.ResponseWriter) {
 	switch {
 	case r.exhausted():
 		status, one.Domain, one.Reason = http.StatusForbidden, "youtube.quota", "quotaExceeded"
+	case r.pace:
+		status, one.Domain, one.Reason = http.StatusTooManyRequests, "usageLimits", "rateLimitExceeded"
 	case one.Reason == "":
 		one.Reason = "backendError"
 	}
@@ -102,7 +107,7 @@ func (r *refusal) writeGoogle(w http.ResponseWriter) {
 }
 
 // writeGitHub says that a rate limit is exceeded as GitHub does: nothing remains, until a
-// time in seconds since 1970.
+// time in seconds since 1970. What passes soon is a secondary rate limit there.
 func (r *refusal) writeGitHub(w http.ResponseWriter) {
 	status, message := r.problem.Status, r.message()
 	if r.exhausted() {
@@ -120,6 +125,9 @@ func (r *refusal) writeGitHub(w http.ResponseWriter) {
 			}
 		}
 		h.Set("X-Ratelimit-Resource", r.decision.Limit)
+	}
+	if r.pace {
+		message = "You have exceeded a secondary rate limit: " + message
 	}
 	server.Write(w, status, gitHubJSON, struct {
 		Message string `json:"message"`

@@ -55,6 +55,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
 	s.service = servertest.NewService(t, ledgertest.NewModel(s.clock.Now), servertest.YouTube(), servertest.Other())
 	s.tokens.Issue(runToken, "trending", "US", "youtube")
+	s.tokens.Ends(runToken, s.clock.Now().Add(5*time.Minute), time.Minute)
 	s.upstream = httptest.NewServer(answer)
 	t.Cleanup(s.upstream.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -25,7 +25,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 		return err
 	}
 	d.Limits = c.visible(d.Limits)
-	WriteDecision(w, d, request.UseReserve, in.Headers)
+	WriteDecision(w, c.Answer(d), request.UseReserve, in.Headers)
 	return nil
 }
 

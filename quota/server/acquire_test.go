@@ -112,6 +112,28 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// A denial that outlasts its pass names no time to wait, and says so. One that ends before it does.
+func TestADenialThatOutlastsItsPass(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("TOKEN", "trending", "US", "other")
+	ask := func() servertest.Response {
+		return h.Dial().Call("POST", "/v1/acquire", "operation=get", "Authorization: Bearer TOKEN", servertest.Form)
+	}
+	ask()
+	ask()
+	for _, c := range []struct {
+		timeout      time.Duration
+		header, hint string
+	}{{time.Minute - time.Millisecond, "", "do not wait: the pass is ended before that, at 2026-11-21T09:00:59Z"}, {time.Minute, "60", ""}} {
+		h.Tokens.Ends("TOKEN", h.Clock.Now().Add(c.timeout), 0)
+		got := ask()
+		_, ms := got.Fields["retry_after_ms"]
+		if got.Status != 429 || got.Header.Get("Retry-After") != c.header || ms != (c.header != "") || got.Text("retry_at") == "" || !strings.Contains(got.Body, c.hint) || strings.Contains(got.Body, "do not wait") != (c.hint != "") {
+			t.Errorf("%v: %d, Retry-After %q, %s", c.timeout, got.Status, got.Header.Get("Retry-After"), got.Body)
+		}
+	}
+}
+
 func TestGrantedAtRetryAfterAndNotBefore(t *testing.T) {
 	h := servertest.Start(t, nil)
 	// Each asks under an id of its own: the ledger's clock runs ahead of the one

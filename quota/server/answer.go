@@ -15,7 +15,7 @@ import (
 // part of the caller's budget, and headers whether a grant has the RateLimit fields, as a denial.
 func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers bool) {
 	body := decisionOf(d, useReserve)
-	if d.Denied() {
+	if d.Denied() && d.RetryAfter > 0 {
 		w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(d.RetryAfter), 10)}
 	}
 	if d.Denied() || d.Granted() && headers {

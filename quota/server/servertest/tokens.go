@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"quotad/quota"
 )
@@ -57,6 +58,13 @@ func (t *Tokens) May(token string, useReserve bool, left quota.Units) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passes[token].Bearer.UseReserve, t.passes[token].Left = useReserve, left
+}
+
+// Ends sets when a pass is ended, and how long a run of its job waits for a limit.
+func (t *Tokens) Ends(token string, deadline time.Time, maxWait time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes[token].Bearer.Deadline, t.passes[token].Bearer.MaxWait = deadline, maxWait
 }
 
 // Bearer implements server.Tokens.

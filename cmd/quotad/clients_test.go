@@ -1,52 +1,81 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
-	sample "quotad/cmd/ytfetch/upstream"
+	"quotad/quota/api"
 )
 
-// A sdk is a client of YouTube as its provider ships it. Set up makes it ready in a
-// directory and returns the command of a job, or says why it cannot be had here.
-type sdk struct {
-	name  string
-	setUp func(t *testing.T, dir string) (command []string, lacking string)
-	pages int // that it fetches of a region
+// An unaware is a client of YouTube or GitHub as its provider ships it, that knows nothing of quotad.
+// SetUp makes it ready in a directory and returns the command of a job, or why it cannot be had.
+type unaware struct {
+	name    string
+	version string
+	github  bool
+	setUp   func(t *testing.T, dir string) (command []string, lacking string)
+	want    [3]string // of the scenes
 }
 
-var sdks = []sdk{
-	{"curl", func(t *testing.T, dir string) ([]string, string) {
-		return []string{"sh", place(t, dir, "fetch.sh")}, lacks(dir, "curl", "--version")
-	}, 1},
-	{"Python", func(t *testing.T, dir string) ([]string, string) {
-		python := cmp.Or(os.Getenv("QUOTAD_TEST_PYTHON"), "/usr/bin/python3") // whose packages apt installs
-		return []string{python, place(t, dir, "fetch.py"), place(t, dir, "youtube.json")}, lacks(dir, python, "-c", "import googleapiclient")
-	}, 4},
-	{"Node", func(t *testing.T, dir string) ([]string, string) {
-		return []string{"node", place(t, dir, "fetch.mjs")}, lacks(dir, "npm", "install", "--no-audit", "--no-fund", "@googleapis/youtube@33")
-	}, 4},
-	{"PHP", func(t *testing.T, dir string) ([]string, string) {
-		// Debian has no package of it: composer require google/apiclient, where that is reachable.
-		autoload := os.Getenv("QUOTAD_TEST_PHP_AUTOLOAD")
-		return []string{"php", place(t, dir, "fetch.php"), autoload},
-			lacks(dir, "php", "-r", "if (!is_file($argv[1])) { echo 'QUOTAD_TEST_PHP_AUTOLOAD names no autoload.php of google/apiclient'; exit(1); }", autoload)
-	}, 4},
-	{"Go", func(t *testing.T, dir string) ([]string, string) {
-		if err := os.Rename(place(t, dir, "fetch.go.txt"), filepath.Join(dir, "fetch.go")); err != nil {
+// What the jobs end like in each of the scenes: by the exit code of quotactl run --wait, the passes,
+// and what was booked and received.
+const (
+	dayEnds     = "75: US ok 3, GB exhausted 2; booked 5, received 5"
+	minuteEnds  = "0: US ok 4, GB ok 3, DE ok 3; booked 10, received 10" // who waits, or tries again
+	minuteStops = "75: US exhausted 2; booked 2, received 2"             // who does not
+	suspended   = "1: US failed 1; booked 1, received 1"
+)
+
+// In the order of the table of cmd/quotad/README.md.
+var unawares = []unaware{
+	{"curl", "7.88.1", false, func(t *testing.T, dir string) ([]string, string) {
+		return []string{"sh", place(t, dir, "curl.sh")}, debian(dir, "curl", "7.88.1")
+	}, [3]string{dayEnds, minuteEnds, suspended}},
+	{"requests", "2.28.1", false, func(t *testing.T, dir string) ([]string, string) {
+		return []string{debianPython, place(t, dir, "session.py")}, debian(dir, "python3-requests", "2.28.1")
+	}, [3]string{dayEnds, minuteEnds, suspended}},
+	{"googleapiclient", "1.7.12", false, func(t *testing.T, dir string) ([]string, string) {
+		return []string{debianPython, place(t, dir, "googleapi.py"), place(t, dir, "youtube.json")}, debian(dir, "python3-googleapi", "1.7.12")
+	}, [3]string{dayEnds, minuteEnds, suspended}},
+	{"googleapis", "178.0.0", false, func(t *testing.T, dir string) ([]string, string) {
+		return []string{"node", place(t, dir, "googleapis.mjs")}, npm(dir, "googleapis@178.0.0")
+	}, [3]string{dayEnds, minuteEnds, suspended}},
+	{"google.golang.org/api", "0.250.0", false, func(t *testing.T, dir string) ([]string, string) {
+		if err := os.Rename(place(t, dir, "google.go.txt"), filepath.Join(dir, "fetch.go")); err != nil {
 			t.Fatal(err)
 		}
 		write(t, dir, "go.mod", "module fetch\n")
-		return []string{filepath.Join(dir, "fetch")}, cmp.Or(lacks(dir, "go", "get", "google.golang.org/api/youtube/v3@v0.250.0"), lacks(dir, "go", "build", "-o", "fetch", "."))
-	}, 4},
+		lacking := lacks(dir, "go", "get", "google.golang.org/api/youtube/v3@v0.250.0")
+		return []string{filepath.Join(dir, "fetch")}, lacking + lacks(dir, "go", "build", "-o", "fetch", ".")
+	}, [3]string{dayEnds, minuteStops, suspended}},
+	{"Octokit", "7.0.8", true, func(t *testing.T, dir string) ([]string, string) {
+		return []string{"node", place(t, dir, "octokit.mjs")}, npm(dir, "@octokit/core@7.0.8",
+			"@octokit/plugin-paginate-rest@16.0.0", "@octokit/plugin-retry@8.1.1", "@octokit/plugin-throttling@11.0.5")
+	}, [3]string{dayEnds, minuteEnds, suspended}},
+	{"gh", "2.23.0", true, func(t *testing.T, dir string) ([]string, string) {
+		return []string{"sh", place(t, dir, "gh.sh")}, debian(dir, "gh", "2.23.0")
+	}, [3]string{dayEnds, minuteStops, suspended}},
+}
+
+const debianPython = "/usr/bin/python3" // whose packages apt installs
+
+// debian looks for a version of a package.
+func debian(dir, name, version string) (lacking string) {
+	return lacks(dir, "sh", "-c", `dpkg-query -W "$1"; dpkg-query -W -f '${Version}' "$1" | grep -q "^$2-\|^$2+"`, "sh", name, version)
+}
+
+func npm(dir string, packages ...string) (lacking string) {
+	return lacks(dir, "npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts"}, packages...)...)
 }
 
 // lacks returns what a command says that fails.
@@ -70,68 +99,158 @@ func place(t *testing.T, dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// sdkConfig is all that it takes.
-const sdkConfig = `
+// A scene is what a client meets: a day that ends at the third call of the second region, by our
+// count; a minute that ends at the second call of the first, by the upstream's; a key that is
+// suspended.
+var scenes = []string{"a day", "a minute", "a key"}
+
+// A fakeUpstream answers as YouTube or GitHub does, and counts.
+type fakeUpstream struct {
+	scene    string
+	github   bool
+	mu       sync.Mutex // guards received and wrong
+	received int
+	wrong    []string // requests without the real key
+}
+
+const realKey = "the-real-key"
+
+func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u.mu.Lock()
+	u.received++
+	call := u.received
+	if !strings.Contains(r.Header.Get("X-Goog-Api-Key")+r.Header.Get("Authorization"), realKey) || strings.Contains(r.URL.RawQuery, "key=") {
+		u.wrong = append(u.wrong, r.URL.String())
+	}
+	u.mu.Unlock()
+	status, body := http.StatusOK, u.page(w, r)
+	switch {
+	case u.scene == "a key" && u.github:
+		status, body = http.StatusUnauthorized, `{"message":"Bad credentials","documentation_url":"https://docs.github.com/rest"}`
+	case u.scene == "a key":
+		status, body = http.StatusForbidden, `{"error":{"code":403,"message":"Permission denied: Consumer 'api_key:x' has been suspended.","errors":[{"domain":"global","reason":"forbidden"}],
+"status":"PERMISSION_DENIED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"CONSUMER_SUSPENDED","domain":"googleapis.com"}]}}`
+	case u.scene == "a minute" && call == 2 && u.github:
+		w.Header().Set("Retry-After", "1")
+		status, body = http.StatusForbidden, `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`
+	case u.scene == "a minute" && call == 2:
+		w.Header().Set("Retry-After", "1")
+		status, body = http.StatusTooManyRequests, `{"error":{"code":429,"message":"Rate limit exceeded.","errors":[{"domain":"global","reason":"rateLimitExceeded"}],"status":"RESOURCE_EXHAUSTED"}}`
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprint(w, body)
+}
+
+// page returns one of three pages.
+func (u *fakeUpstream) page(w http.ResponseWriter, r *http.Request) string {
+	name := "pageToken"
+	if u.github {
+		name = "page"
+	}
+	page := 1
+	if text := r.URL.Query().Get(name); text != "" {
+		page, _ = strconv.Atoi(text)
+	}
+	switch {
+	case u.github && page < 3:
+		w.Header().Set("Link", fmt.Sprintf(`<http://%s%s?page=%d>; rel="next"`, r.Host, r.URL.Path, page+1))
+		fallthrough
+	case u.github:
+		return `[{"number":1}]`
+	case page < 3:
+		return fmt.Sprintf(`{"items":[{"id":"a"}],"nextPageToken":"%d"}`, page+1)
+	}
+	return `{"items":[{"id":"a"}]}`
+}
+
+// The clients, unmodified but for their endpoint: what is granted, booked and received is the same,
+// and a refusal is understood. QUOTAD_TEST_CLIENTS=1 asks for it: they come from their registries.
+func TestUnawareClients(t *testing.T) {
+	if os.Getenv("QUOTAD_TEST_CLIENTS") == "" {
+		t.Skip("QUOTAD_TEST_CLIENTS=1 installs clients of YouTube and GitHub, and tries them")
+	}
+	for _, c := range unawares {
+		t.Run(c.name, func(t *testing.T) {
+			command, lacking := c.setUp(t, shortDir(t))
+			if lacking != "" {
+				t.Fatal(lacking)
+			}
+			for i, scene := range scenes {
+				t.Run(scene, func(t *testing.T) { c.meets(t, scene, command, c.want[i]) })
+			}
+		})
+	}
+}
+
+// The table of the proxy names the clients that are played, each with its version.
+func TestTableOfClients(t *testing.T) {
+	_, table, _ := strings.Cut(readPage(t, daemonFile), "| client | version | its endpoint |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")
+	if len(rows) != len(unawares) {
+		t.Fatalf("the table has %d rows, and %d clients are played", len(rows), len(unawares))
+	}
+	for i, c := range unawares {
+		if cells := strings.Split(rows[i], " | "); !strings.Contains(cells[0], c.name) || cells[1] != c.version {
+			t.Errorf("got %q, want %s at %s", rows[i], c.name, c.version)
+		}
+	}
+}
+
+// clientConfig is all that it takes.
+const clientConfig = `
 [proxy]
 listen = "127.0.0.1:0"
-[credentials.youtube]
-preset = "youtube-classic"
-[credentials.youtube.proxy]
-upstream = %q
-key_file = "youtube.key"
-[credentials.youtube.limits.tight]
-units = %d
-only = ["videos.list"]
+[credentials.api]
+preset = %q
+proxy = { upstream = %q, key_file = "api.key" }
+limits.%s.units = %d
 [jobs.page]
-credential = "youtube"
+credential = "api"
 regions = ["US", "GB", "DE"]
-every = "24h"
-stagger = "0s"
-run_at_start = true
+schedule = "manual"
+timeout = "60s"
 command = %s
 env = { LC_ALL = "C.UTF-8" }
 `
 
-// The official clients, unmodified but for their endpoint: what they call is debited, and
-// a denial stops them at once, in words of their own. QUOTAD_TEST_CLIENTS=1 asks for it:
-// they come from their registries.
-func TestOfficialClients(t *testing.T) {
-	if os.Getenv("QUOTAD_TEST_CLIENTS") == "" {
-		t.Skip("QUOTAD_TEST_CLIENTS=1 installs the clients of YouTube, and tries them")
+func (c *unaware) meets(t *testing.T, scene string, command []string, want string) {
+	fake := &fakeUpstream{scene: scene, github: c.github}
+	server := httptest.NewServer(fake)
+	t.Cleanup(server.Close)
+	list, err := json.Marshal(command) // as TOML has it too
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range sdks {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			dir := shortDir(t)
-			command, lacking := s.setUp(t, dir)
-			if lacking != "" {
-				t.Skip(lacking)
-			}
-			upstream, err := sample.New(sample.Config{Key: "the-real-key"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			server := httptest.NewServer(upstream)
-			t.Cleanup(server.Close)
-			list, err := json.Marshal(command) // as TOML has it too
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, dir, "youtube.key", "the-real-key")
-			// Two regions and a part of the third can be paid for.
-			write(t, dir, "config.toml", fmt.Sprintf(sdkConfig, server.URL, 2*s.pages+s.pages/2, list))
-			startIn(t, dir)
-			run := lastRun(t, clientIn(dir), "page")
-			want := fmt.Sprintf("US ok %d, GB ok %[1]d, DE exhausted %d", s.pages, s.pages/2)
-			if got := outcomesOf(run); got != want {
-				t.Errorf("got %s, want %s: %s", got, want, tails(run))
-			}
-			if said := tails(run); !strings.Contains(said, "quotad: no ") || regexp.MustCompile(`/[A-Z2-7]{26}/`).MatchString(said) {
-				t.Errorf("the client does not say why it was denied, or shows a run token: %s", said)
-			}
-			if counts := upstream.Counts(); counts.Units != 2*s.pages+s.pages/2 || counts.Requests != counts.Units {
-				t.Errorf("the upstream counts %+v", counts)
-			}
-		})
+	preset, limit, units := "youtube-classic", "daily", 1_000
+	if c.github {
+		preset, limit = "github-rest", "core"
+	}
+	if scene == "a day" {
+		units = 5
+	}
+	dir := shortDir(t)
+	write(t, dir, "api.key", realKey)
+	write(t, dir, "config.toml", fmt.Sprintf(clientConfig, preset, server.URL, limit, units, list))
+	startIn(t, dir)
+	client := clientIn(dir)
+	run := exec.Command("quotactl", "--socket", client.Socket, "run", "page", "--wait")
+	output, _ := run.CombinedOutput()
+	limits, err := client.Usage(t.Context(), "api", api.UsageQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := lastRun(t, client, "page")
+	got := fmt.Sprintf("%d: %s; booked %d, received %d", run.ProcessState.ExitCode(), outcomesOf(ended), limits.Total.Limits[limit], fake.received)
+	t.Log(got)
+	if got != want {
+		t.Errorf("got %s, want %s\n%s\n%s", got, want, output, tails(ended))
+	}
+	if fake.wrong != nil {
+		t.Errorf("without the real key, or with another: %q", fake.wrong)
+	}
+	if regexp.MustCompile(`/[A-Z2-7]{26}/`).MatchString(tails(ended)) {
+		t.Errorf("the client shows a run token: %s", tails(ended))
 	}
 }

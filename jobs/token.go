@@ -452,13 +452,12 @@ func (s *spender) overspent(limits []quota.LimitState) (past string) {
 		s.refuse(refusedCall{denied: true, capped: true, settled: true})
 		return fmt.Sprintf("the %s of the run by %s", run.max.Text(), quota.Thousands(run.spent-run.max))
 	}
-	for _, limit := range limits {
-		if over := limit.Used - limit.Budget(s.bearer.UseReserve); limit.Refuses() && over > 0 {
-			s.refuse(refusedCall{denied: true, limit: limit.Name, settled: true})
-			return fmt.Sprintf("limit %q by %s", limit.Name, over.Text())
-		}
+	limit, by := quota.Overspent(limits, s.bearer.UseReserve)
+	if by == 0 {
+		return ""
 	}
-	return ""
+	s.refuse(refusedCall{denied: true, limit: limit, settled: true})
+	return fmt.Sprintf("limit %q by %s", limit, by.Text())
 }
 
 // Observed records what the upstream answered to a call of the token's pass. The last answer

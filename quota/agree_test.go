@@ -57,7 +57,7 @@ func (h *randomHistory) step() {
 	case 3:
 		if len(h.grants) > 0 { // it may have left every window: then nothing is settled
 			grant := h.grants[h.random.IntN(len(h.grants))]
-			if _, err := h.Settle(h.Context(), grant, quota.Units(h.random.Int64N(250)), quota.Caller{}); err != nil {
+			if _, err := h.Settle(h.Context(), grant, quota.Settlement{Units: quota.Units(h.random.Int64N(250))}); err != nil {
 				h.Fatal(err)
 			}
 		}

@@ -44,7 +44,7 @@ func (d *testService) spend(job, region, operation string, count quota.Units) st
 
 func (d *testService) settle(grant string, units quota.Units) {
 	d.Helper()
-	if decision, err := d.Settle(d.Context(), grant, units, quota.Caller{UID: 0}); err != nil || !decision.Granted() {
+	if decision, err := d.Settle(d.Context(), grant, quota.Settlement{Units: units}); err != nil || !decision.Granted() {
 		d.Fatalf("got %+v, %v, want it settled", decision, err)
 	}
 }

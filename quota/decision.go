@@ -23,6 +23,7 @@ const (
 	Forbidden         Reason = "forbidden"           // the caller may not do that
 	UnknownGrant      Reason = "unknown_grant"       // no such grant in the window any more
 	RunCapExceeded    Reason = "run_cap_exceeded"    // the run that asks may not spend that much
+	SettledTooHigh    Reason = "conflict"            // a settle to more than its caller may; the API says it of any resource
 )
 
 // A Decision answers a request. Either it is a grant (Reason is empty, GrantID
@@ -37,6 +38,7 @@ type Decision struct {
 
 	GrantID  string // empty of a call that costs nothing
 	Replayed bool   // the request id had been granted before; nothing new was debited
+	Raised   bool   // of a settle: the grant counts more than before
 	Outage   bool   // granted from the local journal while the ledger could not be reached
 
 	// Count is how many calls are granted, of a request AtMost; 0 of others.
@@ -112,6 +114,17 @@ func (d Decision) Remaining() Units {
 		}
 	}
 	return remaining
+}
+
+// Overspent returns the first of some limits that refuses and holds more than a caller with or
+// without the reserve may spend, and by how much; 0: none does.
+func Overspent(limits []LimitState, useReserve bool) (limit string, by Units) {
+	for _, l := range limits {
+		if by = l.Used - l.Budget(useReserve); l.Refuses() && by > 0 {
+			return l.Name, by
+		}
+	}
+	return "", 0
 }
 
 // A Shortage is what a limit that is not enforced would have refused.

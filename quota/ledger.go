@@ -39,7 +39,8 @@ type Ledger interface {
 	// frees is at most the grant's own debit, and expires with it; what it
 	// adds is booked even past the limit. Settling to the same amount again
 	// changes nothing. The reason is UnknownGrant when the debit is not in the
-	// window of any limit any more, or never was. Like the other corrections it
+	// window of any limit any more, or never was, and SettledTooHigh for what a Bounded
+	// settlement may not add. Like the other corrections it
 	// leaves an entry in the log that names its caller.
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
 	// Adjust books units that were spent, or freed, elsewhere, in a limit of c.
@@ -126,6 +127,10 @@ type Settlement struct {
 	// another limit shrinks to it where it is above, and never grows.
 	Units  Units
 	Caller Caller
+	// Bounded refuses what a caller may not add that is no operator. A call costs at most what was
+	// granted for it, or what an acquire, with or without the reserve, could be granted in an
+	// empty window. A remote caller adds at most what the limits have left for it.
+	Bounded, UseReserve bool
 }
 
 // An Adjustment books units against one limit outside any operation.

@@ -228,19 +228,20 @@ func (s *Service) peek(ctx context.Context, c *Credential, operations []string, 
 }
 
 // Settle sets a grant, by its public id, to what was really spent.
-func (s *Service) Settle(ctx context.Context, grantID string, units Units, caller Caller) (Decision, error) {
+func (s *Service) Settle(ctx context.Context, grantID string, to Settlement) (Decision, error) {
 	name, id, err := ParseGrantID(grantID)
 	if err != nil {
 		return refuse(UnknownGrant, err.Error()), nil
 	}
-	if units < 0 || units > MaxUnits {
+	to.Grant = id
+	if to.Units < 0 || to.Units > MaxUnits {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from 0 to %d", MaxUnits)), nil
 	}
 	if _, ok := s.account(name); !ok {
 		return refuse(UnknownGrant, fmt.Sprintf("credential %q of this grant is not configured", name)), nil
 	}
 	return s.correct(ctx, name, func(ctx context.Context, c *Credential) (Decision, error) {
-		return s.ledger.Settle(ctx, c, Settlement{Grant: id, Units: units, Caller: caller})
+		return s.ledger.Settle(ctx, c, to)
 	})
 }
 

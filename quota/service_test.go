@@ -188,7 +188,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		asked(1)
 		acquire(t, k, "search.list", 1)
 		asked(1) // after a grant: what remains has changed
-		if _, err := k.Settle(t.Context(), grant.GrantID, 0, quota.Caller{}); err != nil {
+		if _, err := k.Settle(t.Context(), grant.GrantID, quota.Settlement{}); err != nil {
 			t.Fatal(err)
 		}
 		if d := acquire(t, k, "search.list", 1); !d.Granted() {

@@ -73,7 +73,7 @@ func (d *testService) scramble(random *rand.Rand, steps int) {
 			d.adjust([]string{"daily", "pacific"}[random.IntN(2)], -1-random.Int64N(150))
 		case 2:
 			if len(grants) > 0 { // one that is in no window any more is not settled
-				_, err = d.Settle(d.Context(), grants[random.IntN(len(grants))], quota.Units(random.IntN(300)), quota.Caller{})
+				_, err = d.Settle(d.Context(), grants[random.IntN(len(grants))], quota.Settlement{Units: quota.Units(random.IntN(300))})
 			}
 		}
 		if err != nil {

@@ -145,7 +145,7 @@ func (e eventLog) decided(event server.Event) {
 	case !d.Granted():
 		line, verdict = e.refusal(zerolog.WarnLevel, r.Caller, event.Result()), " refused"
 	case event.Past != "":
-		line = e.log.Warn()
+		line = e.refusal(zerolog.WarnLevel, r.Caller, "past "+event.Past)
 	case event.Verb == "adjust", event.Verb == "lend", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		line = e.log.Info()
 	}
@@ -162,7 +162,10 @@ func (e eventLog) decided(event server.Event) {
 	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
 	message := event.Verb + verdict
 	if event.Past != "" && event.Err == nil {
-		message = "settle took a pass past what it may spend: its run ends"
+		message = "settle took a limit past its budget"
+		if r.Caller.Job != "" {
+			message = "settle took a pass past what it may spend: its run ends"
+		}
 	}
 	line.Msg(message)
 }

@@ -107,7 +107,7 @@ func TestForecastWithoutAdjustments(t *testing.T) {
 					t.Fatalf("%+v, %v", d, err)
 				}
 				if row.settled >= 0 {
-					if _, err := service.Settle(t.Context(), d.GrantID, row.settled, quota.Caller{}); err != nil {
+					if _, err := service.Settle(t.Context(), d.GrantID, quota.Settlement{Units: row.settled}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -190,11 +190,16 @@ func (h *history) log(q quota.LogQuery) quota.LogPage {
 
 func (h *history) settle(d quota.Decision, units quota.Units) quota.Decision {
 	h.Helper()
-	_, id, err := quota.ParseGrantID(d.GrantID)
-	if err != nil {
+	return h.settleAs(d, quota.Settlement{Units: units})
+}
+
+func (h *history) settleAs(d quota.Decision, s quota.Settlement) quota.Decision {
+	h.Helper()
+	var err error
+	if _, s.Grant, err = quota.ParseGrantID(d.GrantID); err != nil {
 		h.Fatal(err)
 	}
-	settled, err := h.ledger.Settle(context.Background(), h.c, quota.Settlement{Grant: id, Units: units, Caller: quota.Caller{UID: 0}})
+	settled, err := h.ledger.Settle(context.Background(), h.c, s)
 	if err != nil {
 		h.Fatalf("settle: %v", err)
 	}

@@ -16,13 +16,35 @@ func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlemen
 		return quota.Decision{Reason: quota.UnknownGrant}, nil
 	}
 	e := q.entries[i]
+	raised := false
 	if !e.Settled || e.SettledTo != s.Units {
+		if q.forbids(s, e) {
+			return quota.Decision{Reason: quota.SettledTooHigh}, nil
+		}
 		trace := quota.Entry{Kind: quota.KindSettlement, By: s.Caller.By(), Grant: s.Grant, SettledTo: s.Units, Before: q.counts(e)}
 		e.Settled, e.SettledTo = true, s.Units
 		trace.After = q.counts(e)
+		raised = quota.Max(trace.After) > quota.Max(trace.Before)
 		q.append(trace)
 	}
-	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Limits: q.states(q.charged(e))}, nil
+	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Raised: raised, Limits: q.states(q.charged(e))}, nil
+}
+
+// forbids reports whether a settlement adds what its caller may not.
+func (q question) forbids(s quota.Settlement, e *quota.Entry) bool {
+	granted, is := *e, *e
+	granted.Settled, is.Settled, is.SettledTo = false, true, s.Units
+	for i, limit := range q.c.Limits {
+		lent := q.lentTo(limit.Name, q.now)
+		more := q.units(i, &is) - q.units(i, e)
+		refuses := s.Bounded && !limit.DryRun && !q.lifted(limit, q.now) && q.inWindow(i, e, q.now) && more > 0
+		tooDear := q.units(i, &is) > limit.Budget(s.UseReserve)+lent && q.units(i, &is) > q.units(i, &granted)
+		noRoom := s.Caller.Remote != "" && q.used(i, q.now)+more > limit.Budget(false)+lent
+		if refuses && (tooDear || noRoom) {
+			return true
+		}
+	}
+	return false
 }
 
 // counts returns what an entry counts in the limits that it was charged in, whichever

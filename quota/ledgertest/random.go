@@ -291,7 +291,13 @@ func (r *random) settleBoth() {
 	if r.rand.IntN(5) == 0 {
 		at = r.rand.IntN(len(r.grants))
 	}
-	s := quota.Settlement{Grant: r.grants[at].ledger, Units: quota.Units(r.rand.IntN(60)), Caller: quota.Caller{UID: 1}}
+	s := quota.Settlement{
+		Grant: r.grants[at].ledger, Units: quota.Units(r.rand.IntN(60)), Caller: quota.Caller{UID: 1},
+		Bounded: r.rand.IntN(2) == 0, UseReserve: r.rand.IntN(4) == 0,
+	}
+	if r.rand.IntN(3) == 0 {
+		s.Units, s.Caller = s.Units*s.Units, quota.Caller{Remote: "shop"}
+	}
 	r.say("settle %+v", s)
 	got, err := r.ledger.Settle(context.Background(), r.c, s)
 	if err != nil {
@@ -299,7 +305,7 @@ func (r *random) settleBoth() {
 	}
 	s.Grant = r.grants[at].model
 	want, _ := r.model.Settle(context.Background(), r.c, s)
-	if got.Reason == quota.UnknownGrant {
+	if !got.Granted() {
 		got = quota.Decision{Reason: got.Reason}
 	}
 	r.same("settle", r.comparable(got), r.comparable(want))

@@ -35,6 +35,7 @@ func Run(t *testing.T, h Harness) {
 		{"sliding and calendar together", bothWindows},
 		{"settle and release", settle},
 		{"settle outside the window", settleTooLate},
+		{"settle of a caller who is no operator", settleBounded},
 		{"adjust", adjust},
 		{"reset", reset},
 		{"the log in pages", logPages},

@@ -39,6 +39,51 @@ func settle(t *testing.T, harness Harness) {
 	h.used(0, 0)
 }
 
+// settleBounded settles grants of 100 units, which a daily limit of 1000 and a share of 300 count.
+func settleBounded(t *testing.T, harness Harness) {
+	c := one(1000, quota.Sliding(24*time.Hour))
+	c.Limits[0].Reserve = 100
+	c.Limits = append(c.Limits, quota.Limit{Name: "share", Units: 300, Reserve: 50, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"remote/shop"}})
+	c.Operations = map[string]quota.Cost{"search.list": {Every: 100}}
+	h := begin(t, harness, c)
+	member, shop := quota.Caller{UID: 1000}, quota.Caller{UID: -1, Remote: "shop"}
+	acquire := func(by quota.Caller) quota.Decision {
+		return h.acquire(quota.Request{Operation: "search.list", Count: 1, Caller: by})
+	}
+	const most = 900
+	own, other, remote := acquire(member), acquire(member), acquire(shop)
+	for _, row := range []struct {
+		what  string
+		grant quota.Decision
+		s     quota.Settlement
+		want  quota.Reason
+		used  quota.Units // of daily
+	}{
+		{"as much as there are units", own, quota.Settlement{Units: quota.MaxUnits - 1000, Caller: member}, quota.SettledTooHigh, 300},
+		{"more than any call may cost", own, quota.Settlement{Units: most + 1, Caller: member}, quota.SettledTooHigh, 300},
+		{"as much as a call may cost", own, quota.Settlement{Units: most, Caller: member}, "", 200 + most},
+		{"that again", own, quota.Settlement{Units: most, Caller: member}, "", 200 + most},
+		{"past the limit, since it has happened", other, quota.Settlement{Units: 150, Caller: member}, "", 250 + most},
+		{"less", own, quota.Settlement{Units: 100, Caller: member}, "", 350},
+		{"more than the share of a remote caller has left", remote, quota.Settlement{Units: 251, Caller: shop}, quota.SettledTooHigh, 350},
+		{"all of the share but its reserve", remote, quota.Settlement{Units: 250, Caller: shop}, "", 500},
+		{"to zero", remote, quota.Settlement{Caller: shop}, "", 250},
+		{"what was granted", remote, quota.Settlement{Units: 100, Caller: shop}, "", 350},
+	} {
+		row.s.Bounded = true
+		if got := h.settleAs(row.grant, row.s); got.Reason != row.want {
+			t.Errorf("%s: %+v, want reason %q", row.what, got, row.want)
+		}
+		if got := h.usage().Limits[0].Used; got != row.used {
+			t.Errorf("%s: %d units of daily are used, want %d", row.what, got, row.used)
+		}
+	}
+	h.settleAs(own, quota.Settlement{Units: 690, Caller: member, Bounded: true}) // with 150 and 100 of the others, 940: past all but the reserve
+	if got := h.settleAs(remote, quota.Settlement{Units: 101, Caller: shop, Bounded: true}); got.Reason != quota.SettledTooHigh {
+		t.Errorf("one more unit, of which daily has none left but its reserve: %+v", got)
+	}
+}
+
 func settleTooLate(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	d := h.granted("list")

@@ -200,7 +200,7 @@ func (x *exchange) release(grantID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), settleTime)
 	defer cancel()
 	start := time.Now()
-	d, err := x.proxy.config.Service.Settle(ctx, grantID, 0, x.bearer.Caller)
+	d, err := x.proxy.config.Service.Settle(ctx, grantID, quota.Settlement{Caller: x.bearer.Caller})
 	if err == nil && d.Granted() {
 		x.proxy.config.Tokens.Settled(x.token, grantID, 0, nil)
 	}

@@ -257,7 +257,7 @@ func (c *campaignClient) perhapsRelease(marker, credential string, d quota.Decis
 	}
 	c.note(note{Kind: settles, Marker: marker})
 	// An error leaves it open whether it was released: the checker expects either.
-	c.service.Settle(context.Background(), d.GrantID, 0, quota.Caller{Job: "campaign", Region: marker})
+	c.service.Settle(context.Background(), d.GrantID, quota.Settlement{Caller: quota.Caller{Job: "campaign", Region: marker}})
 }
 
 func (c *campaignClient) note(n note) {

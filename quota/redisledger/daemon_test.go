@@ -163,7 +163,7 @@ func (h *daemon) granted(operation string) quota.Decision {
 
 func (h *daemon) settle(d quota.Decision, units quota.Units) {
 	h.Helper()
-	if s, err := h.service.Settle(h.Context(), d.GrantID, units, quota.Caller{UID: 0}); err != nil || !s.Granted() {
+	if s, err := h.service.Settle(h.Context(), d.GrantID, quota.Settlement{Units: units, Caller: quota.Caller{UID: 0}}); err != nil || !s.Granted() {
 		h.Fatalf("got %+v, %v; want it settled", s, err)
 	}
 }

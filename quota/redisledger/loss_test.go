@@ -16,7 +16,7 @@ func TestFlushedLogIsNotAFreshBudget(t *testing.T) {
 		h.granted("search.list")
 	}
 	released := h.granted("videos.list")
-	if _, err := h.service.Settle(t.Context(), released.GrantID, 0, quota.Caller{}); err != nil {
+	if _, err := h.service.Settle(t.Context(), released.GrantID, quota.Settlement{}); err != nil {
 		t.Fatal(err)
 	}
 	server.Order(t, "FLUSHALL")

@@ -35,7 +35,7 @@ func TestFrozenLedger(t *testing.T) {
 	h.refused("videos.list") // beyond open_units
 	_, last, _ := quota.ParseGrantID(ids[4])
 	granted := last.Time()
-	if _, err := h.service.Settle(t.Context(), ids[0], 0, quota.Caller{}); err != nil {
+	if _, err := h.service.Settle(t.Context(), ids[0], quota.Settlement{}); err != nil {
 		t.Errorf("a grant of the outage cannot be released during it: %v", err)
 	}
 	server.Process.Signal(syscall.SIGCONT)

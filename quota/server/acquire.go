@@ -120,9 +120,15 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 	start, id, past := time.Now(), c.Path("id"), ""
 	d, err := s.forbidsGrant(c, id)
 	if err == nil && d.Granted() {
-		d, err = s.Service.Settle(c.request.Context(), id, units, c.Caller)
-		if err == nil && d.Granted() && c.HasToken() {
+		d, err = s.Service.Settle(c.request.Context(), id, quota.Settlement{
+			Units: units, Caller: c.Caller, Bounded: !c.IsOperator(), UseReserve: c.UseReserve,
+		})
+		switch limit, by := quota.Overspent(d.Limits, c.IsOperator()); {
+		case err != nil || !d.Granted():
+		case c.HasToken():
 			past = s.Tokens.Settled(c.token, id, units, d.Limits)
+		case d.Raised && by > 0:
+			past = fmt.Sprintf("limit %q by %s", limit, by.Text())
 		}
 	}
 	s.Emit(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
@@ -227,7 +233,7 @@ type Event struct {
 	PID      int           // of the process that connected; 0 when not known
 	GrantID  string        // that was settled or released
 	Decision quota.Decision
-	Past     string // of a settle: what it exceeds, so that the pass's run ends; empty: nothing
+	Past     string // of a settle: what it exceeds, which ends the run of a pass; empty: nothing
 	Err      error  // why there is no decision; nil when there is one
 	Took     time.Duration
 }

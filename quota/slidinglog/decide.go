@@ -174,6 +174,7 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 			charges = append(charges, quota.Charge{Limit: limit.Name, Units: units})
 		}
 	}
+	settled := quota.Decision{GrantID: grant, Units: s.Units}
 	if !was.Settled || was.SettledTo != s.Units {
 		is := was
 		e := quota.Entry{Kind: quota.KindSettlement, Grant: was.ID, SettledTo: s.Units}
@@ -181,9 +182,14 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 		if err := d.copy.account.Fits(&was, &is); err != nil {
 			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}
 		}
+		if why := d.copy.account.forbids(s, &was, &is, d.now); why != "" {
+			return quota.Decision{Reason: quota.SettledTooHigh, Detail: why, Hint: "if it was spent all the same, an operator can settle it"}
+		}
+		settled.Raised = quota.Max(e.After) > quota.Max(e.Before)
 		d.add(e, s.Caller)
 	}
-	return quota.Decision{GrantID: grant, Units: s.Units, Limits: d.statesAfter(charges)}
+	settled.Limits = d.statesAfter(charges)
+	return settled
 }
 
 // statesAfter returns the limits that charges count against, as they are once the draft is in the

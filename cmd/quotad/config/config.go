@@ -79,7 +79,7 @@ const (
 
 	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
 	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill
-	Overspent       Event = "overspent"        // a pass settled a grant past what it may spend
+	Overspent       Event = "overspent"        // a grant was settled past what its run or a limit may have
 	CountsDiffer    Event = "counts_differ"    // the count of the upstream differs by more than 5 % of a limit
 )
 

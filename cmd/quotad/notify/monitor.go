@@ -85,7 +85,7 @@ func (m *Monitor) decided(event server.Event) {
 	unavailable := errors.Is(event.Err, quota.ErrUnavailable) || errors.Is(event.Err, quota.ErrOutcomeUnknown)
 	if by := event.Request.Caller; event.Past != "" {
 		m.raise(Alert{Event: config.Overspent, Credential: credential, Run: jobs.Run{Job: by.Job, ID: by.Run},
-			Pass: jobs.Pass{Region: regions.Region(by.Region)}, Detail: fmt.Sprintf("grant %s is past %s", event.GrantID, event.Past)})
+			Pass: jobs.Pass{Region: regions.Region(by.Region)}, Detail: fmt.Sprintf("grant %s of %s is past %s", event.GrantID, by.By(), event.Past)})
 	}
 	switch {
 	case unavailable && !errors.Is(event.Err, context.Canceled): // that a caller went away says nothing about the ledger

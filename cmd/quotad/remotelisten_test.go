@@ -92,13 +92,18 @@ func TestRemoteListener(t *testing.T) {
 	}
 	d.want("meanwhile", d.call(d.shop, "GET", "/version", ""), 200, "")
 
-	// Those of one address are too many, and the socket is answered all the same.
+	// Those of one address that have shown a good token are too many, and the socket is answered all
+	// the same.
 	var held []*tls.Conn
 	d.alone()
 	eventually(t, func() bool {
 		conn, err := d.dial(&tls.Config{})
 		if err != nil {
 			return false
+		}
+		fmt.Fprintf(conn, "GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", d.shop)
+		if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != 200 {
+			t.Errorf("with a good token: %v %v", answer, err)
 		}
 		held = append(held, conn)
 		return len(held) == 4

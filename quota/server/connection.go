@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -34,6 +35,9 @@ type connection struct {
 	own    bool // this process is at the other end; it is not limited
 	shares bool // it counts against Connections, which users share
 	phase  atomic.Int32
+
+	known    atomic.Bool   // a good token came over it
+	stranger *list.Element // of the door's strangers, and guarded by its lock; nil: it is none
 }
 
 type connectionKey struct{}

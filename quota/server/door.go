@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,7 +62,8 @@ const (
 //
 // The door limits the connections by the user at their other end, and ends them when it shuts
 // down. One user's flood leaves room for the others. The flood of many leaves room for root, for
-// the users in RoomFor, and for listeners that do not show the user, which serve the metrics.
+// the users in RoomFor, and for listeners that do not show the user, which serve the metrics. On a
+// door for other hosts, a connection that has shown no good token makes room for a new one.
 type Door struct {
 	http     *http.Server
 	isTLS    bool
@@ -74,6 +76,7 @@ type Door struct {
 	bounds    DoorConfig
 	listeners []*doorListener
 	open      map[*connection]bool
+	strangers list.List      // of open, those that came to a Remote and have shown no good token, the oldest first
 	shared    int            // of open, those that count against bounds.Connections
 	perOrigin map[origin]int // counts open, less our own
 	refused   uint64
@@ -146,7 +149,7 @@ func (d *Door) Serve(l net.Listener, paths ...string) error {
 // Connections counts the connections of a door.
 type Connections struct {
 	Open    int    // including those that are being refused
-	Refused uint64 // since the start
+	Refused uint64 // since the start; with those closed to make room
 }
 
 // Connections counts the connections on all listeners together.
@@ -255,6 +258,13 @@ func (d *Door) enter(c *connection) bool {
 	if c.peer.isProxy { // it connects for many
 		count = 0
 	}
+	if count >= d.bounds.ConnectionsPerUser {
+		if d.makeRoom(&c.peer.origin) {
+			count--
+		}
+	} else if c.shares && d.shared >= d.bounds.Connections {
+		d.makeRoom(nil)
+	}
 	switch {
 	case count >= d.bounds.ConnectionsPerUser:
 		d.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin,
@@ -270,16 +280,68 @@ func (d *Door) enter(c *connection) bool {
 	if c.shares {
 		d.shared++
 	}
+	if c.peer.remote != nil {
+		c.stranger = d.strangers.PushBack(c)
+	}
 	return true
 }
 
-// refuse counts a refusal, and logs one a minute. The caller holds mu.
+// makeRoom closes the oldest stranger of an origin; nil: of the origin that has the most of them, so
+// that a flood from some addresses makes room for the others. The caller holds mu.
+func (d *Door) makeRoom(of *origin) bool {
+	oldest, count := map[origin]*connection{}, map[origin]int{}
+	var most *connection
+	for e := d.strangers.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*connection)
+		if of != nil && c.peer.origin != *of {
+			continue
+		}
+		if count[c.peer.origin]++; count[c.peer.origin] == 1 {
+			oldest[c.peer.origin] = c
+		}
+		if most == nil || count[c.peer.origin] > count[most.peer.origin] {
+			most = oldest[c.peer.origin]
+		}
+	}
+	if most == nil {
+		return false
+	}
+	d.report("connections without a good token are closed to make room: %v has %d of them", most.peer.origin, count[most.peer.origin])
+	d.remove(most)
+	most.Conn.Close()
+	return true
+}
+
+// showToken records that a good token came over a connection, which then stays.
+func (d *Door) showToken(c *connection) {
+	if c.known.Swap(true) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.befriend(c)
+}
+
+// befriend takes a connection from the strangers. The caller holds mu.
+func (d *Door) befriend(c *connection) {
+	if c.stranger != nil {
+		d.strangers.Remove(c.stranger)
+		c.stranger = nil
+	}
+}
+
+// refuse has a connection answered that it is one too many. The caller holds mu.
 func (d *Door) refuse(c *connection, why string) {
 	c.peer.refusal = why
+	d.report("connections are refused: %s", why)
+}
+
+// report counts a connection that is refused or closed, and logs one a minute. The caller holds mu.
+func (d *Door) report(format string, args ...any) {
 	d.refused++
 	if now := time.Now(); now.Sub(d.logged) >= time.Minute {
 		d.logged = now
-		d.bounds.ErrorLog.Printf("connections are refused: %s", why)
+		d.bounds.ErrorLog.Printf(format, args...)
 	}
 }
 
@@ -287,10 +349,16 @@ func (d *Door) refuse(c *connection, why string) {
 func (d *Door) leave(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.remove(c)
+}
+
+// remove is leave. The caller holds mu.
+func (d *Door) remove(c *connection) {
 	if !d.open[c] {
 		return
 	}
 	delete(d.open, c)
+	d.befriend(c)
 	if c.own {
 		return
 	}

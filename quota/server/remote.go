@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -66,8 +67,16 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	from := m.client(r)
 	if problem == nil {
 		if c := m.bearer(token); c != nil {
-			c.counts.last.Store(&remoteVisit{time.Now(), from})
-			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
+			now := time.Now()
+			c.counts.last.Store(&remoteVisit{now, from})
+			r = r.WithContext(context.WithValue(r.Context(), remoteKey{}, c))
+			if wait := c.wait(now); wait > 0 {
+				c.counts.refused.Add(1)
+				w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
+				return r, api.NewProblem(api.Busy, "remote caller %q asks more than its rate allows, which is %s a second", c.Name, quota.Count(c.rate(), "request", "requests")).
+					WithHint("rate in [remote.callers." + c.Name + "] allows more")
+			}
+			return r, nil
 		}
 		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
 			WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")
@@ -203,11 +212,8 @@ func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	network := networkOf(from)
-	free := w.free[network]
-	if free.Before(now) {
-		free = now
-	}
-	if wait := free.Sub(now) - (wrongAtOnce-1)*wrongEvery; wait > 0 {
+	free, wait := spendTurn(w.free[network], now, wrongEvery, wrongAtOnce)
+	if wait > 0 {
 		return wait
 	}
 	if _, known := w.free[network]; !known && len(w.free) >= maxWrong {
@@ -216,6 +222,18 @@ func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
 			clear(w.free)
 		}
 	}
-	w.free[network] = free.Add(wrongEvery)
+	w.free[network] = free
 	return 0
+}
+
+// spendTurn returns when an allowance of atOnce requests, one more each time, is full again after a
+// request now, or how long that must wait. Free is when it was to be full.
+func spendTurn(free, now time.Time, each time.Duration, atOnce int) (time.Time, time.Duration) {
+	if free.Before(now) {
+		free = now
+	}
+	if wait := free.Sub(now) - time.Duration(atOnce-1)*each; wait > 0 {
+		return free, wait
+	}
+	return free.Add(each), 0
 }

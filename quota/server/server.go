@@ -138,7 +138,8 @@ func newServer(c Config) *Server {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := unknownPeer
-	if c := connectionOf(r); c != nil {
+	c := connectionOf(r)
+	if c != nil {
 		r, p = c.begin(w, r), c.peer
 	}
 	if p.remote == nil { // a remote caller learns the version only with a token
@@ -156,6 +157,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	problem := s.checkOrigin(r, p.remote != nil)
 	if problem == nil && p.remote != nil {
 		r, problem = p.remote.admit(w, r)
+		if remoteOf(r) != nil {
+			c.door.showToken(c)
+		}
 	}
 	if problem != nil {
 		s.reject(w, r, "", quota.Caller{UID: p.uid}, problem)

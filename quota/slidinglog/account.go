@@ -227,7 +227,7 @@ func (a *Account) Change(was, is *quota.Entry) {
 
 // forbids returns why a settlement may not make is of an entry that was; empty: it may.
 func (a *Account) forbids(s quota.Settlement, was, is *quota.Entry, now time.Time) string {
-	granted := *was
+	granted, narrowest, why := *was, quota.MaxUnits, ""
 	granted.Settled = false
 	for _, v := range a.views {
 		l, to := a.state(v, now), v.Units(is)
@@ -235,14 +235,15 @@ func (a *Account) forbids(s quota.Settlement, was, is *quota.Entry, now time.Tim
 		if !s.Bounded || more <= 0 || !v.contains(is.ID) || l.DryRun || l.Lifted {
 			continue
 		}
-		if most := l.Budget(s.UseReserve); to > max(most, v.Units(&granted)) {
-			return fmt.Sprintf("no call costs %s: limit %s has %s in all", to.Text(), l.Name, quota.Thousands(most))
-		}
-		if left := max(0, l.Budget(false)-l.Used); s.Caller.Remote != "" && more > left {
-			return fmt.Sprintf("this adds %s, and limit %s has %s left for this caller", more.Text(), l.Name, quota.Thousands(left))
+		most, left := l.Budget(s.UseReserve), max(0, l.Budget(false)-l.Used)
+		switch {
+		case to > max(most, v.Units(&granted)) && most < narrowest:
+			narrowest, why = most, fmt.Sprintf("no call costs %s: limit %s has %s in all", to.Text(), l.Name, quota.Thousands(most))
+		case s.Caller.Remote != "" && more > left && why == "":
+			why = fmt.Sprintf("this adds %s, and limit %s has %s left for this caller", more.Text(), l.Name, quota.Thousands(left))
 		}
 	}
-	return ""
+	return why
 }
 
 // Fits fails when a limit would count more than quota.MaxUnits if was became is.

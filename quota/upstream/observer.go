@@ -122,7 +122,8 @@ func (o *Observer) profile(credential string) Profile {
 	return o.profiles[credential]
 }
 
-// Observe classifies an answer, closes the limit that it is about, and compares counts. A
+// Observe classifies an answer, closes the limit that it is about, and compares counts. A remote
+// caller's word closes its share, if it has one, and its counts are not compared. A
 // malformed observation is an outcome that is refused, and closes nothing; the errors are
 // those of quota.Ledger.
 func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, error) {
@@ -137,7 +138,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 			return Outcome{}, err
 		}
 	}
-	if s.out.Refused.Reason == "" {
+	if s.out.Refused.Reason == "" && !(seen.Caller.Remote != "" && s.out.Class == OK) {
 		o.report(s.out)
 	}
 	return s.out, nil
@@ -192,7 +193,7 @@ func (s *observation) work(ctx context.Context, seen Observation) (err error) {
 	if s.out.Class == Unknown && !seen.Silent {
 		s.observer.setStrange(s.credential.Name, Strange{s.usage.Now, s.out.Operation, s.out.Says})
 	}
-	if err := s.close(ctx, seen.Caller); err != nil {
+	if err := s.close(ctx, seen.Caller); err != nil || seen.Caller.Remote != "" {
 		return err
 	}
 	if err := s.compare(ctx); err != nil {
@@ -209,7 +210,7 @@ func (s *observation) close(ctx context.Context, by quota.Caller) error {
 	if s.out.Class == OK || s.out.Class == Config {
 		return nil
 	}
-	i := s.limit()
+	i := s.own(s.limit(), by)
 	if i < 0 {
 		return nil
 	}
@@ -254,6 +255,28 @@ func (s *observation) limit() int {
 		}
 	}
 	return s.likeliest(isLong)
+}
+
+// own returns the limit that a caller's word may close, of what it is about: a remote caller that has
+// shares closes the narrowest of them.
+func (s *observation) own(i int, by quota.Caller) int {
+	if i < 0 || by.Remote == "" {
+		return i
+	}
+	own := -1
+	for n, state := range s.usage.Limits {
+		limit := state.Limit
+		if !slices.Contains(limit.Jobs, by.By()) || s.cost(limit) == 0 {
+			continue
+		}
+		if own < 0 || limit.Units < s.usage.Limits[own].Units {
+			own = n
+		}
+	}
+	if own >= 0 {
+		return own
+	}
+	return i
 }
 
 // named returns the limit that the upstream calls by one of the names; -1 if there is none.

@@ -219,6 +219,7 @@ type callerTable struct {
 	Credentials []string  `toml:"credentials"`
 	Operations  []string  `toml:"operations"`
 	Subjects    []string  `toml:"subjects"`
+	Rate        int       `toml:"rate" default:"50" max:"10000"`
 }
 
 type eventsTable struct {

@@ -169,11 +169,17 @@ func closedText(credential string, l quota.LimitState, d upstream.Drift, now tim
 func (d *daemon) strangeRefusals(now time.Time) (troubles []jobsapi.Trouble) {
 	for _, c := range d.service.Credentials() {
 		if s, known := d.observer.Strange(c.Name); known && now.Sub(s.At) < 24*time.Hour {
-			troubles = append(troubles, jobsapi.Trouble{Of: "credential " + c.Name, Then: "last", When: s.At.UTC(), Do: "man quotad.toml",
-				Says: fmt.Sprintf("the upstream refused %s, and quotad does not know its reason; answers.reasons can name it: %s", s.Operation, s.Says)})
+			troubles = append(troubles, jobsapi.Trouble{Of: "credential " + c.Name, Says: strangeText(s), Then: "last", When: s.At.UTC(), Do: "quotactl log " + c.Name})
 		}
 	}
 	return troubles
+}
+
+func strangeText(s upstream.Strange) string {
+	if s.Reason == "" {
+		return fmt.Sprintf("the upstream refused %s without a reason: %s", s.Operation, s.Says)
+	}
+	return fmt.Sprintf("the upstream refused %s for %s, which quotad does not know; answers.reasons can say what it means: %s", s.Operation, s.Reason, s.Says)
 }
 
 // oldPresets names the presets whose facts must be checked again.

@@ -97,3 +97,10 @@ func TestTriageOfOldPresets(t *testing.T) {
 		t.Errorf("got %+v after 91 days", notes)
 	}
 }
+
+func TestTriageOfARefusalWithoutAReason(t *testing.T) {
+	got := strangeText(upstream.Strange{Operation: "videos.list", Says: "429 Too Many Requests"})
+	if want := "the upstream refused videos.list without a reason: 429 Too Many Requests"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -24,7 +24,7 @@ type findings struct {
 	left     []Left
 
 	refuses     bool   // though the status may be 200
-	ofService   bool   // an ErrorInfo of googleapis.com, which are about the key, the project or its quota
+	service     string // the reason of an ErrorInfo of googleapis.com: about the key, the project or its quota
 	zeroQuota   bool   // the upstream says that the quota is 0
 	windowStart string // Epoch: when the upstream's window began
 	resetAt     string // RFC3339
@@ -124,6 +124,16 @@ func (s *findings) reason(value any) {
 	add(&s.reasons, reason[strings.LastIndexAny(reason, "/#")+1:])
 }
 
+// named returns the reason that people know the refusal by; empty where there is none but numbers.
+func (s *findings) named() string {
+	for _, reason := range append([]string{s.service}, s.reasons...) {
+		if strings.Trim(reason, "0123456789") != "" {
+			return Line(reason)
+		}
+	}
+	return ""
+}
+
 func (s *findings) message(value any) {
 	if list, ok := value.([]any); ok {
 		for _, each := range list {
@@ -147,7 +157,9 @@ func (s *findings) debug(value any) {
 func (s *findings) quota(object map[string]any) {
 	field := func(key string) string { return text(object[key]) }
 	add(&s.units, Line(field("quota_unit")))
-	s.ofService = s.ofService || field("domain") == "googleapis.com" && field("reason") != ""
+	if field("domain") == "googleapis.com" {
+		s.service = cmp.Or(field("reason"), s.service)
+	}
 	add(&s.limits, Line(field("policyName"))) // HubSpot's: "TEN_SECONDLY_ROLLING"
 	for _, keys := range [][3]string{{"quota_limit", "quota_metric", "quota_limit_value"}, {"quotaId", "quotaMetric", "quotaValue"}} {
 		name, size := field(keys[0]), amount(field(keys[2]))

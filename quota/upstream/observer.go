@@ -84,8 +84,9 @@ type Observer struct {
 
 // Strange is a refusal that nothing explained: a reason that is not known, or none.
 type Strange struct {
-	At              time.Time
-	Operation, Says string
+	At                time.Time
+	Operation, Reason string // Reason is what the upstream calls it, if anything
+	Says              string
 }
 
 // NewObserver returns an observer of a service's credentials. It passes each outcome that
@@ -191,7 +192,7 @@ func (s *observation) work(ctx context.Context, seen Observation) (err error) {
 		}
 	}
 	if s.out.Class == Unknown && !seen.Silent {
-		s.observer.setStrange(s.credential.Name, Strange{s.usage.Now, s.out.Operation, s.out.Says})
+		s.observer.setStrange(s.credential.Name, Strange{s.usage.Now, s.out.Operation, s.out.reason, s.out.Says})
 	}
 	if err := s.close(ctx, seen.Caller); err != nil || seen.Caller.Remote != "" {
 		return err

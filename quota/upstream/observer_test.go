@@ -409,7 +409,7 @@ func TestStrange(t *testing.T) {
 		t.Errorf("got %+v, want nothing", last)
 	}
 	s.observe(Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(`{"code":"NEW","message":"<b>No.</b>"}`)}})
-	if last, _ := s.observer.Strange("youtube"); last != (Strange{now, "videos.list", "No."}) {
+	if last, _ := s.observer.Strange("youtube"); last != (Strange{now, "videos.list", "NEW", "No."}) {
 		t.Errorf("got %+v", last)
 	}
 	s.observer.SetProfiles(nil)

@@ -60,7 +60,8 @@ type Verdict struct {
 	// Left is what the upstream says of what is left, limit by limit.
 	Left []Left
 
-	hourly bool // of Day: it resets within the hour
+	hourly bool   // of Day: it resets within the hour
+	reason string // of Unknown: what the upstream calls it
 }
 
 // A Left is what an upstream says of one limit.
@@ -113,8 +114,11 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	if v.Says == "" {
 		v.Says = Line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(found.reasons, " "), http.StatusText(a.Status))))
 	}
-	if class == Config {
+	switch class {
+	case Config:
 		return v, nil
+	case Unknown:
+		v.reason = found.named()
 	}
 	if name := Line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
 		v.Names = []string{name}
@@ -185,7 +189,7 @@ func classOfStatus(a Answer, found *findings, timed bool) Class {
 		return Config
 	case a.Status == http.StatusPaymentRequired:
 		return Billing
-	case found.ofService || a.limits() && slices.ContainsFunc(found.messages, speaksOfExhaustion):
+	case found.service != "" || a.limits() && slices.ContainsFunc(found.messages, speaksOfExhaustion):
 		return Unknown
 	default:
 		return OK

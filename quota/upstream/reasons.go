@@ -38,7 +38,7 @@ var certain = byReason(map[Class]string{
 // no words decide.
 var unclear = byReason(map[Class]string{
 	Day:     `quotaExceeded REQUEST_LIMIT_EXCEEDED OVER_DAILY_LIMIT`,
-	Minute:  `RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded rate_limit_exceeded limitExceeded OVER_QUERY_LIMIT ` + throttled,
+	Minute:  `RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded rate_limit_exceeded limitExceeded OVER_QUERY_LIMIT SlowDown ` + throttled,
 	Unknown: `EMULATOR_QUOTA_EXCEEDED`,
 })
 

@@ -14,7 +14,7 @@ var (
 	ofHours   = regexp.MustCompile(`\b(per|every|each|within|last|an?) (\d+ ?)?(hour|hr)s?\b|/ ?(h|hr|hour)\b|\bhourly\b|\bhour (limit|quota)`)
 	ofDays    = regexp.MustCompile(`\b(per|every|each|within|last|this|a) (\d+ ?)?(day|week|month|year)s?\b|/ ?(d|day|week|month)\b|\b(daily|weekly|monthly|yearly|rpd|midnight|tomorrow)\b|\b(12|24|48) ?(h|hrs?|hours?)\b|\b(day|week|month) (\w+ )?(limit|quota|cap)\b|\bquota will be replenished\b`)
 
-	ofRate  = regexp.MustCompile(`\brate ?limit|\b(request|call|query|api|usage|overall) rate\b|\brate (is |was )?(exceeded|higher|too)\b|\btoo many (api )?(requests|calls|queries|connections)\b|\bthrottl|\bslow ?down\b|\btoo (quickly|fast|frequently|often)\b|\babuse detection\b|\bconcurren|\bsimultaneous`)
+	ofRate  = regexp.MustCompile(`\brate ?limit|\b(request|call|query|api|usage|overall) rate\b|\brate (is |was )?(exceeded|higher|too)\b|\btoo many (api )?(requests|calls|queries|connections)\b|\bthrottl|\btoo (quickly|fast|frequently|often)\b|\babuse detection\b|\bconcurren|\bsimultaneous`)
 	anyRate = regexp.MustCompile(`\brate\b`)
 
 	ofExhaustion = regexp.MustCompile(`\bquotas?\b.*\b(exceeded|exhausted|reached|used up|depleted)\b|\b(exceed(s|ed|ing)?|exhausted|reached|out of|insufficient)\b.*\bquotas?\b`)

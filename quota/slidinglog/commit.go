@@ -312,16 +312,12 @@ type race struct {
 	yieldAt time.Time // when the call asks for its turn
 }
 
-// backOff waits a little after lost races, and asks for the turn after a long time of losing. Time
-// counts, not losses, because a slow host loses few races and needs its turn as much.
+// backOff asks for the turn after a long time of losing. Time counts, not losses, because a slow host loses
+// few races and needs its turn as much. It does not pause: the winner, whose copy is current, would win
+// again.
 func (r *replica) backOff(ctx context.Context, of *race) {
 	if of.losses == 0 {
 		return
-	}
-	if of.losses > 1 {
-		var b [1]byte
-		r.ledger.draw(b[:]) // so that two hosts do not retry at the same time
-		r.ledger.config.Pause(ctx, time.Duration(of.losses)*time.Duration(b[0])*time.Microsecond/2)
 	}
 	now := r.ledger.config.Clock()
 	if of.yieldAt.IsZero() {

@@ -163,6 +163,10 @@ func (l *File) Health() (warnings []string, err error) {
 	err = errors.Join(l.displaced(), l.position.health())
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.folding != nil && l.appending == nil {
+		warnings = append(warnings, fmt.Sprintf("the tables cannot be written, and calls are refused when the tail is full: %v", l.folding))
+		return warnings, err
+	}
 	return warnings, errors.Join(err, l.folding, l.appending)
 }
 

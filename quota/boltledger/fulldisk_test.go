@@ -41,6 +41,9 @@ func TestFullDisk(t *testing.T) {
 				if got := counted(t, l); got != folded {
 					t.Fatalf("%d entries after a Fold that failed, want %d", got, folded)
 				}
+				if warnings, err := l.Health(); err != nil || !strings.Contains(strings.Join(warnings, ""), "no space left") {
+					t.Fatalf("while the tail has room, the file is said to be %v, with %q", err, warnings)
+				}
 			}
 		}
 		if written-began < 100 {

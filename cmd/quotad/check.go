@@ -23,7 +23,7 @@ const systemState = "/var/lib/quotad"
 
 // check prints what is wrong with the configuration and with the existing state, or
 // what the configuration means. It changes nothing. It warns of limits that the schedule
-// does not fit; if it is strict, such a limit is an error.
+// does not fit, and of what Redis lacks; if it is strict, that is an error.
 func check(o options, s systemd, stdout, stderr io.Writer) int {
 	c, err := load(o.config, checkedHost(o, s))
 	if err != nil {
@@ -37,7 +37,7 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	for _, one := range append(warnings, c.Reminders()...) {
 		fmt.Fprintln(stderr, one.Warning())
 	}
-	if err := checkState(c); err != nil {
+	if err := errors.Join(checkState(c), checkRedis(c, o.strict, stderr)); err != nil {
 		return fail(stderr, fmt.Errorf("%s is good, but quotad could not serve: %w", c.File, err))
 	}
 	summarize(stdout, c)

@@ -38,7 +38,7 @@ Flags:
                   new, another one, or older than it was: what it does not know
                   is granted again
   --strict        a schedule that does not fit its limits is an error, not a
-                  warning
+                  warning, and so is what Redis lacks; a write there is tried
 
 quotad logs to stderr: lines to read on a terminal, JSON elsewhere. On SIGTERM it
 starts nothing more and lets the passes under way finish, for as long as drain

@@ -126,6 +126,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 		if err := d.setCredentials(is); err != nil {
 			return err
 		}
+		d.ledger.Await(d.ask) // what was added decides when the reload answers
 	}
 	if changed(changes, "clients") {
 		if err := d.setClients(is); err != nil {

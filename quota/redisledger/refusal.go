@@ -35,7 +35,6 @@ var refusals = []struct {
 	{"can't run this command", false, noRights},
 	{"can't access at least one", false, noRights},
 	{"max number of clients", false, "raise maxclients of Redis, or close clients"},
-	{"without any password configured", false, "Redis has no password: remove password_file from [ledger.redis], and restart quotad"},
 	{"WRONGTYPE", true, "something else is at the key: rename it in Redis, or set another key_prefix in [ledger.redis]"},
 	{"MOVED", true, "this is a Cluster: write host:port of its nodes into addrs, without db"},
 	{"unknown command", true, tooOld},

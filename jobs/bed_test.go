@@ -71,7 +71,7 @@ func newHost(t *testing.T, dir string, store slidinglog.Store, host string, jobs
 	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
 	runner, err := Open(Config{
 		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
-		BootID: "boot-1", EndLeftover: b.endLeftover, Now: time.Now,
+		EndLeftover: b.endLeftover, Now: time.Now,
 		Store: store, Host: host,
 	})
 	if err != nil {

@@ -230,10 +230,6 @@ func (e *executor) skip(p Pass, why *stop) {
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
 	p.Outcome, p.StartedAt = Running, e.runner.now()
-	p.Process = &Identity{ // all that identifies its process if the daemon is killed before that is started
-		BootID: e.runner.config.BootID,
-		Marks:  []string{"QUOTAD_RUN_ID=" + e.run.ID, "QUOTAD_REGION=" + string(p.Region)},
-	}
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	mark := e.control.bookmark(p.Region)
 	command := e.command(p, token)

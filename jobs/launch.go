@@ -74,12 +74,8 @@ var (
 // writes it down, so that after a kill the next one can end what that one left running.
 type Identity struct {
 	BootID string // the kernel's boot during which it was started
-	PID    int    // its number, and that of its group and its session; 0: not known
-	Start  uint64 // when it was started, in the kernel's clock ticks since boot; 0: not known
-
-	// Marks are the entries of its environment that no other pass has: they identify its
-	// descendants, wherever those are.
-	Marks  []string
+	PID    int    // its number, and that of its group
+	Start  uint64 // when it was started, in the kernel's clock ticks since boot
 	Cgroup string // the directory of the cgroup made for it; empty: none
 }
 

@@ -39,10 +39,8 @@ type Config struct {
 	// one at a time about one pass. Nil: events are dropped.
 	OnEvent func(event any)
 
-	// BootID is the kernel's, as in an Identity.
-	BootID string
-	// EndLeftover ends a process, with all that descends from it, that a killed
-	// daemon left running: TERM, and KILL after the grace. It leaves alone a process that
+	// EndLeftover ends a process that a killed daemon left running, with its cgroup or
+	// process group: TERM, and KILL after the grace. It leaves alone a process that
 	// only has the same number. It returns false if there was nothing to end.
 	EndLeftover func(ctx context.Context, id Identity, grace time.Duration) (ended bool, err error)
 

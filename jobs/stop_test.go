@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -185,30 +184,6 @@ func TestSkippedTicksShareARecord(t *testing.T) {
 
 func sameProcess(a, b Identity) bool {
 	return a.BootID == b.BootID && a.PID == b.PID && a.Start == b.Start
-}
-
-// Killed between the record and the launch: there is no process yet to be named,
-// only the marks it would have had.
-func TestKilledBeforeTheProcessIsKnown(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		b := newBed(t, dir, trending(t))
-		var next *bed
-		b.config.Launcher = launchFunc(func(ctx context.Context, c Command, _ func(Line)) Exit {
-			if next == nil {
-				next = b.killed(trending(t))
-			}
-			return Exit{}
-		})
-		b.tick()
-		next.Start(t.Context())
-		id := next.status().Last.ID
-		want := []string{"QUOTAD_RUN_ID=" + id, "QUOTAD_REGION=US"}
-		if len(next.ended) != 1 || next.ended[0].BootID != "boot-1" || !slices.Equal(next.ended[0].Marks, want) {
-			t.Errorf("ended %+v, want what is marked with %q", next.ended, want)
-		}
-		b.stop()
-		next.stop()
-	})
 }
 
 type launchFunc func(context.Context, Command, func(Line)) Exit

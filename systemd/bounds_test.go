@@ -100,14 +100,6 @@ mv report.new report
 // ownCgroup prints the directory of the cgroup that a process is in.
 const ownCgroup = `echo $(sed -n '/ - cgroup2 /p' /proc/self/mountinfo | cut -d ' ' -f 5 | head -n 1)$(sed -n 's/^0:://p' /proc/self/cgroup)`
 
-// refuge is a job that leaves something running in a cgroup beside its own.
-const refuge = `#!/bin/sh -e
-beside=$(dirname $(` + ownCgroup + `))/beside
-mkdir -p $beside
-env -i setsid sh -c "echo \$\$ >$beside/cgroup.procs && exec sleep 4714" &
-until grep -q . $beside/cgroup.procs; do :; done
-`
-
 // victim is a job whose secrets stand in its environment while it runs.
 const victim = "#!/bin/sh\nexec sleep 60\n"
 
@@ -174,17 +166,13 @@ func (m *machine) asDaemon(t *testing.T) {
 // files, and nothing of the process, the socket nor the journal. Without it again, they
 // reach them no more.
 func testJobOfTheDaemonsUser(t *testing.T, m *machine) {
-	m.install(t, withJobs("victim", "intruder", "refuge"), map[string]string{"victim": victim, "intruder": intruder, "refuge": refuge})
+	m.install(t, withJobs("victim", "intruder"), map[string]string{"victim": victim, "intruder": intruder})
 	m.asDaemon(t)
 	want := "write token status own_memory password config secret history ledger kill accept link shm victim quotad: intruder"
 	if m.hasCgroups(t) {
 		want = strings.Replace(want, "shm", "shm cgroup", 1)
 	}
 	m.bounds(t, want)
-	if m.hasCgroups(t) {
-		m.passes(t, "refuge", "1 ok")
-		m.await(t, "! pgrep --full 'sleep 471[4]' && journalctl --unit=quotad.service | grep 'beside.*a cgroup that is no pass'")
-	}
 	m.sh(t, "rm /etc/systemd/system/quotad.service.d/daemon-user.conf /var/lib/quotad/accept-new-ledger && systemctl daemon-reload && systemctl restart quotad")
 	m.sh(t, "journalctl --unit=quotad.service --priority=warning | grep 'data/intruder/linked.*not given to the user of jobs'")
 	if got := m.sh(t, "stat --format=%U /var/lib/quotad/ledger.db /var/lib/quotad/data/intruder /var/lib/quotad/data/intruder/report"); got != "quotad\nquotad-jobs\nquotad-jobs" {

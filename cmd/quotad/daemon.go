@@ -52,10 +52,8 @@ type daemon struct {
 	presets    atomic.Pointer[map[string]config.Preset] // that are in force, by credential
 	exits      sync.WaitGroup                           // unexplained ones that are being recorded
 	tokens     *jobs.Tokens
-	remote     *remote          // callers on other hosts
-	proxy      *proxy.Proxy     // nil: there is none
-	reaper     *process.Reaper  // of what passes leave behind
-	cgroups    *process.Cgroups // of passes; nil: they get none
+	remote     *remote      // callers on other hosts
+	proxy      *proxy.Proxy // nil: there is none
 	runner     *jobs.Runner
 	planner    *plan.Planner
 	schedule   *scheduler.Scheduler
@@ -103,7 +101,7 @@ func newDaemon(s *supervisor) *daemon {
 // opened.
 func (d *daemon) open() error {
 	for _, step := range []func() error{
-		d.prepareLaunches,
+		process.KeepDescriptors,
 		d.lockState,
 		d.openSocket,
 		d.startNotifier,

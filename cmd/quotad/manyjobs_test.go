@@ -30,7 +30,7 @@ stagger = "0s"
 parallel = 4
 command = ["sh", "-c", '''
 case $QUOTAD_REGION in
-*1) setsid sleep 3600 & ;;
+*1) (sleep 3600 &) ;;
 *3) sleep 3600 & ;;
 *5) exit 1 ;;
 *7) kill -9 $$ ;;

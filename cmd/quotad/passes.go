@@ -22,54 +22,40 @@ import (
 	"quotad/quota/upstream"
 )
 
-// prepareLaunches comes before anything is launched.
-func (d *daemon) prepareLaunches() (err error) {
-	if err := process.KeepDescriptors(); err != nil {
-		return err
-	}
-	// Also with cgroups: the kernel may refuse to start a process in one.
-	if d.reaper, err = process.NewReaper(); err != nil {
-		return err
-	}
-	d.onStop("end the reaping of orphans", d.reaper.Close)
-	d.cgroups = process.NewCgroups(d.config.Passes.CgroupRoot, func(dir string, processes int) {
-		d.log.Warn().Str("cgroup", dir).Int("processes", processes).Msg("ended what ran in a cgroup that is no pass's")
-	})
-	if !d.reserved { // only the first call sees the limit that quotad was started with
-		d.tasks, err = process.ReserveTasks(d.config.Passes.User)
-		d.reserved = err == nil
-	}
-	return err
-}
-
 // eventLauncher runs the commands of events, as our own user. They inherit none of
 // the capabilities that quotad has to launch passes as another user.
 func (d *daemon) eventLauncher() (launcher process.Launcher, err error) {
-	launcher = process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper}
+	launcher = process.Launcher{Cgroups: d.config.Passes.CgroupRoot}
 	if d.config.Passes.User != nil {
 		launcher.User, err = process.OwnUser()
 	}
 	return launcher, err
 }
 
+// checkCgroups logs once that what a pass leaves running may not be known.
+func (d *daemon) checkCgroups() {
+	const message = "passes get no cgroup: what a pass leaves in a session of its own (setsid) is not ended with it"
+	root := d.config.Passes.CgroupRoot
+	if root == "" {
+		d.log.Info().Msg(message)
+	} else if err := process.CheckCgroups(root); err != nil {
+		d.log.Warn().Err(err).Msg(message)
+	}
+}
+
 // openRunner opens the runner of the jobs, with what it kept of them.
 func (d *daemon) openRunner() error {
-	self, err := process.Identify(os.Getpid())
-	if err != nil {
-		return err
-	}
-	if err := d.cgroups.Check(); err != nil {
-		d.log.Warn().Err(err).Msg("passes get no cgroup: what they leave is known by its session and environment")
-	}
+	d.checkCgroups()
 	var store slidinglog.Store // of the logs of jobs for all hosts; nil on one that is alone
 	if d.shared != nil {
 		store = d.shared
 	}
 	user := d.config.Passes.User
+	var err error
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs:        d.config.Jobs,
 		Gate:        d.service,
-		Launcher:    process.Launcher{Cgroups: d.cgroups, Reaper: d.reaper, Tasks: d.tasks, User: user},
+		Launcher:    process.Launcher{Cgroups: d.config.Passes.CgroupRoot, User: user},
 		Tokens:      d.tokens,
 		OnEvent:     d.emit,
 		Dir:         d.statePath("jobs"),
@@ -77,7 +63,6 @@ func (d *daemon) openRunner() error {
 		Proxy:       d.proxyAddress,
 		Environ:     passEnviron(user),
 		Parallel:    d.config.Passes.Parallel,
-		BootID:      self.BootID,
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
 		Store:       store,

@@ -42,9 +42,6 @@ type supervisor struct {
 	config  *config.Config // the last good one; nil: there was none
 	retries chan retry     // asked for over the socket
 	opened  chan struct{}  // closed when the door leads to a daemon
-
-	reserved bool   // tasks is known
-	tasks    uint64 // that there may be before a pass cannot start another one
 }
 
 func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {

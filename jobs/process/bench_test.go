@@ -23,8 +23,8 @@ func BenchmarkLaunch(b *testing.B) {
 		Timeout:   time.Minute,
 		KillGrace: time.Second,
 	}
-	b.Run("session", func(b *testing.B) { compare(b, c, Launcher{}) })
-	b.Run("cgroup", func(b *testing.B) { compare(b, c, Launcher{Cgroups: NewCgroups(cgroupRoot(b), nil)}) })
+	b.Run("group", func(b *testing.B) { compare(b, c, Launcher{}) })
+	b.Run("cgroup", func(b *testing.B) { compare(b, c, Launcher{Cgroups: cgroupRoot(b)}) })
 }
 
 // BenchmarkFlood measures how long a command takes that writes 100,000 lines.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -73,12 +74,40 @@ func cgroupDir(path, mounts string) (string, error) {
 // "" is none, and has no processes, as one that no longer exists.
 type cgroup string
 
+// CheckCgroups returns why no command gets a cgroup below a directory, as far as that shows before one is started.
+func CheckCgroups(root string) error {
+	dir, err := os.MkdirTemp(root, "pass-")
+	if err != nil {
+		return err
+	}
+	defer cgroup(dir).remove()
+	file, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// makeCgroup makes a cgroup for a command below a directory, or returns "" where that cannot be.
+func makeCgroup(root string) cgroup {
+	if root == "" {
+		return ""
+	}
+	dir, err := os.MkdirTemp(root, "pass-")
+	if err != nil {
+		return ""
+	}
+	return cgroup(dir)
+}
+
 // processes returns what runs in the cgroup, or in one that was made within it, without what
 // has ended.
 func (g cgroup) processes() []process {
 	var all []process
 	for _, dir := range g.dirs() {
-		for _, pid := range numbersIn(filepath.Join(dir, "cgroup.procs")) {
+		content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for field := range strings.FieldsSeq(string(content)) {
+			pid, _ := strconv.Atoi(field)
 			if p, err := readProcess(pid); err == nil && !p.zombie {
 				all = append(all, p)
 			}
@@ -87,26 +116,14 @@ func (g cgroup) processes() []process {
 	return all
 }
 
-// kill ends all processes of the cgroup at once, of any user (Linux 5.14).
+// kill ends all processes of the cgroup, of any user.
 func (g cgroup) kill() {
-	if g != "" {
-		_ = os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0)
+	if g == "" || os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0) == nil {
+		return
 	}
-}
-
-// end kills whatever is in the cgroup and removes it.
-func (g cgroup) end() {
-	for killed := time.Now(); time.Since(killed) < giveUpAfter; time.Sleep(minPoll) {
-		left := g.processes()
-		if len(left) == 0 {
-			break
-		}
-		g.kill()
-		for _, p := range left {
-			p.signal(syscall.SIGKILL) // Linux before 5.14
-		}
+	for _, p := range g.processes() { // Linux before 5.14
+		p.signal(syscall.SIGKILL)
 	}
-	g.remove()
 }
 
 // remove removes the cgroup, unless a process is left in it. One that has ended may keep it

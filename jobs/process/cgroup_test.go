@@ -1,7 +1,6 @@
 package process
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,10 +46,10 @@ func TestNothingEscapesACgroup(t *testing.T) {
 			c := command(row.args...)
 			c.KillGrace = row.grace
 			root := cgroupRoot(t)
-			if err := NewCgroups(root, nil).Check(); err != nil {
+			if err := CheckCgroups(root); err != nil {
 				t.Error(err)
 			}
-			b := begin(t, Launcher{Cgroups: NewCgroups(root, nil)}, c)
+			b := begin(t, Launcher{Cgroups: root}, c)
 			if b.id.Cgroup == "" {
 				t.Fatal("it has no cgroup")
 			}
@@ -66,7 +65,7 @@ func TestNothingEscapesACgroup(t *testing.T) {
 }
 
 func TestCancelEndsTheWholeCgroup(t *testing.T) {
-	b := begin(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, command("stay", "vanish", "stay", "sleep"))
+	b := begin(t, Launcher{Cgroups: cgroupRoot(t)}, command("stay", "vanish", "stay", "sleep"))
 	pids := b.ready(4)
 	b.stop(jobs.ErrShutdown)
 	if exit := b.end(pids...); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
@@ -74,23 +73,8 @@ func TestCancelEndsTheWholeCgroup(t *testing.T) {
 	}
 }
 
-func TestEndLeftoverOfACgroup(t *testing.T) {
-	group := NewCgroups(cgroupRoot(t), nil).make()
-	id, pids := crash(t, 3, "stay", "vanish", "sleep")
-	for _, pid := range pids {
-		if err := os.WriteFile(filepath.Join(string(group), "cgroup.procs"), fmt.Append(nil, pid), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	id.Cgroup = string(group)
-	if ended, err := EndLeftover(t.Context(), id, time.Minute); !ended || err != nil {
-		t.Errorf("got %t, %v, want it ended", ended, err)
-	}
-	checkGone(t, id.PID, pids...)
-}
-
 func TestKillOfACgroup(t *testing.T) {
-	b := begin(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, command("stay", "vanish", "stubborn"))
+	b := begin(t, Launcher{Cgroups: cgroupRoot(t)}, command("stay", "vanish", "stubborn"))
 	pids := b.ready(3)
 	cgroup(b.id.Cgroup).kill()
 	if exit := b.end(pids...); exit.Cause != nil || exit.Signal != "SIGKILL" {
@@ -100,10 +84,10 @@ func TestKillOfACgroup(t *testing.T) {
 
 func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
 	for name, root := range map[string]string{"no such directory": "/no/such/directory", "no cgroup": t.TempDir()} {
-		if err := NewCgroups(root, nil).Check(); err == nil {
+		if err := CheckCgroups(root); err == nil {
 			t.Errorf("%s: nothing is wrong with it", name)
 		}
-		b := begin(t, Launcher{Cgroups: NewCgroups(root, nil)}, command("exit", "3"))
+		b := begin(t, Launcher{Cgroups: root}, command("exit", "3"))
 		if exit := b.end(); exit.Code != 3 || exit.Err != nil || b.id.Cgroup != "" {
 			t.Errorf("%s: got %+v in cgroup %q, want its own exit and none", name, exit, b.id.Cgroup)
 		}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,10 +16,11 @@ import (
 
 // A child is a command that has been started.
 type child struct {
-	cmd      *exec.Cmd
-	tree     *tree
-	grace    time.Duration
-	launcher Launcher
+	cmd    *exec.Cmd
+	id     jobs.Identity
+	family family
+	grace  time.Duration
+	over   bool // it has ended, and is reaped: until then no other process gets its number
 }
 
 // start starts the command in a cgroup of its own, or, if that cannot be had, without
@@ -34,47 +36,91 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	limitTasks(cmd.Process.Pid, l.Tasks)
 	id, _ := Identify(cmd.Process.Pid) // what cannot be found out stays unknown: the command runs all the same
-	id.Marks, id.Cgroup = marks(cmd.Env), string(group)
-	t := &tree{root: id, cgroup: group, reaper: l.Reaper, pinned: true}
-	return &child{cmd: cmd, tree: t, grace: command.KillGrace, launcher: l}, nil
+	id.Cgroup = string(group)
+	return &child{cmd: cmd, id: id, family: family{group, cmd.Process.Pid}, grace: command.KillGrace}, nil
 }
 
 // startGrouped starts a command and returns its cgroup, "" if it has none.
 func (l Launcher) startGrouped(cmd *exec.Cmd) (cgroup, error) {
-	group := l.Cgroups.make()
+	group := makeCgroup(l.Cgroups)
 	if group == "" {
-		return "", l.User.start(func() error { return l.Reaper.start(cmd) })
+		return "", l.User.start(cmd.Start)
 	}
 	entered, err := l.startIn(group, cmd)
 	if err == nil && entered {
 		return group, nil
 	}
-	l.Cgroups.remove(group)
+	group.remove()
 	return "", err
 }
 
 // wait waits for the command's end, ends the command when ask ends, and ends what it left
 // running.
 func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
-	ended := c.tree.awaitRoot(ask)
-	left := len(c.tree.members())
+	ended := c.awaitEnd(ask)
+	left := 0
 	if ended {
+		left = c.family.size()
 		exit.Swept = left
 	} else {
 		exit.Cause = context.Cause(ask)
 	}
 	if !ended || left > 0 {
-		exit.Left, _ = c.tree.end(context.Background(), force, c.grace)
+		exit.Left, _ = c.family.end(context.Background(), force, c.grace, c.ended)
 	}
-	if c.tree.pinned {
-		_ = syscall.Kill(-c.tree.root.PID, syscall.SIGKILL) // what members could not see
-	}
-	c.launcher.Reaper.wait(c.cmd)
-	c.launcher.Cgroups.remove(c.tree.cgroup)
+	c.family.cgroup.remove()
 	exit.Code, exit.Signal = status(c.cmd.ProcessState)
 	return exit
+}
+
+// awaitEnd returns when the command has ended, or ctx, and reports whether the command has.
+// A goroutine waits here, but no thread: hundreds of commands may run at once.
+func (c *child) awaitEnd(ctx context.Context) bool {
+	if fd, err := unix.PidfdOpen(c.cmd.Process.Pid, unix.PIDFD_NONBLOCK); err == nil {
+		handle := os.NewFile(uintptr(fd), "pidfd")
+		defer handle.Close()
+		defer context.AfterFunc(ctx, func() { _ = handle.SetReadDeadline(time.Now()) })()
+		if conn, err := handle.SyscallConn(); err == nil {
+			_ = conn.Read(func(uintptr) bool { return c.ended() }) // it can be read once the process has ended
+		}
+	}
+	for !c.ended() && ctx.Err() == nil { // Linux before 5.10
+		time.Sleep(maxPoll)
+	}
+	return c.ended()
+}
+
+// ended reports whether the command has ended, and reaps it then.
+func (c *child) ended() bool {
+	if c.over {
+		c.reapOrphans()
+		return true
+	}
+	var info unix.Siginfo
+	var err error = unix.EINTR
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	}
+	if err == nil && info.Signo == 0 {
+		return false
+	}
+	_ = c.cmd.Wait() // its state says more than the error
+	c.over = true
+	if c.family.cgroup != "" {
+		c.family.group = 0 // it may be empty by now, and its number another's
+	}
+	c.reapOrphans()
+	return true
+}
+
+// reapOrphans reaps what has ended of the group and came to us because we are process 1 of a container.
+func (c *child) reapOrphans() {
+	for os.Getpid() == 1 && c.family.group > 0 {
+		if pid, err := syscall.Wait4(-c.family.group, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
 }
 
 // status returns the exit code, or -1 and the signal. There is no state if our child was

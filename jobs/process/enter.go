@@ -50,14 +50,14 @@ func (l Launcher) startIn(group cgroup, cmd *exec.Cmd) (entered bool, err error)
 	defer ours.Close()
 	cmd.Path, cmd.Args = "/proc/self/exe", append([]string{enterName}, cmd.Args...)
 	cmd.ExtraFiles = []*os.File{its}
-	err = l.User.start(func() error { return l.Reaper.start(cmd) })
+	err = l.User.start(cmd.Start)
 	its.Close()
 	if err != nil {
 		return false, err
 	}
 	entered = group.enter(cmd.Process.Pid) == nil
 	if err = execute(ours); err != nil {
-		l.Reaper.wait(cmd)
+		_ = cmd.Wait()
 	}
 	return entered, err
 }

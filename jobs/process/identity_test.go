@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,18 +16,13 @@ import (
 )
 
 func TestIdentity(t *testing.T) {
-	c := mark(command("sleep"), t.Name(), "US")
-	b := begin(t, Launcher{}, c)
+	b := begin(t, Launcher{}, command("sleep"))
 	want, err := Identify(b.id.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := b.id
-	if got.BootID != want.BootID || got.PID != want.PID || got.Start != want.Start || got.Start == 0 {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if !slices.Equal(got.Marks, c.Env[len(c.Env)-2:]) {
-		t.Errorf("got marks %q", got.Marks)
+	if b.id != want || b.id.Start == 0 {
+		t.Errorf("got %+v, want %+v", b.id, want)
 	}
 	b.ready(1)
 	b.stop(jobs.ErrOperator)
@@ -38,24 +32,11 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func TestMarksAreOfOnePassOnly(t *testing.T) {
-	for _, row := range []struct{ env, want []string }{
-		{nil, nil},
-		{[]string{"QUOTAD_REGION=US", "PATH=/bin"}, nil},
-		{[]string{"QUOTAD_RUN_ID=1"}, nil},
-		{[]string{"QUOTAD_REGION=US", "QUOTAD_TOKEN=secret", "QUOTAD_RUN_ID=1"}, []string{"QUOTAD_REGION=US", "QUOTAD_RUN_ID=1"}},
-	} {
-		if got := marks(row.env); !slices.Equal(got, row.want) {
-			t.Errorf("of %q: got %q, want %q", row.env, got, row.want)
-		}
-	}
-}
-
-// crash runs a daemon that launches a command and is killed with -9 when so many
+// crash runs a daemon that launches a command, with cgroups below root, and is killed with -9 when so many
 // processes are ready. It returns the command's identity and their numbers.
-func crash(t *testing.T, n int, args ...string) (jobs.Identity, []int) {
+func crash(t *testing.T, root string, n int, args ...string) (jobs.Identity, []int) {
 	t.Helper()
-	c := mark(command(append([]string{"daemon"}, args...)...), t.Name(), "US")
+	c := command(append([]string{"daemon", root}, args...)...)
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env = c.Env
 	cmd.Stderr = os.Stderr
@@ -70,13 +51,13 @@ func crash(t *testing.T, n int, args ...string) (jobs.Identity, []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := jobs.Identity{BootID: boot, Marks: marks(c.Env)}
+	id := jobs.Identity{BootID: boot}
 	var pids []int
-	for lines := bufio.NewScanner(stdout); len(pids) < n && lines.Scan(); {
+	for lines := bufio.NewScanner(stdout); (len(pids) < n || id.PID == 0) && lines.Scan(); {
 		if pid, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
 			pids = append(pids, number(pid))
 		}
-		_, _ = fmt.Sscanf(lines.Text(), "started %d %d", &id.PID, &id.Start)
+		_, _ = fmt.Sscanf(lines.Text(), "started %d %d %q", &id.PID, &id.Start, &id.Cgroup)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
@@ -89,22 +70,27 @@ func crash(t *testing.T, n int, args ...string) (jobs.Identity, []int) {
 func TestEndLeftover(t *testing.T) {
 	for _, row := range []struct {
 		name   string
+		cgroup bool
 		args   []string
 		n      int
 		grace  time.Duration
 		change func(*testing.T, *jobs.Identity)
 	}{
-		{"a process", []string{"sleep"}, 1, time.Minute, nil},
-		{"one without marks", []string{"stay", "sleep"}, 2, time.Minute, func(_ *testing.T, id *jobs.Identity) { id.Marks = nil }},
-		{"what ignores TERM", []string{"stay", "stubborn"}, 2, 50 * time.Millisecond, nil},
-		{"a daemon of it", []string{"stay", "detach", "sleep"}, 3, time.Minute, nil},
-		{"what outlived its leader", []string{"stay", "stay", "sleep"}, 3, time.Minute, killLeader},
-		{"what outlived its leader and was started with another environment", []string{"stay", "stay", "shed", "sleep"}, 4, time.Minute, killLeader},
-		{"what was never recorded", []string{"stay", "sleep"}, 2, time.Minute, func(_ *testing.T, id *jobs.Identity) { id.PID, id.Start = 0, 0 }},
+		{"a process", false, []string{"sleep"}, 1, time.Minute, nil},
+		{"its child", false, []string{"stay", "sleep"}, 2, time.Minute, nil},
+		{"what ignores TERM", false, []string{"stay", "stubborn"}, 2, 50 * time.Millisecond, nil},
+		{"a cgroup", true, []string{"stay", "vanish", "sleep"}, 3, time.Minute, nil},
+		{"a cgroup that outlived its first process", true, []string{"stay", "vanish", "stubborn"}, 3, 50 * time.Millisecond, killLeader},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			id, pids := crash(t, row.n, row.args...)
-			group := id.PID
+			root := ""
+			if row.cgroup {
+				root = cgroupRoot(t)
+			}
+			id, pids := crash(t, root, row.n, row.args...)
+			if (id.Cgroup != "") != row.cgroup {
+				t.Fatalf("its cgroup is %q", id.Cgroup)
+			}
 			if row.change != nil {
 				row.change(t, &id)
 			}
@@ -112,7 +98,7 @@ func TestEndLeftover(t *testing.T) {
 			if !ended || err != nil {
 				t.Errorf("got %t, %v, want it ended", ended, err)
 			}
-			checkGone(t, group, pids...)
+			checkGone(t, id.PID, pids...)
 			if ended, err := EndLeftover(t.Context(), id, row.grace); ended || err != nil {
 				t.Errorf("once more: got %t, %v, want nothing to end", ended, err)
 			}
@@ -130,16 +116,15 @@ func killLeader(t *testing.T, id *jobs.Identity) {
 }
 
 func TestEndLeftoverHarmsNoOther(t *testing.T) {
-	b := begin(t, Launcher{}, mark(command("stay", "sleep"), t.Name(), "US"))
+	b := begin(t, Launcher{}, command("stay", "sleep"))
 	pids := b.ready(2)
 	for _, row := range []struct {
 		name   string
 		change func(*jobs.Identity)
 	}{
-		{"its number was reused", func(id *jobs.Identity) { id.Start--; id.Marks = []string{"QUOTAD_RUN_ID=0", "QUOTAD_REGION=US"} }},
-		{"its number was reused, no marks", func(id *jobs.Identity) { id.Start--; id.Marks = nil }},
+		{"its number was reused", func(id *jobs.Identity) { id.Start-- }},
 		{"before the last boot", func(id *jobs.Identity) { id.BootID = "another" }},
-		{"the same region of another run", func(id *jobs.Identity) { id.PID = 0; id.Marks = []string{"QUOTAD_RUN_ID=0", "QUOTAD_REGION=US"} }},
+		{"one that leads no group", func(id *jobs.Identity) { *id, _ = Identify(pids[0]) }},
 		{"nothing known at all", func(id *jobs.Identity) { *id = jobs.Identity{BootID: id.BootID} }},
 	} {
 		id := b.id
@@ -154,17 +139,8 @@ func TestEndLeftoverHarmsNoOther(t *testing.T) {
 	}
 }
 
-// The numbers of processes outside of our namespace are shown as 0: that is no
-// tree.
-func TestNoNumberIsNoSession(t *testing.T) {
-	f := &tree{}
-	if f.inSession(process{pid: 80}) {
-		t.Error("a process without a session is in the session of nobody")
-	}
-}
-
 func TestEndLeftoverStopsWaiting(t *testing.T) {
-	id, pids := crash(t, 1, "stubborn")
+	id, pids := crash(t, "", 1, "stubborn")
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(jobs.ErrShutdown)
 	if ended, err := EndLeftover(ctx, id, time.Hour); ended || !errors.Is(err, jobs.ErrShutdown) {

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -86,12 +85,8 @@ func (b *launch) end(pids ...int) jobs.Exit {
 // gone, too.
 func checkGone(t testing.TB, group int, pids ...int) {
 	t.Helper()
-	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) {
-		for _, p := range processes() {
-			if p.group == group && !isOver(p) {
-				t.Errorf("left of group %d: %+v", group, p)
-			}
-		}
+	if n := (family{group: group}).size(); n > 0 {
+		t.Errorf("%d processes are left of group %d", n, group)
 	}
 	for _, pid := range pids {
 		checkEnds(t, pid)
@@ -102,9 +97,9 @@ func checkGone(t testing.TB, group int, pids ...int) {
 // the kernel does to take its threads apart.
 func checkEnds(t testing.TB, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(patience); ; time.Sleep(minPoll) {
 		p, err := readProcess(pid)
-		if err != nil || isOver(p) {
+		if err != nil || p.zombie {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -113,9 +108,6 @@ func checkEnds(t testing.TB, pid int) {
 		}
 	}
 }
-
-// isOver tells who has ended and at most waits for another process to notice.
-func isOver(p process) bool { return (p.ending || p.zombie) && p.parent != os.Getpid() }
 
 func TestExit(t *testing.T) {
 	for _, row := range []struct {
@@ -214,9 +206,9 @@ func TestForceLeavesNoGrace(t *testing.T) {
 			t.Errorf("got %+v, want %v and none left", exit, jobs.ErrShutdown)
 		}
 	}
-	t.Run("session", func(t *testing.T) { test(t, Launcher{}, "stay", "stubborn") })
+	t.Run("group", func(t *testing.T) { test(t, Launcher{}, "stay", "stubborn") })
 	t.Run("cgroup", func(t *testing.T) {
-		test(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}, "stay", "vanish", "stubborn")
+		test(t, Launcher{Cgroups: cgroupRoot(t)}, "stay", "vanish", "stubborn")
 	})
 }
 
@@ -246,7 +238,7 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.tree.awaitRoot(t.Context()) {
+	if !c.awaitEnd(t.Context()) {
 		t.Fatal("it has not ended")
 	}
 	ask, cancel := context.WithCancelCause(t.Context())
@@ -267,8 +259,8 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 }
 
 func TestNotStarted(t *testing.T) {
-	t.Run("session", func(t *testing.T) { testNotStarted(t, Launcher{}) })
-	t.Run("cgroup", func(t *testing.T) { testNotStarted(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}) })
+	t.Run("group", func(t *testing.T) { testNotStarted(t, Launcher{}) })
+	t.Run("cgroup", func(t *testing.T) { testNotStarted(t, Launcher{Cgroups: cgroupRoot(t)}) })
 }
 
 func testNotStarted(t *testing.T, l Launcher) {
@@ -322,8 +314,8 @@ func TestWhatACommandIsGiven(t *testing.T) {
 			}
 		}
 	}
-	t.Run("session", func(t *testing.T) { test(t, Launcher{}) })
-	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{Cgroups: NewCgroups(cgroupRoot(t), nil)}) })
+	t.Run("group", func(t *testing.T) { test(t, Launcher{}) })
+	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{Cgroups: cgroupRoot(t)}) })
 }
 
 func TestNoDescriptorIsInherited(t *testing.T) {
@@ -333,7 +325,7 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 	}
 	running := begin(t, Launcher{}, command("sleep")) // its pipes are open
 	running.ready(1)
-	for _, l := range []Launcher{{}, {Cgroups: NewCgroups(cgroupRoot(t), nil)}} {
+	for _, l := range []Launcher{{}, {Cgroups: cgroupRoot(t)}} {
 		var got []string
 		c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
 		l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })

@@ -14,17 +14,12 @@ import (
 // A Launcher launches processes on this host. The zero value is ready to use,
 // and any number of goroutines may use one, or several, at the same time.
 type Launcher struct {
-	// Cgroups gives each command a cgroup of its own: then nothing that it starts can
-	// escape, unless it may write to cgroups itself. The program's main function must
-	// call Enter. Where it is nil, or no cgroup can be had, a command is known by its
-	// session and the marks in its environment alone.
-	Cgroups *Cgroups
-	// Reaper adopts what commands leave behind; nil: without cgroups those are found
-	// among all processes.
-	Reaper *Reaper
-	// Tasks is how many processes and threads the user may have before a command
-	// cannot start another one, see ReserveTasks. 0: as many as for ourselves.
-	Tasks uint64
+	// Cgroups is a directory of cgroup v2, see DelegatedCgroup and CheckCgroups, below which each command
+	// gets a cgroup of its own: then nothing that it starts can escape, unless it may write to
+	// cgroups itself. The program's main function must call Enter. Where it is empty, or no
+	// cgroup can be made, what leaves the command's process group, as by setsid(2), is not
+	// known to us.
+	Cgroups string
 	// User is the user that commands run as, with none of our capabilities; nil: the user
 	// that we run as, with all that we may.
 	User *User
@@ -59,7 +54,7 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 	}
 	out.read()
 	if command.Started != nil {
-		command.Started(c.tree.root)
+		command.Started(c.id)
 	}
 	out.emitLines()
 	return c.wait(ask, force)

@@ -55,7 +55,6 @@ func children() map[string]func(args []string) {
 		"regroup":  func(args []string) { spawn(args, &syscall.SysProcAttr{Setpgid: true}, nil); ready() },
 		"detach":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, nil); ready() },
 		"shed":     func(args []string) { spawn(args, nil, bareEnv()); ready() },
-		"disguise": func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready(); rest() },
 		"vanish":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready() },
 		"stop":     func([]string) { ready(); _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP); rest() },
 		"warn":     func([]string) { onTerm(func() { fmt.Println("asked") }); ready(); rest() },
@@ -64,18 +63,10 @@ func children() map[string]func(args []string) {
 		"long": func(args []string) {
 			write([]string{strconv.Quote(strings.Repeat("m", number(args[0])) + "\nthe last words")})
 		},
-		"flood":        flood,
-		"become":       become,
-		"describe":     func([]string) { describe() },
-		"adopt":        adopt,
-		"adoptOutside": adoptOutside,
-		"refuge":       refuge,
-		"inherit":      inheritChild,
-		"orphans":      orphans,
-		"beside":       beside,
-		"bomb":         bomb,
-		"besiege":      besiege,
-		"daemon":       daemon,
+		"flood":    flood,
+		"become":   become,
+		"describe": func([]string) { describe() },
+		"daemon":   daemon,
 	}
 }
 
@@ -167,56 +158,16 @@ func flood(args []string) {
 	}
 }
 
-// bomb forks until it cannot, or has done so often enough to fail a test, and then
-// rests with all that it started.
-func bomb(args []string) {
-	most := number(args[0])
-	for n := range most {
-		if err := exec.Command("/bin/sleep", "120").Start(); err != nil {
-			fmt.Println("stopped", n)
-			rest()
-		}
-	}
-	fmt.Println("stopped", most)
-	rest()
-}
-
-// besiege launches a bomb under the limits of a daemon, and tells whether it can
-// itself start something all the same.
-func besiege(args []string) {
-	limit := unix.Rlimit{Cur: uint64(number(args[0])), Max: uint64(number(args[1]))}
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
-		panic(err)
-	}
-	var user *User
-	if os.Geteuid() == 0 {
-		user = &User{UID: lonely, GID: lonely}
-	}
-	tasks, err := ReserveTasks(user)
-	if err != nil {
-		panic(err)
-	}
-	ctx, end := context.WithCancel(context.Background())
-	Launcher{Tasks: tasks, User: user}.Launch(ctx, ctx, command("bomb", args[1]), func(line jobs.Line) {
-		fmt.Println(line.Text)
-		if strings.HasPrefix(line.Text, "stopped") {
-			fmt.Println("beside it:", exec.Command("/bin/true").Run())
-			end()
-		}
-	})
-	fmt.Println("over")
-}
-
 // describe prints what a process can find out about itself.
 func describe() {
 	pid := os.Getpid()
-	self, err := readProcess(pid)
+	session, err := unix.Getsid(0)
 	if err != nil {
 		panic(err)
 	}
 	stdin, _ := os.Readlink("/proc/self/fd/0")
 	dir, _ := os.Getwd()
-	fmt.Println("leads", self.session == pid && self.group == pid)
+	fmt.Println("leads", session == pid && syscall.Getpgrp() == pid)
 	fmt.Println("stdin", stdin)
 	fmt.Println("dir", dir)
 	fmt.Println("env", strings.Join(os.Environ(), " "))
@@ -224,15 +175,9 @@ func describe() {
 
 // daemon launches a command and prints its identity, to be killed then.
 func daemon(args []string) {
-	c := inherit(command(args...))
-	c.Started = func(id jobs.Identity) { fmt.Println("started", id.PID, id.Start) }
-	Launcher{}.Launch(context.Background(), context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
-}
-
-// inherit hands on the marks that this process was given itself.
-func inherit(c jobs.Command) jobs.Command {
-	c.Env = append(c.Env, marks(os.Environ())...)
-	return c
+	c := command(args[1:]...)
+	c.Started = func(id jobs.Identity) { fmt.Printf("started %d %d %q\n", id.PID, id.Start, id.Cgroup) }
+	Launcher{Cgroups: args[0]}.Launch(context.Background(), context.Background(), c, func(line jobs.Line) { fmt.Println(line.Text) })
 }
 
 // command is one that has a child's manners.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +15,9 @@ import (
 
 	"quotad/jobs"
 )
+
+// A user who runs nothing else.
+const lonely = 61_234
 
 // become launches a command as another user, and says what came of it.
 func become(args []string) {
@@ -76,4 +80,26 @@ func TestUnknownUser(t *testing.T) {
 	if u, err := LookupUser("no-such-user"); err == nil {
 		t.Errorf("got %+v", u)
 	}
+}
+
+// programForAll returns this program where every user may execute it.
+func programForAll(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "quotad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "program")
+	if output, err := exec.Command("install", "-m", "755", self, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

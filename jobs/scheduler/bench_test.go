@@ -90,11 +90,7 @@ func bareTimers(b *testing.B, d *delays) func() {
 }
 
 func wholeScheduler(b *testing.B, d *delays) func() {
-	reaper, err := process.NewReaper()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stopwatch := &stopwatch{b: b, delays: d, launcher: process.Launcher{Reaper: reaper}}
+	stopwatch := &stopwatch{b: b, delays: d}
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: benchedJobs(b), Gate: stopwatch, Launcher: stopwatch, Tokens: new(jobs.Tokens), OnEvent: stopwatch.observe, Dir: b.TempDir(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
@@ -118,9 +114,6 @@ func wholeScheduler(b *testing.B, d *delays) func() {
 			b.Error(err)
 		}
 		runner.Stop(context.Background(), context.Background())
-		if err := reaper.Close(); err != nil {
-			b.Error(err)
-		}
 	}
 }
 

@@ -127,7 +127,7 @@ func (w *week) start(job *jobs.Job) {
 	w.t.Helper()
 	var err1, err2 error
 	w.runner, err1 = jobs.Open(jobs.Config{
-		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, OnEvent: w.observe, Dir: w.dir, BootID: "boot",
+		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, OnEvent: w.observe, Dir: w.dir,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
 	})
 	w.ticks, err2 = New(w.runner.Tick, w.trouble)

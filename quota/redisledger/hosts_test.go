@@ -121,8 +121,8 @@ func (c *simulatedHosts) start(name string) *host {
 	job := c.job
 	h.Runner, err2 = jobs.Open(jobs.Config{
 		Jobs: append([]*jobs.Job{&job}, c.others...), Gate: h, Launcher: h, Tokens: &h.tokens, OnEvent: h.observe, Dir: c.dirs[name],
-		BootID: "boot", EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
-		Now: time.Now, Store: h, Host: name,
+		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
+		Now:         time.Now, Store: h, Host: name,
 	})
 	h.ticks, err3 = scheduler.New(h.Tick, func(job string, err error) { h.observe(jobs.Trouble{Job: job, Err: err}) })
 	if err := errors.Join(err1, err2, err3, h.ticks.Set(job.Name, job.Schedule)); err != nil {

@@ -176,7 +176,7 @@ func openDay(t *testing.T, planned plannedDay, state string, clock func() time.T
 		t.Fatal(err)
 	}
 	d.runner, err = jobs.Open(jobs.Config{
-		Jobs: planned.jobs, Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(state, "jobs"), Socket: "/run/quotad.sock", BootID: "that day's", Now: clock,
+		Jobs: planned.jobs, Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(state, "jobs"), Socket: "/run/quotad.sock", Now: clock,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 	})
 	if err != nil {

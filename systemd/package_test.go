@@ -45,8 +45,8 @@ func buildPackages(ctx context.Context, source string) error {
 	if output, err := exec.CommandContext(first, "go", "run", string(nfpm[1]), "--version").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %w\n%s", errNoNFPM, err, tail(string(output)))
 	}
-	for _, version := range []string{"0.0.1", "0.0.2"} {
-		build := exec.CommandContext(ctx, "./package", filepath.Join(source, version))
+	for dir, version := range map[string]string{"0.0.1": "0.0.1", "again": "0.0.1", "0.0.2": "0.0.2"} {
+		build := exec.CommandContext(ctx, "./package", filepath.Join(source, dir))
 		build.Env = append(os.Environ(), "VERSION="+version, "ARCHES="+runtime.GOARCH)
 		if output, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("systemd/package: %w\n%s", err, tail(string(output)))
@@ -120,6 +120,15 @@ func testPackage(t *testing.T, m *machine) {
 	}
 	m.sh(t, "cd /src/0.0.1 && ls quotad_*.deb quotad-*.rpm | sort >/tmp/built && sed 's/.*  //' SHA256SUMS | sort | cmp - /tmp/built")
 	m.sh(t, "cd /src/0.0.1 && "+checksums(t))
+	if got := m.sh(t, "diff /src/0.0.1/SHA256SUMS /src/again/SHA256SUMS || true"); got != "" {
+		t.Errorf("two builds of a commit differ:\n%s", got)
+	}
+	if got := m.sh(t, "grep -c '^==== .*, LICENSE' /usr/share/doc/quotad/copyright"); len(got) < 2 {
+		t.Errorf("%s licenses of what is linked are in the package", got)
+	}
+	if got := m.sh(t, "ls /usr/share/doc/quotad"); !strings.Contains(got, "recipes.md") || !strings.Contains(got, "reference.md") {
+		t.Errorf("pages that others link are missing: %s", got)
+	}
 	if got := m.sh(t, "zcat /usr/share/doc/quotad/changelog.gz | head -1"); got != "quotad (0.0.1) unstable; urgency=medium" {
 		t.Errorf("the changelog begins with %q, want the package's version", got)
 	}

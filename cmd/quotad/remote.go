@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	stdlog "log"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"quotad/cmd/quotad/config"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 	"quotad/quota/server"
@@ -134,8 +136,11 @@ const maxAge = time.Second
 // refresh reads the files. The caller holds mu, or has c to itself.
 func (c *certificate) refresh(now time.Time) {
 	c.readAt = now
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	before, known := c.pair, c.err
+	pair, err := config.LoadPair(c.certFile, c.keyFile)
+	if err == nil && before != nil && untimely(before.Leaf, now) == nil {
+		err = untimely(pair.Leaf, now)
+	}
 	c.err = err
 	switch {
 	case err == nil:
@@ -146,6 +151,17 @@ func (c *certificate) refresh(now time.Time) {
 	case before != nil && (known == nil || known.Error() != err.Error()):
 		c.log.Error().Str("cert_file", c.certFile).Err(err).Time("until", before.Leaf.NotAfter).Msg("cannot use the new certificate: the one before stays")
 	}
+}
+
+// untimely returns why a certificate is of no use now; nil: it is valid.
+func untimely(leaf *x509.Certificate, now time.Time) error {
+	switch {
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("it expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("it is not valid before %s: is this host's clock right?", leaf.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 func (c *certificate) current() (pair *tls.Certificate, err error) {

@@ -221,22 +221,29 @@ func TestRemoteCertificate(t *testing.T) {
 		eventually(t, func() bool { shown(); return !strings.Contains(d.get("/v1/remote"), `"error":"`) })
 	}
 
-	// Soon over, over, and of a clock that is wrong by a day: it is shown, and said.
+	// Soon over: it is shown, and said. Over, not valid yet, and with a key that everybody may read: the
+	// one before stays, and callers are served.
+	soon := until(3)
 	for _, row := range []struct {
 		from, until time.Time
+		mode        os.FileMode
 		says        string
-		verified    bool
 	}{
-		{time.Now().Add(-100 * day), until(3), "it was not renewed yet", true},
-		{time.Now().Add(-100 * day), until(-1), "it has expired", false},
-		{time.Now().Add(day), until(90), "is this host's clock right?", false},
+		{time.Now().Add(-100 * day), soon, 0o600, "it was not renewed yet"},
+		{time.Now().Add(-100 * day), until(-1), 0o600, "so the former one stays: it expired at "},
+		{time.Now().Add(day), until(90), 0o600, "so the former one stays: it is not valid before "},
+		{time.Now().Add(-time.Hour), until(80), 0o644, "so the former one stays: everybody on this host may read "},
 	} {
 		d.certify(row.from, row.until)
-		eventually(t, func() bool { return shown().Equal(row.until) })
-		says(row.says)
-		if conn, err := d.dial(&tls.Config{}); (err == nil) != row.verified {
+		if err := os.Chmod(filepath.Join(d.dir, "key.pem"), row.mode); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func() bool {
+			return strings.Contains(d.get("/v1/status"), row.says) && shown().Equal(soon)
+		})
+		if conn, err := d.dial(&tls.Config{}); err != nil {
 			t.Errorf("%s: %v", row.says, err)
-		} else if err == nil {
+		} else {
 			conn.Close()
 		}
 	}

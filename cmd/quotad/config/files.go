@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -60,8 +61,8 @@ func (c *contents) decode(n node) {
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
 	}
-	if secret := n.tag.Get("secret"); secret != "" && file.readable {
-		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, secret, c.path)
+	if err := file.exposes(n.tag.Get("secret")); err != nil {
+		n.fail("%v", err)
 		return
 	}
 	c.text, c.read = file.text, true
@@ -93,9 +94,34 @@ const maxFile = 1 << 20
 
 // A fileText is the text of a file, and what every user of this host may do with it.
 type fileText struct {
-	text               string
+	path, text         string
 	readable, writable bool
 	info               fs.FileInfo
+}
+
+// exposes refuses a file with a secret that every user of this host may read; "": it has none.
+func (f fileText) exposes(secret string) error {
+	if secret == "" || !f.readable {
+		return nil
+	}
+	return fmt.Errorf("everybody on this host may read %s, and with it %s: chmod o-r %s", f.path, secret, f.path)
+}
+
+// LoadPair reads a certificate and its key again, as the start read them: it refuses a key that every
+// user of this host may read.
+func LoadPair(certFile, keyFile string) (pair tls.Certificate, err error) {
+	cert, err := readFile(certFile)
+	if err != nil {
+		return pair, err
+	}
+	key, err := readFile(keyFile)
+	if err == nil {
+		err = key.exposes("the key of the certificate")
+	}
+	if err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair([]byte(cert.text), []byte(key.text))
 }
 
 // readableBy reports whether the mode lets a user read the file.
@@ -137,7 +163,7 @@ func readFile(path string) (fileText, error) {
 	if len(text) > maxFile {
 		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, maxFile)
 	}
-	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0, info: info}, nil
+	return fileText{path: path, text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0, info: info}, nil
 }
 
 func kindOf(mode fs.FileMode) string {

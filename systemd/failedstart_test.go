@@ -212,10 +212,12 @@ func testCheck(t *testing.T, m *machine) {
 		{"head --bytes=20000 /root/kept.db >/var/lib/quotad/ledger.db", "cat /root/kept.db >/var/lib/quotad/ledger.db", "is damaged", 1},
 		{"chown root: /var/lib/quotad/ledger.db", "chown quotad: /var/lib/quotad/ledger.db", "belongs to user root, and the state directory to quotad", 1},
 		{"chmod 600 /etc/quotad/api.key", "chmod 640 /etc/quotad/api.key", "is not for user quotad to read: let quotad's group read it, as root: chgrp quotad /etc/quotad/api.key && chmod 640", 78},
+		{"chown root: /etc/quotad/config.toml && chmod 600 /etc/quotad/config.toml", "true", "is not for user quotad to read: let quotad's group read it, as root: chgrp quotad /etc/quotad/config.toml && chmod 640", 78},
+		{"cp /etc/passwd /root/ && sed -i s/^quotad-jobs:/quotad-other:/ /etc/passwd", "cat /root/passwd >/etc/passwd", "quotad-jobs", 78},
 		{"true", "true", "is good.", 0},
 	} {
 		m.write(t, "/etc/quotad/config.toml", proxied)
-		m.sh(t, "test -e /root/kept.db || cp /var/lib/quotad/ledger.db /root/kept.db; "+row.spoil)
+		m.sh(t, "systemd-tmpfiles --create quotad.conf; test -e /root/kept.db || cp /var/lib/quotad/ledger.db /root/kept.db; "+row.spoil)
 		if output, code := m.try(check); code != row.code || !strings.Contains(output, row.says) {
 			t.Errorf("%s: exit code %d, want %d and %q:\n%s", row.spoil, code, row.code, row.says, output)
 		}

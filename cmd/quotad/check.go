@@ -1,21 +1,29 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
+	"quotad/quota/api"
 	"quotad/quota/boltledger"
+	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
 )
 
 // systemState is the state directory of the service that reads systemConfig.
@@ -49,12 +57,26 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 func checkedHost(o options, s systemd) config.Host {
 	host := config.Host{StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}
 	if _, err := os.Stat(systemState); err == nil && o.config == systemConfig && s.stateDirectory == "" {
-		host.StateDirectory = systemState
+		host.StateDirectory, host.PassesUser = systemState, cmp.Or(host.PassesUser, passesUserOfUnit())
 	}
 	if uid, ok := ownerOf(host.StateDirectory); ok && uid != 0 && os.Geteuid() == 0 {
 		host.Reader, _ = user.LookupId(strconv.Itoa(uid))
 	}
 	return host
+}
+
+// passesUserOfUnit returns the user of passes that the unit of the service names; empty: none, or
+// there is no unit.
+func passesUserOfUnit() (user string) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	output, _ := exec.CommandContext(ctx, "systemctl", "show", "--property=Environment", "--value", "quotad.service").Output()
+	for field := range strings.FieldsSeq(string(output)) {
+		if name, found := strings.CutPrefix(field, passesUserEnv+"="); found {
+			user = name
+		}
+	}
+	return user
 }
 
 // ownerOf returns the owner of a file; ok is false where there is none.
@@ -70,8 +92,10 @@ func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
 	}
-	if locked, err := isLocked(c.StateDir); err != nil || locked {
+	if locked, err := isLocked(c.StateDir); err != nil {
 		return err
+	} else if locked {
+		return checkRunning(c)
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
@@ -79,14 +103,52 @@ func checkState(c *config.Config) error {
 	if err := checkOwners(c.StateDir); err != nil {
 		return err
 	}
-	if c.Ledger.Backend == config.Embedded {
-		err := boltledger.Verify(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), History: hasHistory(c.StateDir)})
-		if err != nil {
-			return err
-		}
+	if err := checkLedger(c); err != nil {
+		return err
 	}
 	return checkPorts(c)
 }
+
+// checkLedger checks the file of the ledger. Beside Redis a damaged or missing one is read again.
+func checkLedger(c *config.Config) error {
+	shared, store := c.Ledger.Backend == config.OnRedis, ""
+	if shared {
+		s, err := redisledger.OpenStore(c.Ledger.Redis) // which connects later
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		store = s.Name()
+	}
+	head, err := boltledger.Verify(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), AcceptNew: shared, History: hasHistory(c.StateDir)})
+	if err != nil {
+		if shared && errors.Is(err, boltledger.ErrDamaged) {
+			return nil
+		}
+		return err
+	}
+	return slidinglog.CheckHead(head, store)
+}
+
+// checkRunning asks the daemon that uses the state whether its ledger is the one that the file names:
+// only a restart changes it.
+func checkRunning(c *config.Config) error {
+	socket := c.Socket
+	if c.StateDir == systemState {
+		socket = api.FindSocket("")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	status, err := (&api.Client{Socket: socket}).Status(ctx)
+	if err != nil || status.Ledger.Backend == c.Ledger.Backend {
+		return nil // a daemon that does not answer is not what is checked
+	}
+	name := func(backend string) string { return strings.TrimPrefix(backend, config.Embedded) }
+	return slidinglog.CheckStore(name(status.Ledger.Backend), name(c.Ledger.Backend))
+}
+
+// askTime is how long --check waits for an answer of the daemon, or of systemd.
+const askTime = 5 * time.Second
 
 // checkOwners checks that one user owns what quotad writes to in its state directory: only root
 // can open a copy that root has put back.

@@ -102,3 +102,37 @@ func TestCheckOfTheState(t *testing.T) {
 		})
 	}
 }
+
+// --check refuses the state of another backend, as the start does, also while a daemon uses it, and
+// says how to carry over what is used.
+func TestCheckOfAnotherBackend(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	writeConfig(t, dir, restartable)
+	daemon := startIn(t, dir)
+	writeConfig(t, dir, restartable+"[ledger]\nbackend = \"redis\"\nredis.addrs = [\"127.0.0.1:1\"]\n")
+	refused := func(when string) {
+		t.Helper()
+		output, code := checked(dir)
+		for _, says := range []string{
+			"config.toml is good, but quotad could not serve: this state directory belongs to backend = \"embedded\", and the configuration names the ledger in redis",
+			"quotactl adjust CREDENTIAL LIMIT +UNITS",
+		} {
+			if code != exitError || !strings.Contains(output, says) {
+				t.Errorf("%s: exit code %d, want that it says %q:\n%s", when, code, says, output)
+			}
+		}
+	}
+	refused("while a daemon uses it")
+	daemon.kill()
+	before := tree(t, dir)
+	refused("after its end")
+	if after := tree(t, dir); after != before {
+		t.Errorf("it changed\n%sto\n%s", before, after)
+	}
+	start := exec.Command("quotad")
+	start.Dir = dir
+	if out, err := start.CombinedOutput(); err == nil || !strings.Contains(string(out), "this state directory belongs to") {
+		t.Errorf("a start: %v: %s", err, out)
+	}
+}

@@ -26,6 +26,9 @@ type systemd struct {
 	api            net.Listener  // the socket that is to be served; nil: none was passed
 }
 
+// passesUserEnv names the user of passes in our units.
+const passesUserEnv = "QUOTAD_PASSES_USER"
+
 // apiSocket is the FileDescriptorName of the API's socket unit.
 const apiSocket = "api"
 
@@ -35,7 +38,7 @@ func readSystemd() (systemd, error) {
 	var s systemd
 	// Several directories may be configured; the first is the one that counts.
 	s.stateDirectory, _, _ = strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
-	s.passesUser = os.Getenv("QUOTAD_PASSES_USER")
+	s.passesUser = os.Getenv(passesUserEnv)
 	s.notifySocket, s.journalStream = os.Getenv("NOTIFY_SOCKET"), os.Getenv("JOURNAL_STREAM")
 	var err error
 	// The rest of the environment is removed below, not by the library, which would
@@ -55,7 +58,7 @@ func readSystemd() (systemd, error) {
 	}
 	for _, name := range []string{
 		"STATE_DIRECTORY", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
-		"CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID", "QUOTAD_PASSES_USER",
+		"CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID", passesUserEnv,
 	} {
 		os.Unsetenv(name)
 	}

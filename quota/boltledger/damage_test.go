@@ -41,7 +41,7 @@ func open(t *testing.T, content []byte) (l *File, refused bool) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	verified := Verify(Config{Path: path})
+	_, verified := Verify(Config{Path: path})
 	l, err := Open(Config{Path: path})
 	if (verified == nil) != (err == nil) {
 		t.Errorf("verified: %v, but opened: %v", verified, err)

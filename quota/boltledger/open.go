@@ -32,13 +32,15 @@ func Open(config Config) (*File, error) {
 	return l, nil
 }
 
-// Verify returns why Open would fail, and changes nothing: it opens the file for reading.
-func Verify(config Config) error {
+// Verify returns why Open would fail, or the Head that the file would have, and changes nothing: it
+// opens the file for reading.
+func Verify(config Config) (head []byte, err error) {
 	l, _, err := inspect(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	if err != nil || l == nil {
-		return err
+		return nil, err
 	}
-	return l.db.Close()
+	head, err = l.Head()
+	return head, errors.Join(err, l.db.Close())
 }
 
 // inspect opens the file, and reads all of it and of its tail once: a log that lacks something is a

@@ -32,14 +32,11 @@ func (l *Ledger) openHead() error {
 	if l.config.Store != nil {
 		name = l.config.Store.Name()
 	}
+	if l.head, err = readHead(written, name); err != nil {
+		return err
+	}
 	if len(written) == 0 {
 		l.draw(l.head.Host[:])
-	} else if err := json.Unmarshal(written, &l.head); err != nil {
-		return fmt.Errorf("the state of this host is damaged: %w", err)
-	} else if l.head.Version != headVersion {
-		return fmt.Errorf("the state of this host: %w", errFileVersion)
-	} else if (l.head.Store == "") != (name == "") {
-		return errBackend(l.head.Store, name)
 	}
 	l.head.Version, l.head.Store = headVersion, name
 	var run [4]byte
@@ -49,7 +46,34 @@ func (l *Ledger) openHead() error {
 	return l.writeHead()
 }
 
-func errBackend(was, is string) error {
+// readHead reads what a file has about its host; store is the name of the store that is configured.
+func readHead(written []byte, store string) (h head, err error) {
+	if len(written) == 0 {
+		return h, nil
+	}
+	if err := json.Unmarshal(written, &h); err != nil {
+		return h, fmt.Errorf("the state of this host is damaged: %w", err)
+	}
+	if h.Version != headVersion {
+		return h, fmt.Errorf("the state of this host: %w", errFileVersion)
+	}
+	return h, CheckStore(h.Store, store)
+}
+
+// CheckHead returns why no ledger can be opened with the head that a file has, and a store of that
+// name; "": without one.
+func CheckHead(written []byte, store string) error {
+	_, err := readHead(written, store)
+	return err
+}
+
+// CheckStore refuses to use a host's state without the store that it was written with, or with one
+// where there was none.
+func CheckStore(was, is string) error {
+	if (was == "") == (is == "") {
+		return nil
+	}
+
 	name := func(store string) string {
 		if store == "" {
 			return `backend = "embedded"`
@@ -60,7 +84,7 @@ func errBackend(was, is string) error {
 	if is == "" {
 		restart += ", and start once with --accept-new-ledger"
 	}
-	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s", name(was), name(is), restart)
+	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s; to carry over what is used, note it by quotactl, then book it by quotactl adjust CREDENTIAL LIMIT +UNITS", name(was), name(is), restart)
 }
 
 func (l *Ledger) writeHead() error {

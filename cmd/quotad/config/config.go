@@ -2,11 +2,14 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
@@ -112,8 +115,13 @@ type Host struct {
 // Load reads a file. The error is an Errors, unless the file could not be read.
 func Load(file string, host Host) (*Config, error) {
 	content, err := readFile(file)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("cannot read configuration: %w%s", err, cureOfPermission(file, strconv.Itoa(os.Getegid())))
+	case err != nil:
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	case host.Reader != nil && !content.readableBy(host.Reader):
+		return nil, fmt.Errorf("cannot read configuration: %s is not for user %s to read%s", file, host.Reader.Username, cureOfPermission(file, host.Reader.Gid))
 	}
 	// A relative path would mean another file to a pass, which
 	// has a working directory of its own.

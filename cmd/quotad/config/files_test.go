@@ -130,3 +130,20 @@ func TestKeyOfRootAlone(t *testing.T) {
 		t.Errorf("with the cure: %v", err)
 	}
 }
+
+// The configuration itself must be one that the daemon's user can read, whoever checks it.
+func TestConfigurationOfAnotherUser(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte("[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	daemon := &user.User{Username: "quotad", Uid: "4242", Gid: strconv.Itoa(os.Getgid())}
+	want := "cannot read configuration: " + file + " is not for user quotad to read"
+	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "chgrp ") {
+		t.Errorf("got %v, want %s, and the cure", err, want)
+	}
+	daemon.Uid = strconv.Itoa(os.Getuid())
+	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err != nil {
+		t.Errorf("of its own: %v", err)
+	}
+}

@@ -113,7 +113,7 @@ type fakeUpstream struct {
 	wrong    []string // requests without the real key
 }
 
-const realKey = "the-real-key"
+const realKey = "the-real-upstream-key"
 
 func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.mu.Lock()

@@ -168,7 +168,7 @@ func isOne(expr string) any {
 // labels that Prometheus gives it.
 func seriesOfADaemon(t *testing.T) (series []any) {
 	t.Helper()
-	pages, err := upstream.New(upstream.Config{Quota: 10_000, Key: "the-real-key"})
+	pages, err := upstream.New(upstream.Config{Quota: 10_000, Key: "the-real-upstream-key"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func seriesOfADaemon(t *testing.T) (series []any) {
 	dir := shortDir(t)
 	for name, text := range map[string]string{
 		"config.toml": fmt.Sprintf(withEverything, redistest.Start(t).Addr, youtube.URL),
-		"youtube.key": "the-real-key\n",
+		"youtube.key": "the-real-upstream-key\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

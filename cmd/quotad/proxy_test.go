@@ -37,7 +37,7 @@ type hostile struct {
 
 func (h *hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.Atoi(r.URL.Query().Get("q"))
-	if err != nil || r.Header.Get("X-Goog-Api-Key") != "the-real-key" {
+	if err != nil || r.Header.Get("X-Goog-Api-Key") != "the-real-upstream-key" {
 		http.Error(w, "no such call", http.StatusTeapot)
 		return
 	}
@@ -151,7 +151,7 @@ func TestProxyNeverCountsTooFew(t *testing.T) {
 			server := httptest.NewServer(upstream)
 			t.Cleanup(server.Close)
 			s := &siege{T: t, dir: shortDir(t)}
-			write(t, s.dir, "youtube.key", "the-real-key\n")
+			write(t, s.dir, "youtube.key", "the-real-upstream-key\n")
 			write(t, s.dir, "config.toml", fmt.Sprintf(metered, calls, server.URL, billing))
 			s.start()
 			for n := range clients {

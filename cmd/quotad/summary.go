@@ -112,8 +112,11 @@ func (p printer) credential(c *config.Config, credential *quota.Credential, fits
 	}
 	for _, target := range c.Targets {
 		if target.Credential == credential.Name {
-			p.line("  through the proxy: %s, by %s; the key is sent as %s",
-				target.Upstream, quota.Count(target.Routes.Len(), "route", "routes"), target.KeyHeader)
+			key := "no key is sent"
+			if target.Key != "" {
+				key = "the key is sent as " + target.KeyHeader
+			}
+			p.line("  through the proxy: %s, by %s; %s", target.Upstream, quota.Count(target.Routes.Len(), "route", "routes"), key)
 		}
 	}
 }
@@ -150,7 +153,7 @@ func (p printer) job(c *config.Config, job *jobs.Job) {
 		start = " and at the start"
 	}
 	p.line("\njob %s\n  %s%s, %s", job.Name, job.Schedule, start, stagger(job))
-	p.line("  runs %s", strings.Join(job.Command, " "))
+	p.line("  runs %s", config.Redacted(strings.Join(job.Command, " ")))
 	p.line("  in %s, for at most %s", job.Dir, quota.Brief(job.Timeout))
 	if line := lastStart(job); line != "" {
 		p.line("  %s", line)

@@ -2,13 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,20 +83,30 @@ func (x *exchange) openBody(res *http.Response) error {
 	if res.Body == http.NoBody {
 		return nil
 	}
-	switch encoding := strings.ToLower(cmp.Or(res.Header.Get("Content-Encoding"), "identity")); {
-	case encoding == "identity":
+	switch encoding := encodingOf(res.Header); {
+	case encoding == "":
 	case encoding == "gzip" && res.StatusCode != http.StatusPartialContent:
 		res.Body = &gunzippedBody{ReadCloser: res.Body}
 		res.ContentLength = -1
 		res.Header.Del("Content-Encoding")
 		res.Header.Del("Content-Length")
-	default:
+	case x.target.Key != "":
 		return &unreadableError{encoding}
 	}
 	key := secret(x.target.Key)
 	key.redactHeader(res.Trailer)
 	res.Body = &keylessBody{ReadCloser: res.Body, key: key, ended: func() { key.redactHeader(res.Trailer) }}
 	return nil
+}
+
+// encodingOf returns how a body is encoded, by all fields that say so: "" of one that is not.
+func encodingOf(h http.Header) string {
+	all := strings.Split(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",")
+	all = slices.DeleteFunc(all, func(one string) bool {
+		one = strings.TrimSpace(one)
+		return one == "" || one == "identity"
+	})
+	return strings.TrimSpace(strings.Join(all, ","))
 }
 
 // A gunzippedBody is the text of a body that the upstream compressed, though it was not asked

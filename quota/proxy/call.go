@@ -254,7 +254,7 @@ func (c *call) strip(query string) (string, *api.Problem) {
 				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
 		case isOverride(name):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
-		case c.proxy.isToken(value) || name == apiKeyParam && c.target.KeyHeader == apiKeyHeader:
+		case c.proxy.isToken(value) || name == apiKeyParam && c.target.KeyHeader == apiKeyHeader && c.target.Key != "":
 		case part != "":
 			rest = append(rest, part)
 		}
@@ -314,11 +314,13 @@ func (c *call) rewrite(out *http.Request) {
 		}
 	}
 	out.Header.Set("Accept-Encoding", "identity") // the answer is searched for the key
-	if t.KeyHeader == authorization {
+	switch {
+	case t.Key == "":
+	case t.KeyHeader == authorization:
 		out.Header.Set(authorization, "Bearer "+t.Key)
-		return
+	default:
+		out.Header.Set(t.KeyHeader, t.Key)
 	}
-	out.Header.Set(t.KeyHeader, t.Key)
 }
 
 // unsent are fields that do not reach the upstream: keys, what could name the run token,

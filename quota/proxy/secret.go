@@ -9,13 +9,17 @@ import (
 
 // A secret is the key of an upstream. Only the requests to that upstream have it: in what an
 // upstream answers it is overwritten, with as many asterisks as it has bytes there. It is
-// found as it is, percent-encoded, and escaped as in JSON, wholly or in part.
+// found as it is, percent-encoded, and escaped as in JSON, wholly or in part. The empty one is found
+// nowhere.
 type secret string
 
 // redact overwrites the secret in a text, and returns how many bytes of the text can be passed
 // on: after them the secret may begin, and continue in what is yet to be read. With last, all
 // of the text can.
 func (s secret) redact(text []byte, last bool) int {
+	if s == "" {
+		return len(text)
+	}
 	for i := 0; i < len(text); {
 		if c := text[i]; c != s[0] && c != '%' && c != '\\' {
 			i++
@@ -89,7 +93,7 @@ func numbered(text []byte, mark, digits int, c byte) (n int, open bool) {
 
 // redacted returns a text without the secret.
 func (s secret) redacted(text string) string {
-	if !strings.Contains(text, string(s)) && !strings.ContainsAny(text, `%\`) {
+	if s == "" || !strings.Contains(text, string(s)) && !strings.ContainsAny(text, `%\`) {
 		return text
 	}
 	bytes := []byte(text)
@@ -107,6 +111,9 @@ func (s secret) redactError(err error) error {
 
 // redactHeader overwrites the secret in a header, and removes a field that is named by it.
 func (s secret) redactHeader(h http.Header) {
+	if s == "" {
+		return
+	}
 	for name, values := range h {
 		if len(name) >= len(s) && strings.Contains(strings.ToLower(name), strings.ToLower(string(s))) {
 			delete(h, name)

@@ -74,6 +74,37 @@ func TestKeyWithEscapes(t *testing.T) {
 	}
 }
 
+// All fields that say how a body is encoded count.
+func TestEncodingOf(t *testing.T) {
+	for want, lines := range map[string][]string{
+		"": {"identity", "", " Identity "}, "gzip": {"", "GZIP , identity"}, "gzip, gzip": {"gzip, gzip"}, "gzip,br": {"gzip", "br"},
+	} {
+		if got := encodingOf(http.Header{"Content-Encoding": lines}); got != want {
+			t.Errorf("%q: got %q, want %q", lines, got, want)
+		}
+	}
+}
+
+// An upstream without a key gets the client's own, but not the run token, and its answers are passed
+// on as they are.
+func TestUpstreamWithoutAKey(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		w.Header().Set("Content-Encoding", "br")
+		io.WriteString(w, "a % and a \\u0074")
+	}, func(_ *Config, target *Target) { target.Key = "" })
+	header := http.Header{"Authorization": {"Bearer own"}, "X-Goog-Api-Key": {runToken}}
+	a := s.do("GET", s.base+"youtube/v3/videos?part=id&key=own&token="+runToken, header, nil)
+	r := <-got
+	if a.status != 200 || a.body != "a % and a \\u0074" || a.header.Get("Content-Encoding") != "br" {
+		t.Errorf("answered %+v", a)
+	}
+	if r.URL.RawQuery != "part=id&key=own" || r.Header.Get("Authorization") != "Bearer own" || r.Header[apiKeyHeader] != nil {
+		t.Errorf("sent %s %v", r.URL, r.Header)
+	}
+}
+
 // leaks are answers that hold the key, each in a place of its own.
 var leaks = map[string]func(w http.ResponseWriter, key string){
 	"body": func(w http.ResponseWriter, key string) { fmt.Fprintf(w, `{"key":%q}`, key) },
@@ -116,6 +147,14 @@ var leaks = map[string]func(w http.ResponseWriter, key string){
 	"compressed": func(w http.ResponseWriter, key string) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Write(zip(key))
+	},
+	"compressed, in two lines": func(w http.ResponseWriter, key string) {
+		w.Header()["Content-Encoding"] = []string{"identity", "gzip"}
+		w.Write(zip(key))
+	},
+	"compressed twice": func(w http.ResponseWriter, key string) {
+		w.Header()["Content-Encoding"] = []string{"gzip", "", "gzip"}
+		w.Write(zip(string(zip(key))))
 	},
 	"compressed refusal": func(w http.ResponseWriter, key string) {
 		w.Header().Set("Content-Encoding", "GZIP")

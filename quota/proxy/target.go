@@ -10,7 +10,7 @@ type Target struct {
 	Credential string
 	Upstream   *url.URL // a scheme, a host, and perhaps a path that all others begin with
 	// Key is the secret, and KeyHeader the field that it is sent in: "X-Goog-Api-Key",
-	// or "Authorization", after Bearer.
+	// or "Authorization", after Bearer. An empty one is not sent, and the client's own key is.
 	Key, KeyHeader string
 	Billing        Billing
 	Dialect        Dialect

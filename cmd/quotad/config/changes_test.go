@@ -155,7 +155,7 @@ var everyKey = []struct{ key, was, is string }{
 // Whatever key is changed, a reload finds that one.
 func TestEveryKeyIsCompared(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"one": "1", "two": "2", "one.env": "A=1", "two.env": "A=2",
+	for name, text := range map[string]string{"one": strings.Repeat("1", 16), "two": strings.Repeat("2", 16), "one.env": "A=1", "two.env": "A=2",
 		"one.token": strings.Repeat("1", 32), "two.token": strings.Repeat("2", 32), "blog.token": strings.Repeat("3", 32)} {
 		write(t, dir, name, text)
 	}

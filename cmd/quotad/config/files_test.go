@@ -112,7 +112,7 @@ func TestKeyOfRootAlone(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program(t, dir, "fetch")
-	key := write(t, dir, "key", "secret\n")
+	key := write(t, dir, "key", "the-key-of-sixteen\n")
 	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, key))
 	host := Host{StateDirectory: "/state", Programs: dir, Checking: true}
 	if _, err := Load(file, host); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -90,8 +91,37 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 	slices.Sort(secrets)
 	for name, value := range t.Env {
 		env[name] = string(value)
+		if isKey := keyName.MatchString(name) && len(value) >= minKey && value[0] != '/'; isKey || Redacted(string(value)) != string(value) {
+			t.at("env", name).warn("holds a key, which whoever reads this file has: write it into env_file, or into key_file of the proxy")
+			secrets = append(secrets, string(value))
+		}
+	}
+	for _, word := range t.Command {
+		if Redacted(string(word)) != string(word) {
+			t.at("command").warn("holds a key, which ps shows to everybody on this host: write it into env_file, or into key_file of the proxy")
+		}
 	}
 	return env, secrets
+}
+
+// What names a key, and what a key looks like: those of Google, of GitHub and of language models, and
+// the value of a parameter that is named so.
+var (
+	keyName = regexp.MustCompile(`(?i)(key|token|secret|password)$`)
+	keyText = regexp.MustCompile(`AIza[\w-]{30,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|sk-[\w-]{20,}|(?i:key|token|secret|password)=([^&\s$"']{16,})`)
+)
+
+// Redacted returns a text with asterisks in place of what looks like a key.
+func Redacted(text string) string {
+	found := keyText.FindAllStringSubmatchIndex(text, -1)
+	for _, at := range slices.Backward(found) {
+		from, to := at[0], at[1]
+		if at[2] >= 0 {
+			from, to = at[2], at[3]
+		}
+		text = text[:from] + "****" + text[to:]
+	}
+	return text
 }
 
 // schedule reads every with its offset, or cron with its timezone, or schedule. It is nil where

@@ -18,7 +18,7 @@ func TestEachPresetIsWhole(t *testing.T) {
 	for _, name := range presetNames() {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			writeKey(t, dir, "secret")
+			writeKey(t, dir, "the-key-of-sixteen")
 			c, err := load(t, dir, fmt.Sprintf("[proxy]\nlisten = \"127.0.0.1:0\"\n[credentials.c]\npreset = %q\nproxy.key_file = \"a.key\"\n", name))
 			if err != nil {
 				t.Fatal(err)
@@ -27,7 +27,7 @@ func TestEachPresetIsWhole(t *testing.T) {
 			if preset.Checked.Year() < 2026 || !strings.HasPrefix(preset.Page, "https://") || preset.Operations != len(c.Credentials[0].Operations) {
 				t.Errorf("got %+v", preset)
 			}
-			if target := c.Targets[0]; target.Routes.Len() < 3 || target.Upstream.Scheme != "https" || target.Key != "secret" || target.Dialect == proxy.Problem {
+			if target := c.Targets[0]; target.Routes.Len() < 3 || target.Upstream.Scheme != "https" || target.Key != "the-key-of-sixteen" || target.Dialect == proxy.Problem {
 				t.Errorf("got %+v", target)
 			}
 			if warnings := c.Warnings(); len(warnings) != 0 {

@@ -27,18 +27,34 @@ func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 	}
 }
 
-// key returns the only line of key_file.
+// key returns the only line of key_file; "" without one.
 func (t *targetTable) key() string {
-	key := strings.TrimSpace(t.KeyFile.text)
+	key, marked := strings.CutPrefix(t.KeyFile.text, "\ufeff")
+	key = strings.TrimSpace(key)
 	switch {
 	case !t.KeyFile.read:
 	case key == "":
-		t.fail("key_file", "%s is empty: write the key into it", t.KeyFile.path)
+		t.fail("key_file", "%s is empty: write the key into it, or leave key_file out if the upstream needs none", t.KeyFile.path)
+	case marked:
+		t.fail("key_file", "%s begins with a byte order mark: save it as UTF-8 without one", t.KeyFile.path)
+	case strings.ContainsAny(key[:1], "\"'"):
+		t.fail("key_file", "%s holds the key in quotes: leave them out", t.KeyFile.path)
+	case assignment.MatchString(key):
+		t.fail("key_file", "%s holds NAME= before the key: leave it out", t.KeyFile.path)
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 		t.fail("key_file", "must hold the key on a line by itself, and nothing else")
+	case len(key) < minKey:
+		t.fail("key_file", "%s holds a key of %s: quotad overwrites the key where an answer repeats it, and one of fewer than %d is found by chance; leave key_file out if the upstream needs none",
+			t.KeyFile.path, quota.Count(len(key), "character", "characters"), minKey)
 	}
 	return key
 }
+
+// minKey is the minimum length of a key.
+const minKey = 16
+
+// assignment finds a line of an env file; the = of base64 are at its end.
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[^=]`)
 
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 
@@ -65,7 +81,7 @@ func (t *fileTable) idleProxy(c *Config) {
 			t.at("credentials", target.Credential, "proxy").warn(`does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
 		}
 	case len(c.Targets) == 0:
-		t.at("proxy", "listen").warn(`no credential is proxied: add [credentials.NAME.proxy] with its key_file`)
+		t.at("proxy", "listen").warn(`no credential is proxied: add [credentials.NAME.proxy]`)
 	}
 }
 

@@ -33,7 +33,7 @@ key_file = "a.key"
 
 func TestProxy(t *testing.T) {
 	dir := t.TempDir()
-	writeKey(t, dir, " secret\n")
+	writeKey(t, dir, " the-key-of-sixteen\r\n")
 	c, err := load(t, dir, proxied)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestProxy(t *testing.T) {
 	if c.Proxy != "127.0.0.1:9465" || len(c.Targets) != 1 || len(c.Warnings()) != 0 {
 		t.Errorf("got %+v", c)
 	}
-	if got.Credential != "c" || got.Upstream.String() != "https://api.example.com/base" || got.Key != "secret" || got.KeyHeader != "Authorization" ||
+	if got.Credential != "c" || got.Upstream.String() != "https://api.example.com/base" || got.Key != "the-key-of-sixteen" || got.KeyHeader != "Authorization" ||
 		got.Billing != proxy.Always || got.Dialect != proxy.Problem || got.Routes.Len() != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -52,7 +52,7 @@ func TestProxy(t *testing.T) {
 // a preset proxies nothing.
 func TestFileAddsRoutes(t *testing.T) {
 	dir := t.TempDir()
-	writeKey(t, dir, "secret")
+	writeKey(t, dir, "the-key-of-sixteen")
 	const preset = "[credentials.c]\npreset = \"youtube-classic\"\n"
 	bare, err := load(t, dir, preset)
 	if err != nil || len(bare.Targets) != 0 || len(bare.Warnings()) != 0 {
@@ -79,10 +79,15 @@ func TestProxyErrors(t *testing.T) {
 		{"no address", `"https://api.example.com/base/"`, `"api.example.com"`, `7: credentials.c.proxy.upstream: "api.example.com" is not the address of an API: write "https://www.googleapis.com"`},
 		{"key in the address", `/base/`, `/?key=Sesame`, `7: credentials.c.proxy.upstream: holds more than a host and a path: write a key into key_file`},
 		{"upstream missing", `upstream = "https://api.example.com/base/"`, ``, `6: credentials.c.proxy.upstream: is missing: add upstream = "https://www.googleapis.com"`},
-		{"key missing", `key_file = "a.key"`, ``, `6: credentials.c.proxy.key_file: is missing: add key_file = "youtube.key", which holds the key and nothing else`},
+		{"an upstream without a key", `key_file = "a.key"`, ``, ``},
+		{"a short key", `"a.key"`, `"short.key"`, `8: credentials.c.proxy.key_file: DIR/short.key holds a key of 15 characters: quotad overwrites the key where an answer repeats it, and one of fewer than 16 is found by chance; leave key_file out if the upstream needs none`},
+		{"a key in quotes", `"a.key"`, `"quoted.key"`, `8: credentials.c.proxy.key_file: DIR/quoted.key holds the key in quotes: leave them out`},
+		{"a key with its name", `"a.key"`, `"named.key"`, `8: credentials.c.proxy.key_file: DIR/named.key holds NAME= before the key: leave it out`},
+		{"a key after a mark", `"a.key"`, `"marked.key"`, `8: credentials.c.proxy.key_file: DIR/marked.key begins with a byte order mark: save it as UTF-8 without one`},
+		{"a key in base64", `"a.key"`, `"base64.key"`, ``},
 		{"key nowhere", `"a.key"`, `"b.key"`, `8: credentials.c.proxy.key_file: cannot be read: open `},
 		{"key that others read", `"a.key"`, `"open.key"`, `8: credentials.c.proxy.key_file: everybody on this host may read DIR/open.key, and with it the key: chmod o-r DIR/open.key`},
-		{"no key in it", `"a.key"`, `"empty.key"`, `8: credentials.c.proxy.key_file: DIR/empty.key is empty: write the key into it`},
+		{"no key in it", `"a.key"`, `"empty.key"`, `8: credentials.c.proxy.key_file: DIR/empty.key is empty: write the key into it, or leave key_file out if the upstream needs none`},
 		{"more than a key", `"a.key"`, `"two.key"`, `8: credentials.c.proxy.key_file: must hold the key on a line by itself, and nothing else`},
 		{"header", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_header = \"X-Key: \"", `9: credentials.c.proxy.key_header: "X-Key: " is not the name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`},
 		{"billing", `key_file = "a.key"`, "key_file = \"a.key\"\nbilling = \"never\"", `9: credentials.c.proxy.billing: must be one of "always", "not-304", not "never"`},
@@ -96,7 +101,11 @@ func TestProxyErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
-			for name, text := range map[string]string{"a.key": "secret", "open.key": "Sesame", "empty.key": "\n", "two.key": "Sesame\nopen\n"} {
+			for name, text := range map[string]string{
+				"a.key": "the-key-of-sixteen", "open.key": "Sesame", "empty.key": "\n", "two.key": "Sesame\nopen\n",
+				"short.key": "Sesame-too-shor", "quoted.key": `"Sesame-open-Sesame"`, "named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame",
+				"marked.key": "\ufeffSesame-open-Sesame\n", "base64.key": "U2VzYW1lLW9wZW4tU2VzYW1l==",
+			} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -124,10 +133,10 @@ func TestProxyErrors(t *testing.T) {
 // An address without credentials, and credentials without an address, are hardly meant.
 func TestIdleProxy(t *testing.T) {
 	dir := t.TempDir()
-	writeKey(t, dir, "secret")
+	writeKey(t, dir, "the-key-of-sixteen")
 	for _, c := range []struct{ old, want string }{
 		{`listen = "127.0.0.1:9465"`, `6: warning: credentials.c.proxy: does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`},
-		{proxied[strings.Index(proxied, "[credentials.c.proxy]"):], `2: warning: proxy.listen: no credential is proxied: add [credentials.NAME.proxy] with its key_file`},
+		{proxied[strings.Index(proxied, "[credentials.c.proxy]"):], `2: warning: proxy.listen: no credential is proxied: add [credentials.NAME.proxy]`},
 	} {
 		got, err := load(t, dir, strings.Replace(proxied, c.old, "", 1))
 		if err != nil {

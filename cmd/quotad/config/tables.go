@@ -75,7 +75,7 @@ type credentialTable struct {
 type targetTable struct {
 	table
 	Upstream  upstreamAddress   `toml:"upstream" required:"\"https://www.googleapis.com\""`
-	KeyFile   contents          `toml:"key_file" required:"\"youtube.key\", which holds the key and nothing else" secret:"the key"`
+	KeyFile   contents          `toml:"key_file" secret:"the key"`
 	KeyHeader string            `toml:"key_header" default:"Authorization"`
 	Billing   string            `toml:"billing" oneof:"always not-304" default:"always"`
 	Dialect   string            `toml:"dialect" oneof:"google github problem" default:"problem"`

@@ -103,3 +103,33 @@ func TestAllowanceBeyondTheReserve(t *testing.T) {
 		})
 	}
 }
+
+// A key in the file is a warning with the place where it belongs, and nothing that is printed has it.
+func TestKeyInTheFile(t *testing.T) {
+	const key = "AIzaSyD-of-thirty-nine-characters-in-all"
+	for name, row := range map[string]struct{ line, want string }{
+		"in command":      {`command = ["fetch", "https://x.test/?key=` + key + `&a=1"]`, "jobs.one.command: holds a key, which ps shows"},
+		"in a parameter":  {`command = ["fetch", "--token=0123456789abcdef"]`, "jobs.one.command: holds a key, which ps shows"},
+		"in env":          {`command = ["fetch"]` + "\n" + `env = { YOUTUBE = "` + key + `" }`, "jobs.one.env.YOUTUBE: holds a key"},
+		"in env, by name": {`command = ["fetch"]` + "\n" + `env = { API_TOKEN = "0123456789abcdef" }`, "jobs.one.env.API_TOKEN: holds a key"},
+		"the path of one": {`command = ["fetch"]` + "\n" + `env = { API_TOKEN = "/etc/quotad/the.token" }`, ""},
+		"none":            {`command = ["fetch", "--page-token=CAUQAA", "key=$KEY"]` + "\n" + `env = { KEY = "short" }`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := load(t, t.TempDir(), "[credentials.y]\nlimits.daily.units = 100\noperations.list = 1\n[jobs.one]\ncredential = \"y\"\nregions = [\"US\"]\nevery = \"1h\"\n"+row.line+"\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			for _, warning := range c.Warnings() {
+				got += warning.Error()
+			}
+			if row.want == "" && got != "" || !strings.Contains(got, row.want) || strings.Contains(got, key) {
+				t.Errorf("got %s\nwant %s", got, row.want)
+			}
+			if text := Redacted(strings.Join(c.Jobs[0].Command, " ")); strings.Contains(text, key) || strings.Contains(text, "0123456789abcdef") {
+				t.Errorf("printed: %s", text)
+			}
+		})
+	}
+}

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 // Bounds of what a client may cost: a slow or stuck one costs one connection, for a bounded
@@ -18,19 +21,25 @@ const (
 	maxHeader      = 32 << 10        // bytes of a request's, and 256 KiB of an answer's
 	maxAnswer      = 256 << 10       //
 	maxConnections = 4096            // at once
+	shares         = 16              // a run token may have one of so many shares of them
 )
 
 // A boundedListener bounds how many connections are open at once. For one that is too many
 // it closes the oldest of those that have shown no run token; where all have shown one, the
-// new one. So clients without a token cannot keep passes out.
+// new one. So clients without a token cannot keep passes out; nor can one pass keep out the others,
+// because it may have only a share.
 type boundedListener struct {
 	net.Listener
 	max int
 
 	mu        sync.Mutex // guards what follows, and the fields of connections that say so
 	open      int
-	strangers list.List // of connections that have shown no token, the oldest first
+	strangers list.List      // of connections that have shown no token, the oldest first
+	held      map[string]int // how many connections have shown a token
 }
+
+// share is how many connections a token may have.
+func (l *boundedListener) share() int { return max(1, l.max/shares) }
 
 // Accept implements net.Listener.
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -74,7 +83,8 @@ type boundedConn struct {
 	net.Conn
 	listener *boundedListener
 	stranger *list.Element // nil: it has shown a token, or is closed
-	closed   bool          // both are guarded by the listener's lock
+	token    string        // that it has shown
+	closed   bool          // all three are guarded by the listener's lock
 }
 
 // Close implements io.Closer.
@@ -87,19 +97,26 @@ func (c *boundedConn) Close() error {
 
 // leave counts a connection out, once. The caller holds the lock of the listener.
 func (c *boundedConn) leave() {
-	c.showToken()
+	c.belongTo("")
 	if !c.closed {
 		c.closed = true
 		c.listener.open--
 	}
 }
 
-// showToken removes a connection from the strangers. The caller holds the lock of the
-// listener.
-func (c *boundedConn) showToken() {
+// belongTo removes a connection from the strangers, and counts it among those of a token; "" of one
+// that ends. The caller holds the lock of the listener.
+func (c *boundedConn) belongTo(token string) {
+	l := c.listener
 	if c.stranger != nil {
-		c.listener.strangers.Remove(c.stranger)
+		l.strangers.Remove(c.stranger)
 		c.stranger = nil
+	}
+	if l.held[c.token]--; l.held[c.token] <= 0 {
+		delete(l.held, c.token)
+	}
+	if c.token = token; token != "" {
+		l.held[token]++
 	}
 }
 
@@ -113,13 +130,26 @@ func (c *boundedConn) CloseWrite() error {
 
 type connectionKey struct{}
 
-// keepConnection keeps the connection of a request with a live run token open.
-func keepConnection(r *http.Request) {
-	if c, ok := r.Context().Value(connectionKey{}).(*boundedConn); ok {
-		c.listener.mu.Lock()
-		defer c.listener.mu.Unlock()
-		c.showToken()
+// keepConnection keeps the connection of a request with a live run token open. It refuses one beyond
+// the token's share, and closes it after the answer.
+func keepConnection(w http.ResponseWriter, r *http.Request, token string) *api.Problem {
+	c, ok := r.Context().Value(connectionKey{}).(*boundedConn)
+	if !ok {
+		return nil
 	}
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case c.closed || c.token == token:
+	case l.held[token] >= l.share():
+		w.Header().Set("Connection", "close")
+		return api.NewProblem(api.TooManyConnections, "the pass has %s open, the most for one pass", quota.Count(l.share(), "connection", "connections")).
+			WithHint("let the client reuse its connections, or close them")
+	default:
+		c.belongTo(token)
+	}
+	return nil
 }
 
 // A patientBody is the body of a request: each part of it extends the time for the next.

@@ -38,7 +38,8 @@ type Config struct {
 
 	// AnswerTime is how long an upstream may take to send its header. 0: five minutes.
 	AnswerTime time.Duration
-	// Connections is how many may be open at once. 0: 4096.
+	// Connections is how many may be open at once, and a sixteenth of that for one run token.
+	// 0: 4096.
 	Connections int
 	// ErrorLog is where net/http logs. Nil: where package log writes to.
 	ErrorLog *log.Logger
@@ -140,7 +141,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 
 // Serve serves the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections), held: make(map[string]int)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -168,7 +169,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		r.Body = &patientBody{r.Body, connection}
 	}
-	c, problem := p.locate(r)
+	c, problem := p.locate(w, r)
 	if problem != nil {
 		p.reject(w, c, problem)
 		return
@@ -193,7 +194,10 @@ func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
 	if c.token != "" {
 		p.config.Tokens.Refused(c.token, problem.Detail)
 	}
-	if c.token == "" || problem.Reason == quota.Forbidden {
+	switch {
+	case problem.Reason == api.TooManyConnections: // counted, and logged as other failures of an acquire are
+		p.config.Emit(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.bearer.Credential, Count: 1, Caller: c.bearer.Caller}, Err: problem})
+	case c.token == "" || problem.Reason == quota.Forbidden:
 		p.config.Emit(server.Attempt{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})
 	}
 	(&refusal{problem: problem}).write(w, dialect)

@@ -113,6 +113,10 @@ func (p *Proxy) checkHost(r *http.Request) *api.Problem {
 		return api.NewProblem(quota.BadRequest, "only one upstream for each credential is served here, and nothing through CONNECT").
 			WithHint("set the base address of the API to $" + AddressEnv + ", not the proxy of HTTP")
 	}
+	if path, _, _ := strings.Cut(r.RequestURI, "?"); path == "*" || strings.Contains(path, "#") {
+		return api.NewProblem(quota.BadRequest, "the path can be read in more than one way").
+			WithHint("name a path, and percent-encode a # in it: %23")
+	}
 	if r.Host != p.config.Address {
 		return api.NewProblem(quota.Forbidden, "the host %.80q is not this proxy, which is %s", r.Host, p.config.Address)
 	}
@@ -256,12 +260,20 @@ func (c *call) strip(query string) (string, *api.Problem) {
 				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
 		case isOverride(name):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
+		case c.holdsToken(name) || c.holdsToken(value) && !c.proxy.isToken(value):
+			return "", api.NewProblem(quota.BadRequest, "a parameter of the query holds the run token, which no upstream gets").
+				WithHint("the run token is the API key, or stands in the path, and nowhere else")
 		case c.proxy.isToken(value) || name == apiKeyParam && c.target.KeyHeader == apiKeyHeader && c.target.Key != "":
 		case part != "":
 			rest = append(rest, part)
 		}
 	}
 	return strings.Join(rest, "&"), nil
+}
+
+// holdsToken reports whether a text holds the run token, in whatever case.
+func (c *call) holdsToken(text string) bool {
+	return strings.Contains(strings.ToUpper(text), strings.ToUpper(c.token))
 }
 
 // isUnclear reports whether a character ends a parameter, a query or an address for some
@@ -335,7 +347,7 @@ func (c *call) isUnsent(name string, values []string) bool {
 	plain := dashed(name)
 	return slices.Contains(unsent, plain) || plain == c.target.KeyHeader && name != plain ||
 		slices.ContainsFunc(values, func(value string) bool {
-			return strings.Contains(value, c.token) || plain == authorization && slices.ContainsFunc(keysIn(value), c.proxy.isToken)
+			return c.holdsToken(value) || plain == authorization && slices.ContainsFunc(keysIn(value), c.proxy.isToken)
 		})
 }
 

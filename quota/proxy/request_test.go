@@ -27,6 +27,11 @@ func TestRequestIsReadByAllAlike(t *testing.T) {
 		{"semicolon", "GET " + at + "?a=1&b=2;key=mine", nil, 400, "; is %3B"},
 		{"bad escape", "GET " + at + "?a=1&c=%zz", nil, 400, "% is %25"},
 		{"hash", "GET " + at + "?a=1#&b=2", nil, 400, "# is %23"},
+		{"hash in the path", "GET " + at + "#a?part=id", nil, 400, "# in it: %23"},
+		{"no path", "OPTIONS *", []string{"Authorization: Bearer " + runToken}, 400, "name a path"},
+		{"token within a parameter", "GET " + at + "?callback=http%3A%2F%2F127.0.0.1%2F" + runToken + "%2F", nil, 400, "holds the run token"},
+		{"token in lower case", "GET " + at + "?a=" + strings.ToLower(runToken), nil, 400, "holds the run token"},
+		{"token as a parameter's name", "GET " + at + "?" + runToken + "=1", nil, 400, "holds the run token"},
 		{"method in the query", "GET " + at + "?a=1&%24httpMethod=DELETE", nil, 400, "with its own method"},
 		{"Rails's method in the query", "GET " + at + "?_method=DELETE", nil, 400, "with its own method"},
 		{"a header's name in the query", "GET " + at + "?X-HTTP-Method-Override=DELETE", nil, 400, "with its own method"},
@@ -64,7 +69,7 @@ func TestTokenStaysHere(t *testing.T) {
 	for _, header := range []string{
 		basic("me:" + runToken), basic(runToken + ":"), basic(runToken + ":x-oauth-basic"), "Authorization: Bearer " + runToken,
 		"Authorization: Basic bWU6bWU=\r\nAuthorization: Bearer " + runToken, "Authorization:  token\t" + runToken,
-		"X_Goog_Api_Key: " + runToken, "X-Goog_Api-Key: mine", "Cookie: a=b; t=" + runToken, "Referer: " + s.base, "X_Original_Url: /else",
+		"X_Goog_Api_Key: " + runToken, "X-Goog_Api-Key: mine", "Cookie: a=b; t=" + runToken, "Referer: " + s.base, "X-Call: " + strings.ToLower(runToken), "X_Original_Url: /else",
 	} {
 		for _, at := range []string{"/" + runToken + "/youtube/youtube/v3/videos?part=id&access_token=" + runToken, "/youtube/v3/videos?part=id&key=" + runToken} {
 			if status, body := s.raw("GET "+at, "Host: "+s.proxy.config.Address, header); status != 200 {

@@ -98,7 +98,8 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 const ExitExhausted = 75
 
 // judge decides what became of a pass. What ended it counts in this order: a person or a stop, our
-// denial that nothing later cured, our timeout, the upstream's answer, its exit code.
+// denial that nothing later cured, our timeout, the upstream's answer, that none of its calls was
+// made, its exit code.
 func (j *Job) judge(exit Exit, spent Record) (outcome Outcome, detail string) {
 	switch {
 	case exit.Err != nil:
@@ -113,6 +114,8 @@ func (j *Job) judge(exit Exit, spent Record) (outcome Outcome, detail string) {
 		return Exhausted, fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
 	case spent.Refuses != "":
 		return Failed, spent.Refuses
+	case spent.Refused > 0 && !spent.Served:
+		return Failed, quota.Count(spent.Refused, "call", "calls") + " and none made: " + spent.Why
 	}
 	return j.judgeExit(exit)
 }

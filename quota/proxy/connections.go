@@ -21,7 +21,7 @@ const (
 	maxHeader      = 32 << 10        // bytes of a request's, and 256 KiB of an answer's
 	maxAnswer      = 256 << 10       //
 	maxConnections = 4096            // at once
-	shares         = 16              // a run token may have one of so many shares of them
+	shares         = 16              // of the connections; a run token may have one
 )
 
 // A boundedListener bounds how many connections are open at once. For one that is too many

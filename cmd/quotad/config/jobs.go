@@ -92,7 +92,7 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 	for name, value := range t.Env {
 		env[name] = string(value)
 		if isKey := keyName.MatchString(name) && len(value) >= minKey && value[0] != '/'; isKey || Redacted(string(value)) != string(value) {
-			t.at("env", name).warn("holds a key, which whoever reads this file has: write it into env_file, or into key_file of the proxy")
+			t.at("env", name).warn("holds a key, and readers of this file have it: write it into env_file, or into key_file of the proxy")
 			secrets = append(secrets, string(value))
 		}
 	}

@@ -126,6 +126,13 @@ func (s *SimStore) change(credential string, log simLog) {
 // Flush removes the log of a credential.
 func (s *SimStore) Flush(credential string) { s.change(credential, simLog{}) }
 
+// Remove removes the records of a log from one index up to another.
+func (s *SimStore) Remove(credential string, from, to int) {
+	log := s.logs[credential]
+	log.records = slices.Delete(slices.Clone(log.records), from, to)
+	s.change(credential, log)
+}
+
 // DropLast takes back the last n changes, at most 100, each a record that was appended or a log that was
 // flushed: a replica has taken over that did not have them.
 func (s *SimStore) DropLast(n int) {

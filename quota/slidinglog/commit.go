@@ -21,6 +21,9 @@ const (
 	// long the others then wait.
 	yieldAfter = 80 * time.Millisecond
 	yieldTime  = 50 * time.Millisecond
+	// yieldLosses is how many races it loses meanwhile, at least: a turn is a record, and so makes
+	// others lose. Distant hosts that ask for it at each second try would only do that.
+	yieldLosses = 8
 )
 
 // A draft is the decision of one call, before it is in the log.
@@ -200,6 +203,9 @@ func (d *draft) record() *Record {
 	if d.gen > 0 {
 		record.Gen, record.Since = d.gen, 0
 	}
+	if d.wipe {
+		record.after(Position{}, false)
+	}
 	return record
 }
 
@@ -214,27 +220,35 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	if err := r.ledger.config.File.Room(r.name, frameRoom+len(call.Body)); err != nil {
 		return out, true, r.unavailable(err)
 	}
-	out = r.call(ctx, call)
+	out, unknown := r.tries(ctx, call)
 	tail := out.Tail
 	if out.Status == Done {
 		tail = []Placed{{At: out.At, Body: call.Body}}
 	}
 	i := slices.IndexFunc(tail, func(p Placed) bool { return bytes.HasPrefix(p.Body, record.Tag[:]) })
+	own := &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
 	if i < 0 {
-		if out.Status == Unknown { // it counts as granted until its outcome is known
+		if unknown { // it counts as granted until its outcome is known
 			r.mu.Lock()
 			r.giveUp()
-			r.maybe = &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
+			r.maybe = own
+			if out.Status != Unknown {
+				r.giveUp()
+			}
 			r.mu.Unlock()
 		}
 		return out, false, nil
 	}
-	if err = r.catchUp(tail); err == nil {
-		err = r.complete(d, tail[i].At, record.Tag)
-	} else {
-		r.mu.Lock()
+	err = r.catchUp(tail)
+	r.mu.Lock()
+	if err != nil {
 		r.revoke(ownRecord(tail[i]).Entries)
-		r.mu.Unlock()
+	} else if unknown { // the log may have lost a record of an earlier try, and this one stands elsewhere
+		r.remember(own)
+	}
+	r.mu.Unlock()
+	if err == nil {
+		err = r.complete(d, tail[i].At, record.Tag)
 	}
 	return out, true, r.unavailable(err)
 }
@@ -310,10 +324,11 @@ func (r *replica) yield(ctx context.Context) {
 type race struct {
 	losses  int
 	yieldAt time.Time // when the call asks for its turn
+	turnAt  int       // at how many losses, at least
 }
 
-// backOff asks for the turn after a long time of losing. Time counts, not losses, because a slow host loses
-// few races and needs its turn as much. It does not pause: the winner, whose copy is current, would win
+// backOff asks for the turn after a long time of losing. Time counts more than losses, because a slow host
+// loses few races and needs its turn as much. It does not pause: the winner, whose copy is current, would win
 // again.
 func (r *replica) backOff(ctx context.Context, of *race) {
 	if of.losses == 0 {
@@ -321,12 +336,12 @@ func (r *replica) backOff(ctx context.Context, of *race) {
 	}
 	now := r.ledger.config.Clock()
 	if of.yieldAt.IsZero() {
-		of.yieldAt = now.Add(yieldAfter)
+		of.yieldAt, of.turnAt = now.Add(yieldAfter), yieldLosses
 	}
-	if now.Before(of.yieldAt) {
+	if now.Before(of.yieldAt) || of.losses < of.turnAt {
 		return
 	}
-	of.yieldAt = now.Add(yieldAfter)
+	of.yieldAt, of.turnAt = now.Add(yieldAfter), of.losses+yieldLosses
 	call := r.newCall(r.newRecord(nil, &Statement{Kind: Turn}))
 	call.Blind = true
 	r.call(ctx, call) // this host reads it like any other record

@@ -36,35 +36,44 @@ const maxUnanswered = 100
 // giveUp ends the hold of the open attempt, which the log lacks, and cannot get any more except from
 // another host. mu is held.
 func (r *replica) giveUp() {
-	if r.maybe == nil {
-		return
+	if r.maybe != nil {
+		r.remember(r.maybe)
+		r.maybe = nil
 	}
+}
+
+// remember has the entries of an attempt revoked if another host puts them back. mu is held.
+func (r *replica) remember(a *attempt) {
 	oldest := r.copy.oldest()
-	r.unanswered = append(slices.DeleteFunc(r.unanswered, func(a *attempt) bool { return a.notAfter <= oldest }), r.maybe)
+	r.unanswered = append(slices.DeleteFunc(r.unanswered, func(a *attempt) bool { return a.notAfter <= oldest }), a)
 	r.unanswered = r.unanswered[max(0, len(r.unanswered)-maxUnanswered):]
-	r.maybe = nil
 }
 
 // call makes a call, up to three times while its outcome is open, and records the clock. A blind one
 // is made once: a second record with its tag could have other records before it, and hide a loss.
 func (r *replica) call(ctx context.Context, call Call) Outcome {
-	var out Outcome
-	unknown := false
+	out, _ := r.tries(ctx, call)
+	return out
+}
+
+// tries is call. unknown reports that one of the tries had no answer: it may have been carried out even
+// if a later one finds that the log lacks the record, because the log may have lost it in between.
+func (r *replica) tries(ctx context.Context, call Call) (out Outcome, unknown bool) {
 	for try := range 3 {
 		if try > 0 {
 			r.ledger.config.Pause(ctx, time.Millisecond<<(2*try))
 		}
 		out = r.ledger.config.Store.Append(ctx, []Call{call})[0]
+		unknown = unknown || out.Status == Unknown
 		if out.Status > Failed || call.Blind || ctx.Err() != nil {
 			break
 		}
-		unknown = unknown || out.Status == Unknown
 	}
 	if unknown && out.Status == Failed { // an earlier try may have been carried out
 		out.Status = Unknown
 	}
 	r.recordOutcome(ctx, &call, out)
-	return out
+	return out, unknown
 }
 
 // recordOutcome records the store's clock, if there was an answer, and whether the store takes records.
@@ -102,8 +111,23 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	if oldest := r.needed(); r.copy.expires > 0 && r.copy.expires <= oldest {
 		record.Since = oldest // the store drops with this record what is older
 	}
-	r.ledger.draw(record.Tag[:])
+	if r.ledger.draw(record.Tag[:]); says == nil || says.Kind != Turn { // a turn follows any record
+		record.after(r.copy.facts.Position, r.copy.facts.Position.ID.Ms > r.halfKeep())
+	}
 	return record
+}
+
+// halfKeep is the time, in ms, half of a keep ago. mu is held.
+func (r *replica) halfKeep() int64 { return r.estimated().Add(-r.copy.keep() / 2).UnixMilli() }
+
+// noticeHole records that the log lacks what stood before a record of it. The store drops old records only,
+// and from its beginning. mu is held.
+func (r *replica) noticeHole(c *Copy, record *Record) {
+	switch begins := c.facts.Position.IsZero(); {
+	case record.isAfter(c.facts.Position), record.isAfter(Position{}):
+	case !begins, record.near && record.at.At.Ms > r.halfKeep():
+		c.facts.Hole = record.at.At.Ms
+	}
 }
 
 // catchUp applies records of the log to the copy. Entries of this host also go into the tail,
@@ -155,13 +179,12 @@ func (r *replica) apply(list []*Record) error {
 // applyOne is apply with mu held.
 func (r *replica) applyOne(c *Copy, record *Record) {
 	r.giveUp() // the open attempt is this record, or too late, because the log has a later end
-	r.unanswered = slices.DeleteFunc(r.unanswered, func(a *attempt) bool {
-		found := slices.ContainsFunc(record.Entries, func(e quota.Entry) bool { return a.wrote(&e) })
-		if found {
-			r.revoke(slices.DeleteFunc(slices.Clone(record.Entries), func(e quota.Entry) bool { return !a.wrote(&e) }))
-		}
-		return found
-	})
+	if len(r.unanswered) > 0 {
+		r.revoke(slices.DeleteFunc(slices.Clone(record.Entries), func(e quota.Entry) bool {
+			_, known := c.entry(e.ID)
+			return known || !slices.ContainsFunc(r.unanswered, func(a *attempt) bool { return a.wrote(&e) })
+		}))
+	}
 	switch {
 	case record.Says != nil && record.Says.Kind == Turn && record.Host != r.ledger.Host():
 		r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
@@ -171,6 +194,7 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 	if record.at.At.Less(c.facts.Position.ID) { // this host's reset has emptied the log
 		c.facts.forgetHello(r.ledger.Host())
 	}
+	r.noticeHole(c, record)
 	if c.apply(record); record.Says == nil || record.Says.Kind != Turn {
 		r.written[record.Host] = r.waited
 	}

@@ -39,6 +39,11 @@ func (l *Ledger) SetMaxUnfolded(n int) { l.maxUnfolded = n }
 // SetMaxLate has the host put back n entries in a record.
 func (l *Ledger) SetMaxLate(n int) { l.maxLate = n }
 
+// SetAwait has calls wait for a lock by await, which reports whether they have it.
+func (l *Ledger) SetAwait(await func(ctx context.Context, locked chan struct{}) bool) {
+	l.await = await
+}
+
 // Run returns which run of its host the ledger is.
 func (l *Ledger) Run() uint32 {
 	_, run := l.self()
@@ -59,6 +64,12 @@ func (l *Ledger) Settled(c *quota.Credential, end Position) bool {
 	}
 	owed, hello := r.pending()
 	return r.refused == nil && r.ready() == nil && r.maybe == nil && len(owed) == 0 && hello == nil && r.copy.facts.Position == end
+}
+
+// Hole tells whether the host has noticed that the log of a credential lacks records.
+func (l *Ledger) Hole(c *quota.Credential) bool {
+	r, err := l.replica(c.Name)
+	return err == nil && r.copy.facts.Hole > 0
 }
 
 // Knows tells whether a host is known to write to the log of a credential.

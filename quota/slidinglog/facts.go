@@ -21,6 +21,7 @@ type facts struct {
 	Newest   int64     // the greatest generation of an entry
 	Since    int64     // in ms: entries until then may have been dropped
 	Expired  quota.ID  // entries up to this one have expired
+	Hole     int64     // the place, in ms, of a record before which the log lacked others; 0: none
 	Hosts    map[HostID]hostFacts
 	Quiet    *quiet
 	Fallen   *fallen // nil: the log has the record at Position

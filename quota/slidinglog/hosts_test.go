@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -381,6 +382,40 @@ func TestAGrantThatAnotherHostPutsBackIsRevoked(t *testing.T) {
 		if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 1 {
 			t.Errorf("%d units are used, %v; want the one that was told", u.Limits[0].Used, err)
 		}
+	}
+}
+
+// Records that were removed from the middle of the log, or from its beginning, are missed by a host that
+// reads it from its beginning. The log's key is deleted then, and a host that has them puts them back.
+func TestRemovedRecordsAreNoticed(t *testing.T) {
+	for name, removed := range map[string][2]int{"nothing": {0, 0}, "one in the middle": {5, 6}, "all but the last": {0, -1}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			old := s.open(slidinglog.Config{})
+			s.follow(20, old)
+			for range 10 {
+				s.grant(old, 1)
+				s.now = s.now.Add(time.Second)
+			}
+			from, to := removed[0], removed[1]
+			if to < 0 {
+				to += len(s.store.Records(s.c.Name))
+			}
+			s.store.Remove(s.c.Name, from, to)
+			s.follow(5, old)
+			fresh := s.open(slidinglog.Config{})
+			s.follow(5, old, fresh)
+			warned := strings.Contains(strings.Join(fresh.Health(t.Context()).Warnings, ""), "delete the log's key")
+			if want := to > from; warned != want {
+				t.Errorf("a new host warns: %v, want %v", warned, want)
+			}
+			s.store.Flush(s.c.Name)
+			s.follow(40, old, fresh)
+			u, err := fresh.Usage(t.Context(), s.c)
+			if err != nil || u.Limits[0].Used != 10 || fresh.Hole(s.c) || old.Hole(s.c) {
+				t.Errorf("%d units are used, %v, and the hole is still said", u.Limits[0].Used, err)
+			}
+		})
 	}
 }
 

@@ -68,7 +68,7 @@ func (c *Copy) startOver(host HostID) {
 		f.Fallen = &fallen{Gen: f.Gen}
 	}
 	f.Fallen.To, f.Fallen.Quiet = max(f.Fallen.To, f.Position.ID.Ms), f.Fallen.Quiet || f.Quiet != nil
-	f.Position, f.Quiet, f.Complete = Position{}, nil, false
+	f.Position, f.Quiet, f.Complete, f.Hole = Position{}, nil, false, 0
 	c.account.views = nil
 	c.change()
 	c.refresh()

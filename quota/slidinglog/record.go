@@ -1,10 +1,12 @@
 package slidinglog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 	"time"
@@ -49,6 +51,10 @@ type Record struct {
 	Since   int64
 	Entries []quota.Entry
 	Says    *Statement
+
+	// follows reports that the end of the tag is a checksum of the record before, as its writer knew it.
+	// near reports that the log has no reason to drop that one before half a keep has passed.
+	follows, near bool
 
 	at Placed // its place, and its bytes; zero: it is not in a log
 }
@@ -101,6 +107,26 @@ var errRecord = errors.New("an entry of the log is damaged")
 
 // kinds are the kinds of entries; a record has their index.
 var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening, quota.KindLoan}
+
+// after has the record follow the one at a position. A reader then notices if the log lacks that one.
+func (r *Record) after(p Position, near bool) {
+	r.follows, r.near = true, near
+	copy(r.Tag[tagDrawn:], p.sum())
+}
+
+// isAfter reports whether the record follows the one at a position, as far as it says.
+func (r *Record) isAfter(p Position) bool {
+	return !r.follows || bytes.Equal(r.Tag[tagDrawn:], p.sum())
+}
+
+// tagDrawn is how many bytes of a tag are drawn. The others may be a checksum.
+const tagDrawn = 8
+
+// sum returns a checksum of a position.
+func (p Position) sum() []byte {
+	b := binary.BigEndian.AppendUint64(p.Tag[:], uint64(p.ID.Ms))
+	return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(binary.BigEndian.AppendUint64(b, uint64(p.ID.Seq))))
+}
 
 // Body encodes the record. An entry without an id is new: its id follows from the record's place.
 func (r *Record) Body() []byte {
@@ -158,19 +184,33 @@ func decodeRecord(p Placed) (r Record, err error) {
 // head codes the head of a record.
 func (c *codec) head(r *Record) {
 	version, run := byte(recordVersion), [4]byte{}
-	binary.BigEndian.PutUint32(run[:], r.Run)
+	bits := r.Run
+	if r.follows {
+		bits |= followsBit
+	}
+	if r.near {
+		bits |= nearBit
+	}
+	binary.BigEndian.PutUint32(run[:], bits)
 	c.raw(r.Tag[:])
 	c.byte(&version)
 	c.raw(r.Host[:])
 	c.raw(run[:])
 	c.uvarint(&r.Gen, maxMillis)
 	if c.uvarint(&r.Since, maxMillis); c.reading {
-		r.Run = binary.BigEndian.Uint32(run[:])
+		bits = binary.BigEndian.Uint32(run[:])
+		r.Run, r.follows, r.near = bits&runMask, bits&followsBit != 0, bits&nearBit != 0
 	}
 }
 
 // runMask is the greatest run, and has all its bits.
 const runMask = 1<<29 - 1
+
+// The bits above a run in a record.
+const (
+	followsBit = 1 << 31
+	nearBit    = 1 << 30
+)
 
 // newID returns the id of the n-th new entry of a record at a place. Ids of the same instant are in
 // the order of their places. The tag makes them differ from those of another log at that place.

@@ -235,6 +235,11 @@ func (r *replica) health(h *quota.Health) {
 	if r.ledger.config.Store == nil {
 		return
 	}
+	if f.Hole > r.copy.oldest() {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: records before %s are missing from its log, which Redis does not lose by itself (XDEL or XTRIM removes them): "+
+			"hosts that have read them count them, and this one does not; if one of those runs, delete the log's key, and it puts them back",
+			r.name, time.UnixMilli(f.Hole).UTC().Format(time.RFC3339)))
+	}
 	h.Warnings = append(h.Warnings, f.differences(r.ledger.Host(), r.name)...)
 	if r.refused == nil || r.configured == nil {
 		return

@@ -22,7 +22,7 @@ const historiesVariable = "QUOTAD_TEST_HISTORIES"
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
-	n := 5000
+	n := 1500
 	if text := os.Getenv(historiesVariable); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

@@ -1,6 +1,7 @@
 package slidinglog_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -27,6 +28,29 @@ type told struct {
 	void   bool // a reset, or the loss of its file, has made it void
 	read   bool // by has it from the log, not by writing it: in its tables from the next fold
 	soft   bool // a crash or a kill may have taken it, if the store loses it too
+
+	mark string // of a correction: who made it, each another one
+}
+
+// corrector is who makes the next correction.
+func (w *world) corrector() quota.Caller {
+	w.counts.corrections++
+	return quota.Caller{UID: w.counts.corrections}
+}
+
+// corrected records that a client was told of a correction. One that changes nothing has no entry.
+func (h *simHost) corrected(by quota.Caller) {
+	o, t := &h.w.oracle, &told{mark: by.By(), by: h, host: h.ledger.Host(), at: h.w.now}
+	id, placed := o.marked[t.mark]
+	for _, e := range h.ledger.Entries(h.c) {
+		if !placed && e.By == t.mark { // made offline
+			id, t.outage = e.ID, true
+		}
+	}
+	if t.id = id; !id.IsZero() {
+		t.void = id.Ms <= o.reset
+		o.corrected = append(o.corrected, t)
+	}
 }
 
 // client asks the host for something, as clients do.
@@ -46,7 +70,7 @@ func (h *simHost) client() {
 	case n == 94 && w.rand.IntN(2) == 0, n > 95 && w.temper == resets:
 		h.reset()
 	default:
-		if _, err := h.ledger.Usage(h.ctx, h.c); err != nil && h.ctx.Err() == nil && !known(err) {
+		if _, err := h.ledger.Usage(h.call(), h.c); err != nil && h.ctx.Err() == nil && !known(err) {
 			w.fail("usage: %v", err)
 		}
 	}
@@ -75,11 +99,11 @@ func (h *simHost) acquire() {
 		return
 	}
 	asks := []quota.Ask{{Request: r, Charges: charges}}
-	if r.RequestID == "" && w.rand.IntN(4) == 0 {
+	for r.RequestID == "" && (w.rand.IntN(4) == 0 || w.temper == far && len(asks) < 12) {
 		asks = append(asks, asks[0])
 	}
 	host := h.ledger.Host()
-	decisions, err := h.ledger.Acquire(h.ctx, h.c, asks)
+	decisions, err := h.ledger.Acquire(h.call(), h.c, asks)
 	if h.ctx.Err() != nil {
 		return
 	}
@@ -119,6 +143,15 @@ func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d qu
 			w.counts.grants++
 		}
 		outage := d.Outage && id.Seq >= 1<<62 // not one of the log that was asked for again
+		switch {
+		case !outage || d.Replayed:
+		case ask.Operation == "twenty":
+			w.fail("host %s grants a closed operation in an outage", h.name)
+		case !h.readAll:
+			w.fail("host %s grants offline on a copy that it has not read to the end", h.name)
+		case !h.at.trouble:
+			w.fail("host %s grants offline, though the store answers", h.name)
+		}
 		w.oracle.tell(told{id: id, key: ask.Key(), units: d.Units, by: h, host: host, at: w.now, outage: outage}, d.Replayed)
 	}
 	w.say("%s: %s %d %q: %s%v %s replayed=%v outage=%v %v", h.name, ask.Operation, ask.Count, ask.RequestID, d.Reason, d.Err, d.GrantID, d.Replayed, d.Outage, d.Units)
@@ -126,7 +159,7 @@ func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d qu
 
 // known tells the errors that a client may be answered.
 func known(err error) bool {
-	return errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)
+	return errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func (h *simHost) settle() {
@@ -134,7 +167,8 @@ func (h *simHost) settle() {
 	all := w.oracle.told
 	one := all[len(all)-1-w.rand.IntN(min(len(all), 8))]
 	units := quota.Units(w.rand.IntN(int(one.units) + 3))
-	d, err := h.ledger.Settle(h.ctx, h.c, quota.Settlement{Grant: one.id, Units: units, Caller: quota.Caller{UID: 1}})
+	by := w.corrector()
+	d, err := h.ledger.Settle(h.call(), h.c, quota.Settlement{Grant: one.id, Units: units, Caller: by})
 	if h.ctx.Err() != nil {
 		return
 	}
@@ -143,42 +177,49 @@ func (h *simHost) settle() {
 		w.fail("settle: %v", err)
 	}
 	if err == nil && d.Granted() {
+		h.corrected(by)
 		w.counts.settles++
 	}
 }
 
 func (h *simHost) adjust() {
 	w := h.w
-	a := quota.Adjustment{Limit: "window", Units: w.rand.Int64N(30) - 20, Caller: quota.Caller{UID: 0}, Note: "n"}
+	a := quota.Adjustment{Limit: "window", Units: w.rand.Int64N(30) - 20, Caller: w.corrector(), Note: "n"}
 	if a.Units == 0 {
 		return
 	}
-	d, err := h.ledger.Adjust(h.ctx, h.c, a)
+	d, err := h.ledger.Adjust(h.call(), h.c, a)
 	if h.ctx.Err() == nil {
 		w.say("%s: adjust %d: %v %v", h.name, a.Units, d.Units, err)
+		if err == nil {
+			h.corrected(a.Caller)
+		}
 	}
 }
 
 func (h *simHost) closeLimit() {
 	w := h.w
-	k := quota.Change{Kind: quota.KindOpening, Limit: "share", Note: "so", Caller: quota.Caller{UID: 0}}
+	k := quota.Change{Kind: quota.KindOpening, Limit: "share", Note: "so", Caller: w.corrector()}
 	if w.rand.IntN(3) > 0 {
 		k.Kind, k.Until = quota.KindClosing, h.time(w.rand.Int64N(4000))
 	}
-	changed, err := h.ledger.ChangeLimit(h.ctx, h.c, k)
+	changed, err := h.ledger.ChangeLimit(h.call(), h.c, k)
 	if h.ctx.Err() == nil {
 		w.say("%s: close until %v: %v %v", h.name, k.Until, changed, err)
+		if changed {
+			h.corrected(k.Caller)
+		}
 	}
 }
 
 // lend makes a limit higher for a while, or ends that.
 func (h *simHost) lend() {
 	w := h.w
-	l := quota.Change{Kind: quota.KindLoan, Limit: h.c.Limits[w.rand.IntN(len(h.c.Limits))].Name, Note: "so", Caller: quota.Caller{UID: 0}}
+	l := quota.Change{Kind: quota.KindLoan, Limit: h.c.Limits[w.rand.IntN(len(h.c.Limits))].Name, Note: "so", Caller: w.corrector()}
 	if w.rand.IntN(4) > 0 {
 		l.Units, l.Until = quota.Units(1+w.rand.IntN(40)), h.time(w.rand.Int64N(4000))
 	}
-	changed, err := h.ledger.ChangeLimit(h.ctx, h.c, l)
+	changed, err := h.ledger.ChangeLimit(h.call(), h.c, l)
 	if h.ctx.Err() != nil {
 		return
 	}
@@ -187,12 +228,13 @@ func (h *simHost) lend() {
 		w.fail("lend: %v", err)
 	}
 	if changed {
+		h.corrected(l.Caller)
 		w.counts.loans++
 	}
 }
 
 func (h *simHost) reset() {
-	err := h.ledger.Reset(h.ctx, h.c, quota.Caller{UID: 0}, "again")
+	err := h.ledger.Reset(h.call(), h.c, quota.Caller{UID: 0}, "again")
 	if h.ctx.Err() == nil {
 		h.w.counts.resets++
 		h.w.say("%s: reset: %v", h.name, err)

@@ -12,7 +12,7 @@ func (w *world) strike() {
 	if len(alive) > 0 {
 		h = alive[w.rand.IntN(len(alive))]
 	}
-	n := w.rand.IntN(22)
+	n := w.rand.IntN(24)
 	switch {
 	case w.temper == outages && n < 9:
 		n = 15 + n%2
@@ -77,10 +77,11 @@ func (w *world) strike() {
 		w.offset += by
 	case n == 18 && len(w.hosts) < 6:
 		w.counts.newHosts++
-		if file := h.file.Clone(); w.rand.IntN(3) == 0 && h.does == nil {
+		if file := h.file.Clone(); w.rand.IntN(3) == 0 && len(h.does) == 0 {
 			w.counts.clones++
 			w.oracle.twins[h.ledger.Host()] = true
 			clone := w.addHost(file)
+			clone.hasRead, clone.readAll = h.hasRead, h.hasRead
 			w.say("%s is a clone of %s", clone.name, h.name)
 		} else {
 			w.say("%s is new", w.addHost(ledgertest.NewMemFile()).name)
@@ -90,7 +91,16 @@ func (w *world) strike() {
 		w.say("%s loses its file", h.name)
 		w.oracle.lostFile(h)
 		h.end(false)
-		h.file = ledgertest.NewMemFile()
+		h.file, h.hasRead = ledgertest.NewMemFile(), false
+		h.begin()
+	case n >= 22 && h.older == nil:
+		h.older, h.olderAt = h.file.Clone(), w.now
+	case n >= 22:
+		w.counts.olderFiles++
+		w.say("%s gets an older copy of its file", h.name)
+		w.oracle.olderFile(h)
+		h.end(false)
+		h.file = h.older.Clone()
 		h.begin()
 	case n == 20:
 		w.counts.fullDisks++
@@ -98,21 +108,20 @@ func (w *world) strike() {
 		w.say("the disk of %s is full until %d", h.name, h.fullUntil%1_000_000)
 	case n == 21:
 		w.counts.reloads++
-		h.c = w.credential()
+		h.c = w.configured()
 		if w.rand.IntN(2) == 0 {
 			h.c.Limits[1].Units = 20
 		}
 		w.say("%s reads its configuration again", h.name)
-		if h.does == nil {
-			if err := h.ledger.SetCredentials(h.creds(), simPolicies()); err != nil {
-				w.fail("reload: %v", err)
-			}
+		if err := h.ledger.SetCredentials(h.creds(), simPolicies()); err != nil {
+			w.fail("reload: %v", err)
 		}
 	}
 }
 
 // losing notes that the store loses records.
 func (w *world) losing() {
+	w.oracle.trimmed = nil
 	w.counts.losses++
 	w.oracle.losing()
 }
@@ -139,7 +148,7 @@ func (w *world) heal() {
 	w.say("peace")
 	w.peace = true
 	for _, call := range w.late {
-		w.carryOut(nil, call.calls)
+		w.carryOut(nil, call.c, call.calls)
 	}
 	w.late = nil
 	w.offset = max(w.offset, -1000)

@@ -14,7 +14,12 @@ import (
 type oracle struct {
 	w          *world
 	credential *quota.Credential
-	told       []*told
+	told       []*told // grants
+	corrected  []*told
+	marked     map[string]quota.ID // corrections that were appended, by who made them
+	trimmed    []slidinglog.Placed // records that the store has dropped as too old
+	written    map[slidinglog.Position]int64
+	runs       map[quota.ID]uint32   // who wrote a grant first
 	wrote      map[quota.ID]*simHost // who wrote a grant, and had the answer of the store
 	loss       int64                 // when the store lost records last
 	reset      int64                 // what is not later than this was voided, in ms
@@ -27,7 +32,8 @@ type oracle struct {
 
 func newOracle(w *world) oracle {
 	return oracle{w: w, credential: w.credential(), wrote: make(map[quota.ID]*simHost), decoded: make(map[slidinglog.Position]slidinglog.Record),
-		missing: make(map[slidinglog.Position]int64), twins: make(map[slidinglog.HostID]bool)}
+		missing: make(map[slidinglog.Position]int64), marked: make(map[string]quota.ID), written: make(map[slidinglog.Position]int64),
+		runs: make(map[quota.ID]uint32), twins: make(map[slidinglog.HostID]bool)}
 }
 
 func positionOf(p slidinglog.Placed) slidinglog.Position {
@@ -76,19 +82,31 @@ func (o *oracle) tell(t told, replayed bool) {
 	}
 }
 
+// all returns the grants and the corrections that clients were told of.
+func (o *oracle) all() []*told { return slices.Concat(o.told, o.corrected) }
+
 // losing is called before the store loses records.
 func (o *oracle) losing() { o.loss = o.w.now }
 
 // lostFile is called as a host loses its file: what it alone knew is gone.
 func (o *oracle) lostFile(h *simHost) {
-	for _, t := range o.told {
+	for _, t := range o.all() {
 		t.void = t.void || t.by == h
+	}
+}
+
+// olderFile is called as a host gets an older copy of its file: what it alone knew since then is gone. It
+// is a clone of what it was: until it notices that, it speaks for both.
+func (o *oracle) olderFile(h *simHost) {
+	o.twins[h.ledger.Host()] = true
+	for _, t := range o.all() {
+		t.void = t.void || t.by == h && t.at >= h.olderAt-10
 	}
 }
 
 // crashed is called as a machine crashes, and with it what was not synced.
 func (o *oracle) crashed(h *simHost) {
-	for _, t := range o.told {
+	for _, t := range o.all() {
 		t.soft = t.soft || t.by == h && !t.outage && t.at >= h.saved-10
 	}
 }
@@ -96,7 +114,7 @@ func (o *oracle) crashed(h *simHost) {
 // killed is called as a host is killed. What it wrote stays in its tail; what it read since its
 // last fold it reads again, unless the store has lost it by then.
 func (o *oracle) killed(h *simHost) {
-	for _, t := range o.told {
+	for _, t := range o.all() {
 		t.soft = t.soft || t.by == h && t.read && t.at >= h.saved-10
 	}
 }
@@ -107,22 +125,25 @@ type sum struct {
 	records    []slidinglog.Record
 	entries    map[quota.ID]quota.Entry
 	resets     []quota.Entry
+	marks      map[string]bool // who made its corrections
 
 	corrections []quota.Entry
 	clock       int64
 	quiet       bool
 	missing     slidinglog.Position // of the last Missing
 	waits       []slidinglog.HostID
+	written     map[slidinglog.HostID]int64 // when a host has written last
 	here        []slidinglog.HostID
 }
 
 // sum adds up a log.
 func (o *oracle) sum(log []slidinglog.Placed) sum {
-	s := sum{credential: o.credential, entries: make(map[quota.ID]quota.Entry)}
+	s := sum{credential: o.credential, entries: make(map[quota.ID]quota.Entry), written: make(map[slidinglog.HostID]int64), marks: make(map[string]bool)}
 	for _, p := range log {
 		r := o.record(p)
 		s.clock = p.At.Ms
 		s.records = append(s.records, r)
+		s.written[r.Host] = max(s.written[r.Host], o.written[positionOf(p)])
 		for _, e := range r.Entries {
 			if e.Gen == quota.Unplaced {
 				e.Gen = r.Gen
@@ -131,6 +152,9 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 				e.Gen = was.Gen // that of its first place
 			}
 			s.entries[e.ID] = e
+			if e.Kind != quota.KindGrant {
+				s.marks[e.By] = true
+			}
 			if e.Kind == quota.KindReset {
 				s.resets = append(s.resets, e)
 			}
@@ -140,6 +164,13 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 		}
 	}
 	return s
+}
+
+// has reports whether the log has what a client was told of. A correction may be made twice, because
+// the host does not know of the first time.
+func (s *sum) has(t *told) bool {
+	_, there := s.entries[t.id]
+	return there || s.marks[t.mark]
 }
 
 func (s *sum) hear(r slidinglog.Record, at slidinglog.Position) {
@@ -269,7 +300,7 @@ func (o *oracle) answered(h *simHost, p slidinglog.Placed) {
 }
 
 // appended holds a record against what stood in the log before it.
-func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.Placed, wipe bool) {
+func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.Placed, p slidinglog.Placed, wipe bool) {
 	r := o.record(p)
 	if o.w.traces {
 		o.w.say("%s writes %v %s", h.text(), p.At, o.text(r))
@@ -277,11 +308,22 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 	if wipe {
 		before = nil
 	}
+	if r.Says == nil || r.Says.Kind != slidinglog.Turn {
+		o.written[positionOf(p)] = o.w.now
+	}
+	for _, e := range r.Entries {
+		if e.Kind != quota.KindGrant {
+			o.marked[e.By] = e.ID
+		}
+		if _, again := o.runs[e.ID]; !again {
+			o.runs[e.ID] = r.Run
+		}
+	}
 	fresh := slidinglog.Fresh(p)
 	grants := fresh && r.Entries[0].Kind == quota.KindGrant
 	if fresh && r.Entries[0].Kind == quota.KindReset {
 		o.reset = r.Entries[0].Until.UnixMilli()
-		for _, t := range o.told {
+		for _, t := range o.all() {
 			t.void = t.void || t.id.Ms <= o.reset
 		}
 	}
@@ -292,7 +334,7 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 	if !grants && !whole {
 		return
 	}
-	s := o.sum(before)
+	s := o.sum(slices.Concat(o.trimmed, before))
 	if whole {
 		o.ended(s, p)
 		return
@@ -300,9 +342,9 @@ func (o *oracle) appended(h *simHost, before []slidinglog.Placed, p slidinglog.P
 	if s.quiet {
 		o.w.fail("host %s grants in the quiet period", h.text())
 	}
-	o.over(h, s, r, p)
-	for _, t := range o.told {
-		_, there := s.entries[t.id]
+	o.over(h, c, s, r, p)
+	for _, t := range o.all() {
+		there := s.has(t)
 		if t.by == h && o.live(t, p.At.Ms) && !there && !t.soft {
 			o.w.fail("host %s grants though the log lacks its grant %v", h.name, t.id)
 		}
@@ -314,8 +356,7 @@ func (o *oracle) live(t *told, ms int64) bool {
 }
 
 // over holds what a record grants against what the log held.
-func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Placed) {
-	c := o.credential
+func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed) {
 	used := s.used(c, p.At.Ms)
 	for i, limit := range c.Limits {
 		added := quota.Units(0)
@@ -339,19 +380,26 @@ func (o *oracle) over(h *simHost, s sum, r slidinglog.Record, p slidinglog.Place
 // ended holds the end of a quiet period against who should have been waited for.
 func (o *oracle) ended(s sum, p slidinglog.Placed) {
 	missing := o.missing[s.missing] // not a later one, which the store may have lost
-	if o.w.now-missing >= 10*simQuiet.Milliseconds()-100 || !s.quiet {
+	if !s.quiet {
 		return
 	}
+	absent := false
 	for _, host := range s.waits {
-		if !slices.Contains(s.here, host) {
-			o.w.fail("host %v is not waited for", host)
+		if slices.Contains(s.here, host) {
+			continue
 		}
+		if absent = true; o.w.now-max(missing, s.written[host]) < absentPeriods*o.w.quiet().Milliseconds()-100 {
+			o.w.fail("host %v is not waited for, %d ms after its last record", host, o.w.now-s.written[host])
+		}
+	}
+	if absent {
+		return
 	}
 	if missing <= o.loss {
 		return // the log fell back once more, and nobody has looked
 	}
-	for _, t := range o.told {
-		_, there := s.entries[t.id]
+	for _, t := range o.all() {
+		there := s.has(t)
 		if !there && o.live(t, p.At.Ms) && !t.soft && !o.twins[t.host] && slices.Contains(s.here, t.host) {
 			o.w.fail("the log is called whole without %v of host %s, which is there", t.id, t.by.name)
 		}
@@ -371,10 +419,10 @@ func (o *oracle) ended(s sum, p slidinglog.Placed) {
 // end holds the end of a history against all that clients were told.
 func (o *oracle) end() {
 	w := o.w
-	s := o.sum(w.store.Records("api"))
-	for _, t := range o.told {
-		if _, there := s.entries[t.id]; !there && o.live(t, w.now+w.offset) && !t.soft && !t.by.gone {
-			w.fail("grant %v of host %s never came back", t.id, t.by.name)
+	s := o.sum(slices.Concat(o.trimmed, w.store.Records("api")))
+	for _, t := range o.all() {
+		if there := s.has(t); !there && o.live(t, w.now+w.offset) && !t.soft && !t.by.gone {
+			w.fail("grant or correction %v%s of host %s never came back", t.id, t.mark, t.by.name)
 		}
 	}
 	names := make(map[slidinglog.HostID]bool)
@@ -386,7 +434,9 @@ func (o *oracle) end() {
 		if names[h.ledger.Host()] {
 			w.fail("host %s has the name of another one", h.name)
 		}
-		names[h.ledger.Host()] = true
+		if names[h.ledger.Host()] = true; h.ledger.Hole(h.c) {
+			w.fail("host %s says that records were removed", h.name)
+		}
 	}
 	o.unheard(s)
 	for _, h := range w.alive() {
@@ -397,12 +447,13 @@ func (o *oracle) end() {
 			w.fail("usage of host %s: %v", h.name, err)
 			return
 		}
+		s.credential = h.c
 		want := s.used(h.c, usage.Now.UnixMilli())
 		for i, limit := range usage.Limits {
 			if lent := s.lent(limit.Name, usage.Now.UnixMilli()); limit.LentUnits() != lent {
 				w.fail("host %s has %d lent to %s, the log says %d", h.name, limit.LentUnits(), limit.Name, lent)
 			}
-			if limit.Used != want[i] {
+			if limit.Used != want[i] && limit.CatchingUp.IsZero() {
 				w.fail("host %s counts %d of %s, the log says %d", h.name, limit.Used, limit.Name, want[i])
 			}
 		}
@@ -410,11 +461,8 @@ func (o *oracle) end() {
 }
 
 // unheard holds that nothing counts of which nobody was told, if the process that debited it
-// still lives. After a loss another host may have put it back: too much is counted then.
+// still lives.
 func (o *oracle) unheard(s sum) {
-	if o.loss > 0 {
-		return
-	}
 	alive := make(map[uint32]bool)
 	for _, h := range o.w.alive() {
 		alive[h.ledger.Run()] = true
@@ -423,16 +471,8 @@ func (o *oracle) unheard(s sum) {
 	for _, t := range o.told {
 		told[t.id] = true
 	}
-	placed := make(map[quota.ID]uint32)
-	for _, r := range s.records {
-		for _, e := range r.Entries {
-			if _, again := placed[e.ID]; !again {
-				placed[e.ID] = r.Run
-			}
-		}
-	}
 	for _, e := range s.counting() {
-		if e.Kind == quota.KindGrant && e.Key == "" && !e.Outage && !told[e.ID] && alive[placed[e.ID]] && quota.Max(e.Counts()) > 0 {
+		if e.Kind == quota.KindGrant && e.Key == "" && !e.Outage && !told[e.ID] && alive[o.runs[e.ID]] && quota.Max(e.Counts()) > 0 {
 			o.w.fail("%v counts, and nobody was told of it", e.ID)
 		}
 	}
@@ -440,8 +480,8 @@ func (o *oracle) unheard(s sum) {
 
 // complete has a host do something to its end.
 func (h *simHost) complete(f func()) {
-	for h.do(f); h.does != nil; h.goOn() {
-		h.w.now = max(h.w.now, h.wake)
+	for t := h.do(f); t.f != nil; h.goOn(t) {
+		h.w.now = max(h.w.now, t.wake)
 	}
 }
 

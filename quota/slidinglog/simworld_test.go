@@ -17,8 +17,9 @@ import (
 )
 
 // A world is several hosts on one store, in a time of its own. It runs the ledger as it runs
-// in production, but for the goroutines: what a host does is a coroutine, which stands still
-// at each call of the store until the scheduler goes on with it. One seed is one history.
+// in production, but for the goroutines: each thing that a host does is a coroutine, which stands
+// still at each call of the store, and where it waits for another one, until the scheduler goes on
+// with it. One seed is one history.
 type world struct {
 	rand   *rand.Rand
 	now    int64 // in ms since the Unix epoch, as it is
@@ -36,6 +37,8 @@ type world struct {
 
 	warTime   int64 // how long there are faults and clients
 	temper    temper
+	trip      int64 // ms that a call of the store takes at most, one way
+	still     bool  // answers are lost, or late, only where a host is cut off
 	nextFault int64
 	peace     bool // nothing is lost any more
 	oracle    oracle
@@ -51,6 +54,7 @@ type simCounts struct {
 	loans, underLoans                                           int
 	losses, races, freezes, kills, crashes, cuts, clocks        int
 	newHosts, clones, lostFiles, fullDisks, reloads, lost, late int
+	olderFiles, waits, expired, corrections                     int
 	faults                                                      int
 }
 
@@ -78,6 +82,10 @@ func (c *simCounts) add(o simCounts) {
 	c.reloads += o.reloads
 	c.lost += o.lost
 	c.late += o.late
+	c.olderFiles += o.olderFiles
+	c.waits += o.waits
+	c.expired += o.expired
+	c.corrections += o.corrections
 	c.faults += o.faults
 }
 
@@ -86,6 +94,15 @@ type lateCall struct {
 	at    int64
 	calls []slidinglog.Call
 	by    *simHost
+	c     *quota.Credential // as its caller counted
+}
+
+// A task is one thing that a host does. Several go on at once.
+type task struct {
+	*routine
+	wake    int64             // it does not go on before this time
+	c       *quota.Credential // as the host counted when it began
+	trouble bool              // the host has had trouble since then
 }
 
 // A simHost is a host, with what it does now.
@@ -99,21 +116,31 @@ type simHost struct {
 	cancel context.CancelFunc
 	ctx    context.Context
 
-	does      *routine // what it does now; nil: nothing
-	wake      int64    // it does not go on before this time
-	cutUntil  int64    // it cannot reach the store
-	frozen    int64    // until when
+	does      []*task
+	at        *task // of does, what goes on now; nil: none
+	follows   bool  // one of does follows the logs
+	older     *ledgertest.MemFile
+	olderAt   int64 // when that was its file
+	cutUntil  int64 // it cannot reach the store
+	frozen    int64 // until when
 	followed  int64
 	folded    int64
 	saved     int64 // when that was done last, with success: all before is in the tables
 	fullUntil int64
 	gone      bool // its file is lost, or it left for good
+
+	trouble bool // a call of the store has failed, or has got no answer, since the host served last
+	atStart bool // its last call was at the beginning of the log
+	readAll bool // it has read the log to its end since it began to
+	hasRead bool // so does its file say, or may
 }
 
 const (
-	simQuiet = 600 * time.Millisecond
 	simAllow = 15 // units of an outage
-	healTime = 16_000
+	healTime = 120_000
+	simTasks = 4 // that a host does at once
+
+	absentPeriods = 10 // quiet times, until a host that writes nothing is missing
 )
 
 // A temper is what kind of trouble a history has most of.
@@ -124,6 +151,8 @@ const (
 	outages         // the store loses nothing, and cannot be reached at times
 	resets          // operators forget what was spent
 	ages            // half a minute passes now and then, and the windows are longer
+	far             // a call takes long, and pages are short, so a log is put back for longer than hosts wait
+	windows         // hosts have different windows, and change them
 	mostTemper
 )
 
@@ -146,16 +175,48 @@ func (w *world) credential() *quota.Credential {
 		c.Limits[2].Units = 25
 	case ages:
 		c.Limits = c.Limits[:2]
+	case far: // many small grants
+		c.Limits[0].Units, c.Limits[1].Units = 400, 300
+		c.Limits = c.Limits[:2]
 	}
 	return c.Prepared()
 }
 
+// pace is how many times a host has nothing to do for each call of a client.
+func (w *world) pace() int {
+	if w.temper == far {
+		return 4
+	}
+	return 12
+}
+
+// quiet is the quiet period after a loss.
+func (w *world) quiet() time.Duration {
+	if w.temper == far {
+		return 150 * time.Millisecond
+	}
+	return 600 * time.Millisecond
+}
+
 // window is that of the sliding limit.
 func (w *world) window() time.Duration {
-	if w.temper == ages {
+	switch w.temper {
+	case ages:
 		return 70 * time.Second
+	case far:
+		return 120 * time.Second
 	}
 	return 8 * time.Second
+}
+
+// configured is the credential as a host counts it.
+func (w *world) configured() *quota.Credential {
+	c := w.credential()
+	if w.temper == windows {
+		c.Limits[0].Window = quota.Sliding(w.window() * time.Duration(2+w.rand.IntN(3)) / 2)
+		c = c.Prepared()
+	}
+	return c
 }
 
 func simPolicies() map[string]slidinglog.Policy {
@@ -170,7 +231,17 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 	if w.rand.IntN(5) > 0 {
 		w.warTime = 3000
 	}
+	w.trip, w.still = 3, w.rand.IntN(3) == 0
+	if w.temper == far {
+		w.trip, w.warTime = 10+w.rand.Int64N(40), 20_000
+	}
+	if w.rand.IntN(2) == 0 {
+		w.store.Page = 1 + w.rand.IntN(5)
+	}
 	w.nextFault = w.now + w.warTime/6
+	if w.temper == far { // first a long log
+		w.nextFault = w.now + w.warTime/2
+	}
 	w.oracle = newOracle(w)
 	for range 3 + w.rand.IntN(2) {
 		w.addHost(ledgertest.NewMemFile())
@@ -206,7 +277,7 @@ func (w *world) fail(format string, args ...any) {
 
 func (w *world) addHost(file *ledgertest.MemFile) *simHost {
 	w.names++
-	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: w.credential()}
+	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: w.configured()}
 	w.hosts = append(w.hosts, h)
 	h.begin()
 	return h
@@ -217,7 +288,7 @@ func (h *simHost) begin() {
 	h.rand = rand.New(rand.NewPCG(h.w.rand.Uint64(), 1))
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	ledger, err := slidinglog.Open(slidinglog.Config{
-		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: simQuiet, Manual: true, Random: h,
+		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: h.w.quiet(), Manual: true, Random: h,
 		Credentials: h.creds(), Policies: simPolicies(),
 		Clock: func() time.Time { return time.UnixMilli(h.w.now) },
 		Pause: func(_ context.Context, d time.Duration) { h.rest(d.Milliseconds()) },
@@ -226,29 +297,57 @@ func (h *simHost) begin() {
 		h.w.fail("host %s does not start: %v", h.name, err)
 		return
 	}
-	h.ledger, h.followed, h.folded = ledger, 0, h.w.now
+	h.ledger, h.followed, h.folded, h.follows = ledger, 0, h.w.now, false
+	h.trouble, h.readAll = false, h.hasRead
+	few := 1000
+	switch {
+	case h.w.temper == far:
+		few = 1
+	case h.rand.IntN(2) == 0:
+		few = 1 + h.rand.IntN(3)
+	}
+	ledger.SetMaxUnfolded(10 * few)
+	ledger.SetMaxLate(few)
+	ledger.SetAwait(func(ctx context.Context, locked chan struct{}) bool {
+		for h.w.counts.waits++; ctx.Err() == nil; h.rest(1) {
+			select {
+			case locked <- struct{}{}:
+				return true
+			default:
+			}
+		}
+		return false
+	})
 }
 
 // end ends the host's process, wherever it is.
 func (h *simHost) end(machine bool) {
 	h.file = h.file.Crash(machine, h.w.rand.IntN(3))
 	h.cancel()
-	for h.does != nil {
-		h.goOn()
+	for len(h.does) > 0 {
+		h.goOn(h.does[0])
 	}
 	h.ledger = nil
 }
 
 // do begins something, which goes on as the scheduler has it.
-func (h *simHost) do(f func()) {
-	h.does, h.wake = h.w.routines.take(f), h.w.now
+func (h *simHost) do(f func()) *task {
+	t := &task{h.w.routines.take(f), h.w.now, h.c, h.trouble}
+	h.does = append(h.does, t)
+	return t
 }
 
-// goOn lets the host do what it does up to where it stands still next.
-func (h *simHost) goOn() {
-	if h.does.goOn(); h.does.f == nil {
-		h.w.routines.put(h.does)
-		h.does = nil
+// goOn lets the host do one thing up to where it stands still next.
+func (h *simHost) goOn(t *task) {
+	h.at = t
+	t.goOn()
+	h.at = nil
+	if h.trouble && h.ctx.Err() == nil && h.ledger.Serves(h.c) {
+		h.trouble = false
+	}
+	if t.f == nil {
+		h.w.routines.put(t.routine)
+		h.does = slices.DeleteFunc(h.does, func(other *task) bool { return other == t })
 	}
 }
 
@@ -257,9 +356,34 @@ func (h *simHost) rest(ms int64) bool {
 	if h.ctx.Err() != nil {
 		return false
 	}
-	h.wake = h.w.now + ms
-	h.does.yield(struct{}{})
+	h.at.wake = h.w.now + ms
+	h.at.yield(struct{}{})
 	return h.ctx.Err() == nil
+}
+
+// A deadline is a context that ends at a time of the world, or with the process.
+type deadline struct {
+	context.Context
+	h  *simHost
+	at int64
+}
+
+// Err implements context.Context.
+func (d deadline) Err() error {
+	if d.Context.Err() == nil && d.h.w.now >= d.at {
+		return context.DeadlineExceeded
+	}
+	return d.Context.Err()
+}
+
+// call returns a context for a client's call.
+func (h *simHost) call() context.Context {
+	w := h.w
+	patience := int64(1_000_000)
+	if w.rand.IntN(2) == 0 {
+		patience = 2*w.trip + w.rand.Int64N(250)
+	}
+	return deadline{h.ctx, h, w.now + patience}
 }
 
 // A routine does one thing after the other. It stands still in the middle of them, and its
@@ -299,56 +423,77 @@ type hostStore struct {
 	h *simHost
 }
 
-// Append implements slidinglog.Store: the call takes its time, and its answer may be lost.
-func (s hostStore) Append(_ context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
+// Append implements slidinglog.Store: the call takes its time, and its answer may be lost, or come after the
+// caller's deadline.
+func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
 	h, w := s.h, s.h.w
 	unknown := func(status slidinglog.Status) []slidinglog.Outcome {
+		h.trouble = true
+		for _, t := range h.does {
+			t.trouble = true
+		}
 		outcomes := make([]slidinglog.Outcome, len(calls))
 		for i := range outcomes {
 			outcomes[i] = slidinglog.Outcome{Status: status, Err: errCut}
 		}
 		return outcomes
 	}
-	if h.ctx.Err() != nil || !h.rest(w.rand.Int64N(3)) {
+	c := h.at.c
+	for _, call := range calls {
+		begins := call.At.IsZero()
+		h.readAll, h.atStart = h.readAll && (h.atStart || !begins), begins
+	}
+	if h.ctx.Err() != nil || !h.rest(w.rand.Int64N(w.trip)) {
 		return unknown(slidinglog.Unknown)
 	}
 	if w.now < h.cutUntil {
 		h.rest(20)
 		return unknown(slidinglog.Failed)
 	}
-	for _, c := range calls {
-		if len(c.Body) > 0 && !w.peace && w.rand.IntN(33) == 0 {
-			w.late = append(w.late, lateCall{w.now + w.rand.Int64N(3000), slices.Clone(calls), h})
+	for _, call := range calls {
+		if len(call.Body) > 0 && !w.peace && !w.still && w.rand.IntN(33) == 0 {
+			w.late = append(w.late, lateCall{w.now + w.rand.Int64N(3000), slices.Clone(calls), h, c})
 			w.counts.late++
 			h.rest(20)
 			return unknown(slidinglog.Unknown)
 		}
 	}
-	outcomes := w.carryOut(h, calls)
-	lost := !w.peace && w.rand.IntN(20) == 0
-	if !h.rest(w.rand.Int64N(3)) || lost {
-		w.counts.lost++
-		h.rest(20)
+	outcomes := w.carryOut(h, c, calls)
+	lost := !w.peace && !w.still && w.rand.IntN(20) == 0
+	if !h.rest(w.rand.Int64N(w.trip)) || lost || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			w.counts.expired++
+		} else {
+			w.counts.lost++
+			h.rest(20)
+		}
 		return unknown(slidinglog.Unknown)
 	}
 	for i, outcome := range outcomes {
 		if outcome.Status == slidinglog.Done {
 			w.oracle.answered(h, slidinglog.Placed{At: outcome.At, Body: calls[i].Body})
 		}
+		read := outcome.Status == slidinglog.Done || outcome.Status == slidinglog.End || outcome.Status == slidinglog.Behind && !outcome.More
+		h.readAll, h.hasRead = h.readAll || read, h.hasRead || read
 	}
 	return outcomes
 }
 
-// carryOut has the store carry out calls, and the oracle look at them. h is nil where the
-// caller does not wait any more.
-func (w *world) carryOut(h *simHost, calls []slidinglog.Call) []slidinglog.Outcome {
+// carryOut has the store carry out calls of a host that counts c, and the oracle look at them. h is nil
+// where the caller does not wait any more.
+func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Call) []slidinglog.Outcome {
 	outcomes := make([]slidinglog.Outcome, len(calls))
 	for i := range calls {
 		before := w.store.Records(calls[i].Credential)
 		outcomes[i] = w.store.Do(&calls[i])
 		switch outcomes[i].Status {
 		case slidinglog.Done:
-			w.oracle.appended(h, before, slidinglog.Placed{At: outcomes[i].At, Body: calls[i].Body}, calls[i].Wipe)
+			if after := w.store.Records(calls[i].Credential); calls[i].Wipe {
+				w.oracle.trimmed = nil
+			} else {
+				w.oracle.trimmed = append(w.oracle.trimmed, before[:len(before)+1-len(after)]...)
+			}
+			w.oracle.appended(h, c, before, slidinglog.Placed{At: outcomes[i].At, Body: calls[i].Body}, calls[i].Wipe)
 		case slidinglog.Behind:
 			if len(calls[i].Body) > 0 {
 				w.counts.races++
@@ -383,7 +528,7 @@ func (w *world) play() {
 func (w *world) agreed() bool {
 	end := w.store.End("api")
 	for _, h := range w.hosts {
-		if !h.gone && (h.does != nil || !h.ledger.Settled(h.c, end)) {
+		if !h.gone && (len(h.does) > 0 || !h.ledger.Settled(h.c, end)) {
 			return false
 		}
 	}
@@ -412,11 +557,11 @@ func (w *world) step(war bool) {
 		call := w.late[0]
 		w.late = w.late[1:]
 		w.say("late call of %s", call.by.name)
-		w.carryOut(nil, call.calls)
+		w.carryOut(nil, call.c, call.calls)
 	}
 	var can []*simHost
 	for _, h := range w.hosts {
-		if !h.gone && h.ledger != nil && w.now >= h.frozen && (h.does == nil || w.now >= h.wake) {
+		if !h.gone && h.ledger != nil && w.now >= h.frozen && (len(h.does) < simTasks || h.next() != nil) {
 			can = append(can, h)
 		}
 	}
@@ -425,24 +570,43 @@ func (w *world) step(war bool) {
 		return
 	}
 	h := can[w.rand.IntN(len(can))]
-	if h.does != nil {
-		h.goOn()
+	if t := h.next(); t != nil && (len(h.does) == simTasks || w.rand.IntN(4) > 0) {
+		h.goOn(t)
 		return
 	}
-	h.begins(war)
+	if len(h.does) < simTasks {
+		h.begins(war)
+	}
 	if w.rand.IntN(2) == 0 {
 		w.now += w.rand.Int64N(25)
 	}
 }
 
-// begins has an idle host do what is due, or what a client asks for.
+// next returns something that the host does and that can go on; nil if there is nothing.
+func (h *simHost) next() *task {
+	if len(h.does) == 0 {
+		return nil
+	}
+	from := h.w.rand.IntN(len(h.does))
+	for i := range h.does {
+		if t := h.does[(from+i)%len(h.does)]; h.w.now >= t.wake {
+			return t
+		}
+	}
+	return nil
+}
+
+// begins has a host do what is due, or what a client asks for.
 func (h *simHost) begins(war bool) {
 	w := h.w
 	h.file.Full = w.now < h.fullUntil
 	switch {
-	case w.now-h.followed >= (simQuiet / 12).Milliseconds():
-		h.followed = w.now
-		h.do(func() { h.ledger.Follow(h.ctx) })
+	case !h.follows && w.now-h.followed >= (w.quiet()/12).Milliseconds():
+		h.followed, h.follows = w.now, true
+		h.do(func() {
+			h.ledger.Follow(h.ctx)
+			h.follows = false
+		})
 	case w.now-h.folded >= 1000:
 		h.folded = w.now
 		if err := h.ledger.Fold(); err == nil {
@@ -450,9 +614,9 @@ func (h *simHost) begins(war bool) {
 		} else if !errors.Is(err, quota.ErrUnavailable) {
 			w.fail("host %s cannot fold: %v", h.name, err)
 		}
-	case war && w.rand.IntN(12) == 0 && w.happens():
+	case war && w.rand.IntN(w.pace()) == 0 && w.happens():
 		h.do(func() { h.client() })
-	default:
+	case len(h.does) == 0:
 		w.now += 2
 	}
 }

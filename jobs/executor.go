@@ -255,7 +255,7 @@ func (e *executor) pass(p Pass, token string) {
 	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
 		p.Unanswered = spent.Unanswered
 	}
-	if p.Outcome.Failure() {
+	if p.Outcome.Failure() && spent.Refuses == "" && !spent.unserved() {
 		p.Said = live.stderr
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))

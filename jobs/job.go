@@ -114,7 +114,7 @@ func (j *Job) judge(exit Exit, spent Record) (outcome Outcome, detail string) {
 		return Exhausted, fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
 	case spent.Refuses != "":
 		return Failed, spent.Refuses
-	case spent.Refused > 0 && !spent.Served:
+	case spent.unserved():
 		return Failed, quota.Count(spent.Refused, "call", "calls") + " and none made: " + spent.Why
 	}
 	return j.judgeExit(exit)

@@ -56,7 +56,7 @@ type Pass struct {
 	Outcome Outcome        `json:"outcome"`
 	Reason  Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
 	Detail  string         `json:"detail,omitempty"` // for people: "exit status 3"
-	Said    string         `json:"said,omitempty"`   // of one that failed: the last line that it wrote to stderr
+	Said    string         `json:"said,omitempty"`   // of one that failed for no reason that quotad has seen: the last line that it wrote to stderr
 	Denied  bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
 	// Unanswered is the last grant of one that says by its exit code alone that the budget was gone,
 	// if quotad saw no answer to that call.
@@ -74,7 +74,8 @@ type Pass struct {
 	Deadline   time.Time   `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
 
-// Cause is why a pass failed, in one line: what it wrote last to stderr, else how it ended.
+// Cause is why a pass failed, in one line: what quotad has seen, what the pass wrote last to stderr, or
+// how it ended.
 func (p Pass) Cause() string { return cmp.Or(p.Said, p.Detail) }
 
 // A Pace is a limit that returns so soon that a run waits for it, instead of ending.

@@ -345,6 +345,9 @@ func (s *spender) sum() Record {
 	return r
 }
 
+// unserved reports whether none of the calls was made that quotad knows of.
+func (r *Record) unserved() bool { return r.Refused > 0 && !r.Served }
+
 // refuse counts a call that was not made, or not answered.
 func (r *Record) refuse(why string) {
 	if r.Refused++; r.Why == "" {

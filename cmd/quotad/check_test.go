@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -130,9 +131,14 @@ func TestCheckOfAnotherBackend(t *testing.T) {
 	if after := tree(t, dir); after != before {
 		t.Errorf("it changed\n%sto\n%s", before, after)
 	}
-	start := exec.Command("quotad")
-	start.Dir = dir
-	if out, err := start.CombinedOutput(); err == nil || !strings.Contains(string(out), "this state directory belongs to") {
-		t.Errorf("a start: %v: %s", err, out)
+	cmd := exec.Command("quotad")
+	cmd.Dir = dir
+	start, err := startChild(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer start.kill()
+	if err := start.await(regexp.MustCompile("^cannot serve: this state directory belongs to backend")); err != nil {
+		t.Error(err)
 	}
 }

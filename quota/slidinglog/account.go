@@ -81,10 +81,11 @@ func (a *Account) Used() []quota.Units {
 	return used
 }
 
-// Hold counts charges that are not in the log yet, until Release.
+// Hold counts charges that are not in the log yet, until Release. Units that an adjustment may have
+// returned count as used.
 func (a *Account) Hold(c *quota.Credential, charges []quota.Charge) {
 	for _, charge := range charges {
-		if i := c.Index(charge.Limit); i >= 0 {
+		if i := c.Index(charge.Limit); i >= 0 && charge.Units > 0 {
 			a.views[i].used += charge.Units
 			a.views[i].held += charge.Units
 		}

@@ -22,7 +22,7 @@ const historiesVariable = "QUOTAD_TEST_HISTORIES"
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
-	n := 1500
+	n := 400
 	if text := os.Getenv(historiesVariable); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
@@ -73,12 +73,9 @@ func TestSimulation(t *testing.T) {
 // TestPastHistories plays histories that once showed a defect.
 func TestPastHistories(t *testing.T) {
 	for _, seed := range []uint64{
-		55517628,               // of two resets on a log that fell back, the one of the higher generation is earlier
-		47083514,               // a turn that was made twice stands at one place after two different records
-		71044602,               // a reset takes the hello of a clone from the log before the other host reads it
-		612896029,              // the store loses that a host declared a loss, and the log falls back into an older quiet period
-		41000669,               // a host that has put back its entries is killed before its next fold
-		1000155100, 1300179966, // the clock is set back, and a reset is dropped before what it voids
+		121, // an adjustment that returns units has no answer, and counts as made
+		3,   // a call waits for a lock, or loses races, until its deadline, and counts as an outage
+		29,  // a host that has not read the whole log grants offline
 	} {
 		w := newWorld(seed, nil, false)
 		if w.play(); w.failed != "" {

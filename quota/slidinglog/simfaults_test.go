@@ -26,6 +26,12 @@ func (w *world) strike() {
 		w.say("flush")
 		w.losing()
 		w.store.Flush("api")
+		if w.temper == far && len(w.hosts) < 4 { // and a host comes that knows nothing, and is near
+			w.counts.newHosts++
+			near := w.addHost(ledgertest.NewMemFile())
+			near.trip = 3
+			w.say("%s is new", near.name)
+		}
 	case n < 5 && len(w.past) > 0:
 		back := 1 + w.rand.IntN(min(len(w.past), 6))
 		w.say("restore an older copy, of %d before", back)

@@ -37,7 +37,7 @@ type world struct {
 
 	warTime   int64 // how long there are faults and clients
 	temper    temper
-	trip      int64 // ms that a call of the store takes at most, one way
+	trip      int64 // ms that a call of the store takes at most, one way, of a host that is far from it
 	still     bool  // answers are lost, or late, only where a host is cut off
 	nextFault int64
 	peace     bool // nothing is lost any more
@@ -112,6 +112,7 @@ type simHost struct {
 	file   *ledgertest.MemFile
 	ledger *slidinglog.Ledger
 	rand   *rand.Rand // of its process
+	trip   int64      // ms that a call of the store takes at most, one way
 	c      *quota.Credential
 	cancel context.CancelFunc
 	ctx    context.Context
@@ -233,7 +234,7 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 	}
 	w.trip, w.still = 3, w.rand.IntN(3) == 0
 	if w.temper == far {
-		w.trip, w.warTime = 10+w.rand.Int64N(40), 20_000
+		w.trip, w.warTime = 10+w.rand.Int64N(90), 20_000
 	}
 	if w.rand.IntN(2) == 0 {
 		w.store.Page = 1 + w.rand.IntN(5)
@@ -243,7 +244,11 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 		w.nextFault = w.now + w.warTime/2
 	}
 	w.oracle = newOracle(w)
-	for range 3 + w.rand.IntN(2) {
+	n := 3 + w.rand.IntN(2)
+	if w.temper == far {
+		n = 1 + w.rand.IntN(2)
+	}
+	for range n {
 		w.addHost(ledgertest.NewMemFile())
 	}
 	return w
@@ -277,7 +282,7 @@ func (w *world) fail(format string, args ...any) {
 
 func (w *world) addHost(file *ledgertest.MemFile) *simHost {
 	w.names++
-	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: w.configured()}
+	h := &simHost{w: w, name: string(rune('A'+(w.names-1)%26)) + strings.Repeat("'", (w.names-1)/26), file: file, c: w.configured(), trip: w.trip}
 	w.hosts = append(w.hosts, h)
 	h.begin()
 	return h
@@ -381,7 +386,7 @@ func (h *simHost) call() context.Context {
 	w := h.w
 	patience := int64(1_000_000)
 	if w.rand.IntN(2) == 0 {
-		patience = 2*w.trip + w.rand.Int64N(250)
+		patience = 2*h.trip + w.rand.Int64N(250)
 	}
 	return deadline{h.ctx, h, w.now + patience}
 }
@@ -443,7 +448,7 @@ func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidin
 		begins := call.At.IsZero()
 		h.readAll, h.atStart = h.readAll && (h.atStart || !begins), begins
 	}
-	if h.ctx.Err() != nil || !h.rest(w.rand.Int64N(w.trip)) {
+	if h.ctx.Err() != nil || !h.rest(w.rand.Int64N(h.trip)) {
 		return unknown(slidinglog.Unknown)
 	}
 	if w.now < h.cutUntil {
@@ -460,7 +465,7 @@ func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidin
 	}
 	outcomes := w.carryOut(h, c, calls)
 	lost := !w.peace && !w.still && w.rand.IntN(20) == 0
-	if !h.rest(w.rand.Int64N(w.trip)) || lost || ctx.Err() != nil {
+	if !h.rest(w.rand.Int64N(h.trip)) || lost || ctx.Err() != nil {
 		if ctx.Err() != nil {
 			w.counts.expired++
 		} else {

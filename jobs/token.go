@@ -223,7 +223,7 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 		if h == nil {
 			h = &hold{units: units}
 			run.held += units
-			if run.max > 0 && r.RequestID != "" {
+			if run.max > 0 && r.RequestID != "" && units > 0 { // the log does not have the id of a free call
 				s.asked[r.RequestID] = h
 			}
 		}

@@ -234,6 +234,13 @@ func TestRunBudget(t *testing.T) {
 	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
 	left(0)
 
+	// No log has the id of a free call: it does not stand for another one.
+	free := quota.Request{RequestID: "page 3", Operation: "free"}
+	admit(t, &tokens, token, free, 0)(quota.Decision{}, nil)
+	if _, d := tokens.Admit(token, quota.Request{RequestID: "page 3"}, 1); d.Reason != quota.RunCapExceeded {
+		t.Errorf("got %+v, want it refused: nothing is left", d)
+	}
+
 	tokens.Settled(token, "b", 1, nil)
 	left(5)
 	admit(t, &tokens, token, quota.Request{}, 5)(quota.Decision{}, quota.ErrUnavailable)

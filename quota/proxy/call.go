@@ -169,6 +169,9 @@ func (c *call) operation() (string, quota.Decision) {
 	refuse := func(reason quota.Reason, hint, format string, args ...any) (string, quota.Decision) {
 		return "", quota.Decision{Reason: reason, Detail: fmt.Sprintf(format, args...), Hint: hint}
 	}
+	if plain, _ := url.PathUnescape(c.path); c.holdsToken(c.path) || c.holdsToken(plain) {
+		return refuse(quota.BadRequest, tokenHint, "the path holds the run token once more, which no upstream gets")
+	}
 	segments, err := split(c.path)
 	if err != nil {
 		hint := ""
@@ -255,14 +258,13 @@ func (c *call) strip(query string) (string, *api.Problem) {
 		name, err := url.QueryUnescape(written)
 		value, err2 := url.QueryUnescape(value)
 		switch {
+		case c.holdsToken(written) || c.holdsToken(name) || c.holdsToken(value) && !c.proxy.isToken(value):
+			return "", api.NewProblem(quota.BadRequest, "a parameter of the query holds the run token, which no upstream gets").WithHint(tokenHint)
 		case err != nil || err2 != nil || strings.ContainsFunc(part, isUnclear):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q of the query can be read in more than one way", written).
 				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
 		case isOverride(name):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
-		case c.holdsToken(name) || c.holdsToken(value) && !c.proxy.isToken(value):
-			return "", api.NewProblem(quota.BadRequest, "a parameter of the query holds the run token, which no upstream gets").
-				WithHint("the run token is the API key, or stands in the path, and nowhere else")
 		case c.proxy.isToken(value) || name == apiKeyParam && c.target.KeyHeader == apiKeyHeader && c.target.Key != "":
 		case part != "":
 			rest = append(rest, part)
@@ -270,6 +272,8 @@ func (c *call) strip(query string) (string, *api.Problem) {
 	}
 	return strings.Join(rest, "&"), nil
 }
+
+const tokenHint = "the run token is the API key, or begins the path, and stands nowhere else"
 
 // holdsToken reports whether a text holds the run token, in whatever case.
 func (c *call) holdsToken(text string) bool {
@@ -337,15 +341,16 @@ func (c *call) rewrite(out *http.Request) {
 	}
 }
 
-// unsent are fields that do not reach the upstream: keys, what could name the run token,
-// and what could turn the request that was matched into another one.
-var unsent = append([]string{apiKeyHeader, "Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url"}, methodOverrides...)
+// unsent are fields that do not reach the upstream: what could name the run token, and what could
+// turn the request that was matched into another one.
+var unsent = append([]string{"Referer", "Upgrade", "Connection", "X-Original-Url", "X-Rewrite-Url"}, methodOverrides...)
 
 // isUnsent reports whether a field does not reach the upstream, under any name that is read
 // as the name of such a field.
 func (c *call) isUnsent(name string, values []string) bool {
 	plain := dashed(name)
-	return slices.Contains(unsent, plain) || plain == c.target.KeyHeader && name != plain ||
+	isKey := plain == apiKeyHeader || plain == c.target.KeyHeader
+	return slices.Contains(unsent, plain) || isKey && (name != plain || plain == apiKeyHeader && c.target.Key != "") ||
 		slices.ContainsFunc(values, func(value string) bool {
 			return c.holdsToken(value) || plain == authorization && slices.ContainsFunc(keysIn(value), c.proxy.isToken)
 		})

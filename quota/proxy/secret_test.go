@@ -103,6 +103,10 @@ func TestUpstreamWithoutAKey(t *testing.T) {
 	if r.URL.RawQuery != "part=id&key=own" || r.Header.Get("Authorization") != "Bearer own" || r.Header[apiKeyHeader] != nil {
 		t.Errorf("sent %s %v", r.URL, r.Header)
 	}
+	s.do("GET", s.base+"youtube/v3/videos", http.Header{"X-Goog-Api-Key": {"own"}, "X_Goog_Api_Key": {"other"}}, nil)
+	if r := <-got; r.Header.Get(apiKeyHeader) != "own" || r.Header["X_Goog_Api_Key"] != nil {
+		t.Errorf("sent %v", r.Header)
+	}
 }
 
 // leaks are answers that hold the key, each in a place of its own.

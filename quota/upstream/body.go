@@ -57,8 +57,8 @@ func readBody(a Answer) *findings {
 }
 
 var (
-	xmlField  = regexp.MustCompile(`<([Cc]ode|[Mm]essage)>([^<]{1,1000})</`) // Amazon's
-	zeroLimit = regexp.MustCompile(`(?i)^quota exceeded\b.*\blimit: 0\b`)    // Gemini's, of a model that is not for free
+	xmlField  = regexp.MustCompile(`<([Cc]ode|[Mm]essage)>([^<]{1,1000})</`)                // Amazon's
+	zeroLimit = regexp.MustCompile(`(?i)^quota exceeded\b.*\blimit: 0(?:[^\d.]|\.\D|\.?$)`) // Gemini's, of a model that is not for free
 )
 
 // read reads an object, or each object of a list: errors inside it first, then its own fields,
@@ -273,7 +273,7 @@ func classOfUnit(unit string) Class {
 
 var (
 	squeezed = strings.NewReplacer(" ", "", "_", "", "-", "")
-	perDay   = regexp.MustCompile(`per(day|week|month)|daily|monthly`)
+	perDay   = regexp.MustCompile(`per\d*(day|week|month)|daily|monthly`)
 	perHour  = regexp.MustCompile(`perhour|hourly`)
 	perShort = regexp.MustCompile(`per(minute|second|\d+(s|m))|secondly`)
 	suffixed = regexp.MustCompile(`-\d+(s|m|h|d)$`) // "USER-100s", "CLIENT_PROJECT-1d"

@@ -348,7 +348,7 @@ func (s *observation) until(limit quota.LimitState) time.Time {
 		return time.Time{} // the call was sent before the limit was closed
 	case s.out.Class == Unknown:
 		at = now.Add(shortClosing)
-	case s.out.Class == Minute && at.IsZero():
+	case s.out.Class == Minute && !at.After(now): // or "now" is what it says
 		at = now.Add(shortClosing)
 	case s.out.Class == Minute:
 		at = earlier(at, now.Add(longClosing))

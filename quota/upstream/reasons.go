@@ -37,8 +37,9 @@ var certain = byReason(map[Class]string{
 // unclear are reasons that upstreams use of a rate and of a day alike, with what they mean where
 // no words decide.
 var unclear = byReason(map[Class]string{
-	Day:     `quotaExceeded REQUEST_LIMIT_EXCEEDED OVER_DAILY_LIMIT`,
-	Minute:  `RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded rate_limit_exceeded limitExceeded OVER_QUERY_LIMIT SlowDown ` + throttled,
+	Day: `quotaExceeded REQUEST_LIMIT_EXCEEDED OVER_DAILY_LIMIT`,
+	Minute: `RATE_LIMIT_EXCEEDED rateLimitExceeded userRateLimitExceeded rate_limit_exceeded limitExceeded OVER_QUERY_LIMIT
+		SlowDown RequestLimitExceeded ` + throttled,
 	Unknown: `EMULATOR_QUOTA_EXCEEDED`,
 })
 

@@ -40,6 +40,38 @@ func TestErrorReasons(t *testing.T) {
 	}
 }
 
+// Words decide what a reason leaves open, however they write a span of time; a range of data is none.
+func TestSpans(t *testing.T) {
+	for message, want := range map[string]Class{
+		"You may make 5 requests a second.":                      Minute,
+		"Quota of 1000 requests / 100 seconds is exceeded.":      Minute,
+		"Quota of 1000 requests/100s is exceeded.":               Minute,
+		"Queries per hundred seconds":                            Minute,
+		"Queries per 1,000 seconds":                              Minute,
+		"500 requests in 60 sec":                                 Minute,
+		"The 100-second quota is used up.":                       Minute,
+		"Quota exceeded for GET /m":                              Day,
+		"Quota exceeded for limit 'Calls per 30 days per user'.": Day,
+	} {
+		body := fmt.Sprintf(`{"error":{"errors":[{"reason":"quotaExceeded","message":%q}]}}`, message)
+		if v, err := Classify(Answer{Status: 403, Body: []byte(body)}, Format{}, now); err != nil || v.Class != want {
+			t.Errorf("%s: got %s, %v, want %s", message, v.Class, err, want)
+		}
+	}
+	for message, want := range map[string]Class{
+		"The range exceeds the limit: only the last 90 days are kept.":     OK,
+		"Your plan limits this to posts within the last 7 days.":           OK,
+		"You have exceeded the limit of 9 requests within the last 7 days": Day,
+		"Daily message quota exceeded":                                     Day,
+		"Quota exceeded, limit: 0.5 rps":                                   Minute,
+		"Quota exceeded, limit: 0.":                                        Config,
+	} {
+		if v, err := Classify(Answer{Status: 400, Body: fmt.Appendf(nil, `{"message":%q}`, message)}, Format{}, now); err != nil || v.Class != want {
+			t.Errorf("%s: got %s, %v, want %s", message, v.Class, err, want)
+		}
+	}
+}
+
 // A body as long as may be is read, and what stands at its end counts.
 func TestLongBodies(t *testing.T) {
 	deep := strings.Repeat(`{"error":`, 6000)

@@ -6,13 +6,25 @@ import (
 	"time"
 )
 
+const (
+	number = `(?:[\d.,]+ ?|(?:one|ten|sixty|hundred|thousand) ){0,2}`
+	per    = `\b(?:per|every|each|within|last|this|an?|(?:requests|calls|queries) in) (?:the )?(?:last )?` + number
+	slash  = `(?:\w/ ?| / )` + number // not that of a path
+)
+
+// A range of data is no window of a limit: "exceeds the limit: only the last 90 days are kept".
+var (
+	ofCalls = regexp.MustCompile(`\b(requests|calls|queries)\b`)
+	ofData  = regexp.MustCompile(`\b(within|last|this) (the )?(last )?` + number + `(hour|day|week|month|year)s?\b`)
+)
+
 // Upstreams say in English what their reasons leave open. Each pattern is of spelled text.
 var (
 	ofQuota = regexp.MustCompile(`\b(limit(s|ed|ing|ation)?|quotas?|exceed\w*|exhaust\w*|throttl\w*|too (many|quickly|fast|frequently|often)|reached|allowance|slow ?down|[qr]ps|abuse detection|rate)\b`)
 
-	ofSeconds = regexp.MustCompile(`\b(per|every|each|within|last) (the )?(last )?(\d+ ?)?(ms|s|m|milliseconds?|seconds?|secs?|minutes?|mins?)\b|/ ?(s|m|sec|second|min|minute)\b|\b(secondly|minutely|[qr]ps|[qrt]pm)\b|\b\d+ ?(second|sec|minute|min)s? (window|period|interval)`)
-	ofHours   = regexp.MustCompile(`\b(per|every|each|within|last|an?) (\d+ ?)?(hour|hr)s?\b|/ ?(h|hr|hour)\b|\bhourly\b|\bhour (limit|quota)`)
-	ofDays    = regexp.MustCompile(`\b(per|every|each|within|last|this|a) (\d+ ?)?(day|week|month|year)s?\b|/ ?(d|day|week|month)\b|\b(daily|weekly|monthly|yearly|rpd|midnight|tomorrow)\b|\b(12|24|48) ?(h|hrs?|hours?)\b|\b(day|week|month) (\w+ )?(limit|quota|cap)\b|\bquota will be replenished\b`)
+	ofSeconds = regexp.MustCompile(per + `(ms|s|m|milliseconds?|seconds?|secs?|minutes?|mins?)\b|` + slash + `(s|sec|seconds?|m|min|minutes?)\b|\b(secondly|minutely|[qr]ps|[qrt]pm)\b|\b\d+ ?(second|sec|minute|min)s? (window|period|interval|limit|quota)`)
+	ofHours   = regexp.MustCompile(per + `(hour|hr)s?\b|` + slash + `(h|hrs?|hours?)\b|\bhourly\b|\bhour (limit|quota)`)
+	ofDays    = regexp.MustCompile(per + `(day|week|month|year)s?\b|` + slash + `(d|days?|weeks?|months?)\b|\b(daily|weekly|monthly|yearly|rpd|midnight|tomorrow)\b|\b(12|24|48) ?(h|hrs?|hours?)\b|\b(day|week|month) (\w+ )?(limit|quota|cap)\b|\bquota will be replenished\b`)
 
 	ofRate  = regexp.MustCompile(`\brate ?limit|\b(request|call|query|api|usage|overall) rate\b|\brate (is |was )?(exceeded|higher|too)\b|\btoo many (api )?(requests|calls|queries|connections)\b|\bthrottl|\btoo (quickly|fast|frequently|often)\b|\babuse detection\b|\bconcurren|\bsimultaneous`)
 	anyRate = regexp.MustCompile(`\brate\b`)
@@ -39,6 +51,9 @@ func spelled(text string) string {
 func classOfWords(text string, loose bool) Class {
 	text = spelled(text)
 	about := loose || ofQuota.MatchString(text)
+	if !loose && !ofCalls.MatchString(text) {
+		text = ofData.ReplaceAllString(text, "")
+	}
 	switch {
 	case about && ofSeconds.MatchString(text):
 		return Minute
@@ -64,7 +79,7 @@ func words(texts []string, loose bool) (class Class) {
 
 // inWords is a time after which a message asks to try again: "in 54 seconds", "after 7m12s", "after
 // 2026-03-14T09:00:00Z".
-var inWords = regexp.MustCompile(`(?i)\b(?:try again|retry|wait)(?: again)?(?: in| after| for| at)? (\d[\dTZhms:.-]*)(?: ?(ms|s|m|h)[a-z]*\b)?`)
+var inWords = regexp.MustCompile(`(?i)\b(?:try again|retry|wait)(?: again)?(?: in| after| for| at)? (\d[\dTZhms:.-]*)(?: ?(ms|s|m|h|d|w)[a-z]*\b)?`)
 
 // retryInWords returns the time that the messages name for the next try; the zero time where they
 // name none.
@@ -75,6 +90,9 @@ func retryInWords(messages []string, now time.Time) time.Time {
 			continue
 		}
 		text, unit := strings.TrimRight(found[1], ".-:"), strings.ToLower(found[2])
+		if unit == "d" || unit == "w" { // a rate is waited for at most an hour
+			text, unit = "24", "h"
+		}
 		for _, at := range []time.Time{soon(RFC3339, text, now), soon(Duration, text+unit, now), soon(Seconds, text, now)} {
 			if !at.IsZero() {
 				return at

@@ -57,11 +57,11 @@ func (r *Routes) conflict(i int) error {
 	return nil
 }
 
-// decides reports whether a pattern narrower than both p and q matches all that both match.
+// decides reports whether a pattern narrower than both p and q matches all that both match: it has
+// no part that neither has.
 func (r *Routes) decides(p, q *pattern) bool {
-	both := p.meet(q)
 	return slices.ContainsFunc(r.patterns, func(third pattern) bool {
-		return third.covers(&both) && p.covers(&third) && q.covers(&third)
+		return p.covers(&third) && q.covers(&third) && third.isOf(p, q)
 	})
 }
 
@@ -263,27 +263,15 @@ func (p *pattern) overlaps(q *pattern) bool {
 	return overlap
 }
 
-// meet returns the pattern of the requests that match both p and q, which overlap.
-func (p *pattern) meet(q *pattern) pattern {
-	both := pattern{method: p.method, rest: p.rest && q.rest, segments: slices.Clone(p.segments), query: slices.Clone(p.query)}
-	if coversMethod(p.method, q.method) {
-		both.method = q.method
-	}
-	for i, s := range q.segments {
-		if i >= len(both.segments) {
-			both.segments = append(both.segments, s)
-		} else if both.segments[i].covers(s) {
-			both.segments[i] = s
+// isOf reports whether each part of a pattern that p and q cover is one of p's or of q's.
+func (t *pattern) isOf(p, q *pattern) bool {
+	for i, s := range t.segments {
+		if !(i < len(p.segments) && s == p.segments[i] || i < len(q.segments) && s == q.segments[i]) {
+			return false
 		}
 	}
-	for _, one := range q.query {
-		if i := slices.IndexFunc(both.query, func(o parameter) bool { return o.name == one.name }); i < 0 {
-			both.query = append(both.query, one)
-		} else if both.query[i].any {
-			both.query[i] = one
-		}
-	}
-	return both
+	return (t.method == p.method || t.method == q.method) && t.rest == (p.rest && q.rest) &&
+		!slices.ContainsFunc(t.query, func(one parameter) bool { return !slices.Contains(p.query, one) && !slices.Contains(q.query, one) })
 }
 
 // parameter returns the one of that name; nil: the pattern names none.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"container/list"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -36,8 +35,8 @@ type connection struct {
 	shares bool // it counts against Connections, which users share
 	phase  atomic.Int32
 
-	known    atomic.Bool   // a good token came over it
-	stranger *list.Element // of the door's strangers, and guarded by its lock; nil: it is none
+	number uint64      // how many had entered with it
+	known  atomic.Bool // a good token came over it
 }
 
 type connectionKey struct{}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -76,7 +75,7 @@ type Door struct {
 	bounds    DoorConfig
 	listeners []*doorListener
 	open      map[*connection]bool
-	strangers list.List      // of open, those that came to a Remote and have shown no good token, the oldest first
+	entered   uint64         // how many connections were counted
 	shared    int            // of open, those that count against bounds.Connections
 	perOrigin map[origin]int // counts open, less our own
 	refused   uint64
@@ -280,27 +279,30 @@ func (d *Door) enter(c *connection) bool {
 	if c.shares {
 		d.shared++
 	}
-	if c.peer.remote != nil {
-		c.stranger = d.strangers.PushBack(c)
-	}
+	d.entered++
+	c.number = d.entered
 	return true
 }
 
 // makeRoom closes the oldest stranger of an origin; nil: of the origin that has the most of them, so
-// that a flood from some addresses makes room for the others. The caller holds mu.
+// that a flood from some addresses makes room for the others. A stranger came to a Remote, and has
+// shown no good token. The caller holds mu.
 func (d *Door) makeRoom(of *origin) bool {
 	oldest, count := map[origin]*connection{}, map[origin]int{}
-	var most *connection
-	for e := d.strangers.Front(); e != nil; e = e.Next() {
-		c := e.Value.(*connection)
-		if of != nil && c.peer.origin != *of {
+	for c := range d.open {
+		from := c.peer.origin
+		if c.peer.remote == nil || c.known.Load() || of != nil && from != *of {
 			continue
 		}
-		if count[c.peer.origin]++; count[c.peer.origin] == 1 {
-			oldest[c.peer.origin] = c
+		count[from]++
+		if first := oldest[from]; first == nil || c.number < first.number {
+			oldest[from] = c
 		}
-		if most == nil || count[c.peer.origin] > count[most.peer.origin] {
-			most = oldest[c.peer.origin]
+	}
+	var most *connection
+	for from, c := range oldest {
+		if most == nil || cmp.Or(cmp.Compare(count[from], count[most.peer.origin]), cmp.Compare(most.number, c.number)) > 0 {
+			most = c
 		}
 	}
 	if most == nil {
@@ -310,24 +312,6 @@ func (d *Door) makeRoom(of *origin) bool {
 	d.remove(most)
 	most.Conn.Close()
 	return true
-}
-
-// showToken records that a good token came over a connection, which then stays.
-func (d *Door) showToken(c *connection) {
-	if c.known.Swap(true) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.befriend(c)
-}
-
-// befriend takes a connection from the strangers. The caller holds mu.
-func (d *Door) befriend(c *connection) {
-	if c.stranger != nil {
-		d.strangers.Remove(c.stranger)
-		c.stranger = nil
-	}
 }
 
 // refuse has a connection answered that it is one too many. The caller holds mu.
@@ -358,7 +342,6 @@ func (d *Door) remove(c *connection) {
 		return
 	}
 	delete(d.open, c)
-	d.befriend(c)
 	if c.own {
 		return
 	}

@@ -271,29 +271,14 @@ func classOfUnit(unit string) Class {
 	return ""
 }
 
-var (
-	squeezed = strings.NewReplacer(" ", "", "_", "", "-", "")
-	perDay   = regexp.MustCompile(`per\d*(day|week|month)|daily|monthly`)
-	perHour  = regexp.MustCompile(`perhour|hourly`)
-	perShort = regexp.MustCompile(`per(minute|second|\d+(s|m))|secondly`)
-	suffixed = regexp.MustCompile(`-\d+(s|m|h|d)$`) // "USER-100s", "CLIENT_PROJECT-1d"
-)
+var suffixed = regexp.MustCompile(`-\d+(s|m|h|d)$`) // "USER-100s", "CLIENT_PROJECT-1d"
 
 // classOfName reads "Queries per day", "queries_per_day" and "QueriesPerDayPerProject" alike.
 func classOfName(name string) Class {
 	if suffix := suffixed.FindStringSubmatch(name); suffix != nil {
 		return map[string]Class{"s": Minute, "m": Minute, "h": hour, "d": Day}[suffix[1]]
 	}
-	name = strings.ToLower(squeezed.Replace(name))
-	switch {
-	case perDay.MatchString(name):
-		return Day
-	case perHour.MatchString(name):
-		return hour
-	case perShort.MatchString(name):
-		return Minute
-	}
-	return ""
+	return spanOf(spelled(name))
 }
 
 // isDaily reports whether every unit is of a day, rather than of an hour or a month.

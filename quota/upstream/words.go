@@ -36,12 +36,12 @@ func speaksOfExhaustion(text string) bool { return ofExhaustion.MatchString(spel
 
 var (
 	addresses = regexp.MustCompile(`https?://\S+`)
-	humps     = regexp.MustCompile(`([a-z])([A-Z])`)
+	humps     = regexp.MustCompile(`([a-z])([A-Z0-9])|([0-9])([A-Za-z])`)
 )
 
 // spelled returns the words of a text, or of a name such as rateLimitExceeded or DAILY_LIMIT.
 func spelled(text string) string {
-	text = humps.ReplaceAllString(addresses.ReplaceAllString(text, ""), "$1 $2")
+	text = humps.ReplaceAllString(addresses.ReplaceAllString(text, ""), "$1$3 $2$4")
 	return strings.ToLower(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '\n' }), " "))
 }
 
@@ -54,15 +54,24 @@ func classOfWords(text string, loose bool) Class {
 	if !loose && !ofCalls.MatchString(text) {
 		text = ofData.ReplaceAllString(text, "")
 	}
+	if span := spanOf(text); about && span != "" {
+		return span
+	}
+	if about && ofRate.MatchString(text) || loose && anyRate.MatchString(text) {
+		return Minute
+	}
+	return ""
+}
+
+// spanOf returns the class of the span of time that a spelled text names.
+func spanOf(text string) Class {
 	switch {
-	case about && ofSeconds.MatchString(text):
+	case ofSeconds.MatchString(text):
 		return Minute
-	case about && ofDays.MatchString(text):
+	case ofDays.MatchString(text):
 		return Day
-	case about && ofHours.MatchString(text):
+	case ofHours.MatchString(text):
 		return hour
-	case about && ofRate.MatchString(text), loose && anyRate.MatchString(text):
-		return Minute
 	}
 	return ""
 }

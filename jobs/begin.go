@@ -145,7 +145,10 @@ func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run, list []r
 // spanOf is how long after a slot a host may claim it: to make up for it, or at least until
 // the next one.
 func spanOf(j *Job, slot time.Time) time.Duration {
-	span := j.MissedWithin
+	span := time.Duration(0)
+	if j.CatchUp {
+		span = maxCatchUp
+	}
 	if next := j.Schedule.Next(slot); !next.IsZero() {
 		span = max(span, next.Sub(slot))
 	}

@@ -225,9 +225,12 @@ func (j *jobControl) slot() time.Time {
 	return slot
 }
 
+// maxCatchUp is how old a missed slot may be at most, to be made up for.
+const maxCatchUp = 24 * time.Hour
+
 // mayMakeUp returns whether a slot is the latest one, and recent enough to be made up for.
 func (j *Job) mayMakeUp(slot, now time.Time) bool {
-	return !Latest(j.Schedule, now).After(slot) && now.Sub(slot) <= j.MissedWithin
+	return j.CatchUp && !Latest(j.Schedule, now).After(slot) && now.Sub(slot) <= maxCatchUp
 }
 
 // overdue returns the latest slot at or before now if it was not ticked and is recent enough to be

@@ -120,15 +120,11 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 }
 
 // ready waits until the run pauses for no limit and none of its passes lacks what it was refused, and
-// then for a place among the passes of the run and among those of all jobs. It returns whether the
-// run may launch. A run that waits holds no units.
+// then for a place among its passes. It returns whether the run may launch. A run that waits holds
+// no units.
 func (e *executor) ready() bool {
 	for e.isFree() && sleep(e.launching, e.pauseLeft()) {
 		if !occupy(e.launching, e.places) {
-			return false
-		}
-		if !occupy(e.launching, e.runner.places) {
-			<-e.places
 			return false
 		}
 		if e.pauseLeft() <= 0 && !e.runner.config.Tokens.isRefused(e.budget) {
@@ -153,7 +149,6 @@ func (e *executor) isFree() bool {
 }
 
 func (e *executor) leave() {
-	<-e.runner.places
 	<-e.places
 }
 
@@ -327,9 +322,6 @@ func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) er
 	}
 	if spent.Refuses != "" {
 		return &stop{reason: UpstreamRefuses, detail: spent.Refuses}
-	}
-	if p.Outcome.Failure() && e.job.StopOnFailure {
-		return &stop{reason: PassFailed, detail: fmt.Sprintf("%s: %s", p.Region, p.Detail)}
 	}
 	return nil
 }

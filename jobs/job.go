@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"quotad/quota"
@@ -22,9 +21,9 @@ type Job struct {
 	Parallel   int           // passes of a run under way at once; 0 means 1
 	RunAtStart bool          // a run when the daemon starts, unless the latest slot has had one; then the schedule
 
-	// MissedWithin is how old a slot may be, that passed while no daemon was running, to be made
-	// up for by one run; 0: none is made up for.
-	MissedWithin time.Duration
+	// CatchUp says that one run makes up for slots that passed while no daemon was running, until the
+	// next slot, and for a day at most.
+	CatchUp bool
 
 	// MaxWait is how long a run waits at a time for a limit that returns by then, before the next
 	// slot: that is a pace, and no end of the budget. 0: the run ends.
@@ -37,10 +36,8 @@ type Job struct {
 	UseReserve  bool        // its passes may spend the reserve, too
 	UnitsPerRun quota.Units // what the passes of a run may spend together; 0: what the limits allow
 
-	ExhaustedCodes []int         // exit codes by which a pass says that the budget was gone; empty: ExitExhausted
-	StopOnFailure  bool          // a pass that fails ends its run, and the next run begins after it; otherwise the run continues
-	ExpectSuccess  time.Duration // within which a good run is to follow the last one; 0: none is expected
-	Retry          int           // how often the regions that failed are served again, at the end of the run
+	ExpectSuccess time.Duration // within which a good run is to follow the last one; 0: none is expected
+	Retry         int           // how often the regions that failed are served again, at the end of the run
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Dir       string            // the working directory of a pass
@@ -94,7 +91,7 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 }
 
 // ExitExhausted is the exit code by which a pass says that it stopped because
-// the budget was gone, unless its job names others: EX_TEMPFAIL of sysexits(3).
+// the budget was gone: EX_TEMPFAIL of sysexits(3).
 const ExitExhausted = 75
 
 // judge decides what became of a pass. What ended it counts in this order: a person or a stop, our
@@ -142,12 +139,8 @@ func (j *Job) denial(exit Exit, spent Record) string {
 
 // judgeExit judges a pass that ended by itself, and about whose quota nothing is known.
 func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
-	exhaustedCodes := j.ExhaustedCodes
-	if len(exhaustedCodes) == 0 {
-		exhaustedCodes = []int{ExitExhausted}
-	}
 	switch {
-	case slices.Contains(exhaustedCodes, exit.Code):
+	case exit.Code == ExitExhausted:
 		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
 	case exit.Signal != "":
 		return Killed, "killed by " + exit.Signal

@@ -41,7 +41,6 @@ const (
 	Paused            Reason = "paused"             // the job was paused
 	Missed            Reason = "missed"             // no daemon was running at the time
 	Unaffordable      Reason = "unaffordable"       // what remained was less than the pass expects to use
-	PassFailed        Reason = "failed"             // a pass failed, and the job wants the run to end then
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
 	RunCapExceeded    Reason = "run_cap_exceeded"   // the run has spent what it may
 	UpstreamRefuses   Reason = "upstream_refuses"   // it serves no call until a person changes something: a bad key, a quota of 0

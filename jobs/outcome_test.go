@@ -54,15 +54,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestExhaustedCodesOfAJob(t *testing.T) {
-	job := &Job{ExhaustedCodes: []int{3, 99}}
-	for code, want := range map[int]Outcome{0: OK, 3: Exhausted, 75: Failed, 99: Exhausted} {
-		if got, _ := job.judge(Exit{Code: code}, Record{}); got != want {
-			t.Errorf("exit %d: got %s, want %s", code, got, want)
-		}
-	}
-}
-
 func TestWhatAnOutcomeMeans(t *testing.T) {
 	for _, test := range []struct {
 		outcome         Outcome

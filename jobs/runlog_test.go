@@ -44,7 +44,7 @@ func wantRuns(t *testing.T, l *runLog, n int, first, last string) {
 func TestKilledAtEveryByteOfTheLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
-		job.MissedWithin = time.Hour
+		job.CatchUp = true
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			p.output(Line{Stream: "stdout", Text: "four pages of " + p.region})

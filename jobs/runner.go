@@ -1,12 +1,10 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,9 +28,8 @@ type Config struct {
 	Socket   string // where passes acquire
 	// Proxy returns the address by which the pass of a run token calls the upstream of a
 	// credential; empty where there is none. Nil: there is none of any.
-	Proxy    func(credential, token string) string
-	Environ  []string // the daemon's own environment; passes get an allow-list of it. Nil: none
-	Parallel int      // passes under way at once, of all jobs together; 0: any number
+	Proxy   func(credential, token string) string
+	Environ []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 
 	// OnEvent is called with each event, see RunChanged and the others. A job's next step
 	// waits for it, so it returns soon. Many goroutines call it at the same time, but only
@@ -55,7 +52,6 @@ type Config struct {
 // goroutines may use it at the same time.
 type Runner struct {
 	config      Config
-	places      chan struct{}  // holds one for each pass under way
 	gate        chan struct{}  // holds one while a pass asks the gate
 	silent      atomic.Bool    // the logs of the hosts did not answer last
 	reloading   sync.Mutex     // held while the jobs are replaced
@@ -93,7 +89,6 @@ func Open(c Config) (*Runner, error) {
 		defer r.mu.Unlock()
 		stop()
 	}
-	r.places = make(chan struct{}, cmp.Or(c.Parallel, math.MaxInt32)) // of no size, however many there are
 	if err := r.SetJobs(c.Jobs); err != nil {
 		return nil, err
 	}

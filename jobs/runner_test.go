@@ -92,42 +92,6 @@ func TestParallelPasses(t *testing.T) {
 	})
 }
 
-// All jobs together have no more passes under way than the host is to carry.
-func TestPassesOfAllJobsAreCapped(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		one, two := trending(t), trending(t)
-		one.Stagger, two.Stagger = 0, 0
-		two.Name = "channels"
-		b := newBed(t, dir, one, two)
-		b.places = make(chan struct{}, 1)
-		busy := 0
-		b.play = func(context.Context, played) Exit {
-			if busy++; busy > 1 {
-				t.Error("two passes are under way")
-			}
-			time.Sleep(time.Second)
-			busy--
-			return Exit{}
-		}
-		time.Sleep(time.Second)
-		slot := time.Now().UTC()
-		b.Tick("trending", slot)
-		b.Tick("channels", slot)
-		time.Sleep(16 * time.Second)
-		synctest.Wait()
-		list, err := b.Status("")
-		if err != nil || len(list) != 2 {
-			t.Fatalf("got %d jobs, %v", len(list), err)
-		}
-		for _, s := range list {
-			if s.Last.State != RunDone {
-				t.Errorf("job %s: got %+v, want it done within 16 s", s.Name, s.Last)
-			}
-		}
-		b.stop()
-	})
-}
-
 // The daemon's own record of a denial stops the run, whatever the pass says.
 func TestExhaustedPassStopsTheRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
@@ -239,27 +203,6 @@ func TestFailuresDoNotStopTheRun(t *testing.T) {
 		}
 		if got := passes[4].Tail; !slices.Equal(got, []string{"panic: it hurts"}) {
 			t.Errorf("got %q, want its last words", got)
-		}
-		b.stop()
-	})
-}
-
-func TestStopOnFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Stagger, job.StopOnFailure = 0, true
-		b := newBed(t, dir, job)
-		b.play = func(_ context.Context, p played) Exit {
-			if p.region == "GB" {
-				return Exit{Code: 3}
-			}
-			return Exit{}
-		}
-		b.run()
-		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB running", "11:00:00 GB failed", "11:00:00 run failed (failed)")
-		b.wantCursor("DE") // a bad region starves nobody
-		if got := b.status().Last.Detail; got != "GB: exit status 3" {
-			t.Errorf("got %q, want which region, and why", got)
 		}
 		b.stop()
 	})

@@ -107,7 +107,7 @@ func TestPause(t *testing.T) {
 func TestRestartWithinASlot(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
-		job.MissedWithin = time.Hour
+		job.CatchUp = true
 		b := newBed(t, dir, job)
 		b.tick()
 		time.Sleep(time.Minute)
@@ -126,24 +126,24 @@ func TestRestartWithinASlot(t *testing.T) {
 
 func TestCatchUp(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		within time.Duration
-		start  bool // RunAtStart
-		want   []string
+		name    string
+		catchUp bool
+		start   bool // RunAtStart
+		want    []string
 	}{
-		{"one run for all that was missed", time.Hour, false,
+		{"one run for all that was missed", true, false,
 			[]string{"16:30:00 run skipped (missed) ×4", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done"}},
-		{"one run, though the job would also run at the start", time.Hour, true,
+		{"one run, though the job would also run at the start", true, true,
 			[]string{"16:30:00 run skipped (missed) ×4", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done"}},
-		{"too long ago", 29 * time.Minute, false,
+		{"not made up for", false, false,
 			[]string{"16:30:00 run skipped (missed) ×5"}},
-		{"too long ago, but the job runs at the start", 0, true,
+		{"not made up for, but the job runs at the start", false, true,
 			[]string{"16:30:00 run skipped (missed) ×5", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
 				job := trending(t)
-				job.Regions, job.MissedWithin, job.RunAtStart = eight()[:1], test.within, test.start
+				job.Regions, job.CatchUp, job.RunAtStart = eight()[:1], test.catchUp, test.start
 				b := newBed(t, dir, job)
 				b.run()
 				b.stop()
@@ -162,7 +162,7 @@ func TestCatchUp(t *testing.T) {
 func TestNothingMissedByANewSchedule(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
-		job.Regions, job.MissedWithin = eight()[:1], 24*time.Hour
+		job.Regions, job.CatchUp = eight()[:1], true
 		b := newBed(t, dir, job)
 		b.Start(t.Context())
 		b.run()
@@ -215,20 +215,20 @@ func TestRunAtStart(t *testing.T) {
 // same, whether the job is new or was only given another schedule.
 func TestTheFirstSlotWasMissed(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		within time.Duration
-		reload bool // the schedule is a reload's
-		want   []string
+		name    string
+		catchUp bool
+		reload  bool // the schedule is a reload's
+		want    []string
 	}{
-		{"made up for", time.Hour, false, []string{"11:00:03 run running", "11:00:03 US running", "11:00:03 US ok", "11:00:03 run done"}},
-		{"not made up for", 0, false, []string{"11:00:03 run skipped (missed) ×1"}},
-		{"reloaded and made up for", time.Hour, true, []string{"11:00:03 run running", "11:00:03 US running", "11:00:03 US ok", "11:00:03 run done"}},
-		{"reloaded and not made up for", 0, true, []string{"11:00:03 run skipped (missed) ×1"}},
+		{"made up for", true, false, []string{"11:00:03 run running", "11:00:03 US running", "11:00:03 US ok", "11:00:03 run done"}},
+		{"not made up for", false, false, []string{"11:00:03 run skipped (missed) ×1"}},
+		{"reloaded and made up for", true, true, []string{"11:00:03 run running", "11:00:03 US running", "11:00:03 US ok", "11:00:03 run done"}},
+		{"reloaded and not made up for", false, true, []string{"11:00:03 run skipped (missed) ×1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
 				first, job := trending(t), trending(t)
-				job.Regions, job.MissedWithin = eight()[:1], test.within
+				job.Regions, job.CatchUp = eight()[:1], test.catchUp
 				if first.Schedule = job.Schedule; test.reload {
 					first.Schedule = every(t, 24*time.Hour, 0)
 				}
@@ -306,7 +306,7 @@ func TestARunBeginsWhoseRecordWasNotAnswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		store := &awayStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
 		job := trending(t)
-		job.Regions, job.MissedWithin = eight()[:1], time.Hour
+		job.Regions, job.CatchUp = eight()[:1], true
 		b := newHost(t, dir, store, "a", job)
 		b.run()
 		b.forget()

@@ -110,23 +110,12 @@ func shortestPeriod(s Schedule) time.Duration {
 // between two slots.
 func DefaultMaxWait(s Schedule) time.Duration { return min(shortestPeriod(s), time.Minute) }
 
-// DefaultMissedWithin is how old a missed slot may be, to be made up for, by default: as old as the
-// shortest time between two slots, and at most a day.
-func DefaultMissedWithin(s Schedule) time.Duration {
-	return min(shortestPeriod(s), 24*time.Hour)
-}
-
 func (v *validation) command() {
 	if len(v.job.Command) == 0 || v.job.Command[0] == "" {
 		v.fail(`a job needs a command: the program and its arguments, ["ytfetch", "trending"]`, "command")
 	}
 	if slices.ContainsFunc(v.job.Command, hasNUL) {
 		v.fail("holds a NUL byte", "command")
-	}
-	for _, code := range v.job.ExhaustedCodes {
-		if code < 1 || code > 255 {
-			v.fail(fmt.Sprintf("an exit code is from 1 to 255: %d", code), "exhausted_exit_codes")
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.job.Env)) {
 		v.variable(name, v.job.Env[name])
@@ -155,9 +144,6 @@ func (v *validation) times() {
 	const maxRetries = 10
 	if j.Retry < 0 || j.Retry > maxRetries {
 		v.fail(fmt.Sprintf("must be from 0 to %d: %d", maxRetries, j.Retry), "retry")
-	}
-	if j.Retry > 0 && j.StopOnFailure {
-		v.fail(`has no effect with on_failure = "stop": remove one of the two`, "retry")
 	}
 }
 

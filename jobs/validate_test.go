@@ -65,7 +65,6 @@ func TestInvalidJobs(t *testing.T) {
 		{"a NUL in the command", func(j *Job) { j.Command = []string{"/bin/fetch", "a\x00b"} }, "command", "NUL"},
 		{"a contract variable", func(j *Job) { j.Env = map[string]string{"QUOTAD_TOKEN": "x"} }, "env.QUOTAD_TOKEN", "set by quotad"},
 		{"a variable with =", func(j *Job) { j.Env = map[string]string{"A=B": "x"} }, "env.A=B", "without '='"},
-		{"success as an exit code", func(j *Job) { j.ExhaustedCodes = []int{0} }, "exhausted_exit_codes", "from 1 to 255"},
 		{"no timeout", func(j *Job) { j.Timeout = 0 }, "timeout", "at least 1s"},
 		{"a timeout below zero", func(j *Job) { j.Timeout = -time.Minute }, "timeout", "at least 1s"},
 		{"units of a run below zero", func(j *Job) { j.UnitsPerRun = -1 }, "units_per_run", "from 1"},

@@ -62,7 +62,6 @@ func (d *daemon) openRunner() error {
 		Socket:      d.socket(),
 		Proxy:       d.proxyAddress,
 		Environ:     passEnviron(user),
-		Parallel:    d.config.Passes.Parallel,
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
 		Store:       store,

@@ -117,9 +117,9 @@ func (w *week) job(line string) *jobs.Job {
 	}
 	return &jobs.Job{
 		Name: "job", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: schedule, Stagger: jobs.EvenStagger,
-		MissedWithin: time.Duration(w.random.IntN(2)) * jobs.DefaultMissedWithin(schedule), Expects: map[string]quota.Units{"list": 1},
-		Parallel: 1 + w.random.IntN(2), StopOnFailure: w.random.IntN(2) == 0,
-		Command: []string{"/bin/fetch"}, Timeout: time.Hour, KillGrace: time.Second,
+		CatchUp: w.random.IntN(2) == 0, Expects: map[string]quota.Units{"list": 1},
+		Parallel: 1 + w.random.IntN(2),
+		Command:  []string{"/bin/fetch"}, Timeout: time.Hour, KillGrace: time.Second,
 	}
 }
 

@@ -299,7 +299,7 @@ func TestHostProcess(t *testing.T) {
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{{
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: secondly,
-			Command: []string{"/bin/true"}, Timeout: time.Minute, KillGrace: time.Second, MissedWithin: time.Hour,
+			Command: []string{"/bin/true"}, Timeout: time.Minute, KillGrace: time.Second, CatchUp: true,
 		}},
 		Gate: reporter, Launcher: reporter, OnEvent: reporter.observe, Tokens: &jobs.Tokens{}, Dir: os.Getenv(hostDirVariable),
 		Now:         func() time.Time { return time.UnixMilli(now.Load()) },

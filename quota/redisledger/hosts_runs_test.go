@@ -295,7 +295,7 @@ func TestHostsSharePauseAndCursor(t *testing.T) {
 // host, and run by one of them as soon as it can be claimed, if that is soon enough.
 func TestRedisIsAwayAtASlot(t *testing.T) {
 	withSimulatedHosts(t, func(c *simulatedHosts) {
-		c.job.Regions, c.job.MissedWithin = c.job.Regions[:1], 30*time.Minute
+		c.job.Regions, c.job.CatchUp = c.job.Regions[:1], true
 		a, b := c.start("a"), c.start("b")
 		c.killRedis()
 		if err := a.Pause("trending", "root", "", 0); err == nil {
@@ -413,8 +413,8 @@ func TestAllHostsWereAway(t *testing.T) {
 func TestAllHostsWereAwayAtTheFirstSlot(t *testing.T) {
 	withSimulatedHosts(t, func(c *simulatedHosts) {
 		c.job.Regions = c.job.Regions[:1]
-		for _, within := range []time.Duration{time.Hour, 0} {
-			c.job.Name, c.job.MissedWithin = fmt.Sprintf("within-%v", within), within
+		for _, catchUp := range []bool{true, false} {
+			c.job.Name, c.job.CatchUp = fmt.Sprintf("catchup-%v", catchUp), catchUp
 			a, b := c.start("a"), c.start("b")
 			time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour - time.Second)))
 			a.stop()

@@ -66,7 +66,7 @@ func withSimulatedHosts(t *testing.T, test func(c *simulatedHosts)) {
 		c.t = bubble
 		c.job = jobs.Job{
 			Name: "trending", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR"}, Schedule: hourly,
-			Stagger: 10 * time.Minute, MissedWithin: time.Hour,
+			Stagger: 10 * time.Minute, CatchUp: true,
 			Command: []string{"/bin/fetch"}, Timeout: 2 * time.Hour, KillGrace: time.Second,
 		}
 		test(c)

@@ -79,14 +79,11 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.run_at_start", `true`, `false`},
 	{"jobs.a.missed", `"once"`, ``}, // see jobs.b
 	{"jobs.a.max_wait", `"1s"`, `"10s"`},
-	{"jobs.a.missed_within", `"1h"`, `"2h"`},
 	{"jobs.a.expects.list", `1`, `2`},
 	{"jobs.a.use_reserve", `true`, `false`},
 	{"jobs.a.units_per_run", `10`, `20`},
-	{"jobs.a.exhausted_exit_codes", `[75]`, `[100]`},
 	{"jobs.a.expect_success", `"30h"`, `"31h"`},
 	{"jobs.a.retry", `0`, `2`},
-	{"jobs.a.on_failure", `"continue"`, `"stop"`},
 	{"jobs.a.command", `["fetch"]`, `["fetch", "more"]`},
 	{"jobs.a.dir", `"first"`, `"second"`},
 	{"jobs.a.env_file", `"one.env"`, `"two.env"`},
@@ -127,7 +124,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"remote.callers.shop.subjects", `["a"]`, `["b"]`},
 	{"remote.callers.shop.rate", `10`, `20`},
 	{"remote.callers.blog", `{ token_file = "blog.token", credentials = ["e"] }`, ``},
-	{"passes.parallel", `1`, `2`},
 	{"passes.drain", `"1s"`, `"2s"`},
 	{"passes.cgroups", `"off"`, ``}, // another one is not everywhere
 	{"passes.user", `""`, ``},       // nor is another user

@@ -56,8 +56,7 @@ type Access struct {
 
 // Passes has the settings for the passes of all jobs together.
 type Passes struct {
-	Parallel int           // under way at once; 0: any number
-	Drain    time.Duration // how long those under way may continue when the daemon stops
+	Drain time.Duration // how long those under way may continue when the daemon stops
 	// CgroupRoot is the directory of the cgroup in which each pass gets one of its
 	// own; empty: none gets one.
 	CgroupRoot string
@@ -215,7 +214,7 @@ func (t *accessTable) access() Access {
 
 func (t *passesTable) passes() Passes {
 	t.defaultUser(t.document.host.PassesUser)
-	return Passes{Parallel: t.Parallel, Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
+	return Passes{Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
 }
 
 // defaultUser sets the user of passes that the unit names, if any. quotad then has the capabilities

@@ -91,7 +91,7 @@ func TestLoad(t *testing.T) {
 			KillGrace:   10 * time.Second,
 			DeniedGrace: 30 * time.Second,
 
-			MissedWithin: 30 * time.Minute, MaxWait: time.Minute,
+			CatchUp: true, MaxWait: time.Minute,
 		}},
 		Passes: Passes{Drain: 30 * time.Second, CgroupRoot: process.DelegatedCgroup()},
 	}
@@ -158,7 +158,6 @@ key_prefix = "q"
 tls = true
 
 [passes]
-parallel = 8
 drain = "0s"
 cgroups = "off"
 
@@ -184,9 +183,7 @@ credential = "b"
 regions = ["all"]
 every = "1d"
 parallel = 2
-missed_within = "1h30m"
-exhausted_exit_codes = [99, 3]
-on_failure = "stop"
+missed = "skip"
 command = ["fetch"]
 kill_grace = "1s"
 env_file = "youtube.env"
@@ -231,10 +228,8 @@ dir = "data"
 		{"schedule", job.Schedule.String(), "every 24h"},
 		{"stagger", job.Stagger, jobs.EvenStagger},
 		{"parallel", job.Parallel, 2},
-		{"missed", job.MissedWithin, 90 * time.Minute},
-		{"exit codes", job.ExhaustedCodes, []int{99, 3}},
-		{"on failure", job.StopOnFailure, true},
-		{"passes", c.Passes, Passes{Parallel: 8}},
+		{"missed", job.CatchUp, false},
+		{"passes", c.Passes, Passes{}},
 		{"timeout", job.Timeout, 5 * time.Minute},
 		{"grace", job.KillGrace, time.Second},
 		{"working directory", job.Dir, filepath.Join(dir, "data")},
@@ -313,30 +308,5 @@ func TestParseDuration(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%q is %v (%v), want %v", test.text, got, err, test.want)
 		}
-	}
-}
-
-// What is made up for after a downtime goes by the schedule, unless the file says.
-func TestMissedWithin(t *testing.T) {
-	for _, test := range []struct {
-		name, lines string
-		want        time.Duration
-	}{
-		{"one period", `every = "30m"`, 30 * time.Minute},
-		{"at most a day", `every = "7d"`, day},
-		{"the shortest of several", `cron = "0 9,12 * * *"`, 3 * time.Hour},
-		{"as the file says", "every = \"30m\"\nmissed_within = \"2d\"", 2 * day},
-		{"said twice", "every = \"30m\"\nmissed = \"once\"", 30 * time.Minute},
-		{"nothing", "every = \"30m\"\nmissed = \"skip\"", 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c, err := load(t, t.TempDir(), strings.Replace(good, `every = "30m"`, test.lines, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := c.Jobs[0].MissedWithin; got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
 	}
 }

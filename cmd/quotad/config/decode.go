@@ -226,6 +226,10 @@ func (n node) intoTable(target tabular) {
 		one.into(into.Addr().Interface())
 	}
 	for key := range others {
+		if instead := gone(v.Type().Name(), key); instead != "" {
+			at.fail(key, "is no key any more: %s", instead)
+			continue
+		}
 		at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
 	}
 }

@@ -18,7 +18,7 @@ func TestErrors(t *testing.T) {
 		{"not TOML", `units = 10_000`, `units = `, []string{`6: credentials.youtube.limits.daily.units: not TOML: expected value but found '\n' instead`}},
 		{"no such key", `reserve = 500`, `reserv = 500`, []string{`7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`}},
 		{"no such table", `[ledger]`, `[leger]`, []string{`2: leger: unknown key: did you mean "ledger"?`}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "exhausted_exit_codes", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "missed_within", "offset", "on_failure", "parallel", "regions", "retry", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
@@ -92,25 +92,13 @@ func TestErrors(t *testing.T) {
 		{"timezone unknown", `every = "30m"`, "cron = \"0 * * * *\"\ntimezone = \"Berlin\"", []string{`23: jobs.trending.timezone: unknown time zone "Berlin": use a name of the IANA database, such as "Europe/Berlin"`}},
 		{"stagger too long for cron", `every = "30m"`, `cron = "0,1 * * * * *"`, []string{`23: jobs.trending.stagger: 3 regions, 2s apart, do not fit into the 1s between two slots: use "even", or less than 500ms`}},
 		{"parallel", `timeout = "2m"`, `parallel = -1`, []string{`26: jobs.trending.parallel: must be from 1 to 10000: -1`}},
-		{"missed", `timeout = "2m"`, "missed = \"all\"\nmissed_within = \"0s\"", []string{
-			`26: jobs.trending.missed: must be one of "once", "skip", not "all"`,
-			`27: jobs.trending.missed_within: must be longer than zero`,
-		}},
-		{"missed within nothing", `timeout = "2m"`, "missed = \"skip\"\nmissed_within = \"1h\"", []string{`27: jobs.trending.missed_within: works only with missed = "once": remove one of the two`}},
-		{"exit codes", `timeout = "2m"`, "exhausted_exit_codes = [0,\n75, 256]", []string{
-			`26: jobs.trending.exhausted_exit_codes: an exit code is from 1 to 255: 0`,
-			`26: jobs.trending.exhausted_exit_codes: an exit code is from 1 to 255: 256`,
-		}},
-		{"exit codes of other types", `timeout = "2m"`, "exhausted_exit_codes = [75,\n\"75\"]", []string{`27: jobs.trending.exhausted_exit_codes: must hold whole numbers, not the string "75"`}},
-		{"no exit codes", `timeout = "2m"`, `exhausted_exit_codes = []`, []string{`26: jobs.trending.exhausted_exit_codes: must hold at least one exit code, such as 75: leave it out for that one`}},
-		{"exit code alone", `timeout = "2m"`, `exhausted_exit_codes = 75`, []string{`26: jobs.trending.exhausted_exit_codes: must be an array of exit codes, such as [75, 100], not 75`}},
-		{"on failure", `timeout = "2m"`, `on_failure = "retry"`, []string{`26: jobs.trending.on_failure: must be one of "continue", "stop", not "retry"`}},
-		{"passes", `[ledger]`, "[passes]\nparallel = 0\ndrain = \"soon\"\ncgroups = \"/tmp\"\nkill_grace = \"1s\"\n[ledger]", []string{
+		{"missed", `timeout = "2m"`, `missed = "all"`, []string{`26: jobs.trending.missed: must be one of "once", "skip", not "all"`}},
+		{"passes", `[ledger]`, "[passes]\nparallel = 8\ndrain = \"soon\"\ncgroups = \"/tmp\"\nkill_grace = \"1s\"\n[ledger]", []string{
+			`3: passes.parallel: is no key any more: remove it, and set parallel in each job`,
 			`4: passes.drain: "soon" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`,
 			`5: passes.cgroups: "/tmp" is not a cgroup v2 directory: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`,
-			`6: passes.kill_grace: unknown key: known are "cgroups", "drain", "parallel", "user"`,
+			`6: passes.kill_grace: unknown key: known are "cgroups", "drain", "user"`,
 		}},
-		{"no passes", `[ledger]`, "[passes]\nparallel = 0\n[ledger]", []string{`3: passes.parallel: must be from 1 to 10000: 0`}},
 		{"an outage of some operations", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\n\"video.list\" = \"open\"\n\"search.list\" = \"open\"\n[credentials.youtube.operations]", []string{
 			`15: credentials.youtube.on_outage.open_units: is missing: add open_units = 50, the most that may be granted in any window`,
 			`16: credentials.youtube.on_outage."video.list": unknown operation: did you mean "videos.list"?`,

@@ -47,28 +47,26 @@ func (t *jobTable) job(name string) *jobs.Job {
 		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
 	}
 	j := &jobs.Job{
-		Name:           name,
-		Credential:     t.Credential,
-		Regions:        slices.Concat(regions.Ring(t.Regions), regions.Ring(t.Items)),
-		Schedule:       t.schedule(),
-		Stagger:        time.Duration(t.Stagger),
-		Parallel:       t.Parallel,
-		RunAtStart:     t.RunAtStart,
-		Expects:        t.Expects,
-		UseReserve:     t.UseReserve,
-		UnitsPerRun:    t.UnitsPerRun,
-		ExhaustedCodes: t.ExhaustedExitCodes,
-		Retry:          t.Retry,
-		ExpectSuccess:  time.Duration(t.ExpectSuccess),
-		StopOnFailure:  t.OnFailure == "stop",
-		Command:        t.Command,
-		Dir:            string(t.Dir),
-		Timeout:        time.Duration(t.Timeout),
-		KillGrace:      time.Duration(t.KillGrace),
-		DeniedGrace:    time.Duration(t.DeniedGrace),
+		Name:          name,
+		Credential:    t.Credential,
+		Regions:       slices.Concat(regions.Ring(t.Regions), regions.Ring(t.Items)),
+		Schedule:      t.schedule(),
+		Stagger:       time.Duration(t.Stagger),
+		Parallel:      t.Parallel,
+		RunAtStart:    t.RunAtStart,
+		Expects:       t.Expects,
+		UseReserve:    t.UseReserve,
+		UnitsPerRun:   t.UnitsPerRun,
+		Retry:         t.Retry,
+		ExpectSuccess: time.Duration(t.ExpectSuccess),
+		CatchUp:       t.Missed == "once",
+		Command:       t.Command,
+		Dir:           string(t.Dir),
+		Timeout:       time.Duration(t.Timeout),
+		KillGrace:     time.Duration(t.KillGrace),
+		DeniedGrace:   time.Duration(t.DeniedGrace),
 	}
 	j.Env, j.Secrets = t.env()
-	j.MissedWithin = t.missedWithin(j.Schedule)
 	j.MaxWait = time.Duration(t.MaxWait)
 	if !t.has("max_wait") && j.Schedule != nil {
 		j.MaxWait = jobs.DefaultMaxWait(j.Schedule)
@@ -163,31 +161,12 @@ func (t *jobTable) manual() jobs.Schedule {
 	if t.Schedule != "" && t.Schedule != "manual" {
 		t.fail("schedule", `must be "manual", not %q: write a period as every, and a cron line as cron`, t.Schedule)
 	}
-	for _, key := range []string{"every", "offset", "cron", "timezone", "stagger", "missed", "missed_within"} {
+	for _, key := range []string{"every", "offset", "cron", "timezone", "stagger", "missed"} {
 		if t.has(key) {
 			t.fail(key, `has no effect with schedule = "manual": remove one of the two`)
 		}
 	}
 	return jobs.Unscheduled{}
-}
-
-// missedWithin returns how old a missed slot may be to be made up for; 0 if
-// missed is "skip".
-func (t *jobTable) missedWithin(schedule jobs.Schedule) time.Duration {
-	switch {
-	case schedule == (jobs.Unscheduled{}):
-		return 0
-	case t.Missed == "skip":
-		if t.has("missed_within") {
-			t.fail("missed_within", `works only with missed = "once": remove one of the two`)
-		}
-		return 0
-	case t.MissedWithin > 0:
-		return time.Duration(t.MissedWithin)
-	case schedule == nil:
-		return day
-	}
-	return jobs.DefaultMissedWithin(schedule)
 }
 
 // envFile reads the file that env_file names: NAME=value on each line, except blank

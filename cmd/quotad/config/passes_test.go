@@ -16,7 +16,7 @@ func TestPassesRunAsWhomTheUnitNames(t *testing.T) {
 		{"by default", "nobody", "", "nobody", ""},
 		{"without a unit", "", "", "", ""},
 		{"another one", "nobody", `user = "daemon"`, "daemon", ""},
-		{"another key", "nobody", `parallel = 2`, "nobody", ""},
+		{"another key", "nobody", `drain = "2s"`, "nobody", ""},
 		{"none", "nobody", `user = ""`, "", "would have its capabilities"},
 		{"quotad's own", "nobody", `user = "root"`, "", "would have its capabilities"},
 		{"not one of this host", "no-such-user", "", "", "$QUOTAD_PASSES_USER: no user \"no-such-user\" on this host"},

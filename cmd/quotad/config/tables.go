@@ -134,34 +134,47 @@ type outageTable struct {
 
 type jobTable struct {
 	table
-	Credential         string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
-	Regions            ring                `toml:"regions"`
-	Items              items               `toml:"items"`
-	Every              duration            `toml:"every"`
-	Offset             duration            `toml:"offset" zero:"ok"`
-	Cron               string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
-	Timezone           zone                `toml:"timezone" default:"UTC"`
-	Schedule           string              `toml:"schedule" want:"\"manual\""`
-	Stagger            stagger             `toml:"stagger" default:"even"`
-	Parallel           int                 `toml:"parallel" default:"1" max:"10000"`
-	RunAtStart         bool                `toml:"run_at_start"`
-	Missed             string              `toml:"missed" oneof:"once skip" default:"once"`
-	MissedWithin       duration            `toml:"missed_within"`
-	MaxWait            duration            `toml:"max_wait" zero:"ok"`
-	Expects            calls               `toml:"expects"`
-	UseReserve         bool                `toml:"use_reserve"`
-	UnitsPerRun        quota.Units         `toml:"units_per_run"`
-	ExhaustedExitCodes exitCodes           `toml:"exhausted_exit_codes"`
-	ExpectSuccess      duration            `toml:"expect_success"`
-	Retry              int                 `toml:"retry"`
-	OnFailure          string              `toml:"on_failure" oneof:"continue stop" default:"continue"`
-	Command            command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
-	Dir                workDir             `toml:"dir"`
-	EnvFile            contents            `toml:"env_file" secret:"the job's secrets"`
-	Env                map[string]variable `toml:"env"`
-	Timeout            duration            `toml:"timeout" default:"5m"`
-	KillGrace          duration            `toml:"kill_grace" default:"10s"`
-	DeniedGrace        duration            `toml:"denied_grace" default:"30s"`
+	Credential    string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
+	Regions       ring                `toml:"regions"`
+	Items         items               `toml:"items"`
+	Every         duration            `toml:"every"`
+	Offset        duration            `toml:"offset" zero:"ok"`
+	Cron          string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
+	Timezone      zone                `toml:"timezone" default:"UTC"`
+	Schedule      string              `toml:"schedule" want:"\"manual\""`
+	Stagger       stagger             `toml:"stagger" default:"even"`
+	Parallel      int                 `toml:"parallel" default:"1" max:"10000"`
+	RunAtStart    bool                `toml:"run_at_start"`
+	Missed        string              `toml:"missed" oneof:"once skip" default:"once"`
+	MaxWait       duration            `toml:"max_wait" zero:"ok"`
+	Expects       calls               `toml:"expects"`
+	UseReserve    bool                `toml:"use_reserve"`
+	UnitsPerRun   quota.Units         `toml:"units_per_run"`
+	ExpectSuccess duration            `toml:"expect_success"`
+	Retry         int                 `toml:"retry"`
+	Command       command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
+	Dir           workDir             `toml:"dir"`
+	EnvFile       contents            `toml:"env_file" secret:"the job's secrets"`
+	Env           map[string]variable `toml:"env"`
+	Timeout       duration            `toml:"timeout" default:"5m"`
+	KillGrace     duration            `toml:"kill_grace" default:"10s"`
+	DeniedGrace   duration            `toml:"denied_grace" default:"30s"`
+}
+
+// gone has what to write in place of a key that quotad knew before, by the type of its table and its
+// name.
+func gone(table, key string) string {
+	switch table + "." + key {
+	case "jobTable.missed_within":
+		return `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`
+	case "jobTable.on_failure":
+		return "remove it: a run continues after a region that failed; a command that exits with 75 ends it"
+	case "jobTable.exhausted_exit_codes":
+		return "remove it, and have the command exit with 75 when the budget is gone"
+	case "passesTable.parallel":
+		return "remove it, and set parallel in each job"
+	}
+	return ""
 }
 
 // A clientsTable has either one limit in its own keys or several in limits.
@@ -186,10 +199,9 @@ type clientLimitTable struct {
 
 type passesTable struct {
 	table
-	Parallel int      `toml:"parallel" max:"10000"`
-	Drain    duration `toml:"drain" default:"30s" zero:"ok"`
-	Cgroups  cgroups  `toml:"cgroups" default:"auto"`
-	User     passUser `toml:"user"`
+	Drain   duration `toml:"drain" default:"30s" zero:"ok"`
+	Cgroups cgroups  `toml:"cgroups" default:"auto"`
+	User    passUser `toml:"user"`
 }
 
 type accessTable struct {

@@ -151,15 +151,3 @@ func (n node) ring(check func(regions.Region) error) (list regions.Ring) {
 	}
 	return list
 }
-
-// Exit codes are those by which a command reports that the budget was gone.
-type exitCodes []int
-
-func (e *exitCodes) decode(n node) {
-	if array, ok := n.value.([]any); ok && len(array) == 0 {
-		n.fail("must hold at least one exit code, such as 75: leave it out for that one")
-	}
-	for _, code := range elements[int64](n, "an array of exit codes, such as [75, 100]", "whole numbers") {
-		*e = append(*e, int(code))
-	}
-}

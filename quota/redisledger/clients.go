@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,16 +35,14 @@ func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
 		sent, nodes, calls = append(sent, one), append(nodes, node), append(calls, s.swapArguments(key, one))
 	}
 	for i, command := range s.run(ctx, s.swaps, calls) {
-		switch err := command.Err(); {
-		case err != nil:
-			sent[i].Err = s.failure(sent[i].Writes, err)
+		one := sent[i]
+		one.Swapped, one.Found, one.NowMs, one.Err = s.parseSwap(command, one.Writes)
+		if err := command.Err(); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) && time.Since(begun) < s.config.Deadline/2 {
-				sent[i].Err = fmt.Errorf("%w: %w", quota.ErrContended, sent[i].Err) // others had the time
+				one.Err = fmt.Errorf("%w: %w", quota.ErrContended, one.Err) // others had the time
 				continue
 			}
 			s.recordNode(nodes[i], err)
-		case !readSwap(sent[i], command.Val()):
-			sent[i].Err = errReply
 		}
 	}
 }
@@ -59,19 +55,6 @@ func (s *Store) swapArguments(key string, one *clientlimit.Swap) []any {
 	}
 	hash := sha1.Sum(one.Read)
 	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, one.ReadMs+s.patience.Milliseconds())
-}
-
-// readSwap reads what swap.lua answers.
-func readSwap(one *clientlimit.Swap, reply any) (ok bool) {
-	text, _ := reply.(string)
-	at := strings.IndexAny(text, "+-")
-	if at < 0 {
-		return false
-	}
-	var err error
-	one.Swapped, one.Found = text[at] == '+', []byte(text[at+1:])
-	one.NowMs, err = strconv.ParseInt(text[:at], 10, 64)
-	return err == nil
 }
 
 // clientKey is short: with the counter, the key is most of what Redis keeps of a subject.

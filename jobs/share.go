@@ -172,8 +172,8 @@ func (s *share) note(value []byte, clock, sent time.Time, number int) bool {
 	if err != nil {
 		return true
 	}
-	if found.join(&s.known) {
-		found.Lost = latest(found.Lost, clock)
+	if found.join(&s.known, clock) {
+		found.Lost.set(clock, clock)
 	}
 	s.known = found
 	s.observe(clock)
@@ -413,16 +413,18 @@ func (s *share) mayLaunch(run string) bool {
 	return held.ID == run && left > 0
 }
 
-// end ends the run under way. If the store does not answer, look writes it later.
+// end ends the run under way. After an error, settle is to be called until it returns none; the job may be
+// claimed meanwhile.
 func (s *share) end(ctx context.Context, p progress, last sharedRun, good bool) error {
-	err := s.change(ctx, func(r *sharedRecord, clock time.Time) error { return r.end(p, last, good, clock) })
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.run = ""
-	if err != nil && !errors.Is(err, errTakenOver) {
-		s.owed = &owed{p, last, good}
-	}
-	return err
+	s.run, s.owed = "", &owed{p, last, good}
+	s.mu.Unlock()
+	return s.settle(ctx)
+}
+
+// settle writes what the store has lost, and what is over.
+func (s *share) settle(ctx context.Context) error {
+	return s.change(ctx, func(*sharedRecord, time.Time) error { return nil })
 }
 
 // pause keeps the schedule from running the job, for a time or, if length is 0, until resume.
@@ -496,7 +498,7 @@ func (s *share) joinMarks(list []regions.Region, values [][]byte) (all, lost map
 	for i, region := range list {
 		var found sharedMark
 		_ = json.Unmarshal(values[i], &found)
-		if known := s.marks[region]; known.At.After(found.At) {
+		if known := s.marks[region]; isLater(known.At, found.At, s.seen.clock) {
 			found, lost[region] = known, known
 		}
 		all[region] = found
@@ -516,7 +518,7 @@ func (m sharedMark) encode() []byte {
 // keep records bookmarks that the store has. The caller holds mu.
 func (s *share) keep(marks map[regions.Region]sharedMark) {
 	for region, mark := range marks {
-		if mark.At.After(s.marks[region].At) {
+		if known := s.marks[region]; mark != known && !isLater(known.At, mark.At, s.seen.clock) {
 			s.marks[region], s.unkept[region] = mark, mark
 		}
 	}
@@ -545,12 +547,12 @@ func (s *share) look(ctx context.Context) {
 	s.mu.Lock()
 	r, _ := s.tidied()
 	due := s.seen.err == nil && !bytes.Equal(r.encode(), s.seen.value)
-	lost := r.Lost.After(s.restored)
+	lost := r.Lost.At.After(s.restored)
 	touch := s.now().Sub(s.touched) >= touchTime
 	marked := slices.Collect(maps.Keys(s.marks))
 	s.mu.Unlock()
 	if due {
-		if s.change(ctx, func(*sharedRecord, time.Time) error { return nil }) != nil {
+		if s.settle(ctx) != nil {
 			return
 		}
 	}
@@ -568,7 +570,7 @@ func (s *share) look(ctx context.Context) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.restored = latest(s.restored, r.Lost)
+	s.restored = latest(s.restored, r.Lost.At)
 	if touch {
 		s.touched = s.now()
 	}

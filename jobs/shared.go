@@ -26,7 +26,7 @@ type sharedRecord struct {
 	Bad     dated[[]failing]      `json:"bad,omitzero"`
 	Last    dated[sharedRun]      `json:"last,omitzero"`
 	Marked  dated[regions.Region] `json:"marked,omitzero"` // whose bookmark was written last
-	Lost    time.Time             `json:"lost,omitzero"`   // when a host saw that the store had lost what it knew
+	Lost    dated[time.Time]      `json:"lost,omitzero"`   // when a host saw that the store had lost what it knew
 }
 
 // A dated is a field with the time at which it was set. Of two values the one that was set later counts.
@@ -35,14 +35,21 @@ type dated[T any] struct {
 	Is T         `json:"is,omitzero"`
 }
 
+// isLater reports whether what a host knew was set later than what the store has. What lies too far ahead of the
+// clock was set while that was wrong: it hides nothing that was not.
+func isLater(known, found, clock time.Time) bool {
+	ahead := clock.Add(claimAhead)
+	return known.After(found) && (found.IsZero() || !known.After(ahead) || found.After(ahead))
+}
+
 // set replaces a field. Its time passes that of the value before even if the clock was set back.
 func (d *dated[T]) set(now time.Time, is T) {
 	*d = dated[T]{latest(now, d.At.Add(time.Millisecond)), is}
 }
 
 // join reports whether the other value was set later: then that counts.
-func (d *dated[T]) join(known dated[T]) bool {
-	later := known.At.After(d.At)
+func (d *dated[T]) join(known dated[T], clock time.Time) bool {
+	later := isLater(known.At, d.At, clock)
 	if later {
 		*d = known
 	}
@@ -150,12 +157,12 @@ func (r sharedRecord) encode() []byte {
 
 // join adds to a record that was read what a host knew last, field by field. It reports whether that
 // was more: the store has lost it.
-func (r *sharedRecord) join(known *sharedRecord) (lost bool) {
+func (r *sharedRecord) join(known *sharedRecord, clock time.Time) (lost bool) {
 	lost = r.Seq < known.Seq || r.Seq == known.Seq && r.Tag != known.Tag
-	r.Seq, r.Lost = max(r.Seq, known.Seq), latest(r.Lost, known.Lost)
+	r.Seq = max(r.Seq, known.Seq)
 	for _, more := range []bool{
-		r.Slot.join(known.Slot), r.Run.join(known.Run), r.Plan.join(known.Plan), r.Paused.join(known.Paused), r.Turn.join(known.Turn),
-		r.Good.join(known.Good), r.Bad.join(known.Bad), r.Last.join(known.Last), r.Marked.join(known.Marked),
+		r.Slot.join(known.Slot, clock), r.Run.join(known.Run, clock), r.Plan.join(known.Plan, clock), r.Paused.join(known.Paused, clock), r.Turn.join(known.Turn, clock),
+		r.Good.join(known.Good, clock), r.Bad.join(known.Bad, clock), r.Last.join(known.Last, clock), r.Marked.join(known.Marked, clock), r.Lost.join(known.Lost, clock),
 	} {
 		lost = lost || more
 	}
@@ -253,7 +260,7 @@ func (r *sharedRecord) claim(c *claim, by claimant, now time.Time) (claimed, err
 		c.since = r.taken(now)
 	}
 	held := r.Run.Is
-	switch lost := now.Sub(r.Lost); {
+	switch lost := now.Sub(r.Lost.Is); {
 	case held.ID == c.Run: // an answer was lost
 		return r.begun(c), nil
 	case c.Slot.After(now):

@@ -14,7 +14,7 @@ import (
 var sharedRules = []struct{ rule, file, text, instead string }{
 	{"a claimed slot is nobody else's", "shared.go", "case !r.taken(now).Before(c.Slot):", "case false:"},
 	{"a slot that lies far ahead claims nothing", "shared.go", "if r.Slot.Is.Slot.After(now.Add(claimAhead)) {", "if false {"},
-	{"a slot is one by the store's clock", "shared.go", "	case c.Slot.After(now):\n		c.Slot =", "	case false:\n		c.Slot ="},
+	{"a slot is one by the store's clock", "shared.go", "	case c.Slot.IsZero():\n		return true\n", "	case true:\n		return true\n"},
 	{"a slot waits for the store's clock", "shared.go", "	case c.Slot.After(now):\n		return claimed{}, &notYet", "	case false:\n		return claimed{}, &notYet"},
 	{"a slot is not claimed in the next one's time", "shared.go", "	case c.late(by.schedule, now):\n		return claimed{}", "	case false:\n		return claimed{}"},
 	{"a pause holds", "shared.go", "case !c.Slot.IsZero() && !c.Paused && r.Paused.Is.Active(now):", "case false:"},
@@ -22,7 +22,7 @@ var sharedRules = []struct{ rule, file, text, instead string }{
 	{"a host begins no run beside its own", "shared.go", "case by.run != \"\" && by.run != held.ID:", "case false:"},
 	{"a run that was taken over is not renewed", "shared.go", "if r.Run.Is.ID != run {", "if false {"},
 	{"the cursor is refused while a run is", "shared.go", "	if r.Run.Is.ID != \"\" {\n		return &holderError", "	if false {\n		return &holderError"},
-	{"a loss is waited out", "shared.go", "case lost >= 0 && lost < lossTime:", "case false:"},
+	{"a loss is waited out", "shared.go", "case lost >= 0 && lost < lossTime:", "case lost >= 0 && lost < 0:"},
 	{"the slot is put back", "shared.go", "r.Slot.join(known.Slot, clock)", "false"},
 	{"the run is put back", "shared.go", "r.Run.join(known.Run, clock)", "false"},
 	{"the pause is put back", "shared.go", "r.Paused.join(known.Paused, clock)", "false"},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,13 +101,15 @@ type watch struct {
 }
 
 const (
-	swapTime    = time.Second     // how long a swap may take to be carried out
-	changeTime  = 2 * time.Second // how long a change is tried
-	idleTime    = 10 * time.Second
-	touchTime   = 24 * time.Hour
-	longestHold = time.Minute
-	leastHold   = 5 * time.Second
-	keepDrawn   = 64
+	swapTime      = time.Second     // how long a swap may take to be carried out
+	changeTime    = 2 * time.Second // how long a change is tried
+	idleTime      = 10 * time.Second
+	touchTime     = 24 * time.Hour
+	longestHold   = time.Minute
+	leastHold     = 5 * time.Second
+	keepDrawn     = 64
+	maxSharedNote = 512 // bytes
+	marksAtOnce   = 64  // bookmarks that are put back, of up to 4 KiB each
 )
 
 func newShare(store RecordStore, name string, host func() (id, name string)) *share {
@@ -151,11 +154,11 @@ func (s *share) key() string                          { return "{job:" + s.name 
 func (s *share) markKey(region regions.Region) string { return s.key() + ":mark:" + string(region) }
 
 // renewTime is how often a lease is renewed: between two readings of a host that watches it, once at least.
-func (s *share) renewTime() time.Duration { return s.lease / 4 }
+func (s *share) renewTime() time.Duration { return s.claimant().lease / 4 }
 
 // again is how long to wait between two attempts: a living host renews a lease several times while another one
 // watches it.
-func (s *share) again() time.Duration { return s.lease / 12 }
+func (s *share) again() time.Duration { return s.claimant().lease / 12 }
 
 // note takes in what was read, unless something else was read since it was asked.
 func (s *share) note(value []byte, clock, sent time.Time, number int) bool {
@@ -401,7 +404,8 @@ func (s *share) claimant() claimant {
 
 // renew extends the lease of the run under way.
 func (s *share) renew(ctx context.Context, run string, p progress) error {
-	return s.change(ctx, func(r *sharedRecord, clock time.Time) error { return r.renew(run, p, s.lease, clock) })
+	lease := s.claimant().lease
+	return s.change(ctx, func(r *sharedRecord, clock time.Time) error { return r.renew(run, p, lease, clock) })
 }
 
 // mayLaunch reports whether a run holds the job, and its lease is not over.
@@ -430,7 +434,7 @@ func (s *share) settle(ctx context.Context) error {
 // pause keeps the schedule from running the job, for a time or, if length is 0, until resume.
 func (s *share) pause(ctx context.Context, by, note string, length time.Duration) error {
 	return s.change(ctx, func(r *sharedRecord, clock time.Time) error {
-		p := &Pause{Since: clock, By: by, Note: note}
+		p := &Pause{Since: clock, By: by, Note: strings.ToValidUTF8(note[:min(len(note), maxSharedNote)], "")}
 		if length > 0 {
 			p.Until = clock.Add(length)
 		}
@@ -551,13 +555,14 @@ func (s *share) look(ctx context.Context) {
 	touch := s.now().Sub(s.touched) >= touchTime
 	marked := slices.Collect(maps.Keys(s.marks))
 	s.mu.Unlock()
-	if due {
-		if s.settle(ctx) != nil {
-			return
-		}
+	if due && s.settle(ctx) != nil {
+		return
 	}
-	if lost {
-		if _, err := s.readMarks(ctx, marked...); err != nil {
+	for list := range slices.Chunk(marked, marksAtOnce) {
+		if !lost {
+			break
+		}
+		if _, err := s.readMarks(ctx, list...); err != nil {
 			return
 		}
 	}

@@ -43,7 +43,7 @@ var sharedRules = []struct{ rule, file, text, instead string }{
 	{"each swap has a tag", "share.go", "r.Seq+1, s.draw()", "r.Seq+1, \"\""},
 	{"answers count in their order", "share.go", "if s.seen.number != number {", "if false {"},
 	{"no pass is launched after the lease", "share.go", "return held.ID == run && left > 0", "return true"},
-	{"a lease is renewed before others look twice", "share.go", "func (s *share) renewTime() time.Duration { return s.lease / 4 }", "func (s *share) renewTime() time.Duration { return s.lease }"},
+	{"a lease is renewed before others look twice", "share.go", "func (s *share) renewTime() time.Duration { return s.claimant().lease / 4 }", "func (s *share) renewTime() time.Duration { return s.claimant().lease }"},
 	{"a bookmark is for the run that holds the job", "share.go", "if run != \"\" && r.Run.Is.ID != run {", "if false {"},
 	{"a bookmark is written on what was read", "share.go", "if fresh || seen.number != with.number {", "if false {"},
 	{"a bookmark is put back", "share.go", "if known := s.marks[region]; isLater(known.At, found.At, s.seen.clock) {", "if known := s.marks[region]; false {"},

@@ -1,0 +1,101 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// However many regions fail and operations there are, a record is small, and says the same when it is read.
+func TestARecordIsSmall(t *testing.T) {
+	var r sharedRecord
+	long := strings.Repeat("\u00e4\"", 32)
+	r.Run.set(worldStart, holding{ID: "run", Host: long, Name: long, Until: worldStart})
+	calls := Made{}
+	for i := range 3000 {
+		calls[fmt.Sprintf("%s%d", long, i)] = 1
+		r.Bad.Is = append(r.Bad.Is, failing{Region: regions.Region(fmt.Sprintf("%s%d", long, i)), Since: worldStart, Times: i})
+	}
+	r.Bad.set(worldStart, r.Bad.Is)
+	r.Last.set(worldStart, sharedRun{ID: "last", Calls: calls, Ended: worldStart})
+	value := r.encode()
+	if len(value) > maxShared {
+		t.Errorf("the record has %d bytes", len(value))
+	}
+	again, err := decodeShared(value)
+	if err != nil || again.Run.Is != r.Run.Is || len(again.Bad.Is) == 0 || len(again.Bad.Is) > maxFailing || string(again.encode()) != string(value) {
+		t.Errorf("got %+v, %v", again, err)
+	}
+}
+
+func TestARecordThatCannotBeRead(t *testing.T) {
+	for name, row := range map[string]struct{ value, want string }{
+		"another version": {`{"v":2,"seq":7,"slot":"new"}`, "version 2, this quotad knows 1; run the same version on all hosts"},
+		"damaged":         {`{"v":1,"seq":`, "damaged; delete the key"},
+		"something else":  {`hello`, "damaged; delete the key"},
+		"no version":      {`{"seq":7}`, "damaged; delete the key"},
+	} {
+		if _, err := decodeShared([]byte(row.value)); !errors.Is(err, quota.ErrUnavailable) || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want %q", name, err, row.want)
+		}
+	}
+}
+
+func TestHowLongARunHoldsItsJob(t *testing.T) {
+	for _, row := range []struct {
+		schedule Schedule
+		want     time.Duration
+	}{
+		{every(t, 30*time.Minute, 0), time.Minute},
+		{every(t, time.Minute, 0), 30 * time.Second},
+		{every(t, 2*time.Second, 0), 5 * time.Second},
+		{Unscheduled{}, time.Minute},
+	} {
+		if got := holdTime(row.schedule, worldStart); got != row.want {
+			t.Errorf("%v: got %v, want %v", row.schedule, got, row.want)
+		}
+	}
+}
+
+// A claim goes by the store's clock, however wrong this host's is.
+func TestTheSlotOfAClaim(t *testing.T) {
+	now := worldStart.Add(5 * time.Second)
+	for _, row := range []struct {
+		name       string
+		slot, want time.Duration // after worldStart
+		waits      bool
+	}{
+		{"right", 0, 0, false},
+		{"behind by a day", -24 * time.Hour, 0, false},
+		{"ahead by a second", 30 * time.Second, 30 * time.Second, true},
+		{"ahead by a year", 365 * 24 * time.Hour, 30 * time.Second, true},
+	} {
+		var r sharedRecord
+		c := &claim{Run: "mine", Slot: worldStart.Add(row.slot)}
+		got, err := r.claim(c, claimant{host: "a", schedule: every(t, 30*time.Second, 0), lease: time.Minute}, now)
+		wait, waits := errors.AsType[*notYet](err)
+		if waits != row.waits || waits && !wait.at.Equal(worldStart.Add(row.want)) || !waits && !got.Slot.Equal(worldStart.Add(row.want)) {
+			t.Errorf("%s: got %+v, %v", row.name, got, err)
+		}
+	}
+}
+
+// A clock that was ahead once takes no slots: what is recorded of the future counts for nothing.
+func TestARecordedSlotOfTheFuture(t *testing.T) {
+	for _, ahead := range []time.Duration{5 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
+		var r sharedRecord
+		r.Slot.set(worldStart.Add(ahead), slotTaken{worldStart.Add(ahead), "then"})
+		got, err := r.claim(&claim{Run: "mine", Slot: worldStart}, claimant{host: "a", schedule: every(t, 30*time.Second, 0), lease: time.Minute}, worldStart)
+		if err != nil || got.Skipped != "" || r.Run.Is.ID != "mine" || !got.Since.IsZero() {
+			t.Errorf("ahead by %v: got %+v, %v", ahead, got, err)
+		}
+		if r.taken(worldStart) != worldStart {
+			t.Errorf("ahead by %v: the slot is %v now", ahead, r.taken(worldStart))
+		}
+	}
+}

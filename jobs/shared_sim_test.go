@@ -488,6 +488,9 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 		p.save()
 	}
 	over, p.run, p.file.left = true, "", ""
+	if record, _ := decodeShared(w.values[worldKey]); taken && w.steps == 0 && w.oracle.last == run && w.oracle.died != run && (record.Run.Is.ID == "" || record.Run.Is.ID == run) {
+		w.fail("%s stops %s: nobody has taken the job", p.name, run)
+	}
 	w.oracle.ended[run] = p
 	err := p.share.end(r.context(), progress, sharedRun{ID: run, State: RunDone, OK: served, Of: len(ring)}, !taken)
 	for ; err != nil; err = p.share.settle(r.context()) {
@@ -553,7 +556,7 @@ type worldOracle struct {
 	pause, cursor toldValue
 	marks         map[regions.Region]*toldValue
 	overtakes     int
-	died          string                   // the last one
+	died, last    string                   // the run that died last, and that began last
 	under         map[string]string        // which run held the job when a bookmark was written
 	ended         map[string]*worldProcess // the runs that ended in order
 }
@@ -621,6 +624,7 @@ func (o *worldOracle) begins(w *shareWorld, before *worldOracle, p *worldProcess
 	if p.run != "" {
 		w.fail("%s begins %s beside %s", p.name, c.Run, p.run)
 	}
+	o.last = c.Run
 	if before.cursor.known && o.cursor.changes == before.cursor.changes && w.holds() && string(result.Turn.Cursor) != before.cursor.value {
 		w.fail("run %s begins at %q, the cursor was set to %q", c.Run, result.Turn.Cursor, before.cursor.value)
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -63,8 +62,16 @@ func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
 	return newHost(t, dir, nil, "", jobs...)
 }
 
-// newHost returns a bed on one of the hosts that share a store.
-func newHost(t *testing.T, dir string, store slidinglog.Store, host string, jobs ...*Job) *bed {
+// newBedAt returns a bed with another clock.
+func newBedAt(t *testing.T, dir string, now func() time.Time, jobs ...*Job) *bed {
+	t.Helper()
+	b := newBed(t, dir, jobs...)
+	b.Runner.config.Now = now
+	return b
+}
+
+// newHost returns a bed on one of the hosts that share a store, or on one that is alone.
+func newHost(t *testing.T, dir string, store RecordStore, host string, jobs ...*Job) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: dir}
 	b.play = func(context.Context, played) Exit { return Exit{} }
@@ -72,7 +79,7 @@ func newHost(t *testing.T, dir string, store slidinglog.Store, host string, jobs
 	runner, err := Open(Config{
 		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
 		EndLeftover: b.endLeftover, Now: time.Now,
-		Store: store, Host: host,
+		Store: store, Host: func() (id, name string) { return host, host },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestBookmark(t *testing.T) {
 				if next == "" {
 					return Exit{}
 				}
-				if err := b.SetBookmark("trending", "US", next); err != nil {
+				if err := b.SetBookmark("trending", "US", "", next); err != nil {
 					t.Error(err)
 				}
 				if mark == "page 5" {
@@ -85,7 +85,7 @@ func TestBookmarkIsRefused(t *testing.T) {
 			{"a NUL", "US", "a\x00b", ErrInvalid},
 			{"as long as may be", "US", strings.Repeat("x", MaxBookmark), nil},
 		} {
-			if err := b.SetBookmark("trending", regions.Region(test.region), test.text); !errors.Is(err, test.want) {
+			if err := b.SetBookmark("trending", regions.Region(test.region), "", test.text); !errors.Is(err, test.want) {
 				t.Errorf("%s: got %v, want %v", test.name, err, test.want)
 			}
 		}

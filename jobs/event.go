@@ -43,7 +43,8 @@ type (
 		Line     Line
 	}
 
-	// Trouble means that the runner could not store something. It continues.
+	// Trouble means that something of a job is not as it should be, such as a log that cannot be
+	// written, or a clock that was set back. The runner continues.
 	Trouble struct {
 		Job string
 		Err error

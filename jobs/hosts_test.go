@@ -2,259 +2,223 @@ package jobs
 
 import (
 	"context"
-	"fmt"
-	"runtime"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"quotad/quota"
-	"quotad/quota/ledgertest"
-	"quotad/quota/slidinglog"
+	"quotad/regions"
 )
 
-// A sharedStore is one for hosts that append at the same time.
-type sharedStore struct {
-	ledgertest.SimStore
-	mu      sync.Mutex
-	answers func(slidinglog.Call, slidinglog.Outcome) // is called with each answer before it arrives; or nil
+// twoHosts are hosts of one job, each with its own way to the store.
+type twoHosts struct {
+	store memoryStore
+	ways  [2]*hostStore
+	beds  [2]*bed
 }
 
-func (s *sharedStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
-	s.mu.Lock()
-	out := s.SimStore.Append(ctx, calls)
-	answers := s.answers
-	s.mu.Unlock()
-	for i := range calls {
-		if answers != nil {
-			answers(calls[i], out[i])
-		}
+// A hostStore is the store as a host sees it.
+type hostStore struct {
+	*memoryStore
+	cut bool // it cannot be reached
+}
+
+func (s *hostStore) of() *memoryStore {
+	if s.cut {
+		away := &memoryStore{}
+		away.away.Store(true)
+		return away
 	}
-	return out
+	return s.memoryStore
 }
 
-// The gate counts what passes on other hosts expect to spend, also if the log that says so is
-// read on this host by others at the same time, or what was read of it is being written.
-func TestTheGateReadsAllThatWasAppended(t *testing.T) {
-	for name, meanwhile := range map[string]func(*jobControl, slidinglog.Call, slidinglog.Outcome){
-		"read by others": func(j *jobControl, call slidinglog.Call, out slidinglog.Outcome) {
-			j.writing.Lock()
-			defer j.writing.Unlock()
-			out.Tail = out.Tail[:1] // they asked before the rest was appended
-			_ = j.receive(nil, call, out)
-		},
-		"written": func(j *jobControl, _ slidinglog.Call, _ slidinglog.Outcome) {
-			j.writing.Lock()
-			go func() {
-				for range 1000 {
-					runtime.Gosched()
-				}
-				j.writing.Unlock()
-			}()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, dir string) {
-				store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
-				host := func(name string) *bed {
-					one, two := trending(t), trending(t)
-					two.Name = "channels"
-					for _, job := range []*Job{one, two} {
-						job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
-					}
-					b := newHost(t, dir+name, store, name, one, two)
-					b.budget(5)
-					_, _ = b.Status("") // it has read both logs
-					return b
-				}
-				a, b := host("a"), host("b")
-				b.Tick("channels", time.Now().UTC())
-				synctest.Wait()
-				time.Sleep(10 * time.Millisecond)
-				j, err := a.state("channels")
-				if err != nil {
-					t.Fatal(err)
-				}
-				once := sync.Once{}
-				store.mu.Lock()
-				store.answers = func(call slidinglog.Call, out slidinglog.Outcome) {
-					if call.Credential == "job:channels" && len(call.Body) == 0 && len(out.Tail) > 1 {
-						once.Do(func() { meanwhile(j, call, out) })
-					}
-				}
-				store.mu.Unlock()
-				a.Tick("trending", time.Now().UTC())
-				time.Sleep(time.Minute)
-				if got := a.status().Last; got == nil || got.State != RunStopped || got.Reason != Unaffordable {
-					t.Errorf("got %+v, want it not launched against what the other host expects to spend", got)
-				}
-				a.stop()
-				b.stop()
-			})
-		})
-	}
+func (s *hostStore) ReadRecords(ctx context.Context, keys []string) ([][]byte, []time.Time, error) {
+	return s.of().ReadRecords(ctx, keys)
 }
 
-// Of three passes that come to the gate in the same millisecond, two of them on one host, each
-// counts those before it in one order: units that are enough for two launch two.
-func TestTheGateHasOneOrder(t *testing.T) {
+func (s *hostStore) SwapRecord(ctx context.Context, keys []string, read []byte, values [][]byte, notAfter time.Time) (bool, []byte, time.Time, error) {
+	return s.of().SwapRecord(ctx, keys, read, values, notAfter)
+}
+
+func withTwoHosts(t *testing.T, job *Job, test func(h *twoHosts)) {
+	t.Helper()
 	inBubble(t, func(t *testing.T, dir string) {
-		store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
-		left := &budget{left: 9}
-		host := func(name string) *bed {
-			var list []*Job
-			for _, name := range []string{"first", "second", "third"} {
-				job := trending(t)
-				job.Name, job.Regions, job.Expects = name, eight()[:1], map[string]quota.Units{"videos.list": 4}
-				list = append(list, job)
-			}
-			b := newHost(t, dir+name, store, name, list...)
-			b.shares(left)
-			_, _ = b.Status("") // it has read the logs
-			return b
+		h := &twoHosts{}
+		for i, name := range []string{"a", "b"} {
+			h.ways[i] = &hostStore{memoryStore: &h.store}
+			h.beds[i] = newHost(t, dir+"-"+name, h.ways[i], name, job)
+			h.beds[i].Start(t.Context())
 		}
-		a, b := host("a"), host("b")
-		a.Tick("third", time.Now().UTC())
-		synctest.Wait()
-		a.Tick("first", time.Now().UTC())
-		b.Tick("second", time.Now().UTC())
-		time.Sleep(time.Minute)
-		list, err := a.Status("")
-		if err != nil {
+		time.Sleep(lossTime)
+		test(h)
+		for _, b := range h.beds {
+			b.stop()
+		}
+	})
+}
+
+// tick has both hosts tick the next hour.
+func (h *twoHosts) tick() {
+	slot := time.Now().Truncate(time.Hour).Add(time.Hour)
+	time.Sleep(time.Until(slot))
+	for _, b := range h.beds {
+		b.Tick("trending", slot.UTC())
+	}
+	synctest.Wait()
+}
+
+// passes returns how many passes of each region the hosts have launched.
+func (h *twoHosts) count() map[string]*int {
+	counts := map[string]*int{}
+	for _, region := range eight() {
+		counts[string(region)] = new(int)
+	}
+	for _, b := range h.beds {
+		play := b.play
+		b.play = func(ctx context.Context, p played) Exit {
+			*counts[p.region]++
+			return play(ctx, p)
+		}
+	}
+	return counts
+}
+
+// Each slot is run by one host, from where the run before on any host stopped; a pause, a cursor and a
+// bookmark that are set on one host hold on both.
+func TestHostsShareAJob(t *testing.T) {
+	job := trending(t)
+	job.Regions, job.Stagger = eight()[:3], 0
+	withTwoHosts(t, job, func(h *twoHosts) {
+		a, b := h.beds[0], h.beds[1]
+		counts := h.count()
+		for range 3 {
+			h.tick()
+			time.Sleep(time.Minute)
+		}
+		if *counts["US"] != 3 || *counts["GB"] != 3 || *counts["DE"] != 3 {
+			t.Errorf("got %d, %d and %d passes, want each region three times", *counts["US"], *counts["GB"], *counts["DE"])
+		}
+		if err := a.SetCursor("trending", "DE"); err != nil {
 			t.Fatal(err)
 		}
-		states := map[RunState]int{}
-		for _, job := range list {
-			states[job.Last.State]++
+		if err := b.SetBookmark("trending", "DE", "", "page 5"); err != nil {
+			t.Fatal(err)
 		}
-		if states[RunDone] != 2 || states[RunStopped] != 1 || left.get() != 1 {
-			t.Errorf("the runs became %v, and %d units are left: want two done, and one not launched", states, left.get())
-		}
-		for _, job := range list {
-			if p := job.Last.Passes; len(p) != 1 || p[0].Outcome == Exhausted {
-				t.Errorf("%s was launched against units that are spoken for: %+v", job.Name, p)
+		seen := ""
+		for _, bed := range h.beds {
+			play := bed.play
+			bed.play = func(ctx context.Context, p played) Exit {
+				for _, entry := range p.Env {
+					if entry == "QUOTAD_BOOKMARK=page 5" {
+						seen += p.region
+					}
+				}
+				return play(ctx, p)
 			}
 		}
-		a.stop()
-		b.stop()
-	})
-}
-
-// The clock of the logs steps back while a pass is under way, as it may where another node takes
-// over: a pass that comes to the gate then counts it all the same.
-func TestTheGateCountsWhatCameBeforeTheClockWasSetBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		var back atomic.Int64
-		store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() - back.Load() }}}
-		left := &budget{left: 5}
-		host := func(name string) *bed {
-			one, two := trending(t), trending(t)
-			two.Name = "channels"
-			for _, job := range []*Job{one, two} {
-				job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
-			}
-			b := newHost(t, dir+name, store, name, one, two)
-			b.shares(left)
-			_, _ = b.Status("") // it has read both logs
-			return b
-		}
-		a, b := host("a"), host("b")
-		b.Tick("channels", time.Now().UTC())
-		synctest.Wait()
-		time.Sleep(10 * time.Millisecond)
-		back.Store(5000)
-		a.Tick("trending", time.Now().UTC())
+		h.tick()
 		time.Sleep(time.Minute)
-		if got := a.status().Last; got == nil || got.State != RunStopped || got.Reason != Unaffordable {
-			t.Errorf("got %+v, want it not launched against what the other host expects to spend", got)
+		for _, bed := range h.beds {
+			if last := bed.status().Last; last != nil && last.Slot.Hour() == 14 && last.Ring[0] != "DE" {
+				t.Errorf("got a run of %v, want it to begin at DE", last.Ring)
+			}
 		}
-		a.stop()
-		b.stop()
+		if seen != "DE" {
+			t.Errorf("got the bookmark in %q, want it in the pass of DE", seen)
+		}
+		if text, err := a.Bookmark("trending", "DE"); err != nil {
+			t.Errorf("got %q, %v", text, err)
+		}
+		if err := b.Pause("trending", "root", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		h.tick()
+		time.Sleep(time.Minute)
+		if a.status().Pause == nil || *counts["US"] != 4 {
+			t.Errorf("got %+v and %d passes, want no run while the job is paused", a.status().Pause, *counts["US"])
+		}
+		if err := a.Resume("trending"); err != nil {
+			t.Fatal(err)
+		}
+		h.tick()
+		time.Sleep(time.Minute)
+		if *counts["US"] != 5 {
+			t.Errorf("got %d passes, want one more after the job was resumed", *counts["US"])
+		}
 	})
 }
 
-// While the logs of the hosts do not answer, a host's passes do not wait for them one after the
-// other: only the first one waits for long.
-func TestTheGateDoesNotWaitForEachJobOfSilentHosts(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		store := &silentStore{sharedStore: sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}}
-		var list []*Job
-		for i := range 20 {
-			job := trending(t)
-			job.Name = fmt.Sprintf("job%d", i)
-			job.Regions, job.Expects = eight()[:2], map[string]quota.Units{"videos.list": 4}
-			list = append(list, job)
+// A run whose host dies is over for the other one soon, which names it and runs the next slot from where
+// that one was.
+func TestAHostThatDiesLosesItsRun(t *testing.T) {
+	job := trending(t)
+	job.Regions, job.Stagger = eight()[:3], 0
+	withTwoHosts(t, job, func(h *twoHosts) {
+		dead, other := 0, 1
+		for i, b := range h.beds {
+			b.play = func(ctx context.Context, p played) Exit {
+				if p.region == "GB" {
+					dead, other = i, 1-i
+					<-ctx.Done()
+					return Exit{Code: -1, Cause: context.Cause(ctx)}
+				}
+				return Exit{}
+			}
 		}
-		b := newHost(t, dir, store, "a", list...)
-		slot := time.Now().UTC().Truncate(time.Hour).Add(time.Hour)
-		time.Sleep(time.Until(slot))
-		for _, job := range list {
-			b.Tick(job.Name, slot)
-		}
-		time.Sleep(20 * time.Minute)
+		h.tick()
+		time.Sleep(time.Second)
+		h.ways[dead].cut = true
+		b := h.beds[other]
 		b.forget()
-		store.silent.Store(true)
-		time.Sleep(10*time.Minute + 5*time.Second) // half an hour after the slot the second region begins
-		b.mu.Lock()
-		begun := 0
-		for _, line := range b.log {
-			if strings.HasSuffix(line, "GB running") {
-				begun++
-			}
+		b.play = func(context.Context, played) Exit { return Exit{} }
+		time.Sleep(3 * time.Minute)
+		b.wants(b.log[0])
+		if got := b.status().Cursor; got != regions.Cursor("GB") {
+			t.Errorf("the cursor is at %s, want it at the region that was under way", got)
 		}
-		b.mu.Unlock()
-		if begun != len(list) {
-			t.Errorf("%d of %d passes have begun 5 s after their time", begun, len(list))
-		}
-		store.silent.Store(false)
+		h.tick()
 		time.Sleep(time.Minute)
-		b.stop()
+		if got := b.status().Last; got == nil || got.State != RunDone || got.Ring[0] != "GB" {
+			t.Errorf("got %+v, want a run from GB on", got)
+		}
 	})
 }
 
-// A silentStore does not answer at times.
-type silentStore struct {
-	sharedStore
-	silent atomic.Bool
-}
-
-func (s *silentStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
-	if !s.silent.Load() {
-		return s.sharedStore.Append(ctx, calls)
-	}
-	<-ctx.Done()
-	out := make([]slidinglog.Outcome, len(calls))
-	for i := range out {
-		out[i] = slidinglog.Outcome{Status: slidinglog.Unknown, Err: quota.ErrOutcomeUnknown}
-	}
-	return out
-}
-
-// A host that starts again reads only what was appended since.
-func TestAHostContinuesWhereItHasRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		store := &sharedStore{SimStore: ledgertest.SimStore{Clock: func() int64 { return time.Now().UnixMilli() }}}
-		host := func() (*bed, slidinglog.Position) {
-			b := newHost(t, dir, store, "a", trending(t))
-			j, err := b.state("trending")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b, j.readCall().At
-		}
-		a, _ := host()
-		a.Tick("trending", time.Now().UTC())
+// A run whose host cannot renew its lease launches nothing more until it can.
+func TestARunWithoutTheStore(t *testing.T) {
+	job := trending(t)
+	job.Regions, job.Stagger = eight()[:3], 10*time.Minute
+	withTwoHosts(t, job, func(h *twoHosts) {
+		counts := h.count()
+		h.tick()
 		time.Sleep(time.Minute)
-		j, _ := a.state("trending")
-		a.stop()
-		want := j.readCall().At
-		again, got := host()
-		if want.IsZero() || got != want {
-			t.Errorf("it reads what follows %v, want %v", got, want)
+		h.store.away.Store(true)
+		time.Sleep(15 * time.Minute)
+		if *counts["US"] != 1 || *counts["GB"] != 0 {
+			t.Errorf("got %d and %d passes, want none while the lease is over", *counts["US"], *counts["GB"])
 		}
-		again.stop()
+		h.store.away.Store(false)
+		time.Sleep(10 * time.Minute)
+		if *counts["US"] != 1 || *counts["GB"] != 1 || *counts["DE"] != 1 {
+			t.Errorf("got %d, %d and %d passes, want the rest once it is renewed", *counts["US"], *counts["GB"], *counts["DE"])
+		}
+	})
+}
+
+// A host that comes back makes up for the last slot that no host ran, and names the others.
+func TestCatchUpAmongHosts(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &memoryStore{}
+		job := trending(t)
+		job.Regions, job.CatchUp = eight()[:1], true
+		b := newHost(t, dir, store, "a", job)
+		b.Start(t.Context())
+		b.run()
+		b.stop()
+		time.Sleep(4*time.Hour + 30*time.Minute + time.Second)
+		b = newHost(t, dir, store, "a", job)
+		b.Start(t.Context())
+		time.Sleep(time.Minute)
+		b.wants("16:30:00 run skipped (missed) ×4", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done")
+		b.stop()
 	})
 }

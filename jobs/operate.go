@@ -40,9 +40,8 @@ func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Ru
 		return Run{}, err
 	}
 	defer done()
-	return r.begin(context.Background(), j, Run{
-		ID: NewRunID(now), Trigger: Manual, By: by, Slot: now, Set: set, Ring: slices.Clone(list), Chosen: len(list) > 0,
-	}, nil)
+	run := Run{ID: NewRunID(now), Trigger: Manual, By: by, Slot: now, Set: set, Ring: slices.Clone(list), Chosen: len(list) > 0}
+	return r.begin(context.Background(), j, run, j.claimOf(run))
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
@@ -69,11 +68,36 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 			return err
 		}
 	}
-	writeErr, err := (&waiting{job: j}).decide(context.Background(), record{Cursor: &cursor})
-	if err = errors.Join(err, writeErr); err != nil {
+	if j.share != nil {
+		err = r.askHosts(j, func(ctx context.Context) error { return j.share.move(ctx, cursor) })
+	} else {
+		err = j.move(cursor)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
 	}
 	return nil
+}
+
+// move sets the cursor, unless a run is under way.
+func (j *jobControl) move(cursor regions.Cursor) error {
+	j.mu.Lock()
+	if j.executor != nil {
+		defer j.mu.Unlock()
+		return j.underWayError()
+	}
+	j.apply(record{Cursor: &cursor})
+	j.mu.Unlock()
+	return j.log.flush(true)
+}
+
+// askHosts changes what the hosts of a job share. What came of it is on disk on return.
+func (r *Runner) askHosts(j *jobControl, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), changeTime)
+	defer cancel()
+	err := do(ctx)
+	r.keepShared(j)
+	return errors.Join(err, j.log.flush(true))
 }
 
 // Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until
@@ -83,29 +107,28 @@ func (r *Runner) Pause(job, by, note string, length time.Duration) error {
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}
-	return r.setPause(job, p)
+	return r.setPause(job, record{Pause: p}, func(ctx context.Context, s *share) error { return s.pause(ctx, by, note, length) })
 }
 
 // Resume ends a pause, if there is one.
 func (r *Runner) Resume(job string) error {
-	return r.setPause(job, nil)
+	return r.setPause(job, record{Resumed: r.now()}, func(ctx context.Context, s *share) error { return s.resume(ctx) })
 }
 
-func (r *Runner) setPause(job string, p *Pause) error {
+// setPause records a pause or its end, or has the hosts of a job share it.
+func (r *Runner) setPause(job string, one record, shared func(context.Context, *share) error) error {
 	j, err := r.state(job)
 	if err != nil {
 		return err
 	}
 	defer r.checkSuccess()
-	one := record{Pause: p}
-	if p == nil {
-		one.Resumed = r.now()
+	if j.share == nil {
+		return j.commit(true, one)
 	}
-	writeErr, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
-	if err != nil {
+	if err := r.askHosts(j, func(ctx context.Context) error { return shared(ctx, j.share) }); err != nil {
 		return fmt.Errorf("cannot share the pause of job %q with other hosts: %w", job, err)
 	}
-	return writeErr
+	return nil
 }
 
 // MaxBookmark is the maximum length of a bookmark in bytes.
@@ -118,14 +141,13 @@ func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r.refresh(j)
-	return j.bookmark(region), nil
+	return r.bookmark(j, region), nil
 }
 
 // SetBookmark replaces what the next pass of a region finds, on any host; empty removes it. On
-// return it is on disk, and other hosts know it, or read it as soon as they can be reached. The
-// errors are ErrUnknown, ErrInvalid and those of the disk.
-func (r *Runner) SetBookmark(job string, region regions.Region, text string) error {
+// return it is on disk. A run is that of the pass that leaves it; an operator has none. The errors
+// are ErrUnknown, ErrInvalid, those of the disk and, among hosts, those of the store.
+func (r *Runner) SetBookmark(job string, region regions.Region, run, text string) error {
 	j, err := r.regionOf(job, region)
 	if err != nil {
 		return err
@@ -133,12 +155,21 @@ func (r *Runner) SetBookmark(job string, region regions.Region, text string) err
 	if len(text) > MaxBookmark || !utf8.ValidString(text) || hasNUL(text) {
 		return fmt.Errorf("%w: a bookmark is text of at most %d bytes without NUL", ErrInvalid, MaxBookmark)
 	}
-	one := record{Bookmark: &bookmarked{region, text}}
-	writeErr, err := j.decide(context.Background(), func() ([]record, error) { return []record{one}, nil }, nil)
-	if err != nil { // the other hosts read it as soon as they can
-		return j.update(true, true, func() []record { return []record{one} })
+	if j.share != nil {
+		return r.askHosts(j, func(ctx context.Context) error { return j.share.setMark(ctx, region, run, text) })
 	}
-	return writeErr
+	return j.commit(true, record{Bookmark: &bookmarked{region, text}})
+}
+
+// bookmark returns what the last pass of a region left, on any host.
+func (r *Runner) bookmark(j *jobControl, region regions.Region) string {
+	if j.share != nil {
+		_ = r.askHosts(j, func(ctx context.Context) error { // else what this host knows counts
+			_, err := j.share.readMarks(ctx, region)
+			return err
+		})
+	}
+	return j.bookmark(region)
 }
 
 func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {

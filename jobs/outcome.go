@@ -1,9 +1,6 @@
 package jobs
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 // An Outcome says what became of a pass. The text is part of the API.
 type Outcome string
@@ -64,20 +61,3 @@ var (
 
 // errClaimed means that a slot does not become a run of this host.
 var errClaimed = errors.New("another host has claimed the slot")
-
-// A stop is why a run itself launches nothing more.
-type stop struct {
-	reason  Reason
-	detail  string
-	retryAt time.Time
-}
-
-func (s *stop) Error() string { return "the run stopped: " + string(s.reason) }
-
-// reasonOf names the cause for which we ended a run or a pass.
-func reasonOf(cause error) Reason {
-	if errors.Is(cause, ErrOperator) {
-		return Operator
-	}
-	return Shutdown
-}

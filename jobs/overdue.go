@@ -9,13 +9,13 @@ import (
 // due returns when the job is overdue unless a good run ends before; zero if none is expected, or
 // the job is paused until it is resumed. The time runs from the last good run on any host, or from
 // when the job was first seen, or its pause ended.
-func (j *jobControl) due() time.Time {
+func (j *jobControl) due(now time.Time) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.job.ExpectSuccess == 0 {
 		return time.Time{}
 	}
-	since := latest(j.state.Good, j.here.Expected)
+	since := latest(notAhead(j.state.Good, now), notAhead(j.here.Expected, now))
 	if p := j.state.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}
@@ -57,11 +57,7 @@ func (r *Runner) judgeSuccess(overdue map[*jobControl]bool) (next time.Time) {
 		}
 	}
 	for _, j := range all {
-		due := j.due()
-		if isPast(due, now) && !overdue[j] {
-			r.refresh(j) // another host may have had a good run
-			due = j.due()
-		}
+		due := j.due(now)
 		if is := isPast(due, now); is != overdue[j] {
 			overdue[j] = is
 			r.config.OnEvent(Overdue{Job: j.name, Is: is, Since: due, Expected: j.current().ExpectSuccess})

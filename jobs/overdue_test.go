@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"quotad/quota"
 )
 
 // A new job has its time; a run that fails is no success, one of a chosen region neither;
@@ -67,23 +65,26 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// A run on another host is as good; and a pause that ends by itself gives time.
+// Only a good run gives time, and a pause that ends by itself.
 func TestDue(t *testing.T) {
 	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	job := trending(t)
 	job.ExpectSuccess = time.Hour
-	j := &jobControl{job: job, here: hostFacts{Expected: at}}
+	j := &jobControl{job: job, log: &runLog{}, here: hostFacts{Expected: at}}
 	want := func(want time.Time) {
 		t.Helper()
-		if got := j.due(); !got.Equal(want) {
+		if got := j.due(at.Add(time.Hour)); !got.Equal(want) {
 			t.Errorf("due at %v, want %v", got, want)
 		}
 	}
 	want(at.Add(time.Hour))
-	j.state.apply(record{Run: &Run{ID: "1", Host: "b", State: RunDone, EndedAt: at.Add(time.Minute)}}, quota.ID{Ms: 1})
-	j.state.apply(record{Run: &Run{ID: "2", Host: "b", State: RunStopped, Reason: BudgetGone, EndedAt: at.Add(2 * time.Minute)}}, quota.ID{Ms: 2})
+	ends := func(id string, end ending) {
+		j.apply(record{Run: &Run{ID: id, StartedAt: at, State: RunRunning}}, record{ID: id, End: &end})
+	}
+	ends("1", ending{At: at.Add(time.Minute), State: RunDone})
+	ends("2", ending{At: at.Add(2 * time.Minute), State: RunStopped, Reason: BudgetGone})
 	want(at.Add(time.Hour + time.Minute))
-	j.state.apply(record{Run: &Run{ID: "3", Host: "b", State: RunStopped, Reason: RunCapExceeded, EndedAt: at.Add(3 * time.Minute)}}, quota.ID{Ms: 3})
+	ends("3", ending{At: at.Add(3 * time.Minute), State: RunStopped, Reason: RunCapExceeded})
 	want(at.Add(time.Hour + 3*time.Minute))
 	j.state.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
 	want(at.Add(4 * time.Hour))

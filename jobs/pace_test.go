@@ -55,8 +55,8 @@ func TestAPaceIsNoBudget(t *testing.T) {
 	}
 }
 
-// A pass that such a limit has stopped comes again, if it was granted nothing or left a
-// bookmark, three times at most.
+// A pass that such a limit has stopped comes again: three times at most if it was granted nothing or
+// left a bookmark, else once, from its start.
 func TestAPassComesAgain(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -76,7 +76,7 @@ func TestAPassComesAgain(t *testing.T) {
 				return Exit{}
 			}
 			b.spend(p, p.region+string(rune('0'+n)), 1)
-			if err := b.SetBookmark("trending", "US", string(rune('a'+n))); err != nil {
+			if err := b.SetBookmark("trending", "US", "", string(rune('a'+n))); err != nil {
 				b.t.Error(err)
 			}
 			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
@@ -92,7 +92,16 @@ func TestAPassComesAgain(t *testing.T) {
 			b.spend(p, p.region, 1)
 			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
 			return Exit{Code: ExitExhausted}
-		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:00 run stopped (exhausted)"}},
+		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:10 run stopped (exhausted)"}},
+		{"from its start, which it pays for twice", func(b *bed, p played, n int) Exit {
+			b.spend(p, p.region+string(rune('0'+n)), 1)
+			if n == 0 {
+				b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+				return Exit{Code: ExitExhausted}
+			}
+			return Exit{}
+		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US ok",
+			"11:00:10 GB running", "11:00:10 GB ok", "11:00:10 run done"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {

@@ -45,7 +45,7 @@ func TestReloadDuringARun(t *testing.T) {
 }
 
 // A job that is gone is not run any more, but what runs of it is still ended in
-// order; if it comes back meanwhile it is the same job.
+// order, and seen until then; if it comes back meanwhile it is the same job.
 func TestReloadRemovesAJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
@@ -56,8 +56,11 @@ func TestReloadRemovesAJob(t *testing.T) {
 		b.tick()
 		b.forget()
 		b.setJobs()
-		if _, err := b.Status("trending"); !errors.Is(err, ErrUnknown) {
-			t.Errorf("got %v, want %v", err, ErrUnknown)
+		if got := b.status(); got.Schedule != "removed" || !got.Next.IsZero() || got.Last.State != RunRunning {
+			t.Errorf("got %+v, want the run that is under way still", got)
+		}
+		if runs, err := b.Runs("", 1); err != nil || len(runs) != 1 || runs[0].State != RunRunning {
+			t.Errorf("got %+v, %v, want that run", runs, err)
 		}
 		b.tick()
 		b.wants()
@@ -67,6 +70,9 @@ func TestReloadRemovesAJob(t *testing.T) {
 		b.setJobs()
 		b.stop()
 		b.wants("13:00:00 US interrupted (shutdown)", "13:00:00 run interrupted (shutdown)")
+		if _, err := b.Status("trending"); !errors.Is(err, ErrUnknown) {
+			t.Errorf("got %v, want %v", err, ErrUnknown)
+		}
 		if len(b.ended) != 0 {
 			t.Errorf("%+v was taken for a leftover", b.ended)
 		}

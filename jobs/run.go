@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -134,11 +133,6 @@ func (r *Run) attempts(region regions.Region) (n int) {
 	return n
 }
 
-// hadTurn returns whether a region of the run had its turn, so that the next run begins after it.
-func (r *Run) hadTurn(region regions.Region) bool {
-	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() || p.Yields })
-}
-
 // attempt finds a pass by its name.
 func (r *Run) attempt(region regions.Region, number int) *Pass {
 	if r.at == nil || len(r.at) != len(r.Passes) {
@@ -227,18 +221,6 @@ func (r *Run) through() bool {
 	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
 }
 
-// ending returns how a run ends; cause is why it launched nothing more, nil if nothing was in its way.
-func (r *Run) ending(now time.Time, cause error) *ending {
-	s, stopped := errors.AsType[*stop](cause)
-	switch {
-	case r.through():
-		return &ending{At: now, State: RunDone}
-	case stopped:
-		return &ending{now, RunStopped, s.reason, s.detail, s.retryAt}
-	}
-	return &ending{At: now, State: RunInterrupted, Reason: reasonOf(cause)}
-}
-
 // copy returns a copy of a run, which may be nil, that shares nothing that may still change.
 func (r *Run) copy() *Run {
 	if r == nil {
@@ -247,45 +229,6 @@ func (r *Run) copy() *Run {
 	c := r.head()
 	c.Passes = slices.Clone(r.Passes)
 	return &c
-}
-
-// yields returns whether a pass has kept the turn for too long: dry runs in a row have stopped at
-// its region before. A region that needs more than returns between two runs would keep it for
-// ever: each run would spend what has returned on the same beginning of its work, and the other
-// regions would starve. A pass that is denied at once does not count: nothing had returned then.
-func (r *Run) yields(p Pass, dry int) bool {
-	return p.Region == r.Ring[0] && p.ranDry() && dry+1 >= patience
-}
-
-// patience is how many runs in a row may begin at one region and run dry there.
-const patience = 3
-
-// dryAfter is how many runs in a row have run dry at their beginning, if it was dry
-// before this one.
-func (r *Run) dryAfter(dry int) int {
-	first := r.Ring[0]
-	switch {
-	case r.hadTurn(first):
-		return 0
-	case r.hasPass(first, (*Pass).ranDry):
-		return dry + 1
-	}
-	return dry
-}
-
-func (p *Pass) ranDry() bool { return p.Outcome == Exhausted && (p.Units > 0 || !p.Denied) }
-
-// lastSign is when the run's last record was made.
-func (r *Run) lastSign() time.Time {
-	at := r.StartedAt
-	for _, p := range r.Passes {
-		for _, t := range []time.Time{p.StartedAt, p.EndedAt} {
-			if t.After(at) {
-				at = t
-			}
-		}
-	}
-	return at
 }
 
 // digits are those of Crockford's base 32, in the order of their codes: ids
@@ -310,15 +253,12 @@ func base32(v uint64, n int) string {
 	return string(text)
 }
 
-// isUnfinished returns whether a run, which may be nil, ended with its daemon before it had gone
-// through the ring.
-func (r *Run) isUnfinished() bool {
-	return r != nil && !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
-}
-
-// good returns whether a run is what a job's owner expects: the ring came round, or the run spent
-// all that it may, and no region failed in the end. A run of chosen regions says nothing about
-// the others.
-func (r *Run) good() bool {
-	return !r.Chosen && (r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded)
+// apply applies what a record says of the run.
+func (r *Run) apply(one record) {
+	switch {
+	case one.Pass != nil:
+		r.put(*one.Pass)
+	case one.End != nil:
+		one.End.of(r)
+	}
 }

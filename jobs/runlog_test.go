@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -27,14 +27,20 @@ func openTestLog(t *testing.T, path string) *runLog {
 	return l
 }
 
+// appendTo appends records to a log.
+func appendTo(l *runLog, sync bool, list ...record) error {
+	l.add(list...)
+	return l.flush(sync)
+}
+
 func wantRuns(t *testing.T, l *runLog, n int, first, last string) {
 	t.Helper()
-	runs, err := l.read()
+	runs, err := l.latest(3 * maxRuns)
 	if err != nil || len(runs) != n {
 		t.Fatalf("got %d runs, %v, want %d", len(runs), err, n)
 	}
-	if runs[0].ID != first || runs[n-1].ID != last {
-		t.Errorf("got %s … %s, want %s … %s", runs[0].ID, runs[n-1].ID, first, last)
+	if runs[n-1].ID != first || runs[0].ID != last {
+		t.Errorf("got %s … %s, want %s … %s", runs[n-1].ID, runs[0].ID, first, last)
 	}
 }
 
@@ -178,7 +184,7 @@ func TestDamagedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l := openTestLog(t, path)
 	for _, id := range []string{"a", "b", "c"} {
-		if err := l.append(true, record{Run: &Run{ID: id}}); err != nil {
+		if err := appendTo(l, true, record{Run: &Run{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,21 +198,23 @@ func TestDamagedLog(t *testing.T) {
 	}
 	l = openTestLog(t, path)
 	wantRuns(t, l, 2, "a", "c")
-	if err := l.append(true, record{Run: &Run{ID: "d"}}); err != nil {
+	if err := appendTo(l, true, record{Run: &Run{ID: "d"}}); err != nil {
 		t.Fatal(err)
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
-	var told logState
-	if damaged, err := openTestLog(t, path).recall(func(one record) { told.apply(one, quota.ID{}) }); err != nil || damaged != 1 || told.Last.ID != "d" {
+	var told state
+	if damaged, err := openTestLog(t, path).recall(func(one record) { told.apply(one) }); err != nil || damaged != 1 || told.Last.ID != "d" {
 		t.Errorf("got %+v, %v as the last run", told.Last, err)
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":2`, `"v":1`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openTestLog(t, path).read(); err == nil || !strings.Contains(err.Error(), "version 1") || !strings.Contains(err.Error(), "move the file away") {
+	if _, err := openTestLog(t, path).latest(10); err == nil || !strings.Contains(err.Error(), "version 1") || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v", err)
 	}
 }
+
+func nothing() record { return record{Known: &state{}} }
 
 // A log that has grown long is rewritten: what is kept are the latest runs, whole.
 func TestLogIsBounded(t *testing.T) {
@@ -218,28 +226,55 @@ func TestLogIsBounded(t *testing.T) {
 		run := Run{ID: fmt.Sprintf("%04d", i), StartedAt: now, State: RunDone, EndedAt: now, Passes: []Pass{{Region: "US", Outcome: OK}}}
 		list = append(list, record{Run: &run})
 	}
-	if err := l.append(false, list...); err != nil {
+	if err := appendTo(l, false, list...); err != nil {
 		t.Fatal(err)
 	}
 	small := l.size
-	if err := l.keep(now, nil); err != nil || l.size != small {
-		t.Errorf("a log of %d bytes was rewritten: %v", small, err)
+	if err := l.keep(now, &sync.Mutex{}, nothing); err != nil || l.size <= small {
+		t.Errorf("a log of %d bytes was rewritten, or got no snapshot: %v", small, err)
 	}
 	l.size = maxLog
-	if err := l.keep(now, nil); err != nil {
+	if err := l.keep(now, &sync.Mutex{}, nothing); err != nil {
 		t.Fatal(err)
 	}
 	wantRuns(t, l, maxRuns, "1000", "1499")
 	wantRuns(t, openTestLog(t, path), maxRuns, "1000", "1499")
-	runs, err := l.read()
+	runs, err := l.latest(3 * maxRuns)
 	if err != nil || len(runs[0].Passes) != 1 || runs[0].State != RunDone {
 		t.Errorf("got %+v, %v, want the whole run", runs[0], err)
 	}
 	l.size = maxLog
-	if err := l.keep(now.Add(maxRunAge+time.Second), nil); err != nil {
+	if err := l.keep(now.Add(maxRunAge+time.Second), &sync.Mutex{}, nothing); err != nil {
 		t.Fatal(err)
 	}
-	if runs, err := l.read(); err != nil || len(runs) != 0 {
+	if runs, err := l.latest(3 * maxRuns); err != nil || len(runs) != 0 {
 		t.Errorf("got %d runs, %v, want none that are too old", len(runs), err)
+	}
+}
+
+// The latest runs come from the end of the file, and one run from the lines that name it: lines of
+// another version, which cannot be decoded, are not in the way.
+func TestHistoryIsNotReadWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trending.runs")
+	text := strings.Repeat(`{"v":1,"what":"another version wrote this"}`+"\n", 2*snapshotEvery/40)
+	for i := range 4 * snapshotEvery / 200 {
+		run := Run{ID: fmt.Sprintf("r%05d", i), State: RunRunning}
+		text += string(encodeRecords(record{Run: &run}, passRecord(run.ID, Pass{Region: "US", Outcome: OK}), record{ID: run.ID, End: &ending{State: RunDone}}))
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := &runLog{path: path}
+	if runs, err := l.latest(5); err != nil || len(runs) != 5 || runs[0].State != RunDone || len(runs[0].Passes) != 1 {
+		t.Errorf("got %+v, %v, want the last five, whole", runs, err)
+	}
+	if _, err := l.latest(1 << 20); err == nil {
+		t.Error("all runs were read, over lines of another version")
+	}
+	if run, found, err := l.find("r00007"); err != nil || !found || run.State != RunDone || len(run.Passes) != 1 {
+		t.Errorf("got %+v, %v, %v, want that run", run, found, err)
+	}
+	if _, found, err := l.find("r99999"); err != nil || found {
+		t.Errorf("got %v, %v, want no such run", found, err)
 	}
 }

@@ -10,10 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -43,9 +41,11 @@ type Config struct {
 
 	Now func() time.Time // the wall clock
 
-	// Store keeps the logs of the jobs for all hosts that run them; nil: this host is alone.
-	Store slidinglog.Store
-	Host  string // the name of this one among them, for people
+	// Store keeps a record of each job for all hosts that run it; nil: this host is alone.
+	Store RecordStore
+	// Host returns an id of this host that no other one has, and its name, for people. It is not called
+	// on a host that is alone.
+	Host func() (id, name string)
 }
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of
@@ -53,9 +53,8 @@ type Config struct {
 type Runner struct {
 	config      Config
 	gate        chan struct{}  // holds one while a pass asks the gate
-	silent      atomic.Bool    // the logs of the hosts did not answer last
 	reloading   sync.Mutex     // held while the jobs are replaced
-	background  sync.WaitGroup // for slots that are claimed, and for publishers
+	background  sync.WaitGroup // for slots that are claimed
 	changed     chan struct{}  // holds one if watchSuccess is to check again
 	stopping    context.Context
 	beginNoMore context.CancelFunc // ends stopping
@@ -152,27 +151,22 @@ func (r *Runner) SetJobs(list []*Job) error {
 		r.define(configured[i], job)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	maps.Copy(r.states, opened)
 	r.jobs = configured
+	r.mu.Unlock()
+	r.lookAtHosts(context.Background())
 	r.checkSuccess()
 	return nil
 }
 
-// define replaces the definition of a job. Other hosts may have run what the schedule before
-// has missed on this one.
+// define replaces the definition of a job. What the schedule before has missed is recorded; among
+// hosts, another one may have run it.
 func (r *Runner) define(j *jobControl, job *Job) {
 	missed, err := j.define(job, r.now())
 	r.trouble(j.name, err)
-	if missed.Ticks == 0 {
-		return
+	if j.share == nil {
+		r.skipMissed(j, missed)
 	}
-	r.skipMissed(context.Background(), j, func() Run {
-		if missed.Slot.After(j.state.Slot) {
-			return missed
-		}
-		return Run{}
-	})
 }
 
 // Start ends what a killed daemon left running, which takes the jobs' KillGrace at most. Then
@@ -180,7 +174,7 @@ func (r *Runner) define(j *jobControl, job *Job) {
 // and begins the runs at start. It is called once, before the first Tick, which is for a later
 // slot.
 func (r *Runner) Start(ctx context.Context) {
-	var sweeps, starts sync.WaitGroup
+	var sweeps sync.WaitGroup
 	for _, j := range r.all() {
 		r.reportDied(j)
 	}
@@ -189,10 +183,12 @@ func (r *Runner) Start(ctx context.Context) {
 	}
 	sweeps.Wait()
 	r.retired = nil
-	for _, j := range r.all() {
-		starts.Go(func() { r.start(ctx, j) })
+	if r.config.Store != nil {
+		r.goUnlessStopping(r.watchHosts)
 	}
-	starts.Wait()
+	for _, j := range r.all() {
+		r.start(j)
+	}
 	r.goUnlessStopping(r.watchSuccess)
 }
 
@@ -219,7 +215,7 @@ func (r *Runner) reportDied(j *jobControl) {
 // countDied records what the passes that were under way when the daemon was killed were granted,
 // if the ledger can be asked.
 func (r *Runner) countDied(j *jobControl, run *Run) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*hostsTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	var list []record
 	for i := range run.Passes {
@@ -235,29 +231,7 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
 		list = append(list, passRecord(run.ID, *p))
 	}
-	return j.update(false, true, func() []record { return list })
-}
-
-func (r *Runner) start(ctx context.Context, j *jobControl) {
-	r.refresh(j) // other hosts may have run what this one would make up for
-	now := r.now().Truncate(time.Millisecond)
-	if slot := j.overdue(now); !slot.IsZero() {
-		r.tick(j, CatchUp, slot)
-		return
-	}
-	if j.current().RunAtStart {
-		r.tick(j, AtStart, now)
-		return
-	}
-	r.skipMissed(ctx, j, func() Run { return gapBetween(j.job.Schedule, j.slot(), now) })
-}
-
-// Tick has a job's slot run, or records why it is not. It returns at once. A slot
-// that was ticked before, a job that is not configured, and ticks after Stop are ignored.
-func (r *Runner) Tick(job string, slot time.Time) {
-	if j, err := r.state(job); err == nil {
-		r.tick(j, Scheduled, slot)
-	}
+	return j.commit(false, list...)
 }
 
 // Stop begins no further run or pass, and waits until those under way are over and
@@ -311,6 +285,26 @@ func (r *Runner) state(job string) (*jobControl, error) {
 	return all[i], nil
 }
 
+// listed returns the state of a job or, if job is empty, of all in the order of configuration, and
+// then of those that were removed while a run of theirs is under way.
+func (r *Runner) listed(job string) ([]*jobControl, error) {
+	all := r.all()
+	list := slices.Clone(all)
+	for _, j := range r.known() {
+		if !slices.Contains(all, j) && j.underWay() != nil {
+			list = append(list, j)
+		}
+	}
+	if job == "" {
+		return list, nil
+	}
+	i := slices.IndexFunc(list, func(j *jobControl) bool { return j.name == job })
+	if i < 0 {
+		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
+	}
+	return list[i : i+1], nil
+}
+
 // all returns the states of the jobs in the order of configuration. The list must not be changed.
 func (r *Runner) all() []*jobControl {
 	r.mu.RLock()
@@ -318,27 +312,17 @@ func (r *Runner) all() []*jobControl {
 	return r.jobs
 }
 
-// refreshed returns the state of a job, or all if job is empty, as all hosts know it.
-func (r *Runner) refreshed(job string) ([]*jobControl, error) {
-	list := r.all()
-	if job != "" {
-		j, err := r.state(job)
-		if err != nil {
-			return nil, err
-		}
-		list = []*jobControl{j}
-	}
-	r.refresh(list...)
-	return list, nil
+// known returns the states of all jobs, also of those that were removed, by their names.
+func (r *Runner) known() []*jobControl {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(r.states), func(a, b *jobControl) int { return strings.Compare(a.name, b.name) })
 }
 
-// underWay returns the executors of the runs under way, of any job.
+// underWay returns the executors of the runs under way, of any job, by the names of the jobs.
 func (r *Runner) underWay() []*executor {
-	r.mu.RLock()
-	states := slices.Collect(maps.Values(r.states))
-	r.mu.RUnlock()
 	var list []*executor
-	for _, j := range states {
+	for _, j := range r.known() {
 		if e := j.underWay(); e != nil {
 			list = append(list, e)
 		}
@@ -347,7 +331,7 @@ func (r *Runner) underWay() []*executor {
 }
 
 // Spending returns the ids of the runs under way that spend from a credential,
-// oldest first, also those of jobs that were removed or spend from another one by now.
+// by the names of their jobs, also those of jobs that were removed or spend from another one by now.
 func (r *Runner) Spending(credential string) []string {
 	var runs []string
 	for _, e := range r.underWay() {
@@ -355,7 +339,6 @@ func (r *Runner) Spending(credential string) []string {
 			runs = append(runs, e.run.ID)
 		}
 	}
-	slices.Sort(runs)
 	return runs
 }
 

@@ -92,10 +92,10 @@ type owed struct {
 }
 
 // A watch is since when a run of another host has not been renewed, though its lease is over: silence of
-// the store does not count, so a failed read begins it anew.
+// the store does not count, so a failed read begins it again.
 type watch struct {
 	run          string
-	seq          int64
+	beat         int64
 	clock, local time.Time // of its first reading
 	silent       bool      // another reading was late enough
 }
@@ -160,7 +160,7 @@ func (s *share) renewTime() time.Duration { return s.claimant().lease / 4 }
 // watches it.
 func (s *share) again() time.Duration { return s.claimant().lease / 12 }
 
-// note takes in what was read, unless something else was read since it was asked.
+// note records what was read, unless something else was read since it was asked.
 func (s *share) note(value []byte, clock, sent time.Time, number int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +197,8 @@ func (s *share) observe(clock time.Time) {
 	switch {
 	case held.ID == "" || !over:
 		s.watch = watch{}
-	case s.watch.run != held.ID || s.watch.seq != s.known.Seq || clock.Before(s.watch.clock):
-		s.watch = watch{run: held.ID, seq: s.known.Seq, clock: clock, local: s.now()}
+	case s.watch.run != held.ID || s.watch.beat != held.Beat || clock.Before(s.watch.clock):
+		s.watch = watch{run: held.ID, beat: held.Beat, clock: clock, local: s.now()}
 	default:
 		s.watch.silent = clock.Sub(s.watch.clock) >= s.lease/3 && s.now().Sub(s.watch.local) >= s.lease/3
 	}
@@ -238,7 +238,7 @@ func (s *share) read(ctx context.Context, others ...string) (values [][]byte, nu
 	}
 }
 
-// failed begins the watch over a silent host anew.
+// failed begins the watch over a silent host again.
 func (s *share) failed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -467,6 +467,9 @@ func (s *share) setMark(ctx context.Context, region regions.Region, run, text st
 	return s.writeMarks(ctx, []regions.Region{region}, func(r *sharedRecord, clock time.Time, found, next map[regions.Region]sharedMark) error {
 		if run != "" && r.Run.Is.ID != run {
 			return errTakenOver
+		}
+		if run != "" {
+			r.Run.Is.Beat++
 		}
 		r.Marked.set(clock, region)
 		next[region] = sharedMark{run, latest(clock, found[region].At.Add(time.Millisecond)), text}

@@ -69,6 +69,7 @@ type holding struct {
 	Name  string    `json:"name"` // of the host, for people
 	Slot  time.Time `json:"slot,omitzero"`
 	Until time.Time `json:"until"` // the end of its lease
+	Beat  int64     `json:"beat"`  // its host raises it: other hosts, which skip slots meanwhile, do not
 }
 
 // A hostPlan is a digest of a job's schedule, regions and expected calls, by the host that has claimed a slot.
@@ -100,7 +101,7 @@ type sharedRun struct {
 	State RunState    `json:"state"`
 	Why   Reason      `json:"reason,omitempty"`
 	OK    int         `json:"ok"` // regions served,
-	Of    int         `json:"of"` // of so many
+	Of    int         `json:"of"` // of this many
 	Units quota.Units `json:"units"`
 	Calls Made        `json:"calls,omitempty"` // of a pass, on average
 	Ended time.Time   `json:"ended"`
@@ -168,6 +169,7 @@ func (r *sharedRecord) join(known *sharedRecord, clock time.Time) (lost bool) {
 	}
 	if r.Run.At.Equal(known.Run.At) && r.Run.Is.ID == known.Run.Is.ID {
 		r.Run.Is.Until = latest(r.Run.Is.Until, known.Run.Is.Until)
+		r.Run.Is.Beat = max(r.Run.Is.Beat, known.Run.Is.Beat)
 	}
 	return lost
 }
@@ -185,7 +187,7 @@ type claim struct {
 // A claimed is what became of a claim.
 type claimed struct {
 	Slot    time.Time // that was claimed
-	Since   time.Time // slots between this one and Slot were claimed by nobody; zero: unknown
+	Since   time.Time // no host claimed a slot between this one and Slot; zero: unknown
 	Skipped Reason    // why no run begins, Paused or Overlap; empty: this host holds the job for the run
 	Detail  string
 	Turn    turn
@@ -277,7 +279,7 @@ func (r *sharedRecord) claim(c *claim, by claimant, now time.Time) (claimed, err
 	case c.late(by.schedule, now):
 		return claimed{}, fmt.Errorf("%w: the next slot has come meanwhile", quota.ErrUnavailable)
 	}
-	r.Run.set(now, holding{c.Run, by.host, by.name, c.Slot, now.Add(by.lease)})
+	r.Run.set(now, holding{c.Run, by.host, by.name, c.Slot, now.Add(by.lease), 0})
 	if r.Plan.Is.Host != by.host || r.Plan.Is.Digest != by.digest {
 		r.Plan.set(now, hostPlan{by.host, by.name, by.digest})
 	}
@@ -322,7 +324,7 @@ func (r *sharedRecord) renew(run string, p progress, lease time.Duration, now ti
 	if r.Run.Is.ID != run {
 		return errTakenOver
 	}
-	r.Run.Is.Until = now.Add(lease)
+	r.Run.Is.Until, r.Run.Is.Beat = now.Add(lease), r.Run.Is.Beat+1
 	if r.Turn.Is != p.Turn {
 		r.Turn.set(now, p.Turn)
 	}

@@ -33,7 +33,7 @@ var sharedRules = []struct{ rule, file, text, instead string }{
 	{"a silent host is read twice", "share.go", "s.watch.silent = clock.Sub(s.watch.clock) >= s.lease/3 && s.now().Sub(s.watch.local) >= s.lease/3", "s.watch.silent = true"},
 	{"the second reading is a third of a lease later", "share.go", "s.now().Sub(s.watch.local) >= s.lease/3", "true"},
 	{"a failed reading begins that anew", "share.go", "func (s *share) failed() {\n", "func (s *share) failed() {\n	return\n"},
-	{"a record that has moved is not silent", "share.go", "s.watch.seq != s.known.Seq ||", "false ||"},
+	{"a lease that was renewed is not silent", "share.go", "s.watch.beat != held.Beat ||", "false ||"},
 	{"a lease that lies a year ahead is over", "share.go", "held.Until.After(clock.Add(longestHold)) ||", "false ||"},
 	{"what a killed daemon left is watched, too", "share.go", "	case s.watch.silent:\n", "	case s.watch.silent, id == s.left:\n"},
 	{"a claim under way is not given up", "share.go", "case id == \"\" || id == s.run || slices.Contains(s.begins, id):", "case id == \"\" || id == s.run:"},

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -30,12 +29,41 @@ type Status struct {
 	Due   time.Time `json:"overdue_at,omitzero"`
 	Last  *Run      `json:"last_run,omitempty"` // its last run, under way or over; nil if there was none
 	Skips *Run      `json:"skipped,omitempty"`  // the slots since that began that did not become a run; nil if there were none
+	// Elsewhere is the run of the job on another host that is under way, or ended after Last; nil if
+	// there is none, or this host is alone.
+	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
+}
+
+// Elsewhere is what a host knows of a run on another one.
+type Elsewhere struct {
+	Run     string      `json:"run"`
+	Host    string      `json:"host"`
+	State   RunState    `json:"state"`
+	Reason  Reason      `json:"reason,omitempty"`
+	OK      int         `json:"ok"`      // regions served
+	Regions int         `json:"regions"` // of this many
+	Units   quota.Units `json:"units"`
+	EndedAt time.Time   `json:"ended_at,omitzero"`
+}
+
+// elsewhere returns the run on another host that the record names. The caller holds mu.
+func (j *jobControl) elsewhere() *Elsewhere {
+	known := j.state.known()
+	held, last := known.Run.Is, known.Last.Is
+	isOwn := func(id string) bool { return id == "" || j.state.Last != nil && j.state.Last.ID == id }
+	switch {
+	case !isOwn(held.ID):
+		return &Elsewhere{Run: held.ID, Host: held.Name, State: RunRunning}
+	case !isOwn(last.ID) && j.executor == nil:
+		return &Elsewhere{last.ID, last.Name, last.State, last.Why, last.OK, last.Of, last.Units, last.Ended}
+	}
+	return nil
 }
 
 // Status returns the status of a job, or, if job is empty, of every one in the order of
 // configuration.
 func (r *Runner) Status(job string) ([]Status, error) {
-	list, err := r.refreshed(job)
+	list, err := r.listed(job)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +76,17 @@ func (r *Runner) Status(job string) ([]Status, error) {
 }
 
 func (j *jobControl) status(now time.Time) Status {
-	due := j.due()
+	due := j.due(now)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
 		Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now), Due: due,
+	}
+	s.Elsewhere = j.elsewhere()
+	if j.here.Schedule == "" {
+		s.Schedule, s.Next = "removed", time.Time{}
 	}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
 		s.Cursor = regions.Cursor(ring[0])
@@ -66,63 +98,94 @@ func (j *jobControl) status(now time.Time) Status {
 	if s.Last == nil {
 		s.Last = j.state.Last.copy()
 	}
-	if s.Last != nil && s.Skips != nil && s.Skips.ID < s.Last.ID {
-		s.Skips = nil
-	}
 	return s
 }
 
 // Runs returns up to n runs of a job, or of all jobs if job is empty, and the ticks that did not
-// become one, the latest first.
+// become one, the latest first. Those of a job are in the order in which they began.
 func (r *Runner) Runs(job string, n int) ([]Run, error) {
-	list, err := r.refreshed(job)
+	list, err := r.listed(job)
 	if err != nil {
 		return nil, err
 	}
-	var runs []Run
-	for _, j := range list {
-		past, err := j.runs(r.now())
-		if err != nil {
+	heads := make([][]Run, len(list))
+	for i, j := range list {
+		if heads[i], err = j.runs(r.now(), n); err != nil {
 			return nil, err
 		}
-		runs = append(runs, past...)
 	}
-	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
-	return runs[:min(n, len(runs))], nil
+	runs := []Run{}
+	for len(runs) < n {
+		next := -1
+		for i, head := range heads {
+			if len(head) > 0 && (next < 0 || head[0].StartedAt.After(heads[next][0].StartedAt)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		runs, heads[next] = append(runs, heads[next][0]), heads[next][1:]
+	}
+	return runs, nil
 }
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	list, _ := r.refreshed("")
-	for _, j := range list {
-		runs, err := j.runs(r.now())
-		if err != nil {
-			return Run{}, err
+	all := r.known()
+	for _, j := range all {
+		if run := j.lastRun(); run != nil && run.ID == id {
+			return *run, nil
 		}
-		if i := slices.IndexFunc(runs, func(run Run) bool { return run.ID == id }); i >= 0 {
-			return runs[i], nil
+	}
+	for _, j := range all {
+		if run, found, err := j.log.find(id); err != nil {
+			return Run{}, err
+		} else if found {
+			return run, nil
 		}
 	}
 	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
-// AwaitRun is RunOf as soon as more than ended passes of the run are over, or the run is, or ctx
-// ends. It looks for that often, and for a run on another host every second.
-func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
-	const often, elsewhere = 100 * time.Millisecond, time.Second
-	for {
-		if e := r.executorOf(id); e != nil {
-			for e.passesOver() <= ended && sleep(ctx, often) {
-			}
-			if run := e.current(); run != nil {
-				return *run, nil
-			}
-		}
-		run, err := r.RunOf(id)
-		if err != nil || run.State != RunRunning || run.over() > ended || !sleep(ctx, elsewhere) {
-			return run, err
+// lastRun returns the last run of the job on this host, under way or over, or nil.
+func (j *jobControl) lastRun() *Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.executor != nil {
+		return j.executor.show()
+	}
+	return j.state.Last.copy()
+}
+
+// runs returns the last n runs of the job.
+func (j *jobControl) runs(now time.Time, n int) ([]Run, error) {
+	past, err := j.log.latest(n)
+	if err != nil {
+		return nil, err
+	}
+	if last := j.lastRun(); last != nil { // the file may lack its last records
+		if i := slices.IndexFunc(past, func(run Run) bool { return run.ID == last.ID }); i >= 0 {
+			past[i] = *last
+		} else if len(past) < n {
+			past = append([]Run{*last}, past...)
 		}
 	}
+	return slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) }), nil
+}
+
+// AwaitRun is RunOf as soon as more than ended passes of the run are over, or the run is, or ctx
+// ends. It looks for that often.
+func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
+	const often = 100 * time.Millisecond
+	if e := r.executorOf(id); e != nil {
+		for e.passesOver() <= ended && sleep(ctx, often) {
+		}
+		if run := e.current(); run != nil {
+			return *run, nil
+		}
+	}
+	return r.RunOf(id)
 }
 
 // over returns how many passes of the run are over.
@@ -158,37 +221,6 @@ func (e *executor) current() *Run {
 	return e.show()
 }
 
-// runs returns every run of the job that is known, once each.
-func (j *jobControl) runs(now time.Time) ([]Run, error) {
-	past, err := j.log.read()
-	if err != nil {
-		return nil, err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	running := []string{}
-	for _, now := range []*Run{j.state.Last.copy(), j.executor.show()} { // the file may lack their last records
-		if now == nil {
-			continue
-		}
-		running = append(running, now.ID)
-		i := slices.IndexFunc(past, func(run Run) bool { return run.ID == now.ID })
-		if i < 0 {
-			i, past = len(past), append(past, Run{})
-		}
-		past[i] = *now
-	}
-	for i := range past {
-		run := &past[i]
-		if run.State == RunRunning && !slices.Contains(running, run.ID) { // it has died with its host
-			run.apply(diedRecord(run.ID, run.lastSign()))
-		}
-	}
-	past = slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) })
-	slices.SortFunc(past, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
-	return past, nil
-}
-
 // An Upcoming is a run that has not begun yet, as far as it can be foreseen.
 type Upcoming struct {
 	Job    string    `json:"job"`
@@ -206,7 +238,7 @@ type Planned struct {
 // Upcoming returns the next runs that the schedules will begin, up to n, of one job or, if job is
 // empty, of all, the soonest first. It assumes that the runs before each come round.
 func (r *Runner) Upcoming(job string, n int) ([]Upcoming, error) {
-	states, err := r.refreshed(job)
+	states, err := r.listed(job)
 	if err != nil {
 		return nil, err
 	}
@@ -256,9 +288,9 @@ type Progress struct {
 }
 
 // JobStates returns the state of every job, in the order of configuration, and what the clock
-// shows. How far a run on another host has come is unknown.
+// shows.
 func (r *Runner) JobStates() ([]JobState, time.Time) {
-	states, _ := r.refreshed("")
+	states, _ := r.listed("")
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {

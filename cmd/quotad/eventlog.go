@@ -67,7 +67,7 @@ func (e eventLog) record(event any) {
 		}
 		line.Msg(event.Line.Text)
 	case jobs.Trouble:
-		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("cannot keep what happened: a restart would not know it")
+		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("trouble with a job")
 	case notify.Alert:
 		if event.Event == config.NearLimit { // other alerts have a line of their own already
 			e.log.Warn().Str("credential", event.Credential).Str("limit", event.Limit.Name).Int64("percent", int64(event.Percent)).

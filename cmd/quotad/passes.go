@@ -18,7 +18,6 @@ import (
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
 	"quotad/quota"
-	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
@@ -46,7 +45,7 @@ func (d *daemon) checkCgroups() {
 // openRunner opens the runner of the jobs, with what it kept of them.
 func (d *daemon) openRunner() error {
 	d.checkCgroups()
-	var store slidinglog.Store // of the logs of jobs for all hosts; nil on one that is alone
+	var store jobs.RecordStore // of the records of jobs for all hosts; nil on one that is alone
 	if d.shared != nil {
 		store = d.shared
 	}
@@ -65,7 +64,7 @@ func (d *daemon) openRunner() error {
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
 		Store:       store,
-		Host:        d.host,
+		Host:        func() (id, name string) { return d.ledger.Host().String(), d.host },
 	})
 	if err != nil {
 		return err

@@ -64,12 +64,8 @@ func TestTwoDaemonsShareAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.Last == nil {
+	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.Elsewhere == nil || job.Elsewhere.OK != 2 {
 		t.Errorf("a new daemon shows %+v", job)
-	}
-	runs, err := c.Runs(context.Background(), jobsapi.Selection{Job: "fetch", Most: 100})
-	if err != nil || len(runs) < 5 {
-		t.Errorf("a new daemon shows %d runs, %v", len(runs), err)
 	}
 	h.check()
 }

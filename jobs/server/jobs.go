@@ -163,7 +163,7 @@ func (h handlers) setBookmark(_ context.Context, c *server.Session, in jobsapi.B
 	if err != nil {
 		return jobsapi.Bookmark{}, err
 	}
-	return in, h.problem(h.runner.SetBookmark(job, region, in.Bookmark), subject{job: job, regions: []regions.Region{region}})
+	return in, h.problem(h.runner.SetBookmark(job, region, c.Caller.Run, in.Bookmark), subject{job: job, regions: []regions.Region{region}})
 }
 
 func (h handlers) clearBookmark(ctx context.Context, c *server.Session, _ server.None) (jobsapi.Bookmark, error) {

@@ -16,6 +16,8 @@ import (
 func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	next := "next run " + v.When(j.Next)
 	switch {
+	case j.Schedule == "removed":
+		next = "not configured any more"
 	case j.Schedule == jobs.Unscheduled{}.String():
 		next = "runs only by quotactl run " + j.Name
 	case j.Next.IsZero():
@@ -31,7 +33,23 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	if j.Skips != nil {
 		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skips, v)))
 	}
+	if e := j.Elsewhere; e != nil {
+		lines = append(lines, term.Styled(term.Plain, elsewhere(e, v)))
+	}
 	return lines
+}
+
+// elsewhere says what is known of a run on another host: quotactl there has the rest.
+func elsewhere(e *jobs.Elsewhere, v term.View) string {
+	if e.State == jobs.RunRunning {
+		return fmt.Sprintf("run %s is under way on %s", e.Run, v.Clean(e.Host))
+	}
+	state := string(e.State)
+	if e.Reason != "" {
+		state += fmt.Sprintf(" (%s)", e.Reason)
+	}
+	return fmt.Sprintf("last run on %s: %s %s, %s of %s, %s", v.Clean(e.Host), state, v.When(e.EndedAt),
+		quota.Thousands(e.OK), quota.Thousands(e.Regions), e.Units.Text())
 }
 
 // IsOverdue reports whether a job should have had a good run by now.

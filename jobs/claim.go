@@ -1,0 +1,138 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// claimOf is how a run is claimed among the hosts of a job: with its slot. An operator's has none. That
+// at a start has the latest one, unless the run of that is to be finished.
+func (j *jobControl) claimOf(run Run) *claim {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := &claim{Run: run.ID, Slot: run.Slot}
+	switch {
+	case run.Trigger == Manual, run.Trigger == AtStart && j.state.Last.isUnfinished() && !j.state.Pause.Active(run.Slot):
+		c.Slot = time.Time{}
+	case run.Trigger == AtStart:
+		c.Slot = Latest(j.job.Schedule, run.Slot)
+	}
+	return c
+}
+
+// claim decides what becomes of a run that is to begin, and of its slot: it begins, or skip says why
+// not. After an error the slot is not its own. Missed are slots before it, after another one, that had
+// no run. Among hosts, got is what they have decided; else nil. The caller holds mu.
+func (j *jobControl) claim(run *Run, got *claimed, after, now time.Time, stopping bool) (missed, skip Run, err error) {
+	manual := run.Trigger == Manual
+	if got == nil && !manual && j.isTaken(run) {
+		return missed, skip, errClaimed
+	}
+	if !manual {
+		if got != nil {
+			after = latest(after, got.Since)
+		}
+		missed = gapBetween(j.job.Schedule, after, run.Slot)
+	}
+	switch {
+	case stopping && manual:
+		err = ErrStopping
+	case stopping:
+		skip = skippedSlot(run.Slot, Shutdown, "")
+	case got != nil && got.Skipped != "":
+		skip = skippedSlot(run.Slot, got.Skipped, got.Detail)
+	case got == nil && !manual && j.state.Pause.Active(now):
+		skip = skippedSlot(run.Slot, Paused, "")
+	case j.executor != nil && manual:
+		err = j.underWayError()
+	case j.executor != nil:
+		skip = skippedSlot(run.Slot, Overlap, fmt.Sprintf("job %q: %v", j.name, j.underWayError()))
+	}
+	return missed, skip, err
+}
+
+// isTaken returns whether a slot had its run, or was skipped. The run at a start is one for the latest
+// slot, unless that has had a run which no shutdown interrupted. A slot that was claimed under a clock
+// that was ahead takes nothing. The caller holds mu.
+func (j *jobControl) isTaken(run *Run) bool {
+	slot := notAhead(j.state.Slot, run.Slot)
+	if run.Trigger == AtStart {
+		return !Latest(j.job.Schedule, run.Slot).After(slot) && !j.state.Last.isUnfinished()
+	}
+	return !run.Slot.After(slot)
+}
+
+// underWayError says which run of this host is in the way of another one. The caller holds mu.
+func (j *jobControl) underWayError() error {
+	return fmt.Errorf("%w: %s", ErrUnderWay, j.executor.run.ID)
+}
+
+// clockError says that the clock was set back behind what was recorded, which counts no more. The
+// caller holds mu.
+func (j *jobControl) clockError(now time.Time) error {
+	ahead := j.state.ahead(now)
+	if ahead.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("the clock was set back: what is recorded for %v counts no more, that is %v ahead: is the clock right?",
+		ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
+}
+
+// begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It
+// returns the run as it began, which continues. A run of the job that is under way prevents that: the
+// slot is skipped. Among hosts, c claims it; after an error it may be tried again.
+func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (Run, error) {
+	var got *claimed
+	j.mu.Lock()
+	known := j.slot(r.now())
+	j.mu.Unlock()
+	if j.share != nil {
+		shared, err := j.share.claim(ctx, c)
+		r.keepShared(j)
+		if err != nil {
+			return Run{}, fmt.Errorf("job %q: %w", j.name, err)
+		}
+		if got = &shared; run.Trigger == Scheduled || run.Trigger == CatchUp {
+			run.Slot = got.Slot
+		}
+	}
+	now := r.now()
+	j.mu.Lock()
+	clockErr := j.clockError(now)
+	missed, skip, err := j.claim(&run, got, known, now, r.isStopping())
+	if err != nil {
+		j.mu.Unlock()
+		r.giveBack(j, run.ID, got)
+		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
+	}
+	skipped, list := j.state.skip(j.name, now, missed, skip)
+	j.apply(list...)
+	var e *executor
+	if skip.Ticks == 0 {
+		e = r.newExecutor(j, &run)
+		j.apply(record{Run: &run})
+		j.executor = e
+	}
+	j.mu.Unlock()
+	r.trouble(j.name, errors.Join(clockErr, j.log.flush(true)))
+	r.reportSkipped(j, skipped)
+	if e == nil {
+		r.giveBack(j, run.ID, got)
+		return Run{}, nil
+	}
+	if r.isStopping() { // by now
+		e.halt(ErrShutdown)
+	}
+	begun := *run.copy()
+	e.start()
+	return begun, nil
+}
+
+// giveBack frees the job among the hosts, if it was claimed for a run that does not begin after all.
+func (r *Runner) giveBack(j *jobControl, id string, got *claimed) {
+	if got != nil && got.Skipped == "" {
+		r.endShared(j, progress{Turn: got.Turn}, sharedRun{ID: id, State: RunInterrupted, Why: Shutdown}, false)
+	}
+}

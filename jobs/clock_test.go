@@ -1,0 +1,121 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An hour ahead, a daemon ran slots that are still to come: once its clock is right it runs the job again,
+// says so once, and a job is overdue in time.
+func TestAClockThatWasAhead(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.Schedule, job.ExpectSuccess = eight()[:1], every(t, 10*time.Minute, 0), 25*time.Minute
+		now := time.Now // a clock
+		b := newBedAt(t, dir, func() time.Time { return now().Add(time.Hour) }, job)
+		b.Start(t.Context())
+		b.Tick("trending", b.now().Truncate(10*time.Minute))
+		synctest.Wait()
+		b.stop()
+		b = newBed(t, dir, job)
+		b.Start(t.Context())
+		b.forget()
+		time.Sleep(time.Minute)
+		b.tick()
+		synctest.Wait()
+		b.wants("11:00:00 trouble: trending: the clock was set back: what is recorded for 2000-01-01T11:50:00Z counts no more, that is 50m0s ahead: is the clock right?",
+			"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 run done")
+		if due := b.status().Due; due.Hour() != 11 || due.Minute() != 25 {
+			t.Errorf("overdue at %v, want 25 minutes after the good run", due)
+		}
+		time.Sleep(10 * time.Minute)
+		b.Tick("trending", b.now().Truncate(10*time.Minute))
+		synctest.Wait()
+		b.wants("11:10:00 run running", "11:10:00 US running", "11:10:00 US ok", "11:10:00 run done")
+		b.stop()
+	})
+}
+
+// The last run is the one that began last, also if the clock was ahead when an earlier one began: if the
+// daemon is killed in it, it is recovered.
+func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:2]
+		b := newBedAt(t, dir, func() time.Time { return time.Now().Add(time.Hour) }, job)
+		if _, err := b.Run("trending", "root", nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.stop()
+		b = newBed(t, dir, job)
+		b.play = func(ctx context.Context, _ played) Exit { <-ctx.Done(); return Exit{Cause: context.Cause(ctx)} }
+		run, err := b.Run("trending", "root", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		next := b.killed(job)
+		next.Start(t.Context())
+		if got := next.status().Last; got.ID != run.ID || got.State != RunInterrupted || got.Reason != Died || len(next.ended) != 1 {
+			t.Errorf("got %+v, and ended %v: want the run that was under way", got, next.ended)
+		}
+		if runs, err := next.Runs("", 2); err != nil || len(runs) != 2 || runs[0].ID != run.ID {
+			t.Errorf("got %+v, %v, want the run that began last first", runs, err)
+		}
+		next.stop()
+		b.stop()
+	})
+}
+
+// A line that cannot be read may have been a pause: the job is paused until a person has looked, and
+// the next start does not find the line again.
+func TestADamagedLineIsAPause(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions = eight()[:1]
+		b := newBed(t, dir, job)
+		if err := errors.Join(b.SetCursor("trending", "US"), b.Pause("trending", "root", "", 0)); err != nil {
+			t.Fatal(err)
+		}
+		b.stop()
+		path := filepath.Join(dir, "trending.runs")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(data), "\n")
+		lines[len(lines)-2] = "{" + lines[len(lines)-2]
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b = newBed(t, dir, job)
+		b.Start(t.Context())
+		if p := b.status().Pause; p == nil || p.By != "quotad" || !strings.Contains(p.Note, "1 line of") {
+			t.Errorf("got %+v, want a pause that says why", p)
+		}
+		b.mu.Lock()
+		if len(b.log) != 1 || !strings.Contains(b.log[0], "cannot be read: the job is paused until it is resumed") {
+			t.Errorf("got %q, want one trouble", b.log)
+		}
+		b.mu.Unlock()
+		b.forget()
+		b.tick()
+		b.wants("11:00:00 run skipped (paused) ×1")
+		if err := b.Resume("trending"); err != nil {
+			t.Fatal(err)
+		}
+		b.stop()
+		b = newBed(t, dir, job)
+		b.Start(t.Context())
+		b.tick()
+		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US ok", "12:00:00 run done")
+		b.stop()
+	})
+}

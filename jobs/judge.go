@@ -1,0 +1,91 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+
+	"quotad/quota"
+)
+
+// judge decides what became of a pass. What ended it counts in this order: a person or a stop, our
+// denial that nothing later cured, our timeout, the upstream's answer, that none of its calls was
+// made, its exit code.
+func (j *Job) judge(exit Exit, spent Record) (outcome Outcome, detail string) {
+	switch {
+	case exit.Err != nil:
+		return Failed, exit.Err.Error()
+	case errors.Is(exit.Cause, ErrOperator), errors.Is(exit.Cause, ErrShutdown):
+		return Interrupted, exit.Cause.Error()
+	case spent.Denied, errors.Is(exit.Cause, errDenied):
+		return Exhausted, j.denial(exit, spent)
+	case exit.Cause != nil:
+		return Timeout, exit.Cause.Error()
+	case spent.Closed != "":
+		return Exhausted, fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
+	case spent.Refuses != "":
+		return Failed, spent.Refuses
+	case spent.unserved():
+		return Failed, quota.Count(spent.Refused, "call", "calls") + " and none made: " + spent.Why
+	}
+	return j.judgeExit(exit)
+}
+
+// denial says what a pass was denied, and that this ended it, if it did not stop by itself.
+func (j *Job) denial(exit Exit, spent Record) string {
+	text := fmt.Sprintf("denied by limit %q", spent.Limit)
+	switch {
+	case spent.Capped:
+		text = fmt.Sprintf("the run may spend %s", j.UnitsPerRun.Text())
+	case spent.Past != "":
+		text = "settled a grant past " + spent.Past
+	case spent.Limit == "":
+		text = "denied"
+	}
+	switch {
+	case errors.Is(exit.Cause, errDenied):
+		text += fmt.Sprintf("; ended after denied_grace (%s)", quota.Brief(j.DeniedGrace))
+	case exit.Cause != nil:
+		text += "; waited until its timeout"
+	}
+	return text
+}
+
+// judgeExit judges a pass that ended by itself, and about whose quota nothing is known.
+func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
+	switch {
+	case exit.Code == ExitExhausted:
+		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
+	case exit.Signal != "":
+		return Killed, "killed by " + exit.Signal
+	case exit.Code != 0:
+		return Failed, fmt.Sprintf("exit status %d", exit.Code)
+	case exit.Left > 0:
+		return OK, fmt.Sprintf("left %s, of which %d could not be ended", quota.Count(exit.Swept, "process running", "processes running"), exit.Left)
+	case exit.Swept > 0:
+		return OK, "left " + quota.Count(exit.Swept, "process running, which was ended", "processes running, which were ended")
+	}
+	return OK, ""
+}
+
+// consequence returns why the run launches nothing more after the pass, nil if it continues, and
+// completes the pass with the reason. Mark is the bookmark that the pass began with.
+func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) error {
+	switch p.Outcome {
+	case Exhausted:
+		p.RetryAt = spent.RetryAt
+		if spent.Capped {
+			return &stop{reason: RunCapExceeded, detail: p.Detail}
+		}
+		if e.comesAgain(p, spent, mark) {
+			return nil
+		}
+		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt}
+	case Interrupted:
+		p.Reason = reasonOf(exit.Cause)
+		return exit.Cause
+	}
+	if spent.Refuses != "" {
+		return &stop{reason: UpstreamRefuses, detail: spent.Refuses}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package jobs
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// A state is what the records of a job's log say together, in their order.
+type state struct {
+	// Last is the run that began last on this host. Earlier ones are in the log alone.
+	Last *Run `json:"last,omitempty"`
+	// Cursor and Dry are those before the last run; if Moved, those after it. Dry is how many runs
+	// in a row began at the cursor's region and stopped right there, although they had units to
+	// spend.
+	Cursor regions.Cursor `json:"cursor,omitempty"`
+	Dry    int            `json:"dry,omitempty"`
+	Moved  bool           `json:"moved,omitempty"`
+
+	Slot  time.Time `json:"slot,omitzero"`   // that was claimed last
+	Good  time.Time `json:"good,omitzero"`   // when the last good run ended, or the job was resumed
+	Skips *Run      `json:"skips,omitempty"` // the ticks that were skipped last, for one reason
+
+	Pause     *Pause                      `json:"pause,omitempty"`
+	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
+
+	// Took is the average of a pass in the last run but one that has a pass that ended well.
+	Took Made `json:"took,omitempty"`
+
+	// Shared is the record of the job that its hosts share, as this one knows it; nil on a host that is
+	// alone. What is above follows from it where it says so.
+	Shared *sharedRecord `json:"shared,omitempty"`
+}
+
+// A bookmark is what a pass left for the next one of its region.
+type bookmark struct {
+	Text string    `json:"text"`
+	Run  string    `json:"run,omitempty"` // among hosts: whose pass left it; empty: an operator
+	Set  time.Time `json:"set,omitzero"`  // among hosts
+}
+
+// apply applies a record.
+func (s *state) apply(one record) {
+	switch {
+	case one.Known != nil:
+		*s = *one.Known
+	case one.Run != nil && one.Run.State == RunSkipped:
+		s.Skips = one.Run
+		if one.Run.Reason != LedgerUnavailable {
+			s.claim(one.Run.LastSlot, one.Run.EndedAt)
+		}
+	case one.Run != nil:
+		s.begin(one.Run)
+	case one.ID != "":
+		s.applyToLast(one)
+	case one.Cursor != nil:
+		s.Cursor, s.Dry, s.Moved = *one.Cursor, 0, true
+	case one.Pause != nil:
+		s.Pause = one.Pause
+	case !one.Resumed.IsZero():
+		if s.Pause != nil {
+			s.Good = one.Resumed // no good run was expected meanwhile
+		}
+		s.Pause = nil
+	case one.Bookmark != nil:
+		s.setBookmark(one.Bookmark.Region, bookmark{Text: one.Bookmark.Text})
+	}
+	if one.Shared != nil {
+		s.share(one.Shared)
+	}
+	for region, mark := range one.Marks {
+		s.setBookmark(region, bookmark{mark.Text, mark.Run, mark.At})
+	}
+}
+
+// share applies what the hosts of the job share. While a run of this host is under way, the cursor
+// follows from that.
+func (s *state) share(r *sharedRecord) {
+	s.Shared, s.Slot, s.Good, s.Pause = r, r.Slot.Is.Slot, r.Good.Is, r.Paused.Is
+	if s.running() == nil || r.Run.Is.ID != s.Last.ID {
+		s.Cursor, s.Dry, s.Moved = r.Turn.Is.Cursor, r.Turn.Is.Dry, true
+	}
+}
+
+// claim records that a slot became a run or was skipped, at a time. One before it that lay too far
+// ahead is forgotten: the clock was set back.
+func (s *state) claim(slot, at time.Time) {
+	s.Slot = latest(notAhead(s.Slot, at), slot)
+}
+
+// notAhead returns an instant unless it lies so far ahead of now that it means nothing.
+func notAhead(t, now time.Time) time.Time {
+	if t.After(now.Add(claimAhead)) {
+		return time.Time{}
+	}
+	return t
+}
+
+// ahead returns the furthest of what was recorded under a clock that has been set back since; zero
+// if it was not.
+func (s *state) ahead(now time.Time) (furthest time.Time) {
+	for _, t := range []time.Time{s.Slot, s.Good} {
+		if notAhead(t, now).IsZero() {
+			furthest = latest(furthest, t)
+		}
+	}
+	return furthest
+}
+
+// begin applies a run that begins.
+func (s *state) begin(r *Run) {
+	if s.Last != nil && s.Last.ID == r.ID {
+		return
+	}
+	s.Cursor, s.Dry = s.next()
+	s.Took = s.measured()
+	s.Last, s.Moved, s.Skips = r, false, nil
+	if r.Trigger != Manual {
+		s.claim(r.Slot, r.StartedAt)
+	}
+}
+
+// applyToLast applies a record about the run that began last.
+func (s *state) applyToLast(one record) {
+	if s.Last == nil || s.Last.ID != one.ID {
+		return
+	}
+	s.Last.apply(one)
+	switch {
+	case one.Pass != nil && one.Pass.Outcome == OK:
+		s.setBookmark(one.Pass.Region, bookmark{}) // that work is done
+	case one.End != nil && s.Last.good():
+		s.Good = s.Last.EndedAt
+	}
+}
+
+// running is the run under way, or nil.
+func (s *state) running() *Run {
+	if s.Last == nil || s.Last.State != RunRunning {
+		return nil
+	}
+	return s.Last
+}
+
+// measured is the average of the calls of the last run's passes that ended well, rounded up. If
+// there are none, it is that of an earlier run, or nil.
+func (s *state) measured() Made {
+	if s.Last == nil {
+		return s.Took
+	}
+	sum, passes := Made{}, quota.Units(0)
+	for _, p := range s.Last.Passes {
+		if p.Outcome == OK {
+			passes++
+			for operation, calls := range p.Made {
+				sum[operation] += calls
+			}
+		}
+	}
+	if passes == 0 {
+		return s.Took
+	}
+	for operation, calls := range sum {
+		sum[operation] = (calls + passes - 1) / passes
+	}
+	return sum
+}
+
+// next returns where the next run begins, given how far the last one has come, and how many runs
+// have run dry there.
+func (s *state) next() (regions.Cursor, int) {
+	if s.Last == nil || s.Moved {
+		return s.Cursor, s.Dry
+	}
+	return s.Last.advance(s.Cursor, s.Dry)
+}
+
+// setBookmark replaces the map: a copy of the state may be on its way to the disk.
+func (s *state) setBookmark(region regions.Region, mark bookmark) {
+	if mark.Text == "" && s.Bookmarks[region].Text == "" {
+		return
+	}
+	s.Bookmarks = maps.Clone(s.Bookmarks)
+	if mark.Text == "" {
+		delete(s.Bookmarks, region)
+		return
+	}
+	if s.Bookmarks == nil {
+		s.Bookmarks = map[regions.Region]bookmark{}
+	}
+	s.Bookmarks[region] = mark
+}
+
+// skip returns the records of slots that do not become a run, of which Slot, LastSlot, Ticks and
+// the reason are given; those without ticks are none. Slots that follow one another for the same
+// reason share a record.
+func (s *state) skip(job string, now time.Time, slots ...Run) (skipped []*Run, list []record) {
+	known := s.Skips
+	for _, run := range slots {
+		if run.Ticks == 0 {
+			continue
+		}
+		if known != nil && known.Reason == run.Reason {
+			ticks, last, detail := run.Ticks, run.LastSlot, run.Detail
+			run = *known.copy()
+			run.Ticks, run.LastSlot, run.Detail = run.Ticks+ticks, last, detail
+		} else {
+			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), job, Scheduled, RunSkipped, now
+		}
+		run.EndedAt = now
+		known = &run
+		skipped, list = append(skipped, known), append(list, record{Run: known})
+	}
+	return skipped, list
+}
+
+// failing returns the regions that fail, since when and how often, after a run that follows on others.
+func (r *Run) failing(before []failing, now time.Time) (list []failing) {
+	list = slices.DeleteFunc(slices.Clone(before), func(f failing) bool { return r.attempts(f.Region) > 0 })
+	for _, p := range r.Failed() {
+		one := failing{p.Region, now, 0}
+		if i := slices.IndexFunc(before, func(f failing) bool { return f.Region == p.Region }); i >= 0 {
+			one = before[i]
+		}
+		one.Times++
+		list = append(list, one)
+	}
+	return list
+}

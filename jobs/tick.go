@@ -1,0 +1,130 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Tick has a job's slot run, or records why it is not. It returns at once. A slot
+// that was ticked before, a job that is not configured, and ticks after Stop are ignored.
+func (r *Runner) Tick(job string, slot time.Time) {
+	if j, err := r.state(job); err == nil {
+		r.tick(j, Scheduled, slot)
+	}
+}
+
+// tick runs a job's slot in the background: other hosts may have to be asked. While it is unknown what
+// becomes of the slot, it is skipped, and tried again for as long as it may be made up for.
+func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
+	r.goUnlessStopping(func(ctx context.Context) { // else this slot counts as missed at the next start
+		run := Run{ID: NewRunID(r.now()), Trigger: trigger, Slot: slot}
+		c := j.claimOf(run)
+		_, err := r.begin(ctx, j, run, c)
+		if isDecided(err) || ctx.Err() != nil {
+			return
+		}
+		r.skipUndecided(j, slot, err)
+		const longest = 15 * time.Second
+		for pause := time.Second; !isDecided(err) && sleep(ctx, pause) && j.current().mayMakeUp(slot, r.now()); pause = min(2*pause, longest) {
+			if run.Trigger == Scheduled {
+				run.Trigger = CatchUp
+			}
+			_, err = r.begin(ctx, j, run, c)
+		}
+	})
+}
+
+// isDecided returns whether it is known what became of a slot.
+func isDecided(err error) bool { return err == nil || errors.Is(err, errClaimed) }
+
+// start makes up for what a job missed while no daemon was running, or begins its run at the start.
+func (r *Runner) start(j *jobControl) {
+	now := r.now().Truncate(time.Millisecond)
+	switch slot := j.overdue(now); {
+	case !slot.IsZero():
+		r.tick(j, CatchUp, slot)
+	case j.current().RunAtStart:
+		r.tick(j, AtStart, now)
+	case j.share == nil: // among hosts, the next claim of a slot names those that had no run
+		j.mu.Lock()
+		missed := gapBetween(j.job.Schedule, j.slot(now), now)
+		j.mu.Unlock()
+		r.skipMissed(j, missed)
+	}
+}
+
+// maxCatchUp is how old a missed slot may be at most, to be made up for.
+const maxCatchUp = 24 * time.Hour
+
+// mayMakeUp returns whether a slot is the latest one, and recent enough to be made up for.
+func (j *Job) mayMakeUp(slot, now time.Time) bool {
+	return j.CatchUp && !Latest(j.Schedule, now).After(slot) && now.Sub(slot) <= maxCatchUp
+}
+
+// overdue returns the latest slot at or before now if it was not ticked and is recent enough to be
+// made up for; else the zero time.
+func (j *jobControl) overdue(now time.Time) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	slot := Latest(j.job.Schedule, now)
+	if slot.After(j.slot(now)) && j.job.mayMakeUp(slot, now) {
+		return slot
+	}
+	return time.Time{}
+}
+
+// maxCounted bounds how many missed slots are counted one by one.
+const maxCounted = 100_000
+
+// gapBetween returns the slots between two instants, neither included.
+func gapBetween(s Schedule, after, before time.Time) Run {
+	until := before.Add(-1)
+	n, first := CountSlots(s, after, until, maxCounted)
+	if n == 0 {
+		return Run{}
+	}
+	return Run{Ticks: n, Slot: first, LastSlot: Latest(s, until), Reason: Missed}
+}
+
+// skipMissed records slots that had no run.
+func (r *Runner) skipMissed(j *jobControl, missed Run) {
+	if missed.Ticks == 0 {
+		return
+	}
+	j.mu.Lock()
+	skipped, list := j.state.skip(j.name, r.now(), missed)
+	j.apply(list...)
+	j.mu.Unlock()
+	r.trouble(j.name, j.log.flush(true))
+	r.reportSkipped(j, skipped)
+}
+
+// skipUndecided records that what becomes of a slot is unknown. It is not missed; those before it are, as
+// far as this host knows of the others.
+func (r *Runner) skipUndecided(j *jobControl, slot time.Time, why error) {
+	var missed Run
+	asked := !j.share.status().Clock.IsZero()
+	j.mu.Lock()
+	if asked {
+		missed = gapBetween(j.job.Schedule, j.slot(r.now()), slot)
+	}
+	skipped, list := j.state.skip(j.name, r.now(), missed, skippedSlot(slot, LedgerUnavailable, why.Error()))
+	here := j.here // a run of another slot, or an operator's, replaces Skips
+	here.Since = latest(here.Since, slot)
+	j.apply(append(list, record{Host: &here})...)
+	j.mu.Unlock()
+	r.trouble(j.name, j.log.flush(true))
+	r.reportSkipped(j, skipped)
+}
+
+// skippedSlot is a slot that does not become a run.
+func skippedSlot(slot time.Time, reason Reason, detail string) Run {
+	return Run{Ticks: 1, Slot: slot, LastSlot: slot, Reason: reason, Detail: detail}
+}
+
+func (r *Runner) reportSkipped(j *jobControl, list []*Run) {
+	for _, run := range list {
+		r.config.OnEvent(RunChanged{*run.copy(), j.current().Schedule.Next(r.now())})
+	}
+}

@@ -9,28 +9,9 @@ import (
 	"quotad/regions"
 )
 
-// known is the record of the hosts that this host knew last.
-func (s *state) known() sharedRecord {
-	if s.Shared == nil {
-		return sharedRecord{}
-	}
-	return *s.Shared
-}
-
-// marks are the bookmarks that are of the hosts.
-func (s *state) marks() map[regions.Region]sharedMark {
-	list := map[regions.Region]sharedMark{}
-	for region, mark := range s.Bookmarks {
-		if !mark.Set.IsZero() {
-			list[region] = sharedMark{mark.Run, mark.Set, mark.Text}
-		}
-	}
-	return list
-}
-
 // keepShared writes to this host's log what it has learnt from the hosts, and reports the runs of
 // hosts that died.
-func (r *Runner) keepShared(j *jobControl) {
+func (r *base) keepShared(j *jobControl) {
 	known, marks, died := j.share.changed()
 	if known != nil || len(marks) > 0 {
 		r.trouble(j.name, j.commit(false, record{Shared: known, Marks: marks}))
@@ -45,33 +26,8 @@ func (s *sharedRun) run(job string) Run {
 	return Run{ID: s.ID, Job: job, Host: s.Name, Slot: s.Slot, State: s.State, Reason: s.Why, StartedAt: s.Slot, EndedAt: s.Ended}
 }
 
-// watchHosts reads what the hosts share, each ten seconds until ctx ends.
-func (r *Runner) watchHosts(ctx context.Context) {
-	for sleep(ctx, idleTime) {
-		r.lookAtHosts(ctx)
-	}
-}
-
-func (r *Runner) lookAtHosts(ctx context.Context) {
-	all := r.all()
-	if r.config.Store == nil || len(all) == 0 {
-		return
-	}
-	list := make([]*share, len(all))
-	for i, j := range all {
-		list[i] = j.share
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	lookAll(ctx, r.config.Store, list)
-	for _, j := range all {
-		r.keepShared(j)
-		r.reportShared(j)
-	}
-}
-
 // reportShared reports what is wrong among the hosts of a job, once while it is the same.
-func (r *Runner) reportShared(j *jobControl) {
+func (r *base) reportShared(j *jobControl) {
 	const ahead = 5 * time.Second
 	s, err := j.share.status(), error(nil)
 	switch {
@@ -109,7 +65,7 @@ func (e *executor) hold(ctx context.Context) {
 		renewing, cancel := context.WithTimeout(ctx, changeTime)
 		err := j.share.renew(renewing, e.run.ID, e.progress())
 		cancel()
-		e.runner.keepShared(j)
+		e.base.keepShared(j)
 		switch wait = j.share.renewTime(); {
 		case errors.Is(err, errTakenOver):
 			e.halt(&stop{reason: Overlap, detail: err.Error()})
@@ -124,7 +80,7 @@ func (e *executor) progress() progress {
 	j := e.control
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := progress{Bad: e.run.failing(e.bad, e.runner.now())}
+	p := progress{Bad: e.run.failing(e.bad, e.base.now())}
 	p.Turn.Cursor, p.Turn.Dry = e.run.advance(j.state.Cursor, j.state.Dry)
 	return p
 }
@@ -149,14 +105,14 @@ func (e *executor) release(run *Run) {
 	j.mu.Lock()
 	made := j.state.measured()
 	j.mu.Unlock()
-	e.runner.endShared(j, e.progress(), sharedRun{
+	e.base.endShared(j, e.progress(), sharedRun{
 		ID: run.ID, State: run.State, Why: run.Reason, OK: run.Outcomes()[OK], Of: len(run.Ring), Units: run.Spent(), Calls: made,
 	}, run.good())
 }
 
 // endShared ends a run among the hosts. If the store does not answer, that is tried until it does, or
 // the runner stops; then the next start does it.
-func (r *Runner) endShared(j *jobControl, p progress, last sharedRun, good bool) {
+func (r *base) endShared(j *jobControl, p progress, last sharedRun, good bool) {
 	ending, cancel := context.WithTimeout(context.Background(), changeTime)
 	defer cancel()
 	err := j.share.end(ending, p, last, good)
@@ -170,4 +126,24 @@ func (r *Runner) endShared(j *jobControl, p progress, last sharedRun, good bool)
 			r.keepShared(j)
 		}
 	})
+}
+
+// askHosts changes what the hosts of a job share. What came of it is on disk on return.
+func (r *base) askHosts(j *jobControl, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), changeTime)
+	defer cancel()
+	err := do(ctx)
+	r.keepShared(j)
+	return errors.Join(err, j.log.flush(true))
+}
+
+// bookmark returns what the last pass of a region left, on any host.
+func (r *base) bookmark(j *jobControl, region regions.Region) string {
+	if j.share != nil {
+		_ = r.askHosts(j, func(ctx context.Context) error { // else what this host knows counts
+			_, err := j.share.readMarks(ctx, region)
+			return err
+		})
+	}
+	return j.bookmark(region)
 }

@@ -136,3 +136,9 @@ func (r *Runner) giveBack(j *jobControl, id string, got *claimed) {
 		r.endShared(j, progress{Turn: got.Turn}, sharedRun{ID: id, State: RunInterrupted, Why: Shutdown}, false)
 	}
 }
+
+func (r *Runner) reportSkipped(j *jobControl, list []*Run) {
+	for _, run := range list {
+		r.config.OnEvent(RunChanged{*run.copy(), j.current().Schedule.Next(r.now())})
+	}
+}

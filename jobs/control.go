@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -197,13 +198,6 @@ func (j *jobControl) bookmark(region regions.Region) string {
 	return j.state.Bookmarks[region].Text
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // endLeftovers ends the processes that a killed daemon left running.
 func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
 	j.mu.Lock()
@@ -222,4 +216,133 @@ func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context,
 	}
 	err := j.setHere(func(h *hostFacts) { h.Leftovers = alive })
 	return errors.Join(append(trouble, err)...)
+}
+
+// An executor is a run under way on this host: it launches a pass at each region of its ring, until the
+// ring is through or something stops it.
+type executor struct {
+	base    *base
+	control *jobControl
+	job     *Job // as it was when the run began
+	run     *Run // its passes and its end may change: the job's mu guards these
+	stagger time.Duration
+	live    map[passName]*livePass // those under way; the job's mu guards it
+	bad     []failing              // among hosts: the regions that failed before it
+	moved   chan struct{}          // among hosts: holds one when a pass is over
+
+	budget *runBudget
+	pacing pacing // the job's mu guards it
+
+	places chan struct{} // one for each pass that may be under way
+	// More passes may begin until launching ends. Those under way are asked to end when ask ends, and
+	// end at once when force does.
+	launching, ask, force context.Context
+	halt                  context.CancelCauseFunc // launches nothing more
+	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
+	kill                  context.CancelCauseFunc // ends passes that were asked to end at once
+
+	done chan struct{} // closed when the next run may begin
+}
+
+// A pacing is what a run knows of limits that return soon.
+type pacing struct {
+	pause Pace             // what the run waits for last
+	again []regions.Region // to be served again
+	times map[regions.Region]int
+}
+
+// newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
+func (r *base) newExecutor(j *jobControl, run *Run) *executor {
+	run.Job, run.StartedAt, run.State = j.name, r.now(), RunRunning
+	run.UnitsPerRun, run.Retry = j.job.UnitsPerRun, j.job.Retry
+	if !run.Chosen {
+		run.Ring = j.job.Regions.From(j.cursor())
+	}
+	e := &executor{
+		base: r, control: j, job: j.job, run: run, budget: &runBudget{max: run.UnitsPerRun, free: make(chan struct{}, 1)},
+		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
+		places: make(chan struct{}, max(1, j.job.Parallel)), done: make(chan struct{}), moved: make(chan struct{}, 1),
+	}
+	e.ask, e.end = context.WithCancelCause(context.Background())
+	e.force, e.kill = context.WithCancelCause(context.Background())
+	e.launching, e.halt = context.WithCancelCause(e.ask)
+	if run.Trigger != Manual { // an operator waits for a manual run
+		e.stagger = e.job.stagger(run.Slot, len(run.Ring))
+	}
+	if j.share != nil {
+		_, run.Host = r.config.Host()
+		known := j.state.known()
+		e.bad = known.Bad.Is
+	}
+	return e
+}
+
+// goLive records that a pass is under way, or with nil that it is over.
+func (e *executor) goLive(p Pass, live *livePass) {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if live == nil {
+		delete(e.live, nameOf(p))
+	} else {
+		e.live[nameOf(p)] = live
+	}
+}
+
+// show returns a copy of the executor's run with what its passes under way have done until now; nil
+// of no executor. The caller holds the job's mu.
+func (e *executor) show() *Run {
+	if e == nil {
+		return nil
+	}
+	run := e.run.copy()
+	if pause := e.pacing.pause; pause.Until.After(e.base.now()) {
+		run.Waits = &pause
+	}
+	for i := range run.Passes {
+		p := &run.Passes[i]
+		live := e.live[nameOf(*p)]
+		if live == nil || p.Outcome != Running {
+			continue
+		}
+		spent := e.base.config.Tokens.spent(live.token)
+		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail()
+		if p.Process != nil {
+			p.PID = p.Process.PID
+		}
+	}
+	return run
+}
+
+// passesOver is how many passes of the run are over, or more if the run is.
+func (e *executor) passesOver() int {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if e.control.executor != e {
+		return math.MaxInt
+	}
+	return e.run.over()
+}
+
+// current returns the run as it is, or nil if it is over.
+func (e *executor) current() *Run {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if e.control.executor != e {
+		return nil
+	}
+	return e.show()
+}
+
+// occupy waits for one of the places, and returns whether ctx let it.
+func occupy(ctx context.Context, places chan struct{}) bool {
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	if ctx.Err() != nil { // both at once: the place came with the end of the last pass, and so did the stop
+		<-places
+		return false
+	}
+	return true
 }

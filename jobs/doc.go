@@ -5,18 +5,18 @@
 //
 //	tick.go     the scheduler calls Runner.Tick with a slot; slots that were missed
 //	claim.go    the slot is claimed, and the run begins, or the slot is skipped for a reason
-//	advance.go  the run goes through its ring: which region is next, when, and where the next run begins
+//	advance.go  the run goes through its ring: which region is next, and when (pace.go: after a limit)
 //	pass.go     a pass from its admission to its record; gate.go decides whether it can be afforded
 //	judge.go    what became of a pass, and whether that ends the run
-//	end.go      the run ends
+//	end.go      the run ends; turn.go: where the next one begins
 //
-// A run token says what a pass spent (token.go). Operators run, stop and pause jobs and move the cursor
+// A Runner is opened, started, stopped and given other jobs in start.go. A run token says what a pass spent (token.go). Operators run, stop and pause jobs and move the cursor
 // (operate.go); any caller may read their status (status.go).
 //
 // # The log of a job
 //
 // A jobControl holds what is known of one job (control.go). All of it follows from the records of
-// the job's log (record.go), which are applied one after the other (state.go): a run begins, a
+// the job's log which are applied one after the other (state.go): a run begins, a
 // pass begins and ends, a run ends, ticks were skipped, an operator paused the job or moved the
 // cursor. The order of the records counts, not the times in them: a clock may be set back. The log is
 // NAME.runs in the runner's directory (history.go). The end of a pass or run and what an operator sets
@@ -40,6 +40,7 @@
 //	Runner.gate       while a pass asks the gate: held over the network
 //	runLog.writing    while the log of a job is written: held over a disk
 //	Runner.mu         the list of jobs
+//	base.ending       while it is decided whether Stop waits for something
 //	jobControl.mu     what is known of one job, and of its run
 //	share.mu, runLog.mu, Tokens.mu
 //

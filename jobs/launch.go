@@ -154,3 +154,5 @@ func (v Variable) inEnviron() (name, value string) {
 	name, value, _ = strings.Cut(string(v), "=")
 	return setPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")), value
 }
+
+func hasNUL(s string) bool { return strings.Contains(s, "\x00") }

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,15 +90,6 @@ func (j *jobControl) move(cursor regions.Cursor) error {
 	return j.log.flush(true)
 }
 
-// askHosts changes what the hosts of a job share. What came of it is on disk on return.
-func (r *Runner) askHosts(j *jobControl, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), changeTime)
-	defer cancel()
-	err := do(ctx)
-	r.keepShared(j)
-	return errors.Join(err, j.log.flush(true))
-}
-
 // Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until
 // Resume. A run under way continues. The pause says who paused the job, and why.
 func (r *Runner) Pause(job, by, note string, length time.Duration) error {
@@ -159,17 +149,6 @@ func (r *Runner) SetBookmark(job string, region regions.Region, run, text string
 		return r.askHosts(j, func(ctx context.Context) error { return j.share.setMark(ctx, region, run, text) })
 	}
 	return j.commit(true, record{Bookmark: &bookmarked{region, text}})
-}
-
-// bookmark returns what the last pass of a region left, on any host.
-func (r *Runner) bookmark(j *jobControl, region regions.Region) string {
-	if j.share != nil {
-		_ = r.askHosts(j, func(ctx context.Context) error { // else what this host knows counts
-			_, err := j.share.readMarks(ctx, region)
-			return err
-		})
-	}
-	return j.bookmark(region)
 }
 
 func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"quotad/quota"
-	"quotad/regions"
 )
 
 // admit asks the gate whether a pass can be afforded, and returns its token. Until that is revoked,
@@ -22,7 +19,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 		e.skip(p, why)
 		return "", false
 	}
-	config := &e.runner.config
+	config := &e.base.config
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
 	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait}, e.budget)
 	if len(e.job.Expects) == 0 {
@@ -36,7 +33,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 	config.Tokens.revoke(token)
 	switch {
 	case e.launching.Err() != nil:
-	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
+	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.base.now().Add(d.RetryAfter)):
 		e.putBack(p.Region)
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
@@ -49,8 +46,8 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 
 // cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
 func (e *executor) cannotAfford() *stop {
-	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
-	left := e.runner.config.Tokens.left(e.budget, expected)
+	expected := e.base.config.Gate.Cost(e.job.Credential, e.job.Calls())
+	left := e.base.config.Tokens.left(e.budget, expected)
 	if left >= max(1, expected) {
 		return nil
 	}
@@ -64,15 +61,15 @@ func (e *executor) cannotAfford() *stop {
 // skip records that a pass was not launched, and stops the run there.
 func (e *executor) skip(p Pass, why *stop) {
 	p.Outcome, p.Reason, p.Detail, p.RetryAt = Skipped, why.reason, why.detail, why.retryAt
-	p.StartedAt = e.runner.now()
+	p.StartedAt = e.base.now()
 	p.EndedAt = p.StartedAt
 	e.record(p, why)
 }
 
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
-	mark := e.runner.bookmark(e.control, p.Region)
-	p.Outcome, p.StartedAt = Running, e.runner.now()
+	mark := e.base.bookmark(e.control, p.Region)
+	p.Outcome, p.StartedAt = Running, e.base.now()
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token, mark)
 	e.record(p, nil)
@@ -82,16 +79,16 @@ func (e *executor) pass(p Pass, token string) {
 	command.Started = func(id Identity) { e.started(p, id) }
 	ask, end := context.WithCancelCause(e.ask)
 	defer end(nil)
-	e.runner.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
+	e.base.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
 		live.add(line)
-		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
+		e.base.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
 	e.goLive(p, nil)
-	p.Made = e.runner.config.Tokens.made(token)
-	spent := e.runner.config.Tokens.revoke(token)
-	p.EndedAt, p.Process, p.Deadline = e.runner.now(), nil, time.Time{}
+	p.Made = e.base.config.Tokens.made(token)
+	spent := e.base.config.Tokens.revoke(token)
+	p.EndedAt, p.Process, p.Deadline = e.base.now(), nil, time.Time{}
 	p.Units, p.Calls, p.Denied, p.Tail = spent.Units, spent.Calls, spent.Denied, live.tail()
 	p.Outcome, p.Detail = e.job.judge(exit, spent)
 	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
@@ -101,11 +98,11 @@ func (e *executor) pass(p Pass, token string) {
 		p.Said = live.stderr
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
-	e.runner.config.Tokens.resume(e.budget, spent)
+	e.base.config.Tokens.resume(e.budget, spent)
 }
 
 func (e *executor) command(p Pass, token, mark string) Command {
-	config := &e.runner.config
+	config := &e.base.config
 	contract := map[string]string{
 		"QUOTAD_SOCKET":       config.Socket,
 		"QUOTAD_TOKEN":        token,
@@ -140,14 +137,14 @@ func (e *executor) launch(ask context.Context, c Command, output func(Line)) Exi
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}
 	}
-	return e.runner.config.Launcher.Launch(ask, e.force, c, output)
+	return e.base.config.Launcher.Launch(ask, e.force, c, output)
 }
 
 // started records which process a pass is, for the next daemon to end it if this
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	e.runner.trouble(e.job.Name, e.control.commit(false, passRecord(e.run.ID, p)))
+	e.base.trouble(e.job.Name, e.control.commit(false, passRecord(e.run.ID, p)))
 }
 
 // record records what is known of a pass: in the run, in its log, and as an event. One that is
@@ -165,91 +162,12 @@ func (e *executor) record(p Pass, halt error) {
 	j.apply(passRecord(e.run.ID, p))
 	run := e.run.head()
 	j.mu.Unlock()
-	e.runner.trouble(j.name, j.log.flush(p.Outcome != Running))
-	e.runner.config.OnEvent(PassChanged{run, p})
+	e.base.trouble(j.name, j.log.flush(p.Outcome != Running))
+	e.base.config.OnEvent(PassChanged{run, p})
 	if p.Outcome != Running {
 		select {
 		case e.moved <- struct{}{}:
 		default:
 		}
 	}
-}
-
-// A livePass is a pass under way on this host. Any number of goroutines may use it.
-type livePass struct {
-	token  string
-	mu     sync.Mutex // guards what follows
-	lines  []string   // the last ones of its output
-	stderr string     // the last line that was written to stderr, unless it was blank
-}
-
-type passName struct {
-	region  regions.Region
-	attempt int
-}
-
-func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
-
-// goLive records that a pass is under way, or with nil that it is over.
-func (e *executor) goLive(p Pass, live *livePass) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if live == nil {
-		delete(e.live, nameOf(p))
-	} else {
-		e.live[nameOf(p)] = live
-	}
-}
-
-// show returns a copy of the executor's run with what its passes under way have done until now; nil
-// of no executor. The caller holds the job's mu.
-func (e *executor) show() *Run {
-	if e == nil {
-		return nil
-	}
-	run := e.run.copy()
-	if pause := e.pacing.pause; pause.Until.After(e.runner.now()) {
-		run.Waits = &pause
-	}
-	for i := range run.Passes {
-		p := &run.Passes[i]
-		live := e.live[nameOf(*p)]
-		if live == nil || p.Outcome != Running {
-			continue
-		}
-		spent := e.runner.config.Tokens.spent(live.token)
-		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail()
-		if p.Process != nil {
-			p.PID = p.Process.PID
-		}
-	}
-	return run
-}
-
-const (
-	// maxTailLines and maxLineBytes bound what is kept of a pass's output: its last lines, and the
-	// beginning of each.
-	maxTailLines = 10
-	maxLineBytes = 256
-)
-
-// add keeps a line of output.
-func (l *livePass) add(written Line) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line := written.Text
-	if len(line) > maxLineBytes {
-		line = strings.ToValidUTF8(line[:maxLineBytes], "") + "…"
-	}
-	l.lines = append(l.lines[max(0, len(l.lines)-maxTailLines+1):], strings.Clone(line))
-	if written.Stream == "stderr" && strings.TrimSpace(line) != "" {
-		l.stderr = l.lines[len(l.lines)-1]
-	}
-}
-
-// tail returns the last lines of output, the oldest first.
-func (l *livePass) tail() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.lines)
 }

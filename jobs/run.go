@@ -253,12 +253,48 @@ func base32(v uint64, n int) string {
 	return string(text)
 }
 
-// apply applies what a record says of the run.
-func (r *Run) apply(one record) {
-	switch {
-	case one.Pass != nil:
-		r.put(*one.Pass)
-	case one.End != nil:
-		one.End.of(r)
+type passName struct {
+	region  regions.Region
+	attempt int
+}
+
+func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
+
+// An ending is what is known of a run once it is over.
+type ending struct {
+	At      time.Time `json:"at"`
+	State   RunState  `json:"state"`
+	Reason  Reason    `json:"reason,omitempty"`
+	Detail  string    `json:"detail,omitempty"`
+	RetryAt time.Time `json:"retry_at,omitzero"`
+}
+
+// of ends a run like this, as failed if a region failed in it. It is the one place that judges that:
+// people, logs and metrics go by the state.
+func (e *ending) of(r *Run) {
+	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = e.At, e.State, e.Reason, e.Detail, e.RetryAt
+	for i := range r.Passes {
+		if p := &r.Passes[i]; p.Outcome == Running {
+			p.Outcome, p.Reason, p.EndedAt, p.Process, p.Deadline = Interrupted, e.Reason, e.At, nil, time.Time{}
+		}
+	}
+	if len(r.Failed()) > 0 {
+		r.State = RunFailed
 	}
 }
+
+// isUnfinished returns whether a run, which may be nil, ended with its daemon before it had gone
+// through the ring.
+func (r *Run) isUnfinished() bool {
+	return r != nil && !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
+}
+
+// good returns whether a run is what a job's owner expects: the ring came round, or the run spent
+// all that it may, and no region failed in the end. A run of chosen regions says nothing about
+// the others.
+func (r *Run) good() bool {
+	return !r.Chosen && (r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded)
+}
+
+// over returns how many passes of the run are over.
+func (r *Run) over() int { return len(r.Passes) - r.Outcomes()[Running] }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -146,4 +147,36 @@ func (p *Pause) Next(s Schedule, t time.Time) time.Time {
 		return time.Time{}
 	}
 	return s.Next(p.Until.Add(-1)) // a slot at its end runs
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// claimAhead is how far ahead of the clock what is recorded may lie and still count: a clock that was
+// ahead once hides nothing.
+const claimAhead = time.Minute
+
+// notAhead returns an instant unless it lies so far ahead of now that it means nothing.
+func notAhead(t, now time.Time) time.Time {
+	if t.After(now.Add(claimAhead)) {
+		return time.Time{}
+	}
+	return t
+}
+
+// sleep waits, if there is anything to wait for, and returns whether ctx let it.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
 }

@@ -111,9 +111,6 @@ const (
 	sharedVersion = 1
 	maxShared     = 4 << 10 // bytes of a record
 	maxFailing    = 16      // regions in Bad
-	// claimAhead is how far ahead of the clock what is recorded may lie and still count: a clock that was
-	// ahead once hides nothing.
-	claimAhead = time.Minute
 	// lossTime is how long no run begins after a loss: by then each host that is up has read the
 	// record, and has put back what it knows.
 	lossTime = 15 * time.Second

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -188,9 +187,6 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error
 	return r.RunOf(id)
 }
 
-// over returns how many passes of the run are over.
-func (r *Run) over() int { return len(r.Passes) - r.Outcomes()[Running] }
-
 // executorOf returns the executor of a run that is under way on this host, or nil.
 func (r *Runner) executorOf(id string) *executor {
 	for _, e := range r.underWay() {
@@ -199,26 +195,6 @@ func (r *Runner) executorOf(id string) *executor {
 		}
 	}
 	return nil
-}
-
-// passesOver is how many passes of the run are over, or more if the run is.
-func (e *executor) passesOver() int {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if e.control.executor != e {
-		return math.MaxInt
-	}
-	return e.run.over()
-}
-
-// current returns the run as it is, or nil if it is over.
-func (e *executor) current() *Run {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if e.control.executor != e {
-		return nil
-	}
-	return e.show()
 }
 
 // An Upcoming is a run that has not begun yet, as far as it can be foreseen.

@@ -74,19 +74,6 @@ func (j *jobControl) overdue(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxCounted bounds how many missed slots are counted one by one.
-const maxCounted = 100_000
-
-// gapBetween returns the slots between two instants, neither included.
-func gapBetween(s Schedule, after, before time.Time) Run {
-	until := before.Add(-1)
-	n, first := CountSlots(s, after, until, maxCounted)
-	if n == 0 {
-		return Run{}
-	}
-	return Run{Ticks: n, Slot: first, LastSlot: Latest(s, until), Reason: Missed}
-}
-
 // skipMissed records slots that had no run.
 func (r *Runner) skipMissed(j *jobControl, missed Run) {
 	if missed.Ticks == 0 {
@@ -116,15 +103,4 @@ func (r *Runner) skipUndecided(j *jobControl, slot time.Time, why error) {
 	j.mu.Unlock()
 	r.trouble(j.name, j.log.flush(true))
 	r.reportSkipped(j, skipped)
-}
-
-// skippedSlot is a slot that does not become a run.
-func skippedSlot(slot time.Time, reason Reason, detail string) Run {
-	return Run{Ticks: 1, Slot: slot, LastSlot: slot, Reason: reason, Detail: detail}
-}
-
-func (r *Runner) reportSkipped(j *jobControl, list []*Run) {
-	for _, run := range list {
-		r.config.OnEvent(RunChanged{*run.copy(), j.current().Schedule.Next(r.now())})
-	}
 }

@@ -479,3 +479,17 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 		}
 	})
 }
+
+// stillExpected returns the calls that a pass is expected to make beyond those that it made.
+func stillExpected(calls quota.Calls, made map[string]quota.Units) (list []quota.Calls) {
+	left := make(map[string]quota.Units)
+	for operation, count := range calls.Count {
+		if more := count - made[operation]; more > 0 {
+			left[operation] = more
+		}
+	}
+	if len(left) > 0 {
+		list = append(list, quota.Calls{Job: calls.Job, Count: left})
+	}
+	return list
+}

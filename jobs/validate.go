@@ -131,8 +131,6 @@ func (v *validation) variable(name, value string) {
 	}
 }
 
-func hasNUL(s string) bool { return strings.Contains(s, "\x00") }
-
 func (v *validation) times() {
 	j := v.job
 	if j.Timeout < time.Second {

@@ -1,0 +1,106 @@
+package jobs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Config is what a Runner is made of. Every field is needed, unless its
+// comment says what its zero value means.
+type Config struct {
+	Jobs     []*Job // valid ones
+	Gate     Gate
+	Launcher Launcher
+	Tokens   *Tokens
+	Dir      string // where the logs of the jobs are kept; nothing else writes to it
+	Socket   string // where passes acquire
+	// Proxy returns the address by which the pass of a run token calls the upstream of a
+	// credential; empty where there is none. Nil: there is none of any.
+	Proxy   func(credential, token string) string
+	Environ []string // the daemon's own environment; passes get an allow-list of it. Nil: none
+
+	// OnEvent is called with each event, see RunChanged and the others. A job's next step
+	// waits for it, so it returns soon. Many goroutines call it at the same time, but only
+	// one at a time about one pass. Nil: events are dropped.
+	OnEvent func(event any)
+
+	// EndLeftover ends a process that a killed daemon left running, with its cgroup or
+	// process group: TERM, and KILL after the grace. It leaves alone a process that
+	// only has the same number. It returns false if there was nothing to end.
+	EndLeftover func(ctx context.Context, id Identity, grace time.Duration) (ended bool, err error)
+
+	Now func() time.Time // the wall clock
+
+	// Store keeps a record of each job for all hosts that run it; nil: this host is alone.
+	Store RecordStore
+	// Host returns an id of this host that no other one has, and its name, for people. It is not called
+	// on a host that is alone.
+	Host func() (id, name string)
+}
+
+// A Gate decides whether calls could be afforded; a quota.Service is one.
+type Gate interface {
+	// Peek decides what would become of a job's calls, after those that others are about to make,
+	// with or without the reserve. It moves nothing. An error means that this is unknown.
+	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
+	// Cost returns what calls cost, as a run counts them; 0 if unknown.
+	Cost(credential string, calls quota.Calls) quota.Units
+	// Spent returns what a job was granted since an instant, by region.
+	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
+}
+
+// A base is what a Runner and its runs have in common.
+type base struct {
+	config     Config
+	gate       chan struct{}  // holds one while a pass asks the gate
+	background sync.WaitGroup // for what Stop waits for
+	changed    chan struct{}  // holds one if watchSuccess is to check again
+
+	ending      sync.RWMutex // guards the end of stopping
+	stopping    context.Context
+	beginNoMore context.CancelFunc // ends stopping
+}
+
+// now reads the wall clock, in UTC like every time that leaves this package.
+func (r *base) now() time.Time { return r.config.Now().UTC() }
+
+func (r *base) isStopping() bool { return r.stopping.Err() != nil }
+
+func (r *base) trouble(job string, err error) {
+	if err != nil {
+		r.config.OnEvent(Trouble{job, err})
+	}
+}
+
+// goUnlessStopping runs something in the background, until Stop ends its context. Stop waits
+// for it.
+func (r *base) goUnlessStopping(do func(context.Context)) {
+	if done, err := r.enter(); err == nil {
+		go func() {
+			defer done()
+			do(r.stopping)
+		}()
+	}
+}
+
+// enter has Stop wait until done is called, unless the runner is stopping.
+func (r *base) enter() (done func(), err error) {
+	r.ending.RLock()
+	defer r.ending.RUnlock()
+	if r.isStopping() {
+		return nil, ErrStopping
+	}
+	r.background.Add(1)
+	return r.background.Done, nil
+}
+
+// checkSuccess has watchSuccess check again: a job, its pause or its last run has changed.
+func (r *base) checkSuccess() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}

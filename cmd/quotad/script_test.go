@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		server := redistest.Start(t)
+		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no") // --check has nothing to say of it
 		runScripts(t, "testdata", nil, func(script string) string {
 			return fmt.Sprintf("backend = \"redis\"\ndeadline = \"5s\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
 		})

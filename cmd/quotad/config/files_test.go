@@ -114,6 +114,9 @@ func TestKeyOfRootAlone(t *testing.T) {
 	program(t, dir, "fetch")
 	key := write(t, dir, "key", "the-key-of-sixteen\n")
 	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, key))
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	host := Host{StateDirectory: "/state", Programs: dir, Checking: true}
 	if _, err := Load(file, host); err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestKeyOfRootAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.Reader = reader
-	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), "is not for user nobody to read: let quotad's group read it, as root: chgrp ") {
+	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), key+" is not for user nobody to read: let quotad's group read it, as root: chgrp ") {
 		t.Errorf("got %v", err)
 	}
 	gid, _ := strconv.Atoi(reader.Gid)

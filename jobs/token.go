@@ -214,7 +214,7 @@ func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decide
 		h, run := s.asked[r.RequestID], s.run
 		if h == nil && run.max > 0 && units > run.left() {
 			if !r.Optional {
-				s.refuse(refusedCall{operation: r.Operation, denied: true, capped: true})
+				s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, capped: true})
 			}
 			detail := fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(run.left()), quota.Thousands(run.max))
 			decided, d = nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: detail}
@@ -260,9 +260,9 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	case !d.Granted() && !d.Denied():
 		s.record.refuse(d.Detail)
 	case d.Denied() && !r.Optional:
-		s.refuse(refusedCall{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
+		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
-		s.serve(r.Operation)
+		s.answer(r.Operation)
 		s.record.Served = true
 	}
 	if s.grants[d.GrantID] != nil || !d.Granted() {
@@ -289,18 +289,8 @@ func wholeAt(d quota.Decision) time.Time {
 	return time.Time{}
 }
 
-// refuse records a refusal, in place of the last answer for its operation.
-func (s *spender) refuse(one refusedCall) {
-	s.answer(one.operation, one)
-}
-
-// serve removes what was refused of an operation: a pass that waits until it fits, as libraries do
-// that obey Retry-After, lacks nothing.
-func (s *spender) serve(operation string) {
-	s.answer(operation)
-}
-
-// answer replaces what was refused of an operation.
+// answer records the last answer for an operation: that it was refused, or that it was not. A pass
+// that waits until it fits, as libraries do that obey Retry-After, lacks nothing.
 func (s *spender) answer(operation string, refused ...refusedCall) {
 	if s.over { // its last answer came too late
 		return
@@ -452,14 +442,14 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 // overspent returns what a pass exceeds that has spent more than it was granted.
 func (s *spender) overspent(limits []quota.LimitState) (past string) {
 	if run := s.run; run.max > 0 && run.spent > run.max {
-		s.refuse(refusedCall{denied: true, capped: true, settled: true})
+		s.answer("", refusedCall{denied: true, capped: true, settled: true})
 		return fmt.Sprintf("the %s of the run by %s", run.max.Text(), quota.Thousands(run.spent-run.max))
 	}
 	limit, by := quota.Overspent(limits, s.bearer.UseReserve)
 	if by == 0 {
 		return ""
 	}
-	s.refuse(refusedCall{denied: true, limit: limit, settled: true})
+	s.answer("", refusedCall{denied: true, limit: limit, settled: true})
 	return fmt.Sprintf("limit %q by %s", limit, by.Text())
 }
 
@@ -473,9 +463,9 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 		}
 		s.record.Refuses = word.Refuses
 		if word.Limit != "" {
-			s.refuse(refusedCall{operation: word.Operation, limit: word.Limit, retryAt: word.Until})
+			s.answer(word.Operation, refusedCall{operation: word.Operation, limit: word.Limit, retryAt: word.Until})
 		} else if word.Refuses == "" {
-			s.serve(word.Operation)
+			s.answer(word.Operation)
 		}
 	})
 }

@@ -242,13 +242,13 @@ func (s *findings) names() []string {
 // class decides by the unit of the quota, then by the limit's id, then by the limit that a
 // message names; "" where none says.
 func (s *findings) class() Class {
-	return cmp.Or(longest(s.units, classOfUnit), longest(s.limits, classOfName), longest(s.quoted(), classOfName))
+	return cmp.Or(longest(s.units), longest(s.limits), longest(s.quoted()))
 }
 
-// longest returns the class of the texts that lasts longest.
-func longest(texts []string, of func(string) Class) (class Class) {
-	for _, text := range texts {
-		switch one := of(text); {
+// longest returns the class of the names that lasts longest.
+func longest(names []string) (class Class) {
+	for _, name := range names {
+		switch one := classOfName(name); {
 		case one == Day:
 			return Day
 		case one == hour, one == Minute && class == "":
@@ -258,22 +258,10 @@ func longest(texts []string, of func(string) Class) (class Class) {
 	return class
 }
 
-// classOfUnit reads "1/d/{project}" and "1/min/{project}/{user}".
-func classOfUnit(unit string) Class {
-	switch _, per, _ := strings.Cut(unit, "/"); {
-	case strings.HasPrefix(per, "d"), strings.HasPrefix(per, "mo"), strings.HasPrefix(per, "w"):
-		return Day
-	case strings.HasPrefix(per, "h"):
-		return hour
-	case strings.HasPrefix(per, "min"), strings.HasPrefix(per, "s"):
-		return Minute
-	}
-	return ""
-}
-
 var suffixed = regexp.MustCompile(`-\d+(s|m|h|d)$`) // "USER-100s", "CLIENT_PROJECT-1d"
 
-// classOfName reads "Queries per day", "queries_per_day" and "QueriesPerDayPerProject" alike.
+// classOfName reads "Queries per day", "queries_per_day" and "QueriesPerDayPerProject" alike, and the
+// unit "1/d/{project}".
 func classOfName(name string) Class {
 	if suffix := suffixed.FindStringSubmatch(name); suffix != nil {
 		return map[string]Class{"s": Minute, "m": Minute, "h": hour, "d": Day}[suffix[1]]

@@ -24,7 +24,7 @@ var (
 
 	ofSeconds = regexp.MustCompile(per + `(ms|s|m|milliseconds?|seconds?|secs?|minutes?|mins?)\b|` + slash + `(s|sec|seconds?|m|min|minutes?)\b|\b(secondly|minutely|[qr]ps|[qrt]pm)\b|\b\d+ ?(second|sec|minute|min)s? (window|period|interval|limit|quota)`)
 	ofHours   = regexp.MustCompile(per + `(hour|hr)s?\b|` + slash + `(h|hrs?|hours?)\b|\bhourly\b|\bhour (limit|quota)`)
-	ofDays    = regexp.MustCompile(per + `(day|week|month|year)s?\b|` + slash + `(d|days?|weeks?|months?)\b|\b(daily|weekly|monthly|yearly|rpd|midnight|tomorrow)\b|\b(12|24|48) ?(h|hrs?|hours?)\b|\b(day|week|month) (\w+ )?(limit|quota|cap)\b|\bquota will be replenished\b`)
+	ofDays    = regexp.MustCompile(per + `(day|week|month|year)s?\b|` + slash + `(d|days?|wk?|weeks?|mo|months?)\b|\b(daily|weekly|monthly|yearly|rpd|midnight|tomorrow)\b|\b(12|24|48) ?(h|hrs?|hours?)\b|\b(day|week|month) (\w+ )?(limit|quota|cap)\b|\bquota will be replenished\b`)
 
 	ofRate  = regexp.MustCompile(`\brate ?limit|\b(request|call|query|api|usage|overall) rate\b|\brate (is |was )?(exceeded|higher|too)\b|\btoo many (api )?(requests|calls|queries|connections)\b|\bthrottl|\btoo (quickly|fast|frequently|often)\b|\babuse detection\b|\bconcurren|\bsimultaneous`)
 	anyRate = regexp.MustCompile(`\brate\b`)

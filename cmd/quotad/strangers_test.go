@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -51,7 +55,7 @@ func TestStrangersCloseNothing(t *testing.T) {
 	}
 	over.Store(true)
 	flood.Wait()
-	if !strings.Contains(d.daemon.all(), "connections without a good token are closed to make room: address 127.0.0.") {
+	if !strings.Contains(d.daemon.all(), "connections that no good token keeps open are closed to make room: address 127.0.0.") {
 		t.Error("the log has no line of the connections that were closed")
 	}
 }
@@ -59,7 +63,7 @@ func TestStrangersCloseNothing(t *testing.T) {
 // A stolen token spends the share of its caller, or closes it. Others lose none of their calls.
 func TestStolenToken(t *testing.T) {
 	t.Parallel()
-	d := startDistant(t, "")
+	d := startDistant(t, "[access]\nconnections = 16\nconnections_per_user = 8\n")
 	good := func(what string) {
 		t.Helper()
 		for n := range 5 {
@@ -96,6 +100,20 @@ func TestStolenToken(t *testing.T) {
 		t.Errorf("an observation: %d %s, want that it closes the share", observed.status, observed.body)
 	}
 	good("after an observation")
+
+	for host := 2; host <= 4; host++ {
+		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(host))}}
+		for range 8 {
+			conn, err := tls.DialWithDialer(dialer, "tcp", d.address, &tls.Config{RootCAs: d.pool})
+			if err != nil {
+				continue // there is no room for it
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", d.shop)
+			http.ReadResponse(bufio.NewReader(conn), nil)
+		}
+	}
+	good("beside connections from everywhere")
 	if log := d.daemon.all(); !strings.Contains(log, `"by":"remote/shop"`) || !strings.Contains(log, `"message":"settle refused"`) {
 		t.Errorf("the log does not name the caller whose settle is refused:\n%s", log)
 	}

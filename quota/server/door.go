@@ -62,7 +62,7 @@ const (
 // The door limits the connections by the user at their other end, and ends them when it shuts
 // down. One user's flood leaves room for the others. The flood of many leaves room for root, for
 // the users in RoomFor, and for listeners that do not show the user, which serve the metrics. On a
-// door for other hosts, a connection that has shown no good token makes room for a new one.
+// door for other hosts, a connection makes room for a new one unless a good token keeps it open.
 type Door struct {
 	http     *http.Server
 	isTLS    bool
@@ -284,9 +284,29 @@ func (d *Door) enter(c *connection) bool {
 	return true
 }
 
+// keep has a connection stay over which the token of a caller came, unless half of the connections
+// are kept for that caller: a stolen token leaves room for the others.
+func (d *Door) keep(c *connection, caller *RemoteCaller) {
+	if c.known.Load() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	held := 0
+	for other := range d.open {
+		if other.caller != nil && other.caller.Name == caller.Name {
+			held++
+		}
+	}
+	if held < max(1, d.bounds.Connections/2) {
+		c.caller = caller
+		c.known.Store(true)
+	}
+}
+
 // makeRoom closes the oldest stranger of an origin; nil: of the origin that has the most of them, so
-// that a flood from some addresses makes room for the others. A stranger came to a Remote, and has
-// shown no good token. The caller holds mu.
+// that a flood from some addresses makes room for the others. A stranger came to a Remote, and no
+// token keeps it open. The caller holds mu.
 func (d *Door) makeRoom(of *origin) bool {
 	oldest, count := map[origin]*connection{}, map[origin]int{}
 	for c := range d.open {
@@ -308,7 +328,7 @@ func (d *Door) makeRoom(of *origin) bool {
 	if most == nil {
 		return false
 	}
-	d.report("connections without a good token are closed to make room: %v has %d of them", most.peer.origin, count[most.peer.origin])
+	d.report("connections that no good token keeps open are closed to make room: %v has %d of them", most.peer.origin, count[most.peer.origin])
 	d.remove(most)
 	most.Conn.Close()
 	return true

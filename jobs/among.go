@@ -47,8 +47,12 @@ func (r *base) reportShared(j *jobControl) {
 	}
 }
 
-// hold keeps the job for the run until ctx ends: it renews the lease, also at the end of each pass.
-// Only this goroutine waits for the network.
+// movedTime is how soon after the end of a pass the other hosts know the cursor: many passes that end
+// together cost one renewal.
+const movedTime = 250 * time.Millisecond
+
+// hold keeps the job for the run until ctx ends: it renews the lease, also soon after the end of each
+// pass. Only this goroutine waits for the network.
 func (e *executor) hold(ctx context.Context) {
 	j := e.control
 	wait := j.share.renewTime()
@@ -57,11 +61,13 @@ func (e *executor) hold(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case <-e.moved:
+			sleep(ctx, movedTime)
 		case <-ctx.Done():
-			timer.Stop()
-			return
 		}
 		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
 		renewing, cancel := context.WithTimeout(ctx, changeTime)
 		err := j.share.renew(renewing, e.run.ID, e.progress())
 		cancel()

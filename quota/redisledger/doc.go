@@ -1,4 +1,4 @@
-// Package redisledger keeps in Redis what hosts share: the logs of credentials and jobs, and the
+// Package redisledger keeps in Redis what hosts share: the logs of credentials, the records of jobs and the
 // records of client limits.
 //
 // # The store

@@ -38,7 +38,7 @@ type Config struct {
 }
 
 // A Store is a slidinglog.Store in Redis, Redis Cluster or Valkey, from version 6.2 on. Each
-// credential has one key, a stream, and so has each job that hosts share.
+// credential has one key, a stream.
 type Store struct {
 	config  Config // with its defaults
 	client  atomic.Pointer[redis.UniversalClient]

@@ -75,13 +75,18 @@ func (s *state) apply(one record) {
 		s.share(one.Shared)
 	}
 	for region, mark := range one.Marks {
-		s.setBookmark(region, bookmark{mark.Text, mark.Run, mark.At})
+		if !mark.At.Before(s.Bookmarks[region].Set) {
+			s.setBookmark(region, bookmark{mark.Text, mark.Run, mark.At})
+		}
 	}
 }
 
-// share applies what the hosts of the job share. While a run of this host is under way, the cursor
-// follows from that.
+// share applies what the hosts of the job share, unless something newer was applied before. While a
+// run of this host is under way, the cursor follows from that.
 func (s *state) share(r *sharedRecord) {
+	if r.Seq < s.known().Seq {
+		return
+	}
 	s.Shared, s.Slot, s.Good, s.Pause = r, r.Slot.Is.Slot, r.Good.Is, r.Paused.Is
 	if s.running() == nil || r.Run.Is.ID != s.Last.ID {
 		s.Cursor, s.Dry, s.Moved = r.Turn.Is.Cursor, r.Turn.Is.Dry, true

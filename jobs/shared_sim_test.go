@@ -294,6 +294,9 @@ func (w *shareWorld) write(by, key string, value []byte) {
 		return
 	}
 	w.say("%s writes %s", by, value)
+	if w.lossless && bytes.Contains(value, []byte(`"lost"`)) {
+		w.fail("%s records a loss, and nothing is lost", by)
+	}
 	if !bytes.Contains(value, []byte(Died)) {
 		return
 	}
@@ -478,7 +481,7 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 		if w.chance(3) {
 			p.leave(r, region, run)
 		}
-		if w.chance(20) && w.now < w.peace { // a pass that takes long
+		if w.chance(12) && w.now < w.peace { // a pass that takes long
 			r.wait(w.between(0, 2*worldPeriod))
 		}
 		served++
@@ -558,6 +561,7 @@ type worldOracle struct {
 	overtakes     int
 	died, last    string                   // the run that died last, and that began last
 	under         map[string]string        // which run held the job when a bookmark was written
+	ran           map[string]bool          // the runs that began
 	ended         map[string]*worldProcess // the runs that ended in order
 }
 
@@ -624,7 +628,7 @@ func (o *worldOracle) begins(w *shareWorld, before *worldOracle, p *worldProcess
 	if p.run != "" {
 		w.fail("%s begins %s beside %s", p.name, c.Run, p.run)
 	}
-	o.last = c.Run
+	o.last, o.ran[c.Run] = c.Run, true
 	if before.cursor.known && o.cursor.changes == before.cursor.changes && w.holds() && string(result.Turn.Cursor) != before.cursor.value {
 		w.fail("run %s begins at %q, the cursor was set to %q", c.Run, result.Turn.Cursor, before.cursor.value)
 	}
@@ -666,6 +670,9 @@ func (o *worldOracle) overtaken(w *shareWorld, last sharedRun) {
 		w.fail("run %s is said to have died, it ended in order", last.ID)
 	}
 	for _, h := range w.hosts {
+		if h.up != nil && h.name == last.Name && !o.ran[last.ID] && w.lossless && w.now-h.hurt > 2*longestHold {
+			w.fail("run %s of host %s is said to have died, it has given it up", last.ID, h.name)
+		}
 		if p := h.up; p != nil && p.run == last.ID && w.now-h.hurt > 2*longestHold && (w.lossless || w.now-o.lostAt > worldPeriod) {
 			w.fail("run %s of host %s was taken over, which is well", last.ID, h.name)
 		}
@@ -773,7 +780,7 @@ func simulateShares(seed uint64, traces bool) *shareWorld {
 	w := &shareWorld{
 		rand: rand.New(rand.NewPCG(seed, 42)), temper: worldTemper(seed % uint64(tempers)), traces: traces,
 		values: map[string][]byte{}, lossless: true, peace: 100 * time.Second,
-		oracle: worldOracle{begun: map[time.Time]int{}, named: map[time.Time]bool{}, excused: map[time.Time]bool{}, marks: map[regions.Region]*toldValue{}, under: map[string]string{}, ended: map[string]*worldProcess{}},
+		oracle: worldOracle{begun: map[time.Time]int{}, named: map[time.Time]bool{}, excused: map[time.Time]bool{}, marks: map[regions.Region]*toldValue{}, under: map[string]string{}, ran: map[string]bool{}, ended: map[string]*worldProcess{}},
 	}
 	w.over = w.peace + 6*worldPeriod
 	for i := range 2 + int(seed/uint64(tempers))%2 {
@@ -842,9 +849,13 @@ func (w *shareWorld) heal() {
 	w.say("peace")
 }
 
-const simulationsVariable = "QUOTAD_SHARE_HISTORIES"
+const (
+	simulationsVariable = "QUOTAD_SHARE_HISTORIES"
+	temperVariable      = "QUOTAD_SHARE_TEMPER"
+)
 
-// Each history is checked while it is played. QUOTAD_SHARE_HISTORIES says how many there are, QUOTAD_SHARE_SEED shows one.
+// Each history is checked while it is played. QUOTAD_SHARE_HISTORIES says how many there are, QUOTAD_SHARE_TEMPER that they
+// have one kind of trouble, QUOTAD_SHARE_SEED shows one.
 func TestSharesInSimulation(t *testing.T) {
 	if text := os.Getenv("QUOTAD_SHARE_SEED"); text != "" {
 		seed, _ := strconv.ParseUint(text, 10, 64)
@@ -853,8 +864,14 @@ func TestSharesInSimulation(t *testing.T) {
 		return
 	}
 	n, _ := strconv.Atoi(cmp.Or(os.Getenv(simulationsVariable), "300"))
+	first, step := uint64(0), uint64(1)
+	if text := os.Getenv(temperVariable); text != "" {
+		first, _ = strconv.ParseUint(text, 10, 64)
+		step = uint64(tempers)
+	}
 	begun, overtakes, failed := 0, 0, 0
-	for seed := range uint64(n) {
+	for i := range uint64(n) {
+		seed := first + i*step
 		w := simulateShares(seed, false)
 		begun += len(w.oracle.begun)
 		overtakes += w.oracle.overtakes

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -98,4 +99,42 @@ func TestARecordedSlotOfTheFuture(t *testing.T) {
 			t.Errorf("ahead by %v: the slot is %v now", ahead, r.taken(worldStart))
 		}
 	}
+}
+
+// A host that looks puts back what the store has lost, also if it has nothing else to write.
+func TestALookPutsBackWhatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{}
+		on := func(name string) *share {
+			s := newShare(store, "j", func() (string, string) { return name, name })
+			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing}, time.Now())
+			return s
+		}
+		a := on("a")
+		if err := a.pause(t.Context(), "root", "", 0); err != nil {
+			t.Fatal(err)
+		}
+		store.values = nil
+		lookAll(t.Context(), store, []*share{a})
+		if found, err := decodeShared(store.values[a.key()]); err != nil || found.Paused.Is == nil {
+			t.Errorf("the store has %+v, %v", found, err)
+		}
+		if err := a.setMark(t.Context(), "B", "", "page 3"); err != nil {
+			t.Fatal(err)
+		}
+		store.values = nil
+		lookAll(t.Context(), store, []*share{a})
+		b := on("b")
+		if marks, err := b.readMarks(t.Context(), "B"); err != nil || marks["B"].Text != "page 3" {
+			t.Errorf("another host finds the bookmarks %v, %v", marks, err)
+		}
+		lost := time.Now()
+		got, err := b.claim(t.Context(), &claim{Run: "run", Slot: Latest(b.schedule, time.Now())})
+		if err != nil || got.Skipped != Paused {
+			t.Errorf("another host claims %+v, %v", got, err)
+		}
+		if waited := time.Since(lost); waited < lossTime {
+			t.Errorf("it waits %v for what other hosts know", waited)
+		}
+	})
 }

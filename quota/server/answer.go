@@ -23,19 +23,26 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers 
 			w.Header()["RateLimit-Policy"], w.Header()["RateLimit"] = []string{policy}, []string{state}
 		}
 	}
-	if d.Granted() {
+	switch {
+	case d.Granted() && d.Units == 0:
+		Write(w, http.StatusOK, typeJSON, freeGrant{decision: body})
+	case d.Granted():
 		Write(w, http.StatusOK, typeJSON, body)
-		return
+	default:
+		Write(w, body.Status, typeProblem, body)
 	}
-	Write(w, body.Status, typeProblem, body)
 }
 
-// A decision is an api.Decision that says what remains only if that is known, and of a grant what
-// it costs, also where that is nothing.
+// A decision is an api.Decision that says what remains only if that is known.
 type decision struct {
 	api.Decision
-	Units     *int64 `json:"units,omitempty"`
 	Remaining *int64 `json:"remaining,omitempty"`
+}
+
+// A freeGrant says that it costs nothing.
+type freeGrant struct {
+	decision
+	Units int64 `json:"units"`
 }
 
 func decisionOf(d quota.Decision, useReserve bool) decision {
@@ -48,7 +55,7 @@ func decisionOf(d quota.Decision, useReserve bool) decision {
 		return body
 	}
 	if d.Granted() {
-		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), new(int64(d.Units)), d.Replayed
+		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), int64(d.Units), d.Replayed
 		if d.Outage {
 			body.Mode = "outage"
 		}

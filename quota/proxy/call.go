@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -93,14 +94,11 @@ func (c *call) tokenless(r *http.Request) *api.Problem {
 	for len(segments) > 0 && isUpload(segments[0]) {
 		segments = segments[1:]
 	}
-	for _, name := range slices.Sorted(maps.Keys(*c.proxy.targets.Load())) {
-		target := c.proxy.Target(name)
-		if _, found := target.Routes.find(c.method, segments, query); !found {
-			continue
-		}
-		c.proxy.config.Tokens.Tokenless(name, problem.Detail+": "+problem.Hint)
-		if c.target == nil {
-			c.target = target
+	targets := *c.proxy.targets.Load() // a reload may replace them
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		if _, found := targets[name].Routes.find(c.method, segments, query); found {
+			c.proxy.config.Tokens.Tokenless(name, problem.Detail+": "+problem.Hint)
+			c.target = cmp.Or(c.target, targets[name])
 		}
 	}
 	return problem

@@ -120,10 +120,11 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 	start, id, past := time.Now(), c.Path("id"), ""
 	d, err := s.forbidsGrant(c, id)
 	if err == nil && d.Granted() {
+		operator := c.IsOperator() // which reads the user database
 		d, err = s.Service.Settle(c.request.Context(), id, quota.Settlement{
-			Units: units, Caller: c.Caller, Bounded: !c.IsOperator(), UseReserve: c.UseReserve,
+			Units: units, Caller: c.Caller, Bounded: !operator, UseReserve: c.UseReserve,
 		})
-		switch limit, by := quota.Overspent(d.Limits, c.IsOperator()); {
+		switch limit, by := quota.Overspent(d.Limits, operator); {
 		case err != nil || !d.Granted():
 		case c.HasToken():
 			past = s.Tokens.Settled(c.token, id, units, d.Limits)

@@ -62,6 +62,8 @@ func TestSpans(t *testing.T) {
 		"The range exceeds the limit: only the last 90 days are kept.":     OK,
 		"Your plan limits this to posts within the last 7 days.":           OK,
 		"You have exceeded the limit of 9 requests within the last 7 days": Day,
+		"Deadline exceeded: the call did not end within 30 seconds.":       OK,
+		"Too many calls within 30 seconds":                                 Minute,
 		"Daily message quota exceeded":                                     Day,
 		"Quota exceeded, limit: 0.5 rps":                                   Minute,
 		"Quota exceeded, limit: 0.":                                        Config,

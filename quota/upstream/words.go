@@ -12,10 +12,11 @@ const (
 	slash  = `(?:\w/ ?| / )` + number // not that of a path
 )
 
-// A range of data is no window of a limit: "exceeds the limit: only the last 90 days are kept".
+// A range of data, or a timeout, is no window of a limit: "exceeds the limit: only the last 90 days are
+// kept", "deadline exceeded: no answer within 30 seconds".
 var (
 	ofCalls = regexp.MustCompile(`\b(requests|calls|queries)\b`)
-	ofData  = regexp.MustCompile(`\b(within|last|this) (the )?(last )?` + number + `(hour|day|week|month|year)s?\b`)
+	ofData  = regexp.MustCompile(`\b(within|last|this) (the )?(last )?` + number + `(sec|second|min|minute|hour|day|week|month|year)s?\b`)
 )
 
 // Upstreams say in English what their reasons leave open. Each pattern is of spelled text.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -71,84 +72,60 @@ func (o *Observer) Grants(credential string, limit quota.Limit) (units quota.Uni
 }
 
 // compare compares what the upstream says is left with our own count. What has no name is
-// about the likeliest limit that counts the operation.
+// about the likeliest limit that counts the operation. A limit that the upstream has, and just
+// called exhausted for the day, is spent; a cap of ours is not what is exhausted.
 func (s *observation) compare(ctx context.Context) error {
 	for _, left := range s.out.Left {
 		i := s.named(left.Name)
 		if left.Name == "" {
 			i = s.likeliest(func(quota.Limit) bool { return true })
 		}
-		if i < 0 {
-			continue
+		if i >= 0 {
+			if err := s.compareLimit(ctx, s.usage.Limits[i], left, time.Time{}); err != nil {
+				return err
+			}
 		}
-		was := s.known(s.usage.Limits[i].Name)
-		d, err := s.drift(ctx, s.usage.Limits[i], left, was)
-		if err != nil {
-			return err
-		}
-		s.set(d, was)
 	}
-	return nil
-}
-
-// known returns what is known of a limit and still holds.
-func (s *observation) known(limit string) Drift {
-	was := s.observer.Drifts(s.credential.Name)[limit]
-	if was.Over(s.usage.Now) {
-		return Drift{Says: was.Says}
-	}
-	return was
-}
-
-// set replaces what is known of a limit, and reports where it becomes far or near.
-func (s *observation) set(d, was Drift) {
-	s.observer.setDrift(d)
-	if d.Far != was.Far {
-		s.out.Drifts = append(s.out.Drifts, d)
-	}
-}
-
-// compareExhausted compares our count of a limit with the whole of it, which the upstream has just
-// called exhausted for the day without a number. It does so of a limit that the upstream has: a cap
-// of ours is not what is exhausted.
-func (s *observation) compareExhausted(ctx context.Context, limit quota.LimitState) error {
-	if _, known := s.profile.Limits[limit.Name]; !known || s.out.Class != Day || s.out.hourly {
+	if _, known := s.profile.Limits[s.out.Limit]; !known || !s.out.Changed || s.out.Class != Day || s.out.hourly {
 		return nil
 	}
-	was := s.known(limit.Name)
-	if was.At.Equal(s.usage.Now) && was.Theirs.Known {
-		return nil // the answer has a number
-	}
-	size := limit.Units
-	if was.Says.Known {
-		size = was.Says.Units
-	}
-	d, err := s.drift(ctx, limit, Left{Used: Known(size)}, was)
-	if err != nil || float64(-d.By()) < roomAbove*float64(size) {
-		return err
-	}
-	d.Until = s.out.Closed.Until
-	d.judge(limit, s.profile.Limits[limit.Name])
-	s.set(d, was)
-	return nil
+	return s.compareLimit(ctx, s.usage.Limits[s.credential.Index(s.out.Limit)], Left{}, s.out.Closed.Until)
 }
 
-// drift returns the drift of a limit by what is said now, and by what was known before.
-func (s *observation) drift(ctx context.Context, limit quota.LimitState, left Left, was Drift) (Drift, error) {
-	d := was
-	d.Credential, d.Limit, d.At, d.Units, d.Until = s.credential.Name, limit.Name, s.usage.Now, limit.Units, time.Time{}
+// compareLimit compares our count of a limit with what the upstream says, or with the whole of it
+// if it is exhausted until a time and the answer has no number.
+func (s *observation) compareLimit(ctx context.Context, limit quota.LimitState, left Left, until time.Time) error {
+	was := s.observer.Drifts(s.credential.Name)[limit.Name]
+	if was.Over(s.usage.Now) {
+		was = Drift{Says: was.Says}
+	}
+	d, exhausted := was, !until.IsZero()
+	d.Credential, d.Limit, d.At, d.Units, d.Until = s.credential.Name, limit.Name, s.usage.Now, limit.Units, until
 	if left.Limit.Known {
 		d.Says = left.Limit
+	}
+	if exhausted {
+		if was.At.Equal(d.At) && was.Theirs.Known {
+			return nil
+		}
+		left.Used = Known(cmp.Or(was.Says.Units, limit.Units))
 	}
 	if spent := left.spent(limit.Units); spent.Known {
 		ours, err := s.ours(ctx, limit, was)
 		if err != nil {
-			return d, err
+			return err
 		}
 		d.Ours, d.Theirs = ours, spent
 	}
+	if exhausted && float64(-d.By()) < roomAbove*float64(left.Used.Units) {
+		return nil
+	}
 	d.judge(limit, s.profile.Limits[limit.Name])
-	return d, nil
+	s.observer.setDrift(d)
+	if d.Far != was.Far {
+		s.out.Drifts = append(s.out.Drifts, d)
+	}
+	return nil
 }
 
 // spent returns what the upstream counts of a limit that has units by our configuration.

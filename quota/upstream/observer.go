@@ -197,13 +197,7 @@ func (s *observation) work(ctx context.Context, seen Observation) (err error) {
 	if err := s.close(ctx, seen.Caller); err != nil || seen.Caller.Remote != "" {
 		return err
 	}
-	if err := s.compare(ctx); err != nil {
-		return err
-	}
-	if i := s.credential.Index(s.out.Limit); s.out.Changed {
-		return s.compareExhausted(ctx, s.usage.Limits[i])
-	}
-	return nil
+	return s.compare(ctx)
 }
 
 // close closes the limit that the verdict is about, if it is about one.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -101,12 +100,8 @@ func (x *exchange) openBody(res *http.Response) error {
 
 // encodingOf returns how a body is encoded, by all fields that say so: "" of one that is not.
 func encodingOf(h http.Header) string {
-	all := strings.Split(strings.ToLower(strings.Join(h.Values("Content-Encoding"), ",")), ",")
-	all = slices.DeleteFunc(all, func(one string) bool {
-		one = strings.TrimSpace(one)
-		return one == "" || one == "identity"
-	})
-	return strings.TrimSpace(strings.Join(all, ","))
+	all := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ","))
+	return strings.Trim(strings.ReplaceAll(all, "identity", ""), " ,")
 }
 
 // A gunzippedBody is the text of a body that the upstream compressed, though it was not asked

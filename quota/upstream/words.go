@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,20 +47,22 @@ func spelled(text string) string {
 	return strings.ToLower(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '\n' }), " "))
 }
 
-// classOfWords returns what a text says of a quota, "" where it says nothing of one. Loose is
-// whether the answer is about a quota for sure: then any word of a rate is one. A text that names
-// both seconds and days does not say which of them is exhausted: the short one is the safe guess.
-func classOfWords(text string, loose bool) Class {
-	text = spelled(text)
-	about := loose || ofQuota.MatchString(text)
-	if !loose && !ofCalls.MatchString(text) {
-		text = ofData.ReplaceAllString(text, "")
-	}
-	if span := spanOf(text); about && span != "" {
-		return span
-	}
-	if about && ofRate.MatchString(text) || loose && anyRate.MatchString(text) {
-		return Minute
+// words returns what the first text says that says something of a quota, else "". Loose is whether
+// the answer is about a quota for sure: then any word of a rate is one. A text that names both
+// seconds and days does not say which of them is exhausted: the short one is the safe guess.
+func words(texts []string, loose bool) Class {
+	for _, text := range texts {
+		text = spelled(text)
+		about := loose || ofQuota.MatchString(text)
+		if !loose && !ofCalls.MatchString(text) {
+			text = ofData.ReplaceAllString(text, "")
+		}
+		if span := spanOf(text); about && span != "" {
+			return span
+		}
+		if about && ofRate.MatchString(text) || loose && anyRate.MatchString(text) {
+			return Minute
+		}
 	}
 	return ""
 }
@@ -77,19 +80,9 @@ func spanOf(text string) Class {
 	return ""
 }
 
-// words returns what the messages say, else "".
-func words(texts []string, loose bool) (class Class) {
-	for _, text := range texts {
-		if class = classOfWords(text, loose); class != "" {
-			return class
-		}
-	}
-	return ""
-}
-
 // inWords is a time after which a message asks to try again: "in 54 seconds", "after 7m12s", "after
 // 2026-03-14T09:00:00Z".
-var inWords = regexp.MustCompile(`(?i)\b(?:try again|retry|wait)(?: again)?(?: in| after| for| at)? (\d[\dTZhms:.-]*)(?: ?(ms|s|m|h|d|w)[a-z]*\b)?`)
+var inWords = regexp.MustCompile(`(?i)\b(?:try again|retry|wait)(?: again)?(?: in| after| for| at)? (\d[\dTZhms:.-]*)(?: ?(ms|mo|s|m|h|d|w)[a-z]*\b)?`)
 
 // retryInWords returns the time that the messages name for the next try; the zero time where they
 // name none.
@@ -100,7 +93,7 @@ func retryInWords(messages []string, now time.Time) time.Time {
 			continue
 		}
 		text, unit := strings.TrimRight(found[1], ".-:"), strings.ToLower(found[2])
-		if unit == "d" || unit == "w" { // a rate is waited for at most an hour
+		if slices.Contains([]string{"d", "w", "mo"}, unit) { // a rate is waited for at most an hour
 			text, unit = "24", "h"
 		}
 		for _, at := range []time.Time{soon(RFC3339, text, now), soon(Duration, text+unit, now), soon(Seconds, text, now)} {

@@ -15,7 +15,7 @@ const (
 	// maxGives bounds the entries that an adjustment names.
 	maxGives = 1000
 	// lateTime is how long after its decision a record may be appended. After that, the outcome
-	// of an unanswered call is known.
+	// of an unanswered call is known. What the record says of the one before it holds until then.
 	lateTime = 5 * time.Second
 	// yieldAfter is how long a host loses races before it asks for its turn, and yieldTime how
 	// long the others then wait.

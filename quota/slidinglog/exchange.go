@@ -95,9 +95,10 @@ func (r *replica) poll(ctx context.Context) Outcome { return r.call(ctx, r.newCa
 func (r *replica) newCall(record *Record) Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call := Call{Credential: r.name, At: r.copy.facts.Position, Keep: r.copy.keep(), NotAfter: 1<<53 - 1}
+	call := Call{Credential: r.name, At: r.copy.facts.Position, Keep: r.copy.keep()}
 	if record != nil {
 		call.Body, call.Floor = record.Body(), record.floor()
+		call.NotAfter = max(r.copy.account.Clock, r.estimated().UnixMilli()) + lateTime.Milliseconds()
 	}
 	return call
 }
@@ -230,7 +231,7 @@ func (r *replica) applyOwn(record *Record) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
-	written := l.config.File.Append(r.name, frame(framePlaced, record.at), l.config.Store == nil)
+	written := r.unavailable(l.config.File.Append(r.name, frame(framePlaced, record.at), l.config.Store == nil))
 	if written != nil && l.config.Store == nil {
 		return written
 	}

@@ -48,6 +48,34 @@ func (f *faultyFile) Append(credential string, frame []byte, sync bool) error {
 	return f.MemFile.Append(credential, frame, sync)
 }
 
+// A host that could not write its file in a quiet period grants nothing offline while it reads the end of that
+// period: the store answers.
+func TestAFullDiskInAQuietPeriodIsNoOutage(t *testing.T) {
+	s := newScene(t)
+	other := s.open(slidinglog.Config{})
+	s.follow(2, other)
+	file := ledgertest.NewMemFile()
+	file.Full = true
+	var host *slidinglog.Ledger
+	asked := 0
+	host = s.open(slidinglog.Config{File: file, Policies: s.policies(), Store: &busyStore{s.store, func() {
+		if file.Full || !other.Serves(s.c) {
+			return
+		}
+		asked++
+		if d, err := host.Acquire(t.Context(), s.c, s.asks(1)); err == nil {
+			t.Errorf("%+v, though the store answers", d)
+		}
+	}}})
+	s.follow(3, host)
+	s.follow(20, other)
+	file.Full = false
+	s.follow(1, host)
+	if asked == 0 || !host.Serves(s.c) {
+		t.Errorf("it was asked %d times, and serves: %v", asked, host.Serves(s.c))
+	}
+}
+
 // TestFileErrorIsNoOutage: the policy for an outage does not decide because of an error of the file,
 // while the store can be reached: the copy may lack what others have spent.
 func TestFileErrorIsNoOutage(t *testing.T) {

@@ -284,7 +284,7 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 	}
 	if !here {
 		// A host that is here grants nothing until Whole, not even offline after a restart.
-		if err := r.ledger.Fold(); err != nil {
+		if err := r.unavailable(r.ledger.Fold()); err != nil {
 			return err
 		}
 		if err := r.declare(ctx, r.statement(Here)); err != nil {

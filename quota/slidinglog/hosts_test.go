@@ -419,6 +419,30 @@ func TestRemovedRecordsAreNoticed(t *testing.T) {
 	}
 }
 
+// A record that the store carries out so late that it has dropped the one before it, as after a freeze, is
+// not appended as if that was near: a host that reads the log from its beginning would miss a record.
+func TestALateRecordIsNoHole(t *testing.T) {
+	s := newScene(t)
+	old := s.open(slidinglog.Config{})
+	s.follow(20, old)
+	froze := false
+	late := s.open(slidinglog.Config{Store: &heldStore{SimStore: s.store, hold: func(c slidinglog.Call) bool {
+		if len(c.Body) > 0 && !froze { // its hello
+			froze, s.now = true, s.now.Add(time.Hour+time.Minute)
+		}
+		return false
+	}}})
+	s.follow(1, late)
+	fresh := s.open(slidinglog.Config{})
+	s.follow(5, late, fresh)
+	if n := len(s.records()); !froze || n != 2 {
+		t.Fatalf("the log has %d records, want the two hellos", n)
+	}
+	if fresh.Hole(s.c) || late.Hole(s.c) {
+		t.Error("a host says that records were removed")
+	}
+}
+
 // A host that comes to a log with a longer window than the other hosts have: these have dropped what
 // that window would have to count, so it counts once it is covered. A reset covers it.
 func TestALongerWindowOnANewHost(t *testing.T) {

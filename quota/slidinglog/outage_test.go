@@ -17,9 +17,14 @@ func (s *scene) openInOutage(store slidinglog.Store, events *[]slidinglog.EventK
 	s.t.Helper()
 	return s.open(slidinglog.Config{
 		Store:    store,
-		Policies: map[string]slidinglog.Policy{s.c.Name: {Open: map[string]bool{"list": true}, Units: 5}},
+		Policies: s.policies(),
 		OnEvent:  func(e slidinglog.Event) { *events = append(*events, e.Kind) },
 	})
+}
+
+// policies make the operation of a scene open in an outage.
+func (s *scene) policies() map[string]slidinglog.Policy {
+	return map[string]slidinglog.Policy{s.c.Name: {Open: map[string]bool{"list": true}, Units: 5}}
 }
 
 // A fullStore answers, and takes no records.

@@ -59,11 +59,20 @@ func (l *Ledger) Serves(c *quota.Credential) bool {
 // Settled tells whether the ledger serves, owes the log nothing, and knows it up to a place.
 func (l *Ledger) Settled(c *quota.Credential, end Position) bool {
 	r, err := l.replica(c.Name)
-	if err != nil {
+	if err != nil || r.copy.facts.Position != end || r.refused != nil || r.ready() != nil || r.maybe != nil {
 		return false
 	}
 	owed, hello := r.pending()
-	return r.refused == nil && r.ready() == nil && r.maybe == nil && len(owed) == 0 && hello == nil && r.copy.facts.Position == end
+	return len(owed) == 0 && hello == nil
+}
+
+// At returns up to where the host knows the log.
+func (l *Ledger) At(c *quota.Credential) Position {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return Position{}
+	}
+	return r.copy.facts.Position
 }
 
 // Hole tells whether the host has noticed that the log of a credential lacks records.

@@ -22,7 +22,7 @@ const historiesVariable = "QUOTAD_TEST_HISTORIES"
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
-	n := 400
+	n := 4000
 	if text := os.Getenv(historiesVariable); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
@@ -73,9 +73,10 @@ func TestSimulation(t *testing.T) {
 // TestPastHistories plays histories that once showed a defect.
 func TestPastHistories(t *testing.T) {
 	for _, seed := range []uint64{
-		121, // an adjustment that returns units has no answer, and counts as made
-		3,   // a call waits for a lock, or loses races, until its deadline, and counts as an outage
-		29,  // a host that has not read the whole log grants offline
+		2,    // a host that has not read the whole log grants offline
+		7,    // a host counts as missing although it still writes; another host puts back a grant without an answer
+		8,    // a call waits for a lock, or loses races, until its deadline, and counts as an outage
+		1888, // a host whose disk was full in a quiet period grants offline, though the store answers
 	} {
 		w := newWorld(seed, nil, false)
 		if w.play(); w.failed != "" {

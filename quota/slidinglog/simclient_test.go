@@ -78,7 +78,7 @@ func (h *simHost) client() {
 
 func (h *simHost) acquire() {
 	w := h.w
-	operation := []string{"one", "one", "seven", "seven", "twenty"}[w.rand.IntN(5)]
+	operation := []string{"one", "one", "seven", "seven", "seven", "twenty", "closed"}[w.rand.IntN(7)]
 	r := quota.Request{Credential: "api", Operation: operation, Count: 1}
 	if w.rand.IntN(6) == 0 {
 		r.AtMost, r.Count = true, 9
@@ -102,7 +102,7 @@ func (h *simHost) acquire() {
 	for r.RequestID == "" && (w.rand.IntN(4) == 0 || w.temper == far && len(asks) < 12) {
 		asks = append(asks, asks[0])
 	}
-	host := h.ledger.Host()
+	host, began, end := h.ledger.Host(), w.now, w.store.End("api")
 	decisions, err := h.ledger.Acquire(h.call(), h.c, asks)
 	if h.ctx.Err() != nil {
 		return
@@ -116,6 +116,9 @@ func (h *simHost) acquire() {
 		return
 	}
 	for i, d := range decisions {
+		if d.Denied() && !d.Outage && w.oracle.loss < began {
+			w.oracle.current(h, end)
+		}
 		w.answered(h, host, asks[i], d)
 	}
 }
@@ -145,7 +148,7 @@ func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d qu
 		outage := d.Outage && id.Seq >= 1<<62 // not one of the log that was asked for again
 		switch {
 		case !outage || d.Replayed:
-		case ask.Operation == "twenty":
+		case !simPolicies()["api"].Open[ask.Operation]:
 			w.fail("host %s grants a closed operation in an outage", h.name)
 		case !h.readAll:
 			w.fail("host %s grants offline on a copy that it has not read to the end", h.name)

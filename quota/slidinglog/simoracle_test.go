@@ -216,6 +216,18 @@ func (s *sum) lent(limit string, ms int64) (units quota.Units) {
 	return units
 }
 
+// closed tells whether a limit is closed at a time: the newest closing or opening counts.
+func (s *sum) closed(limit string, ms int64) bool {
+	var newest quota.Entry
+	for _, e := range s.entries {
+		closes := e.Kind == quota.KindClosing || e.Kind == quota.KindOpening
+		if closes && e.Limit == limit && !s.void(e) && newest.ID.Less(e.ID) {
+			newest = e
+		}
+	}
+	return newest.Kind == quota.KindClosing && newest.Until.UnixMilli() > ms
+}
+
 func (s *sum) void(e quota.Entry) bool {
 	return slices.ContainsFunc(s.resets, func(by quota.Entry) bool { return e.Gen < by.Gen && !e.ID.Time().After(by.Until) })
 }
@@ -300,13 +312,16 @@ func (o *oracle) answered(h *simHost, p slidinglog.Placed) {
 }
 
 // appended holds a record against what stood in the log before it.
-func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.Placed, p slidinglog.Placed, wipe bool) {
+func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.Placed, p slidinglog.Placed, call *slidinglog.Call) {
 	r := o.record(p)
 	if o.w.traces {
 		o.w.say("%s writes %v %s", h.text(), p.At, o.text(r))
 	}
-	if wipe {
+	if call.Wipe {
 		before = nil
+	}
+	if o.w.mixed && h != nil {
+		o.keeps(h, before, call.Keep)
 	}
 	if r.Says == nil || r.Says.Kind != slidinglog.Turn {
 		o.written[positionOf(p)] = o.w.now
@@ -363,6 +378,9 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 		for _, e := range r.Entries {
 			added += e.UnitsIn(c, i)
 		}
+		if added > 0 && s.closed(limit.Name, p.At.Ms) {
+			o.w.fail("host %s grants %d of %s, which is closed", h.text(), added, limit.Name)
+		}
 		if added == 0 || limit.LiftedAt(p.At.Time()) || used[i]+added <= limit.Budget(false) {
 			continue
 		}
@@ -377,11 +395,37 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 	}
 }
 
+// keeps holds how long the store keeps records against the windows of the hosts that have said them.
+func (o *oracle) keeps(h *simHost, before []slidinglog.Placed, keep time.Duration) {
+	longest := make(map[slidinglog.HostID]time.Duration)
+	for _, at := range before {
+		if r := o.record(at); r.Says != nil && r.Says.Kind == slidinglog.Hello {
+			longest[r.Host] = r.Says.Longest
+		}
+	}
+	for host, needs := range longest {
+		if needs > keep && h.ledger.Knows(h.c, host) {
+			o.w.fail("host %s has the store drop records after %v, host %v needs them for %v", h.name, keep, host, needs)
+		}
+	}
+}
+
+// current holds a denial against the log: the host must have read all that the log had when it was asked.
+func (o *oracle) current(h *simHost, end slidinglog.Position) {
+	there := slices.ContainsFunc(o.w.store.Records("api"), func(p slidinglog.Placed) bool { return positionOf(p) == end })
+	if at := h.ledger.At(h.c); there && at.ID.Less(end.ID) {
+		o.w.fail("host %s denies on a copy up to %v, the log had %v when it was asked", h.name, at.ID, end.ID)
+	}
+}
+
 // ended holds the end of a quiet period against who should have been waited for.
 func (o *oracle) ended(s sum, p slidinglog.Placed) {
 	missing := o.missing[s.missing] // not a later one, which the store may have lost
 	if !s.quiet {
 		return
+	}
+	if took := o.w.now - missing; took < o.w.quiet().Milliseconds() {
+		o.w.fail("a quiet period ends after %d ms", took)
 	}
 	absent := false
 	for _, host := range s.waits {

@@ -30,13 +30,14 @@ type world struct {
 	routines
 	late  []lateCall
 	names int
-	steps int
+	can   []*simHost // those that can go on
 
 	deeds   int          // faults, and calls of clients
 	without map[int]bool // those of them that are left out
 
 	warTime   int64 // how long there are faults and clients
 	temper    temper
+	mixed     bool  // hosts have different windows
 	trip      int64 // ms that a call of the store takes at most, one way, of a host that is far from it
 	still     bool  // answers are lost, or late, only where a host is cut off
 	nextFault int64
@@ -122,6 +123,7 @@ type simHost struct {
 	follows   bool  // one of does follows the logs
 	older     *ledgertest.MemFile
 	olderAt   int64 // when that was its file
+	olderRead bool  // what hasRead was then
 	cutUntil  int64 // it cannot reach the store
 	frozen    int64 // until when
 	followed  int64
@@ -152,10 +154,12 @@ const (
 	outages         // the store loses nothing, and cannot be reached at times
 	resets          // operators forget what was spent
 	ages            // half a minute passes now and then, and the windows are longer
-	far             // a call takes long, and pages are short, so a log is put back for longer than hosts wait
 	windows         // hosts have different windows, and change them
-	mostTemper
+	far             // a call takes long, and pages are short, so a log is put back for longer than hosts wait
 )
+
+// farShare is how many histories there are for one that is far, which takes as long as twenty others.
+const farShare = 20
 
 var errCut = fmt.Errorf("%w: cut off", quota.ErrUnavailable)
 
@@ -169,15 +173,15 @@ func (w *world) credential() *quota.Credential {
 			{Name: "share", Units: 30, Window: quota.Sliding(w.window() / 2), Jobs: []string{"backfill"}},
 			{Name: "hour", Units: 45, Window: quota.Calendar(quota.Hour, time.UTC), Lift: 4 * time.Second},
 		},
-		Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}, "twenty": {Every: 20}},
+		Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}, "twenty": {Every: 20}, "closed": {Every: 2}},
 	}
 	switch w.temper {
-	case outages:
-		c.Limits[2].Units = 25
+	case outages, resets: // at most one call of many fits
+		c.Limits[2].Units = 20
 	case ages:
 		c.Limits = c.Limits[:2]
 	case far: // many small grants
-		c.Limits[0].Units, c.Limits[1].Units = 400, 300
+		c.Limits[0].Units, c.Limits[1].Units = 600, 400
 		c.Limits = c.Limits[:2]
 	}
 	return c.Prepared()
@@ -213,7 +217,7 @@ func (w *world) window() time.Duration {
 // configured is the credential as a host counts it.
 func (w *world) configured() *quota.Credential {
 	c := w.credential()
-	if w.temper == windows {
+	if w.mixed {
 		c.Limits[0].Window = quota.Sliding(w.window() * time.Duration(2+w.rand.IntN(3)) / 2)
 		c = c.Prepared()
 	}
@@ -228,13 +232,17 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 	w := &world{routines: idle, rand: rand.New(rand.NewPCG(seed, 1)), traces: traces}
 	w.now = time.Date(2026, 11, 22, 10, 59, 48, 0, time.UTC).UnixMilli() + w.rand.Int64N(10_000)
 	w.store = &ledgertest.SimStore{Clock: func() int64 { return w.now + w.offset }}
-	w.temper, w.warTime = temper(w.rand.IntN(int(mostTemper))), 9000
+	w.temper, w.warTime = temper(w.rand.IntN(int(far))), 9000
+	if w.rand.IntN(farShare) == 0 {
+		w.temper = far
+	}
 	if w.rand.IntN(5) > 0 {
 		w.warTime = 3000
 	}
+	w.mixed = w.temper == windows || w.temper == ages && w.rand.IntN(2) == 0
 	w.trip, w.still = 3, w.rand.IntN(3) == 0
 	if w.temper == far {
-		w.trip, w.warTime = 10+w.rand.Int64N(90), 20_000
+		w.trip, w.warTime = 10+w.rand.Int64N(90), 7_000
 	}
 	if w.rand.IntN(2) == 0 {
 		w.store.Page = 1 + w.rand.IntN(5)
@@ -498,7 +506,7 @@ func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Cal
 			} else {
 				w.oracle.trimmed = append(w.oracle.trimmed, before[:len(before)+1-len(after)]...)
 			}
-			w.oracle.appended(h, c, before, slidinglog.Placed{At: outcomes[i].At, Body: calls[i].Body}, calls[i].Wipe)
+			w.oracle.appended(h, c, before, slidinglog.Placed{At: outcomes[i].At, Body: calls[i].Body}, &calls[i])
 		case slidinglog.Behind:
 			if len(calls[i].Body) > 0 {
 				w.counts.races++
@@ -548,7 +556,6 @@ func (w *world) happens() bool {
 
 // step lets one host go on, or time pass.
 func (w *world) step(war bool) {
-	w.steps++
 	if war && w.now >= w.nextFault {
 		w.nextFault = w.now + w.rand.Int64N(w.warTime/4)
 		if w.happens() {
@@ -564,13 +571,13 @@ func (w *world) step(war bool) {
 		w.say("late call of %s", call.by.name)
 		w.carryOut(nil, call.c, call.calls)
 	}
-	var can []*simHost
+	can := w.can[:0]
 	for _, h := range w.hosts {
 		if !h.gone && h.ledger != nil && w.now >= h.frozen && (len(h.does) < simTasks || h.next() != nil) {
 			can = append(can, h)
 		}
 	}
-	if len(can) == 0 {
+	if w.can = can; len(can) == 0 {
 		w.now++
 		return
 	}

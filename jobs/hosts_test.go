@@ -225,3 +225,29 @@ func TestCatchUpAmongHosts(t *testing.T) {
 		b.stop()
 	})
 }
+
+// A host whose clock is five minutes ahead does not run slots early, nor take them from the others.
+func TestAHostWhoseClockIsAhead(t *testing.T) {
+	job := trending(t)
+	job.Regions, job.Schedule = eight()[:1], every(t, 10*time.Minute, 0)
+	withTwoHosts(t, job, func(h *twoHosts) {
+		a, b := h.beds[0], h.beds[1]
+		b.config.Now = func() time.Time { return time.Now().Add(5 * time.Minute) }
+		counts := h.count()
+		time.Sleep(time.Until(time.Now().Truncate(10*time.Minute).Add(15 * time.Minute))) // 11:05, and 11:10 there
+		for range 3 {
+			b.Tick("trending", b.now().Truncate(10*time.Minute))
+			time.Sleep(5*time.Minute - time.Second)
+			if n := *counts["US"]; n > 0 {
+				t.Errorf("got %d passes before the slot", n)
+			}
+			time.Sleep(time.Second)
+			a.Tick("trending", a.now().Truncate(10*time.Minute))
+			time.Sleep(5 * time.Minute)
+			if n := *counts["US"]; n != 1 {
+				t.Errorf("got %d passes of the slot, want one", n)
+			}
+			*counts["US"] = 0
+		}
+	})
+}

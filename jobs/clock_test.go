@@ -49,14 +49,14 @@ func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
 		job := trending(t)
 		job.Regions = eight()[:2]
 		b := newBedAt(t, dir, func() time.Time { return time.Now().Add(time.Hour) }, job)
-		if _, err := b.Run("trending", "root", nil); err != nil {
+		if _, err := b.Run("trending", "root"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		b.stop()
 		b = newBed(t, dir, job)
 		b.play = func(ctx context.Context, _ played) Exit { <-ctx.Done(); return Exit{Cause: context.Cause(ctx)} }
-		run, err := b.Run("trending", "root", nil)
+		run, err := b.Run("trending", "root")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -234,7 +234,7 @@ func TestAHostWhoseClockIsAhead(t *testing.T) {
 		a, b := h.beds[0], h.beds[1]
 		b.config.Now = func() time.Time { return time.Now().Add(5 * time.Minute) }
 		counts := h.count()
-		time.Sleep(time.Until(time.Now().Truncate(10*time.Minute).Add(15 * time.Minute))) // 11:05, and 11:10 there
+		time.Sleep(time.Until(time.Now().Truncate(10 * time.Minute).Add(15 * time.Minute))) // 11:05, and 11:10 there
 		for range 3 {
 			b.Tick("trending", b.now().Truncate(10*time.Minute))
 			time.Sleep(5*time.Minute - time.Second)

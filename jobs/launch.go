@@ -3,9 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -111,48 +109,6 @@ func environ(own []string, job *Job, contract map[string]string) []string {
 		env = append(env, name+"="+vars[name])
 	}
 	return env
-}
-
-// A Variable is one that an operator sets for the passes of a run, "since=2026-01-01": they find it
-// in their environment as QUOTAD_SET_SINCE.
-type Variable string
-
-// setPrefix begins the names of variables, so that they collide with no others.
-const setPrefix = contractPrefix + "SET_"
-
-const maxVariables = 50 // of a run
-
-var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
-
-// checkVariables returns what is wrong with those of a run, or nil.
-func checkVariables(list []Variable) error {
-	if len(list) > maxVariables {
-		return fmt.Errorf("%w: a run has at most %d variables: %d", ErrInvalid, maxVariables, len(list))
-	}
-	taken := map[string]Variable{}
-	for _, v := range list {
-		name, value, assigned := strings.Cut(string(v), "=")
-		switch {
-		case !assigned:
-			return fmt.Errorf("%w: a variable is NAME=VALUE: %q", ErrInvalid, v)
-		case !variableName.MatchString(name):
-			return fmt.Errorf("%w: the name of a variable has 1 to 64 letters, digits, '_' and '-', and begins with a letter: %q", ErrInvalid, name)
-		case hasNUL(value):
-			return fmt.Errorf("%w: a variable holds no NUL: %q", ErrInvalid, v)
-		}
-		key, _ := v.inEnviron()
-		if before, is := taken[key]; is {
-			return fmt.Errorf("%w: %q and %q are both %s", ErrInvalid, before, v, key)
-		}
-		taken[key] = v
-	}
-	return nil
-}
-
-// inEnviron returns the name and the value that passes find.
-func (v Variable) inEnviron() (name, value string) {
-	name, value, _ = strings.Cut(string(v), "=")
-	return setPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_")), value
 }
 
 func hasNUL(s string) bool { return strings.Contains(s, "\x00") }

@@ -12,15 +12,12 @@ import (
 
 // Run begins a run of a job that an operator asks for, and returns its record as it begins. With
 // regions it goes through these, in this order, and leaves the cursor alone; without, it takes the
-// ring's turn. The passes find set in their environment, and start one after the other without a
+// ring's turn. The passes start one after the other without a
 // stagger, through the same gate as any; a paused job is run too. The errors are ErrUnknown,
 // ErrInvalid, ErrUnderWay and ErrStopping.
-func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Run, error) {
+func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	j, err := r.state(job)
 	if err != nil {
-		return Run{}, err
-	}
-	if err := checkVariables(set); err != nil {
 		return Run{}, err
 	}
 	if len(list) > 0 {
@@ -39,7 +36,7 @@ func (r *Runner) Run(job, by string, set []Variable, list ...regions.Region) (Ru
 		return Run{}, err
 	}
 	defer done()
-	run := Run{ID: NewRunID(now), Trigger: Manual, By: by, Slot: now, Set: set, Ring: slices.Clone(list), Chosen: len(list) > 0}
+	run := Run{ID: NewRunID(now), Trigger: Manual, By: by, Slot: now, Ring: slices.Clone(list), Chosen: len(list) > 0}
 	return r.begin(context.Background(), j, run, j.claimOf(run))
 }
 

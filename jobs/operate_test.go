@@ -18,7 +18,7 @@ func TestManualRun(t *testing.T) {
 		if err := b.SetCursor("trending", "DE"); err != nil {
 			t.Fatal(err)
 		}
-		run, err := b.Run("trending", "root", nil, "CA", "US")
+		run, err := b.Run("trending", "root", "CA", "US")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestManualRun(t *testing.T) {
 		if got := b.status().Last; got.ID != run.ID || got.By != "root" || got.Trigger != Manual {
 			t.Errorf("got %+v, want the run that was asked for", got)
 		}
-		if _, err := b.Run("trending", "root", nil); err != nil {
+		if _, err := b.Run("trending", "root"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -52,16 +52,16 @@ func TestManualRunIsRefused(t *testing.T) {
 			{"another job", "channels", nil, ErrUnknown},
 			{"another region", "trending", []regions.Region{"US", "XX"}, ErrUnknown},
 		} {
-			if _, err := b.Run(test.job, "root", nil, test.regions...); !errors.Is(err, test.want) {
+			if _, err := b.Run(test.job, "root", test.regions...); !errors.Is(err, test.want) {
 				t.Errorf("%s: got %v, want %v", test.name, err, test.want)
 			}
 		}
-		if _, err := b.Run("trending", "root", nil, "US", "US"); err == nil {
+		if _, err := b.Run("trending", "root", "US", "US"); err == nil {
 			t.Error("a region was accepted twice")
 		}
 		b.wants()
 		b.tick()
-		if _, err := b.Run("trending", "root", nil); !errors.Is(err, ErrUnderWay) {
+		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrUnderWay) {
 			t.Errorf("got %v, want %v", err, ErrUnderWay)
 		}
 		if err := b.SetCursor("trending", "US"); !errors.Is(err, ErrUnderWay) {
@@ -77,7 +77,7 @@ func TestManualRunGoesThroughTheGate(t *testing.T) {
 		job.Expects = map[string]quota.Units{"videos.list": 4}
 		b := newBed(t, dir, job)
 		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return refused(), nil }
-		if _, err := b.Run("trending", "root", nil, "FR"); err != nil {
+		if _, err := b.Run("trending", "root", "FR"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

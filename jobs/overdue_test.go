@@ -27,7 +27,7 @@ func TestOverdue(t *testing.T) {
 			t.Errorf("due at %s, want %s", got, want)
 		}
 		code = 0
-		if _, err := b.Run("trending", "@0", nil, "US"); err != nil {
+		if _, err := b.Run("trending", "@0", "US"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -119,10 +119,6 @@ func (e *executor) command(p Pass, token, mark string) Command {
 	if proxy := config.Proxy(e.job.Credential, token); proxy != "" {
 		contract["QUOTAD_PROXY"] = proxy
 	}
-	for _, v := range e.run.Set {
-		name, value := v.inEnviron()
-		contract[name] = value
-	}
 	return Command{
 		Args: e.job.Command, Dir: e.job.Dir, Env: environ(config.Environ, e.job, contract),
 		Timeout: e.job.Timeout, KillGrace: e.job.KillGrace,

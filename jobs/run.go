@@ -14,13 +14,12 @@ import (
 
 // A Run is one tick of a job over its regions: what is known of it so far.
 type Run struct {
-	ID      string     `json:"id"`
-	Job     string     `json:"job"`
-	Trigger Trigger    `json:"trigger"`
-	By      string     `json:"by,omitempty"`   // who asked for a manual run
-	Set     []Variable `json:"set,omitempty"`  // variables for its passes
-	Host    string     `json:"host,omitempty"` // where it runs, if several hosts run the job
-	Slot    time.Time  `json:"slot"`           // the scheduled time; of a manual run, when it was asked for
+	ID      string    `json:"id"`
+	Job     string    `json:"job"`
+	Trigger Trigger   `json:"trigger"`
+	By      string    `json:"by,omitempty"`   // who asked for a manual run
+	Host    string    `json:"host,omitempty"` // where it runs, if several hosts run the job
+	Slot    time.Time `json:"slot"`           // the scheduled time; of a manual run, when it was asked for
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`

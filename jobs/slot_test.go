@@ -260,7 +260,7 @@ func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 		synctest.Wait()
 		store.away.Store(false)
 		b.wants("12:00:00 run skipped (ledger_unavailable) ×1")
-		if _, err := b.Run("trending", "root", nil); err != nil {
+		if _, err := b.Run("trending", "root"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

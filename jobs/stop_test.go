@@ -55,7 +55,7 @@ func TestStopInterrupts(t *testing.T) {
 		b.wants("11:08:00 GB interrupted (shutdown)", "11:08:00 run interrupted (shutdown)")
 		b.wantCursor("GB")
 		b.tick()
-		if _, err := b.Run("trending", "root", nil); !errors.Is(err, ErrStopping) {
+		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrStopping) {
 			t.Errorf("got %v, want ErrStopping", err)
 		}
 		b.wants()

@@ -22,10 +22,9 @@ which leaves the cursor alone. The passes run one after the other, without a
 stagger, and need units like any other. A paused job runs too.
 
 Example:
-  $ quotactl run backfill --region US --set since=2026-01-01 --wait
+  $ quotactl run backfill --region US --wait
   run      1m87m0kv5wg6sag
   regions  US
-  set      since=2026-01-01
   US  ok, 4 units, 1.2s
   run done, 1 ok, 4 units
 `
@@ -48,7 +47,6 @@ func newRun(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
-	cmd.Flags().StringArrayVar(&r.Set, "set", nil, "passes find `NAME=VALUE` in QUOTAD_SET_NAME, and runs show prints it; repeat it for more")
 	cmd.Flags().BoolVar(&wait, "wait", false, "print each pass as it ends, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
 	return cmd
 }
@@ -126,11 +124,7 @@ func (c *cli) endOf(r jobs.Run) error {
 }
 
 func begunTable(r jobs.Run, v term.View) string {
-	rows := [][2]string{{"run", r.ID}, {"regions", wording.Regions(r.Ring)}}
-	for _, set := range r.Set {
-		rows = append(rows, [2]string{"set", string(set)})
-	}
-	return term.Pairs(rows, v)
+	return term.Pairs([][2]string{{"run", r.ID}, {"regions", wording.Regions(r.Ring)}}, v)
 }
 
 const stopUsage = `End a run: no further pass starts, and passes under way get TERM, then KILL
@@ -166,6 +160,9 @@ func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err erro
 		return name, nil
 	case err != nil:
 		return "", c.explain(err)
+	case job.Elsewhere != nil && job.Elsewhere.State == jobs.RunRunning:
+		e := job.Elsewhere
+		return "", &failure{code: exitNotFound, err: fmt.Errorf("run %s of job %q is under way on host %s", e.Run, name, e.Host), hint: "stop it there"}
 	case job.Last == nil || job.Last.State != jobs.RunRunning:
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs --job " + name}
 	}

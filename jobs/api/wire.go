@@ -28,9 +28,6 @@ type RunRequest struct {
 	// Regions to run, in this order, without moving the cursor; none: the whole
 	// ring from the cursor on.
 	Regions []string `json:"regions,omitempty"`
-	// Set is added to the environment of the passes: "since=2026-01-01" sets
-	// QUOTAD_SET_SINCE.
-	Set []string `json:"set,omitempty"`
 }
 
 // PauseRequest is the body of POST /v1/jobs/{job}/pause.

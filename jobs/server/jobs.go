@@ -58,11 +58,7 @@ func (h handlers) begin(_ context.Context, c *server.Session, in jobsapi.RunRequ
 	for i, region := range in.Regions {
 		list[i] = regions.Region(region)
 	}
-	set := make([]jobs.Variable, len(in.Set))
-	for i, v := range in.Set {
-		set[i] = jobs.Variable(v)
-	}
-	run, err := h.runner.Run(c.Path("job"), c.Caller.By(), set, list...)
+	run, err := h.runner.Run(c.Path("job"), c.Caller.By(), list...)
 	return *brief(&run), h.problem(err, subject{job: c.Path("job"), regions: list})
 }
 

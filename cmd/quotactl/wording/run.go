@@ -43,9 +43,6 @@ func RunLines(title string, r jobs.Run, v term.View) []term.Cell {
 		term.Styled(RunStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, RunState(r, v), Tally(r))),
 		term.Styled(term.Faint, RunTiming(r, v)),
 	}
-	for _, set := range r.Set {
-		lines = append(lines, term.Styled(term.Plain, "set "+string(set)))
-	}
 	if r.Detail != "" {
 		lines = append(lines, term.Styled(term.Plain, v.Clean(r.Detail)))
 	}

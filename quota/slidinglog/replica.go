@@ -235,7 +235,7 @@ func (r *replica) health(h *quota.Health) {
 	if r.ledger.config.Store == nil {
 		return
 	}
-	if f.Hole > r.copy.oldest() {
+	if f.Hole > max(0, r.copy.oldest()) { // the clock may not be known yet
 		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: records before %s are missing from its log, which Redis does not lose by itself (XDEL or XTRIM removes them): "+
 			"hosts that have read them count them, and this one does not; if one of those runs, delete the log's key, and it puts them back",
 			r.name, time.UnixMilli(f.Hole).UTC().Format(time.RFC3339)))

@@ -41,7 +41,7 @@ var packages = []struct {
 	{"quota/seedtest", "", ""},
 	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", ""},
-	{"jobs/plan", "jobs quota quota/slidinglog regions", ""},
+	{"jobs/plan", "jobs quota", ""},
 	{"jobs/api", "jobs jobs/plan quota quota/api regions", ""},
 	{"jobs/server", "jobs jobs/api jobs/plan quota quota/api quota/server quota/slidinglog regions", ""},
 	{"jobs/process", "jobs regions", "golang.org/x/sys"},

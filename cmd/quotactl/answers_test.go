@@ -25,11 +25,11 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			"usage-limit":  usageTable(someUsage("job"), "search", v),
 			"usage-hour":   usageTable(hourlyUsage(), "", v),
 			"usage-none":   usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
-			"why-not":      whyPage(whyNot(), nil, v),
-			"why-reserve":  whyPage(whyReserve(), nil, v),
-			"why-never":    whyPage(whyNever(), nil, v),
-			"why-catch-up": whyPage(whyCatchingUp(), nil, v),
-			"why-fits":     whyPage(whyFits(), nil, v),
+			"why-not":      whyPage(whyBody{Why: whyNot(), Schedule: askedOf(whyNot(), planned(412, plannedJob(t, "trending", 100, time.Hour)))}, v),
+			"why-reserve":  whyPage(whyBody{Why: whyReserve()}, v),
+			"why-never":    whyPage(whyBody{Why: whyNever()}, v),
+			"why-catch-up": whyPage(whyBody{Why: whyCatchingUp()}, v),
+			"why-fits":     whyPage(whyBody{Why: whyFits()}, v),
 		} {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
 				compare(t, fmt.Sprintf("%s-%d", name, width), got)

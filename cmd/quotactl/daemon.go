@@ -49,18 +49,18 @@ func (c *cli) reload(ctx context.Context) error {
 	return show(c, done, err, func(done api.Reloaded) (int64, error) { return length(done.Changes) }, renderReload)
 }
 
-// warnOfPlan warns of a schedule that runs dry. The reload is done, so it does not report
+// warnOfPlan warns of a schedule that does not fit. The reload is done, so it does not report
 // an error of its own.
 func (c *cli) warnOfPlan(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	p, err := c.client().Plan(limited, jobsapi.PlanRequest{Days: 1})
+	p, err := c.client().Plan(limited, jobsapi.PlanRequest{})
 	if err != nil {
 		return
 	}
 	for _, l := range p.Limits {
 		if len(l.Shares) > 0 && !l.Fits && !l.DryRun {
-			fmt.Fprintf(c.stderr, "quotactl: warning: %s; quotactl plan shows what would help\n", l.Shortage())
+			fmt.Fprintf(c.stderr, "quotactl: warning: %s; %s\n", l.Shortage(), l.Cure())
 		}
 	}
 }

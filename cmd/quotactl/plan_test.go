@@ -9,25 +9,24 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
-	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
-// Plans as they are printed, all from one instant.
+// Plans as they are printed.
 func TestPlansOnTheScreen(t *testing.T) {
 	ascii := viewOf(80)
 	ascii.UTF8 = false
 	views := map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii}
-	for name, p := range map[string]*plan.Plan{
-		"fits":     simulate(3, 0, plannedJob(t, "trending", 8, 30*time.Minute)),
-		"tight":    simulate(7, 4120, plannedJob(t, "trending", 100, time.Hour), searches(t), silent(t)),
-		"spent":    simulate(1, 9490, plannedJob(t, "trending", 8, 30*time.Minute)),
-		"hopeless": simulate(1, 0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
-		"cut":      simulate(7, 0, plannedJob(t, "trending", 10, time.Second)),
+	for name, p := range map[string]plan.Plan{
+		"fits":     planned(0, plannedJob(t, "trending", 8, 30*time.Minute)),
+		"late":     planned(0, plannedJob(t, "trending", 98, time.Hour)),
+		"tight":    planned(412, plannedJob(t, "trending", 100, time.Hour), searches(t)),
+		"hopeless": planned(0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
+		"unknown":  {Limits: planned(0).Limits, Measured: []string{"charts"}, Unknown: []string{"backfill", "routes"}, Elsewhere: []string{"nightly"}},
 	} {
 		for size, v := range views {
 			t.Run(name+"-"+size, func(t *testing.T) {
-				got := planPage(*p, v)
+				got := planPage(p, v)
 				compare(t, fmt.Sprintf("plan-%s-%s", name, size), got)
 				checkPlain(t, got, v)
 				if v.Width >= term.DefaultWidth {
@@ -38,8 +37,8 @@ func TestPlansOnTheScreen(t *testing.T) {
 	}
 }
 
-// simulate plans some days of jobs of which units were spent an hour ago.
-func simulate(days int, spent quota.Units, list ...*jobs.Job) *plan.Plan {
+// planned is the plan of some jobs beside other callers.
+func planned(others quota.Units, list ...*jobs.Job) plan.Plan {
 	c := &quota.Credential{
 		Name: "youtube",
 		Limits: []quota.Limit{
@@ -48,13 +47,8 @@ func simulate(days int, spent quota.Units, list ...*jobs.Job) *plan.Plan {
 		},
 		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"search": 1}}},
 	}
-	limits := slidinglog.NewSimulation(c)
-	limits.Spend(at.Add(-time.Hour), []quota.Charge{{Limit: c.Limits[0].Name, Units: spent}}, false)
-	in := plan.SimInput{From: at, Limits: []*slidinglog.Simulation{limits}}
-	for _, job := range list {
-		in.Jobs = append(in.Jobs, jobs.JobState{Job: job})
-	}
-	return plan.Simulate(in, at.Add(time.Duration(days)*24*time.Hour))
+	outside := func(_ string, limit int) quota.Units { return others * quota.Units(1-limit) }
+	return plan.Plan{Limits: plan.CheckFit(list, []*quota.Credential{c}, at, outside)}
 }
 
 // plannedJob is a job that takes four pages of each of n regions.
@@ -75,11 +69,5 @@ func plannedJob(t *testing.T, name string, n int, period time.Duration) *jobs.Jo
 func searches(t *testing.T) *jobs.Job {
 	j := plannedJob(t, "searches", 8, 90*time.Minute)
 	j.Expects = map[string]quota.Units{"search.list": 1}
-	return j
-}
-
-func silent(t *testing.T) *jobs.Job {
-	j := plannedJob(t, "backfill", 1, time.Hour)
-	j.Expects = nil
 	return j
 }

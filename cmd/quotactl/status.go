@@ -27,7 +27,7 @@ shown, of one credential. With -o json it is the whole status of the daemon.
 
 The bar shows what is used, what is free, and at its end the reserve. OUTLOOK is
 a forecast for one day: the jobs run as planned, and all other callers continue
-to spend as in the last hour.
+to spend as in the last hour or minute.
 
 With --all, each job shows its regions in their order. Brackets mark the region
 at which the next run begins. The mark after a region is the result of its last

@@ -14,13 +14,15 @@ import (
 	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
 const whyUsage = `Show whether a call would be granted now. If not: which limit denies it, how
 many units are missing, who spent them, exactly when the call fits, and what you
-can do. Asking spends nothing.
+can do. It also shows what the schedule asks of each limit. Asking spends
+nothing.
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is how many units are missing, 0 when the call fits.
@@ -50,10 +52,12 @@ func newWhy(c *cli) *cobra.Command {
 	return cmd
 }
 
-// A whyBody is the API's answer, and what the run of the job may spend.
+// A whyBody is the API's answer, what the run of the job may spend, and what the schedule asks of the
+// limits.
 type whyBody struct {
 	api.Why
-	Run *runUnits `json:"run,omitempty"`
+	Run      *runUnits  `json:"run,omitempty"`
+	Schedule []plan.Fit `json:"schedule,omitempty"`
 }
 
 func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) error {
@@ -71,9 +75,17 @@ func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) erro
 		named, run = cmp.Or(named, job.Credential), unitsOfRun(job)
 	}
 	w, err := c.client().Why(ctx, c.credential(named), q)
-	return show(c, whyBody{w, run}, err,
-		func(w whyBody) (int64, error) { return max(maxMissing(w.Why), run.missing(w.Units)), nil },
-		func(w whyBody, v term.View) string { return whyPage(w.Why, run, v) })
+	p, _ := c.client().Plan(ctx, jobsapi.PlanRequest{}) // empty if the ledger is away
+	return show(c, whyBody{w, run, askedOf(w, p)}, err,
+		func(w whyBody) (int64, error) { return max(maxMissing(w.Why), run.missing(w.Units)), nil }, whyPage)
+}
+
+// askedOf returns what the schedule asks of the limits of the call, without those it asks nothing of.
+func askedOf(w api.Why, p plan.Plan) []plan.Fit {
+	return slices.DeleteFunc(p.Limits, func(f plan.Fit) bool {
+		isOfCall := slices.ContainsFunc(w.Limits, func(l api.Limit) bool { return l.Name == f.Limit })
+		return f.Credential != w.Credential || !isOfCall || f.Demand == 0
+	})
 }
 
 // A runUnits is what the runs of a job with units_per_run may spend.
@@ -125,7 +137,8 @@ func maxMissing(w api.Why) int64 {
 	return missing
 }
 
-func whyPage(w api.Why, run *runUnits, v term.View) string {
+func whyPage(body whyBody, v term.View) string {
+	w, run := body.Why, body.Run
 	var b strings.Builder
 	style := term.Red
 	if w.Granted {
@@ -147,6 +160,10 @@ func whyPage(w api.Why, run *runUnits, v term.View) string {
 	}
 	b.WriteByte('\n')
 	renderLimits(&b, "", w.Limits, nil, v)
+	for _, f := range body.Schedule {
+		v.Item(&b, 2, "limit "+f.Limit+": ", "the schedule "+f.String()+"; by "+f.ByJob())
+		cure(&b, f, v)
+	}
 	for _, o := range w.Obstacles {
 		renderHolders(&b, o, v)
 	}

@@ -110,7 +110,7 @@ func (f *figures) agree() {
 		f.Fatal(err)
 	}
 	var p plan.Plan
-	if err := f.Get(f.Context(), "/v1/plan?days=1", &p); err != nil {
+	if err := f.Get(f.Context(), "/v1/plan", &p); err != nil {
 		f.Fatal(err)
 	}
 	log, err := f.Log(f.Context(), "api", api.LogQuery{Most: 1000})
@@ -124,7 +124,6 @@ func (f *figures) agree() {
 		}
 		for what, got := range map[string]int64{
 			"usage":                      usage.Total.Limits[limit.Name],
-			"the plan":                   int64(p.Limits[i].Used),
 			"the log":                    inLog(log.Entries, limit.Name),
 			"quotactl usage":             f.number("usage", "--limit", limit.Name, "-o", "value"),
 			"the gauge of what is used":  int64(series("used_units")),
@@ -133,6 +132,9 @@ func (f *figures) agree() {
 			if got != limit.Used {
 				f.Errorf("limit %s has %d units used, by %s %d", limit.Name, limit.Used, what, got)
 			}
+		}
+		if got, want := int64(p.Limits[i].Others), ofCalls(log.Entries, limit.Name); got != want {
+			f.Errorf("limit %s had calls for %d units, by the plan %d", limit.Name, want, got)
 		}
 		if got := int64(series("remaining_units")); got != limit.Remaining {
 			f.Errorf("limit %s has %d units left, in the metrics %d", limit.Name, limit.Remaining, got)
@@ -208,8 +210,9 @@ func (f *figures) number(args ...string) int64 {
 var forecastText = regexp.MustCompile(`; ([0-9,]+) in the last hour(?:, (?:(enough for the next 24h)|used up in about ([0-9]+[smhd])))?`)
 
 // forecastAgrees holds that what is shown of the last hour is what the calls cost, and that the forecast
-// is how long what remains lasts if that goes on: there are no jobs, and the test is over within
-// an hour. A forecast may be a little older than what is used.
+// is how long what remains lasts if the last hour goes on or, at the worst, a minute in which all of
+// that was spent: there are no jobs, and the test is over within an hour. A forecast may be a little
+// older than what is used.
 func (f *figures) forecastAgrees(limit api.Limit, spent int64) {
 	f.Helper()
 	var text string
@@ -236,14 +239,13 @@ func (f *figures) forecastAgrees(limit api.Limit, spent int64) {
 		if enough || gone != "" {
 			f.Errorf("limit %s has nothing left, and quotactl shows %q", limit.Name, text)
 		}
-	case hours > 24:
-		if !enough {
+	case hours > 24*60 || enough:
+		if !enough || hours < 22 { // nearer to a day, what was spent first leaves the window
 			f.Errorf("limit %s has what lasts %.1f hours, and quotactl shows %q", limit.Name, hours, text)
 		}
-	case hours < 22: // between them, what was spent first leaves the window
-		const step = 1.0 / 6 // an hour is looked at in six
-		if earliest, unit := span(f.T, gone); hours < earliest.Hours()-step-0.1 || hours > (earliest+unit).Hours() {
-			f.Errorf("limit %s has what lasts %.1f hours, and quotactl shows %q", limit.Name, hours, text)
+	case gone != "":
+		if earliest, unit := span(f.T, gone); earliest.Hours() > hours+0.1 || (earliest+unit).Minutes() < hours-1 {
+			f.Errorf("limit %s has what lasts %.1f hours or as many minutes, and quotactl shows %q", limit.Name, hours, text)
 		}
 	}
 }

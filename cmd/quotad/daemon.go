@@ -278,8 +278,7 @@ func (d *daemon) openAPI() (err error) {
 	return err
 }
 
-// warn logs limits that the schedule does not fit, and those that are not enforced. Finding
-// the first takes longer than a service manager should wait.
+// warn logs limits that the schedule does not fit, and those that are not enforced.
 func (d *daemon) warn(c *config.Config) {
 	for _, warning := range append(c.Warnings(), c.Reminders()...) {
 		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)

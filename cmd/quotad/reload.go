@@ -25,7 +25,6 @@ type reloads struct {
 	mu      sync.Mutex     // held while the configuration is replaced; guards current
 	current *config.Config // nil before the daemon is ready and when it stops: nothing is replaced then
 
-	warnings sync.WaitGroup // being computed, for configurations that are in force already
 }
 
 // startReloads begins to serve SIGHUP and the operators' reloads.
@@ -36,10 +35,7 @@ func (d *daemon) startReloads() {
 		d.reloads.mu.Unlock()
 	}
 	set(d.config)
-	d.atStop(func() {
-		set(nil)
-		d.reloads.warnings.Wait()
-	})
+	d.atStop(func() { set(nil) })
 	d.background(func(ctx context.Context) {
 		for {
 			select {
@@ -53,8 +49,7 @@ func (d *daemon) startReloads() {
 }
 
 // reload reads the configuration again and replaces the one in force: as a whole, or, after
-// an error, not at all. Runs under way continue as they began. Its warnings come later:
-// playing a schedule takes a busy machine longer than a caller waits for the reload.
+// an error, not at all. Runs under way continue as they began.
 func (d *daemon) reload(by string) (api.Reloaded, error) {
 	d.reloads.mu.Lock()
 	defer d.reloads.mu.Unlock()
@@ -67,8 +62,8 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 	changes, err := d.replace()
 	d.notifySystemd("READY=1")
 	d.reportReload(by, changes, err)
-	if is := d.reloads.current; err == nil {
-		d.reloads.warnings.Go(func() { d.warn(is) })
+	if err == nil {
+		d.warn(d.reloads.current)
 	}
 	answer := api.Reloaded{File: d.config.File, Changes: changes}
 	for _, one := range append(d.reloads.current.Reminders(), d.reloads.current.LongerClientWindows(was)...) {

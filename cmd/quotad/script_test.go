@@ -38,7 +38,6 @@ import (
 //	edit FILE OLD NEW            replaces the only OLD in FILE
 //	change FILE DIFF             changes FILE by what DIFF shows of its lines, in their order
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
-//	foretold NAME JOB RUNS       holds the plan of the next runs against what the daemon then does
 func TestScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -90,7 +89,7 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"configure": configure, "edit": edit, "change": change, "readme": readme,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
-			"upstream": upstreamCommand, "books": books, "gone": gone, "foretold": foretold, "shows": shows,
+			"upstream": upstreamCommand, "books": books, "gone": gone, "shows": shows,
 		},
 	})
 }

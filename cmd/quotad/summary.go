@@ -97,7 +97,7 @@ func (p printer) credential(c *config.Config, credential *quota.Credential, fits
 		p.line("  limit %s: %s %s%s", limit.Name, limit.Units.Text(), limit.Describe(), stops)
 		for _, f := range fits {
 			if f.Credential == credential.Name && f.Limit == limit.Name && f.Demand > 0 {
-				p.line("    the jobs ask for %s in one window%s", quota.Thousands(f.Demand), f.WhenLate())
+				p.line("    the schedule %s: %s", &f, f.ByJob())
 			}
 		}
 	}

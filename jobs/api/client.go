@@ -94,7 +94,7 @@ func (c Client) LeaveBookmark(ctx context.Context, text string) error {
 	return err
 }
 
-// Plan returns whether the schedule fits the limits.
+// Plan returns what the schedule asks of the limits, and whether it fits.
 func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
 	return api.AskLong[plan.Plan](ctx, c.Client, "/v1/plan", r)
 }

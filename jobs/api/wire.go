@@ -63,15 +63,10 @@ type RunQuery struct {
 	Ended  int   `json:"ended"`   // how many passes the caller knows to be over
 }
 
-// MaxDays is how far ahead a plan may look.
-const MaxDays = 31
-
-// PlanRequest narrows down a plan.
+// PlanRequest asks for a plan.
 type PlanRequest struct {
-	Days int `json:"days,omitempty"` // how far ahead, up to MaxDays; 0: 7
-	// MaxAgeMs is how old the plan may be, even if something has changed since.
-	MaxAgeMs int64 `json:"max_age_ms,omitempty"`
-	// With adds further runs: "backfill@2026-11-24T02:00:00Z".
+	// With asks what if: one more run, "backfill@2026-11-24T02:00:00Z", or another interval,
+	// "trending=every:15m".
 	With []string `json:"with,omitempty"`
 }
 

@@ -1,128 +1,87 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
+	"sort"
 	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
 )
 
-// A Change is one change of the configuration that makes a schedule fit a limit.
+// A Change is another interval of one job, with which the schedule fits.
 type Change struct {
-	Key       string      `json:"key"`                 // that changes: "regions", "expects", "every" or "reserve"
-	Job       string      `json:"job,omitempty"`       // whose; empty of the limit's reserve
-	Operation string      `json:"operation,omitempty"` // that a pass is to expect less of
-	From      string      `json:"from"`                // as the file has it; of regions how many
-	To        string      `json:"to"`
-	GivesUp   quota.Units `json:"gives_up"` // in a window: what the schedule asks for less, or what is reserved less
+	Job     string      `json:"job"`
+	From    string      `json:"from"` // as the file has it: "15m"
+	To      string      `json:"to"`
+	GivesUp quota.Units `json:"gives_up"` // what is asked for less in the worst window
 }
 
-// String returns the change in words: "95 regions of fetch instead of 100".
+// String returns the change in words: "trending every 1h12m instead of 1h".
 func (c Change) String() string {
-	switch c.Key {
-	case "regions":
-		return fmt.Sprintf("%s of %s instead of %s", howMany(c.To, "region"), c.Job, c.From)
-	case "expects":
-		return fmt.Sprintf("%s %s for a pass of %s instead of %s", c.To, c.Operation, c.Job, c.From)
-	case "every":
-		return fmt.Sprintf("%s every %s instead of %s", c.Job, c.To, c.From)
-	}
-	return fmt.Sprintf("a reserve of %s instead of %s", c.To, c.From)
+	return fmt.Sprintf("%s every %s instead of %s", c.Job, c.To, c.From)
 }
 
-func howMany(n, noun string) string {
-	if n == "1" {
-		return n + " " + noun
-	}
-	return n + " " + noun + "s"
-}
-
-// changes returns the changes that are each enough, the one that gives up least first.
-func (d *demand) changes(f *Fit) []Change {
-	changes := []Change{}
-	for i, l := range d.loads {
-		if n := f.Shares[i].MostRegions; n > 0 {
-			c := Change{Key: "regions", From: fmt.Sprint(len(l.job.Regions)), To: fmt.Sprint(n)}
-			changes = append(changes, d.change(c, l, d.load(withRegions(l.job, n), *l)))
-		}
-		changes = append(changes, d.smallerExpects(l)...)
-		changes = append(changes, d.longerPeriod(l)...)
-	}
-	if f.AtWorst <= f.Units { // then less reserve is enough
-		to := f.Units - f.AtWorst
-		changes = append(changes, Change{Key: "reserve", From: fmt.Sprint(f.Reserve), To: fmt.Sprint(to), GivesUp: f.Reserve - to})
-	}
-	slices.SortStableFunc(changes, func(a, b Change) int { return cmp.Compare(a.GivesUp, b.GivesUp) })
-	return changes
-}
-
-// change completes the change of a load into another.
-func (d *demand) change(c Change, a, b *load) Change {
-	c.Job, c.GivesUp = a.job.Name, d.less(a, b)
-	return c
-}
-
-func (d *demand) smallerExpects(l *load) []Change {
-	var changes []Change
-	for _, operation := range slices.Sorted(maps.Keys(l.job.Expects)) {
-		if d.credential.Operations[operation].In(d.limit, operation) == 0 {
+// change returns the shortest round interval that is enough, of the job that asks for the most if
+// that has one, else of the next. A cron line has no interval.
+func (d *demand) change(f *Fit) *Change {
+	for _, share := range f.Shares {
+		l := d.load(share.Job)
+		every, ok := l.job.Schedule.(jobs.Every)
+		if !ok {
 			continue
 		}
-		count := l.job.Expects[operation]
-		expecting := func(n int) *load { return d.load(withExpects(l.job, operation, n), *l) }
-		if n := greatest(int(count), func(n int) bool { return d.admits(l, expecting(n)) }); n > 0 {
-			c := Change{Key: "expects", Operation: operation, From: fmt.Sprint(count), To: fmt.Sprint(n)}
-			changes = append(changes, d.change(c, l, expecting(n)))
+		periods := roundPeriods(every.Period())
+		less, n := d.less(l, every, periods), len(periods)-1
+		if n < 0 {
+			continue
 		}
-	}
-	return changes
-}
-
-func withExpects(j *jobs.Job, operation string, count int) *jobs.Job {
-	changed := *j
-	changed.Expects = maps.Clone(j.Expects)
-	changed.Expects[operation] = quota.Units(count)
-	return &changed
-}
-
-// longerPeriod returns the shortest round period that is enough. A cron line has none.
-func (d *demand) longerPeriod(l *load) []Change {
-	every, ok := l.job.Schedule.(jobs.Every)
-	if !ok {
-		return nil
-	}
-	for _, period := range roundPeriods(every.Period()) {
-		changed := *l.job
-		changed.Schedule = every.WithPeriod(period)
-		b := d.load(&changed, *l)
-		b.slots = slotsOf(changed.Schedule, d.from, d.until, l.maxPasses)
-		if d.admits(l, b) {
-			return []Change{d.change(Change{Key: "every", From: quota.Brief(every.Period()), To: quota.Brief(period)}, l, b)}
+		if _, enough := less(n); !enough {
+			continue
 		}
+		n = sort.Search(n, func(i int) bool { _, enough := less(i); return enough })
+		givesUp, _ := less(n)
+		return &Change{Job: l.job.Name, From: quota.Brief(every.Period()), To: quota.Brief(periods[n]), GivesUp: givesUp}
 	}
 	return nil
 }
 
-// roundPeriods returns the periods above one that divide a minute, an hour or a
-// day, or are days, up to a week.
-func roundPeriods(above time.Duration) []time.Duration {
-	var list []time.Duration
-	for n := time.Duration(1); n < 60; n++ {
-		if time.Minute%(n*time.Second) == 0 {
-			list = append(list, n*time.Second)
+// less returns a function that says how much less is asked for if a job has one of the periods, and
+// whether that is enough.
+func (d *demand) less(l *load, every jobs.Every, periods []time.Duration) func(int) (quota.Units, bool) {
+	return func(i int) (quota.Units, bool) {
+		job := *l.job
+		job.Schedule = every.WithPeriod(periods[i])
+		changed := &load{timeline: newTimeline(&job, d.from), units: l.units, passes: l.passes}
+		var onTime, late quota.Units
+		for _, g := range d.grids {
+			g.add(l, -1)
+			g.add(changed, 1)
+			p := g.peaks()
+			onTime, late = max(onTime, p.onTime), max(late, p.late)
+			g.add(changed, -1)
+			g.add(l, 1)
 		}
+		return d.onTime - onTime, d.others+late <= d.budget()
+	}
+}
+
+// roundPeriods returns the periods above one that divide a minute, an hour or a day, or are days, up
+// to a week, in their order.
+func roundPeriods(above time.Duration) (list []time.Duration) {
+	add := func(d time.Duration, whole bool) {
+		if whole && d > above {
+			list = append(list, d)
+		}
+	}
+	for n := time.Duration(1); n < 60; n++ {
+		add(n*time.Second, 60%n == 0)
 	}
 	for n := time.Duration(1); n < 24*60; n++ {
-		if day%(n*time.Minute) == 0 {
-			list = append(list, n*time.Minute)
-		}
+		add(n*time.Minute, 24*60%n == 0)
 	}
 	for n := time.Duration(1); n <= 7; n++ {
-		list = append(list, n*day)
+		add(n*day, true)
 	}
-	return slices.DeleteFunc(list, func(d time.Duration) bool { return d <= above })
+	return list
 }

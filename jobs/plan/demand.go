@@ -1,163 +1,187 @@
 package plan
 
 import (
-	"fmt"
+	"cmp"
+	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/regions"
 )
-
-// A Fit says whether a schedule fits a limit, if all units are the jobs' and every pass spends what
-// it expects to.
-type Fit struct {
-	Credential string      `json:"credential"`
-	Limit      string      `json:"limit"`
-	Window     string      `json:"window"` // as quota.Window describes it
-	Units      quota.Units `json:"units"`
-	Reserve    quota.Units `json:"reserve"`
-	Budget     quota.Units `json:"budget"` // what jobs may spend in one window: units less reserve, unless all use that
-
-	Demand  quota.Units `json:"demand"`            // the maximum that is asked for in one window, if every pass spends at its start
-	AtWorst quota.Units `json:"at_worst"`          // the same if every pass is as late as it may be: see the package's comment
-	Fits    bool        `json:"fits"`              // AtWorst is at most Budget, or all jobs wait for the limit
-	DryRun  bool        `json:"dry_run,omitempty"` // the limit refuses nothing
-	// Estimated means that there are too many slots to count a whole window: the figures were
-	// computed from a part of it.
-	Estimated bool `json:"estimated,omitempty"`
-
-	Shares []Share `json:"shares"` // of the jobs that count in the limit, as configured
-	// Changes are those that would each make the schedule fit, the one that gives up
-	// least first. Empty if it fits, or if no single change is enough.
-	Changes []Change `json:"changes"`
-}
-
-// FitsOnTime returns whether the schedule fits as long as no pass is late.
-func (f *Fit) FitsOnTime() bool { return f.Demand <= f.Budget }
-
-// Shortage says by how much the jobs exceed a limit that they do not fit.
-func (f *Fit) Shortage() string {
-	about, often := "", ""
-	if f.Estimated {
-		about = "about "
-	}
-	if f.FitsOnTime() {
-		often = " now and then"
-	}
-	return fmt.Sprintf("the jobs ask for %s%s of %s %s in one window%s; %s are for them: they run dry%s",
-		about, f.Demand.Text(), f.Credential, f.Limit, f.WhenLate(), quota.Thousands(f.Budget), often)
-}
-
-// WhenLate adds to the demand of jobs what it is when passes are late, if that is more.
-func (f *Fit) WhenLate() string {
-	if f.AtWorst <= f.Demand {
-		return ""
-	}
-	return fmt.Sprintf(", and for %s when passes are late", quota.Thousands(f.AtWorst))
-}
-
-// A Share is what one job asks of a limit.
-type Share struct {
-	Job    string      `json:"job"`
-	Slots  int         `json:"slots"`  // at most in one window
-	Demand quota.Units `json:"demand"` // the most in one window, on time
-	// MostRegions is how many regions the job may have so that the schedule fits, if all else
-	// stays: from 0 to 1,000.
-	MostRegions int `json:"most_regions"`
-}
-
-// CheckFit returns for every limit of the credentials, in their order, whether the jobs fit it. It
-// counts the jobs' slots in five weeks and a window after from, or in less time if there are too
-// many. Jobs without expects are left out.
-func CheckFit(list []*jobs.Job, credentials []*quota.Credential, from time.Time) []Fit {
-	fits := []Fit{}
-	for _, c := range credentials {
-		for _, limit := range c.Limits {
-			fits = append(fits, newDemand(list, c, limit, from).fit())
-		}
-	}
-	return fits
-}
-
-func (d *demand) fit() Fit {
-	f := Fit{
-		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.Describe(),
-		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.budget(),
-		Demand: d.perWindow(peak(quota.MaxUnits, nil, d.onTime)), AtWorst: d.perWindow(peak(quota.MaxUnits, nil, d.late)),
-		DryRun:    d.limit.DryRun,
-		Estimated: !d.isWhole(), Shares: []Share{}, Changes: []Change{},
-	}
-	f.Fits = f.AtWorst <= f.Budget || d.isPaced()
-	for _, l := range d.loads {
-		f.Shares = append(f.Shares, d.share(l))
-	}
-	if !f.Fits {
-		f.Changes = d.changes(&f)
-	}
-	return f
-}
-
-// isPaced returns whether all jobs that count in the limit wait for it: it returns so soon that
-// runs are late, but none runs dry.
-func (d *demand) isPaced() bool {
-	return len(d.loads) > 0 && !slices.ContainsFunc(d.loads, func(l *load) bool { return d.limit.Window.Span() > l.job.MaxWait })
-}
-
-func (d *demand) share(l *load) Share {
-	slots := d.load(withRegions(l.job, 1), *l)
-	slots.units = 1
-	return Share{
-		Job:         l.job.Name,
-		Slots:       int(d.perWindow(peak(quota.MaxUnits, nil, slots.events(d.limit, d.until, false)...))),
-		Demand:      d.perWindow(peak(quota.MaxUnits, nil, l.onTime...)),
-		MostRegions: d.maxRegions(l),
-	}
-}
 
 const (
-	// horizon is how far ahead slots are counted, in addition to the length of a window: a month
-	// of weekdays.
-	horizon = 35 * 24 * time.Hour
-	// maxCounted bounds how many passes of all jobs are counted one by one. If there are more
-	// slots than that, less time is counted.
-	maxCounted = 100_000
+	day = 24 * time.Hour
+	// horizon is how far ahead slots are counted, in addition to the length of a window, and
+	// rareHorizon the same of a job that is due less often than weekly.
+	horizon, rareHorizon = 8 * day, 366 * day
+	week                 = 7 * day
 )
+
+// A timeline is a job and its next slots.
+type timeline struct {
+	job  *jobs.Job
+	rare []time.Time // the slots of a job that is due less often than weekly
+
+	read []slot // the slots that were asked for last,
+	span span   // which are in it
+
+	known   []group // the groups that were asked for last,
+	grouped run     // of this run
+	width   int64   // in buckets of this width
+}
+
+// A slot is one of a schedule, in nanoseconds since the Unix epoch, and the time until the next one,
+// which is 0 if the schedule ends.
+type slot struct{ at, period int64 }
+
+// slotOf returns a slot. Next is zero if the schedule ends with it.
+func slotOf(at, next time.Time) slot {
+	if next.IsZero() {
+		return slot{at: at.UnixNano()}
+	}
+	return slot{at.UnixNano(), int64(next.Sub(at))}
+}
+
+// A span is the time from an instant until another.
+type span struct{ from, until time.Time }
+
+func newTimeline(job *jobs.Job, from time.Time) *timeline {
+	t, s := &timeline{job: job}, job.Schedule
+	first := s.Next(from)
+	if second := s.Next(first); !second.IsZero() && second.Sub(first) <= week && first.Before(from.Add(horizon)) {
+		return t
+	}
+	for ; !first.IsZero() && first.Before(from.Add(rareHorizon)); first = s.Next(first) {
+		t.rare = append(t.rare, first)
+	}
+	return t
+}
+
+// slots returns the slots of all runs that may spend in a span: those in it, and the last one before it.
+func (t *timeline) slots(in span) []slot {
+	if t.span == in {
+		return t.read
+	}
+	t.read, t.span = nil, in
+	at := jobs.Latest(t.job.Schedule, in.from)
+	if at.IsZero() {
+		at = t.job.Schedule.Next(in.from)
+	}
+	for !at.IsZero() && at.Before(in.until) {
+		next := t.job.Schedule.Next(at)
+		t.read = append(t.read, slotOf(at, next))
+		at = next
+	}
+	return t.read
+}
+
+// A load is what a job asks of a limit.
+type load struct {
+	*timeline
+	units  quota.Units // of a pass
+	passes int         // of a run
+}
+
+// A run is when the passes of one slot start, and by when they are over.
+type run struct {
+	slot             int64 // in nanoseconds since the Unix epoch, as are the others
+	stagger, longest int64
+	end              int64 // when all must be over
+	regions, passes  int
+}
+
+func (l *load) run(s slot) run {
+	r := run{
+		slot: s.at, end: s.at + cmp.Or(s.period, int64(rareHorizon)) - int64(time.Millisecond), regions: len(l.job.Regions), passes: l.passes,
+		stagger: int64(l.job.StaggerWithin(time.Duration(s.period), len(l.job.Regions))), longest: int64(l.job.Timeout + l.job.KillGrace),
+	}
+	if r.stagger > 0 {
+		r.passes = min(r.passes, 1+int((s.period-1)/r.stagger))
+	}
+	return r
+}
+
+// before returns how many passes start before an instant.
+func (r run) before(at int64) int {
+	switch {
+	case at <= r.slot:
+		return 0
+	case r.stagger == 0:
+		return r.passes
+	}
+	return int(min(int64(r.passes), (at-r.slot-1)/r.stagger+1))
+}
+
+// over returns by when the i-th pass has spent all.
+func (r run) over(i int) int64 {
+	if r.stagger >= r.longest {
+		return min(r.slot+int64(i)*r.stagger+r.longest, r.end)
+	}
+	if r.longest > (r.end-r.slot)/int64(r.regions) {
+		return r.end
+	}
+	return r.slot + int64(r.regions)*r.longest
+}
+
+// within returns how many slots and passes of the load start in a window of a grid, and count there.
+func (l *load) within(g *grid, window span) (slots, passes int) {
+	from, until := window.from.UnixNano(), window.until.UnixNano()-g.lift
+	for _, s := range l.slots(g.span) {
+		if s.at >= until {
+			break
+		}
+		if s.at >= from {
+			slots++
+		}
+		if s.period == 0 || s.at+s.period > from {
+			r := l.run(s)
+			passes += max(0, r.before(until)-r.before(from))
+		}
+	}
+	return slots, passes
+}
 
 // A demand is what a schedule asks of one limit.
 type demand struct {
 	credential   *quota.Credential
 	limit        quota.Limit
-	from, until  time.Time // the time that is counted
+	from         time.Time
 	loads        []*load
-	onTime, late events // of all loads together
+	others       quota.Units // in a window, by callers outside jobs
+	grids        []*grid
+	onTime, late quota.Units // the most in a window
+	worst        span        // the window of onTime, and worstIn its grid
+	worstIn      *grid
 }
 
 // newDemand returns what the jobs that count in a limit ask of it.
-func newDemand(list []*jobs.Job, c *quota.Credential, limit quota.Limit, from time.Time) *demand {
-	d := &demand{credential: c, limit: limit, from: from, until: from.Add(horizon + limit.Window.Span())}
-	for _, job := range list {
-		if job.Credential == c.Name && d.costs(job) > 0 && !job.Schedule.Next(from).IsZero() {
-			d.loads = append(d.loads, d.load(job, load{}))
+func newDemand(timelines []*timeline, c *quota.Credential, limit quota.Limit, from time.Time) *demand {
+	d := &demand{credential: c, limit: limit, from: from}
+	for _, t := range timelines {
+		charges, err := c.Sum(t.job.Calls())
+		if err != nil {
+			continue // of an operation that the credential does not have: the configuration says so
+		}
+		if units, _ := quota.ChargeIn(charges, limit.Name); units > 0 {
+			units = min(units, quota.MaxUnits/quota.Units(len(t.job.Regions)))
+			d.loads = append(d.loads, &load{timeline: t, units: units, passes: passesOf(t.job, c.Cost(t.job.Calls()))})
 		}
 	}
-	for _, l := range d.loads {
-		l.maxPasses = maxCounted / len(d.loads)
-		l.slots = slotsOf(l.job.Schedule, from, d.until, l.maxPasses)
-		if last := l.slots[len(l.slots)-1]; len(l.slots) >= l.maxPasses && last.next.Before(d.until) {
-			d.until = last.next
-		}
-	}
-	for _, l := range d.loads {
-		l.onTime, l.late = l.events(d.limit, d.until, false), l.events(d.limit, d.until, true)
-		d.onTime = append(d.onTime, slices.Concat(l.onTime...)...)
-		d.late = append(d.late, slices.Concat(l.late...)...)
-	}
-	d.onTime.sort()
-	d.late.sort()
 	return d
+}
+
+// passesOf returns how many passes of a job one run launches, each of which costs as much.
+func passesOf(job *jobs.Job, cost quota.Units) int {
+	n := len(job.Regions)
+	if job.UnitsPerRun > 0 && cost > 0 {
+		n = int(min(quota.Units(n), job.UnitsPerRun/cost))
+	}
+	return n
+}
+
+func (d *demand) load(job string) *load {
+	return d.loads[slices.IndexFunc(d.loads, func(l *load) bool { return l.job.Name == job })]
 }
 
 // budget is what one window has for the jobs that count in the limit. A job that uses the reserve
@@ -167,73 +191,226 @@ func (d *demand) budget() quota.Units {
 	return d.limit.Budget(len(d.loads) > 0 && !slices.ContainsFunc(d.loads, ordinary))
 }
 
-// costs returns what a pass of a job counts in the limit.
-func (d *demand) costs(job *jobs.Job) quota.Units {
-	charges, err := d.credential.Sum(job.Calls())
-	if err != nil {
-		return 0 // of an operation that the credential does not have: the configuration says so
+// isPaced returns whether all jobs that count in the limit wait for it: it returns so soon that
+// runs are late, but none runs dry.
+func (d *demand) isPaced() bool {
+	return len(d.loads) > 0 && !slices.ContainsFunc(d.loads, func(l *load) bool { return d.limit.Window.Span() > l.job.MaxWait })
+}
+
+// measure finds the worst windows.
+func (d *demand) measure() {
+	if len(d.loads) == 0 {
+		return
 	}
-	units, _ := quota.ChargeIn(charges, d.limit.Name)
-	return units
-}
-
-// load returns what a job asks of the limit. Its schedule is that of a load, which is empty at
-// first.
-func (d *demand) load(job *jobs.Job, like load) *load {
-	return &load{job: job, units: d.costs(job), cost: d.credential.Cost(job.Calls()), slots: like.slots, maxPasses: like.maxPasses}
-}
-
-// admits returns whether the schedule fits with b in the place of a.
-func (d *demand) admits(a, b *load) bool {
-	budget := d.budget()
-	return d.perWindow(peak(budget, a.late, append(b.events(d.limit, d.until, true), d.late)...)) <= budget
-}
-
-// less returns how much less is asked for with b in the place of a, on time.
-func (d *demand) less(a, b *load) quota.Units {
-	with := peak(quota.MaxUnits, a.onTime, append(b.events(d.limit, d.until, false), d.onTime)...)
-	return d.perWindow(peak(quota.MaxUnits, nil, d.onTime)) - d.perWindow(with)
-}
-
-// perWindow returns what a whole window holds, given a peak of the time that is counted. If that
-// is shorter, the rest is extrapolated.
-func (d *demand) perWindow(peak quota.Units) quota.Units {
-	if d.isWhole() {
-		return min(peak, quota.MaxUnits)
+	for _, s := range d.spans() {
+		g := newGrid(d.limit, s)
+		for _, l := range d.loads {
+			g.add(l, 1)
+		}
+		p := g.peaks()
+		d.late = max(d.late, p.late)
+		if p.onTime > d.onTime {
+			d.onTime, d.worst, d.worstIn = p.onTime, g.window(p.at), g
+		}
+		d.grids = append(d.grids, g)
 	}
-	whole := float64(peak) * float64(d.limit.Window.Span()) / float64(d.until.Sub(d.from))
-	return quota.Units(min(whole, float64(quota.MaxUnits)))
 }
 
-// isWhole returns whether at least one window is counted.
-func (d *demand) isWhole() bool { return d.until.Sub(d.from) >= d.limit.Window.Span() }
-
-// maxRegions returns how many regions a job may have so that the schedule fits.
-func (d *demand) maxRegions(l *load) int {
-	const tried = 1000
-	return greatest(max(tried, len(l.job.Regions)), func(n int) bool {
-		fits := l.job.Stagger == jobs.EvenStagger || regions.Fits(l.shortest(), l.job.Stagger, n)
-		return fits && d.admits(l, d.load(withRegions(l.job, n), *l))
-	})
-}
-
-// withRegions returns a job with n regions, whatever they are called.
-func withRegions(j *jobs.Job, n int) *jobs.Job {
-	changed := *j
-	changed.Regions = make(regions.Ring, n)
-	return &changed
-}
-
-// greatest returns the greatest n from 1 to high for which ok holds, 0 if there is none: it holds
-// up to that one and for none after it.
-func greatest(high int, ok func(n int) bool) int {
-	if ok(high) {
-		return high
+// spans returns the time that is counted: from now on, the longest period of a calendar, and around
+// each slot of a job that is due less often than weekly.
+func (d *demand) spans() []span {
+	length := d.limit.Window.Span()
+	ahead := horizon
+	if length < finest { // less time is counted
+		ahead = length * time.Duration(horizon/finest)
 	}
-	beyond := 1
-	for beyond < high && ok(beyond) { // large ones take long, and are seldom needed
-		beyond *= 2
+	spans := []span{{d.from, d.from.Add(ahead + length)}}
+	if longest := d.longestPeriod(); longest.After(spans[0].until) {
+		spans = append(spans, span{longest, longest.Add(1)})
 	}
-	known := beyond / 2
-	return known + sort.Search(min(beyond, high)-known-1, func(i int) bool { return !ok(known + 1 + i) })
+	for _, l := range d.loads {
+		for _, at := range l.rare {
+			run := time.Duration(l.run(slotOf(at, l.job.Schedule.Next(at))).over(l.passes-1) - at.UnixNano())
+			spans = append(spans, span{at.Add(-length), at.Add(min(horizon, run) + length)})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	merged := spans[:1]
+	for _, s := range spans[1:] {
+		if last := &merged[len(merged)-1]; !s.from.After(last.until) {
+			last.until = latest(last.until, s.until)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// longestPeriod returns an instant in the longest period of a calendar day or month in the next 366
+// days; zero for other windows.
+func (d *demand) longestPeriod() (in time.Time) {
+	w := d.limit.Window
+	if !w.IsCalendar() || w.Period == quota.Hour {
+		return in
+	}
+	longest := time.Duration(0)
+	for at := d.from; at.Before(d.from.Add(rareHorizon)); {
+		after, end := w.Bounds(at)
+		if length := end.Sub(after); length > longest {
+			longest, in = length, at
+		}
+		at = end
+	}
+	return in
+}
+
+const (
+	perWindow = 1440            // buckets, at most
+	bucket    = 5 * time.Second // no bucket is shorter, unless the window is
+	finest    = time.Second     // a window that is shorter is not counted for the whole horizon
+)
+
+// A grid counts the passes of a span in buckets of time: those that start in a bucket, and those
+// that are over by then. In a calendar window each period is a bucket.
+type grid struct {
+	span         span
+	from, width  int64   // of the buckets, in nanoseconds; width is 0 in a calendar
+	bounds       []int64 // in a calendar, of the periods
+	lift         int64   // before its end a period does not count
+	full, closed int     // buckets of which a window has all, and in which a late pass counts
+	starts, ends []quota.Units
+}
+
+func newGrid(limit quota.Limit, in span) *grid {
+	g := &grid{span: in, from: in.from.UnixNano(), lift: int64(limit.Lift), full: 1, closed: 1}
+	n := 0
+	if w := limit.Window; w.IsCalendar() {
+		after, _ := w.Bounds(in.from)
+		start, at := w.Bounds(after) // passes of the period before may be late
+		g.bounds = append(g.bounds, start.Add(time.Millisecond).UnixNano())
+		for ; at.Before(in.until); _, at = w.Bounds(at) {
+			g.bounds = append(g.bounds, at.UnixNano())
+		}
+		g.bounds = append(g.bounds, at.UnixNano())
+		n = len(g.bounds) - 1
+		g.span = span{time.Unix(0, g.bounds[0]), time.Unix(0, g.bounds[n])}
+	} else {
+		length := int64(w.Length)
+		g.width = min(length, max(1, (length+perWindow-1)/perWindow, int64(bucket)))
+		g.full, g.closed = int(length/g.width), int((length+g.width-1)/g.width)+1
+		n = int(int64(in.until.Sub(in.from))/g.width) + 1
+	}
+	g.starts, g.ends = make([]quota.Units, n), make([]quota.Units, n)
+	return g
+}
+
+// add adds the passes of a load, or removes them if sign is -1.
+func (g *grid) add(l *load, sign quota.Units) {
+	for _, s := range l.slots(g.span) {
+		r, first := l.run(s), 0
+		if g.width > 0 { // the run relative to the bucket of its slot, which is mostly like the one before
+			since := r.slot - g.from
+			first = int(since / g.width)
+			if since < 0 {
+				first--
+			}
+			shift := g.from + int64(first)*g.width
+			r.slot, r.end = r.slot-shift, r.end-shift
+		}
+		for _, one := range l.groups(g, r) {
+			units := sign * l.units * quota.Units(one.passes)
+			if start := first + one.start; start >= 0 && start < len(g.starts) {
+				g.starts[start] += units
+				if end := first + one.end; end < len(g.ends) {
+					g.ends[end] += units
+				}
+			}
+		}
+	}
+}
+
+// A group is passes of a run that start in one bucket. They are over with the last of them.
+type group struct{ start, end, passes int }
+
+// groups returns the groups of a run.
+func (t *timeline) groups(g *grid, r run) []group {
+	if t.grouped == r && t.width == g.width && g.width > 0 {
+		return t.known
+	}
+	t.known, t.grouped, t.width = t.known[:0], r, g.width
+	for first := 0; first < r.passes; {
+		i, next := g.index(r.slot + int64(first)*r.stagger)
+		until := max(first+1, r.before(next))
+		if i >= 0 {
+			end, _ := g.index(r.over(until - 1))
+			t.known = append(t.known, group{i, max(i, end), until - first})
+		}
+		first = until
+	}
+	return t.known
+}
+
+// index returns the bucket of an instant and when the next one begins. It is below zero before the
+// first one, and where nothing counts.
+func (g *grid) index(at int64) (i int, next int64) {
+	if g.width > 0 {
+		i = int(at / g.width)
+		return i, int64(i+1) * g.width
+	}
+	i, found := slices.BinarySearchFunc(g.bounds, at, cmp.Compare[int64])
+	if !found {
+		i--
+	}
+	switch {
+	case i < 0:
+		return i, g.bounds[0]
+	case i == len(g.bounds)-1:
+		return i, math.MaxInt64
+	case at >= g.bounds[i+1]-g.lift:
+		return -1, g.bounds[i+1]
+	}
+	return i, g.bounds[i+1] - g.lift
+}
+
+// A peaks is the most that a window holds: if passes spend at their start, and at worst.
+type peaks struct {
+	onTime, late quota.Units
+	at           int // the last bucket of the window of onTime
+}
+
+func (g *grid) peaks() (p peaks) {
+	var onTime, late quota.Units
+	for i, units := range g.starts {
+		onTime, late = onTime+units, late+units
+		if i >= g.full {
+			onTime -= g.starts[i-g.full]
+		}
+		if i >= g.closed {
+			late -= g.ends[i-g.closed]
+		}
+		if onTime > p.onTime {
+			p.onTime, p.at = onTime, i
+		}
+		p.late = max(p.late, late)
+	}
+	p.onTime, p.late = min(p.onTime, quota.MaxUnits), min(p.late, quota.MaxUnits)
+	return p
+}
+
+// window returns the window that ends with a bucket.
+func (g *grid) window(last int) span {
+	at := func(i int) int64 {
+		if g.width > 0 {
+			return g.from + int64(i)*g.width
+		}
+		return g.bounds[max(0, i)]
+	}
+	return span{time.Unix(0, at(last+1-g.full)).UTC(), time.Unix(0, at(last+1)).UTC()}
 }

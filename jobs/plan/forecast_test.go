@@ -1,21 +1,70 @@
 package plan
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/ledgertest"
-	"quotad/quota/slidinglog"
-	"quotad/regions"
 )
+
+// A ledgerAt is a service on a ledger at a clock of the test's.
+type ledgerAt struct {
+	*testing.T
+	*quota.Service
+	clock *ledgertest.Clock
+}
+
+func openAt(t *testing.T, at time.Time, c *quota.Credential) *ledgerAt {
+	t.Helper()
+	clock := ledgertest.NewClock(at)
+	service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ledgerAt{t, service, clock}
+}
+
+// spend makes calls of a job, or outside any.
+func (l *ledgerAt) spend(job string, calls quota.Units) quota.Decision {
+	l.Helper()
+	d, err := l.Acquire(l.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: calls, Caller: quota.Caller{Job: job}})
+	if err != nil || !d.Granted() {
+		l.Fatalf("%+v, %v", d, err)
+	}
+	return d
+}
+
+// foresee returns the forecast of the first limit.
+func (l *ledgerAt) foresee(states []jobs.JobState, runs ...*jobs.Run) Forecast {
+	l.Helper()
+	p, err := readPast(l.Context(), l.Service, l.Credentials()[0])
+	if err != nil {
+		l.Fatal(err)
+	}
+	byJob := map[string]*jobs.Run{}
+	for _, r := range runs {
+		byJob[r.Job] = r
+	}
+	return foresee(p, states, byJob)[0]
+}
+
+// goneIn holds that a limit is used up that long after now, give or take two minutes; 0: not within a day.
+func (l *ledgerAt) goneIn(f Forecast, want time.Duration) {
+	l.Helper()
+	if f.GoneAt.IsZero() != (want == 0) {
+		l.Fatalf("gone at %v, want in %v", f.GoneAt, want)
+	}
+	if got := f.GoneAt.Sub(l.clock.Now()); want > 0 && (got-want).Abs() > min(2*time.Minute, want/10) {
+		l.Errorf("gone in %v, want %v", got, want)
+	}
+}
 
 // Spending of callers that are no job, in each hour before noon as many units as listed, at its
 // middle: a limit is gone when it would be if they went on as in the last hour.
 func TestForecastOfOthers(t *testing.T) {
-	sliding, day := quota.Sliding(24*time.Hour), quota.Calendar(quota.Day, time.UTC)
+	sliding, calendar := quota.Sliding(day), quota.Calendar(quota.Day, time.UTC)
 	evenly := func(units quota.Units) map[int]quota.Units {
 		spent := map[int]quota.Units{}
 		for ago := range 24 {
@@ -28,51 +77,46 @@ func TestForecastOfOthers(t *testing.T) {
 		window  quota.Window
 		spent   map[int]quota.Units // by how many hours ago
 		perHour quota.Units
-		goneIn  time.Duration // give or take a step; 0: not within a day
+		goneIn  time.Duration
 	}{
 		{"nothing of late", sliding, map[int]quota.Units{5: 9_000}, 0, 0},
-		{"evenly, and it may go on", sliding, evenly(390), 390, 0},
+		{"evenly, and it may go on", sliding, evenly(385), 385, 0},
 		{"a burst this morning", sliding, map[int]quota.Units{3: 8_700, 0: 300}, 300, 100 * time.Minute},
 		{"a burst yesterday leaves before", sliding, map[int]quota.Units{23: 8_700, 0: 300}, 300, 0},
 		{"faster than yesterday", sliding, map[int]quota.Units{0: 800}, 800, 10*time.Hour + 53*time.Minute},
 		{"a trickle", sliding, map[int]quota.Units{0: 1}, 1, 0},
-		{"a day that ends before", day, map[int]quota.Units{0: 400}, 400, 0},
-		{"a day that does not", day, map[int]quota.Units{3: 4_000, 0: 800}, 800, 5*time.Hour + 53*time.Minute},
-		{"of half an hour an hour says nothing", quota.Sliding(30 * time.Minute), map[int]quota.Units{0: 800}, 0, 0},
+		{"a day that ends before", calendar, map[int]quota.Units{0: 400}, 400, 0},
+		{"a day that does not", calendar, map[int]quota.Units{3: 4_000, 0: 800}, 800, 5*time.Hour + 53*time.Minute},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := dailyOf(10_000, 500)
 			c.Limits[0].Window = row.window
-			clock := ledgertest.NewClock(noon.Add(-24 * time.Hour))
-			service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := openAt(t, noon.Add(-day), c)
 			for ago := 23; ago >= 0; ago-- {
-				clock.Set(noon.Add(-time.Duration(ago)*time.Hour - 30*time.Minute))
+				l.clock.Set(noon.Add(-time.Duration(ago)*time.Hour - 30*time.Minute))
 				if units := row.spent[ago]; units > 0 {
-					d, err := service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: units})
-					if err != nil || !d.Granted() {
-						t.Fatalf("%d hours ago: %+v, %v", ago, d, err)
+					l.spend("", 1)
+					if units > 1 {
+						l.spend("", units-1)
 					}
 				}
 			}
-			clock.Set(noon)
-			limits, _, err := slidinglog.Simulate(t.Context(), service, "youtube")
-			if err != nil {
-				t.Fatal(err)
+			l.clock.Set(noon)
+			f := l.foresee(nil)
+			if f.PerHour != row.perHour {
+				t.Errorf("%d in the last hour, want %d", f.PerHour, row.perHour)
 			}
-			l := Simulate(SimInput{From: noon, Limits: []*slidinglog.Simulation{limits}, Others: true}, noon.Add(24*time.Hour)).Limits[0]
-			if l.PerHour != row.perHour {
-				t.Errorf("%d in the last hour, want %d", l.PerHour, row.perHour)
-			}
-			if l.DryAt.IsZero() != (row.goneIn == 0) {
-				t.Fatalf("gone at %v, want in %v", l.DryAt, row.goneIn)
-			}
-			if late := l.DryAt.Sub(noon) - row.goneIn; row.goneIn > 0 && (late < 0 || late > othersStep) {
-				t.Errorf("gone in %v, want %v", l.DryAt.Sub(noon), row.goneIn)
+			l.goneIn(f, row.goneIn)
+			if calendar := row.window.IsCalendar(); calendar == f.ResetsAt.IsZero() {
+				t.Errorf("it resets at %v", f.ResetsAt)
 			}
 		})
+	}
+	short := dailyOf(10_000, 500)
+	short.Limits[0].Window = quota.Sliding(30 * time.Minute)
+	p, err := readPast(t.Context(), openAt(t, noon, short).Service, short)
+	if got := foresee(p, nil, nil); err != nil || len(got) > 0 {
+		t.Errorf("of half an hour an hour says nothing: %+v, %v", got, err)
 	}
 }
 
@@ -80,143 +124,265 @@ func TestForecastOfOthers(t *testing.T) {
 // each hour to come. What was settled is.
 func TestForecastWithoutAdjustments(t *testing.T) {
 	for _, row := range []struct {
-		name          string
-		calls         quota.Units
-		settled       quota.Units // of the calls; below zero: they are not
-		adjusted      int64
-		used, perHour quota.Units
-		goneIn        time.Duration // give or take a step; 0: not within a day
+		name     string
+		calls    quota.Units
+		settled  quota.Units // of the calls; below zero: they are not
+		adjusted int64
+		perHour  quota.Units
+		goneIn   time.Duration
 	}{
-		{"booked alone", 0, -1, 5_000, 5_000, 0, 0},
-		{"booked beside calls that may go on", 100, -1, 5_000, 5_100, 100, 0},
-		{"booked beside calls that may not", 500, -1, 5_000, 5_500, 500, 8 * time.Hour},
-		{"freed", 800, -1, -700, 100, 800, 11*time.Hour + 45*time.Minute},
-		{"settled, and freed", 1_600, 800, -700, 100, 800, 11*time.Hour + 45*time.Minute},
-		{"settled to more", 100, 800, 0, 800, 800, 10*time.Hour + 53*time.Minute},
-		{"released", 800, 0, 5_000, 5_000, 0, 0},
+		{"booked alone", 0, -1, 5_000, 0, 0},
+		{"booked beside calls that may go on", 100, -1, 5_000, 100, 0},
+		{"booked beside calls that may not", 500, -1, 5_000, 500, 8 * time.Hour},
+		{"freed", 800, -1, -700, 800, 11*time.Hour + 45*time.Minute},
+		{"settled, and freed", 1_600, 800, -700, 800, 11*time.Hour + 45*time.Minute},
+		{"settled to more", 100, 800, 0, 800, 10*time.Hour + 53*time.Minute},
+		{"released", 800, 0, 5_000, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			clock := ledgertest.NewClock(noon.Add(-30 * time.Minute))
-			service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{dailyOf(10_000, 500)}, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := openAt(t, noon.Add(-30*time.Minute), dailyOf(10_000, 500))
 			if row.calls > 0 {
-				d, err := service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: row.calls})
-				if err != nil || !d.Granted() {
-					t.Fatalf("%+v, %v", d, err)
-				}
+				d := l.spend("", row.calls)
 				if row.settled >= 0 {
-					if _, err := service.Settle(t.Context(), d.GrantID, quota.Settlement{Units: row.settled}); err != nil {
+					if _, err := l.Settle(t.Context(), d.GrantID, quota.Settlement{Units: row.settled}); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			if row.adjusted != 0 {
-				if _, err := service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: row.adjusted, Note: "spent elsewhere"}); err != nil {
+				if _, err := l.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: row.adjusted, Note: "spent elsewhere"}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			clock.Set(noon)
-			limits, _, err := slidinglog.Simulate(t.Context(), service, "youtube")
-			if err != nil {
-				t.Fatal(err)
+			l.clock.Set(noon)
+			f := l.foresee(nil)
+			if f.PerHour != row.perHour {
+				t.Errorf("%d in the last hour, want %d", f.PerHour, row.perHour)
 			}
-			l := Simulate(SimInput{From: noon, Limits: []*slidinglog.Simulation{limits}, Others: true}, noon.Add(24*time.Hour)).Limits[0]
-			if l.Used != row.used || l.PerHour != row.perHour {
-				t.Errorf("%d used and %d in the last hour, want %d and %d", l.Used, l.PerHour, row.used, row.perHour)
-			}
-			if l.DryAt.IsZero() != (row.goneIn == 0) {
-				t.Fatalf("gone at %v, want in %v", l.DryAt, row.goneIn)
-			}
-			if late := l.DryAt.Sub(noon) - row.goneIn; row.goneIn > 0 && (late < 0 || late > othersStep) {
-				t.Errorf("gone in %v, want %v", l.DryAt.Sub(noon), row.goneIn)
+			// A single large call of that hour: what is left of the budget ends with the last that fits.
+			if row.goneIn > 0 {
+				least := time.Hour * time.Duration(max(row.settled, min(row.calls, row.perHour))) / time.Duration(row.perHour)
+				if got := f.GoneAt.Sub(noon); f.GoneAt.IsZero() || got < row.goneIn-least-2*time.Minute || got > row.goneIn+2*time.Minute {
+					t.Errorf("gone in %v, want %v or up to a call earlier", got, row.goneIn)
+				}
+			} else if !f.GoneAt.IsZero() {
+				t.Errorf("gone at %v, want it to last", f.GoneAt)
 			}
 		})
 	}
 }
 
-// A job that does not say what its passes expect is planned by what they took. One that never
-// took anything is in no figure, and said to be in none.
-func TestMeasuredJobs(t *testing.T) {
-	measured, unknown := hourly(t, 8), hourly(t, 8)
-	measured.Expects, unknown.Expects, unknown.Name = nil, nil, "unknown"
-	p := Simulate(SimInput{
-		From:   noon,
-		Jobs:   []jobs.JobState{{Job: measured, Took: jobs.Made{"videos.list": 7}}, {Job: unknown}},
-		Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(10_000, 0))},
-	}, noon.Add(90*time.Minute))
-	if len(p.Jobs) != 1 || !p.Jobs[0].Measured || p.Limits[0].Spent == 0 || p.Limits[0].Spent%7 != 0 {
-		t.Errorf("got %+v, which spend %d", p.Jobs, p.Limits[0].Spent)
-	}
-	if len(p.Unknown) != 1 || p.Unknown[0] != "unknown" {
-		t.Errorf("without %v", p.Unknown)
-	}
-	if l := p.Limits[0]; len(l.Shares) != 1 || l.Demand == 0 {
-		t.Errorf("whether it fits is said of %+v", l.Fit)
-	}
-}
-
-// A run under way may have regions that the job does not have any more.
-func TestRunOfFormerRegions(t *testing.T) {
-	job := hourly(t, 1)
-	run := &jobs.Progress{Slot: noon, Ring: regions.Ring{"R000", "XX", "YY"}, MovesCursor: true, Stagger: time.Minute}
-	p := Simulate(SimInput{
-		From: noon, Jobs: []jobs.JobState{{Job: job, Run: run}},
-		Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(9, 0))},
-	}, noon.Add(10*time.Minute))
-	if p.Passes != 2 || p.Skipped != 1 {
-		t.Errorf("%d passes and %d lost, want 2 and 1", p.Passes, p.Skipped)
+// A loop spends 200 units a second: that is what is foreseen, while it runs. Once it is stopped,
+// nothing is.
+func TestForecastOfALoop(t *testing.T) {
+	loop := job(t, "loop", 1, "every 1h", lists(1))
+	loop.Schedule = jobs.Unscheduled{}
+	unknown := *loop
+	unknown.Expects = nil
+	for name, j := range map[string]*jobs.Job{"that expects little": loop, "that expects nothing": &unknown} {
+		l := openAt(t, noon.Add(-6*time.Second), dailyOf(10_000, 500))
+		r := &jobs.Run{Job: "loop", Slot: l.clock.Now(), StartedAt: l.clock.Now(), State: jobs.RunRunning, Ring: j.Regions,
+			Passes: []jobs.Pass{{Region: j.Regions[0], Outcome: jobs.Running}}}
+		for range 6 {
+			l.spend("loop", 200)
+			r.Passes[0].Units += 200
+			l.clock.Add(time.Second)
+		}
+		states := []jobs.JobState{{Job: j}}
+		f := l.foresee(states, r)
+		if got := f.GoneAt.Sub(l.clock.Now()); got < 40*time.Second || got > 44*time.Second {
+			t.Errorf("a loop %s: gone in %v, want 41.5s", name, got)
+		}
+		if f := l.foresee(states); !f.GoneAt.IsZero() || f.PerHour != 1200 {
+			t.Errorf("a loop %s, stopped: gone at %v, %d in the last hour", name, f.GoneAt, f.PerHour)
+		}
 	}
 }
 
-// What was planned is kept until what it was made of changes, and as long as will do.
-func TestKept(t *testing.T) {
-	var k cached[int]
-	made, lax := 0, time.Duration(0)
-	get := func(of string) int {
+// A caller outside jobs that has spent fast for a minute is not averaged over an hour.
+func TestForecastOfTheLastMinute(t *testing.T) {
+	l := openAt(t, noon.Add(-time.Minute+time.Second), dailyOf(10_000, 0))
+	for range 50 {
+		l.spend("", 20)
+		l.clock.Add(time.Second)
+	}
+	l.clock.Set(noon)
+	l.goneIn(l.foresee(nil), 9*time.Minute)
+}
+
+// A job that does not fit what is left now is refused, and that is no forecast. One that fits now and
+// will not fit later is.
+func TestForecastOfJobs(t *testing.T) {
+	big, small := job(t, "big", 2, "every 1h", lists(300)), job(t, "small", 1, "every 1h", lists(40))
+	for _, row := range []struct {
+		name   string
+		job    *jobs.Job
+		spent  quota.Units
+		goneIn time.Duration
+		hours  []quota.Units
+		larger string
+	}{
+		{"too large for what is left", big, 900, 0, []quota.Units{0, 0, 0, 0}, "big (300)"},
+		{"not even in an empty window", job(t, "huge", 1, "every 1h", lists(1100)), 0, 0, []quota.Units{0, 0, 0, 0}, "huge (1,100)"},
+		{"one that fits twice", big, 400, 2 * time.Hour, []quota.Units{0, 600, 0, 0}, ""},
+		{"one that lasts two hours", small, 900, 3 * time.Hour, []quota.Units{0, 40, 40, 0}, ""},
+		{"one that lasts", small, 0, 0, []quota.Units{0, 40, 40, 40}, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := openAt(t, noon, dailyOf(1_000, 0))
+			if row.spent > 0 {
+				l.spend("big", row.spent) // of another job of this daemon: it projects nothing
+			}
+			states := []jobs.JobState{{Job: row.job}}
+			if row.job.Name != "big" {
+				states = append(states, jobs.JobState{Job: job(t, "big", 1, "every 1h", nil)})
+			}
+			f := l.foresee(states)
+			l.goneIn(f, row.goneIn)
+			if f.TooLittle != row.larger {
+				t.Errorf("too little for %q, want %q", f.TooLittle, row.larger)
+			}
+			for i, want := range row.hours {
+				if f.Hours[i] != want {
+					t.Fatalf("%d are spent in each hour, want %d", f.Hours, row.hours)
+				}
+			}
+		})
+	}
+}
+
+// Callers of whom each call costs more than is left use up nothing.
+func TestForecastOfLargeCalls(t *testing.T) {
+	l := openAt(t, noon.Add(-30*time.Minute), dailyOf(1_000, 0))
+	for range 9 {
+		l.spend("", 100)
+	}
+	l.spend("big", 4)
+	l.clock.Set(noon)
+	if f := l.foresee([]jobs.JobState{{Job: job(t, "big", 1, "every 1h", nil)}}); !f.GoneAt.IsZero() || f.TooLittle != "calls (100)" {
+		t.Errorf("gone at %v, too little for %q", f.GoneAt, f.TooLittle)
+	}
+}
+
+// What is asked across a slot is counted once, wherever in its run the daemon is.
+func TestForecastAcrossASlot(t *testing.T) {
+	j := job(t, "trending", 4, "every 2h", lists(5))
+	j.Stagger = 10 * time.Second
+	passes := func(outcomes ...jobs.Outcome) *jobs.Run {
+		r := &jobs.Run{Job: j.Name, Slot: noon, StartedAt: noon, State: jobs.RunRunning, Ring: j.Regions}
+		for i, o := range outcomes {
+			p := jobs.Pass{Region: j.Regions[i], Outcome: o}
+			if o == jobs.OK {
+				p.Units = 5
+			}
+			r.Passes = append(r.Passes, p)
+		}
+		return r
+	}
+	for _, row := range []struct {
+		name  string
+		at    time.Duration // after the slot
+		spent quota.Units
+		runs  []*jobs.Run
+		want  quota.Units // used in the end, if the limit has it, an hour later
+	}{
+		{"a second before it", -time.Second, 0, nil, 20},
+		{"at it, and the run has not begun to spend", 0, 0, []*jobs.Run{passes()}, 20},
+		{"a pass is under way that has spent nothing", time.Second, 0, []*jobs.Run{passes(jobs.Running)}, 20},
+		{"a pass is over", 5 * time.Second, 5, []*jobs.Run{passes(jobs.OK)}, 20},
+		{"all are over but one", 35 * time.Second, 15, []*jobs.Run{passes(jobs.OK, jobs.OK, jobs.OK)}, 20},
+		{"the run is over", 40 * time.Second, 20, nil, 20},
+		{"it was stopped after one", 40 * time.Second, 5, nil, 5},
+	} {
+		l := openAt(t, noon.Add(row.at), dailyOf(1_000, 0))
+		if row.spent > 0 {
+			l.spend(j.Name, row.spent)
+		}
+		f := l.foresee([]jobs.JobState{{Job: j}}, row.runs...)
+		if got := row.spent + f.Hours[0]; got != row.want {
+			t.Errorf("%s: %d within the hour, want %d", row.name, got, row.want)
+		}
+	}
+}
+
+// A job that a narrow limit stops spends no more of the wide one, a paused job nothing, and a loan ends
+// at its time.
+func TestForecastWithinLimits(t *testing.T) {
+	j := job(t, "pages", 1, "every 1h", lists(100))
+	c := dailyOf(1_000, 0)
+	c.Limits = append(c.Limits, quota.Limit{Name: "cap", Units: 300, Window: quota.Sliding(day), Jobs: []string{"pages"}})
+	states := []jobs.JobState{{Job: j}}
+	l := openAt(t, noon.Add(30*time.Minute), c)
+	if f := l.foresee(states); !f.GoneAt.IsZero() || f.Hours[0] != 100 || f.Hours[2] != 100 || f.Hours[3] != 0 {
+		t.Errorf("capped: gone at %v, %d", f.GoneAt, f.Hours)
+	}
+	states[0].Pause = &jobs.Pause{Until: noon.Add(150 * time.Minute)}
+	if f := l.foresee(states); f.Hours[0] != 0 || f.Hours[1] != 0 || f.Hours[2] != 100 {
+		t.Errorf("paused: %d", f.Hours)
+	}
+
+	l = openAt(t, noon, dailyOf(100, 0))
+	l.spend("", 50)
+	l.clock.Set(noon.Add(30 * time.Minute))
+	if _, _, err := l.ChangeLimit(t.Context(), "youtube", quota.Change{Kind: quota.KindLoan, Limit: "daily", Units: 400, Until: noon.Add(3 * time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	l.goneIn(l.foresee(nil), 150*time.Minute)
+}
+
+// A log that is longer than anybody reads leaves its window evenly.
+func TestForecastOfALongLog(t *testing.T) {
+	p := &past{usage: quota.Usage{Now: noon, Limits: []quota.LimitState{{Limit: dailyOf(10_000, 0).Limits[0], Used: 2_400}}}, frees: [][]float64{make([]float64, steps)}}
+	p.spread([]quota.Units{1_200}, noon.Add(-12*time.Hour))
+	var freed float64
+	for _, units := range p.frees[0][:6*perHour] {
+		freed += units
+	}
+	if freed < 599 || freed > 601 {
+		t.Errorf("%v of 1,200 leave in 6 of 12 hours, want half", freed)
+	}
+}
+
+// What a job did not say is measured, what is not known is named, and so are jobs of other hosts.
+func TestPlanNamesWhatItDoesNotCount(t *testing.T) {
+	l := openAt(t, noon.Add(-time.Hour), dailyOf(10_000, 0))
+	l.spend("", 100)
+	l.spend("elsewhere", 50)
+	l.clock.Set(noon)
+	p, err := readPast(t.Context(), l.Service, l.Credentials()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, unknown, manual := job(t, "measured", 2, "every 1h", nil), job(t, "unknown", 1, "every 1h", nil), job(t, "manual", 1, "every 1h", lists(50))
+	manual.Schedule = jobs.Unscheduled{}
+	states := []jobs.JobState{{Job: measured, Took: jobs.Made{"videos.list": 7}}, {Job: unknown}, {Job: manual}}
+	ask := func(what ...WhatIf) *Plan {
 		t.Helper()
-		value, err := k.get(of, maxPlanAge, lax, func() (int, error) { made++; return made, nil })
+		got, err := planOf(states, l.Credentials(), map[string]*past{"youtube": p}, what, noon)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return value
+		return got
 	}
-	if first, again := get("a"), get("a"); first != 1 || again != 1 {
-		t.Errorf("got %d and %d", first, again)
+	got := ask()
+	if f := got.Limits[0]; f.Demand != 24*2*7+100 || f.Others != 100 || len(f.Shares) != 1 {
+		t.Errorf("got %+v, want 336 and the 100 of people", f)
 	}
-	if got := get("b"); got != 2 {
-		t.Errorf("after a change: %d", got)
+	for what, lists := range map[string][2][]string{"measured": {got.Measured, {"measured"}}, "unknown": {got.Unknown, {"unknown"}}, "elsewhere": {got.Elsewhere, {"elsewhere"}}} {
+		if len(lists[0]) != 1 || lists[0][0] != lists[1][0] {
+			t.Errorf("%s: got %q", what, lists[0])
+		}
 	}
-	lax = time.Hour
-	if got := get("c"); got != 2 {
-		t.Errorf("what is an hour old will do, and it was made anew")
+	if f := ask(WhatIf{Job: "manual", At: noon.Add(3 * time.Hour)}).Limits[0]; f.Demand != 24*2*7+100+50 {
+		t.Errorf("with one run more: %s", &f)
 	}
-	lax, k.at = 0, k.at.Add(-2*time.Hour)
-	if got := get("b"); got != 3 {
-		t.Errorf("what is old is good: %d", got)
+	if f := ask(WhatIf{Job: "measured", Every: 30 * time.Minute}).Limits[0]; f.Demand != 48*2*7+100 {
+		t.Errorf("at half the interval: %s", &f)
 	}
-	k.at = k.at.Add(-2 * time.Hour)
-	if _, err := k.get("b", maxPlanAge, 0, func() (int, error) { return 0, errors.New("the ledger is away") }); err == nil || k.value != 3 {
-		t.Errorf("after an error: %v, %d", err, k.value)
+	if manual.Schedule != (jobs.Unscheduled{}) || measured.Schedule != scheduleOf(t, "every 1h") {
+		t.Error("the jobs themselves were changed")
 	}
-}
-
-// What if a job also ran at other times: one that only a person runs, and one beside its slots.
-func TestFurtherSlots(t *testing.T) {
-	backfill, trends := hourly(t, 5), hourly(t, 2)
-	backfill.Name, backfill.Schedule = "backfill", jobs.Unscheduled{}
-	states := with([]jobs.JobState{{Job: backfill}, {Job: trends}}, map[string][]time.Time{
-		"backfill": {noon.Add(2 * time.Hour), noon.Add(-time.Hour)}, "trending": {noon.Add(90 * time.Minute)},
-	})
-	p := Simulate(SimInput{From: noon, Jobs: states, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(10_000, 0))}}, noon.Add(150*time.Minute))
-	if got := p.Jobs[0].Runs; got != 1 {
-		t.Errorf("%d runs by hand, want 1", got)
-	}
-	if got := p.Jobs[1].Runs; got != 3 { // at 13:00, 13:30 and 14:00
-		t.Errorf("%d runs, want 3", got)
-	}
-	if backfill.Schedule != (jobs.Unscheduled{}) {
-		t.Error("the job itself was changed")
+	if _, err := planOf(states, l.Credentials(), map[string]*past{"youtube": p}, []WhatIf{{Job: "manual", Every: time.Millisecond}}, noon); err == nil {
+		t.Error("an interval of a millisecond is good")
 	}
 }

@@ -1,13 +1,19 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"quotad/jobs"
+	"quotad/jobs/scheduler"
 	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
@@ -15,295 +21,287 @@ import (
 // noon is when the plans of the tests begin.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-const week = 7 * 24 * time.Hour
-
 func dailyOf(units, reserve quota.Units) *quota.Credential {
 	return &quota.Credential{
 		Name:       "youtube",
-		Limits:     []quota.Limit{{Name: "daily", Units: units, Reserve: reserve, Window: quota.Sliding(24 * time.Hour)}},
+		Limits:     []quota.Limit{{Name: "daily", Units: units, Reserve: reserve, Window: quota.Sliding(day)}},
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}, "search.list": {Every: 100}},
 	}
 }
 
-// hourly is a job of n regions that take four pages each, every hour.
-func hourly(t *testing.T, n int) *jobs.Job {
+func inZone(t *testing.T, c *quota.Credential, period quota.Period, zone string) *quota.Credential {
 	t.Helper()
-	job := trending(t)
-	job.Regions = nil
-	for i := range n {
-		job.Regions = append(job.Regions, regions.Region(fmt.Sprintf("R%03d", i)))
-	}
-	job.Expects = map[string]quota.Units{"videos.list": 4}
-	return job
-}
-
-// simulate plans jobs from noon on, with nothing spent.
-func simulate(length time.Duration, credentials []*quota.Credential, list ...*jobs.Job) *Plan {
-	o := SimInput{From: noon}
-	for _, job := range list {
-		o.Jobs = append(o.Jobs, jobs.JobState{Job: job})
-	}
-	for _, c := range credentials {
-		o.Limits = append(o.Limits, slidinglog.NewSimulation(c))
-	}
-	return Simulate(o, noon.Add(length))
-}
-
-// The worked example: 100 regions, 4 pages, 24 slots.
-func TestPlanOfAHundredRegions(t *testing.T) {
-	for _, row := range []struct {
-		name            string
-		regions         int
-		reserve         quota.Units
-		demand, atWorst quota.Units
-		onTime, fits    bool
-		dry             bool
-		most            int
-		changes         []string
-	}{
-		{"a reserve of 500", 100, 500, 9600, 10_000, false, false, true, 95,
-			[]string{"95 regions of trending instead of 100", "a reserve of 0 instead of 500",
-				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
-		{"no reserve", 100, 0, 9600, 10_000, true, true, false, 100, nil},
-		{"to the letter", 100, 400, 9600, 10_000, true, false, true, 96,
-			[]string{"96 regions of trending instead of 100", "a reserve of 0 instead of 400",
-				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
-		{"too little only when passes are late", 97, 380, 9312, 9700, true, false, false, 96,
-			[]string{"a reserve of 300 instead of 380", "96 regions of trending instead of 97",
-				"trending every 1h12m instead of 1h", "3 videos.list for a pass of trending instead of 4"}},
-		{"95 regions", 95, 500, 9120, 9500, true, true, false, 95, nil},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			p := simulate(week, []*quota.Credential{dailyOf(10_000, row.reserve)}, hourly(t, row.regions))
-			l := p.Limits[0]
-			if l.Demand != row.demand || l.AtWorst != row.atWorst || l.FitsOnTime() != row.onTime || l.Fits != row.fits || l.Estimated {
-				t.Errorf("got %+v, want a demand of %d and %d, fits on time %v, fits %v", l.Fit, row.demand, row.atWorst, row.onTime, row.fits)
-			}
-			if got := p.Skipped > 0; got != row.dry || got != !l.DryAt.IsZero() {
-				t.Errorf("got %d skipped, dry at %v, want it dry: %v", p.Skipped, l.DryAt, row.dry)
-			}
-			if p.Limits[0].Shares[0].MostRegions != row.most || l.Shares[0].Slots != 24 {
-				t.Errorf("got %+v and %+v, want room for %d regions", p.Jobs[0], l.Shares[0], row.most)
-			}
-			var changes []string
-			for _, c := range l.Changes {
-				changes = append(changes, c.String())
-			}
-			if !slices.Equal(changes, row.changes) {
-				t.Errorf("got\n\t%q\nwant\n\t%q", changes, row.changes)
-			}
-		})
-	}
-}
-
-// Full use to the letter: what was spent at a slot is not back yet when the same
-// slot comes again, and n of n+1 runs are what is left.
-func TestPlanOfFullUse(t *testing.T) {
-	job := hourly(t, 10)
-	job.Stagger = 0
-	p := simulate(50*24*time.Hour, []*quota.Credential{dailyOf(960, 0)}, job)
-	const runs = 50*24 - 1 // the last one comes as the plan ends
-	if got, want := p.Passes+p.Skipped, 10*runs; got != want {
-		t.Errorf("got %d turns, want %d", got, want)
-	}
-	if got, want := p.Skipped, 10*(runs/25); got != want {
-		t.Errorf("got %d turns lost, want one run of 25: %d", got, want)
-	}
-	l := p.Limits[0]
-	if !l.DryAt.Equal(noon.Add(25 * time.Hour)) {
-		t.Errorf("got it dry at %v, want it after a day of 24 runs", l.DryAt)
-	}
-	if l.Demand != 960 || l.AtWorst != 1000 {
-		t.Errorf("got %+v, want 25 runs of 40 at worst", l.Fit)
-	}
-}
-
-// Impossible things are told before nine in the morning: one search for each of
-// eight regions, hourly.
-func TestPlanOfSearches(t *testing.T) {
-	job := trending(t)
-	job.Expects = map[string]quota.Units{"search.list": 1}
-	p := simulate(24*time.Hour, []*quota.Credential{dailyOf(10_000, 0)}, job)
-	l := p.Limits[0]
-	if l.Demand != 19_200 || l.FitsOnTime() || p.Limits[0].Shares[0].MostRegions != 4 {
-		t.Errorf("got %+v, want 19,200 of 10,000, and room for 4 regions", l)
-	}
-	// 100 searches, and from the hundredth on none: twelve runs and half of the next.
-	if p.Passes != 100 || !l.DryAt.Equal(noon.Add(13*time.Hour+30*time.Minute)) || l.Spent != 10_000 || l.Peak != 10_000 {
-		t.Errorf("got %d passes, %+v, want 100 and then none", p.Passes, l)
-	}
-	if run := p.Runs[12]; len(run.Served) != 4 || run.StoppedAt != "IN" || run.Limit != "daily" {
-		t.Errorf("got %+v, want it stopped at IN", run)
-	}
-	if run := p.Runs[13]; len(run.Served) != 0 || run.StoppedAt != "IN" {
-		t.Errorf("got %+v, want IN to keep its turn", run)
-	}
-}
-
-// How late passes are counted: a timeout after their start where the stagger leaves
-// them that long, else when all of the run have taken theirs, but before the next slot.
-func TestFits(t *testing.T) {
-	for _, row := range []struct {
-		name            string
-		window, stagger time.Duration
-		demand, atWorst quota.Units // of two regions of 4, every 20 minutes, with a timeout of 5m10s
-		most            int
-	}{
-		{"all at once: two runs, or three", 40 * time.Minute, 0, 16, 24, 4},
-		{"a window that is no multiple of the period", 37 * time.Minute, 0, 16, 24, 4},
-		{"a window that is longer than that by all timeouts", 29 * time.Minute, 0, 16, 16, 4},
-		{"spread evenly: one pass more", 40 * time.Minute, jobs.EvenStagger, 16, 20, 4},
-		{"a window shorter than the period", 15 * time.Minute, 6 * time.Minute, 8, 12, 4},
-		{"a window as long as the stagger", 10 * time.Minute, 10 * time.Minute, 4, 8, 2},
-		{"a window shorter than a timeout", time.Minute, 10 * time.Minute, 4, 4, 2},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			c := dailyOf(50, 0)
-			c.Limits[0].Window = quota.Sliding(row.window)
-			job := hourly(t, 2)
-			job.Schedule, job.Stagger = every(t, 20*time.Minute, 0), row.stagger
-			v := CheckFit([]*jobs.Job{job}, []*quota.Credential{c}, noon)[0]
-			if v.Demand != row.demand || v.AtWorst != row.atWorst || v.Shares[0].MostRegions != row.most {
-				t.Errorf("got %+v, want %d, at worst %d, and room for %d regions", v, row.demand, row.atWorst, row.most)
-			}
-		})
-	}
-}
-
-// Per hour, per job, and per region: budget of 20, eight regions of 4.
-func TestPlanTellsWhoIsServed(t *testing.T) {
-	job := trending(t)
-	job.Expects = map[string]quota.Units{"videos.list": 4}
-	job.Schedule = every(t, 8*time.Hour, 0)
-	c := dailyOf(20, 0)
-	c.Limits[0].Window = quota.Sliding(7 * time.Hour)
-	p := simulate(25*time.Hour, []*quota.Credential{c}, job)
-	if want := (Job{
-		Job: "trending", Credential: "youtube", Runs: 3, Stopped: 2, Passes: 15, Skipped: 6, Spent: map[string]quota.Units{"daily": 60},
-	}); !sameJob(p.Jobs[0], want) {
-		t.Errorf("got %+v, want %+v", p.Jobs[0], want)
-	}
-	// US GB DE FR IN, BR AU CA US GB, and of the third run, whose end is not in the plan, DE FR IN BR AU.
-	for i, want := range [][2]int{{2, 0}, {2, 0}, {2, 1}, {2, 1}, {2, 1}, {2, 1}, {2, 1}, {1, 1}} {
-		if got := p.Jobs[0].Regions[i]; got.Passes != want[0] || got.Skipped != want[1] {
-			t.Errorf("got %+v, want it served %d times, not %d times", got, want[0], want[1])
-		}
-	}
-	l := p.Limits[0]
-	if first := noon.Add(9 * time.Hour); !l.DryAt.Equal(first) || l.Stops != 2 || l.Skipped != 6 {
-		t.Errorf("got %+v, want it dry first at %v", l, first)
-	}
-	if len(l.Hours) != 25 || l.Hours[4].Units != 4 || l.Hours[4].Jobs["trending"] != 4 || l.Hours[9].Skipped != 3 || !l.Hours[9].At.Equal(noon.Add(9*time.Hour)) {
-		t.Errorf("got %+v, want what each hour sees", l.Hours)
-	}
-}
-
-func sameJob(a, b Job) bool {
-	return fmt.Sprintf("%+v", withoutRegions(a)) == fmt.Sprintf("%+v", withoutRegions(b))
-}
-
-func withoutRegions(j Job) Job {
-	j.Regions = nil
-	return j
-}
-
-// What a job does not say is not simulated, and a paused one does not run.
-func TestPlanOfJobsThatDoNotRun(t *testing.T) {
-	silent, paused, later := trending(t), hourly(t, 2), hourly(t, 2)
-	silent.Name, paused.Name, later.Name = "silent", "paused", "later"
-	o := SimInput{From: noon, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{
-		{Job: silent}, {Job: paused, Pause: &jobs.Pause{}}, {Job: later, Pause: &jobs.Pause{Until: noon.Add(150 * time.Minute)}},
-	}}
-	p := Simulate(o, noon.Add(5*time.Hour))
-	if !slices.Equal(p.Unknown, []string{"silent"}) || len(p.Jobs) != 2 {
-		t.Fatalf("got %+v, want the silent job left out", p)
-	}
-	if j := p.Jobs[0]; !j.Paused || j.Runs != 0 {
-		t.Errorf("got %+v, want it paused", j)
-	}
-	if j := p.Jobs[1]; !j.Paused || j.Runs != 2 || !p.Runs[0].Slot.Equal(noon.Add(3*time.Hour)) {
-		t.Errorf("got %+v, want it to run from three on", j)
-	}
-}
-
-// A calendar window begins anew. The last run of a day is over before the first of
-// the next, and so no day sees a run more.
-func TestPlanOfACalendarDay(t *testing.T) {
-	zone, err := time.LoadLocation("America/Los_Angeles")
+	location, err := time.LoadLocation(zone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := dailyOf(9600, 0)
-	c.Limits[0].Window = quota.Calendar(quota.Day, zone)
-	p := simulate(week, []*quota.Credential{c}, hourly(t, 100))
-	l := p.Limits[0]
-	if !l.Fits || l.Demand != 9600 || l.AtWorst != 9600 || p.Skipped != 0 || p.Limits[0].Shares[0].MostRegions != 100 {
-		t.Errorf("got %+v, want it to fit to the last unit", l.Fit)
-	}
-	if want := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC); !l.ResetsAt.Equal(want) {
-		t.Errorf("it resets at %v, want %v", l.ResetsAt, want)
-	}
-	p = simulate(week, []*quota.Credential{c}, hourly(t, 101))
-	if l := p.Limits[0]; l.Fits || l.DryAt.IsZero() || p.Limits[0].Shares[0].MostRegions != 100 {
-		t.Errorf("got %+v, want one region too many", l)
-	}
+	c.Limits[0].Window = quota.Calendar(period, location)
+	return c
 }
 
-// A run under way goes on where it is.
-func TestPlanOfARunUnderWay(t *testing.T) {
-	job := trending(t)
-	job.Expects = map[string]quota.Units{"videos.list": 4}
-	o := SimInput{From: noon, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(1000, 0))}, Jobs: []jobs.JobState{{
-		Job: job, Cursor: "FR",
-		Run: &jobs.Progress{Slot: noon.Add(-20 * time.Minute), Ring: eight().From("US"), Stagger: 10 * time.Minute, MovesCursor: true, Begun: 3},
-	}}}
-	p := Simulate(o, noon.Add(3*time.Hour))
-	// FR is due, the others follow until 12:50; the slot of one o'clock comes after that.
-	if h := p.Limits[0].Hours; h[0].Units != 5*4 || h[1].Units != 8*4 {
-		t.Errorf("got %+v, want five passes and then eight", h)
+// job is one of n regions, whose passes expect that many calls; "every 1h" or a cron line in UTC.
+func job(t *testing.T, name string, n int, schedule string, expects map[string]quota.Units) *jobs.Job {
+	t.Helper()
+	j := &jobs.Job{
+		Name: name, Credential: "youtube", Schedule: scheduleOf(t, schedule), Stagger: jobs.EvenStagger, Expects: expects,
+		Command: []string{"/bin/fetch"}, Timeout: 5 * time.Minute, KillGrace: 10 * time.Second,
 	}
-	if run := p.Runs[0]; !run.Slot.Equal(noon.Add(time.Hour)) || run.Served[0] != "US" {
-		t.Errorf("got %+v, want the next run to begin where this one did", run)
+	for i := range n {
+		j.Regions = append(j.Regions, regions.Region(fmt.Sprintf("R%03d", i)))
 	}
-	o.Jobs[0].Run.MovesCursor = false // somebody chose its regions
-	p = Simulate(SimInput{From: noon, Jobs: o.Jobs, Limits: []*slidinglog.Simulation{slidinglog.NewSimulation(dailyOf(1000, 0))}}, noon.Add(3*time.Hour))
-	if run := p.Runs[0]; run.Served[0] != "FR" {
-		t.Errorf("got %+v, want the cursor left alone", run)
-	}
+	return j
 }
 
-// There is an end to what is simulated.
-func TestPlanIsCut(t *testing.T) {
-	job := hourly(t, 10)
-	job.Schedule, job.Stagger = every(t, time.Second, 0), 0
-	c := dailyOf(1_000_000_000, 0)
-	c.Limits[0].Window = quota.Sliding(72 * time.Hour)
-	p := simulate(week, []*quota.Credential{c}, job)
-	if !p.Cut || p.Passes != maxPasses || !p.Until.Equal(noon.Add(maxPasses/10*time.Second+time.Second)) {
-		t.Errorf("got %d passes until %v, cut: %v", p.Passes, p.Until, p.Cut)
-	}
-	l := p.Limits[0]
-	if last := l.Hours[len(l.Hours)-1].At; !last.Before(p.Until) {
-		t.Errorf("the hour of %v is behind the plan's end", last)
-	}
-	if want := quota.Units(72 * 3600 * 40); l.Demand < want*999/1000 || l.Demand > want || !l.Estimated {
-		t.Errorf("got a demand of %d, want it estimated as some %d", l.Demand, want)
-	}
-}
-
-// quotad --check and quotactl reload warn in these words.
-func TestShortage(t *testing.T) {
-	for _, row := range []struct {
-		demand, atWorst quota.Units
-		want            string
-	}{
-		{19_200, 19_200, "the jobs ask for 19,200 units of youtube daily in one window; 9,500 are for them: they run dry"},
-		{9_600, 10_000, "the jobs ask for 9,600 units of youtube daily in one window, and for 10,000 when passes are late; 9,500 are for them: they run dry"},
-		{9_400, 9_600, "the jobs ask for 9,400 units of youtube daily in one window, and for 9,600 when passes are late; 9,500 are for them: they run dry now and then"},
-	} {
-		fit := Fit{Credential: "youtube", Limit: "daily", Budget: 9_500, Demand: row.demand, AtWorst: row.atWorst}
-		if got := fit.Shortage(); got != row.want {
-			t.Errorf("got %q, want %q", got, row.want)
+func scheduleOf(t *testing.T, text string) jobs.Schedule {
+	t.Helper()
+	interval, isEvery := strings.CutPrefix(text, "every ")
+	if !isEvery {
+		s, err := scheduler.ParseCron(text, time.UTC)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return s
+	}
+	period, err := time.ParseDuration(interval)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every, err := jobs.NewEvery(period, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return every
+}
+
+func searches(n quota.Units) map[string]quota.Units { return map[string]quota.Units{"search.list": n} }
+func lists(n quota.Units) map[string]quota.Units    { return map[string]quota.Units{"videos.list": n} }
+
+// Schedules as people configure them fit, may not fit or do not fit, and which other interval would do.
+func TestFits(t *testing.T) {
+	slow := func(j *jobs.Job) *jobs.Job { j.Stagger, j.Timeout = 0, time.Hour; return j }
+	hourOf := func(c *quota.Credential) *quota.Credential { c.Limits[0].Window = quota.Sliding(time.Hour); return c }
+	for _, row := range []struct {
+		name   string
+		of     *quota.Credential
+		jobs   []*jobs.Job
+		others quota.Units
+		want   string
+		cure   string
+	}{
+		{"a search each few minutes", dailyOf(10_000, 500), []*jobs.Job{job(t, "news", 1, "every 10m", searches(1))}, 0,
+			"does not fit: 14,400 units asked in any 24h, 4,900 more than the 9,500 for jobs", "news every 16m instead of 10m"},
+		{"a search each quarter of an hour", dailyOf(10_000, 0), []*jobs.Job{job(t, "news", 1, "every 15m", searches(1))}, 0,
+			"fits: 9,600 of 10,000 units asked in any 24h, 400 left; 300 if passes fall together", ""},
+		{"the same by cron", dailyOf(10_000, 0), []*jobs.Job{job(t, "news", 1, "*/15 * * * *", searches(1))}, 0,
+			"fits: 9,600 of 10,000 units asked in any 24h, 400 left; 300 if passes fall together", ""},
+		{"with what people spend", dailyOf(10_000, 0), []*jobs.Job{job(t, "news", 1, "every 15m", searches(1))}, 600,
+			"does not fit: 10,200 units asked in any 24h, 200 more than the 10,000 for jobs", "news every 16m instead of 15m"},
+		{"four regions, hourly", dailyOf(10_000, 0), []*jobs.Job{job(t, "news", 4, "every 1h", searches(1))}, 0,
+			"fits: 9,600 of 10,000 units asked in any 24h, 400 left; 300 if passes fall together", ""},
+		{"eight regions, hourly", dailyOf(10_000, 0), []*jobs.Job{job(t, "news", 8, "every 1h", searches(1))}, 0,
+			"does not fit: 19,200 units asked in any 24h, 9,200 more than the 10,000 for jobs", "news every 2h instead of 1h"},
+		{"several regions and a bucket of 100 in an hour", hourOf(dailyOf(100, 0)), []*jobs.Job{job(t, "pages", 20, "every 15m", lists(1))}, 0,
+			"fits: 80 of 100 units asked in any 1h, 20 left; 0 if passes fall together", ""},
+		{"the same with slow passes", hourOf(dailyOf(100, 0)), []*jobs.Job{slow(job(t, "pages", 20, "every 15m", lists(1)))}, 0,
+			"fits: 80 of 100 units asked in any 1h, 20 left; 0 if passes fall together", ""},
+		{"and one region more", hourOf(dailyOf(100, 0)), []*jobs.Job{slow(job(t, "pages", 21, "every 15m", lists(1)))}, 0,
+			"may not fit, if passes fall together: 84 units asked in any 1h, and 105 then, 5 more than the 100 for jobs", "pages every 20m instead of 15m"},
+		{"a hundred regions", dailyOf(10_000, 500), []*jobs.Job{job(t, "trending", 100, "every 1h", lists(4))}, 0,
+			"does not fit: 9,600 units asked in any 24h, 100 more than the 9,500 for jobs", "trending every 1h12m instead of 1h"},
+		{"to the letter", dailyOf(10_000, 400), []*jobs.Job{job(t, "trending", 100, "every 1h", lists(4))}, 0,
+			"may not fit, if passes fall together: 9,600 units asked in any 24h, and 10,000 then, 400 more than the 9,600 for jobs", "trending every 1h12m instead of 1h"},
+		{"a day of 24 hours in UTC", inZone(t, dailyOf(9_600, 0), quota.Day, "UTC"), []*jobs.Job{job(t, "trending", 100, "every 1h", lists(4))}, 0,
+			"fits: 9,600 of 9,600 units asked each day in UTC, 0 left", ""},
+		{"a day of 25 hours in California", inZone(t, dailyOf(9_600, 0), quota.Day, "America/Los_Angeles"), []*jobs.Job{job(t, "trending", 100, "every 1h", lists(4))}, 0,
+			"does not fit: 10,000 units asked each day in America/Los_Angeles, 400 more than the 9,600 for jobs", "trending every 1h12m instead of 1h"},
+		{"and enough for it", inZone(t, dailyOf(10_000, 0), quota.Day, "America/Los_Angeles"), []*jobs.Job{job(t, "trending", 100, "every 1h", lists(4))}, 0,
+			"fits: 10,000 of 10,000 units asked each day in America/Los_Angeles, 0 left", ""},
+		{"a month of 31 days", inZone(t, dailyOf(3_000, 0), quota.Month, "UTC"), []*jobs.Job{job(t, "report", 1, "0 6 * * *", searches(1))}, 0,
+			"does not fit: 3,100 units asked each month in UTC, 100 more than the 3,000 for jobs", ""},
+		{"once a month, beside a daily job", dailyOf(900, 0), []*jobs.Job{job(t, "daily", 5, "0 6 * * *", searches(1)), job(t, "monthly", 5, "0 7 1 * *", searches(1))}, 0,
+			"does not fit: 1,000 units asked in any 24h, 100 more than the 900 for jobs", ""},
+		{"on Mondays and on Thursdays", dailyOf(500, 0), []*jobs.Job{job(t, "a", 5, "0 6 * * 1", searches(1)), job(t, "b", 5, "0 6 * * 4", searches(1))}, 0,
+			"fits: 500 of 500 units asked in any 24h, 0 left", ""},
+		{"by hand alone", dailyOf(500, 0), []*jobs.Job{{Name: "backfill", Credential: "youtube", Regions: regions.Ring{"a"}, Schedule: jobs.Unscheduled{}, Expects: searches(9)}}, 0,
+			"asks for none of its 500 units", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, j := range row.jobs {
+				if j.Schedule != (jobs.Unscheduled{}) && (row.name == "on Mondays and on Thursdays" || row.name == "once a month, beside a daily job") {
+					j.Stagger = 0
+				}
+			}
+			others := func(string, int) quota.Units { return row.others }
+			f := CheckFit(row.jobs, []*quota.Credential{row.of}, noon, others)[0]
+			if got := f.String(); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+			sum := f.Others
+			for _, s := range f.Shares {
+				sum += s.Demand
+			}
+			if sum != f.Demand {
+				t.Errorf("the shares are %+v, and together %d, not %d", f.Shares, sum, f.Demand)
+			}
+			if got := cmp.Or(f.Change, &Change{}); row.cure != "" && got.String() != row.cure {
+				t.Errorf("got %q, want %q", got, row.cure)
+			} else if row.cure == "" && f.Change != nil {
+				t.Errorf("got %q, want no change", f.Change)
+			}
+		})
+	}
+}
+
+// A played schedule is one of some jobs on a limit, on the real ledger at a clock of the test's.
+type played struct {
+	*testing.T
+	credential *quota.Credential
+	jobs       []*jobs.Job
+}
+
+// randomSchedule is up to three jobs and two limits, of which the second counts searches alone.
+func randomSchedule(t *testing.T, random *rand.Rand) *played {
+	c := dailyOf(1, 0)
+	window := []quota.Window{quota.Sliding(time.Hour), quota.Sliding(5 * time.Hour), quota.Sliding(day), quota.Calendar(quota.Day, time.UTC)}[random.IntN(4)]
+	c.Limits[0].Window = window
+	c.Limits = append(c.Limits, quota.Limit{Name: "search", Units: 1, Window: quota.Sliding(2 * time.Hour), Only: []string{"search.list"}})
+	p := &played{T: t, credential: c}
+	for i := range 1 + random.IntN(3) {
+		schedule := []string{"every 15m", "every 20m", "every 1h", "every 90m", "*/10 * * * *", "30 */2 * * *"}[random.IntN(6)]
+		expects := map[string]quota.Units{"videos.list": 1 + quota.Units(random.IntN(5))}
+		if random.IntN(3) == 0 {
+			expects["search.list"] = 1
+		}
+		j := job(t, fmt.Sprint("job", i), 1+random.IntN(12), schedule, expects)
+		j.Timeout, j.Stagger = time.Second, []time.Duration{0, jobs.EvenStagger, 30 * time.Second}[random.IntN(3)]
+		p.jobs = append(p.jobs, j)
+	}
+	return p
+}
+
+func (p *played) fits() []Fit { return CheckFit(p.jobs, []*quota.Credential{p.credential}, noon, nil) }
+
+// play launches every pass of two and a half days, each at most late after its start, and returns the
+// limits that refused one.
+func (p *played) play(late func() time.Duration) (refused []string) {
+	p.Helper()
+	type pass struct {
+		at  time.Time
+		job *jobs.Job
+	}
+	var passes []pass
+	for _, j := range p.jobs {
+		for at := j.Schedule.Next(noon.Add(-1)); at.Before(noon.Add(60 * time.Hour)); at = j.Schedule.Next(at) {
+			stagger := j.StaggerWithin(j.Schedule.Next(at).Sub(at), len(j.Regions))
+			for i := range j.Regions {
+				passes = append(passes, pass{regions.Start(at, stagger, i).Add(late()), j})
+			}
+		}
+	}
+	slices.SortStableFunc(passes, func(a, b pass) int { return a.at.Compare(b.at) })
+	clock := ledgertest.NewClock(noon)
+	ledger, err := slidinglog.Open(slidinglog.Config{File: ledgertest.NewMemFile(), Clock: clock.Now, Manual: true})
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer ledger.Close()
+	service, err := quota.NewService(ledger, []*quota.Credential{p.credential}, time.Minute)
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, one := range passes {
+		clock.Set(one.at)
+		if d, err := service.Peek(p.Context(), "youtube", one.job.Calls(), nil, false); err != nil {
+			p.Fatal(err)
+		} else if !d.Granted() {
+			refused = append(refused, d.Limit)
+			continue
+		}
+		for operation, n := range one.job.Expects {
+			if d, err := service.Acquire(p.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: n, Caller: quota.Caller{Job: one.job.Name}}); err != nil || !d.Granted() {
+				p.Fatalf("%+v, %v", d, err)
+			}
+		}
+	}
+	return refused
+}
+
+// What the sum says happens on the ledger: ten schedules that fit to the unit are never refused, though
+// passes are late; with 1 % less each is, at the limit that was named; and at the interval that was
+// offered it fits again.
+func TestSumIsWhatHappens(t *testing.T) {
+	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
+	offered := 0
+	for i := range 10 {
+		p := randomSchedule(t, random)
+		for n, f := range p.fits() {
+			p.credential.Limits[n].Units = max(1, f.AtWorst)
+		}
+		for _, f := range p.fits() {
+			if !f.Fits {
+				t.Fatalf("schedule %d does not fit what it asks for: %s", i, &f)
+			}
+		}
+		if refused := p.play(func() time.Duration { return time.Duration(random.IntN(1000)) * time.Millisecond }); len(refused) > 0 {
+			t.Errorf("schedule %d fits, and was refused by %q", i, refused)
+		}
+
+		limit := &p.credential.Limits[0]
+		limit.Units = p.fits()[0].Demand * 99 / 100
+		f := p.fits()[0]
+		if f.FitsOnTime() {
+			t.Fatalf("schedule %d asks for %d of %d, and fits", i, f.Demand, limit.Units)
+		}
+		if refused := p.play(func() time.Duration { return 0 }); !slices.Contains(refused, limit.Name) {
+			t.Errorf("schedule %d does not fit %s (%s), and was refused by %q", i, limit.Name, &f, refused)
+		}
+
+		if f.Change == nil {
+			continue
+		}
+		offered++
+		changed := p.jobs[slices.IndexFunc(p.jobs, func(j *jobs.Job) bool { return j.Name == f.Change.Job })]
+		to, err := time.ParseDuration(strings.ReplaceAll(f.Change.To, "d", "h"))
+		if strings.HasSuffix(f.Change.To, "d") {
+			to *= 24
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed.Schedule = changed.Schedule.(jobs.Every).WithPeriod(to)
+		if f := p.fits()[0]; !f.Fits {
+			t.Errorf("schedule %d: %s was offered, and it %s", i, changed.Schedule, &f)
+		}
+		if refused := p.play(func() time.Duration { return 0 }); slices.Contains(refused, limit.Name) {
+			t.Errorf("schedule %d: %s was offered, and was refused", i, changed.Schedule)
+		}
+	}
+	if offered < 5 {
+		t.Errorf("%d of 10 were offered an interval: this says little", offered)
+	}
+}
+
+// Sixty jobs of a hundred regions and five limits are summed up within a tenth of a second: what this
+// costs is measured by BenchmarkFits.
+func BenchmarkFits(b *testing.B) {
+	c := dailyOf(1_000_000, 0)
+	for i := range 4 {
+		c.Limits = append(c.Limits, quota.Limit{Name: fmt.Sprint("limit", i), Units: 1_000_000, Window: quota.Sliding(day)})
+	}
+	for _, every := range []time.Duration{time.Hour, 15 * time.Minute} {
+		b.Run(every.String(), func(b *testing.B) {
+			var list []*jobs.Job
+			for i := range 60 {
+				schedule, _ := jobs.NewEvery(every, time.Duration(i)*time.Second)
+				j := &jobs.Job{Name: fmt.Sprint("job", i), Credential: "youtube", Schedule: schedule, Stagger: jobs.EvenStagger, Expects: lists(4), Timeout: time.Minute, KillGrace: time.Second}
+				for n := range 100 {
+					j.Regions = append(j.Regions, regions.Region(fmt.Sprint(n)))
+				}
+				list = append(list, j)
+			}
+			for b.Loop() {
+				CheckFit(list, []*quota.Credential{c}, noon, nil)
+			}
+		})
 	}
 }

@@ -2,72 +2,53 @@ package plan
 
 import (
 	"context"
-	"fmt"
-	"math"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/slidinglog"
 )
 
-const (
-	// A plan for the same jobs and limits is valid for this long.
-	maxPlanAge = time.Minute
-	// Forecasts may take this share of the time, however often callers ask: one that takes a
-	// second is valid for 20.
-	maxForecastShare = 20
+// A Plan says what the schedule of this daemon's jobs asks of each limit.
+type Plan struct {
+	Limits    []Fit    `json:"limits"`
+	Measured  []string `json:"measured,omitempty"`  // jobs without expects, of which recent passes were measured
+	Unknown   []string `json:"unplanned,omitempty"` // jobs without expects and without a pass that ended ok: they are in no figure
+	Elsewhere []string `json:"elsewhere,omitempty"` // jobs that spent in the last day and that this daemon does not have: they are in no figure
+}
 
-	day = 24 * time.Hour
-)
+// A WhatIf gives a job another schedule.
+type WhatIf struct {
+	Job   string
+	At    time.Time     // one slot more
+	Every time.Duration // if not 0, slots at this interval instead
+}
 
-// A Planner plans for the jobs of a runner and the credentials of a service. It caches a plan until
-// something changes. Any number of goroutines may use it.
+// A Planner plans for the jobs of a runner and the credentials of a service. Any number of
+// goroutines may use it.
 type Planner struct {
 	runner  *jobs.Runner
 	service *quota.Service
 
-	// A plan may take half a minute. A forecast, which each status has, does not wait for one.
-	planning sync.Mutex // guards what follows, and is held while something is planned
-	planned  config     // that plans and fits are of
-	plans    map[int]cached[*Plan]
-	fits     cached[[]Fit]
-
-	foreseeing sync.Mutex // guards what follows, and is held while a forecast is made
-	foreseen   config     // that the forecast is of
-	forecast   cached[[]Forecast]
+	foreseen   atomic.Pointer[foreseen]
+	foreseeing sync.Mutex // is held while a forecast is made; who has an older one does not wait
 }
 
-// A config is the credentials and jobs that something is computed from.
-type config []any
-
-// A cached value is valid as long as its inputs are the same.
-type cached[T any] struct {
-	value  T
-	inputs string
-	at     time.Time
-	took   time.Duration
+// Foreseen is the last forecast.
+type foreseen struct {
+	forecasts []Forecast
+	of        []any // the credentials and jobs
+	at        time.Time
+	took      time.Duration
 }
 
-// get returns the value. It is computed again unless it is younger than fresh with the same
-// inputs, or younger than lax.
-func (c *cached[T]) get(inputs string, fresh, lax time.Duration, compute func() (T, error)) (T, error) {
-	age := time.Since(c.at)
-	if !c.at.IsZero() && (c.inputs == inputs && age < fresh || age < lax) {
-		return c.value, nil
-	}
-	start := time.Now()
-	value, err := compute()
-	if err == nil {
-		*c = cached[T]{value, inputs, time.Now(), time.Since(start)}
-	}
-	return value, err
-}
+// Forecasts may take one in this many parts of the time, however often callers ask.
+const forecastShare = 20
 
-// NewPlanner returns a planner with an empty cache.
+// NewPlanner returns a planner.
 func NewPlanner(r *jobs.Runner, s *quota.Service) *Planner {
 	return &Planner{runner: r, service: s}
 }
@@ -81,162 +62,164 @@ func (p *Planner) Jobs() (names []string) {
 	return names
 }
 
-// An Ask says what to plan.
-type Ask struct {
-	Days int
-	// MaxAge is how old a plan may be if something has changed since.
-	MaxAge time.Duration
-	// With adds slots to jobs, by their names: what if?
-	With map[string][]time.Time
-}
-
-// Plan returns a plan, which must not be changed. The error is the ledger's.
-func (p *Planner) Plan(ctx context.Context, ask Ask) (*Plan, error) {
-	p.planning.Lock()
-	defer p.planning.Unlock()
-	states, now, inputs, err := p.refresh(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Equal(inputs.config, p.planned) {
-		p.planned, p.plans, p.fits = inputs.config, make(map[int]cached[*Plan]), cached[[]Fit]{}
-	}
-	one := p.plans[ask.Days]
-	if ask.With != nil {
-		one, ask.MaxAge = cached[*Plan]{}, 0
-	} else {
-		defer func() { p.plans[ask.Days] = one }()
-	}
-	return one.get(inputs.text, maxPlanAge, ask.MaxAge, func() (*Plan, error) {
-		var made strings.Builder
-		for _, s := range states {
-			fmt.Fprintln(&made, s.Took)
-		}
-		fits, err := p.fits.get(made.String(), math.MaxInt64, ask.MaxAge, func() ([]Fit, error) {
-			return CheckFit(allExpecting(states), p.service.Credentials(), jobs.Reference), nil
-		})
+// Plan returns a plan: what if some jobs had another schedule? The error is the ledger's.
+func (p *Planner) Plan(ctx context.Context, what []WhatIf) (*Plan, error) {
+	states, now := p.runner.JobStates()
+	pasts := map[string]*past{}
+	for _, c := range p.service.Credentials() {
+		one, err := readPast(ctx, p.service, c)
 		if err != nil {
 			return nil, err
 		}
-		return p.play(ctx, SimInput{From: now, Jobs: with(states, ask.With), Fits: fits}, ask.Days)
-	})
+		pasts[c.Name] = one
+	}
+	return planOf(states, p.service.Credentials(), pasts, what, now)
 }
 
-// A Forecast is when a limit is exhausted if the jobs run as planned, and all other callers spend
-// as in the last hour.
-type Forecast struct {
-	Credential string      `json:"credential"`
-	Limit      string      `json:"limit"`
-	PerHour    quota.Units `json:"per_hour"`         // that calls cost in the last hour
-	GoneAt     time.Time   `json:"gone_at,omitzero"` // when something is refused; zero: nothing is until Until
-	Until      time.Time   `json:"until"`            // how far the forecast looks
-}
-
-// ForecastOf returns the forecast of a limit, the zero value if there is none.
-func ForecastOf(all []Forecast, credential, limit string) Forecast {
-	i := slices.IndexFunc(all, func(f Forecast) bool { return f.Credential == credential && f.Limit == limit })
-	if i < 0 {
-		return Forecast{}
-	}
-	return all[i]
-}
-
-// Forecast returns one for each limit whose window is an hour long, or longer. It looks a day
-// ahead. The error is the ledger's.
-func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
-	p.foreseeing.Lock()
-	defer p.foreseeing.Unlock()
-	states, now, inputs, err := p.refresh(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Equal(inputs.config, p.foreseen) {
-		p.foreseen, p.forecast = inputs.config, cached[[]Forecast]{}
-	}
-	return p.forecast.get(inputs.text, maxPlanAge, maxForecastShare*p.forecast.took, func() ([]Forecast, error) {
-		played, err := p.play(ctx, SimInput{From: now, Jobs: states, Fits: []Fit{}, Others: true}, 1)
-		if err != nil {
-			return nil, err
-		}
-		list := []Forecast{}
-		for _, l := range played.Limits {
-			if l.isForeseen {
-				list = append(list, Forecast{Credential: l.Credential, Limit: l.Limit, PerHour: l.PerHour, GoneAt: l.DryAt, Until: played.Until})
+func planOf(states []jobs.JobState, credentials []*quota.Credential, pasts map[string]*past, what []WhatIf, now time.Time) (*Plan, error) {
+	result, from := &Plan{}, jobs.Reference
+	var list []*jobs.Job
+	local := map[string]bool{}
+	for _, s := range states {
+		job, measured := expecting(s)
+		local[job.Name] = true
+		for _, w := range what {
+			if w.Job == job.Name {
+				var err error
+				if job, err = w.apply(job); err != nil {
+					return nil, err
+				}
+				from = now
 			}
 		}
-		return list, nil
+		switch {
+		case job.Schedule.Next(from).IsZero(): // it asks for nothing
+		case len(job.Expects) == 0:
+			result.Unknown = append(result.Unknown, job.Name)
+		case measured:
+			result.Measured = append(result.Measured, job.Name)
+		}
+		list = append(list, job)
+	}
+	result.Limits = CheckFit(list, credentials, from, func(credential string, limit int) quota.Units {
+		past := pasts[credential]
+		window := past.credential.Limits[limit].Window.Nominal()
+		return quota.Units(sum(past.day, limit, isOutside) * float64(window) / float64(day))
 	})
-}
-
-func (p *Planner) play(ctx context.Context, in SimInput, days int) (*Plan, error) {
-	in.From = in.From.Truncate(time.Millisecond)
-	for _, c := range p.service.Credentials() {
-		limits, known, err := slidinglog.Simulate(ctx, p.service, c.Name)
-		if err != nil {
-			return nil, err
-		}
-		if known { // otherwise it was removed meanwhile
-			in.Limits = append(in.Limits, limits)
+	elsewhere := map[string]bool{}
+	for _, past := range pasts {
+		for by := range past.day {
+			if !isOutside(by) && !local[by] {
+				elsewhere[by] = true
+			}
 		}
 	}
-	return Simulate(in, in.From.Add(time.Duration(days)*day)), nil
+	result.Elsewhere = slices.Sorted(maps.Keys(elsewhere))
+	return result, nil
 }
 
-// Inputs are what a plan depends on. They differ if the plan does, unless only time passed without
-// a slot.
-type inputs struct {
-	config config
-	text   string // all else
-}
-
-// refresh returns the states of the jobs, and what a plan depends on now. The error is the ledger's.
-func (p *Planner) refresh(ctx context.Context) (states []jobs.JobState, now time.Time, in inputs, err error) {
-	states, now = p.runner.JobStates()
-	var b strings.Builder
-	for _, c := range p.service.Credentials() {
-		in.config = append(in.config, c)
-		usage, err := p.service.Usage(ctx, c.Name)
-		if err != nil {
-			return nil, now, inputs{}, err
-		}
-		for _, l := range usage.Limits {
-			fmt.Fprintln(&b, l.Used, l.Closed.Until.UnixMilli(), l.CatchingUp.UnixMilli(), l.Lent)
-		}
+// expecting returns a job with what its passes spend: what they expect, or what was measured.
+func expecting(state jobs.JobState) (job *jobs.Job, measured bool) {
+	if len(state.Job.Expects) > 0 || len(state.Took) == 0 {
+		return state.Job, false
 	}
-	for _, s := range states {
-		in.config = append(in.config, s.Job)
-		fmt.Fprintln(&b, s.Cursor, s.Pause, s.Run, s.Took, s.Job.Schedule.Next(now))
-	}
-	in.text = b.String()
-	return states, now, in, nil
+	one := *state.Job
+	one.Expects = state.Took
+	return &one, true
 }
 
-// with adds slots to jobs.
-func with(states []jobs.JobState, further map[string][]time.Time) []jobs.JobState {
-	states = slices.Clone(states)
-	for i := range states {
-		if slots := further[states[i].Job.Name]; len(slots) > 0 {
-			job := *states[i].Job
-			job.Schedule = furtherSlots{job.Schedule, slots}
-			states[i].Job = &job
-		}
+// apply returns the job with the other schedule.
+func (w WhatIf) apply(job *jobs.Job) (*jobs.Job, error) {
+	changed := *job
+	if w.Every == 0 {
+		changed.Schedule = oneMore{job.Schedule, w.At.UTC()}
+		return &changed, nil
 	}
-	return states
+	every, err := jobs.NewEvery(w.Every, 0)
+	if err != nil {
+		return nil, err
+	}
+	if before, ok := job.Schedule.(jobs.Every); ok {
+		every = before.WithPeriod(w.Every)
+	}
+	changed.Schedule = every
+	return &changed, nil
 }
 
-// furtherSlots are a schedule's, and some more.
-type furtherSlots struct {
+// oneMore is a schedule with one slot more.
+type oneMore struct {
 	jobs.Schedule
-	slots []time.Time
+	slot time.Time
 }
 
 // Next implements jobs.Schedule.
-func (f furtherSlots) Next(t time.Time) time.Time {
-	next := f.Schedule.Next(t)
-	for _, slot := range f.slots {
-		if slot.After(t) && (next.IsZero() || slot.Before(next)) {
-			next = slot.UTC()
-		}
+func (o oneMore) Next(t time.Time) time.Time {
+	next := o.Schedule.Next(t)
+	if o.slot.After(t) && (next.IsZero() || o.slot.Before(next)) {
+		return o.slot
 	}
 	return next
+}
+
+// Forecast returns one for each limit whose window is an hour long, or longer. It may be as old as 20
+// times what it takes to make. The error is the ledger's.
+func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
+	of := p.configured()
+	last := p.foreseen.Load()
+	if last != nil && !slices.Equal(last.of, of) {
+		last = nil
+	}
+	if last != nil && time.Since(last.at) < forecastShare*last.took {
+		return last.forecasts, nil
+	}
+	if !p.foreseeing.TryLock() {
+		if last != nil {
+			return last.forecasts, nil
+		}
+		p.foreseeing.Lock()
+	}
+	defer p.foreseeing.Unlock()
+	begun := time.Now()
+	list, err := p.foresee(ctx)
+	if err == nil {
+		p.foreseen.Store(&foreseen{list, of, time.Now(), time.Since(begun)})
+	}
+	return list, err
+}
+
+// configured returns the credentials and jobs.
+func (p *Planner) configured() (of []any) {
+	for _, c := range p.service.Credentials() {
+		of = append(of, c)
+	}
+	states, _ := p.runner.JobStates()
+	for _, s := range states {
+		of = append(of, s.Job)
+	}
+	return of
+}
+
+// foresee makes a forecast. It reads the logs first, then which runs are under way: what they have
+// spent since is in neither, and so nothing is counted twice.
+func (p *Planner) foresee(ctx context.Context) ([]Forecast, error) {
+	list := []Forecast{}
+	for _, c := range p.service.Credentials() {
+		past, err := readPast(ctx, p.service, c)
+		if err != nil {
+			return nil, err
+		}
+		states, _ := p.runner.JobStates()
+		all, err := p.runner.Status("")
+		if err != nil {
+			return nil, err
+		}
+		runs := map[string]*jobs.Run{}
+		for _, s := range all {
+			if s.Last != nil && s.Last.State == jobs.RunRunning {
+				runs[s.Name] = s.Last
+			}
+		}
+		list = append(list, foresee(past, states, runs)...)
+	}
+	return list, nil
 }

@@ -139,9 +139,10 @@ func openOn(t *testing.T, ledger quota.Ledger, units quota.Units, list ...*jobs.
 	if err != nil {
 		t.Fatal(err)
 	}
+	planner := plan.NewPlanner(h.runner, service)
 	servertest.Serve(t, server.Config{
-		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(plan.NewPlanner(h.runner, service))),
-		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner)},
+		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(planner)),
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner), "forecast": jobsserver.ForecastSection(planner)},
 	}, listener)
 	t.Cleanup(func() {
 		ask, cancel := context.WithCancel(context.Background())

@@ -14,43 +14,42 @@ import (
 	"quotad/quota/server"
 )
 
-const usualDays = 7
-
-// PlanRoute returns the route that simulates the jobs against the limits.
+// PlanRoute returns the route that says what the schedule asks of each limit.
 func PlanRoute(p *plan.Planner) server.Route {
 	return server.Route{
 		Method: http.MethodGet, Path: "/v1/plan", Access: server.Read,
-		Does: "the schedule played against the limits: who runs dry, and what would help; days, max_age_ms, with",
+		Does: "what the schedule asks of each limit in its worst window, and what would fit; with",
 		Handle: server.LongRead(server.Handle(func(ctx context.Context, _ *server.Session, ask jobsapi.PlanRequest) (*plan.Plan, error) {
-			if ask.Days < 1 || ask.Days > jobsapi.MaxDays {
-				return nil, api.NewProblem(quota.BadRequest, "days must be from 1 to %d: %d", jobsapi.MaxDays, ask.Days)
-			}
-			with, err := furtherSlots(p, ask.With)
+			what, err := whatIf(ask.With, p.Jobs())
 			if err != nil {
 				return nil, err
 			}
-			return p.Plan(ctx, plan.Ask{Days: ask.Days, MaxAge: time.Duration(ask.MaxAgeMs) * time.Millisecond, With: with})
-		}, jobsapi.PlanRequest{Days: usualDays})),
+			return p.Plan(ctx, what)
+		}, jobsapi.PlanRequest{})),
 	}
 }
 
-// furtherSlots reads a list of "JOB@TIME".
-func furtherSlots(p *plan.Planner, list []string) (slots map[string][]time.Time, err error) {
+// whatIf reads a list of "JOB@TIME" and "JOB=every:INTERVAL".
+func whatIf(list, known []string) (what []plan.WhatIf, err error) {
 	for _, text := range list {
-		job, when, _ := strings.Cut(text, "@")
-		at, err := time.Parse(time.RFC3339, when)
-		if err != nil {
-			return nil, api.NewProblem(quota.BadRequest, "with must be JOB@TIME, such as backfill@2026-11-24T02:00:00Z: %.80q", text)
+		one := plan.WhatIf{}
+		job, when, once := strings.Cut(text, "@")
+		if once {
+			one.At, err = time.Parse(time.RFC3339, when)
+		} else {
+			var interval string
+			job, interval, _ = strings.Cut(text, "=every:")
+			one.Every, err = api.ParseSpan(interval)
 		}
-		if names := p.Jobs(); !slices.Contains(names, job) {
-			return nil, api.NewProblem(api.NotFound, "there is no job %.80q", job).WithHint(quota.DidYouMean(job, names, "jobs"))
+		if err != nil || !once && one.Every < time.Second {
+			return nil, api.NewProblem(quota.BadRequest, "with must be JOB@TIME or JOB=every:INTERVAL, such as backfill@2026-11-24T02:00:00Z or trending=every:15m: %.80q", text)
 		}
-		if slots == nil {
-			slots = make(map[string][]time.Time)
+		if one.Job = job; !slices.Contains(known, job) {
+			return nil, api.NewProblem(api.NotFound, "there is no job %.80q", job).WithHint(quota.DidYouMean(job, known, "jobs"))
 		}
-		slots[job] = append(slots[job], at)
+		what = append(what, one)
 	}
-	return slots, nil
+	return what, nil
 }
 
 // ForecastSection returns the section of the status that says when limits will be used up. It is

@@ -15,7 +15,7 @@ import (
 	"quotad/quota/ledgertest"
 )
 
-// A plan begins with what the ledger holds, where the cursor is.
+// The sum is of what passes expect, of what was measured, and of what callers outside jobs spend.
 func TestPlan(t *testing.T) {
 	ctx := t.Context()
 	fetch := job(t, "trending", "fetch")
@@ -24,52 +24,50 @@ func TestPlan(t *testing.T) {
 	if fetch.Schedule, err = jobs.NewEvery(7*time.Hour, 0); err != nil {
 		t.Fatal(err)
 	}
-	h := open(t, 22, fetch, job(t, "silent", "fetch"))
-	must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{}))
-	h.ended() // at BR, with 20 units spent
-
-	p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{Days: 2}))
-	if got := p.Until.Sub(p.From); got != 48*time.Hour {
-		t.Errorf("got a plan of %v, want two days", got)
+	h := open(t, 130, fetch, job(t, "silent", "fetch"))
+	must[api.Decision](t)(h.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 2}))
+	ask := func(with ...string) plan.Fit {
+		t.Helper()
+		return must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{With: with})).Limits[0]
 	}
-	daily := p.Limits[0]
-	if daily.Used != 20 || daily.Demand != 4*32 || daily.Shares[0].MostRegions != 1 || daily.FitsOnTime() || len(daily.Changes) == 0 || daily.DryAt.IsZero() {
-		t.Errorf("got %+v, want 20 used, and 128 asked for of 22", daily)
+	if f := ask(); f.Demand != 4*32+2 || f.Others != 2 || !f.Fits {
+		t.Errorf("got %s, want 128 in four runs, and the 2 of people", &f)
 	}
-	if run := p.Runs[0]; run.StoppedAt != "BR" || len(run.Served) != 0 {
-		t.Errorf("got %+v, want the next run to find nothing for BR", run)
+	if f := ask("trending@" + time.Now().Add(3*time.Hour).UTC().Format(time.RFC3339)); f.Demand != 5*32+2 || f.FitsOnTime() {
+		t.Errorf("with a run more: %s", &f)
 	}
-	j := p.Jobs[0]
-	if j.Passes == 0 || j.Passes+j.Skipped != 8*j.Runs || p.Skipped != j.Skipped {
-		t.Errorf("got %+v, want each region's turn in it", j)
+	if f := ask("trending=every:12h"); f.Demand != 2*32+2 || !f.Fits {
+		t.Errorf("every 12h: %s", &f)
 	}
-	if len(p.Unknown) != 1 || p.Unknown[0] != "silent" {
-		t.Errorf("got %q left out, want the silent job", p.Unknown)
-	}
-	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{})); p.Until.Sub(p.From) != 7*24*time.Hour {
-		t.Errorf("got a plan from %v until %v, want a week", p.From, p.Until)
-	}
-	for _, days := range []int{-1, jobsapi.MaxDays + 1} {
-		_, err := h.Plan(ctx, jobsapi.PlanRequest{Days: days})
+	for _, with := range []string{"trending", "trending@noon", "trending=every:", "trending=every:1ms", "trending=cron:5"} {
+		_, err := h.Plan(ctx, jobsapi.PlanRequest{With: []string{with}})
 		h.refused(err, http.StatusBadRequest)
+	}
+	_, err = h.Plan(ctx, jobsapi.PlanRequest{With: []string{"trendign=every:12h"}})
+	h.refused(err, http.StatusNotFound)
+	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{})); len(p.Unknown) != 1 || p.Unknown[0] != "silent" {
+		t.Errorf("got %q left out, want the silent job", p.Unknown)
 	}
 }
 
-// A plan goes on with the run that is under way.
-func TestPlanOfARunUnderWay(t *testing.T) {
+// A run under way is foreseen to its end, and one that is over is not.
+func TestForecastOfARunUnderWay(t *testing.T) {
 	ctx := t.Context()
 	wait := job(t, "trending", "wait")
-	wait.Expects = map[string]quota.Units{"videos.list": 4}
+	wait.Expects, wait.Schedule = map[string]quota.Units{"videos.list": 4}, jobs.Unscheduled{}
 	h := open(t, 100, wait)
+	coming := func() quota.Units {
+		t.Helper()
+		return must[jobsapi.Status](t)(h.Status(ctx)).Forecast[0].Hours[0]
+	}
 	run := must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{}))
-	<-h.lines // the first pass runs, seven are to come
-	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{Days: 1})); p.Passes != 7 || p.Limits[0].Spent != 28 {
-		t.Errorf("got %d passes and %+v, want the seven that are left", p.Passes, p.Limits[0])
+	<-h.lines // the first pass runs and has spent nothing, seven are to come
+	if got := coming(); got != 32 {
+		t.Errorf("%d are foreseen, want the 32 of eight passes", got)
 	}
 	must[jobs.Run](t)(h.StopRun(ctx, run.ID))
 	h.ended()
-	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{Days: 1})); p.Passes != 0 {
-		t.Errorf("got %d passes, want none left of a run that is over", p.Passes)
+	for coming() != 0 { // a forecast may be a little old
 	}
 }
 
@@ -98,12 +96,12 @@ func TestAPlanIsALongRead(t *testing.T) {
 	<-ledger.begun
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := h.Plan(ctx, jobsapi.PlanRequest{Days: 1}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := h.Plan(ctx, jobsapi.PlanRequest{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want no plan while its user reads a log", err)
 	}
 	close(ledger.end)
 	if err := <-read; err != nil {
 		t.Error(err)
 	}
-	must[plan.Plan](t)(h.Plan(t.Context(), jobsapi.PlanRequest{Days: 1}))
+	must[plan.Plan](t)(h.Plan(t.Context(), jobsapi.PlanRequest{}))
 }

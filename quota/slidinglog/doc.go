@@ -1,5 +1,5 @@
 // Package slidinglog decides whether a request fits: for the embedded ledger and the shared one,
-// while Redis is there and while it is away, for an acquire, a peek and a plan. No other package
+// while Redis is there and while it is away, for an acquire and a peek. No other package
 // does; quota.Service only says of a refusal whether the cost is above a whole limit, and so can
 // never fit.
 //
@@ -8,8 +8,7 @@
 // The units that a limit has used are a function of the set of a log's entries, of the limit and
 // of the time ([quota.Entry.UnitsIn]). A [View] keeps that sum for one limit, in blocks, so that a
 // decision does not read the log. An [Account] has the views of a credential's limits. A view is
-// new if the limit, its window or its prices are; it then reads the entries in its window. A
-// [Simulation] plays later decisions on a list.
+// new if the limit, its window or its prices are; it then reads the entries in its window.
 //
 // A loan is an entry that raises a limit until a time. A decision made under a loan is not
 // appended at or after the end of the loan. A time to retry counts each loan until its end only.

@@ -112,7 +112,7 @@ func TestCurve(t *testing.T) {
 			t.Errorf("%s: %s, want %s", row.name, row.got, row.want)
 		}
 	}
-	if got, want := c.Events(), (event{"75.00%", "runs dry 00:00", "end", "dry", 12}); len(got) != 1 || got[0] != want {
+	if got, want := c.Events(), (event{"75.00%", "used up 00:00", "end", "dry", 12}); len(got) != 1 || got[0] != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if c.Top() != 18 || c.Total() != 208 {

@@ -22,7 +22,7 @@ type Curve struct {
 	Ahead    []Point   // the forecast; the first is at Now
 	max      int64     // the most of the limit and of these
 	full     time.Time // when the budget is gone if it is spent evenly from the beginning
-	dryAt    time.Time // when the forecast stops a run; zero: it does not
+	dryAt    time.Time // when the forecast has it used up; zero: it has not
 	opensAt  time.Time // when the limit, which is closed, opens; zero: it is open
 	resetsAt time.Time // when all units come back; zero: they come back one by one
 }
@@ -74,7 +74,7 @@ type event struct {
 	Y                      int
 }
 
-// Events name what the forecast comes to.
+// Events name what the forecast comes to, and when units come back.
 func (c Curve) Events() []event {
 	var list []event
 	add := func(at time.Time, what, class string) {
@@ -87,7 +87,7 @@ func (c Curve) Events() []event {
 		}
 		list = append(list, event{c.Percent(at), what + " " + at.In(c.zone).Format("15:04"), anchor, class, eventTop + len(list)*eventRow})
 	}
-	add(c.dryAt, "runs dry", "dry")
+	add(c.dryAt, "used up", "dry")
 	add(c.opensAt, "opens", "reset")
 	add(c.resetsAt, "resets", "reset")
 	return list

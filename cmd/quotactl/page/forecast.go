@@ -10,18 +10,18 @@ import (
 )
 
 // minChart is the shortest window for which hours are fine enough, and maxAhead how far a
-// plan looks ahead.
+// forecast looks.
 const (
 	minChart = 2 * time.Hour
-	maxAhead = 31 * 24 * time.Hour
+	maxAhead = 24 * time.Hour
 )
 
 // curveOf returns what a limit's window holds, by when it was spent, and how that develops
-// if the simulated schedule is kept; or why there is no such curve.
-func curveOf(l api.Limit, spent Usage, planned time.Time, played plan.Limit, now time.Time) Curve {
+// by the forecast; or why there is no such curve.
+func curveOf(l api.Limit, spent Usage, ahead plan.Forecast, now time.Time) Curve {
 	length, sliding := wording.SlidingWindow(l)
 	from, known := spent.Windows[l.Name]
-	resets := played.ResetsAt
+	resets := ahead.ResetsAt
 	if resets.IsZero() && l.NextUnitsAt != nil {
 		resets = *l.NextUnitsAt
 	}
@@ -33,7 +33,7 @@ func curveOf(l api.Limit, spent Usage, planned time.Time, played plan.Limit, now
 	case !known || !sliding && resets.IsZero():
 		return Curve{Why: "no curve: when its window began is not known"}
 	}
-	c := Curve{axis: axis{From: from, Until: resets}, Limit: l, Now: now, full: resets, resetsAt: resets, dryAt: played.DryAt}
+	c := Curve{axis: axis{From: from, Until: resets}, Limit: l, Now: now, full: resets, resetsAt: resets, dryAt: ahead.GoneAt}
 	if sliding {
 		c.Until, c.full, c.resetsAt = now.Add(min(length, maxAhead)), now, time.Time{}
 	}
@@ -42,7 +42,7 @@ func curveOf(l api.Limit, spent Usage, planned time.Time, played plan.Limit, now
 	}
 	held := heldSpans(spent.Usage, l.Name, from)
 	c.Held = heldPoints(held, from, spent.Until, Point{At: now, Units: l.Used})
-	c.Ahead = c.aheadPoints(held, plannedSpans(played, planned))
+	c.Ahead = c.aheadPoints(held, coming(ahead))
 	c.max = max(1, l.Units)
 	for _, point := range slices.Concat(c.Held, c.Ahead) {
 		c.max = max(c.max, point.Units)
@@ -79,10 +79,11 @@ func heldSpans(u api.Usage, limit string, from time.Time) (spans []span) {
 	return spans
 }
 
-// plannedSpans are the hours of a plan that began at a time.
-func plannedSpans(played plan.Limit, planned time.Time) (spans []span) {
-	for _, h := range played.Hours {
-		spans = append(spans, span{latest(h.At, planned), h.At.Add(time.Hour), int64(h.Units)})
+// coming are the hours of a forecast.
+func coming(f plan.Forecast) (spans []span) {
+	for i, units := range f.Hours {
+		at := f.From.Add(time.Duration(i) * time.Hour)
+		spans = append(spans, span{at, at.Add(time.Hour), int64(units)})
 	}
 	return spans
 }
@@ -106,15 +107,15 @@ func heldPoints(held []span, from, until time.Time, now Point) []Point {
 	return append(points, now)
 }
 
-// aheadPoints continue hour by hour: what leaves a sliding window comes back, and the
-// schedule spends what the simulation says.
-func (c Curve) aheadPoints(held, planned []span) []Point {
+// aheadPoints continue hour by hour for a day at most: what leaves a sliding window comes back, and
+// what is foreseen is spent.
+func (c Curve) aheadPoints(held, foreseen []span) []Point {
 	length, sliding := wording.SlidingWindow(c.Limit)
 	points := []Point{{At: c.Now, Units: c.Limit.Used}}
-	for at := c.Now; at.Before(c.Until); {
-		at = earliest(at.Truncate(time.Hour).Add(time.Hour), c.Until)
+	for at, end := c.Now, earliest(c.Until, c.Now.Add(maxAhead)); at.Before(end); {
+		at = earliest(at.Truncate(time.Hour).Add(time.Hour), end)
 		used := float64(c.Limit.Used)
-		for _, s := range planned {
+		for _, s := range foreseen {
 			used += s.within(c.Now, at)
 		}
 		for _, s := range held {

@@ -43,34 +43,22 @@ func (p Picture) Notes(c api.Credential, l api.Limit) []string {
 	return wording.LimitNotes(l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.View)
 }
 
-// planned returns what the schedule does to a limit, if that is known.
-func (p Picture) planned(c api.Credential, l api.Limit) (plan.Limit, bool) {
-	i := slices.IndexFunc(p.Plan.Limits, func(one plan.Limit) bool { return one.Credential == c.Name && one.Limit == l.Name })
-	if i < 0 {
-		return plan.Limit{}, false
-	}
-	return p.Plan.Limits[i], true
-}
-
-// Schedule says what the schedule does to a limit.
+// Schedule says whether the schedule fits a limit.
 func (p Picture) Schedule(c api.Credential, l api.Limit) Line {
-	planned, known := p.planned(c, l)
-	switch {
-	case p.PlanErr != nil:
+	if p.PlanErr != nil {
 		return term.Styled(term.Red, "is not known: "+p.PlanErr.Error())
-	case !known:
-		return Line{}
-	case len(planned.Shares) == 0 && planned.DryAt.IsZero():
-		return term.Styled(term.Faint, "expects to spend none of it")
 	}
-	text, style := wording.Verdict(planned, p.Plan.Until, p.View)
-	return term.Styled(style, text)
+	for _, f := range p.Plan.Limits {
+		if f.Credential == c.Name && f.Limit == l.Name {
+			return term.Styled(wording.FitStyle(f), f.String())
+		}
+	}
+	return Line{}
 }
 
 // Curve returns what a limit holds over time.
 func (p Picture) Curve(c api.Credential, l api.Limit) Curve {
-	planned, _ := p.planned(c, l)
-	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], p.Plan.From, planned, p.Now)
+	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.Now)
 	curve.zone = p.Zone
 	curve.Label = fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, c.Name, quota.Thousands(l.Used), quota.Thousands(l.Units))
 	if text := p.Schedule(c, l).Text; text != "" {

@@ -133,7 +133,7 @@ func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 }
 
 // A day in which 100 units an hour were spent, at half past nine: the sliding window gives
-// back what it took while the schedule spends 60 an hour.
+// back what it took while 60 are foreseen in each hour.
 func TestCurveOfASlidingLimit(t *testing.T) {
 	now, length := at.Truncate(time.Hour).Add(30*time.Minute), 24*time.Hour
 	l := api.Limit{Name: "daily", Units: 3_000, Used: 2_400, WindowMs: length.Milliseconds()}
@@ -145,15 +145,15 @@ func TestCurveOfASlidingLimit(t *testing.T) {
 		}
 		spent.Shares = append(spent.Shares, api.Share{Name: began.Format(time.RFC3339), Limits: map[string]int64{"daily": units}})
 	}
-	played := plan.Limit{DryAt: now.Add(3 * time.Hour)}
-	for began := now.Truncate(time.Hour); began.Before(now.Add(length)); began = began.Add(time.Hour) {
-		played.Hours = append(played.Hours, plan.Hour{At: began, Units: 60})
+	ahead := plan.Forecast{From: now, GoneAt: now.Add(3 * time.Hour)}
+	for range 24 {
+		ahead.Hours = append(ahead.Hours, 60)
 	}
-	c := curveOf(l, spent, now, played, now)
+	c := curveOf(l, spent, ahead, now)
 	if c.Why != "" {
 		t.Fatal(c.Why)
 	}
-	if !c.From.Equal(now.Add(-length)) || !c.Until.Equal(now.Add(length)) || !c.full.Equal(now) || !c.resetsAt.IsZero() || !c.dryAt.Equal(played.DryAt) {
+	if !c.From.Equal(now.Add(-length)) || !c.Until.Equal(now.Add(length)) || !c.full.Equal(now) || !c.resetsAt.IsZero() || !c.dryAt.Equal(ahead.GoneAt) {
 		t.Errorf("it goes from %v to %v, and is full at %v", c.From, c.Until, c.full)
 	}
 	checkHeld(t, c, l.Used)
@@ -161,8 +161,8 @@ func TestCurveOfASlidingLimit(t *testing.T) {
 		t.Errorf("at half of the window it holds %d", got)
 	}
 	for hours, want := range map[int]int64{
-		0: 2_400, 24: 60 * 24, // all that was held is gone, all that was planned is there
-		12: 2_400 - 1_200 + 30 + 12*60 - 30,
+		0: 2_400, 24: 60 * 24, // all that was held is gone, all that is foreseen is there
+		12: 2_400 - 1_200 + 12*60,
 	} {
 		if got := unitsAt(c.Ahead, now.Add(time.Duration(hours)*time.Hour)); max(got-want, want-got) > 31 { // a planned half hour
 			t.Errorf("in %d hours it holds %d, want %d", hours, got, want)
@@ -179,8 +179,9 @@ func TestCurveOfACalendarLimit(t *testing.T) {
 		{Name: midnight.Add(6 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 400}},
 		{Name: midnight.Add(2 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 300}},
 	}}}
-	played := plan.Limit{Hours: []plan.Hour{{At: midnight.Add(12 * time.Hour), Units: 500}, {At: resets, Units: 900}}}
-	c := curveOf(l, spent, at, played, at)
+	ahead := plan.Forecast{From: at, ResetsAt: resets, Hours: make([]quota.Units, 24)}
+	ahead.Hours[2], ahead.Hours[20] = 500, 900 // the latter after the reset
+	c := curveOf(l, spent, ahead, at)
 	if c.Why != "" {
 		t.Fatal(c.Why)
 	}
@@ -205,7 +206,7 @@ func TestNoCurve(t *testing.T) {
 		{"nobody tells", api.Limit{WindowMs: 86_400_000}, Usage{Err: api.ErrUnreachable}, "cannot be reached"},
 		{"an old daemon", api.Limit{WindowMs: 86_400_000}, Usage{}, "when its window began is not known"},
 	} {
-		if c := curveOf(row.l, row.t, at, plan.Limit{}, at); !strings.Contains(c.Why, row.want) {
+		if c := curveOf(row.l, row.t, plan.Forecast{}, at); !strings.Contains(c.Why, row.want) {
 			t.Errorf("%s: %q", row.name, c.Why)
 		}
 	}
@@ -297,5 +298,15 @@ func TestWeek(t *testing.T) {
 		if got := p.Ran("trending", day); got != want[i] {
 			t.Errorf("%v: got %+v, want %+v", day, got, want[i])
 		}
+	}
+}
+
+// A window of a week has a forecast of one day.
+func TestCurveOfAWeek(t *testing.T) {
+	l := api.Limit{Name: "weekly", Units: 3_000, Used: 700, WindowMs: (7 * 24 * time.Hour).Milliseconds()}
+	spent := Usage{Usage: api.Usage{Until: at, Windows: map[string]time.Time{"weekly": at.Add(-7 * 24 * time.Hour)}}}
+	c := curveOf(l, spent, plan.Forecast{From: at, Hours: make([]quota.Units, 24)}, at)
+	if last := c.Ahead[len(c.Ahead)-1]; !last.At.Equal(at.Add(24*time.Hour)) || !c.Until.Equal(last.At) {
+		t.Errorf("it ends at %v, and the curve at %v", last.At, c.Until)
 	}
 }

@@ -335,10 +335,11 @@ func paint(text string) Picture {
 				Version: text, Ledger: api.Ledger{Backend: text, State: text},
 				Credentials: []api.Credential{{Name: text, Limits: []api.Limit{limit, {Name: "short", Describe: text, WindowMs: 60_000}}}, {Name: "lost", Error: text}},
 			},
-			Jobs: []jobsapi.Job{job}, Triage: jobsapi.Triage{Says: text, Troubles: []jobsapi.Trouble{trouble}, Notes: []jobsapi.Trouble{trouble}},
+			Forecast: []plan.Forecast{{Credential: text, Limit: text, From: noon, Until: at(24), GoneAt: at(3), ResetsAt: at(20), Hours: []quota.Units{100, 200, 300}}},
+			Jobs:     []jobsapi.Job{job}, Triage: jobsapi.Triage{Says: text, Troubles: []jobsapi.Trouble{trouble}, Notes: []jobsapi.Trouble{trouble}},
 		},
 		Usage: map[string]Usages{text: {quota.ByHour: spent, quota.ByJob: spent, quota.ByOperation: spent}},
-		Plan:  plan.Plan{From: noon, Until: at(24), Limits: []plan.Limit{{Fit: plan.Fit{Credential: text, Limit: text}, DryAt: at(3), ResetsAt: at(20)}}},
+		Plan:  plan.Plan{Limits: []plan.Fit{{Credential: text, Limit: text}}},
 		Runs:  []jobs.Run{run, skipped},
 		Refusals: api.Refusals{Since: at(-5), Refusals: []api.Refusal{
 			{At: at(-1), Since: at(-2), Times: 2, Operation: text, Count: 1, By: text, Region: text, Reason: text, Detail: text},

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
@@ -113,21 +112,7 @@ func (s *Source) askForMore(ctx context.Context) {
 			f.Usage[c.Name][by] = u
 		}
 	}
-	f.Plan, f.PlanErr = s.Client.Plan(ctx, jobsapi.PlanRequest{Days: planDays(f.Status.Credentials), MaxAgeMs: expensiveEvery.Milliseconds()})
+	f.Plan, f.PlanErr = s.Client.Plan(ctx, jobsapi.PlanRequest{})
 	f.Runs, f.RunsErr = s.Client.Runs(ctx, jobsapi.Selection{Most: maxRuns})
 	f.Refusals, f.RefusalsErr = s.Client.Refusals(ctx)
-}
-
-// planDays is how far ahead the schedule is simulated: the longest sliding window.
-func planDays(credentials []api.Credential) int {
-	const day = 24 * time.Hour
-	days := 1
-	for _, c := range credentials {
-		for _, l := range c.Limits {
-			if length, sliding := wording.SlidingWindow(l); sliding {
-				days = max(days, int((length+day-1)/day))
-			}
-		}
-	}
-	return min(days, jobsapi.MaxDays)
 }

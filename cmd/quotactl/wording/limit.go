@@ -72,6 +72,8 @@ func forecast(l api.Limit, f plan.Forecast, v term.View) string {
 	case l.Remaining == 0 || l.Closed != nil || !l.Refuses():
 	case !f.GoneAt.IsZero():
 		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
+	case f.TooLittle != "":
+		parts = append(parts, "too little for "+v.Clean(f.TooLittle))
 	case f.PerHour > 0:
 		parts = append(parts, "enough for the next "+quota.Brief(f.Until.Sub(v.Now).Round(time.Hour)))
 	}
@@ -106,6 +108,8 @@ func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 	}
 	if !f.GoneAt.IsZero() {
 		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
+	} else if f.TooLittle != "" {
+		parts = append(parts, "too little for "+v.Clean(f.TooLittle))
 	}
 	if f.PerHour > 0 {
 		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
@@ -118,28 +122,17 @@ func SlidingWindow(l api.Limit) (time.Duration, bool) {
 	return time.Duration(l.WindowMs) * time.Millisecond, l.WindowMs > 0
 }
 
-// Verdict says whether a limit is enough for the schedule that was simulated until a time,
-// and for how long.
-func Verdict(l plan.Limit, until time.Time, v term.View) (string, term.Style) {
+// FitStyle colours whether the schedule fits a limit.
+func FitStyle(f plan.Fit) term.Style {
 	switch {
-	case l.DryRun && !l.Fits:
-		return "asked for more than it has; it is not enforced, and denies nothing", term.Yellow
-	case !l.DryAt.IsZero():
-		text := "runs dry " + v.When(l.DryAt)
-		if l.Stops > 0 {
-			text += fmt.Sprintf(": ends %s early by %s%s, which loses %s",
-				quota.Count(l.Stops, "run", "runs"), v.Clock(until), v.ZoneMark(), quota.Count(l.Skipped, "turn", "turns"))
-		}
-		if l.Fits && len(l.Shares) > 0 {
-			text += "; by itself the schedule fits"
-		}
-		return text, term.Red
-	case !l.FitsOnTime():
-		return "runs dry, but not in the days of this plan", term.Red
-	case !l.Fits:
-		return "fits, but not if passes are late", term.Yellow
+	case f.Demand == 0:
+		return term.Faint
+	case f.Fits:
+		return term.Green
+	case f.FitsOnTime() || f.DryRun:
+		return term.Yellow
 	}
-	return "fits, even when passes are late", term.Green
+	return term.Red
 }
 
 // units writes an amount with its noun: "1 unit", "4,120 units".

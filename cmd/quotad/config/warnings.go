@@ -13,19 +13,19 @@ import (
 // Fits returns whether the jobs fit the limits, limit by limit, if no other caller
 // spends from them.
 func (c *Config) Fits() []plan.Fit {
-	return plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference)
+	return plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference, nil)
 }
 
 // Warnings returns what is hardly meant but no error. Among them are each limit whose reserve has
 // no room for what an outage may grant, and each limit that the jobs do not fit, where runs will end
-// early; its line is that of the smallest change that would help.
+// early; its line is that of the interval whose change would help.
 func (c *Config) Warnings() Errors {
 	warnings := slices.Clone(c.document.warnings)
 	for _, f := range c.Fits() {
 		if f.Fits || f.DryRun {
 			continue
 		}
-		warnings = append(warnings, c.document.at(c.cureOf(f), "%s%s", f.Shortage(), cures(f.Changes)))
+		warnings = append(warnings, c.document.at(cureOf(f), "%s; %s", f.Shortage(), f.Cure()))
 	}
 	warnings.sort()
 	return warnings
@@ -88,32 +88,10 @@ func outageCost(outage slidinglog.Policy, l quota.Limit, c *quota.Credential) (m
 	return maxCost
 }
 
-// cureOf returns the path of the key whose change is smallest.
-func (c *Config) cureOf(f plan.Fit) []string {
-	limit := []string{"credentials", f.Credential, "limits", f.Limit}
-	if len(f.Changes) == 0 {
-		return limit
+// cureOf returns the path of the key that would change, else of the limit.
+func cureOf(f plan.Fit) []string {
+	if f.Change == nil {
+		return []string{"credentials", f.Credential, "limits", f.Limit}
 	}
-	switch best := f.Changes[0]; best.Key {
-	case "reserve":
-		return append(limit, best.Key)
-	case "expects":
-		return []string{"jobs", best.Job, best.Key, best.Operation}
-	default:
-		return []string{"jobs", best.Job, best.Key}
-	}
-}
-
-// cures names the smallest change, and the next one of another kind.
-func cures(changes []plan.Change) string {
-	if len(changes) == 0 {
-		return "; no single change is enough"
-	}
-	text := "; " + changes[0].String() + " would do"
-	for _, c := range changes[1:] {
-		if c.Key != changes[0].Key {
-			return text + ", or " + c.String()
-		}
-	}
-	return text
+	return []string{"jobs", f.Change.Job, "every"}
 }

@@ -32,10 +32,10 @@ func TestWarnings(t *testing.T) {
 		name, more string
 		want       string // after the file
 	}{
-		{"a job that has no expects", "", `:11: warning: jobs.one.expects."videos.list": the jobs ask for 2,880 units of youtube daily in one window, ` +
-			`and for 2,940 when passes are late; 100 are for them: they run dry; 2 videos.list for a pass of one instead of 60 would do, or one every 3d instead of 1h`},
+		{"a job that has no expects", "", `:10: warning: jobs.one.every: youtube daily: the schedule does not fit: ` +
+			`2,880 units asked in any 24h, 2,780 more than the 100 for jobs; one every 3d instead of 1h would fit`},
 		{"two that each ask for more than there is", `expects = { "videos.list" = 100 }`, `:2: warning: credentials.youtube.limits.daily: ` +
-			`the jobs ask for 7,680 units of youtube daily in one window, and for 7,840 when passes are late; 100 are for them: they run dry; no single change is enough`},
+			`youtube daily: the schedule does not fit: 7,680 units asked in any 24h, 7,580 more than the 100 for jobs; no other interval of one job is enough`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c, err := load(t, t.TempDir(), twoHungry+row.more)

@@ -22,7 +22,7 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 	reserve := l.desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch.", "credential", "limit")
 	used := l.desc("quotad_limit_used_units", "Units that are debited in the limit's window.", "credential", "limit")
 	remaining := l.desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or not enforced.", "credential", "limit")
-	exhausted := l.desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else continues as in the last hour; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent.", "credential", "limit")
+	exhausted := l.desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else continues as in the last hour or minute; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent.", "credential", "limit")
 	closed := l.desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open.", "credential", "limit")
 	drift := l.desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said, or all of the limit while it calls that exhausted for the day; absent where it never did.", "credential", "limit")
 	up := l.desc("quotad_ledger_up", "1 while the ledger decides, else 0.", "backend")
@@ -75,7 +75,7 @@ func exhaustion(credential string, limit quota.LimitState, forecasts []plan.Fore
 	switch f := plan.ForecastOf(forecasts, credential, limit.Name); {
 	case !limit.Refuses():
 		return math.Inf(1), true
-	case limit.Remaining() == 0:
+	case limit.Remaining() == 0 || f.TooLittle != "" && f.GoneAt.IsZero():
 		return 0, true
 	case f.Limit == "":
 		return 0, false

@@ -76,6 +76,7 @@ func TestPastHistories(t *testing.T) {
 		2,    // a host that has not read the whole log grants offline
 		7,    // a host counts as missing although it still writes; another host puts back a grant without an answer
 		8,    // a call waits for a lock, or loses races, until its deadline, and counts as an outage
+		840,  // the store drops the record of a loss, and with it the quiet period, when all that was lost has expired
 		1888, // a host whose disk was full in a quiet period grants offline, though the store answers
 	} {
 		w := newWorld(seed, nil, false)

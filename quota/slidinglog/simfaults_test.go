@@ -17,7 +17,11 @@ func (w *world) strike() {
 	case w.temper == outages && n < 9:
 		n = 15 + n%2
 	case w.temper == ages && w.rand.IntN(4) == 0:
-		w.now += w.rand.Int64N(40_000)
+		most := int64(40_000)
+		if w.mixed { // the store drops what says that it has dropped others
+			most = 130_000
+		}
+		w.now += w.rand.Int64N(most)
 		w.say("time passes")
 		return
 	}

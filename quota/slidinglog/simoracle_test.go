@@ -320,13 +320,17 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 	if call.Wipe {
 		before = nil
 	}
-	if o.w.mixed && h != nil {
+	if o.w.mixed && h != nil && len(before) > 0 {
 		o.keeps(h, before, call.Keep)
+		o.claims(before, r)
 	}
 	if r.Says == nil || r.Says.Kind != slidinglog.Turn {
 		o.written[positionOf(p)] = o.w.now
 	}
 	for _, e := range r.Entries {
+		if e.ID.Ms > p.At.Ms {
+			o.w.fail("host %s places %v before its time, at %v", h.text(), e.ID, p.At)
+		}
 		if e.Kind != quota.KindGrant {
 			o.marked[e.By] = e.ID
 		}
@@ -354,7 +358,8 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		o.ended(s, p)
 		return
 	}
-	if s.quiet {
+	keep := max(o.w.window(), time.Minute) // after that all that was lost has expired, and maybe the record of the loss
+	if s.quiet && o.w.now-o.missing[s.missing] < keep.Milliseconds() {
 		o.w.fail("host %s grants in the quiet period", h.text())
 	}
 	o.over(h, c, s, r, p)
@@ -406,6 +411,26 @@ func (o *oracle) keeps(h *simHost, before []slidinglog.Placed, keep time.Duratio
 	for host, needs := range longest {
 		if needs > keep && h.ledger.Knows(h.c, host) {
 			o.w.fail("host %s has the store drop records after %v, host %v needs them for %v", h.name, keep, host, needs)
+		}
+	}
+}
+
+// claims holds what a log says of its beginning, with its next record, against what it lost there before: a
+// host that comes with a longer window must know.
+func (o *oracle) claims(before []slidinglog.Placed, next slidinglog.Record) {
+	since, there := next.Since, make(map[quota.ID]bool)
+	for _, p := range before {
+		r := o.record(p)
+		since = max(since, r.Since)
+		for _, e := range r.Entries {
+			there[e.ID] = true
+		}
+	}
+	for _, p := range o.trimmed {
+		for _, e := range o.record(p).Entries {
+			if e.ID.Ms > max(since, o.reset) && !there[e.ID] && p.At.Less(before[0].At) {
+				o.w.fail("the log lacks %v, and says that it has all since %d", e.ID, since)
+			}
 		}
 	}
 }

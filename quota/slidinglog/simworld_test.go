@@ -177,7 +177,7 @@ func (w *world) credential() *quota.Credential {
 	}
 	switch w.temper {
 	case outages, resets: // at most one call of many fits
-		c.Limits[2].Units = 20
+		c.Limits[2].Units = 15
 	case ages:
 		c.Limits = c.Limits[:2]
 	case far: // many small grants

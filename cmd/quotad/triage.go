@@ -179,7 +179,7 @@ func strangeText(s upstream.Strange) string {
 	if s.Reason == "" {
 		return fmt.Sprintf("the upstream refused %s without a reason: %s", s.Operation, s.Says)
 	}
-	return fmt.Sprintf("the upstream refused %s for %s, which quotad does not know; answers.reasons can say what it means: %s", s.Operation, s.Reason, s.Says)
+	return fmt.Sprintf("the upstream refused %s for %s, which quotad does not know: give it a class in answers.reasons. It says: %s", s.Operation, s.Reason, s.Says)
 }
 
 // oldPresets names the presets whose facts must be checked again.

@@ -348,6 +348,7 @@ func TestPlanNamesWhatItDoesNotCount(t *testing.T) {
 	l := openAt(t, noon.Add(-time.Hour), dailyOf(10_000, 0))
 	l.spend("", 100)
 	l.spend("elsewhere", 50)
+	l.spend("manual", 50) // of this daemon
 	l.clock.Set(noon)
 	p, err := readPast(t.Context(), l.Service, l.Credentials()[0])
 	if err != nil {

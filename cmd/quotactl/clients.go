@@ -14,14 +14,12 @@ import (
 	"quotad/quota/api"
 )
 
-const clientsUsage = `Show the limits of the clients of your own APIs and, to operators, which of
-their subjects were denied most; or what one subject has left.
+const clientsUsage = `Show the limits of the clients of your own APIs, or what one subject has left.
 
-Subjects are kept as hashes, unless the group says subjects = "plain": the list
-shows the hash, and --subject shows both. Calls are counted since this quotad
-started, denials over the last two hours at most. With -o value the answer is
-the number of groups; of NAME, how many calls were denied; of a subject, what
-remains, in units.
+Subjects are kept as hashes, unless the group says subjects = "plain": with
+--subject you see the hash. Calls are counted since this quotad started. With
+-o value the answer is the number of groups; of NAME, how many calls were
+denied; of a subject, what remains, in units.
 
 Example:
   $ quotactl clients public --subject 192.0.2.1
@@ -35,7 +33,7 @@ func newClients(c *cli) *cobra.Command {
 	subject, reset := "", false
 	cmd := &cobra.Command{
 		Use:   "clients [NAME] [FLAGS]",
-		Short: "limits of your own API's clients, and who was denied most",
+		Short: "limits of your own API's clients",
 		Long:  clientsUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := cmd.Flags().Changed("subject")
@@ -108,23 +106,6 @@ func clientsPage(one api.Clients, v term.View) string {
 	v.Prose(&b, 2, term.Plain, "algorithm "+one.Algorithm+"; "+outage)
 	v.Prose(&b, 2, term.Plain, fmt.Sprintf("granted %s, denied %s%s%s", quota.Count(one.Granted, "call", "calls"), quota.Thousands(one.Denied),
 		some(one.OutageGrants, ", granted without the ledger "), some(one.Undecided, ", not decided ")))
-	switch {
-	case one.Top == nil:
-		v.Prose(&b, 2, term.Faint, "only operators see who was denied")
-		return b.String()
-	case len(one.Top) == 0:
-		return b.String()
-	}
-	b.WriteByte('\n')
-	t := term.Table{Indent: 2, Columns: []term.Column{{Head: "SUBJECT"}, {Head: "DENIED", Right: true}, {Head: "LAST" + v.ZoneMark()}}}
-	for _, d := range one.Top {
-		subject := term.Cell{Text: v.Clean(d.Subject)}
-		if d.Hash != "" {
-			subject = term.Styled(term.Faint, "#"+d.Hash)
-		}
-		t.Add(subject, d.Denials, v.Clock(d.Last))
-	}
-	t.Render(&b, v)
 	return b.String()
 }
 

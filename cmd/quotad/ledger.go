@@ -131,7 +131,7 @@ func (l watchedLedger) Acquire(ctx context.Context, c *quota.Credential, asks []
 // Health implements quota.Ledger.
 func (l watchedLedger) Health(ctx context.Context) quota.Health {
 	h := l.Ledger.Health(ctx)
-	h.Warnings = append(h.Warnings, l.daemon.clients.Differences(ctx)...)
+	h.Warnings = append(h.Warnings, l.daemon.clients.Differences()...)
 	return h
 }
 
@@ -142,7 +142,6 @@ func (d *daemon) openClients() error {
 		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
 	}
 	d.clients = clientlimit.NewService(clientlimit.Config{Deadline: d.config.Ledger.Deadline, Host: host, Emit: d.emit})
-	d.metrics.WatchClients(d.clients)
 	d.onStop("close the ledger of clients", func() error {
 		if d.clientFile == nil {
 			return nil

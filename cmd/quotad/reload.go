@@ -66,7 +66,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 		d.warn(d.reloads.current)
 	}
 	answer := api.Reloaded{File: d.config.File, Changes: changes}
-	for _, one := range append(d.reloads.current.Reminders(), d.reloads.current.LongerClientWindows(was)...) {
+	for _, one := range append(d.reloads.current.Reminders(), d.reloads.current.ChangedClientRecords(was)...) {
 		answer.Reminders = append(answer.Reminders, one.Key+": "+one.Message)
 	}
 	return answer, err

@@ -63,7 +63,7 @@ func TestThreeDaemonsLimitClients(t *testing.T) {
 }
 
 // A host whose file has other limits for the same clients is found by the others, in the log, the
-// status and the triage, until its file is mended. What becomes of a longer window, a reload says.
+// status and the triage, until its file is mended. A reload says that clients begin at 0.
 func TestHostsWhoseClientsDiffer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -108,7 +108,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "clients.public.window: it was 1h: existing records still count, but a client whose record had expired begins at 0. For 24h such a client may be granted what 1h allowed and what this allows"; !slices.Contains(reloaded.Reminders, want) {
+	if want := "clients.public: it was counter of 1h, and is counter of 24h: every client begins at 0"; !slices.Contains(reloaded.Reminders, want) {
 		t.Errorf("the reload says %q, want %q", reloaded.Reminders, want)
 	}
 	eventually(t, func() bool { return !found(other, "counts differently") && !found(client, "counts otherwise") })

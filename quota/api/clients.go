@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 )
 
 // Clients are the callers of one API of your own, and the limits that each of them has
@@ -25,18 +24,6 @@ type Clients struct {
 	Denied       int64 `json:"denied"`
 	OutageGrants int64 `json:"outage_grants"`
 	Undecided    int64 `json:"undecided"`
-
-	// Top are the subjects that were denied most in the last two hours, in GET /v1/clients/{name}
-	// alone. It is absent if the caller is not an operator: a subject may be a key.
-	Top []DeniedSubject `json:"top,omitzero"`
-}
-
-// A DeniedSubject is a subject that was denied often, named by its hash if only that is kept.
-type DeniedSubject struct {
-	Subject string    `json:"subject,omitempty"` // with other bytes than printable text as \x escapes
-	Hash    string    `json:"hash,omitempty"`    // in hex
-	Denials int64     `json:"denials"`           // at most: a subject that is new here may have fewer
-	Last    time.Time `json:"last"`
 }
 
 // SubjectState is the body of GET /v1/clients/{name}/subject.
@@ -105,7 +92,7 @@ func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
 	return Ask[[]Clients](ctx, c, http.MethodGet, "/v1/clients", nil)
 }
 
-// GetClients returns the clients of a name, with the subjects that were denied most.
+// GetClients returns the clients of a name.
 func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
 	return Ask[Clients](ctx, c, http.MethodGet, Path("clients", name), nil)
 }

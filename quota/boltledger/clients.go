@@ -65,7 +65,7 @@ func (l *Clients) Swap(_ context.Context, all []*clientlimit.Swap) {
 		now := l.clock().UnixMilli()
 		var bucket *bbolt.Bucket // of the last swap: to find it again would cost as much as a record
 		for i, one := range all {
-			if i == 0 || one.Clients != all[i-1].Clients || one.Algorithm != all[i-1].Algorithm {
+			if i == 0 || one.Group != all[i-1].Group {
 				bucket = tx.Bucket(bucketOf(one.Place))
 			}
 			if bucket, err = swap(tx, bucket, one, now); err != nil {
@@ -119,12 +119,12 @@ func (l *Clients) use(writes bool, f func(*bbolt.Tx) (changed bool, err error)) 
 	return nil
 }
 
-// bucketOf returns the name of the bucket of a place. A set of clients with one algorithm has one.
+// bucketOf returns the name of the bucket of a place: each group has one.
 func bucketOf(at clientlimit.Place) []byte {
 	if at == (clientlimit.Place{}) {
 		return headBucket
 	}
-	return []byte(string(at.Algorithm) + " " + at.Clients)
+	return []byte(at.Group)
 }
 
 // swap carries out one swap in its bucket, and returns that: it creates one that is missing.
@@ -139,7 +139,7 @@ func swap(tx *bbolt.Tx, bucket *bbolt.Bucket, one *clientlimit.Swap, nowMs int64
 			found = value[prefix:]
 		}
 	}
-	if one.Swapped = one.Writes && bytes.Equal(found, one.Read); !one.Swapped {
+	if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs); !one.Swapped {
 		one.Found, one.NowMs = bytes.Clone(found), nowMs
 		return bucket, nil
 	}

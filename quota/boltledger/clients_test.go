@@ -80,8 +80,7 @@ func TestSwapsOfManyPlaces(t *testing.T) {
 	l := openClients(t, filepath.Join(t.TempDir(), "clients.db"), noon)
 	defer l.Close()
 	places := []clientlimit.Place{
-		{}, {Clients: "a", Algorithm: clientlimit.Log, Subject: "=x"}, {Clients: "b", Algorithm: clientlimit.Log, Subject: "=x"},
-		{Clients: "a", Algorithm: clientlimit.Log, Subject: "=y"}, {Clients: "a", Algorithm: clientlimit.Counter, Subject: "=x"},
+		{}, {Group: "log a", Subject: "=x"}, {Group: "log b", Subject: "=x"}, {Group: "log a", Subject: "=y"}, {Group: "counter a", Subject: "=x"},
 	}
 	swap := func(writes bool) (all []*clientlimit.Swap) {
 		for i, at := range places {

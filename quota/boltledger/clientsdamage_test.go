@@ -42,7 +42,7 @@ func take(t testing.TB, l *Clients, c *clientlimit.Clients, subjects ...clientli
 func someSubjects(from, n int) []clientlimit.Key {
 	keys := make([]clientlimit.Key, n)
 	for i := range keys {
-		keys[i] = clientlimit.KeyOf(nil, fmt.Sprintf("10.%d.%d.%d", (from+i)>>16, (from+i)>>8&255, (from+i)&255), false)
+		keys[i] = public(clientlimit.Log).Ask(clientlimit.Salt{}, fmt.Sprintf("10.%d.%d.%d", (from+i)>>16, (from+i)>>8&255, (from+i)&255), 1).Subject
 	}
 	return keys
 }

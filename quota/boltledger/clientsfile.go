@@ -13,7 +13,7 @@ import (
 // The head of the file has its version, and what package clientlimit keeps there.
 var sharedKey = []byte("shared")
 
-const clientsVersion = "3"
+const clientsVersion = "4"
 
 // open opens the file. One that is damaged, or of another version, is set aside.
 func (l *Clients) open() error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"quotad/quota"
@@ -20,9 +21,6 @@ type Clients struct {
 	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation
 	// that is not listed is refused; a call that names none costs 1.
 	Operations map[string]quota.Units
-	// Kept are windows that the same clients have on other hosts: a record keeps what those
-	// count.
-	Kept []time.Duration
 	// Plain keeps subjects as they are; otherwise, a reader of the ledger learns none.
 	Plain bool
 	// OpenOnOutage grants calls, and does not count them, while the ledger cannot decide.
@@ -53,6 +51,34 @@ const (
 
 // maxLogUnits bounds the record of a log, which is read and written as a whole.
 const maxLogUnits = 100_000
+
+// group returns the name of the records of these clients. Other windows have other records: a
+// subject begins at 0 in them.
+func (c *Clients) group() string {
+	lengths := make([]int64, len(c.Limits))
+	for i, limit := range c.Limits {
+		lengths[i] = int64(limit.Window.Length / time.Second)
+	}
+	slices.Sort(lengths)
+	group := []byte(string(c.Algorithm) + " " + c.Name)
+	for _, seconds := range lengths {
+		group = strconv.AppendInt(append(group, ' '), seconds, 10)
+	}
+	return string(group)
+}
+
+// counts returns for how long a grant counts at most: in a log for the longest window, in a counter
+// to the end of the bucket after its own.
+func (c *Clients) counts() time.Duration {
+	longest := time.Duration(0)
+	for _, limit := range c.Limits {
+		longest = max(longest, limit.Window.Length)
+	}
+	if c.Algorithm == Counter {
+		return 2 * longest
+	}
+	return longest
+}
 
 // price returns what a request costs, or why it is refused without asking the ledger. A call without
 // an operation costs 1.

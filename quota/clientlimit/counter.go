@@ -1,7 +1,6 @@
 package clientlimit
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -28,116 +27,37 @@ import (
 // window is some 15 % above U, and the mean at a grant below it; in all, what is granted is
 // within 2 % of what a log grants. TestCounterError prints it.
 //
-// It is kept as, per window: its length in s, and in the highest two bits its age · number of
-// the current bucket, which is the time divided by the window · units of the current and of the
-// previous bucket; each of 32 bits, little endian. The windows of the limits come first, then
-// those that only other hosts have, or that a limit had before: a grant counts in them, too. The
-// age of a window is how many of its buckets have begun since a host that has it wrote; with
-// maxAge it goes.
-//
-// A window that the record lacks starts with the sums of the others, each as if granted at the last
-// possible instant. A window that is as long as the new one, or longer, has all that counts; of
-// several such, the smallest sum counts. If all are shorter, the largest sum counts.
+// It is kept as, per limit: its window in s · number of the current bucket, which is the time divided
+// by the window · units of the current and of the previous bucket; each of 32 bits, little endian.
 type counterRecord struct {
-	now       int64
-	buckets   []buckets // in the order of the limits, then the others
-	converted bool      // it lacked a window, or had it only from another host
+	now     int64
+	buckets []buckets // in the order of the limits
 }
 
 // Buckets are what is counted in one window.
 type buckets struct {
 	length            int64 // of the window, in ms
 	number            int64 // of the current bucket
-	age               int64 // up to maxAge
 	current, previous quota.Units
 }
 
-const (
-	bucketsSize = 16 // bytes that a record has per window
-	ageShift    = 30 // above the length
-	maxAge      = 2
-)
-
-// maxBuckets bounds a record. Of more windows, the shortest that no limit has here are dropped.
-const maxBuckets = 4 * MaxLimits
+const bucketsSize = 16 // bytes that a record has per window
 
 func readCounter(c *Clients, text []byte, clockMs int64) *counterRecord {
 	read := decodeBuckets(text)
-	r := &counterRecord{now: clockMs}
+	r := &counterRecord{now: clockMs, buckets: make([]buckets, len(c.Limits))}
 	for _, b := range read {
 		r.now = max(r.now, b.number*b.length)
 	}
-	r.buckets = make([]buckets, 0, len(c.Limits)+len(c.Kept)+len(read))
-	for _, limit := range c.Limits {
-		r.own(read, limit.Window.Length.Milliseconds())
-	}
-	for _, window := range c.Kept {
-		r.own(read, window.Milliseconds())
-	}
-	for _, b := range read {
-		if b = b.roll(r.now); b.age < maxAge && !r.has(b.length) {
-			r.buckets = append(r.buckets, b)
+	for i, limit := range c.Limits {
+		length := limit.Window.Length.Milliseconds()
+		b := buckets{length: length, number: r.now / length}
+		if at := slices.IndexFunc(read, func(b buckets) bool { return b.length == length }); at >= 0 {
+			b = read[at].roll(r.now)
 		}
-	}
-	if others := r.buckets[len(c.Limits):]; len(r.buckets) > maxBuckets {
-		slices.SortFunc(others, func(a, b buckets) int { return cmp.Compare(b.length, a.length) })
-		r.buckets = r.buckets[:maxBuckets]
+		r.buckets[i] = b
 	}
 	return r
-}
-
-// own adds a window that this host has, or another one that it knows of.
-func (r *counterRecord) own(read []buckets, length int64) {
-	if r.has(length) {
-		return
-	}
-	at := slices.IndexFunc(read, func(b buckets) bool { return b.length == length })
-	if at < 0 {
-		r.converted = r.converted || len(read) > 0
-		r.buckets = append(r.buckets, buckets{length: length, number: r.now / length}.converted(read, r.now))
-		return
-	}
-	r.converted = r.converted || read[at].age > 0
-	b := read[at].roll(r.now)
-	b.age = 0
-	r.buckets = append(r.buckets, b)
-}
-
-func (r *counterRecord) has(length int64) bool {
-	return slices.ContainsFunc(r.buckets, func(b buckets) bool { return b.length == length })
-}
-
-// converted returns a new window with the sums of the others, if there are any.
-func (b buckets) converted(others []buckets, now int64) buckets {
-	knowsAll := slices.ContainsFunc(others, func(other buckets) bool { return other.length >= b.length })
-	current, both := quota.Units(0), quota.Units(0)
-	if knowsAll {
-		current, both = quota.MaxUnits, quota.MaxUnits
-	}
-	for _, other := range others {
-		late := b.late(other.roll(now))
-		switch sum := late.current + late.previous; {
-		case !knowsAll:
-			current, both = max(current, late.current), max(both, sum)
-		case other.length >= b.length:
-			current, both = min(current, late.current), min(both, sum)
-		}
-	}
-	b.current, b.previous = min(current, b.most()), min(both-current, b.most())
-	return b
-}
-
-// late returns a window with the sums of another one, each granted as late as it can have been:
-// those of its current bucket now, those of the previous one just before it ended.
-func (b buckets) late(other buckets) buckets {
-	b.current = other.current
-	switch ended := other.number*other.length - 1; b.number - ended/b.length {
-	case 0:
-		b.current += other.previous
-	case 1:
-		b.previous = other.previous
-	}
-	return b
 }
 
 // decodeBuckets returns the buckets of a record; none if it is no record.
@@ -149,8 +69,7 @@ func decodeBuckets(text []byte) []buckets {
 	for i := range read {
 		field := func(n int) int64 { return int64(binary.LittleEndian.Uint32(text[bucketsSize*i+4*n:])) }
 		read[i] = buckets{
-			length: 1000 * (field(0) & (1<<ageShift - 1)), age: field(0) >> ageShift,
-			number: field(1), current: quota.Units(field(2)), previous: quota.Units(field(3)),
+			length: 1000 * field(0), number: field(1), current: quota.Units(field(2)), previous: quota.Units(field(3)),
 		}
 		if read[i].length == 0 {
 			return nil
@@ -168,7 +87,6 @@ func (b buckets) roll(ms int64) buckets {
 	case number > b.number:
 		b.current, b.previous = 0, 0
 	}
-	b.age = min(b.age+number-b.number, maxAge)
 	b.number = number
 	return b
 }
@@ -208,7 +126,7 @@ func (r *counterRecord) debit(units quota.Units) {
 func (r *counterRecord) encode() (text []byte, endsMs int64) {
 	text = make([]byte, 0, bucketsSize*len(r.buckets))
 	for _, b := range r.buckets {
-		for _, n := range []int64{b.length/1000 | b.age<<ageShift, b.number, int64(b.current), int64(b.previous)} {
+		for _, n := range []int64{b.length / 1000, b.number, int64(b.current), int64(b.previous)} {
 			text = binary.LittleEndian.AppendUint32(text, uint32(n))
 		}
 		endsMs = max(endsMs, (b.number+2)*b.length)

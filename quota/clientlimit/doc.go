@@ -10,43 +10,35 @@
 // How a request is decided: a [Service] (service.go) finds its clients in a snapshot of the
 // configuration, which a reload replaces, and its cost. Requests for the same clients that come
 // while the ledger decides share its next call, by a quota.Batcher. The leader of a batch makes
-// keys of the subjects (subject.go); tally.go estimates how many there are and counts their denials.
-// If the ledger cannot decide, OpenOnOutage does.
+// keys of the subjects (subject.go, salt.go). If the ledger cannot decide, OpenOnOutage does.
 //
-// # Windows that change
+// # Keys
 //
-// A record stays counted when a window gets longer, by a reload or because another host has a
-// longer one. Both algorithms keep in a record what another host's window counts: from the first
-// time that host writes to the record, or says hello, until it has not done so for a window. A
-// record that had expired cannot come back. Its subject starts at 0: for one window, at most the
-// old limit and the new one are granted.
+// The key of a record is a keyed hash of the subject and its group: the clients, their algorithm and
+// their windows. With other windows, or another algorithm, a subject has another record and begins
+// at 0. A plain subject is its own key in its group.
+//
+// The secret of that hash, the [Salt], changes with the period: as long as anything counts in a record
+// of the group, and at least a UTC day. Each secret is a hash of the one before. The present one is
+// kept and the one before; older ones are overwritten, so that records of older days cannot be linked.
+//
+// The clock of the store says which period it is. No record is written after its period, so the
+// record of the period before is final. A subject without a record is decided by that one, and its
+// first grant writes what that one holds to its own: a change of the period grants nothing extra. After
+// two periods nothing of a record counts any more. In a Cluster the two records of a subject may be on
+// nodes whose clocks differ: what is granted meanwhile under the former key may not count.
 //
 // # What hosts share
 //
-// The hosts that share a store have a head in common (head.go). Each reads it every ten seconds,
-// and replaces it if no other host has done so meanwhile (sharing.go). The head holds the secrets
-// of keys, and the hello of each host: what it counts. By the hellos, a host finds differences and
-// knows the windows of others.
-//
-// # Secrets
-//
-// A subject is kept by a keyed hash, unless its clients are Plain. The secret of that hash changes
-// after a day or, where a window is longer, after the longest of any host. Two secrets are valid at
-// a time, the newest and the former. A subject that has no record under the newest is looked up
-// under the former. Its first grant writes the record under the newest, and so the record moves.
-// When the former secret is dropped, what was last written under it has left its window.
-//
-// A host may not know the newest secret yet. It acts on a head for one minute at most, by the
-// clock of the store, which is checked with each decision ([Rotation].UntilMs). Within two minutes
-// of the change, hosts that know it seal the record under the former key before they write one under
-// the newest: the seal holds what the record held, so that nothing is lost if they stop there,
-// and a host that finds one reads the head again. So each subject has one record that may be
-// written at any time, and never two budgets. A host that still knows the secrets writes a lost
-// head again; if none does, all subjects start over.
+// The hosts on one store share a value with the salts, and how each of them counts (hosts.go). Each
+// reads it every ten seconds, and when it finds that a period is over, and replaces it if no other host
+// has done so meanwhile. If it is lost, the first host that notices writes its own salts, and the others
+// use them: for ten seconds at most, a subject may have two records. By what others count, a host
+// finds differences.
 //
 // # Locks
 //
-// The package writes no files. Its locks are those of the batchers and of tallies;
-// none is held during a call of the store, nor while another one is locked. sharing.refresh is
-// held while the head is read: others wait for it until their deadline, and decisions do not.
+// The package writes no files. Its locks are those of the batchers; none is held during a call of the
+// store. sharing.lock is held while the shared value is read. Decisions wait for it until their deadline,
+// but only for the first value, after a reload, and when a period is over.
 package clientlimit

@@ -3,6 +3,7 @@ package clientlimit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,8 +11,7 @@ import (
 )
 
 // A Ledger decides by the records of a store. Which limits the clients have comes with each call:
-// changed units apply at once to the records, and a changed window counts what they hold. Hosts whose
-// windows differ keep for each other what those count. Another algorithm starts with empty records.
+// changed units apply at once to the records. Another algorithm and other windows have other records.
 // A record expires when nothing in it can count any more.
 type Ledger struct{ Store }
 
@@ -19,32 +19,49 @@ type Ledger struct{ Store }
 type Ask struct {
 	Subject Key
 	Units   quota.Units // in every limit, at least 1
-	Rotation
+	Period
 }
 
-// A Rotation says where to find a subject whose key changes. The zero value is a key that does not.
+// A Period is the time in which a subject has its key. The zero value is a key that it has for ever.
 //
-// If Subject has no record, that of Former counts. A grant writes it to Subject, and so the record
-// moves. Until SealMs a host may not know Subject yet. Therefore the record of Former is sealed
-// before one of Subject is written, even if there is none: a host that finds the seal moves to
-// Subject, or gets ErrMoved and reads the head again.
-type Rotation struct {
-	Former Key   // empty: none
-	SealMs int64 // by the ledger's clock
-	// UntilMs is when these keys may have changed again, by the ledger's clock; 0: never.
-	UntilMs int64
+// No record is written after its period, so the one of the period before is final. A subject without
+// a record has what that one counts: its first grant in a period writes both.
+type Period struct {
+	Before       Key   // the key in the period before
+	BeforeEndsMs int64 // when nothing of that counts any more
+	EndsMs       int64 // of the period
 }
 
-// ErrMoved is the error of an ask whose subject has another key by now. Nothing was debited.
-var ErrMoved = fmt.Errorf("%w: the keys of subjects have changed", quota.ErrContended)
+// A movedError is the error of an ask whose period is over. Nothing was debited.
+type movedError struct{ clockMs int64 }
+
+func (movedError) Error() string {
+	return quota.ErrContended.Error() + ": the keys of subjects have changed"
+}
+
+func (movedError) Unwrap() error { return quota.ErrContended }
+
+// over returns an error if a period is over.
+func (p Period) over(clockMs int64) error {
+	if p.EndsMs > 0 && clockMs >= p.EndsMs {
+		return movedError{clockMs}
+	}
+	return nil
+}
+
+// notAfterMs is when a record of the period is written last; 0: it has no end.
+func (p Period) notAfterMs() int64 { return max(0, p.EndsMs-1) }
+
+// counts reports whether a record of the period before may count.
+func (p Period) counts(clockMs int64) bool { return p.Before != "" && clockMs < p.BeforeEndsMs }
 
 // Decide decides the asks of each subject one after the other and returns one decision for each: it
 // reads the records, decides, and replaces each that no other caller has replaced meanwhile. The
-// others it decides again. A denial moves nothing; a grant debits every limit, or none. Decisions
+// others it decides again. A denial changes nothing; a grant debits every limit, or none. Decisions
 // hold the state of every limit, and no grant id.
 //
-// A decision's Err is one of the store; a quota.ErrContended if others decided about the same
-// subject each time until ctx ended; or ErrMoved.
+// A decision's Err is one of the store; or a quota.ErrContended if others decided about the same
+// subject each time until ctx ended, or if the period of the ask is over.
 func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	open := turnsOf(c, asks)
@@ -73,7 +90,7 @@ func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Deci
 // Usage returns the state of every limit for one subject, and changes nothing. Of an ask it needs no
 // units.
 func (l Ledger) Usage(ctx context.Context, c *Clients, of Ask) (quota.Usage, error) {
-	t := turnOf(c, of)
+	t := turn{swap: Swap{Place: c.Place(of.Subject)}, of: of}
 	for over := false; !over; {
 		l.Swap(ctx, []*Swap{&t.swap})
 		var err error
@@ -81,27 +98,23 @@ func (l Ledger) Usage(ctx context.Context, c *Clients, of Ask) (quota.Usage, err
 			return quota.Usage{}, err
 		}
 	}
-	return c.Usage(t.record(), t.swap.ReadMs), nil
+	return c.Usage(t.record(), t.clockMs), nil
 }
 
-// Reset deletes what a subject has used. Of an ask it needs no units.
+// Reset deletes what a subject has used. Of an ask it needs no units. While the record of the period
+// before may count, an empty one takes its place.
 func (l Ledger) Reset(ctx context.Context, c *Clients, of Ask) error {
-	if of.Former != "" { // or its record would be that of the subject again
-		err := l.replace(ctx, c.place(of.Former), func(found []byte, nowMs int64) ([]byte, int64, error) {
-			if len(found) == 0 && nowMs >= of.SealMs {
-				return nil, 0, nil
-			}
-			return Seal(nil), max(of.SealMs, nowMs), nil
-		})
-		if err != nil {
-			return err
+	return l.replace(ctx, c.Place(of.Subject), of.notAfterMs(), func(_ []byte, nowMs int64) (next []byte, endsMs int64, err error) {
+		if of.counts(nowMs) {
+			next, _ = c.read(nil, nowMs).encode()
+			return next, of.BeforeEndsMs, of.over(nowMs)
 		}
-	}
-	return l.replace(ctx, c.place(of.Subject), func(_ []byte, nowMs int64) ([]byte, int64, error) { return nil, nowMs, nil })
+		return nil, nowMs, of.over(nowMs)
+	})
 }
 
-// replace replaces what is at a place by what f makes of it.
-func (l Ledger) replace(ctx context.Context, at Place, f func(found []byte, nowMs int64) (next []byte, endsMs int64, err error)) error {
+// replace replaces what is at a place by what f makes of it, not after a time if that is not 0.
+func (l Ledger) replace(ctx context.Context, at Place, notAfterMs int64, f func(found []byte, nowMs int64) (next []byte, endsMs int64, err error)) error {
 	for {
 		s := &Swap{Place: at}
 		if l.Swap(ctx, []*Swap{s}); s.Err != nil {
@@ -111,8 +124,7 @@ func (l Ledger) replace(ctx context.Context, at Place, f func(found []byte, nowM
 		if err != nil || bytes.Equal(next, s.Found) {
 			return err
 		}
-		s.ReadMs = s.NowMs
-		s.write(at, s.Found, next, endsMs)
+		*s = Swap{Place: at, Writes: true, Read: s.Found, ReadMs: s.NowMs, Next: next, EndsMs: endsMs, NotAfterMs: notAfterMs}
 		if l.Swap(ctx, []*Swap{s}); s.Err != nil || s.Swapped {
 			return s.Err
 		}
@@ -121,30 +133,26 @@ func (l Ledger) replace(ctx context.Context, at Place, f func(found []byte, nowM
 
 // A turn decides what is asked for one subject.
 type turn struct {
-	swap     Swap // the next one
-	subject  Key
-	rotation Rotation
-	asks     []int // which of those that were asked together
+	swap Swap // the next one
+	of   Ask
+	asks []int // which of those that were asked together
 
-	// The records as they were found: the subject's, and the one of its former key, without a seal.
-	own, former []byte
-	after       []byte // what is decided to be the subject's
-	endsMs      int64
-	lost        bool // another caller was the first to replace a record
-}
-
-func turnOf(c *Clients, ask Ask) turn {
-	return turn{swap: Swap{Place: c.place(ask.Subject)}, subject: ask.Subject, rotation: ask.Rotation}
+	own     []byte // the subject's record as it was found at clockMs
+	clockMs int64
+	before  []byte // the record of the period before
+	looked  bool   // it was read
+	lost    bool   // another caller was the first to replace the record
 }
 
 // turnsOf groups asks by subject, in their order.
 func turnsOf(c *Clients, asks []Ask) []*turn {
 	all, turns, of := make([]turn, len(asks)), make([]*turn, 0, len(asks)), make(map[Key]*turn, len(asks))
+	group := c.group()
 	for i, ask := range asks {
 		t := of[ask.Subject]
 		if t == nil {
 			t = &all[i]
-			*t = turnOf(c, ask)
+			*t = turn{swap: Swap{Place: Place{group, ask.Subject}}, of: ask}
 			of[ask.Subject], turns = t, append(turns, t)
 		}
 		t.asks = append(t.asks, i)
@@ -155,36 +163,29 @@ func turnsOf(c *Clients, asks []Ask) []*turn {
 // answered reads what became of the last swap, and sets the next one, unless the turn is over.
 func (t *turn) answered(c *Clients, asks []Ask, decisions []quota.Decision) (over bool, err error) {
 	s := &t.swap
-	ofFormer := s.Subject != t.subject
-	if s.Err != nil || s.Swapped && !ofFormer {
+	if s.Err != nil || s.Swapped {
 		return true, s.Err
 	}
-	if s.Swapped { // it is sealed
-		s.write(c.place(t.subject), nil, t.after, t.endsMs)
-		return false, nil
+	if s.Subject == t.of.Subject {
+		t.lost = t.lost || s.Writes
+		t.own, t.clockMs = s.Found, s.NowMs
+		if err := t.of.over(t.clockMs); err != nil {
+			return true, err
+		}
+		if len(t.own) == 0 && !t.looked && t.of.counts(t.clockMs) {
+			*s = Swap{Place: Place{s.Group, t.of.Before}}
+			return false, nil
+		}
+	} else {
+		t.before, t.looked = s.Found, true
 	}
-	record, sealed := Unseal(s.Found)
-	switch {
-	case t.rotation.UntilMs > 0 && s.NowMs > t.rotation.UntilMs, sealed && !ofFormer:
-		return true, ErrMoved
-	case ofFormer:
-		t.former = record
-	case len(record) == 0 && t.rotation.Former != "" && !s.Writes:
-		*s = Swap{Place: c.place(t.rotation.Former)}
-		return false, nil
-	default:
-		t.own = record
-	}
-	s.ReadMs, t.lost = s.NowMs, t.lost || s.Writes
-	t.decide(c, asks, decisions)
-	switch {
-	case t.after == nil:
+	next, endsMs := t.decide(c, asks, decisions)
+	if next == nil {
 		return true, nil
-	case ofFormer && !sealed && s.ReadMs < t.rotation.SealMs:
-		// The seal holds the record: so nothing is lost if no further swap follows.
-		s.write(s.Place, record, Seal(record), max(t.rotation.SealMs, t.endsMs))
-	default:
-		s.write(c.place(t.subject), t.own, t.after, t.endsMs)
+	}
+	*s = Swap{
+		Place: Place{s.Group, t.of.Subject}, Writes: true, Read: t.own, ReadMs: t.clockMs, Next: next, EndsMs: endsMs,
+		NotAfterMs: t.of.notAfterMs(),
 	}
 	return false, nil
 }
@@ -194,20 +195,30 @@ func (t *turn) record() []byte {
 	if len(t.own) > 0 {
 		return t.own
 	}
-	return t.former
+	return t.before
 }
 
-// decide decides by the record as it was found.
-func (t *turn) decide(c *Clients, asks []Ask, decisions []quota.Decision) {
+// decide decides by the record, and returns the next one, or nil if no ask is granted.
+func (t *turn) decide(c *Clients, asks []Ask, decisions []quota.Decision) (next []byte, endsMs int64) {
 	record := t.record()
-	t.after = nil
 	for _, i := range t.asks {
-		after, endsMs, d := c.Decide(record, t.swap.ReadMs, asks[i].Units)
+		after, afterEndsMs, d := c.Decide(record, t.clockMs, asks[i].Units)
 		if after != nil {
-			record, t.after, t.endsMs = after, after, endsMs
+			record, next, endsMs = after, after, afterEndsMs
 		}
 		decisions[i] = d
 	}
+	return next, endsMs
 }
 
-func (c *Clients) place(subject Key) Place { return Place{c.Name, c.Algorithm, subject} }
+// movedTo returns the clock of a movedError, or 0.
+func movedTo(err error) (clockMs int64) {
+	var moved movedError
+	if errors.As(err, &moved) {
+		return moved.clockMs
+	}
+	return 0
+}
+
+// Place returns the place of a subject's record.
+func (c *Clients) Place(subject Key) Place { return Place{c.group(), subject} }

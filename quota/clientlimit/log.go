@@ -9,22 +9,14 @@ import (
 // A logRecord has each grant with its time: what a window counts is exact. A grant made at
 // t counts in a window of length w until t+w, exclusive.
 //
-// It is kept as the number of limits, in a byte, the longest window of any host, in s, and when a
-// host that has it wrote last, in s since 1970, 32 bits each. Then per limit: window in s, 32
-// bits · which entry is the first that counts, from 0, 32 bits · units in the window, 64 bits.
-// Then the entries, oldest first: time in ms, 48 bits · units, 32 bits; all little endian. Entries
-// of one ms are one. A decision reads what leaves a window, and not what is in it; what has
-// left all windows is cut off when it is more than half. Where the windows are others than
-// the record's, they count all entries that are still there.
-//
-// Hosts whose windows differ cut off nothing that one of them counts: the longest window is that
-// of a host that wrote within it.
+// It is kept as the number of limits, in a byte. Then per limit: window in s, 32 bits · which entry
+// is the first that counts, from 0, 32 bits · units in the window, 64 bits. Then the entries, oldest
+// first: time in ms, 48 bits · units, 32 bits; all little endian. Entries of one ms are one. A
+// decision reads what leaves a window, and not what is in it; what has left all windows is cut off
+// when it is more than half.
 type logRecord struct {
 	now     int64
 	windows []logWindow // in the order of the limits
-	longest int64       // of the windows that this host has or knows of, in ms
-	keep    int64       // the longest window of any host, in ms
-	keptAt  int64       // when a host that has it wrote last, in ms
 
 	// The entries: kept ones of those that were read, which are not ours to change, and
 	// then the newest, once there is a grant.
@@ -32,8 +24,6 @@ type logRecord struct {
 	kept    int
 	granted bool
 	newest  quota.Units // at now
-
-	converted bool // it outlives the windows that it names: it would go with them
 }
 
 type logWindow struct {
@@ -43,68 +33,51 @@ type logWindow struct {
 }
 
 const (
-	logKeepSize  = 8
 	logHeadSize  = 16 // per limit
 	logEntrySize = 10
 )
 
 func readLog(c *Clients, text []byte, clockMs int64) *logRecord {
 	r := &logRecord{now: clockMs, windows: make([]logWindow, len(c.Limits))}
-	for _, window := range c.Kept {
-		r.longest = max(r.longest, window.Milliseconds())
-	}
-	head, ok := r.cut(text)
+	heads := r.cut(text)
 	if n := r.kept; n > 0 {
 		ms, _ := r.entry(n - 1)
 		r.now = max(r.now, ms)
 	}
 	for i, limit := range c.Limits {
-		w := logWindow{length: limit.Window.Length.Milliseconds()}
-		r.longest = max(r.longest, w.length)
-		if ok = ok && len(head) == logHeadSize*len(c.Limits); ok {
-			stands := head[logHeadSize*i:]
-			w.first, w.units = int(binary.LittleEndian.Uint32(stands[4:])), quota.Units(binary.LittleEndian.Uint64(stands[8:]))
-			ok = int64(binary.LittleEndian.Uint32(stands))*1000 == w.length && w.first <= r.kept
-		}
-		r.windows[i] = w
-	}
-	if r.now-r.keptAt >= r.keep {
-		r.keep = 0 // no host has it any more, or that host counts nothing of this any more
-	}
-	if !ok {
-		r.recount()
-	}
-	r.converted = r.kept > 0 && max(longestOf(head), r.keep) < r.longest
-	for i, w := range r.windows {
+		w := r.window(heads, limit.Window.Length.Milliseconds())
 		r.windows[i] = r.after(w, r.now)
 	}
 	return r
 }
 
-// cut splits a record into its head and its entries. What is no record has neither.
-func (r *logRecord) cut(text []byte) (head []byte, ok bool) {
+// cut splits a record into the heads of its windows and its entries. What is no record has neither.
+func (r *logRecord) cut(text []byte) (heads []byte) {
 	if len(text) == 0 {
-		return nil, false
+		return nil
 	}
-	size := 1 + logKeepSize + logHeadSize*int(text[0])
+	size := 1 + logHeadSize*int(text[0])
 	if len(text) < size || (len(text)-size)%logEntrySize != 0 {
-		return nil, false
+		return nil
 	}
 	r.entries, r.kept = text[size:], (len(text)-size)/logEntrySize
-	r.keep, r.keptAt = 1000*int64(binary.LittleEndian.Uint32(text[1:])), 1000*int64(binary.LittleEndian.Uint32(text[5:]))
-	return text[1+logKeepSize : size], true
+	return text[1:size]
 }
 
-// recount makes every window count all entries.
-func (r *logRecord) recount() {
-	sum := quota.Units(0)
+// window finds a window in the heads. One that they lack counts every entry.
+func (r *logRecord) window(heads []byte, length int64) logWindow {
+	for ; len(heads) > 0; heads = heads[logHeadSize:] {
+		first := int(binary.LittleEndian.Uint32(heads[4:]))
+		if int64(binary.LittleEndian.Uint32(heads))*1000 == length && first <= r.kept {
+			return logWindow{length, first, quota.Units(binary.LittleEndian.Uint64(heads[8:]))}
+		}
+	}
+	w := logWindow{length: length}
 	for i := range r.kept {
 		_, units := r.entry(i)
-		sum += units
+		w.units += units
 	}
-	for i := range r.windows {
-		r.windows[i].first, r.windows[i].units = 0, sum
-	}
+	return w
 }
 
 // after returns a window without what has left it by a time.
@@ -146,14 +119,6 @@ func (r *logRecord) fitsAt(i int, to quota.Units) (ms int64) {
 		at, units := r.entry(e)
 		left -= units
 		ms = at + w.length
-	}
-	return ms
-}
-
-// longestOf is the longest window that a record names.
-func longestOf(head []byte) (ms int64) {
-	for ; len(head) >= logHeadSize; head = head[logHeadSize:] {
-		ms = max(ms, int64(binary.LittleEndian.Uint32(head))*1000)
 	}
 	return ms
 }
@@ -200,24 +165,14 @@ func (r *logRecord) oldest() int {
 }
 
 func (r *logRecord) encode() (text []byte, endsMs int64) {
-	if r.longest >= r.keep {
-		r.keep, r.keptAt = r.longest, r.now
-	}
 	expired := r.oldest()
-	for expired > max(0, r.len()-maxLogUnits) {
-		if ms, _ := r.entry(expired - 1); ms <= r.now-r.keep {
-			break
-		}
-		expired--
-	}
-	if 2*expired <= r.len() || !r.granted { // a denial drops nothing that another host may count
+	if 2*expired <= r.len() {
 		expired = 0
 	}
-	text = make([]byte, 0, 1+logKeepSize+logHeadSize*len(r.windows)+logEntrySize*(r.len()-expired))
+	text = make([]byte, 0, 1+logHeadSize*len(r.windows)+logEntrySize*(r.len()-expired))
 	text = append(text, byte(len(r.windows)))
-	text = binary.LittleEndian.AppendUint32(text, uint32(r.keep/1000))
-	text = binary.LittleEndian.AppendUint32(text, uint32(r.keptAt/1000))
 	for _, w := range r.windows {
+		endsMs = max(endsMs, r.now+w.length)
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.length/1000))
 		text = binary.LittleEndian.AppendUint32(text, uint32(w.first-expired))
 		text = binary.LittleEndian.AppendUint64(text, uint64(w.units))
@@ -228,5 +183,5 @@ func (r *logRecord) encode() (text []byte, endsMs int64) {
 		text = binary.LittleEndian.AppendUint16(text, uint16(r.now>>32))
 		text = binary.LittleEndian.AppendUint32(text, uint32(r.newest))
 	}
-	return text, r.now + r.keep
+	return text, endsMs
 }

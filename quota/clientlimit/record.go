@@ -1,7 +1,6 @@
 package clientlimit
 
 import (
-	"bytes"
 	"time"
 
 	"quotad/quota"
@@ -19,35 +18,28 @@ type record interface {
 	encode() (text []byte, endsMs int64)
 }
 
-// read reads a record, empty if there is none, at the time of a ledger's clock. If it was counted in
-// other windows, it is converted. Then it is kept as it is now: the old windows would expire first, or
-// could not be converted again later.
-func (c *Clients) read(text []byte, clockMs int64) (r record, converted bool) {
+// read reads a record, empty if there is none, at the time of a ledger's clock.
+func (c *Clients) read(text []byte, clockMs int64) record {
 	if c.Algorithm == Counter {
-		counter := readCounter(c, text, clockMs)
-		return counter, counter.converted
+		return readCounter(c, text, clockMs)
 	}
-	log := readLog(c, text, clockMs)
-	return log, log.converted
+	return readLog(c, text, clockMs)
 }
 
 // Decide decides about the units that a subject asks for, by its record, which is empty if it has
 // none, and the time of a ledger's clock. After is the record to keep from now on, until endsMs;
 // it is nil if the record does not change.
 func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after []byte, endsMs int64, d quota.Decision) {
-	r, converted := c.read(text, clockMs)
+	r := c.read(text, clockMs)
 	d = c.decision(r, clockMs, units)
 	if d.Granted() {
 		r.debit(units)
 		d.Limits = c.states(r, clockMs, 0)
-	} else {
-		d.Limits = c.states(r, clockMs, units)
-		d = d.Detailed(false)
-	}
-	if d.Granted() || converted {
 		after, endsMs = r.encode()
+		return after, endsMs, d
 	}
-	return after, endsMs, d
+	d.Limits = c.states(r, clockMs, units)
+	return nil, 0, d.Detailed(false)
 }
 
 // decision returns the decision without the limits' states.
@@ -74,8 +66,7 @@ func (c *Clients) decision(r record, clockMs int64, units quota.Units) quota.Dec
 // Usage returns what the limits count of a subject, by its record, which is empty if it has none,
 // and the time of a ledger's clock.
 func (c *Clients) Usage(text []byte, clockMs int64) quota.Usage {
-	r, _ := c.read(text, clockMs)
-	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(r, clockMs, 0)}
+	return quota.Usage{Now: timeOf(clockMs), Limits: c.states(c.read(text, clockMs), clockMs, 0)}
 }
 
 // states returns the state of each limit. The cost is that of a request that was refused.
@@ -93,16 +84,3 @@ func (c *Clients) states(r record, clockMs int64, cost quota.Units) []quota.Limi
 }
 
 func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
-
-// sealed is the prefix of a sealed record. No other record starts with it: a log has fewer limits
-// than the byte "s", and no counter has such a window.
-const sealed = "sealed"
-
-// Seal returns what replaces a record that moves to another key.
-func Seal(record []byte) []byte { return append([]byte(sealed), record...) }
-
-// Unseal returns the record inside a seal, or any other record unchanged.
-func Unseal(text []byte) (record []byte, wasSealed bool) {
-	record, wasSealed = bytes.CutPrefix(text, []byte(sealed))
-	return record, wasSealed
-}

@@ -50,7 +50,7 @@ func TestRecordBytes(t *testing.T) {
 		algorithm Algorithm
 		want      string
 	}{
-		{Log, "02 3c000000 9c5d016b" + // two limits; 60 s, at 9:00:12
+		{Log, "02" + // two limits
 			"0a000000 01000000 0500000000000000" + "3c000000 00000000 0800000000000000" + // 10 s: from the second entry on, 5 units; 60 s: all, 8
 			" 807a55fda101 03000000" + " deab55fda101 05000000"}, // 3 at 9:00:00.000, 2 and 3 at 9:00:12.638
 		{Counter, "0a000000 2956b30a 05000000 03000000" + "3c000000 5c8ec801 08000000 00000000"},
@@ -93,7 +93,7 @@ func TestLogIsCut(t *testing.T) {
 		if want := quota.Units(min(i+1, 10)); used(c, record, time.Duration(i)*time.Second)[0] != want {
 			t.Fatalf("after %d seconds %v units count, want %d", i, used(c, record, time.Duration(i)*time.Second), want)
 		}
-		if most := 1 + logKeepSize + logHeadSize + logEntrySize*21; len(record) > most {
+		if most := 1 + logHeadSize + logEntrySize*21; len(record) > most {
 			t.Fatalf("the record of 10 entries has %d bytes", len(record))
 		}
 	}
@@ -132,9 +132,9 @@ func TestObservedLogIsBounded(t *testing.T) {
 	for i := range maxLogUnits - 2 {
 		r = &logRecord{now: nine + int64(i+1)*1000, granted: true, newest: 1, windows: []logWindow{{length: 1000}}}
 		text, _ := r.encode()
-		entries = append(entries, text[1+logKeepSize+logHeadSize:]...)
+		entries = append(entries, text[1+logHeadSize:]...)
 	}
-	record = append(append([]byte{1}, make([]byte, logKeepSize+logHeadSize)...), entries...) // of other windows: recounted
+	record = append(append([]byte{1}, make([]byte, logHeadSize)...), entries...) // of other windows: recounted
 	for i := maxLogUnits - 1; i < maxLogUnits+3; i++ {
 		at := time.Duration(i) * time.Second
 		record = debit(t, c, record, at, 1)
@@ -145,53 +145,16 @@ func TestObservedLogIsBounded(t *testing.T) {
 	}
 }
 
-// Two hosts whose windows differ ask by turns: the one of an hour counts all that the other has
-// granted in it. Once it is gone, its window costs nothing any more.
-func TestHostsOfDifferingWindows(t *testing.T) {
-	for algorithm, most := range map[Algorithm]int{Log: 1 + logKeepSize + logHeadSize + logEntrySize*10, Counter: bucketsSize} {
-		t.Run(string(algorithm), func(t *testing.T) { playHostsOfDifferingWindows(t, algorithm, most) })
-	}
-}
-
-func playHostsOfDifferingWindows(t *testing.T, algorithm Algorithm, mostBytes int) {
-	short, long := limited(algorithm, 60, time.Minute), limited(algorithm, 60, time.Hour)
-	var record []byte
-	granted := map[*Clients]quota.Units{}
-	for second := range 600 {
-		for _, c := range []*Clients{long, short} {
-			after, _, d := c.Decide(record, nine+int64(second)*1000, 1)
-			if after != nil {
-				record = after
-			}
-			if d.Granted() {
-				granted[c]++
+// Nothing counts any more when the group says so, whatever the windows and wherever a bucket begins.
+func TestNothingCountsAfterItsTime(t *testing.T) {
+	for _, algorithm := range []Algorithm{Log, Counter} {
+		c := limited(algorithm, 5, 7*time.Minute, 13*time.Hour)
+		for minute := range 200 {
+			at := time.Duration(minute) * 7 * time.Minute
+			record := debit(t, c, nil, at, 5)
+			if got := used(c, record, at+c.counts()); got[0] != 0 || got[1] != 0 {
+				t.Fatalf("%s: %v units count %v after a grant", algorithm, got, c.counts())
 			}
 		}
-	}
-	if granted[long] < 1 || granted[long] > 60 {
-		t.Errorf("in ten minutes the host of an hour grants %d, want at most 60", granted[long])
-	}
-	if got := used(long, record, 600*time.Second)[0]; got != granted[long]+granted[short] {
-		t.Errorf("%d units count in the hour, want %d", got, granted[long]+granted[short])
-	}
-	for minute := range 240 {
-		record = debit(t, short, record, 12*time.Minute+time.Duration(2*minute)*time.Minute, 60)
-	}
-	if len(record) > mostBytes {
-		t.Errorf("hours later the record has %d bytes, want at most %d", len(record), mostBytes)
-	}
-}
-
-// However many windows there were, a counter's record keeps a bounded number of them.
-func TestCounterKeepsFewWindows(t *testing.T) {
-	var record []byte
-	for minutes := range 100 {
-		record = debit(t, limited(Counter, 1000, time.Hour+time.Duration(minutes)*time.Minute), record, 0, 1)
-	}
-	if got, most := len(record), maxBuckets*bucketsSize; got > most {
-		t.Errorf("the record has %d bytes, want at most %d", got, most)
-	}
-	if got := used(limited(Counter, 1000, 24*time.Hour), record, 0)[0]; got != 100 {
-		t.Errorf("%d units count in a day, want 100", got)
 	}
 }

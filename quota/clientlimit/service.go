@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -49,6 +48,39 @@ type Group struct {
 	*tally
 }
 
+// A tally counts what became of the requests of clients since the daemon started. It survives a change
+// of the configuration.
+type tally struct{ granted, denied, outageGrants, undecided atomic.Int64 }
+
+// Stats are the outcomes of requests since the daemon started.
+type Stats struct {
+	Granted      int64 // with those of OutageGrants
+	Denied       int64
+	OutageGrants int64 // without the ledger
+	Undecided    int64
+}
+
+// Stats returns the outcomes of requests.
+func (t *tally) Stats() Stats {
+	return Stats{t.granted.Load(), t.denied.Load(), t.outageGrants.Load(), t.undecided.Load()}
+}
+
+// count counts a decision.
+func (t *tally) count(d quota.Decision) {
+	switch {
+	case errors.Is(d.Err, context.Canceled):
+	case d.Err != nil:
+		t.undecided.Add(1)
+	case !d.Granted():
+		t.denied.Add(1)
+	default:
+		t.granted.Add(1)
+		if d.Outage {
+			t.outageGrants.Add(1)
+		}
+	}
+}
+
 // batchGroups is how many requests, each of one or several asks, share a call of the ledger.
 const batchGroups = 32
 
@@ -91,9 +123,10 @@ func NewService(c Config) *Service {
 func (s *Service) SetClients(store Store, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{byName: make(map[string]*Group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
-		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, emit: s.Emit, refresh: make(chan struct{}, 1)}
+		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, emit: s.Emit, lock: make(chan struct{}, 1)}
 		next.last.Store(&seen{})
 	}
+	mine := &configured{all: all, terms: make(map[string][]string, len(all))}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("clients %q: %w", c.Name, wrong[0])
@@ -101,19 +134,19 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 		if next.byName[c.Name] != nil {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &Group{Clients: c, tally: &tally{seed: maphash.MakeSeed()}}
+		g := &Group{Clients: c, tally: &tally{}}
 		if before := was.byName[c.Name]; before != nil {
 			g.tally = before.tally
 		}
 		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
 		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([]struct{}, error) {
-			s.decide(ctx, next, g, slices.Concat(requests...))
+			s.decide(ctx, next, g, slices.Concat(requests...), 0)
 			return make([]struct{}, len(requests)), nil
 		}
 		next.groups, next.byName[c.Name] = append(next.groups, g), g
+		mine.terms[c.Name] = c.terms()
 	}
-	mine := greeting(s.Host.Label, all)
-	next.mine.Store(&mine)
+	next.mine.Store(mine)
 	s.snapshot.Store(next)
 	return nil
 }
@@ -183,34 +216,27 @@ func (g *Group) settle(ask priced) {
 	g.count(*ask.decision)
 }
 
-// decide has the ledger decide asks. Those whose subjects have other keys by now are decided once
-// more, by a head that is read again.
-func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, all []priced) {
-	g.asked(all, time.Now())
-	s.decideBy(ctx, now, g, all, refreshInterval)
-	moved := slices.DeleteFunc(all, func(ask priced) bool { return !errors.Is(ask.decision.Err, ErrMoved) })
-	if len(moved) > 0 {
-		s.decideBy(ctx, now, g, moved, 0)
-	}
-}
-
-// decideBy has the ledger decide asks by a head of at most that age.
-func (s *Service) decideBy(ctx context.Context, now *snapshot, g *Group, all []priced, maxAge time.Duration) {
-	head, err := now.current(ctx, maxAge)
+// decide has the ledger decide asks, at that time of its clock or later. Those whose period turns out
+// to be over are decided again in the next one.
+func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, all []priced, clockMs int64) {
+	last, err := now.current(ctx, clockMs)
 	if err != nil {
 		for _, ask := range all {
 			*ask.decision = quota.Decision{Err: err}
 		}
 		return
 	}
-	asks := head.asks(g.Clients, all)
 	begun := time.Now()
-	decisions := now.ledger.Decide(ctx, head.counted(g.Clients), asks)
-	s.Emit(Call{Took: time.Since(begun), Asks: len(asks)})
+	decisions := now.ledger.Decide(ctx, g.Clients, g.asks(last.Salts[g.group()], all))
+	s.Emit(Call{Took: time.Since(begun), Asks: len(all)})
+	var moved []priced
 	for i, d := range decisions {
-		if *all[i].decision = d; d.Denied() {
-			g.deny(asks[i].Subject, time.Now())
+		if *all[i].decision = d; movedTo(d.Err) > clockMs {
+			moved = append(moved, all[i])
 		}
+	}
+	if len(moved) > 0 {
+		s.decide(ctx, now, g, moved, movedTo(moved[0].decision.Err))
 	}
 }
 
@@ -244,9 +270,15 @@ func (s *Service) about(ctx context.Context, name, subject string, do func(conte
 	now := s.snapshot.Load()
 	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
 	defer cancel()
-	head, err := now.current(ctx, differencesAge)
-	if err != nil {
-		return quota.Decision{}, err
+	for clockMs := int64(0); ; {
+		last, err := now.current(ctx, clockMs)
+		if err != nil {
+			return quota.Decision{}, err
+		}
+		err = do(ctx, now.ledger, g.Clients, g.Ask(last.Salts[g.group()], subject, 0))
+		if movedTo(err) <= clockMs {
+			return quota.Decision{}, err
+		}
+		clockMs = movedTo(err)
 	}
-	return quota.Decision{}, do(ctx, now.ledger, head.counted(g.Clients), head.asks(g.Clients, []priced{{subject: subjectOf(subject)}})[0])
 }

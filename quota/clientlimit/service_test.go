@@ -205,39 +205,6 @@ func TestServiceResets(t *testing.T) {
 	}
 }
 
-func TestTopSubjects(t *testing.T) {
-	s := newScene(t, public)
-	deny := func(subject string, times int) {
-		s.ask(t, "public", subject, "", 3)
-		for range times {
-			s.ask(t, "public", subject, "", 1)
-		}
-	}
-	for i := range 200 { // more than are remembered
-		deny(fmt.Sprint("crowd", i), 1)
-	}
-	deny("192.0.2.1", 30)
-	deny("mallory\x00", 20)
-	for i := range 200 {
-		deny(fmt.Sprint("later", i), 1)
-	}
-	public, _ := s.Group("public")
-	top := public.Top()
-	if len(top) != 20 {
-		t.Fatalf("%d are told", len(top))
-	}
-	_, hash := top[0].Subject.Text()
-	name, _ := top[1].Subject.Text()
-	if len(hash) != 32 || top[0].Denials < 30 || name != `mallory\x00` || top[1].Denials < 20 {
-		t.Errorf("the first are %+v (%s) and %+v (%s)", top[0], hash, top[1], name)
-	}
-	for _, d := range top[2:] {
-		if d.Denials > 10 {
-			t.Errorf("%q was denied once, and is told with %d", d.Subject, d.Denials)
-		}
-	}
-}
-
 // Requests at the same time share the ledger's calls, and none is granted twice.
 func TestServiceAtOnce(t *testing.T) {
 	few := *public

@@ -10,22 +10,22 @@ type Store interface {
 	Swap(ctx context.Context, all []*Swap)
 }
 
-// A Place is that of a subject's record. The zero value is that of the head which hosts share.
+// A Place is that of a subject's record. The zero value is that of what hosts share.
 type Place struct {
-	Clients   string
-	Algorithm Algorithm
-	Subject   Key
+	Group   string // the algorithm, the clients and their windows
+	Subject Key
 }
 
 // A Swap reads what is at a place. One that Writes replaces it, if it is still what was Read at
-// ReadMs; a record is empty where there is none.
+// ReadMs and the clock is not past NotAfterMs; a record is empty where there is none.
 type Swap struct {
 	Place
-	Writes bool
-	Read   []byte
-	ReadMs int64
-	Next   []byte // from now on; empty: none
-	EndsMs int64  // when nothing in Next counts any more
+	Writes     bool
+	Read       []byte
+	ReadMs     int64
+	NotAfterMs int64  // 0: at any time
+	Next       []byte // from now on; empty: none
+	EndsMs     int64  // when nothing in Next counts any more
 
 	// What became of it. An error is a quota.ErrUnavailable if nothing was written, and a
 	// quota.ErrOutcomeUnknown if Next may have been.
@@ -33,9 +33,4 @@ type Swap struct {
 	Found   []byte // unless Swapped
 	NowMs   int64  // when it was found
 	Err     error
-}
-
-// write has the swap, which was carried out, replace what a place had at ReadMs.
-func (s *Swap) write(at Place, read, next []byte, endsMs int64) {
-	*s = Swap{Place: at, Writes: true, Read: read, ReadMs: s.ReadMs, Next: next, EndsMs: endsMs}
 }

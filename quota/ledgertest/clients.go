@@ -57,17 +57,11 @@ func RunClients(t *testing.T, harness ClientHarness) {
 		{"records survive reopening", both, clientReopening},
 		{"the clock steps back", both, clientClock},
 		{"changed units", both, clientUnits},
-		{"a limit is renamed, one is added, one goes", both, clientLimits},
-		{"changed windows of a log", both[:1], clientLogWindows},
-		{"changed windows of a counter", both[1:], clientCounterWindows},
-		{"a counter's window gets longer", both[1:], clientCounterLonger},
-		{"hosts of differing windows", both, clientHosts},
-		{"a window that another host has", both, clientKept},
+		{"a limit is renamed, one is added, one goes, a window changes", both, clientLimits},
 		{"numbers saturate", both, clientSaturation},
 		{"many at once", both, clientMany},
-		{"the head", both[:1], clientHead},
-		{"a subject's key changes", both, clientRotation},
-		{"keys change while hosts ask", both, clientRotationAtOnce},
+		{"the value that hosts share", both[:1], clientShared},
+		{"a period ends", both, clientPeriods},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, algorithm := range test.algorithms {

@@ -2,8 +2,6 @@ package ledgertest
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -18,22 +16,14 @@ type ClientModel struct {
 	clock func() time.Time
 
 	mu       sync.Mutex // guards what follows
-	subjects map[clientKey]*modelSubject
-	sealed   map[clientKey]bool
+	subjects map[clientlimit.Place]*modelSubject
 }
 
-type clientKey struct {
-	name      string
-	algorithm clientlimit.Algorithm
-	subject   clientlimit.Key
-}
-
-// A modelSubject has its grants by window: the counter carries over what is counted in
-// one to another.
+// A modelSubject has its grants.
 type modelSubject struct {
-	last    int64 // the ms of the newest grant, or of the last change of windows
-	windows map[int64][]modelGrant
-	owned   map[int64]int64 // of each window, the ms at which a host that has it wrote last
+	last   int64 // the ms of the newest grant
+	grants []modelGrant
+	limits []quota.Limit
 }
 
 type modelGrant struct {
@@ -43,7 +33,7 @@ type modelGrant struct {
 
 // NewClientModel returns an empty ledger on a clock.
 func NewClientModel(clock func() time.Time) *ClientModel {
-	return &ClientModel{clock: clock, subjects: make(map[clientKey]*modelSubject), sealed: make(map[clientKey]bool)}
+	return &ClientModel{clock: clock, subjects: make(map[clientlimit.Place]*modelSubject)}
 }
 
 // Decide is as that of a clientlimit.Ledger.
@@ -59,23 +49,9 @@ func (m *ClientModel) Decide(_ context.Context, c *clientlimit.Clients, asks []c
 
 func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.Decision {
 	clock := m.clock().UnixMilli()
-	key, former := clientKey{c.Name, c.Algorithm, ask.Subject}, clientKey{c.Name, c.Algorithm, ask.Former}
-	if m.sealed[key] || ask.UntilMs > 0 && clock > ask.UntilMs {
-		return quota.Decision{Err: clientlimit.ErrMoved}
-	}
 	s := m.subject(c, ask)
 	now := s.now(c, clock)
-	moved, changed := s.follow(c, now)
-	keep := func() {
-		if m.subjects[key] == nil && ask.Former != "" && clock < ask.SealMs {
-			m.sealed[former] = true
-		}
-		m.subjects[key] = moved
-	}
-	if changed {
-		keep()
-	}
-	d := quota.Decision{Units: ask.Units, Now: time.UnixMilli(clock).UTC(), Limits: moved.states(c, now)}
+	d := quota.Decision{Units: ask.Units, Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}
 	for _, l := range c.Limits {
 		if ask.Units > l.Units && !l.DryRun {
 			d.Reason, d.Limit, d.Detail = quota.CostExceedsLimit, l.Name, "can never fit"
@@ -84,7 +60,7 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 	}
 	for i, l := range c.Limits {
 		if room := l.Units - ask.Units; d.Limits[i].Used > room && !l.DryRun {
-			if at := time.UnixMilli(moved.falls(c, l, now, room)).UTC(); at.After(d.RetryAt) {
+			if at := time.UnixMilli(s.falls(c, l, now, room)).UTC(); at.After(d.RetryAt) {
 				d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, l.Name, at, at.Sub(d.Now)
 			}
 		}
@@ -92,18 +68,9 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 	if !d.Granted() {
 		return charged(d)
 	}
-	for _, l := range c.Limits {
-		moved.owned[l.Window.Length.Milliseconds()] = now
-	}
-	for _, window := range c.Kept {
-		moved.owned[window.Milliseconds()] = now
-	}
-	for window := range moved.windows {
-		moved.windows[window] = saturated(moved.windows[window], modelGrant{now, ask.Units})
-	}
-	moved.last = now
-	keep()
-	d.Limits = moved.states(c, now)
+	s.grants, s.last = saturated(s.grants, modelGrant{now, ask.Units}), now
+	m.subjects[c.Place(ask.Subject)] = s
+	d.Limits = s.states(c, now)
 	return d
 }
 
@@ -132,7 +99,6 @@ func (m *ClientModel) Usage(_ context.Context, c *clientlimit.Clients, of client
 	clock := m.clock().UnixMilli()
 	s := m.subject(c, of)
 	now := s.now(c, clock)
-	s, _ = s.follow(c, now)
 	return quota.Usage{Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}, nil
 }
 
@@ -140,9 +106,7 @@ func (m *ClientModel) Usage(_ context.Context, c *clientlimit.Clients, of client
 func (m *ClientModel) Reset(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, key := range []clientlimit.Key{of.Subject, of.Former} {
-		delete(m.subjects, clientKey{c.Name, c.Algorithm, key})
-	}
+	delete(m.subjects, c.Place(of.Subject))
 	return nil
 }
 
@@ -152,7 +116,8 @@ func (m *ClientModel) ends(earlier, clock time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.subjects {
-		for window := range s.windows {
+		for _, l := range s.limits {
+			window := l.Window.Length.Milliseconds()
 			// A log's lasts as long as its longest window, a counter's up to two.
 			for _, ends := range []int64{s.last + window, (s.last/window + 2) * window} {
 				if ends > earlier.UnixMilli() && ends <= clock.UnixMilli() {
@@ -165,12 +130,10 @@ func (m *ClientModel) ends(earlier, clock time.Time) bool {
 }
 
 func (m *ClientModel) subject(c *clientlimit.Clients, of clientlimit.Ask) *modelSubject {
-	for _, key := range []clientlimit.Key{of.Subject, of.Former} {
-		if s := m.subjects[clientKey{c.Name, c.Algorithm, key}]; s != nil {
-			return s
-		}
+	if s := m.subjects[c.Place(of.Subject)]; s != nil {
+		return s
 	}
-	return &modelSubject{}
+	return &modelSubject{limits: c.Limits}
 }
 
 // now is the clock's time, and not before what is known of the newest grant: its time in a
@@ -179,112 +142,21 @@ func (s *modelSubject) now(c *clientlimit.Clients, clock int64) int64 {
 	if c.Algorithm == clientlimit.Log {
 		return max(clock, s.last)
 	}
-	for window := range s.windows {
+	for _, l := range c.Limits {
+		window := l.Window.Length.Milliseconds()
 		clock = max(clock, s.last/window*window)
 	}
 	return clock
 }
 
-// follow returns the subject as the clients' windows count it, and whether that is to be kept
-// though nothing is granted.
-func (s *modelSubject) follow(c *clientlimit.Clients, now int64) (*modelSubject, bool) {
-	next := &modelSubject{last: s.last, windows: make(map[int64][]modelGrant), owned: maps.Clone(s.owned)}
-	if next.owned == nil {
-		next.owned = make(map[int64]int64)
-	}
-	counter := c.Algorithm == clientlimit.Counter
-	for window, grants := range s.windows {
-		if !counter || now/window-s.owned[window]/window < 2 {
-			next.windows[window] = slices.Clone(grants)
-		}
-	}
-	own := slices.Clone(c.Kept)
-	for _, l := range c.Limits {
-		own = append(own, l.Window.Length)
-	}
-	changed := false
-	for _, length := range own {
-		window := length.Milliseconds()
-		grants, known := s.windows[window]
-		switch {
-		case !counter:
-			grants = s.all()
-		case !known && len(s.windows) > 0:
-			grants, changed = s.carried(window, now), true
-			next.owned[window] = now
-		case known && s.last/window > s.owned[window]/window:
-			next.owned[window], changed = now, true
-		}
-		next.windows[window] = slices.Clone(grants)
-		if _, owned := next.owned[window]; !owned {
-			next.owned[window] = now
-		}
-	}
-	if changed {
-		for window := range next.windows {
-			if slices.Contains(own, time.Duration(window)*time.Millisecond) {
-				next.owned[window] = now
-			}
-		}
-		next.last = now
-	}
-	return next, changed
-}
-
-// all returns every grant: in a log, each window has them.
-func (s *modelSubject) all() (all []modelGrant) {
-	for _, grants := range s.windows {
-		if len(grants) > len(all) {
-			all = grants
-		}
-	}
-	return all
-}
-
-// carried returns what a counter makes of the grants in its other windows for a new one: as
-// late as each sum can have been granted. Of those that know all that is in the window, the one
-// that has the least; if none does, the one that has the most.
-func (s *modelSubject) carried(length, now int64) []modelGrant {
-	var currents, sums, known, knownSums []quota.Units
-	for window, grants := range s.windows {
-		current, sum := quota.Units(0), quota.Units(0)
-		begun := now / window * window
-		for _, g := range grants {
-			late := now
-			if g.ms < begun {
-				late = begun - 1
-			}
-			if g.ms < begun-window {
-				continue
-			}
-			if late/length == now/length {
-				current += g.units
-			}
-			if late/length >= now/length-1 {
-				sum += g.units
-			}
-		}
-		currents, sums = append(currents, current), append(sums, sum)
-		if window >= length {
-			known, knownSums = append(known, current), append(knownSums, sum)
-		}
-	}
-	current, sum := slices.Max(currents), slices.Max(sums)
-	if len(known) > 0 {
-		current, sum = slices.Min(known), slices.Min(knownSums)
-	}
-	return []modelGrant{{now/length*length - 1, sum - current}, {now, current}}
-}
-
 // used is what a limit counts at an instant.
 func (s *modelSubject) used(c *clientlimit.Clients, l quota.Limit, now int64) quota.Units {
 	window := l.Window.Length.Milliseconds()
-	grants := s.windows[window]
 	if c.Algorithm == clientlimit.Counter {
-		return counted(grants, window, now)
+		return counted(s.grants, window, now)
 	}
 	sum := quota.Units(0)
-	for _, g := range grants {
+	for _, g := range s.grants {
 		if g.ms > now-window {
 			sum += g.units
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -42,8 +40,9 @@ type randomClients struct {
 	transcript
 	rand     *rand.Rand
 	model    *ClientModel
-	subjects []clientlimit.Key
+	subjects []string
 	hosts    []clientHost
+	salts    map[string]clientlimit.Salt // by group
 }
 
 // A clientHost is a ledger, and what is configured there.
@@ -53,7 +52,7 @@ type clientHost struct {
 }
 
 func newRandomClients(t *testing.T, harness ClientHarness, algorithm clientlimit.Algorithm, random *rand.Rand) *randomClients {
-	r := &randomClients{clientHistory: beginClients(t, harness, algorithm), rand: random, subjects: []clientlimit.Key{alice, bob, "=c"}}
+	r := &randomClients{clientHistory: beginClients(t, harness, algorithm), rand: random, subjects: []string{"alice", "192.0.2.1", "c"}, salts: make(map[string]clientlimit.Salt)}
 	r.model = NewClientModel(r.clock.Now)
 	r.transcript = transcript{test: t, now: r.clock.Now}
 	r.hosts = []clientHost{{r.ledger, r.clients()}}
@@ -63,17 +62,13 @@ func newRandomClients(t *testing.T, harness ClientHarness, algorithm clientlimit
 	return r
 }
 
-// clients draws limits. The longest window of a log never changes, so that its records
-// always reach back far enough.
+// clients draws limits of few sets of windows, so that hosts meet in one.
 func (r *randomClients) clients() *clientlimit.Clients {
 	c := &clientlimit.Clients{Name: "random", Algorithm: r.c.Algorithm}
 	windows := []time.Duration{time.Minute, 61 * time.Second, 7 * time.Minute, time.Hour}
-	r.rand.Shuffle(3, func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
-	if c.Algorithm == clientlimit.Counter {
-		r.rand.Shuffle(4, func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
-		c.Kept = slices.Clone(windows[:r.rand.IntN(3)])
-	}
-	for _, window := range windows[r.rand.IntN(4):] {
+	windows = windows[r.rand.IntN(4):]
+	r.rand.Shuffle(len(windows), func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
+	for _, window := range windows {
 		c.Limits = append(c.Limits, quota.Limit{
 			Name: window.String(), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)), DryRun: r.rand.IntN(5) == 0,
 		})
@@ -95,7 +90,7 @@ func (r *randomClients) step() {
 		r.resetBoth()
 	case what < 98:
 		r.c = r.clients()
-		r.say("host %d has limits %+v, and keeps %v", n, r.c.Limits, r.c.Kept)
+		r.say("host %d has limits %+v", n, r.c.Limits)
 	case len(r.hosts) == 1:
 		r.say("reopen")
 		r.ledger = r.reopen()
@@ -103,19 +98,27 @@ func (r *randomClients) step() {
 	r.hosts[n] = clientHost{r.ledger, r.c}
 }
 
-func (r *randomClients) subject() clientlimit.Key { return r.subjects[r.rand.IntN(len(r.subjects))] }
+func (r *randomClients) subject() string { return r.subjects[r.rand.IntN(len(r.subjects))] }
+
+// ask returns what a subject asks for, of the ledger in the period that it is, and of the model.
+func (r *randomClients) ask(subject string, units quota.Units) (ask, ofModel clientlimit.Ask) {
+	group := r.c.Place("").Group
+	r.salts[group] = r.salts[group].At(r.c, r.clock.Now().UnixMilli())
+	return r.c.Ask(r.salts[group], subject, units), clientlimit.Ask{Subject: clientlimit.Key(subject), Units: units}
+}
 
 func (r *randomClients) askBoth() {
-	asks := make([]clientlimit.Ask, 1+r.rand.IntN(4))
+	n := 1 + r.rand.IntN(4)
+	asks, ofModel := make([]clientlimit.Ask, n), make([]clientlimit.Ask, n)
 	for i := range asks {
-		asks[i] = clientlimit.Ask{Subject: r.subject(), Units: quota.Units(1 + r.rand.IntN(9))}
+		asks[i], ofModel[i] = r.ask(r.subject(), quota.Units(1+r.rand.IntN(9)))
 	}
-	r.say("ask %+v by %+v", asks, r.c.Limits)
+	r.say("ask %+v by %+v", ofModel, r.c.Limits)
 	got := r.decide(asks...)
-	want := r.model.Decide(context.Background(), r.c, asks)
+	want := r.model.Decide(context.Background(), r.c, ofModel)
 	for i := range asks {
 		got[i].Detail, got[i].Hint, want[i].Detail = "", "", ""
-		r.same(fmt.Sprintf("ask %d %+v", i, asks[i]), got[i], want[i])
+		r.same(fmt.Sprintf("ask %d %+v", i, ofModel[i]), got[i], want[i])
 	}
 }
 
@@ -124,9 +127,10 @@ func (r *randomClients) moveClock() {
 		time.Millisecond, 17 * time.Millisecond, time.Second, 9 * time.Second, time.Minute - time.Millisecond, time.Minute,
 		7 * time.Minute, 31 * time.Minute, -time.Second, -2 * time.Hour,
 	}
-	step := steps[r.rand.IntN(len(steps))]
+	now := r.clock.Now()
+	step := append(steps, now.Truncate(24*time.Hour).Add(24*time.Hour-2*time.Minute).Sub(now))[r.rand.IntN(len(steps)+1)] // a period ends soon
 	// Back to before a record's end a ledger may know it still, or not.
-	if now := r.clock.Now(); step < 0 && r.model.ends(now.Add(step), now) {
+	if step < 0 && r.model.ends(now.Add(step), now) {
 		return
 	}
 	r.say("clock %+v", step)
@@ -136,12 +140,20 @@ func (r *randomClients) moveClock() {
 func (r *randomClients) resetBoth() {
 	subject := r.subject()
 	r.say("reset %q", subject)
-	r.reset(subject)
-	_ = r.model.Reset(context.Background(), r.c, clientlimit.Ask{Subject: subject})
+	ask, ofModel := r.ask(subject, 0)
+	if err := r.ledger.Reset(context.Background(), r.c, ask); err != nil {
+		r.Fatal(err)
+	}
+	_ = r.model.Reset(context.Background(), r.c, ofModel)
 }
 
-func (r *randomClients) compareUsage(subject clientlimit.Key) {
+func (r *randomClients) compareUsage(subject string) {
 	r.Helper()
-	want, _ := r.model.Usage(context.Background(), r.c, clientlimit.Ask{Subject: subject})
-	r.same("usage of "+strconv.Quote(string(subject)), r.usage(subject), want)
+	ask, ofModel := r.ask(subject, 0)
+	got, err := r.ledger.Usage(context.Background(), r.c, ask)
+	if err != nil {
+		r.Fatal(err)
+	}
+	want, _ := r.model.Usage(context.Background(), r.c, ofModel)
+	r.same("usage of "+subject, got, want)
 }

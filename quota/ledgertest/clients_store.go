@@ -38,11 +38,11 @@ func (s *ClientStore) Swap(_ context.Context, all []*clientlimit.Swap) {
 		if one.Err = s.err; one.Err != nil {
 			continue
 		}
-		found := s.records[one.Place]
-		if one.Swapped = one.Writes && bytes.Equal(found, one.Read); one.Swapped {
+		found, nowMs := s.records[one.Place], s.clock().UnixMilli()
+		if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs); one.Swapped {
 			s.records[one.Place] = one.Next
 		} else {
-			one.Found, one.NowMs = found, s.clock().UnixMilli()
+			one.Found, one.NowMs = found, nowMs
 		}
 	}
 }

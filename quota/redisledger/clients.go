@@ -53,21 +53,24 @@ func (s *Store) swapArguments(key string, one *clientlimit.Swap) []any {
 	if !one.Writes {
 		return append(args, "", "", 0, 0)
 	}
-	hash := sha1.Sum(one.Read)
-	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, one.ReadMs+s.patience.Milliseconds())
+	hash, notAfterMs := sha1.Sum(one.Read), one.ReadMs+s.patience.Milliseconds()
+	if one.NotAfterMs > 0 {
+		notAfterMs = min(notAfterMs, one.NotAfterMs)
+	}
+	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, notAfterMs)
 }
 
 // clientKey is short: with the counter, the key is most of what Redis keeps of a subject.
 func (s *Store) clientKey(at clientlimit.Place) string {
 	if at == (clientlimit.Place{}) {
-		return s.config.KeyPrefix + "clients:hosts"
+		return s.config.KeyPrefix + "clients:salts"
 	}
-	hash := sha256.Sum256([]byte(clientVersion + at.Clients + "\x00" + string(at.Algorithm) + "\x00" + string(at.Subject)))
+	hash := sha256.Sum256([]byte(clientVersion + at.Group + "\x00" + string(at.Subject)))
 	return s.config.KeyPrefix + "c" + string(hash[:clientKeySize])
 }
 
 // clientVersion is the version of a record's form: each has keys of its own.
-const clientVersion = "3"
+const clientVersion = "4"
 
 // clientKeySize bytes distinguish 2^48 subjects.
 const clientKeySize = 12

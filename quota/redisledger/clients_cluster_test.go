@@ -70,7 +70,7 @@ func clusterClientsOfFrozenNode(t *testing.T, config Config, frozen *redistest.S
 	at := map[int]string{} // by ask, the node
 	for i := range 30 {
 		asks = append(asks, clientlimit.Ask{Subject: clientlimit.Key([]byte{'=', byte('a' + i)}), Units: 1})
-		node, err := l.current().(*redis.ClusterClient).MasterForKey(ctx, l.clientKey(clientlimit.Place{Clients: c.Name, Algorithm: c.Algorithm, Subject: asks[i].Subject}))
+		node, err := l.current().(*redis.ClusterClient).MasterForKey(ctx, l.clientKey(c.Place(asks[i].Subject)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,12 +34,11 @@ func TestMemoryPerSubject(t *testing.T) {
 	server := redistest.StartOn(t, clock)
 	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
 	c := hourly(clientlimit.Counter)
-	secret := make([]byte, clientlimit.SecretSize)
 	before, begun := usedMemory(t, server), time.Now()
 	asks := make([]clientlimit.Ask, 0, 500)
 	for i := range n {
 		address := fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)
-		asks = append(asks, clientlimit.Ask{Subject: clientlimit.KeyOf(secret, address, false), Units: 1})
+		asks = append(asks, clientlimit.Ask{Subject: c.Ask(clientlimit.Salt{}, address, 1).Subject, Units: 1})
 		if len(asks) < cap(asks) && i < n-1 {
 			continue
 		}

@@ -20,21 +20,24 @@ import (
 // is the address of Redis.
 const clientDaemonVariable = "QUOTAD_TEST_CLIENT_DAEMON"
 
+// midnightMs is when a UTC day begins.
+const midnightMs = 1_800_057_600_000
+
 // minutely gives each subject twenty units a minute.
 func minutely(algorithm clientlimit.Algorithm) *clientlimit.Clients {
 	return &clientlimit.Clients{
-		Name: "public", Algorithm: algorithm,
+		Name: string(algorithm), Algorithm: algorithm,
 		Limits: []quota.Limit{{Name: "minute", Units: 20, Window: quota.Sliding(time.Minute)}},
 	}
 }
 
-// Three processes ask for the same subjects at once, while minutes pass. Together they are
-// granted what one daemon would have granted, and by the log never more than the limit in
-// any minute.
+// Three processes ask for the same subjects at once, while minutes pass and a day ends, with which
+// the keys of subjects change. Together they are granted what one daemon would have granted, and by
+// the log never more than the limit in any minute.
 func TestClientsOfThreeProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	server.Do(t, "SET", "clock", "1800000000000")
+	server.Do(t, "SET", "clock", fmt.Sprint(midnightMs-150_000))
 	var mu sync.Mutex // guards grants
 	grants := map[string][]clientGrant{}
 	var daemons sync.WaitGroup
@@ -49,9 +52,10 @@ func TestClientsOfThreeProcesses(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			for line := range strings.Lines(string(text)) {
-				var of string
+				var of, subject string
 				var g clientGrant
-				if n, _ := fmt.Sscanf(line, "grant %s %d %d", &of, &g.ms, &g.units); n == 3 {
+				if n, _ := fmt.Sscanf(line, "grant %s %s %d %d", &of, &subject, &g.ms, &g.units); n == 4 {
+					of += " " + subject
 					grants[of] = append(grants[of], g)
 				}
 			}
@@ -59,11 +63,11 @@ func TestClientsOfThreeProcesses(t *testing.T) {
 	}
 	daemons.Wait()
 	for _, algorithm := range algorithms {
-		for _, subject := range []string{"=alice", "=bob"} {
-			granted := grants[string(algorithm)+subject]
+		for _, subject := range []string{"alice", "bob"} {
+			granted := grants[string(algorithm)+" "+subject]
 			slices.SortFunc(granted, func(a, b clientGrant) int { return int(a.ms - b.ms) })
-			if minutes := (granted[len(granted)-1].ms - granted[0].ms) / 60_000; minutes < 5 {
-				t.Fatalf("only %d minutes have passed", minutes)
+			if minutes := (granted[len(granted)-1].ms - granted[0].ms) / 60_000; minutes < 5 || granted[0].ms >= midnightMs || granted[len(granted)-1].ms < midnightMs+60_000 {
+				t.Fatalf("only %d minutes have passed, and no day", minutes)
 			}
 			checkGrants(t, minutely(algorithm), granted)
 		}
@@ -102,6 +106,11 @@ func TestClientDaemon(t *testing.T) {
 		t.Skip("only a process of the test with three of them is a daemon")
 	}
 	l := clientLedger(t, addr)
+	name := fmt.Sprint(os.Getpid())
+	daemon := clientlimit.NewService(clientlimit.Config{Deadline: hanging, Host: clientlimit.Host{ID: func() string { return name }, Label: name}})
+	if err := daemon.SetClients(l, []*clientlimit.Clients{minutely(clientlimit.Log), minutely(clientlimit.Counter)}); err != nil {
+		t.Fatal(err)
+	}
 	var callers sync.WaitGroup
 	for n := range 4 {
 		random := rand.New(rand.NewPCG(1, uint64(n)))
@@ -111,13 +120,13 @@ func TestClientDaemon(t *testing.T) {
 					t.Error(err)
 				}
 				for _, algorithm := range algorithms {
-					asks := []clientlimit.Ask{{Subject: "=alice", Units: 1}, {Subject: "=bob", Units: quota.Units(1 + random.IntN(3))}}
-					for i, d := range (clientlimit.Ledger{Store: l}).Decide(t.Context(), minutely(algorithm), asks) {
+					asks := []clientlimit.Request{{Subject: "alice", Count: 1}, {Subject: "bob", Count: quota.Units(1 + random.IntN(3))}}
+					for i, d := range daemon.Acquire(t.Context(), string(algorithm), asks...) {
 						if d.Err != nil {
 							t.Error(d.Err)
 						}
 						if d.Granted() {
-							fmt.Printf("grant %s%s %d %d\n", algorithm, asks[i].Subject, d.Now.UnixMilli(), asks[i].Units)
+							fmt.Printf("grant %s %s %d %d\n", algorithm, asks[i].Subject, d.Now.UnixMilli(), d.Units)
 						}
 					}
 				}

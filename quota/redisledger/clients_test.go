@@ -159,26 +159,3 @@ func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
 		t.Errorf("got %+v, %v, want five units used", u, err)
 	}
 }
-
-// A window that is made longer keeps what is there, though nothing but denials follow: a record
-// does not go with the shorter window.
-func TestALongerWindowKeepsTheRecord(t *testing.T) {
-	t.Parallel()
-	l := openClients(t, redistest.Start(t).Addr, lua.All())
-	for _, algorithm := range algorithms {
-		of := func(window time.Duration) *clientlimit.Clients {
-			return &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "default", Units: 5, Window: quota.Sliding(window)}}}
-		}
-		asks := []clientlimit.Ask{{Subject: "=alice", Units: 5}}
-		ledger := clientlimit.Ledger{Store: l}
-		if d := ledger.Decide(t.Context(), of(time.Minute), asks); !d[0].Granted() {
-			t.Fatalf("%s: got %+v", algorithm, d)
-		}
-		if d := ledger.Decide(t.Context(), of(time.Hour), asks); !d[0].Denied() {
-			t.Fatalf("%s: got %+v, want what was granted to count in the longer window, too", algorithm, d)
-		}
-		if left := l.current().PTTL(t.Context(), l.clientKey(clientlimit.Place{Clients: "public", Algorithm: algorithm, Subject: "=alice"})).Val(); left < 50*time.Minute {
-			t.Errorf("%s: the record goes in %v", algorithm, left)
-		}
-	}
-}

@@ -21,8 +21,8 @@
 // What a subject of client limits has used is a record of its own, a string. Package clientlimit
 // says what it holds, and decides by it. Swap reads the records of a batch in one pipeline. In another
 // one, swap.lua replaces those that are still as they were read. The records are a key each,
-// so that in a Cluster they are spread over its nodes. The head that hosts share is at the key
-// "clients:hosts".
+// so that in a Cluster they are spread over its nodes. What hosts share, their secrets among it, is
+// at the key "clients:salts".
 //
 // No host has a copy of a record: a subject whose record is lost has its whole budget again. After a
 // call that was not answered for half a deadline, its node is pinged until it answers. Until then it is not called: asks

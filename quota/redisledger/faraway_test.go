@@ -117,8 +117,7 @@ func startFarHost(t *testing.T, addr, name string, deadline time.Duration) *farH
 	if h.service, err = quota.NewService(h.ledger, []*quota.Credential{c}, deadline); err != nil {
 		t.Fatal(err)
 	}
-	id := h.ledger.Host()
-	h.clients = clientlimit.NewService(clientlimit.Config{Deadline: deadline, Host: clientlimit.Host{Label: name, ID: func() string { return string(id[:]) }}})
+	h.clients = clientlimit.NewService(clientlimit.Config{Deadline: deadline, Host: clientlimit.Host{Label: name, ID: func() string { return name }}})
 	err = h.clients.SetClients(store, []*clientlimit.Clients{{
 		Name: "public", Algorithm: clientlimit.Counter, OpenOnOutage: true,
 		Limits: []quota.Limit{{Name: "minute", Units: 1_000_000, Window: quota.Sliding(time.Minute)}},

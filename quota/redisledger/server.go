@@ -140,7 +140,7 @@ func (s *Store) writeOnce(ctx context.Context) error {
 			return out.Err
 		}
 	}
-	swap := &clientlimit.Swap{Place: clientlimit.Place{Clients: checked}}
+	swap := &clientlimit.Swap{Place: clientlimit.Place{Group: checked}}
 	for range 2 {
 		if s.Swap(ctx, []*clientlimit.Swap{swap}); swap.Err != nil {
 			return swap.Err

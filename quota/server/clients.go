@@ -27,7 +27,7 @@ func (s *Server) clientRoutes() []Route {
 		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of your own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
 		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", Handle(s.acquireClients)},
 		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
-		{"GET", "/v1/clients/{name}", Read, "clients of one name and, for operators, which of them were denied most in the last two hours", Handle(s.getClients)},
+		{"GET", "/v1/clients/{name}", Read, "clients of one name", Handle(s.getClients)},
 		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
 		{"DELETE", "/v1/clients/{name}/subject", Operate, "forget what one client spent; subject", Handle(s.resetSubject)},
 	}
@@ -91,15 +91,7 @@ func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients,
 	if group == nil {
 		return api.Clients{}, ProblemOf(refused)
 	}
-	one := clientsOf(group)
-	if !c.IsOperator() { // a subject may be a key
-		return one, nil
-	}
-	one.Top = each(group.Top(), func(d clientlimit.Denied) api.DeniedSubject {
-		subject, hash := d.Subject.Text()
-		return api.DeniedSubject{Subject: subject, Hash: hash, Denials: d.Denials, Last: d.Last.UTC()}
-	})
-	return one, nil
+	return clientsOf(group), nil
 }
 
 func clientsOf(c *clientlimit.Group) api.Clients {
@@ -123,8 +115,7 @@ func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (ap
 	if err := refusalOf(refused, err); err != nil {
 		return api.SubjectState{}, err
 	}
-	_, hash := key.Text()
-	return api.SubjectState{Name: c.Path("name"), Hash: hash, Limits: each(usage.Limits, limitOf)}, nil
+	return api.SubjectState{Name: c.Path("name"), Hash: key.Hash(), Limits: each(usage.Limits, limitOf)}, nil
 }
 
 func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectReset, error) {

@@ -87,39 +87,34 @@ func (c *Config) warnOfClients() {
 	}
 }
 
-// LongerClientWindows returns, after a reload, a warning for each limit whose window became
-// longer: a record that had expired does not count in it.
-func (c *Config) LongerClientWindows(was *Config) (all Errors) {
+// ChangedClientRecords returns, after a reload, a warning for each group with another algorithm or other
+// windows: its clients begin at 0.
+func (c *Config) ChangedClientRecords(was *Config) (all Errors) {
 	for _, clients := range c.Clients {
 		for _, before := range was.Clients {
-			if before.Name != clients.Name || before.Algorithm != clients.Algorithm {
+			if before.Name != clients.Name {
 				continue
 			}
-			for _, l := range clients.Limits {
-				if shorter := windowBefore(before, l); shorter > 0 && shorter < l.Window.Length {
-					all = append(all, c.document.at(c.pathOf(clients, l, "window"),
-						"it was %s: existing records still count, but a client whose record had expired begins at 0. For %s such a client may be granted what %s allowed and what this allows",
-						quota.Brief(shorter), quota.Brief(l.Window.Length), quota.Brief(shorter)))
-				}
+			if now, then := recordsOf(clients), recordsOf(before); now != then {
+				all = append(all, c.document.at([]string{"clients", clients.Name}, "it was %s, and is %s: every client begins at 0", then, now))
 			}
 		}
 	}
 	return all
 }
 
-// windowBefore returns the former window of the limit of that name, else the longest; 0 if a limit
-// had the same window.
-func windowBefore(before *clientlimit.Clients, l quota.Limit) (window time.Duration) {
-	for _, other := range before.Limits {
-		switch {
-		case other.Window == l.Window:
-			return 0
-		case other.Name == l.Name:
-			return other.Window.Length
-		}
-		window = max(window, other.Window.Length)
+// recordsOf says what the records of clients count.
+func recordsOf(clients *clientlimit.Clients) string {
+	var windows []time.Duration
+	for _, l := range clients.Limits {
+		windows = append(windows, l.Window.Length)
 	}
-	return window
+	slices.Sort(windows)
+	text := string(clients.Algorithm) + " of"
+	for _, window := range windows {
+		text += " " + quota.Brief(window)
+	}
+	return text
 }
 
 // pathOf returns the path of a key of a limit in the file.

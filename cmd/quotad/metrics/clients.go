@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"quotad/cmd/quotad/notify"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -77,16 +75,4 @@ func (m *Metrics) clientGranted(name string, d quota.Decision) {
 			}
 		}
 	}
-}
-
-// WatchClients exposes how many subjects there are.
-func (m *Metrics) WatchClients(service *clientlimit.Service) {
-	s := &collector{}
-	subjects := s.desc("quotad_client_subjects", "About how many clients asked in the last hour or two, of this host.", "clients")
-	s.collect = func(out chan<- prometheus.Metric) {
-		for _, group := range service.Groups() {
-			out <- gauge(subjects, float64(group.Subjects()), group.Name)
-		}
-	}
-	m.registry.MustRegister(s)
 }

@@ -19,7 +19,6 @@ func TestPageNamesEveryMetric(t *testing.T) {
 	m := New("test")
 	m.WatchLimits(nil, nil, nil)
 	m.WatchConnections(nil)
-	m.WatchClients(nil)
 	m.WatchRemote(nil)
 	descs := make(chan *prometheus.Desc)
 	go func() {

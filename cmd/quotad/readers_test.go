@@ -109,7 +109,7 @@ func TestServesManyReaders(t *testing.T) {
 	var reading sync.WaitGroup
 	for i := range c.readers {
 		reading.Go(func() {
-			path := []string{"/v1/credentials/many/usage", "/v1/credentials/many/usage", "/v1/plan?days=1"}[i%3]
+			path := []string{"/v1/credentials/many/usage", "/v1/credentials/many/usage", "/v1/plan"}[i%3]
 			for !o.read(ctx, reader, path) && !c.once && pause(ctx, time.Second) {
 			}
 		})

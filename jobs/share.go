@@ -175,8 +175,12 @@ func (s *share) note(value []byte, clock, sent time.Time, number int) bool {
 	if err != nil {
 		return true
 	}
+	mine := s.known.Run.Is
 	if found.join(&s.known, clock) {
 		found.Lost.set(clock, clock)
+		if mine.ID != "" && mine.ID == s.run && found.Run.Is.ID == "" && found.Last.Is.ID != mine.ID {
+			found.Run.set(clock, mine) // the run that has ended meanwhile is one of an older copy
+		}
 	}
 	s.known = found
 	s.observe(clock)

@@ -40,6 +40,7 @@ var sharedRules = []struct {
 	{"a lease that was renewed is not silent", clones, "share.go", "s.watch.beat != held.Beat ||", "false ||"},
 	{"a lease that lies a year ahead is over", anything, "share.go", "held.Until.After(clock.Add(longestHold)) ||", "false ||"},
 	{"what a killed daemon left is watched, too", clones, "share.go", "	case s.watch.silent:\n", "	case s.watch.silent, id == s.left:\n"},
+	{"a run outlives the end of an older one", anything, "share.go", "mine.ID == s.run && found.Run.Is.ID == \"\"", "false && found.Run.Is.ID == \"\""},
 	{"a claim under way is not given up", anything, "share.go", "case id == \"\" || id == s.run || slices.Contains(s.begins, id):", "case id == \"\" || id == s.run:"},
 	{"a claim that was given up is given back", hostClock, "share.go", "case slices.Contains(s.drawn, id):", "case false:"},
 	{"an end that was not written is owed", silences, "share.go", "case s.owed != nil && s.owed.last.ID == id:", "case false:"},

@@ -164,9 +164,9 @@ func (r *sharedRecord) join(known *sharedRecord, clock time.Time) (lost bool) {
 	} {
 		lost = lost || more
 	}
-	if r.Run.At.Equal(known.Run.At) && r.Run.Is.ID == known.Run.Is.ID {
-		r.Run.Is.Until = latest(r.Run.Is.Until, known.Run.Is.Until)
-		r.Run.Is.Beat = max(r.Run.Is.Beat, known.Run.Is.Beat)
+	if r.Run.At.Equal(known.Run.At) && r.Run.Is.ID == known.Run.Is.ID && r.Run.Is.Beat < known.Run.Is.Beat {
+		r.Run.Is = known.Run.Is
+		lost = true
 	}
 	return lost
 }

@@ -31,6 +31,7 @@ var sharedRules = []struct {
 	{"the run is put back", losses, "shared.go", "r.Run.join(known.Run, clock)", "false"},
 	{"the pause is put back", losses, "shared.go", "r.Paused.join(known.Paused, clock)", "false"},
 	{"the cursor is put back", losses, "shared.go", "r.Turn.join(known.Turn, clock)", "false"},
+	{"a lease is what its host wrote last", anything, "shared.go", "r.Run.Is.Beat < known.Run.Is.Beat", "r.Run.Is.Until.Before(known.Run.Is.Until)"},
 	{"the later value counts", losses, "shared.go", "return known.After(found) &&", "return"},
 	{"a field's time goes on though the clock is set back", losses, "shared.go", "latest(now, d.At.Add(time.Millisecond))", "now"},
 	{"a lease is waited for", deaths, "share.go", "over := !clock.Before(held.Until) ||", "over := true ||"},

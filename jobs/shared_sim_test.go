@@ -670,7 +670,7 @@ func (o *worldOracle) overtaken(w *shareWorld, last sharedRun) {
 		w.fail("run %s is said to have died, it ended in order", last.ID)
 	}
 	for _, h := range w.hosts {
-		if h.up != nil && h.name == last.Name && !o.ran[last.ID] && w.lossless && w.now-h.hurt > 2*longestHold {
+		if h.up != nil && h.name == last.Name && !o.ran[last.ID] && w.lossless && w.now-h.hurt > 2*longestHold && w.now-w.silent > 2*idleTime {
 			w.fail("run %s of host %s is said to have died, it has given it up", last.ID, h.name)
 		}
 		if p := h.up; p != nil && p.run == last.ID && w.now-h.hurt > 2*longestHold && (w.lossless || w.now-o.lostAt > worldPeriod) {
@@ -827,7 +827,7 @@ func (w *shareWorld) heal() {
 	if w.offset != 0 {
 		w.offset = 0
 	}
-	w.silent = 0
+	w.silent = min(w.silent, w.now)
 	for _, i := range w.rand.Perm(len(w.hosts)) {
 		h := w.hosts[i]
 		h.wall = 0

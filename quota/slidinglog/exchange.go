@@ -113,20 +113,23 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 		record.Since = oldest // the store drops with this record what is older
 	}
 	if r.ledger.draw(record.Tag[:]); says == nil || says.Kind != Turn { // a turn follows any record
-		record.after(r.copy.facts.Position, r.copy.facts.Position.ID.Ms > r.halfKeep())
+		record.after(r.copy.facts.Position, r.copy.facts.Position.ID.Ms > r.halfKeep(record.floor()))
 	}
 	return record
 }
 
-// halfKeep is the time, in ms, half of a keep ago. mu is held.
-func (r *replica) halfKeep() int64 { return r.estimated().Add(-r.copy.keep() / 2).UnixMilli() }
+// halfKeep is the time, in ms, half of a keep before now, or before a record that stands not earlier than a
+// floor. mu is held.
+func (r *replica) halfKeep(floor int64) int64 {
+	return max(floor, r.estimated().UnixMilli()) - r.copy.keep().Milliseconds()/2
+}
 
 // noticeHole records that the log lacks what stood before a record of it. The store drops old records only,
 // and from its beginning. mu is held.
 func (r *replica) noticeHole(c *Copy, record *Record) {
 	switch begins := c.facts.Position.IsZero(); {
 	case record.isAfter(c.facts.Position), record.isAfter(Position{}):
-	case !begins, record.near && record.at.At.Ms > r.halfKeep():
+	case !begins, record.near && record.at.At.Ms > r.halfKeep(0):
 		c.facts.Hole = record.at.At.Ms
 	}
 }

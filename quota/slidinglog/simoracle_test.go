@@ -358,8 +358,7 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		o.ended(s, p)
 		return
 	}
-	keep := max(o.w.window(), time.Minute) // after that all that was lost has expired, and maybe the record of the loss
-	if s.quiet && o.w.now-o.missing[s.missing] < keep.Milliseconds() {
+	if s.quiet && !o.past(s) {
 		o.w.fail("host %s grants in the quiet period", h.text())
 	}
 	o.over(h, c, s, r, p)
@@ -377,6 +376,7 @@ func (o *oracle) live(t *told, ms int64) bool {
 
 // over holds what a record grants against what the log held.
 func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed) {
+	s.credential = c // which says how long a request is the same
 	used := s.used(c, p.At.Ms)
 	for i, limit := range c.Limits {
 		added := quota.Units(0)
@@ -443,10 +443,15 @@ func (o *oracle) current(h *simHost, end slidinglog.Position) {
 	}
 }
 
+// past tells whether all that was lost last has expired, and maybe the record of the loss.
+func (o *oracle) past(s sum) bool {
+	return o.w.now-o.missing[s.missing] >= max(o.w.window(), time.Minute).Milliseconds()
+}
+
 // ended holds the end of a quiet period against who should have been waited for.
 func (o *oracle) ended(s sum, p slidinglog.Placed) {
 	missing := o.missing[s.missing] // not a later one, which the store may have lost
-	if !s.quiet {
+	if !s.quiet || o.past(s) {
 		return
 	}
 	if took := o.w.now - missing; took < o.w.quiet().Milliseconds() {

@@ -47,12 +47,11 @@ func (r *base) reportShared(j *jobControl) {
 	}
 }
 
-// movedTime is how soon after the end of a pass the other hosts know the cursor: many passes that end
-// together cost one renewal.
+// movedTime is how long the end of a pass waits after a renewal: many passes that end together cost one
+// more.
 const movedTime = 250 * time.Millisecond
 
-// hold keeps the job for the run until ctx ends: it renews the lease, also soon after the end of each
-// pass. Only this goroutine waits for the network.
+// hold keeps the job for the run until ctx ends: it renews the lease, also at the end of a pass. Only this goroutine waits for the network.
 func (e *executor) hold(ctx context.Context) {
 	j := e.control
 	wait := j.share.renewTime()
@@ -61,7 +60,6 @@ func (e *executor) hold(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case <-e.moved:
-			sleep(ctx, movedTime)
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -78,6 +76,7 @@ func (e *executor) hold(ctx context.Context) {
 		case err != nil:
 			wait = j.share.again()
 		}
+		sleep(ctx, movedTime)
 	}
 }
 

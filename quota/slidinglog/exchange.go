@@ -112,16 +112,11 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	if oldest := r.needed(); r.copy.expires > 0 && r.copy.expires <= oldest {
 		record.Since = oldest // the store drops with this record what is older
 	}
+	halfKeep := max(record.floor(), r.estimated().UnixMilli()) - r.copy.keep().Milliseconds()/2
 	if r.ledger.draw(record.Tag[:]); says == nil || says.Kind != Turn { // a turn follows any record
-		record.after(r.copy.facts.Position, r.copy.facts.Position.ID.Ms > r.halfKeep(record.floor()))
+		record.after(r.copy.facts.Position, r.copy.facts.Position.ID.Ms > halfKeep)
 	}
 	return record
-}
-
-// halfKeep is the time, in ms, half of a keep before now, or before a record that stands not earlier than a
-// floor. mu is held.
-func (r *replica) halfKeep(floor int64) int64 {
-	return max(floor, r.estimated().UnixMilli()) - r.copy.keep().Milliseconds()/2
 }
 
 // noticeHole records that the log lacks what stood before a record of it. The store drops old records only,
@@ -129,9 +124,26 @@ func (r *replica) halfKeep(floor int64) int64 {
 func (r *replica) noticeHole(c *Copy, record *Record) {
 	switch begins := c.facts.Position.IsZero(); {
 	case record.isAfter(c.facts.Position), record.isAfter(Position{}):
-	case !begins, record.near && record.at.At.Ms > r.halfKeep(0):
+	case !begins:
 		c.facts.Hole = record.at.At.Ms
+	case record.near:
+		r.begins = record.at.At.Ms
 	}
+}
+
+// judgeBeginning records that a log which was read to its end lacks what stood before its first record, unless
+// that may have expired: the store drops what the hosts that have said their windows do not need. mu is held.
+func (r *replica) judgeBeginning() {
+	keep := r.copy.keep()
+	for _, h := range r.copy.facts.Hosts {
+		if h.Hello > 0 {
+			keep = min(keep, max(time.Minute, h.Longest))
+		}
+	}
+	if r.begins > r.estimated().Add(-keep/2).UnixMilli() {
+		r.copy.facts.Hole = r.begins
+	}
+	r.begins = 0
 }
 
 // catchUp applies records of the log to the copy. Entries of this host also go into the tail,

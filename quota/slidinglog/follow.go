@@ -185,6 +185,7 @@ func (r *replica) readToEnd(ctx context.Context) error {
 		switch out.Status {
 		case End:
 			r.mu.Lock()
+			r.judgeBeginning()
 			r.copy.complete()
 			r.mu.Unlock()
 			return nil

@@ -443,6 +443,24 @@ func TestALateRecordIsNoHole(t *testing.T) {
 	}
 }
 
+// What the store has dropped because no host needed it is no hole for a host that comes with a longer window.
+func TestWhatHasExpiredIsNoHole(t *testing.T) {
+	s := newScene(t)
+	s.c.Limits[0].Units = 1000
+	old := s.open(slidinglog.Config{})
+	s.follow(20, old)
+	for range 150 {
+		s.grant(old, 1)
+		s.now = s.now.Add(time.Minute)
+	}
+	s.c = credential(24 * time.Hour)
+	fresh := s.open(slidinglog.Config{})
+	s.follow(5, old, fresh)
+	if n := len(s.records()); n > 70 || fresh.Hole(s.c) {
+		t.Errorf("of the log %d records are left, and a host says that records were removed: %v", n, fresh.Hole(s.c))
+	}
+}
+
 // A host that comes to a log with a longer window than the other hosts have: these have dropped what
 // that window would have to count, so it counts once it is covered. A reset covers it.
 func TestALongerWindowOnANewHost(t *testing.T) {

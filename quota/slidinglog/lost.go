@@ -37,6 +37,7 @@ func (r *replica) startOver(clock int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.giveUp()
+	r.begins = 0
 	r.copy.startOver(r.ledger.Host())
 	return nil
 }

@@ -19,6 +19,7 @@ type replica struct {
 	// log is followed. It guards the next four fields.
 	locked chan struct{}
 
+	begins    int64                    // the place, in ms, of a log's first record if it says that another one was near before it; 0: none
 	waitedFor Tag                      // the quiet period that this host waits for
 	waited    time.Duration            // how long it has waited, counted by its own polls
 	written   map[HostID]time.Duration // how long it had waited when it read the last record of a host

@@ -56,6 +56,7 @@ type share struct {
 	begins   []string  // that are being claimed
 	drawn    []string  // the last runs that this host has tried to claim, and gave up
 	left     string    // a run that a killed daemon of this host began
+	then     turn      // and where the next one begins
 	owed     *owed
 	watch    watch
 	died     []sharedRun // to be reported
@@ -120,9 +121,10 @@ func newShare(store RecordStore, name string, host func() (id, name string)) *sh
 	}
 }
 
-// recall restores what this host knew before it was started. Left is a run that it began and did not end.
-func (s *share) recall(known sharedRecord, marks map[regions.Region]sharedMark, left string) {
-	s.known, s.left, s.kept = known, left, known.Seq
+// recall restores what this host knew before it was started. Left is a run that it began and did not end, and
+// then where the next one begins: its last pass may have ended without the hosts having been told.
+func (s *share) recall(known sharedRecord, marks map[regions.Region]sharedMark, left string, then turn) {
+	s.known, s.left, s.then, s.kept = known, left, then, known.Seq
 	maps.Copy(s.marks, marks)
 }
 
@@ -220,6 +222,9 @@ func (s *share) tidied() (r sharedRecord, died bool) {
 		r.Run.set(s.seen.clock, holding{})
 	case s.watch.silent:
 		r.free(s.seen.clock)
+		if id == s.left {
+			r.Turn.set(s.seen.clock, s.then)
+		}
 		return r, true
 	}
 	return r, false

@@ -126,6 +126,7 @@ type worldFile struct {
 	known sharedRecord
 	marks map[regions.Region]sharedMark
 	left  string // the run that began last, unless it has ended
+	then  turn   // where the next one begins
 }
 
 // A worldHost is a host; its process may be down.
@@ -317,7 +318,7 @@ func (h *worldHost) start() {
 	s.now = func() time.Time { return worldStart.Add(h.w.now) }
 	s.sleep = func(ctx context.Context, d time.Duration) bool { return routineOf(ctx).sleep(ctx, d) }
 	s.draw = func() string { h.w.drawn++; return strconv.Itoa(h.w.drawn) }
-	s.recall(h.file.known, h.file.marks, h.file.left)
+	s.recall(h.file.known, h.file.marks, h.file.left, h.file.then)
 	every, _ := NewEvery(worldPeriod, 0)
 	s.define(&Job{Name: "j", Schedule: every, Regions: worldRing}, worldStart)
 	p.share = s
@@ -442,7 +443,7 @@ var worldRing = regions.Ring{"A", "B", "C"}
 // serve is a run: some passes, and a coroutine that renews the lease.
 func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 	w := p.w
-	p.run, p.file.left = run, run
+	p.run, p.file.left, p.file.then = run, run, at
 	progress, taken, over := progress{Turn: at}, false, false
 	p.goes(func(r *worldRoutine) {
 		for wait := p.share.renewTime(); ; {
@@ -486,6 +487,7 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 		}
 		served++
 		progress.Turn = turn{Cursor: regions.Cursor(ring[served%len(ring)])}
+		p.file.then = progress.Turn
 		w.oracle.moves()
 		taken = errors.Is(p.share.renew(r.context(), run, progress), errTakenOver) || taken
 		p.save()

@@ -18,7 +18,7 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodGet, Path: "/v1/runs", Access: server.Read, Does: "the latest runs and skipped slots; job, most", Handle: server.Handle(h.runs, jobsapi.Selection{Most: usualList})},
 		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than `ended` are over; wait_ms, ended", Handle: server.Handle(h.run)},
 		{Method: http.MethodGet, Path: "/v1/schedule", Access: server.Read, Does: "the next runs of the schedule; job, most", Handle: server.Handle(h.schedule, jobsapi.Selection{Most: usualList})},
-		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of all regions or of some; regions, set", Handle: server.Handle(h.begin)},
+		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of all regions or of some; regions", Handle: server.Handle(h.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: server.Handle(h.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: server.Operate, Does: "end a pause", Handle: server.Handle(h.resume)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/cursor", Access: server.Operate, Does: "set the region at which the next run begins; region", Handle: server.Handle(h.cursor)},

@@ -122,7 +122,7 @@ func newShare(store RecordStore, name string, host func() (id, name string)) *sh
 }
 
 // recall restores what this host knew before it was started. Left is a run that it began and did not end, and
-// then where the next one begins: its last pass may have ended without the hosts having been told.
+// then where the next one begins: its last pass may have ended, and the hosts have it otherwise.
 func (s *share) recall(known sharedRecord, marks map[regions.Region]sharedMark, left string, then turn) {
 	s.known, s.left, s.then, s.kept = known, left, then, known.Seq
 	maps.Copy(s.marks, marks)

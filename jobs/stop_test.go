@@ -186,12 +186,6 @@ func sameProcess(a, b Identity) bool {
 	return a.BootID == b.BootID && a.PID == b.PID && a.Start == b.Start
 }
 
-type launchFunc func(context.Context, Command, func(Line)) Exit
-
-func (f launchFunc) Launch(ctx, _ context.Context, c Command, output func(Line)) Exit {
-	return f(ctx, c, output)
-}
-
 // What a killed daemon left running is ended also if the job is not configured any more.
 func TestLeftoversOfAJobThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {

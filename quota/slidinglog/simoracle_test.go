@@ -176,6 +176,9 @@ func (s *sum) has(t *told) bool {
 func (s *sum) hear(r slidinglog.Record, at slidinglog.Position) {
 	switch r.Says.Kind {
 	case slidinglog.Missing:
+		if at.ID.Ms-s.missing.ID.Ms > time.Minute.Milliseconds() { // what was lost then has expired
+			s.waits = nil
+		}
 		s.quiet, s.missing, s.here = true, at, nil
 		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
 	case slidinglog.Here:
@@ -546,7 +549,8 @@ func (o *oracle) unheard(s sum) {
 		told[t.id] = true
 	}
 	for _, e := range s.counting() {
-		if e.Kind == quota.KindGrant && e.Key == "" && !e.Outage && !told[e.ID] && alive[o.runs[e.ID]] && quota.Max(e.Counts()) > 0 {
+		recent := e.ID.Ms > s.clock-o.w.window().Milliseconds()
+		if recent && e.Kind == quota.KindGrant && e.Key == "" && !e.Outage && !told[e.ID] && alive[o.runs[e.ID]] && quota.Max(e.Counts()) > 0 {
 			o.w.fail("%v counts, and nobody was told of it", e.ID)
 		}
 	}

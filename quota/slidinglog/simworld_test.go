@@ -311,7 +311,7 @@ func (h *simHost) begin() {
 		return
 	}
 	h.ledger, h.followed, h.folded, h.follows = ledger, 0, h.w.now, false
-	h.trouble, h.readAll = false, h.hasRead
+	h.trouble, h.readAll, h.atStart = false, h.hasRead, true // its file may have read an empty log
 	few := 1000
 	switch {
 	case h.w.temper == far:

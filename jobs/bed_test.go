@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,8 @@ type bed struct {
 	tokens Tokens
 	play   func(ctx context.Context, p played) Exit
 	peek   func(calls map[string]quota.Units) (quota.Decision, error)
+
+	ahead atomic.Int64 // of its clock
 
 	mu    sync.Mutex // guards what follows
 	log   []string
@@ -78,7 +81,7 @@ func newHost(t *testing.T, dir string, store RecordStore, host string, jobs ...*
 	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
 	runner, err := Open(Config{
 		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
-		EndLeftover: b.endLeftover, Now: time.Now,
+		EndLeftover: b.endLeftover, Now: func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) },
 		Store: store, Host: func() (id, name string) { return host, host },
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +21,11 @@ type twoHosts struct {
 // A hostStore is the store as a host sees it.
 type hostStore struct {
 	*memoryStore
-	cut bool // it cannot be reached
+	cut atomic.Bool // it cannot be reached
 }
 
 func (s *hostStore) of() *memoryStore {
-	if s.cut {
+	if s.cut.Load() {
 		away := &memoryStore{}
 		away.away.Store(true)
 		return away
@@ -68,15 +69,15 @@ func (h *twoHosts) tick() {
 }
 
 // passes returns how many passes of each region the hosts have launched.
-func (h *twoHosts) count() map[string]*int {
-	counts := map[string]*int{}
+func (h *twoHosts) count() map[string]*atomic.Int32 {
+	counts := map[string]*atomic.Int32{}
 	for _, region := range eight() {
-		counts[string(region)] = new(int)
+		counts[string(region)] = new(atomic.Int32)
 	}
 	for _, b := range h.beds {
 		play := b.play
 		b.play = func(ctx context.Context, p played) Exit {
-			*counts[p.region]++
+			counts[p.region].Add(1)
 			return play(ctx, p)
 		}
 	}
@@ -95,8 +96,8 @@ func TestHostsShareAJob(t *testing.T) {
 			h.tick()
 			time.Sleep(time.Minute)
 		}
-		if *counts["US"] != 3 || *counts["GB"] != 3 || *counts["DE"] != 3 {
-			t.Errorf("got %d, %d and %d passes, want each region three times", *counts["US"], *counts["GB"], *counts["DE"])
+		if counts["US"].Load() != 3 || counts["GB"].Load() != 3 || counts["DE"].Load() != 3 {
+			t.Errorf("got %d, %d and %d passes, want each region three times", counts["US"].Load(), counts["GB"].Load(), counts["DE"].Load())
 		}
 		if err := a.SetCursor("trending", "DE"); err != nil {
 			t.Fatal(err)
@@ -134,16 +135,16 @@ func TestHostsShareAJob(t *testing.T) {
 		}
 		h.tick()
 		time.Sleep(time.Minute)
-		if a.status().Pause == nil || *counts["US"] != 4 {
-			t.Errorf("got %+v and %d passes, want no run while the job is paused", a.status().Pause, *counts["US"])
+		if a.status().Pause == nil || counts["US"].Load() != 4 {
+			t.Errorf("got %+v and %d passes, want no run while the job is paused", a.status().Pause, counts["US"].Load())
 		}
 		if err := a.Resume("trending"); err != nil {
 			t.Fatal(err)
 		}
 		h.tick()
 		time.Sleep(time.Minute)
-		if *counts["US"] != 5 {
-			t.Errorf("got %d passes, want one more after the job was resumed", *counts["US"])
+		if counts["US"].Load() != 5 {
+			t.Errorf("got %d passes, want one more after the job was resumed", counts["US"].Load())
 		}
 	})
 }
@@ -167,11 +168,12 @@ func TestAHostThatDiesLosesItsRun(t *testing.T) {
 		}
 		h.tick()
 		time.Sleep(time.Second)
-		h.ways[dead].cut = true
+		h.ways[dead].cut.Store(true)
 		b := h.beds[other]
 		b.forget()
 		b.play = func(context.Context, played) Exit { return Exit{} }
 		time.Sleep(3 * time.Minute)
+		synctest.Wait()
 		if len(b.log) != 1 || !strings.HasSuffix(b.log[0], "run interrupted (died)") {
 			t.Errorf("got %q, want that the run died", b.log)
 		}
@@ -196,13 +198,13 @@ func TestARunWithoutTheStore(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.store.away.Store(true)
 		time.Sleep(15 * time.Minute)
-		if *counts["US"] != 1 || *counts["GB"] != 0 {
-			t.Errorf("got %d and %d passes, want none while the lease is over", *counts["US"], *counts["GB"])
+		if counts["US"].Load() != 1 || counts["GB"].Load() != 0 {
+			t.Errorf("got %d and %d passes, want none while the lease is over", counts["US"].Load(), counts["GB"].Load())
 		}
 		h.store.away.Store(false)
 		time.Sleep(10 * time.Minute)
-		if *counts["US"] != 1 || *counts["GB"] != 1 || *counts["DE"] != 1 {
-			t.Errorf("got %d, %d and %d passes, want the rest once it is renewed", *counts["US"], *counts["GB"], *counts["DE"])
+		if counts["US"].Load() != 1 || counts["GB"].Load() != 1 || counts["DE"].Load() != 1 {
+			t.Errorf("got %d, %d and %d passes, want the rest once it is renewed", counts["US"].Load(), counts["GB"].Load(), counts["DE"].Load())
 		}
 	})
 }
@@ -232,22 +234,24 @@ func TestAHostWhoseClockIsAhead(t *testing.T) {
 	job.Regions, job.Schedule = eight()[:1], every(t, 10*time.Minute, 0)
 	withTwoHosts(t, job, func(h *twoHosts) {
 		a, b := h.beds[0], h.beds[1]
-		b.config.Now = func() time.Time { return time.Now().Add(5 * time.Minute) }
+		b.ahead.Store(int64(5 * time.Minute))
 		counts := h.count()
 		time.Sleep(time.Until(time.Now().Truncate(10 * time.Minute).Add(15 * time.Minute))) // 11:05, and 11:10 there
 		for range 3 {
 			b.Tick("trending", b.now().Truncate(10*time.Minute))
 			time.Sleep(5*time.Minute - time.Second)
-			if n := *counts["US"]; n > 0 {
+			synctest.Wait()
+			if n := counts["US"].Load(); n > 0 {
 				t.Errorf("got %d passes before the slot", n)
 			}
 			time.Sleep(time.Second)
 			a.Tick("trending", a.now().Truncate(10*time.Minute))
 			time.Sleep(5 * time.Minute)
-			if n := *counts["US"]; n != 1 {
+			synctest.Wait()
+			if n := counts["US"].Load(); n != 1 {
 				t.Errorf("got %d passes of the slot, want one", n)
 			}
-			*counts["US"] = 0
+			counts["US"].Store(0)
 		}
 	})
 }

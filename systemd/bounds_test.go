@@ -106,7 +106,7 @@ const victim = "#!/bin/sh\nexec sleep 60\n"
 // reports runs the intruder beside its victim and returns what it could do.
 func (m *machine) reports(t *testing.T) string {
 	t.Helper()
-	m.sh(t, "quotactl run victim")
+	m.sh(t, "until quotactl run victim; do sleep 1; done") // the hosts may still have the run that a restart ended
 	m.await(t, "quotactl jobs victim | grep 'last run .*: running'")
 	m.sh(t, "quotactl run intruder")
 	m.await(t, "! quotactl jobs intruder | grep 'last run .*: running'")
@@ -143,7 +143,7 @@ func testJobOutOfBounds(t *testing.T, m *machine) {
 	m.passes(t, "straggler", "1 ok")
 	m.await(t, "! pgrep --full 'sleep 471[23]'")
 	// Killed, quotad ends at its next start what runs as that user.
-	m.sh(t, "quotactl run victim")
+	m.sh(t, "until quotactl run victim; do sleep 1; done") // the hosts may still have the run that a restart ended
 	m.await(t, "pgrep --uid quotad-jobs --full '^sleep 60'")
 	m.restarted(t, "KILL")
 	m.await(t, "! pgrep --uid quotad-jobs")

@@ -37,8 +37,9 @@ type shareWorld struct {
 	silent   time.Duration       // until then the store answers nobody
 	lossless bool                // it has lost nothing yet
 	losses   int
-	copied   int // of them, by an older copy
-	steps    int // how often its clock was set
+	copied   int  // of them, by an older copy
+	cloned   bool // a state directory was copied
+	steps    int  // how often its clock was set
 
 	hosts  []*worldHost
 	peace  time.Duration // no trouble begins after this
@@ -234,13 +235,19 @@ func (s worldStore) call(ctx context.Context, do func()) error {
 	}
 	lost := w.temper != silences && w.now < w.peace && w.chance(25)
 	answered, over := false, false
-	w.after(there, func() {
+	var carry func()
+	carry = func() {
+		if w.silent > w.now { // again
+			w.after(w.silent-w.now, carry)
+			return
+		}
 		do()
 		if !lost && !over {
 			answered = true
 			w.after(back, r.resume)
 		}
-	})
+	}
+	w.after(there, carry)
 	w.after(worldAnswer, func() {
 		if over = true; !answered {
 			r.resume()
@@ -640,7 +647,7 @@ func (o *worldOracle) begins(w *shareWorld, before *worldOracle, p *worldProcess
 	if before.pause.known && before.pause.value == "true" && o.pause.changes == before.pause.changes && w.holds() {
 		w.fail("run %s begins in slot %v though the job is paused", c.Run, slot)
 	}
-	if age := w.clock().Sub(slot); w.steps == 0 && (age < 0 || age > worldPeriod+5*time.Second) {
+	if age := w.clock().Sub(slot); w.steps == 0 && (age < 0 || age > worldPeriod+5*time.Second && w.now-p.hurt > worldPeriod) {
 		w.fail("run %s begins in slot %v by a clock of %v", c.Run, slot, w.clock())
 	}
 	if o.begun[slot]++; o.first.IsZero() {
@@ -660,7 +667,7 @@ func (o *worldOracle) begins(w *shareWorld, before *worldOracle, p *worldProcess
 
 func (o *worldOracle) launches(w *shareWorld, p *worldProcess, run string) {
 	record, _ := decodeShared(w.values[worldKey])
-	if w.lossless && w.steps == 0 && w.temper != clones && record.Run.Is.ID != run {
+	if w.lossless && w.steps == 0 && !w.cloned && record.Run.Is.ID != run {
 		w.fail("%s launches a pass of %s, the job is held by %q", p.name, run, record.Run.Is.ID)
 	}
 }
@@ -771,7 +778,7 @@ func (w *shareWorld) lose(values map[string][]byte) {
 func (w *shareWorld) clone(h *worldHost) {
 	if len(w.hosts) < 5 {
 		c := &worldHost{w: w, name: h.name + "'", file: h.file, hurt: -time.Hour}
-		w.hosts = append(w.hosts, c)
+		w.hosts, w.cloned = append(w.hosts, c), true
 		w.after(w.between(0, 5*time.Second), c.start)
 		w.say("%s is a clone of %s", c.name, h.name)
 	}

@@ -342,6 +342,7 @@ func (h *worldHost) kill() {
 	h.up = nil
 	for _, c := range p.claims {
 		h.w.oracle.excuse(c.Slot)
+		h.w.oracle.gap(c.since, c.Slot) // its answer may have been on the way
 	}
 	for _, stop := range slices.Backward(p.stops) {
 		stop()
@@ -424,6 +425,7 @@ func (p *worldProcess) tick(r *worldRoutine, slot time.Time) {
 		case err != nil:
 			w.say("%s cannot claim %v: %v", p.name, c.Slot.Format(time.TimeOnly), err)
 			w.oracle.name(c.Slot)
+			w.oracle.gap(c.since, c.Slot)
 			if slot.IsZero() || tries == 3 || !w.lossless && !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
 				return
 			}
@@ -779,7 +781,7 @@ func (w *shareWorld) clone(h *worldHost) {
 	if len(w.hosts) < 5 {
 		c := &worldHost{w: w, name: h.name + "'", file: h.file, hurt: -time.Hour}
 		w.hosts, w.cloned = append(w.hosts, c), true
-		w.after(w.between(0, 5*time.Second), c.start)
+		w.after(w.between(0, 5*time.Second), func() { w.restart(c) })
 		w.say("%s is a clone of %s", c.name, h.name)
 	}
 }

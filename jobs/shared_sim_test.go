@@ -37,9 +37,10 @@ type shareWorld struct {
 	silent   time.Duration       // until then the store answers nobody
 	lossless bool                // it has lost nothing yet
 	losses   int
-	copied   int  // of them, by an older copy
-	cloned   bool // a state directory was copied
-	steps    int  // how often its clock was set
+	landed   map[string]bool // the claims that were written, by their runs
+	copied   int             // of them, by an older copy
+	cloned   bool            // a state directory was copied
+	steps    int             // how often its clock was set
 
 	hosts  []*worldHost
 	peace  time.Duration // no trouble begins after this
@@ -274,12 +275,16 @@ func (s worldStore) ReadRecords(ctx context.Context, keys []string) ([][]byte, [
 }
 
 func (s worldStore) SwapRecord(ctx context.Context, keys []string, read []byte, values [][]byte, notAfter time.Time) (swapped bool, found []byte, clock time.Time, err error) {
-	by := routineOf(ctx).name
+	r := routineOf(ctx)
+	by := r.name
 	err = s.call(ctx, func() {
 		found, clock = s.w.values[keys[0]], s.w.clock()
 		if bytes.Equal(found, read) && !clock.After(notAfter) {
 			for i, key := range keys {
 				s.w.write(by, key, values[i])
+			}
+			for run := range r.claims {
+				s.w.landed[run] = s.w.landed[run] || bytes.Contains(values[0], []byte(`"run":"`+run+`"`))
 			}
 			swapped, found = true, nil
 		}
@@ -416,6 +421,9 @@ func (p *worldProcess) tick(r *worldRoutine, slot time.Time) {
 		delete(p.claims, c.Run)
 		switch {
 		case errors.Is(err, errClaimed):
+			if w.landed[c.Run] { // its answer was lost, and a later slot has been claimed since
+				w.oracle.excuse(c.Slot)
+			}
 			return
 		case errors.Is(err, ErrUnderWay):
 			if !slot.IsZero() {
@@ -790,7 +798,7 @@ func (w *shareWorld) clone(h *worldHost) {
 func simulateShares(seed uint64, traces bool) *shareWorld {
 	w := &shareWorld{
 		rand: rand.New(rand.NewPCG(seed, 42)), temper: worldTemper(seed % uint64(tempers)), traces: traces,
-		values: map[string][]byte{}, lossless: true, peace: 100 * time.Second,
+		values: map[string][]byte{}, landed: map[string]bool{}, lossless: true, peace: 100 * time.Second,
 		oracle: worldOracle{begun: map[time.Time]int{}, named: map[time.Time]bool{}, excused: map[time.Time]bool{}, marks: map[regions.Region]*toldValue{}, under: map[string]string{}, ran: map[string]bool{}, ended: map[string]*worldProcess{}},
 	}
 	w.over = w.peace + 6*worldPeriod

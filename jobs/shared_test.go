@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -135,6 +136,42 @@ func TestALookPutsBackWhatIsLost(t *testing.T) {
 		}
 		if waited := time.Since(lost); waited < lossTime {
 			t.Errorf("it waits %v for what other hosts know", waited)
+		}
+	})
+}
+
+// An overtakenStore lets another host come first with the next swap, whose answer it loses.
+type overtakenStore struct {
+	*memoryStore
+	first func()
+}
+
+func (s *overtakenStore) SwapRecord(ctx context.Context, keys []string, read []byte, values [][]byte, notAfter time.Time) (bool, []byte, time.Time, error) {
+	if first := s.first; first != nil {
+		s.first = nil
+		first()
+		_, _, _, _ = s.memoryStore.SwapRecord(ctx, keys, read, values, notAfter)
+		return false, nil, time.Time{}, quota.ErrOutcomeUnknown
+	}
+	return s.memoryStore.SwapRecord(ctx, keys, read, values, notAfter)
+}
+
+// Two hosts that make the same of a record know whose swap it was.
+func TestASwapIsNotTakenForAnothers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &overtakenStore{memoryStore: &memoryStore{}}
+		a := newShare(store, "j", func() (string, string) { return "a", "a" })
+		b := newShare(store.memoryStore, "j", func() (string, string) { return "b", "b" })
+		store.first = func() {
+			if err := b.setMark(t.Context(), "B", "", "of b"); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := a.setMark(t.Context(), "B", "", "of a"); err != nil {
+			t.Fatal(err)
+		}
+		if marks, err := b.readMarks(t.Context(), "B"); err != nil || marks["B"].Text != "of a" {
+			t.Errorf("a host was told that its bookmark is written, another one reads %v, %v", marks, err)
 		}
 	})
 }

@@ -110,9 +110,12 @@ func (e *executor) release(run *Run) {
 	j.mu.Lock()
 	made := j.state.measured()
 	j.mu.Unlock()
-	e.base.endShared(j, e.progress(), sharedRun{
-		ID: run.ID, State: run.State, Why: run.Reason, OK: run.Outcomes()[OK], Of: len(run.Ring), Units: run.Spent(), Calls: made,
-	}, run.good())
+	e.base.endShared(j, e.progress(), run.shared(made), run.good())
+}
+
+// shared is the run as the other hosts are to know it, and how many calls a pass makes.
+func (r *Run) shared(made Made) sharedRun {
+	return sharedRun{ID: r.ID, State: r.State, Why: r.Reason, OK: r.Outcomes()[OK], Of: len(r.Ring), Units: r.Spent(), Calls: made}
 }
 
 // endShared ends a run among the hosts. If the store does not answer, that is tried until it does, or

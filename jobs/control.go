@@ -51,16 +51,13 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	if damaged > 0 {
 		err = j.distrust(damaged, now)
 	}
-	left, then := "", turn{}
 	if running := j.state.running(); running != nil {
-		left = running.ID
 		err = errors.Join(err, j.recover(running, now))
-		then.Cursor, then.Dry = j.state.next()
 	}
 	j.unsaved = err
 	if c.Store != nil {
 		j.share = newShare(c.Store, j.name, c.Host)
-		j.share.recall(j.state.known(), j.state.marks(), left, then)
+		j.share.recall(j.state.known(), j.state.marks(), j.state.unwritten())
 	}
 	return j, nil
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,6 +186,39 @@ func TestAHostThatDiesLosesItsRun(t *testing.T) {
 		if got := b.status().Last; got == nil || got.State != RunDone || got.Ring[0] != "GB" {
 			t.Errorf("got %+v, want a run from GB on", got)
 		}
+	})
+}
+
+// A run that ends while Redis is away, or by a stop, is over for the hosts as soon as its host is back.
+func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		store := &memoryStore{}
+		job := trending(t)
+		job.Regions, job.Stagger = eight()[:2], 0
+		b := newHost(t, dir, store, "a", job)
+		b.play = func(context.Context, played) Exit {
+			store.away.Store(true)
+			return Exit{}
+		}
+		b.Start(t.Context())
+		time.Sleep(lossTime)
+		b.run()
+		b.stop()
+		for range 2 { // once more without Redis
+			b = newHost(t, dir, store, "a", job)
+			b.Start(t.Context())
+			time.Sleep(time.Second)
+			b.stop()
+		}
+		store.away.Store(false)
+		b = newHost(t, dir, store, "a", job)
+		b.Start(t.Context())
+		time.Sleep(time.Second)
+		var record sharedRecord
+		if err := json.Unmarshal(store.values["{job:trending}"], &record); err != nil || record.Run.Is.ID != "" || record.Last.Is.ID == "" || record.Last.Is.Why == Died {
+			t.Errorf("got %+v, %v, want that the run is over, as it ended", record, err)
+		}
+		b.stop()
 	})
 }
 

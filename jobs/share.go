@@ -55,7 +55,7 @@ type share struct {
 	run      string    // that is under way here
 	begins   []string  // that are being claimed
 	drawn    []string  // the last runs that this host has tried to claim, and gave up
-	left     string    // a run that a killed daemon of this host began
+	left     string    // a run that a killed daemon of this host began,
 	then     turn      // and where the next one begins
 	owed     *owed
 	watch    watch
@@ -121,10 +121,17 @@ func newShare(store RecordStore, name string, host func() (id, name string)) *sh
 	}
 }
 
-// recall restores what this host knew before it was started. Left is a run that it began and did not end, and
-// then where the next one begins: its last pass may have ended, and the hosts have it otherwise.
-func (s *share) recall(known sharedRecord, marks map[regions.Region]sharedMark, left string, then turn) {
-	s.known, s.left, s.then, s.kept = known, left, then, known.Seq
+// recall restores what this host knew before it was started. Last is the run that it began last, and where the
+// next one begins: the hosts may not know of its end, nor of that of its last pass.
+func (s *share) recall(known sharedRecord, marks map[regions.Region]sharedMark, last *owed) {
+	s.known, s.kept = known, known.Seq
+	switch {
+	case last == nil:
+	case last.last.Why == Died: // a copy of this host's directory says so, too
+		s.left, s.then = last.last.ID, last.Turn
+	default:
+		s.owed = last
+	}
 	maps.Copy(s.marks, marks)
 }
 

@@ -127,8 +127,7 @@ type worldFile struct {
 	host  string
 	known sharedRecord
 	marks map[regions.Region]sharedMark
-	left  string // the run that began last, unless it has ended
-	then  turn   // where the next one begins
+	last  *owed // the run that began last: if it has not ended, a start says that it died
 }
 
 // A worldHost is a host; its process may be down.
@@ -330,11 +329,11 @@ func (h *worldHost) start() {
 	s.now = func() time.Time { return worldStart.Add(h.w.now) }
 	s.sleep = func(ctx context.Context, d time.Duration) bool { return routineOf(ctx).sleep(ctx, d) }
 	s.draw = func() string { h.w.drawn++; return strconv.Itoa(h.w.drawn) }
-	s.recall(h.file.known, h.file.marks, h.file.left, h.file.then)
+	s.recall(h.file.known, h.file.marks, h.file.last)
 	every, _ := NewEvery(worldPeriod, 0)
 	s.define(&Job{Name: "j", Schedule: every, Regions: worldRing}, worldStart)
 	p.share = s
-	h.w.say("%s starts, left %q", h.name, h.file.left)
+	h.w.say("%s starts, last %+v", h.name, h.file.last)
 	p.goes(p.idle)
 	p.goes(p.ticks)
 }
@@ -460,7 +459,7 @@ var worldRing = regions.Ring{"A", "B", "C"}
 // serve is a run: some passes, and a coroutine that renews the lease.
 func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 	w := p.w
-	p.run, p.file.left, p.file.then = run, run, at
+	p.run, p.file.last = run, &owed{progress{Turn: at}, sharedRun{ID: run, Why: Died}, false}
 	progress, taken, over := progress{Turn: at}, false, false
 	p.goes(func(r *worldRoutine) {
 		for wait := p.share.renewTime(); ; {
@@ -504,17 +503,18 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 		}
 		served++
 		progress.Turn = turn{Cursor: regions.Cursor(ring[served%len(ring)])}
-		p.file.then = progress.Turn
+		p.file.last = &owed{progress, sharedRun{ID: run, Why: Died}, false}
 		w.oracle.moves()
 		taken = errors.Is(p.share.renew(r.context(), run, progress), errTakenOver) || taken
 		p.save()
 	}
-	over, p.run, p.file.left = true, "", ""
+	last := sharedRun{ID: run, State: RunDone, OK: served, Of: len(ring)}
+	over, p.run, p.file.last = true, "", &owed{progress, last, !taken}
 	if record, _ := decodeShared(w.values[worldKey]); taken && w.steps == 0 && w.oracle.last == run && w.oracle.died != run && (record.Run.Is.ID == "" || record.Run.Is.ID == run) {
 		w.fail("%s stops %s: nobody has taken the job", p.name, run)
 	}
 	w.oracle.ended[run] = p
-	err := p.share.end(r.context(), progress, sharedRun{ID: run, State: RunDone, OK: served, Of: len(ring)}, !taken)
+	err := p.share.end(r.context(), progress, last, !taken)
 	for ; err != nil; err = p.share.settle(r.context()) {
 		r.wait(p.share.again())
 	}

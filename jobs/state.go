@@ -249,6 +249,17 @@ func (s *state) known() sharedRecord {
 	return *s.Shared
 }
 
+// unwritten is the end of the last run, which the hosts may not know of; nil: there is none.
+func (s *state) unwritten() *owed {
+	if s.Last == nil {
+		return nil
+	}
+	end := &owed{last: s.Last.shared(s.measured()), good: s.Last.good()}
+	end.Turn.Cursor, end.Turn.Dry = s.next()
+	end.Bad = s.known().Bad.Is
+	return end
+}
+
 // marks are the bookmarks that are of the hosts.
 func (s *state) marks() map[regions.Region]sharedMark {
 	list := map[regions.Region]sharedMark{}

@@ -14,11 +14,12 @@ type (
 		Next time.Time // of one that is over: when the schedule has the next one; zero: unknown
 	}
 
-	// PassChanged means that a pass of a run has begun, has ended, or was skipped. Its Outcome
-	// says which. The run is without its passes.
+	// PassChanged means that a pass of a run has begun, has ended, or was not launched. Its
+	// Outcome says which. The run is without its passes.
 	PassChanged struct {
-		Run  Run
-		Pass Pass
+		Run        Run
+		Pass       Pass
+		Credential string // of its job; empty of a pass that was found dead at the start
 	}
 
 	// GateRefused means that the gate kept a pass from beginning.

@@ -22,20 +22,19 @@ func (e *executor) askGate(token string) (d quota.Decision, spokenFor bool, err 
 // refusal returns why the gate refused a pass; spokenFor says that it counted what others are
 // expected to spend.
 func refusal(d quota.Decision, spokenFor bool) *stop {
-	others := ""
-	if spokenFor {
-		others = " with those under way"
-	}
 	switch d.Reason {
 	case quota.LimitExceeded:
-		return &stop{Unaffordable, fmt.Sprintf("a pass%s does not fit: %s", others, d.Detail), d.RetryAt}
+		if spokenFor {
+			d.Detail += ", with the passes under way"
+		}
+		return &stop{DoesNotFit, d.Detail, d.RetryAt}
 	case quota.LimitClosed:
-		return &stop{Unaffordable, d.Detail, d.RetryAt}
+		return &stop{Closed, d.Detail, d.RetryAt}
 	case quota.CostExceedsLimit:
 		if spokenFor {
-			d.Detail = fmt.Sprintf("a pass%s expects %s, more than limit %s ever has: it fits when they are over", others, d.Units.Text(), d.Limit)
+			d.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: it fits when they are over", d.Units.Text(), d.Limit)
 		}
-		return &stop{reason: Unaffordable, detail: d.Detail}
+		return &stop{reason: DoesNotFit, detail: d.Detail}
 	}
 	return &stop{reason: Reason(d.Reason), detail: d.Detail}
 }

@@ -90,7 +90,7 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 			t.Errorf("the first: got %+v, want it served", got)
 		}
 		got := list[1].Last
-		if got.State != RunStopped || got.Reason != Unaffordable || got.Detail != "a pass with those under way does not fit: no room" || left.get() != 1 {
+		if got.State != RunStopped || got.Reason != DoesNotFit || got.Detail != "no room, with the passes under way" || left.get() != 1 {
 			t.Errorf("the second: got %+v, want it not launched; %d units are left", got, left.get())
 		}
 		left.set(4)
@@ -115,7 +115,7 @@ func TestParallelPassesShareTheBudget(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := b.status()
 		us, gb := got.Last.attempt("US", 0), got.Last.attempt("GB", 0)
-		if got.Cursor != "GB" || us == nil || us.Outcome != OK || gb == nil || gb.Reason != Unaffordable || len(got.Last.Passes) != 2 {
+		if got.Cursor != "GB" || us == nil || us.Outcome != OK || gb == nil || gb.Reason != DoesNotFit || len(got.Last.Passes) != 2 {
 			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
 		}
 		b.stop()

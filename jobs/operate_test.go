@@ -81,7 +81,7 @@ func TestManualRunGoesThroughTheGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		b.wants("10:50:00 run running", "10:50:00 FR skipped (unaffordable)", "10:50:00 run stopped (unaffordable)")
+		b.wants("10:50:00 run running", "10:50:00 FR not_launched (not_launched)", "10:50:00 run stopped (not_launched)")
 		b.wantCursor("US")
 		b.stop()
 	})

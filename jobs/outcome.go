@@ -7,14 +7,14 @@ type Outcome string
 
 // The outcomes of a pass.
 const (
-	Running     Outcome = "running"     // not over yet
-	OK          Outcome = "ok"          // it did its work
-	Exhausted   Outcome = "exhausted"   // a call was denied, or the command said so by its exit code; the run stops, or waits up to max_wait
-	Failed      Outcome = "failed"      // by its exit code, or it could not be started
-	Timeout     Outcome = "timeout"     // we ended it: it took too long
-	Killed      Outcome = "killed"      // a signal ended it that was not ours
-	Interrupted Outcome = "interrupted" // we ended it, or were killed, through no fault of its own
-	Skipped     Outcome = "skipped"     // it was not launched; the reason says why
+	Running     Outcome = "running"      // not over yet
+	OK          Outcome = "ok"           // it did its work
+	Exhausted   Outcome = "exhausted"    // a call was denied, or the command said so by its exit code; the run stops, or waits up to max_wait
+	Failed      Outcome = "failed"       // by its exit code, or it could not be started
+	Timeout     Outcome = "timeout"      // we ended it: it took too long
+	Killed      Outcome = "killed"       // a signal ended it that was not ours
+	Interrupted Outcome = "interrupted"  // we ended it, or were killed, through no fault of its own
+	NotLaunched Outcome = "not_launched" // the reason says why; it is the same word if the pass did not fit
 )
 
 // Served returns whether the pass has had its turn: then the next run begins after its region. A
@@ -32,12 +32,13 @@ func (o Outcome) Failure() bool {
 // another reason than the budget, it is the decision's.
 type Reason string
 
-// The reasons for which a run or a pass is skipped, or a run ends early.
+// The reasons for which a slot is skipped, a pass is not launched, or a run ends early.
 const (
 	Overlap           Reason = "overlap"            // the job's previous run was still under way
 	Paused            Reason = "paused"             // the job was paused
 	Missed            Reason = "missed"             // no daemon was running at the time
-	Unaffordable      Reason = "unaffordable"       // what remained was less than the pass expects to use
+	DoesNotFit        Reason = "not_launched"       // what remained was less than the pass expects to use
+	Closed            Reason = "closed"             // a limit was closed: the upstream or an operator says so
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
 	RunCapExceeded    Reason = "run_cap_exceeded"   // the run has spent what it may
 	UpstreamRefuses   Reason = "upstream_refuses"   // it serves no call until a person changes something: a bad key, a quota of 0

@@ -107,12 +107,12 @@ func TestWhatBecomesOfARun(t *testing.T) {
 			func(_ context.Context, b *bed, _ played) Exit {
 				b.peek = func(map[string]quota.Units) (quota.Decision, error) { return refused(), nil }
 				return Exit{}
-			}, nil, "US ok, GB ok, DE skipped (unaffordable): stopped (unaffordable); DE"},
+			}, nil, "US ok, GB ok, DE not_launched (not_launched): stopped (not_launched); DE"},
 		{"nobody can tell about the next", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 4} },
 			func(_ context.Context, b *bed, _ played) Exit {
 				b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, errLedger }
 				return Exit{}
-			}, nil, "US ok, GB ok, DE skipped (ledger_unavailable): stopped (ledger_unavailable); DE"},
+			}, nil, "US ok, GB ok, DE not_launched (ledger_unavailable): stopped (ledger_unavailable); DE"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {

@@ -66,7 +66,7 @@ func TestWhatAnOutcomeMeans(t *testing.T) {
 		{Timeout, true, true},
 		{Killed, true, true},
 		{Interrupted, false, false},
-		{Skipped, false, false},
+		{NotLaunched, false, false},
 	} {
 		if got := test.outcome.Served(); got != test.served {
 			t.Errorf("%s: served is %v, want %v", test.outcome, got, test.served)

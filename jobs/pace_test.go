@@ -23,9 +23,9 @@ func TestAPaceIsNoBudget(t *testing.T) {
 		want  []string
 	}{
 		{"soon", time.Minute, 40 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:40 GB running", "11:00:40 GB ok", "11:00:40 run done"}},
-		{"later", time.Minute, 61 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB skipped (unaffordable)", "11:00:00 run stopped (unaffordable)"}},
-		{"behind the next slot", time.Hour, time.Hour, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB skipped (unaffordable)", "11:00:00 run stopped (unaffordable)"}},
-		{"a job that waits for nothing", 0, time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB skipped (unaffordable)", "11:00:00 run stopped (unaffordable)"}},
+		{"later", time.Minute, 61 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}},
+		{"behind the next slot", time.Hour, time.Hour, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}},
+		{"a job that waits for nothing", 0, time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {

@@ -12,7 +12,7 @@ import (
 
 // admit asks the gate whether a pass can be afforded, and returns its token. Until that is revoked,
 // what the pass is expected to spend is reserved. If it cannot be afforded, but could soon, the run
-// waits, and then serves its region. Otherwise, or if the gate fails, the pass is recorded as skipped
+// waits, and then serves its region. Otherwise, or if the gate fails, the pass is recorded as not launched
 // and the run stops: units are the next tick's business.
 func (e *executor) admit(p Pass) (token string, ok bool) {
 	if why := e.cannotAfford(); why != nil {
@@ -60,7 +60,7 @@ func (e *executor) cannotAfford() *stop {
 
 // skip records that a pass was not launched, and stops the run there.
 func (e *executor) skip(p Pass, why *stop) {
-	p.Outcome, p.Reason, p.Detail, p.RetryAt = Skipped, why.reason, why.detail, why.retryAt
+	p.Outcome, p.Reason, p.Detail, p.RetryAt = NotLaunched, why.reason, why.detail, why.retryAt
 	p.StartedAt = e.base.now()
 	p.EndedAt = p.StartedAt
 	e.record(p, why)
@@ -159,7 +159,7 @@ func (e *executor) record(p Pass, halt error) {
 	run := e.run.head()
 	j.mu.Unlock()
 	e.base.trouble(j.name, j.log.flush(p.Outcome != Running))
-	e.base.config.OnEvent(PassChanged{run, p})
+	e.base.config.OnEvent(PassChanged{run, p, e.job.Credential})
 	if p.Outcome != Running {
 		select {
 		case e.moved <- struct{}{}:

@@ -12,15 +12,16 @@ func TestWhatTheGateSays(t *testing.T) {
 	for _, row := range []struct {
 		reason    quota.Reason
 		spokenFor bool
+		word      Reason
 		want      string
 	}{
-		{quota.LimitExceeded, false, "a pass does not fit: no room"},
-		{quota.LimitExceeded, true, "a pass with those under way does not fit: no room"},
-		{quota.LimitClosed, false, "no room"},
+		{quota.LimitExceeded, false, "not_launched", "no room"},
+		{quota.LimitExceeded, true, "not_launched", "no room, with the passes under way"},
+		{quota.LimitClosed, false, "closed", "no room"},
 	} {
 		got := refusal(quota.Decision{Reason: row.reason, Detail: "no room", RetryAt: tomorrow}, row.spokenFor)
-		if got.reason != Unaffordable || got.detail != row.want || !got.retryAt.Equal(tomorrow) {
-			t.Errorf("got %+v, want unaffordable, %q, until tomorrow", *got, row.want)
+		if got.reason != row.word || got.detail != row.want || !got.retryAt.Equal(tomorrow) {
+			t.Errorf("got %+v, want %s, %q, until tomorrow", *got, row.word, row.want)
 		}
 	}
 }

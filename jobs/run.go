@@ -52,7 +52,7 @@ type Pass struct {
 	Region  regions.Region `json:"region"`
 	Attempt int            `json:"attempt,omitempty"` // counts the passes of the region that came before in the run
 	Outcome Outcome        `json:"outcome"`
-	Reason  Reason         `json:"reason,omitempty"` // of one that was skipped or interrupted
+	Reason  Reason         `json:"reason,omitempty"` // of one that was not launched, or interrupted
 	Detail  string         `json:"detail,omitempty"` // for people: "exit status 3"
 	Said    string         `json:"said,omitempty"`   // of one that failed for no reason that quotad has seen: the last line that it wrote to stderr
 	Denied  bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend

@@ -71,7 +71,7 @@ func TestHowARunEnded(t *testing.T) {
 		{"one was killed", []Pass{pass("US", 0, Killed), pass("GB", 0, OK)}, nil, RunFailed, 1},
 		{"one came right when it was tried again", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, OK)}, nil, RunDone, 0},
 		{"one did not", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, Failed)}, nil, RunFailed, 1},
-		{"one was not tried again: the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, Skipped)}, dry, RunFailed, 1},
+		{"one was not tried again: the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, NotLaunched)}, dry, RunFailed, 1},
 		{"the budget was gone", []Pass{pass("US", 0, OK), pass("GB", 0, Exhausted)}, dry, RunStopped, 0},
 		{"one failed, then the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, Exhausted)}, dry, RunFailed, 1},
 		{"we ended it", []Pass{pass("US", 0, OK), pass("GB", 0, Interrupted)}, ErrOperator, RunInterrupted, 0},

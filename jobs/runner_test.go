@@ -124,7 +124,7 @@ func TestExhaustedPassStopsTheRun(t *testing.T) {
 }
 
 // Nothing is launched to be told no.
-func TestUnaffordablePassIsNotLaunched(t *testing.T) {
+func TestPassThatDoesNotFitIsNotLaunched(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
 		job.Expects = map[string]quota.Units{"videos.list": 4}
@@ -139,13 +139,13 @@ func TestUnaffordablePassIsNotLaunched(t *testing.T) {
 		b.play = func(context.Context, played) Exit { budget -= 4; return Exit{} }
 		b.run()
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:07:30 GB running", "11:07:30 GB ok",
-			"11:15:00 DE skipped (unaffordable)", "11:15:00 run stopped (unaffordable)")
+			"11:15:00 DE not_launched (not_launched)", "11:15:00 run stopped (not_launched)")
 		b.wantCursor("DE")
-		if got := b.status().Last; got.Passes[2].Detail != "a pass does not fit: no room" || got.RetryAt.IsZero() {
+		if got := b.status().Last; got.Passes[2].Detail != "no room" || got.RetryAt.IsZero() {
 			t.Errorf("got %+v, want the reason and a time", got)
 		}
 		b.run()
-		b.wants("12:00:00 run running", "12:00:00 DE skipped (unaffordable)", "12:00:00 run stopped (unaffordable)")
+		b.wants("12:00:00 run running", "12:00:00 DE not_launched (not_launched)", "12:00:00 run stopped (not_launched)")
 		b.wantCursor("DE")
 		b.stop()
 	})
@@ -159,7 +159,7 @@ func TestUnreachableLedger(t *testing.T) {
 		b := newBed(t, dir, job)
 		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, errLedger }
 		b.run()
-		b.wants("11:00:00 run running", "11:00:00 US skipped (ledger_unavailable)", "11:00:00 run stopped (ledger_unavailable)")
+		b.wants("11:00:00 run running", "11:00:00 US not_launched (ledger_unavailable)", "11:00:00 run stopped (ledger_unavailable)")
 		b.wantCursor("US")
 		if got := b.status().Last.Passes[0].Detail; got != errLedger.Error() {
 			t.Errorf("got %q, want what was wrong", got)

@@ -156,7 +156,7 @@ func (r *Runner) reportDied(j *jobControl) {
 	r.trouble(j.name, r.countDied(j, run))
 	for _, p := range run.Passes {
 		if p.Reason == Died {
-			r.config.OnEvent(PassChanged{run.head(), p})
+			r.config.OnEvent(PassChanged{Run: run.head(), Pass: p})
 		}
 	}
 	r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})

@@ -93,7 +93,7 @@ func endedPasses(r jobs.Run) []jobs.Pass {
 }
 
 func passLine(p jobs.Pass, v term.View) string {
-	text := fmt.Sprintf("%s, %s, %s", p.Outcome, units(int64(p.Units)), wording.PassTook(p, v.Now))
+	text := fmt.Sprintf("%s, %s, %s", wording.Word(p.Outcome), units(int64(p.Units)), wording.PassTook(p, v.Now))
 	if reason := wording.PassReason(p, v); reason != "" {
 		text += "; " + reason
 	}
@@ -111,8 +111,8 @@ func (c *cli) endOf(r jobs.Run) error {
 	switch {
 	case failed > 0:
 		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs show " + r.ID}
-	case r.State == jobs.RunStopped && (r.Reason == jobs.BudgetGone || r.Reason == jobs.Unaffordable || r.Reason == jobs.RunCapExceeded):
-		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", r.Reason)}
+	case r.State == jobs.RunStopped && (slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed, jobs.RunCapExceeded}, r.Reason)):
+		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", wording.Word(r.Reason))}
 		if !r.RetryAt.IsZero() {
 			f.hint = "it " + wording.Fits(r.RetryAt, c.view())
 		}

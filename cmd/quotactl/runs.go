@@ -61,7 +61,7 @@ func newRuns(c *cli) *cobra.Command {
 }
 
 func outcomeNames() []string {
-	return namesOf(wording.Outcomes(), func(o jobs.Outcome) string { return string(o) })
+	return append(namesOf(wording.Outcomes(), func(o jobs.Outcome) string { return string(o) }), string(jobs.RunSkipped))
 }
 
 // maxRuns is how many runs the daemon returns at most.
@@ -95,10 +95,10 @@ func (f runFilter) apply(runs []jobs.Run, since time.Time) []jobs.Run {
 	return runs[:min(f.number, len(runs))]
 }
 
-// hasPass reports whether a run has a pass of the region and outcome. A skipped tick has
+// hasPass reports whether a run has a pass of the region and outcome. A skipped slot has
 // no passes; its outcome is that it was skipped.
 func (f runFilter) hasPass(r jobs.Run) bool {
-	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.Skipped)) {
+	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.RunSkipped)) {
 		return true
 	}
 	return slices.ContainsFunc(r.Passes, func(p jobs.Pass) bool {
@@ -124,7 +124,7 @@ func runTable(runs []jobs.Run, v term.View) string {
 func runReason(r jobs.Run, v term.View) string {
 	var parts []string
 	if r.Reason != "" {
-		parts = append(parts, string(r.Reason))
+		parts = append(parts, wording.Word(r.Reason))
 	}
 	if r.Ticks > 1 {
 		parts = append(parts, quota.Count(r.Ticks, "slot", "slots"))
@@ -185,7 +185,7 @@ func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
 		{Head: "REGION"}, {Head: "OUTCOME"}, {Head: "UNITS", Right: true}, {Head: "TOOK", Right: true}, {Head: "REASON", Sinks: true},
 	}}
 	for _, p := range passes {
-		outcome := term.Styled(wording.OutcomeStyle(p.Outcome), string(p.Outcome))
+		outcome := term.Styled(wording.OutcomeStyle(p.Outcome), wording.Word(p.Outcome))
 		t.Add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
 	}
 	t.Render(b, v)

@@ -90,7 +90,7 @@ func newDaemon(s *supervisor) *daemon {
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
 		newEventLog(d.log).record, d.metrics.Record, d.refusals.Record, notify.NewMonitor(d.emit).Record, d.notifier.Record, d.recordStatus,
-		d.recordExit,
+		d.recordExit, d.recordNotLaunched,
 	}
 	return d
 }

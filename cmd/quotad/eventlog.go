@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -111,10 +112,10 @@ func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
 		line.Int("attempt", pass.Attempt+1)
 	}
 	line.Str("outcome", string(pass.Outcome))
-	if pass.Outcome != jobs.Skipped {
+	if pass.Outcome != jobs.NotLaunched {
 		line.Int64("units", int64(pass.Units)).Int64("calls", pass.Calls).Int64("took_ms", pass.EndedAt.Sub(pass.StartedAt).Milliseconds())
 	}
-	addReason(line, string(pass.Reason), pass.Detail, pass.RetryAt).Msg("pass " + string(pass.Outcome))
+	addReason(line, string(pass.Reason), pass.Detail, pass.RetryAt).Msg("pass " + strings.ReplaceAll(string(pass.Outcome), "_", " "))
 }
 
 func passLevel(outcome jobs.Outcome) zerolog.Level {

@@ -25,7 +25,7 @@ func TestTriageOfRuns(t *testing.T) {
 		{"two failed", jobs.RunRunning, []jobs.Outcome{jobs.Failed, jobs.Timeout, jobs.Running}, ""},
 		{"three failed", jobs.RunRunning, []jobs.Outcome{jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Running}, "3 of 5 regions failed so far, none was ok: US, no such key"},
 		{"one of four was served", jobs.RunRunning, []jobs.Outcome{jobs.Failed, jobs.Failed, jobs.OK, jobs.Failed}, ""},
-		{"one of four was skipped", jobs.RunRunning, []jobs.Outcome{jobs.Skipped, jobs.Failed, jobs.Failed, jobs.Failed}, ""},
+		{"one of four was skipped", jobs.RunRunning, []jobs.Outcome{jobs.NotLaunched, jobs.Failed, jobs.Failed, jobs.Failed}, ""},
 		{"it runs", jobs.RunRunning, []jobs.Outcome{jobs.Running, jobs.Running, jobs.Running}, ""},
 		{"one failed, and it is over", jobs.RunFailed, []jobs.Outcome{jobs.Failed, jobs.OK}, "1 of 5 regions failed: US, no such key"},
 		{"three failed, and it was stopped", jobs.RunFailed, []jobs.Outcome{jobs.Failed, jobs.Failed, jobs.Failed}, "3 of 5 regions failed: US, no such key"},

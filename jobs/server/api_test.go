@@ -62,7 +62,7 @@ func TestGateAgainstABudget(t *testing.T) {
 	h := open(t, 22, fetch)
 	must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{}))
 	run := h.ended()
-	if pass := run.Passes[5]; run.Reason != jobs.Unaffordable || pass.Outcome != jobs.Skipped || pass.RetryAt.IsZero() {
+	if pass := run.Passes[5]; run.Reason != jobs.DoesNotFit || pass.Outcome != jobs.NotLaunched || pass.RetryAt.IsZero() {
 		t.Errorf("got %+v, want BR not launched", run)
 	}
 	if got := must[jobsapi.Status](t)(h.Status(ctx)).Credentials[0].Limits[0].Remaining; got != 2 {

@@ -125,7 +125,7 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	return Ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
 }
 
-// Refusals returns the acquires that were refused in the last day.
+// Refusals returns what was refused in the last day.
 func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
 	return Ask[Refusals](ctx, c, http.MethodGet, "/v1/refusals", nil)
 }

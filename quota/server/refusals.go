@@ -23,9 +23,9 @@ const (
 	fileVersion = 1
 )
 
-// Refusals are the acquires that were refused in the last day. Those of one caller, for one
-// operation and one reason, are counted together for a quarter of an hour. A file keeps them, once
-// it is opened; no caller waits for it.
+// Refusals are what was refused in the last day: acquires, and what others add. Those of one
+// caller, for one operation and one reason, are counted together for a quarter of an hour. A file
+// keeps them, once it is opened; no caller waits for it.
 type Refusals struct {
 	mu     sync.Mutex // guards what follows
 	since  time.Time
@@ -73,15 +73,20 @@ func (r *Refusals) Record(event any) {
 	if e.Verb != "acquire" || result == Granted || result == Replayed || result == string(api.Cancelled) {
 		return
 	}
-	now, request, d := time.Now(), e.Request, e.Decision
+	request, d := e.Request, e.Decision
 	if e.Err != nil {
 		d = quota.Decision{Detail: api.ProblemFrom(e.Err).Detail}
 	}
-	one := api.Refusal{
-		At: now.UTC(), Since: now.UTC(), Times: 1,
+	r.Add(api.Refusal{
 		Credential: short(request.Credential), Operation: short(request.Operation), Count: int64(request.Count), By: request.Caller.By(), Region: request.Caller.Region,
 		Units: int64(d.Units), Reason: result, Limit: d.Limit, Detail: d.Detail, RetryAt: timeOf(d.RetryAt),
-	}
+	})
+}
+
+// Add adds a refusal that happens now.
+func (r *Refusals) Add(one api.Refusal) {
+	now := time.Now()
+	one.At, one.Since, one.Times = now.UTC(), now.UTC(), 1
 	k := kindOfRefusal(one, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -101,7 +101,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most, follow", decoded(s.log, api.LogQuery{Most: usualPage})},
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what, by job, region, operation, caller or hour; by, since, most", LongRead(Handle(s.usage, api.UsageQuery{By: string(quota.ByJob), Most: math.MaxInt}))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", LongRead(Handle(s.why, api.WhyQuery{Count: 1}))},
-		{"GET", "/v1/refusals", Read, "the acquires that were refused last, by kind", Handle(s.listRefusals)},
+		{"GET", "/v1/refusals", Read, "what was refused in the last day, by kind: acquires, and passes that were not launched", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or return units that were not spent; limit, units, note", Handle(s.adjust)},
 		{"POST", "/v1/credentials/{name}/lend", Operate, "make a limit higher until a time, or end that: units 0; limit, units, until, note", Handle(s.lend)},
 		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", Handle(s.observe)},

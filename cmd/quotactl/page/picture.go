@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"quotad/cmd/quotactl/term"
@@ -168,7 +167,7 @@ func (p Picture) NotOK(j jobsapi.Job) []jobs.Pass {
 // Pass says how a pass ended, without what it printed.
 func (p Picture) Pass(pass jobs.Pass) string {
 	pass.Tail = nil
-	text := wording.Region(pass.Region) + " " + string(pass.Outcome)
+	text := wording.Region(pass.Region) + " " + wording.Word(pass.Outcome)
 	if reason := wording.PassReason(pass, p.View); reason != "" {
 		text += ": " + reason
 	}
@@ -185,35 +184,9 @@ const maxRefusals = 20
 
 // Refused returns the latest calls that were refused, and passes that were not launched.
 func (p Picture) Refused() []api.Refusal {
-	all := append(slices.Clone(p.Refusals.Refusals), notLaunched(p.Runs)...)
-	slices.SortStableFunc(all, func(x, y api.Refusal) int { return y.At.Compare(x.At) })
-	return all[:min(len(all), maxRefusals)]
+	return p.Refusals.Refusals[:min(len(p.Refusals.Refusals), maxRefusals)]
 }
 
-// Why says why a call was refused.
-func (p Picture) Why(r api.Refusal) string { return wording.Refused(r, p.View) }
-
-// notLaunched returns the skipped passes of runs, which are the latest first. Passes of one
-// job and reason are one refusal. They name no operation.
-func notLaunched(runs []jobs.Run) []api.Refusal {
-	var all []api.Refusal
-	for _, r := range runs {
-		for _, p := range r.Passes {
-			if p.Outcome != jobs.Skipped {
-				continue
-			}
-			alike := func(known api.Refusal) bool { return known.By == r.Job && known.Reason == string(p.Reason) }
-			i := slices.IndexFunc(all, alike)
-			if i < 0 {
-				i = len(all)
-				all = append(all, api.Refusal{At: p.EndedAt, By: r.Job, Region: string(p.Region), Reason: string(p.Reason), Detail: p.Detail})
-				if at := p.RetryAt; !at.IsZero() {
-					all[i].RetryAt = &at
-				}
-			}
-			all[i].Since = p.EndedAt
-			all[i].Times++
-		}
-	}
-	return all
-}
+// What says what was refused, and Why why.
+func (p Picture) What(r api.Refusal) string { return wording.RefusedWhat(r) }
+func (p Picture) Why(r api.Refusal) string  { return wording.Refused(r, p.View) }

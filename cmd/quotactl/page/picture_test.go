@@ -55,28 +55,23 @@ func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
 	}
 }
 
-// The refusals and what was not launched for the same reason are one list, the latest first
-// and what is alike as one.
+// The page lists what was refused in the daemon's order, each cause by its one word.
 func TestPageRefusals(t *testing.T) {
 	ago := func(minutes int) time.Time { return at.Add(-time.Duration(minutes) * time.Minute) }
-	skipped := func(minutes int) jobs.Run {
-		return jobs.Run{Job: "charts", Passes: []jobs.Pass{
-			{Region: "JP", Outcome: jobs.OK, EndedAt: ago(minutes)},
-			{Region: "KR", Outcome: jobs.Skipped, Reason: jobs.Unaffordable, Detail: "a pass expects 104 units, 3 are left", EndedAt: ago(minutes), RetryAt: at.Add(time.Hour)},
-		}}
-	}
-	f := Facts{
-		Runs: []jobs.Run{skipped(10), skipped(70), skipped(130)},
-		Refusals: api.Refusals{Since: ago(500), Refusals: []api.Refusal{
-			{At: ago(1), Since: ago(5), Times: 37, Operation: "search.list", Count: 2, Units: 200, By: "trending", Region: "US", Reason: "limit_exceeded", Limit: "daily",
-				Detail: "no room for 200 units in limit daily, which has 140 left", RetryAt: new(at.Add(time.Minute))},
-			{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
-		}},
-	}
+	f := Facts{Refusals: api.Refusals{Since: ago(500), Refusals: []api.Refusal{
+		{At: ago(1), Since: ago(5), Times: 37, Operation: "search.list", Count: 2, Units: 200, By: "trending", Region: "US", Reason: "limit_exceeded", Limit: "daily",
+			Detail: "no room for 200 units in limit daily, which has 140 left", RetryAt: new(at.Add(time.Minute))},
+		{At: ago(10), Since: ago(130), Times: 3, By: "charts", Region: "KR", Reason: "not_launched", Detail: "no room for 104 units in limit daily, which has 3 left", RetryAt: new(at.Add(time.Hour))},
+		{At: ago(15), Since: ago(15), Times: 1, By: "charts", Region: "KR", Reason: "closed", Detail: "limit daily is closed"},
+		{At: ago(16), Since: ago(16), Times: 1, By: "charts", Region: "KR", Reason: "run_cap_exceeded"},
+		{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
+	}}}
 	want := []string{
-		"09:25:53 UTC 37 times since 09:21:53|trending, US|2 calls of search.list|no room for 200 units in limit daily, which has 140 left; would fit in 1m, at 09:27:53 UTC",
-		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|a pass expects 104 units, 3 are left; would fit in 1h, at 10:26:53 UTC",
-		"09:06:53 UTC|@1000|1 call of gone|operation gone is not configured",
+		"09:25:53 UTC 37 times since 09:21:53|trending, US|2 search.list|exhausted: no room for 200 units in limit daily, which has 140 left; would fit in 1m, at 09:27:53 UTC",
+		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|not launched: no room for 104 units in limit daily, which has 3 left; would fit in 1h, at 10:26:53 UTC",
+		"09:11:53 UTC|charts, KR|a pass|closed: limit daily is closed",
+		"09:10:53 UTC|charts, KR|a pass|run cap exceeded",
+		"09:06:53 UTC|@1000|gone|operation gone is not configured",
 	}
 	section := execute("refusals", Picture{Facts: f, View: viewOf(80)})
 	if got := rowsOf(section); !slices.Equal(got, want) {

@@ -24,7 +24,7 @@ var (
 )
 
 var templates = template.Must(template.New("page").Funcs(template.FuncMap{
-	"units": quota.Thousands[int64], "count": quota.Count[int64], "percent": percentOf, "part": partOf, "tone": tone,
+	"units": quota.Thousands[int64], "percent": percentOf, "part": partOf, "tone": tone,
 	"ledger": wording.Ledger, "triageStyle": wording.TriageStyle, "troubleStyle": wording.TroubleStyle,
 	"limitStyle": wording.LimitStyle, "outcomeStyle": wording.OutcomeStyle, "mark": wording.Mark, "passes": wording.Passes,
 	"less": func(x, y int64) int64 { return x - y },

@@ -46,7 +46,7 @@ func elsewhere(e *jobs.Elsewhere, v term.View) string {
 	}
 	state := string(e.State)
 	if e.Reason != "" {
-		state += fmt.Sprintf(" (%s)", e.Reason)
+		state += fmt.Sprintf(" (%s)", Word(e.Reason))
 	}
 	return fmt.Sprintf("last run on %s: %s %s, %s of %s, %s", v.Clean(e.Host), state, v.When(e.EndedAt),
 		quota.Thousands(e.OK), quota.Thousands(e.Regions), e.Units.Text())
@@ -77,7 +77,7 @@ func Skipped(r jobs.Run, v term.View) string {
 	if !r.LastSlot.IsZero() {
 		latest = r.LastSlot
 	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "slot", "slots"), v.When(latest), r.Reason)
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "slot", "slots"), v.When(latest), Word(r.Reason))
 	if r.Detail != "" {
 		text += "; " + r.Detail
 	}

@@ -34,7 +34,7 @@ func RunState(r jobs.Run, v term.View) string {
 	if r.Reason == "" {
 		return string(r.State)
 	}
-	return fmt.Sprintf("%s (%s)", r.State, r.Reason)
+	return fmt.Sprintf("%s (%s)", r.State, Word(r.Reason))
 }
 
 // RunLines say what became of a run, all in all.
@@ -81,7 +81,7 @@ func tookUntil(began, ended, now time.Time) string {
 // Outcomes are all outcomes of a pass, in the order in which they are shown.
 func Outcomes() []jobs.Outcome {
 	return []jobs.Outcome{
-		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.Skipped,
+		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.NotLaunched,
 	}
 }
 
@@ -91,7 +91,7 @@ func Tally(r jobs.Run) string {
 	var parts []string
 	for _, o := range Outcomes() {
 		if n := counts[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+			parts = append(parts, fmt.Sprintf("%d %s", n, Word(o)))
 		}
 	}
 	rest := "not reached"
@@ -112,6 +112,9 @@ func Tally(r jobs.Run) string {
 func NotOK(r jobs.Run) []jobs.Pass {
 	return slices.DeleteFunc(r.Latest(), func(p jobs.Pass) bool { return p.Outcome == jobs.OK })
 }
+
+// Word writes an outcome or a reason of the API for people: "not launched".
+func Word[T ~string](code T) string { return strings.ReplaceAll(string(code), "_", " ") }
 
 // OutcomeStyle is the style of a pass.
 func OutcomeStyle(o jobs.Outcome) term.Style {
@@ -161,7 +164,7 @@ func PassReason(p jobs.Pass, v term.View) string {
 		parts = append(parts, live(p, v)...)
 	}
 	if p.Reason != "" && string(p.Reason) != string(p.Outcome) {
-		parts = append(parts, string(p.Reason))
+		parts = append(parts, Word(p.Reason))
 	}
 	detail := p.Detail
 	if p.Said != "" {

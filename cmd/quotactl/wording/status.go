@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotactl/term"
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -94,9 +95,29 @@ func Percent(part, whole int64) string {
 	return fmt.Sprintf("%.0f%%", hundredths)
 }
 
-// Refused says why a call was refused, as it was then.
+// causes has the one word for each cause that ends with time, for a call as for a pass.
+var causes = map[string]string{
+	string(quota.LimitExceeded): Word(jobs.BudgetGone), string(jobs.DoesNotFit): Word(jobs.DoesNotFit),
+	string(quota.LimitClosed): Word(jobs.Closed), string(jobs.Closed): Word(jobs.Closed),
+}
+
+// RefusedWhat says what was refused: calls of an operation, or a pass.
+func RefusedWhat(r api.Refusal) string {
+	switch {
+	case r.Operation == "":
+		return "a pass"
+	case r.Count > 1:
+		return quota.Thousands(r.Count) + " " + r.Operation
+	}
+	return r.Operation
+}
+
+// Refused says why a call was refused, or a pass was not launched, as it was then.
 func Refused(r api.Refusal, v term.View) string {
-	text := cmp.Or(r.Detail, r.Reason)
+	text := cmp.Or(r.Detail, Word(r.Reason))
+	if word, known := causes[r.Reason]; known && r.Detail != "" {
+		text = word + ": " + r.Detail
+	}
 	if r.RetryAt != nil {
 		text += "; " + Fits(*r.RetryAt, v)
 	}

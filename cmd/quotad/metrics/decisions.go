@@ -125,7 +125,7 @@ func (m *Metrics) passChanged(run jobs.Run, pass jobs.Pass) {
 		return
 	}
 	m.passes.WithLabelValues(run.Job, string(pass.Outcome), string(pass.Reason)).Inc()
-	if pass.Outcome == jobs.Skipped || pass.Reason == jobs.Died {
+	if pass.Outcome == jobs.NotLaunched || pass.Reason == jobs.Died {
 		return // its duration is unknown, or it never ran
 	}
 	m.passTook.WithLabelValues(run.Job).Observe(pass.EndedAt.Sub(pass.StartedAt).Seconds())

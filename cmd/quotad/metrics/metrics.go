@@ -100,7 +100,7 @@ func New(version string) *Metrics {
 	m.clientBatches = m.histogram("quotad_client_ledger_call_requests", "Calls of clients that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are slots that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
-	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were skipped.", "job", "outcome", "reason")
+	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were not launched.", "job", "outcome", "reason")
 	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
 	m.overdue = m.gauges("quotad_job_overdue", "1 of a job that has had no good run for its expect_success.", "job")

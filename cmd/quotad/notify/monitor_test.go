@@ -41,7 +41,7 @@ func TestMonitorTellsEachEdgeOnce(t *testing.T) {
 	refused := func() { m.Record(jobs.GateRefused{Credential: "api", Decision: denied}) }
 	done := func() { m.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}}) }
 	notAgain := func() { // it failed, and the budget was gone before it could be tried again
-		passes := []jobs.Pass{{Region: "US", Outcome: jobs.Failed}, {Region: "US", Attempt: 1, Outcome: jobs.Skipped}}
+		passes := []jobs.Pass{{Region: "US", Outcome: jobs.Failed}, {Region: "US", Attempt: 1, Outcome: jobs.NotLaunched}}
 		m.Record(jobs.PassChanged{Run: jobs.Run{Job: "fetch", Retry: 1}, Pass: passes[0]})
 		m.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunFailed, Retry: 1, Passes: passes}})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotad/regions"
@@ -67,8 +68,14 @@ func (e *executor) hold(ctx context.Context) {
 			return
 		}
 		renewing, cancel := context.WithTimeout(ctx, changeTime)
-		err := j.share.renew(renewing, e.run.ID, e.progress())
+		p := e.progress()
+		err := j.share.renew(renewing, e.run.ID, p)
 		cancel()
+		if err == nil {
+			j.mu.Lock()
+			e.dropped = e.dropped[len(p.Done):]
+			j.mu.Unlock()
+		}
 		e.base.keepShared(j)
 		switch wait = j.share.renewTime(); {
 		case errors.Is(err, errTakenOver):
@@ -85,7 +92,7 @@ func (e *executor) progress() progress {
 	j := e.control
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := progress{Bad: e.run.failing(e.bad, e.base.now())}
+	p := progress{Bad: e.run.failing(e.bad, e.base.now()), Done: slices.Clone(e.dropped)}
 	p.Turn.Cursor, p.Turn.Dry = e.run.advance(j.state.Cursor, j.state.Dry)
 	return p
 }
@@ -145,13 +152,22 @@ func (r *base) askHosts(j *jobControl, do func(context.Context) error) error {
 	return errors.Join(err, j.log.flush(true))
 }
 
-// bookmark returns what the last pass of a region left, on any host.
-func (r *base) bookmark(j *jobControl, region regions.Region) string {
+// bookmark returns what the last pass of a region left, on any host, or if that cannot be read, what this
+// host knows.
+func (r *base) bookmark(j *jobControl, region regions.Region) (text string, read bool) {
+	var err error
 	if j.share != nil {
-		_ = r.askHosts(j, func(ctx context.Context) error { // else what this host knows counts
+		err = r.askHosts(j, func(ctx context.Context) error {
 			_, err := j.share.readMarks(ctx, region)
 			return err
 		})
 	}
-	return j.bookmark(region)
+	return j.bookmark(region), err == nil
+}
+
+// dropBookmark has the hosts know that the work of a region is done.
+func (e *executor) dropBookmark(region regions.Region) {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	e.dropped = append(e.dropped, region)
 }

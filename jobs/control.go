@@ -57,7 +57,7 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	j.unsaved = err
 	if c.Store != nil {
 		j.share = newShare(c.Store, j.name, c.Host)
-		j.share.recall(j.state.known(), j.state.marks(), j.state.unwritten())
+		j.share.recall(j.state.known(), j.state.Bookmarks, j.state.unwritten())
 	}
 	return j, nil
 }
@@ -227,6 +227,7 @@ type executor struct {
 	live    map[passName]*livePass // those under way; the job's mu guards it
 	bad     []failing              // among hosts: the regions that failed before it
 	moved   chan struct{}          // among hosts: holds one when a pass is over
+	dropped []regions.Region       // whose bookmarks the hosts are to drop; the job's mu guards it
 
 	budget *runBudget
 	pacing pacing // the job's mu guards it

@@ -54,5 +54,3 @@ func (s *memoryStore) SwapRecord(_ context.Context, keys []string, read []byte, 
 	}
 	return true, nil, now, nil
 }
-
-func (s *memoryStore) KeepRecords(context.Context, []string) error { return nil }

@@ -128,7 +128,8 @@ func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.bookmark(j, region), nil
+	text, _ := r.bookmark(j, region)
+	return text, nil
 }
 
 // SetBookmark replaces what the next pass of a region finds, on any host; empty removes it. On
@@ -145,7 +146,11 @@ func (r *Runner) SetBookmark(job string, region regions.Region, run, text string
 	if j.share != nil {
 		return r.askHosts(j, func(ctx context.Context) error { return j.share.setMark(ctx, region, run, text) })
 	}
-	return j.commit(true, record{Bookmark: &bookmarked{region, text}})
+	j.mu.Lock()
+	at := latest(r.now(), j.state.Bookmarks[region].At.Add(time.Millisecond))
+	j.apply(record{Marks: map[regions.Region]bookmark{region: {text, run, at}}})
+	j.mu.Unlock()
+	return j.log.flush(true)
 }
 
 func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {

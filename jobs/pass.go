@@ -68,7 +68,7 @@ func (e *executor) skip(p Pass, why *stop) {
 
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
-	mark := e.base.bookmark(e.control, p.Region)
+	mark, read := e.base.bookmark(e.control, p.Region)
 	p.Outcome, p.StartedAt = Running, e.base.now()
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token, mark)
@@ -96,6 +96,9 @@ func (e *executor) pass(p Pass, token string) {
 	}
 	if p.Outcome.Failure() && spent.Refuses == "" && !spent.unserved() {
 		p.Said = live.stderr
+	}
+	if p.Outcome == OK && (!read || e.control.bookmark(p.Region) != "") {
+		e.dropBookmark(p.Region)
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
 	e.base.config.Tokens.resume(e.budget, spent)

@@ -19,7 +19,7 @@ import (
 	"quotad/regions"
 )
 
-// A RecordStore keeps small values for all hosts, each until 50 days after it was written or kept last. It has
+// A RecordStore keeps small values for all hosts, each until 400 days after it was written last. It has
 // a clock of its own. Any number of goroutines may use it at the same time. An error is a
 // quota.ErrUnavailable if nothing was written, and a quota.ErrOutcomeUnknown if something may have been,
 // or may still be.
@@ -30,8 +30,6 @@ type RecordStore interface {
 	// SwapRecord writes the values of all keys if the first key still has the value that was read, and if the
 	// clock is not past notAfter. Else it returns what that key has. All keys have the same hash tag.
 	SwapRecord(ctx context.Context, keys []string, read []byte, values [][]byte, notAfter time.Time) (swapped bool, found []byte, clock time.Time, err error)
-	// KeepRecords keeps values for another 50 days.
-	KeepRecords(ctx context.Context, keys []string) error
 }
 
 // A share is what a host has of the record of one job. Each method with a context calls the store; no
@@ -50,7 +48,7 @@ type share struct {
 	digest   string
 	seen     reading
 	known    sharedRecord // what was read, with what this host knew before
-	marks    map[regions.Region]sharedMark
+	marks    map[regions.Region]bookmark
 	restored time.Time // the loss after which this host has put back its bookmarks
 	run      string    // that is under way here
 	begins   []string  // that are being claimed
@@ -61,8 +59,7 @@ type share struct {
 	watch    watch
 	died     []sharedRun // to be reported
 	kept     int64       // Seq of what changed returned last
-	unkept   map[regions.Region]sharedMark
-	touched  time.Time
+	unkept   map[regions.Region]bookmark
 	differs  string // the name of a host with another plan
 }
 
@@ -105,7 +102,6 @@ const (
 	swapTime      = time.Second     // how long a swap may take to be carried out
 	changeTime    = 2 * time.Second // how long a change is tried
 	idleTime      = 10 * time.Second
-	touchTime     = 24 * time.Hour
 	longestHold   = time.Minute
 	leastHold     = 5 * time.Second
 	keepDrawn     = 64
@@ -117,13 +113,13 @@ func newShare(store RecordStore, name string, host func() (id, name string)) *sh
 	return &share{
 		store: store, name: name, host: host, now: time.Now, sleep: sleep, draw: rand.Text,
 		schedule: Unscheduled{}, lease: longestHold,
-		marks: map[regions.Region]sharedMark{}, unkept: map[regions.Region]sharedMark{},
+		marks: map[regions.Region]bookmark{}, unkept: map[regions.Region]bookmark{},
 	}
 }
 
 // recall restores what this host knew before it was started. Last is the run that it began last, and where the
 // next one begins: the hosts may not know of its end, nor of that of its last pass.
-func (s *share) recall(known sharedRecord, marks map[regions.Region]sharedMark, last *owed) {
+func (s *share) recall(known sharedRecord, marks map[regions.Region]bookmark, last *owed) {
 	s.known, s.kept = known, known.Seq
 	switch {
 	case last == nil:
@@ -237,8 +233,8 @@ func (s *share) tidied() (r sharedRecord, died bool) {
 	return r, false
 }
 
-// read reads the record, and other keys of the job. Number is that of the reading.
-func (s *share) read(ctx context.Context, others ...string) (values [][]byte, number int, err error) {
+// read reads the record, and other keys of the job.
+func (s *share) read(ctx context.Context, others ...string) (values [][]byte, err error) {
 	for {
 		s.mu.Lock()
 		number, sent := s.seen.number, s.now()
@@ -246,10 +242,10 @@ func (s *share) read(ctx context.Context, others ...string) (values [][]byte, nu
 		values, clocks, err := s.store.ReadRecords(ctx, append([]string{s.key()}, others...))
 		if err != nil {
 			s.failed()
-			return nil, 0, err
+			return nil, err
 		}
 		if s.note(values[0], clocks[0], sent, number) {
-			return values, number + 1, nil
+			return values, nil
 		}
 	}
 }
@@ -261,35 +257,18 @@ func (s *share) failed() {
 	s.watch = watch{}
 }
 
+var errChanged = fmt.Errorf("%w: the record of a job changes too fast", quota.ErrUnavailable)
+
 // change replaces the record by what a function makes of it, which may be called several times. An error
 // of the function changes nothing, and is final only if the record was read in this call. What the
 // store has lost, and what is over, is written in any case.
 func (s *share) change(ctx context.Context, how func(r *sharedRecord, clock time.Time) error) error {
-	return s.changeWith(ctx, nil, how)
-}
-
-// A written is what a change writes beside the record: bookmarks, if nothing was read since the reading of a
-// number.
-type written struct {
-	marks  map[regions.Region]sharedMark
-	number int
-}
-
-var errChanged = fmt.Errorf("%w: the record of a job changes too fast", quota.ErrUnavailable)
-
-func (s *share) changeWith(ctx context.Context, with *written, how func(r *sharedRecord, clock time.Time) error) error {
 	fresh := false
 	for began := s.now(); s.now().Sub(began) <= changeTime; fresh = true {
 		s.mu.Lock()
 		seen := s.seen
 		base, died := s.tidied()
 		s.mu.Unlock()
-		if with != nil {
-			if fresh || seen.number != with.number {
-				return errChanged
-			}
-			fresh = true
-		}
 		r, clock := base, seen.estimate(s.now())
 		err := seen.err
 		if err == nil && seen.number > 0 {
@@ -297,10 +276,10 @@ func (s *share) changeWith(ctx context.Context, with *written, how func(r *share
 				r = base
 			}
 		}
-		same := seen.err != nil || (with == nil || err != nil || len(with.marks) == 0) && bytes.Equal(r.encode(), seen.value)
+		same := seen.err != nil || len(r.marks) == 0 && bytes.Equal(r.encode(), seen.value)
 		switch {
 		case !fresh && (seen.number == 0 || err != nil || same):
-			if _, _, err := s.read(ctx); err != nil {
+			if _, err := s.read(ctx); err != nil {
 				return err
 			}
 			continue
@@ -309,10 +288,8 @@ func (s *share) changeWith(ctx context.Context, with *written, how func(r *share
 		}
 		r.Seq, r.Tag = r.Seq+1, s.draw()
 		keys, values := []string{s.key()}, [][]byte{r.encode()}
-		if with != nil && err == nil {
-			for region, mark := range with.marks {
-				keys, values = append(keys, s.markKey(region)), append(values, mark.encode())
-			}
+		for region, mark := range r.marks {
+			keys, values = append(keys, s.markKey(region)), append(values, mark.encode())
 		}
 		landed, failure := s.swap(ctx, seen, keys, values, clock.Add(swapTime))
 		switch {
@@ -324,9 +301,7 @@ func (s *share) changeWith(ctx context.Context, with *written, how func(r *share
 			if died {
 				s.died = append(s.died, r.Last.Is)
 			}
-			if with != nil && err == nil {
-				s.keep(with.marks)
-			}
+			s.keep(r.marks)
 			return err
 		}
 	}
@@ -343,7 +318,7 @@ func (s *share) swap(ctx context.Context, seen reading, keys []string, values []
 		if !errors.Is(err, quota.ErrOutcomeUnknown) {
 			return false, err
 		}
-		values, _, err2 := s.read(ctx)
+		values, err2 := s.read(ctx)
 		switch {
 		case err2 == nil && bytes.Equal(values[0], next):
 			return true, nil
@@ -357,7 +332,7 @@ func (s *share) swap(ctx context.Context, seen reading, keys []string, values []
 		found = next
 	}
 	if !s.note(found, clock, sent, seen.number) { // something else was read meanwhile, perhaps before
-		_, _, _ = s.read(ctx)
+		_, _ = s.read(ctx)
 	}
 	return swapped, nil
 }
@@ -385,7 +360,7 @@ func (s *share) claim(ctx context.Context, c *claim) (result claimed, err error)
 		}
 	}()
 	for {
-		_, _, err := s.read(ctx)
+		_, err := s.read(ctx)
 		if err == nil {
 			err = s.change(ctx, func(r *sharedRecord, clock time.Time) (err error) {
 				result, err = r.claim(c, s.claimant(), clock)
@@ -468,58 +443,58 @@ func (s *share) move(ctx context.Context, cursor regions.Cursor) error {
 	return s.change(ctx, func(r *sharedRecord, clock time.Time) error { return r.move(cursor, clock) })
 }
 
-// readMarks returns the bookmarks of regions. What the store has lost of them is put back.
-func (s *share) readMarks(ctx context.Context, list ...regions.Region) (marks map[regions.Region]sharedMark, err error) {
-	err = s.writeMarks(ctx, list, func(_ *sharedRecord, _ time.Time, found, _ map[regions.Region]sharedMark) error {
-		marks = found
-		return nil
-	})
-	return marks, err
-}
-
 // setMark replaces the bookmark of a region; no text removes it. With a run, which is that of the pass that
 // leaves it, the job is to be held by that run.
 func (s *share) setMark(ctx context.Context, region regions.Region, run, text string) error {
-	return s.writeMarks(ctx, []regions.Region{region}, func(r *sharedRecord, clock time.Time, found, next map[regions.Region]sharedMark) error {
+	return s.change(ctx, func(r *sharedRecord, clock time.Time) error {
 		if run != "" && r.Run.Is.ID != run {
 			return errTakenOver
 		}
 		if run != "" {
 			r.Run.Is.Beat++
 		}
-		r.Marked.set(clock, region)
-		next[region] = sharedMark{run, latest(clock, found[region].At.Add(time.Millisecond)), text}
+		r.mark(region, run, text, clock)
 		return nil
 	})
 }
 
-// writeMarks reads the bookmarks of regions, and writes those that the store has lost or that a function sets.
-func (s *share) writeMarks(ctx context.Context, list []regions.Region, how func(r *sharedRecord, clock time.Time, found, next map[regions.Region]sharedMark) error) error {
+// readMarks returns the bookmarks of regions. What the store has lost of them is put back.
+func (s *share) readMarks(ctx context.Context, list ...regions.Region) (marks map[regions.Region]bookmark, err error) {
 	keys := []string{}
 	for _, region := range list {
 		keys = append(keys, s.markKey(region))
 	}
 	for began := s.now(); ; {
-		values, number, err := s.read(ctx, keys...)
+		values, err := s.read(ctx, keys...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		found, next := s.joinMarks(list, values[1:])
-		err = s.changeWith(ctx, &written{next, number}, func(r *sharedRecord, clock time.Time) error { return how(r, clock, found, next) })
+		marks, lost := s.joinMarks(list, values[1:])
+		if len(lost) == 0 {
+			return marks, nil
+		}
+		seen, _ := decodeShared(values[0])
+		err = s.change(ctx, func(r *sharedRecord, _ time.Time) error {
+			if r.Tag != seen.Tag { // another bookmark may have been written
+				return errChanged
+			}
+			r.marks = lost
+			return nil
+		})
 		if !errors.Is(err, errChanged) || s.now().Sub(began) > changeTime {
-			return err
+			return marks, err
 		}
 	}
 }
 
 // joinMarks returns the bookmarks that the store has or this host knows, whichever were set later, and those of
 // them that the store lacks. One that is damaged is none.
-func (s *share) joinMarks(list []regions.Region, values [][]byte) (all, lost map[regions.Region]sharedMark) {
-	all, lost = map[regions.Region]sharedMark{}, map[regions.Region]sharedMark{}
+func (s *share) joinMarks(list []regions.Region, values [][]byte) (all, lost map[regions.Region]bookmark) {
+	all, lost = map[regions.Region]bookmark{}, map[regions.Region]bookmark{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, region := range list {
-		var found sharedMark
+		var found bookmark
 		_ = json.Unmarshal(values[i], &found)
 		if known := s.marks[region]; isLater(known.At, found.At, s.seen.clock) {
 			found, lost[region] = known, known
@@ -530,16 +505,8 @@ func (s *share) joinMarks(list []regions.Region, values [][]byte) (all, lost map
 	return all, lost
 }
 
-func (m sharedMark) encode() []byte {
-	value, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // nothing in it can fail
-	}
-	return value
-}
-
 // keep records bookmarks that the store has. The caller holds mu.
-func (s *share) keep(marks map[regions.Region]sharedMark) {
+func (s *share) keep(marks map[regions.Region]bookmark) {
 	for region, mark := range marks {
 		if known := s.marks[region]; mark != known && !isLater(known.At, mark.At, s.seen.clock) {
 			s.marks[region], s.unkept[region] = mark, mark
@@ -571,33 +538,19 @@ func (s *share) look(ctx context.Context) {
 	r, _ := s.tidied()
 	due := s.seen.err == nil && !bytes.Equal(r.encode(), s.seen.value)
 	lost := r.Lost.At.After(s.restored)
-	touch := s.now().Sub(s.touched) >= touchTime
 	marked := slices.Collect(maps.Keys(s.marks))
 	s.mu.Unlock()
-	if due && s.settle(ctx) != nil {
+	if due && s.settle(ctx) != nil || !lost {
 		return
 	}
 	for list := range slices.Chunk(marked, marksAtOnce) {
-		if !lost {
-			break
-		}
 		if _, err := s.readMarks(ctx, list...); err != nil {
 			return
 		}
 	}
-	if touch {
-		keys := []string{s.key()}
-		for _, region := range marked {
-			keys = append(keys, s.markKey(region))
-		}
-		touch = s.store.KeepRecords(ctx, keys) == nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restored = latest(s.restored, r.Lost.At)
-	if touch {
-		s.touched = s.now()
-	}
 }
 
 // A shareStatus is what a host knows of the record.
@@ -619,7 +572,7 @@ func (s *share) status() shareStatus {
 
 // changed returns what the host's file is to have from now on, if that has changed: the record, bookmarks, and the
 // runs of silent hosts that this host has ended.
-func (s *share) changed() (record *sharedRecord, marks map[regions.Region]sharedMark, died []sharedRun) {
+func (s *share) changed() (record *sharedRecord, marks map[regions.Region]bookmark, died []sharedRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.Seq != s.kept {
@@ -627,6 +580,6 @@ func (s *share) changed() (record *sharedRecord, marks map[regions.Region]shared
 		record, s.kept = &r, r.Seq
 	}
 	marks, died = s.unkept, s.died
-	s.unkept, s.died = map[regions.Region]sharedMark{}, nil
+	s.unkept, s.died = map[regions.Region]bookmark{}, nil
 	return record, marks, died
 }

@@ -27,6 +27,8 @@ type sharedRecord struct {
 	Last    dated[sharedRun]      `json:"last,omitzero"`
 	Marked  dated[regions.Region] `json:"marked,omitzero"` // whose bookmark was written last
 	Lost    dated[time.Time]      `json:"lost,omitzero"`   // when a host saw that the store had lost what it knew
+
+	marks map[regions.Region]bookmark // that are written with it
 }
 
 // A dated is a field with the time at which it was set. Of two values the one that was set later counts.
@@ -311,6 +313,7 @@ func (r *sharedRecord) skip(c *claim, now time.Time, why Reason, detail string) 
 type progress struct {
 	Turn turn
 	Bad  []failing
+	Done []regions.Region // their work is done: the bookmarks that their passes left are dropped
 }
 
 // errTakenOver means that the record names another run.
@@ -327,6 +330,9 @@ func (r *sharedRecord) renew(run string, p progress, lease time.Duration, now ti
 	}
 	if len(p.Bad) > 0 || len(r.Bad.Is) > 0 {
 		r.Bad.set(now, p.Bad)
+	}
+	for _, region := range p.Done {
+		r.mark(region, run, "", now)
 	}
 	return nil
 }
@@ -371,9 +377,11 @@ func (r *sharedRecord) move(cursor regions.Cursor, now time.Time) error {
 	return nil
 }
 
-// A sharedMark is a bookmark, which has a key of its own. No text: there is none.
-type sharedMark struct {
-	Run  string    `json:"run,omitempty"` // whose pass left it; empty: an operator
-	At   time.Time `json:"at"`
-	Text string    `json:"text"`
+// mark has a bookmark be written; no text removes it. Its time passes that of every one before it.
+func (r *sharedRecord) mark(region regions.Region, run, text string, now time.Time) {
+	r.Marked.set(now, region)
+	if r.marks == nil {
+		r.marks = map[regions.Region]bookmark{}
+	}
+	r.marks[region] = bookmark{text, run, r.Marked.At}
 }

@@ -126,7 +126,7 @@ func (w *shareWorld) between(least, most time.Duration) time.Duration {
 type worldFile struct {
 	host  string
 	known sharedRecord
-	marks map[regions.Region]sharedMark
+	marks map[regions.Region]bookmark
 	last  *owed // the run that began last: if it has not ended, a start says that it died
 }
 
@@ -293,8 +293,6 @@ func (s worldStore) SwapRecord(ctx context.Context, keys []string, read []byte, 
 	}
 	return swapped, found, clock, nil
 }
-
-func (s worldStore) KeepRecords(ctx context.Context, _ []string) error { return s.call(ctx, func() {}) }
 
 // write replaces a value, and checks what that does to the run that held the job.
 func (w *shareWorld) write(by, key string, value []byte) {
@@ -505,8 +503,17 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 		progress.Turn = turn{Cursor: regions.Cursor(ring[served%len(ring)])}
 		p.file.last = &owed{progress, sharedRun{ID: run, Why: Died}, false}
 		w.oracle.moves()
-		taken = errors.Is(p.share.renew(r.context(), run, progress), errTakenOver) || taken
+		if w.chance(3) {
+			progress.Done = append(progress.Done, region)
+			w.oracle.mark(region).begins()
+		}
+		err = p.share.renew(r.context(), run, progress)
 		p.save()
+		taken = errors.Is(err, errTakenOver) || taken
+		if err == nil {
+			w.oracle.drops(progress.Done)
+			progress.Done = nil
+		}
 	}
 	last := sharedRun{ID: run, State: RunDone, OK: served, Of: len(ring)}
 	over, p.run, p.file.last = true, "", &owed{progress, last, !taken}
@@ -519,6 +526,9 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 		r.wait(p.share.again())
 	}
 	p.save()
+	if record, _ := decodeShared(w.values[worldKey]); !taken && record.Last.Is.ID == run && record.Last.Is.Why != Died {
+		w.oracle.drops(progress.Done)
+	}
 	w.say("%s ends %s: %v, taken over %v", p.name, run, err, taken)
 }
 
@@ -629,13 +639,20 @@ func (o *worldOracle) mark(region regions.Region) *toldValue {
 	return o.marks[region]
 }
 
+// drops records that the hosts know whose bookmarks are dropped. Until then, what is set may be dropped, too.
+func (o *worldOracle) drops(list []regions.Region) {
+	for _, region := range list {
+		o.mark(region).ends("", nil)
+	}
+}
+
 // holds returns whether what a host was told is still promised: the hosts have had time to put back what was lost,
 // and all of them are there.
 func (w *shareWorld) holds() bool {
 	return w.lossless || w.temper == losses && w.steps == 0 && w.now-w.oracle.lostAt > 30*time.Second
 }
 
-func (o *worldOracle) reads(w *shareWorld, before toldValue, region regions.Region, mark sharedMark) {
+func (o *worldOracle) reads(w *shareWorld, before toldValue, region regions.Region, mark bookmark) {
 	now := o.mark(region)
 	if w.holds() && before.known && before.changes == now.changes && mark.Text != before.value {
 		w.fail("the bookmark of %s is %q, want %q", region, mark.Text, before.value)

@@ -175,3 +175,27 @@ func TestASwapIsNotTakenForAnothers(t *testing.T) {
 		}
 	})
 }
+
+// What a host puts back replaces nothing that has been written meanwhile.
+func TestABookmarkThatIsPutBackIsNotTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &overtakenStore{memoryStore: &memoryStore{}}
+		a := newShare(store, "j", func() (string, string) { return "a", "a" })
+		b := newShare(store.memoryStore, "j", func() (string, string) { return "b", "b" })
+		if err := a.setMark(t.Context(), "B", "", "old"); err != nil {
+			t.Fatal(err)
+		}
+		store.values = nil
+		time.Sleep(time.Second)
+		store.first = func() {
+			if err := b.setMark(t.Context(), "B", "", "new"); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, s := range []*share{a, b} {
+			if marks, err := s.readMarks(t.Context(), "B"); err != nil || marks["B"].Text != "new" {
+				t.Errorf("got %v, %v, want the newer bookmark", marks, err)
+			}
+		}
+	})
+}

@@ -38,11 +38,19 @@ type state struct {
 	Shared *sharedRecord `json:"shared,omitempty"`
 }
 
-// A bookmark is what a pass left for the next one of its region.
+// A bookmark is what a pass left for the next one of its region. No text: there is none.
 type bookmark struct {
 	Text string    `json:"text"`
-	Run  string    `json:"run,omitempty"` // among hosts: whose pass left it; empty: an operator
-	Set  time.Time `json:"set,omitzero"`  // among hosts
+	Run  string    `json:"run,omitempty"` // whose pass left it; empty: an operator
+	At   time.Time `json:"at"`
+}
+
+func (b bookmark) encode() []byte {
+	value, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // nothing in it can fail
+	}
+	return value
 }
 
 // apply applies a record.
@@ -68,15 +76,13 @@ func (s *state) apply(one record) {
 			s.Good = one.Resumed // no good run was expected meanwhile
 		}
 		s.Pause = nil
-	case one.Bookmark != nil:
-		s.setBookmark(one.Bookmark.Region, bookmark{Text: one.Bookmark.Text})
 	}
 	if one.Shared != nil {
 		s.share(one.Shared)
 	}
 	for region, mark := range one.Marks {
-		if !mark.At.Before(s.Bookmarks[region].Set) {
-			s.setBookmark(region, bookmark{mark.Text, mark.Run, mark.At})
+		if !mark.At.Before(s.Bookmarks[region].At) {
+			s.setBookmark(region, mark)
 		}
 	}
 }
@@ -260,17 +266,6 @@ func (s *state) unwritten() *owed {
 	return end
 }
 
-// marks are the bookmarks that are of the hosts.
-func (s *state) marks() map[regions.Region]sharedMark {
-	list := map[regions.Region]sharedMark{}
-	for region, mark := range s.Bookmarks {
-		if !mark.Set.IsZero() {
-			list[region] = sharedMark{mark.Run, mark.Set, mark.Text}
-		}
-	}
-	return list
-}
-
 // maxCounted bounds how many missed slots are counted one by one.
 const maxCounted = 100_000
 
@@ -299,23 +294,16 @@ type record struct {
 	Pass *Pass   `json:"pass,omitempty"`
 	End  *ending `json:"end,omitempty"`
 
-	Cursor   *regions.Cursor `json:"cursor,omitempty"`
-	Pause    *Pause          `json:"pause,omitempty"`
-	Resumed  time.Time       `json:"resumed,omitzero"`
-	Bookmark *bookmarked     `json:"bookmark,omitempty"`
+	Cursor  *regions.Cursor `json:"cursor,omitempty"`
+	Pause   *Pause          `json:"pause,omitempty"`
+	Resumed time.Time       `json:"resumed,omitzero"`
 
 	Known *state     `json:"known,omitempty"` // a snapshot: what the records before this one say
 	Past  *Run       `json:"past,omitempty"`  // a run that is over, in a log that was shortened
 	Host  *hostFacts `json:"host,omitempty"`
 
-	Shared *sharedRecord                 `json:"shared,omitempty"` // as this host knows it from now on,
-	Marks  map[regions.Region]sharedMark `json:"marks,omitempty"`  // with these bookmarks
-}
-
-// A bookmarked is what a pass left for the next one of its region; no text removes it.
-type bookmarked struct {
-	Region regions.Region `json:"region"`
-	Text   string         `json:"text,omitempty"`
+	Shared *sharedRecord               `json:"shared,omitempty"` // as this host knows it from now on,
+	Marks  map[regions.Region]bookmark `json:"marks,omitempty"`
 }
 
 // HostFacts are what only this host uses.

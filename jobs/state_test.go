@@ -13,7 +13,7 @@ func TestOlderSharesAreIgnored(t *testing.T) {
 	shared := func(seq int64, cursor regions.Cursor, mark string) record {
 		r := &sharedRecord{Seq: seq}
 		r.Turn.set(at, turn{Cursor: cursor})
-		return record{Shared: r, Marks: map[regions.Region]sharedMark{"US": {At: at.Add(time.Duration(seq)), Text: mark}}}
+		return record{Shared: r, Marks: map[regions.Region]bookmark{"US": {At: at.Add(time.Duration(seq)), Text: mark}}}
 	}
 	var s state
 	s.apply(shared(2, "GB", "new"))

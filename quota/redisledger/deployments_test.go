@@ -127,7 +127,7 @@ func everyVerb(t testing.TB, config Config) error {
 	return nil
 }
 
-// useRecords writes two records of one slot, keeps and reads them.
+// useRecords writes two records of one slot, and reads them.
 func useRecords(ctx context.Context, s *Store) error {
 	keys := []string{"{job:a}", "{job:a}:mark:DE"}
 	values, clocks, err := s.ReadRecords(ctx, keys)
@@ -136,9 +136,6 @@ func useRecords(ctx context.Context, s *Store) error {
 	}
 	next := [][]byte{[]byte("a"), []byte("b")}
 	if _, _, _, err = s.SwapRecord(ctx, keys, values[0], next, clocks[0].Add(hanging)); err != nil {
-		return err
-	}
-	if err := s.KeepRecords(ctx, keys); err != nil {
 		return err
 	}
 	if values, _, err = s.ReadRecords(ctx, keys); err == nil && !slices.EqualFunc(values, next, bytes.Equal) {

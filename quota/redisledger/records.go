@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// recordTime is for how long a record is kept after it was written or kept last.
-const recordTime = 50 * 24 * time.Hour
+// recordTime is for how long a record is kept after it was written last: longer than a job's year.
+const recordTime = 400 * 24 * time.Hour
 
 // ReadRecords reads records in one pipeline, in a Cluster in one to each node. A record is empty where there is
 // none. For one that could not be read, the time is zero, and err says why.
@@ -48,18 +48,6 @@ func (s *Store) SwapRecord(ctx context.Context, keys []string, read []byte, valu
 	}
 	swapped, found, ms, err := s.parseSwap(s.run(ctx, s.swaps, [][]any{args})[0], true)
 	return swapped, found, time.UnixMilli(ms).UTC(), err
-}
-
-// KeepRecords keeps records for as long as if they had just been written.
-func (s *Store) KeepRecords(ctx context.Context, keys []string) error {
-	pipe := s.current().Pipeline()
-	for _, key := range keys {
-		pipe.PExpire(ctx, s.config.KeyPrefix+key, recordTime)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return s.failure(false, err)
-	}
-	return nil
 }
 
 // parseSwap reads what swap.lua answers to a call, which writes or only reads.

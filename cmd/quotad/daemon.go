@@ -43,20 +43,21 @@ type daemon struct {
 	notifier *notify.Notifier
 	refusals *server.Refusals
 
-	ledger     *slidinglog.Ledger
-	shared     *redisledger.Store // nil: the ledger is embedded
-	service    *quota.Service
-	clients    *clientlimit.Service
-	clientFile *boltledger.Clients                      // nil until there are clients beside an embedded ledger
-	observer   *upstream.Observer                       // of what the upstreams answer
-	presets    atomic.Pointer[map[string]config.Preset] // that are in force, by credential
-	exits      sync.WaitGroup                           // unexplained ones that are being recorded
-	tokens     *jobs.Tokens
-	remote     *remote      // callers on other hosts
-	proxy      *proxy.Proxy // nil: there is none
-	runner     *jobs.Runner
-	planner    *plan.Planner
-	schedule   *scheduler.Scheduler
+	ledger      *slidinglog.Ledger
+	firstLedger bool               // there was none here
+	shared      *redisledger.Store // nil: the ledger is embedded
+	service     *quota.Service
+	clients     *clientlimit.Service
+	clientFile  *boltledger.Clients                      // nil until there are clients beside an embedded ledger
+	observer    *upstream.Observer                       // of what the upstreams answer
+	presets     atomic.Pointer[map[string]config.Preset] // that are in force, by credential
+	exits       sync.WaitGroup                           // unexplained ones that are being recorded
+	tokens      *jobs.Tokens
+	remote      *remote      // callers on other hosts
+	proxy       *proxy.Proxy // nil: there is none
+	runner      *jobs.Runner
+	planner     *plan.Planner
+	schedule    *scheduler.Scheduler
 
 	api       *server.Server // that the door leads to
 	metricsAt net.Listener   // the address of the metrics; nil: there is none
@@ -124,10 +125,15 @@ func (d *daemon) open() error {
 // start begins the work of a daemon to which the door leads: jobs run, and reloads are served. An
 // error ends the process.
 func (d *daemon) start() error {
-	d.warnOfSharedUser()
 	d.serveMetrics()
 	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
+	d.greet()
+	if d.firstLedger {
+		d.log.Info().Str("file", d.statePath("ledger.db")).Msg("a new ledger")
+	}
+	d.checkCgroups()
+	d.warnOfSharedUser()
 	if err := d.runJobs(); err != nil {
 		return err
 	}

@@ -34,9 +34,9 @@ func TestJournalKnowsLevels(t *testing.T) {
 	const failing = "[log]\nlevel = \"debug\"\n" + onSystemd + "stagger = \"0s\"\n"
 	daemon := startInJournal(t, strings.Replace(failing, "&& env", "&& exit 3", 1), ours)
 	for _, line := range []string{
-		`^<6>\{"level":"info",.*"message":"run begins"\}$`,
-		`^<7>\{"level":"debug",.*"message":"pass begins"\}$`,
-		`^<3>\{"level":"error",.*"message":"pass failed"\}$`,
+		`^<6>\{"message":"run begins","level":"info",.*\}$`,
+		`^<7>\{"message":"pass begins","level":"debug",.*\}$`,
+		`^<3>\{"message":"pass failed","level":"error",.*\}$`,
 	} {
 		if err := daemon.await(regexp.MustCompile(line)); err != nil {
 			t.Error(err)

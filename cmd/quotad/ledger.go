@@ -89,6 +89,10 @@ func (d *daemon) openLedgerFile() (*boltledger.File, error) {
 	if d.config.Ledger.Backend == config.Embedded {
 		c.AcceptNew = d.options.acceptLedger
 		c.Began = func(how string) {
+			if how == boltledger.FirstHere {
+				d.firstLedger = true
+				return
+			}
 			d.log.Warn().Str("file", c.Path).Str("ledger", how).
 				Msg("a new ledger: limits count what it holds, and nothing that was spent before")
 		}

@@ -18,14 +18,14 @@ import (
 )
 
 // newLogger returns a logger that people can read on a terminal; elsewhere it
-// writes one JSON object a line.
+// writes one JSON object a line, which begins with its message.
 func newLogger(w io.Writer) zerolog.Logger {
 	// zerolog has no other setting for it. Seconds are too coarse to show the order
 	// of events.
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
-	if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if isTerminal(w) {
 		w = zerolog.ConsoleWriter{
-			Out:         file,
+			Out:         w,
 			TimeFormat:  time.TimeOnly,
 			NoColor:     os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb",
 			FieldsOrder: []string{"job", "region", "outcome", "state", "reason", "detail", "units", "calls"},
@@ -38,6 +38,12 @@ func newLogger(w io.Writer) zerolog.Logger {
 	}
 	setLevel("info")
 	return zerolog.New(w).With().Timestamp().Logger()
+}
+
+// isTerminal reports whether what is written can be read on a terminal.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // cleanMessage keeps the control characters of a message from a terminal: most
@@ -65,10 +71,22 @@ type escaped struct{ io.Writer }
 
 // Write writes one line.
 func (e escaped) Write(line []byte) (int, error) {
-	if _, err := e.Writer.Write(escape(line)); err != nil {
+	if _, err := e.Writer.Write(escape(messageFirst(line))); err != nil {
 		return 0, err
 	}
 	return len(line), nil
+}
+
+// messageFirst moves the message, which zerolog writes last, to the beginning of a line: systemctl
+// status cuts a line at the width of the terminal. A quote within a string is escaped, so what is
+// found is a member.
+func messageFirst(line []byte) []byte {
+	const member = `,"message":"`
+	at := bytes.LastIndex(line, []byte(member))
+	if end := bytes.LastIndexByte(line, '}'); at > 0 && line[0] == '{' && end > at {
+		return slices.Concat(line[:1], line[at+1:end], []byte(","), line[1:at], line[end:])
+	}
+	return line
 }
 
 // escape escapes control characters as JSON does, including U+007F to U+009F, which JSON
@@ -106,7 +124,7 @@ const maxEntry = 48<<10 - len("<6>") - 1
 
 // WriteLevel writes one line.
 func (j journald) WriteLevel(level zerolog.Level, line []byte) (int, error) {
-	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(line), maxEntry))
+	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(messageFirst(line)), maxEntry))
 	if _, err := j.Writer.Write(text); err != nil {
 		return 0, err
 	}

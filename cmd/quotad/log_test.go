@@ -102,8 +102,17 @@ func FuzzJournalLines(f *testing.F) {
 const colourful = `printf 'b\303\244d \033[2J\033]0;title\007 \302\233\062J \302\205\177\r tab\there\n'`
 
 func TestJobSaysNothingToTheTerminal(t *testing.T) {
+	seen := onTerminal(t, printing(colourful), "run done")
+	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !strings.Contains(seen, want) {
+		t.Errorf("got %q, want %q in it", seen, want)
+	}
+}
+
+// onTerminal starts quotad on a terminal, and returns what comes there until a text does.
+func onTerminal(t *testing.T, config, until string) (seen string) {
+	t.Helper()
 	dir := shortDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(printing(colourful)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// script(1) gives quotad a terminal, and returns what comes there.
@@ -117,8 +126,7 @@ func TestJobSaysNothingToTheTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Wait() })
-	seen := ""
-	for buffer := make([]byte, 4096); !strings.Contains(seen, "run done"); {
+	for buffer := make([]byte, 4096); !strings.Contains(seen, until); {
 		n, err := output.Read(buffer)
 		seen += string(buffer[:n])
 		if err != nil {
@@ -126,8 +134,44 @@ func TestJobSaysNothingToTheTerminal(t *testing.T) {
 		}
 	}
 	cmd.Process.Signal(os.Interrupt)
-	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !strings.Contains(seen, want) {
-		t.Errorf("got %q, want %q in it", seen, want)
+	return strings.ReplaceAll(seen, "\r\n", "\n")
+}
+
+// What a newcomer sees first is what runs, what comes next and how to ask. A first ledger is no
+// warning, and the pages of the sample are not worth a line each.
+func TestFirstMinuteOnATerminal(t *testing.T) {
+	shipped, err := os.ReadFile("../../config.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := onTerminal(t, string(shipped), "run done")
+	lines := strings.Split(seen, "\n")
+	for i, want := range []string{
+		`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*`,
+		`^[0-9:]+ INF runs now: trending, discover; next: (trending|discover) at ([A-Z][a-z][a-z] )?[0-9:]+, (trending|discover) at .*$`,
+		`^[0-9:]+ INF ask: quotactl$`,
+		`^[0-9:]+ INF a new ledger file=.*/ledger.db$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(lines[i]) {
+			t.Errorf("line %d is %q, want %s", i+1, lines[i], want)
+		}
+	}
+	if !strings.Contains(seen, "INF done: 200 videos on 4 pages") || strings.Contains(seen, " page 1") || strings.Contains(seen, " WRN ") {
+		t.Errorf("the first minute:\n%s", seen)
+	}
+}
+
+func TestMessageFirst(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"level":"info","n":1,"message":"serving"}`:                      `{"message":"serving","level":"info","n":1}`,
+		`{"message":"alone"}`:                                             `{"message":"alone"}`,
+		`{"level":"info"}`:                                                `{"level":"info"}`,
+		`an error, "message":"not JSON"`:                                  `an error, "message":"not JSON"`,
+		`{"a":",\"message\":\"no","message":"a } ,\"message\":\"forged"}`: `{"message":"a } ,\"message\":\"forged","a":",\"message\":\"no"}`,
+	} {
+		if got := string(messageFirst([]byte(line + "\n"))); got != want+"\n" {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

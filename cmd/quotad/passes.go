@@ -45,7 +45,6 @@ func (d *daemon) checkCgroups() {
 
 // openRunner opens the runner of the jobs, with what it kept of them.
 func (d *daemon) openRunner() error {
-	d.checkCgroups()
 	var store jobs.RecordStore // of the records of jobs for all hosts; nil on one that is alone
 	if d.shared != nil {
 		store = d.shared

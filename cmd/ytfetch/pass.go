@@ -111,6 +111,9 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	if got.Next == "" { // the pages after it were of a chart that was longer
 		maps.DeleteFunc(p.stored, func(number, _ int) bool { return number > at.number })
 	}
+	if p.sample && p.quota.Token != "" { // a first log is short
+		return got.Next, nil
+	}
 	text := fmt.Sprintf("page %d: %s", at.number, quota.Count(len(got.Items), "video", "videos"))
 	if p.query != "" {
 		text = fmt.Sprintf("page %d: %d found, %d new", at.number, len(got.Found), len(got.Items))

@@ -299,7 +299,7 @@ type Refusals struct {
 }
 
 // Refusal counts the refusals of one caller, for one operation and one reason. A pass that was not
-// launched has no operation.
+// launched has no operation, and a count of 0.
 type Refusal struct {
 	At    time.Time `json:"at"`    // the latest time
 	Since time.Time `json:"since"` // the first time

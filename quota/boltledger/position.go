@@ -93,6 +93,9 @@ func errUnexpected(path, how string) error {
 // does, to the next start alone.
 const AcceptName = "accept-new-ledger"
 
+// FirstHere is what is new about a ledger where there has been none.
+const FirstHere = "is the first one here"
+
 func acceptPath(path string) string { return filepath.Join(filepath.Dir(path), AcceptName) }
 
 // acceptedByRoot reports whether root has made that file. Jobs may be processes of our own user,
@@ -111,7 +114,7 @@ func acceptedByRoot(path string) bool {
 func (c Config) compare(isNew bool, is identity, last uint64, was *position) (how string, err error) {
 	switch {
 	case isNew && was.id == "" && !c.History:
-		return "is the first one here", nil
+		return FirstHere, nil
 	case isNew:
 		how = "is missing, though there has been one"
 	case was.id != "" && is.id != was.id:

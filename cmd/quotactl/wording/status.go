@@ -104,8 +104,10 @@ var causes = map[string]string{
 // RefusedWhat says what was refused: calls of an operation, or a pass.
 func RefusedWhat(r api.Refusal) string {
 	switch {
-	case r.Operation == "":
+	case r.Count == 0:
 		return "a pass"
+	case r.Operation == "":
+		return "a call"
 	case r.Count > 1:
 		return quota.Thousands(r.Count) + " " + r.Operation
 	}

@@ -107,8 +107,8 @@ func (j *jobControl) commit(sync bool, list ...record) error {
 }
 
 // keepLog keeps the log short and quickly read.
-func (j *jobControl) keepLog(now time.Time) error {
-	return j.log.keep(now, &j.mu, func() record { return record{Known: &j.state, Host: &j.here} })
+func (j *jobControl) keepLog() error {
+	return j.log.keep(&j.mu, func() record { return record{Known: &j.state, Host: &j.here} })
 }
 
 // setHere changes the facts of this host.

@@ -43,7 +43,7 @@ func (e *executor) finish(cause error) {
 	j.executor = nil
 	run := e.run.copy()
 	j.mu.Unlock()
-	e.base.trouble(j.name, errors.Join(j.log.flush(true), j.keepLog(run.EndedAt)))
+	e.base.trouble(j.name, errors.Join(j.log.flush(true), j.keepLog()))
 	e.release(run)
 	e.base.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
 	e.base.checkSuccess()

@@ -5,35 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
-
-	"quotad/regions"
 )
 
-// A runLog is the file of a job's log, one record a line. Records are appended in the order of add,
-// until the file is rewritten shorter: the runs that are kept, each on a line, and a snapshot. Any
-// number of goroutines may read meanwhile.
+// A runLog is a job's log, one record a line. Records are appended in the order of add to the file at path. Once
+// that is long it is renamed, and replaces the part of the log before it: the log is two files at most.
+// Any number of goroutines may read meanwhile.
 type runLog struct {
 	path string
 
 	mu    sync.Mutex // guards what follows; nothing is waited for under it
 	added []byte     // lines to be written
 
-	writing   sync.Mutex // held while the file is written, and guards what follows
-	size      int64
-	since     int64  // bytes that follow the last snapshot
-	unwritten []byte // lines that could not be written; they precede those that were added
-	recent    []byte // lines for recall
+	writing sync.Mutex // held while the file is written, and guards what follows
+	size    int64      // of the file at path
+	since   int64      // bytes that follow the last snapshot
+	recent  []byte     // lines for recall
 }
 
 const (
-	// maxLog is the size at which a log is rewritten. Then it keeps maxRuns runs at most, none
-	// that began longer than maxRunAge ago, and no more than half of maxLog.
-	maxLog    = 8 << 20
-	maxRuns   = 500
+	// maxLog is from which size on the file of a log is renamed, before the next snapshot; older is
+	// the end of its name then.
+	maxLog = 8 << 20
+	older  = ".1"
+	// maxRunAge is how long ago a run that is shown may have begun.
 	maxRunAge = 90 * 24 * time.Hour
 	// snapshotEvery is after how many bytes another snapshot is written: a start reads no further
 	// back.
@@ -45,53 +45,67 @@ const (
 // snapshotPrefix begins a line with a snapshot.
 var snapshotPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
 
-// openRunLog returns the log in the file at path, which need not exist. A last line that was cut
+// openRunLog returns the log at path, which need not exist. A last line that was cut
 // short is removed, or the next one would be appended to it. Nothing is read but the lines
 // for recall: the last snapshot and what follows it.
 func openRunLog(path string) (*runLog, error) {
 	l := &runLog{path: path}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
+	known, whole, err := -1, false, error(nil)
+	for length := int64(2 * snapshotEvery); err == nil && known < 0 && !whole; length *= 8 {
+		l.recent, l.size, whole, err = l.end(length)
+		known = bytes.LastIndex(l.recent, snapshotPrefix)
+	}
+	l.recent = l.recent[known+1:]
+	l.since = int64(len(l.recent))
+	if err == nil {
+		if err = os.Truncate(path, l.size); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the log of runs: %w", err)
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	for length := int64(2 * snapshotEvery); err == nil; length *= 8 {
-		var data []byte
-		start := max(0, info.Size()-length)
-		data, err = readFrom(file, start)
-		l.size = start + int64(len(data))
-		known := bytes.LastIndex(data, snapshotPrefix)
-		l.recent = data[known+1:]
-		l.since = int64(len(l.recent))
-		if start == 0 || known >= 0 {
-			break
-		}
-	}
-	if err == nil && l.size < info.Size() {
-		err = file.Truncate(l.size)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot mend the log of runs: %w", err)
-	}
 	return l, nil
 }
 
-// readFrom returns the end of a file, without a last line that is not whole.
-func readFrom(file *os.File, start int64) ([]byte, error) {
+// end returns the last lines of the log, of about a length, whether they are all, and the size of
+// the file at path without a last line that is not whole.
+func (l *runLog) end(length int64) (lines []byte, size int64, whole bool, err error) {
+	lines, start, err := readEnd(l.path, length)
+	size = start + int64(len(lines))
+	if err == nil && start == 0 {
+		var before []byte
+		before, start, err = readEnd(l.path+older, max(0, length-size))
+		lines = append(before, lines...)
+	}
+	return lines, size, start == 0, err
+}
+
+// readEnd returns the whole lines among the last bytes of a file, and where they start. There are none in a file that
+// does not exist.
+func readEnd(path string, length int64) (lines []byte, start int64, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	data := make([]byte, max(0, info.Size()-start))
-	n, err := file.ReadAt(data, start)
-	if n < len(data) && err != nil {
-		return nil, err
+	start = max(0, info.Size()-length)
+	lines = make([]byte, info.Size()-start)
+	if n, err := file.ReadAt(lines, start); n < len(lines) {
+		return nil, 0, err
 	}
-	return data[:bytes.LastIndexByte(data, '\n')+1], nil
+	if start > 0 {
+		first := bytes.IndexByte(lines, '\n') + 1
+		lines, start = lines[first:], start+int64(first)
+	}
+	return lines[:bytes.LastIndexByte(lines, '\n')+1], start, nil
 }
 
 // recall calls f once with the records of the log from the last snapshot on.
@@ -126,49 +140,54 @@ func (l *runLog) take() []byte {
 	return lines
 }
 
-// write writes lines, after those that could not be written before. What a full disk has cut short
-// is removed. The caller holds writing.
+// write writes lines. Those that cannot be written come before what is added next, and what a full
+// disk has cut short is removed. The caller holds writing.
 func (l *runLog) write(lines []byte, sync bool) error {
-	lines = append(l.unwritten, lines...)
 	if len(lines) == 0 && !sync {
 		return nil
 	}
-	if err := l.tryToWrite(lines, sync); err != nil {
-		if len(lines) <= maxUnwritten {
-			l.unwritten = lines
+	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err == nil {
+		_, err = file.Write(lines)
+		if err == nil && sync {
+			err = file.Sync()
+		}
+		if err != nil {
+			err = errors.Join(err, file.Truncate(l.size))
+		}
+		err = errors.Join(err, file.Close())
+	}
+	if err == nil && l.size == 0 && sync { // or the file itself could be lost
+		err = syncDir(l.path)
+	}
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(lines)+len(l.added) <= maxUnwritten {
+			l.added = append(lines, l.added...)
 		}
 		return fmt.Errorf("cannot add to the log of runs: %w", err)
 	}
-	l.unwritten = nil
+	l.size += int64(len(lines))
+	l.since += int64(len(lines))
 	return nil
 }
 
-func (l *runLog) tryToWrite(lines []byte, sync bool) error {
-	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+// syncDir makes the name of a file durable, which a sync of the file does not (fsync(2)).
+func syncDir(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(lines)
-	if err == nil && sync {
-		err = file.Sync()
-	}
-	if err != nil {
-		return errors.Join(err, file.Truncate(l.size), file.Close())
-	}
-	if l.size == 0 && sync { // or the file itself could be lost
-		err = regions.SyncDir(l.path)
-	}
-	l.size += int64(len(lines))
-	l.since += int64(len(lines))
-	return errors.Join(err, file.Close())
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// keep appends a snapshot if many lines follow the last one, and rewrites the log if it has grown
-// too long. Known returns the snapshot; nothing is added while mu is held.
-func (l *runLog) keep(now time.Time, mu sync.Locker, known func() record) error {
+// keep appends a snapshot if many lines follow the last one, and renames a file that has grown too
+// long before. Known returns the snapshot; nothing is added while mu is held.
+func (l *runLog) keep(mu sync.Locker, known func() record) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if l.size < maxLog && l.since < snapshotEvery {
+	if l.since < snapshotEvery {
 		return nil
 	}
 	mu.Lock()
@@ -177,39 +196,18 @@ func (l *runLog) keep(now time.Time, mu sync.Locker, known func() record) error 
 	if err := l.write(before, false); err != nil {
 		return err
 	}
-	if l.size >= maxLog {
-		return l.shorten(now, snapshot)
-	}
 	if l.since < 4*int64(len(snapshot)) {
 		return nil
 	}
-	err := l.tryToWrite(snapshot, false)
+	if l.size >= maxLog {
+		if err := os.Rename(l.path, l.path+older); err != nil {
+			return fmt.Errorf("cannot shorten the log of runs: %w", err)
+		}
+		l.size = 0
+	}
+	err := l.write(snapshot, l.size == 0)
 	l.since = 0
 	return err
-}
-
-func (l *runLog) shorten(now time.Time, known []byte) error {
-	runs, err := l.latest(maxRuns)
-	if err != nil {
-		return err
-	}
-	lines := [][]byte{known}
-	left := maxLog/2 - len(known)
-	for _, run := range runs {
-		line := encodeRecords(record{Past: &run})
-		left -= len(line)
-		if run.StartedAt.Before(now.Add(-maxRunAge)) || left < 0 && len(lines) > 1 {
-			break
-		}
-		lines = append(lines, line)
-	}
-	slices.Reverse(lines)
-	data := slices.Concat(lines...)
-	if err := regions.WriteFile(l.path, data, 0o600); err != nil {
-		return err
-	}
-	l.size, l.since = int64(len(data)), 0
-	return nil
 }
 
 func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
@@ -220,45 +218,31 @@ func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
 }
 
 // latest returns the last n runs of the log, and skipped ticks between them, the latest in the file
-// first. It reads no more of the file than it needs.
+// first. It reads no more of the log than it needs.
 func (l *runLog) latest(n int) ([]Run, error) {
-	file, err := os.Open(l.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the log of runs: %w", err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	for length := int64(snapshotEvery); err == nil; length *= 4 {
-		var data []byte
-		start := max(0, info.Size()-length)
-		if data, err = readFrom(file, start); err != nil {
-			break
-		}
-		if start > 0 {
-			_, data, _ = bytes.Cut(data, []byte{'\n'})
+	for length := int64(snapshotEvery); ; length *= 4 {
+		lines, _, whole, err := l.end(length)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the log of runs: %w", err)
 		}
 		var h history
-		if _, err := l.each(data, h.add); err != nil {
+		if _, err := l.each(lines, h.add); err != nil {
 			return nil, err
 		}
-		if len(h.runs) > n || start == 0 {
+		if len(h.runs) > n || whole {
 			return h.latest(n), nil
 		}
 	}
-	return nil, fmt.Errorf("cannot read the log of runs: %w", err)
 }
 
 // find returns a run of the log. It decodes only the lines that name it.
 func (l *runLog) find(id string) (Run, bool, error) {
-	data, err := os.ReadFile(l.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	all, _, _, err := l.end(math.MaxInt64)
+	if err != nil {
 		return Run{}, false, fmt.Errorf("cannot read the log of runs: %w", err)
 	}
 	var lines []byte
-	for line := range bytes.Lines(data) {
+	for line := range bytes.Lines(all) {
 		if bytes.Contains(line, []byte(id)) {
 			lines = append(lines, line...)
 		}
@@ -279,14 +263,11 @@ type history struct {
 
 // add adds what a record says.
 func (h *history) add(one record) {
-	found := []*Run{one.Run, one.Past}
+	run := one.Run
 	if one.Known != nil {
-		found = append(found, one.Known.Last)
+		run = one.Known.Last
 	}
-	for _, run := range found {
-		if run == nil {
-			continue
-		}
+	if run != nil {
 		known := h.at[run.ID]
 		switch {
 		case known == nil:

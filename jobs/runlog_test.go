@@ -35,7 +35,7 @@ func appendTo(l *runLog, sync bool, list ...record) error {
 
 func wantRuns(t *testing.T, l *runLog, n int, first, last string) {
 	t.Helper()
-	runs, err := l.latest(3 * maxRuns)
+	runs, err := l.latest(3000)
 	if err != nil || len(runs) != n {
 		t.Fatalf("got %d runs, %v, want %d", len(runs), err, n)
 	}
@@ -214,42 +214,57 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-func nothing() record { return record{Known: &state{}} }
-
-// A log that has grown long is rewritten: what is kept are the latest runs, whole.
+// A log that has grown long begins a new file, and replaces the one before it. What a run is known by is
+// not lost, wherever that is killed.
 func TestLogIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
-	now := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
-	l := openTestLog(t, path)
-	var list []record
-	for i := range 3 * maxRuns {
-		run := Run{ID: fmt.Sprintf("%04d", i), StartedAt: now, State: RunDone, EndedAt: now, Passes: []Pass{{Region: "US", Outcome: OK}}}
-		list = append(list, record{Run: &run})
+	l, told := openTestLog(t, path), state{}
+	known := func() record { return record{Known: &told} }
+	run, whole := 0, 0
+	fill := func() { // a file
+		t.Helper()
+		for before := l.size; l.size >= before; run++ {
+			before = l.size
+			r := Run{ID: fmt.Sprintf("%04d", run), State: RunDone, Detail: strings.Repeat("x", snapshotEvery/2), Passes: []Pass{{Region: "US", Outcome: OK}}}
+			told.apply(record{Run: &r})
+			if err := errors.Join(appendTo(l, false, record{Run: &r}), l.keep(&sync.Mutex{}, known)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list, err := filepath.Glob(path + "*"); err != nil || len(list) != 2 {
+			t.Fatalf("got the files %v, %v", list, err)
+		}
 	}
-	if err := appendTo(l, false, list...); err != nil {
+	wants := func(n int) {
+		t.Helper()
+		first, last := fmt.Sprintf("%04d", run-n), fmt.Sprintf("%04d", run-1)
+		wantRuns(t, l, n, first, last)
+		again := openTestLog(t, path)
+		wantRuns(t, again, n, first, last)
+		var s state
+		if _, err := again.recall(func(one record) { s.apply(one) }); err != nil || s.Last.ID != last || len(s.Last.Passes) != 1 {
+			t.Errorf("got %+v, %v as the last run, want %s", s.Last, err, last)
+		}
+		if r, found, err := again.find(first); err != nil || !found || len(r.Passes) != 1 {
+			t.Errorf("got %+v, %v, %v, want run %s", r, found, err, first)
+		}
+	}
+	fill()
+	whole = run
+	wants(run)
+	fill()
+	wants(run - whole + 1)                  // the new file begins with the last run of the one before
+	if err := os.Remove(path); err != nil { // killed before the new file was written
 		t.Fatal(err)
 	}
-	small := l.size
-	if err := l.keep(now, &sync.Mutex{}, nothing); err != nil || l.size <= small {
-		t.Errorf("a log of %d bytes was rewritten, or got no snapshot: %v", small, err)
-	}
-	l.size = maxLog
-	if err := l.keep(now, &sync.Mutex{}, nothing); err != nil {
+	wants(run - whole + 1)
+	next := Run{ID: fmt.Sprintf("%04d", run), Passes: []Pass{{Region: "US"}}}
+	l = openTestLog(t, path)
+	if err := appendTo(l, true, record{Run: &next}); err != nil {
 		t.Fatal(err)
 	}
-	wantRuns(t, l, maxRuns, "1000", "1499")
-	wantRuns(t, openTestLog(t, path), maxRuns, "1000", "1499")
-	runs, err := l.latest(3 * maxRuns)
-	if err != nil || len(runs[0].Passes) != 1 || runs[0].State != RunDone {
-		t.Errorf("got %+v, %v, want the whole run", runs[0], err)
-	}
-	l.size = maxLog
-	if err := l.keep(now.Add(maxRunAge+time.Second), &sync.Mutex{}, nothing); err != nil {
-		t.Fatal(err)
-	}
-	if runs, err := l.latest(3 * maxRuns); err != nil || len(runs) != 0 {
-		t.Errorf("got %d runs, %v, want none that are too old", len(runs), err)
-	}
+	run++
+	wants(run - whole + 1)
 }
 
 // The latest runs come from the end of the file, and one run from the lines that name it: lines of

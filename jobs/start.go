@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"quotad/regions"
 )
 
 // Open returns a runner that continues where the last one left off. What was under way when
@@ -21,9 +19,6 @@ import (
 func Open(c Config) (*Runner, error) {
 	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make state directory: %w", err)
-	}
-	if err := regions.CleanUp(c.Dir); err != nil {
-		return nil, err
 	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(any) {}

@@ -299,7 +299,6 @@ type record struct {
 	Resumed time.Time       `json:"resumed,omitzero"`
 
 	Known *state     `json:"known,omitempty"` // a snapshot: what the records before this one say
-	Past  *Run       `json:"past,omitempty"`  // a run that is over, in a log that was shortened
 	Host  *hostFacts `json:"host,omitempty"`
 
 	Shared *sharedRecord               `json:"shared,omitempty"` // as this host knows it from now on,

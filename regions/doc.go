@@ -1,7 +1,4 @@
 // Package regions holds what a scheduler knows of a job's regions: the ring they form, the
-// cursor at which the next run begins, and the offsets at which passes start (ring.go).
-//
-// All of that is arithmetic on values. WriteFile (file.go) replaces a small file durably, and
-// CleanUp removes what an interrupted WriteFile left. There are no locks: one process owns a
-// directory.
+// cursor at which the next run begins, and the offsets at which passes start (ring.go). All of
+// that is arithmetic on values.
 package regions

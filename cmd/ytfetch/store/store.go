@@ -13,8 +13,6 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/ext/fts5"
-
-	"quotad/regions"
 )
 
 // FileName is what the file is called, in whichever directory it is.
@@ -93,7 +91,7 @@ func create(path string) error {
 	if err := os.Link(empty, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return regions.SyncDir(path)
+	return nil // SQLite syncs the directory before it writes
 }
 
 // fill makes a file with the schema, and nothing in it.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,6 +24,8 @@ type Status struct {
 	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
 	Next        time.Time      `json:"next_run,omitzero"` // its next slot that is not paused; zero if none comes
 	Pause       *Pause         `json:"pause,omitempty"`   // nil unless it is paused
+	// Bookmarks are the regions that have one, by name.
+	Bookmarks []regions.Region `json:"bookmarks,omitempty"`
 	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
 	// expected.
 	Due   time.Time `json:"overdue_at,omitzero"`
@@ -81,7 +84,7 @@ func (j *jobControl) status(now time.Time) Status {
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
-		Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now), Due: due,
+		Cursor: j.cursor(), Bookmarks: slices.Sorted(maps.Keys(j.state.Bookmarks)), Next: j.state.Pause.Next(j.job.Schedule, now), Due: due,
 	}
 	s.Elsewhere = j.elsewhere()
 	if j.here.Schedule == "" {

@@ -90,8 +90,8 @@ func TestBoot(t *testing.T) {
 func testInstall(t *testing.T, m *machine) {
 	m.sh(t, fromREADME(t, "systemctl enable --now quotad"))
 	m.await(t, "systemctl --quiet is-active quotad.service quotad.socket")
-	m.await(t, "quotactl runs --job trending --outcome ok -o value | grep -q 1")
-	m.await(t, "quotactl runs --job discover --outcome ok -o value | grep -q 1")
+	m.await(t, "quotactl runs trending --outcome ok -o value | grep -q 1")
+	m.await(t, "quotactl runs discover --outcome ok -o value | grep -q 1")
 	if output := m.sh(t, "systemd-analyze verify quotad.service quotad.socket"); output != "" {
 		t.Errorf("systemd-analyze verify: %s", output)
 	}

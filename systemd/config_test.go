@@ -21,7 +21,7 @@ func testReload(t *testing.T, m *machine) {
 	}
 	m.sh(t, running)
 	m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q 'slow: one running; .* of 499,000 units left'")
-	m.sh(t, "quotactl stop $(quotactl runs --job slow -o json | sed -n 's/.*\"id\": \"\\(.*\\)\",/\\1/p' | head -n 1)")
+	m.sh(t, "quotactl stop $(quotactl runs slow -o json | sed -n 's/.*\"id\": \"\\(.*\\)\",/\\1/p' | head -n 1)")
 	m.await(t, "quotactl jobs slow | grep 'last run .*: interrupted'")
 	m.passes(t, "slow", "1 ok")
 	m.write(t, "/etc/quotad/config.toml", config)

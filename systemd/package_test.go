@@ -145,8 +145,8 @@ func testPackage(t *testing.T, m *machine) {
 		t.Errorf("a boot starts the example: %q\n%s", got, m.journal())
 	}
 	m.sh(t, "systemctl start quotad") // as an administrator
-	m.await(t, "quotactl runs --job trending --outcome ok -o value | grep -q 1")
-	m.await(t, "quotactl runs --job discover --outcome ok -o value | grep -q 1")
+	m.await(t, "quotactl runs trending --outcome ok -o value | grep -q 1")
+	m.await(t, "quotactl runs discover --outcome ok -o value | grep -q 1")
 	m.sh(t, "ytfetch search golden | grep -qi golden")
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
 	m.write(t, "/opt/long", long)
@@ -223,10 +223,10 @@ func testPackageUpgrade(t *testing.T, m *machine) {
 	output := <-upgraded
 	stop()
 	<-spent
-	if got := m.sh(t, "quotactl version -o json"); strings.Count(got, "0.0.2") != 2 || m.property(t, "MainPID") == before {
+	if got := m.sh(t, "quotactl --version; quotactl --all"); strings.Count(got, "0.0.2") != 2 || m.property(t, "MainPID") == before {
 		t.Errorf("got %s, want that the new quotad runs:\n%s", got, output)
 	}
-	if got := m.sh(t, "quotactl runs --job long"); !strings.Contains(got, "ok") {
+	if got := m.sh(t, "quotactl runs long"); !strings.Contains(got, "ok") {
 		t.Errorf("the run did not end as it began:\n%s", got)
 	}
 	if used := m.used(t); used != int64(granted)+1 {

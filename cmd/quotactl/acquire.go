@@ -87,7 +87,8 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 }
 
 const settleUsage = `Set a grant to what its call really cost. Less returns units at once. More is
-booked even past the limit, because it has been spent.
+booked even past the limit, because it has been spent. 0 returns the grant
+whole: its call was certainly never sent.
 
 With -o value the answer is what remains, in units.
 
@@ -106,30 +107,9 @@ func newSettle(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, ok := parseUnits(args[1])
 			if !ok || n < 0 {
-				return usageError("to give it back whole: quotactl release "+args[0], "UNITS must be a whole number from 0: %q", args[1])
+				return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
 			}
 			d, err := c.spender().Settle(cmd.Context(), args[0], n)
-			return c.corrected(d, err)
-		},
-	}
-}
-
-const releaseUsage = `Set a grant to zero, because its call was certainly never sent.
-
-Example:
-  $ quotactl release youtube:mwv51hac-bsvg1
-  grant      youtube:mwv51hac-bsvg1
-  counts     0 units
-  remaining  9,480 units in daily
-`
-
-func newRelease(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "release GRANT",
-		Short: "set a grant to zero: its call was never sent",
-		Long:  releaseUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := c.spender().Release(cmd.Context(), args[0])
 			return c.corrected(d, err)
 		},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -182,27 +181,6 @@ func TestPercent(t *testing.T) {
 	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "99%"}, {1000, 1000, "100%"}, {1500, 1000, "150%"}, {1 << 52, 1<<53 - 1, "50%"}} {
 		if got := wording.Percent(row.part, row.whole); got != row.want {
 			t.Errorf("%d of %d: got %s, want %s", row.part, row.whole, got, row.want)
-		}
-	}
-}
-
-// Pflag takes a negative number for a flag.
-func TestNegativeLast(t *testing.T) {
-	root := newRoot(&cli{})
-	for _, row := range []struct{ args, want []string }{
-		{[]string{"adjust", "youtube", "daily", "-30"}, []string{"adjust", "youtube", "daily", "--", "-30"}},
-		{[]string{"--utc", "adjust", "youtube", "daily", "-30", "--reason", "-5"}, []string{"--utc", "adjust", "youtube", "daily", "--reason", "-5", "--", "-30"}},
-		{[]string{"adjust", "--reason", "-5", "youtube", "daily", "-30", "-o", "json"}, []string{"adjust", "--reason", "-5", "youtube", "daily", "-o", "json", "--", "-30"}},
-		{[]string{"lend", "youtube", "daily", "-30", "--reason", "-5"}, []string{"lend", "youtube", "daily", "--reason", "-5", "--", "-30"}},
-		{[]string{"adjust", "youtube", "daily", "--", "-30"}, []string{"adjust", "youtube", "daily", "--", "-30"}},
-		{[]string{"adjust", "youtube", "daily", "30"}, []string{"adjust", "youtube", "daily", "30"}},
-		{[]string{"runs", "-n", "-5"}, []string{"runs", "-n", "-5"}},
-		{[]string{"-5", "adjust"}, []string{"-5", "adjust"}},
-		{[]string{"nonsense", "-5"}, []string{"nonsense", "-5"}},
-		{nil, nil},
-	} {
-		if got := negativeLast(root, row.args); !slices.Equal(got, row.want) {
-			t.Errorf("%q: got %q, want %q", row.args, got, row.want)
 		}
 	}
 }

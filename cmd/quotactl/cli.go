@@ -38,7 +38,7 @@ func (c *cli) flags(root *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	c.output, c.color = "table", "auto"
-	oneOf(root, "output", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
+	oneOf(root, "format", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
 	f.BoolVar(&c.utc, "utc", false, "print times in UTC instead of local time")
 	oneOf(root, "color", "", "`WHEN` is auto (the default), always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
 	f.BoolP("help", "h", false, "the usage of a command")

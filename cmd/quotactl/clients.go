@@ -32,9 +32,10 @@ Example:
 func newClients(c *cli) *cobra.Command {
 	subject, reset := "", false
 	cmd := &cobra.Command{
-		Use:   "clients [NAME] [FLAGS]",
-		Short: "limits of your own API's clients",
-		Long:  clientsUsage,
+		Use:    "clients [NAME] [FLAGS]",
+		Hidden: true, // see configured
+		Short:  "limits of your own API's clients",
+		Long:   clientsUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			named := cmd.Flags().Changed("subject")
 			switch {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 )
@@ -51,7 +50,7 @@ type lister func(ctx context.Context, of string) ([]string, error)
 func (c *cli) listers() map[string]lister {
 	return map[string]lister{
 		"CREDENTIAL": c.credentialNames, "LIMIT": c.limitNames, "OPERATION": c.operations, "NAME": c.clientNames,
-		"JOB": c.jobNames, "REGION": c.regionNames, "RUN": c.runIDs, "JOB|RUN": c.runsUnderWay,
+		"JOB": c.jobNames, "REGION": c.regionNames, "JOB|RUN": c.jobsAndRuns,
 	}
 }
 
@@ -142,24 +141,14 @@ func (c *cli) regionNames(ctx context.Context, job string) ([]string, error) {
 	return names, err
 }
 
-// runIDs returns the ids of runs, the latest first.
-func (c *cli) runIDs(ctx context.Context, _ string) ([]string, error) {
-	return c.runs(ctx, func(jobs.Run) bool { return true })
-}
-
-// runsUnderWay returns the ids of the runs that can be stopped.
-func (c *cli) runsUnderWay(ctx context.Context, _ string) ([]string, error) {
-	return c.runs(ctx, func(r jobs.Run) bool { return r.State == jobs.RunRunning })
-}
-
-func (c *cli) runs(ctx context.Context, wanted func(jobs.Run) bool) (ids []string, err error) {
+// jobsAndRuns returns the jobs, and the ids of runs, the latest first.
+func (c *cli) jobsAndRuns(ctx context.Context, _ string) ([]string, error) {
+	names, _ := c.jobNames(ctx, "")
 	runs, err := c.client().Runs(ctx, jobsapi.Selection{})
 	for _, r := range runs {
-		if wanted(r) {
-			ids = append(ids, r.ID+"\t"+r.Job+" "+string(r.State))
-		}
+		names = append(names, r.ID+"\t"+r.Job+" "+string(r.State))
 	}
-	return ids, err
+	return names, err
 }
 
 func (c *cli) credentialNames(ctx context.Context, _ string) ([]string, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,27 +13,29 @@ import (
 	"quotad/quota/api"
 )
 
-const adjustUsage = `Correct what a limit has counted. A positive number books units that were spent
-elsewhere. A negative one returns units that were counted but not spent: the
-oldest debits first, and never more than are used. For operators; the log names
-you. quotactl sends it once: if the answer is lost, quotactl log shows whether
-it was booked.
+const bookUsage = `Book units that were spent elsewhere in a limit. A negative number, behind a --,
+returns units that were counted but not spent: the oldest debits first, and
+never more than are used. For operators; the log names you. quotactl sends it
+once: if the answer is lost, quotactl log shows whether it was booked.
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is what remains in the limit, in units.
 
 Example:
-  $ quotactl adjust youtube daily -30 --reason 'counted twice by the old script'
-  adjusted   daily by -30 units
-  remaining  5,410 units in daily, 3,000 units in search
+  $ quotactl book youtube daily 500 --reason 'the old script'
+  booked     500 units in daily
+  remaining  4,910 units in daily, 3,000 units in search
+  $ quotactl book youtube daily -- -400
+  booked     -400 units in daily
+  remaining  5,310 units in daily, 3,000 units in search
 `
 
-func newAdjust(c *cli) *cobra.Command {
+func newBook(c *cli) *cobra.Command {
 	var a api.Adjustment
 	cmd := &cobra.Command{
-		Use:   "adjust [CREDENTIAL] LIMIT UNITS [FLAGS]",
-		Short: "book units spent elsewhere, or return some",
-		Long:  adjustUsage,
+		Use:   "book [CREDENTIAL] LIMIT UNITS [FLAGS]\nbook [CREDENTIAL] LIMIT [FLAGS] -- -UNITS",
+		Short: "units spent elsewhere; below 0: counted and not spent",
+		Long:  bookUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			n, ok := parseUnits(args[last])
@@ -47,11 +48,7 @@ func newAdjust(c *cli) *cobra.Command {
 				logCommand += " " + credential
 			}
 			done, err := c.client().Adjust(cmd.Context(), credential, a)
-			by := units(done.Units)
-			if done.Units > 0 {
-				by = "+" + by
-			}
-			did := [2]string{"adjusted", done.Limit + " by " + by}
+			did := [2]string{"booked", units(done.Units) + " in " + done.Limit}
 			switch {
 			case err != nil || done.Units == n:
 			case done.Units == 0:
@@ -59,7 +56,7 @@ func newAdjust(c *cli) *cobra.Command {
 			default:
 				fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
 			}
-			err = c.inDoubt(err, "it may be booked all the same: adjust again only if "+logCommand+" does not show it")
+			err = c.inDoubt(err, "it may be booked all the same: book it again only if "+logCommand+" does not show it")
 			return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return did })
 		},
 	}
@@ -91,22 +88,6 @@ func remainingOf(credential api.Credential) string {
 	return remainingText(credential.Limits)
 }
 
-// negativeLast lets the last argument of adjust, or lend, be a negative number: it moves
-// it behind a "--", because pflag reads it as a flag.
-func negativeLast(root *cobra.Command, args []string) []string {
-	cmd, _, err := root.Find(args)
-	if err != nil || cmd.Name() != "adjust" && cmd.Name() != "lend" || slices.Contains(args, "--") {
-		return args
-	}
-	for i, arg := range args {
-		_, isNumber := parseUnits(arg)
-		if strings.HasPrefix(arg, "-") && isNumber && i > 0 && args[i-1] != "--reason" {
-			return append(slices.Delete(slices.Clone(args), i, i+1), "--", arg)
-		}
-	}
-	return args
-}
-
 const lendUsage = `Make a limit higher until a time, for all callers that it counts, on all hosts.
 Lend to a limit that counts some jobs or operations only, so that these may have
 more of the whole; or to another one when the upstream grants more for a while.
@@ -114,7 +95,7 @@ Nothing is lent beyond what the upstream is known to grant. The reserve stays as
 it is. When the loan ends, what was used stays used, and nothing is granted
 until it fits the limit again. Loans add up; 0 units end all loans of the limit
 now. For operators; the log names you. To book what was spent elsewhere, see
-quotactl adjust.
+quotactl book.
 
 CREDENTIAL may be left out where only one is configured. With -o value the
 answer is what remains in the limit, in units.
@@ -140,7 +121,7 @@ func newLend(c *cli) *cobra.Command {
 			case n == 0 && l.Until != "":
 				return usageError("", "0 units end the loans of a limit now: --for goes with the units of a loan")
 			case n < 0:
-				return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl adjust books what was spent elsewhere",
+				return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl book books what was spent elsewhere",
 					"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[last])
 			case n > 0 && l.Until == "":
 				return usageError("such as --for 6h", "a loan ends by itself: --for is missing")

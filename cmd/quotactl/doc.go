@@ -8,14 +8,14 @@
 //	plan.go, why.go, usage.go                 does it fit, why not, who spent it
 //	log.go, clients.go, remote.go             debits and refusals; other callers
 //	acquire.go, observe.go                    spend; report what the upstream answered
-//	correct.go                                adjust, lend, reset, close and open limits
-//	daemon.go                                 reload, version
+//	correct.go                                book, lend, close, open and reset limits
+//	daemon.go                                 reload
 //
 // Main.go holds the tree of commands. It makes the usage, the manual page and the check of
-// arguments from each command. Completion.go completes arguments and flags by the names
-// that the usage gives them. Show, in cli.go, prints an answer in the format that the user
-// asked for. The server decides and explains: an error's hint comes with the problem, and
-// errors.go finds the exit code.
+// arguments from each command. Former.go answers by the names that commands had before.
+// Completion.go completes arguments and flags by the names that the usage gives them. Show, in
+// cli.go, prints an answer in the format that the user asked for. The server decides and
+// explains: an error's hint comes with the problem, and errors.go finds the exit code.
 //
 // Package term knows how text looks on a terminal, package wording says limits, jobs, runs
 // and refusals in words, and package page serves the page in the same words.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,12 +12,15 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-const jobsUsage = `List the jobs, or show one with its regions and its last run.
+const jobsUsage = `List the jobs; or show one: its pause, its last run and its next ones, where
+they begin, the regions, and which of them have a bookmark. The next runs are
+those of the schedule, if no run ends early for want of budget.
 
 With -o value the answer is how many there are.
 
@@ -33,13 +37,52 @@ func newJobs(c *cli) *cobra.Command {
 		Long:  jobsUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				job, err := c.client().Job(cmd.Context(), args[0])
-				return show(c, job, err, nil, jobPage)
+				return c.job(cmd.Context(), args[0])
 			}
 			list, err := c.client().Jobs(cmd.Context())
 			return show(c, list, err, length, jobTable)
 		},
 	}
+}
+
+// nextRuns is how many of a job's next runs are shown.
+const nextRuns = 5
+
+// A jobBody is the API's answer, and the job's next runs.
+type jobBody struct {
+	jobsapi.Job
+	NextRuns []jobs.Upcoming `json:"next_runs"`
+}
+
+func (c *cli) job(ctx context.Context, name string) error {
+	client := c.client()
+	body, err := jobBody{}, error(nil)
+	if body.Job, err = client.Job(ctx, name); err == nil {
+		body.NextRuns, err = client.Schedule(ctx, jobsapi.Selection{Job: name, Most: nextRuns})
+	}
+	return show(c, body, err, nil, func(body jobBody, v term.View) string {
+		return jobPage(body.Job, v) + upcomingTable(body.NextRuns, v)
+	})
+}
+
+func upcomingTable(list []jobs.Upcoming, v term.View) string {
+	t := term.Table{Indent: 2, Columns: []term.Column{
+		{Head: "NEXT RUNS"}, {Head: "PASSES", Right: true}, {Head: "FIRST"}, {Head: "LAST STARTS" + v.ZoneMark()}, {},
+	}}
+	for _, u := range list {
+		first, lastStarts, paused := "", "", term.Cell{}
+		if n := len(u.Passes); n > 0 {
+			first, lastStarts = string(u.Passes[0].Region), v.Clock(u.Passes[n-1].StartsAt)
+		}
+		if u.Paused {
+			paused = term.Styled(term.Yellow, "paused")
+		}
+		t.Add(v.When(u.Slot), len(u.Passes), first, lastStarts, paused)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return t.Text(v)
 }
 
 func jobTable(list []jobsapi.Job, v term.View) string {
@@ -72,6 +115,9 @@ func jobPage(j jobsapi.Job, v term.View) string {
 	var b strings.Builder
 	renderJob(&b, j, v)
 	v.Prose(&b, 2, term.Plain, "regions "+wording.Regions(j.Regions))
+	if len(j.Bookmarks) > 0 {
+		v.Prose(&b, 2, term.Plain, "bookmarks "+wording.Regions(j.Bookmarks))
+	}
 	expects := "has no expects"
 	if len(j.Expects) > 0 {
 		expects = "expects " + callsText(j.Expects)

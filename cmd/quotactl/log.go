@@ -180,11 +180,11 @@ func entryNote(e api.Entry) string {
 	case string(quota.KindSettlement):
 		return fmt.Sprintf("settle %s to %s", e.GrantID, quota.Thousands(*e.SettledTo))
 	case string(quota.KindAdjustment):
-		booked := signed(e.Units)
+		booked := quota.Thousands(e.Units)
 		if e.Units != e.Asked {
-			booked += " of " + signed(e.Asked)
+			booked += " of " + quota.Thousands(e.Asked)
 		}
-		return withReason("adjust "+e.Charges[0].Limit+" by "+booked, e.Note)
+		return withReason("book "+booked+" in "+e.Charges[0].Limit, e.Note)
 	case string(quota.KindReset):
 		return withReason("reset", e.Note)
 	case string(quota.KindClosing):
@@ -209,16 +209,8 @@ func entryNote(e api.Entry) string {
 	case e.SettledTo != nil:
 		return "settled; " + quota.Count(debited, "was", "were") + " debited"
 	default:
-		return "returned by an adjustment; " + quota.Count(debited, "was", "were") + " debited"
+		return "returned by quotactl book; " + quota.Count(debited, "was", "were") + " debited"
 	}
-}
-
-// signed writes a number with its sign.
-func signed(n int64) string {
-	if n <= 0 {
-		return quota.Thousands(n)
-	}
-	return "+" + quota.Thousands(n)
 }
 
 func withReason(what, reason string) string {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +18,7 @@ import (
 // main carries out one command line. Answers go to stdout, everything else to stderr.
 func main() {
 	c := &cli{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	root := newRoot(c)
-	root.SetArgs(negativeLast(root, os.Args[1:]))
-	os.Exit(c.report(root.Execute()))
+	os.Exit(c.report(newRoot(c).Execute()))
 }
 
 const rootHead = `quotactl shows what is left of a running quotad's budgets, and operates it.
@@ -27,11 +27,9 @@ Usage:
   quotactl [COMMAND] [FLAGS]
 `
 
-const rootTail = `
-Flag of quotactl alone:
-      --version       the version of quotactl; the command version prints
-                      quotad's too
+const versionLine = "  --version   the version of quotactl; quotactl --all shows that of quotad\n"
 
+const rootTail = `
 Exit codes:
   0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied
 
@@ -42,34 +40,29 @@ Example:
 // newRoot returns the whole tree of commands. A command is in it once its route is in the
 // daemon.
 func newRoot(c *cli) *cobra.Command {
-	status := newStatus(c)
-	ownVersion := false
+	status, help := newStatus(c), newHelp(c)
 	root := &cobra.Command{
-		Use:  "quotactl",
-		Long: rootHead,
-		Args: knownCommand,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if ownVersion {
-				return c.write("quotactl " + api.BuildVersion() + "\n")
-			}
-			return status.RunE(cmd, args)
-		},
+		Use:           "quotactl",
+		Args:          knownCommand,
+		RunE:          status.RunE,
+		Version:       api.BuildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	help := newHelp(c)
+	cobra.EnableCommandSorting = false
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Look", []*cobra.Command{status, newWatch(c), newPage(c), newJobs(c), newRuns(c), newNext(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newRemote(c), newVersion(c)}},
-		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newRelease(c), newObserve(c), newAdjust(c), newLend(c), newReset(c), newClose(c), newOpen(c)}},
+		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newClients(c), newRemote(c)}},
+		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newObserve(c)}},
+		{"Limits", []*cobra.Command{newBook(c), newLend(c), newClose(c), newOpen(c), newReset(c)}},
 		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newBookmark(c), newReload(c)}},
-		{"Other", []*cobra.Command{newCompletion(c), newMan(c), help}},
+		{"Other", []*cobra.Command{newMan(c), newCompletion(c), help}},
 	} {
-		root.Long += "\n" + group.title + ":\n"
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {
-			root.Long += fmt.Sprintf("  %-10s  %s\n", cmd.Name(), cmd.Short)
+			cmd.GroupID = group.title
 		}
 		root.AddCommand(group.commands...)
 	}
@@ -81,13 +74,23 @@ func newRoot(c *cli) *cobra.Command {
 		c.complete(cmd)
 	})
 	root.Flags().AddFlagSet(status.LocalFlags())
-	root.Flags().BoolVar(&ownVersion, "version", false, "the version of quotactl")
+	root.AddCommand(formerCommands()...)
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetVersionTemplate("quotactl {{.Version}}\n")
 	root.SetHelpCommand(help)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.write(usageOf(cmd)) })
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError(seeHelp(cmd), "%w", err)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		if cmd == root {
+			reveal(root, c.configured(cmd.Context())...)
+		}
+		c.write(usageOf(cmd))
 	})
+	root.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			names = c.configured(cmd.Context())
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetIn(c.stdin)
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
@@ -102,7 +105,7 @@ const usageColumns = 80
 // its flags, and the rest of its text with an example.
 func usageOf(cmd *cobra.Command) string {
 	if !cmd.HasParent() {
-		return cmd.Long + "\nFlags of every command:\n" + cmd.PersistentFlags().FlagUsagesWrapped(usageColumns) + rootTail
+		return rootUsage(cmd)
 	}
 	var b strings.Builder
 	first, rest, _ := strings.Cut(cmd.Long, "\n\n")
@@ -117,6 +120,43 @@ func usageOf(cmd *cobra.Command) string {
 	return b.String() + "\n" + rest
 }
 
+// rootUsage lists the commands that are not hidden.
+func rootUsage(root *cobra.Command) string {
+	var b strings.Builder
+	b.WriteString(rootHead)
+	for _, group := range root.Groups() {
+		b.WriteString("\n" + group.Title + ":\n")
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == group.ID && !cmd.Hidden {
+				fmt.Fprintf(&b, "  %-10s  %s\n", cmd.Name(), cmd.Short)
+			}
+		}
+	}
+	return b.String() + versionLine + "\nFlags of every command:\n" + root.PersistentFlags().FlagUsagesWrapped(usageColumns) + rootTail
+}
+
+// reveal lists the hidden commands of these names.
+func reveal(root *cobra.Command, names ...string) *cobra.Command {
+	for _, cmd := range root.Commands() {
+		cmd.Hidden = cmd.Hidden && !slices.Contains(names, cmd.Name())
+	}
+	return root
+}
+
+// configured returns the names of the commands that are listed only where there is something for them
+// to show.
+func (c *cli) configured(ctx context.Context) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if list, err := c.client().ListClients(ctx); err == nil && len(list) > 0 {
+		names = append(names, "clients")
+	}
+	if remote, err := c.client().Remote(ctx); err == nil && remote.Address != "" {
+		names = append(names, "remote")
+	}
+	return names
+}
+
 // knownCommand refuses what is not a command, and names the nearest one.
 func knownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -129,22 +169,16 @@ func knownCommand(root *cobra.Command, args []string) error {
 	return usageError(hint, "unknown command %q", args[0])
 }
 
-func commandNames(root *cobra.Command) []string {
-	var names []string
-	for _, cmd := range root.Commands() {
-		if !cmd.Hidden {
-			names = append(names, cmd.Name())
-		}
-	}
+func commandNames(root *cobra.Command) (names []string) {
+	eachCommand(root, func(cmd *cobra.Command) { names = append(names, cmd.Name()) })
 	return names
 }
 
-// eachCommand calls do for every command below root that people may use.
+// eachCommand calls do for every command that people may use.
 func eachCommand(root *cobra.Command, do func(*cobra.Command)) {
 	for _, cmd := range root.Commands() {
-		if !cmd.Hidden {
+		if cmd.GroupID != "" {
 			do(cmd)
-			eachCommand(cmd, do)
 		}
 	}
 }
@@ -204,13 +238,16 @@ func newHelp(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			if len(args) == 0 {
-				return c.write(usageOf(root))
+				return root.Help()
 			}
 			found, rest, err := root.Find(args)
-			if err != nil || found == root || len(rest) > 0 {
+			switch {
+			case err != nil || found == root || len(rest) > 0:
 				return knownCommand(root, args)
+			case found.GroupID == "":
+				return found.RunE(found, nil)
 			}
-			return c.write(usageOf(found))
+			return found.Help()
 		},
 	}
 }
@@ -234,7 +271,7 @@ func newMan(c *cli) *cobra.Command {
 func manualPage(root *cobra.Command) string {
 	var b strings.Builder
 	page := manual.Page{Name: "quotactl", Section: 1, Version: api.BuildVersion(), Purpose: "ask and operate a running quotad"}
-	b.WriteString(page.Header() + ".SH DESCRIPTION\n" + manual.Verbatim(usageOf(root)) + ".SH COMMANDS\n")
+	b.WriteString(page.Header() + ".SH DESCRIPTION\n" + manual.Verbatim(usageOf(reveal(root, commandNames(root)...))) + ".SH COMMANDS\n")
 	eachCommand(root, func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, ".SS %s\n%s", manual.Escape(strings.TrimPrefix(cmd.CommandPath(), "quotactl ")), manual.Verbatim(usageOf(cmd)))
 	})

@@ -46,12 +46,6 @@ func newPlan(c *cli) *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.plan(cmd.Context(), in) },
 	}
 	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if a job also ran once, as `JOB@TIME`: at 22:00, in 3h, or at an instant like 2026-03-14T22:00:00Z; or had another interval, as JOB=every:15m; repeat it for more")
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if strings.Contains(err.Error(), "--days") {
-			return usageError("quotactl plan, without --days", "the sum is of the worst window, whenever that is: quotactl plan takes no --days")
-		}
-		return usageError(seeHelp(cmd), "%w", err)
-	})
 	return cmd
 }
 

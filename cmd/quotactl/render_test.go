@@ -75,11 +75,12 @@ func TestJobsOnTheScreen(t *testing.T) {
 	for _, width := range []int{80, 200} {
 		v := viewOf(width)
 		for name, got := range map[string]string{
-			"jobs": jobTable(s.Jobs, v),
-			"job":  jobPage(s.Jobs[0], v),
-			"runs": runTable(runs, v),
-			"run":  runPage(runs[0], v),
-			"next": nextTable(upcoming, v),
+			"jobs":   jobTable(s.Jobs, v),
+			"job":    jobPage(s.Jobs[0], v),
+			"runs":   runTable(runs, v),
+			"run":    runPage(runs[0], false, v),
+			"output": runPage(runs[0], true, v),
+			"next":   upcomingTable(upcoming, v),
 		} {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
 				compare(t, fmt.Sprintf("%s-%d", name, width), got)
@@ -115,9 +116,9 @@ func TestAFailedRunIsRed(t *testing.T) {
 		said := fmt.Sprintf("\x1b[%sm", row.code)
 		for name, text := range map[string]string{
 			"status": renderStatus(s, v),
-			"watch":  renderWatch(&watcher{status: s}, v),
+			"watch":  renderWatch(&watcher{status: s, render: renderGlance}, v),
 			"runs":   runTable([]jobs.Run{run}, v),
-			"run":    runPage(run, v),
+			"run":    runPage(run, false, v),
 			"jobs":   jobTable(s.Jobs, v),
 		} {
 			if !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,7 +12,6 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
-	"quotad/quota/api"
 )
 
 const runUsage = `Begin a run of a job now: all regions from the cursor on, or the named ones,
@@ -110,7 +107,7 @@ func (c *cli) endOf(r jobs.Run) error {
 	failed := len(r.Failed())
 	switch {
 	case failed > 0:
-		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs show " + r.ID}
+		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs " + r.ID + " --output"}
 	case r.State == jobs.RunStopped && (slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed, jobs.RunCapExceeded}, r.Reason)):
 		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", wording.Word(r.Reason))}
 		if !r.RetryAt.IsZero() {
@@ -155,8 +152,8 @@ func newStop(c *cli) *cobra.Command {
 // runUnderWay returns the id of the run that a job has under way. A name of no job is an id itself.
 func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err error) {
 	job, err := c.client().Job(ctx, name)
-	switch problem := (&api.Problem{}); {
-	case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
+	switch {
+	case isNotFound(err):
 		return name, nil
 	case err != nil:
 		return "", c.explain(err)
@@ -164,7 +161,7 @@ func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err erro
 		e := job.Elsewhere
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("run %s of job %q is under way on host %s", e.Run, name, e.Host), hint: "stop it there"}
 	case job.Last == nil || job.Last.State != jobs.RunRunning:
-		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs --job " + name}
+		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs " + name}
 	}
 	return job.Last.ID, nil
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,19 +20,20 @@ import (
 	"quotad/quota/api"
 )
 
-const runsUsage = `List the latest runs and skipped slots, the latest first, or show one run.
+const runsUsage = `List the latest runs and skipped slots of all jobs, or of JOB, the latest first.
+With RUN, show its passes, what each spent, and how it ended. With --output,
+print the last lines that the passes of RUN wrote, or of the last run of JOB.
 
 With -o value the answer is the number of runs.
 
 Example:
-  $ quotactl runs --job trending --outcome failed --since 24h
+  $ quotactl runs trending --outcome failed --since 24h
   RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS  HOST
   1m87m0kv5wg6sag  trending  failed  09:00:00  24.9s  7/8 ok     29  fetch-1
 `
 
 // A runFilter selects runs. Zero fields select everything.
 type runFilter struct {
-	job     string
 	region  string
 	outcome string
 	since   api.Since
@@ -38,26 +42,77 @@ type runFilter struct {
 
 func newRuns(c *cli) *cobra.Command {
 	var f runFilter
+	output := false
 	cmd := &cobra.Command{
-		Use:   "runs [FLAGS]\nruns show RUN",
-		Short: "the latest runs and skipped slots; runs show RUN: one of them",
+		Use:   "runs [JOB|RUN] [FLAGS]",
+		Short: "the latest runs and skipped slots, or one run",
 		Long:  runsUsage,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 && args[0] == "show" {
+				return former("runs show")
 			}
-			runs, err := c.client().Runs(cmd.Context(), jobsapi.Selection{Job: f.job, Most: f.fetch()})
-			return show(c, f.apply(runs, f.since.At(time.Now())), err, length, runTable)
+			return argumentsOf(cmd)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch err := f.check(); {
+			case err != nil:
+				return err
+			case len(args) == 1:
+				return c.runsOf(cmd.Context(), args[0], f, output)
+			case output:
+				return usageError("quotactl runs JOB --output, or quotactl runs RUN --output", "the output of which run?")
+			}
+			return c.listRuns(cmd.Context(), jobsapi.Job{}, f)
 		},
 	}
-	cmd.Flags().StringVar(&f.job, "job", "", "only runs of the job `NAME`")
-	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`")
-	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`: "+strings.Join(outcomeNames(), ", "))
+	cmd.Flags().BoolVar(&output, "output", false, "what the passes wrote, the last lines of each")
+	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`, or only these passes of RUN")
+	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`, or only these passes of RUN: "+strings.Join(outcomeNames(), ", "))
 	sinceFlag(cmd, &f.since, "only runs since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most `N` runs")
 	completes(cmd, "outcome", words(outcomeNames()))
-	cmd.AddCommand(newRunsShow(c))
 	return cmd
+}
+
+// listRuns lists the runs of a job; of all jobs if it has no name.
+func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error {
+	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: f.fetch()})
+	return show(c, f.apply(runs, f.since.At(time.Now())), err, length, func(runs []jobs.Run, v term.View) string {
+		text := runTable(runs, v)
+		if job.Elsewhere != nil {
+			text += wording.Elsewhere(job.Elsewhere, v) + "\n"
+		}
+		return text
+	})
+}
+
+// runsOf lists the runs of a job, or shows the run of that id; with output, what it or the job's last
+// run wrote.
+func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool) error {
+	job, err := c.client().Job(ctx, name)
+	id := name
+	switch {
+	case err == nil && !output:
+		return c.listRuns(ctx, job, f)
+	case err == nil && job.Last == nil:
+		return &failure{code: exitNotFound, err: fmt.Errorf("job %q has not run yet", name), hint: "quotactl run " + name + " begins a run"}
+	case err == nil:
+		id = job.Last.ID
+	case !isNotFound(err):
+		return c.explain(err)
+	}
+	run, notRun := c.client().Run(ctx, id)
+	if isNotFound(notRun) {
+		return &failure{code: exitNotFound, err: fmt.Errorf("no job and no run is called %q", name), hint: cmp.Or(api.Hint(err), "quotactl runs lists them")}
+	}
+	run.Passes = slices.DeleteFunc(run.Passes, func(p jobs.Pass) bool { return !f.selects(p) })
+	return show(c, run, notRun, nil, func(r jobs.Run, v term.View) string { return runPage(r, output, v) })
+}
+
+// isNotFound reports whether the daemon does not know the name that it was asked for.
+func isNotFound(err error) bool {
+	problem := (&api.Problem{})
+	return errors.As(err, &problem) && problem.Status == http.StatusNotFound
 }
 
 func outcomeNames() []string {
@@ -67,19 +122,14 @@ func outcomeNames() []string {
 // maxRuns is how many runs the daemon returns at most.
 const maxRuns = 1000
 
-// checkNumber refuses a number of runs that the daemon does not return.
-func checkNumber(number int) error {
-	if number < 1 || number > maxRuns {
-		return usageError("", "--number must be from 1 to %d: %d", maxRuns, number)
-	}
-	return nil
-}
-
 func (f runFilter) check() error {
 	if known := outcomeNames(); f.outcome != "" && !slices.Contains(known, f.outcome) {
 		return usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
 	}
-	return checkNumber(f.number)
+	if f.number < 1 || f.number > maxRuns {
+		return usageError("", "--number must be from 1 to %d: %d", maxRuns, f.number)
+	}
+	return nil
 }
 
 // fetch is how many runs to ask for: all, where some will be left out.
@@ -101,9 +151,11 @@ func (f runFilter) hasPass(r jobs.Run) bool {
 	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.RunSkipped)) {
 		return true
 	}
-	return slices.ContainsFunc(r.Passes, func(p jobs.Pass) bool {
-		return (f.region == "" || f.region == string(p.Region)) && (f.outcome == "" || f.outcome == string(p.Outcome))
-	})
+	return slices.ContainsFunc(r.Passes, f.selects)
+}
+
+func (f runFilter) selects(p jobs.Pass) bool {
+	return (f.region == "" || f.region == string(p.Region)) && (f.outcome == "" || f.outcome == string(p.Outcome))
 }
 
 func runTable(runs []jobs.Run, v term.View) string {
@@ -138,43 +190,42 @@ func runReason(r jobs.Run, v term.View) string {
 	return strings.Join(parts, "; ")
 }
 
-const runsShowUsage = `Show a run: its passes, what they spent, and the last lines of their output.
-
-Example:
-  $ quotactl runs show 1m87m0kv5wg6sag
-`
-
-func newRunsShow(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show RUN",
-		Short: "one run: passes, units, last output",
-		Long:  runsShowUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := c.client().Run(cmd.Context(), args[0])
-			return show(c, run, err, nil, runPage)
-		},
-	}
-}
-
-func runPage(r jobs.Run, v term.View) string {
+// runPage writes what became of a run and its passes, or what they wrote.
+func runPage(r jobs.Run, output bool, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, term.Bold, "job "+r.Job)
 	renderLines(&b, wording.RunLines("run", r, v), v)
-	renderPasses(&b, r.Passes, v)
-	for _, p := range r.Passes {
-		if len(p.Tail) == 0 {
+	if output {
+		renderOutput(&b, r.Passes, v)
+	} else {
+		renderPasses(&b, r.Passes, v)
+	}
+	return b.String()
+}
+
+// renderOutput writes the last lines of each pass. What several passes wrote alike is there once.
+func renderOutput(b *strings.Builder, passes []jobs.Pass, v term.View) {
+	if !slices.ContainsFunc(passes, func(p jobs.Pass) bool { return len(p.Tail) > 0 }) {
+		v.Prose(b, 2, term.Faint, "no output")
+	}
+	for i, p := range passes {
+		isAlike := func(other jobs.Pass) bool { return slices.Equal(p.Tail, other.Tail) }
+		if len(p.Tail) == 0 || slices.ContainsFunc(passes[:i], isAlike) {
 			continue
 		}
-		title := "output of " + string(p.Region)
-		if p.Attempt > 0 {
-			title += fmt.Sprintf(", attempt %d", p.Attempt+1)
+		var names []string
+		for _, other := range passes[i:] {
+			if name := wording.Region(other.Region); isAlike(other) && other.Attempt > 0 {
+				names = append(names, fmt.Sprintf("%s (attempt %d)", name, other.Attempt+1))
+			} else if isAlike(other) {
+				names = append(names, name)
+			}
 		}
-		v.Prose(&b, 2, term.Bold, title)
+		v.Prose(b, 2, term.Bold, "output of "+strings.Join(names, " "))
 		for _, line := range p.Tail {
 			b.WriteString("    " + v.Clean(line) + "\n")
 		}
 	}
-	return b.String()
 }
 
 func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
@@ -189,64 +240,4 @@ func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
 		t.Add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
 	}
 	t.Render(b, v)
-}
-
-const nextUsage = `Show the next runs of the schedule, the soonest first. It assumes that no run
-ends early for want of budget.
-
-With -o value the answer is the seconds until the next run.
-
-Example:
-  $ quotactl next -n 1
-  JOB       SLOT                   PASSES  FIRST  LAST STARTS
-  trending  in 3m 7s, at 09:30:00       8  US     09:30:21
-`
-
-func newNext(c *cli) *cobra.Command {
-	only := jobsapi.Selection{}
-	cmd := &cobra.Command{
-		Use:   "next [FLAGS]",
-		Short: "the next runs of the schedule",
-		Long:  nextUsage,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkNumber(only.Most); err != nil {
-				return err
-			}
-			list, err := c.client().Schedule(cmd.Context(), only)
-			return show(c, list, err, secondsUntilNext, nextTable)
-		},
-	}
-	cmd.Flags().StringVar(&only.Job, "job", "", "only runs of the job `NAME`")
-	cmd.Flags().IntVarP(&only.Most, "number", "n", 20, "at most `N` runs")
-	return cmd
-}
-
-// secondsUntilNext is how long it is until the next run that is not paused.
-func secondsUntilNext(list []jobs.Upcoming) (int64, error) {
-	for _, u := range list {
-		if !u.Paused {
-			return max(0, int64(time.Until(u.Slot).Seconds())), nil
-		}
-	}
-	return 0, errors.New("no run is scheduled")
-}
-
-func nextTable(list []jobs.Upcoming, v term.View) string {
-	if len(list) == 0 {
-		return "no run is scheduled\n"
-	}
-	t := term.Table{Columns: []term.Column{
-		{Head: "JOB"}, {Head: "SLOT"}, {Head: "PASSES", Right: true}, {Head: "FIRST"}, {Head: "LAST STARTS" + v.ZoneMark()}, {},
-	}}
-	for _, u := range list {
-		first, lastStarts, paused := "", "", term.Cell{}
-		if n := len(u.Passes); n > 0 {
-			first, lastStarts = string(u.Passes[0].Region), v.Clock(u.Passes[n-1].StartsAt)
-		}
-		if u.Paused {
-			paused = term.Styled(term.Yellow, "paused")
-		}
-		t.Add(u.Job, v.When(u.Slot), len(u.Passes), first, lastStarts, paused)
-	}
-	return t.Text(v)
 }

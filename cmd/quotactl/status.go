@@ -22,6 +22,11 @@ import (
 const statusUsage = `Show what needs you, what is left of each limit and how long it lasts, and the
 last and the next run of each job.
 
+With --watch it is updated in place until Ctrl-C: each DURATION, and when the
+screen has another size. On a terminal that cannot be redrawn (TERM=dumb), each
+status is printed below the last one. Where the output is no terminal, each is
+one line of JSON.
+
 With -o value the answer is what remains, in units: the smallest of the limits
 shown, of one credential. With -o json it is the whole status of the daemon.
 
@@ -32,7 +37,7 @@ to spend as in the last hour or minute.
 With --all, each job shows its regions in their order. Brackets mark the region
 at which the next run begins. The mark after a region is the result of its last
 pass: + ok, x failed, 0 denied, ~ running, - interrupted or skipped. Below it
-are the passes that were not ok; quotactl runs show prints all of them.
+are the passes that were not ok; quotactl runs RUN prints all of them.
 
 Example:
   $ quotactl status -o value --limit daily
@@ -48,28 +53,47 @@ type selection struct {
 
 func newStatus(c *cli) *cobra.Command {
 	var only selection
+	var w watcher
 	all := false
 	cmd := &cobra.Command{
 		Use:   "status [FLAGS]",
 		Short: "what needs you, what is left, what the jobs did (default)",
 		Long:  statusUsage,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.status(cmd.Context(), only, all) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			render := renderGlance
+			if all {
+				render = renderStatus
+			}
+			if w.every == 0 {
+				return c.status(cmd.Context(), only, render)
+			}
+			w.cli, w.only, w.render = c, only, render
+			return w.watch(cmd.Context())
+		},
 	}
-	only.flags(cmd, c)
-	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
-	return cmd
-}
-
-// flags declares the flags of a selection.
-func (only *selection) flags(cmd *cobra.Command, c *cli) {
 	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().StringVar(&only.job, "job", "", "only the job `NAME`, and its credential")
+	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
+	cmd.Flags().DurationVarP(&w.every, "watch", "w", 0, "update it in place each `DURATION`")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+	cmd.Flags().IntVarP(&w.number, "number", "n", 0, "with --watch: end after `N` updates (default: never)")
+	return cmd
 }
 
-func (c *cli) status(ctx context.Context, only selection, all bool) error {
-	if c.output == "json" && only != (selection{}) {
-		return usageError("jq selects", "-o json prints the whole status: --credential, --limit and --job do not apply")
+// statusJSON refuses a selection where the whole status is printed as JSON.
+func (only selection) statusJSON() error {
+	if only != (selection{}) {
+		return usageError("jq selects", "JSON is the whole status: --credential, --limit and --job do not apply")
+	}
+	return nil
+}
+
+func (c *cli) status(ctx context.Context, only selection, render func(jobsapi.Status, term.View) string) error {
+	if c.output == "json" {
+		if err := only.statusJSON(); err != nil {
+			return err
+		}
 	}
 	var body json.RawMessage
 	if err := c.client().Get(ctx, "/v1/status", &body); err != nil {
@@ -84,12 +108,7 @@ func (c *cli) status(ctx context.Context, only selection, all bool) error {
 	}
 	return show(c, body, nil,
 		func(json.RawMessage) (int64, error) { return minRemaining(s.Credentials) },
-		func(_ json.RawMessage, v term.View) string {
-			if all {
-				return renderStatus(s, v)
-			}
-			return renderGlance(s, v)
-		})
+		func(_ json.RawMessage, v term.View) string { return render(s, v) })
 }
 
 // apply removes from s what is not selected. A name that selects nothing is not found.

@@ -20,7 +20,7 @@ func TestUsage(t *testing.T) {
 			if cmd.Short == "" {
 				t.Error("the command has no line for completion")
 			}
-			if cmd.Parent() == root && !strings.Contains(usageOf(root), "\n  "+cmd.Name()+" ") {
+			if !strings.Contains(usageOf(reveal(root, cmd.Name())), "\n  "+cmd.Name()+" ") {
 				t.Error("quotactl help does not name it")
 			}
 		})

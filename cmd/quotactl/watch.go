@@ -10,76 +10,54 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
 )
 
-const watchUsage = `Show the status and update it in place: what needs you, the limits and the jobs.
-Ctrl-C ends it. On a terminal that cannot be redrawn (TERM=dumb), each status is
-printed below the last one. Where the output is no terminal, each status is one
-line of JSON.
-
-Example:
-  $ quotactl watch -n 2 --every 10s | jq '.credentials[0].limits[0].remaining'
-  5380
-  5376
-`
-
-// A watchPlan says how often to update, and how many times; 0: without an end.
-type watchPlan struct {
-	every  time.Duration
-	number int
-}
-
 const minEvery = 100 * time.Millisecond
 
-func newWatch(c *cli) *cobra.Command {
-	var p watchPlan
-	var only selection
-	cmd := &cobra.Command{
-		Use:   "watch [FLAGS]",
-		Short: "the status, live and in place",
-		Long:  watchUsage,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case p.every < minEvery:
-				return usageError("", "--every must be at least %v: %v", minEvery, p.every)
-			case p.number < 0:
-				return usageError("", "--number must not be negative: %d", p.number)
-			case c.output == "value":
-				return usageError("quotactl status -o value", "-o value is one integer, and a watch has no end")
-			}
-			return c.watch(cmd.Context(), p, only)
-		},
-	}
-	cmd.Flags().DurationVar(&p.every, "every", 2*time.Second, "one update per `DURATION`")
-	cmd.Flags().IntVarP(&p.number, "number", "n", 0, "end after `N` updates (default: never)")
-	only.flags(cmd, c)
-	return cmd
+// A watcher is the status that is on the screen, and how it is updated.
+type watcher struct {
+	*cli
+	only   selection
+	render func(jobsapi.Status, term.View) string
+	every  time.Duration
+	number int // of updates; 0: without an end
+
+	reader jobsapi.Client
+	status jobsapi.Status
+	lost   error     // why the last update failed; nil if it did not
+	since  time.Time // since when updates fail
 }
 
-// watch shows the status as often as planned, and when the screen has another size. It ends
+// watch shows the status as often as asked for, and when the screen has another size. It ends
 // early if it cannot.
-func (c *cli) watch(ctx context.Context, p watchPlan, only selection) error {
+func (w *watcher) watch(ctx context.Context) error {
+	switch {
+	case w.every < minEvery:
+		return usageError("", "--watch must be at least %v: %v", minEvery, w.every)
+	case w.number < 0:
+		return usageError("", "--number must not be negative: %d", w.number)
+	case w.output == "value":
+		return usageError("quotactl status -o value", "-o value is one integer, and --watch has no end")
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	w := watcher{cli: c, reader: c.client(), only: only}
+	w.reader = w.client()
 	show, resized := w.line, make(chan os.Signal, 1)
-	if c.output != "json" && term.IsTerminal(c.stdout) {
+	if w.output != "json" && term.IsTerminal(w.stdout) {
 		show = w.page
 		signal.Notify(resized, syscall.SIGWINCH)
 		defer signal.Stop(resized)
 	}
-	ticks := time.NewTicker(p.every)
+	ticks := time.NewTicker(w.every)
 	defer ticks.Stop()
 	for shown := 1; ; {
 		err := show(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil || shown == p.number:
+		case err != nil || shown == w.number:
 			return err
 		}
 		select {
@@ -92,18 +70,11 @@ func (c *cli) watch(ctx context.Context, p watchPlan, only selection) error {
 	}
 }
 
-// A watcher is the status that is on the screen, and how it is updated.
-type watcher struct {
-	*cli
-	reader jobsapi.Client
-	status jobsapi.Status
-	only   selection
-	lost   error     // why the last update failed; nil if it did not
-	since  time.Time // since when updates fail
-}
-
 // line prints the status as a line of JSON.
 func (w *watcher) line(ctx context.Context) error {
+	if err := w.only.statusJSON(); err != nil {
+		return err
+	}
 	var body json.RawMessage
 	if err := w.reader.Get(ctx, "/v1/status", &body); err != nil {
 		return w.explain(err)
@@ -149,5 +120,5 @@ func renderWatch(w *watcher, v term.View) string {
 	if w.lost != nil {
 		v.Prose(&b, 0, term.Red, fmt.Sprintf("no answer since %s%s: %v", v.Clock(w.since), v.ZoneMark(), w.lost))
 	}
-	return b.String() + renderGlance(w.status, v)
+	return b.String() + w.render(w.status, v)
 }

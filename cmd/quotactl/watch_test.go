@@ -28,7 +28,7 @@ func TestWatchOnTheScreen(t *testing.T) {
 }
 
 func someWatcher(t *testing.T, input string) *watcher {
-	w := &watcher{}
+	w := &watcher{render: renderGlance}
 	if input == "lost" {
 		input = "busy"
 		w.lost, w.since = errors.New(`cannot reach quotad at "/run/quotad.sock": connection refused`), at.Add(-8*time.Second)

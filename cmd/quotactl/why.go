@@ -299,7 +299,7 @@ func renderHolders(b *strings.Builder, o api.Obstacle, v term.View) {
 	v.Item(b, 2, "regions     ", holdersText("region", o.Regions, o.Held, v))
 	v.Item(b, 2, "operations  ", holdersText("operation", o.Operations, o.Held, v))
 	if o.GivenBack > 0 {
-		v.Item(b, 2, "returned    ", units(o.GivenBack)+" of these, by adjustments")
+		v.Item(b, 2, "returned    ", units(o.GivenBack)+" of these, by quotactl book")
 	}
 }
 

@@ -117,7 +117,7 @@ func TestCheckOfAnotherBackend(t *testing.T) {
 		output, code := checked(dir)
 		for _, says := range []string{
 			"config.toml is good, but quotad could not serve: this state directory belongs to backend = \"embedded\", and the configuration names the ledger in redis",
-			"quotactl adjust CREDENTIAL LIMIT +UNITS",
+			"quotactl book CREDENTIAL LIMIT UNITS",
 		} {
 			if code != exitError || !strings.Contains(output, says) {
 				t.Errorf("%s: exit code %d, want that it says %q:\n%s", when, code, says, output)

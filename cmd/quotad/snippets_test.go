@@ -172,7 +172,7 @@ func TestReadmeCommands(t *testing.T) {
 		args := strings.Fields(names.Replace(command[1]))
 		within := hangTimeout
 		switch {
-		case slices.Contains(args, "watch"):
+		case slices.Contains(args, "--watch"):
 			args = append(args, "-n", "1")
 		case slices.Contains(args, "-f"):
 			within = time.Second // it has no end

@@ -105,7 +105,7 @@ func refusedKeys(list []jobs.Status) (troubles []jobsapi.Trouble) {
 		}
 		known = append(known, s.Credential)
 		troubles = append(troubles, jobsapi.Trouble{Of: "credential " + s.Credential, Says: "the upstream refuses it: " + s.Last.Detail,
-			Then: "found", When: s.Last.EndedAt, Do: "quotactl runs show " + s.Last.ID, Grave: true})
+			Then: "found", When: s.Last.EndedAt, Do: "quotactl runs " + s.Last.ID, Grave: true})
 	}
 	return troubles
 }
@@ -160,7 +160,7 @@ func closedText(credential string, l quota.LimitState, d upstream.Drift, now tim
 	}
 	says += d.Cause + ": " + l.Closed.Says
 	if room := min(l.Total()-l.Used, quota.Units(-d.By())); room > 0 { // or it is booked
-		return says, fmt.Sprintf("quotactl adjust %s +%d", do, room)
+		return says, fmt.Sprintf("quotactl book %s %d", do, room)
 	}
 	return says, "quotactl open " + do
 }
@@ -222,7 +222,7 @@ func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 		one := jobsapi.Trouble{Of: "job " + s.Name, Grave: true}
 		if r := s.Last; r != nil && (r.State == jobs.RunFailed || failsSoFar(r)) {
 			failed := r.Failed()
-			one.Says, one.Then, one.When, one.Do = fmt.Sprintf("%d of %s failed", len(failed), quota.Count(len(r.Ring), "region", "regions")), "ended", r.EndedAt, "quotactl runs show "+r.ID
+			one.Says, one.Then, one.When, one.Do = fmt.Sprintf("%d of %s failed", len(failed), quota.Count(len(r.Ring), "region", "regions")), "ended", r.EndedAt, "quotactl runs "+r.ID
 			if r.State == jobs.RunRunning {
 				one.Says, one.Then, one.When = one.Says+" so far, none was ok", "began", r.StartedAt
 			}
@@ -232,7 +232,7 @@ func jobTroubles(t *triage, list []jobs.Status, now time.Time) {
 			}
 			failing = append(failing, one)
 		} else if !s.Due.IsZero() && !now.Before(s.Due) {
-			one.Says, one.Then, one.When, one.Do = "overdue", "a good run was due", s.Due, "quotactl runs --job "+s.Name
+			one.Says, one.Then, one.When, one.Do = "overdue", "a good run was due", s.Due, "quotactl runs "+s.Name
 			overdue = append(overdue, one)
 		}
 	}

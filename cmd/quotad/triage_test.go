@@ -53,7 +53,7 @@ func TestTriageOfRuns(t *testing.T) {
 				t.Fatalf("got %+v, want that the job is failing", got.Troubles)
 			}
 			if one := got.Troubles[0]; got.parts[0] != "1 job is failing" || one.Of != "job fetch" || one.Says != row.want ||
-				one.Then != then || !one.When.Equal(when) || one.Do != "quotactl runs show 06f3k9x2a7q4mzt" || !one.Grave {
+				one.Then != then || !one.When.Equal(when) || one.Do != "quotactl runs 06f3k9x2a7q4mzt" || !one.Grave {
 				t.Errorf("got %q, %+v, want %q, and that it %s at %v", got.parts, one, row.want, then, when)
 			}
 		})
@@ -73,8 +73,8 @@ func TestTriageOfAClosedLimit(t *testing.T) {
 		says, do string
 	}{
 		{"not known", 7004, upstream.Drift{}, now, "closed: gone", "quotactl open youtube daily"},
-		{"known", 7004, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl adjust youtube daily +2996"},
-		{"booked in part", 9000, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl adjust youtube daily +1000"},
+		{"known", 7004, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl book youtube daily 2996"},
+		{"booked in part", 9000, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl book youtube daily 1000"},
 		{"booked", 10_000, drift, now, "closed: exhausted at 7,004 of our 10,000: gone", "quotactl open youtube daily"},
 		{"over", 7004, drift, now.Add(time.Hour), "closed: gone", "quotactl open youtube daily"},
 	} {

@@ -66,7 +66,7 @@ func (h handlers) knownHint(of subject) string {
 func (h handlers) underWayHint(job string) string {
 	j, err := h.runner.Status(job)
 	if err != nil || j[0].Last == nil || j[0].Last.State != jobs.RunRunning {
-		return "wait until it is over: quotactl runs --job " + job
+		return "wait until it is over: quotactl runs " + job
 	}
 	return "wait until it is over, or end it" + onHost(j[0].Last) + ": quotactl stop " + j[0].Last.ID
 }
@@ -88,7 +88,7 @@ func endHint(r *jobs.Run) string {
 	if r.State == jobs.RunRunning {
 		return "it is under way" + onHost(r) + ": end it there"
 	}
-	return fmt.Sprintf("it is over (%s): quotactl runs show %s", r.State, r.ID)
+	return fmt.Sprintf("it is over (%s): quotactl runs %s", r.State, r.ID)
 }
 
 // jobHint names the run that was probably meant by the name of its job.

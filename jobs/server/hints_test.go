@@ -19,7 +19,7 @@ func TestHintsAboutRuns(t *testing.T) {
 		{"a job that runs", jobHint(jobs.Status{Name: trending, Last: &running}), "trending is a job: its run under way is 06f3k9x2a7q4mzt"},
 		{"a job that ran", jobHint(jobs.Status{Name: trending, Last: &over}), "trending is a job: its last run was 06f3k9x2a7q4mzt, and none is under way"},
 		{"on another host", endHint(&elsewhere), "it is under way on web2: end it there"},
-		{"over", endHint(&over), "it is over (done): quotactl runs show 06f3k9x2a7q4mzt"},
+		{"over", endHint(&over), "it is over (done): quotactl runs 06f3k9x2a7q4mzt"},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: got %q, want %q", row.name, row.got, row.want)

@@ -84,7 +84,7 @@ func CheckStore(was, is string) error {
 	if is == "" {
 		restart += ", and start once with --accept-new-ledger"
 	}
-	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s; to carry over what is used, note it by quotactl, then book it by quotactl adjust CREDENTIAL LIMIT +UNITS", name(was), name(is), restart)
+	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s; to carry over what is used, note it by quotactl, then book it by quotactl book CREDENTIAL LIMIT UNITS", name(was), name(is), restart)
 }
 
 func (l *Ledger) writeHead() error {

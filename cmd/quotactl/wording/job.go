@@ -34,13 +34,13 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skips, v)))
 	}
 	if e := j.Elsewhere; e != nil {
-		lines = append(lines, term.Styled(term.Plain, elsewhere(e, v)))
+		lines = append(lines, term.Styled(term.Plain, Elsewhere(e, v)))
 	}
 	return lines
 }
 
-// elsewhere says what is known of a run on another host: quotactl there has the rest.
-func elsewhere(e *jobs.Elsewhere, v term.View) string {
+// Elsewhere says what is known of a run on another host: quotactl there has the rest.
+func Elsewhere(e *jobs.Elsewhere, v term.View) string {
 	if e.State == jobs.RunRunning {
 		return fmt.Sprintf("run %s is under way on %s", e.Run, v.Clean(e.Host))
 	}

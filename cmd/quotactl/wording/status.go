@@ -71,7 +71,7 @@ func Shares(u api.Usage, limit string) (shares []api.Share, greatest int64) {
 func ShareName(by, name string, v term.View) string {
 	switch {
 	case name == "" && by == string(quota.ByOperation):
-		return "(adjusted)"
+		return "(booked)"
 	case name == "":
 		return "(outside a pass)"
 	case by == string(quota.ByHour):

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// formerly returns what took the place of old commands, and of old flags and words after a command.
+func formerly() map[string]string {
+	return map[string]string{
+		"watch": "status --watch", "next": "jobs", "version": "--version", "release": "settle GRANT 0", "adjust": "book",
+		"runs show": "runs RUN", "runs --job": "runs JOB", "plan --days": "plan", "--output": "--format",
+	}
+}
+
+// former names the command that took the place of an old one; nil: old is none.
+func former(old string) error {
+	if is := formerly()[old]; is != "" {
+		return usageError("", "%q is now %q", "quotactl "+old, "quotactl "+is)
+	}
+	return nil
+}
+
+// formerCommands answer by the old names, whatever flags follow them. They are in no list.
+func formerCommands() (list []*cobra.Command) {
+	for old := range formerly() {
+		if !strings.ContainsAny(old, " -") {
+			answer := func(*cobra.Command, []string) error { return former(old) }
+			list = append(list, &cobra.Command{Use: old, Hidden: true, DisableFlagParsing: true, RunE: answer})
+		}
+	}
+	return list
+}
+
+// flagError explains why a command does not take a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	flag, _ := strings.CutPrefix(err.Error(), "unknown flag: ")
+	if is := cmp.Or(former(cmd.Name()+" "+flag), former(flag)); is != nil {
+		return is
+	}
+	hint := seeHelp(cmd)
+	if _, number, _ := strings.Cut(err.Error(), " in -"); cmd.Name() == "book" || cmd.Name() == "lend" {
+		if _, ok := parseUnits(number); ok {
+			hint = fmt.Sprintf("a number below 0 is the last argument, behind --: quotactl %s LIMIT -- -%s", cmd.Name(), number)
+		}
+	}
+	return usageError(hint, "%w", err)
+}

@@ -116,10 +116,11 @@ func (h *randomHistory) logged(c *quota.Credential, limit string, since time.Tim
 	err := h.Walk(h.Context(), c.Name, since, func(e quota.Entry) bool {
 		counts, _ := quota.ChargeIn(e.Counts(), limit)
 		sum += counts
-		if e.Kind == quota.KindAdjustment && (e.Asked == 0 || e.Charges[0].Limit == "" || int64(e.Charges[0].Units)*e.Asked < 0 || e.Note == "") {
+		a, adjusted := e.Body.(quota.Adjusted)
+		if adjusted && (a.Asked == 0 || e.Charges[0].Limit == "" || int64(e.Charges[0].Units)*a.Asked < 0 || e.Note == "") {
 			h.Fatalf("the log tells of an adjustment as %+v", e)
 		}
-		if e.Kind == quota.KindSettlement && (e.Grant.IsZero() || len(e.Before) == 0 || len(e.Before) != len(e.After)) {
+		if s, ok := e.Body.(quota.Settled); ok && (s.Grant.IsZero() || len(s.Before) == 0 || len(s.Before) != len(s.After)) {
 			h.Fatalf("the log tells of a settlement as %+v", e)
 		}
 		return true
@@ -170,7 +171,7 @@ func TestAdjustedUpAndDown(t *testing.T) {
 	}
 	for i, want := range []quota.Units{500, -500} {
 		e := page.Entries[i]
-		if e.Kind != quota.KindAdjustment || len(e.Charges) != 1 || e.Charges[0] != (quota.Charge{Limit: "daily", Units: want}) || e.Asked != int64(want) {
+		if a, _ := e.Body.(quota.Adjusted); len(e.Charges) != 1 || e.Charges[0] != (quota.Charge{Limit: "daily", Units: want}) || a.Asked != int64(want) {
 			t.Errorf("line %d is %+v, want %d units of daily", i, e, want)
 		}
 	}

@@ -30,7 +30,8 @@ func (d Dimension) of(e *Entry) string {
 	case ByRegion:
 		return e.Region
 	case ByOperation:
-		return e.Operation
+		g, _ := e.Grant()
+		return g.Operation
 	case ByCaller:
 		return e.By
 	case ByHour:
@@ -94,7 +95,7 @@ func earlier(a, b time.Time) time.Time {
 
 // add counts an entry, unless it is the trace of a correction, which spent nothing.
 func (b *Breakdown) add(e Entry) {
-	if e.Kind != KindGrant && e.Kind != KindAdjustment {
+	if kind := e.Kind(); kind != KindGrant && kind != KindAdjustment {
 		return
 	}
 	in, held := b.counts(&e)
@@ -139,7 +140,8 @@ func (s *Share) add(e *Entry, in []Units, units Units) {
 	}
 	s.Units = add(s.Units, units)
 	if units > 0 || e.wasMade() {
-		s.Calls = add(s.Calls, e.Count)
+		g, _ := e.Grant()
+		s.Calls = add(s.Calls, g.Count)
 	}
 }
 
@@ -215,7 +217,8 @@ type Spent struct {
 func (s *Service) Spent(ctx context.Context, credential, job string, since time.Time) (map[string]Spent, error) {
 	spent := map[string]Spent{}
 	err := s.Walk(ctx, credential, since, func(e Entry) bool {
-		if e.Kind != KindGrant || e.By != job || e.Void {
+		g, ok := e.Grant()
+		if !ok || e.By != job || g.Void {
 			return true
 		}
 		one := spent[e.Region]
@@ -224,7 +227,7 @@ func (s *Service) Spent(ctx context.Context, credential, job string, since time.
 		}
 		one.Units = add(one.Units, Max(e.Counts()))
 		one.Calls++
-		one.Made[e.Operation] = add(one.Made[e.Operation], e.Count)
+		one.Made[g.Operation] = add(one.Made[g.Operation], g.Count)
 		spent[e.Region] = one
 		return true
 	})

@@ -26,21 +26,22 @@ func (k Change) ends() bool { return k.Kind == KindOpening || k.Kind == KindLoan
 // that is closed until later stays so, one that is open cannot be opened, and where nothing is
 // lent, nothing ends.
 func (k Change) Entry(is LimitState, now time.Time) (e Entry, changes bool) {
-	e = Entry{Kind: k.Kind, Limit: k.Limit, Units: k.Units, Until: k.Until, Note: k.Note}
 	switch {
 	case k.Kind == KindOpening:
-		return e, !is.Closed.IsZero()
+		changes = !is.Closed.IsZero()
 	case k.Kind == KindClosing:
-		return e, k.Until.After(now) && k.Until.After(is.Closed.Until)
+		changes = k.Until.After(now) && k.Until.After(is.Closed.Until)
 	case k.Units > 0:
-		return e, k.Until.After(now)
-	}
-	for _, l := range is.Lent { // the log keeps the end until then: it must outlast what it ends
-		if l.Until.After(e.Until) {
-			e.Until = l.Until
+		changes = k.Until.After(now)
+	default: // the log keeps the end until then: it must outlast what it ends
+		for _, l := range is.Lent {
+			changes = true
+			if l.Until.After(k.Until) {
+				k.Until = l.Until
+			}
 		}
 	}
-	return e, len(is.Lent) > 0
+	return Entry{Note: k.Note, Body: Changed{k.Kind, k.Limit, k.Units, k.Until}}, changes
 }
 
 const (

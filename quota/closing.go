@@ -21,14 +21,6 @@ func (c Closed) At(now time.Time) Closed {
 // IsZero reports whether the limit is open.
 func (c Closed) IsZero() bool { return c.Until.IsZero() }
 
-// Closed returns how the limit is closed after an entry that is a closing or an opening.
-func (e *Entry) Closed() Closed {
-	if e.Kind != KindClosing {
-		return Closed{}
-	}
-	return Closed{Since: e.ID.Time(), Until: e.Until, Says: e.Note, By: e.By}
-}
-
 // Close refuses the decision where one of its limits is closed and enforced, at clock by the
 // caller. It names the one that is closed the longest. The request would not be granted
 // earlier than the windows allow.

@@ -19,58 +19,46 @@ const (
 	KindLoan       Kind = "loan"
 )
 
-// An Entry is one line of a credential's log. Entries of kind grant and
-// adjustment count; the others record what was done.
+// An Entry is one line of a credential's log: a header, and the body of its kind. Grants and
+// adjustments count; the other kinds record what was done.
 type Entry struct {
-	ID   ID
-	Kind Kind
+	ID ID
 	// Gen is the generation of the log in which the entry was placed first: a reset begins
 	// another one, and voids the entries of lower ones. Unplaced: it was placed in none yet.
 	Gen    int64
 	By     string // as Caller.By: the job, "remote/" and the name of a remote caller, or "@" and a uid
 	Region string
-	Note   string // of an adjustment, a reset, a closing, an opening or a loan: why, as its caller put it
+	Note   string // why, as its caller put it; a grant and a settlement have none
+	Outage bool   // it was written while the store could not be reached
 
-	// Of a grant.
+	// Charges is what a grant or an adjustment was charged in each limit when it was written; below
+	// zero for an adjustment that freed units.
+	Charges []Charge
+	// GivenBack is what adjustments freed of these charges. It stays with the entry, and leaves
+	// each window with it.
+	GivenBack []Charge
+
+	Body
+}
+
+// A Body is what only the entries of one kind have. A body never changes: an entry that changes gets
+// another one.
+type Body interface{ Kind() Kind }
+
+// A Grant is the body of a grant.
+type Grant struct {
 	Operation string
 	Count     Units
 	Key       string // Request.Key; empty if the request had no id, and in a page of the log
-	Settled   bool   // whether SettledTo says what was really spent
-	SettledBy ID     // the settlement that says so: the newest one
-	// Void says that another entry of the same request counts in this one's place: two
-	// hosts granted it, and neither knew of the other's grant.
-	Void bool
-	// Alone is what the entry itself was granted, where it counts for an earlier one, too; nil
-	// of others.
-	Alone  *Granted
-	Outage bool // it was granted, or settled, while the store could not be reached
-	// Of a settlement: see Settlement.Units. Of a grant: the last one's.
+	Settled   bool   // whether SettledTo says what was really spent: see Settlement.Units
 	SettledTo Units
-
-	// Charges is what the entry was charged in each limit when it was written; below zero for
-	// an adjustment that freed units.
-	Charges []Charge
-	// GivenBack is what adjustments freed of this entry's charges. It stays with
-	// the entry, and leaves each window with it.
-	GivenBack []Charge
-
-	// Of a settlement: the grant, and what that counted before and after. Of a void grant in a page of
-	// the log: the one that counts.
-	Grant         ID
-	Before, After []Charge
-
-	// Of an adjustment: the units that were asked for; its charge is what was booked. Gives
-	// says of which entries it freed units.
-	Asked int64
-	Gives []Give
-
-	// Of a closing or an opening: the limit, and when it opens by itself. Of a loan: the limit,
-	// by how many units it is higher, and until when; zero units end the loans before it, of
-	// which the last would have ended then. Of a reset, Until is how far the log went: later
-	// entries count, even those of a lower generation.
-	Limit string
-	Units Units
-	Until time.Time
+	SettledBy ID // the newest settlement
+	// Void means that another entry of the same request counts in this one's place: two
+	// hosts granted it, and neither knew of the other's grant.
+	Void    bool
+	Counted ID // in a page of the log: the entry that counts in the place of a void one
+	// Alone is what the entry itself was granted, if it counts for an earlier one, too.
+	Alone *Granted
 }
 
 // A Granted is a number of calls, and what they were charged.
@@ -79,14 +67,48 @@ type Granted struct {
 	Charges []Charge
 }
 
-// Unplaced is the generation of an entry that is in no log yet.
-const Unplaced = -1
+// Settled is the body of a settlement.
+type Settled struct {
+	Grant         ID
+	To            Units    // see Settlement.Units
+	Before, After []Charge // what the grant counted before it, and counts after it
+}
+
+// Adjusted is the body of an adjustment. Its charge is what was booked.
+type Adjusted struct {
+	Asked int64  // the units that were asked for
+	Gives []Give // of which entries it freed units
+}
 
 // A Give is what an adjustment freed of an entry, in the adjustment's limit.
 type Give struct {
 	Of    ID
 	Units Units
 }
+
+// Reset is the body of a reset.
+type Reset struct {
+	Until time.Time // how far the log went: later entries count, even those of a lower generation
+}
+
+// Changed is the body of a closing, an opening or a loan.
+type Changed struct {
+	Change Kind // KindClosing, KindOpening or KindLoan
+	Limit  string
+	// Units is by how much a loan makes the limit higher. Zero ends the loans before it, of which the
+	// last would have ended at Until.
+	Units Units
+	Until time.Time // when a closing or a loan ends by itself
+}
+
+func (Grant) Kind() Kind     { return KindGrant }
+func (Settled) Kind() Kind   { return KindSettlement }
+func (Adjusted) Kind() Kind  { return KindAdjustment }
+func (Reset) Kind() Kind     { return KindReset }
+func (c Changed) Kind() Kind { return c.Change }
+
+// Unplaced is the generation of an entry that is in no log yet.
+const Unplaced = -1
 
 // A Charge is what something counts in one limit.
 type Charge struct {
@@ -113,23 +135,16 @@ func ChargeIn(charges []Charge, limit string) (Units, bool) {
 	return 0, false
 }
 
-// NewEntry returns the entry of a grant of ask under an id.
-func NewEntry(ask Ask, id ID) Entry {
-	return Entry{
-		ID: id, Kind: KindGrant,
-		Operation: ask.Operation, Count: ask.Count,
-		By: ask.Caller.By(), Region: ask.Caller.Region, Key: ask.Key(),
-		Charges: slices.Clone(ask.Charges),
-	}
+// Grant returns the body of a grant, and whether the entry is one.
+func (e *Entry) Grant() (Grant, bool) {
+	g, ok := e.Body.(Grant)
+	return g, ok
 }
 
 // UnitsIn returns what the entry counts in limit i of c: what it was charged there,
 // else what its operation costs its job there today; of a settled grant what is left of
 // that; less what adjustments freed, and never below zero.
 func (e *Entry) UnitsIn(c *Credential, i int) Units {
-	if e.Void {
-		return 0
-	}
 	given, _ := ChargeIn(e.GivenBack, c.Limits[i].Name)
 	return max(0, e.spentIn(c, i)-given)
 }
@@ -137,7 +152,7 @@ func (e *Entry) UnitsIn(c *Credential, i int) Units {
 // CalledIn returns what a grant's calls cost in limit i of c, as they were settled. What adjustments
 // booked or freed is no part of it.
 func (e *Entry) CalledIn(c *Credential, i int) Units {
-	if e.Kind != KindGrant || e.Void {
+	if _, ok := e.Grant(); !ok {
 		return 0
 	}
 	return e.spentIn(c, i)
@@ -150,52 +165,53 @@ func (e *Entry) givenBackIn(c *Credential, i int) Units { return e.spentIn(c, i)
 func (e *Entry) spentIn(c *Credential, i int) Units {
 	limit := c.Limits[i]
 	units, charged := ChargeIn(e.Charges, limit.Name)
-	if !charged {
-		units = e.price(c, limit)
+	if g, ok := e.Grant(); ok {
+		if !charged && limit.CountsJob(countedAs(e.By)) {
+			units = g.price(c, limit)
+		}
+		units = g.settle(units, e.Charges)
 	}
-	return max(0, e.settle(units))
+	return max(0, units)
 }
 
-func (e *Entry) price(c *Credential, limit Limit) Units {
-	if e.Kind != KindGrant || !limit.CountsJob(countedAs(e.By)) {
-		return 0
-	}
-	units, err := times(c.Operations[e.Operation].In(limit, e.Operation), e.Count)
+func (g Grant) price(c *Credential, limit Limit) Units {
+	units, err := times(c.Operations[g.Operation].In(limit, g.Operation), g.Count)
 	if err != nil {
 		return MaxUnits
 	}
 	return units
 }
 
-// settle applies a settlement to one of the entry's charges: the greatest is
-// replaced, a smaller one shrinks to it.
-func (e *Entry) settle(charge Units) Units {
+// settle applies a settlement to a charge of the grant's: the greatest of all is replaced, a smaller
+// one shrinks to it. A void grant counts nothing.
+func (g Grant) settle(charge Units, all []Charge) Units {
 	switch {
-	case !e.Settled || e.Kind != KindGrant:
+	case g.Void:
+		return 0
+	case !g.Settled:
 		return charge
-	case charge >= Max(e.Charges):
-		return e.SettledTo
+	case charge >= Max(all):
+		return g.SettledTo
 	default:
-		return min(charge, e.SettledTo)
+		return min(charge, g.SettledTo)
 	}
 }
 
 // wasMade reports whether a grant's calls were made, as far as is known: units that an
 // adjustment freed of it say only that they cost less.
 func (e *Entry) wasMade() bool {
-	return slices.ContainsFunc(e.Charges, func(charge Charge) bool { return e.settle(charge.Units) > 0 })
+	g, _ := e.Grant()
+	return slices.ContainsFunc(e.Charges, func(charge Charge) bool { return g.settle(charge.Units, e.Charges) > 0 })
 }
 
 // Counts returns what each of the entry's charges counts now. What an adjustment
-// freed counts in the entries that it freed units of. An entry that is void counts nothing.
+// freed counts in the entries that it freed units of.
 func (e *Entry) Counts() []Charge {
+	g, _ := e.Grant()
 	counts := make([]Charge, len(e.Charges))
 	for i, charge := range e.Charges {
-		if counts[i].Limit = charge.Limit; e.Void {
-			continue
-		}
 		given, _ := ChargeIn(e.GivenBack, charge.Limit)
-		counts[i].Units = max(0, e.settle(charge.Units)-given)
+		counts[i] = Charge{charge.Limit, max(0, g.settle(charge.Units, e.Charges)-given)}
 	}
 	return counts
 }
@@ -211,10 +227,9 @@ func (e *Entry) GiveBack(limit string, units Units) {
 	e.GivenBack = given
 }
 
-// Settle sets a grant to what was really spent, and returns what its charges
-// counted before and count after.
-func (e *Entry) Settle(to Units) (before, after []Charge) {
-	before = e.Counts()
-	e.Settled, e.SettledTo = true, to
-	return before, e.Counts()
+// Settle sets a grant to what was really spent, by a settlement with an id.
+func (e *Entry) Settle(to Units, by ID) {
+	g, _ := e.Grant()
+	g.Settled, g.SettledTo, g.SettledBy = true, to, by
+	e.Body = g
 }

@@ -25,11 +25,6 @@ func Lending(loans []Lent, now time.Time) []Lent {
 	return running
 }
 
-// Lent returns the loan that an entry made.
-func (e *Entry) Lent() Lent {
-	return Lent{Units: e.Units, Since: e.ID.Time(), Until: e.Until, Note: e.Note, By: e.By}
-}
-
 // LongestLoan is for how long the limit may be lent to at once.
 func (l Limit) LongestLoan() time.Duration { return min(maxLent, l.Window.Nominal()) }
 

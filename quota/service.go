@@ -325,7 +325,7 @@ func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, 
 	if errors.As(err, new(*RefusedError)) {
 		return Entry{}, false, nil
 	}
-	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind != KindGrant {
+	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind() != KindGrant {
 		return Entry{}, false, err
 	}
 	return page.Entries[0], true, nil

@@ -89,12 +89,13 @@ func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges
 
 func (q question) decide(ask quota.Ask) quota.Decision {
 	if e := q.granted(ask.Key()); e != nil {
-		if e.Operation != ask.Operation || e.Count != ask.Count && (!ask.AtMost || e.Count > ask.Count) {
+		g, _ := e.Grant()
+		if g.Operation != ask.Operation || g.Count != ask.Count && (!ask.AtMost || g.Count > ask.Count) {
 			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
 		}
-		ask, count := less(ask, e.Count), quota.Units(0)
+		ask, count := less(ask, g.Count), quota.Units(0)
 		if ask.AtMost {
-			count = e.Count
+			count = g.Count
 		}
 		return quota.Decision{
 			Count: count, Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
@@ -109,7 +110,10 @@ func (q question) decide(ask quota.Ask) quota.Decision {
 		if ask.AtMost {
 			d.Count = ask.Count
 		}
-		d.GrantID = quota.GrantID(q.c.Name, q.append(quota.NewEntry(ask, quota.ID{})))
+		d.GrantID = quota.GrantID(q.c.Name, q.append(quota.Entry{
+			By: ask.Caller.By(), Region: ask.Caller.Region, Charges: ask.Charges,
+			Body: quota.Grant{Operation: ask.Operation, Count: ask.Count, Key: ask.Key()},
+		}))
 		d.Limits = q.states(ask.Charges)
 	}
 	return d
@@ -131,7 +135,7 @@ func (q question) granted(key string) *quota.Entry {
 		return nil
 	}
 	for _, e := range slices.Backward(q.entries) {
-		if e.Key == key && q.counted(e) {
+		if g, _ := e.Grant(); g.Key == key && q.counted(e) {
 			return e
 		}
 	}
@@ -185,10 +189,11 @@ func (q question) closed(d quota.Decision) quota.Decision {
 // closedIn returns what the newest entry about a limit says of it.
 func (q question) closedIn(limit string) quota.Closed {
 	for _, e := range slices.Backward(q.entries) {
-		if e.Limit == limit && e.Kind == quota.KindClosing && e.Until.After(q.now) {
-			return quota.Closed{Since: e.ID.Time(), Until: e.Until, Says: e.Note, By: e.By}
+		b, _ := e.Body.(quota.Changed)
+		if b.Limit == limit && b.Change == quota.KindClosing && b.Until.After(q.now) {
+			return quota.Closed{Since: e.ID.Time(), Until: b.Until, Says: e.Note, By: e.By}
 		}
-		if e.Limit == limit && e.Kind != quota.KindLoan {
+		if b.Limit == limit && b.Change != quota.KindLoan {
 			return quota.Closed{}
 		}
 	}
@@ -199,7 +204,7 @@ func (q question) closedIn(limit string) quota.Closed {
 func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Change) (bool, error) {
 	q, done := m.about(c)
 	defer done()
-	e := quota.Entry{Kind: k.Kind, Limit: k.Limit, Units: k.Units, Until: k.Until, Note: k.Note, By: k.Caller.By()}
+	changed := quota.Changed{Change: k.Kind, Limit: k.Limit, Units: k.Units, Until: k.Until}
 	closed, held := q.closedIn(k.Limit).Until, q.lent(k.Limit, q.now)
 	switch {
 	case k.Kind == quota.KindOpening:
@@ -210,11 +215,11 @@ func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Chan
 		if len(held) == 0 {
 			return false, nil
 		}
-		e.Until = slices.MaxFunc(held, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) }).Until
+		changed.Until = slices.MaxFunc(held, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) }).Until
 	case !k.Until.After(q.now), k.Kind == quota.KindClosing && !k.Until.After(closed):
 		return false, nil
 	}
-	q.append(e)
+	q.append(quota.Entry{Note: k.Note, By: k.Caller.By(), Body: changed})
 	return true, nil
 }
 
@@ -289,8 +294,9 @@ func countsJob(limit quota.Limit, by string) bool {
 func (q question) units(i int, e *quota.Entry) quota.Units {
 	limit := q.c.Limits[i]
 	charge := quota.Units(0)
-	if e.Kind == quota.KindGrant && countsJob(limit, e.By) {
-		charge = q.c.Operations[e.Operation].In(limit, e.Operation) * e.Count
+	g, granted := e.Grant()
+	if granted && countsJob(limit, e.By) {
+		charge = q.c.Operations[g.Operation].In(limit, g.Operation) * g.Count
 	}
 	greatest := quota.Units(0)
 	for _, c := range e.Charges {
@@ -299,10 +305,10 @@ func (q question) units(i int, e *quota.Entry) quota.Units {
 			charge = max(0, c.Units)
 		}
 	}
-	if e.Kind == quota.KindGrant && e.Settled && charge >= greatest {
-		charge = e.SettledTo
-	} else if e.Kind == quota.KindGrant && e.Settled {
-		charge = min(charge, e.SettledTo)
+	if g.Settled && charge >= greatest {
+		charge = g.SettledTo
+	} else if g.Settled {
+		charge = min(charge, g.SettledTo)
 	}
 	for _, c := range e.GivenBack {
 		if c.Limit == limit.Name {
@@ -394,7 +400,10 @@ func (m *Model) Log(_ context.Context, c *quota.Credential, lq quota.LogQuery) (
 			break
 		}
 		entry := *e
-		entry.Key = ""
+		if g, ok := e.Grant(); ok {
+			g.Key = ""
+			entry.Body = g
+		}
 		page.Entries = append(page.Entries, entry)
 	}
 	return page, nil

@@ -11,21 +11,21 @@ import (
 func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
-	i := slices.IndexFunc(q.entries, func(e *quota.Entry) bool { return e.ID == s.Grant && e.Kind == quota.KindGrant })
+	i := slices.IndexFunc(q.entries, func(e *quota.Entry) bool { return e.ID == s.Grant && e.Kind() == quota.KindGrant })
 	if i < 0 || !q.counted(q.entries[i]) {
 		return quota.Decision{Reason: quota.UnknownGrant}, nil
 	}
 	e := q.entries[i]
 	raised := false
-	if !e.Settled || e.SettledTo != s.Units {
+	if g, _ := e.Grant(); !g.Settled || g.SettledTo != s.Units {
 		if q.forbids(s, e) {
 			return quota.Decision{Reason: quota.SettledTooHigh}, nil
 		}
-		trace := quota.Entry{Kind: quota.KindSettlement, By: s.Caller.By(), Grant: s.Grant, SettledTo: s.Units, Before: q.counts(e)}
-		e.Settled, e.SettledTo = true, s.Units
+		trace := quota.Settled{Grant: s.Grant, To: s.Units, Before: q.counts(e)}
+		e.Settle(s.Units, quota.ID{})
 		trace.After = q.counts(e)
 		raised = quota.Max(trace.After) > quota.Max(trace.Before)
-		q.append(trace)
+		q.append(quota.Entry{By: s.Caller.By(), Body: trace})
 	}
 	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Raised: raised, Limits: q.states(q.charged(e))}, nil
 }
@@ -33,7 +33,9 @@ func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlemen
 // forbids reports whether a settlement adds what its caller may not.
 func (q question) forbids(s quota.Settlement, e *quota.Entry) bool {
 	granted, is := *e, *e
-	granted.Settled, is.Settled, is.SettledTo = false, true, s.Units
+	g, _ := e.Grant()
+	granted.Body = quota.Grant{Operation: g.Operation, Count: g.Count}
+	is.Settle(s.Units, quota.ID{})
 	for i, limit := range q.c.Limits {
 		lent := q.lentTo(limit.Name, q.now)
 		more := q.units(i, &is) - q.units(i, e)
@@ -88,7 +90,7 @@ func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustmen
 		booked = a.Units + int64(left)
 	}
 	q.append(quota.Entry{
-		Kind: quota.KindAdjustment, By: a.Caller.By(), Note: a.Note, Asked: a.Units,
+		By: a.Caller.By(), Note: a.Note, Body: quota.Adjusted{Asked: a.Units},
 		Charges: []quota.Charge{{Limit: a.Limit, Units: quota.Units(booked)}},
 	})
 	return quota.Decision{Units: quota.Units(max(booked, -booked))}, nil
@@ -102,6 +104,6 @@ func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, n
 	if q.last.Ms > q.clock.UnixMilli() {
 		q.last, q.now = quota.ID{}, q.clock
 	}
-	q.append(quota.Entry{Kind: quota.KindReset, By: by.By(), Note: note})
+	q.append(quota.Entry{By: by.By(), Note: note, Body: quota.Reset{}})
 	return nil
 }

@@ -11,13 +11,14 @@ import (
 // last end of its loans.
 func (q question) lent(limit string, at time.Time) (list []quota.Lent) {
 	for _, e := range q.entries {
-		if e.Kind != quota.KindLoan || e.Limit != limit {
+		loan, _ := e.Body.(quota.Changed)
+		if loan.Change != quota.KindLoan || loan.Limit != limit {
 			continue
 		}
-		if e.Units == 0 {
+		if loan.Units == 0 {
 			list = nil
-		} else if e.Until.After(at) {
-			list = append(list, quota.Lent{Units: e.Units, Since: e.ID.Time(), Until: e.Until, Note: e.Note, By: e.By})
+		} else if loan.Until.After(at) {
+			list = append(list, quota.Lent{Units: loan.Units, Since: e.ID.Time(), Until: loan.Until, Note: e.Note, By: e.By})
 		}
 	}
 	return list

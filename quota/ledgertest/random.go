@@ -260,8 +260,20 @@ func instants(page quota.LogPage) quota.LogPage {
 	page.Next = instant(page.Next)
 	for i := range page.Entries {
 		e := &page.Entries[i]
-		e.ID, e.Grant, e.SettledBy = instant(e.ID), instant(e.Grant), quota.ID{}
-		e.Gen, e.Gives = 0, nil
+		e.ID, e.Gen = instant(e.ID), 0
+		switch b := e.Body.(type) {
+		case quota.Grant:
+			b.SettledBy = quota.ID{}
+			e.Body = b
+		case quota.Settled:
+			b.Grant = instant(b.Grant)
+			e.Body = b
+		case quota.Adjusted:
+			b.Gives = nil
+			e.Body = b
+		case quota.Reset:
+			e.Body = quota.Reset{}
+		}
 	}
 	return page
 }

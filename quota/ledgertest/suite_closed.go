@@ -89,7 +89,7 @@ func closedLimit(t *testing.T, harness Harness) {
 	h.granted("search.list")
 	page := h.log(quota.LogQuery{Max: 2, Newest: true})
 	e := page.Entries[1]
-	if e.Kind != quota.KindOpening || e.Limit != "search" || e.Note != "seen to be open" || e.By != "trending" || !e.Until.IsZero() {
+	if e.Body != (quota.Changed{Change: quota.KindOpening, Limit: "search"}) || e.Note != "seen to be open" || e.By != "trending" {
 		t.Errorf("got %+v, want that search was opened, by whom and why", e)
 	}
 	// The window ends later than the closing: both count.

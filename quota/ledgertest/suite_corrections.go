@@ -145,7 +145,7 @@ func adjust(t *testing.T, harness Harness) {
 	h.used(1, 0)
 
 	page := h.log(quota.LogQuery{Max: 20})
-	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { return e.Kind == quota.KindAdjustment && e.Asked == -5 })
+	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { a, _ := e.Body.(quota.Adjusted); return a.Asked == -5 })
 	if i < 0 || page.Entries[i].By != "@0" || page.Entries[i].Note != "checked upstream" || !slices.Equal(page.Entries[i].Charges, []quota.Charge{{Limit: "daily"}}) {
 		t.Errorf("the log does not tell who adjusted, by how much, and why: %+v", page.Entries)
 	}
@@ -160,7 +160,7 @@ func reset(t *testing.T, harness Harness) {
 	}
 	h.used(0, 0)
 	page := h.log(quota.LogQuery{Max: 10})
-	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Kind != quota.KindReset || page.Entries[0].Note != "a new project" {
+	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Kind() != quota.KindReset || page.Entries[0].Note != "a new project" {
 		t.Errorf("got the log %+v, want a trace of the reset alone", page.Entries)
 	}
 	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
@@ -226,7 +226,8 @@ func logPages(t *testing.T, harness Harness) {
 	}
 	e := entries[4]
 	counts := e.Counts()
-	if e.Operation != "videos.list" || e.Count != 5 || e.By != "trending" || e.Region != "US" || e.Charges[0].Units != 5 || !slices.Equal(counts, []quota.Charge{{Limit: "daily", Units: 2}}) {
+	g, _ := e.Grant()
+	if g.Operation != "videos.list" || g.Count != 5 || e.By != "trending" || e.Region != "US" || e.Charges[0].Units != 5 || !slices.Equal(counts, []quota.Charge{{Limit: "daily", Units: 2}}) {
 		t.Errorf("got %+v, want 5 videos.list of trending in US, settled to 2", e)
 	}
 }

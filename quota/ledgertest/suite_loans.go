@@ -44,7 +44,7 @@ func loan(t *testing.T, harness Harness) {
 		t.Errorf("got %+v with %d remaining, want %+v and the reserve of before", s, s.Remaining(), want)
 	}
 	page := h.log(quota.LogQuery{Newest: true, Max: 1})
-	if e := page.Entries[0]; e.Kind != quota.KindLoan || e.Lent() != want || e.Limit != "daily" {
+	if e := page.Entries[0]; e.Body != (quota.Changed{Change: quota.KindLoan, Limit: "daily", Units: 50, Until: until}) || e.Note != want.Note || e.By != want.By || !e.ID.Time().Equal(want.Since) {
 		t.Errorf("got %+v, want the loan", e)
 	}
 
@@ -103,7 +103,7 @@ func twoLoans(t *testing.T, harness Harness) {
 func (h *history) granted0() quota.Decision {
 	h.Helper()
 	for _, e := range h.log(quota.LogQuery{Max: 100}).Entries {
-		if e.Kind == quota.KindGrant {
+		if e.Kind() == quota.KindGrant {
 			return quota.Decision{GrantID: quota.GrantID(h.c.Name, e.ID)}
 		}
 	}
@@ -123,7 +123,7 @@ func loanEnded(t *testing.T, harness Harness) {
 	h.lent("daily", 0, time.Time{})
 	h.denied("list", "daily", 59*time.Minute)
 	page := h.log(quota.LogQuery{Newest: true, Max: 1})
-	if e := page.Entries[0]; e.Kind != quota.KindLoan || e.Units != 0 || e.Note != "enough" || e.By != "@0" {
+	if e := page.Entries[0]; e.Kind() != quota.KindLoan || e.Body.(quota.Changed).Units != 0 || e.Note != "enough" || e.By != "@0" {
 		t.Errorf("got %+v, want that the loans ended, by whom and why", e)
 	}
 	h.again()

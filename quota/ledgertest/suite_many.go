@@ -121,7 +121,8 @@ func atMost(t *testing.T, harness Harness) {
 	h.used(1000, 300)
 	h.again()
 	page := h.log(quota.LogQuery{Newest: true, Max: 1})
-	if e := page.Entries[0]; e.Operation != "videos.list" || e.Count != 300 || len(e.Charges) != 1 || e.Charges[0].Units != 300 {
+	e := page.Entries[0]
+	if g, _ := e.Grant(); g.Operation != "videos.list" || g.Count != 300 || len(e.Charges) != 1 || e.Charges[0].Units != 300 {
 		t.Errorf("got %+v, want 300 calls", e)
 	}
 	h.settle(got[1], 100)

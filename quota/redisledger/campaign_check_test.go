@@ -87,7 +87,7 @@ func (c *campaign) debits(checker *slidinglog.Ledger, credential *quota.Credenti
 			c.Fatal(err)
 		}
 		for _, e := range page.Entries {
-			if e.Kind != quota.KindGrant || e.Void { // the trace of a correction, or counted by another one
+			if g, ok := e.Grant(); !ok || g.Void { // the trace of a correction, or counted by another one
 				continue
 			}
 			d := debit{id: e.ID, marker: e.Region, charges: make(map[string]quota.Units)}

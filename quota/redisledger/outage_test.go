@@ -51,7 +51,7 @@ func TestFrozenLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range page.Entries {
-		if e.Operation == "videos.list" && e.ID.Time().Equal(granted) {
+		if g, _ := e.Grant(); g.Operation == "videos.list" && e.ID.Time().Equal(granted) {
 			return
 		}
 	}

@@ -118,30 +118,36 @@ func entriesOf(name string, list []quota.Entry) []api.Entry {
 
 func entryOf(name string, e quota.Entry) api.Entry {
 	entry := api.Entry{
-		ID: quota.GrantID(name, e.ID), At: e.ID.Time(), Kind: string(e.Kind), Operation: e.Operation, Count: int64(e.Count),
-		By: e.By, Region: e.Region, Charges: make([]api.Charge, len(e.Charges)), Asked: e.Asked, Note: e.Note,
-		Limit: e.Limit, Until: timeOf(e.Until), Void: e.Void,
+		ID: quota.GrantID(name, e.ID), At: e.ID.Time(), Kind: string(e.Kind()),
+		By: e.By, Region: e.Region, Note: e.Note, Charges: make([]api.Charge, len(e.Charges)),
 	}
 	for i, counts := range e.Counts() {
 		entry.Charges[i] = api.Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(e.Charges[i].Units)}
 		entry.Units = max(entry.Units, int64(counts.Units))
 	}
-	if e.Kind == quota.KindAdjustment {
-		entry.Units = entry.Charges[0].Debited
-	}
-	if e.Kind == quota.KindLoan {
-		if entry.Units = int64(e.Units); e.Units == 0 {
-			entry.Until = nil
+	switch b := e.Body.(type) {
+	case quota.Grant:
+		entry.Operation, entry.Count, entry.Void = b.Operation, int64(b.Count), b.Void
+		if b.Settled {
+			entry.SettledTo = new(int64(b.SettledTo))
 		}
-	}
-	if e.Settled || e.Kind == quota.KindSettlement {
-		entry.SettledTo = new(int64(e.SettledTo))
-	}
-	if e.Kind == quota.KindSettlement || e.Void {
-		entry.GrantID = quota.GrantID(name, e.Grant)
-	}
-	for i, before := range e.Before {
-		entry.Settled = append(entry.Settled, api.Settlement{Limit: before.Limit, Before: int64(before.Units), After: int64(e.After[i].Units)})
+		if b.Void {
+			entry.GrantID = quota.GrantID(name, b.Counted)
+		}
+	case quota.Settled:
+		entry.GrantID, entry.SettledTo = quota.GrantID(name, b.Grant), new(int64(b.To))
+		for i, before := range b.Before {
+			entry.Settled = append(entry.Settled, api.Settlement{Limit: before.Limit, Before: int64(before.Units), After: int64(b.After[i].Units)})
+		}
+	case quota.Adjusted:
+		entry.Asked, entry.Units = b.Asked, entry.Charges[0].Debited
+	case quota.Reset:
+		entry.Until = timeOf(b.Until)
+	case quota.Changed:
+		entry.Limit, entry.Units = b.Limit, int64(b.Units)
+		if b.Change != quota.KindLoan || b.Units > 0 {
+			entry.Until = timeOf(b.Until)
+		}
 	}
 	return entry
 }

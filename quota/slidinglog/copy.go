@@ -200,8 +200,9 @@ func (c *Copy) granted(key string) (quota.Entry, bool) {
 
 // counting returns the entry with an id, or the one that counts in its place.
 func (c *Copy) counting(id quota.ID) (e quota.Entry, found bool) {
-	if e, found = c.entry(id); e.Void {
-		if id, named := c.named(e.Key); named {
+	e, found = c.entry(id)
+	if g, _ := e.Grant(); g.Void {
+		if id, named := c.named(g.Key); named {
 			return c.entry(id)
 		}
 	}
@@ -353,10 +354,13 @@ func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 			page.Next = page.Entries[q.Max-1].ID
 			return page
 		}
-		if e.Void {
-			e.Grant, _ = c.named(e.Key)
+		if g, _ := e.Grant(); g.Key != "" {
+			if g.Void {
+				g.Counted, _ = c.named(g.Key)
+			}
+			g.Key = ""
+			e.Body = g
 		}
-		e.Key = ""
 		page.Entries = append(page.Entries, e)
 	}
 	return page

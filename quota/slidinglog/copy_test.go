@@ -49,24 +49,24 @@ func randomSet(random *rand.Rand) (set []quota.Entry) {
 		switch {
 		case kind < 6 || len(grants) == 0:
 			units := quota.Units(1 + random.IntN(50))
-			e.Kind, e.Operation, e.Count = quota.KindGrant, "list", units
+			e.Body = quota.Grant{Operation: "list", Count: units}
 			e.Charges = []quota.Charge{{Limit: "daily", Units: units}, {Limit: "hourly", Units: units}}
 			grants, counts = append(grants, e.ID), append(counts, e.ID)
 		case kind < 8:
-			e.Kind, e.Grant, e.SettledTo = quota.KindSettlement, grants[random.IntN(len(grants))], quota.Units(random.IntN(80))
+			e.Body = quota.Settled{Grant: grants[random.IntN(len(grants))], To: quota.Units(random.IntN(80))}
 		case kind == 8:
-			e.Kind, e.Asked, e.Charges = quota.KindAdjustment, 9, []quota.Charge{{Limit: "daily", Units: 9}}
+			e.Body, e.Charges = quota.Adjusted{Asked: 9}, []quota.Charge{{Limit: "daily", Units: 9}}
 			counts = append(counts, e.ID)
 		case kind < 11:
 			of, units := counts[random.IntN(len(counts))], quota.Units(1+random.IntN(5))
-			e.Kind, e.Asked, e.Charges, e.Gives = quota.KindAdjustment, -int64(units), []quota.Charge{{Limit: "daily", Units: -units}}, []quota.Give{{Of: of, Units: units}}
+			e.Charges = []quota.Charge{{Limit: "daily", Units: -units}}
+			e.Body = quota.Adjusted{Asked: -int64(units), Gives: []quota.Give{{Of: of, Units: units}}}
 		case kind == 11:
-			e.Kind, e.Limit = quota.KindClosing, "daily"
-			if e.Until = e.ID.Time().Add(12 * time.Hour); random.IntN(2) == 0 {
-				e.Kind, e.Until = quota.KindOpening, time.Time{}
+			if e.Body = (quota.Changed{Change: quota.KindClosing, Limit: "daily", Until: e.ID.Time().Add(12 * time.Hour)}); random.IntN(2) == 0 {
+				e.Body = quota.Changed{Change: quota.KindOpening, Limit: "daily"}
 			}
 		default:
-			e.Kind, e.Until = quota.KindReset, e.ID.Time().Add(time.Duration(random.IntN(3))*30*time.Minute)
+			e.Body = quota.Reset{Until: e.ID.Time().Add(time.Duration(random.IntN(3)) * 30 * time.Minute)}
 			e.Gen++
 			gen = max(gen, e.Gen)
 		}

@@ -59,7 +59,7 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	}
 	key := keyDigest(ask.Key())
 	if key != "" {
-		same := func(e quota.Entry) bool { return e.Key == key }
+		same := func(e quota.Entry) bool { g, _ := e.Grant(); return g.Key == key }
 		if d.maybe != nil && slices.ContainsFunc(d.maybe.entries, same) {
 			return quota.Decision{Err: fmt.Errorf("%w: the same request is not answered yet", quota.ErrOutcomeUnknown)}, -1
 		}
@@ -77,9 +77,8 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	if !decision.Granted() {
 		return decision, -1
 	}
-	e := quota.NewEntry(ask, quota.ID{})
-	e.Key, e.Gen = key, quota.Unplaced
-	d.entries = append(d.entries, e)
+	grant := quota.Grant{Operation: ask.Operation, Count: ask.Count, Key: key}
+	d.add(quota.Entry{Charges: ask.Charges, Body: grant}, ask.Caller)
 	d.copy.account.Hold(d.credential, ask.Charges)
 	decision.Limits = d.states(ask.Charges, d.now)
 	decision.Count = ask.Granted()
@@ -112,10 +111,11 @@ func keyDigest(key string) string {
 
 // again answers a request that was granted before, with its grant.
 func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
-	if !ask.Repeats(e.Operation, e.Count) {
-		return quota.Conflict(e.Operation, e.Count)
+	g, _ := e.Grant()
+	if !ask.Repeats(g.Operation, g.Count) {
+		return quota.Conflict(g.Operation, g.Count)
 	}
-	ask = ask.Fewer(e.Count)
+	ask = ask.Fewer(g.Count)
 	return quota.Decision{
 		Count:    ask.Granted(),
 		GrantID:  quota.GrantID(d.credential.Name, e.ID),
@@ -165,7 +165,8 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 func (d *draft) settle(s quota.Settlement) quota.Decision {
 	grant := quota.GrantID(d.credential.Name, s.Grant)
 	was, found := d.copy.counting(s.Grant)
-	if !found || was.Kind != quota.KindGrant || was.Void || !d.copy.account.Counted(was.ID) {
+	g, ok := was.Grant()
+	if !found || !ok || g.Void || !d.copy.account.Counted(was.ID) {
 		return quota.Gone(grant)
 	}
 	var charges []quota.Charge // in the limits of today, in their order
@@ -175,10 +176,10 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 		}
 	}
 	settled := quota.Decision{GrantID: grant, Units: s.Units}
-	if !was.Settled || was.SettledTo != s.Units {
+	if !g.Settled || g.SettledTo != s.Units {
 		is := was
-		e := quota.Entry{Kind: quota.KindSettlement, Grant: was.ID, SettledTo: s.Units}
-		e.Before, e.After = is.Settle(s.Units)
+		is.Settle(s.Units, quota.ID{})
+		e := quota.Settled{Grant: was.ID, To: s.Units, Before: was.Counts(), After: is.Counts()}
 		if err := d.copy.account.Fits(&was, &is); err != nil {
 			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}
 		}
@@ -186,7 +187,7 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 			return quota.Decision{Reason: quota.SettledTooHigh, Detail: why, Hint: "if it was spent all the same, an operator can settle it"}
 		}
 		settled.Raised = quota.Max(e.After) > quota.Max(e.Before)
-		d.add(e, s.Caller)
+		d.add(quota.Entry{Body: e}, s.Caller)
 	}
 	settled.Limits = d.statesAfter(charges)
 	return settled
@@ -221,8 +222,7 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 // adjust drafts an adjustment, and reports whether another record must follow.
 func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) {
 	view := d.copy.account.views[d.credential.Index(a.Limit)]
-	e := quota.Entry{Kind: quota.KindAdjustment, Note: a.Note, Asked: a.Units}
-	booked := quota.Units(a.Units)
+	e, booked := quota.Adjusted{Asked: a.Units}, quota.Units(a.Units)
 	if a.Units > 0 {
 		if err := view.room(booked); err != nil {
 			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}, false
@@ -232,8 +232,7 @@ func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) 
 		more = len(e.Gives) == maxGives && int64(-booked) > a.Units && view.used > booked
 		booked = -booked
 	}
-	e.Charges = []quota.Charge{{Limit: a.Limit, Units: booked}}
-	d.add(e, a.Caller)
+	d.add(quota.Entry{Note: a.Note, Charges: []quota.Charge{{Limit: a.Limit, Units: booked}}, Body: e}, a.Caller)
 	return quota.Decision{Units: max(booked, -booked), Limits: d.statesAfter([]quota.Charge{{Limit: a.Limit}})}, more
 }
 
@@ -255,7 +254,7 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 	return l.commit(ctx, c, false, func(d *draft) {
 		facts, clock := &d.copy.facts, d.clock.UnixMilli()
 		until := max(clock, facts.Position.ID.Ms, facts.voidTo())
-		d.add(quota.Entry{Kind: quota.KindReset, Note: note, Until: time.UnixMilli(until).UTC()}, by)
+		d.add(quota.Entry{Note: note, Body: quota.Reset{Until: time.UnixMilli(until).UTC()}}, by)
 		d.sure, d.gen, d.wipe = true, facts.Gen+1, facts.Position.ID.Ms > clock
 	})
 }

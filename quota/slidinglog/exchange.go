@@ -219,10 +219,13 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 // revoke revokes grants whose callers got no answer, except those with a request key. mu is held.
 func (r *replica) revoke(entries []quota.Entry) {
 	for _, e := range entries {
-		if e.Kind == quota.KindGrant && e.Key == "" {
-			s := quota.Entry{Kind: quota.KindSettlement, Gen: quota.Unplaced, By: e.By, Region: e.Region, Grant: e.ID}
-			s.Before, s.After = e.Settle(0)
-			r.revoked = append(r.revoked, s)
+		if g, ok := e.Grant(); ok && g.Key == "" {
+			is := e
+			is.Settle(0, quota.ID{})
+			r.revoked = append(r.revoked, quota.Entry{
+				Gen: quota.Unplaced, By: e.By, Region: e.Region,
+				Body: quota.Settled{Grant: e.ID, Before: e.Counts(), After: is.Counts()},
+			})
 		}
 	}
 }

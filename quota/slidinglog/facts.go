@@ -28,7 +28,7 @@ type facts struct {
 	Complete bool    // the log was read to its end since its beginning was last read
 	// Standing are the newest closing or opening of each limit, and its loans and their last end, in the
 	// order of their ids. Some may have ended.
-	Standing []quota.Entry
+	Standing []mark
 	// Loose are corrections of entries that the set lacks. They apply when those come.
 	Loose []loose
 	// Away are the offline grants of this host in the longest window.
@@ -163,7 +163,7 @@ type voiding struct {
 }
 
 func voidingOf(reset *quota.Entry) voiding {
-	return voiding{reset.Gen, reset.Until.UnixMilli(), reset.ID}
+	return voiding{reset.Gen, reset.Body.(quota.Reset).Until.UnixMilli(), reset.ID}
 }
 
 // covers reports whether a reset voids all that another one voids.
@@ -191,8 +191,8 @@ func (f *facts) renews(reset *quota.Entry) bool {
 // is one that is later than the reset. Nor is a reset up to a later time: it voids more.
 func (f *facts) voids(e *quota.Entry) bool {
 	last := e.ID.Ms
-	if e.Kind == quota.KindReset {
-		last = max(last, e.Until.UnixMilli())
+	if r, ok := e.Body.(quota.Reset); ok {
+		last = max(last, r.Until.UnixMilli())
 	}
 	return e.Gen != quota.Unplaced && slices.ContainsFunc(f.Resets, func(v voiding) bool { return e.Gen < v.Gen && last <= v.To })
 }

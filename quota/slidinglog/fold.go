@@ -147,8 +147,9 @@ func (c *Copy) trim(change *TableChange, max int) {
 		if !ok {
 			return
 		}
-		if named, ok := c.named(e.Key); ok && named == id {
-			c.setRow(NameTable, []byte(e.Key), nil)
+		g, _ := e.Grant()
+		if named, ok := c.named(g.Key); ok && named == id {
+			c.setRow(NameTable, []byte(g.Key), nil)
 		}
 		if c.facts.Unplaced > 0 {
 			c.mark(&e, false)

@@ -262,7 +262,7 @@ func (r *replica) replayUnplaced(ctx context.Context) error {
 		after = late[len(late)-1].ID
 		r.mu.Lock()
 		for _, e := range late {
-			if e.Kind == quota.KindGrant && e.Gen == quota.Unplaced {
+			if e.Kind() == quota.KindGrant && e.Gen == quota.Unplaced {
 				r.booked += quota.Max(e.Charges)
 			}
 		}

@@ -217,7 +217,7 @@ func TestALossWhileTheFileCannotBeRead(t *testing.T) {
 	grants := 0
 	for _, r := range s.records() {
 		for _, e := range r.Entries {
-			if e.Kind == quota.KindGrant {
+			if e.Kind() == quota.KindGrant {
 				grants++
 			}
 		}
@@ -255,7 +255,7 @@ func TestTheLogNamesTheGrantThatCounts(t *testing.T) {
 			t.Fatalf("%+v, %v", page, err)
 		}
 		void, counts := page.Entries[0], page.Entries[1]
-		if !void.Void || quota.GrantID(s.c.Name, void.Grant) != ids[1] || quota.Max(void.Counts()) != 0 || quota.Max(counts.Counts()) != 3 {
+		if g, _ := void.Grant(); !g.Void || quota.GrantID(s.c.Name, g.Counted) != ids[1] || quota.Max(void.Counts()) != 0 || quota.Max(counts.Counts()) != 3 {
 			t.Errorf("the log has %+v and %+v, want the first one void and the second one, %s, named", void, counts, ids[1])
 		}
 	}

@@ -101,7 +101,7 @@ func (r *replica) addOffline(d *draft) error {
 
 // putOffline adds an entry that this host wrote offline.
 func (c *Copy) putOffline(e quota.Entry) {
-	if _, found := c.entry(e.ID); !found && e.Outage && e.Kind == quota.KindGrant {
+	if _, found := c.entry(e.ID); !found && e.Outage && e.Kind() == quota.KindGrant {
 		c.facts.Away = append(c.facts.Away, offlineGrant{e.ID, quota.Max(e.Charges)})
 	}
 	c.put(e, false)

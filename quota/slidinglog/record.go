@@ -1,7 +1,6 @@
 package slidinglog
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -111,21 +110,25 @@ var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjust
 // after has the record follow the one at a position. A reader then notices if the log lacks that one.
 func (r *Record) after(p Position, near bool) {
 	r.follows, r.near = true, near
-	copy(r.Tag[tagDrawn:], p.sum())
+	sum := p.sum()
+	copy(r.Tag[tagDrawn:], sum[:])
 }
 
 // isAfter reports whether the record follows the one at a position, as far as it says.
 func (r *Record) isAfter(p Position) bool {
-	return !r.follows || bytes.Equal(r.Tag[tagDrawn:], p.sum())
+	return !r.follows || [4]byte(r.Tag[tagDrawn:]) == p.sum()
 }
 
 // tagDrawn is how many bytes of a tag are drawn. The others may be a checksum.
 const tagDrawn = 8
 
 // sum returns a checksum of a position.
-func (p Position) sum() []byte {
-	b := binary.BigEndian.AppendUint64(p.Tag[:], uint64(p.ID.Ms))
-	return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(binary.BigEndian.AppendUint64(b, uint64(p.ID.Seq))))
+func (p Position) sum() (sum [4]byte) {
+	b := append(make([]byte, 0, len(p.Tag)+idSize), p.Tag[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(p.ID.Ms))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.ID.Seq))
+	binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(b))
+	return sum
 }
 
 // Body encodes the record. An entry without an id is new: its id follows from the record's place.
@@ -171,8 +174,8 @@ func decodeRecord(p Placed) (r Record, err error) {
 		if c.entry(&e, false); e.ID.Ms == 0 {
 			e.ID, e.Gen = newID(p.At, len(r.Entries), r.Tag), r.Gen
 		}
-		corrected := e.Settled || e.Void || e.Alone != nil || len(e.GivenBack) > 0
-		c.failed = c.failed || corrected // only entries of a table are
+		g, _ := e.Grant()
+		c.failed = c.failed || corrected(g) || len(e.GivenBack) > 0 // only entries of a table are
 		r.Entries = append(r.Entries, e)
 	}
 	if c.failed {
@@ -229,14 +232,17 @@ func offlineID(ms int64, n uint64, run uint32) quota.ID {
 func original(e *quota.Entry) quota.Entry {
 	o := *e
 	o.GivenBack = nil
-	if o.Kind == quota.KindGrant {
-		o.Settled, o.SettledTo, o.SettledBy, o.Void = false, 0, quota.ID{}, false
-	}
-	if o.Alone != nil {
-		o.Count, o.Charges, o.Alone = o.Alone.Count, o.Alone.Charges, nil
+	if g, _ := e.Grant(); corrected(g) {
+		if g.Alone != nil {
+			g.Count, o.Charges = g.Alone.Count, g.Alone.Charges
+		}
+		o.Body = quota.Grant{Operation: g.Operation, Count: g.Count, Key: g.Key}
 	}
 	return o
 }
+
+// corrected reports whether a grant differs from what its writer appended.
+func corrected(g quota.Grant) bool { return g.Settled || g.Void || g.Alone != nil }
 
 // encode encodes an entry for a table, which has it under its id.
 func encode(e *quota.Entry) []byte {
@@ -259,78 +265,98 @@ func decode(id quota.ID, value []byte) (quota.Entry, error) {
 // entry codes an entry. own is set if its id and generation are part of it: in a record, those of one
 // that is not new. Corrections are in a table only.
 func (c *codec) entry(e *quota.Entry, own bool) {
-	given, joined := len(e.GivenBack) > 0, e.Alone != nil
-	c.kind(&e.Kind)
-	c.flags(&own, &e.Settled, &e.Void, &given, &e.Outage, &joined)
+	kind := c.kind(e.Body)
+	g, _ := e.Grant()
+	given, joined := len(e.GivenBack) > 0, g.Alone != nil
+	c.flags(&own, &g.Settled, &g.Void, &given, &e.Outage, &joined)
+	c.failed = c.failed || kind != quota.KindGrant && (g.Settled || g.Void || joined)
 	if own {
 		c.id(&e.ID)
 		c.varint(&e.Gen)
 		c.failed = c.failed || e.ID.Ms <= 0
 	}
-	if e.Settled && e.Kind == quota.KindGrant {
-		c.units(&e.SettledTo)
-		c.id(&e.SettledBy)
+	if g.Settled {
+		c.units(&g.SettledTo)
+		c.id(&g.SettledBy)
 	}
 	if given {
 		c.charges(&e.GivenBack)
 	}
 	if joined {
 		if c.reading {
-			e.Alone = new(quota.Granted)
+			g.Alone = new(quota.Granted)
 		}
-		c.count(&e.Alone.Count)
-		c.charges(&e.Alone.Charges)
+		c.count(&g.Alone.Count)
+		c.charges(&g.Alone.Charges)
 	}
-	c.facts(e)
-}
-
-// kind codes the index of a kind.
-func (c *codec) kind(kind *quota.Kind) {
-	i := byte(slices.Index(kinds, *kind))
-	c.byte(&i)
-	if !c.reading {
+	c.string(&e.By)
+	c.string(&e.Region)
+	if kind != quota.KindGrant {
+		c.body(e, kind)
 		return
 	}
-	if int(i) >= len(kinds) {
+	c.count(&g.Count)
+	c.string(&g.Operation)
+	c.string(&g.Key)
+	c.charges(&e.Charges)
+	setBody(c, e, g)
+}
+
+// kind codes the index of a kind, that of a body.
+func (c *codec) kind(body quota.Body) quota.Kind {
+	var i byte
+	if !c.reading {
+		i = byte(slices.Index(kinds, body.Kind()))
+	}
+	if c.byte(&i); int(i) >= len(kinds) {
 		c.fail()
 		i = 0
 	}
-	*kind = kinds[i]
+	return kinds[i]
 }
 
-// facts codes the fields of an entry that never change.
-func (c *codec) facts(e *quota.Entry) {
-	c.string(&e.By)
-	c.string(&e.Region)
-	switch e.Kind {
-	case quota.KindGrant:
-		c.count(&e.Count)
-		c.string(&e.Operation)
-		c.string(&e.Key)
-		c.charges(&e.Charges)
+// body codes the body of an entry, and what the header has of this kind alone. For grants, entry does it.
+func (c *codec) body(e *quota.Entry, kind quota.Kind) {
+	switch kind {
 	case quota.KindSettlement:
-		c.id(&e.Grant)
-		c.units(&e.SettledTo)
-		c.charges(&e.Before)
-		c.charges(&e.After)
+		b, _ := e.Body.(quota.Settled)
+		c.id(&b.Grant)
+		c.units(&b.To)
+		c.charges(&b.Before)
+		c.charges(&b.After)
+		setBody(c, e, b)
 	case quota.KindAdjustment:
+		b, _ := e.Body.(quota.Adjusted)
 		c.string(&e.Note)
-		c.varint(&e.Asked)
+		c.varint(&b.Asked)
 		c.charges(&e.Charges)
-		list(c, &e.Gives, func(give *quota.Give) {
+		list(c, &b.Gives, func(give *quota.Give) {
 			c.id(&give.Of)
 			c.units(&give.Units)
 		})
+		setBody(c, e, b)
 	case quota.KindReset:
+		b, _ := e.Body.(quota.Reset)
 		c.string(&e.Note)
-		c.time(&e.Until)
+		c.time(&b.Until)
+		setBody(c, e, b)
 	default: // closing, opening, loan
-		c.string(&e.Limit)
+		b, _ := e.Body.(quota.Changed)
+		b.Change = kind
+		c.string(&b.Limit)
 		c.string(&e.Note)
-		if e.Kind == quota.KindLoan {
-			c.count(&e.Units)
+		if kind == quota.KindLoan {
+			c.count(&b.Units)
 		}
-		c.time(&e.Until)
+		c.time(&b.Until)
+		setBody(c, e, b)
+	}
+}
+
+// setBody gives an entry the body that was read.
+func setBody[B quota.Body](c *codec, e *quota.Entry, b B) {
+	if c.reading {
+		e.Body = b
 	}
 }
 

@@ -17,7 +17,8 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		}
 		return
 	}
-	standing := e.Kind == quota.KindClosing || e.Kind == quota.KindLoan || e.Kind == quota.KindReset && c.facts.renews(&e)
+	kind := e.Kind()
+	standing := kind == quota.KindClosing || kind == quota.KindLoan || kind == quota.KindReset && c.facts.renews(&e)
 	if c.expired(e.ID) && !standing {
 		return
 	}
@@ -28,13 +29,13 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		}
 		return
 	}
-	switch e.Kind {
-	case quota.KindGrant:
-		e = c.merged(e)
-	case quota.KindReset:
+	switch b := e.Body.(type) {
+	case quota.Grant:
+		e = c.merged(e, b.Key)
+	case quota.Reset:
 		c.reset(&e)
-	case quota.KindClosing, quota.KindOpening, quota.KindLoan:
-		c.facts.stand(e)
+	case quota.Changed:
+		c.facts.stand(mark{e.ID, b.Change, b.Limit, b.Units, b.Until, e.Note, e.By})
 	}
 	c.facts.Newest = max(c.facts.Newest, e.Gen)
 	c.set(e)
@@ -60,7 +61,7 @@ func (c *Copy) reset(by *quota.Entry) {
 	if !c.facts.renew(by) {
 		return
 	}
-	from := quota.ID{Ms: by.Until.UnixMilli(), Seq: math.MaxInt64}
+	from := quota.ID{Ms: voidingOf(by).To, Seq: math.MaxInt64}
 	if c.facts.Newest >= by.Gen || len(c.facts.Resets) > 1 { // there may be older entries that it does not void
 		from = quota.ID{}
 	}
@@ -104,18 +105,18 @@ func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	}
 }
 
-// merged returns a new grant of the set. If the set has another grant of the same request, the
-// later one counts for both: with the greater charges, and the last settlement.
-func (c *Copy) merged(e quota.Entry) quota.Entry {
-	if e.Key == "" {
+// merged returns a new grant of the set, with the key of its request. If the set has another grant of
+// the same request, the later one counts for both: with the greater charges, and the last settlement.
+func (c *Copy) merged(e quota.Entry, key string) quota.Entry {
+	if key == "" {
 		return e
 	}
-	id, taken := c.named(e.Key)
+	id, taken := c.named(key)
 	other, found := c.entry(id)
 	if !taken || id.Less(e.ID) {
-		c.setRow(NameTable, []byte(e.Key), idKey(e.ID))
+		c.setRow(NameTable, []byte(key), idKey(e.ID))
 	}
-	if !taken || !found || other.Kind != quota.KindGrant || !c.overlap(id, e.ID) {
+	if !taken || !found || other.Kind() != quota.KindGrant || !c.overlap(id, e.ID) {
 		return e
 	}
 	was := other
@@ -131,11 +132,13 @@ func (c *Copy) merged(e quota.Entry) quota.Entry {
 
 // merge makes the later grant of a request count for the earlier one, too.
 func merge(later, earlier *quota.Entry) {
-	if later.Alone == nil {
-		later.Alone = &quota.Granted{Count: later.Count, Charges: later.Charges}
+	l, _ := later.Grant()
+	e, _ := earlier.Grant()
+	if l.Alone == nil {
+		l.Alone = &quota.Granted{Count: l.Count, Charges: later.Charges}
 	}
 	if quota.Max(earlier.Charges) > quota.Max(later.Charges) {
-		later.Count = earlier.Count
+		l.Count = e.Count
 	}
 	charges := slices.Clone(later.Charges)
 	for _, charge := range earlier.Charges {
@@ -146,13 +149,14 @@ func merge(later, earlier *quota.Entry) {
 		}
 	}
 	later.Charges = charges
-	if earlier.Settled && later.SettledBy.Less(earlier.SettledBy) {
-		later.Settled, later.SettledTo, later.SettledBy = true, earlier.SettledTo, earlier.SettledBy
+	if e.Settled && l.SettledBy.Less(e.SettledBy) {
+		l.Settled, l.SettledTo, l.SettledBy = true, e.SettledTo, e.SettledBy
 	}
 	for _, given := range earlier.GivenBack {
 		later.GiveBack(given.Limit, given.Units)
 	}
-	earlier.Void, earlier.GivenBack = true, nil
+	e.Void, earlier.GivenBack = true, nil
+	later.Body, earlier.Body = l, e
 }
 
 // overlap reports whether any window held two ids at the same time.
@@ -171,11 +175,13 @@ func (c *Copy) overlap(x, y quota.ID) bool {
 
 // correct applies the corrections of an entry to others, and theirs to it.
 func (c *Copy) correct(e *quota.Entry) {
-	if e.Kind == quota.KindSettlement {
-		c.applyTo(e, e.Grant)
-	}
-	for _, give := range e.Gives {
-		c.applyTo(e, give.Of)
+	switch b := e.Body.(type) {
+	case quota.Settled:
+		c.applyTo(e, b.Grant)
+	case quota.Adjusted:
+		for _, give := range b.Gives {
+			c.applyTo(e, give.Of)
+		}
 	}
 	late := c.facts.Loose
 	c.facts.Loose = nil
@@ -196,13 +202,14 @@ func (c *Copy) applyTo(by *quota.Entry, of quota.ID) {
 		return
 	}
 	is := was
-	if by.Kind == quota.KindSettlement {
-		if is.Settled && by.ID.Less(is.SettledBy) {
+	switch b := by.Body.(type) {
+	case quota.Settled:
+		if g, ok := is.Grant(); !ok || g.Settled && by.ID.Less(g.SettledBy) {
 			return
 		}
-		is.Settled, is.SettledTo, is.SettledBy = true, by.SettledTo, by.ID
-	} else {
-		for _, give := range by.Gives {
+		is.Settle(b.To, by.ID)
+	case quota.Adjusted:
+		for _, give := range b.Gives {
 			if give.Of == of {
 				is.GiveBack(by.Charges[0].Limit, give.Units)
 			}

@@ -152,10 +152,10 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 				e.Gen = was.Gen // that of its first place
 			}
 			s.entries[e.ID] = e
-			if e.Kind != quota.KindGrant {
+			if e.Kind() != quota.KindGrant {
 				s.marks[e.By] = true
 			}
-			if e.Kind == quota.KindReset {
+			if e.Kind() == quota.KindReset {
 				s.resets = append(s.resets, e)
 			}
 		}
@@ -207,13 +207,13 @@ func (s *sum) used(c *quota.Credential, ms int64) []quota.Units {
 func (s *sum) lent(limit string, ms int64) (units quota.Units) {
 	var ended quota.ID
 	for _, e := range s.entries {
-		if e.Kind == quota.KindLoan && e.Limit == limit && e.Units == 0 && !s.void(e) && ended.Less(e.ID) {
+		if loan, _ := e.Body.(quota.Changed); loan.Change == quota.KindLoan && loan.Limit == limit && loan.Units == 0 && !s.void(e) && ended.Less(e.ID) {
 			ended = e.ID
 		}
 	}
 	for _, e := range s.entries {
-		if e.Kind == quota.KindLoan && e.Limit == limit && !s.void(e) && ended.Less(e.ID) && e.Until.UnixMilli() > ms {
-			units += e.Units
+		if loan, _ := e.Body.(quota.Changed); loan.Change == quota.KindLoan && loan.Limit == limit && !s.void(e) && ended.Less(e.ID) && loan.Until.UnixMilli() > ms {
+			units += loan.Units
 		}
 	}
 	return units
@@ -223,16 +223,17 @@ func (s *sum) lent(limit string, ms int64) (units quota.Units) {
 func (s *sum) closed(limit string, ms int64) bool {
 	var newest quota.Entry
 	for _, e := range s.entries {
-		closes := e.Kind == quota.KindClosing || e.Kind == quota.KindOpening
-		if closes && e.Limit == limit && !s.void(e) && newest.ID.Less(e.ID) {
+		b, _ := e.Body.(quota.Changed)
+		if b.Limit == limit && b.Change != quota.KindLoan && !s.void(e) && newest.ID.Less(e.ID) {
 			newest = e
 		}
 	}
-	return newest.Kind == quota.KindClosing && newest.Until.UnixMilli() > ms
+	b, _ := newest.Body.(quota.Changed)
+	return b.Change == quota.KindClosing && b.Until.UnixMilli() > ms
 }
 
 func (s *sum) void(e quota.Entry) bool {
-	return slices.ContainsFunc(s.resets, func(by quota.Entry) bool { return e.Gen < by.Gen && !e.ID.Time().After(by.Until) })
+	return slices.ContainsFunc(s.resets, func(by quota.Entry) bool { return e.Gen < by.Gen && !e.ID.Time().After(by.Body.(quota.Reset).Until) })
 }
 
 // counting returns the entries that count, corrected: of one request, one.
@@ -240,16 +241,16 @@ func (s *sum) counting() (all []quota.Entry) {
 	byKey := make(map[string][]quota.Entry)
 	s.corrections = nil
 	for _, e := range s.entries {
-		if !s.void(e) && (e.Kind == quota.KindSettlement || len(e.Gives) > 0) {
+		if !s.void(e) && (e.Kind() == quota.KindSettlement || e.Kind() == quota.KindAdjustment) {
 			s.corrections = append(s.corrections, e)
 		}
 	}
 	for _, e := range s.entries {
-		if s.void(e) || e.Kind != quota.KindGrant && e.Kind != quota.KindAdjustment {
+		if s.void(e) || e.Kind() != quota.KindGrant && e.Kind() != quota.KindAdjustment {
 			continue
 		}
-		if e.Key != "" {
-			byKey[e.Key] = append(byKey[e.Key], e)
+		if g, _ := e.Grant(); g.Key != "" {
+			byKey[g.Key] = append(byKey[g.Key], e)
 		} else {
 			all = append(all, s.corrected(e, []quota.ID{e.ID}))
 		}
@@ -291,11 +292,13 @@ func (s *sum) met(e quota.Entry) (ms int64) {
 func (s *sum) corrected(e quota.Entry, ids []quota.ID) quota.Entry {
 	var newest quota.ID
 	for _, by := range s.corrections {
-		if by.Kind == quota.KindSettlement && slices.Contains(ids, by.Grant) && newest.Less(by.ID) {
+		settled, _ := by.Body.(quota.Settled)
+		if slices.Contains(ids, settled.Grant) && newest.Less(by.ID) {
 			newest = by.ID
-			e.Settled, e.SettledTo = true, by.SettledTo
+			e.Settle(settled.To, by.ID)
 		}
-		for _, give := range by.Gives {
+		adjusted, _ := by.Body.(quota.Adjusted)
+		for _, give := range adjusted.Gives {
 			if slices.Contains(ids, give.Of) {
 				e.GiveBack(by.Charges[0].Limit, give.Units)
 			}
@@ -308,7 +311,7 @@ func (s *sum) corrected(e quota.Entry, ids []quota.ID) quota.Entry {
 // does not know its own record, and notices nothing if the store falls back to before that.
 func (o *oracle) answered(h *simHost, p slidinglog.Placed) {
 	for _, e := range o.record(p).Entries {
-		if slidinglog.Fresh(p) && e.Kind == quota.KindGrant {
+		if slidinglog.Fresh(p) && e.Kind() == quota.KindGrant {
 			o.wrote[e.ID] = h
 		}
 	}
@@ -334,7 +337,7 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		if e.ID.Ms > p.At.Ms {
 			o.w.fail("host %s places %v before its time, at %v", h.text(), e.ID, p.At)
 		}
-		if e.Kind != quota.KindGrant {
+		if e.Kind() != quota.KindGrant {
 			o.marked[e.By] = e.ID
 		}
 		if _, again := o.runs[e.ID]; !again {
@@ -342,9 +345,9 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		}
 	}
 	fresh := slidinglog.Fresh(p)
-	grants := fresh && r.Entries[0].Kind == quota.KindGrant
-	if fresh && r.Entries[0].Kind == quota.KindReset {
-		o.reset = r.Entries[0].Until.UnixMilli()
+	grants := fresh && r.Entries[0].Kind() == quota.KindGrant
+	if fresh && r.Entries[0].Kind() == quota.KindReset {
+		o.reset = r.Entries[0].Body.(quota.Reset).Until.UnixMilli()
 		for _, t := range o.all() {
 			t.void = t.void || t.id.Ms <= o.reset
 		}
@@ -550,7 +553,7 @@ func (o *oracle) unheard(s sum) {
 	}
 	for _, e := range s.counting() {
 		recent := e.ID.Ms > s.clock-o.w.window().Milliseconds()
-		if recent && e.Kind == quota.KindGrant && e.Key == "" && !e.Outage && !told[e.ID] && alive[o.runs[e.ID]] && quota.Max(e.Counts()) > 0 {
+		if g, ok := e.Grant(); recent && ok && g.Key == "" && !e.Outage && !told[e.ID] && alive[o.runs[e.ID]] && quota.Max(e.Counts()) > 0 {
 			o.w.fail("%v counts, and nobody was told of it", e.ID)
 		}
 	}
@@ -590,7 +593,7 @@ func (o *oracle) text(r slidinglog.Record) string {
 		text += fmt.Sprintf(" %s waits %v", kinds[r.Says.Kind-slidinglog.Hello], names(r.Says.Waits))
 	}
 	for _, e := range r.Entries {
-		text += fmt.Sprintf(" %s %v of %v gen %d units %v outage %v;", e.Kind, e.ID, e.Grant, e.Gen, e.Charges, e.Outage)
+		text += fmt.Sprintf(" %s %v %+v gen %d units %v outage %v;", e.Kind(), e.ID, e.Body, e.Gen, e.Charges, e.Outage)
 	}
 	return text
 }
@@ -603,7 +606,7 @@ func (o *oracle) explain(h *simHost, s sum) {
 	}
 	o.w.say("views of %s: %v", h.name, h.ledger.Views(h.c))
 	for _, e := range h.ledger.Entries(h.c) {
-		if e.Kind != quota.KindGrant && e.Kind != quota.KindAdjustment {
+		if e.Kind() != quota.KindGrant && e.Kind() != quota.KindAdjustment {
 			continue
 		}
 		w, ok := want[e.ID]

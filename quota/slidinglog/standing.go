@@ -2,27 +2,36 @@ package slidinglog
 
 import (
 	"slices"
+	"time"
 
 	"quotad/quota"
 )
 
-// stand keeps an entry that closes or opens a limit, or lends to it, and drops those that it
-// overrides. Entries may come in any order, and twice.
-func (f *facts) stand(e quota.Entry) {
-	if slices.ContainsFunc(f.Standing, func(o quota.Entry) bool { return o.ID == e.ID || overrides(&o, &e) }) {
-		return
-	}
-	f.Standing = slices.DeleteFunc(f.Standing, func(o quota.Entry) bool { return overrides(&e, &o) })
-	f.Standing = append(f.Standing, e)
-	slices.SortFunc(f.Standing, func(x, y quota.Entry) int { return x.ID.Compare(y.ID) })
+// A mark is an entry that closes or opens a limit, or lends to it.
+type mark struct {
+	ID       quota.ID
+	Kind     quota.Kind
+	Limit    string
+	Units    quota.Units // of a loan
+	Until    time.Time   // not of an opening
+	Note, By string
 }
 
-// overrides reports whether an entry of its limit counts no more: a closing or an opening before a
+// stand keeps a mark, and drops those that it overrides. Marks may come in any order, and twice.
+func (f *facts) stand(m mark) {
+	if slices.ContainsFunc(f.Standing, func(o mark) bool { return o.ID == m.ID || o.overrides(m) }) {
+		return
+	}
+	f.Standing = slices.DeleteFunc(f.Standing, m.overrides)
+	f.Standing = append(f.Standing, m)
+	slices.SortFunc(f.Standing, func(x, y mark) int { return x.ID.Compare(y.ID) })
+}
+
+// overrides reports whether a mark of the same limit counts no more: a closing or an opening before a
 // later one, and a loan before an end of loans.
-func overrides(later, earlier *quota.Entry) bool {
+func (m mark) overrides(earlier mark) bool {
 	loan := earlier.Kind == quota.KindLoan
-	return later.Limit == earlier.Limit && earlier.ID.Less(later.ID) &&
-		loan == (later.Kind == quota.KindLoan) && (!loan || later.Units == 0)
+	return m.Limit == earlier.Limit && earlier.ID.Less(m.ID) && loan == (m.Kind == quota.KindLoan) && (!loan || m.Units == 0)
 }
 
 // limits returns the closed limits and the loans at a time, in ms.
@@ -31,13 +40,13 @@ func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[stri
 		return nil, nil
 	}
 	closed, lent = make(map[string]quota.Closed), make(map[string][]quota.Lent)
-	for _, e := range f.Standing {
+	for _, m := range f.Standing {
 		switch {
-		case e.Until.UnixMilli() <= now: // or an opening
-		case e.Kind == quota.KindClosing:
-			closed[e.Limit] = e.Closed()
-		case e.Units > 0:
-			lent[e.Limit] = append(lent[e.Limit], e.Lent())
+		case m.Until.UnixMilli() <= now: // or an opening
+		case m.Kind == quota.KindClosing:
+			closed[m.Limit] = quota.Closed{Since: m.ID.Time(), Until: m.Until, Says: m.Note, By: m.By}
+		case m.Units > 0:
+			lent[m.Limit] = append(lent[m.Limit], quota.Lent{Units: m.Units, Since: m.ID.Time(), Until: m.Until, Note: m.Note, By: m.By})
 		}
 	}
 	return closed, lent
@@ -52,9 +61,9 @@ func (c *Copy) standing(now int64) (ids []quota.ID) {
 			ids = append(ids, v.By)
 		}
 	}
-	for _, e := range c.facts.Standing {
-		if e.Until.UnixMilli() > now {
-			ids = append(ids, e.ID)
+	for _, m := range c.facts.Standing {
+		if m.Until.UnixMilli() > now {
+			ids = append(ids, m.ID)
 		}
 	}
 	return ids
@@ -62,7 +71,7 @@ func (c *Copy) standing(now int64) (ids []quota.ID) {
 
 // forgetLoans drops loans that have ended and expired.
 func (f *facts) forgetLoans(now int64) {
-	f.Standing = slices.DeleteFunc(f.Standing, func(e quota.Entry) bool {
-		return e.Kind == quota.KindLoan && e.Units > 0 && !f.Expired.Less(e.ID) && e.Until.UnixMilli() <= now
+	f.Standing = slices.DeleteFunc(f.Standing, func(m mark) bool {
+		return m.Units > 0 && !f.Expired.Less(m.ID) && m.Until.UnixMilli() <= now
 	})
 }

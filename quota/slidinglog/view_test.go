@@ -48,7 +48,7 @@ func filled(c *quota.Credential, n int) (*slidinglog.Account, *countedLog) {
 	account, log := &slidinglog.Account{}, &countedLog{}
 	account.Advance(c, nine, log)
 	for i := range n {
-		e := quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)}, Kind: quota.KindGrant, Operation: "list", Count: 1,
+		e := quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)}, Body: quota.Grant{Operation: "list", Count: 1},
 			Charges: []quota.Charge{{Limit: "daily", Units: 1}}}
 		log.entries = append(log.entries, e)
 		account.Add(&e)

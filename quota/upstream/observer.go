@@ -156,15 +156,16 @@ func (seen *Observation) isSilentOfQuota(f Format) bool {
 // where the observation is refused.
 func (o *Observer) identify(ctx context.Context, seen *Observation) (*quota.Credential, quota.Decision, error) {
 	if seen.Grant != "" {
-		e, ok, err := o.service.Grant(ctx, seen.Grant)
+		e, found, err := o.service.Grant(ctx, seen.Grant)
 		if err != nil {
 			return nil, quota.Decision{}, err
 		}
-		if !ok {
+		g, ok := e.Grant()
+		if !found || !ok {
 			return nil, quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}, nil
 		}
 		seen.Credential, _, _ = quota.ParseGrantID(seen.Grant)
-		seen.Operation = e.Operation
+		seen.Operation = g.Operation
 	}
 	c, refused := o.service.Lookup(seen.Credential, seen.Operation)
 	return c, refused, nil

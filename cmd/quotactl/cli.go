@@ -39,7 +39,7 @@ func (c *cli) flags(root *cobra.Command) {
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	c.output, c.color = "table", "auto"
 	oneOf(root, "format", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
-	f.BoolVar(&c.utc, "utc", false, "print times in UTC instead of local time")
+	f.BoolVar(&c.utc, "utc", false, "print and read times in UTC instead of local time")
 	oneOf(root, "color", "", "`WHEN` is auto (the default), always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
 	f.BoolP("help", "h", false, "the usage of a command")
 }
@@ -154,8 +154,3 @@ func parseUnits(text string) (n int64, ok bool) {
 }
 
 var writtenNumber = regexp.MustCompile(`^[+-]?([0-9]+|[0-9]{1,3}([,_][0-9]{3})+)$`)
-
-// sinceFlag declares the flag --since, which leaves out what is older.
-func sinceFlag(cmd *cobra.Command, since *api.Since, usage string) {
-	cmd.Flags().Func("since", usage, func(text string) error { return since.UnmarshalText([]byte(text)) })
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,6 +109,7 @@ Example:
 
 func newLend(c *cli) *cobra.Command {
 	var l api.Lend
+	var span time.Duration
 	cmd := &cobra.Command{
 		Use:   "lend [CREDENTIAL] LIMIT UNITS --for DURATION [FLAGS]\nlend [CREDENTIAL] LIMIT 0 [FLAGS]",
 		Short: "make a limit higher until a time",
@@ -118,21 +120,24 @@ func newLend(c *cli) *cobra.Command {
 			switch {
 			case !ok:
 				return usageError("", "UNITS must be a whole number: %q", args[last])
-			case n == 0 && l.Until != "":
+			case n == 0 && span > 0:
 				return usageError("", "0 units end the loans of a limit now: --for goes with the units of a loan")
 			case n < 0:
 				return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl book books what was spent elsewhere",
 					"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[last])
-			case n > 0 && l.Until == "":
+			case n > 0 && span == 0:
 				return usageError("such as --for 6h", "a loan ends by itself: --for is missing")
 			}
 			l.Limit, l.Units = args[last-1], &n
+			if span > 0 {
+				l.Until = span.String()
+			}
 			done, err := c.client().Lend(cmd.Context(), c.credentialBefore(args, 2), l)
 			err = c.inDoubt(err, "it may be lent all the same: lend again only if quotactl status does not show it")
 			return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return lentPair(done, n, v) })
 		},
 	}
-	cmd.Flags().StringVar(&l.Until, "for", "", "how long: a `DURATION` like 90m or 6h, at most the limit's window, and 7d")
+	spanFlag(cmd, &span, "for", "how long: a `DURATION` like 90m or 6h, at most the limit's window, and 7d")
 	cmd.Flags().StringVar(&l.Note, "reason", "", "why: `TEXT` for those who see the limit, and for the log")
 	return cmd
 }
@@ -232,12 +237,17 @@ func newClose(c *cli) *cobra.Command {
 		Long:  closeUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if k.Until == "" {
-				return usageError("such as --until 90m", "a limit is closed until a time: --until is missing")
+				return usageError("such as --until 22:00, or --until 90m", "a limit is closed until a time: --until is missing")
 			}
+			at, ok := c.instant(k.Until, false)
+			if !ok {
+				return usageError("", "--until must be a time like 22:00, how long from now like 90m or 1d, or an instant like 2026-03-14T22:00:00Z: %q", k.Until)
+			}
+			k.Until = at.Format(time.RFC3339Nano)
 			return c.shut(cmd, args, c.client().CloseLimit, k)
 		},
 	}
-	cmd.Flags().StringVar(&k.Until, "until", "", "until `TIME`: 90m or 1d from now, or an instant like 2026-03-14T09:00:00Z")
+	cmd.Flags().StringVar(&k.Until, "until", "", "until `TIME`: 22:00, 90m or 1d from now, or an instant like 2026-03-14T22:00:00Z")
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` that denied callers and the log show")
 	return cmd
 }

@@ -10,6 +10,7 @@
 //	acquire.go, observe.go                    spend; report what the upstream answered
 //	correct.go                                book, lend, close, open and reset limits
 //	daemon.go                                 reload
+//	instant.go                                times, as people write them
 //
 // Main.go holds the tree of commands. It makes the usage, the manual page and the check of
 // arguments from each command. Former.go answers by the names that commands had before.

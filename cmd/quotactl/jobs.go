@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +15,6 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
-	"quotad/quota/api"
 )
 
 const jobsUsage = `List the jobs; or show one: its pause, its last run and its next ones, where
@@ -239,23 +238,19 @@ Example:
 
 func newPause(c *cli) *cobra.Command {
 	var r jobsapi.PauseRequest
+	var span time.Duration
 	cmd := &cobra.Command{
 		Use:     "pause JOB [FLAGS]",
 		Short:   "stop scheduling a job",
 		Long:    pauseUsage,
 		PreRunE: c.noInteger,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r.ForMs = span.Milliseconds()
 			job, err := c.client().Pause(cmd.Context(), args[0], r)
 			return show(c, job, err, nil, jobPage)
 		},
 	}
-	cmd.Flags().Func("for", "a `DURATION`: 90m, 24h, 7d (default: until quotactl resume)", func(text string) error {
-		d, err := api.ParseSpan(text)
-		if r.ForMs = d.Milliseconds(); err != nil || r.ForMs < 1 {
-			return errors.New("it must be a length of time, like 90m, 24h or 7d")
-		}
-		return nil
-	})
+	spanFlag(cmd, &span, "for", "a `DURATION`: 90m, 24h, 7d (default: until quotactl resume)")
 	cmd.Flags().StringVar(&r.Note, "reason", "", "why: `TEXT` that quotactl shows beside the job")
 	return cmd
 }

@@ -32,7 +32,7 @@ Example:
 // A logFilter selects lines of a log.
 type logFilter struct {
 	credential string
-	since      api.Since
+	since      string
 	number     int // 0: all
 	newest     bool
 	follow     bool
@@ -52,7 +52,7 @@ func newLog(c *cli) *cobra.Command {
 			return c.log(cmd.Context(), f)
 		},
 	}
-	sinceFlag(cmd, &f.since, "only lines since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	sinceFlag(cmd, &f.since, "lines", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
 	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
@@ -72,9 +72,13 @@ func (f *logFilter) check(numbered bool) error {
 }
 
 func (c *cli) log(ctx context.Context, f logFilter) error {
+	since, err := c.querySince(f.since)
+	if err != nil {
+		return err
+	}
 	name, client := c.credential(f.credential), c.client() // one connection for all pages
 	list := []api.Entry{}
-	q := api.LogQuery{Since: f.since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
+	q := api.LogQuery{Since: since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
 	for more := true; more; {
 		if f.number > 0 {
 			q.Most = min(f.number-len(list), quota.MaxLogPage)
@@ -90,7 +94,7 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 		slices.Reverse(list)
 	}
 	if f.follow {
-		return c.followLog(ctx, name, f, list)
+		return c.followLog(ctx, name, since, list)
 	}
 	return show(c, api.LogPage{Entries: list}, nil,
 		func(page api.LogPage) (int64, error) { return length(page.Entries) },
@@ -99,11 +103,11 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 
 // followLog prints entries, and then new ones, until it is interrupted or the daemon
 // stops.
-func (c *cli) followLog(ctx context.Context, name string, f logFilter, entries []api.Entry) error {
+func (c *cli) followLog(ctx context.Context, name string, since api.Since, entries []api.Entry) error {
 	if c.output == "value" {
 		return usageError("use -o table or -o json", "-o value is one integer, and --follow has no end")
 	}
-	q := api.LogQuery{Since: f.since}
+	q := api.LogQuery{Since: since}
 	if n := len(entries); n > 0 {
 		q.After = entries[n-1].ID
 	}

@@ -12,7 +12,6 @@ import (
 	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
-	"quotad/quota/api"
 )
 
 const planUsage = `Add up what the schedule asks of each limit in its worst window, job by job, and
@@ -55,9 +54,9 @@ func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
 		if !once && strings.Contains(with, "=every:") {
 			continue
 		}
-		at, err := parseComing(when, time.Now())
-		if err != nil {
-			return err
+		at, ok := c.instant(when, false)
+		if !ok {
+			return usageError("", "--with must be JOB@TIME or JOB=every:INTERVAL, such as backfill@22:00, backfill@3h, backfill@2026-03-14T22:00:00Z or trending=every:15m: %q", with)
 		}
 		in.With[i] = job + "@" + at.UTC().Format(time.RFC3339)
 	}
@@ -71,24 +70,6 @@ func missing(p plan.Plan) (units int64, err error) {
 		units = max(units, int64(f.Missing()))
 	}
 	return units, nil
-}
-
-// parseComing reads a time in the future: "22:00", "3h", or an instant.
-func parseComing(text string, now time.Time) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
-	}
-	if clock, err := time.Parse("15:04", text); err == nil {
-		at := time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), 0, 0, now.Location())
-		if !at.After(now) {
-			at = at.AddDate(0, 0, 1)
-		}
-		return at, nil
-	}
-	if ahead, err := api.ParseSpan(text); err == nil && ahead > 0 {
-		return now.Add(ahead), nil
-	}
-	return time.Time{}, usageError("", "--with must be JOB@TIME or JOB=every:INTERVAL, such as backfill@22:00, backfill@3h, backfill@2026-03-14T22:00:00Z or trending=every:15m: %q", text)
 }
 
 // planPage writes a plan, limit by limit.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,21 +29,23 @@ Example:
 `
 
 func newRefusals(c *cli) *cobra.Command {
-	var since api.Since
-	var job string
+	var since, job string
 	cmd := &cobra.Command{
 		Use:   "refusals [FLAGS]",
 		Short: "what was refused in the last day, to whom and why",
 		Long:  refusalsUsage,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.refusals(cmd.Context(), since, job) },
 	}
-	sinceFlag(cmd, &since, "only refusals since `TIME`: 90m, 6h, or an instant like 2026-03-14T09:00:00Z")
+	sinceFlag(cmd, &since, "refusals", "")
 	cmd.Flags().StringVar(&job, "job", "", "only calls and passes of the job `NAME`")
 	return cmd
 }
 
-func (c *cli) refusals(ctx context.Context, since api.Since, job string) error {
-	from := since.At(time.Now())
+func (c *cli) refusals(ctx context.Context, since, job string) error {
+	from, err := c.since(since)
+	if err != nil {
+		return err
+	}
 	list, err := c.client().Refusals(ctx)
 	list.Refusals = slices.DeleteFunc(list.Refusals, func(r api.Refusal) bool { return r.At.Before(from) || job != "" && r.By != job })
 	return show(c, list, err,

@@ -36,7 +36,7 @@ Example:
 type runFilter struct {
 	region  string
 	outcome string
-	since   api.Since
+	since   string
 	number  int
 }
 
@@ -68,7 +68,7 @@ func newRuns(c *cli) *cobra.Command {
 	cmd.Flags().BoolVar(&output, "output", false, "what the passes wrote, the last lines of each")
 	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`, or only these passes of RUN")
 	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`, or only these passes of RUN: "+strings.Join(outcomeNames(), ", "))
-	sinceFlag(cmd, &f.since, "only runs since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	sinceFlag(cmd, &f.since, "runs", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most `N` runs")
 	completes(cmd, "outcome", words(outcomeNames()))
 	return cmd
@@ -76,8 +76,12 @@ func newRuns(c *cli) *cobra.Command {
 
 // listRuns lists the runs of a job; of all jobs if it has no name.
 func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error {
+	since, err := c.since(f.since)
+	if err != nil {
+		return err
+	}
 	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: f.fetch()})
-	return show(c, f.apply(runs, f.since.At(time.Now())), err, length, func(runs []jobs.Run, v term.View) string {
+	return show(c, f.apply(runs, since), err, length, func(runs []jobs.Run, v term.View) string {
 		text := runTable(runs, v)
 		if job.Elsewhere != nil {
 			text += wording.Elsewhere(job.Elsewhere, v) + "\n"

@@ -35,8 +35,7 @@ Example:
 
 // A usageQuery selects spending, and says how to group it.
 type usageQuery struct {
-	credential, by, limit string
-	since                 api.Since
+	credential, by, limit, since string
 }
 
 func newUsage(c *cli) *cobra.Command {
@@ -55,7 +54,7 @@ func newUsage(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by `WORD`: job, region, operation, caller or hour")
-	sinceFlag(cmd, &q.since, "only spending since `TIME`: 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z, as far back as the log goes (default: what each limit's window counts now)")
+	sinceFlag(cmd, &q.since, "spending", " (default: what each limit's window counts now)")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in the limit `NAME` (default: the largest cost of each call)")
 	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "instead: what the ok passes of each job spent in the last 7d or --since, as expects for config.toml")
 	completes(cmd, "by", words(dimensions()))
@@ -70,7 +69,11 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
 		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
-	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: q.since})
+	since, err := c.querySince(q.since)
+	if err != nil {
+		return err
+	}
+	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: since})
 	if _, known := u.Total.Limits[q.limit]; err == nil && q.limit != "" && !known {
 		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))
 	}
@@ -136,7 +139,10 @@ type suggestion struct {
 
 // suggest prints what passes made, as expects of their jobs.
 func (c *cli) suggest(ctx context.Context, q usageQuery) error {
-	since := cmp.Or(q.since, "7d").At(time.Now())
+	since, err := c.since(cmp.Or(q.since, "7d"))
+	if err != nil {
+		return err
+	}
 	s, err := c.client().Status(ctx)
 	if err == nil {
 		err = selection{credential: q.credential}.apply(&s)

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotad/quota/api"
+)
+
+// sinceFlag declares the flag --since, which leaves out what is older.
+func sinceFlag(cmd *cobra.Command, since *string, what, otherwise string) {
+	cmd.Flags().StringVar(since, "since", "", "only "+what+" since `TIME`: 09:00, 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z"+otherwise)
+}
+
+// spanFlag declares a flag whose value is a length of time.
+func spanFlag(cmd *cobra.Command, span *time.Duration, name, usage string) {
+	cmd.Flags().Func(name, usage, func(text string) (err error) {
+		if *span, err = api.ParseSpan(text); err != nil || *span < time.Millisecond {
+			return errors.New("it must be a length of time, like 90m, 6h or 7d")
+		}
+		return nil
+	})
+}
+
+// since returns the instant that --since names, the zero time for none.
+func (c *cli) since(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, ok := c.instant(text, true)
+	if !ok {
+		return at, usageError("", "--since must be a time like 09:00, how long ago like 90m or 7d, or an instant like 2026-03-14T09:00:00Z: %q", text)
+	}
+	return at, nil
+}
+
+// querySince is since, as the API reads it.
+func (c *cli) querySince(text string) (api.Since, error) {
+	at, err := c.since(text)
+	if text == "" || err != nil {
+		return "", err
+	}
+	return api.Since(at.Format(time.RFC3339Nano)), nil
+}
+
+// instant reads a time as people write it, by the clock and in the zone in which times are printed.
+func (c *cli) instant(text string, past bool) (at time.Time, ok bool) {
+	v := c.view()
+	return parseInstant(text, v.Now.In(v.Zone), past)
+}
+
+// parseInstant reads a time of day ("09:00"), which is the last one if it is in the past and else
+// the next one; a length of time before or after now ("90m", "7d"); or an instant.
+func parseInstant(text string, now time.Time, past bool) (at time.Time, ok bool) {
+	if clock, err := time.Parse("15:04", text); err == nil {
+		return atClock(clock, now, past), true
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, true
+	}
+	span, err := api.ParseSpan(text)
+	if err != nil || span <= 0 {
+		return time.Time{}, false
+	}
+	if past {
+		span = -span
+	}
+	return now.Add(span), true
+}
+
+// atClock returns when the clocks of now's zone showed a time of day last, or will show it next.
+func atClock(clock, now time.Time, past bool) (at time.Time) {
+	for _, hours := range []int{-24, 0, 24} { // from noon, which every day has
+		noon := time.Date(now.Year(), now.Month(), now.Day(), 12+hours, 0, 0, 0, now.Location())
+		for _, shown := range showings(clock, noon) {
+			switch {
+			case past && !shown.After(now):
+				at = shown
+			case !past && shown.After(now):
+				return shown
+			}
+		}
+	}
+	return at
+}
+
+// showings returns when clocks show a time on the day of a noon: twice in an hour that is repeated. In an hour
+// that is left out it is when they would show it, had they not been set.
+func showings(clock, noon time.Time) (list []time.Time) {
+	wall := time.Date(noon.Year(), noon.Month(), noon.Day(), clock.Hour(), clock.Minute(), 0, 0, time.UTC)
+	_, before := noon.AddDate(0, 0, -1).Zone()
+	_, after := noon.AddDate(0, 0, 1).Zone()
+	for _, offset := range []int{before, after} {
+		at := wall.Add(-time.Duration(offset) * time.Second).In(noon.Location())
+		isNew := len(list) == 0 || !list[0].Equal(at)
+		if isNew && at.Hour() == clock.Hour() && at.Minute() == clock.Minute() {
+			list = append(list, at)
+		}
+	}
+	if list == nil {
+		list = []time.Time{wall.Add(-time.Duration(before) * time.Second).In(noon.Location())}
+	}
+	return list
+}

@@ -95,7 +95,9 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 	}
 	known, clock := r.ledger.config.Store == nil, r.estimate()
 	for lost := (race{}); ; {
-		r.yield(ctx)
+		if err := r.yield(ctx); err != nil {
+			return err
+		}
 		r.mu.Lock()
 		d, err := r.draft(c, clock, nil, f)
 		r.mu.Unlock()
@@ -133,10 +135,10 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 	}
 }
 
-// draft lets f decide on the copy as of a clock. down is the reason if it decides offline. An
-// open attempt counts as granted. mu is held.
+// draft lets f decide on the copy as of a clock. down is the reason if it decides offline. Open
+// attempts count as granted. mu is held.
 func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func(*draft)) (*draft, error) {
-	if err := r.ready(); err != nil && (down == nil || err != errReplaying) {
+	if err := r.ready(); err != nil && (down == nil || err == quota.ErrRecovering) {
 		return nil, err
 	}
 	d := &draft{replica: r, credential: c, clock: clock, down: down}
@@ -144,8 +146,8 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	err := r.copy.view(func() {
 		d.now = r.copy.advance(clock)
 		defer r.copy.account.Release()
-		if r.maybe != nil {
-			for _, e := range r.maybe.entries {
+		for _, a := range r.maybe {
+			for _, e := range a.entries {
 				r.copy.account.Hold(c, e.Charges)
 			}
 		}
@@ -163,7 +165,7 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 	case End:
 		known = true
 		r.mu.Lock()
-		if r.maybe != nil && out.Clock > r.maybe.notAfter { // too late to be carried out
+		if !slices.ContainsFunc(r.maybe, func(a *attempt) bool { return out.Clock <= a.notAfter }) { // too late to be carried out
 			r.giveUp()
 		}
 		r.mu.Unlock()
@@ -228,14 +230,12 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	i := slices.IndexFunc(tail, func(p Placed) bool { return bytes.HasPrefix(p.Body, record.Tag[:]) })
 	own := &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
 	if i < 0 {
-		if unknown { // it counts as granted until its outcome is known
-			r.mu.Lock()
-			r.giveUp()
-			r.maybe = own
-			if out.Status != Unknown {
-				r.giveUp()
-			}
-			r.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if out.Status == Unknown { // it counts as granted until its outcome is known
+			r.maybe = append(r.maybe, own)
+		} else if unknown {
+			r.remember(own)
 		}
 		return out, false, nil
 	}
@@ -305,17 +305,20 @@ func (d *draft) notAfter() int64 {
 }
 
 // yield waits while a host that asked for its turn may go first.
-func (r *replica) yield(ctx context.Context) {
+func (r *replica) yield(ctx context.Context) error {
 	for {
 		r.mu.Lock()
 		waits := r.yieldTo != HostID{} && r.ledger.config.Clock().Before(r.yieldUntil)
 		r.mu.Unlock()
-		if !waits || ctx.Err() != nil {
-			return
+		switch {
+		case !waits:
+			return nil
+		case ctx.Err() != nil:
+			return r.contended()
 		}
 		r.ledger.config.Pause(ctx, yieldTime/10)
 		if _, err := r.update(ctx, r.poll(ctx)); err != nil {
-			return
+			return err
 		}
 	}
 }

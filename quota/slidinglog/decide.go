@@ -60,7 +60,7 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	key := keyDigest(ask.Key())
 	if key != "" {
 		same := func(e quota.Entry) bool { g, _ := e.Grant(); return g.Key == key }
-		if d.maybe != nil && slices.ContainsFunc(d.maybe.entries, same) {
+		if slices.ContainsFunc(d.maybe, func(a *attempt) bool { return slices.ContainsFunc(a.entries, same) }) {
 			return quota.Decision{Err: fmt.Errorf("%w: the same request is not answered yet", quota.ErrOutcomeUnknown)}, -1
 		}
 		if n := slices.IndexFunc(d.entries, same); n >= 0 {

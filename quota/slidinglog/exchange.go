@@ -33,13 +33,13 @@ func (a *attempt) wrote(e *quota.Entry) bool {
 // maxUnanswered bounds the attempts that a host remembers in case the log has them later.
 const maxUnanswered = 100
 
-// giveUp ends the hold of the open attempt, which the log lacks, and cannot get any more except from
+// giveUp ends the hold of the open attempts, which the log lacks, and cannot get any more except from
 // another host. mu is held.
 func (r *replica) giveUp() {
-	if r.maybe != nil {
-		r.remember(r.maybe)
-		r.maybe = nil
+	for _, a := range r.maybe {
+		r.remember(a)
 	}
+	r.maybe = nil
 }
 
 // remember has the entries of an attempt revoked if another host puts them back. mu is held.
@@ -194,7 +194,7 @@ func (r *replica) apply(list []*Record) error {
 
 // applyOne is apply with mu held.
 func (r *replica) applyOne(c *Copy, record *Record) {
-	r.giveUp() // the open attempt is this record, or too late, because the log has a later end
+	r.giveUp() // each open attempt is this record, or too late, because the log has a later end
 	if len(r.unanswered) > 0 {
 		r.revoke(slices.DeleteFunc(slices.Clone(record.Entries), func(e quota.Entry) bool {
 			_, known := c.entry(e.ID)

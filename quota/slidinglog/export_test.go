@@ -59,7 +59,7 @@ func (l *Ledger) Serves(c *quota.Credential) bool {
 // Settled tells whether the ledger serves, owes the log nothing, and knows it up to a place.
 func (l *Ledger) Settled(c *quota.Credential, end Position) bool {
 	r, err := l.replica(c.Name)
-	if err != nil || r.copy.facts.Position != end || r.refused != nil || r.ready() != nil || r.maybe != nil {
+	if err != nil || r.copy.facts.Position != end || r.refused != nil || r.ready() != nil || len(r.maybe) > 0 {
 		return false
 	}
 	owed, hello := r.pending()

@@ -355,7 +355,7 @@ func (r *replica) pending() (entries []quota.Entry, hello *Statement) {
 	}
 	clock, said := r.estimated(), r.copy.facts.Hosts[host]
 	hello = &Statement{Kind: Hello, Label: r.ledger.config.Label, Terms: r.terms, Longest: longestOf(r.configured)}
-	fresh := r.maybe == nil && !r.unwritten && said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
+	fresh := len(r.maybe) == 0 && !r.unwritten && said.Run == run && said.Hello > clock.Add(-r.copy.keep()/2).UnixMilli()
 	if fresh && slices.Equal(said.Terms, hello.Terms) && said.Label == hello.Label && said.Longest == hello.Longest {
 		return entries, nil
 	}

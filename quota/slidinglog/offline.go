@@ -67,6 +67,10 @@ func (r *replica) commitOffline(c *quota.Credential, down error, f func(*draft))
 		return err
 	}
 	r.mu.Lock()
+	if r.refused == nil { // the store is back since the caller found it down, and may be getting another grant
+		r.mu.Unlock()
+		return down
+	}
 	d, err := r.draft(c, r.estimated(), down, f)
 	if err == nil && len(d.entries) > 0 {
 		err = r.addOffline(d)
@@ -87,10 +91,6 @@ func (r *replica) addOffline(d *draft) error {
 	_, run := r.ledger.self()
 	for i := range d.entries {
 		d.entries[i].ID, d.entries[i].Outage = offlineID(d.now.UnixMilli(), r.ledger.numbers.Add(1), run), true
-	}
-	if r.refused == nil { // the store is back since the caller found it down
-		r.refused, r.since = errReplaying, r.ledger.config.Clock()
-		r.ledger.wake()
 	}
 	return r.unavailable(r.copy.view(func() {
 		for _, e := range d.entries {

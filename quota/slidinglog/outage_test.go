@@ -202,3 +202,86 @@ func TestACallAfterAFreezeIsMadeOnceMore(t *testing.T) {
 		}
 	}
 }
+
+// The answers to two grants and to a correction that returns units were lost. Until the log says what became of
+// them, an outage counts the grants, and not what is returned.
+func TestOpenAttemptsCountInAnOutage(t *testing.T) {
+	s := newScene(t)
+	store := &heldStore{SimStore: s.store, held: make(chan struct{}, 100)}
+	var events []slidinglog.EventKind
+	l := s.openInOutage(store, &events)
+	s.follow(40, l)
+	s.grant(l, 90)
+	store.hold = func(c slidinglog.Call) bool { return len(c.Body) > 0 }
+	unanswered := func(f func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		return f(ctx)
+	}
+	acquire := func(units quota.Units) (d []quota.Decision, err error) {
+		err = unanswered(func(ctx context.Context) (err error) {
+			d, err = l.Acquire(ctx, s.c, s.asks(units))
+			return err
+		})
+		return d, err
+	}
+	for range 2 {
+		if d, err := acquire(4); err == nil { // the store has answered lately, so this is no outage
+			t.Fatalf("%+v without an answer", d)
+		}
+	}
+	err := unanswered(func(ctx context.Context) error {
+		_, err := l.Adjust(ctx, s.c, quota.Adjustment{Limit: "daily", Units: -5})
+		return err
+	})
+	if err == nil {
+		t.Fatal("a correction without an answer is told")
+	}
+	store.hold = func(slidinglog.Call) bool { return true }
+	s.now = s.now.Add(time.Second)
+	unanswered(func(ctx context.Context) error { l.Follow(ctx); return nil })
+	for _, row := range []struct {
+		units   quota.Units
+		granted bool
+	}{{3, false}, {2, true}} {
+		d, err := acquire(row.units)
+		if granted := err == nil && d[0].Granted() && d[0].Outage; granted != row.granted {
+			t.Errorf("%d units of the 2 that are left: %+v, %v", row.units, d, err)
+		}
+	}
+}
+
+// A roomyFile calls a function when room is reserved in it.
+type roomyFile struct {
+	*ledgertest.MemFile
+	room func()
+}
+
+func (f *roomyFile) Room(credential string, n int) error {
+	f.room()
+	return f.MemFile.Room(credential, n)
+}
+
+// A call found the store down, and it is back before the call decides offline. Another call may be appending
+// a grant then, which the copy does not count yet.
+func TestNothingIsGrantedOfflineOnceTheStoreIsBack(t *testing.T) {
+	s := newScene(t)
+	store := &fadingStore{SimStore: s.store, answers: 1000}
+	file := &roomyFile{MemFile: ledgertest.NewMemFile(), room: func() {}}
+	l := s.open(slidinglog.Config{File: file, Store: store, Policies: s.policies()})
+	s.follow(40, l)
+	store.answers = 0
+	file.room = func() {
+		if l.Serves(s.c) {
+			return
+		}
+		store.answers = 1000
+		s.follow(4, l)
+		if !l.Serves(s.c) {
+			t.Error("the store is back, and the host does not serve")
+		}
+	}
+	if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("%+v, %v; want that the ledger was unavailable", d, err)
+	}
+}

@@ -27,7 +27,7 @@ type replica struct {
 
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
-	maybe        *attempt          // the call whose outcome is unknown
+	maybe        []*attempt        // the calls whose outcome is unknown, of which one at most is carried out
 	unanswered   []*attempt        // earlier ones, which the log lacked
 	unwritten    bool              // the store did not take the last record, or would not have
 	revoked      []quota.Entry     // settlements of grants whose callers got no answer
@@ -109,13 +109,15 @@ func (r *replica) joining() bool {
 	return errors.Is(r.serving(), quota.ErrRecovering)
 }
 
-// ready returns why the copy grants nothing: the log is in a quiet period, or lacks entries of
-// this host. mu is held.
+// ready returns why the copy grants nothing: the log is in a quiet period, or was lost and is still being
+// read, or lacks entries of this host. mu is held.
 func (r *replica) ready() error {
 	f := &r.copy.facts
 	switch {
 	case f.Quiet != nil, f.Fallen != nil && f.Fallen.Quiet:
 		return quota.ErrRecovering
+	case f.Fallen != nil: // other hosts may not know of the loss yet
+		return errJoining
 	case r.ledger.config.Store != nil && f.Unplaced > 0:
 		return errReplaying
 	}

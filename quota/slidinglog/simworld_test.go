@@ -345,7 +345,11 @@ func (h *simHost) end(machine bool) {
 
 // do begins something, which goes on as the scheduler has it.
 func (h *simHost) do(f func()) *task {
-	t := &task{h.w.routines.take(f), h.w.now, h.c, h.trouble}
+	t := &task{wake: h.w.now, trouble: h.trouble}
+	t.routine = h.w.routines.take(func() {
+		t.c = h.c
+		f()
+	})
 	h.does = append(h.does, t)
 	return t
 }

@@ -77,8 +77,8 @@ func (w Window) validate() error {
 		if w.Length < time.Millisecond || w.Length%time.Millisecond != 0 {
 			return fmt.Errorf("a sliding window needs a length of whole milliseconds, at least one: %v", w.Length)
 		}
-		if w.Length > maxSliding {
-			return fmt.Errorf("a sliding window is at most %v long: %s", Brief(maxSliding), Brief(w.Length))
+		if w.Length > LongestWindow {
+			return fmt.Errorf("a sliding window is at most %v long: %s", Brief(LongestWindow), Brief(w.Length))
 		}
 	case Hour, Day, Month:
 		if w.Zone == nil {
@@ -90,8 +90,9 @@ func (w Window) validate() error {
 	return nil
 }
 
-// maxSliding keeps now-length and debit+length far from the ends of an int64.
-const maxSliding = 366 * 24 * time.Hour
+// LongestWindow is the longest that a window can be. It keeps now-length and debit+length far from the ends
+// of an int64.
+const LongestWindow = 366 * 24 * time.Hour
 
 // period returns the period of w.Zone that contains now, from the zone's own
 // rules: a day may have 23 or 25 hours and need not begin at midnight.

@@ -35,10 +35,17 @@ type Copy struct {
 
 // openCopy opens the copy of a credential's log in a file.
 func openCopy(file File, name string) (*Copy, error) {
-	c := &Copy{name: name, file: file, rows: make(map[rowKey]stamped[[]byte])}
+	c := &Copy{name: name, file: file, rows: make(map[rowKey]stamped[[]byte]), expires: math.MaxInt64}
 	err := file.View(name, func(t Tables) (err error) {
-		c.facts, err = decodeFacts(t.Facts())
-		return err
+		if c.facts, err = decodeFacts(t.Facts()); err != nil {
+			return err
+		}
+		for key := range t.Rows(EntryTable, idKey(c.facts.Expired), false) {
+			oldest, err := keyID(key)
+			c.expires = oldest.Ms
+			return err
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("credential %q: %w", name, err)
@@ -69,14 +76,17 @@ func (c *Copy) view(f func()) error {
 // advance advances the account to a clock, and returns its time.
 func (c *Copy) advance(clock time.Time) time.Time { return c.account.Advance(c.credential, clock, c) }
 
+// minKeep is how long an entry is needed at least, for a host without a longer window.
+const minKeep = time.Minute
+
 // keep returns how long an entry is needed, by any host.
 func (c *Copy) keep() time.Duration {
-	longest := time.Minute
+	longest := minKeep
 	if c.credential != nil {
 		longest = max(longest, longestOf(c.credential))
 	}
 	for _, h := range c.facts.Hosts {
-		longest = max(longest, h.Longest)
+		longest = max(longest, h.keep())
 	}
 	return longest
 }

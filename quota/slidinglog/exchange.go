@@ -95,12 +95,22 @@ func (r *replica) poll(ctx context.Context) Outcome { return r.call(ctx, r.newCa
 func (r *replica) newCall(record *Record) Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call := Call{Credential: r.name, At: r.copy.facts.Position, Keep: r.copy.keep()}
+	call := Call{Credential: r.name, At: r.copy.facts.Position, Keep: r.keep()}
 	if record != nil {
 		call.Body, call.Floor = record.Body(), record.floor()
 		call.NotAfter = max(r.copy.account.Clock, r.estimated().UnixMilli()) + lateTime.Milliseconds()
 	}
 	return call
+}
+
+// keep returns how long the store keeps a record. A host whose hello the log lacks, or would drop, drops nothing:
+// the log may lack the windows of other hosts, too. What the record says of dropped entries holds until it may
+// not be appended any more. mu is held.
+func (r *replica) keep() time.Duration {
+	if r.copy.facts.Hosts[r.ledger.Host()].Hello <= max(0, r.needed()) {
+		return quota.LongestWindow
+	}
+	return r.copy.keep() + lateTime
 }
 
 // newRecord returns a record of this host.
@@ -109,12 +119,13 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record := &Record{Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
-	if oldest := r.needed(); r.copy.expires > 0 && r.copy.expires <= oldest {
+	if oldest := r.needed(); r.copy.expires <= oldest {
 		record.Since = oldest // the store drops with this record what is older
 	}
-	halfKeep := max(record.floor(), r.estimated().UnixMilli()) - r.copy.keep().Milliseconds()/2
+	latest := time.UnixMilli(max(record.floor(), r.estimated().UnixMilli())).Add(lateTime)
+	near := r.copy.facts.Position.ID.Time().After(latest.Add(-r.copy.facts.Hosts[host].keep() / 2))
 	if r.ledger.draw(record.Tag[:]); says == nil || says.Kind != Turn { // a turn follows any record
-		record.after(r.copy.facts.Position, r.copy.facts.Position.ID.Ms > halfKeep)
+		record.after(r.copy.facts.Position, near)
 	}
 	return record
 }
@@ -132,15 +143,16 @@ func (r *replica) noticeHole(c *Copy, record *Record) {
 }
 
 // judgeBeginning records that a log which was read to its end lacks what stood before its first record, unless
-// that may have expired: the store drops what the hosts that have said their windows do not need. mu is held.
+// that may have expired: the host that drops records has a hello in the log. mu is held.
 func (r *replica) judgeBeginning() {
-	keep := r.copy.keep()
+	shortest, longest := r.copy.keep(), r.copy.keep()
 	for _, h := range r.copy.facts.Hosts {
 		if h.Hello > 0 {
-			keep = min(keep, max(time.Minute, h.Longest))
+			shortest = min(shortest, h.keep())
 		}
 	}
-	if r.begins > r.estimated().Add(-keep/2).UnixMilli() {
+	// The one before the first record is not older than that by more than half of its writer's keep.
+	if r.begins > r.copy.account.Clock-(shortest-longest/2).Milliseconds() {
 		r.copy.facts.Hole = r.begins
 	}
 	r.begins = 0

@@ -58,6 +58,14 @@ type hostFacts struct {
 	Longest time.Duration
 }
 
+// keep returns how long the host needs an entry, as far as it has said.
+func (h hostFacts) keep() time.Duration {
+	if h.Hello == 0 {
+		return minKeep
+	}
+	return max(minKeep, h.Longest)
+}
+
 // A quiet period is the time after a loss in which nothing is granted.
 type quiet struct {
 	Name  Tag             // the tag of the Missing record that began it last

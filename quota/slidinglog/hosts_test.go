@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -425,21 +426,22 @@ func TestALateRecordIsNoHole(t *testing.T) {
 	s := newScene(t)
 	old := s.open(slidinglog.Config{})
 	s.follow(20, old)
-	froze := false
+	freezes, froze := false, false
 	late := s.open(slidinglog.Config{Store: &heldStore{SimStore: s.store, hold: func(c slidinglog.Call) bool {
-		if len(c.Body) > 0 && !froze { // its hello
+		if len(c.Body) > 0 && freezes && !froze { // its second hello
 			froze, s.now = true, s.now.Add(time.Hour+time.Minute)
 		}
 		return false
 	}}})
 	s.follow(1, late)
+	s.now = s.now.Add(31 * time.Minute)
+	s.follow(1, old)
+	freezes = true
+	s.follow(1, late)
 	fresh := s.open(slidinglog.Config{})
 	s.follow(5, late, fresh)
-	if n := len(s.records()); !froze || n != 2 {
-		t.Fatalf("the log has %d records, want the two hellos", n)
-	}
-	if fresh.Hole(s.c) || late.Hole(s.c) {
-		t.Error("a host says that records were removed")
+	if !froze || fresh.Hole(s.c) || late.Hole(s.c) {
+		t.Errorf("after a freeze (%v), a host says that records were removed", froze)
 	}
 }
 
@@ -452,12 +454,71 @@ func TestWhatHasExpiredIsNoHole(t *testing.T) {
 	for range 150 {
 		s.grant(old, 1)
 		s.now = s.now.Add(time.Minute)
+		s.follow(1, old)
 	}
 	s.c = credential(24 * time.Hour)
 	fresh := s.open(slidinglog.Config{})
 	s.follow(5, old, fresh)
 	if n := len(s.records()); n > 70 || fresh.Hole(s.c) {
 		t.Errorf("of the log %d records are left, and a host says that records were removed: %v", n, fresh.Hole(s.c))
+	}
+}
+
+// A log that holds no entry any more still says that it has dropped some: to a host with a longer window that
+// comes when the record that said so first has been dropped, too, or right after another one has started again.
+// Before, it does not say so.
+func TestWhatWasDroppedIsSaid(t *testing.T) {
+	for name, row := range map[string]struct {
+		restartsAfter time.Duration
+		dropped       bool
+	}{"by an idle host": {0, true}, "by a host that starts again": {30 * time.Minute, true}, "not by one that does so before": {20 * time.Minute, false}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			file := ledgertest.NewMemFile()
+			one := s.open(slidinglog.Config{File: file})
+			s.follow(20, one)
+			s.grant(one, 1)
+			s.now = s.now.Add(31 * time.Minute)
+			s.follow(1, one) // another hello, which stands
+			if row.restartsAfter > 0 {
+				if err := one.Fold(); err != nil {
+					t.Fatal(err)
+				}
+				s.now = s.now.Add(row.restartsAfter)
+				one = s.open(slidinglog.Config{File: file.Crash(false, 0)})
+				s.follow(1, one)
+			} else {
+				for range 9 {
+					s.now = s.now.Add(31 * time.Minute)
+					s.follow(1, one)
+				}
+			}
+			if slices.ContainsFunc(s.records(), func(r slidinglog.Record) bool { return len(r.Entries) > 0 }) == row.dropped {
+				t.Fatalf("the log has dropped the grant: %v", !row.dropped)
+			}
+			s.c = credential(24 * time.Hour)
+			other := s.open(slidinglog.Config{})
+			s.follow(20, other)
+			if u, err := other.Usage(t.Context(), s.c); err != nil || u.Limits[0].CatchingUp.IsZero() == row.dropped {
+				t.Errorf("%+v, %v; want that the longer window is not covered yet: %v", u, err, row.dropped)
+			}
+		})
+	}
+}
+
+// A host that has not said yet that its window is shorter, because the log is in a quiet period, drops nothing
+// that a host with a longer one would miss.
+func TestNothingIsDroppedBeforeAHello(t *testing.T) {
+	s := newScene(t)
+	one := s.open(slidinglog.Config{})
+	s.follow(1, one) // the quiet period of a new log
+	s.now = s.now.Add(time.Hour + time.Second)
+	s.open(slidinglog.Config{}).Follow(t.Context())
+	s.c = credential(24 * time.Hour)
+	other := s.open(slidinglog.Config{})
+	other.Follow(t.Context())
+	if n := len(s.records()); n != 4 || other.Hole(s.c) {
+		t.Errorf("the log has %d records, want those of a loss and that each of 3 hosts is here; and a hole: %v", n, other.Hole(s.c))
 	}
 }
 

@@ -66,7 +66,7 @@ func (c *Copy) reset(by *quota.Entry) {
 		from = quota.ID{}
 	}
 	kept, lacking := c.originals(from)
-	c.facts.Since, c.facts.Expired, c.expires, c.facts.Hole = 0, quota.ID{}, 0, 0
+	c.facts.Since, c.facts.Expired, c.expires, c.facts.Hole = 0, quota.ID{}, math.MaxInt64, 0
 	c.rebuild(kept, lacking)
 }
 

@@ -148,7 +148,7 @@ func (r *Runner) SetBookmark(job string, region regions.Region, run, text string
 	}
 	j.mu.Lock()
 	at := latest(r.now(), j.state.Bookmarks[region].At.Add(time.Millisecond))
-	j.apply(record{Marks: map[regions.Region]bookmark{region: {text, run, at}}})
+	j.apply(record{Marks: map[regions.Region]bookmark{region: {text, at}}})
 	j.mu.Unlock()
 	return j.log.flush(true)
 }

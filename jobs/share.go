@@ -453,7 +453,7 @@ func (s *share) setMark(ctx context.Context, region regions.Region, run, text st
 		if run != "" {
 			r.Run.Is.Beat++
 		}
-		r.mark(region, run, text, clock)
+		r.mark(region, text, clock)
 		return nil
 	})
 }
@@ -555,9 +555,7 @@ func (s *share) look(ctx context.Context) {
 
 // A shareStatus is what a host knows of the record.
 type shareStatus struct {
-	Record  sharedRecord
 	Clock   time.Time     // the store's, when the record was read
-	Age     time.Duration // since then
 	Ahead   time.Duration // how far this host's clock is ahead of the store's
 	Differs string        // the name of a host whose schedule, regions or expected calls are others; empty: none
 	Err     error         // why the record cannot be understood
@@ -566,8 +564,7 @@ type shareStatus struct {
 func (s *share) status() shareStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	age := s.now().Sub(s.seen.sent)
-	return shareStatus{s.known, s.seen.clock, age, s.seen.sent.Sub(s.seen.clock), s.differs, s.seen.err}
+	return shareStatus{s.seen.clock, s.seen.sent.Sub(s.seen.clock), s.differs, s.seen.err}
 }
 
 // changed returns what the host's file is to have from now on, if that has changed: the record, bookmarks, and the

@@ -332,7 +332,7 @@ func (r *sharedRecord) renew(run string, p progress, lease time.Duration, now ti
 		r.Bad.set(now, p.Bad)
 	}
 	for _, region := range p.Done {
-		r.mark(region, run, "", now)
+		r.mark(region, "", now)
 	}
 	return nil
 }
@@ -378,10 +378,10 @@ func (r *sharedRecord) move(cursor regions.Cursor, now time.Time) error {
 }
 
 // mark has a bookmark be written; no text removes it. Its time passes that of every one before it.
-func (r *sharedRecord) mark(region regions.Region, run, text string, now time.Time) {
+func (r *sharedRecord) mark(region regions.Region, text string, now time.Time) {
 	r.Marked.set(now, region)
 	if r.marks == nil {
 		r.marks = map[regions.Region]bookmark{}
 	}
-	r.marks[region] = bookmark{text, run, r.Marked.At}
+	r.marks[region] = bookmark{text, r.Marked.At}
 }

@@ -41,7 +41,6 @@ type state struct {
 // A bookmark is what a pass left for the next one of its region. No text: there is none.
 type bookmark struct {
 	Text string    `json:"text"`
-	Run  string    `json:"run,omitempty"` // whose pass left it; empty: an operator
 	At   time.Time `json:"at"`
 }
 

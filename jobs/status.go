@@ -246,24 +246,12 @@ func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
 	return list
 }
 
-// A JobState is the state of a job: what a simulation of it begins with.
+// A JobState is the state of a job: what a plan goes by.
 type JobState struct {
-	Job    *Job // must not be changed
-	Cursor regions.Cursor
-	Pause  *Pause    // nil unless it is paused
-	Run    *Progress // of the run under way; nil if none will launch another pass
+	Job   *Job   // must not be changed
+	Pause *Pause // nil unless it is paused
 	// Took is the calls of a pass that ended well, by operation, measured in recent runs; nil if none.
 	Took Made
-}
-
-// A Progress is how far a run has come.
-type Progress struct {
-	Slot        time.Time
-	Ring        regions.Ring // the regions of the run, in its order
-	Stagger     time.Duration
-	MovesCursor bool        // false if an operator chose its regions
-	Begun       int         // how many of its passes have begun
-	Spent       quota.Units // by them
 }
 
 // JobStates returns the state of every job, in the order of configuration, and what the clock
@@ -273,30 +261,9 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {
-		list[i] = j.jobState()
+		j.mu.Lock()
+		list[i] = JobState{j.job, j.state.Pause, j.state.measured()}
+		j.mu.Unlock()
 	}
 	return list, now
-}
-
-func (j *jobControl) jobState() JobState {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	s := JobState{Job: j.job, Cursor: j.cursor(), Pause: j.state.Pause, Took: j.state.measured()}
-	if run := j.executor.show(); run != nil && j.executor.launching.Err() == nil && run.begun() < len(run.Ring) {
-		s.Run = &Progress{
-			Slot: run.Slot, Ring: run.Ring, Stagger: j.executor.stagger, MovesCursor: !run.Chosen,
-			Begun: run.begun(), Spent: run.Spent(),
-		}
-	}
-	return s
-}
-
-// begun returns how many regions of the run have had a pass.
-func (r *Run) begun() (n int) {
-	for _, p := range r.Passes {
-		if p.Attempt == 0 {
-			n++
-		}
-	}
-	return n
 }

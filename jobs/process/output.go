@@ -108,8 +108,9 @@ func (p *pipe) close() {
 // mask replaces a secret.
 const mask = "***"
 
-// masked emits lines without the secrets that they hold literally, nor the beginning of one at which
-// a line was cut. It does not find an encoded secret.
+// masked emits lines without the secrets that they hold literally, none of which is shorter than the
+// mask. A line that was cut may end in the beginning of one: so much of it is left out. It does not find
+// an encoded secret.
 func masked(emit func(jobs.Line), secrets []string) func(jobs.Line) {
 	if len(secrets) == 0 {
 		return emit
@@ -126,30 +127,10 @@ func masked(emit func(jobs.Line), secrets []string) func(jobs.Line) {
 	}
 	replacer := strings.NewReplacer(pairs...)
 	return func(line jobs.Line) {
-		whole, end := line.Text, ""
+		line.Text = replacer.Replace(line.Text)
 		if line.Cut && line.Dropped == 0 {
-			if at := cutSecret(whole, valid); at < len(whole) {
-				whole, end = whole[:at], mask
-			}
+			line.Text = strings.ToValidUTF8(line.Text[:max(0, len(line.Text)-len(valid[0])+1)], "") + mask
 		}
-		line.Text = replacer.Replace(whole) + end
 		emit(line)
 	}
-}
-
-// cutSecret returns where the secret begins at which a text was cut, with others that overlap it;
-// the end of the text if there is none.
-func cutSecret(text string, secrets []string) int {
-	at := len(text)
-	for before := at + 1; at < before; {
-		before = at
-		for _, secret := range secrets {
-			for i := max(0, before-len(secret)+1); i < at; i++ {
-				if strings.HasPrefix(secret, text[i:]) || strings.HasPrefix(text[i:], secret) {
-					at = i
-				}
-			}
-		}
-	}
-	return at
 }

@@ -62,51 +62,33 @@ func (h handlers) knownHint(of subject) string {
 	return ""
 }
 
-// underWayHint says what to do about the job's run under way.
+// underWayHint says what to do about the job's run under way, here or on another host.
 func (h handlers) underWayHint(job string) string {
 	j, err := h.runner.Status(job)
 	if err != nil || j[0].Last == nil || j[0].Last.State != jobs.RunRunning {
 		return "wait until it is over: quotactl runs " + job
 	}
-	return "wait until it is over, or end it" + onHost(j[0].Last) + ": quotactl stop " + j[0].Last.ID
+	return "wait until it is over, or end it: quotactl stop " + j[0].Last.ID
 }
 
-// runHint says what is known of a run that is not under way here. The name
-// may be that of a job.
+// runHint says what is known of a run that is not under way here. The name may be that of a job.
 func (h handlers) runHint(name string) string {
 	if run, err := h.runner.RunOf(name); err == nil {
-		return endHint(&run)
+		return fmt.Sprintf("it is over (%s): quotactl runs %s", run.State, run.ID)
 	}
 	if j, err := h.runner.Status(name); err == nil {
-		return jobHint(j[0])
+		return jobHint(name, j[0].Last)
 	}
 	return "quotactl runs lists them"
 }
 
-// endHint says why a known run cannot be stopped here.
-func endHint(r *jobs.Run) string {
-	if r.State == jobs.RunRunning {
-		return "it is under way" + onHost(r) + ": end it there"
-	}
-	return fmt.Sprintf("it is over (%s): quotactl runs %s", r.State, r.ID)
-}
-
 // jobHint names the run that was probably meant by the name of its job.
-func jobHint(j jobs.Status) string {
+func jobHint(job string, last *jobs.Run) string {
 	switch {
-	case j.Last == nil:
-		return j.Name + " is a job, which has not run yet"
-	case j.Last.State == jobs.RunRunning:
-		return fmt.Sprintf("%s is a job: its run under way is %s", j.Name, j.Last.ID)
-	default:
-		return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", j.Name, j.Last.ID)
+	case last == nil:
+		return job + " is a job, which has not run yet"
+	case last.State == jobs.RunRunning:
+		return fmt.Sprintf("%s is a job: its run under way is %s", job, last.ID)
 	}
-}
-
-// onHost names the host of a run, if it is known.
-func onHost(r *jobs.Run) string {
-	if r.Host == "" {
-		return ""
-	}
-	return " on " + r.Host
+	return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", job, last.ID)
 }

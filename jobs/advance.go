@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"math"
 	"sync"
+	"time"
 
 	"quotad/regions"
 )
@@ -13,18 +15,31 @@ func (e *executor) start() {
 	go e.loop()
 }
 
-// loop goes through the ring, and then again through the regions that failed, as often
-// as the job wants. It returns when the last pass is over.
+// loop launches one pass after the other, only if the gate lets it, until the run is through or something stops
+// it. It returns when the last pass is over.
 func (e *executor) loop() {
-	var holding sync.WaitGroup
+	var holding, passes sync.WaitGroup
 	held, letGo := context.WithCancel(context.Background())
 	if e.control.share != nil {
 		holding.Go(func() { e.hold(held) })
 	}
-	e.round(e.run.Ring, true)
-	for again := 0; again < e.job.Retry && e.launching.Err() == nil; again++ {
-		e.round(e.failed(), false)
+	for e.launching.Err() == nil {
+		p, wait := e.next()
+		if wait == through {
+			break
+		}
+		if wait > 0 {
+			e.wait(wait)
+		} else if token, ok := e.admit(p); ok {
+			passes.Go(func() {
+				e.pass(p, token)
+				e.leave()
+			})
+		} else {
+			e.leave()
+		}
 	}
+	passes.Wait()
 	letGo()
 	holding.Wait()
 	e.finish(context.Cause(e.launching))
@@ -33,88 +48,77 @@ func (e *executor) loop() {
 	close(e.done)
 }
 
-// round launches a pass at each region of a list, only if the gate lets it: each at its
-// time in the first round, one after the other in later ones. Regions that the run paused for
-// are served in between.
-func (e *executor) round(list []regions.Region, timed bool) {
-	var passes sync.WaitGroup
-	defer passes.Wait()
-	for i := 0; ; {
-		if i == len(list) && !e.servesAgain() {
-			if passes.Wait(); !e.servesAgain() {
-				return
-			}
-		}
-		if timed && i < len(list) && !sleep(e.launching, regions.Start(e.run.Slot, e.stagger, i).Sub(e.base.now())) || !e.ready() {
-			return
-		}
-		p, again := e.next(list[i:])
-		if !again {
-			i++
-		}
-		token, ok := e.admit(p)
-		if !ok {
-			e.leave()
-			continue
-		}
-		passes.Go(func() {
-			defer e.leave()
-			e.pass(p, token)
-		})
-	}
-}
+const (
+	through   time.Duration = -1            // the run has no further pass
+	untilWake time.Duration = math.MaxInt64 // until a pass is over, or was granted what it was refused
+)
 
-// next returns the next pass: of a region that is served again, or else of the list's first one.
-func (e *executor) next(list []regions.Region) (p Pass, again bool) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if again = len(e.pacing.again) > 0; again {
-		list, e.pacing.again = e.pacing.again, e.pacing.again[1:]
+// next decides which pass is next: of a region that is served again, else of the ring's next one at its time, and
+// then of those that failed, as often as the job wants. That it is under way is counted already. If none
+// may be launched yet, wait is for how long. A run that waits holds no units.
+func (e *executor) next() (p Pass, wait time.Duration) {
+	j := e.control
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := len(e.again) + len(e.rest)
+	if all == 0 && e.busy == 0 && e.retries > 0 {
+		e.retries, e.stagger, e.rest = e.retries-1, 0, nil
+		for _, failed := range e.run.Failed() {
+			e.rest = append(e.rest, failed.Region)
+		}
+		all = len(e.rest)
 	}
-	p.Region = list[0]
+	switch {
+	case all == 0 && e.busy == 0:
+		return p, through
+	case all == 0, e.busy == max(1, e.job.Parallel), e.base.config.Tokens.isRefused(e.budget):
+		return p, untilWake
+	case time.Now().Before(e.resumes):
+		return p, time.Until(e.resumes)
+	case len(e.again) == 0 && time.Now().Before(e.due):
+		return p, time.Until(e.due)
+	case j.share != nil && !j.share.mayLaunch(e.run.ID):
+		return p, j.share.again()
+	case len(e.again) > 0:
+		p.Region, e.again = e.again[0], e.again[1:]
+	default:
+		p.Region, e.rest, e.due = e.rest[0], e.rest[1:], e.due.Add(e.stagger)
+	}
 	p.Attempt = e.run.attempts(p.Region)
-	return p, again
+	e.busy++
+	return p, 0
 }
 
-// failed returns the regions that failed, also when they were tried again.
-func (e *executor) failed() (list []regions.Region) {
+// wait waits, or until the run is woken or launches nothing more.
+func (e *executor) wait(most time.Duration) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.wake:
+	case <-e.launching.Done():
+	}
+}
+
+// leave ends a pass that was counted as under way.
+func (e *executor) leave() {
+	e.control.mu.Lock()
+	e.busy--
+	e.control.mu.Unlock()
+	wake(e.wake)
+}
+
+// putBack has a region be served before all others.
+func (e *executor) putBack(region regions.Region) {
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
-	for _, p := range e.run.Failed() {
-		list = append(list, p.Region)
-	}
-	return list
+	e.again = append([]regions.Region{region}, e.again...)
 }
 
-// ready waits until the run pauses for no limit and none of its passes lacks what it was refused, and
-// then for a place among its passes. It returns whether the run may launch. A run that waits holds
-// no units.
-func (e *executor) ready() bool {
-	for e.isFree() && sleep(e.launching, e.pauseLeft()) {
-		if !occupy(e.launching, e.places) {
-			return false
-		}
-		if e.pauseLeft() <= 0 && !e.base.config.Tokens.isRefused(e.budget) && e.mayLaunch() {
-			return true
-		}
-		e.leave() // a pass that was over meanwhile has met a limit
+// wake has who waits for a signal look again.
+func wake(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
 	}
-	return false
-}
-
-// isFree waits until no pass of the run lacks what it was refused: one that waits until it fits, as
-// clients do that obey Retry-After, may be granted it. It returns whether the run may launch.
-func (e *executor) isFree() bool {
-	for e.base.config.Tokens.isRefused(e.budget) {
-		select {
-		case <-e.budget.free:
-		case <-e.launching.Done():
-			return false
-		}
-	}
-	return true
-}
-
-func (e *executor) leave() {
-	<-e.places
 }

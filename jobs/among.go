@@ -97,17 +97,6 @@ func (e *executor) progress() progress {
 	return p
 }
 
-// mayLaunch waits until the run holds the job, and returns whether it may launch.
-func (e *executor) mayLaunch() bool {
-	s := e.control.share
-	for s != nil && !s.mayLaunch(e.run.ID) {
-		if !sleep(e.launching, s.again()) {
-			return false
-		}
-	}
-	return e.launching.Err() == nil
-}
-
 // release has the hosts know how the run ended, and that the job is free.
 func (e *executor) release(run *Run) {
 	j := e.control

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -118,4 +119,39 @@ func TestADamagedLineIsAPause(t *testing.T) {
 		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US ok", "12:00:00 run done")
 		b.stop()
 	})
+}
+
+// The passes of a run come at their times, and a pace ends, though the clock is set meanwhile.
+func TestTheClockIsSetDuringARun(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trending(t)
+				job.Regions, job.Stagger, job.MaxWait = eight()[:3], 5*time.Minute, time.Minute
+				b := newBed(t, dir, job)
+				var began []time.Duration
+				var slot time.Time
+				b.play = func(_ context.Context, p played) Exit {
+					if len(began) == 0 {
+						slot = time.Now()
+					}
+					if began = append(began, time.Since(slot)); len(began) == 2 {
+						b.denyUntil(p, "list", b.now().Add(30*time.Second))
+					}
+					return Exit{}
+				}
+				b.tick()
+				time.Sleep(time.Minute)
+				b.ahead.Store(int64(step))
+				time.Sleep(4*time.Minute + 10*time.Second)
+				b.ahead.Store(0)
+				time.Sleep(6 * time.Minute)
+				synctest.Wait()
+				if want := []time.Duration{0, 5 * time.Minute, 5*time.Minute + 30*time.Second, 10 * time.Minute}; !slices.Equal(began, want) {
+					t.Errorf("passes began after %v, want %v", began, want)
+				}
+				b.stop()
+			})
+		})
+	}
 }

@@ -221,18 +221,27 @@ func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context,
 type executor struct {
 	base    *base
 	control *jobControl
-	job     *Job // as it was when the run began
-	run     *Run // its passes and its end may change: the job's mu guards these
-	stagger time.Duration
+	job     *Job                   // as it was when the run began
+	run     *Run                   // its passes and its end may change: the job's mu guards these
 	live    map[passName]*livePass // those under way; the job's mu guards it
 	bad     []failing              // among hosts: the regions that failed before it
-	moved   chan struct{}          // among hosts: holds one when a pass is over
+	moved   chan struct{}          // among hosts: signalled when a pass is over
 	dropped []regions.Region       // whose bookmarks the hosts are to drop; the job's mu guards it
 
 	budget *runBudget
-	pacing pacing // the job's mu guards it
 
-	places chan struct{} // one for each pass that may be under way
+	// The passes to come; the job's mu guards these.
+	rest    []regions.Region // of the ring, or of those that failed
+	due     time.Time        // when the first of the rest is, by the monotonic clock: the other may be set
+	stagger time.Duration
+	again   []regions.Region       // to be served again before, after a limit has stopped them,
+	times   map[regions.Region]int // and how often they were
+	retries int                    // of the regions that failed, still to come
+	pause   Pace                   // the limit for which the run waited last,
+	resumes time.Time              // and until when, by the monotonic clock
+	busy    int                    // passes under way
+	wake    chan struct{}          // signalled when one is over, or lacks nothing any more
+
 	// More passes may begin until launching ends. Those under way are asked to end when ask ends, and
 	// end at once when force does.
 	launching, ask, force context.Context
@@ -243,13 +252,6 @@ type executor struct {
 	done chan struct{} // closed when the next run may begin
 }
 
-// A pacing is what a run knows of limits that return soon.
-type pacing struct {
-	pause Pace             // what the run waits for last
-	again []regions.Region // to be served again
-	times map[regions.Region]int
-}
-
 // newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
 func (r *base) newExecutor(j *jobControl, run *Run) *executor {
 	run.Job, run.StartedAt, run.State = j.name, r.now(), RunRunning
@@ -258,10 +260,11 @@ func (r *base) newExecutor(j *jobControl, run *Run) *executor {
 		run.Ring = j.job.Regions.From(j.cursor())
 	}
 	e := &executor{
-		base: r, control: j, job: j.job, run: run, budget: &runBudget{max: run.UnitsPerRun, free: make(chan struct{}, 1)},
-		live: map[passName]*livePass{}, pacing: pacing{times: map[regions.Region]int{}},
-		places: make(chan struct{}, max(1, j.job.Parallel)), done: make(chan struct{}), moved: make(chan struct{}, 1),
+		base: r, control: j, job: j.job, run: run, live: map[passName]*livePass{}, times: map[regions.Region]int{},
+		rest: run.Ring, retries: run.Retry, due: time.Now().Add(run.Slot.Sub(r.now())),
+		done: make(chan struct{}), moved: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
+	e.budget = &runBudget{max: run.UnitsPerRun, free: e.wake}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)
@@ -294,7 +297,7 @@ func (e *executor) show() *Run {
 		return nil
 	}
 	run := e.run.copy()
-	if pause := e.pacing.pause; pause.Until.After(e.base.now()) {
+	if pause := e.pause; pause.Until.After(e.base.now()) {
 		run.Waits = &pause
 	}
 	for i := range run.Passes {
@@ -330,18 +333,4 @@ func (e *executor) current() *Run {
 		return nil
 	}
 	return e.show()
-}
-
-// occupy waits for one of the places, and returns whether ctx let it.
-func occupy(ctx context.Context, places chan struct{}) bool {
-	select {
-	case places <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	if ctx.Err() != nil { // both at once: the place came with the end of the last pass, and so did the stop
-		<-places
-		return false
-	}
-	return true
 }

@@ -10,10 +10,12 @@ import (
 // still; spokenFor returns whether they are. One pass of this host is at the gate at a time: so it
 // counts those that came before. When two hosts launch for the last units, the ledger denies one.
 func (e *executor) askGate(token string) (d quota.Decision, spokenFor bool, err error) {
-	if !occupy(e.launching, e.base.gate) {
+	select {
+	case e.base.gate <- struct{}{}:
+		defer func() { <-e.base.gate }()
+	case <-e.launching.Done():
 		return d, false, e.launching.Err()
 	}
-	defer func() { <-e.base.gate }()
 	others := e.base.config.Tokens.reserve(token, e.job.Calls())
 	d, err = e.base.config.Gate.Peek(e.launching, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	return d, len(others) > 0, err

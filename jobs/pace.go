@@ -1,35 +1,9 @@
 package jobs
 
-import (
-	"slices"
-	"time"
-
-	"quotad/regions"
-)
+import "time"
 
 // maxAgain is how often a run serves a region again after a limit has stopped it.
 const maxAgain = 3
-
-// putBack has a region be served before all others.
-func (e *executor) putBack(region regions.Region) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	e.pacing.again = slices.Insert(e.pacing.again, 0, region)
-}
-
-// servesAgain returns whether a region is to be served again.
-func (e *executor) servesAgain() bool {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	return len(e.pacing.again) > 0
-}
-
-// pauseLeft is how long the run still waits for a limit.
-func (e *executor) pauseLeft() time.Duration {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	return e.pacing.pause.Until.Sub(e.base.now())
-}
 
 // waitFor has the run wait for a limit, if the job waits that long.
 func (e *executor) waitFor(limit string, until time.Time) bool {
@@ -40,8 +14,8 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 	}
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
-	if until = latest(until, now.Add(shortest)); until.After(e.pacing.pause.Until) {
-		e.pacing.pause = Pace{Limit: limit, Until: until}
+	if until = latest(until, now.Add(shortest)); until.After(e.pause.Until) {
+		e.pause, e.resumes = Pace{Limit: limit, Until: until}, time.Now().Add(until.Sub(now))
 	}
 	return true
 }
@@ -60,7 +34,7 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	}
 	repeats := spent.Calls > 0 && (left == "" || left == mark)
 	e.control.mu.Lock()
-	times := e.pacing.times[p.Region]
+	times := e.times[p.Region]
 	e.control.mu.Unlock()
 	until := spent.RetryAt
 	if (times > 0 || repeats) && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.base.now()) {
@@ -71,7 +45,7 @@ func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
 	}
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
-	e.pacing.times[p.Region]++
-	e.pacing.again = append(e.pacing.again, p.Region)
+	e.times[p.Region]++
+	e.again = append(e.again, p.Region)
 	return true
 }

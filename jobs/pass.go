@@ -164,9 +164,6 @@ func (e *executor) record(p Pass, halt error) {
 	e.base.trouble(j.name, j.log.flush(p.Outcome != Running))
 	e.base.config.OnEvent(PassChanged{run, p, e.job.Credential})
 	if p.Outcome != Running {
-		select {
-		case e.moved <- struct{}{}:
-		default:
-		}
+		wake(e.moved)
 	}
 }

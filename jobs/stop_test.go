@@ -25,18 +25,6 @@ func TestStopWhileTheGateIsAsked(t *testing.T) {
 	})
 }
 
-// The place that the last pass leaves and the stop that it causes come at once.
-func TestNoPlaceAfterAStop(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	places := make(chan struct{}, 1)
-	for range 100 {
-		if occupy(ctx, places) || len(places) != 0 {
-			t.Fatal("a place was occupied")
-		}
-	}
-}
-
 func TestStopInterrupts(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))

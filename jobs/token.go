@@ -185,10 +185,7 @@ func (t *Tokens) resume(run *runBudget, r Record) {
 // count counts passes of the run that were refused something, or with -1 no longer.
 func (b *runBudget) count(more int) {
 	if b.refused += more; b.refused == 0 {
-		select {
-		case b.free <- struct{}{}:
-		default:
-		}
+		wake(b.free)
 	}
 }
 

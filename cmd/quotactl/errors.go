@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
 	"quotad/quota"
@@ -57,6 +61,48 @@ func (c *cli) report(err error) int {
 		fmt.Fprintf(c.stderr, "quotactl: hint: %s\n", v.Clean(f.hint))
 	}
 	return f.code
+}
+
+// advise says what to type where a credential is not named, or is named alone.
+func (c *cli) advise(cmd *cobra.Command, err error, args []string) error {
+	var f *failure
+	if !errors.As(err, &f) || f.code != exitUsage && f.code != exitNotFound {
+		return err
+	}
+	wanted, given := argumentNames(cmd), cmd.Flags().Args()
+	isArgument := len(wanted) > 1 && wanted[0] == "[CREDENTIAL]"
+	if f.hint != api.NameCredential && (!isArgument || len(given) == 0 || len(given) == len(wanted)) {
+		return err
+	}
+	list, _ := c.client().Credentials(cmd.Context())
+	i := slices.IndexFunc(list, func(one api.Credential) bool { return isArgument && len(given) > 0 && one.Name == given[0] })
+	switch {
+	case i >= 0:
+		names := namesOf(list[i].Limits, limitName)
+		if wanted[1] == "OPERATION" {
+			names = slices.Sorted(maps.Keys(list[i].Operations))
+		}
+		if isNamed := slices.ContainsFunc(given, func(arg string) bool { return slices.Contains(names, arg) }); !isNamed && len(names) > 0 {
+			return usageError(typed(args, given[0], names[0]), "%s is missing, one of credential %s: %s", wanted[1], given[0], strings.Join(names, ", "))
+		}
+	case f.hint == api.NameCredential && len(list) > 0 && cmd.Flags().Lookup("credential") != nil:
+		f.hint += ": " + typed(args, cmd.Name(), "--credential", list[0].Name)
+	case f.hint == api.NameCredential && len(list) > 0:
+		f.hint += ": " + typed(args, cmd.Name(), list[0].Name)
+	}
+	return err
+}
+
+// typed writes a command of quotactl as a person types it, with more words behind the word after.
+func typed(args []string, after string, more ...string) string {
+	text, args := "quotactl", slices.Insert(slices.Clone(args), slices.Index(args, after)+1, more...)
+	for _, arg := range args {
+		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`&|;<>()*?#~!") {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		text += " " + arg
+	}
+	return text
 }
 
 // explain turns an error of the API client into a failure with its exit code and a hint.

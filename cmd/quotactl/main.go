@@ -18,7 +18,8 @@ import (
 // main carries out one command line. Answers go to stdout, everything else to stderr.
 func main() {
 	c := &cli{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	os.Exit(c.report(newRoot(c).Execute()))
+	cmd, err := newRoot(c).ExecuteC()
+	os.Exit(c.report(c.advise(cmd, err, os.Args[1:])))
 }
 
 const rootHead = `quotactl shows what is left of a running quotad's budgets, and operates it.

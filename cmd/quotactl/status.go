@@ -176,12 +176,16 @@ func notFound(what, name string, names []string) error {
 	}
 }
 
+// severalCredentials refuses -o value where there is an answer for each of several credentials.
+func severalCredentials(names []string) error {
+	return usageError(api.NameCredential, "-o value is one integer, but there are several credentials: %s", strings.Join(names, ", "))
+}
+
 // minRemaining is what a call that counts against all limits of the only credential may
 // spend.
 func minRemaining(credentials []api.Credential) (int64, error) {
 	if len(credentials) != 1 {
-		return 0, usageError("add --credential NAME", "-o value is one integer, but there are several credentials: %s",
-			strings.Join(namesOf(credentials, credentialName), ", "))
+		return 0, severalCredentials(namesOf(credentials, credentialName))
 	}
 	if credentials[0].Error != "" {
 		return 0, fmt.Errorf("what remains is not known: %s", credentials[0].Error)

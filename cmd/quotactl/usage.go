@@ -19,10 +19,10 @@ import (
 	"quotad/quota/api"
 )
 
-const usageUsage = `Show who spent what, after settling.
+const usageUsage = `Show who spent what, after settling: of CREDENTIAL, else of all.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is the sum, in units.
+With -o value the answer is the sum of one credential, in units. With -o json
+each credential is an object of its own.
 
 Example:
   $ quotactl usage --by region --since 6h
@@ -73,13 +73,41 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if err != nil {
 		return err
 	}
-	u, err := c.client().Usage(ctx, c.credential(q.credential), api.UsageQuery{By: q.by, Since: since})
-	if _, known := u.Total.Limits[q.limit]; err == nil && q.limit != "" && !known {
-		return notFound("limit", q.limit, slices.Sorted(maps.Keys(u.Total.Limits)))
+	names := []string{c.credential(q.credential)}
+	if names[0] == api.OnlyCredential {
+		if all, _ := c.credentialNames(ctx, ""); len(all) > 1 {
+			names = all
+		}
 	}
-	return show(c, u, err,
-		func(u api.Usage) (int64, error) { return wording.Spent(u.Total, q.limit), nil },
-		func(u api.Usage, v term.View) string { return usageTable(u, q.limit, v) })
+	if len(names) > 1 && c.output == "value" {
+		return severalCredentials(names)
+	}
+	var found []api.Usage
+	limits := map[string]bool{}
+	for _, name := range names {
+		u, err := c.client().Usage(ctx, name, api.UsageQuery{By: q.by, Since: since})
+		if err != nil {
+			return c.explain(err)
+		}
+		for limit := range u.Total.Limits {
+			limits[limit] = true
+		}
+		if _, known := u.Total.Limits[q.limit]; known || q.limit == "" {
+			found = append(found, u)
+		}
+	}
+	if len(found) == 0 {
+		return notFound("limit", q.limit, slices.Sorted(maps.Keys(limits)))
+	}
+	for i, u := range found {
+		err := show(c, u, nil,
+			func(u api.Usage) (int64, error) { return wording.Spent(u.Total, q.limit), nil },
+			func(u api.Usage, v term.View) string { return "\n"[:min(i, 1)] + usageTable(u, q.limit, v) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func usageTable(u api.Usage, limit string, v term.View) string {

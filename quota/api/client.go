@@ -90,6 +90,9 @@ func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (A
 // configured. If several are, the answer is a *Problem of reason quota.BadRequest.
 const OnlyCredential = "-"
 
+// NameCredential is the hint of that problem, and of a decision about a request without a credential.
+const NameCredential = "name one of them"
+
 // CloseLimit closes a limit of a credential.
 func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
 	return Ask[Shut](ctx, c, http.MethodPost, Path("credentials", credential, "close"), k)

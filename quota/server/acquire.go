@@ -81,7 +81,7 @@ func (s *Server) noCredential(c *Session) quota.Decision {
 	d := quota.Decision{Reason: quota.BadRequest, Detail: "credential is missing, and none is configured"}
 	if names := s.names(c); len(names) > 0 {
 		d.Detail = "credential is missing, and several are configured: " + strings.Join(names, ", ")
-		d.Hint = "name one of them"
+		d.Hint = api.NameCredential
 	}
 	return d
 }

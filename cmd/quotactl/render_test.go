@@ -19,6 +19,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/quota/api"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -81,6 +82,9 @@ func TestJobsOnTheScreen(t *testing.T) {
 			"run":    runPage(runs[0], false, v),
 			"output": runPage(runs[0], true, v),
 			"next":   upcomingTable(upcoming, v),
+			"whyjob": whyJobPage(whyJob{Job: s.Jobs[0], Pass: []api.Why{whyNot()}, Refused: []api.Refusal{
+				{At: at.Add(-20 * time.Minute), Region: "DE", Reason: "unaffordable", Detail: "a pass does not fit"}, {}}}, v),
+			"whyjob-away": whyJobPage(whyJob{Job: s.Jobs[1], Unknown: "ledger unavailable"}, v),
 		} {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
 				compare(t, fmt.Sprintf("%s-%d", name, width), got)

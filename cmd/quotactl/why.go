@@ -24,8 +24,12 @@ many units are missing, who spent them, exactly when the call fits, and what you
 can do. It also shows what the schedule asks of each limit. Asking spends
 nothing.
 
+With JOB, show why it runs or does not: its pause and its next run, how the last
+one ended, whether the next pass fits, and what was refused last. A name of both
+is taken for the operation.
+
 CREDENTIAL may be left out where only one is configured. With -o value the
-answer is how many units are missing, 0 when the call fits.
+answer is how many units are missing, 0 when the call or the pass fits.
 
 Example:
   $ quotactl why youtube search.list
@@ -36,12 +40,19 @@ Example:
 func newWhy(c *cli) *cobra.Command {
 	var q api.WhyQuery
 	cmd := &cobra.Command{
-		Use:   "why [CREDENTIAL] OPERATION [FLAGS]",
-		Short: "would a call be granted now, and if not, why",
+		Use:   "why [CREDENTIAL] OPERATION [FLAGS]\nwhy JOB",
+		Short: "would a call be granted, does a job run, and why not",
 		Long:  whyUsage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Count < 1 {
 				return usageError("", "--count must be a whole number from 1: %d", q.Count)
+			}
+			if len(args) == 1 && q.Job == "" {
+				if job, isJob, err := c.jobNamed(cmd.Context(), args[0]); err != nil {
+					return c.explain(err)
+				} else if isJob {
+					return c.whyJob(cmd.Context(), job)
+				}
 			}
 			q.Operation = args[len(args)-1]
 			return c.why(cmd.Context(), args[:len(args)-1], q)

@@ -2,6 +2,7 @@ package clientlimit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,8 +74,8 @@ func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Deci
 		l.Swap(ctx, swaps)
 		open = slices.DeleteFunc(open, func(t *turn) bool {
 			over, err := t.answered(c, asks, decisions)
-			if !over && t.lost && ctx.Err() != nil {
-				err = fmt.Errorf("%w: %w", quota.ErrContended, ctx.Err())
+			if t.lost && ctx.Err() != nil && (err != nil || !over) { // the store has answered this call
+				err = fmt.Errorf("%w: %w", quota.ErrContended, cmp.Or(err, ctx.Err()))
 			}
 			for _, i := range t.asks {
 				if err != nil {

@@ -38,7 +38,7 @@ func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
 		one := sent[i]
 		one.Swapped, one.Found, one.NowMs, one.Err = s.parseSwap(command, one.Writes)
 		if err := command.Err(); err != nil {
-			if errors.Is(err, context.DeadlineExceeded) && time.Since(begun) < s.config.Deadline/2 {
+			if isLate(err) && time.Since(begun) < s.config.Deadline/2 {
 				one.Err = fmt.Errorf("%w: %w", quota.ErrContended, one.Err) // others had the time
 				continue
 			}
@@ -96,29 +96,47 @@ func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClie
 	return node, nil
 }
 
-// pingTime is how long a node that did not answer is left alone.
+// pingTime is how long a node that is away is left alone.
 const pingTime = 250 * time.Millisecond
 
-// recordNode records why a call failed. A node that did not answer is not called until it answers a
-// ping.
+// recordNode records why a call failed. A node that cannot be reached, or leaves a ping unanswered for a
+// deadline, too, is away: it is not called until it answers one. One call that was late says nothing: the
+// node may be far away, and the call may have waited for others or for a connection.
 func (s *Store) recordNode(node redis.UniversalClient, err error) {
 	if isAnswer(err) || errors.As(err, new(notSent)) || errors.Is(err, context.Canceled) || s.ctx.Err() != nil {
 		return
 	}
-	if _, known := s.away.LoadOrStore(node, s.failure(false, err)); known {
+	if _, asked := s.doubted.LoadOrStore(node, true); asked {
 		return
 	}
+	why, timeout := s.failure(false, err), s.config.Deadline
+	if !isLate(err) {
+		s.away.Store(node, why)
+		timeout = 0
+	}
 	s.background.Go(func() {
-		for wait(s.ctx, pingTime) {
-			ctx, cancel := context.WithTimeout(s.ctx, connectTime) // with the handshake of a connection
+		defer s.doubted.Delete(node)
+		defer s.away.Delete(node)
+		for {
+			ctx, cancel := context.WithTimeout(s.ctx, timeout)
 			err := node.Ping(ctx).Err()
 			cancel()
 			if err == nil || errors.Is(err, redis.ErrClosed) {
-				break
+				return
+			}
+			s.away.Store(node, why)
+			timeout = connectTime // with the handshake of a connection
+			if !wait(s.ctx, pingTime) {
+				return
 			}
 		}
-		s.away.Delete(node)
 	})
+}
+
+// isLate reports whether there was no answer in time.
+func isLate(err error) bool {
+	var late interface{ Timeout() bool } // a connection's error, or a context's
+	return errors.As(err, &late) && late.Timeout()
 }
 
 // wait waits, and reports whether there is time left.

@@ -117,10 +117,10 @@ func (s *Store) roundTrip(ctx context.Context) (least time.Duration, err error) 
 }
 
 // deadlineFor returns the deadline for a round trip. A decision takes up to two, a lost race or a client's
-// record included, and may wait for another decision first.
+// record included, and may wait for another decision first, and for a connection, which takes two more.
 func deadlineFor(trip time.Duration) time.Duration {
 	const step = 50 * time.Millisecond
-	return (4*trip + step - 1) / step * step
+	return (6*trip + step - 1) / step * step
 }
 
 // writeOnce does once all that quotad does in Redis.

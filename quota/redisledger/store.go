@@ -48,6 +48,7 @@ type Store struct {
 	// from when it was read.
 	patience   time.Duration
 	away       sync.Map              // by node, a redis.UniversalClient: why it is not called for clients, an error
+	doubted    sync.Map              // by node: it was late, or is away, and is asked whether it answers
 	answered   atomic.Bool           // a script was carried out
 	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
 	ctx        context.Context       // ends with Close

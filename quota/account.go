@@ -55,8 +55,8 @@ const denialTTL = time.Second
 const maxDenials = 256
 
 // A denialKey is what a denial depends on: a request of the same job, operation, count
-// and rights would be denied alike. The request id belongs to it unless it is fresh,
-// because another id may have been granted before.
+// and rights would be denied alike. A request id belongs to it, because another one may have been
+// granted before.
 type denialKey struct {
 	job        string
 	operation  string
@@ -67,11 +67,7 @@ type denialKey struct {
 }
 
 func keyOf(ask Ask) denialKey {
-	k := denialKey{job: ask.Caller.CountedAs(), operation: ask.Operation, count: ask.Count, atMost: ask.AtMost, useReserve: ask.UseReserve}
-	if !ask.Fresh {
-		k.key = ask.Key()
-	}
-	return k
+	return denialKey{ask.Caller.CountedAs(), ask.Operation, ask.Count, ask.AtMost, ask.UseReserve, ask.Key()}
 }
 
 // A denialCache holds denials that cannot change before a known time unless units are freed.

@@ -19,9 +19,6 @@ type Request struct {
 	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
 	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
 	RequestID string
-	// Fresh says that RequestID was just drawn and never used before: so a cached
-	// refusal cannot hide a grant.
-	Fresh bool
 	// AtMost asks for as many of the calls as fit, at least one. Asked again under the
 	// same request id, it is granted as many as before.
 	AtMost     bool
@@ -155,7 +152,7 @@ func (r Request) Validate() error {
 	switch id := r.RequestID; {
 	case len(id) > MaxRequestID:
 		return fmt.Errorf("request_id has %d bytes, at most %d are allowed", len(id), MaxRequestID)
-	case !utf8.ValidString(id):
+	case strings.ContainsRune(id, utf8.RuneError): // encoding/json reads one where a text is not valid
 		return fmt.Errorf("request_id is not valid UTF-8")
 	}
 	for _, c := range r.RequestID {

@@ -49,7 +49,7 @@ func FromEnv() *Client {
 // reply without a second debit.
 func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error) {
 	if r.RequestID == "" {
-		r.RequestID, r.Fresh = newRequestID(), true
+		r.RequestID = newRequestID()
 	}
 	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", fields: r})
 }

@@ -83,10 +83,10 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 	if !limited {
 		end = time.Now().Add(max(patience, r.within))
 	}
+	if err := r.encode(); err != nil {
+		return reply{}, fmt.Errorf("cannot encode the fields of %s %s: %w", r.method, r.path, err)
+	}
 	for attempt := 1; ; {
-		if err := r.encode(); err != nil {
-			return reply{}, fmt.Errorf("cannot encode the fields of %s %s: %w", r.method, r.path, err)
-		}
 		answer, err := c.attempt(ctx, r, min(r.within, time.Until(end)))
 		if err == nil {
 			return answer, answer.problem()
@@ -100,10 +100,6 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 			continue
 		}
 		attempt++
-		if again, ok := r.fields.(AcquireRequest); ok {
-			again.Fresh = false // from now on it may have been granted
-			r.fields = again
-		}
 	}
 }
 

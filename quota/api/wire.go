@@ -10,9 +10,6 @@ type AcquireRequest struct {
 	Count      int64  `json:"count,omitempty"`      // calls, from 1 to 2^53-1; 1 when absent
 	RequestID  string `json:"request_id,omitempty"` // names the upstream call, by at most 128 printable bytes; see quota.Request
 	UseReserve bool   `json:"use_reserve,omitempty"`
-	// Fresh says that the request id is new: no request had it before. It
-	// lets a refusal be answered at once. Never set it when asking again.
-	Fresh bool `json:"fresh,omitempty"`
 	// Optional says that a pass can do without the call: a denial does not end the pass, nor
 	// its run.
 	Optional bool `json:"optional,omitempty"`

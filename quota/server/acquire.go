@@ -43,7 +43,6 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 		Operation:  in.Operation,
 		Count:      quota.Units(in.Count),
 		RequestID:  in.RequestID,
-		Fresh:      in.Fresh,
 		UseReserve: in.UseReserve || c.UseReserve,
 		Optional:   in.Optional,
 		AtMost:     in.AtMost,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -24,10 +25,9 @@ const (
 	longTexts = 16  // texts of full length that a body has room for in a list of long texts
 )
 
-// A decoder reads the fields of a request into a struct with the tags of
-// encoding/json, from the body if the method has one, else from the query. A field that the
-// request leaves out keeps its default. The decoder is stricter than encoding/json: a name
-// must match exactly and appear once, and null is not a value.
+// A decoder reads the fields of a request into a struct with the tags of encoding/json, from the
+// body if the method has one, else from the query. A field that the request leaves out keeps its
+// default.
 type decoder[T any] struct {
 	byDefault T
 	members   []member // of T, in their order
@@ -89,190 +89,151 @@ const (
 	isQuery = "query"
 )
 
-var (
-	errNotUTF8  = errors.New("it is not valid UTF-8")
-	errTooEarly = errors.New("it ends too early")
-)
+var errNotUTF8 = errors.New("it is not valid UTF-8")
 
 func (d decoder[T]) parse(kind, text string) (T, error) {
-	in, read := d.byDefault, formFields
+	in, err := d.byDefault, error(nil)
+	into := reflect.ValueOf(&in).Elem()
 	if kind == isJSON {
-		read = jsonFields
+		err = readJSON(text, &in)
+	} else {
+		err = d.readForm(kind, text, into)
 	}
-	fields, err := read(text)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = errTooEarly
+	for i := 0; i < len(d.members) && err == nil; i++ {
+		err = d.members[i].check(into.Field(i))
 	}
-	if err != nil {
-		return in, fmt.Errorf("malformed %s: %w", kind, err)
-	}
-	into, given := reflect.ValueOf(&in).Elem(), make([]bool, len(d.members))
-	var wrong error
-	for _, f := range fields {
-		i := slices.IndexFunc(d.members, func(m member) bool { return m.name == f.name })
-		if i < 0 { // comes first: a misspelt name is why another is missing
-			return in, fmt.Errorf("unknown field %.40q", f.name)
-		}
-		if !d.members[i].anyBytes && !utf8.ValidString(f.text) {
-			return in, fmt.Errorf("malformed %s: %w", kind, errNotUTF8)
-		}
-		f.max, f.again, given[i] = d.members[i].max, given[i], true
-		if err := f.set(into.Field(i)); err != nil && wrong == nil {
-			wrong = err
-		}
-	}
-	return in, wrong
+	return in, err
 }
 
-// jsonFields returns the members of one object.
-func jsonFields(text string) (fields []field, err error) {
-	if !utf8.ValidString(text) {
-		return nil, errNotUTF8
+// readJSON reads one object.
+func readJSON[T any](text string, in *T) error {
+	if !utf8.ValidString(text) { // encoding/json replaces what is not
+		return fmt.Errorf("malformed JSON: %w", errNotUTF8)
 	}
 	d := json.NewDecoder(strings.NewReader(text))
-	if start, err := d.Token(); err != nil {
-		return nil, err
-	} else if start != json.Delim('{') {
-		return nil, errors.New("it is not an object")
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
+	d.DisallowUnknownFields()
+	err := d.Decode(in)
+	if err == nil {
+		if _, err = d.Token(); err == io.EOF {
+			return nil
 		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		fields = append(fields, field{name: name.(string), text: string(value), isJSON: true}) // only a string can stand there
+		return errors.New("malformed JSON: something follows the object")
 	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case err == io.EOF || err == io.ErrUnexpectedEOF:
+		return errors.New("malformed JSON: it ends too early")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("malformed JSON: %w", err)
+	case errors.As(err, &kind) && kind.Field == "":
+		return errors.New("malformed JSON: it is not an object")
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s must be %s, not a JSON %.40s", kind.Field, wanted(kind.Type), kind.Value)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the object")
-	}
-	return fields, nil
+	return errors.New(shorten(strings.TrimPrefix(err.Error(), "json: "))) // an unknown field, or an UnmarshalText
 }
 
-// formFields returns the pairs of "a=1&b=2".
-func formFields(text string) (fields []field, err error) {
-	for pair := range strings.SplitSeq(text, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		if name, err = url.QueryUnescape(name); err != nil {
-			return nil, err
-		}
-		if value, err = url.QueryUnescape(value); err != nil {
-			return nil, err
-		}
-		if !utf8.ValidString(name) {
-			return nil, errNotUTF8
-		}
-		fields = append(fields, field{name: name, text: value})
-	}
-	return fields, nil
-}
+// shorten returns a message that may quote what the caller sent with at most 300 bytes.
+func shorten(text string) string { return text[:min(len(text), 300)] }
 
-// A field is one member of a JSON object, as it is written, or one pair of a form.
-type field struct {
-	name, text string
-	isJSON     bool
-	max        int  // bytes of a text
-	again      bool // its name was given before
-}
-
-// set stores the field's value in a member of a struct.
-func (f field) set(into reflect.Value) error {
-	if into.Kind() == reflect.Pointer {
-		into.Set(reflect.New(into.Type().Elem()))
-		into = into.Elem()
-	}
-	if f.again && (f.isJSON || into.Kind() != reflect.Slice) {
-		return fmt.Errorf("%s is given twice", f.name)
-	}
-	switch into.Kind() {
+// wanted returns what a value must be.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
 	case reflect.Int, reflect.Int64:
-		return f.setInt(into)
+		return fmt.Sprintf("a whole number of at most %d, in digits alone", quota.MaxUnits)
 	case reflect.Bool:
-		return f.setBool(into)
+		return "true or false"
 	case reflect.Slice:
-		return f.setList(into)
+		return "a list"
 	}
-	return f.setText(into)
+	return "a string"
 }
 
-func (f field) setText(into reflect.Value) error {
-	text := f.text
-	if f.isJSON {
-		if f.text[0] != '"' {
-			return fmt.Errorf("%s must be a string, not %.40s", f.name, f.text)
-		}
-		json.Unmarshal([]byte(f.text), &text) // jsonFields has read it: it is valid
-		// encoding/json replaces an escape that is half a character, so that two different
-		// texts could read the same.
-		if strings.Count(text, string(utf8.RuneError)) > strings.Count(f.text, string(utf8.RuneError)) {
-			return fmt.Errorf("%s has an escape that is not a character: %.40s", f.name, f.text)
+// readForm reads "a=1&b=2".
+func (d decoder[T]) readForm(kind, text string, into reflect.Value) error {
+	form, err := url.ParseQuery(text)
+	if err != nil {
+		return fmt.Errorf("malformed %s: %w", kind, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(form)) { // a misspelt name is why another is missing
+		if !slices.ContainsFunc(d.members, func(m member) bool { return m.name == name }) {
+			return fmt.Errorf("unknown field %.40q", name)
 		}
 	}
-	if len(text) > f.max {
-		return fmt.Errorf("%s has at most %d bytes", f.name, f.max)
-	}
-	if own, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return own.UnmarshalText([]byte(text))
-	}
-	into.SetString(text)
-	return nil
-}
-
-// setInt stores an integer of at most quota.MaxUnits either way, exactly: digits
-// without fraction or exponent. In a form "+20" is 20, although "+" is the code of a blank there.
-func (f field) setInt(into reflect.Value) error {
-	digits := f.text
-	if !f.isJSON && (strings.HasPrefix(digits, "+") || strings.HasPrefix(digits, " ")) {
-		digits = digits[1:]
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) || strconv.FormatInt(n, 10) != digits {
-		return fmt.Errorf("%s must be a whole number of at most %d, in digits alone: %.40s", f.name, quota.MaxUnits, f.text)
-	}
-	into.SetInt(n)
-	return nil
-}
-
-func (f field) setBool(into reflect.Value) error {
-	if f.text != "true" && f.text != "false" {
-		return fmt.Errorf("%s must be true or false: %.40q", f.name, f.text)
-	}
-	into.SetBool(f.text == "true")
-	return nil
-}
-
-// setList stores a list of strings or of numbers. A form repeats the name for each item.
-func (f field) setList(into reflect.Value) error {
-	items := []field{{name: f.name, text: f.text, max: f.max}}
-	if f.isJSON {
-		if f.text[0] != '[' {
-			return fmt.Errorf("%s must be a list, not %.40s", f.name, f.text)
-		}
-		var texts []json.RawMessage
-		json.Unmarshal([]byte(f.text), &texts) // it is valid
-		items = make([]field, len(texts))
-		for i, text := range texts {
-			items[i] = field{name: "each of " + f.name, text: string(text), isJSON: true, max: f.max}
-		}
-	}
-	if !f.again {
-		into.Set(reflect.MakeSlice(into.Type(), 0, len(items)))
-	}
-	for _, item := range items {
-		one := reflect.New(into.Type().Elem()).Elem()
-		if err := item.set(one); err != nil {
+	for i, m := range d.members {
+		if err := m.set(into.Field(i), form[m.name]); err != nil {
 			return err
 		}
-		into.Set(reflect.Append(into, one))
+	}
+	return nil
+}
+
+// set stores the values that a form has of the member: of a list, one for each item.
+func (m member) set(into reflect.Value, texts []string) error {
+	switch {
+	case len(texts) == 0:
+		return nil
+	case into.Kind() == reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		return m.set(into.Elem(), texts)
+	case into.Kind() == reflect.Slice:
+		into.Set(reflect.MakeSlice(into.Type(), len(texts), len(texts)))
+		for i := range texts {
+			if err := m.set(into.Index(i), texts[i:i+1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(texts) > 1:
+		return fmt.Errorf("%s is given twice", m.name)
+	}
+	text, err := texts[0], error(nil)
+	own, isOwn := into.Addr().Interface().(encoding.TextUnmarshaler)
+	switch kind := into.Kind(); {
+	case isOwn:
+		return own.UnmarshalText([]byte(text))
+	case kind == reflect.String:
+		into.SetString(text)
+	case kind == reflect.Bool && (text == "true" || text == "false"):
+		into.SetBool(text == "true")
+	case kind == reflect.Bool:
+		err = strconv.ErrSyntax
+	default:
+		var n int64
+		n, err = strconv.ParseInt(strings.TrimPrefix(text, " "), 10, 64) // "+" is the code of a blank: "+20" is 20
+		into.SetInt(n)
+	}
+	if err != nil {
+		return fmt.Errorf("%s must be %s: %.40q", m.name, wanted(into.Type()), text)
+	}
+	return nil
+}
+
+// check refuses a value that is out of bounds.
+func (m member) check(v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return m.check(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := m.check(v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Int64:
+		if n := v.Int(); n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) {
+			return fmt.Errorf("%s must be %s: %d", m.name, wanted(v.Type()), n)
+		}
+	case reflect.String:
+		if len(v.String()) > m.max {
+			return fmt.Errorf("%s has at most %d bytes", m.name, m.max)
+		}
+		if !m.anyBytes && !utf8.ValidString(v.String()) {
+			return fmt.Errorf("%s: %w", m.name, errNotUTF8)
+		}
 	}
 	return nil
 }

@@ -8,9 +8,8 @@ import (
 	"quotad/quota/api"
 )
 
-// FuzzBody checks that no body does more than it says: what is accepted is a
-// well-formed object of known fields in range, and means what encoding/json reads in
-// it.
+// FuzzBody checks that what is accepted is in range, and that a body of JSON which is accepted is one
+// well-formed object.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"credential":"youtube","operation":"videos.list","count":5,"request_id":"a","use_reserve":true}`,

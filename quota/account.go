@@ -9,15 +9,15 @@ import (
 
 // An account is a configured credential with the batcher and the denial cache of its requests.
 type account struct {
+	service    *Service
 	credential *Credential
-	ledger     Ledger
 	asks       Batcher[Ask, Decision]
 	denied     denialCache
 }
 
-func newAccount(c *Credential, ledger Ledger, deadline time.Duration) *account {
-	a := &account{credential: c, ledger: ledger}
-	a.asks.Do, a.asks.Deadline, a.asks.Max = a.decide, deadline, MaxAsks
+func newAccount(s *Service, c *Credential) *account {
+	a := &account{service: s, credential: c}
+	a.asks.Do, a.asks.Deadline, a.asks.Max = a.decide, s.deadline, MaxAsks
 	return a
 }
 
@@ -40,7 +40,10 @@ func (a *account) acquire(ctx context.Context, ask Ask) (Decision, error) {
 // begins.
 func (a *account) decide(ctx context.Context, asks []Ask) ([]Decision, error) {
 	begun, generation := time.Now(), a.denied.current()
-	decisions, err := a.ledger.Acquire(ctx, a.credential, asks)
+	decisions, err := a.service.ledger.Acquire(ctx, a.credential, asks)
+	if a.service.Called != nil {
+		a.service.Called(time.Since(begun), len(asks))
+	}
 	if err == nil {
 		a.denied.record(asks, decisions, begun, generation)
 	}

@@ -39,7 +39,7 @@ type Decision struct {
 	GrantID  string // empty of a call that costs nothing
 	Replayed bool   // the request id had been granted before; nothing new was debited
 	Raised   bool   // of a settle: the grant counts more than before
-	Outage   bool   // granted from the local journal while the ledger could not be reached
+	Outage   bool   // granted on this host's copy of the log while the ledger could not be reached
 
 	// Count is how many calls are granted, of a request AtMost; 0 of others.
 	Count Units

@@ -19,6 +19,11 @@ import (
 // and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
 // Breakdown and Spent read the log.
 type Service struct {
+	// Called, if set, is called with how long the ledger took to decide asks, and how many. Warn, if
+	// set, returns more warnings for Health. Set them before the service is used.
+	Called func(took time.Duration, asks int)
+	Warn   func() []string
+
 	ledger   Ledger
 	deadline time.Duration
 	snapshot atomic.Pointer[snapshot]
@@ -55,7 +60,7 @@ func (s *Service) SetCredentials(credentials []*Credential) error {
 		}
 		c = c.Prepared()
 		next.credentials = append(next.credentials, c)
-		next.accounts[c.Name] = newAccount(c, s.ledger, s.deadline)
+		next.accounts[c.Name] = newAccount(s, c)
 	}
 	s.snapshot.Store(next)
 	return nil
@@ -146,11 +151,27 @@ func (s *Service) Cost(credential string, calls Calls) Units {
 // are those of Ledger, and the context's own while the request still waits for
 // a batch.
 func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
+	return s.AcquireIf(ctx, r, func(Units) (func(Decision, error), Decision) { return func(Decision, error) {}, Decision{} })
+}
+
+// AcquireIf is Acquire, if admit admits a request that costs units. It calls decided with what it
+// returns. The cost of a request that is refused without the ledger is 0.
+func (s *Service) AcquireIf(ctx context.Context, r Request, admit func(Units) (decided func(Decision, error), d Decision)) (Decision, error) {
 	a, charges, refused := s.price(r)
-	if a == nil {
-		return refused, nil
+	decided, d := admit(Max(charges))
+	if !d.Granted() {
+		return d, nil
 	}
-	ask := Ask{Request: r, Charges: charges}
+	d, err := refused, error(nil)
+	if a != nil {
+		d, err = s.acquire(ctx, a, Ask{Request: r, Charges: charges})
+	}
+	decided(d, err)
+	return d, err
+}
+
+func (s *Service) acquire(ctx context.Context, a *account, ask Ask) (Decision, error) {
+	r, charges := ask.Request, ask.Charges
 	if len(charges) == 0 { // the operation costs nothing
 		s.free.add(r, time.Now())
 		return Decision{Count: ask.Granted()}, nil
@@ -377,5 +398,9 @@ func (s *Service) Walk(ctx context.Context, credential string, since time.Time, 
 func (s *Service) Health(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	return s.ledger.Health(ctx)
+	h := s.ledger.Health(ctx)
+	if s.Warn != nil {
+		h.Warnings = append(h.Warnings, s.Warn()...)
+	}
+	return h
 }

@@ -154,7 +154,7 @@ const askTime = 5 * time.Second
 // can open a copy that root has put back.
 func checkOwners(dir string) error {
 	own, _ := ownerOf(dir)
-	for _, pattern := range []string{"*", "jobs/*", "journal/*"} {
+	for _, pattern := range []string{"*", "jobs/*"} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return err

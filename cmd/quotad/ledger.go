@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
@@ -23,9 +21,11 @@ func (d *daemon) openLedger() (err error) {
 		return err
 	}
 	d.onStop("close the ledger", d.ledger.Close)
-	if d.service, err = quota.NewService(watchedLedger{d.ledger, d}, nil, d.config.Ledger.Deadline); err != nil {
+	if d.service, err = quota.NewService(d.ledger, nil, d.config.Ledger.Deadline); err != nil {
 		return err
 	}
+	d.service.Called = d.metrics.LedgerCalled
+	d.service.Warn = func() []string { return d.clients.Differences() } // hosts that count clients differently
 	d.observer = upstream.NewObserver(d.service, nil, func(o upstream.Outcome) { d.emit(o) })
 	d.atStop(d.exits.Wait)
 	if err := d.openClients(); err != nil {
@@ -115,28 +115,6 @@ func (d *daemon) openLedgerFile() (*boltledger.File, error) {
 func hasHistory(stateDir string) bool {
 	kept, err := os.ReadDir(filepath.Join(stateDir, "jobs"))
 	return err == nil && len(kept) > 0
-}
-
-// A watchedLedger measures the deciding calls of the ledger, and adds to its health where hosts count
-// clients differently.
-type watchedLedger struct {
-	quota.Ledger
-	daemon *daemon
-}
-
-// Acquire implements quota.Ledger.
-func (l watchedLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	begun := time.Now()
-	decisions, err := l.Ledger.Acquire(ctx, c, asks)
-	l.daemon.metrics.LedgerCalled(time.Since(begun), len(asks))
-	return decisions, err
-}
-
-// Health implements quota.Ledger.
-func (l watchedLedger) Health(ctx context.Context) quota.Health {
-	h := l.Ledger.Health(ctx)
-	h.Warnings = append(h.Warnings, l.daemon.clients.Differences()...)
-	return h
 }
 
 // openClients opens the service of the clients, and watches the hosts that share Redis.

@@ -66,14 +66,9 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 
 // AcquireByToken decides a request of the pass with a run token, and records the decision.
 func AcquireByToken(ctx context.Context, service *quota.Service, tokens Tokens, token string, r quota.Request) (quota.Decision, error) {
-	cost := service.Cost(r.Credential, quota.Calls{Job: r.Caller.Job, Count: map[string]quota.Units{r.Operation: r.Count}})
-	decided, d := tokens.Admit(token, r, cost)
-	if !d.Granted() {
-		return d, nil
-	}
-	d, err := service.Acquire(ctx, r)
-	decided(d, err)
-	return d, err
+	return service.AcquireIf(ctx, r, func(cost quota.Units) (func(quota.Decision, error), quota.Decision) {
+		return tokens.Admit(token, r, cost)
+	})
 }
 
 func (s *Server) noCredential(c *Session) quota.Decision {

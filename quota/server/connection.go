@@ -1,21 +1,14 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
-
-	"quotad/quota"
-	"quotad/quota/api"
 )
 
 // The phases of a connection.
@@ -84,48 +77,6 @@ func (c *connection) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
-}
-
-// Write implements net.Conn. The answers of net/http's own, to requests that reach
-// no handler, become problems like any other.
-func (c *connection) Write(p []byte) (int, error) {
-	if c.phase.Load() != answering {
-		if answer := problemAnswer(p); answer != nil {
-			_, err := c.Conn.Write(answer)
-			return len(p), err
-		}
-	}
-	return c.Conn.Write(p)
-}
-
-// silentAnswers says what was wrong if net/http does not.
-var silentAnswers = map[int]string{
-	http.StatusBadRequest:                  "this is not an HTTP/1.1 request",
-	http.StatusExpectationFailed:           "the only expectation that quotad understands is 100-continue",
-	http.StatusRequestHeaderFieldsTooLarge: fmt.Sprintf("the header has more than %d bytes", maxHeader),
-	http.StatusNotImplemented:              "the only transfer encoding that quotad understands is chunked",
-}
-
-// problemAnswer returns an answer of net/http's own as problem details; nil if it is
-// none.
-func problemAnswer(p []byte) []byte {
-	rest, isAnswer := bytes.CutPrefix(p, []byte("HTTP/1.1 "))
-	if !isAnswer || len(rest) < 3 {
-		return nil
-	}
-	status, err := strconv.Atoi(string(rest[:3]))
-	if err != nil || status < 400 {
-		return nil
-	}
-	_, text, _ := strings.Cut(string(rest), "\r\n\r\n")
-	_, detail, said := strings.Cut(text, ": ") // "400 Bad Request: missing required Host header"
-	if !said {
-		detail = silentAnswers[status]
-	}
-	problem := api.NewProblem(quota.BadRequest, "%s", detail).WithStatus(status)
-	body, _ := json.Marshal(problem) // of strings and a number: it cannot fail
-	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
-		status, http.StatusText(status), len(body)+1, body)
 }
 
 // A peer is the process at the other end of a connection, as it was when it

@@ -3,7 +3,6 @@ package server_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
@@ -174,7 +171,7 @@ func TestFollowersOfAUserAreBounded(t *testing.T) {
 	}
 }
 
-// What net/http answers before any handler is a problem, too.
+// What is no request gets net/http's own answer, and the connection ends.
 func TestAnswersBeforeAnyHandler(t *testing.T) {
 	h := servertest.Start(t, nil)
 	for _, row := range []struct {
@@ -196,13 +193,10 @@ func TestAnswersBeforeAnyHandler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var p api.Problem
-			if err := json.NewDecoder(answer.Body).Decode(&p); err != nil {
-				t.Fatal(err)
+			if answer.StatusCode != row.status {
+				t.Errorf("got %s, want %d", answer.Status, row.status)
 			}
-			if answer.StatusCode != row.status || p.Status != row.status || p.Reason != quota.BadRequest || p.Detail == "" || answer.Header.Get("Content-Type") != "application/problem+json" {
-				t.Errorf("got %s %+v, want a problem of status %d that says what was wrong", answer.Status, p, row.status)
-			}
+			io.Copy(io.Discard, answer.Body)
 			if _, err := w.In.ReadByte(); !errors.Is(err, io.EOF) {
 				t.Errorf("the connection goes on: %v", err)
 			}

@@ -85,7 +85,7 @@ func New(version string) *Metrics {
 
 	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", callTimes)
 	m.ledgerBatches = m.histogram("quotad_ledger_call_requests", "Requests that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
-	m.outageGrants = m.counters("quotad_outage_grants_total", "Grants from the local journal while the ledger did not decide.", "credential", "operation")
+	m.outageGrants = m.counters("quotad_outage_grants_total", "Grants on this host's copy of the log while the ledger could not be reached.", "credential", "operation")
 	m.outageEdges = m.counters("quotad_ledger_edges_total", "How often the shared ledger went down, was found to lack entries (lost), was restored and came up.", "credential", "edge")
 	m.bookedBack = m.counters("quotad_booked_back_units_total", "Units granted during outages and booked back into the ledger.", "credential")
 	m.restored = m.counters("quotad_restored_records_total", "Records put back into a ledger that lacked entries.", "credential")

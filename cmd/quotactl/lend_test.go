@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotactl/page"
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
@@ -26,8 +25,7 @@ func TestNotesAreNoTroubles(t *testing.T) {
 			t.Errorf("got\n%s\nwant %q", b.String(), want)
 		}
 	}
-	p := page.Picture{View: v}
-	if got := p.Trouble(status.Triage.Notes[0]); wording.TriageStyle(status.Triage) != term.Green || !strings.Contains(got, "lent by root: for the demo; ends in 6h") {
+	if got := wording.Trouble(status.Triage.Notes[0], v); wording.TriageStyle(status.Triage) != term.Green || !strings.Contains(got, "lent by root: for the demo; ends in 6h") {
 		t.Errorf("the page has %q", got)
 	}
 	only := selection{credential: "vimeo"}

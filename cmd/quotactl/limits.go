@@ -73,10 +73,7 @@ func barOf(l api.Limit, width int, v term.View) string {
 		return ""
 	}
 	freeCells := share(l.Remaining, l.Units, width)
-	reserved := max(0, min(l.Reserve, l.Units-l.Used))
-	if l.CatchingUpUntil != nil || l.Closed != nil {
-		reserved = 0
-	}
+	_, reserved := wording.Bar(l)
 	reserveCells := min(share(reserved, l.Units, width), width-freeCells)
 	usedCells := width - freeCells - reserveCells
 	if l.Used > 0 && usedCells == 0 && freeCells > 1 {

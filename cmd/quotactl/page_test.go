@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"quotad/cmd/quotactl/page"
+	"quotad/cmd/quotactl/wording"
+	"quotad/jobs/plan"
 )
 
 // The page says what the terminal says: each note on a limit, each job's lines, why a call
@@ -22,19 +24,21 @@ func TestPageSaysWhatTheTerminalSays(t *testing.T) {
 				}
 			}
 			for _, trouble := range p.Status.Triage.Troubles {
-				said("triage", trouble.Of+": "+p.Trouble(trouble))
+				said("triage", trouble.Of+": "+wording.Trouble(trouble, v))
 			}
 			for _, c := range p.Status.Credentials {
 				for _, l := range c.Limits {
-					said(l.Name, strings.Join(p.Notes(c, l), "; "))
+					said(l.Name, strings.Join(wording.LimitNotes(l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), v), "; "))
 				}
 			}
 			for _, j := range p.Status.Jobs {
 				for _, line := range p.JobLines(j) {
 					said(j.Name, line.Text)
 				}
-				for _, pass := range p.NotOK(j) {
-					said(j.Name, string(pass.Region))
+				if j.Last != nil {
+					for _, pass := range wording.NotOK(*j.Last) {
+						said(j.Name, string(pass.Region))
+					}
 				}
 			}
 		})

@@ -132,8 +132,9 @@ func TestAFailedRunIsRed(t *testing.T) {
 			}
 		}
 		p := page.Picture{Facts: page.Facts{Status: s, Runs: []jobs.Run{run}}, View: v}
-		if lane, line := p.Day().Lanes[0], p.JobLines(j)[1]; lane.Runs[0].Style != row.style || line.Style != row.style {
-			t.Errorf("page: %s, %s, want %s", lane.Runs[0].Style, line.Style, row.style)
+		class := map[term.Style]string{term.Red: "bad", term.Yellow: "warn", term.Green: "good"}[row.style]
+		if lane, line := p.Day().Lanes[0], p.JobLines(j)[1]; lane.Runs[0].Class != class || line.Style != row.style {
+			t.Errorf("page: %s, %s, want %s, %s", lane.Runs[0].Class, line.Style, class, row.style)
 		}
 	}
 }

@@ -377,7 +377,9 @@ func newDaemon(t *testing.T, day plannedDay) *busyDaemon {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	writeDay(t, day, state, time.Now())
+	if day.jobs != nil {
+		writeDay(t, day, state, time.Now())
+	}
 	config := fmt.Sprintf("state_dir = %q\nsocket = %q\n%s", state, d.socket, day.config)
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)

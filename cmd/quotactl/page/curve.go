@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -90,6 +91,23 @@ func (c Curve) Events() []event {
 	add(c.dryAt, "used up", "dry")
 	add(c.opensAt, "opens", "reset")
 	add(c.resetsAt, "resets", "reset")
+	return list
+}
+
+// A Value is what the limit holds about a time, for the pointer.
+type Value struct{ X, Width, Text string }
+
+// Values returns what each point of the curve says.
+func (c Curve) Values() (list []Value) {
+	add := func(points []Point, what string) {
+		for i := 1; i < len(points); i++ {
+			from, p := points[i-1], points[i]
+			list = append(list, Value{c.Percent(from.At), percentOf(c.part(p.At) - c.part(from.At)),
+				fmt.Sprintf("%s: %s of %s %s", p.At.In(c.zone).Format("Mon 15:04"), quota.Thousands(p.Units), quota.Thousands(c.Limit.Units), what)})
+		}
+	}
+	add(c.Held, "used")
+	add(c.Ahead, "foreseen")
 	return list
 }
 

@@ -2,11 +2,13 @@ package page
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 )
 
@@ -31,11 +33,10 @@ type Lane struct {
 	Runs, Skips []Bar // of the latter each is ticks that did not become a run
 }
 
-// A Bar is a run, or skipped ticks from the first slot to the last.
+// A Bar is a run, skipped slots from the first to the last, or a gap.
 type Bar struct {
-	X, Width string
-	Style    term.Style
-	Title    string
+	X, Width     string // in a lane
+	Class, Title string
 }
 
 // Day returns a lane for each job. It ends at a full minute, so that it changes at one.
@@ -63,10 +64,9 @@ func (p Picture) lane(job string, x axis) Lane {
 		case r.Job != job || last.Before(x.From):
 		case r.State == jobs.RunSkipped:
 			ticks += max(1, r.Ticks)
-			lane.Skips = append(lane.Skips, x.bar(r.Slot, last, term.Plain, wording.Skipped(r, p.View)))
+			lane.Skips = append(lane.Skips, x.bar(r.Slot, last, "skip", wording.Skipped(r, p.View)))
 		default:
-			title := fmt.Sprintf("%s%s %s, %s; %s", p.Clock(r.StartedAt), p.ZoneMark(), wording.RunState(r, p.View), wording.Tally(r), wording.RunTiming(r, p.View))
-			lane.Runs = append(lane.Runs, x.bar(r.StartedAt, last, wording.RunStyle(r), title))
+			lane.Runs = append(lane.Runs, x.bar(r.StartedAt, last, tone(wording.RunStyle(r)), p.runTitle(r)))
 		}
 	}
 	lane.Text = quota.Count(len(lane.Runs), "run", "runs")
@@ -77,32 +77,59 @@ func (p Picture) lane(job string, x axis) Lane {
 }
 
 // bar keeps a bar that is wider than it lasted within the day.
-func (a axis) bar(from, to time.Time, style term.Style, title string) Bar {
-	return Bar{percentOf(min(a.part(from), 1-minWidth)), a.width(from, to), style, title}
+func (a axis) bar(from, to time.Time, class, title string) Bar {
+	return Bar{percentOf(min(a.part(from), 1-minWidth)), a.width(from, to), class, title}
 }
 
-// lastSign is when a run ended, now for a run under way, or the latest slot of skipped
-// ticks.
+func (p Picture) runTitle(r jobs.Run) string {
+	return fmt.Sprintf("%s%s %s, %s; %s", p.Clock(r.StartedAt), p.ZoneMark(), wording.RunState(r, p.View), wording.Tally(r), wording.RunTiming(r, p.View))
+}
+
+const maxTicks = 12 // in the row of a job
+
+// Ticks returns the last runs of a job on this host, the oldest first. If several hosts run the job,
+// slots that lie further apart than others have a gap between them: another host had those.
+func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
+	own := slices.DeleteFunc(slices.Clone(p.Runs), func(r jobs.Run) bool { return r.Job != j.Name }) // the latest first
+	apart, shortest := make([]time.Duration, len(own)), time.Duration(math.MaxInt64)
+	for i := 1; i < len(own); i++ {
+		if own[i-1].Trigger != jobs.Manual && own[i].Host != "" {
+			apart[i] = own[i-1].Slot.Sub(lastSlot(own[i]))
+			shortest = min(shortest, apart[i])
+		}
+	}
+	if e := j.Elsewhere; e != nil && (len(own) == 0 || e.EndedAt.After(lastSign(own[0], p.Now))) {
+		ticks = append(ticks, Bar{Class: "gap", Title: "last run on " + p.Clean(e.Host)})
+	}
+	shown := 0
+	for i, r := range own {
+		if apart[i]-shortest > shortest/2 {
+			ticks = append(ticks, Bar{Class: "gap", Title: "other hosts ran"})
+		}
+		if r.State != jobs.RunSkipped {
+			ticks = append(ticks, Bar{Class: tone(wording.RunStyle(r)), Title: p.runTitle(r)})
+			shown++
+		}
+		if shown == maxTicks {
+			break
+		}
+	}
+	slices.Reverse(ticks)
+	return ticks
+}
+
+// lastSlot is the slot of a run, or the latest of skipped ones.
+func lastSlot(r jobs.Run) time.Time { return latest(r.Slot, r.LastSlot) }
+
+// lastSign is when a run ended, now for a run under way, or the latest slot of skipped ones.
 func lastSign(r jobs.Run, now time.Time) time.Time {
 	switch {
-	case r.State == jobs.RunSkipped && !r.LastSlot.IsZero():
-		return r.LastSlot
 	case r.State == jobs.RunSkipped:
-		return r.Slot
+		return lastSlot(r)
 	case r.EndedAt.IsZero():
 		return now
 	}
 	return r.EndedAt
-}
-
-// Week returns the midnights before the last seven days by the clock of the viewer, the
-// latest first.
-func (p Picture) Week() (days []time.Time) {
-	year, month, day := p.Now.In(p.Zone).Date()
-	for i := range 7 {
-		days = append(days, time.Date(year, month, day-i, 0, 0, 0, 0, p.Zone))
-	}
-	return days
 }
 
 // Latest says since when runs are known, if not since that time.
@@ -112,33 +139,4 @@ func (p Picture) Latest(since time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf("the latest %s, since %s%s", quota.Count(n, "run", "runs"), p.Clock(p.Runs[n-1].StartedAt), p.ZoneMark())
-}
-
-// A Ran is what the runs of a job that began on one day came to.
-type Ran struct {
-	Units quota.Units
-	Runs  string // empty: there was none
-	Style term.Style
-}
-
-// Ran sums up the runs of a job that began on a day.
-func (p Picture) Ran(job string, day time.Time) (ran Ran) {
-	runs, failed := 0, 0
-	for _, r := range p.Runs {
-		if r.Job != job || r.State == jobs.RunSkipped || r.StartedAt.Before(day) || !r.StartedAt.Before(day.AddDate(0, 0, 1)) {
-			continue
-		}
-		runs++
-		if wording.RunStyle(r) == term.Red {
-			failed++
-		}
-		ran.Units += r.Spent()
-	}
-	if runs > 0 {
-		ran.Runs = quota.Count(runs, "run", "runs")
-	}
-	if failed > 0 {
-		ran.Runs, ran.Style = fmt.Sprintf("%d of %s failed", failed, ran.Runs), term.Red
-	}
-	return ran
 }

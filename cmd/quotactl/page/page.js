@@ -15,7 +15,36 @@ function show() {
     replace(section, html);
     waiting.delete(name);
   }
+  filterJobs();
   showState();
+}
+
+// Where there are more than ten jobs, those that are called otherwise can be hidden.
+const filter = document.getElementById("filter");
+
+function filterJobs() {
+  const rows = [...document.querySelectorAll("#jobs .row")];
+  filter.hidden = rows.length <= 10;
+  const wanted = filter.hidden ? "" : filter.value.trim().toLowerCase();
+  for (const row of rows) row.hidden = !row.querySelector(".name").textContent.toLowerCase().includes(wanted);
+}
+
+// A link of a trouble opens its row, and a click on a command copies it.
+function openRow(hash) {
+  const row = hash && document.getElementById(decodeURIComponent(hash.slice(1)));
+  if (!row) return;
+  row.hidden = false;
+  row.setAttribute("open", "");
+}
+
+function clicked(event) {
+  const link = event.target.closest('a[href^="#"]');
+  if (link) openRow(link.hash);
+  const command = event.target.closest(".command");
+  navigator.clipboard && command && navigator.clipboard.writeText(command.textContent.trim()).then(() => {
+    command.dataset.copied = "yes";
+    setTimeout(() => delete command.dataset.copied, 1500);
+  });
 }
 
 // What a reader has opened or closed stays so, and what has the focus keeps it.
@@ -57,6 +86,9 @@ function follow() {
 }
 
 document.addEventListener("selectionchange", show);
-if (location.hash) document.getElementById(location.hash.slice(1))?.setAttribute("open", "");
+document.addEventListener("click", clicked);
+filter.addEventListener("input", filterJobs);
+openRow(location.hash);
+filterJobs();
 showState();
 follow();

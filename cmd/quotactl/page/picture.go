@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"quotad/cmd/quotactl/term"
@@ -30,16 +32,54 @@ type Picture struct {
 // A Line is a text and how it stands out.
 type Line = term.Cell
 
-// Trouble says what is wrong.
-func (p Picture) Trouble(t jobsapi.Trouble) string { return wording.Trouble(t, p.View) }
-
-// Outlook says the one thing that is worth knowing of a limit, and Notes say all.
-func (p Picture) Outlook(c api.Credential, l api.Limit) string {
-	return wording.Outlook(c, l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.View)
+// Anchor returns the id of the row that a trouble is about; "" if it has none.
+func (p Picture) Anchor(t jobsapi.Trouble) string {
+	if kind, _, _ := strings.Cut(t.Of, " "); slices.Contains([]string{"limit", "job", "credential"}, kind) {
+		return strings.ReplaceAll(t.Of, " ", "-")
+	}
+	return ""
 }
 
-func (p Picture) Notes(c api.Credential, l api.Limit) []string {
-	return wording.LimitNotes(l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.View)
+// Tone is the class of a row: the worst trouble that links to it.
+func (p Picture) Tone(anchor string) string {
+	for _, t := range p.Status.Triage.Troubles { // the worst first
+		if p.Anchor(t) == anchor {
+			return tone(wording.TroubleStyle(t))
+		}
+	}
+	return ""
+}
+
+// rank orders rows: those with the worst trouble first.
+func rank(tone string) int { return slices.Index([]string{"bad", "warn", ""}, tone) }
+
+// A LimitRow is a limit of a credential, and what its bar shows as used and in reserve.
+type LimitRow struct {
+	Credential api.Credential
+	api.Limit
+	Forecast   plan.Forecast
+	ID, Tone   string
+	Fill, Kept int64
+}
+
+// LimitRows returns all limits, those in trouble first.
+func (p Picture) LimitRows() (rows []LimitRow) {
+	for _, c := range p.Status.Credentials {
+		for _, l := range c.Limits {
+			id := "limit-" + c.Name + "-" + l.Name
+			used, kept := wording.Bar(l)
+			rows = append(rows, LimitRow{c, l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), id, p.Tone(id), used, kept})
+		}
+	}
+	slices.SortStableFunc(rows, func(x, y LimitRow) int { return rank(x.Tone) - rank(y.Tone) })
+	return rows
+}
+
+// JobRows returns all jobs, those in trouble first.
+func (p Picture) JobRows() []jobsapi.Job {
+	rows := slices.Clone(p.Status.Jobs)
+	slices.SortStableFunc(rows, func(x, y jobsapi.Job) int { return rank(p.Tone("job-"+x.Name)) - rank(p.Tone("job-"+y.Name)) })
+	return rows
 }
 
 // Schedule says whether the schedule fits a limit.
@@ -124,20 +164,20 @@ func (p Picture) Next(j jobsapi.Job) string {
 		return "paused"
 	case j.Next.IsZero():
 		return "by hand alone"
-	case wording.IsOverdue(j, p.View):
-		return "overdue; next " + p.Clock(j.Next) + p.ZoneMark()
 	}
 	return "next " + p.Clock(j.Next) + p.ZoneMark()
 }
 
 var noRun = term.Styled(term.Faint, "no run yet")
 
-// Last says in a few words what a job's last run came to.
+// Last says in a few words what a job's last run came to, and what it spent.
 func (p Picture) Last(j jobsapi.Job) Line {
 	if j.Last == nil {
 		return noRun
 	}
-	return wording.LastRun(j.Last, p.View)
+	last := wording.LastRun(j.Last, p.View)
+	last.Text += ", " + j.Last.Spent().Text()
+	return last
 }
 
 // JobLines say what a job does next, and what its last run came to.
@@ -149,20 +189,8 @@ func (p Picture) JobLines(j jobsapi.Job) []Line {
 	return append(lines, wording.RunLines("last run", *j.Last, p.View)...)
 }
 
-// How much of a job's last run the page shows.
-const (
-	maxRing   = 240
-	maxPasses = 8
-)
-
-// NotOK returns the passes of a job's last run that did not end well.
-func (p Picture) NotOK(j jobsapi.Job) []jobs.Pass {
-	if j.Last == nil {
-		return nil
-	}
-	passes := wording.NotOK(*j.Last)
-	return passes[:min(len(passes), maxPasses)]
-}
+// maxRing is how many regions of a job are shown.
+const maxRing = 240
 
 // Pass says how a pass ended, without what it printed.
 func (p Picture) Pass(pass jobs.Pass) string {
@@ -186,7 +214,3 @@ const maxRefusals = 20
 func (p Picture) Refused() []api.Refusal {
 	return p.Refusals.Refusals[:min(len(p.Refusals.Refusals), maxRefusals)]
 }
-
-// What says what was refused, and Why why.
-func (p Picture) What(r api.Refusal) string { return wording.RefusedWhat(r) }
-func (p Picture) Why(r api.Refusal) string  { return wording.Refused(r, p.View) }

@@ -252,11 +252,11 @@ func TestLanes(t *testing.T) {
 	}}
 	x := axis{ago(24), at, time.UTC}
 	lane := Picture{Facts: f, View: viewOf(80)}.lane("trending", x)
-	var tones []term.Style
+	var tones []string
 	for _, bar := range lane.Runs {
-		tones = append(tones, bar.Style)
+		tones = append(tones, bar.Class)
 	}
-	if want := []term.Style{term.Plain, term.Red, term.Yellow}; !slices.Equal(tones, want) || lane.Text != "3 runs, 3 slots skipped" {
+	if want := []string{"", "bad", "warn"}; !slices.Equal(tones, want) || lane.Text != "3 runs, 3 slots skipped" {
 		t.Errorf("%s: %q, want %q", lane.Text, tones, want)
 	}
 	if len(lane.Skips) != 1 || lane.Skips[0].X != x.Percent(ago(5)) || lane.Skips[0].Width != "4.17%" || !strings.Contains(lane.Skips[0].Title, "paused") {
@@ -267,33 +267,101 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// The week counts the runs that began on a day, by the clock of the viewer.
-func TestWeek(t *testing.T) {
-	day := func(date int, clock time.Duration) time.Time {
-		return time.Date(at.Year(), at.Month(), date, 0, 0, 0, 0, time.UTC).Add(clock)
+// Rows in trouble come first, tinted by the worst of it, and each trouble leads to its row.
+func TestTroubledRows(t *testing.T) {
+	f := Facts{}
+	f.Status.Credentials = []api.Credential{
+		{Name: "maps", Limits: []api.Limit{{Name: "daily", Units: 10, Remaining: 10}}},
+		{Name: "youtube", Limits: []api.Limit{{Name: "daily", Units: 10, Remaining: 10}, {Name: "search", Units: 10, Remaining: 0}}},
 	}
-	today := at.Day()
-	spent := []jobs.Pass{{Region: "US", Outcome: jobs.OK, Units: 4}, {Region: "GB", Outcome: jobs.OK, Units: 1_000}}
-	f := Facts{Runs: []jobs.Run{
-		{Job: "trending", State: jobs.RunDone, StartedAt: day(today, time.Minute), Passes: spent},
-		{Job: "trending", State: jobs.RunSkipped, StartedAt: day(today, 0)},
-		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-1, 24*time.Hour-1), Passes: spent[:1]},
-		{Job: "trending", State: jobs.RunFailed, StartedAt: day(today-1, 0), Passes: spent[:1]},
-		{Job: "charts", State: jobs.RunDone, StartedAt: day(today-1, 0), Passes: spent},
-		{Job: "trending", State: jobs.RunDone, StartedAt: day(today-7, 0), Passes: spent},
-	}}
-	f.Status.Jobs = []jobsapi.Job{{Name: "trending"}}
+	f.Status.Jobs = []jobsapi.Job{{}, {}, {}}
+	for i, name := range []string{"a", "b", "c"} {
+		f.Status.Jobs[i].Name = name
+	}
+	f.Status.Triage.Troubles = []jobsapi.Trouble{
+		{Of: "limit youtube daily", Grave: true}, {Of: "credential youtube"}, {Of: "job c", Grave: true}, {Of: "job c"}, {Of: "job b"}, {Of: "ledger", Grave: true},
+	}
 	p := Picture{Facts: f, View: viewOf(80)}
-	days := p.Week()
-	if len(days) != 7 || !days[0].Equal(day(today, 0)) || !days[6].Equal(day(today-6, 0)) {
-		t.Errorf("days %v", days)
+	var got []string
+	for _, row := range p.LimitRows() {
+		got = append(got, row.ID+" "+row.Tone)
 	}
-	want := make([]Ran, 7)
-	want[0] = Ran{Units: 1_004, Runs: "1 run"}
-	want[1] = Ran{Units: 8, Runs: "1 of 2 runs failed", Style: term.Red}
-	for i, day := range days {
-		if got := p.Ran("trending", day); got != want[i] {
-			t.Errorf("%v: got %+v, want %+v", day, got, want[i])
+	for _, job := range p.JobRows() {
+		got = append(got, job.Name+" "+p.Tone("job-"+job.Name))
+	}
+	want := []string{"limit-youtube-daily bad", "limit-maps-daily ", "limit-youtube-search ", "c bad", "b warn", "a "}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	page := execute("triage", p) + execute("limits", p) + execute("jobs", p) + execute("spent", p)
+	links := regexp.MustCompile(`<a href="#(.*?)">`).FindAllStringSubmatch(page, -1)
+	if len(links) != 5 {
+		t.Errorf("%d links, want 5: %v", len(links), links)
+	}
+	for _, link := range links {
+		if !strings.Contains(page, `id="`+link[1]+`"`) {
+			t.Errorf("nothing has the id %s", link[1])
+		}
+	}
+}
+
+// The bar of a limit shows what the terminal's shows: of a closed one all is gone.
+func TestBarOfALimit(t *testing.T) {
+	closed := &api.Closed{}
+	for _, row := range []struct {
+		name         string
+		l            api.Limit
+		filled, kept int64
+	}{
+		{"with a reserve", api.Limit{Units: 100, Reserve: 10, Used: 30, Remaining: 60}, 30, 10},
+		{"in the reserve", api.Limit{Units: 100, Reserve: 10, Used: 95}, 95, 5},
+		{"closed", api.Limit{Units: 100, Reserve: 10, Used: 30, Closed: closed}, 100, 0},
+		{"open", api.Limit{Units: 100, Used: 30, Remaining: 70}, 30, 0},
+	} {
+		f := Facts{}
+		f.Status.Credentials = []api.Credential{{Limits: []api.Limit{row.l}}}
+		if l := (Picture{Facts: f}).LimitRows()[0]; l.Fill != row.filled || l.Kept != row.kept {
+			t.Errorf("%s: %d filled and %d kept, want %d and %d", row.name, l.Fill, l.Kept, row.filled, row.kept)
+		}
+	}
+}
+
+// A job shows its last twelve runs here, with a gap where another host had the slots between two of
+// them.
+func TestLastRunsOfAJob(t *testing.T) {
+	run := func(job, host string, hours float64, state jobs.RunState) jobs.Run {
+		began := at.Add(-time.Duration(hours * float64(time.Hour)))
+		return jobs.Run{Job: job, Host: host, State: state, Trigger: jobs.Scheduled, Slot: began, StartedAt: began, EndedAt: began.Add(time.Minute)}
+	}
+	runs := []jobs.Run{
+		run("both", "a", 2, jobs.RunDone), run("both", "a", 3, jobs.RunStopped), run("both", "a", 6, jobs.RunDone), run("both", "a", 7, jobs.RunSkipped), run("both", "a", 8, jobs.RunFailed),
+		run("alone", "", 2, jobs.RunDone), run("alone", "", 3, jobs.RunDone), run("alone", "", 9, jobs.RunDone),
+	}
+	for i := range 20 {
+		runs = append(runs, run("often", "a", float64(i), jobs.RunDone))
+	}
+	var both, alone, often jobsapi.Job
+	both.Name, both.Elsewhere, alone.Name, often.Name = "both", &jobs.Elsewhere{Host: "b", EndedAt: at.Add(-time.Hour)}, "alone", "often"
+	f := Facts{Runs: runs}
+	f.Status.Jobs = []jobsapi.Job{both, alone, often}
+	p := Picture{Facts: f, View: viewOf(80)}
+	for _, row := range []struct {
+		job  jobsapi.Job
+		want string
+	}{
+		{both, "bad good gap warn good gap"}, // a skipped slot is none, and known
+		{alone, "good good good"},
+		{often, strings.TrimSpace(strings.Repeat("good ", 12))},
+	} {
+		var got []string
+		for _, tick := range p.Ticks(row.job) {
+			got = append(got, tick.Class)
+			if tick.Title == "" {
+				t.Errorf("%s: a tick says nothing", row.job.Name)
+			}
+		}
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("%s: got %q, want %q", row.job.Name, got, row.want)
 		}
 	}
 }

@@ -2,8 +2,7 @@ package page
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"encoding/json"
 	"time"
 
 	"quotad/cmd/quotactl/term"
@@ -82,21 +81,8 @@ func (s *Source) Look(ctx context.Context) (Picture, error) {
 
 // signature changes when the expensive part may have changed.
 func signature(status jobsapi.Status) string {
-	var b strings.Builder
-	for _, c := range status.Credentials {
-		for _, l := range c.Limits {
-			fmt.Fprintln(&b, c.Name, l.Name, l.Units, l.Reserve, l.Used, l.Closed != nil, l.Lent)
-		}
-	}
-	for _, j := range status.Jobs {
-		fmt.Fprintln(&b, j.Name, j.Pause != nil)
-		for _, r := range []*jobs.Run{j.Last, j.Skips} {
-			if r != nil {
-				fmt.Fprintln(&b, r.ID, r.State, len(r.Passes), r.Ticks)
-			}
-		}
-	}
-	return b.String()
+	text, _ := json.Marshal(struct{ Credentials, Jobs any }{status.Credentials, status.Jobs}) // it was JSON
+	return string(text)
 }
 
 func (s *Source) askForMore(ctx context.Context) {

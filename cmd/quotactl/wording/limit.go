@@ -26,6 +26,15 @@ func LimitStyle(l api.Limit) term.Style {
 	}
 }
 
+// Bar is what the bar of a limit shows as used, and at its end as reserve; the rest is left. Of a
+// limit that is closed all is used.
+func Bar(l api.Limit) (used, reserve int64) {
+	if l.CatchingUpUntil == nil && l.Closed == nil {
+		reserve = max(0, min(l.Reserve, l.Units-l.Used))
+	}
+	return max(0, l.Units-l.Remaining-reserve), reserve
+}
+
 // LimitNotes says how long a debit counts, what is unusual about a limit, when units come
 // back and, where it is known, how fast they are spent.
 func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {

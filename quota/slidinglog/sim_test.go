@@ -86,6 +86,7 @@ func TestPastHistories(t *testing.T) {
 		920260229, // a host that has started again drops entries, and does not say so
 		930005350, // a host grants though it has just found the store down, beside a grant offline
 		950009382, // a record stands later than its writer thought, so the store drops more than the record says
+		960018404, // a host has a longer window since it was granted a request twice, so it counts both
 		940001016, // a call ends in the middle of reading a lost log, and the host grants before it has declared the loss
 
 		920023771, // entries that are put back stand so much later that the record before them has expired, which looks like a hole

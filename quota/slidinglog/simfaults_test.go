@@ -118,7 +118,7 @@ func (w *world) strike() {
 		w.say("the disk of %s is full until %d", h.name, h.fullUntil%1_000_000)
 	case n == 21:
 		w.counts.reloads++
-		h.c = w.configured()
+		h.had, h.c = append(h.had, h.c), w.configured()
 		if w.rand.IntN(2) == 0 {
 			h.c.Limits[1].Units = 20
 		}

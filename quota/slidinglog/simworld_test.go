@@ -115,6 +115,7 @@ type simHost struct {
 	rand   *rand.Rand // of its process
 	trip   int64      // ms that a call of the store takes at most, one way
 	c      *quota.Credential
+	had    []*quota.Credential // what c was before
 	cancel context.CancelFunc
 	ctx    context.Context
 

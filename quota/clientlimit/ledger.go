@@ -107,7 +107,7 @@ func (l Ledger) Usage(ctx context.Context, c *Clients, of Ask) (quota.Usage, err
 func (l Ledger) Reset(ctx context.Context, c *Clients, of Ask) error {
 	return l.replace(ctx, c.Place(of.Subject), of.notAfterMs(), func(_ []byte, nowMs int64) (next []byte, endsMs int64, err error) {
 		if of.counts(nowMs) {
-			next, _ = c.read(nil, nowMs).encode()
+			next, _ = c.read(nil, 0).encode() // at no time: the clock may step back
 			return next, of.BeforeEndsMs, of.over(nowMs)
 		}
 		return nil, nowMs, of.over(nowMs)

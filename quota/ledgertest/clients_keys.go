@@ -116,8 +116,13 @@ func clientPeriods(h *clientHistory) {
 		}
 		wantUsed("bob", 0)
 	}
-	h.isGrant(h.decide(h.c.Ask(second, "bob", 6))[0], 6, 0)
-	h.clock.Add(2 * time.Minute)
+	h.clock.Set(midnight.Add(-5 * time.Second)) // a reset subject has no time of its own
+	d := h.decide(h.c.Ask(second, "bob", 6))[0]
+	h.isGrant(d, 6, 0)
+	if at := d.Limits[0].NextAt; at.After(h.clock.Now().Add(time.Minute)) {
+		h.Fatalf("after a reset, a unit returns at %v", at)
+	}
+	h.clock.Set(midnight.Add(2 * time.Minute))
 	wantUsed("carol", 0)
 	h.isGrant(h.decide(h.c.Ask(second, "carol", 6))[0], 6, 0)
 }

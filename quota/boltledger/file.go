@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"go.etcd.io/bbolt"
 
@@ -154,15 +155,19 @@ func (l *File) Fold(changes []slidinglog.TableChange) error {
 	return err
 }
 
-// Health implements slidinglog.File. Whether the file can be written is known from the
-// last time that it was.
+// Health implements slidinglog.File. Whether the tail has room is tried. Else, whether the file can be written
+// is known from the last time that it was.
 func (l *File) Health() (warnings []string, err error) {
 	if l.unsynced {
 		warnings = append(warnings, "sync is off: a crash of the machine loses the grants of the last seconds")
 	}
 	err = errors.Join(l.displaced(), l.position.health())
+	room := l.tail.hasRoom()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if room != nil || errors.Is(l.appending, syscall.ENOSPC) {
+		l.appending = room
+	}
 	if l.folding != nil && l.appending == nil {
 		warnings = append(warnings, fmt.Sprintf("the tables cannot be written, and calls are refused when the tail is full: %v", l.folding))
 		return warnings, err

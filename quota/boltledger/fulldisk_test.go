@@ -81,6 +81,9 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	fill(t, ballast)
 	l := mustOpen(t, path)
 	defer l.Close()
+	if _, err := l.Health(); err == nil || !strings.Contains(err.Error(), "no room in the tail") {
+		t.Errorf("before the first call, the file is said to be %v", err)
+	}
 	if err := l.Room(credential, 100); !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("room on a full disk: %v", err)
 	}
@@ -88,6 +91,9 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		t.Errorf("an Append on a full disk: %v", err)
 	}
 	must(t, os.Remove(ballast))
+	if _, err := l.Health(); err != nil {
+		t.Errorf("with space again, the file is said to be %v", err)
+	}
 	must(t, l.Room(credential, 100))
 	must(t, l.Append(credential, frameOf(0, 10), false))
 	copied := mustOpen(t, copyLedger(t, path))

@@ -32,6 +32,7 @@ type tail struct {
 	failed      error          // why nothing can be written any more, once that is so
 	reserved    map[string]int // bytes, by credential
 	reservedSum int
+	refused     int    // bytes that could not be reserved last; 0: they could
 	buf         []byte // of the last write
 }
 
@@ -114,11 +115,19 @@ func (t *tail) reserve(credential string, n int) error {
 	}
 	t.release(credential, t.reserved[credential])
 	if err := t.makeRoom(n + maxReserve); err != nil {
+		t.refused = n
 		return err
 	}
-	t.reserved[credential] = n
+	t.refused, t.reserved[credential] = 0, n
 	t.reservedSum += n
 	return nil
+}
+
+// hasRoom returns why there is no room for what was not reserved last, or for a small record; nil if there is.
+func (t *tail) hasRoom() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.makeRoom(t.refused + maxReserve)
 }
 
 // release gives up n bytes of what is reserved for a credential.

@@ -161,7 +161,9 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 func (r *replica) update(ctx context.Context, out Outcome) (known bool, err error) {
 	switch out.Status {
 	case Behind:
-		known, err = !out.More, r.catchUp(out.Tail)
+		if known, err = !out.More, r.catchUp(out.Tail); err == nil {
+			err = r.foldMany(servingFolds)
+		}
 	case End:
 		known = true
 		r.mu.Lock()

@@ -9,9 +9,13 @@ import (
 	"quotad/quota"
 )
 
-// maxUnfolded bounds the rows that a copy has in memory only. Reading a log, and putting entries back,
-// wait for a fold when there are more. More rows in one fold write fewer pages in all.
-const maxUnfolded = 20_000
+const (
+	// maxUnfolded bounds the rows that a copy has in memory only. Reading a log, and putting entries back,
+	// wait for a fold when there are more. More rows in one fold write fewer pages in all.
+	maxUnfolded = 20_000
+	// servingFolds is how many times as many a host that serves may have: one fold runs while others write.
+	servingFolds = 10
+)
 
 // Fold writes the changes of all copies to their tables.
 func (l *Ledger) Fold() error {
@@ -50,10 +54,10 @@ func (l *Ledger) Fold() error {
 	return nil
 }
 
-// foldMany folds if the copy has many rows in memory only.
-func (r *replica) foldMany() error {
+// foldMany folds if the copy has some times as many rows in memory only as it should.
+func (r *replica) foldMany(times int) error {
 	r.mu.Lock()
-	many := len(r.copy.entries)+len(r.copy.rows) > r.ledger.maxUnfolded
+	many := len(r.copy.entries)+len(r.copy.rows) > times*r.ledger.maxUnfolded
 	r.mu.Unlock()
 	if !many {
 		return nil

@@ -180,6 +180,9 @@ func (r *replica) readToEnd(ctx context.Context) error {
 		}
 	}
 	for {
+		if err := r.foldMany(1); err != nil { // or each try would read one more page
+			return err
+		}
 		out := r.poll(ctx)
 		err := out.Err
 		switch out.Status {
@@ -193,9 +196,6 @@ func (r *replica) readToEnd(ctx context.Context) error {
 			err = r.catchUp(out.Tail)
 		case Lost:
 			err = r.startOver(out.Clock)
-		}
-		if err == nil {
-			err = r.foldMany()
 		}
 		if err != nil {
 			return err
@@ -247,7 +247,7 @@ func (r *replica) replayUnplaced(ctx context.Context) error {
 			}
 		})
 		if err == nil {
-			err = r.foldMany()
+			err = r.foldMany(1)
 		}
 		switch {
 		case err != nil, len(late) == 0 && after.IsZero():

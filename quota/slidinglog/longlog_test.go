@@ -17,13 +17,59 @@ import (
 // A watchedFile records what its folds write and how many marks are read.
 type watchedFile struct {
 	*ledgertest.MemFile
-	unordered, folds, most, marks int
+	unordered, folds, most, marks, rows int
+
+	full bool
+}
+
+// A host that cannot fold, because the disk is full, has few rows in memory only, whether it reads a long log or
+// serves while another host writes. It goes on when there is room.
+func TestWhatCannotBeFoldedIsBounded(t *testing.T) {
+	s := newScene(t)
+	writer := s.open(slidinglog.Config{})
+	s.follow(20, writer)
+	write := func(n int) {
+		for range n {
+			s.c.Limits[0].Units++
+			s.grant(writer, 1)
+		}
+	}
+	write(1000)
+	for name, serves := range map[string]bool{"while it reads": false, "while it serves": true} {
+		t.Run(name, func(t *testing.T) {
+			file := &watchedFile{MemFile: ledgertest.NewMemFile(), full: !serves}
+			l := s.open(slidinglog.Config{File: file})
+			l.SetMaxUnfolded(100)
+			s.follow(2, l)
+			if file.full = true; serves {
+				if !l.Serves(s.c) || l.Fold() == nil {
+					t.Fatal("it does not serve, or has nothing to fold")
+				}
+			}
+			for range 120 {
+				write(20) // less than a page for each poll
+				s.follow(1, l)
+			}
+			if n := len(l.Entries(s.c)) - file.rows; l.Serves(s.c) || n > 12*slidinglog.PageSize {
+				t.Errorf("it serves: %v, with %d entries in memory only", l.Serves(s.c), n)
+			}
+			file.full = false
+			s.follow(20, l)
+			if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != s.c.Limits[0].Units-100 {
+				t.Errorf("with room again: %+v, %v", u, err)
+			}
+		})
+	}
 }
 
 func (f *watchedFile) Fold(changes []slidinglog.TableChange) error {
+	if f.full {
+		return errDisk
+	}
 	f.folds++
 	for _, c := range changes {
 		f.most = max(f.most, len(c.Rows))
+		f.rows += len(c.Rows)
 		inOrder := func(x, y slidinglog.Row) int {
 			return cmp.Or(cmp.Compare(x.Table, y.Table), bytes.Compare(x.Key, y.Key))
 		}

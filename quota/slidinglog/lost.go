@@ -28,7 +28,7 @@ func (r *replica) startOver(clock int64) error {
 			after, more = c.markNeeded(after, clock+r.ledger.config.Quiet.Milliseconds(), r.ledger.maxUnfolded)
 		})
 		if err == nil {
-			err = r.foldMany()
+			err = r.foldMany(1)
 		}
 		if err != nil {
 			return err

@@ -113,7 +113,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	if skip.Ticks == 0 {
 		e = r.newExecutor(j, &run)
 		j.apply(record{Run: &run})
-		j.executor = e
+		j.executor, j.output = e, e.output
 	}
 	j.mu.Unlock()
 	r.trouble(j.name, errors.Join(clockErr, j.log.flush(true)))

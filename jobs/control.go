@@ -24,10 +24,11 @@ type jobControl struct {
 	job      *Job       // replaced, never changed
 	state    state
 	here     hostFacts
-	executor *executor // of the run under way, or nil
-	died     *Run      // that a killed daemon left open, until it has been reported
-	unsaved  error     // what is wrong with the log, until that has been reported
-	told     string    // what was reported as wrong among the hosts
+	executor *executor  // of the run under way, or nil
+	output   *runOutput // of the last run since the start; nil before it
+	died     *Run       // that a killed daemon left open, until it has been reported
+	unsaved  error      // what is wrong with the log, until that has been reported
+	told     string     // what was reported as wrong among the hosts
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or
@@ -224,9 +225,10 @@ type executor struct {
 	job     *Job                   // as it was when the run began
 	run     *Run                   // its passes and its end may change: the job's mu guards these
 	live    map[passName]*livePass // those under way; the job's mu guards it
-	bad     []failing              // among hosts: the regions that failed before it
-	moved   chan struct{}          // among hosts: signalled when a pass is over
-	dropped []regions.Region       // whose bookmarks the hosts are to drop; the job's mu guards it
+	output  *runOutput
+	bad     []failing        // among hosts: the regions that failed before it
+	moved   chan struct{}    // among hosts: signalled when a pass is over
+	dropped []regions.Region // whose bookmarks the hosts are to drop; the job's mu guards it
 
 	budget *runBudget
 
@@ -261,7 +263,8 @@ func (r *base) newExecutor(j *jobControl, run *Run) *executor {
 	}
 	e := &executor{
 		base: r, control: j, job: j.job, run: run, live: map[passName]*livePass{}, times: map[regions.Region]int{},
-		rest: run.Ring, retries: run.Retry, due: time.Now().Add(run.Slot.Sub(r.now())),
+		output: &runOutput{run: run.ID},
+		rest:   run.Ring, retries: run.Retry, due: time.Now().Add(run.Slot.Sub(r.now())),
 		done: make(chan struct{}), moved: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	e.budget = &runBudget{max: run.UnitsPerRun, free: e.wake}

@@ -43,7 +43,7 @@
 //	Runner.mu         the list of jobs
 //	base.ending       while it is decided whether Stop waits for something
 //	jobControl.mu     what is known of one job, and of its run
-//	share.mu, runLog.mu, Tokens.mu
+//	share.mu, runLog.mu, runOutput.mu, Tokens.mu
 //
 // Nothing waits under any but the first three, which no reader takes.
 package jobs

@@ -82,6 +82,7 @@ func (e *executor) pass(p Pass, token string) {
 	e.base.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
 		live.add(line)
+		e.output.add(p.Region, line)
 		e.base.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -176,18 +177,41 @@ func (j *jobControl) runs(now time.Time, n int) ([]Run, error) {
 	return slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) }), nil
 }
 
-// AwaitRun is RunOf as soon as more than ended passes of the run are over, or the run is, or ctx
-// ends. It looks for that often.
-func (r *Runner) AwaitRun(ctx context.Context, id string, ended int) (Run, error) {
+// A Progress is a run, and what its passes have written since the caller asked before. A pass that is
+// over has written nothing more.
+type Progress struct {
+	Run
+	Output  []OutputLine `json:"output,omitempty"`
+	Written int          `json:"written,omitempty"` // lines until now
+}
+
+// AwaitRun is RunOf as soon as more than ended passes of the run are over, its passes have written more
+// than written lines, or it is over, or ctx ends; written below 0: without lines. It looks for that
+// often.
+func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (Progress, error) {
 	const often = 100 * time.Millisecond
+	output, run := r.outputOf(id), (*Run)(nil)
 	if e := r.executorOf(id); e != nil {
-		for e.passesOver() <= ended && sleep(ctx, often) {
+		isNews := func() bool {
+			_, n := output.after(math.MaxInt)
+			return e.passesOver() > ended || 0 <= written && written < n
 		}
-		if run := e.current(); run != nil {
-			return *run, nil
+		for !isNews() && sleep(ctx, often) {
 		}
+		run = e.current()
 	}
-	return r.RunOf(id)
+	if run == nil {
+		last, err := r.RunOf(id)
+		if err != nil {
+			return Progress{}, err
+		}
+		run = &last
+	}
+	progress := Progress{Run: *run}
+	if written >= 0 {
+		progress.Output, progress.Written = output.after(written)
+	}
+	return progress, nil
 }
 
 // executorOf returns the executor of a run that is under way on this host, or nil.

@@ -18,10 +18,14 @@ const runUsage = `Begin a run of a job now: all regions from the cursor on, or t
 which leaves the cursor alone. The passes run one after the other, without a
 stagger, and need units like any other. A paused job runs too.
 
+With --wait the lines that the passes write are printed as they come, behind
+their region: those of stdout to stdout, those of stderr to stderr.
+
 Example:
   $ quotactl run backfill --region US --wait
   run      1m87m0kv5wg6sag
   regions  US
+  US: 50 videos, page 1
   US  ok, 4 units, 1.2s
   run done, 1 ok, 4 units
 `
@@ -44,42 +48,80 @@ func newRun(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
-	cmd.Flags().BoolVar(&wait, "wait", false, "print each pass as it ends, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
+	cmd.Flags().BoolVar(&wait, "wait", false, "print what the passes write and how they end, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
 	return cmd
 }
 
-// awaitRun prints each pass of a run as it ends, until the run is over. With -o json it
-// prints the whole run at its end.
+// awaitRun prints what the passes of a run write, and each pass as it ends, until the run is over.
+// With -o json it prints the whole run at its end.
 func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
-	inform := func(text string) error {
-		if c.output == "json" {
-			return nil
-		}
-		return c.write(text)
-	}
-	if err := inform(begunTable(run, c.view())); err != nil {
+	w := runWriter{cli: c}
+	if c.output == "json" {
+		w.written = -1
+	} else if err := c.write(begunTable(run, c.view())); err != nil {
 		return err
 	}
-	printed, client := 0, c.client()
-	for {
-		var err error
-		if run, err = client.Await(ctx, run.ID, printed); err != nil {
-			if ctx.Err() != nil {
-				return &failure{code: exitError, err: ctx.Err(), hint: "the run continues: quotactl stop " + run.ID + " ends it"}
-			}
+	for client := c.client(); ; {
+		progress, err := client.Await(ctx, run.ID, w.ended, w.written)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &failure{code: exitError, err: ctx.Err(), hint: "the run continues: quotactl stop " + run.ID + " ends it"}
+		case err != nil:
 			return c.explain(err)
 		}
-		ended := endedPasses(run)
-		for _, p := range ended[min(printed, len(ended)):] {
-			if err := inform(passLine(p, c.view())); err != nil {
-				return err
-			}
+		if err := w.write(progress); err != nil {
+			return err
 		}
-		printed = max(printed, len(ended))
-		if run.State != jobs.RunRunning {
-			return c.endOf(run)
+		if progress.State != jobs.RunRunning {
+			return c.endOf(progress.Run)
 		}
 	}
+}
+
+// A runWriter prints what is new of a run.
+type runWriter struct {
+	*cli
+	ended, written int // passes and lines that are printed; written below 0: none are
+}
+
+// write prints the lines of a pass that has ended before its end, then those of the other passes.
+func (w *runWriter) write(p jobs.Progress) error {
+	ended := endedPasses(p.Run)
+	news := ended[min(w.ended, len(ended)):]
+	w.ended = max(w.ended, len(ended))
+	if w.written < 0 {
+		return nil
+	}
+	v, lines := w.view(), p.Output
+	if left := p.Written - w.written - len(lines); left > 0 {
+		fmt.Fprintf(w.stderr, "quotactl: %s left out: they were written too fast\n", quota.Count(left, "line is", "lines are"))
+	}
+	w.written = max(w.written, p.Written)
+	for _, pass := range news {
+		isOfPass := func(l jobs.OutputLine) bool { return l.Region == pass.Region }
+		for _, l := range lines {
+			if isOfPass(l) {
+				w.line(l, v)
+			}
+		}
+		lines = slices.DeleteFunc(lines, isOfPass)
+		if err := w.cli.write(passLine(pass, v)); err != nil {
+			return err
+		}
+	}
+	for _, l := range lines {
+		w.line(l, v)
+	}
+	return nil
+}
+
+// line prints a line to the stream to which the pass wrote it.
+func (w *runWriter) line(l jobs.OutputLine, v term.View) {
+	to := w.stdout
+	if l.Stream == "stderr" {
+		to = w.stderr
+	}
+	fmt.Fprintf(to, "%s: %s\n", wording.Region(l.Region), v.Clean(l.Text))
 }
 
 // endedPasses returns the passes that are over, in the order of their ends.

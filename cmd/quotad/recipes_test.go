@@ -154,7 +154,7 @@ func play(ts *testscript.TestScript, block string) string {
 }
 
 // varying is what differs from one time to the next: instants, ids, durations.
-var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\b|\byoutube:\w+-\w+\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
+var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\dZ?\b|\byoutube:\w+-\w+\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
 
 func sameShown(shown, played string) bool {
 	plain := func(text string) string {

@@ -41,10 +41,10 @@ func (c Client) Run(ctx context.Context, id string) (jobs.Run, error) {
 	return api.Ask[jobs.Run](ctx, c.Client, http.MethodGet, api.Path("runs", id), nil)
 }
 
-// Await is Run, but waits for up to MaxWait until the run is over, or more than ended of its passes
-// are.
-func (c Client) Await(ctx context.Context, id string, ended int) (jobs.Run, error) {
-	return api.Ask[jobs.Run](ctx, c.Client, http.MethodGet, api.Path("runs", id), RunQuery{WaitMs: MaxWait.Milliseconds(), Ended: ended})
+// Await is Run, but waits for up to MaxWait until the run is over, more than ended of its passes are,
+// or they have written more than written lines, which it returns; written below 0: without lines.
+func (c Client) Await(ctx context.Context, id string, ended, written int) (jobs.Progress, error) {
+	return api.Ask[jobs.Progress](ctx, c.Client, http.MethodGet, api.Path("runs", id), RunQuery{MaxWait.Milliseconds(), ended, written})
 }
 
 // Schedule returns the next runs, the soonest first.

@@ -57,10 +57,11 @@ type Selection struct {
 const MaxWait = 4 * time.Second
 
 // A RunQuery says when a request for one run is answered: at once or, within a time, as soon as
-// the run is over or more of its passes are.
+// the run is over, more of its passes are, or they have written more.
 type RunQuery struct {
-	WaitMs int64 `json:"wait_ms"` // at most MaxWait
-	Ended  int   `json:"ended"`   // how many passes the caller knows to be over
+	WaitMs  int64 `json:"wait_ms"` // at most MaxWait
+	Ended   int   `json:"ended"`   // how many passes the caller knows to be over
+	Written int   `json:"written"` // how many lines of output it knows; below 0, or none: it wants no lines
 }
 
 // PlanRequest asks for a plan.

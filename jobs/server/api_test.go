@@ -52,6 +52,16 @@ func TestRunAgainstABudget(t *testing.T) {
 	if got := whole.Passes[0].Tail; !slices.Equal(got, []string{"fetched US"}) {
 		t.Errorf("got %q, want what the pass wrote", got)
 	}
+	for written, want := range map[int]string{-1: "0 of 0", 0: "5 of 5, from US", 4: "1 of 5, from IN"} {
+		p := must[jobs.Progress](t)(h.Await(ctx, begun.ID, 0, written))
+		got := fmt.Sprintf("%d of %d", len(p.Output), p.Written)
+		if len(p.Output) > 0 {
+			got += ", from " + string(p.Output[0].Region)
+		}
+		if got != want {
+			t.Errorf("the lines after %d: got %s, want %s", written, got, want)
+		}
+	}
 }
 
 // What the gate says no to does not become a process.

@@ -121,13 +121,13 @@ func (h handlers) schedule(_ context.Context, _ *server.Session, in jobsapi.Sele
 	return append([]jobs.Upcoming{}, list...), h.problem(err, subject{job: in.Job})
 }
 
-func (h handlers) run(ctx context.Context, c *server.Session, in jobsapi.RunQuery) (jobs.Run, error) {
+func (h handlers) run(ctx context.Context, c *server.Session, in jobsapi.RunQuery) (jobs.Progress, error) {
 	if in.WaitMs < 0 || in.WaitMs > jobsapi.MaxWait.Milliseconds() || in.Ended < 0 {
-		return jobs.Run{}, api.NewProblem(quota.BadRequest, "wait_ms must be from 0 to %d, and ended at least 0: %d, %d", jobsapi.MaxWait.Milliseconds(), in.WaitMs, in.Ended)
+		return jobs.Progress{}, api.NewProblem(quota.BadRequest, "wait_ms must be from 0 to %d, and ended at least 0: %d, %d", jobsapi.MaxWait.Milliseconds(), in.WaitMs, in.Ended)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.WaitMs)*time.Millisecond)
 	defer cancel()
-	run, err := h.runner.AwaitRun(ctx, c.Path("run"), in.Ended)
+	run, err := h.runner.AwaitRun(ctx, c.Path("run"), in.Ended, in.Written)
 	for i := range run.Passes {
 		run.Passes[i].Process = nil
 	}

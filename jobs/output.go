@@ -1,0 +1,69 @@
+package jobs
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"quotad/regions"
+)
+
+// An OutputLine is a line that a pass of a run wrote.
+type OutputLine struct {
+	Region regions.Region `json:"region"`
+	Stream string         `json:"stream"` // "stdout" or "stderr"
+	Text   string         `json:"text"`
+}
+
+// maxOutput is how many bytes are kept of what the passes of a job's last run wrote.
+const maxOutput = 64 << 10
+
+// A runOutput is what the passes of a run wrote last. Any number of goroutines may use it.
+type runOutput struct {
+	run string // its id
+
+	mu      sync.Mutex // guards what follows
+	lines   []OutputLine
+	size    int
+	written int // lines until now, those that are not kept included
+}
+
+// add keeps a line.
+func (o *runOutput) add(region regions.Region, line Line) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, OutputLine{region, line.Stream, strings.Clone(line.Text)})
+	o.size += o.lines[len(o.lines)-1].cost()
+	o.written++
+	for o.size > maxOutput && len(o.lines) > 1 {
+		o.size -= o.lines[0].cost()
+		o.lines = o.lines[1:]
+	}
+}
+
+// cost is how much memory a line needs, also an empty one.
+func (l OutputLine) cost() int { return len(l.Text) + 64 }
+
+// after returns what is kept of the lines after the first n, and how many there are in all.
+func (o *runOutput) after(n int) (lines []OutputLine, written int) {
+	if o == nil {
+		return nil, 0
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	from := n - (o.written - len(o.lines))
+	return slices.Clone(o.lines[min(max(0, from), len(o.lines)):]), o.written
+}
+
+// outputOf returns what the passes of a run wrote, nil unless it is the last one of its job.
+func (r *Runner) outputOf(id string) *runOutput {
+	for _, j := range r.known() {
+		j.mu.Lock()
+		output := j.output
+		j.mu.Unlock()
+		if output != nil && output.run == id {
+			return output
+		}
+	}
+	return nil
+}

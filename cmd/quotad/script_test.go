@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
@@ -37,6 +38,7 @@ import (
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
 //	change FILE DIFF             changes FILE by what DIFF shows of its lines, in their order
+//	sample FILE                  runs the commands of FILE, of which the first serves the sample, and sets SAMPLE to its address
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
 func TestScripts(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
@@ -87,7 +89,7 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"configure": configure, "edit": edit, "change": change, "readme": readme,
+			"configure": configure, "edit": edit, "change": change, "readme": readme, "sample": sampleCommand,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
 			"upstream": upstreamCommand, "books": books, "gone": gone, "shows": shows,
 		},
@@ -189,6 +191,33 @@ func readme(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%d blocks of the README hold %q", len(found), args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(found[0]), 0o600))
+}
+
+// sampleCommand runs the commands of the README that begin with one that serves the sample: that at a
+// free port, until the script ends.
+func sampleCommand(ts *testscript.TestScript, _ bool, args []string) {
+	serve, rest, _ := strings.Cut(ts.ReadFile(args[0]), "\n")
+	command, _, found := strings.Cut(serve, " &")
+	if !found {
+		ts.Fatalf("the first command does not run in the background: %s", serve)
+	}
+	words := append(strings.Fields(command), "--listen", "127.0.0.1:0")
+	server := exec.Command(words[0], words[1:]...)
+	stderr, err := server.StderrPipe()
+	ts.Check(err)
+	ts.Check(server.Start())
+	ts.Defer(func() {
+		ts.Check(server.Process.Signal(syscall.SIGTERM))
+		ts.Check(server.Wait())
+	})
+	said, err := bufio.NewReader(stderr).ReadString('\n')
+	ts.Check(err)
+	address := regexp.MustCompile(`http://[0-9.:]+`).FindString(said)
+	if address == "" {
+		ts.Fatalf("%s says %q", command, said)
+	}
+	ts.Setenv("SAMPLE", address)
+	ts.Check(ts.Exec("sh", "-ec", rest))
 }
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {

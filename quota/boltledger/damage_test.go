@@ -153,13 +153,22 @@ func TestDamagedFileMovedAway(t *testing.T) {
 	must(t, fold(l, put(0, 1)))
 }
 
-// A file that was moved away is not written to: nobody would find it at the next start.
+// A file that was moved away is not written to: nobody would find it at the next start. What is synced
+// and what is folded may be nowhere else, so that is noticed at once; the rest within a second.
 func TestFileMovedWhileOpen(t *testing.T) {
 	for _, suffix := range []string{"", ".tail0", ".tail1"} {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		l := mustOpen(t, path)
 		t.Cleanup(func() { l.Close() })
+		must(t, l.Room(credential, 10))
 		must(t, os.Rename(path+suffix, path+".old"))
+		must(t, l.Room(credential, 10))
+		if err := l.Append(credential, frameOf(0, 10), true); !errors.Is(err, quota.ErrUnavailable) {
+			t.Errorf("synced without %q: %v", suffix, err)
+		}
+		if err := l.Room(credential, 10); !errors.Is(err, quota.ErrUnavailable) {
+			t.Errorf("after that: %v", err)
+		}
 		for what, err := range map[string]error{
 			"Room":   l.Room(credential, 10),
 			"Append": l.Append(credential, frameOf(0, 10), false),

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -41,7 +42,8 @@ type File struct {
 	position *position
 	files    []openFile
 	unsynced bool
-	broken   atomic.Pointer[error] // why the file cannot be used any more, once that is so
+	broken   atomic.Pointer[error]     // why the file cannot be used any more, once that is so
+	looked   atomic.Pointer[time.Time] // when its files were last where they belong; nil: it is to be checked
 
 	mu        sync.Mutex // guards what follows
 	folding   error      // why the tables could not be written last; nil when they could
@@ -110,9 +112,14 @@ func (l *File) Room(credential string, n int) error {
 	return l.record(&l.appending, err)
 }
 
-// Append implements slidinglog.File. Callers at the same time share one sync.
+// Append implements slidinglog.File. Callers at the same time share one sync. What is synced may be nowhere
+// else, so its files are checked first.
 func (l *File) Append(credential string, frame []byte, sync bool) error {
-	err := l.usable()
+	check := l.usable
+	if sync {
+		check = l.look
+	}
+	err := check()
 	if err == nil {
 		err = l.append(credential, frame, sync && !l.unsynced)
 	}
@@ -177,6 +184,9 @@ func (l *File) Health() (warnings []string, err error) {
 
 // record keeps the result of a write for Health, and returns it.
 func (l *File) record(last *error, err error) error {
+	if err != nil {
+		l.looked.Store(nil)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*last = err
@@ -201,7 +211,7 @@ func (l *File) view(f func(*bbolt.Tx) error) error {
 // update calls f to change the file, durably. After an error the file is as it was, unless it
 // cannot be used any more.
 func (l *File) update(f func(*bbolt.Tx) error) error {
-	err := l.usable()
+	err := l.look()
 	if err == nil {
 		err = l.guarded(func() error { return l.commit(f) })
 	}
@@ -269,13 +279,30 @@ func (l *File) giveUp(why error) error {
 	return fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, why)
 }
 
+// lookTime is for how long files that were where they belong are taken to be there: to look for them
+// costs more than to read a key.
+const lookTime = time.Second
+
 // usable returns an error if the file is not where it was, or is unusable. It is unusable from the
 // first fault on: bbolt never releases the locks that it held then.
 func (l *File) usable() error {
+	if at := l.looked.Load(); at != nil && time.Since(*at) < lookTime && l.broken.Load() == nil {
+		return nil
+	}
+	return l.look()
+}
+
+// look is usable as of now.
+func (l *File) look() error {
 	if broken := l.broken.Load(); broken != nil {
 		return *broken
 	}
-	return l.displaced()
+	now := time.Now()
+	err := l.displaced()
+	if l.looked.Store(nil); err == nil {
+		l.looked.Store(&now)
+	}
+	return err
 }
 
 // An openFile is a file as it was when it was opened.

@@ -888,19 +888,20 @@ func (w *shareWorld) heal() {
 const (
 	simulationsVariable = "QUOTAD_SHARE_HISTORIES"
 	temperVariable      = "QUOTAD_SHARE_TEMPER"
+	seedVariable        = "QUOTAD_SHARE_SEED"
 )
 
 // Each history is checked while it is played. QUOTAD_SHARE_HISTORIES says how many there are, QUOTAD_SHARE_TEMPER that they
-// have one kind of trouble, QUOTAD_SHARE_SEED shows one.
+// have one kind of trouble, QUOTAD_SHARE_SEED which is the first one, and alone shows that.
 func TestSharesInSimulation(t *testing.T) {
-	if text := os.Getenv("QUOTAD_SHARE_SEED"); text != "" {
-		seed, _ := strconv.ParseUint(text, 10, 64)
-		w := simulateShares(seed, true)
+	first, _ := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "0"), 10, 64)
+	if os.Getenv(seedVariable) != "" && os.Getenv(simulationsVariable) == "" {
+		w := simulateShares(first, true)
 		t.Logf("%s\n%s", strings.Join(w.trace, "\n"), w.failed)
 		return
 	}
 	n, _ := strconv.Atoi(cmp.Or(os.Getenv(simulationsVariable), "300"))
-	first, step := uint64(0), uint64(1)
+	step := uint64(1)
 	if text := os.Getenv(temperVariable); text != "" {
 		first, _ = strconv.ParseUint(text, 10, 64)
 		step = uint64(tempers)

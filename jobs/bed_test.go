@@ -37,7 +37,7 @@ func trending(t *testing.T) *Job {
 // played by functions of the test. Its log tells the history.
 type bed struct {
 	*Runner
-	t   *testing.T
+	t   testing.TB
 	dir string
 
 	tokens Tokens
@@ -60,7 +60,7 @@ type played struct {
 	output func(Line)
 }
 
-func newBed(t *testing.T, dir string, jobs ...*Job) *bed {
+func newBed(t testing.TB, dir string, jobs ...*Job) *bed {
 	t.Helper()
 	return newHost(t, dir, nil, "", jobs...)
 }
@@ -74,7 +74,7 @@ func newBedAt(t *testing.T, dir string, now func() time.Time, jobs ...*Job) *bed
 }
 
 // newHost returns a bed on one of the hosts that share a store, or on one that is alone.
-func newHost(t *testing.T, dir string, store RecordStore, host string, jobs ...*Job) *bed {
+func newHost(t testing.TB, dir string, store RecordStore, host string, jobs ...*Job) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: dir}
 	b.play = func(context.Context, played) Exit { return Exit{} }

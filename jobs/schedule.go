@@ -77,39 +77,15 @@ func (Unscheduled) Next(time.Time) time.Time { return time.Time{} }
 func (Unscheduled) String() string { return "manual" }
 
 // Latest returns the last slot at or before t, or the zero time if none lies
-// within the five years before. The work does not grow with the number of slots.
-func Latest(s Schedule, t time.Time) time.Time {
-	before, found := searchBack(s, t)
-	if !found {
-		return time.Time{}
-	}
-	after := t // no slot lies in (after, t], at least one in (before, after]
-	for {
-		slot := s.Next(before)
-		if next := s.Next(slot); next.IsZero() || next.After(t) {
-			return slot
-		}
-		middle := slot.Add(after.Sub(slot) / 2)
-		if next := s.Next(middle); next.IsZero() || next.After(t) {
-			before, after = slot, middle
-		} else {
-			before = middle
-		}
-	}
-}
-
-// searchBack returns an instant before t so that a slot lies between the two.
-func searchBack(s Schedule, t time.Time) (time.Time, bool) {
+// within the five years before. It goes through the slots since at most twice as long before t.
+func Latest(s Schedule, t time.Time) (latest time.Time) {
 	const furthest = 5 * 366 * 24 * time.Hour
-	for back := time.Second; ; back *= 2 {
-		before := t.Add(-min(back, furthest))
-		if slot := s.Next(before); !slot.IsZero() && !slot.After(t) {
-			return before, true
-		}
-		if back >= furthest {
-			return time.Time{}, false
+	for back := time.Second; latest.IsZero() && back < 2*furthest; back *= 2 {
+		for slot := s.Next(t.Add(-min(back, furthest))); !slot.IsZero() && !slot.After(t); slot = s.Next(slot) {
+			latest = slot
 		}
 	}
+	return latest
 }
 
 // CountSlots returns how many slots lie in (after, until], at most limit, and the first of them.

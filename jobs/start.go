@@ -186,35 +186,19 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 func (r *Runner) Stop(ask, force context.Context) {
 	r.beginNoMore()
 	list := r.underWay()
-	for _, step := range []struct {
-		do    func(*executor)
-		until context.Context
-	}{
-		{func(e *executor) { e.halt(ErrShutdown) }, ask},
-		{func(e *executor) { e.end(ErrShutdown) }, force},
-		{func(e *executor) { e.kill(ErrShutdown) }, context.Background()},
-	} {
+	each := func(do func(*executor)) {
 		for _, e := range list {
-			step.do(e)
-		}
-		if areOver(step.until, list) {
-			break
+			do(e)
 		}
 	}
-	r.background.Wait()                         // all of it ends with stopping, and no call takes long
-	areOver(context.Background(), r.underWay()) // what was about to begin then, and launches nothing
-}
-
-// areOver waits until runs are over, or ctx ends, and returns whether they are.
-func areOver(ctx context.Context, list []*executor) bool {
-	for _, e := range list {
-		select {
-		case <-e.done:
-		case <-ctx.Done():
-			return false
-		}
+	each(func(e *executor) { e.halt(ErrShutdown) })
+	defer context.AfterFunc(ask, func() { each(func(e *executor) { e.end(ErrShutdown) }) })()
+	defer context.AfterFunc(force, func() { each(func(e *executor) { e.kill(ErrShutdown) }) })()
+	each(func(e *executor) { <-e.done })
+	r.background.Wait()              // all of it ends with stopping, and no call takes long
+	for _, e := range r.underWay() { // what was about to begin then, and launches nothing
+		<-e.done
 	}
-	return true
 }
 
 // watchHosts reads what the hosts share, each ten seconds until ctx ends.

@@ -192,13 +192,11 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 	const often = 100 * time.Millisecond
 	output, run := r.outputOf(id), (*Run)(nil)
 	if e := r.executorOf(id); e != nil {
-		isNews := func() bool {
-			_, n := output.after(math.MaxInt)
-			return e.passesOver() > ended || 0 <= written && written < n
+		for run = e.current(); run != nil; run = e.current() {
+			if _, n := output.after(math.MaxInt); run.over() > ended || 0 <= written && written < n || !sleep(ctx, often) {
+				break
+			}
 		}
-		for !isNews() && sleep(ctx, often) {
-		}
-		run = e.current()
 	}
 	if run == nil {
 		last, err := r.RunOf(id)

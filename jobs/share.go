@@ -53,8 +53,8 @@ type share struct {
 	run      string    // that is under way here
 	begins   []string  // that are being claimed
 	drawn    []string  // the last runs that this host has tried to claim, and gave up
-	left     string    // a run that a killed daemon of this host began,
-	then     turn      // and where the next one begins
+	left     string    // a run that a killed daemon of this host began: it dies as that of another host does,
+	then     turn      // and then this is where the next one begins
 	owed     *owed
 	watch    watch
 	died     []sharedRun // to be reported
@@ -202,7 +202,7 @@ func (s *share) note(value []byte, clock, sent time.Time, number int) bool {
 // observe watches the run of another host whose lease is over. The caller holds mu.
 func (s *share) observe(clock time.Time) {
 	held := s.known.Run.Is
-	over := !clock.Before(held.Until) || held.Until.After(clock.Add(longestHold)) || held.ID == s.left
+	over := !clock.Before(held.Until) || held.Until.After(clock.Add(longestHold))
 	switch {
 	case held.ID == "" || !over:
 		s.watch = watch{}

@@ -39,7 +39,7 @@ var sharedRules = []struct {
 	{"the second reading is a third of a lease later", anything, "share.go", "s.now().Sub(s.watch.local) >= s.lease/3", "true"},
 	{"a failed reading begins that anew", silences, "share.go", "func (s *share) failed() {\n", "func (s *share) failed() {\n	return\n"},
 	{"a lease that was renewed is not silent", clones, "share.go", "s.watch.beat != held.Beat ||", "false ||"},
-	{"a lease that lies a year ahead is over", anything, "share.go", "held.Until.After(clock.Add(longestHold)) ||", "false ||"},
+	{"a lease that lies a year ahead is over", anything, "share.go", " || held.Until.After(clock.Add(longestHold))", ""},
 	{"what a killed daemon left is watched, too", clones, "share.go", "	case s.watch.silent:\n", "	case s.watch.silent, id == s.left:\n"},
 	{"a run outlives the end of an older one", anything, "share.go", "mine.ID == s.run && found.Run.Is.ID == \"\"", "false && found.Run.Is.ID == \"\""},
 	{"a claim under way is not given up", anything, "share.go", "case id == \"\" || id == s.run || slices.Contains(s.begins, id):", "case id == \"\" || id == s.run:"},

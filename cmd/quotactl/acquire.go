@@ -32,30 +32,25 @@ Example:
 
 func newAcquire(c *cli) *cobra.Command {
 	var r api.AcquireRequest
-	cmd := &cobra.Command{
-		Use:   "acquire OPERATION [FLAGS]",
-		Short: "ask to spend before a call; exit code 75 when denied",
-		Long:  acquireUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Operation = args[0]
-			d, err := c.acquire(cmd.Context(), r)
-			if err != nil {
-				return errors.Join(c.printRefusal(d), err)
-			}
-			granted := units(d.Units)
-			if d.GrantID == "" {
-				granted = "free"
-			}
-			if d.Count > 0 {
-				granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
-			}
-			lines := [][2]string{{"granted", granted}, {"grant", d.GrantID}}
-			if d.GrantID == "" {
-				lines = lines[:1]
-			}
-			return c.printDecision(d, lines...)
-		},
-	}
+	cmd := command("acquire OPERATION [FLAGS]", "ask to spend before a call; exit code 75 when denied", acquireUsage, func(ctx context.Context, args []string) error {
+		r.Operation = args[0]
+		d, err := c.acquire(ctx, r)
+		if err != nil {
+			return errors.Join(c.printRefusal(d), err)
+		}
+		granted := units(d.Units)
+		if d.GrantID == "" {
+			granted = "free"
+		}
+		if d.Count > 0 {
+			granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
+		}
+		lines := [][2]string{{"granted", granted}, {"grant", d.GrantID}}
+		if d.GrantID == "" {
+			lines = lines[:1]
+		}
+		return c.printDecision(d, lines...)
+	})
 	c.requestFlags(cmd, &r)
 	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many of --count as fit, at least one; the answer says how many")
 	return cmd
@@ -100,19 +95,14 @@ Example:
 `
 
 func newSettle(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "settle GRANT UNITS",
-		Short: "correct a grant to what its call really cost",
-		Long:  settleUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, ok := parseUnits(args[1])
-			if !ok || n < 0 {
-				return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
-			}
-			d, err := c.spender().Settle(cmd.Context(), args[0], n)
-			return c.corrected(d, err)
-		},
-	}
+	return command("settle GRANT UNITS", "correct a grant to what its call really cost", settleUsage, func(ctx context.Context, args []string) error {
+		n, ok := parseUnits(args[1])
+		if !ok || n < 0 {
+			return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
+		}
+		d, err := c.spender().Settle(ctx, args[0], n)
+		return c.corrected(d, err)
+	})
 }
 
 // corrected prints what became of a grant, or why nothing did.
@@ -205,16 +195,11 @@ const grantEnv = "QUOTAD_GRANT_ID"
 
 func newExec(c *cli) *cobra.Command {
 	var r api.AcquireRequest
-	cmd := &cobra.Command{
-		Use:   "exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]",
-		Short: "acquire, then run a command",
-		Long:  execUsage,
-		Args:  operationAndCommand,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Operation = args[0]
-			return c.exec(cmd.Context(), r, args[1:])
-		},
-	}
+	cmd := command("exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]", "acquire, then run a command", execUsage, func(ctx context.Context, args []string) error {
+		r.Operation = args[0]
+		return c.exec(ctx, r, args[1:])
+	})
+	cmd.Args = operationAndCommand
 	c.requestFlags(cmd, &r)
 	return cmd
 }

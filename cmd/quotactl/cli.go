@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,6 +57,23 @@ func oneOf(root *cobra.Command, name, short, usage string, value *string, known 
 	completes(root, name, words(known))
 }
 
+// command returns a command by how it is called, its line in the list, its text, and what it does.
+func command(use, short, long string, do func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Long: long, RunE: func(cmd *cobra.Command, args []string) error {
+		return do(cmd.Context(), args)
+	}}
+}
+
+// change returns a command whose answer is not an integer. It says so before it changes anything.
+func (c *cli) change(use, short, long string, do func(ctx context.Context, args []string) error) *cobra.Command {
+	return command(use, short, long, func(ctx context.Context, args []string) error {
+		if c.output == "value" {
+			return noInteger()
+		}
+		return do(ctx, args)
+	})
+}
+
 // client returns a client for questions and for operators. It sends no run token: a token
 // may only spend, and a caller inside a pass may also ask.
 func (c *cli) client() jobsapi.Client {
@@ -101,7 +119,7 @@ func show[T any](c *cli, body T, err error, value func(T) (int64, error), table 
 	case c.output != "value":
 		return c.write(table(body, c.view()))
 	case value == nil:
-		return c.noInteger(nil, nil)
+		return noInteger()
 	}
 	n, err := value(body)
 	if err != nil {
@@ -110,14 +128,8 @@ func show[T any](c *cli, body T, err error, value func(T) (int64, error), table 
 	return c.write(strconv.FormatInt(n, 10) + "\n")
 }
 
-// noInteger refuses -o value where the answer is not an integer. Commands that change
-// something run it before they do.
-func (c *cli) noInteger(*cobra.Command, []string) error {
-	if c.output == "value" {
-		return usageError("use -o table or -o json", "the answer is not an integer")
-	}
-	return nil
-}
+// noInteger refuses -o value where the answer is not an integer.
+func noInteger() error { return usageError("use -o table or -o json", "the answer is not an integer") }
 
 // length is the integer for scripts of a list.
 func length[T any](list []T) (int64, error) { return int64(len(list)), nil }

@@ -31,45 +31,40 @@ Example:
 
 func newClients(c *cli) *cobra.Command {
 	subject, reset := "", false
-	cmd := &cobra.Command{
-		Use:    "clients [NAME] [FLAGS]",
-		Hidden: true, // see configured
-		Short:  "limits of your own API's clients",
-		Long:   clientsUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			named := cmd.Flags().Changed("subject")
-			switch {
-			case named && (len(args) == 0 || subject == ""):
-				return usageError(seeHelp(cmd), "--subject needs NAME, and is not empty")
-			case reset && !named:
-				return usageError(seeHelp(cmd), "--reset needs --subject")
-			case reset:
-				if err := c.noInteger(cmd, args); err != nil {
-					return err
-				}
-				done, err := c.client().ResetSubject(cmd.Context(), args[0], subject)
-				return show(c, done, err, nil, func(_ api.SubjectReset, v term.View) string {
-					return term.Pairs([][2]string{{"reset", "the subject has its whole limits again"}}, v)
-				})
-			case named:
-				state, err := c.client().Subject(cmd.Context(), args[0], subject)
-				return show(c, state, err, subjectRemaining, subjectPage)
-			case len(args) == 1:
-				one, err := c.client().GetClients(cmd.Context(), args[0])
-				return show(c, one, err, func(one api.Clients) (int64, error) { return one.Denied, nil }, clientsPage)
+	var cmd *cobra.Command
+	cmd = command("clients [NAME] [FLAGS]", "limits of your own API's clients", clientsUsage, func(ctx context.Context, args []string) error {
+		named := cmd.Flags().Changed("subject")
+		switch {
+		case named && (len(args) == 0 || subject == ""):
+			return usageError(seeHelp(cmd), "--subject needs NAME, and is not empty")
+		case reset && !named:
+			return usageError(seeHelp(cmd), "--reset needs --subject")
+		case reset:
+			if c.output == "value" {
+				return noInteger()
 			}
-			list, err := c.client().ListClients(cmd.Context())
-			return show(c, list, err, length, clientsTable)
-		},
-	}
+			done, err := c.client().ResetSubject(ctx, args[0], subject)
+			return show(c, done, err, nil, func(_ api.SubjectReset, v term.View) string {
+				return term.Pairs([][2]string{{"reset", "the subject has its whole limits again"}}, v)
+			})
+		case named:
+			state, err := c.client().Subject(ctx, args[0], subject)
+			return show(c, state, err, subjectRemaining, subjectPage)
+		case len(args) == 1:
+			one, err := c.client().GetClients(ctx, args[0])
+			return show(c, one, err, func(one api.Clients) (int64, error) { return one.Denied, nil }, clientsPage)
+		}
+		list, err := c.client().ListClients(ctx)
+		return show(c, list, err, length, clientsTable)
+	})
 	cmd.Flags().StringVar(&subject, "subject", "", "only the address, user or key `TEXT`, and what it has left")
 	cmd.Flags().BoolVar(&reset, "reset", false, "forget what the subject spent; for operators")
 	return cmd
 }
 
-func (c *cli) clientNames(ctx context.Context, _ string) ([]string, error) {
-	list, err := c.client().ListClients(ctx)
-	return namesOf(list, func(one api.Clients) string { return one.Name }), err
+func (c *cli) clientNames(ctx context.Context, _ string) []string {
+	list, _ := c.client().ListClients(ctx)
+	return namesOf(list, func(one api.Clients) string { return one.Name })
 }
 
 func clientsTable(list []api.Clients, v term.View) string {

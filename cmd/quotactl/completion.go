@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 )
@@ -20,54 +21,62 @@ Example:
 `
 
 func newCompletion(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:       "completion bash|zsh|fish|powershell",
-		Short:     "a completion script for bash, zsh, fish or powershell",
-		Long:      completionUsage,
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root := cmd.Root()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(c.stdout, true)
-			case "zsh":
-				return root.GenZshCompletion(c.stdout)
-			case "fish":
-				return root.GenFishCompletion(c.stdout, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(c.stdout)
-			}
-			return usageError("use bash, zsh, fish or powershell", "unknown shell %q", args[0])
-		},
-	}
+	var cmd *cobra.Command
+	cmd = command("completion bash|zsh|fish|powershell", "a completion script for bash, zsh, fish or powershell", completionUsage, func(_ context.Context, args []string) error {
+		switch root := cmd.Root(); args[0] {
+		case "bash":
+			return root.GenBashCompletionV2(c.stdout, true)
+		case "zsh":
+			return root.GenZshCompletion(c.stdout)
+		case "fish":
+			return root.GenFishCompletion(c.stdout, true)
+		case "powershell":
+			return root.GenPowerShellCompletionWithDesc(c.stdout)
+		}
+		return usageError("use bash, zsh, fish or powershell", "unknown shell %q", args[0])
+	})
+	cmd.ValidArgs = []string{"bash", "zsh", "fish", "powershell"}
+	return cmd
 }
 
 // A lister returns what can stand in a place of the command line. Of is the argument before
-// it or, without one, the value of --credential.
-type lister func(ctx context.Context, of string) ([]string, error)
+// it or, without one, the value of --credential. If the daemon does not answer, it returns nothing: a
+// prompt is no place for errors.
+type lister func(ctx context.Context, of string) []string
 
-// listers are those of arguments and flags, by their names in the usage.
+// listers are those of arguments and flags, by their names in the usage; those of one command alone
+// by its name, too.
 func (c *cli) listers() map[string]lister {
+	anyJob := func(jobsapi.Job) bool { return true }
 	return map[string]lister{
 		"CREDENTIAL": c.credentialNames, "LIMIT": c.limitNames, "OPERATION": c.operations, "NAME": c.clientNames,
-		"JOB": c.jobNames, "REGION": c.regionNames, "JOB|RUN": c.jobsAndRuns,
+		"JOB": c.jobsThat(anyJob), "REGION": c.regionNames,
+		"why [CREDENTIAL]": both(c.credentialNames, c.jobsThat(anyJob)),
+		"resume JOB":       c.jobsThat(func(j jobsapi.Job) bool { return j.Pause != nil }),
+		"runs [JOB|RUN]":   both(c.jobsThat(anyJob), c.runsThat(func(jobs.Run) bool { return true })),
+		"stop JOB|RUN": both(c.jobsThat(func(j jobsapi.Job) bool { return j.Last != nil && j.Last.State == jobs.RunRunning }),
+			c.runsThat(func(r jobs.Run) bool { return r.State == jobs.RunRunning })),
 	}
 }
 
 // complete lets a shell complete the arguments of a command, and those of its flags that are
-// called as an argument is. If the daemon does not answer, nothing is completed: a prompt is
-// no place for errors.
+// called as an argument is.
 func (c *cli) complete(cmd *cobra.Command) {
 	listers, names := c.listers(), argumentNames(cmd)
+	listerOf := func(name string) lister {
+		if own := listers[cmd.Name()+" "+name]; own != nil {
+			return own
+		}
+		return listers[strings.Trim(name, "[]")]
+	}
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
 			if len(args) >= len(names) && strings.Contains(cmd.Use, "-- COMMAND") {
 				return nil, cobra.ShellCompDirectiveDefault // the command's own
 			}
 			for i, of := len(args), before(cmd, args); i < len(names); i, of = i+1, c.credential("") {
-				if lister := listers[strings.Trim(names[i], "[]")]; lister != nil {
-					known, _ := lister(cmd.Context(), of)
-					list = append(list, known...)
+				if lister := listerOf(names[i]); lister != nil {
+					list = append(list, lister(cmd.Context(), of)...)
 				}
 				if names[i] != "[CREDENTIAL]" {
 					break // else the next argument can stand here
@@ -79,8 +88,7 @@ func (c *cli) complete(cmd *cobra.Command) {
 	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
 		if lister := listers[strings.ToUpper(flag.Name)]; lister != nil {
 			completes(cmd, flag.Name, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-				known, _ := lister(cmd.Context(), before(cmd, args))
-				return known, cobra.ShellCompDirectiveNoFileComp
+				return lister(cmd.Context(), before(cmd, args)), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	})
@@ -119,15 +127,29 @@ func jobName(j jobsapi.Job) string             { return j.Name }
 func credentialName(one api.Credential) string { return one.Name }
 func limitName(l api.Limit) string             { return l.Name }
 
-func (c *cli) jobNames(ctx context.Context, _ string) ([]string, error) {
-	list, err := c.client().Jobs(ctx)
-	return namesOf(list, jobName), err
+func both(one, other lister) lister {
+	return func(ctx context.Context, of string) []string { return append(one(ctx, of), other(ctx, of)...) }
+}
+
+func (c *cli) jobsThat(wanted func(jobsapi.Job) bool) lister {
+	return func(ctx context.Context, _ string) []string {
+		list, _ := c.client().Jobs(ctx)
+		return namesOf(slices.DeleteFunc(list, func(j jobsapi.Job) bool { return !wanted(j) }), jobName)
+	}
+}
+
+// runsThat lists the ids of runs, the latest first.
+func (c *cli) runsThat(wanted func(jobs.Run) bool) lister {
+	return func(ctx context.Context, _ string) []string {
+		list, _ := c.client().Runs(ctx, jobsapi.Selection{})
+		return namesOf(slices.DeleteFunc(list, func(r jobs.Run) bool { return !wanted(r) }),
+			func(r jobs.Run) string { return r.ID + "\t" + r.Job + " " + string(r.State) })
+	}
 }
 
 // regionNames returns the regions of a job, or of all jobs.
-func (c *cli) regionNames(ctx context.Context, job string) ([]string, error) {
-	list, err := c.client().Jobs(ctx)
-	var names []string
+func (c *cli) regionNames(ctx context.Context, job string) (names []string) {
+	list, _ := c.client().Jobs(ctx)
 	for _, j := range list {
 		for _, region := range j.Regions {
 			if (job == "" || job == j.Name) && !slices.Contains(names, string(region)) {
@@ -138,44 +160,33 @@ func (c *cli) regionNames(ctx context.Context, job string) ([]string, error) {
 	if job == "" {
 		slices.Sort(names)
 	}
-	return names, err
+	return names
 }
 
-// jobsAndRuns returns the jobs, and the ids of runs, the latest first.
-func (c *cli) jobsAndRuns(ctx context.Context, _ string) ([]string, error) {
-	names, _ := c.jobNames(ctx, "")
-	runs, err := c.client().Runs(ctx, jobsapi.Selection{})
-	for _, r := range runs {
-		names = append(names, r.ID+"\t"+r.Job+" "+string(r.State))
-	}
-	return names, err
-}
-
-func (c *cli) credentialNames(ctx context.Context, _ string) ([]string, error) {
-	list, err := c.client().Credentials(ctx)
-	return namesOf(list, credentialName), err
+func (c *cli) credentialNames(ctx context.Context, _ string) []string {
+	list, _ := c.client().Credentials(ctx)
+	return namesOf(list, credentialName)
 }
 
 // limitNames returns the limits of a credential, or of all, each once.
-func (c *cli) limitNames(ctx context.Context, credential string) ([]string, error) {
+func (c *cli) limitNames(ctx context.Context, credential string) []string {
 	return c.each(ctx, credential, func(one api.Credential) []string { return namesOf(one.Limits, limitName) })
 }
 
 // operations returns what may be acquired from a credential, or from all, each once.
-func (c *cli) operations(ctx context.Context, credential string) ([]string, error) {
+func (c *cli) operations(ctx context.Context, credential string) []string {
 	return c.each(ctx, credential, func(one api.Credential) []string { return slices.Collect(maps.Keys(one.Operations)) })
 }
 
-func (c *cli) each(ctx context.Context, credential string, names func(api.Credential) []string) ([]string, error) {
-	list, err := c.client().Credentials(ctx)
-	var all []string
+func (c *cli) each(ctx context.Context, credential string, names func(api.Credential) []string) (all []string) {
+	list, _ := c.client().Credentials(ctx)
 	for _, one := range list {
 		if credential == "" || credential == one.Name || credential == api.OnlyCredential && len(list) == 1 {
 			all = append(all, names(one)...)
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all), err
+	return slices.Compact(all)
 }
 
 // credentialFlag declares which credential a command is about.

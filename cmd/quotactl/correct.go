@@ -19,8 +19,7 @@ returns units that were counted but not spent: the oldest debits first, and
 never more than are used. For operators; the log names you. quotactl sends it
 once: if the answer is lost, quotactl log shows whether it was booked.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is what remains in the limit, in units.
+With -o value the answer is what remains in the limit, in units.
 
 Example:
   $ quotactl book youtube daily 500 --reason 'the old script'
@@ -33,41 +32,36 @@ Example:
 
 func newBook(c *cli) *cobra.Command {
 	var a api.Adjustment
-	cmd := &cobra.Command{
-		Use:   "book [CREDENTIAL] LIMIT UNITS [FLAGS]\nbook [CREDENTIAL] LIMIT [FLAGS] -- -UNITS",
-		Short: "units spent elsewhere; below 0: counted and not spent",
-		Long:  bookUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			last := len(args) - 1
-			n, ok := parseUnits(args[last])
-			if !ok || n == 0 {
-				return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
-			}
-			a.Limit, a.Units = args[last-1], n
-			credential, logCommand := c.credentialBefore(args, 2), "quotactl log"
-			if credential != api.OnlyCredential {
-				logCommand += " " + credential
-			}
-			done, err := c.client().Adjust(cmd.Context(), credential, a)
-			did := [2]string{"booked", units(done.Units) + " in " + done.Limit}
-			switch {
-			case err != nil || done.Units == n:
-			case done.Units == 0:
-				did = [2]string{"unchanged", "nothing is used in " + done.Limit}
-			default:
-				fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
-			}
-			err = c.inDoubt(err, "it may be booked all the same: book it again only if "+logCommand+" does not show it")
-			return showLimit(c, done, err, done.Credential, a.Limit, func(term.View) [2]string { return did })
-		},
-	}
+	cmd := command("book [CREDENTIAL] LIMIT UNITS [FLAGS]\nbook [CREDENTIAL] LIMIT [FLAGS] -- -UNITS", "units spent elsewhere; below 0: counted and not spent", bookUsage, func(ctx context.Context, args []string) error {
+		last := len(args) - 1
+		n, ok := parseUnits(args[last])
+		if !ok || n == 0 {
+			return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
+		}
+		a.Limit, a.Units = args[last-1], n
+		credential, logCommand := c.credentialBefore(args, 2), "quotactl log"
+		if credential != api.OnlyCredential {
+			logCommand += " " + credential
+		}
+		done, err := c.client().Adjust(ctx, credential, a)
+		did := [2]string{"booked", units(done.Units) + " in " + done.Limit}
+		switch {
+		case err != nil || done.Units == n:
+		case done.Units == 0:
+			did = [2]string{"unchanged", "nothing is used in " + done.Limit}
+		default:
+			fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
+		}
+		err = c.inDoubt(err, "it may be booked all the same: book it again only if "+logCommand+" does not show it")
+		return showLimit(c, done, err, done.Credential, a.Limit, did)
+	})
 	cmd.Flags().StringVar(&a.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
 }
 
 // showLimit prints a change of a limit: what was done, and what remains of the credential.
 // The integer for scripts is what remains in the limit.
-func showLimit(c *cli, body any, err error, left api.Credential, limit string, did func(term.View) [2]string) error {
+func showLimit(c *cli, body any, err error, left api.Credential, limit string, did [2]string) error {
 	return show(c, body, err,
 		func(any) (int64, error) {
 			for _, l := range left.Limits {
@@ -78,7 +72,7 @@ func showLimit(c *cli, body any, err error, left api.Credential, limit string, d
 			return 0, fmt.Errorf("what remains is not known: %s", left.Error)
 		},
 		func(_ any, v term.View) string {
-			return term.Pairs([][2]string{did(v), {"remaining", remainingOf(left)}}, v)
+			return term.Pairs([][2]string{did, {"remaining", remainingOf(left)}}, v)
 		})
 }
 
@@ -98,8 +92,7 @@ until it fits the limit again. Loans add up; 0 units end all loans of the limit
 now. For operators; the log names you. To book what was spent elsewhere, see
 quotactl book.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is what remains in the limit, in units.
+With -o value the answer is what remains in the limit, in units.
 
 Example:
   $ quotactl lend youtube discover +500 --for 6h --reason 'once'
@@ -110,33 +103,28 @@ Example:
 func newLend(c *cli) *cobra.Command {
 	var l api.Lend
 	var span time.Duration
-	cmd := &cobra.Command{
-		Use:   "lend [CREDENTIAL] LIMIT UNITS --for DURATION [FLAGS]\nlend [CREDENTIAL] LIMIT 0 [FLAGS]",
-		Short: "make a limit higher until a time",
-		Long:  lendUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			last := len(args) - 1
-			n, ok := parseUnits(args[last])
-			switch {
-			case !ok:
-				return usageError("", "UNITS must be a whole number: %q", args[last])
-			case n == 0 && span > 0:
-				return usageError("", "0 units end the loans of a limit now: --for goes with the units of a loan")
-			case n < 0:
-				return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl book books what was spent elsewhere",
-					"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[last])
-			case n > 0 && span == 0:
-				return usageError("such as --for 6h", "a loan ends by itself: --for is missing")
-			}
-			l.Limit, l.Units = args[last-1], &n
-			if span > 0 {
-				l.Until = span.String()
-			}
-			done, err := c.client().Lend(cmd.Context(), c.credentialBefore(args, 2), l)
-			err = c.inDoubt(err, "it may be lent all the same: lend again only if quotactl status does not show it")
-			return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return lentPair(done, n, v) })
-		},
-	}
+	cmd := command("lend [CREDENTIAL] LIMIT UNITS --for DURATION [FLAGS]\nlend [CREDENTIAL] LIMIT 0 [FLAGS]", "make a limit higher until a time", lendUsage, func(ctx context.Context, args []string) error {
+		last := len(args) - 1
+		n, ok := parseUnits(args[last])
+		switch {
+		case !ok:
+			return usageError("", "UNITS must be a whole number: %q", args[last])
+		case n == 0 && span > 0:
+			return usageError("", "0 units end the loans of a limit now: --for goes with the units of a loan")
+		case n < 0:
+			return usageError("quotactl close, or a reserve in the configuration, keeps units back; quotactl book books what was spent elsewhere",
+				"a loan makes a limit higher: UNITS must be from 1, or 0 to end loans: %q", args[last])
+		case n > 0 && span == 0:
+			return usageError("such as --for 6h", "a loan ends by itself: --for is missing")
+		}
+		l.Limit, l.Units = args[last-1], &n
+		if span > 0 {
+			l.Until = span.String()
+		}
+		done, err := c.client().Lend(ctx, c.credentialBefore(args, 2), l)
+		err = c.inDoubt(err, "it may be lent all the same: lend again only if quotactl status does not show it")
+		return showLimit(c, done, err, done.Credential, done.Limit, lentPair(done, n, c.view()))
+	})
 	spanFlag(cmd, &span, "for", "how long: a `DURATION` like 90m or 6h, at most the limit's window, and 7d")
 	cmd.Flags().StringVar(&l.Note, "reason", "", "why: `TEXT` for those who see the limit, and for the log")
 	return cmd
@@ -173,25 +161,20 @@ Example:
 func newReset(c *cli) *cobra.Command {
 	var yes bool
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "reset CREDENTIAL [FLAGS]",
-		Short: "empty a log: every limit starts from zero, and is open",
-		Long:  resetUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !yes {
-				if err := c.confirmReset(cmd.Context(), args[0]); err != nil {
-					return err
-				}
+	cmd := command("reset CREDENTIAL [FLAGS]", "empty a log: every limit starts from zero, and is open", resetUsage, func(ctx context.Context, args []string) error {
+		if !yes {
+			if err := c.confirmReset(ctx, args[0]); err != nil {
+				return err
 			}
-			done, err := c.client().Reset(cmd.Context(), args[0], reason)
-			err = c.inDoubt(err, "it may be empty all the same: quotactl log "+args[0]+" shows it")
-			return show(c, done, err,
-				func(done api.Credential) (int64, error) { return minRemaining([]api.Credential{done}) },
-				func(done api.Credential, v term.View) string {
-					return term.Pairs([][2]string{{"reset", args[0]}, {"remaining", remainingOf(done)}}, v)
-				})
-		},
-	}
+		}
+		done, err := c.client().Reset(ctx, args[0], reason)
+		err = c.inDoubt(err, "it may be empty all the same: quotactl log "+args[0]+" shows it")
+		return show(c, done, err,
+			func(done api.Credential) (int64, error) { return minRemaining([]api.Credential{done}) },
+			func(done api.Credential, v term.View) string {
+				return term.Pairs([][2]string{{"reset", args[0]}, {"remaining", remainingOf(done)}}, v)
+			})
+	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT` for the log")
 	return cmd
@@ -220,8 +203,7 @@ const closeUsage = `Close a limit until a time: calls that count against it are 
 with that time and your reason. It opens by itself. A limit that is already
 closed until later stays closed until then. For operators; the log names you.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is what remains in the limit, in units.
+With -o value the answer is what remains in the limit, in units.
 
 Example:
   $ quotactl close youtube search --until 3h --reason 'kept for the demo'
@@ -231,22 +213,17 @@ Example:
 
 func newClose(c *cli) *cobra.Command {
 	var k api.Closing
-	cmd := &cobra.Command{
-		Use:   "close [CREDENTIAL] LIMIT --until TIME [FLAGS]",
-		Short: "deny all calls of a limit until a time",
-		Long:  closeUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if k.Until == "" {
-				return usageError("such as --until 22:00, or --until 90m", "a limit is closed until a time: --until is missing")
-			}
-			at, ok := c.instant(k.Until, false)
-			if !ok {
-				return usageError("", "--until must be a time like 22:00, how long from now like 90m or 1d, or an instant like 2026-03-14T22:00:00Z: %q", k.Until)
-			}
-			k.Until = at.Format(time.RFC3339Nano)
-			return c.shut(cmd, args, c.client().CloseLimit, k)
-		},
-	}
+	cmd := command("close [CREDENTIAL] LIMIT --until TIME [FLAGS]", "deny all calls of a limit until a time", closeUsage, func(ctx context.Context, args []string) error {
+		if k.Until == "" {
+			return usageError("such as --until 22:00, or --until 90m", "a limit is closed until a time: --until is missing")
+		}
+		at, ok := c.instant(k.Until, false)
+		if !ok {
+			return usageError("", "--until must be a time like 22:00, how long from now like 90m or 1d, or an instant like 2026-03-14T22:00:00Z: %q", k.Until)
+		}
+		k.Until = at.Format(time.RFC3339Nano)
+		return c.shut(ctx, "close", args, c.client().CloseLimit, k)
+	})
 	cmd.Flags().StringVar(&k.Until, "until", "", "until `TIME`: 22:00, 90m or 1d from now, or an instant like 2026-03-14T22:00:00Z")
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` that denied callers and the log show")
 	return cmd
@@ -256,8 +233,7 @@ const openUsage = `Open a limit that the upstream or an operator closed. If the 
 that it is exhausted, the next call closes it again. For operators; the log
 names you.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is what remains in the limit, in units.
+With -o value the answer is what remains in the limit, in units.
 
 Example:
   $ quotactl open youtube search --reason 'the project was given more'
@@ -267,22 +243,19 @@ Example:
 
 func newOpen(c *cli) *cobra.Command {
 	var k api.Closing
-	cmd := &cobra.Command{
-		Use:   "open [CREDENTIAL] LIMIT [FLAGS]",
-		Short: "open a limit that is closed",
-		Long:  openUsage,
-		RunE:  func(cmd *cobra.Command, args []string) error { return c.shut(cmd, args, c.client().OpenLimit, k) },
-	}
+	cmd := command("open [CREDENTIAL] LIMIT [FLAGS]", "open a limit that is closed", openUsage, func(ctx context.Context, args []string) error {
+		return c.shut(ctx, "open", args, c.client().OpenLimit, k)
+	})
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
 }
 
 // shut closes or opens a limit, and prints how it is afterwards.
-func (c *cli) shut(cmd *cobra.Command, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
+func (c *cli) shut(ctx context.Context, name string, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
 	k.Limit = args[len(args)-1]
-	done, err := do(cmd.Context(), c.credentialBefore(args, 1), k)
-	err = c.inDoubt(err, "it may have been done all the same: "+cmd.CommandPath()+" can be repeated: quotactl status shows whether it was done")
-	return showLimit(c, done, err, done.Credential, done.Limit, func(v term.View) [2]string { return shutPair(done, v) })
+	done, err := do(ctx, c.credentialBefore(args, 1), k)
+	err = c.inDoubt(err, "it may have been done all the same, and can be repeated: quotactl "+name)
+	return showLimit(c, done, err, done.Credential, done.Limit, shutPair(done, c.view()))
 }
 
 // shutPair says what was done, or that there was nothing to do.

@@ -29,12 +29,7 @@ Example:
 `
 
 func newReload(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "reload",
-		Short: "make quotad read its configuration again",
-		Long:  reloadUsage,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.reload(cmd.Context()) },
-	}
+	return command("reload", "make quotad read its configuration again", reloadUsage, func(ctx context.Context, _ []string) error { return c.reload(ctx) })
 }
 
 func (c *cli) reload(ctx context.Context) error {

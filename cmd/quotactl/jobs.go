@@ -30,18 +30,13 @@ Example:
 `
 
 func newJobs(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "jobs [JOB]",
-		Short: "the jobs: schedule, cursor, next and last run",
-		Long:  jobsUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return c.job(cmd.Context(), args[0])
-			}
-			list, err := c.client().Jobs(cmd.Context())
-			return show(c, list, err, length, jobTable)
-		},
-	}
+	return command("jobs [JOB]", "the jobs: schedule, cursor, next and last run", jobsUsage, func(ctx context.Context, args []string) error {
+		if len(args) == 1 {
+			return c.job(ctx, args[0])
+		}
+		list, err := c.client().Jobs(ctx)
+		return show(c, list, err, length, jobTable)
+	})
 }
 
 // nextRuns is how many of a job's next runs are shown.
@@ -176,21 +171,15 @@ Example:
 `
 
 func newCursor(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "cursor JOB [REGION]",
-		Short:   "show or set where a job's next run begins",
-		Long:    cursorUsage,
-		PreRunE: c.noInteger,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var job jobsapi.Job
-			if len(args) == 1 {
-				job, err = c.client().Job(cmd.Context(), args[0])
-			} else {
-				job, err = c.client().SetCursor(cmd.Context(), args[0], jobsapi.CursorRequest{Region: args[1]})
-			}
-			return show(c, job, err, nil, func(job jobsapi.Job, _ term.View) string { return string(job.Cursor) + "\n" })
-		},
-	}
+	return c.change("cursor JOB [REGION]", "show or set where a job's next run begins", cursorUsage, func(ctx context.Context, args []string) (err error) {
+		var job jobsapi.Job
+		if len(args) == 1 {
+			job, err = c.client().Job(ctx, args[0])
+		} else {
+			job, err = c.client().SetCursor(ctx, args[0], jobsapi.CursorRequest{Region: args[1]})
+		}
+		return show(c, job, err, nil, func(job jobsapi.Job, _ term.View) string { return string(job.Cursor) + "\n" })
+	})
 }
 
 const bookmarkUsage = `Show the bookmark that the last pass of a region left for the next one, such as
@@ -204,20 +193,14 @@ Example:
 
 func newBookmark(c *cli) *cobra.Command {
 	clear := false
-	cmd := &cobra.Command{
-		Use:     "bookmark JOB REGION [--clear]",
-		Short:   "show or clear what a pass left for the next one",
-		Long:    bookmarkUsage,
-		PreRunE: c.noInteger,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ask := c.client().Bookmark
-			if clear {
-				ask = c.client().ClearBookmark
-			}
-			bookmark, err := ask(cmd.Context(), args[0], args[1])
-			return show(c, bookmark, err, nil, bookmarkText)
-		},
-	}
+	cmd := c.change("bookmark JOB REGION [--clear]", "show or clear what a pass left for the next one", bookmarkUsage, func(ctx context.Context, args []string) error {
+		ask := c.client().Bookmark
+		if clear {
+			ask = c.client().ClearBookmark
+		}
+		bookmark, err := ask(ctx, args[0], args[1])
+		return show(c, bookmark, err, nil, bookmarkText)
+	})
 	cmd.Flags().BoolVar(&clear, "clear", false, "remove it")
 	return cmd
 }
@@ -239,17 +222,11 @@ Example:
 func newPause(c *cli) *cobra.Command {
 	var r jobsapi.PauseRequest
 	var span time.Duration
-	cmd := &cobra.Command{
-		Use:     "pause JOB [FLAGS]",
-		Short:   "stop scheduling a job",
-		Long:    pauseUsage,
-		PreRunE: c.noInteger,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.ForMs = span.Milliseconds()
-			job, err := c.client().Pause(cmd.Context(), args[0], r)
-			return show(c, job, err, nil, jobPage)
-		},
-	}
+	cmd := c.change("pause JOB [FLAGS]", "stop scheduling a job", pauseUsage, func(ctx context.Context, args []string) error {
+		r.ForMs = span.Milliseconds()
+		job, err := c.client().Pause(ctx, args[0], r)
+		return show(c, job, err, nil, jobPage)
+	})
 	spanFlag(cmd, &span, "for", "a `DURATION`: 90m, 24h, 7d (default: until quotactl resume)")
 	cmd.Flags().StringVar(&r.Note, "reason", "", "why: `TEXT` that quotactl shows beside the job")
 	return cmd
@@ -262,14 +239,8 @@ Example:
 `
 
 func newResume(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "resume JOB",
-		Short:   "end a job's pause",
-		Long:    resumeUsage,
-		PreRunE: c.noInteger,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			job, err := c.client().Resume(cmd.Context(), args[0])
-			return show(c, job, err, nil, jobPage)
-		},
-	}
+	return c.change("resume JOB", "end a job's pause", resumeUsage, func(ctx context.Context, args []string) error {
+		job, err := c.client().Resume(ctx, args[0])
+		return show(c, job, err, nil, jobPage)
+	})
 }

@@ -18,9 +18,8 @@ import (
 const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
 kept for as long as a window counts it.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is the number of lines. With -f, -o json writes one line of JSON for
-each.
+With -o value the answer is the number of lines. With -f, -o json writes one
+line of JSON for each.
 
 Example:
   $ quotactl log -n 2
@@ -40,18 +39,14 @@ type logFilter struct {
 
 func newLog(c *cli) *cobra.Command {
 	var f logFilter
-	cmd := &cobra.Command{
-		Use:   "log [CREDENTIAL] [FLAGS]",
-		Short: "debits and corrections; -f follows them",
-		Long:  logUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.credential = strings.Join(args, "")
-			if err := f.check(cmd.Flags().Changed("number")); err != nil {
-				return err
-			}
-			return c.log(cmd.Context(), f)
-		},
-	}
+	var cmd *cobra.Command
+	cmd = command("log [CREDENTIAL] [FLAGS]", "debits and corrections; -f follows them", logUsage, func(ctx context.Context, args []string) error {
+		f.credential = strings.Join(args, "")
+		if err := f.check(cmd.Flags().Changed("number")); err != nil {
+			return err
+		}
+		return c.log(ctx, f)
+	})
 	sinceFlag(cmd, &f.since, "lines", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
 	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")

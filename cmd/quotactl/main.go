@@ -63,7 +63,7 @@ func newRoot(c *cli) *cobra.Command {
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {
-			cmd.GroupID = group.title
+			cmd.GroupID, cmd.Hidden = group.title, cmd.Name() == "clients" || cmd.Name() == "remote" // see configured
 		}
 		root.AddCommand(group.commands...)
 	}
@@ -117,6 +117,9 @@ func usageOf(cmd *cobra.Command) string {
 	if flags := cmd.LocalNonPersistentFlags(); flags.HasFlags() {
 		flags.SortFlags = false
 		b.WriteString("\nFlags:\n" + flags.FlagUsagesWrapped(usageColumns))
+	}
+	if strings.Contains(cmd.Use, "[CREDENTIAL] ") {
+		b.WriteString("\nCREDENTIAL may be left out where only one is configured.\n")
 	}
 	return b.String() + "\n" + rest
 }
@@ -260,12 +263,9 @@ Example:
 `
 
 func newMan(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "man",
-		Short: "the manual page",
-		Long:  manUsage,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.write(manualPage(cmd.Root())) },
-	}
+	return &cobra.Command{Use: "man", Short: "the manual page", Long: manUsage, RunE: func(cmd *cobra.Command, _ []string) error {
+		return c.write(manualPage(cmd.Root()))
+	}}
 }
 
 // manualPage returns quotactl(1).

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -37,25 +38,20 @@ type observed struct {
 
 func newObserve(c *cli) *cobra.Command {
 	var o observed
-	cmd := &cobra.Command{
-		Use:   "observe OPERATION [FLAGS]\nobserve --grant GRANT [FLAGS]",
-		Short: "report what the upstream answered",
-		Long:  observeUsage,
-		Args:  cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || (len(args) == 1) == (o.GrantID != "") {
-				return usageError(seeHelp(cmd), "quotactl observe takes OPERATION or --grant")
-			}
-			if len(args) == 1 {
-				o.Operation = args[0]
-			}
-			if err := o.read(c.stdin); err != nil {
-				return err
-			}
-			out, err := c.spender().Observe(cmd.Context(), o.Observation)
-			return show(c, out, err, secondsClosed, observedPage)
-		},
-	}
+	cmd := command("observe OPERATION [FLAGS]\nobserve --grant GRANT [FLAGS]", "report what the upstream answered", observeUsage, func(ctx context.Context, args []string) error {
+		if len(args) > 1 || (len(args) == 1) == (o.GrantID != "") {
+			return usageError("see quotactl help observe", "quotactl observe takes OPERATION or --grant")
+		}
+		if len(args) == 1 {
+			o.Operation = args[0]
+		}
+		if err := o.read(c.stdin); err != nil {
+			return err
+		}
+		out, err := c.spender().Observe(ctx, o.Observation)
+		return show(c, out, err, secondsClosed, observedPage)
+	})
+	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().Int64Var(&o.Status, "status", 0, "the answer's status `N`; may be left out if the file of --header-file begins with it, as curl -D writes it")
 	cmd.Flags().StringVar(&o.headerFile, "header-file", "", "the `FILE` with the answer's header, as curl -D writes it; cookies and other secrets are not sent")
 	cmd.Flags().StringVar(&o.bodyFile, "body", "", "the `FILE` with the answer's body, at most 65,536 bytes, as text; - reads the standard input")

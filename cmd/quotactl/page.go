@@ -35,17 +35,12 @@ Example:
 
 func newPage(c *cli) *cobra.Command {
 	listen, noBrowser := "", false
-	cmd := &cobra.Command{
-		Use:   "page [FLAGS]",
-		Short: "the same in a browser, live",
-		Long:  pageUsage,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.output != "table" {
-				return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
-			}
-			return c.page(cmd.Context(), listen, noBrowser)
-		},
-	}
+	cmd := command("page [FLAGS]", "the same in a browser, live", pageUsage, func(ctx context.Context, _ []string) error {
+		if c.output != "table" {
+			return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
+		}
+		return c.page(ctx, listen, noBrowser)
+	})
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `ADDRESS`, loopback only; port 0 is any free port")
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "open none, as where there is no display")
 	return cmd

@@ -38,12 +38,7 @@ Example:
 
 func newPlan(c *cli) *cobra.Command {
 	var in jobsapi.PlanRequest
-	cmd := &cobra.Command{
-		Use:   "plan [FLAGS]",
-		Short: "does the schedule fit the limits, and what would fit",
-		Long:  planUsage,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.plan(cmd.Context(), in) },
-	}
+	cmd := command("plan [FLAGS]", "does the schedule fit the limits, and what would fit", planUsage, func(ctx context.Context, _ []string) error { return c.plan(ctx, in) })
 	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if a job also ran once, as `JOB@TIME`: at 22:00, in 3h, or at an instant like 2026-03-14T22:00:00Z; or had another interval, as JOB=every:15m; repeat it for more")
 	return cmd
 }

@@ -30,12 +30,7 @@ Example:
 
 func newRefusals(c *cli) *cobra.Command {
 	var since, job string
-	cmd := &cobra.Command{
-		Use:   "refusals [FLAGS]",
-		Short: "what was refused in the last day, to whom and why",
-		Long:  refusalsUsage,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return c.refusals(cmd.Context(), since, job) },
-	}
+	cmd := command("refusals [FLAGS]", "what was refused in the last day, to whom and why", refusalsUsage, func(ctx context.Context, _ []string) error { return c.refusals(ctx, since, job) })
 	sinceFlag(cmd, &since, "refusals", "")
 	cmd.Flags().StringVar(&job, "job", "", "only calls and passes of the job `NAME`")
 	return cmd

@@ -28,16 +28,10 @@ Example:
 `
 
 func newRemote(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:    "remote [FLAGS]",
-		Hidden: true, // see configured
-		Short:  "the callers on other hosts: last seen, spent, refused",
-		Long:   remoteUsage,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			remote, err := c.client().Remote(cmd.Context())
-			return show(c, remote, err, func(remote api.Remote) (int64, error) { return length(remote.Callers) }, remoteTable)
-		},
-	}
+	return command("remote [FLAGS]", "the callers on other hosts: last seen, spent, refused", remoteUsage, func(ctx context.Context, _ []string) error {
+		remote, err := c.client().Remote(ctx)
+		return show(c, remote, err, func(remote api.Remote) (int64, error) { return length(remote.Callers) }, remoteTable)
+	})
 }
 
 // knowsRemote returns an error unless a caller of that name is configured.

@@ -33,20 +33,14 @@ Example:
 func newRun(c *cli) *cobra.Command {
 	var r jobsapi.RunRequest
 	wait := false
-	cmd := &cobra.Command{
-		Use:     "run JOB [FLAGS]",
-		Short:   "begin a run now",
-		Long:    runUsage,
-		PreRunE: c.noInteger,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			run, err := c.client().Begin(cmd.Context(), args[0], r)
-			err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
-			if err == nil && wait {
-				return c.awaitRun(cmd.Context(), run)
-			}
-			return show(c, run, err, nil, begunTable)
-		},
-	}
+	cmd := c.change("run JOB [FLAGS]", "begin a run now", runUsage, func(ctx context.Context, args []string) error {
+		run, err := c.client().Begin(ctx, args[0], r)
+		err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
+		if err == nil && wait {
+			return c.awaitRun(ctx, run)
+		}
+		return show(c, run, err, nil, begunTable)
+	})
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
 	cmd.Flags().BoolVar(&wait, "wait", false, "print what the passes write and how they end, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
 	return cmd
@@ -175,20 +169,14 @@ Example:
 `
 
 func newStop(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "stop JOB|RUN",
-		Short:   "end a run and its passes",
-		Long:    stopUsage,
-		PreRunE: c.noInteger,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := c.runUnderWay(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			run, err := c.client().StopRun(cmd.Context(), id)
-			return show(c, run, err, nil, func(run jobs.Run, _ term.View) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) })
-		},
-	}
+	return c.change("stop JOB|RUN", "end a run and its passes", stopUsage, func(ctx context.Context, args []string) error {
+		id, err := c.runUnderWay(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		run, err := c.client().StopRun(ctx, id)
+		return show(c, run, err, nil, func(run jobs.Run, _ term.View) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) })
+	})
 }
 
 // runUnderWay returns the id of the run that a job has under way. A name of no job is an id itself.

@@ -55,22 +55,17 @@ func newStatus(c *cli) *cobra.Command {
 	var only selection
 	var w watcher
 	all := false
-	cmd := &cobra.Command{
-		Use:   "status [FLAGS]",
-		Short: "what needs you, what is left, what the jobs did (default)",
-		Long:  statusUsage,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			render := renderGlance
-			if all {
-				render = renderStatus
-			}
-			if w.every == 0 {
-				return c.status(cmd.Context(), only, render)
-			}
-			w.cli, w.only, w.render = c, only, render
-			return w.watch(cmd.Context())
-		},
-	}
+	cmd := command("status [FLAGS]", "what needs you, what is left, what the jobs did (default)", statusUsage, func(ctx context.Context, _ []string) error {
+		render := renderGlance
+		if all {
+			render = renderStatus
+		}
+		if w.every == 0 {
+			return c.status(ctx, only, render)
+		}
+		w.cli, w.only, w.render = c, only, render
+		return w.watch(ctx)
+	})
 	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().StringVar(&only.job, "job", "", "only the job `NAME`, and its credential")

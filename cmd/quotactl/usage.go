@@ -41,18 +41,13 @@ type usageQuery struct {
 func newUsage(c *cli) *cobra.Command {
 	var q usageQuery
 	suggest := false
-	cmd := &cobra.Command{
-		Use:   "usage [CREDENTIAL] [FLAGS]",
-		Short: "who spent what, by job, region, operation, caller or hour",
-		Long:  usageUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.credential = strings.Join(args, "")
-			if suggest {
-				return c.suggest(cmd.Context(), q)
-			}
-			return c.usage(cmd.Context(), q)
-		},
-	}
+	cmd := command("usage [CREDENTIAL] [FLAGS]", "who spent what, by job, region, operation, caller or hour", usageUsage, func(ctx context.Context, args []string) error {
+		q.credential = strings.Join(args, "")
+		if suggest {
+			return c.suggest(ctx, q)
+		}
+		return c.usage(ctx, q)
+	})
 	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by `WORD`: job, region, operation, caller or hour")
 	sinceFlag(cmd, &q.since, "spending", " (default: what each limit's window counts now)")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in the limit `NAME` (default: the largest cost of each call)")
@@ -75,7 +70,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	}
 	names := []string{c.credential(q.credential)}
 	if names[0] == api.OnlyCredential {
-		if all, _ := c.credentialNames(ctx, ""); len(all) > 1 {
+		if all := c.credentialNames(ctx, ""); len(all) > 1 {
 			names = all
 		}
 	}

@@ -28,8 +28,8 @@ With JOB, show why it runs or does not: its pause and its next run, how the last
 one ended, whether the next pass fits, and what was refused last. A name of both
 is taken for the operation.
 
-CREDENTIAL may be left out where only one is configured. With -o value the
-answer is how many units are missing, 0 when the call or the pass fits.
+With -o value the answer is how many units are missing, 0 when the call or the
+pass fits.
 
 Example:
   $ quotactl why youtube search.list
@@ -39,25 +39,20 @@ Example:
 
 func newWhy(c *cli) *cobra.Command {
 	var q api.WhyQuery
-	cmd := &cobra.Command{
-		Use:   "why [CREDENTIAL] OPERATION [FLAGS]\nwhy JOB",
-		Short: "would a call be granted, does a job run, and why not",
-		Long:  whyUsage,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if q.Count < 1 {
-				return usageError("", "--count must be a whole number from 1: %d", q.Count)
+	cmd := command("why [CREDENTIAL] OPERATION [FLAGS]\nwhy JOB", "would a call be granted, does a job run, and why not", whyUsage, func(ctx context.Context, args []string) error {
+		if q.Count < 1 {
+			return usageError("", "--count must be a whole number from 1: %d", q.Count)
+		}
+		if len(args) == 1 && q.Job == "" {
+			if job, isJob, err := c.jobNamed(ctx, args[0]); err != nil {
+				return c.explain(err)
+			} else if isJob {
+				return c.whyJob(ctx, job)
 			}
-			if len(args) == 1 && q.Job == "" {
-				if job, isJob, err := c.jobNamed(cmd.Context(), args[0]); err != nil {
-					return c.explain(err)
-				} else if isJob {
-					return c.whyJob(cmd.Context(), job)
-				}
-			}
-			q.Operation = args[len(args)-1]
-			return c.why(cmd.Context(), args[:len(args)-1], q)
-		},
-	}
+		}
+		q.Operation = args[len(args)-1]
+		return c.why(ctx, args[:len(args)-1], q)
+	})
 	cmd.Flags().Int64Var(&q.Count, "count", 1, "ask for `N` calls at once")
 	cmd.Flags().StringVar(&q.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs, and units_per_run ends a run (default: calls outside any pass)")
 	return cmd

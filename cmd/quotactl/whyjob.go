@@ -29,8 +29,7 @@ func (c *cli) jobNamed(ctx context.Context, name string) (job jobsapi.Job, isJob
 	if isNotFound(err) {
 		return job, false, nil
 	}
-	operations, _ := c.operations(ctx, "") // none if the ledger is away
-	return job, err == nil && !slices.Contains(operations, name), err
+	return job, err == nil && !slices.Contains(c.operations(ctx, ""), name), err
 }
 
 // whyJob shows why a job runs or does not.

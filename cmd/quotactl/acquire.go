@@ -45,11 +45,7 @@ func newAcquire(c *cli) *cobra.Command {
 		if d.Count > 0 {
 			granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
 		}
-		lines := [][2]string{{"granted", granted}, {"grant", d.GrantID}}
-		if d.GrantID == "" {
-			lines = lines[:1]
-		}
-		return c.printDecision(d, lines...)
+		return c.printDecision(d, [2]string{"granted", granted}, [2]string{"grant", d.GrantID})
 	})
 	c.requestFlags(cmd, &r)
 	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many of --count as fit, at least one; the answer says how many")
@@ -101,19 +97,14 @@ func newSettle(c *cli) *cobra.Command {
 			return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
 		}
 		d, err := c.spender().Settle(ctx, args[0], n)
-		return c.corrected(d, err)
+		if err == nil && !d.Granted {
+			err = c.refusal(d)
+		}
+		if err != nil {
+			return errors.Join(c.printRefusal(d), c.explain(err))
+		}
+		return c.printDecision(d, [2]string{"grant", d.GrantID}, [2]string{"counts", units(d.Units)})
 	})
-}
-
-// corrected prints what became of a grant, or why nothing did.
-func (c *cli) corrected(d api.Decision, err error) error {
-	if err == nil && !d.Granted {
-		err = c.refusal(d)
-	}
-	if err != nil {
-		return errors.Join(c.printRefusal(d), c.explain(err))
-	}
-	return c.printDecision(d, [2]string{"grant", d.GrantID}, [2]string{"counts", units(d.Units)})
 }
 
 // A decisionBody is a decision as the daemon sent it: what remains is left out where it is
@@ -150,20 +141,14 @@ func (c *cli) printRefusal(d api.Decision) error {
 }
 
 func particulars(d api.Decision) [][2]string {
-	var lines [][2]string
-	if len(d.Limits) > 0 {
-		lines = append(lines, [2]string{"remaining", remainingText(d.Limits)})
-	}
+	lines := [][2]string{{"remaining", remainingText(d.Limits)}}
 	if d.Replayed {
 		lines = append(lines, [2]string{"replayed", "granted before under this request id; nothing new was debited"})
 	}
 	for _, short := range d.WouldDeny {
 		lines = append(lines, [2]string{"would deny", shortageText(short)})
 	}
-	if d.Mode != "" {
-		lines = append(lines, [2]string{"mode", d.Mode})
-	}
-	return lines
+	return append(lines, [2]string{"mode", d.Mode})
 }
 
 // remainingText writes "9,400 units in daily, 3,900 units in search", and marks a limit that
@@ -184,14 +169,11 @@ run and the exit code is 75. Else the exit code and the signals are the
 command's.
 
 The command finds the id of its grant in $QUOTAD_GRANT_ID, for quotactl settle.
-If the command cannot start, its grant is released.
+If the command cannot start, its grant is set to 0.
 
 Example:
   $ quotactl exec search.list -- curl -sS "$URL"
 `
-
-// grantEnv holds the id of the grant that a command runs on.
-const grantEnv = "QUOTAD_GRANT_ID"
 
 func newExec(c *cli) *cobra.Command {
 	var r api.AcquireRequest
@@ -225,43 +207,23 @@ func operationAndCommand(cmd *cobra.Command, args []string) error {
 func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
-		return cannotRun(command[0], err) // before anything is spent
+		return fmt.Errorf("cannot run %q: %w", command[0], errors.Unwrap(err)) // before anything is spent
 	}
 	// Between the question and the command's start a signal must not end this process: it
 	// would leave a debit for a call that was never made.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signaled, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	d, err := c.acquire(context.WithoutCancel(ctx), r)
+	d, err := c.acquire(ctx, r)
 	if err != nil {
 		return err
 	}
-	if err = ctx.Err(); err == nil {
-		err = syscall.Exec(path, command, append(os.Environ(), grantEnv+"="+d.GrantID))
+	if err = signaled.Err(); err == nil {
+		err = syscall.Exec(path, command, append(os.Environ(), "QUOTAD_GRANT_ID="+d.GrantID))
 	}
-	return errors.Join(cannotRun(command[0], err), c.release(d))
-}
-
-func cannotRun(command string, err error) error {
-	var lookup *exec.Error
-	if errors.As(err, &lookup) {
-		err = lookup.Err
+	err = fmt.Errorf("cannot run %q: %w", command[0], err)
+	if d.Replayed || d.GrantID == "" { // the call may have been made when it was first granted
+		return err
 	}
-	return fmt.Errorf("cannot run %q: %w", command, err)
-}
-
-// release releases a grant whose call was provably never made. It keeps a replayed one: the
-// call may have been made when it was first granted. A free one holds nothing.
-func (c *cli) release(d api.Decision) error {
-	if d.Replayed || d.GrantID == "" {
-		return nil
-	}
-	released, err := c.spender().Release(context.Background(), d.GrantID)
-	if err == nil && !released.Granted {
-		err = sentence(released)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot release grant %s: %w", d.GrantID, err)
-	}
-	fmt.Fprintf(c.stderr, "quotactl: released %s: the command did not start\n", units(d.Units))
-	return nil
+	_, unsettled := c.spender().Settle(ctx, d.GrantID, 0)
+	return &failure{code: exitError, err: errors.Join(err, unsettled), hint: "quotactl log shows grant " + d.GrantID + ": it was set to 0"}
 }

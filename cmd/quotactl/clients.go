@@ -18,8 +18,7 @@ const clientsUsage = `Show the limits of the clients of your own APIs, or what o
 
 Subjects are kept as hashes, unless the group says subjects = "plain": with
 --subject you see the hash. Calls are counted since this quotad started. With
--o value the answer is the number of groups; of NAME, how many calls were
-denied; of a subject, what remains, in units.
+-o value and --subject the answer is what remains, in units.
 
 Example:
   $ quotactl clients public --subject 192.0.2.1
@@ -52,10 +51,10 @@ func newClients(c *cli) *cobra.Command {
 			return show(c, state, err, subjectRemaining, subjectPage)
 		case len(args) == 1:
 			one, err := c.client().GetClients(ctx, args[0])
-			return show(c, one, err, func(one api.Clients) (int64, error) { return one.Denied, nil }, clientsPage)
+			return show(c, one, err, nil, clientsPage)
 		}
 		list, err := c.client().ListClients(ctx)
-		return show(c, list, err, length, clientsTable)
+		return show(c, list, err, nil, clientsTable)
 	})
 	cmd.Flags().StringVar(&subject, "subject", "", "only the address, user or key `TEXT`, and what it has left")
 	cmd.Flags().BoolVar(&reset, "reset", false, "forget what the subject spent; for operators")

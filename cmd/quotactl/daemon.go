@@ -40,7 +40,7 @@ func (c *cli) reload(ctx context.Context) error {
 	for _, one := range done.Reminders {
 		fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
 	}
-	return show(c, done, err, func(done api.Reloaded) (int64, error) { return length(done.Changes) }, renderReload)
+	return show(c, done, err, nil, renderReload)
 }
 
 // warnOfPlan warns of a schedule that does not fit. The reload is done, so it does not report

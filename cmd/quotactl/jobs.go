@@ -21,8 +21,6 @@ const jobsUsage = `List the jobs; or show one: its pause, its last run and its n
 they begin, the regions, and which of them have a bookmark. The next runs are
 those of the schedule, if no run ends early for want of budget.
 
-With -o value the answer is how many there are.
-
 Example:
   $ quotactl jobs
   JOB       CREDENTIAL  SCHEDULE   REGIONS  CURSOR  NEXT      LAST
@@ -35,7 +33,7 @@ func newJobs(c *cli) *cobra.Command {
 			return c.job(ctx, args[0])
 		}
 		list, err := c.client().Jobs(ctx)
-		return show(c, list, err, length, jobTable)
+		return show(c, list, err, nil, jobTable)
 	})
 }
 

@@ -18,8 +18,7 @@ import (
 const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
 kept for as long as a window counts it.
 
-With -o value the answer is the number of lines. With -f, -o json writes one
-line of JSON for each.
+With -f, -o json writes one line of JSON for each.
 
 Example:
   $ quotactl log -n 2
@@ -91,16 +90,14 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 	if f.follow {
 		return c.followLog(ctx, name, since, list)
 	}
-	return show(c, api.LogPage{Entries: list}, nil,
-		func(page api.LogPage) (int64, error) { return length(page.Entries) },
-		func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
+	return show(c, api.LogPage{Entries: list}, nil, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
 }
 
 // followLog prints entries, and then new ones, until it is interrupted or the daemon
 // stops.
 func (c *cli) followLog(ctx context.Context, name string, since api.Since, entries []api.Entry) error {
 	if c.output == "value" {
-		return usageError("use -o table or -o json", "-o value is one integer, and --follow has no end")
+		return noInteger()
 	}
 	q := api.LogQuery{Since: since}
 	if n := len(entries); n > 0 {

@@ -120,11 +120,7 @@ func secondsClosed(out api.Observed) (int64, error) {
 }
 
 func observedPage(out api.Observed, v term.View) string {
-	pairs := [][2]string{{out.Class, classText(out, v)}}
-	if out.Says != "" {
-		pairs = append(pairs, [2]string{"says", v.Clean(out.Says)})
-	}
-	return term.Pairs(pairs, v)
+	return term.Pairs([][2]string{{out.Class, classText(out, v)}, {"says", v.Clean(out.Says)}}, v)
 }
 
 // classText says what an answer means, and what quotad did.

@@ -17,8 +17,7 @@ units it has spent in the windows of its limits, and how many of its requests
 were refused.
 
 REFUSED counts denied acquires, FORBIDDEN what the caller may not do. Both
-count from the start of quotad. With -o value the answer is how many callers
-there are.
+count from the start of quotad.
 
 Example:
   $ quotactl remote
@@ -30,7 +29,7 @@ Example:
 func newRemote(c *cli) *cobra.Command {
 	return command("remote [FLAGS]", "the callers on other hosts: last seen, spent, refused", remoteUsage, func(ctx context.Context, _ []string) error {
 		remote, err := c.client().Remote(ctx)
-		return show(c, remote, err, func(remote api.Remote) (int64, error) { return length(remote.Callers) }, remoteTable)
+		return show(c, remote, err, nil, remoteTable)
 	})
 }
 

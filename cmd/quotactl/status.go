@@ -48,7 +48,6 @@ Example:
 type selection struct {
 	credential string
 	limit      string
-	job        string
 }
 
 func newStatus(c *cli) *cobra.Command {
@@ -68,7 +67,6 @@ func newStatus(c *cli) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
-	cmd.Flags().StringVar(&only.job, "job", "", "only the job `NAME`, and its credential")
 	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
 	cmd.Flags().DurationVarP(&w.every, "watch", "w", 0, "update it in place each `DURATION`")
 	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
@@ -76,44 +74,26 @@ func newStatus(c *cli) *cobra.Command {
 	return cmd
 }
 
-// statusJSON refuses a selection where the whole status is printed as JSON.
-func (only selection) statusJSON() error {
-	if only != (selection{}) {
-		return usageError("jq selects", "JSON is the whole status: --credential, --limit and --job do not apply")
-	}
-	return nil
-}
-
 func (c *cli) status(ctx context.Context, only selection, render func(jobsapi.Status, term.View) string) error {
-	if c.output == "json" {
-		if err := only.statusJSON(); err != nil {
-			return err
-		}
-	}
-	var body json.RawMessage
-	if err := c.client().Get(ctx, "/v1/status", &body); err != nil {
-		return c.explain(err)
-	}
-	var s jobsapi.Status
-	if err := json.Unmarshal(body, &s); err != nil {
-		return fmt.Errorf("cannot read quotad's status: %w", err)
-	}
-	if err := only.apply(&s); err != nil {
-		return err
-	}
-	return show(c, body, nil,
+	body, s, err := only.read(ctx, c.client(), c.output == "json")
+	return show(c, body, err,
 		func(json.RawMessage) (int64, error) { return minRemaining(s.Credentials) },
 		func(_ json.RawMessage, v term.View) string { return render(s, v) })
 }
 
+// read asks for the status. As JSON it is always whole.
+func (only selection) read(ctx context.Context, client jobsapi.Client, isJSON bool) (body json.RawMessage, s jobsapi.Status, err error) {
+	if isJSON && only != (selection{}) {
+		return nil, s, usageError("jq selects", "JSON is the whole status: --credential and --limit do not apply")
+	}
+	if err = client.Get(ctx, "/v1/status", &body); err == nil {
+		err = cmp.Or(json.Unmarshal(body, &s), only.apply(&s))
+	}
+	return body, s, err
+}
+
 // apply removes from s what is not selected. A name that selects nothing is not found.
 func (only selection) apply(s *jobsapi.Status) (err error) {
-	if only.job != "" {
-		if s.Jobs, err = named("job", only.job, s.Jobs, jobName); err != nil {
-			return err
-		}
-		only.credential = cmp.Or(only.credential, s.Jobs[0].Credential)
-	}
 	if only.credential != "" {
 		if s.Credentials, err = named("credential", only.credential, s.Credentials, credentialName); err != nil {
 			return err

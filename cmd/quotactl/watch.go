@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -72,11 +71,8 @@ func (w *watcher) watch(ctx context.Context) error {
 
 // line prints the status as a line of JSON.
 func (w *watcher) line(ctx context.Context) error {
-	if err := w.only.statusJSON(); err != nil {
-		return err
-	}
-	var body json.RawMessage
-	if err := w.reader.Get(ctx, "/v1/status", &body); err != nil {
+	body, _, err := w.only.read(ctx, w.reader, true)
+	if err != nil {
 		return w.explain(err)
 	}
 	return w.printJSON(body, "")
@@ -90,22 +86,18 @@ const askTimeout = 3 * time.Second
 func (w *watcher) page(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	status, err := w.reader.Status(limited)
-	if err == nil {
-		err = w.only.apply(&status)
-	}
+	_, status, err := w.only.read(limited, w.reader, false)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err == nil:
-		w.status, w.lost = status, nil
+		w.status = status
 	case w.status.Version == "":
 		return w.explain(err)
 	case w.lost == nil:
-		w.lost, w.since = err, time.Now()
-	default:
-		w.lost = err
+		w.since = time.Now()
 	}
+	w.lost = err
 	v := w.view()
 	text := renderWatch(w, v)
 	if os.Getenv("TERM") == "dumb" {

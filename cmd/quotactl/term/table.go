@@ -231,8 +231,9 @@ func (t *Table) line(b *strings.Builder, v View, cells []Cell, widths []int) {
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-// Pairs writes names with their values as prose. It does not cut an id.
+// Pairs writes names with their values as prose, without those of no value. It does not cut an id.
 func Pairs(rows [][2]string, v View) string {
+	rows = slices.DeleteFunc(rows, func(r [2]string) bool { return r[1] == "" })
 	widest := 0
 	for _, r := range rows {
 		widest = max(widest, len(r[0]))

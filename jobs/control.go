@@ -75,13 +75,7 @@ func (j *jobControl) distrust(damaged int, now time.Time) error {
 // recover ends the run during which the daemon was killed: nothing of it runs any more, and no
 // region stays running. After an error, such as a full disk, the next start recovers it again.
 func (j *jobControl) recover(own *Run, now time.Time) error {
-	for _, p := range own.Passes {
-		if p.Outcome == Running && p.Process != nil {
-			j.here.Leftovers = append(j.here.Leftovers, *p.Process)
-		}
-	}
-	here := j.here
-	err := j.commit(true, record{Host: &here}, diedRecord(own.ID, now))
+	err := j.commit(true, diedRecord(own.ID, now))
 	j.died = own.copy()
 	return err
 }
@@ -122,24 +116,19 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 }
 
 // define replaces the job's definition. Slots of a new schedule count from now on, and that is on
-// disk before the first of them: if no daemon runs then, it was missed. Missed has the slots for
-// which the schedule before was not ticked.
-func (j *jobControl) define(job *Job, now time.Time) (missed Run, err error) {
+// disk before the first of them: if no daemon runs then, it was missed.
+func (j *jobControl) define(job *Job, now time.Time) error {
 	if j.share != nil {
 		j.share.define(job, now)
 	}
 	j.mu.Lock()
-	was, schedule := j.job.Schedule, job.Schedule.String()
 	j.job = job
-	here, slot := j.here, j.slot(now)
+	here, schedule := j.here, job.Schedule.String()
 	j.mu.Unlock()
 	if here.Schedule == schedule && (!here.Expected.IsZero() || job.ExpectSuccess == 0) {
-		return Run{}, nil
+		return nil
 	}
-	if here.Schedule != schedule && here.Schedule == was.String() {
-		missed = gapBetween(was, slot, now.Add(1))
-	}
-	return missed, j.setHere(func(h *hostFacts) {
+	return j.setHere(func(h *hostFacts) {
 		if here.Schedule == "" || here.Expected.IsZero() { // it is new, or was put back
 			h.Expected = now
 		}
@@ -196,24 +185,22 @@ func (j *jobControl) bookmark(region regions.Region) string {
 	return j.state.Bookmarks[region].Text
 }
 
-// endLeftovers ends the processes that a killed daemon left running.
+// endLeftovers ends the processes that a killed daemon left running. Until another run begins, each start does.
 func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
-	j.mu.Lock()
-	left, grace := j.here.Leftovers, j.job.KillGrace
-	j.mu.Unlock()
-	if len(left) == 0 {
+	last := j.lastRun()
+	if last == nil {
 		return nil
 	}
 	var trouble []error
-	var alive []Identity // for the next start to end
-	for _, id := range left {
-		if _, err := end(ctx, id, grace); err != nil {
+	for _, p := range last.Passes {
+		if p.Process == nil {
+			continue
+		}
+		if _, err := end(ctx, *p.Process, j.current().KillGrace); err != nil {
 			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
-			alive = append(alive, id)
 		}
 	}
-	err := j.setHere(func(h *hostFacts) { h.Leftovers = alive })
-	return errors.Join(append(trouble, err)...)
+	return errors.Join(trouble...)
 }
 
 // An executor is a run under way on this host: it launches a pass at each region of its ring, until the

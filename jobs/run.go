@@ -68,7 +68,7 @@ type Pass struct {
 	Calls      int64       `json:"calls"`             // of acquire that were granted
 	Made       Made        `json:"made,omitempty"`    // of one that is over
 	Tail       []string    `json:"tail,omitempty"`    // the last lines of its output
-	Process    *Identity   `json:"process,omitempty"` // while it runs
+	Process    *Identity   `json:"process,omitempty"` // while it runs; also of one whose daemon was killed: it may live on
 	PID        int         `json:"pid,omitempty"`     // while it runs here, for people
 	Deadline   time.Time   `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 }
@@ -265,7 +265,7 @@ func (e *ending) of(r *Run) {
 	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = e.At, e.State, e.Reason, e.Detail, e.RetryAt
 	for i := range r.Passes {
 		if p := &r.Passes[i]; p.Outcome == Running {
-			p.Outcome, p.Reason, p.EndedAt, p.Process, p.Deadline = Interrupted, e.Reason, e.At, nil, time.Time{}
+			p.Outcome, p.Reason, p.EndedAt, p.Deadline = Interrupted, e.Reason, e.At, time.Time{}
 		}
 	}
 	if len(r.Failed()) > 0 {

@@ -93,7 +93,7 @@ func (r *Runner) SetJobs(list []*Job) error {
 		}
 	}
 	for i, job := range list {
-		r.define(configured[i], job)
+		r.trouble(job.Name, configured[i].define(job, r.now()))
 	}
 	r.mu.Lock()
 	maps.Copy(r.states, opened)
@@ -102,16 +102,6 @@ func (r *Runner) SetJobs(list []*Job) error {
 	r.lookAtHosts(context.Background())
 	r.checkSuccess()
 	return nil
-}
-
-// define replaces the definition of a job. What the schedule before has missed is recorded; among
-// hosts, another one may have run it.
-func (r *Runner) define(j *jobControl, job *Job) {
-	missed, err := j.define(job, r.now())
-	r.trouble(j.name, err)
-	if j.share == nil {
-		r.skipMissed(j, missed)
-	}
 }
 
 // Start ends what a killed daemon left running, which takes the jobs' KillGrace at most. Then

@@ -312,8 +312,6 @@ type hostFacts struct {
 	Schedule string    `json:"schedule,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Expected time.Time `json:"expected,omitzero"` // since when good runs are expected
-	// Leftovers are the processes of a killed daemon that may still live.
-	Leftovers []Identity `json:"leftovers,omitempty"`
 }
 
 // recordVersion is that of the lines. Those of other versions are refused.

@@ -50,7 +50,7 @@ func (r *Runner) start(j *jobControl) {
 		j.mu.Lock()
 		missed := gapBetween(j.job.Schedule, j.slot(now), now)
 		j.mu.Unlock()
-		r.skipMissed(j, missed)
+		r.skip(j, missed)
 	}
 }
 
@@ -74,33 +74,28 @@ func (j *jobControl) overdue(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// skipMissed records slots that had no run.
-func (r *Runner) skipMissed(j *jobControl, missed Run) {
-	if missed.Ticks == 0 {
-		return
-	}
+// skip records slots that do not become a run, and reports them.
+func (r *Runner) skip(j *jobControl, slots ...Run) {
 	j.mu.Lock()
-	skipped, list := j.state.skip(j.name, r.now(), missed)
+	skipped, list := j.state.skip(j.name, r.now(), slots...)
 	j.apply(list...)
 	j.mu.Unlock()
-	r.trouble(j.name, j.log.flush(true))
-	r.reportSkipped(j, skipped)
+	if len(list) > 0 {
+		r.trouble(j.name, j.log.flush(true))
+		r.reportSkipped(j, skipped)
+	}
 }
 
 // skipUndecided records that what becomes of a slot is unknown. It is not missed; those before it are, as
 // far as this host knows of the others.
 func (r *Runner) skipUndecided(j *jobControl, slot time.Time, why error) {
 	var missed Run
-	asked := !j.share.status().Clock.IsZero()
-	j.mu.Lock()
-	if asked {
+	if !j.share.status().Clock.IsZero() {
+		j.mu.Lock()
 		missed = gapBetween(j.job.Schedule, j.slot(r.now()), slot)
+		j.mu.Unlock()
 	}
-	skipped, list := j.state.skip(j.name, r.now(), missed, skippedSlot(slot, LedgerUnavailable, why.Error()))
-	here := j.here // a run of another slot, or an operator's, replaces Skips
-	here.Since = latest(here.Since, slot)
-	j.apply(append(list, record{Host: &here})...)
-	j.mu.Unlock()
-	r.trouble(j.name, j.log.flush(true))
-	r.reportSkipped(j, skipped)
+	r.skip(j, missed, skippedSlot(slot, LedgerUnavailable, why.Error()))
+	// A run of another slot, or an operator's, replaces Skips.
+	r.trouble(j.name, j.setHere(func(h *hostFacts) { h.Since = latest(h.Since, slot) }))
 }

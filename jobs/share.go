@@ -158,8 +158,8 @@ func holdTime(schedule Schedule, now time.Time) time.Duration {
 func (s *share) key() string                          { return "{job:" + s.name + "}" }
 func (s *share) markKey(region regions.Region) string { return s.key() + ":mark:" + string(region) }
 
-// renewTime is how often a lease is renewed: between two readings of a host that watches it, once at least.
-func (s *share) renewTime() time.Duration { return s.claimant().lease / 4 }
+// renewTime is how often a lease is renewed: between two readings of a host that watches it, also if an answer is lost.
+func (s *share) renewTime() time.Duration { return s.claimant().lease / 6 }
 
 // again is how long to wait between two attempts: a living host renews a lease several times while another one
 // watches it.

@@ -49,7 +49,7 @@ var sharedRules = []struct {
 	{"each swap has a tag", losses, "share.go", "r.Seq+1, s.draw()", "r.Seq+1, \"\""},
 	{"answers count in their order", anything, "share.go", "if s.seen.number != number {", "if false {"},
 	{"no pass is launched after the lease", deaths, "share.go", "return held.ID == run && left > 0", "return held.ID == run && left > -time.Hour"},
-	{"a lease is renewed before others look twice", anything, "share.go", "func (s *share) renewTime() time.Duration { return s.claimant().lease / 4 }", "func (s *share) renewTime() time.Duration { return s.claimant().lease }"},
+	{"a lease is renewed before others look twice", anything, "share.go", "func (s *share) renewTime() time.Duration { return s.claimant().lease / 6 }", "func (s *share) renewTime() time.Duration { return s.claimant().lease }"},
 	{"a bookmark is for the run that holds the job", deaths, "share.go", "if run != \"\" && r.Run.Is.ID != run {", "if false {"},
 	{"a bookmark is written on what was read", losses, "share.go", "if r.Tag != seen.Tag {", "if r.Tag != seen.Tag && false {"},
 	{"a bookmark is put back", losses, "share.go", "if known := s.marks[region]; isLater(known.At, found.At, s.seen.clock) {", "if known := s.marks[region]; false {"},

@@ -27,25 +27,26 @@ func (s *sharedRun) run(job string) Run {
 	return Run{ID: s.ID, Job: job, Host: s.Name, Slot: s.Slot, State: s.State, Reason: s.Why, StartedAt: s.Slot, EndedAt: s.Ended}
 }
 
-// reportShared reports what is wrong among the hosts of a job, once while it is the same.
-func (r *base) reportShared(j *jobControl) {
+// doubts returns how another host has the job otherwise, or why they cannot be asked, and what is wrong
+// with the clock; empty: nothing. The caller holds mu.
+func (j *jobControl) doubts(now time.Time) (hosts, clock string) {
 	const ahead = 5 * time.Second
-	s, err := j.share.status(), error(nil)
-	switch {
+	if ahead := j.state.ahead(now); !ahead.IsZero() {
+		clock = fmt.Sprintf("the clock was set back: what is recorded for %v counts no more, that is %v ahead", ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
+	}
+	if j.share == nil {
+		return hosts, clock
+	}
+	s := j.share.status()
+	switch by := max(s.Ahead, -s.Ahead); {
 	case s.Err != nil:
-		err = s.Err
+		hosts = s.Err.Error()
 	case s.Differs != "":
-		err = fmt.Errorf("host %s has another schedule, other regions or other expects of the job: give all hosts the same", s.Differs)
-	case s.Ahead > ahead && !s.Clock.IsZero():
-		err = fmt.Errorf("the clock of this host is more than %v ahead of Redis': slots begin by Redis' clock", ahead)
+		hosts = fmt.Sprintf("host %s has another schedule, other regions or other expects of the job: give all hosts the same", s.Differs)
+	case by > ahead && !s.Clock.IsZero():
+		clock = fmt.Sprintf("the clock of this host is %v from Redis': slots begin by Redis' clock", by.Round(time.Second))
 	}
-	j.mu.Lock()
-	told := j.told
-	j.told = fmt.Sprint(err)
-	j.mu.Unlock()
-	if told != fmt.Sprint(err) {
-		r.trouble(j.name, err)
-	}
+	return hosts, clock
 }
 
 // movedTime is how long the end of a pass waits after a renewal: many passes that end together cost one
@@ -92,7 +93,7 @@ func (e *executor) progress() progress {
 	j := e.control
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := progress{Bad: e.run.failing(e.bad, e.base.now()), Done: slices.Clone(e.dropped)}
+	p := progress{Bad: e.run.failing(e.bad, e.run.Passes...), Done: slices.Clone(e.dropped)}
 	p.Turn.Cursor, p.Turn.Dry = e.run.advance(j.state.Cursor, j.state.Dry)
 	return p
 }

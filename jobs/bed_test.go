@@ -216,8 +216,6 @@ func (b *bed) observe(event any) {
 		b.add(line)
 	case PassChanged:
 		b.add(fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome) + because(e.Pass.Reason))
-	case Overdue:
-		b.add(e.Job + map[bool]string{true: " overdue", false: " not overdue"}[e.Is])
 	case Output:
 		b.add(fmt.Sprintf("%s %s: %s", e.Pass.Region, e.Line.Stream, e.Line.Text))
 	case Trouble:

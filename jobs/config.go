@@ -57,7 +57,6 @@ type base struct {
 	config     Config
 	gate       chan struct{}  // holds one while a pass asks the gate
 	background sync.WaitGroup // for what Stop waits for
-	changed    chan struct{}  // holds one if watchSuccess is to check again
 
 	ending      sync.RWMutex // guards the end of stopping
 	stopping    context.Context
@@ -95,12 +94,4 @@ func (r *base) enter() (done func(), err error) {
 	}
 	r.background.Add(1)
 	return r.background.Done, nil
-}
-
-// checkSuccess has watchSuccess check again: a job, its pause or its last run has changed.
-func (r *base) checkSuccess() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
 }

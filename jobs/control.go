@@ -27,7 +27,6 @@ type jobControl struct {
 	output   *runOutput // of the last run since the start; nil before it
 	died     *Run       // that a killed daemon left open, until it has been reported
 	unsaved  error      // what is wrong with the log, until that has been reported
-	told     string     // what was reported as wrong among the hosts
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or
@@ -212,7 +211,7 @@ type executor struct {
 	run     *Run                   // its passes and its end may change: the job's mu guards these
 	live    map[passName]*livePass // those under way; the job's mu guards it
 	output  *runOutput
-	bad     []failing        // among hosts: the regions that failed before it
+	bad     []Failing        // among hosts: the regions that failed before it
 	moved   chan struct{}    // among hosts: signalled when a pass is over
 	dropped []regions.Region // whose bookmarks the hosts are to drop; the job's mu guards it
 

@@ -22,6 +22,7 @@ type stop struct {
 	reason  Reason
 	detail  string
 	retryAt time.Time
+	limit   string // if one stopped it
 }
 
 func (s *stop) Error() string { return "the run stopped: " + string(s.reason) }
@@ -46,5 +47,4 @@ func (e *executor) finish(cause error) {
 	e.base.trouble(j.name, errors.Join(j.log.flush(true), j.keepLog()))
 	e.release(run)
 	e.base.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
-	e.base.checkSuccess()
 }

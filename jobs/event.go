@@ -28,15 +28,6 @@ type (
 		Decision   quota.Decision
 	}
 
-	// Overdue means that a job that is to have a good run within a time has had none, or has one
-	// again, is paused, or need not have one any more.
-	Overdue struct {
-		Job      string
-		Is       bool
-		Since    time.Time     // when it became overdue; of one that is not, when it will be, or zero
-		Expected time.Duration // within which a good run is to come
-	}
-
 	// Output is a line that a pass has written.
 	Output struct {
 		Job, Run string

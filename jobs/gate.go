@@ -29,14 +29,14 @@ func refusal(d quota.Decision, spokenFor bool) *stop {
 		if spokenFor {
 			d.Detail += ", with the passes under way"
 		}
-		return &stop{DoesNotFit, d.Detail, d.RetryAt}
+		return &stop{DoesNotFit, d.Detail, d.RetryAt, d.Limit}
 	case quota.LimitClosed:
-		return &stop{Closed, d.Detail, d.RetryAt}
+		return &stop{Closed, d.Detail, d.RetryAt, d.Limit}
 	case quota.CostExceedsLimit:
 		if spokenFor {
 			d.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: it fits when they are over", d.Units.Text(), d.Limit)
 		}
-		return &stop{reason: DoesNotFit, detail: d.Detail}
+		return &stop{reason: DoesNotFit, detail: d.Detail, limit: d.Limit}
 	}
 	return &stop{reason: Reason(d.Reason), detail: d.Detail}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ import (
 // Any number of goroutines may read meanwhile.
 type runLog struct {
 	path string
+	why  atomic.Pointer[string] // the last write failed; nil: it did not
 
 	mu    sync.Mutex // guards what follows; nothing is waited for under it
 	added []byte     // lines to be written
@@ -166,11 +168,22 @@ func (l *runLog) write(lines []byte, sync bool) error {
 		if len(lines)+len(l.added) <= maxUnwritten {
 			l.added = append(lines, l.added...)
 		}
+		why := fmt.Sprintf("cannot add to the log of runs: %v", err)
+		l.why.Store(&why)
 		return fmt.Errorf("cannot add to the log of runs: %w", err)
 	}
 	l.size += int64(len(lines))
 	l.since += int64(len(lines))
+	l.why.Store(nil)
 	return nil
+}
+
+// lost returns why the last records could not be written; empty: they could.
+func (l *runLog) lost() string {
+	if why := l.why.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 // syncDir makes the name of a file durable, which a sync of the file does not (fsync(2)).

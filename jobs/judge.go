@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -72,14 +73,14 @@ func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
 func (e *executor) consequence(p *Pass, exit Exit, spent Record, mark string) error {
 	switch p.Outcome {
 	case Exhausted:
-		p.RetryAt = spent.RetryAt
+		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)
 		if spent.Capped {
 			return &stop{reason: RunCapExceeded, detail: p.Detail}
 		}
 		if e.comesAgain(p, spent, mark) {
 			return nil
 		}
-		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt}
+		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt, limit: p.Limit}
 	case Interrupted:
 		p.Reason = reasonOf(exit.Cause)
 		return exit.Cause

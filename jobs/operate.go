@@ -108,7 +108,6 @@ func (r *Runner) setPause(job string, one record, shared func(context.Context, *
 	if err != nil {
 		return err
 	}
-	defer r.checkSuccess()
 	if j.share == nil {
 		return j.commit(true, one)
 	}

@@ -60,7 +60,7 @@ func (e *executor) cannotAfford() *stop {
 
 // skip records that a pass was not launched, and stops the run there.
 func (e *executor) skip(p Pass, why *stop) {
-	p.Outcome, p.Reason, p.Detail, p.RetryAt = NotLaunched, why.reason, why.detail, why.retryAt
+	p.Outcome, p.Reason, p.Detail, p.RetryAt, p.Limit = NotLaunched, why.reason, why.detail, why.retryAt, why.limit
 	p.StartedAt = e.base.now()
 	p.EndedAt = p.StartedAt
 	e.record(p, why)

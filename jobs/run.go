@@ -55,6 +55,7 @@ type Pass struct {
 	Outcome Outcome        `json:"outcome"`
 	Reason  Reason         `json:"reason,omitempty"` // of one that was not launched, or interrupted
 	Detail  string         `json:"detail,omitempty"` // for people: "exit status 3"
+	Limit   string         `json:"limit,omitempty"`  // of one that the budget stopped: which limit, if that is known
 	Said    string         `json:"said,omitempty"`   // of one that failed for no reason that quotad has seen: the last line that it wrote to stderr
 	Denied  bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
 	// Unanswered is the last grant of one that says by its exit code alone that the budget was gone,

@@ -23,7 +23,7 @@ type sharedRecord struct {
 	Paused  dated[*Pause]         `json:"paused,omitzero"` // a resume is a value, too
 	Turn    dated[turn]           `json:"turn,omitzero"`
 	Good    dated[time.Time]      `json:"good,omitzero"` // when the last good run ended, or the job was resumed
-	Bad     dated[[]failing]      `json:"bad,omitzero"`
+	Bad     dated[[]Failing]      `json:"bad,omitzero"`
 	Last    dated[sharedRun]      `json:"last,omitzero"`
 	Marked  dated[regions.Region] `json:"marked,omitzero"` // whose bookmark was written last
 	Lost    dated[time.Time]      `json:"lost,omitzero"`   // when a host saw that the store had lost what it knew
@@ -87,13 +87,6 @@ type turn struct {
 	Dry    int            `json:"dry,omitempty"`
 }
 
-// A failing is a region whose last passes failed.
-type failing struct {
-	Region regions.Region `json:"region"`
-	Since  time.Time      `json:"since"`
-	Times  int            `json:"times"`
-}
-
 // A sharedRun is what the hosts know of the run that ended last.
 type sharedRun struct {
 	ID    string      `json:"id"`
@@ -112,7 +105,7 @@ type sharedRun struct {
 const (
 	sharedVersion = 1
 	maxShared     = 4 << 10 // bytes of a record
-	maxFailing    = 16      // regions in Bad
+	maxSharedBad  = 16      // regions in Bad
 	// lossTime is how long no run begins after a loss: by then each host that is up has read the
 	// record, and has put back what it knows.
 	lossTime = 15 * time.Second
@@ -136,7 +129,7 @@ func decodeShared(value []byte) (r sharedRecord, err error) {
 // encode leaves out what no decision needs rather than exceed maxShared.
 func (r sharedRecord) encode() []byte {
 	r.Version = sharedVersion
-	r.Bad.Is = r.Bad.Is[:min(len(r.Bad.Is), maxFailing)]
+	r.Bad.Is = r.Bad.Is[:min(len(r.Bad.Is), maxSharedBad)]
 	for {
 		value, err := json.Marshal(r)
 		if err != nil {
@@ -312,7 +305,7 @@ func (r *sharedRecord) skip(c *claim, now time.Time, why Reason, detail string) 
 // Progress is what a run changes while it is under way.
 type progress struct {
 	Turn turn
-	Bad  []failing
+	Bad  []Failing
 	Done []regions.Region // their work is done: the bookmarks that their passes left are dropped
 }
 

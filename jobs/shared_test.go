@@ -21,7 +21,7 @@ func TestARecordIsSmall(t *testing.T) {
 	calls := Made{}
 	for i := range 3000 {
 		calls[fmt.Sprintf("%s%d", long, i)] = 1
-		r.Bad.Is = append(r.Bad.Is, failing{Region: regions.Region(fmt.Sprintf("%s%d", long, i)), Since: worldStart, Times: i})
+		r.Bad.Is = append(r.Bad.Is, Failing{Region: regions.Region(fmt.Sprintf("%s%d", long, i)), Since: worldStart, Times: i})
 	}
 	r.Bad.set(worldStart, r.Bad.Is)
 	r.Last.set(worldStart, sharedRun{ID: "last", Calls: calls, Ended: worldStart})
@@ -30,7 +30,7 @@ func TestARecordIsSmall(t *testing.T) {
 		t.Errorf("the record has %d bytes", len(value))
 	}
 	again, err := decodeShared(value)
-	if err != nil || again.Run.Is != r.Run.Is || len(again.Bad.Is) == 0 || len(again.Bad.Is) > maxFailing || string(again.encode()) != string(value) {
+	if err != nil || again.Run.Is != r.Run.Is || len(again.Bad.Is) == 0 || len(again.Bad.Is) > maxSharedBad || string(again.encode()) != string(value) {
 		t.Errorf("got %+v, %v", again, err)
 	}
 }

@@ -26,7 +26,7 @@ func Open(c Config) (*Runner, error) {
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
 	}
-	r := &Runner{base: &base{config: c, gate: make(chan struct{}, 1), changed: make(chan struct{}, 1)}, states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{base: &base{config: c, gate: make(chan struct{}, 1)}, states: make(map[string]*jobControl, len(c.Jobs))}
 	stopping, stop := context.WithCancel(context.Background())
 	r.stopping, r.beginNoMore = stopping, func() {
 		r.ending.Lock() // no background goroutine begins meanwhile
@@ -100,7 +100,6 @@ func (r *Runner) SetJobs(list []*Job) error {
 	r.jobs = configured
 	r.mu.Unlock()
 	r.lookAtHosts(context.Background())
-	r.checkSuccess()
 	return nil
 }
 
@@ -124,7 +123,6 @@ func (r *Runner) Start(ctx context.Context) {
 	for _, j := range r.all() {
 		r.start(j)
 	}
-	r.goUnlessStopping(r.watchSuccess)
 }
 
 // reportDied reports the run and the passes that were under way when the daemon
@@ -212,6 +210,5 @@ func (r *Runner) lookAtHosts(ctx context.Context) {
 	lookAll(ctx, r.config.Store, list)
 	for _, j := range all {
 		r.keepShared(j)
-		r.reportShared(j)
 	}
 }

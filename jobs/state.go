@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"quotad/quota"
@@ -29,6 +28,10 @@ type state struct {
 
 	Pause     *Pause                      `json:"pause,omitempty"`
 	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
+
+	// Bad are the regions that fail, on a host that is alone; Shared has those of hosts.
+	Bad   []Failing `json:"bad,omitempty"`
+	Short *Shortage `json:"short,omitempty"` // nil: the last run on this host was not short of units
 
 	// Took is the average of a pass in the last run but one that has a pass that ended well.
 	Took Made `json:"took,omitempty"`
@@ -140,6 +143,15 @@ func (s *state) applyToLast(one record) {
 	case one.End != nil && s.Last.good():
 		s.Good = s.Last.EndedAt
 	}
+	if p := one.Pass; p != nil && (p.Outcome == OK || p.Attempt >= s.Last.Retry) { // else it is tried again
+		s.Bad = s.Last.failing(s.Bad, *p)
+	}
+	if one.End != nil {
+		s.Bad = s.Last.failing(s.Bad, s.Last.Failed()...)
+	}
+	if one.End != nil && !s.Last.Chosen {
+		s.Short = s.Last.shortage(s.Short)
+	}
 }
 
 // running is the run under way, or nil.
@@ -220,20 +232,6 @@ func (s *state) skip(job string, now time.Time, slots ...Run) (skipped []*Run, l
 		skipped, list = append(skipped, known), append(list, record{Run: known})
 	}
 	return skipped, list
-}
-
-// failing returns the regions that fail, since when and how often, after a run that follows on others.
-func (r *Run) failing(before []failing, now time.Time) (list []failing) {
-	list = slices.DeleteFunc(slices.Clone(before), func(f failing) bool { return r.attempts(f.Region) > 0 })
-	for _, p := range r.Failed() {
-		one := failing{p.Region, now, 0}
-		if i := slices.IndexFunc(before, func(f failing) bool { return f.Region == p.Region }); i >= 0 {
-			one = before[i]
-		}
-		one.Times++
-		list = append(list, one)
-	}
-	return list
 }
 
 // apply applies what a record says of the run.

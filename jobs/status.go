@@ -29,9 +29,14 @@ type Status struct {
 	Bookmarks []regions.Region `json:"bookmarks,omitempty"`
 	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
 	// expected.
-	Due   time.Time `json:"overdue_at,omitzero"`
-	Last  *Run      `json:"last_run,omitempty"` // its last run, under way or over; nil if there was none
-	Skips *Run      `json:"skipped,omitempty"`  // the slots since that began that did not become a run; nil if there were none
+	Due     time.Time `json:"overdue_at,omitzero"`
+	Last    *Run      `json:"last_run,omitempty"` // its last run, under way or over; nil if there was none
+	Skips   *Run      `json:"skipped,omitempty"`  // the slots since that began that did not become a run; nil if there were none
+	Failing []Failing `json:"failing,omitempty"`
+	Short   *Shortage `json:"short,omitempty"`    // nil: its last run here was not short of units
+	NotKept string    `json:"not_kept,omitempty"` // why what happened may be forgotten; empty: it is on disk
+	Hosts   string    `json:"hosts,omitempty"`    // how another host has it otherwise
+	Clock   string    `json:"clock,omitempty"`    // what is wrong with the clock
 	// Elsewhere is the run of the job on another host that is under way, or ended after Last; nil if
 	// there is none, or this host is alone.
 	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
@@ -88,6 +93,9 @@ func (j *jobControl) status(now time.Time) Status {
 		Cursor: j.cursor(), Bookmarks: slices.Sorted(maps.Keys(j.state.Bookmarks)), Next: j.state.Pause.Next(j.job.Schedule, now), Due: due,
 	}
 	s.Elsewhere = j.elsewhere()
+	s.Hosts, s.Clock = j.doubts(now)
+	s.NotKept = j.log.lost()
+	s.Failing, s.Short = j.failing(), j.state.Short
 	if j.here.Schedule == "" {
 		s.Schedule, s.Next = "removed", time.Time{}
 	}
@@ -102,6 +110,34 @@ func (j *jobControl) status(now time.Time) Status {
 		s.Last = j.state.Last.copy()
 	}
 	return s
+}
+
+// due returns when the job is overdue unless a good run ends before; zero if none is expected, or
+// the job is paused until it is resumed. The time runs from the last good run on any host, or from
+// when the job was first seen, or its pause ended.
+func (j *jobControl) due(now time.Time) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.job.ExpectSuccess == 0 {
+		return time.Time{}
+	}
+	since := latest(notAhead(j.state.Good, now), notAhead(j.here.Expected, now))
+	if p := j.state.Pause; p != nil {
+		if p.Until.IsZero() {
+			return time.Time{}
+		}
+		since = latest(since, p.Until)
+	}
+	return since.Add(j.job.ExpectSuccess)
+}
+
+// failing returns the regions that fail, of those that the job has. The caller holds mu.
+func (j *jobControl) failing() (list []Failing) {
+	list = j.state.Bad
+	if j.share != nil {
+		list = j.state.known().Bad.Is
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 }
 
 // Runs returns up to n runs of a job, or of all jobs if job is empty, and the ticks that did not

@@ -173,7 +173,11 @@ type LogPage struct {
 type Health struct {
 	Backend  string   // "embedded" or "redis"
 	State    string   // "ok", or what is wrong in a few words
-	Warnings []string // settings under which grants could be lost
+	Warnings []string // settings under which grants could be lost, and what is missing in the log
+	Hosts    []string // how other hosts count otherwise
+	Clock    []string // logs that are ahead of the clock
+	// Unwritten is what cannot be written, though calls are granted still.
+	Unwritten []string
 	// Reachable is false while the ledger cannot decide.
 	Reachable bool
 }

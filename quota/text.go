@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -46,6 +47,26 @@ func Brief(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// Clipped returns a text that others wrote in one line of printable characters, of at most max bytes and
+// an ellipsis.
+func Clipped(text string, max int) string {
+	text = text[:min(len(text), 8*max)] // no more is read than may be needed
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= max {
+		return text
+	}
+	return strings.ToValidUTF8(text[:max], "") + "…"
 }
 
 // Wrap breaks a text into lines of words. A line is longer than width only if it is one word.

@@ -24,7 +24,7 @@ func TestPageSaysWhatTheTerminalSays(t *testing.T) {
 				}
 			}
 			for _, trouble := range p.Status.Triage.Troubles {
-				said("triage", trouble.Of+": "+wording.Trouble(trouble, v))
+				said("triage", wording.Trouble(trouble, v))
 			}
 			for _, c := range p.Status.Credentials {
 				for _, l := range c.Limits {

@@ -226,13 +226,6 @@ func renderProxied(b *strings.Builder, proxy *api.Proxy, credential string, v te
 func renderLedger(b *strings.Builder, s jobsapi.Status, v term.View) {
 	ledger := wording.Ledger(s)
 	v.Prose(b, 0, ledger.Style, ledger.Text)
-	for _, warning := range s.Ledger.Warnings {
-		v.Prose(b, 2, term.Yellow, "warning: "+warning)
-	}
-	if config := s.Config; config.Error != "" {
-		v.Prose(b, 2, term.Red, "reload failed "+v.When(config.FailedAt)+": "+strings.ReplaceAll(config.Error, "\n", "; "))
-		v.Prose(b, 2, term.Plain, "in force is what "+config.File+" said "+v.When(config.ReadAt))
-	}
 }
 
 // How much of each kind the short status shows.
@@ -270,43 +263,53 @@ func renderShort(b *strings.Builder, t *term.Table, v term.View) {
 	}
 }
 
-// renderTriage writes what needs a person: a sentence, a line for each trouble and, where
-// there is room or if cures is set, what to do about it.
+// renderTriage writes what needs a person, a line for each trouble: what, since when, and what to do about it. With
+// cures, the last has a line of its own, and nothing is cut.
 func renderTriage(b *strings.Builder, t jobsapi.Triage, max int, cures bool, v term.View) {
-	if t.Says != "" {
-		v.Prose(b, 0, wording.TriageStyle(t), t.Says)
+	if len(t.Troubles) == 0 && t.Says != "" {
+		v.Prose(b, 0, term.Green, t.Says)
 	}
 	shown := t.Troubles
 	if len(shown) > max {
 		shown = shown[:max-1]
 	}
 	for _, trouble := range shown {
-		line := trouble.Of + ": " + wording.Trouble(trouble, v)
-		if cures {
-			v.Prose(b, 2, wording.TroubleStyle(trouble), line)
-			if trouble.Do != "" {
-				v.Prose(b, 4, term.Plain, trouble.Do)
-			}
+		if style := wording.TroubleStyle(trouble); !cures {
+			b.WriteString(troubleLine(trouble, style, v))
 			continue
+		} else {
+			v.Prose(b, 0, style, wording.Trouble(trouble, v))
 		}
-		line, do := v.Clean(line), "  "+v.Clean(trouble.Do)
-		if trouble.Do == "" || !v.Whole && 2+utf8.RuneCountInString(line+do) > v.Width {
-			do = ""
+		if trouble.Do != "" {
+			v.Prose(b, 2, term.Plain, trouble.Do)
 		}
-		if !v.Whole {
-			line = v.Cut(line, v.Width-2)
-		}
-		b.WriteString("  " + v.Paint(wording.TroubleStyle(trouble), line) + do + "\n")
 	}
 	if more := len(t.Troubles) - len(shown); more > 0 {
-		v.Prose(b, 2, term.Plain, fmt.Sprintf("and %d more; what to do: quotactl --all", more))
+		v.Prose(b, 0, term.Plain, fmt.Sprintf("and %s more: quotactl --all", quota.Thousands(more)))
 	}
 	for _, note := range t.Notes[:min(max, len(t.Notes))] {
-		v.Prose(b, 2, term.Faint, note.Of+": "+wording.Trouble(note, v))
+		v.Prose(b, 2, term.Faint, wording.Trouble(note, v))
 		if cures && note.Do != "" {
 			v.Prose(b, 4, term.Faint, note.Do)
 		}
 	}
+}
+
+// troubleLine writes a trouble on one line. What does not fit is cut: the end of what is said, which is often an upstream's
+// words, then the time. The command stays.
+func troubleLine(t jobsapi.Trouble, style term.Style, v term.View) string {
+	const least = 24 // columns of what is said
+	says, since, do := v.Clean(t.Says), wording.Since(t, v), v.Clean(t.Do)
+	if do != "" {
+		do = "  " + do
+	}
+	if room := v.Width - utf8.RuneCountInString(since+do); !v.Whole && room < utf8.RuneCountInString(says) {
+		if room < least {
+			room, since = v.Width-utf8.RuneCountInString(do), ""
+		}
+		says = v.Cut(says, max(least, room))
+	}
+	return v.Paint(style, says) + since + do + "\n"
 }
 
 // glanceLimits has a line for each limit.

@@ -62,7 +62,11 @@ type daemon struct {
 	api       *server.Server // that the door leads to
 	metricsAt net.Listener   // the address of the metrics; nil: there is none
 	reloads   reloads
-	changed   chan struct{} // holds one if the status line may have changed
+	changed   chan struct{} // holds one if the daemon is to look at itself soon
+	urgent    atomic.Bool   // the next look is to report troubles
+	facts     *facts
+	inForce   atomic.Pointer[config.Config]
+	fits      atomic.Pointer[fitsOf] // of the configuration in force, or of the one before until it is known
 
 	undo []func() // what stop does, the last one first
 }
@@ -84,13 +88,15 @@ func newDaemon(s *supervisor) *daemon {
 		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(),
 		remote: &remote{Remote: server.NewRemote(c.Remote.Behind)}, changed: make(chan struct{}, 1),
 	}
+	d.inForce.Store(c)
+	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Remote.Callers)
 	d.host, _ = os.Hostname()
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.recordGrace(c)
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		newEventLog(d.log).record, d.metrics.Record, d.refusals.Record, notify.NewMonitor(d.emit).Record, d.notifier.Record, d.recordStatus,
+		newEventLog(d.log).record, d.metrics.Record, d.refusals.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
 		d.recordExit, d.recordNotLaunched,
 	}
 	return d
@@ -196,6 +202,10 @@ func (d *daemon) lockState() error {
 		return err
 	}
 	d.onStop("unlock the state directory", unlock)
+	if d.facts, err = openFacts(d.statePath("troubles.json")); err != nil {
+		d.log.Error().Err(err).Msg("cannot know which troubles were reported")
+	}
+	d.atStop(d.facts.save)
 	d.refusals.Open(d.statePath("refusals.json"))
 	d.atStop(d.refusals.Save)
 	return nil
@@ -257,7 +267,7 @@ func (d *daemon) serveMetrics() {
 // openAPI makes the server that answers callers.
 func (d *daemon) openAPI() (err error) {
 	sections := map[string]func(context.Context) any{ // of the status, beside quota's own
-		"triage":   func(ctx context.Context) any { return d.triage(ctx).Triage },
+		"triage":   func(ctx context.Context) any { return d.triage(ctx) },
 		"jobs":     jobsserver.Section(d.runner),
 		"forecast": jobsserver.ForecastSection(d.planner),
 		"config":   func(context.Context) any { return d.reloads.state.Load() },
@@ -286,6 +296,11 @@ func (d *daemon) openAPI() (err error) {
 
 // warn logs limits that the schedule does not fit, and those that are not enforced.
 func (d *daemon) warn(c *config.Config) {
+	fits := fitsOf{}
+	for _, f := range c.Fits() {
+		fits[f.Credential+" "+f.Limit] = f
+	}
+	d.fits.Store(&fits)
 	for _, warning := range append(c.Warnings(), c.Reminders()...) {
 		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
 	}

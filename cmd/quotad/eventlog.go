@@ -55,12 +55,6 @@ func (e eventLog) record(event any) {
 		e.runChanged(event.Run)
 	case jobs.PassChanged:
 		e.passChanged(event.Run, event.Pass)
-	case jobs.Overdue:
-		if event.Is {
-			e.log.Warn().Str("job", event.Job).Time("since", event.Since).Stringer("expect_success", event.Expected).Msg("job overdue: no good run")
-		} else {
-			e.log.Info().Str("job", event.Job).Msg("job not overdue any more")
-		}
 	case jobs.Output:
 		line := e.log.Info().Str("job", event.Job).Str("region", string(event.Pass.Region)).Str("run", event.Run).Str("stream", event.Line.Stream)
 		if event.Line.Cut {
@@ -70,14 +64,31 @@ func (e eventLog) record(event any) {
 	case jobs.Trouble:
 		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("trouble with a job")
 	case notify.Alert:
-		if event.Event == config.NearLimit { // other alerts have a line of their own already
-			e.log.Warn().Str("credential", event.Credential).Str("limit", event.Limit.Name).Int64("percent", int64(event.Percent)).
-				Int64("used", int64(event.Limit.Used)).Int64("remaining", int64(event.Limit.Remaining())).Msg("limit near")
-		}
+		e.alert(event)
 	case notify.Result:
 		e.commandDone(event)
 	case notify.Output:
 		e.log.Info().Str("event", string(event.Event)).Str("stream", event.Line.Stream).Msg(event.Line.Text)
+	}
+}
+
+// alert logs a limit that is near, and the beginning and the end of a trouble. Other occurrences have a line of their own
+// already.
+func (e eventLog) alert(a notify.Alert) {
+	c := a.Change
+	switch {
+	case a.Event == config.NearLimit:
+		e.log.Warn().Str("credential", a.Credential).Str("limit", a.Limit.Name).Int64("percent", int64(a.Percent)).
+			Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("limit near")
+	case c.Kind == "":
+	case c.Ended:
+		e.log.Info().Str("kind", string(c.Kind)).Str("of", c.Of).Str("was", c.Says).Msg("trouble over")
+	default:
+		line := e.log.Warn()
+		if c.Grave {
+			line = e.log.Error()
+		}
+		addText(line.Str("kind", string(c.Kind)).Str("of", c.Of).Str("says", c.Says), "do", c.Do).Msg("trouble")
 	}
 }
 

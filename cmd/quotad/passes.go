@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/jobs/process"
@@ -71,6 +72,7 @@ func (d *daemon) openRunner() error {
 	}
 	d.planner = plan.NewPlanner(d.runner, d.service)
 	d.metrics.WatchRemote(d.remote.state)
+	d.metrics.WatchTroubles(func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list })
 	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
 	return nil
 }

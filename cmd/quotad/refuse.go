@@ -118,3 +118,11 @@ func (s *supervisor) pause(delay time.Duration) (asked retry, err error) {
 		}
 	}
 }
+
+func firstLine(text string) string {
+	first, rest, more := strings.Cut(text, "\n")
+	if more {
+		return fmt.Sprintf("%s (and %d more)", first, strings.Count(rest, "\n")+1)
+	}
+	return first
+}

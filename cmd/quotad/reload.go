@@ -90,6 +90,7 @@ func (d *daemon) replace() ([]api.Change, error) {
 		return nil, errors.Join(err, d.apply(is, was, changes))
 	}
 	d.reloads.current = is
+	d.inForce.Store(is)
 	d.reloads.recordGrace(is)
 	return changes, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
-	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 	"quotad/quota/server"
 )
@@ -83,30 +82,6 @@ func (h handshakes) Write(message []byte) (int, error) {
 	h.failed.Add(1)
 	h.log.Debug().Msg(string(bytes.TrimSpace(message)))
 	return len(message), nil
-}
-
-// certificateTrouble adds what is wrong with the certificate for remote callers, or soon will be.
-func (d *daemon) certificateTrouble(t *triage, now time.Time) {
-	if d.remote.certificate == nil {
-		return
-	}
-	c := d.remote.certificate.state()
-	// It should be renewed a week before its end; a short one in the last quarter of its time.
-	renewal := min(7*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/4)
-	one := jobsapi.Trouble{Of: "certificate " + d.config.Remote.CertFile, Do: "quotactl remote", Grave: true}
-	switch {
-	case c.Error != "":
-		one.Says, one.Then, one.When = "its replacement cannot be used, so the former one stays: "+c.Error, "ends", c.NotAfter
-	case now.After(c.NotAfter):
-		one.Says, one.Then, one.When = "it has expired, and remote callers refuse it", "ended", c.NotAfter
-	case now.Before(c.NotBefore):
-		one.Says, one.Then, one.When = "it is not valid yet: is this host's clock right?", "begins", c.NotBefore
-	case c.NotAfter.Sub(now) < renewal:
-		one.Says, one.Then, one.When, one.Grave = "it was not renewed yet", "ends", c.NotAfter, false
-	default:
-		return
-	}
-	t.add([]jobsapi.Trouble{one}, "the certificate for remote callers needs attention", "")
 }
 
 // A certificate is the one for remote callers. A use reads its files again, at most once a second. If

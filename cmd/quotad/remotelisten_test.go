@@ -212,7 +212,7 @@ func TestRemoteCertificate(t *testing.T) {
 			}
 			return strings.Contains(d.get("/v1/remote"), `"error":"`)
 		})
-		says("so the former one stays")
+		says("the certificate for remote callers cannot be replaced, and ends ")
 		if err := d.daemon.await(regexp.MustCompile("^cannot use the new certificate: the one before stays$")); err != nil {
 			t.Fatal(err)
 		}
@@ -229,10 +229,10 @@ func TestRemoteCertificate(t *testing.T) {
 		mode        os.FileMode
 		says        string
 	}{
-		{time.Now().Add(-100 * day), soon, 0o600, "it was not renewed yet"},
-		{time.Now().Add(-100 * day), until(-1), 0o600, "so the former one stays: it expired at "},
-		{time.Now().Add(day), until(90), 0o600, "so the former one stays: it is not valid before "},
-		{time.Now().Add(-time.Hour), until(80), 0o644, "so the former one stays: everybody on this host may read "},
+		{time.Now().Add(-100 * day), soon, 0o600, "was not renewed, and ends "},
+		{time.Now().Add(-100 * day), until(-1), 0o600, ": it expired at "},
+		{time.Now().Add(day), until(90), 0o600, ": it is not valid before "},
+		{time.Now().Add(-time.Hour), until(80), 0o644, ": everybody on this host may read "},
 	} {
 		d.certify(row.from, row.until)
 		if err := os.Chmod(filepath.Join(d.dir, "key.pem"), row.mode); err != nil {
@@ -252,7 +252,7 @@ func TestRemoteCertificate(t *testing.T) {
 	d.daemon.kill()
 	d.certify(time.Now().Add(-100*day), until(-1))
 	d.start()
-	says("it has expired")
+	says("the certificate for remote callers has ended")
 	if out, err := exec.Command("quotad", "--check", "--config", filepath.Join(d.dir, "config.toml")).CombinedOutput(); err != nil || !strings.Contains(string(out), "remote.cert_file: expired on ") {
 		t.Errorf("--check: %v %s", err, out)
 	}

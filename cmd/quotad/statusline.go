@@ -7,56 +7,35 @@ import (
 	"strings"
 	"time"
 
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/quota"
-	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
 // A summary is what the status line shows of the daemon.
 type summary struct {
-	now     time.Time // in the zone in which times are written
-	trouble string    // what comes first; empty if all is well
-	jobs    []jobs.Status
-	budgets []budget
-}
-
-// A budget is a credential with the state of its limits.
-type budget struct {
-	credential string
-	limits     []quota.LimitState
+	now         time.Time // in the zone in which times are written
+	troubles    []trouble.Trouble
+	jobs        []jobs.Status
+	credentials []trouble.Credential
 }
 
 // maxNamed is how many of a kind are listed one by one.
 const maxNamed = 3
 
-// summary collects what the status line shows. A ledger that does not answer costs its deadline.
-func (d *daemon) summary(ctx context.Context) summary {
-	t := d.triage(ctx)
-	sum := summary{now: time.Now(), jobs: t.jobs, budgets: t.budgets}
-	switch len(t.Troubles) {
-	case 0:
-	case 1:
-		sum.trouble = t.Troubles[0].Of + ": " + t.Troubles[0].Says
-	default:
-		sum.trouble = t.Says
-	}
-	return sum
-}
-
-func firstLine(text string) string {
-	first, rest, more := strings.Cut(text, "\n")
-	if more {
-		return fmt.Sprintf("%s (and %d more)", first, strings.Count(rest, "\n")+1)
-	}
-	return first
-}
-
 // String returns the line: "trending: US running, then GB; 8,020 of 9,500 units
 // left; next trending 13:00:00".
 func (sum summary) String() string {
-	parts := []string{sum.trouble, sum.running(), sum.left(), sum.next()}
+	parts := []string{"", sum.running(), sum.left(), sum.next()}
+	if n := len(sum.troubles); n > 0 {
+		parts[0] = trouble.First(sum.troubles)
+		if n > 1 {
+			parts[0] += fmt.Sprintf(" (and %d more)", n-1)
+		}
+	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.ReplaceAll(strings.Join(parts, "; "), "\n", " ") // systemd takes a line for an assignment
 }
@@ -117,19 +96,19 @@ func underWay(run *jobs.Run) (list []string) {
 // left shows for each credential the limit of which the smallest part is left.
 func (sum summary) left() string {
 	var list []string
-	for _, b := range sum.budgets {
-		if len(b.limits) == 0 {
+	for _, c := range sum.credentials {
+		if len(c.Limits) == 0 {
 			continue
 		}
-		tight := b.limits[0]
-		for _, limit := range b.limits[1:] {
-			if limit.Refuses() && (!tight.Refuses() || part(limit) < part(tight)) {
-				tight = limit
+		tight := c.Limits[0].LimitState
+		for _, limit := range c.Limits[1:] {
+			if limit.Refuses() && (!tight.Refuses() || part(limit.LimitState) < part(tight)) {
+				tight = limit.LimitState
 			}
 		}
 		text := fmt.Sprintf("%s of %s", quota.Thousands(tight.Remaining()), tight.Budget(false).Text())
-		if len(sum.budgets) > 1 {
-			text = b.credential + " " + text
+		if len(sum.credentials) > 1 {
+			text = c.Name + " " + text
 		}
 		list = append(list, text)
 	}
@@ -164,24 +143,42 @@ func (sum summary) next() string {
 }
 
 const (
-	// statusPause is the minimum time between two lines.
+	// statusPause is the minimum time between two looks.
 	statusPause = time.Second
-	// statusAge is the maximum age of a line although nothing happens: units come back
-	// by themselves.
-	statusAge = time.Minute
+	// lookTime is the maximum time between two looks that report troubles, foreseeTime that between two
+	// forecasts for them.
+	lookTime, foreseeTime = 10 * time.Second, time.Minute
 )
 
-// runStatusLine sends the service manager a line soon after something has changed, if it differs
-// from the last one, until ctx ends.
-func (d *daemon) runStatusLine(ctx context.Context) {
-	sent := ""
+// watch looks at the daemon each ten seconds, and soon after something has changed, until ctx ends. It reports what
+// began and what is over, and sends the service manager a line if that differs from the last one.
+func (d *daemon) watch(ctx context.Context) {
+	var sent string
+	var reported, foreseen time.Time
+	var forecasts []plan.Forecast
+	d.reportAll(d.facts.resume(time.Now()), time.Now())
 	for ctx.Err() == nil {
-		if line := d.summary(ctx).String(); line != sent && ctx.Err() == nil {
+		now := time.Now()
+		d.facts.tick(now)
+		if now.Sub(foreseen) >= foreseeTime {
+			forecasts, _ = d.planner.Forecast(ctx)
+			foreseen = now
+		}
+		s := d.state(ctx, forecasts)
+		list := d.facts.dated(trouble.List(s, now), now)
+		if ctx.Err() != nil {
+			return
+		}
+		if line := (summary{now, list, s.Jobs, s.Credentials}).String(); line != sent {
 			d.notifySystemd("STATUS=" + line)
 			sent = line
 		}
+		if d.urgent.Swap(false) || now.Sub(reported).Abs() >= lookTime {
+			d.report(list, now)
+			reported = now
+		}
 		wait(ctx, statusPause, nil)
-		wait(ctx, statusAge, d.changed)
+		wait(ctx, lookTime-time.Since(now), d.changed)
 	}
 }
 
@@ -202,15 +199,17 @@ func (d *daemon) statusChanged() {
 	}
 }
 
-// recordStatus is a sink of events. What a call spends is sent with its pass, or after
-// statusAge.
-func (d *daemon) recordStatus(event any) {
-	switch event := event.(type) {
-	case jobs.RunChanged, jobs.PassChanged, slidinglog.Event:
+// recordFacts is a sink of events. What a call spends is shown with its pass, or at the next look.
+func (d *daemon) recordFacts(event any) {
+	if d.facts.record(event) {
+		d.urgent.Store(true)
+		d.statusChanged()
+		return
+	}
+	switch event.(type) {
+	case jobs.RunChanged, jobs.PassChanged:
 		d.statusChanged()
 	case upstream.Outcome:
-		if event.Changed {
-			d.statusChanged()
-		}
+		d.statusChanged()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/regions"
@@ -25,16 +26,23 @@ func TestStatusLine(t *testing.T) {
 	paused.Pause = &jobs.Pause{}
 	daily := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500}, Used: 1_480}
 	search := quota.LimitState{Limit: quota.Limit{Name: "search", Units: 4_000}, Used: 100}
-	youtube := budget{"youtube", []quota.LimitState{search, daily}}
+	of := func(name string, limits ...quota.LimitState) trouble.Credential {
+		c := trouble.Credential{Credential: &quota.Credential{Name: name}}
+		for _, l := range limits {
+			c.Limits = append(c.Limits, trouble.Limit{LimitState: l})
+		}
+		return c
+	}
+	youtube := of("youtube", search, daily)
 
 	for _, test := range []struct {
 		name string
 		summary
 		want string
 	}{
-		{"nothing is configured to run", summary{budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left"},
-		{"a run that is over", summary{jobs: []jobs.Status{over}, budgets: []budget{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
-		{"a pass", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, budgets: []budget{youtube}},
+		{"nothing is configured to run", summary{credentials: []trouble.Credential{youtube}}, "idle; 8,020 of 9,500 units left"},
+		{"a run that is over", summary{jobs: []jobs.Status{over}, credentials: []trouble.Credential{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
+		{"a pass", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, credentials: []trouble.Credential{youtube}},
 			"trending: US running, then GB; 8,020 of 9,500 units left; next trending 11:00:00"},
 		{"between two passes", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: done})}},
 			"trending: waiting, then GB; next trending 11:00:00"},
@@ -48,9 +56,10 @@ func TestStatusLine(t *testing.T) {
 			status("a", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("b", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 			status("c", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("d", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
-		{"two credentials", summary{budgets: []budget{youtube, {"maps", []quota.LimitState{search}}}},
+		{"two credentials", summary{credentials: []trouble.Credential{youtube, of("maps", search)}},
 			"idle; youtube 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
-		{"trouble", summary{trouble: "the ledger is\naway"}, "the ledger is away; idle"},
+		{"trouble", summary{troubles: []trouble.Trouble{{Says: "the ledger is\naway"}}}, "the ledger is away; idle"},
+		{"three", summary{troubles: make([]trouble.Trouble, 3)}, " (and 2 more); idle"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.now = now
@@ -58,13 +67,5 @@ func TestStatusLine(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
-	}
-}
-
-func TestFirstLine(t *testing.T) {
-	for text, want := range map[string]string{"one": "one", "one\ntwo": "one (and 1 more)", "one\ntwo\nthree": "one (and 2 more)"} {
-		if got := firstLine(text); got != want {
-			t.Errorf("of %q: got %q, want %q", text, got, want)
-		}
 	}
 }

@@ -127,14 +127,9 @@ func (d *daemon) ready() {
 	if !health.Reachable {
 		d.log.Warn().Str("ledger", health.State).Msg("the ledger cannot be reached: calls are refused until it can")
 	}
-	for _, warning := range health.Warnings {
-		d.log.Warn().Str("ledger", health.Backend).Msg(warning)
-	}
-	d.notifySystemd("READY=1\nSTATUS=" + d.summary(ctx).String())
+	d.notifySystemd("READY=1")
 	d.onStop("notify systemd", d.stopping)
-	if d.systemd.notifySocket != "" {
-		d.background(d.runStatusLine)
-	}
+	d.background(d.watch)
 	d.log.Debug().Msg("ready")
 	d.warn(d.config)
 }

@@ -73,18 +73,18 @@ type PlanRequest struct {
 
 // A Triage lists what needs a person.
 type Triage struct {
-	Says     string    `json:"says"`     // in one sentence
+	Says     string    `json:"says"`     // the first of them, or that there is none
 	Troubles []Trouble `json:"troubles"` // the worst first
 	// Notes need no person. They explain the rest, such as the loans of limits.
 	Notes []Trouble `json:"notes,omitempty"`
 }
 
-// Trouble is one thing that needs a person.
+// Trouble is one thing that needs a person, or a note.
 type Trouble struct {
-	Of    string    `json:"of"`             // what it is about: "limit youtube daily", "job trending", "ledger", "config.toml"
-	Says  string    `json:"says"`           // what is wrong
-	Then  string    `json:"then,omitempty"` // what happens, or happened, at When: "opens", "gone"
-	When  time.Time `json:"when,omitzero"`
+	Kind  string    `json:"kind,omitempty"`  // "ledger", "closed", "starved": cmd/quotad/README.md lists them; empty: a note
+	Of    string    `json:"of"`              // what it is about: "limit youtube daily", "credential youtube", "job trending", "ledger", "host", "config.toml"
+	Says  string    `json:"says"`            // what is wrong, in one sentence that names it
 	Do    string    `json:"do,omitempty"`    // a command that repairs it, or shows more
-	Grave bool      `json:"grave,omitempty"` // it is true now; else it will be, or may be
+	Grave bool      `json:"grave,omitempty"` // calls or runs are lost now
+	Since time.Time `json:"since,omitzero"`
 }

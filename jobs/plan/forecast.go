@@ -29,10 +29,14 @@ type Forecast struct {
 	PerHour    quota.Units `json:"per_hour"`
 	// GoneAt is when the limit is used up; zero: it is not until Until. What is too large for what is
 	// left now does not use it up: TooLittle names that, "big (300)".
-	GoneAt    time.Time     `json:"gone_at,omitzero"`
-	TooLittle string        `json:"too_little,omitempty"`
-	ResetsAt  time.Time     `json:"resets_at,omitzero"` // when the next period of a calendar window begins
-	Hours     []quota.Units `json:"hours"`              // what is spent in each hour from From on
+	GoneAt    time.Time `json:"gone_at,omitzero"`
+	TooLittle string    `json:"too_little,omitempty"`
+	// Spender is who spends most now, of callers outside jobs and jobs under way, and Rate what that comes to in an
+	// hour; empty: no caller.
+	Spender  string        `json:"spender,omitempty"`
+	Rate     quota.Units   `json:"rate,omitempty"`
+	ResetsAt time.Time     `json:"resets_at,omitzero"` // when the next period of a calendar window begins
+	Hours    []quota.Units `json:"hours"`              // what is spent in each hour from From on
 }
 
 // ForecastOf returns the forecast of a limit, the zero value if there is none.
@@ -69,6 +73,7 @@ func foresee(p *past, states []jobs.JobState, runs map[string]*jobs.Run) []Forec
 	for i, l := range p.usage.Limits {
 		others := func(by string) bool { return !local[by] }
 		rate := max(sum(p.hour, i, others)/float64(perHour), sum(p.minute, i, others))
+		spender, most := p.greatest(i, func(by string) bool { return others(by) || runs[by] != nil })
 		for _, r := range loops {
 			elapsed := min(step, max(time.Second, f.now.Sub(r.StartedAt)))
 			rate += sum(p.minute, i, func(by string) bool { return by == r.Job }) * float64(step) / float64(elapsed)
@@ -76,6 +81,7 @@ func foresee(p *past, states []jobs.JobState, runs map[string]*jobs.Run) []Forec
 		_, resets := l.Window.Bounds(f.now)
 		f.limits = append(f.limits, &limitAhead{
 			LimitState: l, used: float64(l.Used), frees: p.frees[i], rate: rate, least: p.cheapest(i, others), resets: resets, hours: make([]float64, 24),
+			spender: spender, most: most,
 		})
 	}
 	for s := range steps {
@@ -106,6 +112,9 @@ type limitAhead struct {
 	gone   time.Time
 	larger string // who needs more than is left now
 	hours  []float64
+
+	spender string
+	most    float64 // what the spender spends in an hour
 }
 
 // addJob adds the coming passes of a job. It returns a run under way that has spent more than all its
@@ -291,6 +300,7 @@ func (f *future) forecasts() (list []Forecast) {
 		}
 		one := Forecast{
 			Credential: f.past.credential.Name, Limit: l.Name, From: f.now, Until: f.now.Add(day), GoneAt: l.gone, TooLittle: l.larger,
+			Spender: l.spender, Rate: quota.Units(l.most),
 			PerHour: quota.Units(sum(f.past.hour, i, func(string) bool { return true })),
 		}
 		if _, resets := l.Window.Bounds(f.now); !resets.IsZero() {

@@ -117,6 +117,21 @@ func sum(by map[string][]float64, limit int, whose func(string) bool) (units flo
 	return units
 }
 
+// greatest returns which caller spends most of a limit, and how much in an hour: as in the last one or, if that is
+// more, as in the last minute.
+func (p *past) greatest(limit int, whose func(string) bool) (spender string, most float64) {
+	for by, hour := range p.hour {
+		rate := hour[limit]
+		if minute := p.minute[by]; minute != nil {
+			rate = max(rate, 60*minute[limit])
+		}
+		if whose(by) && (rate > most || rate == most && by < spender) {
+			spender, most = by, rate
+		}
+	}
+	return spender, most
+}
+
 // cheapest returns what the cheapest call of callers cost in the last hour; 0 if there was none.
 func (p *past) cheapest(limit int, whose func(string) bool) (least float64) {
 	for name, costs := range p.least {

@@ -164,10 +164,7 @@ func (l *File) Fold(changes []slidinglog.TableChange) error {
 
 // Health implements slidinglog.File. Whether the tail has room is tried. Else, whether the file can be written
 // is known from the last time that it was.
-func (l *File) Health() (warnings []string, err error) {
-	if l.unsynced {
-		warnings = append(warnings, "sync is off: a crash of the machine loses the grants of the last seconds")
-	}
+func (l *File) Health() (unwritten []string, err error) {
 	err = errors.Join(l.displaced(), l.position.health())
 	room := l.tail.hasRoom()
 	l.mu.Lock()
@@ -176,10 +173,10 @@ func (l *File) Health() (warnings []string, err error) {
 		l.appending = room
 	}
 	if l.folding != nil && l.appending == nil {
-		warnings = append(warnings, fmt.Sprintf("the tables cannot be written, and calls are refused when the tail is full: %v", l.folding))
-		return warnings, err
+		unwritten = append(unwritten, fmt.Sprintf("the tables cannot be written, and calls are refused when the tail is full: %v", l.folding))
+		return unwritten, err
 	}
-	return warnings, errors.Join(err, l.folding, l.appending)
+	return unwritten, errors.Join(err, l.folding, l.appending)
 }
 
 // record keeps the result of a write for Health, and returns it.

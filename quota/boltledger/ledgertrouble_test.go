@@ -114,7 +114,7 @@ func TestClockAheadAndBack(t *testing.T) {
 	grant(true)
 	clock.Add(-30 * time.Hour)
 	for range 2 {
-		warned := strings.Join(l.Health(t.Context()).Warnings, "")
+		warned := strings.Join(l.Health(t.Context()).Clock, "")
 		if !strings.Contains(warned, "ahead of the clock") || !strings.Contains(warned, "quotactl reset youtube") {
 			t.Errorf("of a log that is ahead it warns %q", warned)
 		}
@@ -131,7 +131,7 @@ func TestClockAheadAndBack(t *testing.T) {
 	d := grant(false)
 	clock.Set(d.RetryAt)
 	grant(true)
-	if warned := l.Health(t.Context()).Warnings; len(warned) > 0 {
+	if warned := l.Health(t.Context()).Clock; len(warned) > 0 {
 		t.Errorf("after a reset it warns %q", warned)
 	}
 	must(t, l.Close())

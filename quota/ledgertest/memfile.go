@@ -186,7 +186,7 @@ func (t *memTables) Rows(table slidinglog.Table, after []byte, back bool) iter.S
 func (t *memTables) Facts() []byte { return t.facts }
 
 // Health implements slidinglog.File.
-func (m *MemFile) Health() (warnings []string, err error) { return nil, nil }
+func (m *MemFile) Health() (unwritten []string, err error) { return nil, nil }
 
 // Close implements slidinglog.File.
 func (m *MemFile) Close() error { return nil }

@@ -24,7 +24,9 @@ type Exchange struct {
 	Status  int
 	Refused quota.Reason
 	Err     error
-	Sent    int // how often the request was written to the upstream: more than once where a connection had ended
+	// Silent says that the upstream gave no answer, and why; empty: it did, or was not asked for all of it.
+	Silent string
+	Sent   int // how often the request was written to the upstream: more than once where a connection had ended
 	// ObserveErr is why the answer could not be observed; nil: it was.
 	ObserveErr error
 	Took       time.Duration
@@ -85,6 +87,9 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 		problem.WithStatus(http.StatusGatewayTimeout)
 	case errors.As(err, &unreadable):
 		problem.Detail = err.Error()
+	}
+	if !errors.Is(err, context.Canceled) && !errors.As(err, &unreadable) {
+		x.update(func(e *Exchange) { e.Silent = problem.Detail })
 	}
 	if !errors.Is(context.Cause(x.ctx), errStopped) {
 		x.proxy.config.Tokens.Refused(x.token, problem.Detail)

@@ -52,7 +52,7 @@ func TestHostsThatCountOtherwiseAreTold(t *testing.T) {
 	a, b := start(t, server, "a", t.TempDir()), start(t, server, "b", t.TempDir())
 	warned := func(h *daemon) string {
 		h.used(0) // it looks at the log
-		return strings.Join(h.ledger.Health(t.Context()).Warnings, "\n")
+		return strings.Join(h.ledger.Health(t.Context()).Hosts, "\n")
 	}
 	if text := warned(a) + warned(b); strings.Contains(text, "differently") {
 		t.Errorf("of hosts that agree it is said %q", text)
@@ -216,7 +216,7 @@ func TestClockOfRedisIsSet(t *testing.T) {
 		t.Errorf("with the clock set right: %+v", d)
 	}
 	a.eventually(func() bool {
-		return strings.Contains(strings.Join(a.ledger.Health(t.Context()).Warnings, "\n"), "ahead of the clock")
+		return strings.Contains(strings.Join(a.ledger.Health(t.Context()).Clock, "\n"), "ahead of the clock")
 	})
 	if _, err := a.service.Reset(t.Context(), "youtube", quota.Caller{UID: 0}, "the clock was wrong"); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestClockOfRedisIsSet(t *testing.T) {
 	}
 	b.granted("search.list")
 	hear(10, a, b)
-	if warned := strings.Join(a.ledger.Health(t.Context()).Warnings, "\n"); strings.Contains(warned, "ahead of the clock") {
+	if warned := strings.Join(a.ledger.Health(t.Context()).Clock, "\n"); strings.Contains(warned, "ahead of the clock") {
 		t.Errorf("after a reset: %s", warned)
 	}
 }

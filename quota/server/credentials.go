@@ -33,7 +33,7 @@ func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any
 
 // ledger returns the state of the ledger. Its warnings are for callers on this host.
 func (c *Session) ledger(health quota.Health) api.Ledger {
-	ledger := api.Ledger{Backend: health.Backend, State: health.State, Warnings: health.Warnings}
+	ledger := api.Ledger{Backend: health.Backend, State: health.State, Warnings: slices.Concat(health.Warnings, health.Hosts, health.Clock, health.Unwritten)}
 	if c.remote != nil {
 		ledger.Warnings = nil
 	}

@@ -242,8 +242,8 @@ const ahead = 10 * time.Second
 // Health implements quota.Ledger.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
 	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
-	warnings, err := l.config.File.Health()
-	h.Warnings = warnings
+	unwritten, err := l.config.File.Health()
+	h.Unwritten = unwritten
 	if err != nil {
 		h.State, h.Reachable = err.Error(), false
 	}

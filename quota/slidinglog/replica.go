@@ -232,7 +232,7 @@ func (r *replica) health(h *quota.Health) {
 	defer r.mu.Unlock()
 	f := &r.copy.facts
 	if by := f.Position.ID.Time().Sub(r.estimated()); by > ahead {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so nothing leaves a window until %s: set the clock right, or quotactl reset %s",
+		h.Clock = append(h.Clock, fmt.Sprintf("credential %q: the newest entry of its log is %v ahead of the clock, so nothing leaves a window until %s: set the clock right, or quotactl reset %s",
 			r.name, by.Round(time.Second), f.Position.ID.Time().Format(time.RFC3339), r.name))
 	}
 	if r.ledger.config.Store == nil {
@@ -243,12 +243,12 @@ func (r *replica) health(h *quota.Health) {
 			"hosts that have read them count them, and this one does not; if one of those runs, delete the log's key, and it puts them back",
 			r.name, time.UnixMilli(f.Hole).UTC().Format(time.RFC3339)))
 	}
-	h.Warnings = append(h.Warnings, f.differences(r.ledger.Host(), r.name)...)
+	h.Hosts = append(h.Hosts, f.differences(r.ledger.Host(), r.name)...)
 	if r.refused == nil || r.configured == nil {
 		return
 	}
 	h.State, h.Reachable = fmt.Sprintf("%s: %v", r.name, r.refused), false
 	if spent := f.offlineUnits(r.copy.oldest()); spent > 0 && f.Unplaced > 0 {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("%s: %s of %s are granted without the ledger", r.name, quota.Thousands(spent), r.policy.Units.Text()))
+		h.State += fmt.Sprintf("; %s of %s are granted without it", quota.Thousands(spent), r.policy.Units.Text())
 	}
 }

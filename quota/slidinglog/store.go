@@ -147,8 +147,8 @@ type File interface {
 	// After an error nothing has changed.
 	Fold(changes []TableChange) error
 
-	// Health returns why the file cannot be used, nil if it can, and warnings for an operator.
-	Health() (warnings []string, err error)
+	// Health returns why the file cannot be used, nil if it can, and what of it cannot be written for now.
+	Health() (unwritten []string, err error)
 	Close() error
 }
 

@@ -38,12 +38,15 @@ func TroubleStyle(t jobsapi.Trouble) term.Style {
 	return term.Yellow
 }
 
-// Trouble says what is wrong, and when it ends or began.
-func Trouble(t jobsapi.Trouble, v term.View) string {
-	if t.When.IsZero() {
-		return t.Says
+// Trouble says what is wrong, and since when.
+func Trouble(t jobsapi.Trouble, v term.View) string { return v.Clean(t.Says) + Since(t, v) }
+
+// Since says since when something is wrong; empty if that is not known, or it is a note.
+func Since(t jobsapi.Trouble, v term.View) string {
+	if t.Since.IsZero() {
+		return ""
 	}
-	return t.Says + "; " + t.Then + " " + v.When(t.When)
+	return ", since " + v.Clock(t.Since)
 }
 
 // Spent is what a share spent in a limit, or in all limits if limit is empty.

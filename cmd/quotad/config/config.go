@@ -66,23 +66,22 @@ type Passes struct {
 // An Event is something that happens for which a command may run.
 type Event string
 
-// The events. Each except RunEnded is reported once when it begins, and again only after it
-// was clearly over.
+// The events. Those of troubles are reported once when they begin, and again only after they were over.
 const (
 	NearLimit    Event = "near_limit"    // most of a limit is spent
 	Exhausted    Event = "exhausted"     // a limit denies
 	OutageBegan  Event = "outage_began"  // the ledger does not decide
 	OutageEnded  Event = "outage_ended"  // it decides again
-	JobFailing   Event = "job_failing"   // a pass failed, and none in the runs before
+	JobFailing   Event = "job_failing"   // a region of a job fails, and none did before
 	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
 	OverdueEnded Event = "overdue_ended" // it has one again, or need not have one any more
 
 	RunEnded Event = "run_ended" // each run, also one that was skipped
 
-	LimitClosed     Event = "limit_closed"     // the upstream says that a limit is exhausted, or an operator closed it
+	LimitClosed     Event = "limit_closed"     // the upstream closed a limit before our count was used up
 	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill
-	Overspent       Event = "overspent"        // a grant was settled past what its run or a limit may have
-	CountsDiffer    Event = "counts_differ"    // the count of the upstream differs by more than 5 % of a limit
+	Overspent       Event = "overspent"        // a grant was settled past what a limit may have
+	CountsDiffer    Event = "counts_differ"    // the upstream counts more, by more than 5 % of a limit
 )
 
 // OnEvent says which commands run on events.

@@ -9,8 +9,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
+
+	"quotad/jobs/plan"
 )
 
 // A document is a configuration file while it is being read. It collects the errors,
@@ -23,6 +26,9 @@ type document struct {
 	errors   Errors
 	later    Errors // of a file without other errors, from which these may follow
 	warnings Errors
+
+	checkFit sync.Once
+	fits     []plan.Fit // after checkFit
 }
 
 // parse reads TOML; the error is an Errors.

@@ -125,3 +125,11 @@ func (l *loopback) UnmarshalText(text []byte) error {
 	*l = loopback(text)
 	return nil
 }
+
+// KeyFile returns the file with the key that the proxy sends for a credential; empty: there is none.
+func (c *Config) KeyFile(credential string) string {
+	if one := c.file.Credentials[credential]; one != nil && one.Proxy != nil {
+		return string(one.Proxy.KeyFile.path)
+	}
+	return ""
+}

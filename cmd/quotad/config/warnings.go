@@ -11,9 +11,10 @@ import (
 )
 
 // Fits returns whether the jobs fit the limits, limit by limit, if no other caller
-// spends from them.
+// spends from them. The first call may take seconds.
 func (c *Config) Fits() []plan.Fit {
-	return plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference, nil)
+	c.document.checkFit.Do(func() { c.document.fits = plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference, nil) })
+	return c.document.fits
 }
 
 // Warnings returns what is hardly meant but no error. Among them are each limit whose reserve has

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -71,27 +70,6 @@ func (m *Metrics) corrected(event server.Event) {
 // observed counts an answer of an upstream.
 func (m *Metrics) observed(out upstream.Outcome) {
 	m.answers.WithLabelValues(out.Credential, string(out.Class), strconv.FormatBool(out.Changed)).Inc()
-	switch out.Class {
-	case upstream.Config, upstream.Billing:
-		m.refuses.WithLabelValues(out.Credential).Set(1)
-	case upstream.OK:
-		m.refuses.WithLabelValues(out.Credential).Set(0)
-	}
-}
-
-// expectUpstreams begins with upstreams that refuse nothing, and forgets those of removed
-// credentials.
-func (m *Metrics) expectUpstreams(credentials []*quota.Credential) {
-	if was := m.meters.Load(); was != nil {
-		for name := range *was {
-			if !slices.ContainsFunc(credentials, func(c *quota.Credential) bool { return c.Name == name.credential }) {
-				m.refuses.DeleteLabelValues(name.credential)
-			}
-		}
-	}
-	for _, c := range credentials {
-		m.refuses.WithLabelValues(c.Name)
-	}
 }
 
 // outage counts the edges of a shared ledger's outage.

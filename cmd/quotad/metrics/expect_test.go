@@ -9,7 +9,6 @@ import (
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/slidinglog"
-	"quotad/quota/upstream"
 )
 
 // A configuration with what can happen beside what cannot: a limit that is not enforced denies
@@ -40,7 +39,6 @@ func TestNoSeriesStaysAtZeroForEver(t *testing.T) {
 		{"quotad_outage_grants_total", "operation", config.OnRedis, []string{"list"}},
 		{"quotad_outage_grants_total", "operation", config.Embedded, nil},
 		{"quotad_client_outage_grants_total", "clients", config.OnRedis, []string{"open"}},
-		{"quotad_upstream_refuses", "credential", config.OnRedis, []string{"api"}},
 	} {
 		m := New("test")
 		m.Expect(expected(row.backend))
@@ -48,26 +46,6 @@ func TestNoSeriesStaysAtZeroForEver(t *testing.T) {
 		if got := labelled(t, m, row.metric, row.label); !slices.Equal(got, row.want) {
 			t.Errorf("%s with %s has %s %q, want %q", row.metric, row.backend, row.label, got, row.want)
 		}
-	}
-}
-
-// An upstream refuses until it serves a call; what is known of it goes with its credential.
-func TestUpstreamRefuses(t *testing.T) {
-	m, c := New("test"), expected(config.Embedded)
-	m.Expect(c)
-	for _, step := range []struct {
-		class upstream.Class
-		want  float64
-	}{{upstream.Config, 1}, {upstream.Minute, 1}, {upstream.OK, 0}, {upstream.Billing, 1}} {
-		m.Record(upstream.Outcome{Verdict: upstream.Verdict{Class: step.class}, Credential: "api"})
-		if got := value(t, m, "quotad_upstream_refuses"); got != step.want {
-			t.Errorf("after %s it is %v, want %v", step.class, got, step.want)
-		}
-	}
-	c.Credentials[0].Name = "another"
-	m.Expect(c)
-	if got := labelled(t, m, "quotad_upstream_refuses", "credential"); !slices.Equal(got, []string{"another"}) {
-		t.Errorf("after a reload it is of %q, want another alone", got)
 	}
 }
 
@@ -92,20 +70,4 @@ func labelled(t *testing.T, m *Metrics, name, label string) (values []string) {
 	}
 	slices.Sort(values)
 	return slices.Compact(values)
-}
-
-// value returns that of the only gauge of a name.
-func value(t *testing.T, m *Metrics, name string) float64 {
-	t.Helper()
-	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() == name {
-			return family.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatalf("there is no %s", name)
-	return 0
 }

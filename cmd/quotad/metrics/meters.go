@@ -31,7 +31,6 @@ type limitMeter struct {
 // happen has no series.
 func (m *Metrics) Expect(configuration *config.Config) {
 	meters := make(map[operationName]*meter)
-	m.expectUpstreams(configuration.Credentials)
 	for _, c := range configuration.Credentials {
 		if configuration.Ledger.Backend == config.OnRedis {
 			for operation := range configuration.Outages[c.Name].Open {

@@ -34,7 +34,6 @@ type Metrics struct {
 
 	decisions, corrections, debited, near, nearUnits, wouldDeny, answers *prometheus.CounterVec
 	acquire                                                              prometheus.Histogram
-	refuses                                                              *prometheus.GaugeVec
 
 	proxied, sent *prometheus.CounterVec
 	proxyTook     prometheus.Histogram
@@ -47,7 +46,6 @@ type Metrics struct {
 
 	runs, passes, passUnits, commands *prometheus.CounterVec
 	passTook                          *prometheus.HistogramVec
-	overdue                           *prometheus.GaugeVec
 }
 
 // callTimes are the buckets of what usually takes well below a millisecond.
@@ -78,7 +76,6 @@ func New(version string) *Metrics {
 	m.acquire = m.histogram("quotad_acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", callTimes)
 
 	m.answers = m.counters("quotad_observations_total", "Answers of upstreams that were reported, by what they say of the quota: ok, minute, day, config, billing or unknown; and whether that closed a limit.", "credential", "class", "closed")
-	m.refuses = m.gauges("quotad_upstream_refuses", "1 after the upstream answered that a person has to change the key, the quota or the bill, until it serves a call again; else 0.", "credential")
 	m.proxied = m.counters("quotad_proxy_requests_total", "Calls through the proxy that are over, by what their client got: the upstream's answer (2xx to 5xx), no_answer, or the reason of a refusal.", "credential", "operation", "result")
 	m.sent = m.counters("quotad_proxy_sent_total", "How often calls through the proxy were written to an upstream: more than once where a connection had ended.", "credential")
 	m.proxyTook = m.histogram("quotad_proxy_duration_seconds", "Time of a call through the proxy, from the request to the end of its answer.", exchangeTimes)
@@ -103,7 +100,6 @@ func New(version string) *Metrics {
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were not launched.", "job", "outcome", "reason")
 	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
-	m.overdue = m.gauges("quotad_job_overdue", "1 of a job that has had no good run for its expect_success.", "job")
 	m.commands = m.counters("quotad_event_commands_total", "Notify commands that were run for an event: ok, failed, or dropped because too many waited.", "event", "result")
 	return m
 }
@@ -156,8 +152,6 @@ func (m *Metrics) Record(event any) {
 		if run := event.Run; run.State != jobs.RunRunning {
 			m.runs.WithLabelValues(run.Job, string(run.State), string(run.Reason)).Inc()
 		}
-	case jobs.Overdue:
-		m.overdue.WithLabelValues(event.Job).Set(boolValue(event.Is))
 	case jobs.PassChanged:
 		m.passChanged(event.Run, event.Pass)
 	case notify.Alert:

@@ -20,6 +20,7 @@ func TestPageNamesEveryMetric(t *testing.T) {
 	m.WatchLimits(nil, nil, nil)
 	m.WatchConnections(nil)
 	m.WatchRemote(nil)
+	m.WatchTroubles(nil)
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descs)

@@ -9,23 +9,62 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/quota"
 )
 
-// An Alert is an event for which a command may run. Which fields are set depends
-// on the event.
+// An Alert is an event for which a command may run. Which fields are set depends on the event.
 type Alert struct {
-	Event      config.Event
+	Event      config.Event // empty: there is none of a trouble of this kind
 	At         time.Time
 	Credential string
-	Limit      quota.LimitState // of NearLimit and Exhausted, if it is known
+	Limit      quota.LimitState // of NearLimit and Exhausted
 	Percent    quota.Units      // of NearLimit
-	Run        jobs.Run         // of JobFailing and RunEnded; of OverdueBegan and OverdueEnded its Job
+	Run        jobs.Run         // of RunEnded
 	Next       time.Time        // of RunEnded: when the schedule has the next one, if that is known
-	Pass       jobs.Pass
-	RetryAt    time.Time // of Exhausted: when what was denied would be granted
-	Detail     string    // for people
+	RetryAt    time.Time        // of Exhausted: when what was denied would be granted
+	Detail     string           // for people
+
+	// Change is the beginning or end of a trouble; no Kind: it is none. Done is called once its command has ended, or if
+	// there is none.
+	Change trouble.Change
+	Done   func()
+}
+
+// events are those that report the beginning and the end of a trouble.
+var events = map[trouble.Kind][2]config.Event{
+	trouble.Ledger:  {config.OutageBegan, config.OutageEnded},
+	trouble.Failing: {config.JobFailing},
+	trouble.Overdue: {config.OverdueBegan, config.OverdueEnded},
+	trouble.Closed:  {config.LimitClosed},
+	trouble.Key:     {config.UpstreamRefuses},
+	trouble.Drift:   {config.CountsDiffer},
+	trouble.Spent:   {config.Overspent},
+}
+
+// Changed returns the alert of a change.
+func Changed(c trouble.Change, at time.Time, done func()) Alert {
+	a := Alert{Event: events[c.Kind][0], At: at, Detail: c.Says, Change: c, Done: done}
+	if c.Ended {
+		a.Event = events[c.Kind][1]
+	}
+	return a
+}
+
+// A subject is what alerts are about that wait for each other.
+type subject struct {
+	event   config.Event // of an occurrence
+	kind    trouble.Kind
+	of      string
+	percent quota.Units
+}
+
+func (a Alert) subject() subject {
+	if a.Change.Kind != "" {
+		return subject{kind: a.Change.Kind, of: a.Change.Of}
+	}
+	return subject{event: a.Event, of: a.Credential + "\x00" + a.Limit.Name + "\x00" + a.Run.Job, percent: a.Percent}
 }
 
 // environ returns the variables that describe the event, "NAME=value".
@@ -34,6 +73,16 @@ func (a Alert) environ() []string {
 	env.add("EVENT", string(a.Event))
 	env.add("AT", instant(a.At))
 	env.add("CREDENTIAL", a.Credential)
+	switch what, name, _ := strings.Cut(a.Change.Of, " "); what {
+	case "job":
+		env.add("JOB", name)
+	case "credential":
+		env.add("CREDENTIAL", name)
+	case "limit":
+		credential, limit, _ := strings.Cut(name, " ")
+		env.add("CREDENTIAL", credential)
+		env.add("LIMIT", limit)
+	}
 	if a.Limit.Name != "" {
 		env.add("LIMIT", a.Limit.Name)
 		env.add("UNITS", number(a.Limit.Budget(false)))
@@ -46,15 +95,12 @@ func (a Alert) environ() []string {
 	if a.Percent > 0 {
 		env.add("PERCENT", number(a.Percent))
 	}
-	env.add("JOB", a.Run.Job)
-	env.add("RUN_ID", a.Run.ID)
 	if a.Event == config.RunEnded {
 		env.run(a.Run, a.Next)
 	}
-	env.add("REGION", string(a.Pass.Region))
-	env.add("OUTCOME", string(a.Pass.Outcome))
 	env.add("RETRY_AT", instant(a.RetryAt))
 	env.add("DETAIL", a.Detail)
+	env.add("DO", a.Change.Do)
 	return env
 }
 
@@ -66,6 +112,8 @@ func (v *variables) run(r jobs.Run, next time.Time) {
 			made[operation] += calls
 		}
 	}
+	v.add("JOB", r.Job)
+	v.add("RUN_ID", r.ID)
 	v.add("TRIGGER", string(r.Trigger))
 	v.add("STATE", string(r.State))
 	v.add("REASON", string(r.Reason))

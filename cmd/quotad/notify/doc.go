@@ -1,12 +1,11 @@
-// Package notify runs commands that report events to people: a limit that comes near or denies,
-// a ledger that cannot be reached, a job that fails.
+// Package notify runs commands that report events to people: that a trouble begins or ends, that a limit comes near or
+// denies, that a run ends.
 //
-// A [Monitor] is a sink of the daemon's events: decisions, passes, runs, outages. It finds
-// the edges, so that a state that lasts for hours is one [Alert], which it emits as another
-// event (monitor.go). The [Notifier] is a sink too: it runs
-// the command that the configuration names for an alert (notifier.go), with the variables that
-// describe it (alert.go).
+// Troubles come from the daemon, as changes of the list of package trouble. [Occurrences] is a sink of the daemon's
+// events that finds what is no trouble (occurrences.go). Both are [Alert]s, and the daemon emits them as events. The
+// [Notifier] is a sink too: it runs the command that the configuration names for an alert (notifier.go), with the
+// variables that describe it (alert.go).
 //
-// The package writes nothing to disk, and nothing survives a restart. Monitor.mu guards
-// what is known of limits, credentials and jobs; nothing is emitted under it.
+// The package writes nothing to disk. Occurrences.mu guards what is known of limits, Notifier.mu the alerts that
+// wait; nothing is emitted or waited for under either.
 package notify

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -17,8 +15,7 @@ import (
 
 // The bounds of what events may cost.
 const (
-	workers     = 4  // commands at once
-	queueLength = 16 // alerts that wait for each worker; those beyond are dropped
+	workers     = 4 // commands at once
 	killGrace   = 2 * time.Second
 	stopTimeout = 5 * time.Second // for the commands under way when the daemon stops
 )
@@ -27,7 +24,7 @@ const (
 const (
 	OK      = "ok"
 	Failed  = "failed"
-	Dropped = "dropped" // too many waited
+	Dropped = "dropped" // a later one of its kind came first, or the daemon stopped
 )
 
 // A Result is the outcome of an alert that has a command.
@@ -44,26 +41,34 @@ type Output struct {
 	Line  jobs.Line
 }
 
-// A Notifier runs the commands of alerts. Any number of goroutines may notify it at
-// the same time.
+// A Notifier runs the commands of alerts. Of each subject one state waits: what a trouble has become, or the last
+// occurrence. So its memory is bounded by what is configured, however slow the commands are. Any number of goroutines
+// may notify it at the same time.
 type Notifier struct {
 	dir     string          // where commands run
 	emit    func(event any) // a Result for each alert that has a command, an Output for each line that one writes
 	onEvent atomic.Pointer[config.OnEvent]
 
-	queues   [workers]chan Alert // each credential or job has one, which keeps its order
-	stopping chan struct{}       // closed when no more alerts come
-	cancel   context.CancelFunc  // of the commands under way
-	running  sync.WaitGroup
+	mu       sync.Mutex // guards what follows
+	waiting  map[subject]*queue
+	order    []subject  // with an alert that waits, and no command under way
+	more     *sync.Cond // order is longer, or the notifier stops
+	stopping bool
+
+	cancel  context.CancelFunc // of the commands under way
+	running sync.WaitGroup
 }
 
-// NewNotifier returns a notifier whose commands run in dir. It must be configured and
-// started.
+// A queue has the alerts of one subject that wait: at most what began and what ended.
+type queue struct {
+	alerts []Alert
+	busy   bool // a command is under way, or the subject is in order
+}
+
+// NewNotifier returns a notifier whose commands run in dir. It must be configured and started.
 func NewNotifier(dir string, emit func(event any)) *Notifier {
-	n := &Notifier{dir: dir, emit: emit, stopping: make(chan struct{})}
-	for i := range n.queues {
-		n.queues[i] = make(chan Alert, queueLength)
-	}
+	n := &Notifier{dir: dir, emit: emit, waiting: map[subject]*queue{}}
+	n.more = sync.NewCond(&n.mu)
 	n.Configure(config.OnEvent{})
 	return n
 }
@@ -75,51 +80,107 @@ func (n *Notifier) Configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent)
 func (n *Notifier) Start(launcher jobs.Launcher) {
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
-	for _, queue := range n.queues {
-		n.running.Go(func() { n.work(ctx, launcher, queue) })
+	for range workers {
+		n.running.Go(func() {
+			for of, a, ok := n.next(ctx); ok; of, a, ok = n.next(ctx) {
+				n.run(ctx, launcher, a)
+				n.ended(of)
+			}
+		})
 	}
 }
 
-// Stop runs the commands of the alerts that wait, and ends what takes longer than
-// stopTimeout.
+// Stop runs the commands of the alerts that wait, and ends what takes longer than stopTimeout. Those of troubles that did
+// not run then are not Done.
 func (n *Notifier) Stop() {
-	close(n.stopping)
+	n.mu.Lock()
+	n.stopping = true
+	n.more.Broadcast()
+	n.mu.Unlock()
 	timeout := time.AfterFunc(stopTimeout, n.cancel)
 	defer timeout.Stop()
 	n.running.Wait()
 	n.cancel()
 }
 
-// Record queues the command of an alert, unless there is none or too many wait.
-// It ignores other events, and returns at once.
+// Record queues the command of an alert, unless there is none. It ignores other events, and returns at once.
 func (n *Notifier) Record(event any) {
 	a, ok := event.(Alert)
-	if !ok || len(n.onEvent.Load().Commands[a.Event]) == 0 {
+	if !ok {
 		return
 	}
-	subject := fnv.New32a()
-	io.WriteString(subject, a.Credential+"/"+a.Run.Job)
-	select {
-	case n.queues[subject.Sum32()%workers] <- a:
-	default:
-		n.emit(Result{Event: a.Event, Outcome: Dropped, Detail: "too many events at once"})
+	if len(n.onEvent.Load().Commands[a.Event]) == 0 {
+		a.done()
+		return
+	}
+	if n.add(a) {
+		n.emit(Result{Event: a.Event, Outcome: Dropped, Detail: "another one came before the command of this one could run"})
 	}
 }
 
-func (n *Notifier) work(ctx context.Context, launcher jobs.Launcher, queue <-chan Alert) {
-	for {
-		select {
-		case a := <-queue:
-			n.run(ctx, launcher, a)
-			continue
-		case <-n.stopping:
-		}
-		select { // what had come before the stop
-		case a := <-queue:
-			n.run(ctx, launcher, a)
-		default:
-			return
-		}
+// add has an alert wait, and reports whether it replaced another occurrence. A trouble that began and ended while its
+// beginning waits is reported both; what changes then again takes the last change back.
+func (n *Notifier) add(a Alert) (replaced bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	of := a.subject()
+	q := n.waiting[of]
+	if q == nil {
+		q = &queue{}
+		n.waiting[of] = q
+	}
+	switch {
+	case a.Change.Kind == "" && len(q.alerts) > 0:
+		q.alerts[0], replaced = a, true
+	case len(q.alerts) == 2:
+		q.alerts = q.alerts[:1]
+	default:
+		q.alerts = append(q.alerts, a)
+	}
+	n.enqueue(of, q)
+	return replaced
+}
+
+// enqueue has a subject come to its turn, if it waits for it. The caller holds mu.
+func (n *Notifier) enqueue(of subject, q *queue) {
+	switch {
+	case q.busy:
+	case len(q.alerts) == 0:
+		delete(n.waiting, of)
+	default:
+		q.busy = true
+		n.order = append(n.order, of)
+		n.more.Signal()
+	}
+}
+
+// next waits for an alert to report; there is none once the notifier stops, and nothing waits or time is up.
+func (n *Notifier) next(ctx context.Context) (of subject, a Alert, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for len(n.order) == 0 && !n.stopping {
+		n.more.Wait()
+	}
+	if len(n.order) == 0 || ctx.Err() != nil {
+		return of, a, false
+	}
+	of, n.order = n.order[0], n.order[1:]
+	q := n.waiting[of]
+	a, q.alerts = q.alerts[0], q.alerts[1:]
+	return of, a, true
+}
+
+func (n *Notifier) ended(of subject) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	q := n.waiting[of]
+	q.busy = false
+	n.enqueue(of, q)
+}
+
+func (a Alert) done() {
+	if a.Done != nil {
+		a.Done()
 	}
 }
 
@@ -127,13 +188,17 @@ func (n *Notifier) work(ctx context.Context, launcher jobs.Launcher, queue <-cha
 func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
 	onEvent := n.onEvent.Load()
 	args := onEvent.Commands[a.Event]
-	if len(args) == 0 {
-		return // a reload removed it
+	if len(args) == 0 { // a reload removed it
+		a.done()
+		return
 	}
 	exit := launcher.Launch(ctx, context.Background(), jobs.Command{
 		Args: args, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...),
 		Timeout: onEvent.Timeout, KillGrace: killGrace,
 	}, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
+	if ctx.Err() == nil {
+		a.done()
+	}
 	result := Result{Event: a.Event, Outcome: OK, Detail: failureOf(exit), Took: exit.Took}
 	if result.Detail != "" {
 		result.Outcome = Failed

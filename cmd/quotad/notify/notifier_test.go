@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs/process"
+	"quotad/quota"
 )
 
 // results counts what became of commands.
@@ -21,36 +24,94 @@ func (r *results) add(event any) {
 	}
 }
 
-// Commands that do not end cost a few processes, and keep nobody waiting.
-func TestNotifierIsBounded(t *testing.T) {
+// A storm: 500 limits are exhausted at once, and 500 are closed, while commands do not end. Each is told once, none is
+// dropped, and what comes and goes meanwhile takes no more room.
+func TestAStorm(t *testing.T) {
 	dir := t.TempDir()
 	var r results
 	n := NewNotifier(dir, r.add)
 	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
-		config.NearLimit: {"/bin/sh", "-c", "echo >$$.begun; until test -e go; do sleep 0.01; done"},
+		config.Exhausted:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
+		config.LimitClosed: {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
 	}})
 	n.Start(process.Launcher{})
-	const events = 200
-	const queued = workers * queueLength
-	for i := range events {
-		n.Record(Alert{Event: config.NearLimit, At: time.Now(), Credential: fmt.Sprint("credential-", i)})
+	const limits = 500
+	var done atomic.Int64
+	for i := range limits {
+		limit := fmt.Sprint("limit-", i)
+		n.Record(Alert{Event: config.Exhausted, At: time.Now(), Credential: "api", Limit: quota.LimitState{Limit: quota.Limit{Name: limit}}})
+		for j := range 21 { // it is closed at last
+			c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Closed, Of: "limit api " + limit}, Ended: j%2 == 1}
+			n.Record(Changed(c, time.Now(), func() { done.Add(1) }))
+		}
 	}
-	if dropped := r.dropped.Load(); dropped < events-queued-workers {
-		t.Errorf("%d events were dropped of %d", dropped, events)
+	n.Record(Alert{Event: config.NearLimit}) // no command is configured for it
+	n.mu.Lock()
+	waits := 0
+	for _, q := range n.waiting {
+		waits += len(q.alerts)
 	}
-	n.Record(Alert{Event: config.Exhausted}) // no command is configured for it
-	begun := func() int {
-		files, _ := filepath.Glob(filepath.Join(dir, "*.begun"))
-		return len(files)
+	if subjects := len(n.waiting); subjects > 2*limits || len(n.order) > subjects || waits > 3*limits {
+		t.Errorf("%d alerts of %d subjects wait", waits, subjects)
 	}
-	eventually(t, func() bool { return begun() == workers })
+	n.mu.Unlock()
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func() bool { return r.ok.Load() >= 2*limits })
 	n.Stop()
-	if ran := r.ok.Load() + r.failed.Load(); ran != events-r.dropped.Load() {
-		t.Errorf("%d commands ran and %d events were dropped, of %d", ran, r.dropped.Load(), events)
+	text, err := os.ReadFile(filepath.Join(dir, "told"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	told := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		told[line]++
+	}
+	for line, times := range told {
+		if times != 1 {
+			t.Errorf("%q was told %d times", line, times)
+		}
+	}
+	if len(told) != 2*limits || r.dropped.Load() > 0 || r.failed.Load() > 0 {
+		t.Errorf("%d were told, %d dropped, %d failed", len(told), r.dropped.Load(), r.failed.Load())
+	}
+}
+
+// What began and ended before its command could run is told both, in this order; an end that is told is done, and
+// one for which there is no time at the stop is not.
+func TestNothingIsToldHalf(t *testing.T) {
+	dir := t.TempDir()
+	var r results
+	n := NewNotifier(dir, r.add)
+	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
+		config.NearLimit:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done"},
+		config.OutageBegan: {"/bin/sh", "-c", "echo $QUOTAD_EVENT $QUOTAD_DETAIL >>told"},
+		config.OutageEnded: {"/bin/sh", "-c", "echo $QUOTAD_EVENT >>told"},
+		config.JobFailing:  {"/bin/sh", "-c", "sleep 1000"},
+	}})
+	n.Start(process.Launcher{})
+	for i := range workers {
+		n.Record(Alert{Event: config.NearLimit, Percent: quota.Units(i)})
+	}
+	var done atomic.Int64
+	for i, ended := range []bool{false, true, false, true} {
+		c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Ledger, Of: "ledger", Says: fmt.Sprint(i)}, Ended: ended}
+		n.Record(Changed(c, time.Now(), func() { done.Add(1) }))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return done.Load() == 2 })
+	text, _ := os.ReadFile(filepath.Join(dir, "told"))
+	if got, want := string(text), "outage_began 0\noutage_ended\n"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	for range workers + 1 {
+		c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Failing, Of: fmt.Sprint("job ", done.Add(1))}}
+		n.Record(Changed(c, time.Now(), func() { t.Error("done, though it was ended") }))
+	}
+	n.Stop()
 }
 
 func TestNotifierEndsWhatHangs(t *testing.T) {

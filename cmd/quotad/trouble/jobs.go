@@ -1,0 +1,116 @@
+package trouble
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+const (
+	shortRuns    = 2 // in a row without units, and a job starves
+	shortRegions = 3 // the same of one region
+	longPause    = 24 * time.Hour
+	farRun       = 60 * 24 * time.Hour
+)
+
+// job judges what is of a job.
+func (l *list) job(j *jobs.Status) {
+	of := "job " + j.Name
+	p := j.Pause
+	switch {
+	case p != nil && p.By == "quotad":
+		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + " is not run by schedule, and a pause of it may be lost: " + p.Note, Do: "quotactl resume " + j.Name, Grave: true, Since: p.Since})
+	case p != nil && p.Until.IsZero() && l.now.Sub(p.Since) > longPause:
+		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s is paused since %s, without an end", j.Name, l.at(p.Since)), Do: "quotactl resume " + j.Name, Since: p.Since})
+	case j.Next.Sub(l.now) > farRun:
+		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s has its next run in %s, %s", j.Name, quota.Count(int(j.Next.Sub(l.now).Hours()/24), "day", "days"), l.at(j.Next)), Do: "quotactl jobs " + j.Name})
+	}
+	if j.NotKept != "" {
+		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + ": a restart would not know what happened: " + j.NotKept, Do: "df " + l.State.Disk.Dir, Grave: true})
+	}
+	if j.Hosts != "" {
+		l.add(Trouble{Kind: Hosts, Of: of, Says: j.Name + ": " + j.Hosts, Do: "quotactl jobs " + j.Name})
+	}
+	if j.Clock != "" {
+		l.add(Trouble{Kind: Clock, Of: of, Says: j.Name + ": " + j.Clock, Do: "timedatectl"})
+	}
+	l.failing(j, of)
+	l.starved(j, of)
+	if !j.Due.IsZero() && !l.now.Before(j.Due) {
+		l.add(Trouble{Kind: Overdue, Of: of, Says: fmt.Sprintf("%s is overdue: a good run was due %s", j.Name, l.at(j.Due)), Do: "quotactl jobs " + j.Name, Grave: true, Since: j.Due})
+	}
+}
+
+// failing judges a job of which regions fail.
+func (l *list) failing(j *jobs.Status, of string) {
+	if len(j.Failing) == 0 {
+		return
+	}
+	first := slices.MinFunc(j.Failing, func(a, b jobs.Failing) int { return a.Since.Compare(b.Since) })
+	var names []string
+	for _, f := range j.Failing {
+		names = append(names, string(f.Region))
+	}
+	verb, again := "fails", ""
+	if len(names) > 1 {
+		verb = "fail"
+	}
+	if first.Times > 1 {
+		again = fmt.Sprintf(" (%d times)", first.Times)
+	}
+	says := fmt.Sprintf("%s: %s %s since %s%s", j.Name, named(names), verb, l.at(first.Since), again)
+	if first.Cause != "" {
+		says += ": " + first.Cause
+	}
+	l.add(Trouble{Kind: Failing, Of: of, Says: says, Do: "quotactl runs " + j.Name, Grave: isAll(j), Since: first.Since})
+}
+
+// isAll returns whether all regions of a job fail. Of many, not all are known to.
+func isAll(j *jobs.Status) bool {
+	if j.Last != nil && j.Last.Outcomes()[jobs.OK] > 0 {
+		return false
+	}
+	return len(j.Failing) == len(j.Regions) || len(j.Failing) >= jobs.MaxFailing
+}
+
+// starved judges a job that is short of units. It is none where it should be: at a share or a pace that the schedule asks
+// more of than it has.
+func (l *list) starved(j *jobs.Status, of string) {
+	s := j.Short
+	i := slices.IndexFunc(l.Credentials, func(c Credential) bool { return c.Name == j.Credential })
+	if s == nil || s.Runs < shortRuns && s.Times < shortRegions || i < 0 {
+		return
+	}
+	c, who := &l.Credentials[i], j.Name
+	if s.Runs < shortRuns {
+		who += ": " + string(s.Region)
+	}
+	n := slices.IndexFunc(c.Limits, func(limit Limit) bool { return limit.Name == s.Limit })
+	if n < 0 {
+		if len(c.Limits) > 0 && s.Limit == "" { // it ended without a denial, or expects more than there ever is
+			l.add(Trouble{Kind: Starved, Of: of, Says: fmt.Sprintf("%s is not run for want of units: %s", who, s.Detail), Do: "quotactl why " + j.Name, Grave: true, Since: s.Since})
+		}
+		return
+	}
+	limit := &c.Limits[n]
+	needs, left := need(c, j, limit.Name), limit.Spendable(j.UseReserve)
+	switch {
+	case !limit.Closed.IsZero(), !limit.Refuses(): // that is reported, or over
+		return
+	case needs > 0 && needs <= left, needs == 0 && !s.RetryAt.IsZero() && !l.now.Before(s.RetryAt): // by now it fits
+		return
+	case c.isPlanned(limit):
+		return
+	}
+	says := fmt.Sprintf("%s: %s left of %s %s", who, quota.Thousands(left), c.Name, limit.Name)
+	if needs > 0 {
+		says = fmt.Sprintf("%s: %s needed, %s left of %s %s", who, quota.Thousands(needs), quota.Thousands(left), c.Name, limit.Name)
+	}
+	if s.RetryAt.After(l.now) {
+		says += "; fits " + l.at(s.RetryAt)
+	}
+	l.add(Trouble{Kind: Starved, Of: of, Says: says, Do: "quotactl plan", Grave: true, Since: s.Since})
+}

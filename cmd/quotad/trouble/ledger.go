@@ -1,0 +1,175 @@
+package trouble
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/quota"
+)
+
+// A LedgerState is the state of the ledger, as it says itself.
+type LedgerState struct {
+	quota.Health
+	Since  time.Time // when it was found not to decide; zero: unknown
+	IsOpen bool      // some calls are granted without it
+	Dir    string    // of the state
+}
+
+// A Loss is what Redis lost of a credential's log.
+type Loss struct {
+	Credential string
+	At         time.Time
+	Back       time.Time // when it was put back; zero: it is not yet
+	Records    int       // that this host put back
+}
+
+// A DiskState is that of the disk of the state directory.
+type DiskState struct {
+	Dir        string
+	Free, Size uint64 // in bytes; no Size: unknown
+	WasLow     bool   // it was in the list before
+	Err        string // why the last write failed; empty: it did not
+}
+
+// A FileState is that of the configuration.
+type FileState struct {
+	Name      string
+	Error     string // why it could not be loaded; empty: it could
+	FailedAt  time.Time
+	ChangedAt time.Time // after it was read; zero: it was not
+}
+
+// A CertificateState is that of the certificate for remote callers; no File: there is none.
+type CertificateState struct {
+	File                string
+	NotBefore, NotAfter time.Time
+	Error               string // why its replacement cannot be used
+}
+
+// refused says what Redis or a disk answers that does not write, and what shows more.
+var refused = [...]struct{ answer, says, do string }{
+	{"OOM", "Redis refuses writes (OOM)", "redis-cli config get maxmemory"},
+	{"NOREPLICAS", "Redis refuses writes (NOREPLICAS)", "redis-cli info replication"},
+	{"MISCONF", "Redis refuses writes (MISCONF)", "redis-cli info persistence"},
+	{"READONLY", "Redis refuses writes (READONLY)", "redis-cli role"},
+	{"NOPERM", "Redis refuses writes (NOPERM)", "redis-cli acl list"},
+	{"no space left", "the ledger cannot be written, because the disk is full", "df"},
+}
+
+const lostTime = 24 * time.Hour // a loss is reported for that long
+
+// ledger judges the ledger.
+func (l *list) ledger() {
+	recovers := false
+	for _, loss := range l.Losses {
+		one := Trouble{Kind: Recovering, Of: "credential " + loss.Credential, Since: loss.At, Grave: true,
+			Says: fmt.Sprintf("Redis lost its data of %s at %s: nothing is granted until it is put back", loss.Credential, l.at(loss.At))}
+		switch {
+		case loss.Back.IsZero():
+			recovers = true
+		case l.now.Sub(loss.Back) < lostTime:
+			one.Kind, one.Grave = Lost, false
+			one.Says = fmt.Sprintf("Redis lost its data of %s at %s; put back from this host, %s", loss.Credential, l.at(loss.At), quota.Count(loss.Records, "record", "records"))
+		default:
+			continue
+		}
+		l.add(one)
+	}
+	h := l.State.Ledger
+	if !h.Reachable && h.State != "" && (!recovers || !h.Since.IsZero()) {
+		l.add(l.down())
+	}
+	for _, text := range h.Warnings {
+		l.add(Trouble{Kind: Server, Of: "ledger", Says: text, Do: l.check()})
+	}
+	for _, text := range h.Hosts {
+		l.add(Trouble{Kind: Hosts, Of: "ledger", Says: text})
+	}
+	for _, text := range h.Clock {
+		l.add(Trouble{Kind: Clock, Of: "ledger", Says: text})
+	}
+	for _, text := range h.Unwritten {
+		l.add(Trouble{Kind: Disk, Of: "host", Says: text, Do: "df " + h.Dir, Grave: true})
+	}
+}
+
+// down says that the ledger does not decide.
+func (l *list) down() Trouble {
+	h := l.State.Ledger
+	one := Trouble{Kind: Ledger, Of: "ledger", Grave: true, Since: h.Since, Do: l.check()}
+	lost := "every call is refused"
+	if h.IsOpen {
+		lost = "every call is refused that on_outage does not open"
+	}
+	for _, r := range refused {
+		if strings.Contains(h.State, r.answer) {
+			one.Says, one.Do = r.says+": "+lost, r.do
+			if r.do == "df" {
+				one.Do = "df " + h.Dir
+			}
+			return one
+		}
+	}
+	one.Says = "the ledger does not decide, and " + lost + ": " + h.State
+	if h.Backend == "redis" {
+		one.Says = "Redis does not serve, and " + lost + ": " + h.State
+	}
+	return one
+}
+
+// check is the command that says what is wrong with the configuration, the state or Redis.
+func (l *list) check() string { return "quotad --check --config " + l.State.File.Name }
+
+const (
+	lowDisk = 64 << 20 // bytes
+	lowPart = 0.02     // of the disk
+	enough  = 1.5      // of these bounds, until it is low no more
+	renewal = 14 * 24 * time.Hour
+)
+
+// host judges what is of this host: its disk, its clock, its files.
+func (l *list) host() {
+	d, free := l.State.Disk, float64(l.State.Disk.Free)
+	if d.WasLow {
+		free /= enough
+	}
+	switch {
+	case d.Err != "":
+		l.add(Trouble{Kind: Disk, Of: "host", Says: fmt.Sprintf("the disk of %s cannot be written: %s", d.Dir, d.Err), Do: "df " + d.Dir, Grave: true})
+	case d.Size > 0 && (free < lowDisk || free < lowPart*float64(d.Size)):
+		l.add(Trouble{Kind: Disk, Of: "host", Says: fmt.Sprintf("the disk of %s has %s MB left", d.Dir, quota.Thousands(int64(d.Free>>20))), Do: "df " + d.Dir})
+	}
+	if l.now.Before(l.ClockWas) {
+		l.add(Trouble{Kind: Clock, Of: "host", Says: fmt.Sprintf("the clock was set back by %s; slots until %s are run as they come", quota.Brief(l.ClockBy.Round(time.Second)), l.at(l.ClockWas))})
+	}
+	f := l.State.File
+	switch {
+	case f.Error != "":
+		l.add(Trouble{Kind: File, Of: f.Name, Says: f.Name + " was not loaded, and the former configuration runs: " + f.Error, Do: l.check(), Grave: true, Since: f.FailedAt})
+	case !f.ChangedAt.IsZero():
+		l.add(Trouble{Kind: File, Of: f.Name, Says: f.Name + " is newer than what runs", Do: "quotactl reload", Since: f.ChangedAt})
+	}
+	if l.State.Certificate.File != "" {
+		l.certificate(l.State.Certificate)
+	}
+}
+
+// certificate judges the certificate for remote callers. One that is valid for a short time only is to be renewed in
+// the last quarter of it.
+func (l *list) certificate(c CertificateState) {
+	one := Trouble{Kind: Certificate, Of: "certificate " + c.File, Do: "quotactl remote", Grave: true}
+	switch says := "the certificate for remote callers "; {
+	case l.now.After(c.NotAfter):
+		one.Says, one.Since = says+"has ended, and they refuse it", c.NotAfter
+	case l.now.Before(c.NotBefore):
+		one.Says = says + "is not valid before " + l.at(c.NotBefore) + ": is this host's clock right?"
+	case c.Error != "":
+		one.Says, one.Grave = says+"cannot be replaced, and ends "+l.at(c.NotAfter)+": "+c.Error, false
+	case c.NotAfter.Sub(l.now) < min(renewal, c.NotAfter.Sub(c.NotBefore)/4):
+		one.Says, one.Grave = says+"was not renewed, and ends "+l.at(c.NotAfter), false
+	default:
+		return
+	}
+	l.add(one)
+}

@@ -1,0 +1,180 @@
+package trouble
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// A Credential is one with what is known of its limits and its upstream.
+type Credential struct {
+	*quota.Credential
+	Limits  []Limit  // none while they are unknown
+	Refuses *Refusal // of its key; nil: the upstream takes it
+	Silent  *Silence // nil: the upstream answers
+	KeyFile string   // that the proxy sends; empty: none
+}
+
+// A Refusal is what the upstream said last of a key, a quota or a bill that a person has to change.
+type Refusal struct {
+	Since time.Time `json:"since"`
+	Says  string    `json:"says"`
+}
+
+// A Silence is an upstream that has not answered since its last answer.
+type Silence struct {
+	Since time.Time `json:"since"`
+	Says  string    `json:"says"`
+}
+
+// An Overspent is the last settlement that took a limit past its budget.
+type Overspent struct {
+	At   time.Time `json:"at"`
+	Says string    `json:"says"`
+}
+
+// A Limit is a limit as it is now.
+type Limit struct {
+	quota.LimitState
+	// Fits means that what the schedule asks of the limit has room in it, and Asks that it asks anything.
+	Fits, Asks bool
+	// GoneAt is when it is used up by the forecast; zero: it is not for a day. Spender is who spends most then, and
+	// Rate how much in an hour.
+	GoneAt  time.Time
+	Spender string
+	Rate    quota.Units
+
+	ClosedAt quota.Units // of one that is closed: what was used then
+	ByHand   bool        // an operator closed it
+
+	Drift     string      // why the upstream counts otherwise; empty: it does not, or that is not far
+	DriftBy   quota.Units // how much more it counts, or 0
+	Overspent *Overspent  // nil: no settlement was past its budget
+}
+
+const graveSilence = 5 * time.Minute
+
+// credential judges what is of a credential.
+func (l *list) credential(c *Credential) {
+	if r := c.Refuses; r != nil {
+		do := "quotactl reload"
+		if c.KeyFile != "" {
+			do = "replace " + c.KeyFile + ", then quotactl reload"
+		}
+		l.add(Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: do, Grave: true, Since: r.Since})
+	}
+	if s := c.Silent; s != nil {
+		l.add(Trouble{Kind: Unreachable, Of: "credential " + c.Name, Says: s.Says, Grave: l.now.Sub(s.Since) > graveSilence, Since: s.Since})
+	}
+	for i := range c.Limits {
+		limit := &c.Limits[i]
+		name := c.Name + " " + limit.Name
+		l.closed(c, limit, name)
+		l.dry(c, limit, name)
+		if o := limit.Overspent; o != nil && limit.Used > limit.LimitState.Budget(false) {
+			l.add(Trouble{Kind: Spent, Of: "limit " + name, Says: name + " is past its budget: " + o.Says, Do: "quotactl log " + c.Name, Since: o.At})
+		}
+		if limit.Drift != "" && limit.Closed.IsZero() {
+			one := Trouble{Kind: Drift, Of: "limit " + name, Says: name + ": " + limit.Drift, Do: "quotactl usage " + c.Name}
+			if limit.DriftBy > 0 {
+				one.Do = fmt.Sprintf("quotactl book %s %d", name, limit.DriftBy)
+			}
+			l.add(one)
+		}
+	}
+}
+
+// closed judges a limit that the upstream closed. Where our own count was used up, that was the plan; so it is where
+// the limit opens before each of its jobs comes to its next slot.
+func (l *list) closed(c *Credential, limit *Limit, name string) {
+	k := limit.Closed
+	if k.IsZero() || limit.ByHand || limit.ClosedAt >= limit.LimitState.Budget(false) {
+		return
+	}
+	spends, waits := l.spends(c, limit.Limit), false
+	for _, j := range spends {
+		waits = waits || j.Next.Before(k.Until) && !j.Next.IsZero() || j.Next.IsZero() && k.Until.Sub(k.Since) >= time.Hour
+	}
+	if len(spends) == 0 {
+		waits = k.Until.Sub(k.Since) >= time.Hour // a minute's closing mends itself
+	}
+	if !waits {
+		return
+	}
+	one := Trouble{Kind: Closed, Of: "limit " + name, Do: "quotactl open " + name, Grave: len(spends) > 0, Since: k.Since}
+	cause := fmt.Sprintf("at %s of our %s", quota.Thousands(limit.ClosedAt), quota.Thousands(limit.Total()))
+	if limit.Drift != "" {
+		cause = limit.Drift
+		if limit.DriftBy > 0 {
+			one.Do = fmt.Sprintf("quotactl book %s %d", name, limit.DriftBy)
+		}
+	}
+	one.Says = strings.TrimSuffix(fmt.Sprintf("%s is closed until %s: %s: %s", name, l.at(k.Until), cause, k.Says), ": ")
+	l.add(one)
+}
+
+// dry judges a limit that the forecast uses up. It is in the way of a job only if the schedule has room in it.
+func (l *list) dry(c *Credential, limit *Limit, name string) {
+	if limit.GoneAt.IsZero() || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || !limit.Refuses() {
+		return
+	}
+	comes := func(j *jobs.Status) bool { return !j.Next.IsZero() && j.Pause == nil && j.Name != limit.Spender }
+	if !slices.ContainsFunc(l.spends(c, limit.Limit), comes) {
+		return
+	}
+	one := Trouble{Kind: Dry, Of: "limit " + name, Do: "quotactl plan"}
+	one.Says = fmt.Sprintf("%s is used up at about %s", name, l.at(limit.GoneAt))
+	if limit.Remaining() == 0 {
+		one.Says = name + " is used up, though its jobs have room in it"
+	}
+	if limit.Spender != "" && limit.Rate > 0 {
+		one.Says += fmt.Sprintf(": %s spends %s", limit.Spender, rate(limit.Rate))
+		one.Do = "quotactl usage " + c.Name
+	}
+	if slices.ContainsFunc(l.Jobs, func(j jobs.Status) bool {
+		return j.Name == limit.Spender && j.Last != nil && j.Last.State == jobs.RunRunning
+	}) {
+		one.Do = "quotactl stop " + limit.Spender
+	}
+	l.add(one)
+}
+
+// rate writes units an hour in the unit that people would.
+func rate(perHour quota.Units) string {
+	switch {
+	case perHour >= 3600:
+		return quota.Thousands(perHour/3600) + " a second"
+	case perHour >= 600:
+		return quota.Thousands(perHour/60) + " a minute"
+	}
+	return quota.Thousands(perHour) + " an hour"
+}
+
+// spends returns the jobs that spend from a limit.
+func (l *list) spends(c *Credential, limit quota.Limit) (list []*jobs.Status) {
+	for i := range l.Jobs {
+		if j := &l.Jobs[i]; j.Credential == c.Name && limit.CountsJob(j.Name) && (len(j.Expects) == 0 || need(c, j, limit.Name) > 0) {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// need returns what a pass of a job needs in a limit, as far as it says so.
+func need(c *Credential, j *jobs.Status, limit string) quota.Units {
+	charges, _ := c.Sum(quota.Calls{Job: j.Name, Count: j.Expects})
+	units, _ := quota.ChargeIn(charges, limit)
+	return units
+}
+
+// isPlanned returns whether it is the plan that a limit is used up: it is a part of the credential's budget, a share or a
+// pace, which is shorter than another limit, and no schedule is known that has room in it.
+func (c *Credential) isPlanned(limit *Limit) bool {
+	longer := func(other Limit) bool { return !other.DryRun && other.Window.Span() > limit.Window.Span() }
+	isPart := limit.IsShare() || limit.Lift > 0 || slices.ContainsFunc(c.Limits, longer)
+	return isPart && !(limit.Fits && limit.Asks)
+}

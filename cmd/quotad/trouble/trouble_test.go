@@ -1,0 +1,382 @@
+package trouble
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// now is a Thursday.
+var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+// A world is a daemon in which nothing is wrong: two jobs spend from a day of 10,000 units, of which one has a share
+// and a pace.
+type world struct {
+	State
+	youtube *Credential
+	daily   *Limit
+	share   *Limit
+	pace    *Limit
+	minute  *Limit
+	fetch   *jobs.Status
+	fill    *jobs.Status
+}
+
+func newWorld() *world {
+	limit := func(name string, units quota.Units, window time.Duration, of ...string) Limit {
+		return Limit{LimitState: quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Window: quota.Sliding(window), Jobs: of}}}
+	}
+	w := &world{}
+	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "ok", Reachable: true}
+	w.State.Ledger.Dir, w.State.File.Name = "/var/lib/quotad", "/etc/quotad/config.toml"
+	w.State.Disk = DiskState{Dir: "/var/lib/quotad", Free: 50 << 30, Size: 100 << 30}
+	w.State.Certificate = CertificateState{File: "cert.pem", NotBefore: ago(day), NotAfter: now.Add(80 * day)}
+	limits := []Limit{limit("daily", 10_000, 24*time.Hour), limit("share", 2_000, 24*time.Hour, "fill"), limit("pace", 500, 6*time.Hour, "fill"), limit("minute", 100, time.Minute)}
+	limits[0].Reserve, limits[0].Fits, limits[0].Asks, limits[3].Fits = 500, true, true, true
+	c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 100}}}
+	for _, l := range limits {
+		c.Limits = append(c.Limits, l.Limit)
+	}
+	w.Credentials = []Credential{{Credential: c.Prepared(), Limits: limits, KeyFile: "youtube.key"}}
+	job := func(name string, expects quota.Units, every time.Duration) jobs.Status {
+		return jobs.Status{Name: name, Credential: "youtube", Regions: regions.Ring{"US", "XX", "GB"}, Expects: map[string]quota.Units{"search": expects},
+			Next: now.Add(every), Last: &jobs.Run{ID: "1", State: jobs.RunDone, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}}
+	}
+	w.Jobs = []jobs.Status{job("fetch", 3, time.Hour), job("fill", 1, 20*time.Minute)}
+	w.youtube, w.fetch, w.fill = &w.Credentials[0], &w.Jobs[0], &w.Jobs[1]
+	l := w.youtube.Limits
+	w.daily, w.share, w.pace, w.minute = &l[0], &l[1], &l[2], &l[3]
+	return w
+}
+
+const day = 24 * time.Hour
+
+// spent has a limit used up.
+func (l *Limit) spent() { l.Used = l.Units }
+
+func short(limit string, runs int) *jobs.Shortage {
+	return &jobs.Shortage{Since: ago(34 * time.Minute), Runs: runs, Region: "US", Times: runs, Limit: limit, RetryAt: now.Add(23*time.Hour + 26*time.Minute)}
+}
+
+// closed has the upstream close a limit that counted some.
+func (l *Limit) closed(used quota.Units, until time.Time) {
+	l.Used, l.ClosedAt = used, used
+	l.Closed = quota.Closed{Since: ago(time.Minute), Until: until, Says: "you have exceeded your quota.", By: "fetch"}
+}
+
+// Each row of the table of troubles, when it is one and when it is not. The line is its kind, whether it is grave ("!"), what
+// it is of, what it says, and what to do. What the build before this list said is beside it.
+func TestTroubles(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		set  func(w *world)
+		want string // empty: nothing needs attention
+	}{
+		{"nothing", func(*world) {}, ""},
+
+		// was: "nothing needs attention" (the last) for a Redis that refuses writes and answers reads
+		{"Redis refuses writes", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: ledger unavailable: OOM command not allowed: raise maxmemory", Reachable: false}
+			w.State.Ledger.Since = ago(58 * time.Minute)
+		}, "ledger! ledger: Redis refuses writes (OOM): every call is refused > redis-cli config get maxmemory"},
+		{"it is away, and some calls are open", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "connection refused"}
+			w.State.Ledger.IsOpen = true
+		}, "ledger! ledger: Redis does not serve, and every call is refused that on_outage does not open: connection refused > quotad --check --config /etc/quotad/config.toml"},
+		{"the embedded ledger has no room", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "embedded", State: "write ledger.db-tail: no space left on device"}
+		}, "ledger! ledger: the ledger cannot be written, because the disk is full: every call is refused > df /var/lib/quotad"},
+
+		// was: nothing, but lines of the log
+		{"a log is being put back", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: it recovers from a loss"}
+			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
+		}, "recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
+		{"Redis went again while it was put back", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "connection refused"}
+			w.State.Ledger.Since = ago(time.Minute)
+			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
+		}, "ledger! ledger: Redis does not serve, and every call is refused: connection refused > quotad --check --config /etc/quotad/config.toml" +
+			" | recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
+		{"it was put back", func(w *world) { w.Losses = []Loss{{"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}} },
+			"lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
+		{"a day ago", func(w *world) { w.Losses = []Loss{{"youtube", ago(25 * time.Hour), ago(day), 21}} }, ""},
+
+		// was: "nothing needs attention" until the ledger could not write
+		{"little room on the disk", func(w *world) { w.State.Disk.Free = 60 << 20 }, "disk host: the disk of /var/lib/quotad has 60 MB left > df /var/lib/quotad"},
+		{"little of a large one", func(w *world) { w.State.Disk.Free = 1 << 30 }, "disk host: the disk of /var/lib/quotad has 1,024 MB left > df /var/lib/quotad"},
+		{"enough", func(w *world) { w.State.Disk.Free = 2200 << 20 }, ""},
+		{"not enough to be over", func(w *world) { w.State.Disk.Free, w.State.Disk.WasLow = 2200<<20, true }, "disk host: the disk of /var/lib/quotad has 2,200 MB left > df /var/lib/quotad"},
+		{"over", func(w *world) { w.State.Disk.Free, w.State.Disk.WasLow = 3200<<20, true }, ""},
+		{"unknown", func(w *world) { w.State.Disk = DiskState{} }, ""},
+		{"a write failed", func(w *world) { w.State.Disk.Err = "no space left on device" },
+			"disk! host: the disk of /var/lib/quotad cannot be written: no space left on device > df /var/lib/quotad"},
+		{"the tables cannot be written", func(w *world) { w.State.Ledger.Unwritten = []string{"the tables cannot be written"} }, "disk! host: the tables cannot be written > df /var/lib/quotad"},
+
+		// was: "nothing needs attention"
+		{"a line of its log cannot be read", func(w *world) {
+			w.fetch.Pause, w.fetch.Next = &jobs.Pause{Since: ago(time.Hour), By: "quotad", Note: "1 line of fetch.runs cannot be read"}, time.Time{}
+		}, "not kept! job fetch: fetch is not run by schedule, and a pause of it may be lost: 1 line of fetch.runs cannot be read > quotactl resume fetch"},
+		{"records are not on disk", func(w *world) { w.fetch.NotKept = "no space left on device" },
+			"not kept! job fetch: fetch: a restart would not know what happened: no space left on device > df /var/lib/quotad"},
+
+		// was: "1 limit is closed" for each of these, red, with "quotactl open", and the page's HTML
+		{"closed before our own count was used up", func(w *world) {
+			w.daily.closed(7_004, now.Add(20*time.Hour))
+			w.daily.Drift, w.daily.DriftBy = "exhausted at 7,004 of our 10,000: another program has spent some 3,000", 2_996
+		}, "closed! limit youtube daily: youtube daily is closed until Fri 08:00: exhausted at 7,004 of our 10,000: another program has spent some 3,000: you have exceeded your quota > quotactl book youtube daily 2996"},
+		{"nothing is known of their count", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Hour)) },
+			"closed! limit youtube daily: youtube daily is closed until Fri 08:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		{"when it was used up", func(w *world) { w.daily.closed(9_500, now.Add(20*time.Hour)) }, ""},
+		{"until before the next slot of each job", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Minute)) }, ""},
+		{"until after one of them", func(w *world) { w.daily.closed(7_004, now.Add(21*time.Minute)) },
+			"closed! limit youtube daily: youtube daily is closed until 12:21: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		{"no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(2*time.Hour)); w.Jobs = nil },
+			"closed limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		{"for a minute, and no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(time.Minute)); w.Jobs = nil }, ""},
+		{"by an operator", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Hour)); w.daily.ByHand = true }, ""},
+
+		// was: until the next run of the job that found it, and never if no run did
+		{"a key is refused", func(w *world) { w.youtube.Refuses = &Refusal{ago(time.Hour), "API_KEY_INVALID"} },
+			"key! credential youtube: youtube's key is refused: API_KEY_INVALID > replace youtube.key, then quotactl reload"},
+		{"that quotad does not send", func(w *world) {
+			w.youtube.Refuses, w.youtube.KeyFile = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, ""
+		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID > quotactl reload"},
+
+		// was: only in the log
+		{"no answer of late", func(w *world) {
+			w.youtube.Silent = &Silence{ago(time.Minute), "no answer from www.googleapis.com: no such host"}
+		}, "unreachable credential youtube: no answer from www.googleapis.com: no such host"},
+		{"for longer", func(w *world) {
+			w.youtube.Silent = &Silence{ago(6 * time.Minute), "no answer from www.googleapis.com: no such host"}
+		}, "unreachable! credential youtube: no answer from www.googleapis.com: no such host"},
+
+		// was: "limit youtube daily: 100 of 9,500 left; used up in 4s"
+		{"not launched in two slots", func(w *world) { w.daily.Used, w.fetch.Short = 9_400, short("daily", 2) },
+			"starved! job fetch: fetch: 300 needed, 100 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"in one", func(w *world) { w.daily.Used, w.fetch.Short = 9_400, short("daily", 1) }, ""},
+		{"one region three times", func(w *world) {
+			w.daily.Used, w.fetch.Short = 9_400, short("daily", 0)
+			w.fetch.Short.Times = 3
+		}, "starved! job fetch: fetch: US: 300 needed, 100 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"one region twice", func(w *world) {
+			w.daily.Used, w.fetch.Short = 9_400, short("daily", 0)
+			w.fetch.Short.Times = 2
+		}, ""},
+		{"by now there is room", func(w *world) { w.daily.Used, w.fetch.Short = 9_200, short("daily", 5) }, ""},
+		{"with the reserve", func(w *world) { w.daily.Used, w.fetch.Short, w.fetch.UseReserve = 9_400, short("daily", 5), true }, ""},
+		{"a job that does not say what it needs", func(w *world) { w.daily.Used, w.fetch.Short, w.fetch.Expects = 9_450, short("daily", 2), nil },
+			"starved! job fetch: fetch: 50 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"and what it needed is back", func(w *world) {
+			w.fetch.Short, w.fetch.Expects = short("daily", 2), nil
+			w.fetch.Short.RetryAt = ago(time.Second)
+		}, ""},
+		{"a pace, though it is scheduled for more", func(w *world) { w.pace.spent(); w.fill.Short = short("pace", 12) }, ""},
+		{"a share, though it is scheduled for more", func(w *world) { w.share.spent(); w.fill.Short = short("share", 50) }, ""},
+		{"a share that others of it have spent", func(w *world) {
+			w.share.spent()
+			w.share.Fits, w.share.Asks = true, true
+			w.fill.Short = short("share", 2)
+		}, "starved! job fill: fill: 100 needed, 0 left of youtube share; fits Fri 11:26 > quotactl plan"},
+		{"a limit a minute", func(w *world) { w.minute.spent(); w.fetch.Short = short("minute", 2) }, ""},
+		{"a limit that is closed by hand", func(w *world) {
+			w.daily.closed(0, now.Add(day))
+			w.daily.ByHand, w.fetch.Short = true, short("daily", 5)
+		}, ""},
+		{"a limit that is not enforced any more", func(w *world) { w.daily.spent(); w.daily.DryRun, w.fetch.Short = true, short("daily", 5) }, ""},
+		{"nothing says which limit", func(w *world) {
+			w.fetch.Short = &jobs.Shortage{Since: ago(time.Hour), Runs: 2, Detail: "exit status 75, without a denial"}
+		}, "starved! job fetch: fetch is not run for want of units: exit status 75, without a denial > quotactl why fetch"},
+
+		// was: red for as long as a pace or a share is used up; and "used up in 7h" for a loop that has 42 s
+		{"runs dry by a loop", func(w *world) {
+			w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(9*time.Hour+10*time.Minute), "loop", 720_000
+			w.Jobs = append(w.Jobs, jobs.Status{Name: "loop", Credential: "youtube", Last: &jobs.Run{State: jobs.RunRunning}})
+		}, "runs dry limit youtube daily: youtube daily is used up at about 21:10: loop spends 200 a second > quotactl stop loop"},
+		{"by a user", func(w *world) {
+			w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(9*time.Hour+10*time.Minute), "root", 1_200
+		}, "runs dry limit youtube daily: youtube daily is used up at about 21:10: root spends 20 a minute > quotactl usage youtube"},
+		{"by its own schedule", func(w *world) { w.daily.GoneAt, w.daily.Fits = now.Add(time.Hour), false }, ""},
+		{"and no job comes", func(w *world) {
+			w.daily.GoneAt = now.Add(time.Hour)
+			w.fetch.Next, w.fill.Next = time.Time{}, time.Time{}
+		}, ""},
+		{"a share that is used up", func(w *world) { w.share.spent(); w.share.GoneAt = now }, ""},
+		{"a pace that is used up", func(w *world) { w.pace.spent(); w.pace.GoneAt = now }, ""},
+		{"a limit a minute that is used up", func(w *world) { w.minute.spent() }, ""},
+		{"a day that is used up, without a job that lacks it", func(w *world) { w.daily.Used = 9_500 }, ""},
+
+		// was: gone as soon as a later run did nothing
+		{"a region fails", func(w *world) {
+			w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: ago(51 * time.Hour), Times: 12, Cause: "HTTP Error 400"}}
+			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Reason: jobs.DoesNotFit, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}
+		}, "failing job fetch: fetch: XX fails since Tue 09:00 (12 times): HTTP Error 400 > quotactl runs fetch"},
+		{"and was not tried", func(w *world) {
+			w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: ago(51 * time.Hour), Times: 12}}
+			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Reason: jobs.DoesNotFit}
+		}, "failing job fetch: fetch: XX fails since Tue 09:00 (12 times) > quotactl runs fetch"},
+		{"all of them", func(w *world) {
+			w.fetch.Last = nil
+			for _, r := range w.fetch.Regions {
+				w.fetch.Failing = append(w.fetch.Failing, jobs.Failing{Region: r, Since: ago(time.Minute), Times: 1, Cause: "exit status 3"})
+			}
+		}, "failing! job fetch: fetch: US, XX and 1 more fail since 11:59: exit status 3 > quotactl runs fetch"},
+
+		{"overdue", func(w *world) { w.fetch.Due = now }, "overdue! job fetch: fetch is overdue: a good run was due 12:00 > quotactl jobs fetch"},
+		{"not yet", func(w *world) { w.fetch.Due = now.Add(1) }, ""},
+
+		// was: nothing
+		{"paused for long", func(w *world) {
+			w.fetch.Pause, w.fetch.Next = &jobs.Pause{Since: ago(51 * time.Hour), By: "root"}, time.Time{}
+		},
+			"paused job fetch: fetch is paused since Tue 09:00, without an end > quotactl resume fetch"},
+		{"paused for a day", func(w *world) { w.fetch.Pause = &jobs.Pause{Since: ago(day), By: "root"} }, ""},
+		{"paused for long, until Friday", func(w *world) {
+			w.fetch.Pause = &jobs.Pause{Since: ago(10 * day), Until: now.Add(day), By: "root"}
+		}, ""},
+		{"the 29th of February", func(w *world) { w.fetch.Next = time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC) },
+			"paused job fetch: fetch has its next run in 459 days, 2028-02-29 > quotactl jobs fetch"},
+		{"once a month", func(w *world) { w.fetch.Next = now.Add(31 * day) }, ""},
+		{"by hand alone", func(w *world) { w.fetch.Next = time.Time{} }, ""},
+
+		{"not loaded", func(w *world) { w.State.File.Error, w.State.File.FailedAt = "line 3: unknown key", ago(time.Minute) },
+			"file! /etc/quotad/config.toml: /etc/quotad/config.toml was not loaded, and the former configuration runs: line 3: unknown key > quotad --check --config /etc/quotad/config.toml"},
+		{"newer than what runs", func(w *world) { w.State.File.ChangedAt = ago(time.Minute) },
+			"file /etc/quotad/config.toml: /etc/quotad/config.toml is newer than what runs > quotactl reload"},
+
+		// was: a line of the log, or a warning without a kind
+		{"hosts count differently", func(w *world) { w.State.Ledger.Hosts = []string{"youtube: host b counts differently"} }, "hosts ledger: youtube: host b counts differently"},
+		{"hosts schedule differently", func(w *world) { w.fetch.Hosts = "host b has another schedule" }, "hosts job fetch: fetch: host b has another schedule > quotactl jobs fetch"},
+		{"a log is ahead of the clock", func(w *world) { w.State.Ledger.Clock = []string{"youtube is 2h ahead"} }, "clock ledger: youtube is 2h ahead"},
+		{"a job's records are", func(w *world) { w.fetch.Clock = "the clock was set back" }, "clock job fetch: fetch: the clock was set back > timedatectl"},
+		{"the clock was set back", func(w *world) { w.ClockWas, w.ClockBy = now.Add(40*time.Minute), time.Hour },
+			"clock host: the clock was set back by 1h; slots until 12:40 are run as they come"},
+		{"and those have come", func(w *world) { w.ClockWas, w.ClockBy = now, time.Hour }, ""},
+
+		{"the upstream counts more", func(w *world) { w.daily.Drift, w.daily.DriftBy = "the upstream counts 600 units more", 600 },
+			"drift limit youtube daily: youtube daily: the upstream counts 600 units more > quotactl book youtube daily 600"},
+		{"it has another size", func(w *world) { w.daily.Drift = "the upstream's limit is 6,000 units" },
+			"drift limit youtube daily: youtube daily: the upstream's limit is 6,000 units > quotactl usage youtube"},
+		{"Redis may lose grants", func(w *world) { w.State.Ledger.Warnings = []string{"appendonly is no", "min-replicas-to-write is 0"} },
+			"server ledger: appendonly is no; min-replicas-to-write is 0 > quotad --check --config /etc/quotad/config.toml"},
+
+		{"a certificate ends soon", func(w *world) {
+			w.State.Certificate.NotBefore, w.State.Certificate.NotAfter = ago(77*day), now.Add(13*day)
+		},
+			"certificate certificate cert.pem: the certificate for remote callers was not renewed, and ends 9 Dec 12:00 > quotactl remote"},
+		{"in two weeks", func(w *world) { w.State.Certificate.NotAfter = now.Add(14*day + 1) }, ""},
+		{"one of six days is renewed late", func(w *world) { w.State.Certificate.NotAfter = now.Add(5 * day) }, ""},
+		{"it has ended", func(w *world) { w.State.Certificate.NotAfter = ago(time.Hour) },
+			"certificate! certificate cert.pem: the certificate for remote callers has ended, and they refuse it > quotactl remote"},
+		{"it is not valid yet", func(w *world) { w.State.Certificate.NotBefore = now.Add(time.Hour) },
+			"certificate! certificate cert.pem: the certificate for remote callers is not valid before 13:00: is this host's clock right? > quotactl remote"},
+		{"its replacement is wrong", func(w *world) { w.State.Certificate.Error = "no key" },
+			"certificate certificate cert.pem: the certificate for remote callers cannot be replaced, and ends 14 Feb 12:00: no key > quotactl remote"},
+
+		// was: a line of the log
+		{"settled past the budget", func(w *world) {
+			w.daily.Used, w.daily.Overspent = 9_501, &Overspent{ago(time.Hour), "remote/shop settled a grant past limit \"daily\" by 1 unit"}
+		}, "overspent limit youtube daily: youtube daily is past its budget: remote/shop settled a grant past limit \"daily\" by 1 unit > quotactl log youtube"},
+		{"and it has left", func(w *world) { w.daily.Used, w.daily.Overspent = 9_500, &Overspent{Says: "x"} }, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld()
+			row.set(w)
+			if got := written(List(w.State, now)); got != row.want {
+				t.Errorf("got\n%s\nwant\n%s", got, row.want)
+			}
+		})
+	}
+}
+
+func written(list []Trouble) string {
+	var lines []string
+	for _, one := range list {
+		text := string(one.Kind) + map[bool]string{true: "!"}[one.Grave] + " " + one.Of + ": " + one.Says
+		if one.Do != "" {
+			text += " > " + one.Do
+		}
+		lines = append(lines, text)
+	}
+	return strings.Join(lines, " | ")
+}
+
+// Everything is wrong at once: each kind is told, the grave ones first, and the first of them is what a status says.
+func TestEverythingIsWrong(t *testing.T) {
+	w := newWorld()
+	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "OOM", Warnings: []string{"w"}, Hosts: []string{"h"}, Clock: []string{"c"}}
+	w.State.Ledger.Since = ago(time.Hour)
+	w.Losses = []Loss{{Credential: "youtube", At: ago(time.Hour)}, {"maps", ago(time.Hour), ago(time.Hour), 1}}
+	w.State.Disk.Err, w.State.File.Error, w.State.Certificate.NotAfter = "full", "e", ago(1)
+	w.youtube.Refuses, w.youtube.Silent = &Refusal{}, &Silence{}
+	w.daily.closed(1, now.Add(day))
+	w.share.Drift, w.share.DriftBy = "d", 600
+	w.share.Used, w.share.Overspent = 2_001, &Overspent{}
+	w.minute.GoneAt, w.minute.Asks = now, true
+	w.pace.Fits, w.pace.Asks = true, true
+	w.pace.spent()
+	w.fill.Short, w.fill.Failing, w.fill.Due = short("pace", 2), []jobs.Failing{{Region: "US"}}, now
+	w.fetch.NotKept = "n"
+	w.Jobs = append(w.Jobs, jobs.Status{Name: "old", Credential: "youtube", Pause: &jobs.Pause{Since: ago(10 * day)}})
+	list := List(w.State, now)
+	var missing []Kind
+	for _, kind := range order {
+		if !slices.ContainsFunc(list, func(one Trouble) bool { return one.Kind == kind }) {
+			missing = append(missing, kind)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("%q are not told of: %s", missing, written(list))
+	}
+	if first := First(list); first != "Redis refuses writes (OOM): every call is refused" || First(nil) != Nothing {
+		t.Errorf("the first is %q", first)
+	}
+	if !slices.IsSortedFunc(list, func(a, b Trouble) int { return map[bool]int{true: -1}[a.Grave] - map[bool]int{true: -1}[b.Grave] }) {
+		t.Errorf("the grave ones are not first: %s", written(list))
+	}
+}
+
+// What upstreams and scripts write is shown on one line, and bounded.
+func TestForeignTexts(t *testing.T) {
+	w := newWorld()
+	text := "\x1b[31mred\u202e\n<b>bold</b> \x00\xff" + strings.Repeat("東", 64<<10)
+	w.daily.closed(1, now.Add(day))
+	w.daily.Closed.Says = text
+	w.youtube.Refuses, w.youtube.Silent = &Refusal{Says: text}, &Silence{Says: text}
+	w.fetch.Failing = []jobs.Failing{{Region: regions.Region(text), Cause: text}}
+	for _, one := range List(w.State, now) {
+		if len(one.Says) > maxSays+len("…") || strings.ContainsAny(one.Says, "\x1b\u202e\n\x00\xff") || !strings.Contains(one.Says, "red") {
+			t.Errorf("%s says %q", one.Kind, one.Says)
+		}
+	}
+}
+
+// Ten thousand troubles are told once each, by a list and a book that take no longer for each than for one.
+func TestManyTroubles(t *testing.T) {
+	w := newWorld()
+	w.Jobs = nil
+	for i := range 10_000 {
+		w.Jobs = append(w.Jobs, jobs.Status{Name: fmt.Sprint("job-", i), Credential: "youtube", Due: ago(time.Hour)})
+	}
+	list := List(w.State, now)
+	var b Book
+	if n := len(b.Update(list, now)); n != 10_000 {
+		t.Fatalf("%d began", n)
+	}
+	for at := now; at.Before(now.Add(time.Hour)); at = at.Add(10 * time.Second) {
+		if changes := b.Update(list, at); len(changes) > 0 {
+			t.Fatalf("%d more at %v", len(changes), at)
+		}
+	}
+	if len(b.Entries) != 10_000 {
+		t.Errorf("the book has %d entries", len(b.Entries))
+	}
+}

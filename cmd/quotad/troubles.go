@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
+	"quotad/cmd/quotad/trouble"
+	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/upstream"
+)
+
+// state collects what is known of the daemon. A ledger that does not answer costs its deadline.
+func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.State {
+	c, file := d.inForce.Load(), d.reloads.state.Load()
+	s := trouble.State{
+		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir},
+		Disk:   trouble.DiskState{Dir: c.StateDir},
+		File:   trouble.FileState{Name: file.File, Error: firstLine(file.Error), FailedAt: file.FailedAt},
+	}
+	if info, err := os.Stat(file.File); err == nil && info.ModTime().After(file.ReadAt) && info.ModTime().After(file.FailedAt) {
+		s.File.ChangedAt = info.ModTime()
+	}
+	var disk unix.Statfs_t
+	if unix.Statfs(c.StateDir, &disk) == nil {
+		s.Disk.Free, s.Disk.Size = disk.Bavail*uint64(disk.Bsize), disk.Blocks*uint64(disk.Bsize)
+	}
+	if r := d.remote.certificate; r != nil {
+		is := r.state()
+		s.Certificate = trouble.CertificateState{File: c.Remote.CertFile, NotBefore: is.NotBefore, NotAfter: is.NotAfter, Error: is.Error}
+	}
+	s.Jobs, _ = d.runner.Status("") // of all jobs it cannot fail
+	for _, credential := range d.service.Credentials() {
+		s.Ledger.IsOpen = s.Ledger.IsOpen || len(c.Outages[credential.Name].Open) > 0
+		s.Credentials = append(s.Credentials, d.credentialState(ctx, c, credential, forecasts))
+	}
+	d.facts.complete(&s)
+	return s
+}
+
+func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, forecasts []plan.Forecast) trouble.Credential {
+	one := trouble.Credential{Credential: credential, KeyFile: c.KeyFile(credential.Name)}
+	usage, err := d.service.Usage(ctx, credential.Name)
+	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
+		return one
+	}
+	drifts, fits := d.observer.Drifts(credential.Name), *d.fits.Load()
+	for _, l := range usage.Limits {
+		ahead := plan.ForecastOf(forecasts, credential.Name, l.Name)
+		limit := trouble.Limit{LimitState: l, GoneAt: ahead.GoneAt, Spender: callerName(ahead.Spender), Rate: ahead.Rate}
+		fit := fits[credential.Name+" "+l.Name]
+		limit.Fits, limit.Asks = fit.Fits, fit.Demand > 0
+		if drift := drifts[l.Name]; !drift.Over(usage.Now) {
+			limit.Drift, limit.DriftBy = driftOf(l, drift)
+		}
+		one.Limits = append(one.Limits, limit)
+	}
+	return one
+}
+
+// driftOf returns why the upstream counts more than we do, and how much of that is not booked.
+func driftOf(l quota.LimitState, d upstream.Drift) (cause string, by quota.Units) {
+	by = quota.Units(-d.By())
+	if !d.Until.IsZero() {
+		by = min(by, l.Total()-l.Used)
+	}
+	if by <= 0 && (!d.Says.Known || !d.Far) || !d.Far && d.Until.IsZero() {
+		return "", 0
+	}
+	return d.Cause, max(0, by)
+}
+
+// fitsOf says whether the schedule of a configuration fits its limits, by "credential limit".
+type fitsOf map[string]plan.Fit
+
+// troubles returns the state of the daemon, and what needs a person.
+func (d *daemon) troubles(ctx context.Context) (trouble.State, []trouble.Trouble) {
+	forecasts, _ := d.planner.Forecast(ctx) // if the ledger does not answer, the list says so
+	s, now := d.state(ctx, forecasts), time.Now()
+	return s, d.facts.dated(trouble.List(s, now), now)
+}
+
+// triage is what a status says of troubles.
+func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
+	s, list := d.troubles(ctx)
+	t := jobsapi.Triage{Says: trouble.First(list), Troubles: []jobsapi.Trouble{}, Notes: d.notes(s, time.Now())}
+	for _, one := range list {
+		t.Troubles = append(t.Troubles, jobsapi.Trouble{Kind: string(one.Kind), Of: one.Of, Says: one.Says, Do: one.Do, Grave: one.Grave, Since: one.Since})
+	}
+	return t
+}
+
+// report emits what began and what is over since the last time.
+func (d *daemon) report(list []trouble.Trouble, now time.Time) {
+	f := d.facts
+	f.mu.Lock()
+	changes := f.book.Update(list, now)
+	f.mu.Unlock()
+	d.reportAll(changes, now)
+	f.save()
+}
+
+func (d *daemon) reportAll(changes []trouble.Change, now time.Time) {
+	for _, c := range changes {
+		d.emit(notify.Changed(c, now, func() { d.facts.reported(c) }))
+	}
+}
+
+// resume returns what a daemon before this one had not reported.
+func (f *facts) resume(now time.Time) []trouble.Change {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.book.Resume(now)
+}
+
+func (f *facts) reported(c trouble.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.book.Reported(c)
+}
+
+// notes explain the rest, and need no person: loans, what an operator closed, what quotad does not know of an
+// upstream.
+func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble) {
+	add := func(of, do, format string, args ...any) {
+		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(fmt.Sprintf(format, args...), 300), Do: do})
+	}
+	for _, c := range s.Credentials {
+		for _, l := range c.Limits {
+			name := c.Name + " " + l.Name
+			for _, loan := range l.Lent {
+				add("limit "+name, "quotactl lend "+name+" 0", "%s: %s more until %s, lent by %s%s", name, loan.Units.Text(), clock(loan.Until, now), callerName(loan.By), because(loan.Note))
+			}
+			if l.ByHand {
+				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, clock(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
+			}
+		}
+		if strange, known := d.observer.Strange(c.Name); known && now.Sub(strange.At) < 24*time.Hour {
+			why := "without a reason"
+			if strange.Reason != "" {
+				why = "for " + strange.Reason + ", which quotad does not know: give it a class in answers.reasons"
+			}
+			add("credential "+c.Name, "quotactl log "+c.Name, "%s: the upstream refused %s at %s %s. It says: %s", c.Name, strange.Operation, clock(strange.At, now), why, strange.Says)
+		}
+	}
+	presets := *d.presets.Load()
+	for _, credential := range slices.Sorted(maps.Keys(presets)) {
+		if text := presets[credential].Outdated(now); text != "" {
+			add("credential "+credential, "quotad --presets", "%s", text)
+		}
+	}
+	if d.config.Ledger.Unsynced {
+		add("ledger", "", "sync is off: a crash of the machine loses the grants of the last seconds")
+	}
+	return notes
+}
+
+func clock(t, now time.Time) string {
+	layout := "15:04"
+	if t = t.In(now.Location()); t.Sub(now).Abs() > 12*time.Hour {
+		layout = "Mon 2 Jan 15:04"
+	}
+	return t.Format(layout)
+}
+
+func because(note string) string {
+	if note == "" {
+		return ""
+	}
+	return ": " + note
+}
+
+// callerName returns the name of a caller in a log; a user has the name that this host knows.
+func callerName(by string) string {
+	uid, isUser := strings.CutPrefix(by, "@")
+	if u, err := user.LookupId(uid); isUser && err == nil {
+		return u.Username
+	}
+	return by
+}
+
+// complete adds to the state what events have said.
+func (f *facts) complete(s *trouble.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.Ledger.Since, s.ClockWas, s.ClockBy = f.down, f.clockWas, f.clockBy
+	s.Disk.WasLow = f.book.Has(trouble.Disk, "host")
+	if f.writeErr != nil {
+		s.Disk.Err = f.writeErr.Error()
+	}
+	for of, loss := range f.Losses {
+		if loss.Back.IsZero() && s.Ledger.Reachable {
+			loss.Back = time.Now()
+			f.Losses[of] = loss
+		}
+		s.Losses = append(s.Losses, loss)
+	}
+	slices.SortFunc(s.Losses, func(a, b trouble.Loss) int { return strings.Compare(a.Credential, b.Credential) })
+	for i := range s.Credentials {
+		c := &s.Credentials[i]
+		if r, refused := f.Refuses[c.Name]; refused {
+			c.Refuses = &r
+		}
+		if silence, silent := f.Silent[c.Name]; silent {
+			c.Silent = &silence
+		}
+		for n := range c.Limits {
+			f.completeLimit(c.Name, &c.Limits[n])
+		}
+	}
+}
+
+func (f *facts) completeLimit(credential string, l *trouble.Limit) {
+	key := credential + " " + l.Name
+	if o, known := f.Overspent[key]; known {
+		l.Overspent = &o
+	}
+	if l.Closed.IsZero() {
+		delete(f.Closings, key)
+		return
+	}
+	was, known := f.Closings[key]
+	if !known || was.Used < 0 || was.Since.Before(l.Closed.Since) {
+		was = closing{Since: l.Closed.Since, Used: l.Used, Upstream: known && was.Upstream}
+		f.Closings[key] = was
+	}
+	l.ClosedAt, l.ByHand = was.Used, strings.HasPrefix(l.Closed.By, "@") && !was.Upstream
+}
+
+// dated returns a list with the times since when its troubles are known.
+func (f *facts) dated(list []trouble.Trouble, now time.Time) []trouble.Trouble {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.book.Dated(list, now)
+}

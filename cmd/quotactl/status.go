@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -22,10 +23,10 @@ import (
 const statusUsage = `Show what needs you, what is left of each limit and how long it lasts, and the
 last and the next run of each job.
 
-With --watch it is updated in place until Ctrl-C: each DURATION, and when the
-screen has another size. On a terminal that cannot be redrawn (TERM=dumb), each
-status is printed below the last one. Where the output is no terminal, each is
-one line of JSON.
+With --watch it is updated in place until Ctrl-C, also when the screen has
+another size. On a terminal that cannot be redrawn (TERM=dumb), each status is
+printed below the last one. Where the output is no terminal, each is one line
+of JSON.
 
 With -o value the answer is what remains, in units: the smallest of the limits
 shown, of one credential. With -o json it is the whole status of the daemon.
@@ -53,23 +54,27 @@ type selection struct {
 func newStatus(c *cli) *cobra.Command {
 	var only selection
 	var w watcher
-	all := false
+	all, watch := false, false
 	cmd := command("status [FLAGS]", "what needs you, what is left, what the jobs did (default)", statusUsage, func(ctx context.Context, _ []string) error {
 		render := renderGlance
 		if all {
 			render = renderStatus
 		}
-		if w.every == 0 {
+		switch {
+		case !watch && (w.every != 0 || w.number != 0):
+			return usageError("add --watch", "--every and --number go with --watch")
+		case !watch:
 			return c.status(ctx, only, render)
 		}
+		w.every = cmp.Or(w.every, 2*time.Second)
 		w.cli, w.only, w.render = c, only, render
 		return w.watch(ctx)
 	})
 	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
-	cmd.Flags().DurationVarP(&w.every, "watch", "w", 0, "update it in place each `DURATION`")
-	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "update it in place")
+	cmd.Flags().DurationVar(&w.every, "every", 0, "with --watch: one update per `DURATION` (default: 2s)")
 	cmd.Flags().IntVarP(&w.number, "number", "n", 0, "with --watch: end after `N` updates (default: never)")
 	return cmd
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -25,6 +27,31 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	})
+}
+
+// The commands are these, and no others: each more is one more to learn.
+func TestCommands(t *testing.T) {
+	want := map[string]string{
+		"Look":    "status page jobs runs plan why usage log refusals",
+		"Spend":   "acquire exec settle observe",
+		"Limits":  "book lend close open reset",
+		"Operate": "run stop pause resume cursor bookmark reload",
+		"Other":   "man completion help",
+	}
+	got, hidden := map[string]string{}, []string{}
+	eachCommand(newRoot(&cli{}), func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			hidden = append(hidden, cmd.Name())
+			return
+		}
+		got[cmd.GroupID] = strings.TrimSpace(got[cmd.GroupID] + " " + cmd.Name())
+	})
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if want := []string{"clients", "remote"}; !slices.Equal(hidden, want) {
+		t.Errorf("%q are listed only where they are configured, want %q", hidden, want)
+	}
 }
 
 func checkUsage(t *testing.T, cmd *cobra.Command) {

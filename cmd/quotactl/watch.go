@@ -34,7 +34,7 @@ type watcher struct {
 func (w *watcher) watch(ctx context.Context) error {
 	switch {
 	case w.every < minEvery:
-		return usageError("", "--watch must be at least %v: %v", minEvery, w.every)
+		return usageError("", "--every must be at least %v: %v", minEvery, w.every)
 	case w.number < 0:
 		return usageError("", "--number must not be negative: %d", w.number)
 	case w.output == "value":

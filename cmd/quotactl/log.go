@@ -103,44 +103,36 @@ func (c *cli) followLog(ctx context.Context, name string, since api.Since, entri
 	if n := len(entries); n > 0 {
 		q.After = entries[n-1].ID
 	}
-	write := c.entryLines()
-	if err := write(entries...); err != nil {
+	var widths []int
+	if err := c.writeEntries(&widths, entries...); err != nil {
 		return err
 	}
 	for e, err := range c.client().FollowLog(ctx, name, q) {
 		if err != nil {
 			return c.explain(err)
 		}
-		if err := write(e); err != nil {
+		if err := c.writeEntries(&widths, e); err != nil {
 			return err
 		}
 	}
 	return &failure{code: exitUnreachable, err: errors.New("quotad has stopped"), hint: "run quotactl log -f again once quotad runs"}
 }
 
-// entryLines returns a function that prints entries one below the other as they come: as
-// lines of JSON, or as a table whose columns get wider where they must.
-func (c *cli) entryLines() func(...api.Entry) error {
-	if c.output == "json" {
-		return func(entries ...api.Entry) error {
-			for _, e := range entries {
-				if err := c.printJSON(e, ""); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	}
-	var widths []int
-	return func(entries ...api.Entry) error {
-		if len(entries) == 0 {
-			return nil
-		}
+// writeEntries prints entries below those before: as lines of JSON, or as a table whose columns get
+// wider where they must.
+func (c *cli) writeEntries(widths *[]int, entries ...api.Entry) error {
+	if c.output == "table" && len(entries) > 0 {
 		v := c.view()
 		var b strings.Builder
-		widths = newLogTable(entries, v).Append(&b, v, widths)
+		*widths = newLogTable(entries, v).Append(&b, v, *widths)
 		return c.write(b.String())
 	}
+	for _, e := range entries {
+		if err := c.printJSON(e, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func logTable(entries []api.Entry, v term.View) string {
@@ -169,30 +161,40 @@ func newLogTable(entries []api.Entry, v term.View) *term.Table {
 	return t
 }
 
-// entryNote says what a correction did. For a grant that counts less or more by now it says
-// what was debited.
+// entryNote says what a correction did, and why. For a grant that counts less or more by now it
+// says what was debited.
 func entryNote(e api.Entry) string {
+	text := ""
 	switch e.Kind {
 	case string(quota.KindSettlement):
-		return fmt.Sprintf("settle %s to %s", e.GrantID, quota.Thousands(*e.SettledTo))
+		text = fmt.Sprintf("settle %s to %s", e.GrantID, quota.Thousands(*e.SettledTo))
 	case string(quota.KindAdjustment):
-		booked := quota.Thousands(e.Units)
+		text = "book " + quota.Thousands(e.Units)
 		if e.Units != e.Asked {
-			booked += " of " + quota.Thousands(e.Asked)
+			text += " of " + quota.Thousands(e.Asked)
 		}
-		return withReason("book "+booked+" in "+e.Charges[0].Limit, e.Note)
+		text += " in " + e.Charges[0].Limit
 	case string(quota.KindReset):
-		return withReason("reset", e.Note)
+		text = "reset"
 	case string(quota.KindClosing):
-		return withReason("close "+e.Limit+" until "+e.Until.UTC().Format(time.RFC3339), e.Note)
+		text = "close " + e.Limit + " until " + e.Until.UTC().Format(time.RFC3339)
 	case string(quota.KindOpening):
-		return withReason("open "+e.Limit, e.Note)
+		text = "open " + e.Limit
 	case string(quota.KindLoan):
-		if e.Units == 0 {
-			return withReason("end the loans of "+e.Limit, e.Note)
+		text = "end the loans of " + e.Limit
+		if e.Units > 0 {
+			text = fmt.Sprintf("lend %s to %s until %s", units(e.Units), e.Limit, e.Until.UTC().Format(time.RFC3339))
 		}
-		return withReason(fmt.Sprintf("lend %s to %s until %s", units(e.Units), e.Limit, e.Until.UTC().Format(time.RFC3339)), e.Note)
+	default:
+		return grantNote(e)
 	}
+	if e.Note != "" {
+		text += ": " + e.Note
+	}
+	return text
+}
+
+func grantNote(e api.Entry) string {
 	debited := int64(0)
 	for _, charge := range e.Charges {
 		debited = max(debited, charge.Debited)
@@ -204,14 +206,6 @@ func entryNote(e api.Entry) string {
 		return ""
 	case e.SettledTo != nil:
 		return "settled; " + quota.Count(debited, "was", "were") + " debited"
-	default:
-		return "returned by quotactl book; " + quota.Count(debited, "was", "were") + " debited"
 	}
-}
-
-func withReason(what, reason string) string {
-	if reason == "" {
-		return what
-	}
-	return what + ": " + reason
+	return "returned by quotactl book; " + quota.Count(debited, "was", "were") + " debited"
 }

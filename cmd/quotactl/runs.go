@@ -43,27 +43,22 @@ type runFilter struct {
 func newRuns(c *cli) *cobra.Command {
 	var f runFilter
 	output := false
-	cmd := &cobra.Command{
-		Use:   "runs [JOB|RUN] [FLAGS]",
-		Short: "the latest runs and skipped slots, or one run",
-		Long:  runsUsage,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && args[0] == "show" {
-				return former("runs show")
-			}
-			return argumentsOf(cmd)(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch err := f.check(); {
-			case err != nil:
-				return err
-			case len(args) == 1:
-				return c.runsOf(cmd.Context(), args[0], f, output)
-			case output:
-				return usageError("quotactl runs JOB --output, or quotactl runs RUN --output", "the output of which run?")
-			}
-			return c.listRuns(cmd.Context(), jobsapi.Job{}, f)
-		},
+	cmd := command("runs [JOB|RUN] [FLAGS]", "the latest runs and skipped slots, or one run", runsUsage, func(ctx context.Context, args []string) error {
+		switch err := f.check(); {
+		case err != nil:
+			return err
+		case len(args) == 1:
+			return c.runsOf(ctx, args[0], f, output)
+		case output:
+			return usageError("quotactl runs JOB --output, or quotactl runs RUN --output", "the output of which run?")
+		}
+		return c.listRuns(ctx, jobsapi.Job{}, f)
+	})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 && args[0] == "show" {
+			return former("runs show")
+		}
+		return argumentsOf(cmd)(cmd, args)
 	}
 	cmd.Flags().BoolVar(&output, "output", false, "what the passes wrote, the last lines of each")
 	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`, or only these passes of RUN")

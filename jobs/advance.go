@@ -29,7 +29,7 @@ func (e *executor) loop() {
 			break
 		}
 		if wait > 0 {
-			e.wait(wait)
+			await(e.launching, wait, e.wake)
 		} else if token, ok := e.admit(p); ok {
 			passes.Go(func() {
 				e.pass(p, token)
@@ -89,17 +89,6 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	return p, 0
 }
 
-// wait waits, or until the run is woken or launches nothing more.
-func (e *executor) wait(most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-e.wake:
-	case <-e.launching.Done():
-	}
-}
-
 // leave ends a pass that was counted as under way.
 func (e *executor) leave() {
 	e.control.mu.Lock()
@@ -113,6 +102,17 @@ func (e *executor) putBack(region regions.Region) {
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
 	e.again = append([]regions.Region{region}, e.again...)
+}
+
+// await waits for a signal, or for a time, or until ctx ends.
+func await(ctx context.Context, most time.Duration, signal <-chan struct{}) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-signal:
+	case <-ctx.Done():
+	}
 }
 
 // wake has who waits for a signal look again.

@@ -58,14 +58,7 @@ func (e *executor) hold(ctx context.Context) {
 	j := e.control
 	wait := j.share.renewTime()
 	for {
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-e.moved:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
+		if await(ctx, wait, e.moved); ctx.Err() != nil {
 			return
 		}
 		renewing, cancel := context.WithTimeout(ctx, changeTime)

@@ -147,12 +147,7 @@ func notAhead(t, now time.Time) time.Time {
 // sleep waits, if there is anything to wait for, and returns whether ctx let it.
 func sleep(ctx context.Context, wait time.Duration) bool {
 	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+		await(ctx, wait, nil)
 	}
 	return ctx.Err() == nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// claimOf is how a run is claimed among the hosts of a job: with its slot. An operator's has none. That
-// at a start has the latest one, unless the run of that is to be finished.
+// claimOf is how a run is claimed: with its slot. An operator's has none. That at a start has the latest
+// one, unless the run of that is to be finished.
 func (j *jobControl) claimOf(run Run) *claim {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -25,10 +25,10 @@ func (j *jobControl) claimOf(run Run) *claim {
 // claim decides what becomes of a run that is to begin, and of its slot: it begins, or skip says why
 // not. After an error the slot is not its own. Missed are slots before it, after another one, that had
 // no run. Among hosts, got is what they have decided; else nil. The caller holds mu.
-func (j *jobControl) claim(run *Run, got *claimed, after, now time.Time, stopping bool) (missed, skip Run, err error) {
+func (j *jobControl) claim(run *Run, c *claim, got *claimed, after, now time.Time, stopping bool) (missed, skip Run, err error) {
 	manual := run.Trigger == Manual
-	if got == nil && !manual && j.isTaken(run) {
-		return missed, skip, errClaimed
+	if got == nil && !c.Slot.IsZero() && !c.Slot.After(notAhead(j.state.Slot, run.Slot)) {
+		return missed, skip, errClaimed // what was claimed under a clock that was ahead takes nothing
 	}
 	if !manual {
 		if got != nil {
@@ -51,17 +51,6 @@ func (j *jobControl) claim(run *Run, got *claimed, after, now time.Time, stoppin
 		skip = skippedSlot(run.Slot, Overlap, fmt.Sprintf("job %q: %v", j.name, j.underWayError()))
 	}
 	return missed, skip, err
-}
-
-// isTaken returns whether a slot had its run, or was skipped. The run at a start is one for the latest
-// slot, unless that has had a run which no shutdown interrupted. A slot that was claimed under a clock
-// that was ahead takes nothing. The caller holds mu.
-func (j *jobControl) isTaken(run *Run) bool {
-	slot := notAhead(j.state.Slot, run.Slot)
-	if run.Trigger == AtStart {
-		return !Latest(j.job.Schedule, run.Slot).After(slot) && !j.state.Last.isUnfinished()
-	}
-	return !run.Slot.After(slot)
 }
 
 // underWayError says which run of this host is in the way of another one. The caller holds mu.
@@ -101,7 +90,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	now := r.now()
 	j.mu.Lock()
 	clockErr := j.clockError(now)
-	missed, skip, err := j.claim(&run, got, known, now, r.isStopping())
+	missed, skip, err := j.claim(&run, c, got, known, now, r.isStopping())
 	if err != nil {
 		j.mu.Unlock()
 		r.giveBack(j, run.ID, got)

@@ -21,13 +21,13 @@ type Runner struct {
 }
 
 // state returns the state of a job that is configured.
-func (r *Runner) state(job string) (*jobControl, error) {
-	all := r.all()
-	i := slices.IndexFunc(all, func(j *jobControl) bool { return j.name == job })
-	if i < 0 {
-		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
+func (r *Runner) state(job string) (*jobControl, error) { return find(r.all(), job) }
+
+func find(list []*jobControl, job string) (*jobControl, error) {
+	if i := slices.IndexFunc(list, func(j *jobControl) bool { return j.name == job }); i >= 0 {
+		return list[i], nil
 	}
-	return all[i], nil
+	return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 }
 
 // listed returns the state of a job or, if job is empty, of all in the order of configuration, and
@@ -43,11 +43,8 @@ func (r *Runner) listed(job string) ([]*jobControl, error) {
 	if job == "" {
 		return list, nil
 	}
-	i := slices.IndexFunc(list, func(j *jobControl) bool { return j.name == job })
-	if i < 0 {
-		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
-	}
-	return list[i : i+1], nil
+	j, err := find(list, job)
+	return []*jobControl{j}, err
 }
 
 // all returns the states of the jobs in the order of configuration. The list must not be changed.

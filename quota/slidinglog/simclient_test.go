@@ -102,6 +102,11 @@ func (h *simHost) acquire() {
 	for r.RequestID == "" && (w.rand.IntN(4) == 0 || w.temper == far && len(asks) < 12) {
 		asks = append(asks, asks[0])
 	}
+	h.acquireAll(asks)
+}
+
+func (h *simHost) acquireAll(asks []quota.Ask) {
+	w, r := h.w, asks[0].Request
 	host, began, end := h.ledger.Host(), w.now, w.store.End("api")
 	decisions, err := h.ledger.Acquire(h.call(), h.c, asks)
 	if h.ctx.Err() != nil {
@@ -169,13 +174,17 @@ func (h *simHost) settle() {
 	w := h.w
 	all := w.oracle.told
 	one := all[len(all)-1-w.rand.IntN(min(len(all), 8))]
-	units := quota.Units(w.rand.IntN(int(one.units) + 3))
+	h.settleTo(one.id, quota.Units(w.rand.IntN(int(one.units)+3)))
+}
+
+func (h *simHost) settleTo(grant quota.ID, units quota.Units) {
+	w := h.w
 	by := w.corrector()
-	d, err := h.ledger.Settle(h.call(), h.c, quota.Settlement{Grant: one.id, Units: units, Caller: by})
+	d, err := h.ledger.Settle(h.call(), h.c, quota.Settlement{Grant: grant, Units: units, Caller: by})
 	if h.ctx.Err() != nil {
 		return
 	}
-	w.say("%s: settle %s to %d: %v %v", h.name, one.id, units, d.Reason, err)
+	w.say("%s: settle %s to %d: %v %v", h.name, grant, units, d.Reason, err)
 	if err != nil && !known(err) {
 		w.fail("settle: %v", err)
 	}

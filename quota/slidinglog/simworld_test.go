@@ -127,6 +127,7 @@ type simHost struct {
 	olderRead bool  // what hasRead was then
 	cutUntil  int64 // it cannot reach the store
 	frozen    int64 // until when
+	late      bool  // so its next record will be
 	followed  int64
 	folded    int64
 	saved     int64 // when that was done last, with success: all before is in the tables
@@ -157,6 +158,7 @@ const (
 	ages            // half a minute passes now and then, and the windows are longer
 	windows         // hosts have different windows, and change them
 	far             // a call takes long, and pages are short, so a log is put back for longer than hosts wait
+	small           // the hosts share three units: see TestSmallWorlds
 )
 
 // farShare is how many histories there are for one that is far, which takes as long as twenty others.
@@ -181,6 +183,8 @@ func (w *world) credential() *quota.Credential {
 		c.Limits[2].Units = 15
 	case ages:
 		c.Limits = c.Limits[:2]
+	case small:
+		c.Limits = []quota.Limit{{Name: "window", Units: 3, Window: c.Limits[0].Window}}
 	case far: // many small grants
 		c.Limits[0].Units, c.Limits[1].Units = 600, 400
 		c.Limits = c.Limits[:2]
@@ -398,7 +402,9 @@ func (d deadline) Err() error {
 func (h *simHost) call() context.Context {
 	w := h.w
 	patience := int64(1_000_000)
-	if w.rand.IntN(2) == 0 {
+	if w.temper == small {
+		patience = 250
+	} else if w.rand.IntN(2) == 0 {
 		patience = 2*h.trip + w.rand.Int64N(250)
 	}
 	return deadline{h.ctx, h, w.now + patience}
@@ -469,7 +475,8 @@ func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidin
 		return unknown(slidinglog.Failed)
 	}
 	for _, call := range calls {
-		if len(call.Body) > 0 && !w.peace && !w.still && w.rand.IntN(33) == 0 {
+		if len(call.Body) > 0 && !w.peace && (h.late || !w.still && w.rand.IntN(33) == 0) {
+			h.late = false
 			w.late = append(w.late, lateCall{w.now + w.rand.Int64N(3000), slices.Clone(calls), h, c})
 			w.counts.late++
 			h.rest(20)

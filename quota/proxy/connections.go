@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"container/list"
 	"io"
 	"net"
 	"net/http"
@@ -25,17 +24,16 @@ const (
 )
 
 // A boundedListener bounds how many connections are open at once. For one that is too many
-// it closes the oldest of those that have shown no run token; where all have shown one, the
+// it closes the oldest of those that have shown no run token; if all have shown one, the
 // new one. So clients without a token cannot keep passes out; nor can one pass keep out the others,
 // because it may have only a share.
 type boundedListener struct {
 	net.Listener
 	max int
 
-	mu        sync.Mutex // guards what follows, and the fields of connections that say so
-	open      int
-	strangers list.List      // of connections that have shown no token, the oldest first
-	held      map[string]int // how many connections have shown a token
+	mu       sync.Mutex // guards what follows, and the tokens of connections
+	open     map[*boundedConn]bool
+	accepted int
 }
 
 // share is how many connections a token may have.
@@ -58,23 +56,27 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection in, or not where there is no room for it. The excess is a connection
+// admit counts a connection in, or not if there is no room for it. The excess is a connection
 // to close: that of a stranger which had to make room, or the new one.
 func (l *boundedListener) admit(raw net.Conn) (conn, excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= l.max {
-		oldest := l.strangers.Front()
+	if len(l.open) >= l.max {
+		var oldest *boundedConn
+		for c := range l.open {
+			if c.token == "" && (oldest == nil || c.number < oldest.number) {
+				oldest = c
+			}
+		}
 		if oldest == nil {
 			return nil, raw
 		}
-		stranger := oldest.Value.(*boundedConn)
-		stranger.leave()
-		excess = stranger.Conn
+		delete(l.open, oldest)
+		excess = oldest.Conn
 	}
-	admitted := &boundedConn{Conn: raw, listener: l}
-	admitted.stranger = l.strangers.PushBack(admitted)
-	l.open++
+	l.accepted++
+	admitted := &boundedConn{Conn: raw, listener: l, number: l.accepted}
+	l.open[admitted] = true
 	return admitted, excess
 }
 
@@ -82,42 +84,16 @@ func (l *boundedListener) admit(raw net.Conn) (conn, excess net.Conn) {
 type boundedConn struct {
 	net.Conn
 	listener *boundedListener
-	stranger *list.Element // nil: it has shown a token, or is closed
-	token    string        // that it has shown
-	closed   bool          // all three are guarded by the listener's lock
+	number   int    // in the order of their coming
+	token    string // that it has shown; guarded by the listener's lock
 }
 
 // Close implements io.Closer.
 func (c *boundedConn) Close() error {
 	c.listener.mu.Lock()
-	c.leave()
+	delete(c.listener.open, c)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// leave counts a connection out, once. The caller holds the lock of the listener.
-func (c *boundedConn) leave() {
-	c.belongTo("")
-	if !c.closed {
-		c.closed = true
-		c.listener.open--
-	}
-}
-
-// belongTo removes a connection from the strangers, and counts it among those of a token; "" of one
-// that ends. The caller holds the lock of the listener.
-func (c *boundedConn) belongTo(token string) {
-	l := c.listener
-	if c.stranger != nil {
-		l.strangers.Remove(c.stranger)
-		c.stranger = nil
-	}
-	if l.held[c.token]--; l.held[c.token] <= 0 {
-		delete(l.held, c.token)
-	}
-	if c.token = token; token != "" {
-		l.held[token]++
-	}
 }
 
 // CloseWrite has net/http end an answer before it closes the connection.
@@ -140,15 +116,21 @@ func keepConnection(w http.ResponseWriter, r *http.Request, token string) *api.P
 	l := c.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case c.closed || c.token == token:
-	case l.held[token] >= l.share():
+	if c.token == token || !l.open[c] {
+		return nil
+	}
+	held := 0
+	for other := range l.open {
+		if other.token == token {
+			held++
+		}
+	}
+	if held >= l.share() {
 		w.Header().Set("Connection", "close")
 		return api.NewProblem(api.TooManyConnections, "the pass has %s open, the most for one pass", quota.Count(l.share(), "connection", "connections")).
 			WithHint("let the client reuse its connections, or close them")
-	default:
-		c.belongTo(token)
 	}
+	c.token = token
 	return nil
 }
 

@@ -141,7 +141,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 
 // Serve serves the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections), held: make(map[string]int)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections), open: make(map[*boundedConn]bool)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -75,19 +75,14 @@ type Door struct {
 	bounds    DoorConfig
 	listeners []*doorListener
 	open      map[*connection]bool
-	entered   uint64         // how many connections were counted
-	shared    int            // of open, those that count against bounds.Connections
-	perOrigin map[origin]int // counts open, less our own
+	entered   uint64 // how many connections were counted
 	refused   uint64
 	logged    time.Time // when the log last reported a refusal
 }
 
 // NewDoor returns a door without a server: call Lead before Serve.
 func NewDoor(c DoorConfig) *Door {
-	d := &Door{
-		isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1),
-		open: make(map[*connection]bool), perOrigin: make(map[origin]int),
-	}
+	d := &Door{isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1), open: make(map[*connection]bool)}
 	d.http = &http.Server{
 		Handler: d,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -253,35 +248,43 @@ func (d *Door) enter(c *connection) bool {
 		return true
 	}
 	c.shares = c.peer.remote != nil || !slices.Contains(d.bounds.RoomFor, c.peer.uid)
-	count := d.perOrigin[c.peer.origin]
+	count, shared := d.count(c.peer.origin)
 	if c.peer.isProxy { // it connects for many
 		count = 0
 	}
-	if count >= d.bounds.ConnectionsPerUser {
-		if d.makeRoom(&c.peer.origin) {
-			count--
-		}
-	} else if c.shares && d.shared >= d.bounds.Connections {
-		d.makeRoom(nil)
+	switch full := c.shares && shared >= d.bounds.Connections; {
+	case count >= d.bounds.ConnectionsPerUser && d.makeRoom(&c.peer.origin):
+		count, shared = count-1, shared-1
+	case count < d.bounds.ConnectionsPerUser && full && d.makeRoom(nil):
+		shared--
 	}
 	switch {
 	case count >= d.bounds.ConnectionsPerUser:
 		d.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin,
 			quota.Count(d.bounds.ConnectionsPerUser, "connection", "connections")))
-	case c.shares && d.shared >= d.bounds.Connections:
+	case c.shares && shared >= d.bounds.Connections:
 		d.refuse(c, quota.Count(d.bounds.Connections, "connection is", "connections are")+" the most at once")
 	}
-	if count >= d.bounds.ConnectionsPerUser+overflow || c.shares && d.shared >= d.bounds.Connections+overflow {
+	if count >= d.bounds.ConnectionsPerUser+overflow || c.shares && shared >= d.bounds.Connections+overflow {
 		return false
 	}
-	d.open[c] = true
-	d.perOrigin[c.peer.origin]++
-	if c.shares {
-		d.shared++
-	}
 	d.entered++
-	c.number = d.entered
+	c.number, d.open[c] = d.entered, true
 	return true
+}
+
+// count counts the open connections of an origin, and all those that count against bounds.Connections. The
+// caller holds mu.
+func (d *Door) count(of origin) (same, shared int) {
+	for c := range d.open {
+		if c.peer.origin == of && !c.own {
+			same++
+		}
+		if c.shares {
+			shared++
+		}
+	}
+	return same, shared
 }
 
 // keep has a connection stay over which the token of a caller came, unless half of the connections
@@ -329,7 +332,7 @@ func (d *Door) makeRoom(of *origin) bool {
 		return false
 	}
 	d.report("connections that no good token keeps open are closed to make room: %v has %d of them", most.peer.origin, count[most.peer.origin])
-	d.remove(most)
+	delete(d.open, most)
 	most.Conn.Close()
 	return true
 }
@@ -349,28 +352,11 @@ func (d *Door) report(format string, args ...any) {
 	}
 }
 
-// leave removes a connection that has ended from the counts.
+// leave removes a connection that has ended.
 func (d *Door) leave(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.remove(c)
-}
-
-// remove is leave. The caller holds mu.
-func (d *Door) remove(c *connection) {
-	if !d.open[c] {
-		return
-	}
 	delete(d.open, c)
-	if c.own {
-		return
-	}
-	if c.shares {
-		d.shared--
-	}
-	if d.perOrigin[c.peer.origin]--; d.perOrigin[c.peer.origin] == 0 {
-		delete(d.perOrigin, c.peer.origin)
-	}
 }
 
 // A doorListener is a listener whose connections a door counts.

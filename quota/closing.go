@@ -5,9 +5,10 @@ import "time"
 // Closed says that nothing is granted from a limit before a time. Its zero value means that
 // the limit is open.
 type Closed struct {
-	Since, Until time.Time
-	Says         string // the Note of its Change
-	By           string // who closed it: its Caller.By
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Says  string    `json:"says,omitempty"` // the Note of its Change: the upstream's words, or an operator's
+	By    string    `json:"by"`             // who closed it: its Caller.By
 }
 
 // At returns c until its time, and the zero value afterwards.

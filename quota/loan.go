@@ -8,10 +8,11 @@ import (
 // A Lent is a loan that is in the log: from Since on, and before Until, a limit is
 // higher by Units.
 type Lent struct {
-	Units        Units
-	Since, Until time.Time
-	Note         string // the Note of its Change
-	By           string // who lent it: its Caller.By
+	Units Units     `json:"units"`
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Note  string    `json:"note,omitempty"` // the Note of its Change
+	By    string    `json:"by"`             // who lent it: its Caller.By
 }
 
 // Lending returns the loans that still run at a time, in their order.

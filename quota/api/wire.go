@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"quotad/quota"
+)
 
 // AcquireRequest is the body of POST /v1/acquire. The credential may be left out
 // with a pass's run token, and if only one is configured.
@@ -54,9 +58,9 @@ type Decision struct {
 
 // Shortage is what a limit that is not enforced would have denied.
 type Shortage struct {
-	Limit   string  `json:"limit"`
-	Missing int64   `json:"missing"`          // by how many units it did not fit
-	Closed  *Closed `json:"closed,omitempty"` // if the limit is closed
+	Limit   string        `json:"limit"`
+	Missing int64         `json:"missing"`          // by how many units it did not fit
+	Closed  *quota.Closed `json:"closed,omitempty"` // if the limit is closed
 }
 
 // Limit is the state of a limit.
@@ -76,12 +80,12 @@ type Limit struct {
 	NextUnits   int64      `json:"next_units,omitempty"`
 	// Until when the limit counts as spent because its window was lengthened
 	// beyond what the log still held.
-	CatchingUpUntil *time.Time `json:"catching_up_until,omitempty"`
-	Closed          *Closed    `json:"closed,omitempty"` // absent while the limit is open
+	CatchingUpUntil *time.Time    `json:"catching_up_until,omitempty"`
+	Closed          *quota.Closed `json:"closed,omitempty"` // absent while the limit is open
 	// Lent is how many of Units are lent, LentUntil when the first loan ends.
-	Lent      int64      `json:"lent,omitempty"`
-	LentUntil *time.Time `json:"lent_until,omitempty"`
-	Loans     []Loan     `json:"loans,omitempty"`
+	Lent      int64        `json:"lent,omitempty"`
+	LentUntil *time.Time   `json:"lent_until,omitempty"`
+	Loans     []quota.Lent `json:"loans,omitempty"`
 	// Of a share: the jobs whose calls it counts, or does not count. A remote caller is named
 	// as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
@@ -95,23 +99,6 @@ type Limit struct {
 
 // Refuses reports whether the limit refuses calls that do not fit.
 func (l Limit) Refuses() bool { return !l.DryRun && (!l.Lifted || l.Closed != nil) }
-
-// Closed says that nothing is granted from a limit before a time.
-type Closed struct {
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-	Says  string    `json:"says,omitempty"` // why: the upstream's words, or an operator's
-	By    string    `json:"by"`             // who reported it: the job, "remote/" and a remote caller, or "@" and a uid
-}
-
-// A Loan makes a limit higher until a time.
-type Loan struct {
-	Units int64     `json:"units"`
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-	Note  string    `json:"note,omitempty"` // why
-	By    string    `json:"by"`             // "@" and the uid of who lent it
-}
 
 // Drift compares our count of a limit with the upstream's. What the upstream did not say is absent.
 type Drift struct {
@@ -136,9 +123,9 @@ type Closing struct {
 type Shut struct {
 	Limit string `json:"limit"`
 	// Changed is false if the limit was already closed until later, or was open.
-	Changed    bool       `json:"changed"`
-	Closed     *Closed    `json:"closed,omitempty"` // as it is now; absent while it is open
-	Credential Credential `json:"credential"`
+	Changed    bool          `json:"changed"`
+	Closed     *quota.Closed `json:"closed,omitempty"` // as it is now; absent while it is open
+	Credential Credential    `json:"credential"`
 }
 
 // A Lend is the body of POST /v1/credentials/{name}/lend.
@@ -174,14 +161,14 @@ type Observation struct {
 
 // Observed is the answer to an Observation.
 type Observed struct {
-	Class      string     `json:"class"` // ok, minute, day, config, billing or unknown
-	Credential string     `json:"credential"`
-	Operation  string     `json:"operation"`
-	Limit      string     `json:"limit,omitempty"`  // that the answer is about, by its name in quotad
-	Closed     *Closed    `json:"closed,omitempty"` // as that limit is now
-	Changed    bool       `json:"changed"`          // whether this observation closed it
-	Reset      *time.Time `json:"reset,omitempty"`  // as the upstream says
-	Says       string     `json:"says,omitempty"`
+	Class      string        `json:"class"` // ok, minute, day, config, billing or unknown
+	Credential string        `json:"credential"`
+	Operation  string        `json:"operation"`
+	Limit      string        `json:"limit,omitempty"`  // that the answer is about, by its name in quotad
+	Closed     *quota.Closed `json:"closed,omitempty"` // as that limit is now
+	Changed    bool          `json:"changed"`          // whether this observation closed it
+	Reset      *time.Time    `json:"reset,omitempty"`  // as the upstream says
+	Says       string        `json:"says,omitempty"`
 }
 
 // Credential is a credential with the state of its limits.

@@ -116,15 +116,11 @@ func each[From, To any](list []From, convert func(From) To) []To {
 }
 
 // closedOf returns nil for a limit that is open.
-func closedOf(c quota.Closed) *api.Closed {
+func closedOf(c quota.Closed) *quota.Closed {
 	if c.IsZero() {
 		return nil
 	}
-	return &api.Closed{Since: c.Since.UTC(), Until: c.Until.UTC(), Says: c.Says, By: c.By}
-}
-
-func loanIn(l quota.Lent) api.Loan {
-	return api.Loan{Units: int64(l.Units), Since: l.Since.UTC(), Until: l.Until.UTC(), Note: l.Note, By: l.By}
+	return &c
 }
 
 func shortageOf(s quota.Shortage) api.Shortage {
@@ -148,7 +144,7 @@ func limitOf(s quota.LimitState) api.Limit {
 		Closed:          closedOf(s.Closed),
 		Lent:            int64(s.LentUnits()),
 		LentUntil:       timeOf(s.LentUntil()),
-		Loans:           each(s.Lent, loanIn),
+		Loans:           s.Lent,
 		Jobs:            s.Jobs,
 		ExceptJobs:      s.ExceptJobs,
 		LiftMs:          s.Lift.Milliseconds(),

@@ -307,7 +307,7 @@ func TestTroubledRows(t *testing.T) {
 
 // The bar of a limit shows what the terminal's shows: of a closed one all is gone.
 func TestBarOfALimit(t *testing.T) {
-	closed := &api.Closed{}
+	closed := &quota.Closed{}
 	for _, row := range []struct {
 		name         string
 		l            api.Limit

@@ -46,7 +46,7 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 		notes = append(notes, "exhausted")
 	}
 	for _, loan := range l.Loans {
-		text := fmt.Sprintf("%s lent by %s until %s", units(loan.Units), v.Caller(loan.By), v.Until(loan.Until))
+		text := fmt.Sprintf("%s lent by %s until %s", loan.Units.Text(), v.Caller(loan.By), v.Until(loan.Until))
 		if loan.Note != "" {
 			text += ": " + v.Clean(loan.Note)
 		}

@@ -62,21 +62,14 @@ func (l Limit) CountsJob(job string) bool {
 	return !slices.Contains(l.ExceptJobs, job)
 }
 
-// LiftsAt returns when in the period of now the limit begins to refuse nothing; the zero
-// time where it never does.
+// LiftsAt returns when in the period of now a limit with a Lift begins to refuse nothing.
 func (l Limit) LiftsAt(now time.Time) time.Time {
-	if l.Lift == 0 {
-		return time.Time{}
-	}
 	_, end := l.Window.Bounds(now)
 	return end.Add(-l.Lift)
 }
 
 // LiftedAt reports whether the limit refuses nothing at now, because its period ends soon.
-func (l Limit) LiftedAt(now time.Time) bool {
-	lifts := l.LiftsAt(now)
-	return !lifts.IsZero() && !now.Before(lifts)
-}
+func (l Limit) LiftedAt(now time.Time) bool { return l.Lift > 0 && !now.Before(l.LiftsAt(now)) }
 
 // bounds reports whether a request larger than the limit can never fit: one that is not
 // enforced, or is lifted at times, may grant it.

@@ -36,8 +36,7 @@ func (s LimitState) Budget(useReserve bool) Units { return s.Limit.Budget(useRes
 func (s LimitState) Total() Units { return s.Units + s.LentUnits() }
 
 // LentUnits is the sum of the limit's loans.
-func (s LimitState) LentUnits() Units {
-	var sum Units
+func (s LimitState) LentUnits() (sum Units) {
 	for _, l := range s.Lent {
 		sum += l.Units
 	}

@@ -145,8 +145,8 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 	}
 	at := a.CatchingUp(limit.Window, now)
 	at = latest(at, a.fitsLent(v, units-limit.Budget(useReserve), now, latest(from, at), log))
-	if lifts := limit.LiftsAt(now); !lifts.IsZero() && at.After(lifts) {
-		return lifts
+	if limit.Lift > 0 && at.After(limit.LiftsAt(now)) {
+		return limit.LiftsAt(now)
 	}
 	return at
 }
@@ -155,6 +155,9 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 // or the zero time if they fit now. Only loans that still run at from count, each until its end.
 func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
 	missing := v.used + over
+	if len(a.Lent) == 0 { // the usual case
+		return v.fits(missing, now, log)
+	}
 	loans := quota.Lending(a.Lent[v.Limit().Name], from)
 	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
 	lent := quota.LimitState{Lent: loans}.LentUnits()
@@ -206,10 +209,11 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 
 func (a *Account) state(v *View, now time.Time) quota.LimitState {
 	limit := v.Limit()
-	return quota.LimitState{
-		Limit: limit, Used: v.used, CatchingUp: a.CatchingUp(limit.Window, now), Lifted: limit.LiftedAt(now),
-		Closed: a.Closed[limit.Name].At(now), Lent: quota.Lending(a.Lent[limit.Name], now),
+	s := quota.LimitState{Limit: limit, Used: v.used, CatchingUp: a.CatchingUp(limit.Window, now), Lifted: limit.LiftedAt(now)}
+	if len(a.Closed)+len(a.Lent) > 0 { // few limits ever are
+		s.Closed, s.Lent = a.Closed[limit.Name].At(now), quota.Lending(a.Lent[limit.Name], now)
 	}
+	return s
 }
 
 // Add counts a new entry of the log. Advance must have been called.

@@ -133,10 +133,6 @@ func callsText(calls map[string]quota.Units) string {
 	return strings.Join(parts, ", ")
 }
 
-// maxRing is how many regions of a job the status shows one by one, so that it stays on
-// one screen.
-const maxRing = 60
-
 // renderJob writes what comes next for a job, and what its last run did.
 func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	v.Prose(b, 0, term.Bold, "job "+j.Name)
@@ -148,9 +144,6 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 		return
 	}
 	renderLines(b, wording.RunLines("last run", *j.Last, v), v)
-	if n := len(j.Regions); 0 < n && n <= maxRing {
-		v.Prose(b, 2, term.Plain, wording.Ring(j))
-	}
 	renderPasses(b, wording.NotOK(*j.Last), v)
 }
 

@@ -35,10 +35,8 @@ The bar shows what is used, what is free, and at its end the reserve. OUTLOOK is
 a forecast for one day: the jobs run as planned, and all other callers continue
 to spend as in the last hour or minute.
 
-With --all, each job shows its regions in their order. Brackets mark the region
-at which the next run begins. The mark after a region is the result of its last
-pass: + ok, x failed, 0 denied, ~ running, - interrupted or skipped. Below it
-are the passes that were not ok; quotactl runs RUN prints all of them.
+With --all, each job shows the passes of its last run that were not ok; quotactl
+runs RUN prints all of them.
 
 Example:
   $ quotactl status -o value --limit daily

@@ -207,7 +207,7 @@ func (f *figures) number(args ...string) int64 {
 	return n
 }
 
-var forecastText = regexp.MustCompile(`; ([0-9,]+) in the last hour(?:, (?:(enough for the next 24h)|used up in about ([0-9]+[smhd])))?`)
+var forecastText = regexp.MustCompile(`; (?:used up in about ([0-9]+[smhd]), )?([0-9,]+) in the last hour`)
 
 // forecastAgrees holds that what is shown of the last hour is what the calls cost, and that the forecast
 // is how long what remains lasts if the last hour goes on or, at the worst, a minute in which all of
@@ -220,30 +220,30 @@ func (f *figures) forecastAgrees(limit api.Limit, spent int64) {
 	for until := time.Now().Add(hangTimeout); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		text = f.quotactl("--all", "--limit", limit.Name)
 		said = forecastText.FindStringSubmatch(text)
-		if said == nil && spent == 0 || said != nil && said[1] == quota.Thousands(spent) {
+		if said == nil && spent == 0 || said != nil && said[2] == quota.Thousands(spent) {
 			break
 		}
 	}
 	if said == nil && spent == 0 {
 		return
 	}
-	if said == nil || said[1] != quota.Thousands(spent) {
+	if said == nil || said[2] != quota.Thousands(spent) {
 		f.Fatalf("limit %s spent %d units on calls, and quotactl shows %q", limit.Name, spent, text)
 	}
 	f.paced++
-	enough, gone := said[2] != "", said[3]
+	gone := said[1]
 	hours := float64(limit.Remaining) / float64(spent)
 	switch {
 	case limit.Remaining == 0:
 		f.full++
-		if enough || gone != "" {
+		if gone != "" {
 			f.Errorf("limit %s has nothing left, and quotactl shows %q", limit.Name, text)
 		}
-	case hours > 24*60 || enough:
-		if !enough || hours < 22 { // nearer to a day, what was spent first leaves the window
+	case hours > 24*60 || gone == "":
+		if gone != "" || hours < 22 { // nearer to a day, what was spent first leaves the window
 			f.Errorf("limit %s has what lasts %.1f hours, and quotactl shows %q", limit.Name, hours, text)
 		}
-	case gone != "":
+	default:
 		if earliest, unit := span(f.T, gone); earliest.Hours() > hours+0.1 || (earliest+unit).Minutes() < hours-1 {
 			f.Errorf("limit %s has what lasts %.1f hours or as many minutes, and quotactl shows %q", limit.Name, hours, text)
 		}

@@ -117,22 +117,6 @@ func Region(region regions.Region) string {
 	return strconv.Quote(string(region))
 }
 
-// Ring writes a job's regions in their order, each with the result of its last pass, and
-// with brackets around the one at which the next run begins.
-func Ring(j jobsapi.Job) string {
-	passes, names := Passes(j), make([]string, len(j.Regions))
-	for i, region := range j.Regions {
-		names[i] = Region(region)
-		if p := passes[region]; p != nil {
-			names[i] += Mark(p.Outcome)
-		}
-		if string(region) == string(j.Cursor) {
-			names[i] = "[" + names[i] + "]"
-		}
-	}
-	return strings.Join(names, " ")
-}
-
 // Passes returns the last pass of each region in a job's last run.
 func Passes(j jobsapi.Job) map[regions.Region]*jobs.Pass {
 	passes := map[regions.Region]*jobs.Pass{}

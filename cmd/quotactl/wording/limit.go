@@ -64,29 +64,26 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 	if l.Drift != nil && l.Drift.Far {
 		notes = append(notes, v.Clean(l.Drift.Cause))
 	}
-	if text := forecast(l, f, v); text != "" {
+	if text := strings.Join(forecast(l, f, v), ", "); text != "" {
 		notes = append(notes, text)
 	}
 	return notes
 }
 
-// forecast says what was spent in the last hour, and how long the rest lasts: "412 in the
-// last hour, used up in about 13h". It is empty where nothing is spent.
-func forecast(l api.Limit, f plan.Forecast, v term.View) string {
-	var parts []string
-	if f.PerHour > 0 {
-		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
-	}
+// forecast says how long the rest of a limit lasts, and what was spent in the last hour, where
+// something is.
+func forecast(l api.Limit, f plan.Forecast, v term.View) (parts []string) {
 	switch {
 	case l.Remaining == 0 || l.Closed != nil || !l.Refuses():
 	case !f.GoneAt.IsZero():
 		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
 	case f.TooLittle != "":
 		parts = append(parts, "too little for "+v.Clean(f.TooLittle))
-	case f.PerHour > 0:
-		parts = append(parts, "enough for the next "+quota.Brief(f.Until.Sub(v.Now).Round(time.Hour)))
 	}
-	return strings.Join(parts, ", ")
+	if f.PerHour > 0 {
+		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
+	}
+	return parts
 }
 
 // roughly writes a duration in its greatest unit.
@@ -115,15 +112,7 @@ func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 	if l.LentUntil != nil {
 		parts = append(parts, fmt.Sprintf("%s lent for %s", quota.Thousands(l.Lent), term.Brief(max(0, l.LentUntil.Sub(v.Now)+time.Second-1))))
 	}
-	if !f.GoneAt.IsZero() {
-		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
-	} else if f.TooLittle != "" {
-		parts = append(parts, "too little for "+v.Clean(f.TooLittle))
-	}
-	if f.PerHour > 0 {
-		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(append(parts, forecast(l, f, v)...), ", ")
 }
 
 // SlidingWindow returns the length of a limit's window, if that slides.

@@ -196,7 +196,7 @@ func userName() string {
 
 // refusal turns a decision that is not a grant into a failure.
 func (c *cli) refusal(d api.Decision) error {
-	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: sentence(d), hint: d.Hint}
+	f := &failure{code: exitCodeOf(quota.Reason(d.Reason)), err: errors.New(cmp.Or(d.Detail, d.Reason)), hint: d.Hint}
 	if f.code == exitDenied {
 		f.err = fmt.Errorf("denied: %w", f.err)
 	}
@@ -205,6 +205,3 @@ func (c *cli) refusal(d api.Decision) error {
 	}
 	return f
 }
-
-// sentence returns what the daemon says about a refusal.
-func sentence(d api.Decision) error { return errors.New(cmp.Or(d.Detail, d.Reason)) }

@@ -190,17 +190,12 @@ func newBookmark(c *cli) *cobra.Command {
 			ask = c.client().ClearBookmark
 		}
 		bookmark, err := ask(ctx, args[0], args[1])
-		return show(c, bookmark, err, nil, bookmarkText)
+		return show(c, bookmark, err, nil, func(b jobsapi.Bookmark, v term.View) string {
+			return strings.TrimLeft(v.Clean(b.Bookmark)+"\n", "\n")
+		})
 	})
 	cmd.Flags().BoolVar(&clear, "clear", false, "remove it")
 	return cmd
-}
-
-func bookmarkText(b jobsapi.Bookmark, v term.View) string {
-	if b.Bookmark == "" {
-		return ""
-	}
-	return v.Clean(b.Bookmark) + "\n"
 }
 
 const pauseUsage = `Stop scheduling a job until you resume it. A restart of quotad does not end the

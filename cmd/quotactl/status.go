@@ -185,7 +185,8 @@ func renderStatus(s jobsapi.Status, v term.View) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	renderLedger(&b, s, v)
+	ledger := wording.Ledger(s)
+	v.Prose(&b, 0, ledger.Style, ledger.Text)
 	if len(s.Credentials) == 0 {
 		v.Prose(&b, 0, term.Faint, noCredential)
 	}
@@ -224,11 +225,6 @@ func renderProxied(b *strings.Builder, proxy *api.Proxy, credential string, v te
 			v.Prose(b, 2, term.Plain, fmt.Sprintf("through the proxy at %s to %s", proxy.Address, c.Upstream))
 		}
 	}
-}
-
-func renderLedger(b *strings.Builder, s jobsapi.Status, v term.View) {
-	ledger := wording.Ledger(s)
-	v.Prose(b, 0, ledger.Style, ledger.Text)
 }
 
 // How much of each kind the short status shows.

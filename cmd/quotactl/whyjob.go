@@ -65,11 +65,7 @@ func (body whyJob) missing() (missing int64, err error) {
 func whyJobPage(body whyJob, v term.View) string {
 	var b strings.Builder
 	j := body.Job
-	v.Prose(&b, 0, term.Bold, "job "+j.Name)
-	renderLines(&b, wording.JobLines(j, v), v)
-	if j.Last != nil {
-		renderLines(&b, wording.RunLines("last run", *j.Last, v), v)
-	}
+	renderJob(&b, j, v)
 	switch {
 	case body.Unknown != "":
 		v.Item(&b, 2, "next pass: ", "not known: "+body.Unknown)

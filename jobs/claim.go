@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -58,17 +57,6 @@ func (j *jobControl) underWayError() error {
 	return fmt.Errorf("%w: %s", ErrUnderWay, j.executor.run.ID)
 }
 
-// clockError says that the clock was set back behind what was recorded, which counts no more. The
-// caller holds mu.
-func (j *jobControl) clockError(now time.Time) error {
-	ahead := j.state.ahead(now)
-	if ahead.IsZero() {
-		return nil
-	}
-	return fmt.Errorf("the clock was set back: what is recorded for %v counts no more, that is %v ahead: is the clock right?",
-		ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
-}
-
 // begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It
 // returns the run as it began, which continues. A run of the job that is under way prevents that: the
 // slot is skipped. Among hosts, c claims it; after an error it may be tried again.
@@ -89,7 +77,6 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	}
 	now := r.now()
 	j.mu.Lock()
-	clockErr := j.clockError(now)
 	missed, skip, err := j.claim(&run, c, got, known, now, r.isStopping())
 	if err != nil {
 		j.mu.Unlock()
@@ -105,7 +92,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 		j.executor, j.output = e, e.output
 	}
 	j.mu.Unlock()
-	r.trouble(j.name, errors.Join(clockErr, j.log.flush(true)))
+	r.trouble(j.name, j.log.flush(true))
 	r.reportSkipped(j, skipped)
 	if e == nil {
 		r.giveBack(j, run.ID, got)

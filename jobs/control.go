@@ -22,7 +22,6 @@ type jobControl struct {
 	mu       sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
 	job      *Job       // replaced, never changed
 	state    state
-	here     hostFacts
 	executor *executor  // of the run under way, or nil
 	output   *runOutput // of the last run since the start; nil before it
 	died     *Run       // that a killed daemon left open, until it has been reported
@@ -33,16 +32,12 @@ type jobControl struct {
 // was killed.
 func openJob(c *Config, job *Job) (*jobControl, error) {
 	j := &jobControl{name: job.Name, job: job}
+	var recent []byte
 	var err error
-	if j.log, err = openRunLog(filepath.Join(c.Dir, j.name+".runs")); err != nil {
+	if j.log, recent, err = openRunLog(filepath.Join(c.Dir, j.name+".runs")); err != nil {
 		return nil, err
 	}
-	damaged, err := j.log.recall(func(one record) {
-		j.state.apply(one)
-		if one.Host != nil {
-			j.here = *one.Host
-		}
-	})
+	damaged, err := j.log.each(recent, j.state.apply)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +62,7 @@ func (j *jobControl) distrust(damaged int, now time.Time) error {
 	if j.state.Pause == nil {
 		j.state.Pause = &Pause{Since: now, By: "quotad", Note: lost + ": look at the job's cursor, then resume it"}
 	}
-	j.log.add(record{Known: &j.state}, record{Host: &j.here}) // the next start reads no damaged line
+	j.log.add(record{Known: &j.state}) // the next start reads no damaged line
 	return errors.Join(fmt.Errorf("%s: the job is paused until it is resumed", lost), j.log.flush(true))
 }
 
@@ -83,9 +78,6 @@ func (j *jobControl) recover(own *Run, now time.Time) error {
 func (j *jobControl) apply(list ...record) {
 	for _, one := range list {
 		j.state.apply(one)
-		if one.Host != nil {
-			j.here = *one.Host
-		}
 	}
 	j.log.add(list...)
 }
@@ -101,13 +93,13 @@ func (j *jobControl) commit(sync bool, list ...record) error {
 
 // keepLog keeps the log short and quickly read.
 func (j *jobControl) keepLog() error {
-	return j.log.keep(&j.mu, func() record { return record{Known: &j.state, Host: &j.here} })
+	return j.log.keep(&j.mu, func() record { return record{Known: &j.state} })
 }
 
 // setHere changes the facts of this host.
 func (j *jobControl) setHere(how func(*hostFacts)) error {
 	j.mu.Lock()
-	here := j.here
+	here := j.state.Here
 	how(&here)
 	j.apply(record{Host: &here})
 	j.mu.Unlock()
@@ -122,7 +114,7 @@ func (j *jobControl) define(job *Job, now time.Time) error {
 	}
 	j.mu.Lock()
 	j.job = job
-	here, schedule := j.here, job.Schedule.String()
+	here, schedule := j.state.Here, job.Schedule.String()
 	j.mu.Unlock()
 	if here.Schedule == schedule && (!here.Expected.IsZero() || job.ExpectSuccess == 0) {
 		return nil
@@ -140,7 +132,7 @@ func (j *jobControl) define(job *Job, now time.Time) error {
 // retire records that the job is not configured any more: it misses nothing.
 func (j *jobControl) retire() error {
 	j.mu.Lock()
-	configured := j.here.Schedule != ""
+	configured := j.state.Here.Schedule != ""
 	j.mu.Unlock()
 	if !configured {
 		return nil
@@ -151,7 +143,7 @@ func (j *jobControl) retire() error {
 // slot is the last one whose fate this host knows. What lies too far ahead of the clock is none. The
 // caller holds mu.
 func (j *jobControl) slot(now time.Time) time.Time {
-	slot := latest(notAhead(j.state.Slot, now), notAhead(j.here.Since, now))
+	slot := latest(notAhead(j.state.Slot, now), notAhead(j.state.Here.Since, now))
 	if s := j.state.Skips; s != nil {
 		slot = latest(slot, notAhead(s.LastSlot, now))
 	}

@@ -27,7 +27,6 @@ type runLog struct {
 	writing sync.Mutex // held while the file is written, and guards what follows
 	size    int64      // of the file at path
 	since   int64      // bytes that follow the last snapshot
-	recent  []byte     // lines for recall
 }
 
 const (
@@ -47,27 +46,27 @@ const (
 // snapshotPrefix begins a line with a snapshot.
 var snapshotPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
 
-// openRunLog returns the log at path, which need not exist. A last line that was cut
-// short is removed, or the next one would be appended to it. Nothing is read but the lines
-// for recall: the last snapshot and what follows it.
-func openRunLog(path string) (*runLog, error) {
-	l := &runLog{path: path}
-	known, whole, err := -1, false, error(nil)
+// openRunLog returns the log at path, which need not exist, and the last snapshot in it with the lines that
+// follow: nothing else is read. A last line that was cut short is removed, or the next one would be
+// appended to it.
+func openRunLog(path string) (l *runLog, recent []byte, err error) {
+	l = &runLog{path: path}
+	known, whole := -1, false
 	for length := int64(2 * snapshotEvery); err == nil && known < 0 && !whole; length *= 8 {
-		l.recent, l.size, whole, err = l.end(length)
-		known = bytes.LastIndex(l.recent, snapshotPrefix)
+		recent, l.size, whole, err = l.end(length)
+		known = bytes.LastIndex(recent, snapshotPrefix)
 	}
-	l.recent = l.recent[known+1:]
-	l.since = int64(len(l.recent))
+	recent = recent[known+1:]
+	l.since = int64(len(recent))
 	if err == nil {
 		if err = os.Truncate(path, l.size); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the log of runs: %w", err)
+		return nil, nil, fmt.Errorf("cannot open the log of runs: %w", err)
 	}
-	return l, nil
+	return l, recent, nil
 }
 
 // end returns the last lines of the log, of about a length, whether they are all, and the size of
@@ -108,13 +107,6 @@ func readEnd(path string, length int64) (lines []byte, start int64, err error) {
 		lines, start = lines[first:], start+int64(first)
 	}
 	return lines[:bytes.LastIndexByte(lines, '\n')+1], start, nil
-}
-
-// recall calls f once with the records of the log from the last snapshot on.
-func (l *runLog) recall(f func(record)) (damaged int, err error) {
-	data := l.recent
-	l.recent = nil
-	return l.each(data, f)
 }
 
 // add has the next flush write records.
@@ -223,6 +215,7 @@ func (l *runLog) keep(mu sync.Locker, known func() record) error {
 	return err
 }
 
+// each calls f with the records of lines.
 func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
 	if damaged, err = eachRecord(data, f); err != nil {
 		err = fmt.Errorf("cannot understand %q (move the file away to start without a history of runs): %w", l.path, err)

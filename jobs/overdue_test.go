@@ -66,7 +66,7 @@ func TestDue(t *testing.T) {
 	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	job := trending(t)
 	job.ExpectSuccess = time.Hour
-	j := &jobControl{job: job, log: &runLog{}, here: hostFacts{Expected: at}}
+	j := &jobControl{job: job, log: &runLog{}, state: state{Here: hostFacts{Expected: at}}}
 	want := func(want time.Time) {
 		t.Helper()
 		if got := j.due(at.Add(time.Hour)); !got.Equal(want) {

@@ -20,7 +20,7 @@ import (
 
 func openTestLog(t *testing.T, path string) *runLog {
 	t.Helper()
-	l, err := openRunLog(path)
+	l, _, err := openRunLog(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,11 @@ func TestDamagedLog(t *testing.T) {
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
 	var told state
-	if damaged, err := openTestLog(t, path).recall(func(one record) { told.apply(one) }); err != nil || damaged != 1 || told.Last.ID != "d" {
+	l, recent, err := openRunLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if damaged, err := l.each(recent, told.apply); err != nil || damaged != 1 || told.Last.ID != "d" {
 		t.Errorf("got %+v, %v as the last run", told.Last, err)
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":2`, `"v":1`, 1)), 0o600); err != nil {
@@ -242,7 +246,11 @@ func TestLogIsBounded(t *testing.T) {
 		again := openTestLog(t, path)
 		wantRuns(t, again, n, first, last)
 		var s state
-		if _, err := again.recall(func(one record) { s.apply(one) }); err != nil || s.Last.ID != last || len(s.Last.Passes) != 1 {
+		_, recent, err := openRunLog(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.each(recent, s.apply); err != nil || s.Last.ID != last || len(s.Last.Passes) != 1 {
 			t.Errorf("got %+v, %v as the last run, want %s", s.Last, err, last)
 		}
 		if r, found, err := again.find(first); err != nil || !found || len(r.Passes) != 1 {

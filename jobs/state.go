@@ -36,6 +36,8 @@ type state struct {
 	// Took is the average of a pass in the last run but one that has a pass that ended well.
 	Took Made `json:"took,omitempty"`
 
+	Here hostFacts `json:"here,omitzero"`
+
 	// Shared is the record of the job that its hosts share, as this one knows it; nil on a host that is
 	// alone. What is above follows from it where it says so.
 	Shared *sharedRecord `json:"shared,omitempty"`
@@ -78,6 +80,9 @@ func (s *state) apply(one record) {
 			s.Good = one.Resumed // no good run was expected meanwhile
 		}
 		s.Pause = nil
+	}
+	if one.Host != nil {
+		s.Here = *one.Host
 	}
 	if one.Shared != nil {
 		s.share(one.Shared)

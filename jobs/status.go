@@ -96,7 +96,7 @@ func (j *jobControl) status(now time.Time) Status {
 	s.Hosts, s.Clock = j.doubts(now)
 	s.NotKept = j.log.lost()
 	s.Failing, s.Short = j.failing(), j.state.Short
-	if j.here.Schedule == "" {
+	if j.state.Here.Schedule == "" {
 		s.Schedule, s.Next = "removed", time.Time{}
 	}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
@@ -121,7 +121,7 @@ func (j *jobControl) due(now time.Time) time.Time {
 	if j.job.ExpectSuccess == 0 {
 		return time.Time{}
 	}
-	since := latest(notAhead(j.state.Good, now), notAhead(j.here.Expected, now))
+	since := latest(notAhead(j.state.Good, now), notAhead(j.state.Here.Expected, now))
 	if p := j.state.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}

@@ -289,7 +289,7 @@ func (s *share) change(ctx context.Context, how func(r *sharedRecord, clock time
 		r.Seq, r.Tag = r.Seq+1, s.draw()
 		keys, values := []string{s.key()}, [][]byte{r.encode()}
 		for region, mark := range r.marks {
-			keys, values = append(keys, s.markKey(region)), append(values, mark.encode())
+			keys, values = append(keys, s.markKey(region)), append(values, encoded(mark))
 		}
 		landed, failure := s.swap(ctx, seen, keys, values, clock.Add(swapTime))
 		switch {

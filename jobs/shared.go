@@ -131,11 +131,7 @@ func (r sharedRecord) encode() []byte {
 	r.Version = sharedVersion
 	r.Bad.Is = r.Bad.Is[:min(len(r.Bad.Is), maxSharedBad)]
 	for {
-		value, err := json.Marshal(r)
-		if err != nil {
-			panic(err) // nothing in it can fail
-		}
-		switch {
+		switch value := encoded(r); {
 		case len(value) <= maxShared:
 			return value
 		case r.Last.Is.Calls != nil:

@@ -49,14 +49,6 @@ type bookmark struct {
 	At   time.Time `json:"at"`
 }
 
-func (b bookmark) encode() []byte {
-	value, err := json.Marshal(b)
-	if err != nil {
-		panic(err) // nothing in it can fail
-	}
-	return value
-}
-
 // apply applies a record.
 func (s *state) apply(one record) {
 	switch {
@@ -330,14 +322,21 @@ func diedRecord(id string, at time.Time) record {
 // encodeRecords writes records as lines.
 func encodeRecords(list ...record) []byte {
 	var lines bytes.Buffer
-	encode := json.NewEncoder(&lines)
 	for _, one := range list {
 		one.Version = recordVersion
-		if err := encode.Encode(one); err != nil {
-			panic(err) // nothing in a record can fail
-		}
+		lines.Write(encoded(one))
+		lines.WriteByte('\n')
 	}
 	return lines.Bytes()
+}
+
+// encoded returns a value of this package as JSON.
+func encoded(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // nothing in it can fail
+	}
+	return text
 }
 
 // eachRecord calls f with the record of each whole line. A damaged line is left out: the others

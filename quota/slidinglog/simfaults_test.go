@@ -104,13 +104,13 @@ func (w *world) strike() {
 		h.file, h.hasRead = ledgertest.NewMemFile(), false
 		h.begin()
 	case n >= 22 && h.older == nil:
-		h.older, h.olderAt, h.olderRead = h.file.Clone(), w.now, h.hasRead
+		h.older, h.olderAt, h.olderSaved, h.olderRead = h.file.Clone(), w.now, h.saved, h.hasRead
 	case n >= 22:
 		w.counts.olderFiles++
 		w.say("%s gets an older copy of its file", h.name)
 		w.oracle.olderFile(h)
 		h.end(false)
-		h.file, h.hasRead = h.older.Clone(), h.olderRead
+		h.file, h.saved, h.hasRead = h.older.Clone(), h.olderSaved, h.olderRead
 		h.begin()
 	case n == 20:
 		w.counts.fullDisks++

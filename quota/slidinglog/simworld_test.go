@@ -119,20 +119,21 @@ type simHost struct {
 	cancel context.CancelFunc
 	ctx    context.Context
 
-	does      []*task
-	at        *task // of does, what goes on now; nil: none
-	follows   bool  // one of does follows the logs
-	older     *ledgertest.MemFile
-	olderAt   int64 // when that was its file
-	olderRead bool  // what hasRead was then
-	cutUntil  int64 // it cannot reach the store
-	frozen    int64 // until when
-	late      bool  // so its next record will be
-	followed  int64
-	folded    int64
-	saved     int64 // when that was done last, with success: all before is in the tables
-	fullUntil int64
-	gone      bool // its file is lost, or it left for good
+	does       []*task
+	at         *task // of does, what goes on now; nil: none
+	follows    bool  // one of does follows the logs
+	older      *ledgertest.MemFile
+	olderAt    int64 // when that was its file
+	olderSaved int64 // what saved was then
+	olderRead  bool  // what hasRead was then
+	cutUntil   int64 // it cannot reach the store
+	frozen     int64 // until when
+	late       bool  // so its next record will be
+	followed   int64
+	folded     int64
+	saved      int64 // when that was done last, with success: all before is in the tables
+	fullUntil  int64
+	gone       bool // its file is lost, or it left for good
 
 	trouble bool // a call of the store has failed, or has got no answer, since the host served last
 	atStart bool // its last call was at the beginning of the log

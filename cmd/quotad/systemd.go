@@ -125,7 +125,7 @@ func (d *daemon) ready() {
 	ctx := d.ask
 	health := d.service.Health(ctx)
 	if !health.Reachable {
-		d.log.Warn().Str("ledger", health.State).Msg("the ledger cannot be reached: calls are refused until it can")
+		d.log.Warn().Str("ledger", health.State).Msg("the ledger does not decide yet: calls are refused until it does")
 	}
 	d.notifySystemd("READY=1")
 	d.onStop("notify systemd", d.stopping)

@@ -43,11 +43,8 @@ const (
 	Counter Algorithm = "counter"
 )
 
-// Bounds of a record's numbers, which are of 32 bits.
-const (
-	MaxUnits  quota.Units = 1<<32 - 1
-	maxWindow             = 366 * 24 * time.Hour
-)
+// MaxUnits bounds a record's numbers, which are of 32 bits.
+const MaxUnits quota.Units = 1<<32 - 1
 
 // maxLogUnits bounds the record of a log, which is read and written as a whole.
 const maxLogUnits = 100_000
@@ -145,8 +142,8 @@ func (w *wrongFields) addLimit(algorithm Algorithm, l quota.Limit, before []quot
 		w.add([]string{"limits", l.Name}, "%v", err)
 	}
 	length := l.Window.Length
-	if l.Window.IsCalendar() || length < time.Second || length%time.Second != 0 || length > maxWindow {
-		w.add(at("window"), "must be a trailing time of whole seconds, from 1s to %v: %v", maxWindow, l.Window)
+	if l.Window.IsCalendar() || length < time.Second || length%time.Second != 0 || length > quota.LongestWindow {
+		w.add(at("window"), "must be a trailing time of whole seconds, from 1s to %v: %v", quota.LongestWindow, l.Window)
 		return
 	}
 	for _, other := range before {

@@ -103,11 +103,15 @@ func (r *replica) newCall(record *Record) Call {
 	return call
 }
 
-// keep returns how long the store keeps a record. A host whose hello the log lacks, or would drop, drops nothing:
-// the log may lack the windows of other hosts, too. What the record says of dropped entries holds until it may
-// not be appended any more. mu is held.
+// keep returns how long the store keeps a record. While a host writes that has not said its window, nothing is
+// dropped, nor by a host whose hello would be. What the record says of dropped entries holds until it may not be
+// appended any more. mu is held.
 func (r *replica) keep() time.Duration {
-	if r.copy.facts.Hosts[r.ledger.Host()].Hello <= max(0, r.needed()) {
+	unsaid := r.copy.facts.Hosts[r.ledger.Host()].Hello <= max(0, r.needed())
+	for _, h := range r.copy.facts.Hosts {
+		unsaid = unsaid || h.Hello == 0
+	}
+	if unsaid {
 		return quota.LongestWindow
 	}
 	return r.copy.keep() + lateTime

@@ -81,13 +81,14 @@ func TestPastHistories(t *testing.T) {
 		840,  // the store drops the record of a loss, and with it the quiet period, when all that was lost has expired
 		1888, // a host whose disk was full in a quiet period grants offline, though the store answers
 
-		920058111, // a host drops records in a quiet period, which looks like a hole to one with a longer window
-		920171412, // the same, of which one stands later because the clock has stepped
-		920260229, // a host that has started again drops entries, and does not say so
-		930005350, // a host grants though it has just found the store down, beside a grant offline
-		950009382, // a record stands later than its writer thought, so the store drops more than the record says
-		960018404, // a host has a longer window since it was granted a request twice, so it counts both
-		940001016, // a call ends in the middle of reading a lost log, and the host grants before it has declared the loss
+		920058111,  // a host drops records in a quiet period, which looks like a hole to one with a longer window
+		920171412,  // the same, of which one stands later because the clock has stepped
+		920260229,  // a host that has started again drops entries, and does not say so
+		930005350,  // a host grants though it has just found the store down, beside a grant offline
+		950009382,  // a record stands later than its writer thought, so the store drops more than the record says
+		960018404,  // a host has a longer window since it was granted a request twice, so it counts both
+		1000082838, // a host has forgotten one that was silent for long, and comes back
+		940001016,  // a call ends in the middle of reading a lost log, and the host grants before it has declared the loss
 
 		920023771, // entries that are put back stand so much later that the record before them has expired, which looks like a hole
 	} {

@@ -22,7 +22,7 @@ Example:
 
 func newCompletion(c *cli) *cobra.Command {
 	var cmd *cobra.Command
-	cmd = command("completion bash|zsh|fish|powershell", "a completion script for bash, zsh, fish or powershell", completionUsage, func(_ context.Context, args []string) error {
+	cmd = command("completion bash|zsh|fish", "a completion script for bash, zsh or fish", completionUsage, func(_ context.Context, args []string) error {
 		switch root := cmd.Root(); args[0] {
 		case "bash":
 			return root.GenBashCompletionV2(c.stdout, true)
@@ -30,12 +30,10 @@ func newCompletion(c *cli) *cobra.Command {
 			return root.GenZshCompletion(c.stdout)
 		case "fish":
 			return root.GenFishCompletion(c.stdout, true)
-		case "powershell":
-			return root.GenPowerShellCompletionWithDesc(c.stdout)
 		}
-		return usageError("use bash, zsh, fish or powershell", "unknown shell %q", args[0])
+		return usageError("use bash, zsh or fish", "unknown shell %q", args[0])
 	})
-	cmd.ValidArgs = []string{"bash", "zsh", "fish", "powershell"}
+	cmd.ValidArgs = []string{"bash", "zsh", "fish"}
 	return cmd
 }
 

@@ -82,15 +82,25 @@ func (c *cli) advise(cmd *cobra.Command, err error, args []string) error {
 		if wanted[1] == "OPERATION" {
 			names = slices.Sorted(maps.Keys(list[i].Operations))
 		}
-		if isNamed := slices.ContainsFunc(given, func(arg string) bool { return slices.Contains(names, arg) }); !isNamed && len(names) > 0 {
+		if len(names) > 0 && !knows(list[i], given) {
 			return usageError(typed(args, given[0], names[0]), "%s is missing, one of credential %s: %s", wanted[1], given[0], strings.Join(names, ", "))
 		}
-	case f.hint == api.NameCredential && len(list) > 0 && cmd.Flags().Lookup("credential") != nil:
-		f.hint += ": " + typed(args, cmd.Name(), "--credential", list[0].Name)
 	case f.hint == api.NameCredential && len(list) > 0:
-		f.hint += ": " + typed(args, cmd.Name(), list[0].Name)
+		name := []string{list[max(0, slices.IndexFunc(list, func(one api.Credential) bool { return knows(one, given) }))].Name}
+		if cmd.Flags().Lookup("credential") != nil {
+			name = []string{"--credential", name[0]}
+		}
+		f.hint += ": " + typed(args, cmd.Name(), name...)
 	}
 	return err
+}
+
+// knows reports whether a credential has a limit or an operation that is given.
+func knows(credential api.Credential, given []string) bool {
+	return slices.ContainsFunc(given, func(arg string) bool {
+		_, isOperation := credential.Operations[arg]
+		return isOperation || slices.ContainsFunc(credential.Limits, func(l api.Limit) bool { return l.Name == arg })
+	})
 }
 
 // typed writes a command of quotactl as a person types it, with more words behind the word after.

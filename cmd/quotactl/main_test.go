@@ -176,6 +176,10 @@ func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
 }
 
 func credential(name string) *quota.Credential {
+	if name == "places" {
+		return &quota.Credential{Name: name, Limits: []quota.Limit{{Name: "all", Units: 10, Window: quota.Sliding(time.Hour)}},
+			Operations: map[string]quota.Cost{"geocode": {Every: 1}}}
+	}
 	return &quota.Credential{
 		Name: name,
 		Limits: []quota.Limit{

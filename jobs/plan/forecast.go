@@ -76,7 +76,11 @@ func foresee(p *past, states []jobs.JobState, runs map[string]*jobs.Run) []Forec
 		spender, most := p.greatest(i, func(by string) bool { return others(by) || runs[by] != nil })
 		for _, r := range loops {
 			elapsed := min(step, max(time.Second, f.now.Sub(r.StartedAt)))
-			rate += sum(p.minute, i, func(by string) bool { return by == r.Job }) * float64(step) / float64(elapsed)
+			own := sum(p.minute, i, func(by string) bool { return by == r.Job }) * float64(step) / float64(elapsed)
+			rate += own
+			if r.Job == spender {
+				most = max(most, own*float64(perHour))
+			}
 		}
 		_, resets := l.Window.Bounds(f.now)
 		f.limits = append(f.limits, &limitAhead{

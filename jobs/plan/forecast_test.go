@@ -193,8 +193,13 @@ func TestForecastOfALoop(t *testing.T) {
 		if got := f.GoneAt.Sub(l.clock.Now()); got < 40*time.Second || got > 44*time.Second {
 			t.Errorf("a loop %s: gone in %v, want 41.5s", name, got)
 		}
+		if f.Spender != "loop" || f.Rate != 720_000 {
+			t.Errorf("a loop %s: %q spends %d an hour", name, f.Spender, f.Rate)
+		}
 		if f := l.foresee(states); !f.GoneAt.IsZero() || f.PerHour != 1200 {
 			t.Errorf("a loop %s, stopped: gone at %v, %d in the last hour", name, f.GoneAt, f.PerHour)
+		} else if f.Spender != "" {
+			t.Errorf("a loop %s, stopped: %q spends", name, f.Spender)
 		}
 	}
 }

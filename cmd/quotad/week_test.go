@@ -1,0 +1,333 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
+	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
+	"quotad/jobs/plan"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/boltledger"
+	"quotad/quota/server"
+	"quotad/quota/slidinglog"
+	"quotad/quota/upstream"
+)
+
+// A playedDaemon is a daemon on a fake clock: its ledger, its jobs and its judgement are real, its passes ask for units and
+// end.
+type playedDaemon struct {
+	*testing.T
+	*daemon
+	calls map[string]quota.Units // of search.list, that a pass of a job makes
+
+	mu     sync.Mutex // guards what follows
+	events []string
+}
+
+// playDaemon runs a test with a configuration, in which jobs make calls of search.list.
+func playDaemon(t *testing.T, text string, calls map[string]quota.Units, test func(d *playedDaemon)) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(file, config.Host{StateDirectory: t.TempDir(), Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(0, 0)
+	if err := os.Chtimes(file, old, old); err != nil { // the fake clock begins in 2000
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := &playedDaemon{T: t, daemon: &daemon{supervisor: &supervisor{log: zerolog.New(io.Discard)}, config: c, tokens: &jobs.Tokens{}, remote: &remote{}, changed: make(chan struct{}, 1)}, calls: calls}
+		d.open()
+		test(d)
+		d.close()
+	})
+}
+
+func (d *playedDaemon) open() {
+	c := d.config
+	must := func(err error) {
+		if err != nil {
+			d.Fatal(err)
+		}
+	}
+	d.inForce.Store(c)
+	d.fits.Store(&fitsOf{})
+	d.presets.Store(&map[string]config.Preset{})
+	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
+	d.sinks = []func(any){d.recordFacts, notify.NewOccurrences(d.emit, time.Now).Record, d.heard}
+	var err error
+	d.facts, err = openFacts(filepath.Join(c.StateDir, "troubles.json"))
+	must(err)
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), Unsynced: true, AcceptNew: true})
+	must(err)
+	d.ledger, err = slidinglog.Open(slidinglog.Config{File: file, Credentials: []*quota.Credential{c.Credentials[0].Prepared()}})
+	must(err)
+	d.service, err = quota.NewService(d.ledger, nil, time.Second)
+	must(err)
+	must(d.service.SetCredentials(c.Credentials))
+	d.observer = upstream.NewObserver(d.service, nil, func(upstream.Outcome) {})
+	d.runner, err = jobs.Open(jobs.Config{Jobs: c.Jobs, Gate: d.service, Launcher: d, Tokens: d.tokens, OnEvent: d.emit, Dir: filepath.Join(c.StateDir, "jobs"), Socket: "quotad.sock", Now: time.Now})
+	must(err)
+	d.planner = plan.NewPlanner(d.runner, d.service)
+	d.warn(c)
+	d.runner.Start(d.Context())
+	d.reportAll(d.facts.resume(time.Now()), time.Now())
+}
+
+func (d *playedDaemon) close() {
+	ask, cancel := context.WithCancel(context.Background())
+	cancel()
+	d.runner.Stop(ask, ask)
+	if err := d.ledger.Close(); err != nil {
+		d.Error(err)
+	}
+	d.facts.save()
+}
+
+// Launch implements jobs.Launcher: a pass makes its calls and stops at the first that is denied.
+func (d *playedDaemon) Launch(ctx, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
+	env := map[string]string{}
+	for _, entry := range c.Env {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	calls, known := d.calls[env["QUOTAD_JOB"]]
+	if !known {
+		return jobs.Exit{Code: 1}
+	}
+	for range calls {
+		b, _ := d.tokens.Bearer(env["QUOTAD_TOKEN"])
+		r := quota.Request{Credential: "youtube", Operation: "search.list", Count: 1, Caller: b.Caller}
+		decision, err := server.AcquireByToken(ctx, d.service, d.tokens, env["QUOTAD_TOKEN"], r)
+		d.emit(server.Event{Verb: "acquire", Request: r, Decision: decision, Err: err})
+		if err != nil || !decision.Granted() {
+			return jobs.Exit{Code: jobs.ExitExhausted}
+		}
+	}
+	return jobs.Exit{}
+}
+
+// heard is a sink of events: it keeps the names of alerts.
+func (d *playedDaemon) heard(event any) {
+	a, ok := event.(notify.Alert)
+	if !ok {
+		return
+	}
+	a.Done = nil
+	name := string(a.Event)
+	if a.Change.Kind != "" {
+		name = map[bool]string{false: "+", true: "-"}[a.Change.Ended] + string(a.Change.Kind) + " " + a.Change.Of
+		d.facts.reported(a.Change)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, name)
+}
+
+// pass lets time pass: each job has its slots, and the daemon looks at itself as often as a step.
+func (d *playedDaemon) pass(long, step time.Duration, look func(now time.Time, list []trouble.Trouble)) {
+	for end := time.Now().Add(long); time.Now().Before(end); {
+		was := time.Now()
+		time.Sleep(step)
+		for _, j := range d.config.Jobs {
+			if slot := j.Schedule.Next(was.UTC()); !slot.After(time.Now()) {
+				d.runner.Tick(j.Name, slot)
+			}
+		}
+		synctest.Wait()
+		now := time.Now()
+		d.facts.tick(now)
+		_, list := d.troubles(context.Background())
+		d.report(list, now)
+		look(now, list)
+	}
+}
+
+// alerts returns the events that came, without those of each run.
+func (d *playedDaemon) alerts() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == string(config.RunEnded) })
+}
+
+// A week of the recipe for a pace, of a share that is used up each day, and of a limit of a minute that is used up all the
+// time: what is planned is no trouble, no event that needs a person, and no alert.
+func TestAWeekOfPacesAndShares(t *testing.T) {
+	t.Parallel()
+	const text = `
+[ledger]
+backend = "embedded"
+[credentials.youtube]
+limits.daily = { units = 10_000, reserve = 500 }
+limits.pace = { units = 1_600, window = "6h", jobs = ["backfill"] }
+limits.share = { units = 2_000, jobs = ["discover"] }
+limits.minute = { units = 800, window = "1m" }
+operations."search.list" = 100
+[jobs.backfill]
+credential = "youtube"
+regions = ["2021", "2022", "2023", "2024"]
+every = "6h"
+stagger = "5m"
+expects = { "search.list" = 8 }
+command = ["true"]
+[jobs.discover]
+credential = "youtube"
+regions = ["US"]
+every = "1h"
+expects = { "search.list" = 2 }
+command = ["true"]
+[jobs.trending]
+credential = "youtube"
+regions = ["US", "GB"]
+every = "4h"
+stagger = "2m"
+expects = { "search.list" = 1 }
+command = ["true"]
+`
+	playDaemon(t, text, map[string]quota.Units{"backfill": 8, "discover": 2, "trending": 1}, func(d *playedDaemon) {
+		usedUp := map[string]int{}
+		d.pass(7*24*time.Hour, 10*time.Minute, func(now time.Time, list []trouble.Trouble) {
+			if len(list) > 0 {
+				t.Errorf("%v: %+v", now, list)
+			}
+			usage, err := d.service.Usage(context.Background(), "youtube")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range usage.Limits {
+				if l.Remaining() == 0 {
+					usedUp[l.Name]++
+				}
+			}
+		})
+		if usedUp["pace"] < 500 || usedUp["share"] < 500 {
+			t.Errorf("the limits are hardly used up: %v", usedUp)
+		}
+		for _, name := range d.alerts() {
+			if name != string(config.NearLimit) && name != string(config.Exhausted) {
+				t.Errorf("there was an event %s", name)
+			}
+		}
+		if n := len(d.alerts()); n > 7*3*4*2 {
+			t.Errorf("there were %d occurrences in a week: %v", n, d.alerts())
+		}
+	})
+}
+
+// The opposite: a job that others keep from its units is named within two slots, and once; it is over a minute after it
+// runs again.
+func TestAJobThatStarves(t *testing.T) {
+	t.Parallel()
+	playDaemon(t, `
+[ledger]
+backend = "embedded"
+[credentials.youtube]
+limits.daily = { units = 1_000, window = "6h" }
+operations."search.list" = 100
+[jobs.big]
+credential = "youtube"
+regions = ["US"]
+every = "1h"
+expects = { "search.list" = 3 }
+command = ["true"]
+`, map[string]quota.Units{"big": 1}, func(d *playedDaemon) {
+		for range 8 { // somebody else spends the units
+			if decision, err := d.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "search.list", Count: 1, Caller: quota.Caller{UID: 0}}); err != nil || !decision.Granted() {
+				t.Fatal(decision, err)
+			}
+		}
+		var says []string
+		d.pass(24*time.Hour, time.Minute, func(now time.Time, list []trouble.Trouble) {
+			for _, one := range list {
+				if one.Kind == trouble.Starved && !slices.Contains(says, one.Says) {
+					says = append(says, one.Says)
+				}
+			}
+		})
+		if len(says) != 1 || !strings.HasPrefix(says[0], "big: 300 needed, 200 left of youtube daily; fits ") {
+			t.Errorf("it says %q", says)
+		}
+		var starved []string
+		for _, name := range d.alerts() {
+			if strings.Contains(name, "starved") {
+				starved = append(starved, name)
+			}
+		}
+		if want := "[+starved job big -starved job big]"; fmt.Sprint(starved) != want {
+			t.Errorf("got %v, want %s", starved, want)
+		}
+	})
+}
+
+// A daemon that is restarted ten times in trouble, each time with a while between, reports each trouble once, and knows since
+// when.
+func TestTenRestartsInTrouble(t *testing.T) {
+	t.Parallel()
+	playDaemon(t, `
+[ledger]
+backend = "embedded"
+[credentials.youtube]
+limits.daily = { units = 1_000 }
+operations."search.list" = 100
+[jobs.bad]
+credential = "youtube"
+regions = ["US", "GB"]
+every = "1h"
+expect_success = "2h"
+command = ["true"]
+`, nil, func(d *playedDaemon) {
+		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Config, Says: "API_KEY_INVALID"}, Credential: "youtube"})
+		d.pass(3*time.Hour, time.Minute, func(time.Time, []trouble.Trouble) {})
+		before := d.alerts()
+		slices.Sort(before)
+		if want := "[+failing job bad +key credential youtube +overdue job bad]"; fmt.Sprint(before) != want {
+			t.Fatalf("got %v, want %s", before, want)
+		}
+		var since []time.Time
+		for range 10 {
+			d.close()
+			time.Sleep(30 * time.Minute)
+			d.open()
+			d.pass(2*time.Minute, 10*time.Second, func(_ time.Time, list []trouble.Trouble) {
+				if len(list) != 3 {
+					t.Fatalf("after a restart: %+v", list)
+				}
+				if since == nil {
+					since = []time.Time{list[0].Since, list[1].Since, list[2].Since}
+				} else if !slices.Equal(since, []time.Time{list[0].Since, list[1].Since, list[2].Since}) {
+					t.Fatalf("since %v, then %+v", since, list)
+				}
+			})
+		}
+		if after := d.alerts(); len(after) != 3 {
+			t.Errorf("ten restarts reported %v", after)
+		}
+		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.OK}, Credential: "youtube"}) // another key
+		d.pass(50*time.Second, 10*time.Second, func(time.Time, []trouble.Trouble) {})
+		d.close()
+		d.open()
+		d.pass(2*time.Minute, 10*time.Second, func(time.Time, []trouble.Trouble) {})
+		if after := d.alerts(); len(after) != 4 || after[3] != "-key credential youtube" {
+			t.Errorf("after another key: %v", after)
+		}
+	})
+}

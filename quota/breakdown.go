@@ -81,16 +81,9 @@ func (b *Breakdown) limitTo(now time.Time) (oldest time.Time) {
 	for _, limit := range b.Credential.Limits {
 		after, _ := limit.Window.Bounds(now)
 		b.after = append(b.after, after)
-		oldest = earlier(oldest, after)
+		oldest = Earlier(oldest, after)
 	}
 	return oldest
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // add counts an entry, unless it is the trace of a correction, which spent nothing.

@@ -116,7 +116,7 @@ func (s *Service) findHolders(ctx context.Context, c *Credential, obstacles []Ob
 		b.limitTo(usage.Now)
 	}
 	for _, o := range obstacles {
-		since = earlier(since, jobs.after[c.Index(o.Name)])
+		since = Earlier(since, jobs.after[c.Index(o.Name)])
 	}
 	err = s.Walk(ctx, c.Name, since, func(e Entry) bool {
 		for _, b := range breakdowns {

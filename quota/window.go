@@ -142,3 +142,19 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	}
 	return start
 }
+
+// Earlier returns the earlier of two times.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

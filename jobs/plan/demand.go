@@ -238,19 +238,12 @@ func (d *demand) spans() []span {
 	merged := spans[:1]
 	for _, s := range spans[1:] {
 		if last := &merged[len(merged)-1]; !s.from.After(last.until) {
-			last.until = latest(last.until, s.until)
+			last.until = quota.Later(last.until, s.until)
 		} else {
 			merged = append(merged, s)
 		}
 	}
 	return merged
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // longestPeriod returns an instant in the longest period of a calendar day or month in the next 366

@@ -127,7 +127,7 @@ func (a *Account) afterLoans(from time.Time, c *quota.Credential, charges []quot
 	for {
 		at := from
 		for _, charge := range charges {
-			at = latest(at, a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, from, log))
+			at = quota.Later(at, a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, from, log))
 		}
 		if at.Equal(from) {
 			return at
@@ -144,7 +144,7 @@ func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from ti
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
-	at = latest(at, a.fitsLent(v, units-limit.Budget(useReserve), now, latest(from, at), log))
+	at = quota.Later(at, a.fitsLent(v, units-limit.Budget(useReserve), now, quota.Later(from, at), log))
 	if limit.Lift > 0 && at.After(limit.LiftsAt(now)) {
 		return limit.LiftsAt(now)
 	}
@@ -264,11 +264,4 @@ func (a *Account) Fits(was, is *quota.Entry) error {
 // Counted reports whether an entry is in the window of any limit.
 func (a *Account) Counted(id quota.ID) bool {
 	return slices.ContainsFunc(a.views, func(v *View) bool { return v.contains(id) })
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -346,21 +346,14 @@ func (s *observation) until(limit quota.LimitState) time.Time {
 	case s.out.Class == Minute && !at.After(now): // or "now" is what it says
 		at = now.Add(shortClosing)
 	case s.out.Class == Minute:
-		at = earlier(at, now.Add(longClosing))
+		at = quota.Earlier(at, now.Add(longClosing))
 	case at.IsZero():
 		at = s.reset(limit.Limit)
 	}
 	if _, end := limit.Window.Bounds(now); limit.Window.IsCalendar() {
-		return earlier(at, end)
+		return quota.Earlier(at, end)
 	}
-	return earlier(at, now.Add(limit.Window.Length))
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return quota.Earlier(at, now.Add(limit.Window.Length))
 }
 
 // reset returns when an exhausted limit resets where the answer does not say: as is known of

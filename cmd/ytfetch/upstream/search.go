@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,7 +37,7 @@ func (u *Upstream) search(v url.Values) (*list, *refusal) {
 	q, now := newQuery(v), u.config.Now()
 	var after time.Time
 	before := now
-	refused := cmp.Or(q.checkParts(), q.setRegion(), q.setSize(0), checkOrder(v.Get("order")),
+	refused := cmp.Or(q.checkParts(), q.setRegion(), q.setSize(0),
 		setTime(v.Get("publishedAfter"), &after), setTime(v.Get("publishedBefore"), &before))
 	if refused != nil {
 		return nil, refused
@@ -56,15 +55,6 @@ func (u *Upstream) search(v url.Values) (*list, *refusal) {
 	page := q.page("youtube#searchListResponse", func(rank int) any { return newResult(found[rank], slices.Contains(q.parts, "snippet")) })
 	page.RegionCode = q.region
 	return page, nil
-}
-
-const knownOrders = "date rating relevance title videoCount viewCount"
-
-func checkOrder(order string) *refusal {
-	if order != "" && !slices.Contains(strings.Fields(knownOrders), order) {
-		return parameter("order", "invalidParameter", fmt.Sprintf("Invalid value '%s'.", order))
-	}
-	return nil
 }
 
 func setTime(text string, at *time.Time) *refusal {

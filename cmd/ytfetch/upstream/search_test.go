@@ -132,7 +132,6 @@ func TestParametersOfASearchAreChecked(t *testing.T) {
 		{"no part", "part", "", "missingRequiredParameter"},
 		{"more than 50", "maxResults", "51", "invalidParameter"},
 		{"no time", "publishedAfter", "yesterday", "badRequest"},
-		{"unknown order", "order", "best", "invalidParameter"},
 		{"token of another API", "pageToken", "EAAaBlBUOkNESQ", "invalidPageToken"},
 		{"token behind the end", "pageToken", "CPQDEAA", "invalidPageToken"},
 		{"none at all", "maxResults", "0", ""},

@@ -199,9 +199,8 @@ func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context,
 type executor struct {
 	base    *base
 	control *jobControl
-	job     *Job                   // as it was when the run began
-	run     *Run                   // its passes and its end may change: the job's mu guards these
-	live    map[passName]*livePass // those under way; the job's mu guards it
+	job     *Job // as it was when the run began
+	run     *Run // its passes and its end may change: the job's mu guards these
 	output  *runOutput
 	bad     []Failing        // among hosts: the regions that failed before it
 	moved   chan struct{}    // among hosts: signalled when a pass is over
@@ -239,7 +238,7 @@ func (r *base) newExecutor(j *jobControl, run *Run) *executor {
 		run.Ring = j.job.Regions.From(j.cursor())
 	}
 	e := &executor{
-		base: r, control: j, job: j.job, run: run, live: map[passName]*livePass{}, times: map[regions.Region]int{},
+		base: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
 		output: &runOutput{run: run.ID},
 		rest:   run.Ring, retries: run.Retry, due: time.Now().Add(run.Slot.Sub(r.now())),
 		done: make(chan struct{}), moved: make(chan struct{}, 1), wake: make(chan struct{}, 1),
@@ -259,17 +258,6 @@ func (r *base) newExecutor(j *jobControl, run *Run) *executor {
 	return e
 }
 
-// goLive records that a pass is under way, or with nil that it is over.
-func (e *executor) goLive(p Pass, live *livePass) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if live == nil {
-		delete(e.live, nameOf(p))
-	} else {
-		e.live[nameOf(p)] = live
-	}
-}
-
 // show returns a copy of the executor's run with what its passes under way have done until now; nil
 // of no executor. The caller holds the job's mu.
 func (e *executor) show() *Run {
@@ -282,12 +270,12 @@ func (e *executor) show() *Run {
 	}
 	for i := range run.Passes {
 		p := &run.Passes[i]
-		live := e.live[nameOf(*p)]
-		if live == nil || p.Outcome != Running {
+		if p.Outcome != Running {
 			continue
 		}
-		spent := e.base.config.Tokens.spent(live.token)
-		p.Units, p.Calls, p.Tail = spent.Units, spent.Calls, live.tail()
+		spent := e.base.config.Tokens.spent(p.token)
+		p.Units, p.Calls, p.token = spent.Units, spent.Calls, ""
+		p.Tail, _ = e.output.tail(p.Region, p.from)
 		if p.Process != nil {
 			p.PID = p.Process.PID
 		}

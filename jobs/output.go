@@ -55,6 +55,32 @@ func (o *runOutput) after(n int) (lines []OutputLine, written int) {
 	return slices.Clone(o.lines[min(max(0, from), len(o.lines)):]), o.written
 }
 
+const (
+	// maxTailLines and maxLineBytes bound what a pass shows of its output: its last lines, and the
+	// beginning of each.
+	maxTailLines = 10
+	maxLineBytes = 256
+)
+
+// tail returns the last lines of a region after the first n of the run, and the last one that was written to
+// stderr and is not blank.
+func (o *runOutput) tail(region regions.Region, n int) (lines []string, said string) {
+	all, _ := o.after(n)
+	for _, line := range all {
+		if line.Region != region {
+			continue
+		}
+		text := line.Text
+		if len(text) > maxLineBytes {
+			text = strings.ToValidUTF8(text[:maxLineBytes], "") + "…"
+		}
+		if lines = append(lines, text); line.Stream == "stderr" && strings.TrimSpace(text) != "" {
+			said = text
+		}
+	}
+	return lines[max(0, len(lines)-maxTailLines):], said
+}
+
 // outputOf returns what the passes of a run wrote, nil unless it is the last one of its job.
 func (r *Runner) outputOf(id string) *runOutput {
 	for _, j := range r.known() {

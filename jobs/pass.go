@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -69,34 +70,33 @@ func (e *executor) skip(p Pass, why *stop) {
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
 	mark, read := e.base.bookmark(e.control, p.Region)
-	p.Outcome, p.StartedAt = Running, e.base.now()
+	p.Outcome, p.StartedAt, p.token = Running, e.base.now(), token
+	_, p.from = e.output.after(math.MaxInt)
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token, mark)
 	e.record(p, nil)
 
-	live := &livePass{token: token}
-	e.goLive(p, live)
 	command.Started = func(id Identity) { e.started(p, id) }
 	ask, end := context.WithCancelCause(e.ask)
 	defer end(nil)
 	e.base.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
-		live.add(line)
 		e.output.add(p.Region, line)
 		e.base.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
-	e.goLive(p, nil)
 	p.Made = e.base.config.Tokens.made(token)
 	spent := e.base.config.Tokens.revoke(token)
-	p.EndedAt, p.Process, p.Deadline = e.base.now(), nil, time.Time{}
-	p.Units, p.Calls, p.Denied, p.Tail = spent.Units, spent.Calls, spent.Denied, live.tail()
+	p.EndedAt, p.Process, p.Deadline, p.token = e.base.now(), nil, time.Time{}, ""
+	p.Units, p.Calls, p.Denied = spent.Units, spent.Calls, spent.Denied
+	tail, said := e.output.tail(p.Region, p.from)
+	p.Tail = tail
 	p.Outcome, p.Detail = e.job.judge(exit, spent)
 	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
 		p.Unanswered = spent.Unanswered
 	}
 	if p.Outcome.Failure() && spent.Refuses == "" && !spent.unserved() {
-		p.Said = live.stderr
+		p.Said = said
 	}
 	if p.Outcome == OK && (!read || e.control.bookmark(p.Region) != "") {
 		e.dropBookmark(p.Region)

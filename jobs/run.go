@@ -72,6 +72,9 @@ type Pass struct {
 	Process    *Identity   `json:"process,omitempty"` // while it runs; also of one whose daemon was killed: it may live on
 	PID        int         `json:"pid,omitempty"`     // while it runs here, for people
 	Deadline   time.Time   `json:"deadline,omitzero"` // while it runs: when its timeout strikes
+
+	token string // while it runs here
+	from  int    // how many lines the run had written before it
 }
 
 // Cause is why a pass failed, in one line: what quotad has seen, what the pass wrote last to stderr, or

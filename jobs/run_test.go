@@ -34,21 +34,25 @@ func TestRunIDs(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
-	var pass livePass
-	if got := pass.tail(); len(got) != 0 {
-		t.Errorf("got %q of nothing", got)
+	var output runOutput
+	if got, said := output.tail("US", 0); len(got) != 0 || said != "" {
+		t.Errorf("got %q, %q of nothing", got, said)
 	}
+	output.add("US", Line{Text: "of the pass before", Stream: "stderr"})
 	for i := range 25 {
-		pass.add(Line{Text: strings.Repeat("x", i)})
+		output.add("US", Line{Text: strings.Repeat("x", i)})
+		output.add("GB", Line{Text: "of another region", Stream: "stderr"})
 	}
-	got := pass.tail()
-	if len(got) != maxTailLines || len(got[0]) != 15 || len(got[maxTailLines-1]) != 24 {
-		t.Errorf("got %q, want the last %d lines", got, maxTailLines)
+	got, said := output.tail("US", 1)
+	if len(got) != maxTailLines || len(got[0]) != 15 || len(got[maxTailLines-1]) != 24 || said != "" {
+		t.Errorf("got %q, %q, want the last %d lines", got, said, maxTailLines)
 	}
-	pass.add(Line{Text: strings.Repeat("ö", 1000)})
-	got = pass.tail()
-	if last := got[maxTailLines-1]; len(last) > maxLineBytes+len("…") || !strings.HasSuffix(last, "ö…") {
-		t.Errorf("got %q, want the beginning of the line, marked as cut", last)
+	output.add("US", Line{Text: "no such key", Stream: "stderr"})
+	output.add("US", Line{Text: " ", Stream: "stderr"})
+	output.add("US", Line{Text: strings.Repeat("ö", 1000)})
+	got, said = output.tail("US", 1)
+	if last := got[maxTailLines-1]; len(last) > maxLineBytes+len("…") || !strings.HasSuffix(last, "ö…") || said != "no such key" {
+		t.Errorf("got %q, %q, want the beginning of the line, marked as cut", last, said)
 	}
 }
 

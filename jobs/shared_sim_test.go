@@ -37,6 +37,7 @@ type shareWorld struct {
 	silent   time.Duration       // until then the store answers nobody
 	lossless bool                // it has lost nothing yet
 	losses   int
+	renewed  time.Duration   // when the run that holds the job was renewed last
 	landed   map[string]bool // the claims that were written, by their runs
 	copied   int             // of them, by an older copy
 	cloned   bool            // a state directory was copied
@@ -57,6 +58,7 @@ var worldStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 const (
 	worldPeriod = 20 * time.Second
 	worldPass   = 2 * time.Second
+	worldLease  = worldPeriod / 2
 )
 
 // A worldTemper is what kind of trouble a history has.
@@ -296,6 +298,7 @@ func (s worldStore) SwapRecord(ctx context.Context, keys []string, read []byte, 
 
 // write replaces a value, and checks what that does to the run that held the job.
 func (w *shareWorld) write(by, key string, value []byte) {
+	before := w.values[key]
 	w.values[key] = value
 	if key != worldKey {
 		w.say("%s writes %s %s", by, key, value)
@@ -307,12 +310,18 @@ func (w *shareWorld) write(by, key string, value []byte) {
 	if w.lossless && bytes.Contains(value, []byte(`"lost"`)) {
 		w.fail("%s records a loss, and nothing is lost", by)
 	}
-	if !bytes.Contains(value, []byte(Died)) {
-		return
-	}
-	if is, err := decodeShared(value); err == nil && is.Last.Is.Why == Died && w.oracle.died != is.Last.Is.ID {
+	was, _ := decodeShared(before)
+	is, err := decodeShared(value)
+	if err == nil && is.Last.Is.Why == Died && w.oracle.died != is.Last.Is.ID {
 		w.oracle.died = is.Last.Is.ID
 		w.oracle.overtaken(w, is.Last.Is)
+		silent := w.now - w.renewed
+		if held := was.Run.Is; w.lossless && held.ID == is.Last.Is.ID && (silent < worldLease/3 || w.steps == 0 && w.clock().Before(held.Until)) {
+			w.fail("run %s was taken over %v after it was renewed, its lease is over at %v", held.ID, silent, held.Until)
+		}
+	}
+	if is.Run.Is.ID != was.Run.Is.ID || is.Run.Is.Beat != was.Run.Is.Beat {
+		w.renewed = w.now
 	}
 }
 

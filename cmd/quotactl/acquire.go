@@ -188,17 +188,10 @@ func newExec(c *cli) *cobra.Command {
 
 // operationAndCommand requires the "--" that separates the command's flags from ours.
 func operationAndCommand(cmd *cobra.Command, args []string) error {
-	switch dash := cmd.ArgsLenAtDash(); {
-	case len(args) == 0:
-		return usageError(seeHelp(cmd), "an operation is missing")
-	case dash < 0:
-		return usageError("quotactl exec "+args[0]+" -- COMMAND", "a -- is missing between the operation and the command")
-	case dash != 1:
-		return usageError(seeHelp(cmd), "give exactly one operation before the --, not %d", dash)
-	case len(args) == 1:
-		return usageError(seeHelp(cmd), "a command is missing after the --")
+	if cmd.ArgsLenAtDash() == 1 && len(args) > 1 {
+		return nil
 	}
-	return nil
+	return usageError("quotactl exec OPERATION -- COMMAND", "quotactl exec takes one operation, a --, and a command behind it")
 }
 
 // exec acquires and then replaces this process by the command, so that the command has its

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -51,7 +47,7 @@ func newClients(c *cli) *cobra.Command {
 			return show(c, state, err, subjectRemaining, subjectPage)
 		case len(args) == 1:
 			one, err := c.client().GetClients(ctx, args[0])
-			return show(c, one, err, nil, clientsPage)
+			return show(c, one, err, nil, func(one api.Clients, v term.View) string { return clientsTable([]api.Clients{one}, v) })
 		}
 		list, err := c.client().ListClients(ctx)
 		return show(c, list, err, nil, clientsTable)
@@ -83,33 +79,6 @@ func clientsTable(list []api.Clients, v term.View) string {
 		}
 	}
 	return t.Text(v)
-}
-
-func clientsPage(one api.Clients, v term.View) string {
-	var b strings.Builder
-	v.Prose(&b, 0, term.Bold, "clients "+one.Name)
-	for _, l := range one.Limits {
-		v.Item(&b, 2, l.Name+" ", fmt.Sprintf("%s for each %s", quota.Count(l.Units, "unit", "units"), l.Describe))
-	}
-	for _, operation := range slices.Sorted(maps.Keys(one.Operations)) {
-		v.Item(&b, 2, operation+" ", "costs "+quota.Count(one.Operations[operation], "unit", "units"))
-	}
-	outage := "on an outage every call is granted"
-	if one.OnOutage != "open" {
-		outage = "on an outage no call is granted"
-	}
-	v.Prose(&b, 2, term.Plain, "algorithm "+one.Algorithm+"; "+outage)
-	v.Prose(&b, 2, term.Plain, fmt.Sprintf("granted %s, denied %s%s%s", quota.Count(one.Granted, "call", "calls"), quota.Thousands(one.Denied),
-		some(one.OutageGrants, ", granted without the ledger "), some(one.Undecided, ", not decided ")))
-	return b.String()
-}
-
-// some is empty if there is nothing.
-func some(n int64, text string) string {
-	if n == 0 {
-		return ""
-	}
-	return text + quota.Thousands(n)
 }
 
 func subjectRemaining(state api.SubjectState) (int64, error) {

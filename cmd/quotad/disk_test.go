@@ -33,7 +33,7 @@ operations.list = 1
 func TestFullDisk(t *testing.T) {
 	dir, disk := shortDir(t), ""
 	disk = filepath.Join(dir, "disk")
-	mountSmallDisk(t, disk)
+	mountSmallDisk(t, disk, "8m")
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(withStateElsewhere+tellEvents), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func usedNow(t *testing.T, client *api.Client) (used int64) {
 	return used
 }
 
-func mountSmallDisk(t *testing.T, dir string) {
+func mountSmallDisk(t testing.TB, dir, size string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a small file system")
@@ -123,7 +123,7 @@ func mountSmallDisk(t *testing.T, dir string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
 	t.Cleanup(func() {
@@ -133,7 +133,7 @@ func mountSmallDisk(t *testing.T, dir string) {
 	})
 }
 
-func fillDisk(t *testing.T, path string) {
+func fillDisk(t testing.TB, path string) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -222,7 +222,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			t.Parallel()
 			dir := shortDir(t)
 			disk := filepath.Join(dir, "disk")
-			mountSmallDisk(t, disk)
+			mountSmallDisk(t, disk, "8m")
 			text := strings.Replace(withStateElsewhere, "[credentials.api]", ledger+"[credentials.api]", 1) + slowJob
 			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)

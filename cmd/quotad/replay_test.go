@@ -39,7 +39,7 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	disk := filepath.Join(dir, "disk")
-	mountSmallDisk(t, disk)
+	mountSmallDisk(t, disk, "8m")
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
 	if err := os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, twoDuringAnOutage, proxy.Addr), 0o600); err != nil {

@@ -73,7 +73,7 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 		},
 		Setup: func(env *testscript.Env) error {
 			s := &scriptState{daemons: map[string]*child{}, ledger: ledger}
-			env.Values[scriptKey{}] = s
+			env.Values[scriptKey{}], env.Values[tbKey{}] = s, env.T()
 			env.Defer(s.clear)
 			root, err := filepath.Abs("../..")
 			for name, value := range environ {
@@ -92,6 +92,7 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 			"configure": configure, "edit": edit, "change": change, "readme": readme, "sample": sampleCommand,
 			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
 			"upstream": upstreamCommand, "books": books, "gone": gone, "shows": shows,
+			"says": saysFirst, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
 		},
 	})
 }
@@ -114,12 +115,15 @@ func farHours(now time.Time) string {
 type scriptState struct {
 	ledger  func(script string) string
 	daemons map[string]*child
+	redis   *redistest.Server // of the script alone; nil: it has none
 
 	server   *httptest.Server                  // serves the upstream
 	upstream atomic.Pointer[upstream.Upstream] // as it is today
 }
 
 type scriptKey struct{}
+
+type tbKey struct{} // the test of the script
 
 func scriptOf(ts *testscript.TestScript) *scriptState { return ts.Value(scriptKey{}).(*scriptState) }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/user"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/redisledger"
 	"quotad/quota/upstream"
 )
 
@@ -25,7 +27,7 @@ import (
 func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.State {
 	c, file := d.inForce.Load(), d.reloads.state.Load()
 	s := trouble.State{
-		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir},
+		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir, Ping: pingOf(c.Ledger.Redis)},
 		Disk:   trouble.DiskState{Dir: c.StateDir},
 		File:   trouble.FileState{Name: file.File, Error: firstLine(file.Error), FailedAt: file.FailedAt},
 	}
@@ -47,6 +49,21 @@ func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.S
 	}
 	d.facts.complete(&s)
 	return s
+}
+
+// pingOf is the command that asks the first Redis of a configuration whether it is there.
+func pingOf(c redisledger.Config) string {
+	if len(c.Addrs) == 0 || c.TLS != nil {
+		return "" // a certificate may be needed, too
+	}
+	if path, ok := strings.CutPrefix(c.Addrs[0], "unix://"); ok {
+		return "redis-cli -s " + path + " ping"
+	}
+	host, port, err := net.SplitHostPort(c.Addrs[0])
+	if err != nil {
+		return ""
+	}
+	return "redis-cli -h " + host + " -p " + port + " ping"
 }
 
 func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, forecasts []plan.Forecast) trouble.Credential {

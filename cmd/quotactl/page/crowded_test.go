@@ -87,8 +87,8 @@ func TestACrowdedPage(t *testing.T) {
 		for _, claim := range []string{
 			`[...document.querySelectorAll('#jobs .row')].slice(0, 2).every(row => row.dataset.tone)`,
 			`[...document.querySelectorAll('#limits .row')][0].dataset.tone`,
-			`[...document.querySelectorAll('.troubles a')].every(a => document.getElementById(a.hash.slice(1)))`,
-			`document.querySelector('.troubles a[href="#limit-youtube-daily"]').click() || document.getElementById('limit-youtube-daily').open`,
+			`[...document.querySelectorAll('#triage a')].every(a => document.getElementById(a.hash.slice(1)))`,
+			`document.querySelector('#triage a[href="#limit-youtube-daily"]').click() || document.getElementById('limit-youtube-daily').open`,
 			`location.hash === '#limit-youtube-daily'`,
 		} {
 			if !b.is(claim) {
@@ -96,6 +96,9 @@ func TestACrowdedPage(t *testing.T) {
 			}
 		}
 	})
+	b.is(`document.getElementById('job-deals').open = document.getElementById('runs-of-the-day').open = true`)
+	b.show(t, [2]int64{1280, 800}, "light")
+	b.save(t, "crowded-open")
 	t.Run("a legend explains what is shown", func(t *testing.T) {
 		const explained = `[...document.querySelectorAll('#jobs > .runs li')].filter(li => getComputedStyle(li).display !== 'none').map(li => li.className).join()`
 		const shown = `['good', 'bad', 'warn', 'plain', 'gap'].filter(c => document.querySelector('#jobs .ticks .' + c)).join()`
@@ -112,8 +115,8 @@ func TestACrowdedPage(t *testing.T) {
 	})
 	t.Run("a click copies a command", func(t *testing.T) {
 		b.is(`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})`)
-		b.is(`document.querySelector('.troubles .command').click()`)
-		b.await(`window.copied === document.querySelector('.troubles .command').textContent && document.querySelector('.command[data-copied]')`)
+		b.is(`document.querySelector('#triage .command').click()`)
+		b.await(`window.copied === document.querySelector('#triage .command').textContent && document.querySelector('.command[data-copied]')`)
 	})
 	for _, complaint := range b.complaints() {
 		t.Errorf("the browser complains: %s", complaint)
@@ -138,7 +141,7 @@ func crowdedTrouble(t *testing.T, d *busyDaemon, client jobsapi.Client) {
 			t.Fatal(err)
 		}
 	}
-	_, err := client.CloseLimit(t.Context(), "youtube", api.Closing{Limit: "daily", Until: "9h", Note: "You have exceeded your quota."})
+	_, err := client.Observe(t.Context(), api.Observation{Credential: "youtube", Operation: "list", Status: 403, Body: `{"error":{"code":403,"message":"You have exceeded your <a href=\"/quota\">quota</a>.","errors":[{"reason":"quotaExceeded"}]}}`})
 	says(err)
 	_, err = client.Observe(t.Context(), api.Observation{Credential: "crm", Operation: "list", Status: 400, Body: `{"error":{"code":400,"status":"INVALID_ARGUMENT","errors":[{"reason":"badRequest"}],"message":"API key not valid. Please pass a valid API key.","details":[{"reason":"API_KEY_INVALID"}]}}`})
 	says(err)

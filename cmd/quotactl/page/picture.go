@@ -40,6 +40,13 @@ func (p Picture) Anchor(t jobsapi.Trouble) string {
 	return ""
 }
 
+// A Lead is a trouble with the row that it leads to.
+type Lead struct{ To, Says, Since, Do string }
+
+func (p Picture) Leads(t jobsapi.Trouble) Lead {
+	return Lead{p.Anchor(t), t.Says, wording.Since(t, p.View), t.Do}
+}
+
 // Tone is the class of a row: the worst trouble that links to it.
 func (p Picture) Tone(anchor string) string {
 	for _, t := range p.Status.Triage.Troubles { // the worst first

@@ -113,7 +113,7 @@ func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
 	}
 	p := Picture{Facts: f, View: viewOf(80)}
 	for name, want := range map[string]string{
-		"triage": "limit youtube daily", "jobs": f.Status.Jobs[0].Name, "limits": "the schedule is not known: " + lost.Error(),
+		"triage": "limit-youtube-daily", "jobs": f.Status.Jobs[0].Name, "limits": "the schedule is not known: " + lost.Error(),
 		"day": "not known: " + lost.Error(), "refusals": "not known: " + lost.Error(), "spent": "not known: " + lost.Error(),
 	} {
 		if got := execute(name, p); !strings.Contains(got, want) || name == "day" && strings.Contains(got, "<table") {

@@ -1,6 +1,7 @@
 package trouble
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ type LedgerState struct {
 	Since  time.Time // when it was found not to decide; zero: unknown
 	IsOpen bool      // some calls are granted without it
 	Dir    string    // of the state
+	Ping   string    // the command that asks Redis whether it is there; empty: there is none
 }
 
 // A Loss is what Redis lost of a credential's log.
@@ -114,6 +116,9 @@ func (l *list) down() Trouble {
 	one.Says = "the ledger does not decide, and " + lost + ": " + h.State
 	if h.Backend == "redis" {
 		one.Says = "Redis does not serve, and " + lost + ": " + h.State
+	}
+	if _, why, away := strings.Cut(h.State, "cannot reach redis: "); away {
+		one.Says, one.Do = "Redis cannot be reached: "+lost+": "+why, cmp.Or(h.Ping, one.Do)
 	}
 	return one
 }

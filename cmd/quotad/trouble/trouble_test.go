@@ -92,6 +92,11 @@ func TestTroubles(t *testing.T) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "connection refused"}
 			w.State.Ledger.IsOpen = true
 		}, "ledger! ledger: Redis does not serve, and every call is refused that on_outage does not open: connection refused > quotad --check --config /etc/quotad/config.toml"},
+		// was: "the ledger does not decide", and journalctl -u quotad -n 50
+		{"it cannot be reached", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: cannot reach redis: dial tcp 10.0.0.7:6379: connect: connection refused"}
+			w.State.Ledger.Ping = "redis-cli -h 10.0.0.7 -p 6379 ping"
+		}, "ledger! ledger: Redis cannot be reached: every call is refused: dial tcp 10.0.0.7:6379: connect: connection refused > redis-cli -h 10.0.0.7 -p 6379 ping"},
 		{"the embedded ledger has no room", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "embedded", State: "write ledger.db-tail: no space left on device"}
 		}, "ledger! ledger: the ledger cannot be written, because the disk is full: every call is refused > df /var/lib/quotad"},

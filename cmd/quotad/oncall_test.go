@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+// Each incident that somebody is called for is a script: the first line that quotactl prints names it,
+// the command in it is run, and in the end nothing needs attention. Beside the commands of the other
+// scripts:
+//
+//	says LINE [LINE...]  waits until quotactl's first line matches, and holds its other lines against the rest
+//	redis start|kill|flush
+//	disk DIR SIZE        mounts a small one; it skips the script where that is not possible
+//	fill FILE            with what the disk has room for
+func TestOnCall(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "testdata/oncall", nil, func(string) string { return `backend = "embedded"` })
+}
+
+func saysFirst(ts *testscript.TestScript, _ bool, args []string) {
+	first, err := regexp.Compile(args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), hangTimeout)
+	defer cancel()
+	client, shown := &api.Client{Socket: ts.Getenv(api.SocketEnv)}, ""
+	for tick := time.NewTicker(20 * time.Millisecond); !first.MatchString(shown); <-tick.C {
+		if err := ctx.Err(); err != nil {
+			ts.Fatalf("the first line is %q, never %s", shown, first)
+		}
+		var status struct {
+			Triage struct {
+				Says     string
+				Troubles []struct{ Do string }
+			}
+		}
+		if err := client.Get(ctx, "/v1/status", &status); err != nil {
+			continue // it begins, or ends
+		}
+		if shown = status.Triage.Says; len(status.Triage.Troubles) > 0 {
+			shown += "  " + status.Triage.Troubles[0].Do
+		}
+	}
+	ts.Exec("quotactl") // it fails if quotad does not serve, and says why
+	lines := strings.Split(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n")
+	if !first.MatchString(lines[0]) {
+		ts.Fatalf("the first line is %q, want %s", lines[0], first)
+	}
+	for _, arg := range args[1:] {
+		want, err := regexp.Compile(arg)
+		ts.Check(err)
+		if !slices.ContainsFunc(lines[1:], want.MatchString) {
+			ts.Fatalf("no line matches %s", want)
+		}
+	}
+}
+
+func redisCommand(ts *testscript.TestScript, _ bool, args []string) {
+	s, tb := scriptOf(ts), ts.Value(tbKey{}).(testing.TB)
+	switch args[0] {
+	case "start":
+		if s.redis != nil {
+			s.redis.Run(tb)
+			return
+		}
+		s.redis = redistest.Start(tb, "--appendonly", "yes", "--appendfsync", "no")
+		ts.Setenv("REDIS", s.redis.Addr)
+	case "kill":
+		s.redis.Kill()
+	case "flush":
+		s.redis.Do(tb, "FLUSHALL")
+	}
+}
+
+func diskCommand(ts *testscript.TestScript, _ bool, args []string) {
+	mountSmallDisk(ts.Value(tbKey{}).(testing.TB), ts.MkAbs(args[0]), args[1])
+}
+
+func fillCommand(ts *testscript.TestScript, _ bool, args []string) {
+	fillDisk(ts.Value(tbKey{}).(testing.TB), ts.MkAbs(args[0]))
+}

@@ -176,6 +176,16 @@ func (j *jobControl) bookmark(region regions.Region) string {
 	return j.state.Bookmarks[region].Text
 }
 
+// lastRun returns the last run of the job on this host, under way or over, or nil.
+func (j *jobControl) lastRun() *Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.executor != nil {
+		return j.executor.show()
+	}
+	return j.state.Last.copy()
+}
+
 // endLeftovers ends the processes that a killed daemon left running. Until another run begins, each start does.
 func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
 	last := j.lastRun()

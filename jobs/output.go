@@ -80,16 +80,3 @@ func (o *runOutput) tail(region regions.Region, n int) (lines []string, said str
 	}
 	return lines[max(0, len(lines)-maxTailLines):], said
 }
-
-// outputOf returns what the passes of a run wrote, nil unless it is the last one of its job.
-func (r *Runner) outputOf(id string) *runOutput {
-	for _, j := range r.known() {
-		j.mu.Lock()
-		output := j.output
-		j.mu.Unlock()
-		if output != nil && output.run == id {
-			return output
-		}
-	}
-	return nil
-}

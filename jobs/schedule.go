@@ -151,3 +151,22 @@ func sleep(ctx context.Context, wait time.Duration) bool {
 	}
 	return ctx.Err() == nil
 }
+
+// await waits for a signal, or for a time, or until ctx ends.
+func await(ctx context.Context, most time.Duration, signal <-chan struct{}) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-signal:
+	case <-ctx.Done():
+	}
+}
+
+// wake has who waits for a signal look again.
+func wake(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}

@@ -187,16 +187,6 @@ func (r *Runner) RunOf(id string) (Run, error) {
 	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
-// lastRun returns the last run of the job on this host, under way or over, or nil.
-func (j *jobControl) lastRun() *Run {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.executor != nil {
-		return j.executor.show()
-	}
-	return j.state.Last.copy()
-}
-
 // runs returns the last n runs of the job.
 func (j *jobControl) runs(now time.Time, n int) ([]Run, error) {
 	past, err := j.log.latest(n)
@@ -246,6 +236,19 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 		progress.Output, progress.Written = output.after(written)
 	}
 	return progress, nil
+}
+
+// outputOf returns what the passes of a run wrote, nil unless it is the last one of its job.
+func (r *Runner) outputOf(id string) *runOutput {
+	for _, j := range r.known() {
+		j.mu.Lock()
+		output := j.output
+		j.mu.Unlock()
+		if output != nil && output.run == id {
+			return output
+		}
+	}
+	return nil
 }
 
 // executorOf returns the executor of a run that is under way on this host, or nil.

@@ -51,7 +51,7 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	j.unsaved = err
 	if c.Store != nil {
 		j.share = newShare(c.Store, j.name, c.Host)
-		j.share.recall(j.state.known(), j.state.Bookmarks, j.state.unwritten())
+		j.share.recall(j.state.Shared, j.state.Bookmarks, j.state.unwritten())
 	}
 	return j, nil
 }
@@ -262,8 +262,7 @@ func (r *base) newExecutor(j *jobControl, run *Run) *executor {
 	}
 	if j.share != nil {
 		_, run.Host = r.config.Host()
-		known := j.state.known()
-		e.bad = known.Bad.Is
+		e.bad = j.state.Shared.Bad.Is
 	}
 	return e
 }

@@ -38,9 +38,9 @@ type state struct {
 
 	Here hostFacts `json:"here,omitzero"`
 
-	// Shared is the record of the job that its hosts share, as this one knows it; nil on a host that is
+	// Shared is the record of the job that its hosts share, as this one knows it; zero on a host that is
 	// alone. What is above follows from it where it says so.
-	Shared *sharedRecord `json:"shared,omitempty"`
+	Shared sharedRecord `json:"shared,omitzero"`
 }
 
 // A bookmark is what a pass left for the next one of its region. No text: there is none.
@@ -89,10 +89,10 @@ func (s *state) apply(one record) {
 // share applies what the hosts of the job share, unless something newer was applied before. While a
 // run of this host is under way, the cursor follows from that.
 func (s *state) share(r *sharedRecord) {
-	if r.Seq < s.known().Seq {
+	if r.Seq < s.Shared.Seq {
 		return
 	}
-	s.Shared, s.Slot, s.Good, s.Pause = r, r.Slot.Is.Slot, r.Good.Is, r.Paused.Is
+	s.Shared, s.Slot, s.Good, s.Pause = *r, r.Slot.Is.Slot, r.Good.Is, r.Paused.Is
 	if s.running() == nil || r.Run.Is.ID != s.Last.ID {
 		s.Cursor, s.Dry, s.Moved = r.Turn.Is.Cursor, r.Turn.Is.Dry, true
 	}
@@ -241,14 +241,6 @@ func (r *Run) apply(one record) {
 	}
 }
 
-// known is the record of the hosts that this host knew last.
-func (s *state) known() sharedRecord {
-	if s.Shared == nil {
-		return sharedRecord{}
-	}
-	return *s.Shared
-}
-
 // unwritten is the end of the last run, which the hosts may not know of; nil: there is none.
 func (s *state) unwritten() *owed {
 	if s.Last == nil {
@@ -256,7 +248,7 @@ func (s *state) unwritten() *owed {
 	}
 	end := &owed{last: s.Last.shared(s.measured()), good: s.Last.good()}
 	end.Turn.Cursor, end.Turn.Dry = s.next()
-	end.Bad = s.known().Bad.Is
+	end.Bad = s.Shared.Bad.Is
 	return end
 }
 

@@ -56,8 +56,7 @@ type Elsewhere struct {
 
 // elsewhere returns the run on another host that the record names. The caller holds mu.
 func (j *jobControl) elsewhere() *Elsewhere {
-	known := j.state.known()
-	held, last := known.Run.Is, known.Last.Is
+	held, last := j.state.Shared.Run.Is, j.state.Shared.Last.Is
 	isOwn := func(id string) bool { return id == "" || j.state.Last != nil && j.state.Last.ID == id }
 	switch {
 	case !isOwn(held.ID):
@@ -135,7 +134,7 @@ func (j *jobControl) due(now time.Time) time.Time {
 func (j *jobControl) failing() (list []Failing) {
 	list = j.state.Bad
 	if j.share != nil {
-		list = j.state.known().Bad.Is
+		list = j.state.Shared.Bad.Is
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 }

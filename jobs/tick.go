@@ -41,16 +41,16 @@ func isDecided(err error) bool { return err == nil || errors.Is(err, errClaimed)
 // start makes up for what a job missed while no daemon was running, or begins its run at the start.
 func (r *Runner) start(j *jobControl) {
 	now := r.now().Truncate(time.Millisecond)
-	switch slot := j.overdue(now); {
-	case !slot.IsZero():
+	j.mu.Lock()
+	job, known := j.job, j.slot(now)
+	j.mu.Unlock()
+	switch slot := Latest(job.Schedule, now); {
+	case slot.After(known) && job.mayMakeUp(slot, now):
 		r.tick(j, CatchUp, slot)
-	case j.current().RunAtStart:
+	case job.RunAtStart:
 		r.tick(j, AtStart, now)
 	case j.share == nil: // among hosts, the next claim of a slot names those that had no run
-		j.mu.Lock()
-		missed := gapBetween(j.job.Schedule, j.slot(now), now)
-		j.mu.Unlock()
-		r.skip(j, missed)
+		r.skip(j, gapBetween(job.Schedule, known, now))
 	}
 }
 
@@ -60,18 +60,6 @@ const maxCatchUp = 24 * time.Hour
 // mayMakeUp returns whether a slot is the latest one, and recent enough to be made up for.
 func (j *Job) mayMakeUp(slot, now time.Time) bool {
 	return j.CatchUp && !Latest(j.Schedule, now).After(slot) && now.Sub(slot) <= maxCatchUp
-}
-
-// overdue returns the latest slot at or before now if it was not ticked and is recent enough to be
-// made up for; else the zero time.
-func (j *jobControl) overdue(now time.Time) time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	slot := Latest(j.job.Schedule, now)
-	if slot.After(j.slot(now)) && j.job.mayMakeUp(slot, now) {
-		return slot
-	}
-	return time.Time{}
 }
 
 // skip records slots that do not become a run, and reports them.

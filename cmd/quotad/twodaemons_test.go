@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +68,12 @@ func TestTwoDaemonsShareAJob(t *testing.T) {
 	}
 	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.Elsewhere == nil || job.Elsewhere.OK != 2 {
 		t.Errorf("a new daemon shows %+v", job)
+	}
+	for _, command := range []string{"runs", "jobs", "why"} {
+		shown, err := exec.Command("quotactl", "--socket", client.Socket, command, "fetch").CombinedOutput()
+		if err != nil || !regexp.MustCompile(`last run on \S+: done .*, 2 of 2, 0 units`).Match(shown) {
+			t.Errorf("quotactl %s fetch shows nothing of the run elsewhere: %v\n%s", command, err, shown)
+		}
 	}
 	h.check()
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -149,8 +147,8 @@ func lentPair(done api.Lent, n int64, v term.View) [2]string {
 
 const resetUsage = `Empty a credential's log: every limit starts from zero and is open. Use it for a
 new project under an old name, or after a test. quotad forgets what was spent
-and what the upstream said; the upstream does not. On a terminal it asks first,
-elsewhere it needs --yes. For operators; the log names you.
+and what the upstream said; the upstream does not. It cannot be undone, and
+needs --yes. For operators; the log names you.
 
 Example:
   $ quotactl reset youtube --yes --reason 'the project was replaced'
@@ -163,9 +161,7 @@ func newReset(c *cli) *cobra.Command {
 	var reason string
 	cmd := command("reset CREDENTIAL [FLAGS]", "empty a log: every limit starts from zero, and is open", resetUsage, func(ctx context.Context, args []string) error {
 		if !yes {
-			if err := c.confirmReset(ctx, args[0]); err != nil {
-				return err
-			}
+			return usageError("quotactl usage "+args[0]+" shows it; then add --yes", "a reset forgets what %s has spent, and cannot be undone", args[0])
 		}
 		done, err := c.client().Reset(ctx, args[0], reason)
 		err = c.inDoubt(err, "it may be empty all the same: quotactl log "+args[0]+" shows it")
@@ -175,28 +171,9 @@ func newReset(c *cli) *cobra.Command {
 				return term.Pairs([][2]string{{"reset", args[0]}, {"remaining", remainingOf(done)}}, v)
 			})
 	})
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&yes, "yes", false, "forget it")
 	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT` for the log")
 	return cmd
-}
-
-// confirmReset says what would be forgotten and asks. It returns nil only after "y" or "yes".
-func (c *cli) confirmReset(ctx context.Context, name string) error {
-	if !term.IsTerminal(c.stdin) {
-		return usageError("add --yes", "a reset forgets what %s has spent and cannot be undone", name)
-	}
-	list, err := c.client().Credentials(ctx)
-	if err != nil {
-		return c.explain(err)
-	}
-	if list, err = named("credential", name, list, credentialName); err != nil {
-		return err
-	}
-	used := namesOf(list[0].Limits, func(l api.Limit) string { return units(l.Used) + " in " + l.Name })
-	if !term.Ask(c.stdin, c.stderr, fmt.Sprintf("reset %s: forget %s?", name, strings.Join(used, ", "))) {
-		return errors.New("nothing was changed")
-	}
-	return nil
 }
 
 const closeUsage = `Close a limit until a time: calls that count against it are denied on all hosts,

@@ -12,7 +12,7 @@ import (
 func formerly() map[string]string {
 	return map[string]string{
 		"watch": "status --watch", "next": "jobs", "version": "--version", "release": "settle GRANT 0", "adjust": "book",
-		"runs show": "runs RUN", "runs --job": "runs JOB", "plan --days": "plan", "status --job": "jobs JOB", "--output": "--format",
+		"runs show": "runs RUN", "runs --job": "runs JOB", "plan --days": "plan", "log --newest": "log", "status --job": "jobs JOB", "--output": "--format",
 	}
 }
 

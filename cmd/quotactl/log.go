@@ -32,7 +32,6 @@ type logFilter struct {
 	credential string
 	since      string
 	number     int // 0: all
-	newest     bool
 	follow     bool
 }
 
@@ -41,28 +40,18 @@ func newLog(c *cli) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = command("log [CREDENTIAL] [FLAGS]", "debits and corrections; -f follows them", logUsage, func(ctx context.Context, args []string) error {
 		f.credential = strings.Join(args, "")
-		if err := f.check(cmd.Flags().Changed("number")); err != nil {
-			return err
+		switch {
+		case f.number < 1:
+			return usageError("", "--number must be from 1: %d", f.number)
+		case f.since != "" && !cmd.Flags().Changed("number"):
+			f.number = 0
 		}
 		return c.log(ctx, f)
 	})
 	sinceFlag(cmd, &f.since, "lines", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
-	cmd.Flags().BoolVar(&f.newest, "newest", false, "the newest line first")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
 	return cmd
-}
-
-func (f *logFilter) check(numbered bool) error {
-	switch {
-	case f.number < 1:
-		return usageError("", "--number must be from 1: %d", f.number)
-	case f.follow && f.newest:
-		return usageError("", "--follow appends newer lines: it cannot be combined with --newest")
-	case f.since != "" && !numbered:
-		f.number = 0
-	}
-	return nil
 }
 
 func (c *cli) log(ctx context.Context, f logFilter) error {
@@ -72,7 +61,7 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 	}
 	name, client := c.credential(f.credential), c.client() // one connection for all pages
 	list := []api.Entry{}
-	q := api.LogQuery{Since: since, Newest: f.newest || f.number > 0, Most: quota.MaxLogPage}
+	q := api.LogQuery{Since: since, Newest: f.number > 0, Most: quota.MaxLogPage}
 	for more := true; more; {
 		if f.number > 0 {
 			q.Most = min(f.number-len(list), quota.MaxLogPage)
@@ -84,7 +73,7 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 		list = append(list, page.Entries...)
 		q.After, more = page.Next, page.Next != "" && len(list) != f.number
 	}
-	if f.number > 0 && !f.newest {
+	if f.number > 0 {
 		slices.Reverse(list)
 	}
 	if f.follow {

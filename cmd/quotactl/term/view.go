@@ -1,7 +1,6 @@
 package term
 
 import (
-	"bufio"
 	"cmp"
 	"io"
 	"os"
@@ -71,14 +70,6 @@ func screenSize(out io.Writer) (width, lines int) {
 func IsTerminal(out any) bool {
 	f, ok := out.(*os.File)
 	return ok && xterm.IsTerminal(int(f.Fd()))
-}
-
-// Ask asks a question, and reports whether the answer is yes. The end of the input means no.
-func Ask(in io.Reader, out io.Writer, question string) bool {
-	_, _ = io.WriteString(out, question+" [y/N] ")
-	line, _ := bufio.NewReader(in).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }
 
 // IsUTF8 follows setlocale(3): the first of these that is set decides, and without any the

@@ -2,7 +2,6 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +33,7 @@ func Enter() {
 		err := syscall.Exec(os.Args[1], os.Args[1:], os.Environ())
 		var number syscall.Errno
 		errors.As(err, &number)
-		_, _ = syscall.Write(enterSocket, strconv.AppendInt(nil, int64(number), 10))
+		_, _ = syscall.Write(enterSocket, []byte{byte(number)})
 	}
 	os.Exit(1)
 }
@@ -67,16 +66,11 @@ func execute(socket *os.File) error {
 	if _, err := socket.Write([]byte{'.'}); err != nil {
 		return err
 	}
-	said := make([]byte, 16)
-	n, _ := socket.Read(said) // nothing, once it executes the command
-	if n == 0 {
+	number := make([]byte, 1)
+	if n, _ := socket.Read(number); n == 0 { // once it executes the command
 		return nil
 	}
-	number, err := strconv.Atoi(string(said[:n]))
-	if err != nil {
-		return fmt.Errorf("it says %q", said[:n])
-	}
-	return syscall.Errno(number)
+	return syscall.Errno(number[0])
 }
 
 // enter moves a process, which has no children yet, into the cgroup.

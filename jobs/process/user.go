@@ -57,19 +57,13 @@ var needed = [...]struct {
 // CanSwitch returns nil if we may launch commands as other users, and else an
 // error that names the capabilities that we lack, see capabilities(7).
 func CanSwitch() error {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return err
-	}
-	_, rest, _ := strings.Cut(string(status), "\nCapEff:\t")
-	digits, _, _ := strings.Cut(rest, "\n")
-	effective, err := strconv.ParseUint(digits, 16, 64)
-	if err != nil {
+	var ours [2]unix.CapUserData // 32 capabilities each
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &ours[0]); err != nil {
 		return fmt.Errorf("cannot read our capabilities: %w", err)
 	}
 	var lacking []string
 	for _, capability := range needed {
-		if effective&(1<<capability.bit) == 0 {
+		if ours[0].Effective&(1<<capability.bit) == 0 {
 			lacking = append(lacking, capability.name)
 		}
 	}

@@ -75,7 +75,11 @@ func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error 
 	if err != nil {
 		return err
 	}
-	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: f.fetch()})
+	most := maxRuns // some will be left out
+	if f == (runFilter{number: f.number}) {
+		most = f.number
+	}
+	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: most})
 	return show(c, f.apply(runs, since), err, length, func(runs []jobs.Run, v term.View) string {
 		text := runTable(runs, v)
 		if job.Elsewhere != nil {
@@ -129,14 +133,6 @@ func (f runFilter) check() error {
 		return usageError("", "--number must be from 1 to %d: %d", maxRuns, f.number)
 	}
 	return nil
-}
-
-// fetch is how many runs to ask for: all, where some will be left out.
-func (f runFilter) fetch() int {
-	if f.region == "" && f.outcome == "" && f.since == "" {
-		return f.number
-	}
-	return maxRuns
 }
 
 func (f runFilter) apply(runs []jobs.Run, since time.Time) []jobs.Run {

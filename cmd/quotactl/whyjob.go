@@ -23,15 +23,6 @@ type whyJob struct {
 	Schedule []plan.Fit    `json:"schedule"`          // what the schedule asks of the limits where the job has a share
 }
 
-// jobNamed returns the job of a name, unless it is an operation, too.
-func (c *cli) jobNamed(ctx context.Context, name string) (job jobsapi.Job, isJob bool, err error) {
-	job, err = c.client().Job(ctx, name)
-	if isNotFound(err) {
-		return job, false, nil
-	}
-	return job, err == nil && !slices.Contains(c.operations(ctx, ""), name), err
-}
-
 // whyJob shows why a job runs or does not.
 func (c *cli) whyJob(ctx context.Context, job jobsapi.Job) error {
 	client := c.client()
@@ -84,7 +75,7 @@ func whyJobPage(body whyJob, v term.View) string {
 	refused := "nothing in the last day"
 	if len(body.Refused) > 0 {
 		r := body.Refused[0]
-		refused = fmt.Sprintf("%s: %s", v.When(r.At), strings.Join(refusedTo(r, v), ": "))
+		refused = fmt.Sprintf("%s: %s: %s: %s", v.When(r.At), r.Region, wording.RefusedWhat(r), wording.Refused(r, v))
 		if n := len(body.Refused) - 1; n > 0 {
 			refused += fmt.Sprintf("; %d more: quotactl refusals --job %s", n, j.Name)
 		}
@@ -94,11 +85,6 @@ func whyJobPage(body whyJob, v term.View) string {
 		v.Item(&b, 2, "do: ", "quotactl resume "+j.Name)
 	}
 	return b.String()
-}
-
-// refusedTo says to which region, what and why.
-func refusedTo(r api.Refusal, v term.View) []string {
-	return slices.DeleteFunc([]string{v.Clean(r.Region), wording.RefusedWhat(r), wording.Refused(r, v)}, func(part string) bool { return part == "" })
 }
 
 // renderPass says whether the calls of an operation fit that a pass expects.

@@ -6,7 +6,8 @@
 //	status.go, limits.go, watch.go, page.go   what is left, live and in a browser
 //	jobs.go, runs.go, run.go                  jobs and their runs; begin and stop a run
 //	plan.go, why.go, whyjob.go, usage.go      does it fit, why not, who spent it
-//	log.go, clients.go, remote.go             debits and refusals; other callers
+//	log.go, refusals.go                       debits and refusals
+//	clients.go, remote.go                     other callers
 //	acquire.go, observe.go                    spend; report what the upstream answered
 //	correct.go                                book, lend, close, open and reset limits
 //	daemon.go                                 reload

@@ -90,7 +90,7 @@ func TestEachRuleOfTheRecordIsNeeded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			command := exec.Command("go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", "^(TestSharesInSimulation|TestALookPutsBackWhatIsLost|TestASwapIsNotTakenForAnothers|TestABookmarkThatIsPutBackIsNotTheNewest)$", ".")
+			command := exec.Command("go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", "^(TestSharesInSimulation|TestALookPutsBackWhatIsLost|TestASwapIsNotTakenForAnothers|TestABookmarkThatIsPutBackIsNotTheNewest|TestTheSecondReadingIsLater)$", ".")
 			command.Env = append(os.Environ(), simulationsVariable+"="+histories, temperVariable+"="+strconv.Itoa(int(rule.temper)))
 			out, err := command.CombinedOutput()
 			if !strings.Contains(string(out), "--- FAIL") || err == nil {

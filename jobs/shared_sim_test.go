@@ -473,7 +473,9 @@ func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 			if r.wait(wait); over {
 				return
 			}
-			err := p.share.renew(r.context(), run, progress)
+			now := progress
+			now.Done = nil // a host renews one after the other: what a pass ends with is written once
+			err := p.share.renew(r.context(), run, now)
 			p.save()
 			if wait = p.share.renewTime(); err != nil {
 				wait = p.share.again()
@@ -814,7 +816,7 @@ func (w *shareWorld) lose(values map[string][]byte) {
 // clone starts another host with a copy of the state directory.
 func (w *shareWorld) clone(h *worldHost) {
 	if len(w.hosts) < 5 {
-		c := &worldHost{w: w, name: h.name + "'", file: h.file, hurt: -time.Hour}
+		c := &worldHost{w: w, name: h.name + "'" + strconv.Itoa(len(w.hosts)), file: h.file, hurt: -time.Hour}
 		w.hosts, w.cloned = append(w.hosts, c), true
 		w.after(w.between(0, 5*time.Second), func() { w.restart(c) })
 		w.say("%s is a clone of %s", c.name, h.name)

@@ -199,3 +199,51 @@ func TestABookmarkThatIsPutBackIsNotTheNewest(t *testing.T) {
 		}
 	})
 }
+
+// A steppedStore has a clock that may be set.
+type steppedStore struct {
+	*memoryStore
+	ahead time.Duration
+}
+
+func (s *steppedStore) ReadRecords(ctx context.Context, keys []string) ([][]byte, []time.Time, error) {
+	values, clocks, err := s.memoryStore.ReadRecords(ctx, keys)
+	for i := range clocks {
+		clocks[i] = clocks[i].Add(s.ahead)
+	}
+	return values, clocks, err
+}
+
+// A host that lost a lease has as long to renew it as another one waits, however the clock of the store is set.
+func TestTheSecondReadingIsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &steppedStore{memoryStore: &memoryStore{}}
+		on := func(name string) *share {
+			s := newShare(store, "j", func() (string, string) { return name, name })
+			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing}, time.Now())
+			return s
+		}
+		a, b := on("a"), on("b")
+		if _, err := a.claim(t.Context(), &claim{Run: "run", Slot: Latest(a.schedule, time.Now())}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(longestHold)
+		look := func(after time.Duration) string {
+			time.Sleep(after)
+			lookAll(t.Context(), store, []*share{b})
+			found, err := decodeShared(store.values[b.key()])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found.Run.Is.ID
+		}
+		look(0)
+		store.ahead = time.Minute
+		if look(time.Second) != "run" {
+			t.Error("another host has taken the job a second after it had looked")
+		}
+		if look(longestHold/3) != "" {
+			t.Error("the run of a silent host is not over")
+		}
+	})
+}

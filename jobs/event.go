@@ -36,7 +36,7 @@ type (
 	}
 
 	// Trouble means that something of a job is not as it should be, such as a log that cannot be
-	// written, or a clock that was set back. The runner continues.
+	// written. The runner continues.
 	Trouble struct {
 		Job string
 		Err error

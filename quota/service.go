@@ -19,10 +19,10 @@ import (
 // and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
 // Breakdown and Spent read the log.
 type Service struct {
-	// Called, if set, is called with how long the ledger took to decide asks, and how many. Warn, if
-	// set, returns more warnings for Health. Set them before the service is used.
+	// Called, if set, is called with how long the ledger took to decide asks, and how many. Hosts, if
+	// set, returns more of what hosts count differently, for Health. Set them before the service is used.
 	Called func(took time.Duration, asks int)
-	Warn   func() []string
+	Hosts  func() []string
 
 	ledger   Ledger
 	deadline time.Duration
@@ -399,8 +399,8 @@ func (s *Service) Health(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
 	h := s.ledger.Health(ctx)
-	if s.Warn != nil {
-		h.Warnings = append(h.Warnings, s.Warn()...)
+	if s.Hosts != nil {
+		h.Hosts = append(h.Hosts, s.Hosts()...)
 	}
 	return h
 }

@@ -37,12 +37,6 @@ func (e eventLog) record(event any) {
 		e.forbidden(event)
 	case clientlimit.Event:
 		e.clientDecided(event)
-	case clientlimit.Difference:
-		if event.Mended {
-			e.log.Info().Str("was", event.Says).Msg("hosts count clients alike again, or one is gone")
-		} else {
-			e.log.Warn().Str("detail", event.Says).Msg("hosts count clients differently")
-		}
 	case server.ClientReset:
 		addCaller(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
 	case upstream.Outcome:
@@ -221,8 +215,7 @@ func (e eventLog) forbidden(attempt server.Attempt) {
 	line.Str("detail", attempt.Detail).Msg("request forbidden")
 }
 
-// observed logs what an upstream says about its quota: each limit that it closes, and each count
-// that is far from its own.
+// observed logs what an upstream says about its quota: each limit that it closes, and what it refuses.
 func (e eventLog) observed(out upstream.Outcome) {
 	switch {
 	case out.Changed:
@@ -231,13 +224,6 @@ func (e eventLog) observed(out upstream.Outcome) {
 	case out.Class == upstream.Config || out.Class == upstream.Unknown && out.Limit == "":
 		e.refusal(zerolog.ErrorLevel, unknownCaller, "upstream "+out.Credential+" "+string(out.Class)).
 			Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg("upstream refuses")
-	}
-	for _, d := range out.Drifts {
-		line, message := e.log.Info(), "counts agree again"
-		if d.Far {
-			line, message = e.log.Warn().Str("detail", d.Cause), "counts differ"
-		}
-		line.Str("credential", d.Credential).Str("limit", d.Limit).Int64("ours", int64(d.Ours.Units)).Int64("theirs", int64(d.Theirs.Units)).Msg(message)
 	}
 }
 

@@ -25,7 +25,7 @@ func (d *daemon) openLedger() (err error) {
 		return err
 	}
 	d.service.Called = d.metrics.LedgerCalled
-	d.service.Warn = func() []string { return d.clients.Differences() } // hosts that count clients differently
+	d.service.Hosts = func() []string { return d.clients.Differences() }
 	d.observer = upstream.NewObserver(d.service, nil, func(o upstream.Outcome) { d.emit(o) })
 	d.atStop(d.exits.Wait)
 	if err := d.openClients(); err != nil {

@@ -186,7 +186,6 @@ func (d *daemon) reportReload(by string, changes []api.Change, err error) {
 		state.FailedAt, state.Error = time.Now(), err.Error()
 	}
 	d.reloads.state.Store(&state)
-	d.metrics.Loaded(err == nil)
 	d.statusChanged()
 	if err != nil {
 		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")

@@ -161,12 +161,6 @@ type seen struct {
 	differs []string
 }
 
-// A Difference between how this host and another one count the same clients.
-type Difference struct {
-	Says   string
-	Mended bool // there is none any more
-}
-
 // Watch refreshes the shared value until ctx ends.
 func (s *Service) Watch(ctx context.Context) {
 	tick := time.NewTicker(refreshInterval)
@@ -241,15 +235,5 @@ func (s *sharing) read(ctx context.Context, enough func(last *seen) bool, clockM
 	}
 	next.differs = next.differences(next.of.terms)
 	s.last.Store(&next)
-	s.compare(last.differs, next.differs)
 	return nil
-}
-
-// compare reports differences that are new, and those that are mended.
-func (s *sharing) compare(before, now []string) {
-	for _, text := range append(slices.Clone(now), before...) {
-		if is := slices.Contains(now, text); is != slices.Contains(before, text) {
-			s.emit(Difference{Says: text, Mended: !is})
-		}
-	}
 }

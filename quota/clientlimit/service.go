@@ -22,9 +22,8 @@ type Service struct {
 type Config struct {
 	Deadline time.Duration // of each call of the ledger
 	Host     Host
-	// Emit is called with an Event of every request whose caller waits for it, a Call of every
-	// deciding call of the ledger, and a Difference when one is found and when it is mended. It
-	// delays the request, and should be quick. Nil: events are dropped.
+	// Emit is called with an Event of every request whose caller waits for it, and a Call of every
+	// deciding call of the ledger. It delays the request, and should be quick. Nil: events are dropped.
 	Emit func(event any)
 }
 

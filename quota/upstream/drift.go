@@ -122,9 +122,6 @@ func (s *observation) compareLimit(ctx context.Context, limit quota.LimitState, 
 	}
 	d.judge(limit, s.profile.Limits[limit.Name])
 	s.observer.setDrift(d)
-	if d.Far != was.Far {
-		s.out.Drifts = append(s.out.Drifts, d)
-	}
 	return nil
 }
 

@@ -50,8 +50,6 @@ type Outcome struct {
 	// Closed is how that limit is closed now, and Changed whether this observation closed it.
 	Closed  quota.Closed
 	Changed bool
-	// Drifts are those that began, or ended, with this observation.
-	Drifts []Drift
 }
 
 // Report reports to the pass that holds a token what the outcome means for it.

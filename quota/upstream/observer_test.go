@@ -321,36 +321,34 @@ func TestDrift(t *testing.T) {
 	for range 10 {
 		s.acquire("captions.list")
 	}
-	left := func(remaining int) Outcome {
+	left := func(remaining int) Drift {
 		s.clock.Add(time.Minute)
-		return s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", fmt.Sprintf("X-Ratelimit-Remaining: %d", remaining), "X-Ratelimit-Resource: core"), nil}})
+		s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", fmt.Sprintf("X-Ratelimit-Remaining: %d", remaining), "X-Ratelimit-Resource: core"), nil}})
+		return s.observer.Drifts("youtube")["daily"]
 	}
-	if out := left(9500); len(out.Drifts) != 0 {
-		t.Errorf("got %+v, want none: both count 500 since midnight", out.Drifts)
-	}
-	d := s.observer.Drifts("youtube")["daily"]
+	d := left(9500) // both count 500 since midnight
 	if d.Ours != Known(500) || d.Theirs != Known(500) || d.By() != 0 || d.Far {
 		t.Errorf("got %+v, want 500 of both", d)
 	}
-	out := left(8900)
-	if len(out.Drifts) != 1 || out.Drifts[0].By() != -600 || !out.Drifts[0].Far ||
-		out.Drifts[0].Cause != "the upstream counts 600 units more: a caller spends without asking, or an operation costs more than is configured" {
-		t.Errorf("got %+v, want that it is far", out.Drifts)
+	d = left(8900)
+	if d.By() != -600 || !d.Far ||
+		d.Cause != "the upstream counts 600 units more: a caller spends without asking, or an operation costs more than is configured" {
+		t.Errorf("got %+v, want that it is far", d)
 	}
-	if out := left(9100); len(out.Drifts) != 0 { // 4 %: not near enough to be over
-		t.Errorf("got %+v, want nothing new", out.Drifts)
+	if d = left(9100); !d.Far { // 4 %: not near enough to be over
+		t.Errorf("got %+v, want that it is far still", d)
 	}
-	if out := left(9400); len(out.Drifts) != 1 || out.Drifts[0].Far {
-		t.Errorf("got %+v, want that it is over", out.Drifts)
+	if d = left(9400); d.Far {
+		t.Errorf("got %+v, want that it is over", d)
 	}
 	if d := s.acquire("videos.list"); d.Limits[0].Used != 2501 {
 		t.Errorf("%d units used, want 2,501: nothing is repaired silently", d.Limits[0].Used)
 	}
 	// The limit is of another size than is configured.
 	body := strings.NewReplacer("defaultSearchListPerDayPerProject", "defaultPerDayPerProject", `"100"`, `"6000"`).Replace(searches2026)
-	out = s.observe(Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(body)}})
-	if len(out.Drifts) != 1 || out.Drifts[0].Cause != "the upstream's limit is 6,000 units, not 10,000: set units to it" {
-		t.Errorf("got %+v, want that the limit has another size", out.Drifts)
+	s.observe(Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(body)}})
+	if d = s.observer.Drifts("youtube")["daily"]; d.Cause != "the upstream's limit is 6,000 units, not 10,000: set units to it" {
+		t.Errorf("got %+v, want that the limit has another size", d)
 	}
 }
 
@@ -382,8 +380,8 @@ func TestExhaustedBeforeOurCount(t *testing.T) {
 			}
 			out := s.observe(Observation{Operation: row.operation, Answer: row.answer})
 			d := s.observer.Drifts("youtube")["daily"]
-			if d.Cause != row.cause || d.Far != row.far || (len(out.Drifts) == 1) != row.far {
-				t.Errorf("got %+v, and told %v", d, out.Drifts)
+			if d.Cause != row.cause || d.Far != row.far {
+				t.Errorf("got %+v", d)
 			}
 			if row.cause == "" {
 				return
@@ -392,9 +390,9 @@ func TestExhaustedBeforeOurCount(t *testing.T) {
 				t.Errorf("got %+v", d)
 			}
 			s.clock.Set(d.Until)
-			out = s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", "X-Ratelimit-Remaining: 10000", "X-Ratelimit-Resource: core"), nil}})
-			if d := s.observer.Drifts("youtube")["daily"]; d.Far || d.Cause != "" || len(out.Drifts) != 0 {
-				t.Errorf("got %+v after the reset, and told %v", d, out.Drifts)
+			s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", "X-Ratelimit-Remaining: 10000", "X-Ratelimit-Resource: core"), nil}})
+			if d := s.observer.Drifts("youtube")["daily"]; d.Far || d.Cause != "" {
+				t.Errorf("got %+v after the reset", d)
 			}
 		})
 	}

@@ -30,8 +30,6 @@ type Metrics struct {
 	service  *quota.Service // nil until WatchLimits
 	meters   atomic.Pointer[map[operationName]*meter]
 
-	loaded prometheus.Gauge
-
 	decisions, corrections, debited, near, nearUnits, wouldDeny, answers *prometheus.CounterVec
 	acquire                                                              prometheus.Histogram
 
@@ -64,8 +62,6 @@ func New(version string) *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.gauges("quotad_build_info", "1, with the version of quotad.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
-	m.loaded = m.gauges("quotad_config_loaded", "1 while quotad runs by its configuration as it read it last; 0 after a reload that failed.").WithLabelValues()
-	m.Loaded(true)
 
 	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
 	m.corrections = m.counters("quotad_corrections_total", "Requests to settle or release a grant, to adjust or reset a log, and to lend to, close or open a limit; the reason is granted if it was done.", "credential", "verb", "reason")
@@ -119,9 +115,6 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	return promauto.With(m.registry).NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
-
-// Loaded records whether quotad could load its configuration.
-func (m *Metrics) Loaded(could bool) { m.loaded.Set(boolValue(could)) }
 
 // WatchConnections exposes how many connections a server has.
 func (m *Metrics) WatchConnections(connections func() server.Connections) {

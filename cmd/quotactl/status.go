@@ -241,21 +241,29 @@ func renderGlance(s jobsapi.Status, v term.View) string {
 	renderTriage(&b, s.Triage, maxTroubles, false, v)
 	if len(s.Credentials) == 0 {
 		v.Prose(&b, 0, term.Faint, noCredential)
-	} else {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		renderShort(&b, glanceLimits(s, v), v)
+	} else if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	limits, jobs := glanceLimits(s, v), glanceJobs(s.Jobs, v)
+	limitLines, jobLines := maxLines, maxLines
+	if v.Drawn { // it cannot be scrolled: each table has half, and what the other leaves
+		const around, least = 5, 6 // the heads of both, how many there are beyond them, and where the cursor is
+		room := max(least, v.Lines-strings.Count(b.String(), "\n")-around)
+		limitLines = room - min(len(jobs.Rows), room/2)
+		jobLines = room - min(len(limits.Rows), limitLines)
+	}
+	if len(s.Credentials) > 0 {
+		renderShort(&b, limits, limitLines, v)
 	}
 	if len(s.Jobs) > 0 {
-		renderShort(&b, glanceJobs(s.Jobs, v), v)
+		renderShort(&b, jobs, jobLines, v)
 	}
 	return b.String()
 }
 
 // renderShort writes the first lines of a table, and how many there are beyond them.
-func renderShort(b *strings.Builder, t *term.Table, v term.View) {
-	more := t.Keep(maxLines)
+func renderShort(b *strings.Builder, t *term.Table, most int, v term.View) {
+	more := t.Keep(most)
 	t.Render(b, v)
 	if more > 0 {
 		v.Prose(b, 0, term.Faint, fmt.Sprintf("and %s more: quotactl --all", quota.Thousands(more)))

@@ -99,8 +99,9 @@ func (w *watcher) page(ctx context.Context) error {
 	}
 	w.lost = err
 	v := w.view()
+	v.Drawn = os.Getenv("TERM") != "dumb"
 	text := renderWatch(w, v)
-	if os.Getenv("TERM") == "dumb" {
+	if !v.Drawn {
 		return w.write(text + "\n")
 	}
 	return w.write(v.Draw(text))
@@ -112,5 +113,6 @@ func renderWatch(w *watcher, v term.View) string {
 	if w.lost != nil {
 		v.Prose(&b, 0, term.Red, fmt.Sprintf("no answer since %s%s: %v", v.Clock(w.since), v.ZoneMark(), w.lost))
 	}
+	v.Lines -= strings.Count(b.String(), "\n")
 	return b.String() + w.render(w.status, v)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"quotad/cmd/quotactl/term"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
 )
 
 func TestWatchOnTheScreen(t *testing.T) {
@@ -59,5 +61,33 @@ func TestDrawing(t *testing.T) {
 				t.Errorf("%d rows on a screen of %d", rows, row.height)
 			}
 		})
+	}
+}
+
+// On a screen that cannot be scrolled, limits and jobs share the rows.
+func TestWatchSharesTheScreen(t *testing.T) {
+	for _, row := range []struct{ limits, jobs, lines, limitsShown, jobsShown int }{
+		{13, 20, 24, 9, 8}, {2, 20, 24, 2, 15}, {20, 2, 24, 15, 2}, {3, 4, 24, 3, 4}, {13, 20, 80, 13, 20},
+	} {
+		w := &watcher{render: renderGlance}
+		w.status.Triage.Says = "nothing needs attention"
+		w.status.Credentials = []api.Credential{{Name: "api"}}
+		for i := range row.limits {
+			w.status.Credentials[0].Limits = append(w.status.Credentials[0].Limits, api.Limit{Name: fmt.Sprintf("limit%d", i), Units: 10, Remaining: 10})
+		}
+		for i := range row.jobs {
+			var job jobsapi.Job
+			job.Name = fmt.Sprintf("job%d", i)
+			w.status.Jobs = append(w.status.Jobs, job)
+		}
+		v := viewOf(80)
+		v.Lines, v.Drawn = row.lines, true
+		text := renderWatch(w, v)
+		if n := strings.Count(text, "\n"); n >= row.lines {
+			t.Errorf("%+v: %d lines", row, n)
+		}
+		if limits, jobs := strings.Count(text, "\napi limit"), strings.Count(text, "\njob"); limits != row.limitsShown || jobs != row.jobsShown {
+			t.Errorf("%+v: %d limits and %d jobs:\n%s", row, limits, jobs, text)
+		}
 	}
 }

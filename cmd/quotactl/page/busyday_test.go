@@ -120,9 +120,9 @@ command = ["true"]
 credential = "youtube"
 items = ["music", "news", "science"]
 every = "3h"
-stagger = "5m"
+stagger = "0s"
 expects = { "search.list" = 1 }
-command = ["true"]
+command = ["sh", "-c", "test $QUOTAD_REGION != science || { echo 'HTTP Error 404: no such channel' >&2; exit 1; }"]
 `
 
 // A plannedDay is what runs in a day, as code: the same as its configuration.
@@ -307,7 +307,7 @@ func exampleDay(t *testing.T) plannedDay {
 			dayJob(t, "channels", "youtube", 3*time.Hour, 5*time.Minute, map[string]quota.Units{"search.list": 1}, "music", "news", "science"),
 		},
 		failures: 300,
-		byHand:   quota.Request{Credential: "youtube", Operation: "videos.list", Count: 40},
+		byHand:   quota.Request{Credential: "youtube", Operation: "videos.list", Count: 10},
 	}
 }
 

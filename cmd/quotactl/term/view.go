@@ -19,6 +19,7 @@ type View struct {
 	Zone  *time.Location
 	Width int  // columns of the screen, at least minWidth
 	Lines int  // of the screen
+	Drawn bool // over what was there: what has no room on the screen is not seen
 	Whole bool // there is no screen: nothing is cut
 	Color bool // the output knows ANSI colours, and the user wants them
 	UTF8  bool // otherwise ASCII only

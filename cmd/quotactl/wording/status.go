@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
@@ -41,9 +43,11 @@ func TroubleStyle(t jobsapi.Trouble) term.Style {
 // Trouble says what is wrong, and since when.
 func Trouble(t jobsapi.Trouble, v term.View) string { return v.Clean(t.Says) + Since(t, v) }
 
-// Since says since when something is wrong; empty if that is not known, or it is a note.
+// Since says since when something is wrong; empty if that is not known, or it is a note, or its
+// sentence says so.
 func Since(t jobsapi.Trouble, v term.View) string {
-	if t.Since.IsZero() {
+	_, after, _ := strings.Cut(t.Says, " since ") // "since Tue 09:00", not "since its last snapshot"
+	if t.Since.IsZero() || after != "" && !unicode.IsLower(rune(after[0])) {
 		return ""
 	}
 	return ", since " + v.Clock(t.Since)

@@ -62,7 +62,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	defer j.mu.Unlock()
 	all := len(e.again) + len(e.rest)
 	if all == 0 && e.busy == 0 && e.retries > 0 {
-		e.retries, e.stagger, e.rest = e.retries-1, 0, nil
+		e.retries, e.due, e.stagger, e.rest = e.retries-1, time.Time{}, 0, nil
 		for _, failed := range e.run.Failed() {
 			e.rest = append(e.rest, failed.Region)
 		}

@@ -310,3 +310,25 @@ func TestCursorOfARegionThatIsGone(t *testing.T) {
 		b.stop()
 	})
 }
+
+// Regions that failed are served again when the last pass of the ring is over, one after the other.
+func TestFailedRegionsAreServedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.Stagger, job.Retry = eight()[:3], 10*time.Minute, 2
+		b := newBed(t, dir, job)
+		tries := map[string]int{}
+		b.play = func(_ context.Context, p played) Exit {
+			time.Sleep(time.Minute)
+			if tries[p.region]++; p.region == "US" && tries["US"] < 3 || p.region == "DE" && tries["DE"] < 2 {
+				return Exit{Code: 1}
+			}
+			return Exit{}
+		}
+		b.run()
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
+			"11:20:00 DE running", "11:21:00 DE failed", "11:21:00 US running", "11:22:00 US failed", "11:22:00 DE running", "11:23:00 DE ok",
+			"11:23:00 US running", "11:24:00 US ok", "11:24:00 run done")
+		b.stop()
+	})
+}

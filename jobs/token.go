@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -37,10 +36,9 @@ type spender struct {
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
 	grants   map[string]*grant      // by id
-	// tokenless are the calls to the credential's upstream that had no token, while the pass was
-	// under way, and why the first was refused.
-	tokenless    int64
-	tokenlessWhy string
+	// tokenless has the calls to the credential's upstream that had no token, while the pass was
+	// under way.
+	tokenless Record
 	// If the run's budget is bounded, asked has each request id that was not refused: to ask again
 	// spends no more.
 	asked map[string]*hold
@@ -327,7 +325,7 @@ func (s *spender) sum() Record {
 		}
 	}
 	if r.Calls == 0 && r.Refused == 0 && !r.Denied {
-		r.Refused, r.Why = s.tokenless, s.tokenlessWhy
+		r.Refused, r.Why = s.tokenless.Refused, s.tokenless.Why
 	}
 	return r
 }
@@ -359,8 +357,7 @@ func (t *Tokens) Tokenless(credential, why string) {
 	defer t.mu.Unlock()
 	for _, s := range t.spenders {
 		if s.bearer.Credential == credential {
-			s.tokenless++
-			s.tokenlessWhy = cmp.Or(s.tokenlessWhy, why)
+			s.tokenless.refuse(why)
 		}
 	}
 }

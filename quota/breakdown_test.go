@@ -178,3 +178,33 @@ func TestBreakdownReadsEveryPage(t *testing.T) {
 		t.Errorf("got %v of an unknown credential", err)
 	}
 }
+
+// A twice ledger has a request that two hosts granted: one of its grants is void.
+type twice struct{ *ledgertest.Model }
+
+func (l twice) Log(context.Context, *quota.Credential, quota.LogQuery) (quota.LogPage, error) {
+	grant := func(ms int64, void bool) quota.Entry {
+		return quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() - ms}, By: "trending", Charges: []quota.Charge{{Limit: "daily", Units: 300}},
+			Body: quota.Grant{Operation: "search.list", Count: 3, Void: void}}
+	}
+	return quota.LogPage{Entries: []quota.Entry{grant(1, false), grant(2, true)}}, nil
+}
+
+// A void grant counts neither units nor calls: another one of its request does.
+func TestBreakdownOfAVoidGrant(t *testing.T) {
+	c := youtube()
+	s, err := quota.NewService(twice{ledgertest.NewModel(func() time.Time { return nine })}, []*quota.Credential{c}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, now := range []time.Time{{}, nine} {
+		b, err := s.Breakdown(t.Context(), c.Name, quota.BreakdownQuery{By: quota.ByJob, Now: now})
+		if err != nil || b.Total.Calls != 3 || b.Total.Units != 300 {
+			t.Errorf("at %v: got %+v, %v, want 3 calls and 300 units", now, b.Total, err)
+		}
+	}
+	spent, err := s.Spent(t.Context(), c.Name, "trending", time.Time{})
+	if one := spent[""]; err != nil || one.Calls != 1 || one.Units != 300 {
+		t.Errorf("got %+v, %v, want one grant of 300 units", spent, err)
+	}
+}

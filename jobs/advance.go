@@ -60,7 +60,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	j := e.control
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	all := len(e.again) + len(e.rest)
+	all, now := len(e.again)+len(e.rest), time.Now()
 	if all == 0 && e.busy == 0 && e.retries > 0 {
 		e.retries, e.due, e.stagger, e.rest = e.retries-1, time.Time{}, 0, nil
 		for _, failed := range e.run.Failed() {
@@ -73,10 +73,10 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 		return p, through
 	case all == 0, e.busy == max(1, e.job.Parallel), e.base.config.Tokens.isRefused(e.budget):
 		return p, untilWake
-	case time.Now().Before(e.resumes):
-		return p, time.Until(e.resumes)
-	case len(e.again) == 0 && time.Now().Before(e.due):
-		return p, time.Until(e.due)
+	case now.Before(e.resumes):
+		return p, e.resumes.Sub(now)
+	case len(e.again) == 0 && now.Before(e.due):
+		return p, e.due.Sub(now)
 	case j.share != nil && !j.share.mayLaunch(e.run.ID):
 		return p, j.share.again()
 	case len(e.again) > 0:

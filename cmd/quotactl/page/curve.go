@@ -99,15 +99,15 @@ type Value struct{ X, Width, Text string }
 
 // Values returns what each point of the curve says.
 func (c Curve) Values() (list []Value) {
-	add := func(points []Point, what string) {
-		for i := 1; i < len(points); i++ {
-			from, p := points[i-1], points[i]
-			list = append(list, Value{c.Percent(from.At), percentOf(c.part(p.At) - c.part(from.At)),
-				fmt.Sprintf("%s: %s of %s %s", p.At.In(c.zone).Format("Mon 15:04"), quota.Thousands(p.Units), quota.Thousands(c.Limit.Units), what)})
+	points := slices.Concat(c.Held, c.Ahead)
+	for i := 1; i < len(points); i++ {
+		from, p, what := points[i-1], points[i], "used"
+		if p.At.After(c.Now) {
+			what = "foreseen"
 		}
+		text := fmt.Sprintf("%s: %s of %s %s", p.At.In(c.zone).Format("Mon 15:04"), quota.Thousands(p.Units), quota.Thousands(c.Limit.Units), what)
+		list = append(list, Value{c.Percent(from.At), percentOf(c.part(p.At) - c.part(from.At)), text})
 	}
-	add(c.Held, "used")
-	add(c.Ahead, "foreseen")
 	return list
 }
 

@@ -85,8 +85,6 @@ func (p Picture) runTitle(r jobs.Run) string {
 	return fmt.Sprintf("%s%s %s, %s; %s", p.Clock(r.StartedAt), p.ZoneMark(), wording.RunState(r, p.View), wording.Tally(r), wording.RunTiming(r, p.View))
 }
 
-const maxTicks = 12 // in the row of a job
-
 // Ticks returns the last runs of a job on this host, the oldest first. If several hosts run the job,
 // slots that lie further apart than others have a gap between them: another host had those.
 func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
@@ -94,7 +92,7 @@ func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
 	apart, shortest := make([]time.Duration, len(own)), time.Duration(math.MaxInt64)
 	for i := 1; i < len(own); i++ {
 		if own[i-1].Trigger != jobs.Manual && own[i].Host != "" {
-			apart[i] = own[i-1].Slot.Sub(lastSlot(own[i]))
+			apart[i] = own[i-1].Slot.Sub(latest(own[i].Slot, own[i].LastSlot))
 			shortest = min(shortest, apart[i])
 		}
 	}
@@ -110,7 +108,7 @@ func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
 			ticks = append(ticks, Bar{Class: tone(wording.RunStyle(r)), Title: p.runTitle(r)})
 			shown++
 		}
-		if shown == maxTicks {
+		if shown == 12 { // as many as a row has room for
 			break
 		}
 	}
@@ -118,14 +116,11 @@ func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
 	return ticks
 }
 
-// lastSlot is the slot of a run, or the latest of skipped ones.
-func lastSlot(r jobs.Run) time.Time { return latest(r.Slot, r.LastSlot) }
-
 // lastSign is when a run ended, now for a run under way, or the latest slot of skipped ones.
 func lastSign(r jobs.Run, now time.Time) time.Time {
 	switch {
 	case r.State == jobs.RunSkipped:
-		return lastSlot(r)
+		return latest(r.Slot, r.LastSlot)
 	case r.EndedAt.IsZero():
 		return now
 	}

@@ -107,9 +107,6 @@ func (p Picture) Curve(c api.Credential, l api.Limit) Curve {
 	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.Now)
 	curve.zone = p.Zone
 	curve.Label = fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, c.Name, quota.Thousands(l.Used), quota.Thousands(l.Units))
-	if text := p.Schedule(c, l).Text; text != "" {
-		curve.Label += "; the schedule " + text
-	}
 	return curve
 }
 

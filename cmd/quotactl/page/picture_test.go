@@ -375,3 +375,13 @@ func TestCurveOfAWeek(t *testing.T) {
 		t.Errorf("it ends at %v, and the curve at %v", last.At, c.Until)
 	}
 }
+
+// The pointer reads each point of a curve.
+func TestValuesOfACurve(t *testing.T) {
+	c := Curve{axis: axis{at.Add(-2 * time.Hour), at.Add(2 * time.Hour), time.UTC}, Now: at, Limit: api.Limit{Units: 1_000},
+		Held: []Point{{at.Add(-2 * time.Hour), 0}, {at, 400}}, Ahead: []Point{{at, 400}, {at.Add(time.Hour), 900}}}
+	want := []Value{{"0.00%", "50.00%", "Sat 09:26: 400 of 1,000 used"}, {"50.00%", "0.00%", "Sat 09:26: 400 of 1,000 used"}, {"50.00%", "25.00%", "Sat 10:26: 900 of 1,000 foreseen"}}
+	if got := c.Values(); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

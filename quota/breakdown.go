@@ -155,8 +155,8 @@ func (b *Breakdown) Shares() []Share {
 
 // A Holder is a share of what one limit holds.
 type Holder struct {
-	Name  string
-	Units Units
+	Name  string `json:"name"`
+	Units Units  `json:"units"`
 }
 
 // in returns the shares of one limit alone, those that hold something, the greatest first.

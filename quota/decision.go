@@ -129,9 +129,9 @@ func Overspent(limits []LimitState, useReserve bool) (limit string, by Units) {
 
 // A Shortage is what a limit that is not enforced would have refused.
 type Shortage struct {
-	Limit   string
-	Missing Units // by how much the request did not fit; 0 where the limit is closed
-	Closed  Closed
+	Limit   string `json:"limit"`
+	Missing Units  `json:"missing"` // by how much the request did not fit; 0 where the limit is closed
+	Closed  Closed `json:"closed,omitzero"`
 }
 
 // WouldDeny returns why a grant would have been a denial if all limits were enforced, of a

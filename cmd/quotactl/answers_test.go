@@ -7,6 +7,7 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -123,14 +124,14 @@ func whyNot() api.Why {
 		Obstacles: []api.Obstacle{
 			{
 				Limit: "daily", Cost: 300, Missing: 160, RaiseTo: 10_160, Held: 9_400, GivenBack: 40,
-				Jobs:       []api.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 296}},
-				Regions:    []api.Holder{{Name: "US", Units: 4_000}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
-				Operations: []api.Holder{{Name: "videos.list", Units: 5_450}, {Name: "search.list", Units: 3_900}, {Units: 50}},
+				Jobs:       []quota.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 296}},
+				Regions:    []quota.Holder{{Name: "US", Units: 4_000}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
+				Operations: []quota.Holder{{Name: "videos.list", Units: 5_450}, {Name: "search.list", Units: 3_900}, {Units: 50}},
 			},
 			{
 				Limit: "search", Cost: 300, Missing: 100, Held: 3_800, LendForMs: 3_600_000, RaiseTo: 4_100,
-				Jobs: []api.Holder{{Name: "charts", Units: 3_799}, {Units: 1}}, Regions: []api.Holder{{Name: "US", Units: 3_800}},
-				Operations: []api.Holder{{Name: "search.list", Units: 3_800}},
+				Jobs: []quota.Holder{{Name: "charts", Units: 3_799}, {Units: 1}}, Regions: []quota.Holder{{Name: "US", Units: 3_800}},
+				Operations: []quota.Holder{{Name: "search.list", Units: 3_800}},
 			},
 		},
 	}
@@ -158,7 +159,7 @@ func whyCatchingUp() api.Why {
 		Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Reason: "limit_exceeded", Limit: "weekly", RetryAt: &until,
 		Detail:    "limit weekly counts as spent until its log is as long as its window",
 		Limits:    []api.Limit{{Name: "weekly", Units: 1000, Used: 2, Window: "7d", WindowMs: 604_800_000, Describe: "in any 7d", CatchingUpUntil: &until}},
-		Obstacles: []api.Obstacle{{Limit: "weekly", Cost: 1, Held: 2, Jobs: []api.Holder{{Units: 2}}, Regions: []api.Holder{{Units: 2}}, Operations: []api.Holder{{Name: "videos.list", Units: 2}}}},
+		Obstacles: []api.Obstacle{{Limit: "weekly", Cost: 1, Held: 2, Jobs: []quota.Holder{{Units: 2}}, Regions: []quota.Holder{{Units: 2}}, Operations: []quota.Holder{{Name: "videos.list", Units: 2}}}},
 	}
 }
 

@@ -181,8 +181,8 @@ func whyPage(body whyBody, v term.View) string {
 }
 
 // shortageText says what a limit that is not enforced would do.
-func shortageText(s api.Shortage) string {
-	if s.Closed != nil {
+func shortageText(s quota.Shortage) string {
+	if !s.Closed.IsZero() {
 		return fmt.Sprintf("limit %s, which is closed, would deny this if it were enforced", s.Limit)
 	}
 	return fmt.Sprintf("limit %s would deny this, %s missing, if it were enforced", s.Limit, quota.Count(s.Missing, "is", "are"))
@@ -308,12 +308,12 @@ func renderHolders(b *strings.Builder, o api.Obstacle, v term.View) {
 }
 
 // holdersText writes "trending 8,000 (85 %), charts 1,400 (15 %)".
-func holdersText(by string, holders []api.Holder, held int64, v term.View) string {
+func holdersText(by string, holders []quota.Holder, held int64, v term.View) string {
 	var parts []string
 	rest := held
 	for _, h := range holders[:min(maxNamed, len(holders))] {
-		parts = append(parts, fmt.Sprintf("%s %s (%s)", wording.ShareName(by, h.Name, v), quota.Thousands(h.Units), wording.Percent(h.Units, held)))
-		rest -= h.Units
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", wording.ShareName(by, h.Name, v), quota.Thousands(h.Units), wording.Percent(int64(h.Units), held)))
+		rest -= int64(h.Units)
 	}
 	if rest > 0 {
 		parts = append(parts, "others "+quota.Thousands(rest))

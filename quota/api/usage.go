@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"time"
+
+	"quotad/quota"
 )
 
 // Usage is the body of GET /v1/credentials/{name}/usage: who spent what. Without a since it
@@ -49,7 +51,7 @@ type Why struct {
 	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
 
 	// WouldDeny is what the limits that are not enforced would deny of calls that are granted.
-	WouldDeny []Shortage `json:"would_deny,omitempty"`
+	WouldDeny []quota.Shortage `json:"would_deny,omitempty"`
 
 	FitsCount     int64      `json:"fits_count"`     // how many of these calls would be granted now
 	ReserveAllows bool       `json:"reserve_allows"` // an operator may spend them from the reserve now
@@ -73,17 +75,10 @@ type Obstacle struct {
 	// Held is what the limit's window holds, before adjustments returned some of it.
 	Held int64 `json:"held"`
 	// Who holds what in the limit's window, the greatest first, at most ten.
-	Jobs       []Holder `json:"jobs"`
-	Regions    []Holder `json:"regions"`
-	Operations []Holder `json:"operations"`
-	GivenBack  int64    `json:"given_back,omitempty"` // by adjustments
-}
-
-// Holder is a job, region or operation that holds units of a limit. Units that were
-// spent outside a pass, or booked by an adjustment, have an empty name.
-type Holder struct {
-	Name  string `json:"name"`
-	Units int64  `json:"units"`
+	Jobs       []quota.Holder `json:"jobs"`
+	Regions    []quota.Holder `json:"regions"`
+	Operations []quota.Holder `json:"operations"`
+	GivenBack  int64          `json:"given_back,omitempty"` // by adjustments
 }
 
 // UsageQuery says which entries of a log Usage sums, and by what.

@@ -38,7 +38,7 @@ type Decision struct {
 	Replayed bool       `json:"replayed,omitempty"` // granted before under the same request id
 	Mode     string     `json:"mode,omitempty"`     // "outage" for a grant without the ledger
 	// WouldDeny is what the limits that are not enforced would have denied of a grant.
-	WouldDeny []Shortage `json:"would_deny,omitempty"`
+	WouldDeny []quota.Shortage `json:"would_deny,omitempty"`
 
 	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
 	Limit        string     `json:"limit,omitempty"`  // that refused
@@ -54,13 +54,6 @@ type Decision struct {
 	Detail           string   `json:"detail,omitempty"`
 	Hint             string   `json:"hint,omitempty"` // the cure, if it is known
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
-}
-
-// Shortage is what a limit that is not enforced would have denied.
-type Shortage struct {
-	Limit   string        `json:"limit"`
-	Missing int64         `json:"missing"`          // by how many units it did not fit
-	Closed  *quota.Closed `json:"closed,omitempty"` // if the limit is closed
 }
 
 // Limit is the state of a limit.

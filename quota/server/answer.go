@@ -59,7 +59,7 @@ func decisionOf(d quota.Decision, useReserve bool) decision {
 		if d.Outage {
 			body.Mode = "outage"
 		}
-		body.WouldDeny = each(d.WouldDeny(useReserve), shortageOf)
+		body.WouldDeny = d.WouldDeny(useReserve)
 		return body
 	}
 	body.refuse(ProblemOf(d))
@@ -121,10 +121,6 @@ func closedOf(c quota.Closed) *quota.Closed {
 		return nil
 	}
 	return &c
-}
-
-func shortageOf(s quota.Shortage) api.Shortage {
-	return api.Shortage{Limit: s.Limit, Missing: int64(s.Missing), Closed: closedOf(s.Closed)}
 }
 
 // limitOf returns what every answer says of a limit.

@@ -79,7 +79,7 @@ func TestClientGranted(t *testing.T) {
 	if len(d.Limits) != 3 || !d.Limits[2].DryRun || d.Limits[0].NextUnitsAt == nil || d.Limits[0].NextUnits != 2 {
 		t.Errorf("limits %+v", d.Limits)
 	}
-	if len(d.WouldDeny) != 1 || d.WouldDeny[0] != (api.Shortage{Limit: "watched", Missing: 1}) {
+	if len(d.WouldDeny) != 1 || d.WouldDeny[0] != (quota.Shortage{Limit: "watched", Missing: 1}) {
 		t.Errorf("would deny %+v", d.WouldDeny)
 	}
 }

@@ -218,7 +218,7 @@ func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why,
 		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
 		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit, Detail: e.Detail,
 		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
-		WouldDeny: each(e.WouldDeny, shortageOf),
+		WouldDeny: e.WouldDeny,
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,
 		Limits:    each(e.Limits, limitOf),
 		Obstacles: each(e.Obstacles, func(o quota.Obstacle) api.Obstacle { return s.obstacle(r.Credential, o, e.Limits) }),
@@ -234,6 +234,6 @@ func (s *Server) obstacle(credential string, o quota.Obstacle, counting []quota.
 	}
 }
 
-func holdersOf(list []quota.Holder) []api.Holder {
-	return each(list[:min(len(list), maxHolders)], func(h quota.Holder) api.Holder { return api.Holder{Name: h.Name, Units: int64(h.Units)} })
+func holdersOf(list []quota.Holder) []quota.Holder {
+	return append([]quota.Holder{}, list[:min(len(list), maxHolders)]...) // in JSON, none is no null
 }

@@ -35,7 +35,7 @@ func TestTellsSystemd(t *testing.T) {
 	reload(strings.Replace(onSystemd, "100", "50", 1))
 	awaitNotice(t, manager, `STATUS=idle; 49 of 50 units left; next fetch .*`)
 	reload(onSystemd + "kill_grace = \"1m\"\nevry = 1\n")
-	awaitNotice(t, manager, `STATUS=.*/config.toml: it was not loaded; .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
+	awaitNotice(t, manager, `STATUS=.*/config.toml was not loaded, and the former configuration runs: .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
 	awaitNotice(t, manager, `WATCHDOG=1`)
 	reload(onSystemd + "kill_grace = \"1m\"\n")
 	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
@@ -57,7 +57,7 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 	manager := notifySocket(t, dir)
 	config := strings.Replace(onSystemd, "run_at_start = true", "", 1) + "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://" + filepath.Join(dir, "redis") + "\"]\n"
 	daemon := startConfigured(t, dir, config, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
-	awaitNotice(t, manager, `READY=1\nSTATUS=ledger: it does not decide: .*; idle; next fetch .*`)
+	awaitNotice(t, manager, `READY=1\nSTATUS=Redis cannot be reached: every call is refused: .*; idle; next fetch .*`)
 	for range beats + 1 { // for longer than systemd would wait
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}

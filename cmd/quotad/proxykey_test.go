@@ -25,7 +25,7 @@ level = "debug"
 [proxy]
 listen = "127.0.0.1:0"
 [on_event]
-limit_closed = ["sh", "-c", "env"]
+upstream_refuses = ["sh", "-c", "env"]
 [credentials.api]
 %s
 [jobs.fetch]

@@ -127,7 +127,8 @@ func (d *daemon) ready() {
 	if !health.Reachable {
 		d.log.Warn().Str("ledger", health.State).Msg("the ledger does not decide yet: calls are refused until it does")
 	}
-	d.notifySystemd("READY=1")
+	s, list := d.troubles(ctx)
+	d.notifySystemd("READY=1\nSTATUS=" + summary{time.Now(), list, s.Jobs, s.Credentials}.String())
 	d.onStop("notify systemd", d.stopping)
 	d.background(d.watch)
 	d.log.Debug().Msg("ready")

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-
 	"slices"
 	"strings"
 	"time"

@@ -63,12 +63,13 @@ const lostTime = 24 * time.Hour // a loss is reported for that long
 
 // ledger judges the ledger.
 func (l *list) ledger() {
-	recovers := false
+	h := l.State.Ledger
+	recovers, still := false, strings.Contains(h.State, "it recovers from a loss")
 	for _, loss := range l.Losses {
 		one := Trouble{Kind: Recovering, Of: "credential " + loss.Credential, Since: loss.At, Grave: true,
 			Says: fmt.Sprintf("Redis lost its data of %s at %s: nothing is granted until it is put back", loss.Credential, l.at(loss.At))}
 		switch {
-		case loss.Back.IsZero():
+		case loss.Back.IsZero(), still:
 			recovers = true
 		case l.now.Sub(loss.Back) < lostTime:
 			one.Kind, one.Grave = Lost, false
@@ -78,8 +79,7 @@ func (l *list) ledger() {
 		}
 		l.add(one)
 	}
-	h := l.State.Ledger
-	if !h.Reachable && h.State != "" && (!recovers || !h.Since.IsZero()) {
+	if !h.Reachable && h.State != "" && (!recovers || !h.Since.IsZero() && !still) {
 		l.add(l.down())
 	}
 	for _, text := range h.Warnings {

@@ -112,6 +112,12 @@ func TestTroubles(t *testing.T) {
 			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
 		}, "ledger! ledger: Redis does not serve, and every call is refused: connection refused > quotad --check --config /etc/quotad/config.toml" +
 			" | recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
+		// was: "Redis does not serve … it recovers from a loss", for a moment after it was put back
+		{"it was put back, and does not decide yet", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: ledger unavailable: it recovers from a loss"}
+			w.State.Ledger.Since = ago(time.Second)
+			w.Losses = []Loss{{"youtube", ago(5 * time.Second), ago(time.Second), 21}}
+		}, "recovering! credential youtube: Redis lost its data of youtube at 11:59: nothing is granted until it is put back"},
 		{"it was put back", func(w *world) { w.Losses = []Loss{{"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}} },
 			"lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
 		{"a day ago", func(w *world) { w.Losses = []Loss{{"youtube", ago(25 * time.Hour), ago(day), 21}} }, ""},

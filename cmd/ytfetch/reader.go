@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +18,7 @@ import (
 type reader struct {
 	dir    string // where it is stored
 	file   *store.Store
-	format string // table or json
+	format string // "table" or "json"
 	out    io.Writer
 	view   term.View
 	now    time.Time
@@ -31,17 +30,11 @@ type reader struct {
 	by     string
 }
 
-// What a reader prints.
-const (
-	formatTable = "table"
-	formatJSON  = "json"
-)
-
 // parse reads the command line, and finds what is stored.
 func (r *reader) parse(args []string) (words []string, err error) {
 	flags := newFlags()
 	flags.StringVar(&r.dir, "out", "", "")
-	flags.StringVar(&r.format, "o", formatTable, "")
+	flags.StringVar(&r.format, "o", "table", "")
 	flags.StringVar(&r.region, "region", "", "")
 	spanVar(flags, &r.since, "since", 0)
 	flags.IntVar(&r.limit, "limit", defaultLimit, "")
@@ -51,8 +44,8 @@ func (r *reader) parse(args []string) (words []string, err error) {
 		return nil, err
 	}
 	switch {
-	case r.format != formatTable && r.format != formatJSON:
-		return nil, misused("-o must be %s or %s: %q", formatTable, formatJSON, r.format)
+	case r.format != "table" && r.format != "json":
+		return nil, misused("-o must be table or json: %q", r.format)
 	case r.dir == "":
 		r.dir, err = findStored()
 	}
@@ -91,18 +84,4 @@ func becomeOwner(file string) error {
 		return fmt.Errorf("cannot become the owner of %q: %w", file, err)
 	}
 	return nil
-}
-
-// print writes a value as JSON, or as lines for people.
-func (r *reader) print(value any, people func(*strings.Builder)) error {
-	if r.format == formatJSON {
-		encoder := json.NewEncoder(r.out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(value)
-	}
-	var text strings.Builder
-	people(&text)
-	_, err := io.WriteString(r.out, text.String())
-	return err
 }

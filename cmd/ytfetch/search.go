@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,15 +66,21 @@ func (r *reader) search(ctx context.Context, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = r.print(found, func(b *strings.Builder) { r.printFound(b, found, query) })
-	if err == nil && found.Total == 0 {
+	if err = r.print(found, query); err == nil && found.Total == 0 {
 		return errors.New("nothing found")
 	}
 	return err
 }
 
-// printFound prints what was found, and how much of it that is.
-func (r *reader) printFound(b *strings.Builder, found store.Found, q store.Query) {
+// print writes what was found as JSON, or as lines for people that say how much of it that is.
+func (r *reader) print(found store.Found, q store.Query) error {
+	if r.format == "json" {
+		encoder := json.NewEncoder(r.out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(found)
+	}
+	b := new(strings.Builder)
 	for _, hit := range found.Hits {
 		r.printHit(b, hit)
 	}
@@ -92,6 +99,8 @@ func (r *reader) printFound(b *strings.Builder, found store.Found, q store.Query
 		}
 		r.view.Prose(b, 0, term.Faint, text)
 	}
+	_, err := io.WriteString(r.out, b.String())
+	return err
 }
 
 // printHit prints a video that was found: the title, what else is known, where the words are.

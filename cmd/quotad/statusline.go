@@ -206,10 +206,15 @@ func (d *daemon) recordFacts(event any) {
 		d.statusChanged()
 		return
 	}
-	switch event.(type) {
+	if d.systemd.notifySocket == "" {
+		return // no line is read
+	}
+	switch event := event.(type) {
 	case jobs.RunChanged, jobs.PassChanged:
 		d.statusChanged()
 	case upstream.Outcome:
-		d.statusChanged()
+		if event.Changed {
+			d.statusChanged()
+		}
 	}
 }

@@ -221,7 +221,9 @@ func (f *facts) complete(s *trouble.State) {
 			loss.Back = time.Now()
 			f.Losses[of] = loss
 		}
-		s.Losses = append(s.Losses, loss)
+		if slices.ContainsFunc(s.Credentials, func(c trouble.Credential) bool { return c.Name == of }) {
+			s.Losses = append(s.Losses, loss)
+		}
 	}
 	slices.SortFunc(s.Losses, func(a, b trouble.Loss) int { return strings.Compare(a.Credential, b.Credential) })
 	for i := range s.Credentials {

@@ -92,7 +92,7 @@ func (l *list) credential(c *Credential) {
 // the limit opens before each of its jobs comes to its next slot.
 func (l *list) closed(c *Credential, limit *Limit, name string) {
 	k := limit.Closed
-	if k.IsZero() || limit.ByHand || limit.ClosedAt >= limit.LimitState.Budget(false) {
+	if k.IsZero() || limit.ByHand || limit.wasSpent() {
 		return
 	}
 	spends, waits := l.spends(c, limit.Limit), false
@@ -116,6 +116,9 @@ func (l *list) closed(c *Credential, limit *Limit, name string) {
 	one.Says = strings.TrimSuffix(fmt.Sprintf("%s is closed until %s: %s: %s", name, l.at(k.Until), cause, k.Says), ": ")
 	l.add(one)
 }
+
+// wasSpent returns whether our own count of a limit was used up when the upstream closed it.
+func (l *Limit) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.LimitState.Budget(false) }
 
 // dry judges a limit that the forecast uses up. It is in the way of a job only if the schedule has room in it.
 func (l *list) dry(c *Credential, limit *Limit, name string) {

@@ -203,6 +203,10 @@ func TestTroubles(t *testing.T) {
 			w.daily.closed(0, now.Add(day))
 			w.daily.ByHand, w.fetch.Short = true, short("daily", 5)
 		}, ""},
+		{"a limit that was used up, and then the upstream closed it", func(w *world) {
+			w.daily.closed(9_500, now.Add(20*time.Hour))
+			w.fetch.Short = short("daily", 2)
+		}, "starved! job fetch: fetch: 300 needed, 0 left of youtube daily; fits Fri 11:26 > quotactl plan"},
 		{"a limit that is not enforced any more", func(w *world) { w.daily.spent(); w.daily.DryRun, w.fetch.Short = true, short("daily", 5) }, ""},
 		{"nothing says which limit", func(w *world) {
 			w.fetch.Short = &jobs.Shortage{Since: ago(time.Hour), Runs: 2, Detail: "exit status 75, without a denial"}

@@ -90,11 +90,12 @@ type owed struct {
 }
 
 // A watch is since when a run of another host has not been renewed, though its lease is over: silence of
-// the store does not count, so a failed read begins it again.
+// the store does not count, so a failed read begins it again, and so do readings that are far apart.
 type watch struct {
 	run          string
 	beat         int64
-	clock, local time.Time // of its first reading
+	clock, local time.Time // of its first reading,
+	last         time.Time // and of its last one
 	silent       bool      // another reading was late enough
 }
 
@@ -206,9 +207,10 @@ func (s *share) observe(clock time.Time) {
 	switch {
 	case held.ID == "" || !over:
 		s.watch = watch{}
-	case s.watch.run != held.ID || s.watch.beat != held.Beat || clock.Before(s.watch.clock):
-		s.watch = watch{run: held.ID, beat: held.Beat, clock: clock, local: s.now()}
+	case s.watch.run != held.ID || s.watch.beat != held.Beat || clock.Before(s.watch.clock), s.now().Sub(s.watch.last) > s.lease/5: // the store may have been silent since
+		s.watch = watch{run: held.ID, beat: held.Beat, clock: clock, local: s.now(), last: s.now()}
 	default:
+		s.watch.last = s.now()
 		s.watch.silent = clock.Sub(s.watch.clock) >= s.lease/3 && s.now().Sub(s.watch.local) >= s.lease/3
 	}
 }

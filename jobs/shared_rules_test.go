@@ -37,6 +37,7 @@ var sharedRules = []struct {
 	{"a lease is waited for", deaths, "share.go", "over := !clock.Before(held.Until) ||", "over := true ||"},
 	{"a silent host is read twice", silences, "share.go", "s.watch.silent = clock.Sub(s.watch.clock) >= s.lease/3 && s.now().Sub(s.watch.local) >= s.lease/3", "s.watch.silent = true"},
 	{"the second reading is a third of a lease later", anything, "share.go", "s.now().Sub(s.watch.local) >= s.lease/3", "true"},
+	{"the store may have been silent between two readings", silences, "share.go", ", s.now().Sub(s.watch.last) > s.lease/5:", ":"},
 	{"a failed reading begins that anew", silences, "share.go", "func (s *share) failed() {\n", "func (s *share) failed() {\n	return\n"},
 	{"a lease that was renewed is not silent", clones, "share.go", "s.watch.beat != held.Beat ||", "false ||"},
 	{"a lease that lies a year ahead is over", anything, "share.go", " || held.Until.After(clock.Add(longestHold))", ""},

@@ -242,7 +242,10 @@ func TestTheSecondReadingIsLater(t *testing.T) {
 		if look(time.Second) != "run" {
 			t.Error("another host has taken the job a second after it had looked")
 		}
-		if look(longestHold/3) != "" {
+		if look(longestHold/3) != "run" {
+			t.Error("another host has taken the job, and the store may have been silent since it had looked")
+		}
+		if look(idleTime); look(idleTime) != "" {
 			t.Error("the run of a silent host is not over")
 		}
 	})

@@ -52,7 +52,7 @@ func TestRunAgainstABudget(t *testing.T) {
 	if got := whole.Passes[0].Tail; !slices.Equal(got, []string{"fetched US"}) {
 		t.Errorf("got %q, want what the pass wrote", got)
 	}
-	for written, want := range map[int]string{-1: "0 of 0", 0: "5 of 5, from US", 4: "1 of 5, from IN"} {
+	for written, want := range map[int]string{-1: "0 of 0", 0: "6 of 6, from US", 4: "2 of 6, from IN"} {
 		p := must[jobs.Progress](t)(h.Await(ctx, begun.ID, 0, written))
 		got := fmt.Sprintf("%d of %d", len(p.Output), p.Written)
 		if len(p.Output) > 0 {

@@ -103,7 +103,7 @@ func job(t *testing.T, name, does string) *jobs.Job {
 	return &jobs.Job{
 		Name: name, Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, Schedule: yearly,
 		Command: []string{self}, Env: map[string]string{asPass: does, "GORACE": "atexit_sleep_ms=0"},
-		Timeout: time.Minute, KillGrace: 10 * time.Second,
+		Timeout: time.Minute, KillGrace: 10 * time.Second, DeniedGrace: time.Minute,
 	}
 }
 

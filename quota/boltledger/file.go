@@ -241,7 +241,11 @@ func (l *File) synced(transaction int) int {
 }
 
 func writeError(err error) error {
-	return fmt.Errorf("cannot write ledger: %w: %w", quota.ErrUnavailable, err)
+	cure := ""
+	if errors.Is(err, syscall.ENOSPC) {
+		cure = ": free space on the disk"
+	}
+	return fmt.Errorf("cannot write ledger%s: %w: %w", cure, quota.ErrUnavailable, err)
 }
 
 // commitError distinguishes a transaction that was not carried out from one that may have been.

@@ -219,7 +219,7 @@ proxy = { upstream = %q, key_file = "api.key" }
 credential = "youtube"
 regions = ["US", "GB", "DE", "FR"]
 schedule = "manual"
-command = ["sh", "-c", "curl -s \"${QUOTAD_PROXY}youtube/v3/videos?part=id\"; exit 0"]
+command = ["sh", "-c", "curl -so /dev/null \"${QUOTAD_PROXY}youtube/v3/videos?part=id\"; exit 0"]
 `, upstream.URL))
 	daemon := startIn(t, dir)
 	t.Cleanup(func() {
@@ -231,7 +231,7 @@ command = ["sh", "-c", "curl -s \"${QUOTAD_PROXY}youtube/v3/videos?part=id\"; ex
 	if run.ProcessState.ExitCode() != 1 || calls.Load() != 1 {
 		t.Errorf("exit code %d (%v) after %d calls, want 1 after one:\n%s", run.ProcessState.ExitCode(), err, calls.Load(), output)
 	}
-	if text := string(output); !strings.Contains(text, "upstream_refuses") || !strings.Contains(text, "3 not reached") || strings.Contains(text, "<b>") {
+	if text := string(output); !strings.Contains(text, "upstream refuses") || !strings.Contains(text, "3 not reached") || strings.Contains(text, "<b>") {
 		t.Errorf("got\n%s", text)
 	}
 }

@@ -154,11 +154,16 @@ operations.list = 1
 	if _, err := spend(client); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	for again := range 2 {
 		server.Kill()
 		for range 3 {
 			if d, err := spend(client); err == nil {
 				t.Fatalf("without Redis: %+v", d)
+			}
+		}
+		if again == 0 { // the daemon looks at itself at most once a second
+			if err := daemon.await(regexp.MustCompile("^trouble$"), "kind=ledger"); err != nil {
+				t.Fatal(err)
 			}
 		}
 		server.Run(t)

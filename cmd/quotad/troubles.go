@@ -25,7 +25,7 @@ import (
 
 // state collects what is known of the daemon. A ledger that does not answer costs its deadline.
 func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.State {
-	c, file := d.inForce.Load(), d.reloads.state.Load()
+	c, file, asked := d.inForce.Load(), d.reloads.state.Load(), time.Now()
 	s := trouble.State{
 		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir, Ping: pingOf(c.Ledger.Redis)},
 		Disk:   trouble.DiskState{Dir: c.StateDir},
@@ -47,7 +47,7 @@ func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.S
 		s.Ledger.IsOpen = s.Ledger.IsOpen || len(c.Outages[credential.Name].Open) > 0
 		s.Credentials = append(s.Credentials, d.credentialState(ctx, c, credential, forecasts))
 	}
-	d.facts.complete(&s)
+	d.facts.complete(&s, asked)
 	return s
 }
 
@@ -207,8 +207,8 @@ func callerName(by string) string {
 	return by
 }
 
-// complete adds to the state what events have said.
-func (f *facts) complete(s *trouble.State) {
+// complete adds to the state what events have said. The ledger was asked about its health no earlier than at a time.
+func (f *facts) complete(s *trouble.State, asked time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Ledger.Since, s.ClockWas, s.ClockBy = f.down, f.clockWas, f.clockBy
@@ -217,7 +217,7 @@ func (f *facts) complete(s *trouble.State) {
 		s.Disk.Err = f.writeErr.Error()
 	}
 	for of, loss := range f.Losses {
-		if loss.Back.IsZero() && s.Ledger.Reachable {
+		if loss.Back.IsZero() && s.Ledger.Reachable && loss.At.Before(asked) {
 			loss.Back = time.Now()
 			f.Losses[of] = loss
 		}

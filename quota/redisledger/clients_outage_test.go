@@ -73,7 +73,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 			for away := false; !away; _, away = l.away.Load(l.current()) {
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 					t.Errorf("got %v while Redis is frozen, want %v: only a record was asked for", err, quota.ErrUnavailable)
 				}

@@ -1,6 +1,7 @@
 package redisledger_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,8 +169,18 @@ func TestFullDiskOfOneHost(t *testing.T) {
 		})
 	}
 	spending.Wait()
-	if _, err := a.service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1}); err == nil || !strings.Contains(err.Error(), "free space on the disk") {
-		t.Errorf("on a full disk: %v", err)
+	for { // a fold may have made room once more
+		_, err := a.service.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+		if err == nil {
+			granted.Add(1)
+		}
+		if err == nil || errors.Is(err, quota.ErrContended) {
+			continue
+		}
+		if !strings.Contains(err.Error(), "free space on the disk") {
+			t.Errorf("on a full disk: %v", err)
+		}
+		break
 	}
 	for _, h := range []*daemon{b, c} {
 		h.eventually(func() bool { return h.usage() == quota.Units(granted.Load()) })

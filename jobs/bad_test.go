@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,9 +85,10 @@ func TestAFailureThatMayBeTriedAgain(t *testing.T) {
 		job := trending(t)
 		job.Regions, job.Stagger, job.Retry = eight()[:2], time.Minute, 1
 		job.Expects = map[string]quota.Units{"list": 1}
-		gate := quota.Decision{}
+		var gate atomic.Pointer[quota.Decision]
+		gate.Store(&quota.Decision{})
 		b := newBed(t, dir, job)
-		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return gate, nil }
+		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return *gate.Load(), nil }
 		b.play = func(_ context.Context, p played) Exit { return Exit{Code: map[string]int{"US": 1}[p.region]} }
 		b.Start(t.Context())
 		b.tick()
@@ -95,7 +97,8 @@ func TestAFailureThatMayBeTriedAgain(t *testing.T) {
 		if f := b.status().Failing; len(f) != 0 {
 			t.Errorf("%+v fails before it was tried again", f)
 		}
-		gate = refused()
+		refusal := refused()
+		gate.Store(&refusal)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if f := b.status().Failing; len(f) != 1 || f[0].Region != "US" || f[0].Times != 1 {

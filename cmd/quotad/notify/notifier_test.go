@@ -34,7 +34,6 @@ func TestAStorm(t *testing.T) {
 		config.Exhausted:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
 		config.LimitClosed: {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
 	}})
-	n.Start(process.Launcher{})
 	const limits = 500
 	var done atomic.Int64
 	for i := range limits {
@@ -55,6 +54,7 @@ func TestAStorm(t *testing.T) {
 		t.Errorf("%d alerts of %d subjects wait", waits, subjects)
 	}
 	n.mu.Unlock()
+	n.Start(process.Launcher{})
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

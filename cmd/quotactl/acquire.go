@@ -96,15 +96,21 @@ func newSettle(c *cli) *cobra.Command {
 		if !ok || n < 0 {
 			return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
 		}
-		d, err := c.spender().Settle(ctx, args[0], n)
-		if err == nil && !d.Granted {
-			err = c.refusal(d)
-		}
+		d, err := c.settle(ctx, args[0], n)
 		if err != nil {
-			return errors.Join(c.printRefusal(d), c.explain(err))
+			return errors.Join(c.printRefusal(d), err)
 		}
 		return c.printDecision(d, [2]string{"grant", d.GrantID}, [2]string{"counts", units(d.Units)})
 	})
+}
+
+// settle sets a grant to what its call cost. It returns a refusal as an error, with the decision.
+func (c *cli) settle(ctx context.Context, grant string, n int64) (api.Decision, error) {
+	d, err := c.spender().Settle(ctx, grant, n)
+	if err == nil && !d.Granted {
+		err = c.refusal(d)
+	}
+	return d, c.explain(err)
 }
 
 // A decisionBody is a decision as the daemon sent it: what remains is left out where it is
@@ -217,6 +223,10 @@ func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) 
 	if d.Replayed || d.GrantID == "" { // the call may have been made when it was first granted
 		return err
 	}
-	_, unsettled := c.spender().Settle(ctx, d.GrantID, 0)
-	return &failure{code: exitError, err: errors.Join(err, unsettled), hint: "quotactl log shows grant " + d.GrantID + ": it was set to 0"}
+	hint := "quotactl log shows grant " + d.GrantID + ": it was set to 0"
+	_, unsettled := c.settle(ctx, d.GrantID, 0)
+	if unsettled != nil {
+		hint = "quotactl settle " + d.GrantID + " 0 returns its units"
+	}
+	return &failure{code: exitError, err: errors.Join(err, unsettled), hint: hint}
 }

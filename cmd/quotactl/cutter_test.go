@@ -5,18 +5,20 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// startCutter is the script command "cutter SOCKET DAEMON": what is asked at SOCKET
-// is answered by the daemon, but the connection is cut before the answer arrives.
+// startCutter is the script command "cutter SOCKET DAEMON [PATH]": what is asked at SOCKET
+// is answered by the daemon, but the connection is cut before the answer arrives. With
+// PATH, only if the path of the request ends so.
 func startCutter(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: cutter SOCKET DAEMON")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: cutter SOCKET DAEMON [PATH]")
 	}
-	daemon := ts.MkAbs(args[1])
+	daemon, path := ts.MkAbs(args[1]), strings.Join(args[2:], "")
 	listener, err := net.Listen("unix", ts.MkAbs(args[0]))
 	ts.Check(err)
 	var serving sync.WaitGroup
@@ -26,7 +28,7 @@ func startCutter(ts *testscript.TestScript, neg bool, args []string) {
 			if err != nil {
 				return
 			}
-			serving.Go(func() { swallow(conn, daemon) })
+			serving.Go(func() { swallow(conn, daemon, path) })
 		}
 	})
 	ts.Defer(func() {
@@ -35,20 +37,24 @@ func startCutter(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// swallow hands over one request and keeps its answer back.
-func swallow(client net.Conn, path string) {
+// swallow hands over one request and keeps its answer back, if its path ends so.
+func swallow(client net.Conn, socket, path string) {
 	defer client.Close()
 	request, err := http.ReadRequest(bufio.NewReader(client))
 	if err != nil {
 		return
 	}
-	daemon, err := net.Dial("unix", path)
+	daemon, err := net.Dial("unix", socket)
 	if err != nil {
 		return
 	}
 	defer daemon.Close()
 	request.Close = true
+	to := io.Discard
+	if !strings.HasSuffix(request.URL.Path, path) {
+		to = client
+	}
 	if request.Write(daemon) == nil {
-		io.Copy(io.Discard, daemon)
+		io.Copy(to, daemon)
 	}
 }

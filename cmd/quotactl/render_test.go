@@ -79,11 +79,11 @@ func TestJobsOnTheScreen(t *testing.T) {
 			"jobs":   jobTable(s.Jobs, v),
 			"job":    jobPage(s.Jobs[0], v),
 			"runs":   runTable(runs, v),
-			"run":    runPage(runs[0], false, v),
-			"output": runPage(runs[0], true, v),
+			"run":    runPage(runs[0], runs[0].Passes, false, v),
+			"output": runPage(runs[0], runs[0].Passes, true, v),
 			"next":   upcomingTable(upcoming, v),
 			"whyjob": whyJobPage(whyJob{Job: s.Jobs[0], Pass: []api.Why{whyNot()}, Refused: []api.Refusal{
-				{At: at.Add(-20 * time.Minute), Region: "DE", Reason: "unaffordable", Detail: "a pass does not fit"}, {}}}, v),
+				{At: at.Add(-20 * time.Minute), Region: "DE", Reason: string(jobs.DoesNotFit), Detail: "a pass does not fit"}, {}}}, v),
 			"whyjob-away": whyJobPage(whyJob{Job: s.Jobs[1], Unknown: "ledger unavailable"}, v),
 		} {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAFailedRunIsRed(t *testing.T) {
 			"status": renderStatus(s, v),
 			"watch":  renderWatch(&watcher{status: s, render: renderGlance}, v),
 			"runs":   runTable([]jobs.Run{run}, v),
-			"run":    runPage(run, false, v),
+			"run":    runPage(run, run.Passes, false, v),
 			"jobs":   jobTable(s.Jobs, v),
 		} {
 			if !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {

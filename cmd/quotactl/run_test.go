@@ -40,7 +40,7 @@ func TestOutputAlikeIsThereOnce(t *testing.T) {
 	run := jobs.Run{Job: "fetch", ID: "a", State: jobs.RunFailed, StartedAt: at, Passes: []jobs.Pass{
 		{Region: "US", Tail: alike}, {Region: "GB", Tail: []string{"fine"}}, {Region: "DE", Tail: alike}, {Region: "FR"}, {Region: "US", Attempt: 1, Tail: alike},
 	}}
-	_, got, _ := strings.Cut(runPage(run, true, viewOf(80)), "  output of ")
+	_, got, _ := strings.Cut(runPage(run, run.Passes, true, viewOf(80)), "  output of ")
 	if want := "US DE US (attempt 2)\n    Traceback\n    KeyError: 'items'\n  output of GB\n    fine\n"; got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -108,13 +108,14 @@ func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool)
 	if isNotFound(notRun) {
 		return &failure{code: exitNotFound, err: fmt.Errorf("no job and no run is called %q", name), hint: cmp.Or(api.Hint(err), "quotactl runs lists them")}
 	}
-	run.Passes = slices.DeleteFunc(run.Passes, func(p jobs.Pass) bool { return !f.selects(p) })
-	return show(c, run, notRun, nil, func(r jobs.Run, v term.View) string { return runPage(r, output, v) })
+	whole := run
+	run.Passes = slices.DeleteFunc(slices.Clone(run.Passes), func(p jobs.Pass) bool { return !f.selects(p) })
+	return show(c, run, notRun, nil, func(r jobs.Run, v term.View) string { return runPage(whole, r.Passes, output, v) })
 }
 
 // isNotFound reports whether the daemon does not know the name that it was asked for.
 func isNotFound(err error) bool {
-	problem := (&api.Problem{})
+	var problem *api.Problem
 	return errors.As(err, &problem) && problem.Status == http.StatusNotFound
 }
 
@@ -185,15 +186,15 @@ func runReason(r jobs.Run, v term.View) string {
 	return strings.Join(parts, "; ")
 }
 
-// runPage writes what became of a run and its passes, or what they wrote.
-func runPage(r jobs.Run, output bool, v term.View) string {
+// runPage writes what became of a run, and of some or all of its passes, or what these wrote.
+func runPage(r jobs.Run, passes []jobs.Pass, output bool, v term.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, term.Bold, "job "+r.Job)
 	renderLines(&b, wording.RunLines("run", r, v), v)
 	if output {
-		renderOutput(&b, r.Passes, v)
+		renderOutput(&b, passes, v)
 	} else {
-		renderPasses(&b, r.Passes, v)
+		renderPasses(&b, passes, v)
 	}
 	return b.String()
 }

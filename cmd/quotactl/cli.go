@@ -80,7 +80,7 @@ func (c *cli) client() jobsapi.Client {
 	return jobsapi.Client{Client: &api.Client{Socket: c.socketPath()}}
 }
 
-// spender returns a client for acquire, settle, release and observe. Inside a pass it acts
+// spender returns a client for acquire, settle and observe. Inside a pass it acts
 // for the pass.
 func (c *cli) spender() *api.Client {
 	return &api.Client{Socket: c.socketPath(), Token: os.Getenv(api.TokenEnv)}

@@ -58,6 +58,9 @@ func (c *cli) job(ctx context.Context, name string) error {
 }
 
 func upcomingTable(list []jobs.Upcoming, v term.View) string {
+	if len(list) == 0 {
+		return ""
+	}
 	t := term.Table{Indent: 2, Columns: []term.Column{
 		{Head: "NEXT RUNS"}, {Head: "PASSES", Right: true}, {Head: "FIRST"}, {Head: "LAST STARTS" + v.ZoneMark()}, {},
 	}}
@@ -70,9 +73,6 @@ func upcomingTable(list []jobs.Upcoming, v term.View) string {
 			paused = term.Styled(term.Yellow, "paused")
 		}
 		t.Add(v.When(u.Slot), len(u.Passes), first, lastStarts, paused)
-	}
-	if len(list) == 0 {
-		return ""
 	}
 	return t.Text(v)
 }

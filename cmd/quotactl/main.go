@@ -274,7 +274,7 @@ func manualPage(root *cobra.Command) string {
 	page := manual.Page{Name: "quotactl", Section: 1, Version: api.BuildVersion(), Purpose: "ask and operate a running quotad"}
 	b.WriteString(page.Header() + ".SH DESCRIPTION\n" + manual.Verbatim(usageOf(reveal(root, commandNames(root)...))) + ".SH COMMANDS\n")
 	eachCommand(root, func(cmd *cobra.Command) {
-		fmt.Fprintf(&b, ".SS %s\n%s", manual.Escape(strings.TrimPrefix(cmd.CommandPath(), "quotactl ")), manual.Verbatim(usageOf(cmd)))
+		fmt.Fprintf(&b, ".SS %s\n%s", manual.Escape(cmd.Name()), manual.Verbatim(usageOf(cmd)))
 	})
 	b.WriteString(manual.SeeAlso("quotad(8)", "quotad.toml(5)"))
 	return b.String()

@@ -50,26 +50,23 @@ type selection struct {
 }
 
 func newStatus(c *cli) *cobra.Command {
-	var only selection
-	var w watcher
+	w := watcher{cli: c, render: renderGlance}
 	all, watch := false, false
 	cmd := command("status [FLAGS]", "what needs you, what is left, what the jobs did (default)", statusUsage, func(ctx context.Context, _ []string) error {
-		render := renderGlance
 		if all {
-			render = renderStatus
+			w.render = renderStatus
 		}
 		switch {
 		case !watch && (w.every != 0 || w.number != 0):
 			return usageError("add --watch", "--every and --number go with --watch")
 		case !watch:
-			return c.status(ctx, only, render)
+			return c.status(ctx, w.only, w.render)
 		}
 		w.every = cmp.Or(w.every, 2*time.Second)
-		w.cli, w.only, w.render = c, only, render
 		return w.watch(ctx)
 	})
-	cmd.Flags().StringVar(&only.credential, "credential", "", "only the credential `NAME`")
-	cmd.Flags().StringVar(&only.limit, "limit", "", "only limits called `NAME`")
+	cmd.Flags().StringVar(&w.only.credential, "credential", "", "only the credential `NAME`")
+	cmd.Flags().StringVar(&w.only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "update it in place")
 	cmd.Flags().DurationVar(&w.every, "every", 0, "with --watch: one update per `DURATION` (default: 2s)")
@@ -281,12 +278,11 @@ func renderTriage(b *strings.Builder, t jobsapi.Triage, max int, cures bool, v t
 		shown = shown[:max-1]
 	}
 	for _, trouble := range shown {
-		if style := wording.TroubleStyle(trouble); !cures {
-			b.WriteString(troubleLine(trouble, style, v))
+		if !cures {
+			b.WriteString(troubleLine(trouble, v))
 			continue
-		} else {
-			v.Prose(b, 0, style, wording.Trouble(trouble, v))
 		}
+		v.Prose(b, 0, wording.TroubleStyle(trouble), wording.Trouble(trouble, v))
 		if trouble.Do != "" {
 			v.Prose(b, 2, term.Plain, trouble.Do)
 		}
@@ -304,7 +300,7 @@ func renderTriage(b *strings.Builder, t jobsapi.Triage, max int, cures bool, v t
 
 // troubleLine writes a trouble on one line. What does not fit is cut: the end of what is said, which is often an upstream's
 // words, then the time. The command stays.
-func troubleLine(t jobsapi.Trouble, style term.Style, v term.View) string {
+func troubleLine(t jobsapi.Trouble, v term.View) string {
 	const least = 24 // columns of what is said
 	says, since, do := v.Clean(t.Says), wording.Since(t, v), v.Clean(t.Do)
 	if do != "" {
@@ -316,7 +312,7 @@ func troubleLine(t jobsapi.Trouble, style term.Style, v term.View) string {
 		}
 		says = v.Cut(says, max(least, room))
 	}
-	return v.Paint(style, says) + since + do + "\n"
+	return v.Paint(wording.TroubleStyle(t), says) + since + do + "\n"
 }
 
 // glanceLimits has a line for each limit.

@@ -34,7 +34,7 @@ func TestTheCommandStays(t *testing.T) {
 		{short, viewOf(120), "the disk of /var/lib/quotad has 60 MB left, since 08:26:53  df /var/lib/quotad"},
 		{bare, viewOf(60), "word word word word word word word word wor…, since 08:26:53"},
 	} {
-		got := strings.TrimSuffix(troubleLine(row.of, term.Plain, row.v), "\n")
+		got := strings.TrimSuffix(troubleLine(row.of, row.v), "\n")
 		if got != row.want || !row.v.Whole && utf8.RuneCountInString(got) > row.v.Width {
 			t.Errorf("at %d columns, %d are written:\n%s\nwant\n%s", row.v.Width, utf8.RuneCountInString(got), got, row.want)
 		}

@@ -165,8 +165,7 @@ func whyPage(body whyBody, v term.View) string {
 	b.WriteByte('\n')
 	renderLimits(&b, "", w.Limits, nil, v)
 	for _, f := range body.Schedule {
-		v.Item(&b, 2, "limit "+f.Limit+": ", "the schedule "+f.String()+"; by "+f.ByJob())
-		cure(&b, f, v)
+		renderFit(&b, f, v)
 	}
 	for _, o := range w.Obstacles {
 		renderHolders(&b, o, v)
@@ -178,6 +177,12 @@ func whyPage(body whyBody, v term.View) string {
 		}
 	}
 	return b.String()
+}
+
+// renderFit writes what the schedule asks of a limit, for whom, and what would make it fit.
+func renderFit(b *strings.Builder, f plan.Fit, v term.View) {
+	v.Item(b, 2, "limit "+f.Limit+": ", "the schedule "+f.String()+"; by "+f.ByJob())
+	cure(b, f, v)
 }
 
 // shortageText says what a limit that is not enforced would do.

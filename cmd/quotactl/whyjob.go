@@ -68,8 +68,7 @@ func whyJobPage(body whyJob, v term.View) string {
 	}
 	for _, f := range body.Schedule {
 		if !f.Fits {
-			v.Item(&b, 2, "limit "+f.Limit+": ", "the schedule "+f.String()+"; by "+f.ByJob())
-			cure(&b, f, v)
+			renderFit(&b, f, v)
 		}
 	}
 	refused := "nothing in the last day"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -290,6 +291,16 @@ func (e *executor) show() *Run {
 		}
 	}
 	return run
+}
+
+// passesOver is how many passes of the run are over, or more if the run is.
+func (e *executor) passesOver() int {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if e.control.executor != e {
+		return math.MaxInt
+	}
+	return e.run.over()
 }
 
 // current returns the run as it is, or nil if it is over.

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +54,12 @@ func (o *runOutput) after(n int) (lines []OutputLine, written int) {
 	defer o.mu.Unlock()
 	from := n - (o.written - len(o.lines))
 	return slices.Clone(o.lines[min(max(0, from), len(o.lines)):]), o.written
+}
+
+// count is how many lines the run has written until now.
+func (o *runOutput) count() int {
+	_, written := o.after(math.MaxInt)
+	return written
 }
 
 const (

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -71,7 +70,7 @@ func (e *executor) skip(p Pass, why *stop) {
 func (e *executor) pass(p Pass, token string) {
 	mark, read := e.base.bookmark(e.control, p.Region)
 	p.Outcome, p.StartedAt, p.token = Running, e.base.now(), token
-	_, p.from = e.output.after(math.MaxInt)
+	p.from = e.output.count()
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token, mark)
 	e.record(p, nil)

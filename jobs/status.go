@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -217,11 +216,9 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 	const often = 100 * time.Millisecond
 	output, run := r.outputOf(id), (*Run)(nil)
 	if e := r.executorOf(id); e != nil {
-		for run = e.current(); run != nil; run = e.current() {
-			if _, n := output.after(math.MaxInt); run.over() > ended || 0 <= written && written < n || !sleep(ctx, often) {
-				break
-			}
+		for e.passesOver() <= ended && (written < 0 || output.count() <= written) && sleep(ctx, often) {
 		}
+		run = e.current()
 	}
 	if run == nil {
 		last, err := r.RunOf(id)

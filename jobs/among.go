@@ -27,10 +27,10 @@ func (s *sharedRun) run(job string) Run {
 	return Run{ID: s.ID, Job: job, Host: s.Name, Slot: s.Slot, State: s.State, Reason: s.Why, StartedAt: s.Slot, EndedAt: s.Ended}
 }
 
-// doubts returns how another host has the job otherwise, or why they cannot be asked, and what is wrong
-// with the clock; empty: nothing. The caller holds mu.
+// doubts returns how another host has the job otherwise, or why their record cannot be understood, and
+// what is wrong with the clock; empty: nothing. The caller holds mu.
 func (j *jobControl) doubts(now time.Time) (hosts, clock string) {
-	const ahead = 5 * time.Second
+	const most = 5 * time.Second
 	if ahead := j.state.ahead(now); !ahead.IsZero() {
 		clock = fmt.Sprintf("the clock was set back: what is recorded for %v counts no more, that is %v ahead", ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
 	}
@@ -43,7 +43,7 @@ func (j *jobControl) doubts(now time.Time) (hosts, clock string) {
 		hosts = s.Err.Error()
 	case s.Differs != "":
 		hosts = fmt.Sprintf("host %s has another schedule, other regions or other expects of the job: give all hosts the same", s.Differs)
-	case by > ahead && !s.Clock.IsZero():
+	case by > most && !s.Clock.IsZero():
 		clock = fmt.Sprintf("the clock of this host is %v from Redis': slots begin by Redis' clock", by.Round(time.Second))
 	}
 	return hosts, clock
@@ -53,7 +53,8 @@ func (j *jobControl) doubts(now time.Time) (hosts, clock string) {
 // more.
 const movedTime = 250 * time.Millisecond
 
-// hold keeps the job for the run until ctx ends: it renews the lease, also at the end of a pass. Only this goroutine waits for the network.
+// hold keeps the job for the run until ctx ends: it renews the lease, also at the end of a pass. Only this
+// goroutine waits for the network.
 func (e *executor) hold(ctx context.Context) {
 	j := e.control
 	wait := j.share.renewTime()

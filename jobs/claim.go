@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"quotad/quota"
 )
 
 // claimOf is how a run is claimed: with its slot. An operator's has none. That at a start has the latest
@@ -31,7 +33,7 @@ func (j *jobControl) claim(run *Run, c *claim, got *claimed, after, now time.Tim
 	}
 	if !manual {
 		if got != nil {
-			after = latest(after, got.Since)
+			after = quota.Later(after, got.Since)
 		}
 		missed = gapBetween(j.job.Schedule, after, run.Slot)
 	}

@@ -111,7 +111,7 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 // disk before the first of them: if no daemon runs then, it was missed.
 func (j *jobControl) define(job *Job, now time.Time) error {
 	if j.share != nil {
-		j.share.define(job, now)
+		j.share.define(job)
 	}
 	j.mu.Lock()
 	j.job = job
@@ -144,9 +144,9 @@ func (j *jobControl) retire() error {
 // slot is the last one whose fate this host knows. What lies too far ahead of the clock is none. The
 // caller holds mu.
 func (j *jobControl) slot(now time.Time) time.Time {
-	slot := latest(notAhead(j.state.Slot, now), notAhead(j.state.Here.Since, now))
+	slot := quota.Later(notAhead(j.state.Slot, now), notAhead(j.state.Here.Since, now))
 	if s := j.state.Skips; s != nil {
-		slot = latest(slot, notAhead(s.LastSlot, now))
+		slot = quota.Later(slot, notAhead(s.LastSlot, now))
 	}
 	return slot
 }

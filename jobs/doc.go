@@ -12,7 +12,8 @@
 //
 // A Runner is opened, started, stopped and given other jobs in start.go. A run token says what a pass
 // spent (token.go). Operators run, stop and pause jobs and move the cursor (operate.go); any caller may
-// read their status (status.go).
+// read their status (status.go), with the regions that fail and the want of units (bad.go), and what the
+// passes of the last run wrote (output.go).
 //
 // # The log of a job
 //
@@ -20,8 +21,8 @@
 // the job's log which are applied one after the other (state.go): a run begins, a
 // pass begins and ends, a run ends, ticks were skipped, an operator paused the job or moved the
 // cursor. The order of the records counts, not the times in them: a clock may be set back. The log is
-// NAME.runs in the runner's directory and, once that is long, NAME.runs.1 before it (history.go). The end of a pass or run and what an operator sets
-// are synced, and with them all records before. A daemon that is killed loses no record. A power cut
+// NAME.runs in the runner's directory and, once that is long, NAME.runs.1 before it (history.go). The end
+// of a pass or run and what an operator sets are synced, and with them all records before. A daemon that is killed loses no record. A power cut
 // may lose those since the last sync; then the slot is run again. From time to time a record is a
 // snapshot of all that the records before it say, so that a start need not read those.
 //

@@ -160,9 +160,10 @@ func (l *runLog) write(lines []byte, sync bool) error {
 		if len(lines)+len(l.added) <= maxUnwritten {
 			l.added = append(lines, l.added...)
 		}
-		why := fmt.Sprintf("cannot add to the log of runs: %v", err)
+		err = fmt.Errorf("cannot add to the log of runs: %w", err)
+		why := err.Error()
 		l.why.Store(&why)
-		return fmt.Errorf("cannot add to the log of runs: %w", err)
+		return err
 	}
 	l.size += int64(len(lines))
 	l.since += int64(len(lines))

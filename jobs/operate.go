@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -146,7 +147,7 @@ func (r *Runner) SetBookmark(job string, region regions.Region, run, text string
 		return r.askHosts(j, func(ctx context.Context) error { return j.share.setMark(ctx, region, run, text) })
 	}
 	j.mu.Lock()
-	at := latest(r.now(), j.state.Bookmarks[region].At.Add(time.Millisecond))
+	at := quota.Later(r.now(), j.state.Bookmarks[region].At.Add(time.Millisecond))
 	j.apply(record{Marks: map[regions.Region]bookmark{region: {text, at}}})
 	j.mu.Unlock()
 	return j.log.flush(true)

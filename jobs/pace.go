@@ -1,6 +1,10 @@
 package jobs
 
-import "time"
+import (
+	"time"
+
+	"quotad/quota"
+)
 
 // maxAgain is how often a run serves a region again after a limit has stopped it.
 const maxAgain = 3
@@ -14,7 +18,7 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 	}
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
-	if until = latest(until, now.Add(shortest)); until.After(e.pause.Until) {
+	if until = quota.Later(until, now.Add(shortest)); until.After(e.pause.Until) {
 		e.pause, e.resumes = Pace{Limit: limit, Until: until}, time.Now().Add(until.Sub(now))
 	}
 	return true

@@ -125,13 +125,6 @@ func (p *Pause) Next(s Schedule, t time.Time) time.Time {
 	return s.Next(p.Until.Add(-1)) // a slot at its end runs
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // claimAhead is how far ahead of the clock what is recorded may lie and still count: a clock that was
 // ahead once hides nothing.
 const claimAhead = time.Minute

@@ -53,8 +53,6 @@ type share struct {
 	run      string    // that is under way here
 	begins   []string  // that are being claimed
 	drawn    []string  // the last runs that this host has tried to claim, and gave up
-	left     string    // a run that a killed daemon of this host began: it dies as that of another host does,
-	then     turn      // and then this is where the next one begins
 	owed     *owed
 	watch    watch
 	died     []sharedRun // to be reported
@@ -82,7 +80,8 @@ func (r *reading) estimate(now time.Time) time.Time {
 // local is an instant of the store's clock by this host's. It is not late: a lease ends here before it ends for others.
 func (r *reading) local(clock time.Time) time.Time { return r.sent.Add(clock.Sub(r.clock)) }
 
-// An owed end of a run could not be written yet.
+// An owed end is that of this host's last run, which the hosts may not know of. If its daemon was killed, the run
+// dies as that of another host does: a copy of this host's directory says that it died, too.
 type owed struct {
 	progress
 	last sharedRun
@@ -118,42 +117,26 @@ func newShare(store RecordStore, name string, host func() (id, name string)) *sh
 	}
 }
 
-// recall restores what this host knew before it was started. Last is the run that it began last, and where the
-// next one begins: the hosts may not know of its end, nor of that of its last pass.
+// recall restores what this host knew before it was started. Last is the end of the run that it began last; nil:
+// there was none.
 func (s *share) recall(known sharedRecord, marks map[regions.Region]bookmark, last *owed) {
-	s.known, s.kept = known, known.Seq
-	switch {
-	case last == nil:
-	case last.last.Why == Died: // a copy of this host's directory says so, too
-		s.left, s.then = last.last.ID, last.Turn
-	default:
-		s.owed = last
-	}
+	s.known, s.kept, s.owed = known, known.Seq, last
 	maps.Copy(s.marks, marks)
 }
 
 // define has the share follow the job's definition.
-func (s *share) define(job *Job, now time.Time) {
+func (s *share) define(job *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.schedule, s.lease = job.Schedule, holdTime(job.Schedule, now)
+	s.schedule, s.lease = job.Schedule, holdTime(job.Schedule)
 	digest := sha256.New()
 	_ = json.NewEncoder(digest).Encode([]any{job.Schedule.String(), job.Regions, job.Expects})
 	s.digest = hex.EncodeToString(digest.Sum(nil)[:8])
 }
 
-// holdTime is how long a run holds its job after each renewal: at most half of the shortest of the next gaps.
-func holdTime(schedule Schedule, now time.Time) time.Duration {
-	hold := longestHold
-	slot := schedule.Next(now)
-	for range 100 {
-		next := schedule.Next(slot)
-		if slot.IsZero() || next.IsZero() {
-			break
-		}
-		hold, slot = min(hold, next.Sub(slot)/2), next
-	}
-	return max(hold, leastHold)
+// holdTime is how long a run holds its job after each renewal: at most half of the shortest time between two slots.
+func holdTime(s Schedule) time.Duration {
+	return max(leastHold, min(longestHold, shortestPeriod(s)/2))
 }
 
 func (s *share) key() string                          { return "{job:" + s.name + "}" }
@@ -219,16 +202,18 @@ func (s *share) observe(clock time.Time) {
 // it gave up; or that of a host that is silent, which died. The caller holds mu.
 func (s *share) tidied() (r sharedRecord, died bool) {
 	r = s.known
-	switch id := r.Run.Is.ID; {
+	id := r.Run.Is.ID
+	own := s.owed != nil && s.owed.last.ID == id
+	switch {
 	case id == "" || id == s.run || slices.Contains(s.begins, id):
-	case s.owed != nil && s.owed.last.ID == id:
+	case own && s.owed.last.Why != Died:
 		_ = r.end(s.owed.progress, s.owed.last, s.owed.good, s.seen.clock)
 	case slices.Contains(s.drawn, id):
 		r.Run.set(s.seen.clock, holding{})
 	case s.watch.silent:
 		r.free(s.seen.clock)
-		if id == s.left {
-			r.Turn.set(s.seen.clock, s.then)
+		if own {
+			r.Turn.set(s.seen.clock, s.owed.Turn)
 		}
 		return r, true
 	}
@@ -552,7 +537,7 @@ func (s *share) look(ctx context.Context) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.restored = latest(s.restored, r.Lost.At)
+	s.restored = quota.Later(s.restored, r.Lost.At)
 }
 
 // A shareStatus is what a host knows of the record.

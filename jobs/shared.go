@@ -46,7 +46,7 @@ func isLater(known, found, clock time.Time) bool {
 
 // set replaces a field. Its time passes that of the value before even if the clock was set back.
 func (d *dated[T]) set(now time.Time, is T) {
-	*d = dated[T]{latest(now, d.At.Add(time.Millisecond)), is}
+	*d = dated[T]{quota.Later(now, d.At.Add(time.Millisecond)), is}
 }
 
 // join reports whether the other value was set later: then that counts.

@@ -338,7 +338,7 @@ func (h *worldHost) start() {
 	s.draw = func() string { h.w.drawn++; return strconv.Itoa(h.w.drawn) }
 	s.recall(h.file.known, h.file.marks, h.file.last)
 	every, _ := NewEvery(worldPeriod, 0)
-	s.define(&Job{Name: "j", Schedule: every, Regions: worldRing}, worldStart)
+	s.define(&Job{Name: "j", Schedule: every, Regions: worldRing})
 	p.share = s
 	h.w.say("%s starts, last %+v", h.name, h.file.last)
 	p.goes(p.idle)

@@ -58,7 +58,7 @@ func TestHowLongARunHoldsItsJob(t *testing.T) {
 		{every(t, 2*time.Second, 0), 5 * time.Second},
 		{Unscheduled{}, time.Minute},
 	} {
-		if got := holdTime(row.schedule, worldStart); got != row.want {
+		if got := holdTime(row.schedule); got != row.want {
 			t.Errorf("%v: got %v, want %v", row.schedule, got, row.want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestALookPutsBackWhatIsLost(t *testing.T) {
 		store := &memoryStore{}
 		on := func(name string) *share {
 			s := newShare(store, "j", func() (string, string) { return name, name })
-			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing}, time.Now())
+			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing})
 			return s
 		}
 		a := on("a")
@@ -220,7 +220,7 @@ func TestTheSecondReadingIsLater(t *testing.T) {
 		store := &steppedStore{memoryStore: &memoryStore{}}
 		on := func(name string) *share {
 			s := newShare(store, "j", func() (string, string) { return name, name })
-			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing}, time.Now())
+			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing})
 			return s
 		}
 		a, b := on("a"), on("b")
@@ -247,6 +247,32 @@ func TestTheSecondReadingIsLater(t *testing.T) {
 		}
 		if look(idleTime); look(idleTime) != "" {
 			t.Error("the run of a silent host is not over")
+		}
+	})
+}
+
+// A run whose daemon was killed dies as that of another host does. The next one begins where this host knows it to
+// have come, though the end of its last pass was not written.
+func TestTheTurnOfARunWhoseDaemonWasKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{}
+		on := func() *share {
+			s := newShare(store, "j", func() (string, string) { return "a", "a" })
+			s.define(&Job{Name: "j", Schedule: every(t, time.Hour, 0), Regions: worldRing})
+			return s
+		}
+		killed, next := on(), on()
+		if _, err := killed.claim(t.Context(), &claim{Run: "run", Slot: Latest(killed.schedule, time.Now())}); err != nil {
+			t.Fatal(err)
+		}
+		next.recall(killed.known, nil, &owed{progress{Turn: turn{Cursor: "B"}}, sharedRun{ID: "run", Why: Died}, false})
+		for range 10 {
+			time.Sleep(idleTime)
+			lookAll(t.Context(), store, []*share{next})
+		}
+		found, err := decodeShared(store.values[next.key()])
+		if err != nil || found.Run.Is.ID != "" || found.Last.Is.Why != Died || found.Turn.Is.Cursor != "B" {
+			t.Errorf("got %+v, %v, want that the run died, and that B is next", found, err)
 		}
 	})
 }

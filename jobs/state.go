@@ -101,7 +101,7 @@ func (s *state) share(r *sharedRecord) {
 // claim records that a slot became a run or was skipped, at a time. One before it that lay too far
 // ahead is forgotten: the clock was set back.
 func (s *state) claim(slot, at time.Time) {
-	s.Slot = latest(notAhead(s.Slot, at), slot)
+	s.Slot = quota.Later(notAhead(s.Slot, at), slot)
 }
 
 // ahead returns the furthest of what was recorded under a clock that has been set back since; zero
@@ -109,7 +109,7 @@ func (s *state) claim(slot, at time.Time) {
 func (s *state) ahead(now time.Time) (furthest time.Time) {
 	for _, t := range []time.Time{s.Slot, s.Good} {
 		if notAhead(t, now).IsZero() {
-			furthest = latest(furthest, t)
+			furthest = quota.Later(furthest, t)
 		}
 	}
 	return furthest
@@ -134,20 +134,22 @@ func (s *state) applyToLast(one record) {
 		return
 	}
 	s.Last.apply(one)
-	switch {
-	case one.Pass != nil && one.Pass.Outcome == OK:
-		s.setBookmark(one.Pass.Region, bookmark{}) // that work is done
-	case one.End != nil && s.Last.good():
-		s.Good = s.Last.EndedAt
-	}
-	if p := one.Pass; p != nil && (p.Outcome == OK || p.Attempt >= s.Last.Retry) { // else it is tried again
-		s.Bad = s.Last.failing(s.Bad, *p)
+	if p := one.Pass; p != nil {
+		if p.Outcome == OK {
+			s.setBookmark(p.Region, bookmark{}) // that work is done
+		}
+		if p.Outcome == OK || p.Attempt >= s.Last.Retry { // else it is tried again
+			s.Bad = s.Last.failing(s.Bad, *p)
+		}
 	}
 	if one.End != nil {
+		if s.Last.good() {
+			s.Good = s.Last.EndedAt
+		}
+		if !s.Last.Chosen {
+			s.Short = s.Last.shortage(s.Short)
+		}
 		s.Bad = s.Last.failing(s.Bad, s.Last.Failed()...)
-	}
-	if one.End != nil && !s.Last.Chosen {
-		s.Short = s.Last.shortage(s.Short)
 	}
 }
 
@@ -287,8 +289,8 @@ type record struct {
 	Known *state     `json:"known,omitempty"` // a snapshot: what the records before this one say
 	Host  *hostFacts `json:"host,omitempty"`
 
-	Shared *sharedRecord               `json:"shared,omitempty"` // as this host knows it from now on,
-	Marks  map[regions.Region]bookmark `json:"marks,omitempty"`
+	Shared *sharedRecord               `json:"shared,omitempty"` // as this host knows it from now on
+	Marks  map[regions.Region]bookmark `json:"marks,omitempty"`  // that were set, here or on other hosts
 }
 
 // HostFacts are what only this host uses.

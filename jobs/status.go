@@ -82,13 +82,12 @@ func (r *Runner) Status(job string) ([]Status, error) {
 }
 
 func (j *jobControl) status(now time.Time) Status {
-	due := j.due(now)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
-		Cursor: j.cursor(), Bookmarks: slices.Sorted(maps.Keys(j.state.Bookmarks)), Next: j.state.Pause.Next(j.job.Schedule, now), Due: due,
+		Cursor: j.cursor(), Bookmarks: slices.Sorted(maps.Keys(j.state.Bookmarks)), Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 	}
 	s.Elsewhere = j.elsewhere()
 	s.Hosts, s.Clock = j.doubts(now)
@@ -112,19 +111,17 @@ func (j *jobControl) status(now time.Time) Status {
 
 // due returns when the job is overdue unless a good run ends before; zero if none is expected, or
 // the job is paused until it is resumed. The time runs from the last good run on any host, or from
-// when the job was first seen, or its pause ended.
+// when the job was first seen, or its pause ended. The caller holds mu.
 func (j *jobControl) due(now time.Time) time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.job.ExpectSuccess == 0 {
 		return time.Time{}
 	}
-	since := latest(notAhead(j.state.Good, now), notAhead(j.state.Here.Expected, now))
+	since := quota.Later(notAhead(j.state.Good, now), notAhead(j.state.Here.Expected, now))
 	if p := j.state.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}
 		}
-		since = latest(since, p.Until)
+		since = quota.Later(since, p.Until)
 	}
 	return since.Add(j.job.ExpectSuccess)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"quotad/quota"
 )
 
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot
@@ -85,5 +87,5 @@ func (r *Runner) skipUndecided(j *jobControl, slot time.Time, why error) {
 	}
 	r.skip(j, missed, skippedSlot(slot, LedgerUnavailable, why.Error()))
 	// A run of another slot, or an operator's, replaces Skips.
-	r.trouble(j.name, j.setHere(func(h *hostFacts) { h.Since = latest(h.Since, slot) }))
+	r.trouble(j.name, j.setHere(func(h *hostFacts) { h.Since = quota.Later(h.Since, slot) }))
 }

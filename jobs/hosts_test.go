@@ -198,9 +198,9 @@ func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
 		job := trending(t)
 		job.Regions, job.Stagger = eight()[:2], 0
 		b := newHost(t, dir, store, "a", job)
-		b.play = func(context.Context, played) Exit {
+		b.play = func(_ context.Context, p played) Exit {
 			store.away.Store(true)
-			return Exit{}
+			return Exit{Code: map[string]int{"GB": 1}[p.region]}
 		}
 		b.Start(t.Context())
 		time.Sleep(lossTime)
@@ -219,6 +219,9 @@ func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
 		var record sharedRecord
 		if err := json.Unmarshal(store.values["{job:trending}"], &record); err != nil || record.Run.Is.ID != "" || record.Last.Is.ID == "" || record.Last.Is.Why == Died {
 			t.Errorf("got %+v, %v, want that the run is over, as it ended", record, err)
+		}
+		if bad := record.Bad.Is; len(bad) != 1 || bad[0].Region != "GB" || bad[0].Times != 1 {
+			t.Errorf("got %+v, want that GB fails", bad)
 		}
 		b.stop()
 	})

@@ -250,7 +250,7 @@ func (s *state) unwritten() *owed {
 	}
 	end := &owed{last: s.Last.shared(s.measured()), good: s.Last.good()}
 	end.Turn.Cursor, end.Turn.Dry = s.next()
-	end.Bad = s.Shared.Bad.Is
+	end.Bad = s.Last.failing(s.Shared.Bad.Is, s.Last.Passes...)
 	return end
 }
 

@@ -36,6 +36,7 @@ func Run(t *testing.T, h Harness) {
 		{"settle and release", settle},
 		{"settle outside the window", settleTooLate},
 		{"settle of a caller who is no operator", settleBounded},
+		{"settle of a grant of which units were returned", settleReturned},
 		{"adjust", adjust},
 		{"reset", reset},
 		{"the log in pages", logPages},

@@ -84,6 +84,26 @@ func settleBounded(t *testing.T, harness Harness) {
 	}
 }
 
+// settleReturned settles a grant of which an adjustment has returned units to more than a call may cost now: at
+// most to what the grant counts without the settlement.
+func settleReturned(t *testing.T, harness Harness) {
+	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
+	grant := h.granted("most")
+	h.adjust("daily", -30)
+	h.c = one(20, quota.Sliding(time.Hour))
+	for _, row := range []struct {
+		units quota.Units
+		want  quota.Reason
+		used  quota.Units
+	}{{50, "", 20}, {70, "", 40}, {71, quota.SettledTooHigh, 40}} {
+		got := h.settleAs(grant, quota.Settlement{Units: row.units, Caller: quota.Caller{UID: 1000}, Bounded: true})
+		if got.Reason != row.want {
+			t.Errorf("to %d units: %+v, want reason %q", row.units, got, row.want)
+		}
+		h.used(row.used)
+	}
+}
+
 func settleTooLate(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	d := h.granted("list")

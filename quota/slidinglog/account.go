@@ -232,7 +232,10 @@ func (a *Account) Change(was, is *quota.Entry) {
 
 // forbids returns why a settlement may not make is of an entry that was; empty: it may.
 func (a *Account) forbids(s quota.Settlement, was, is *quota.Entry, now time.Time) string {
-	granted, narrowest, why := original(was), quota.MaxUnits, ""
+	granted, narrowest, why := *was, quota.MaxUnits, ""
+	g, _ := was.Grant()
+	g.Settled = false
+	granted.Body = g
 	for _, v := range a.views {
 		l, to := a.state(v, now), v.Units(is)
 		more := to - v.Units(was)

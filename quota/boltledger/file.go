@@ -298,11 +298,11 @@ func (l *File) look() error {
 	if broken := l.broken.Load(); broken != nil {
 		return *broken
 	}
-	now := time.Now()
-	err := l.displaced()
-	if l.looked.Store(nil); err == nil {
-		l.looked.Store(&now)
+	at, err := new(time.Now()), l.displaced()
+	if err != nil {
+		at = nil
 	}
+	l.looked.Store(at)
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -36,20 +35,8 @@ func Random(t *testing.T, h Harness) {
 	}
 }
 
-// stepsOf returns how many steps are played: a few, unless stepsVariable says more.
-func stepsOf(t *testing.T) int {
-	t.Helper()
-	const few = 5000
-	text := os.Getenv(stepsVariable)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", stepsVariable, err)
-	}
-	return n
-}
+// stepsOf returns how many steps are played.
+func stepsOf(t *testing.T) int { return seedtest.Number(t, stepsVariable, 5000) }
 
 // A random is a ledger and a model that are asked the same.
 type random struct {

@@ -78,8 +78,8 @@ const clientKeySize = 12
 // clientNode returns the node that has a key, or why it is not called.
 func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClient, error) {
 	client := s.current()
-	if away, ok := s.away.Load(client); ok {
-		return nil, away.(error)
+	if err := s.away(client); err != nil {
+		return nil, err
 	}
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -90,10 +90,14 @@ func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClie
 		s.recordNode(cluster, err)
 		return nil, s.failure(false, err)
 	}
-	if away, ok := s.away.Load(node); ok {
-		return nil, away.(error)
-	}
-	return node, nil
+	return node, s.away(node)
+}
+
+// away returns why a node is away; nil if it is not.
+func (s *Store) away(node redis.UniversalClient) error {
+	why, _ := s.doubted.Load(node)
+	err, _ := why.(error)
+	return err
 }
 
 // pingTime is how long a node that is away is left alone.
@@ -106,31 +110,31 @@ func (s *Store) recordNode(node redis.UniversalClient, err error) {
 	if isAnswer(err) || errors.As(err, new(notSent)) || errors.Is(err, context.Canceled) || s.ctx.Err() != nil {
 		return
 	}
-	if _, asked := s.doubted.LoadOrStore(node, true); asked {
-		return
+	late, why := isLate(err), s.failure(false, err)
+	var away error
+	if !late {
+		away = why
 	}
-	why, timeout := s.failure(false, err), s.config.Deadline
-	if !isLate(err) {
-		s.away.Store(node, why)
-		timeout = 0
+	if _, asked := s.doubted.LoadOrStore(node, away); asked {
+		return
 	}
 	s.background.Go(func() {
 		defer s.doubted.Delete(node)
-		defer s.away.Delete(node)
-		for {
-			ctx, cancel := context.WithTimeout(s.ctx, timeout)
-			err := node.Ping(ctx).Err()
-			cancel()
-			if err == nil || errors.Is(err, redis.ErrClosed) {
-				return
-			}
-			s.away.Store(node, why)
-			timeout = connectTime // with the handshake of a connection
-			if !wait(s.ctx, pingTime) {
-				return
-			}
+		if late && s.answers(node, s.config.Deadline) {
+			return
+		}
+		s.doubted.Store(node, why)
+		for wait(s.ctx, pingTime) && !s.answers(node, connectTime) { // with the handshake of a connection
 		}
 	})
+}
+
+// answers reports whether a node answers a ping in time, or is closed.
+func (s *Store) answers(node redis.UniversalClient, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+	defer cancel()
+	err := node.Ping(ctx).Err()
+	return err == nil || errors.Is(err, redis.ErrClosed)
 }
 
 // isLate reports whether there was no answer in time.

@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // subjectsVariable is how many subjects TestMemoryPerSubject has.
@@ -23,13 +23,7 @@ const subjectsVariable = "QUOTAD_TEST_SUBJECTS"
 // it takes nothing.
 func TestMemoryPerSubject(t *testing.T) {
 	t.Parallel()
-	n := 10_000
-	if text := os.Getenv(subjectsVariable); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	n := seedtest.Number(t, subjectsVariable, 10_000)
 	clock := redistest.NewClock(t)
 	server := redistest.StartOn(t, clock)
 	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))

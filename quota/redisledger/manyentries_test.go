@@ -2,13 +2,12 @@ package redisledger_test
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
 
@@ -18,13 +17,7 @@ const entriesVariable = "QUOTAD_TEST_ENTRIES"
 // A new host reads a long log, and answers for another credential meanwhile; a host that has
 // it in its copy does not read it again.
 func TestManyEntries(t *testing.T) {
-	entries := 20_000
-	if text := os.Getenv(entriesVariable); text != "" {
-		var err error
-		if entries, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", entriesVariable, err)
-		}
-	}
+	entries := seedtest.Number(t, entriesVariable, 20_000)
 	server, dir := redistest.Start(t), t.TempDir()
 	long, other := youtube(), youtube()
 	long.Limits[0].Units, other.Name = 1<<40, "other"

@@ -47,8 +47,7 @@ type Store struct {
 	// patience is how long after it was read a client's record may be replaced: what is granted counts
 	// from when it was read.
 	patience   time.Duration
-	away       sync.Map              // by node, a redis.UniversalClient: why it is not called for clients, an error
-	doubted    sync.Map              // by node: it was late, or is away, and is asked whether it answers
+	doubted    sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
 	answered   atomic.Bool           // a script was carried out
 	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
 	ctx        context.Context       // ends with Close

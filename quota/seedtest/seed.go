@@ -1,6 +1,6 @@
 // Package seedtest gives tests that draw their histories the seed to draw them
 // from: a fixed one, so that the tests of a clone pass each time or never, unless
-// a person asks for another.
+// a person asks for another; and how many.
 package seedtest
 
 import (
@@ -31,4 +31,19 @@ func Seed(t testing.TB, fixed uint64) uint64 {
 	}
 	t.Logf("%s=%d", Variable, seed)
 	return seed
+}
+
+// Number returns the number that an environment variable has, or another one if it is not set: how much
+// a test plays.
+func Number(t testing.TB, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
 }

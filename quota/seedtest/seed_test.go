@@ -20,3 +20,12 @@ func TestSeed(t *testing.T) {
 		t.Error("a fresh seed is always the same")
 	}
 }
+
+func TestNumber(t *testing.T) {
+	for text, want := range map[string]int{"": 3, "40": 40} {
+		t.Setenv("QUOTAD_TEST_NUMBER", text)
+		if got := Number(t, "QUOTAD_TEST_NUMBER", 3); got != want {
+			t.Errorf("got %d of %q, want %d", got, text, want)
+		}
+	}
+}

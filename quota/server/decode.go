@@ -131,11 +131,8 @@ func readJSON[T any](text string, in *T) error {
 	case errors.As(err, &kind):
 		return fmt.Errorf("%s must be %s, not a JSON %.40s", kind.Field, wanted(kind.Type), kind.Value)
 	}
-	return errors.New(shorten(strings.TrimPrefix(err.Error(), "json: "))) // an unknown field, or an UnmarshalText
+	return errors.New(quota.Clipped(strings.TrimPrefix(err.Error(), "json: "), 300)) // an unknown field, or an UnmarshalText
 }
-
-// shorten returns a message that may quote what the caller sent with at most 300 bytes.
-func shorten(text string) string { return text[:min(len(text), 300)] }
 
 // wanted returns what a value must be.
 func wanted(t reflect.Type) string {

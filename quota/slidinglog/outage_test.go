@@ -235,7 +235,7 @@ func TestOpenAttemptsCountInAnOutage(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		t.Fatal("a correction without an answer is told")
+		t.Fatal("a correction succeeds without an answer")
 	}
 	store.hold = func(slidinglog.Call) bool { return true }
 	s.now = s.now.Add(time.Second)

@@ -16,7 +16,7 @@ type replica struct {
 	name   string
 
 	// locked is a mutex that is held from a decision until its record is in the copy, and while the
-	// log is followed. It guards the next four fields.
+	// log is followed. It guards the next five fields.
 	locked chan struct{}
 
 	begins    int64                    // the place, in ms, of a log's first record if it says that another one was near before it; 0: none

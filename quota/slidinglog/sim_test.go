@@ -2,11 +2,10 @@ package slidinglog_test
 
 import (
 	"fmt"
+	"iter"
 	"maps"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,20 +23,31 @@ const historiesVariable = "QUOTAD_TEST_HISTORIES"
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
-	n := 4000
-	if text := os.Getenv(historiesVariable); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", historiesVariable, err)
+	n, seed := seedtest.Number(t, historiesVariable, 4000), seedtest.Seed(t, 1)
+	seeds := func(yield func(uint64) bool) {
+		for i := uint64(0); i < uint64(n) && yield(seed+i); i++ {
 		}
 	}
-	seed := seedtest.Seed(t, 1)
+	bad, failed := playAll(t, seeds, func(seed uint64, idle routines) *world {
+		w := newWorld(seed, idle, false)
+		w.play()
+		return w
+	})
+	if failed != "" {
+		reportHistory(t, bad, failed)
+	}
+}
+
+// playAll plays histories, one on each processor at a time, until one fails. It returns that one, and what
+// was wrong.
+func playAll[H any](t *testing.T, histories iter.Seq[H], play func(H, routines) *world) (bad H, failed string) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // its garbage is much, and lives shortly
+	next, stop := iter.Pull(histories)
+	defer stop()
 	var (
-		mu    sync.Mutex // guards what follows
-		total simCounts
-		bad   = make(map[uint64]string)
-		next  uint64
+		mu     sync.Mutex // guards next, what is returned, and what follows
+		played int
+		total  simCounts
 	)
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -45,31 +55,27 @@ func TestSimulation(t *testing.T) {
 			var idle routines
 			for {
 				mu.Lock()
-				s := next
-				next++
-				stop := s >= uint64(n) || len(bad) > 0
+				h, more := next()
+				more = more && failed == ""
 				mu.Unlock()
-				if stop {
+				if !more {
 					return
 				}
-				w := newWorld(seed+s, idle, false)
-				w.play()
+				w := play(h, idle)
 				idle = w.routines
 				mu.Lock()
+				played++
 				total.add(w.counts)
 				if w.failed != "" {
-					bad[seed+s] = w.failed
+					bad, failed = h, w.failed
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	workers.Wait()
-	t.Logf("%d histories: %s", next, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
-	for s, failed := range bad {
-		reportHistory(t, s, failed)
-		return
-	}
+	t.Logf("%d histories: %s", played, strings.Trim(fmt.Sprintf("%+v", total), "{}"))
+	return bad, failed
 }
 
 // TestPastHistories plays histories that once showed a defect.
@@ -105,9 +111,7 @@ func TestADistantHostGetsItsTurn(t *testing.T) {
 	w.temper, w.mixed, w.peace, w.hosts, w.store.Page = far, false, true, nil, 0
 	near, distant := w.addHost(ledgertest.NewMemFile()), w.addHost(ledgertest.NewMemFile())
 	near.trip, distant.trip = 3, 20
-	for !w.agreed() {
-		w.step(false)
-	}
+	w.calm()
 	grants := 0
 	acquire := func(h *simHost) *task {
 		asks := []quota.Ask{{Request: quota.Request{Credential: "api", Operation: "one", Count: 1}, Charges: []quota.Charge{{Limit: "window", Units: 1}}}}

@@ -531,15 +531,27 @@ func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Cal
 
 // play plays a history: faults and clients, then peace.
 func (w *world) play() {
-	start := w.now
-	for w.now < start+w.warTime && w.failed == "" {
+	for start := w.now; w.now < start+w.warTime && w.failed == ""; {
 		w.step(true)
 	}
-	w.heal()
-	start = w.now
-	for w.now < start+healTime && w.failed == "" && !w.agreed() {
+	w.end()
+}
+
+// calm goes on until the hosts agree.
+func (w *world) calm() {
+	for start := w.now; w.failed == "" && !w.agreed(); {
 		w.step(false)
+		if w.now > start+healTime {
+			w.oracle.end() // which may say why
+			w.fail("the hosts do not agree")
+		}
 	}
+}
+
+// end ends a history in peace.
+func (w *world) end() {
+	w.heal()
+	w.calm()
 	if w.failed == "" {
 		w.oracle.end()
 	}

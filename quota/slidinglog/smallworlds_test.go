@@ -2,19 +2,15 @@ package slidinglog_test
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
-	"os"
-	"runtime"
-	"runtime/debug"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
 )
 
 // deedsVariable says how many deeds the histories of TestSmallWorlds have.
@@ -25,43 +21,16 @@ const deedsVariable = "QUOTAD_TEST_DEEDS"
 // points at which a host stands still while the store does not. Like those of the simulation, each
 // ends in peace, and the same oracle looks at it.
 func TestSmallWorlds(t *testing.T) {
-	steps := 3
-	if text := os.Getenv(deedsVariable); text != "" {
-		var err error
-		if steps, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", deedsVariable, err)
-		}
+	bad, failed := playAll(t, histories(seedtest.Number(t, deedsVariable, 3)), func(deeds []deed, idle routines) *world {
+		w := smallWorld(idle, false)
+		w.playDeeds(deeds)
+		return w
+	})
+	if failed != "" {
+		w := smallWorld(nil, true)
+		w.playDeeds(bad)
+		t.Errorf("%v: %s\n%s", bad, failed, strings.Join(w.trace, "\n"))
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	var next, played, grants, denials atomic.Int64
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			var idle routines
-			for !t.Failed() {
-				deeds, more := history(next.Add(1)-1, steps)
-				if !more {
-					return
-				}
-				if mirrored(deeds) {
-					continue
-				}
-				w := smallWorld(idle, false)
-				w.playDeeds(deeds)
-				idle = w.routines
-				played.Add(1)
-				grants.Add(int64(w.counts.grants))
-				denials.Add(int64(w.counts.denials))
-				if w.failed != "" {
-					w = smallWorld(nil, true)
-					w.playDeeds(deeds)
-					t.Errorf("%v: %s\n%s", deeds, w.failed, strings.Join(w.trace, "\n"))
-				}
-			}
-		})
-	}
-	workers.Wait()
-	t.Logf("%d histories of %d deeds: %d grants, %d denials", played.Load(), steps, grants.Load(), denials.Load())
 }
 
 // A deed is what happens next in a small world. Those below host are of no host, the others of the first one,
@@ -96,14 +65,19 @@ func (d deed) String() string {
 	return fmt.Sprintf("%c %s", 'A'+rune(d-goesOn)/rune(hostDeeds), names[goesOn+(d-goesOn)%hostDeeds])
 }
 
-// history returns the history of a number, and whether there is one.
-func history(n int64, steps int) ([]deed, bool) {
-	deeds := make([]deed, steps)
-	for i := range deeds {
-		deeds[i] = deed(n % int64(allDeeds))
-		n /= int64(allDeeds)
+// histories yields all histories of some deeds, except mirrored ones.
+func histories(steps int) iter.Seq[[]deed] {
+	return func(yield func([]deed) bool) {
+		for n := 0; ; n++ {
+			deeds, rest := make([]deed, steps), n
+			for i := range deeds {
+				deeds[i], rest = deed(rest%int(allDeeds)), rest/int(allDeeds)
+			}
+			if rest > 0 || !mirrored(deeds) && !yield(deeds) {
+				return
+			}
+		}
 	}
-	return deeds, n == 0
 }
 
 // mirrored reports whether another history differs by the names of the hosts alone.
@@ -131,30 +105,13 @@ func smallWorld(idle routines, traces bool) *world {
 	return w
 }
 
-// calm goes on until the hosts agree.
-func (w *world) calm() {
-	for start := w.now; w.failed == "" && !w.agreed(); {
-		w.step(false)
-		if w.now > start+healTime {
-			w.fail("the hosts do not agree")
-		}
-	}
-}
-
 // playDeeds plays a history.
 func (w *world) playDeeds(deeds []deed) {
 	for _, d := range deeds {
 		w.say("%v", d)
 		w.happen(d)
 	}
-	w.heal()
-	w.calm()
-	if w.failed == "" {
-		w.oracle.end()
-	}
-	for _, h := range w.hosts {
-		h.end(false)
-	}
+	w.end()
 }
 
 func (w *world) happen(d deed) {

@@ -154,15 +154,15 @@ func (seen *Observation) isSilentOfQuota(f Format) bool {
 // where the observation is refused.
 func (o *Observer) identify(ctx context.Context, seen *Observation) (*quota.Credential, quota.Decision, error) {
 	if seen.Grant != "" {
-		e, found, err := o.service.Grant(ctx, seen.Grant)
+		e, ok, err := o.service.Grant(ctx, seen.Grant)
 		if err != nil {
 			return nil, quota.Decision{}, err
 		}
-		g, ok := e.Grant()
-		if !found || !ok {
+		if !ok {
 			return nil, quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}, nil
 		}
 		seen.Credential, _, _ = quota.ParseGrantID(seen.Grant)
+		g, _ := e.Grant()
 		seen.Operation = g.Operation
 	}
 	c, refused := o.service.Lookup(seen.Credential, seen.Operation)

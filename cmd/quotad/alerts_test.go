@@ -142,7 +142,7 @@ func TestGateTellsOfExhaustion(t *testing.T) {
 	}
 }
 
-// It comes and goes: an outage is told once, and its end once it was over for a minute.
+// It comes and goes: an outage is an event once, and its end once it was over for a minute.
 func TestOutageIsToldOnceEachWay(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -13,8 +13,8 @@
 // the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on
 // other hosts, whose certificate is read again while it is used (remote.go).
 // A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go and
-// statusline.go report to systemd. troubles.go collects the state of the daemon, of which package trouble lists
-// what needs a person, and facts.go keeps what only events say.
+// statusline.go report to systemd. troubles.go looks at the daemon now and then: it collects its state, of which
+// package trouble lists what needs a person. facts.go keeps what only events say.
 //
 // The daemon has one stream of events (daemon.go). Its sinks are the log (eventlog.go, and log.go
 // for its format), the metrics, the refusals that the API lists, the facts, the occurrences, the
@@ -22,8 +22,8 @@
 // (passes.go).
 //
 // In the state directory quotad keeps the lock (lock.go), the ledger or a copy of the shared one
-// and the counts of clients (ledger.go), the refusals, the troubles that were reported (facts.go), and what package
-// jobs keeps. Of the locks of this package reloads.mu is held while one configuration replaces another,
-// facts.mu and
-// refusals.mu for a look-up, and that of a certificate while its two files are read. None is taken under another.
+// and the counts of clients (ledger.go), the refusals, the troubles that were reported (facts.go),
+// and what package jobs keeps. Of the locks of this package reloads.mu is held while one configuration
+// replaces another, facts.mu and refusals.mu for a look-up, and that of a certificate while its two
+// files are read. None is taken under another.
 package main

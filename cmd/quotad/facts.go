@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -211,6 +213,76 @@ func (f *facts) tick(now time.Time) {
 		}
 	}
 	f.clock = now
+}
+
+// complete adds to the state what events have said. The ledger was asked about its health no earlier than at a time.
+func (f *facts) complete(s *trouble.State, asked time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.Ledger.Since, s.ClockWas, s.ClockBy = f.down, f.clockWas, f.clockBy
+	s.Disk.WasLow = f.book.Has(trouble.Disk, "host")
+	if f.writeErr != nil {
+		s.Disk.Err = f.writeErr.Error()
+	}
+	for of, loss := range f.Losses {
+		if loss.Back.IsZero() && s.Ledger.Reachable && loss.At.Before(asked) {
+			loss.Back = time.Now()
+			f.Losses[of] = loss
+		}
+		if slices.ContainsFunc(s.Credentials, func(c trouble.Credential) bool { return c.Name == of }) {
+			s.Losses = append(s.Losses, loss)
+		}
+	}
+	slices.SortFunc(s.Losses, func(a, b trouble.Loss) int { return strings.Compare(a.Credential, b.Credential) })
+	for i := range s.Credentials {
+		c := &s.Credentials[i]
+		if r, refused := f.Refuses[c.Name]; refused {
+			c.Refuses = &r
+		}
+		if silence, silent := f.Silent[c.Name]; silent {
+			c.Silent = &silence
+		}
+		for n := range c.Limits {
+			f.completeLimit(c.Name, &c.Limits[n])
+		}
+	}
+}
+
+func (f *facts) completeLimit(credential string, l *trouble.Limit) {
+	key := credential + " " + l.Name
+	if o, known := f.Overspent[key]; known {
+		l.Overspent = &o
+	}
+	if l.Closed.IsZero() {
+		delete(f.Closings, key)
+		return
+	}
+	was, known := f.Closings[key]
+	if !known || was.Used < 0 || was.Since.Before(l.Closed.Since) {
+		was = closing{Since: l.Closed.Since, Used: l.Used, Upstream: known && was.Upstream}
+		f.Closings[key] = was
+	}
+	l.ClosedAt, l.ByHand = was.Used, strings.HasPrefix(l.Closed.By, "@") && !was.Upstream
+}
+
+// dated returns a list with the times since when its troubles are known.
+func (f *facts) dated(list []trouble.Trouble, now time.Time) []trouble.Trouble {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.book.Dated(list, now)
+}
+
+// resume returns what a daemon before this one had not reported.
+func (f *facts) resume(now time.Time) []trouble.Change {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.book.Resume(now)
+}
+
+func (f *facts) reported(c trouble.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.book.Reported(c)
 }
 
 // replaceFile writes a file that is there as a whole, before and after a crash.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,18 +34,8 @@ func (d *daemon) greet() {
 	for _, u := range soonest {
 		next = append(next, u.Job+" at "+clockOf(u.Slot, time.Now()))
 	}
-	d.log.Info().Msgf("runs now: %s; next: %s", fewOf(now), fewOf(next))
+	d.log.Info().Msgf("runs now: %s; next: %s", cmp.Or(firstOf(now), "nothing"), cmp.Or(firstOf(next), "nothing"))
 	d.log.Info().Msg("ask: " + askCommand(d.socket()))
-}
-
-// fewOf names the first of a list, and how many there are beyond them.
-func fewOf(list []string) string {
-	const few = 4
-	text := strings.Join(list[:min(few, len(list))], ", ")
-	if more := len(list) - few; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return cmp.Or(text, "nothing")
 }
 
 // clockOf writes a time as a person at this host's clock reads it.

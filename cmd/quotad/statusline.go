@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,9 +8,7 @@ import (
 
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
-	"quotad/jobs/plan"
 	"quotad/quota"
-	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
@@ -140,81 +137,4 @@ func (sum summary) next() string {
 		layout = time.DateTime
 	}
 	return fmt.Sprintf("next %s %s", soonest.Name, soonest.Next.In(sum.now.Location()).Format(layout))
-}
-
-const (
-	// statusPause is the minimum time between two looks.
-	statusPause = time.Second
-	// lookTime is the maximum time between two looks that report troubles, foreseeTime that between two
-	// forecasts for them.
-	lookTime, foreseeTime = 10 * time.Second, time.Minute
-)
-
-// watch looks at the daemon each ten seconds, and soon after something has changed, until ctx ends. It reports what
-// began and what is over, and sends the service manager a line if that differs from the last one.
-func (d *daemon) watch(ctx context.Context) {
-	var sent string
-	var reported, foreseen time.Time
-	var forecasts []plan.Forecast
-	d.reportAll(d.facts.resume(time.Now()), time.Now())
-	for ctx.Err() == nil {
-		now := time.Now()
-		d.facts.tick(now)
-		if now.Sub(foreseen) >= foreseeTime {
-			forecasts, _ = d.planner.Forecast(ctx)
-			foreseen = now
-		}
-		s := d.state(ctx, forecasts)
-		list := d.facts.dated(trouble.List(s, now), now)
-		if ctx.Err() != nil {
-			return
-		}
-		if line := (summary{now, list, s.Jobs, s.Credentials}).String(); line != sent {
-			d.notifySystemd("STATUS=" + line)
-			sent = line
-		}
-		if d.urgent.Swap(false) || now.Sub(reported).Abs() >= lookTime {
-			d.report(list, now)
-			reported = now
-		}
-		wait(ctx, statusPause, nil)
-		wait(ctx, lookTime-time.Since(now), d.changed)
-	}
-}
-
-// wait returns after a change, or after a timeout.
-func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
-	select {
-	case <-time.After(timeout):
-	case <-changed:
-	case <-ctx.Done():
-	}
-}
-
-// statusChanged requests that a line is sent soon. It returns at once.
-func (d *daemon) statusChanged() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
-}
-
-// recordFacts is a sink of events. What a call spends is shown with its pass, or at the next look.
-func (d *daemon) recordFacts(event any) {
-	if d.facts.record(event) {
-		d.urgent.Store(true)
-		d.statusChanged()
-		return
-	}
-	if d.systemd.notifySocket == "" {
-		return // no line is read
-	}
-	switch event := event.(type) {
-	case jobs.RunChanged, jobs.PassChanged:
-		d.statusChanged()
-	case upstream.Outcome:
-		if event.Changed {
-			d.statusChanged()
-		}
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/notify"
 	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -118,6 +119,84 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	return t
 }
 
+const (
+	// statusPause is the minimum time between two looks.
+	statusPause = time.Second
+	// lookTime is the maximum time between two looks that report troubles, foreseeTime that between two
+	// forecasts for them.
+	lookTime, foreseeTime = 10 * time.Second, time.Minute
+)
+
+// watch looks at the daemon each ten seconds, and soon after something has changed, until ctx ends. It reports what
+// began and what is over, and sends the service manager a line if that differs from the last one.
+func (d *daemon) watch(ctx context.Context) {
+	var sent string
+	var reported, foreseen time.Time
+	var forecasts []plan.Forecast
+	d.reportAll(d.facts.resume(time.Now()), time.Now())
+	for ctx.Err() == nil {
+		now := time.Now()
+		d.facts.tick(now)
+		if now.Sub(foreseen) >= foreseeTime {
+			forecasts, _ = d.planner.Forecast(ctx)
+			foreseen = now
+		}
+		urgent := d.urgent.Swap(false) // what is urgent from here on is for the next look
+		s := d.state(ctx, forecasts)
+		list := d.facts.dated(trouble.List(s, now), now)
+		if ctx.Err() != nil {
+			return
+		}
+		if line := (summary{now, list, s.Jobs, s.Credentials}).String(); line != sent {
+			d.notifySystemd("STATUS=" + line)
+			sent = line
+		}
+		if urgent || now.Sub(reported).Abs() >= lookTime {
+			d.report(list, now)
+			reported = now
+		}
+		wait(ctx, statusPause, nil)
+		wait(ctx, lookTime-time.Since(now), d.changed)
+	}
+}
+
+// wait returns after a change, or after a timeout.
+func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
+	select {
+	case <-time.After(timeout):
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
+// statusChanged requests that a line is sent soon. It returns at once.
+func (d *daemon) statusChanged() {
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// recordFacts is a sink of events. What a call spends is shown with its pass, or at the next look.
+func (d *daemon) recordFacts(event any) {
+	if d.facts.record(event) {
+		d.urgent.Store(true)
+		d.statusChanged()
+		return
+	}
+	if d.systemd.notifySocket == "" {
+		return // no line is read
+	}
+	switch event := event.(type) {
+	case jobs.RunChanged, jobs.PassChanged:
+		d.statusChanged()
+	case upstream.Outcome:
+		if event.Changed {
+			d.statusChanged()
+		}
+	}
+}
+
 // report emits what began and what is over since the last time.
 func (d *daemon) report(list []trouble.Trouble, now time.Time) {
 	f := d.facts
@@ -132,19 +211,6 @@ func (d *daemon) reportAll(changes []trouble.Change, now time.Time) {
 	for _, c := range changes {
 		d.emit(notify.Changed(c, now, func() { d.facts.reported(c) }))
 	}
-}
-
-// resume returns what a daemon before this one had not reported.
-func (f *facts) resume(now time.Time) []trouble.Change {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.book.Resume(now)
-}
-
-func (f *facts) reported(c trouble.Change) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.book.Reported(c)
 }
 
 // notes explain the rest, and need no person: loans, what an operator closed, what quotad does not know of an
@@ -200,66 +266,10 @@ func because(note string) string {
 
 // callerName returns the name of a caller in a log; a user has the name that this host knows.
 func callerName(by string) string {
-	uid, isUser := strings.CutPrefix(by, "@")
-	if u, err := user.LookupId(uid); isUser && err == nil {
-		return u.Username
+	if uid, isUser := strings.CutPrefix(by, "@"); isUser {
+		if u, err := user.LookupId(uid); err == nil {
+			return u.Username
+		}
 	}
 	return by
-}
-
-// complete adds to the state what events have said. The ledger was asked about its health no earlier than at a time.
-func (f *facts) complete(s *trouble.State, asked time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.Ledger.Since, s.ClockWas, s.ClockBy = f.down, f.clockWas, f.clockBy
-	s.Disk.WasLow = f.book.Has(trouble.Disk, "host")
-	if f.writeErr != nil {
-		s.Disk.Err = f.writeErr.Error()
-	}
-	for of, loss := range f.Losses {
-		if loss.Back.IsZero() && s.Ledger.Reachable && loss.At.Before(asked) {
-			loss.Back = time.Now()
-			f.Losses[of] = loss
-		}
-		if slices.ContainsFunc(s.Credentials, func(c trouble.Credential) bool { return c.Name == of }) {
-			s.Losses = append(s.Losses, loss)
-		}
-	}
-	slices.SortFunc(s.Losses, func(a, b trouble.Loss) int { return strings.Compare(a.Credential, b.Credential) })
-	for i := range s.Credentials {
-		c := &s.Credentials[i]
-		if r, refused := f.Refuses[c.Name]; refused {
-			c.Refuses = &r
-		}
-		if silence, silent := f.Silent[c.Name]; silent {
-			c.Silent = &silence
-		}
-		for n := range c.Limits {
-			f.completeLimit(c.Name, &c.Limits[n])
-		}
-	}
-}
-
-func (f *facts) completeLimit(credential string, l *trouble.Limit) {
-	key := credential + " " + l.Name
-	if o, known := f.Overspent[key]; known {
-		l.Overspent = &o
-	}
-	if l.Closed.IsZero() {
-		delete(f.Closings, key)
-		return
-	}
-	was, known := f.Closings[key]
-	if !known || was.Used < 0 || was.Since.Before(l.Closed.Since) {
-		was = closing{Since: l.Closed.Since, Used: l.Used, Upstream: known && was.Upstream}
-		f.Closings[key] = was
-	}
-	l.ClosedAt, l.ByHand = was.Used, strings.HasPrefix(l.Closed.By, "@") && !was.Upstream
-}
-
-// dated returns a list with the times since when its troubles are known.
-func (f *facts) dated(list []trouble.Trouble, now time.Time) []trouble.Trouble {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.book.Dated(list, now)
 }

@@ -24,7 +24,7 @@ func (r *results) add(event any) {
 	}
 }
 
-// A storm: 500 limits are exhausted at once, and 500 are closed, while commands do not end. Each is told once, none is
+// A storm: 500 limits are exhausted at once, and 500 are closed, while commands do not end. Each is reported once, none is
 // dropped, and what comes and goes meanwhile takes no more room.
 func TestAStorm(t *testing.T) {
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestAStorm(t *testing.T) {
 	}
 }
 
-// What began and ended before its command could run is told both, in this order; an end that is told is done, and
+// What began and ended before its command could run is reported as both, in this order; an end that is reported is done, and
 // one for which there is no time at the stop is not.
 func TestNothingIsToldHalf(t *testing.T) {
 	dir := t.TempDir()

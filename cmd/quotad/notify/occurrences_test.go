@@ -12,7 +12,7 @@ import (
 	"quotad/quota/server"
 )
 
-// Of each limit one edge is told, and another one only in another window, after the use was lower.
+// Of each limit one edge is an alert, and another one only in another window, after the use was lower.
 func TestOccurrences(t *testing.T) {
 	const hour = time.Hour
 	day := quota.Limit{Name: "daily", Units: 110, Reserve: 10, Window: quota.Sliding(24 * hour)}
@@ -67,7 +67,7 @@ func TestOccurrences(t *testing.T) {
 	}
 }
 
-// Who is refused at the gate is denied no call; a run is told once it is over; what a lifted limit holds is the plan.
+// Who is refused at the gate is denied no call; a run is an alert once it is over; what a lifted limit holds is the plan.
 func TestOtherOccurrences(t *testing.T) {
 	var got []config.Event
 	o := NewOccurrences(func(event any) { got = append(got, event.(Alert).Event) }, time.Now)
@@ -91,6 +91,6 @@ func TestGreatUnitsAreNear(t *testing.T) {
 	limit := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)}, Used: quota.MaxUnits, Cost: quota.MaxUnits}
 	o.Record(server.Event{Verb: "acquire", Decision: quota.Decision{Limits: []quota.LimitState{limit}}})
 	if crossed != len(Thresholds) {
-		t.Errorf("%d are told", crossed)
+		t.Errorf("%d are alerts", crossed)
 	}
 }

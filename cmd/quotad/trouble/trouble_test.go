@@ -325,7 +325,7 @@ func written(list []Trouble) string {
 	return strings.Join(lines, " | ")
 }
 
-// Everything is wrong at once: each kind is told, the grave ones first, and the first of them is what a status says.
+// Everything is wrong at once: each kind is listed, the grave ones first, and the first of them is what a status says.
 func TestEverythingIsWrong(t *testing.T) {
 	w := newWorld()
 	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "OOM", Warnings: []string{"w"}, Hosts: []string{"h"}, Clock: []string{"c"}}
@@ -375,7 +375,7 @@ func TestForeignTexts(t *testing.T) {
 	}
 }
 
-// Ten thousand troubles are told once each, by a list and a book that take no longer for each than for one.
+// Ten thousand troubles are listed and reported once each, by a list and a book that take no longer for each than for one.
 func TestManyTroubles(t *testing.T) {
 	w := newWorld()
 	w.Jobs = nil

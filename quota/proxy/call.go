@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -179,20 +180,25 @@ func (c *call) operation() (string, quota.Decision) {
 		return refuse(quota.BadRequest, hint, "%v", err)
 	}
 	query, _ := url.ParseQuery(c.query) // strip has read it
-	if what, hint := uncounted(segments, query); what != "" {
-		return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
+	operation, found := c.target.Routes.find(c.method, segments, query)
+	for other := range readings(segments) {
+		if what, hint := uncounted(other, query); what != "" {
+			return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
+		}
+		if another, also := c.target.Routes.find(c.method, other, query); also && found && another != operation {
+			return refuse(quota.BadRequest, "an escaped character in it makes the difference: write the path without", "the path can be read as %q and as %q", operation, another)
+		}
 	}
 	if name := c.target.Routes.twice(c.method, segments, query); name != "" {
 		return refuse(quota.BadRequest, "send it once", "the parameter %.40q comes with two values, and the operation depends on it", name)
 	}
-	operation, found := c.target.Routes.find(c.method, segments, query)
 	if !found {
 		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", c.target.Routes.nearest(segments), c.target.Credential)
-		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", c.target.Credential, c.method, "/"+strings.Join(segments, "/"))
+		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", c.target.Credential, c.method, c.path)
 	}
 	if operation == "" {
 		hint := fmt.Sprintf("a route of your own in [credentials.%s.proxy.routes] names its operation", c.target.Credential)
-		return refuse(quota.UnknownOperation, hint, "a route of credential %q refuses %.20s %.80q: what such a call costs is not known", c.target.Credential, c.method, "/"+strings.Join(segments, "/"))
+		return refuse(quota.UnknownOperation, hint, "a route of credential %q refuses %.20s %.80q: what such a call costs is not known", c.target.Credential, c.method, c.path)
 	}
 	return operation, quota.Decision{}
 }
@@ -211,8 +217,8 @@ func uncounted(segments []string, query url.Values) (what, hint string) {
 // isUpload reports whether paths that begin with a segment are those of uploads, at Google.
 func isUpload(segment string) bool { return segment == "upload" || segment == "resumable" }
 
-// split returns the segments of an escaped path, decoded, as the upstream may read them.
-// It refuses what one reader reads as a segment and another as several.
+// split returns the segments of an escaped path, decoded. One may hold a slash that was escaped,
+// such as an address as the name of a site. It refuses what some readers read as no segment.
 func split(path string) ([]string, error) {
 	path = strings.TrimSuffix(path[1:], "/")
 	if path == "" {
@@ -224,7 +230,7 @@ func split(path string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the path cannot be read: %v", err)
 		}
-		if isAmbiguous(plain) {
+		if isUnclearSegment(plain) {
 			return nil, fmt.Errorf("the path holds %.40q, which is not a plain segment", escaped)
 		}
 		segments[i] = plain
@@ -232,11 +238,14 @@ func split(path string) ([]string, error) {
 	return segments, nil
 }
 
-// isAmbiguous reports whether a reader that decodes a segment once more, or not at all, may
-// find another path in it.
-func isAmbiguous(segment string) bool {
-	for {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, "/\\\x00") {
+// maxEscapes is how often a segment may be escaped.
+const maxEscapes = 3
+
+// isUnclearSegment reports whether a reader that decodes a segment again finds none, or one
+// that leads elsewhere.
+func isUnclearSegment(segment string) bool {
+	for range maxEscapes {
+		if segment == "" || strings.ContainsAny(segment, "\\\x00") || slices.ContainsFunc(strings.Split(segment, "/"), isDots) {
 			return true
 		}
 		again, err := url.PathUnescape(segment)
@@ -244,6 +253,30 @@ func isAmbiguous(segment string) bool {
 			return false
 		}
 		segment = again
+	}
+	return true
+}
+
+func isDots(part string) bool { return part == "." || part == ".." }
+
+// readings iterates over what readers find in decoded segments: those segments, or more of them
+// where an escaped slash is taken for one, or the same after decoding them again.
+func readings(segments []string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for range maxEscapes {
+			again, apart := make([]string, len(segments)), []string(nil)
+			for i, s := range segments {
+				apart = append(apart, strings.FieldsFunc(s, func(r rune) bool { return r == '/' })...)
+				if plain, err := url.PathUnescape(s); err == nil {
+					s = plain
+				}
+				again[i] = s
+			}
+			if !yield(segments) || !slices.Equal(apart, segments) && !yield(apart) || slices.Equal(again, segments) {
+				return
+			}
+			segments = again
+		}
 	}
 }
 

@@ -187,7 +187,7 @@ func parseSegment(part string) (segment, error) {
 	switch name, verb, has := strings.Cut(part, ":"); {
 	case part == "":
 		return segment{}, errors.New("has an empty segment in its path: write one slash, and none at the end")
-	case part == "." || part == "..":
+	case isDots(part):
 		return segment{}, fmt.Errorf("has the segment %q, which no request reaches: write the path itself", part)
 	case part == "**":
 		return segment{}, errors.New("has ** elsewhere than at its end: write * for one segment")

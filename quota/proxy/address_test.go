@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A segment may hold what was escaped in it, such as an address: it is one segment for the routes,
+// and the upstream gets it as it came. Where a reader could find another operation in it, it is refused.
+func TestAddressesAsTheyAre(t *testing.T) {
+	var got atomic.Value
+	table, wrong := NewRoutes(map[string]string{
+		"POST /sites/{site}/query": "videos.list",
+		"GET /sites/{site}":        "videos.list",
+		"GET /cheap/**":            "videos.list",
+		"GET /{any}/{other}":       "search.list",
+		"GET /cheap/{one}":         "videos.list",
+		"GET /sites/dear":          "search.list",
+		"GET /models/{m}:go":       "search.list",
+	})
+	if wrong != nil {
+		t.Fatal(wrong[0].Route, wrong[0].Err)
+	}
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got.Store(r.RequestURI); ok(w, r) },
+		func(_ *Config, target *Target) { target.Routes = table })
+	for _, c := range []struct {
+		request string
+		units   int // of its operation; 0: refused
+		says    string
+	}{
+		{"POST /sites/https%3A%2F%2Fexample.com%2F/query", 1, ""},
+		{"POST /sites/https%3a%2f%2fexample.com%2fa%2fb%2f/query", 1, ""},
+		{"POST /sites/sc-domain:example.com/query", 1, ""},
+		{"POST /sites/sc-domain%3Aexample.com/query", 1, ""},
+		{"POST /sites/https%3A%2F%2Fexample.com%2Fm%C3%BCnchen%20%2B%2F/query", 1, ""},
+		{"POST /sites/%2F/query", 1, ""},
+		{"POST /sites/a%252Fb/query", 1, ""},
+		{"POST /sites/100%25/query", 1, ""},
+		{"GET /models/a:go", 100, ""},
+		{"GET /models/a%2Fb:go", 100, ""},
+		{"GET /cheap/a%2Fb", 1, ""},
+		{"GET /cheap%2Fa/b", 0, `can be read as \"search.list\" and as \"videos.list\"`},
+		{"GET /cheap%252Fa/b", 0, "can be read as"},
+		{"GET /che%2561p/b", 0, "can be read as"},
+		{"GET /sites/%2Fdear", 0, "can be read as"},
+		{"GET /sites/de%2561r", 0, "can be read as"},
+		{"GET /sites/a%2F..%2Fb", 0, "not a plain segment"},
+		{"GET /sites/a%252F%252e%252e%252Fb", 0, "not a plain segment"},
+		{"GET /sites/a%5Cb", 0, "not a plain segment"},
+		{"GET /sites/%25252541", 0, "not a plain segment"},
+		{"POST /sites%2Fa%2Fquery", 0, "no route"},
+	} {
+		t.Run(c.request, func(t *testing.T) {
+			got.Store("")
+			before := s.used()
+			method, path, _ := strings.Cut(c.request, " ")
+			status, body := s.raw(method+" /"+runToken+"/youtube"+path, "Content-Length: 0")
+			want := path
+			if c.units == 0 {
+				want = ""
+			}
+			if sent := got.Load(); sent != want || (status == 200) != (c.units > 0) || !strings.Contains(body, c.says) {
+				t.Errorf("answered %d %s; the upstream got %q, want %q", status, body, sent, want)
+			}
+			if used := int(s.used() - before); used != c.units {
+				t.Errorf("cost %d units, want %d", used, c.units)
+			}
+		})
+	}
+}

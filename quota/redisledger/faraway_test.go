@@ -1,9 +1,7 @@
 package redisledger_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -23,7 +21,7 @@ import (
 )
 
 // farAway returns an address from which a server is half of a round trip away.
-func farAway(t *testing.T, server *redistest.Server, roundTrip time.Duration) (addr string) {
+func farAway(t testing.TB, server *redistest.Server, roundTrip time.Duration) (addr string) {
 	t.Helper()
 	if roundTrip == 0 {
 		return server.Addr
@@ -90,10 +88,9 @@ func carry(to, from net.Conn, late time.Duration) {
 type farHost struct {
 	service *quota.Service
 	ledger  *slidinglog.Ledger
-	clients *clientlimit.Service
 }
 
-func startFarHost(t *testing.T, addr, name string, deadline time.Duration) *farHost {
+func startFarHost(t testing.TB, addr, name string, deadline time.Duration) *farHost {
 	t.Helper()
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), AcceptNew: true})
 	if err != nil {
@@ -117,27 +114,8 @@ func startFarHost(t *testing.T, addr, name string, deadline time.Duration) *farH
 	if h.service, err = quota.NewService(h.ledger, []*quota.Credential{c}, deadline); err != nil {
 		t.Fatal(err)
 	}
-	h.clients = clientlimit.NewService(clientlimit.Config{Deadline: deadline, Host: clientlimit.Host{Label: name, ID: func() string { return name }}})
-	err = h.clients.SetClients(store, []*clientlimit.Clients{{
-		Name: "public", Algorithm: clientlimit.Counter, OpenOnOutage: true,
-		Limits: []quota.Limit{{Name: "minute", Units: 1_000_000, Window: quota.Sliding(time.Minute)}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	h.ledger.Await(t.Context())
 	return h
-}
-
-// acquire and client make one call each, and say how it was answered.
-func (h *farHost) acquire() string {
-	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
-	return answer(d, err)
-}
-
-func (h *farHost) client() string {
-	d := h.clients.Acquire(context.Background(), "public", clientlimit.Request{Subject: "alice", Count: 1})[0]
-	return answer(d, d.Err)
 }
 
 func answer(d quota.Decision, err error) string {
@@ -156,16 +134,27 @@ func answer(d quota.Decision, err error) string {
 	return "denied"
 }
 
-// answers are those of some callers, each of whom asks again after a millisecond: who is answered at once
-// would else keep the processor from what carries the others' calls.
+// answers are those of some calls.
 type answers struct {
-	by    map[string]int
-	times []time.Duration
+	by     map[string]int
+	times  []time.Duration
+	during time.Duration
 }
 
-func ask(during time.Duration, callers []func() string) (a answers) {
+func (a *answers) add(how string, took time.Duration) {
+	a.by[how]++
+	a.times = append(a.times, took)
+}
+
+// at returns the time, in ms, within which a part of the calls was answered.
+func (a answers) at(part float64) float64 {
+	return a.times[int(part*float64(len(a.times)-1))].Seconds() * 1e3
+}
+
+// ask has callers ask again as soon as they are answered.
+func ask(during time.Duration, callers []func() string) answers {
+	a := answers{by: make(map[string]int)}
 	var mu sync.Mutex // guards a
-	a.by = make(map[string]int)
 	var asking sync.WaitGroup
 	end := time.Now().Add(during)
 	for _, call := range callers {
@@ -175,66 +164,14 @@ func ask(during time.Duration, callers []func() string) (a answers) {
 				how := call()
 				took := time.Since(begun)
 				mu.Lock()
-				a.by[how]++
-				a.times = append(a.times, took)
+				a.add(how, took)
 				mu.Unlock()
-				time.Sleep(time.Millisecond)
 			}
 		})
 	}
 	asking.Wait()
 	slices.Sort(a.times)
 	return a
-}
-
-func (a answers) String() string {
-	at := func(part float64) time.Duration {
-		return a.times[int(part*float64(len(a.times)-1))].Round(100 * time.Microsecond)
-	}
-	text := fmt.Sprintf("p50 %v p99 %v max %v", at(0.5), at(0.99), at(1))
-	for _, how := range []string{"granted", "outage", "contended", "recovering", "unavailable"} {
-		text += fmt.Sprintf(" · %s %d", how, a.by[how])
-	}
-	return text
-}
-
-// TestFarAway measures acquires and client limits of hosts that are far away from Redis, for a duration each. With
-// the deadline that the round trip needs, no host takes the distance, or a lost race, for an outage.
-func TestFarAway(t *testing.T) {
-	during, err := time.ParseDuration(os.Getenv("QUOTAD_TEST_FARAWAY"))
-	if err != nil {
-		t.Skip("measures for the duration in QUOTAD_TEST_FARAWAY, such as 2s")
-	}
-	for _, ms := range []time.Duration{0, 2, 7, 10, 50, 110} {
-		roundTrip := ms * time.Millisecond
-		deadlines := []time.Duration{250 * time.Millisecond}
-		if needed := 6 * roundTrip; needed > deadlines[0] {
-			deadlines = append(deadlines, needed)
-		}
-		for _, deadline := range deadlines {
-			for _, hosts := range []int{1, 4} {
-				for _, callers := range []int{1, 8} {
-					t.Run(fmt.Sprintf("%v away, deadline %v, %d hosts of %d callers", roundTrip, deadline, hosts, callers), func(t *testing.T) {
-						server := redistest.Start(t)
-						var acquires, clients []func() string
-						for i := range hosts {
-							h := startFarHost(t, farAway(t, server, roundTrip), fmt.Sprint("host ", i), deadline)
-							for range callers {
-								acquires, clients = append(acquires, h.acquire), append(clients, h.client)
-							}
-						}
-						ask(during/4, clients) // which agree about secrets first
-						a, c := ask(during, acquires), ask(during, clients)
-						t.Logf("acquires: %v", a)
-						t.Logf("clients:  %v", c)
-						if deadline >= 6*roundTrip && (a.by["outage"] > 0 || c.by["outage"] > 0) {
-							t.Error("the distance was taken for an outage")
-						}
-					})
-				}
-			}
-		}
-	}
 }
 
 // Clients are limited, however far away Redis is, if the deadline has room for that.

@@ -1,0 +1,197 @@
+package redisledger_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/redisledger/redistest"
+)
+
+// A crowd is some hosts that acquire from one credential at the same time.
+type crowd struct {
+	away     []time.Duration // of each host: the round trip to Redis; 0: as it is
+	callers  int             // of each host, who ask again once they are answered
+	rate     float64         // instead: calls per second of each host, whether or not the ones before are answered
+	together bool            // the calls of that rate begin at the same instants on all hosts
+}
+
+func (c crowd) String() string {
+	text := fmt.Sprintf("%dx%d", len(c.away), c.callers)
+	if c.rate > 0 {
+		text = fmt.Sprintf("%dx%.0f-a-second", len(c.away), c.rate)
+	}
+	if c.together {
+		text += "-together"
+	}
+	last := c.away[len(c.away)-1]
+	switch {
+	case last == 0:
+		return text
+	case c.away[0] == 0:
+		return text + ",one-" + last.String() + "-away"
+	}
+	return text + ",all-" + last.String() + "-away"
+}
+
+// sameAway and oneAway return how far away n hosts are.
+func sameAway(n int, roundTrip time.Duration) []time.Duration {
+	return slices.Repeat([]time.Duration{roundTrip}, n)
+}
+
+func oneAway(n int, roundTrip time.Duration) []time.Duration {
+	return append(make([]time.Duration, n-1), roundTrip)
+}
+
+const ms = time.Millisecond
+
+// crowds are those of BenchmarkHosts. Above 32 callers a host's batches are full.
+var crowds = []crowd{
+	{away: sameAway(2, 0), callers: 1},
+	{away: sameAway(4, 0), callers: 1},
+	{away: sameAway(4, 0), callers: 8},
+	{away: sameAway(2, 0), callers: 32},
+	{away: sameAway(4, 0), callers: 32},
+	{away: sameAway(8, 0), callers: 8},
+	{away: sameAway(4, 10*ms), callers: 1},
+	{away: sameAway(4, 10*ms), callers: 8},
+	{away: oneAway(4, 2*ms), callers: 1},
+	{away: oneAway(4, 2*ms), callers: 32},
+	{away: oneAway(4, 10*ms), callers: 1},
+	{away: oneAway(4, 25*ms), callers: 1},
+	{away: oneAway(4, 50*ms), callers: 1},
+	{away: sameAway(4, 10*ms), rate: 20},
+	{away: oneAway(4, 10*ms), rate: 20},
+	{away: sameAway(4, 10*ms), rate: 20, together: true},
+	{away: sameAway(4, 10*ms), rate: 80},
+}
+
+// BenchmarkHosts measures acquires of several hosts from one credential, beside those of the first of them alone.
+// The worst host's times count. One iteration is the median of three rounds:
+//
+//	go test -run - -bench Hosts -benchtime 1x ./quota/redisledger
+func BenchmarkHosts(b *testing.B) {
+	for _, c := range crowds {
+		b.Run(c.String(), func(b *testing.B) {
+			server := redistest.Start(b)
+			var hosts []*farHost
+			for i, away := range c.away {
+				hosts = append(hosts, startFarHost(b, farAway(b, server, away), fmt.Sprint("host ", i), 250*ms))
+			}
+			for b.Loop() {
+				var rounds []round
+				for range 3 {
+					alone := c.ask(hosts[:1], time.Second)
+					rounds = append(rounds, newRound(alone, c.ask(hosts, 3*time.Second)))
+				}
+				report(b, rounds)
+			}
+		})
+	}
+}
+
+// ask has all hosts ask for some time, and returns each one's answers.
+func (c crowd) ask(hosts []*farHost, during time.Duration) []answers {
+	list := make([]answers, len(hosts))
+	var asking sync.WaitGroup
+	for i, h := range hosts {
+		asking.Go(func() {
+			if c.rate == 0 {
+				list[i] = ask(during, slices.Repeat([]func() string{h.acquire}, c.callers))
+				return
+			}
+			seed := uint64(i)
+			if c.together {
+				seed = 0
+			}
+			list[i] = askAtRate(during, c.rate, seed, h.acquire)
+		})
+	}
+	asking.Wait()
+	for i := range list {
+		list[i].during = during
+	}
+	return list
+}
+
+// askAtRate makes calls at random times, as many callers of their own do.
+func askAtRate(during time.Duration, rate float64, seed uint64, call func() string) answers {
+	a := answers{by: make(map[string]int)}
+	var mu sync.Mutex // guards a
+	var asking sync.WaitGroup
+	random := rand.New(rand.NewPCG(seed, 1))
+	begun := time.Now()
+	for at := time.Duration(0); ; {
+		if at += time.Duration(random.ExpFloat64() / rate * float64(time.Second)); at > during {
+			break
+		}
+		time.Sleep(time.Until(begun.Add(at)))
+		asking.Go(func() {
+			begun := time.Now()
+			how := call()
+			mu.Lock()
+			defer mu.Unlock()
+			a.add(how, time.Since(begun))
+		})
+	}
+	asking.Wait()
+	slices.Sort(a.times)
+	return a
+}
+
+// A round is what hosts were answered.
+type round struct {
+	rate, aloneRate  float64 // grants a second
+	p50, p99, lone99 float64 // the worst host's, and those of the first one alone, in ms
+	least            float64 // what the host with the fewest grants got of what it asked, or of an equal share
+	refused          float64 // calls that were not granted
+}
+
+func newRound(alone, all []answers) (r round) {
+	r.aloneRate, r.lone99 = float64(alone[0].by["granted"])/alone[0].during.Seconds(), alone[0].at(0.99)
+	least := 1.0
+	for _, a := range all {
+		granted := a.by["granted"]
+		r.rate += float64(granted) / a.during.Seconds()
+		r.refused += float64(len(a.times) - granted)
+		r.p50, r.p99 = max(r.p50, a.at(0.5)), max(r.p99, a.at(0.99))
+	}
+	for _, a := range all {
+		least = min(least, float64(a.by["granted"])/a.during.Seconds()/(r.rate/float64(len(all))))
+	}
+	r.least = least
+	return r
+}
+
+// report reports the median of each figure.
+func report(b *testing.B, rounds []round) {
+	for unit, of := range map[string]func(round) float64{
+		"grants/s":   func(r round) float64 { return r.rate },
+		"alone/s":    func(r round) float64 { return r.aloneRate },
+		"of-alone":   func(r round) float64 { return r.rate / r.aloneRate },
+		"p50-ms":     func(r round) float64 { return r.p50 },
+		"p99-ms":     func(r round) float64 { return r.p99 },
+		"alone99-ms": func(r round) float64 { return r.lone99 },
+		"least":      func(r round) float64 { return r.least },
+		"refused":    func(r round) float64 { return r.refused },
+	} {
+		var values []float64
+		for _, r := range rounds {
+			values = append(values, of(r))
+		}
+		slices.Sort(values)
+		b.ReportMetric(values[len(values)/2], unit)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// acquire makes a call, and says how it was answered.
+func (h *farHost) acquire() string {
+	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+	return answer(d, err)
+}

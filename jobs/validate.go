@@ -173,7 +173,7 @@ func (v *validation) expects(c *quota.Credential) {
 			held = ""
 		}
 		paced := limit.Window.Span() <= v.job.MaxWait
-		if known && budget > 0 && spent[i] > budget && !limit.DryRun && limit.Lift == 0 && !paced {
+		if known && budget > 0 && spent[i] > budget && !limit.DryRun && !paced {
 			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s%s",
 				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}

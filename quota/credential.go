@@ -33,10 +33,6 @@ type Limit struct {
 	Jobs       []string // the jobs whose calls it counts; empty: all calls
 	ExceptJobs []string // the jobs whose calls it does not count
 
-	// Lift is for how long before the end of its period a limit of a calendar window
-	// refuses nothing: any caller may spend what is left of the day then. It still counts.
-	// 0: it always refuses.
-	Lift time.Duration
 	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny returns what it
 	// would have refused.
 	DryRun bool
@@ -61,19 +57,6 @@ func (l Limit) CountsJob(job string) bool {
 	}
 	return !slices.Contains(l.ExceptJobs, job)
 }
-
-// LiftsAt returns when in the period of now a limit with a Lift begins to refuse nothing.
-func (l Limit) LiftsAt(now time.Time) time.Time {
-	_, end := l.Window.Bounds(now)
-	return end.Add(-l.Lift)
-}
-
-// LiftedAt reports whether the limit refuses nothing at now, because its period ends soon.
-func (l Limit) LiftedAt(now time.Time) bool { return l.Lift > 0 && !now.Before(l.LiftsAt(now)) }
-
-// bounds reports whether a request larger than the limit can never fit: one that is not
-// enforced, or is lifted at times, may grant it.
-func (l Limit) bounds() bool { return !l.DryRun && l.Lift == 0 }
 
 // Budget is the greatest amount that may be in the window at once for a caller
 // with or without the reserve.

@@ -107,9 +107,9 @@ func (d Decision) Remaining() Units {
 	if len(d.Limits) == 0 {
 		return 0
 	}
-	remaining, none := MaxUnits, !slices.ContainsFunc(d.Limits, LimitState.Refuses)
+	remaining, none := MaxUnits, !slices.ContainsFunc(d.Limits, func(l LimitState) bool { return !l.DryRun })
 	for _, limit := range d.Limits {
-		if none || limit.Refuses() {
+		if none || !limit.DryRun {
 			remaining = min(remaining, limit.Remaining())
 		}
 	}
@@ -120,7 +120,7 @@ func (d Decision) Remaining() Units {
 // without the reserve may spend, and by how much; 0: none does.
 func Overspent(limits []LimitState, useReserve bool) (limit string, by Units) {
 	for _, l := range limits {
-		if by = l.Used - l.Budget(useReserve); l.Refuses() && by > 0 {
+		if by = l.Used - l.Budget(useReserve); !l.DryRun && by > 0 {
 			return l.Name, by
 		}
 	}
@@ -169,12 +169,7 @@ type LimitState struct {
 	CatchingUp time.Time
 	Closed     Closed // zero while the limit is open
 	Lent       []Lent // the loans that run, in the order of their time; Limit.Units is without them
-	Lifted     bool   // it refuses nothing until its period ends; see Limit.Lift
 }
-
-// Refuses reports whether the limit refuses what it has no room for. A closed one does, lifted
-// or not.
-func (s LimitState) Refuses() bool { return !s.DryRun && (!s.Lifted || !s.Closed.IsZero()) }
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve
 // less used, never below zero; nothing while it is closed.

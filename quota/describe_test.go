@@ -22,8 +22,8 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, l := range map[string]Limit{
-		"in any 24h": {Window: Sliding(24 * time.Hour)},
-		"each day in America/Los_Angeles, lifted in the last 4h":       {Window: Calendar(Day, angeles), Lift: 4 * time.Hour},
+		"in any 24h":                      {Window: Sliding(24 * time.Hour)},
+		"each day in America/Los_Angeles": {Window: Calendar(Day, angeles)},
 		"in any 7d, for a, b and c, by trending, not enforced":         {Window: Sliding(7 * 24 * time.Hour), Only: []string{"c", "b", "a"}, Jobs: []string{"trending"}, DryRun: true},
 		"in any 1m, for search.list, by all but backfill and trending": {Window: Sliding(time.Minute), Only: []string{"search.list"}, ExceptJobs: []string{"trending", "backfill"}},
 	} {

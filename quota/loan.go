@@ -62,7 +62,7 @@ func (d Decision) fitsLent(useReserve bool) bool {
 		for _, l := range Lending(s.Lent, d.RetryAt) {
 			over -= l.Units
 		}
-		if over > 0 && s.bounds() {
+		if over > 0 && !s.DryRun {
 			return false
 		}
 	}

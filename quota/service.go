@@ -210,7 +210,7 @@ func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err e
 	}
 	for _, charge := range charges {
 		limit, _ := c.Limit(charge.Limit)
-		if budget := limit.Budget(useReserve); limit.bounds() && charge.Units > budget {
+		if budget := limit.Budget(useReserve); !limit.DryRun && charge.Units > budget {
 			d = NeverFits(charge.Units, limit.Name, budget)
 			d.Units = Max(charges)
 			return d, nil

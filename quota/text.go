@@ -106,9 +106,6 @@ func (l Limit) Describe() string {
 	if len(l.ExceptJobs) > 0 {
 		parts = append(parts, "by all but "+listed(l.ExceptJobs))
 	}
-	if l.Lift > 0 {
-		parts = append(parts, "lifted in the last "+Brief(l.Lift))
-	}
 	if l.DryRun {
 		parts = append(parts, "not enforced")
 	}

@@ -67,12 +67,6 @@ func (v *validation) limit(l Limit) {
 	if err := l.Window.validate(); err != nil {
 		fail("window", "%v", err)
 	}
-	switch shortest := periods[l.Window.Period].min; {
-	case l.Lift != 0 && !l.Window.IsCalendar():
-		fail("lift", "works only with a calendar window: a sliding one has no end")
-	case l.Lift < 0 || l.Lift > 0 && l.Lift >= shortest:
-		fail("lift", "must be shorter than any %s (%v): %v", l.Window.Period, shortest, l.Lift)
-	}
 	for _, operation := range l.Only {
 		if _, known := v.Operations[operation]; !known && len(v.Operations) > 0 {
 			fail("only", "unknown operation %q: %s", operation, Meant(operation, slices.Sorted(maps.Keys(v.Operations)), "list it under operations"))

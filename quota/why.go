@@ -90,7 +90,7 @@ func explain(d Decision, count Units) Explanation {
 	}
 	e.Fits, e.ReserveAllows = MaxUnits, true
 	for _, s := range d.Limits {
-		if !s.Refuses() {
+		if s.DryRun {
 			continue
 		}
 		each := s.Cost / count

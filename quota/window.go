@@ -48,11 +48,11 @@ func (w Window) Bounds(now time.Time) (after, end time.Time) {
 	return start.Add(-time.Millisecond), end
 }
 
-// periods are how long each is: at least and at most, daylight saving included, and in words.
-var periods = map[Period]struct{ min, nominal, max time.Duration }{
-	Hour:  {30 * time.Minute, time.Hour, 2 * time.Hour}, // a zone may be set forward by half an hour
-	Day:   {23 * time.Hour, 24 * time.Hour, 26 * time.Hour},
-	Month: {28 * 24 * time.Hour, 30 * 24 * time.Hour, 32 * 24 * time.Hour},
+// periods are how long each is: in words, and at most, daylight saving included.
+var periods = map[Period]struct{ nominal, max time.Duration }{
+	Hour:  {time.Hour, 2 * time.Hour},
+	Day:   {24 * time.Hour, 26 * time.Hour},
+	Month: {30 * 24 * time.Hour, 32 * 24 * time.Hour},
 }
 
 // Span is the longest time for which a debit counts: the length of a sliding

@@ -36,7 +36,7 @@ func TestRecipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := map[string]string{
-		"NOON": zoneAt(time.Now(), 12), "EVENING": zoneAt(time.Now(), 21), "GOCACHE": strings.TrimSpace(string(goCache)),
+		"NOON": zoneAt(time.Now(), 12), "GOCACHE": strings.TrimSpace(string(goCache)),
 	}
 	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("QUOTAD_TEST_REDIS") == "require" {
 		environ["REDIS"] = redistest.Start(t).Addr

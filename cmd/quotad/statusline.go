@@ -99,7 +99,7 @@ func (sum summary) left() string {
 		}
 		tight := c.Limits[0].LimitState
 		for _, limit := range c.Limits[1:] {
-			if limit.Refuses() && (!tight.Refuses() || part(limit.LimitState) < part(tight)) {
+			if !limit.DryRun && (tight.DryRun || part(limit.LimitState) < part(tight)) {
 				tight = limit.LimitState
 			}
 		}

@@ -126,7 +126,7 @@ func (r run) over(i int) int64 {
 
 // within returns how many slots and passes of the load start in a window of a grid, and count there.
 func (l *load) within(g *grid, window span) (slots, passes int) {
-	from, until := window.from.UnixNano(), window.until.UnixNano()-g.lift
+	from, until := window.from.UnixNano(), window.until.UnixNano()
 	for _, s := range l.slots(g.span) {
 		if s.at >= until {
 			break
@@ -276,13 +276,12 @@ type grid struct {
 	span         span
 	from, width  int64   // of the buckets, in nanoseconds; width is 0 in a calendar
 	bounds       []int64 // in a calendar, of the periods
-	lift         int64   // before its end a period does not count
 	full, closed int     // buckets of which a window has all, and in which a late pass counts
 	starts, ends []quota.Units
 }
 
 func newGrid(limit quota.Limit, in span) *grid {
-	g := &grid{span: in, from: in.from.UnixNano(), lift: int64(limit.Lift), full: 1, closed: 1}
+	g := &grid{span: in, from: in.from.UnixNano(), full: 1, closed: 1}
 	n := 0
 	if w := limit.Window; w.IsCalendar() {
 		after, _ := w.Bounds(in.from)
@@ -351,7 +350,7 @@ func (t *timeline) groups(g *grid, r run) []group {
 }
 
 // index returns the bucket of an instant and when the next one begins. It is below zero before the
-// first one, and where nothing counts.
+// first one.
 func (g *grid) index(at int64) (i int, next int64) {
 	if g.width > 0 {
 		i = int(at / g.width)
@@ -361,15 +360,10 @@ func (g *grid) index(at int64) (i int, next int64) {
 	if !found {
 		i--
 	}
-	switch {
-	case i < 0:
-		return i, g.bounds[0]
-	case i == len(g.bounds)-1:
+	if i == len(g.bounds)-1 {
 		return i, math.MaxInt64
-	case at >= g.bounds[i+1]-g.lift:
-		return -1, g.bounds[i+1]
 	}
-	return i, g.bounds[i+1] - g.lift
+	return i, g.bounds[i+1]
 }
 
 // A peaks is the most that a window holds: if passes spend at their start, and at worst.

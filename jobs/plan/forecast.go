@@ -260,7 +260,7 @@ func (l *limitAhead) advance(s int, now time.Time) {
 		budget += float64(loan.Units)
 	}
 	l.left = budget - l.used
-	if l.DryRun || l.LiftedAt(now) {
+	if l.DryRun {
 		l.left = math.Inf(1)
 	}
 	if l.shut = now.Before(l.Closed.Until) || now.Before(l.CatchingUp); l.shut {

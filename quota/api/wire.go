@@ -83,15 +83,10 @@ type Limit struct {
 	// as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
-	LiftMs     int64    `json:"lift_ms,omitempty"` // in this time before its period ends it refuses nothing
-	Lifted     bool     `json:"lifted,omitempty"`  // it refuses nothing now, because of lift_ms
 	DryRun     bool     `json:"dry_run,omitempty"` // it is not enforced: it refuses nothing
 	// Drift compares our count with what the upstream said last; in a status alone.
 	Drift *Drift `json:"drift,omitempty"`
 }
-
-// Refuses reports whether the limit refuses calls that do not fit.
-func (l Limit) Refuses() bool { return !l.DryRun && (!l.Lifted || l.Closed != nil) }
 
 // Drift compares our count of a limit with the upstream's. What the upstream did not say is absent.
 type Drift struct {

@@ -165,7 +165,7 @@ func (h *clientHistory) denied(subject clientlimit.Key, units quota.Units, limit
 	}
 	h.clock.Set(d.RetryAt)
 	for _, l := range h.usage(subject).Limits {
-		if l.Refuses() && l.Used+units > l.Units {
+		if !l.DryRun && l.Used+units > l.Units {
 			h.Fatalf("at %v limit %q still holds %d units", d.RetryAt, l.Name, l.Used)
 		}
 	}

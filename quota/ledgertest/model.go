@@ -150,7 +150,7 @@ func (q question) fitsNow(ask quota.Ask) bool {
 		if limit.DryRun {
 			continue
 		}
-		if q.closedIn(limit.Name) != (quota.Closed{}) || !q.lifted(limit, q.now) && q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve)+q.lentTo(limit.Name, q.now) {
+		if q.closedIn(limit.Name) != (quota.Closed{}) || q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve)+q.lentTo(limit.Name, q.now) {
 			return false
 		}
 	}
@@ -228,16 +228,14 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 	i := q.c.Index(charge.Limit)
 	limit := q.c.Limits[i]
 	budget := limit.Budget(useReserve)
-	if limit.DryRun || q.lifted(limit, q.now) {
+	if limit.DryRun {
 		budget = quota.MaxUnits
 	}
 	if q.used(i, q.now)+charge.Units <= budget+q.lentTo(limit.Name, q.now) {
 		return time.Time{}
 	}
-	if _, end := limit.Window.Bounds(q.now); !end.IsZero() && q.lifted(limit, q.now) {
+	if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
 		return end
-	} else if !end.IsZero() {
-		return end.Add(-limit.Lift)
 	}
 	for at := range q.leaving(limit) {
 		if q.used(i, at)+charge.Units <= budget+q.lentTo(limit.Name, at) {
@@ -245,13 +243,6 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 		}
 	}
 	return q.now.Add(limit.Window.Length) // never: its caller knows
-}
-
-// lifted reports whether an instant is in the last part of its period, in which a limit with
-// a lift refuses nothing.
-func (q question) lifted(limit quota.Limit, at time.Time) bool {
-	_, end := limit.Window.Bounds(at)
-	return limit.Lift > 0 && end.Sub(at) <= limit.Lift
 }
 
 // used sums what limit i holds at an instant, now or later.
@@ -322,13 +313,13 @@ func (q question) states(charges []quota.Charge) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for n, charge := range charges {
 		i := q.c.Index(charge.Limit)
-		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit), Lent: q.lent(charge.Limit, q.now), Lifted: q.lifted(q.c.Limits[i], q.now)}
+		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit), Lent: q.lent(charge.Limit, q.now)}
 	}
 	return states
 }
 
 func (q question) state(i int) quota.LimitState {
-	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name), Lent: q.lent(q.c.Limits[i].Name, q.now), Lifted: q.lifted(q.c.Limits[i], q.now)}
+	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name), Lent: q.lent(q.c.Limits[i].Name, q.now)}
 	_, end := s.Window.Bounds(q.now)
 	if !end.IsZero() {
 		if s.Used > 0 {

@@ -39,7 +39,7 @@ func (q question) forbids(s quota.Settlement, e *quota.Entry) bool {
 	for i, limit := range q.c.Limits {
 		lent := q.lentTo(limit.Name, q.now)
 		more := q.units(i, &is) - q.units(i, e)
-		refuses := s.Bounded && !limit.DryRun && !q.lifted(limit, q.now) && q.inWindow(i, e, q.now) && more > 0
+		refuses := s.Bounded && !limit.DryRun && q.inWindow(i, e, q.now) && more > 0
 		tooDear := q.units(i, &is) > limit.Budget(s.UseReserve)+lent && q.units(i, &is) > q.units(i, &granted)
 		noRoom := s.Caller.Remote != "" && q.used(i, q.now)+more > limit.Budget(false)+lent
 		if refuses && (tooDear || noRoom) {

@@ -42,7 +42,7 @@ func (q question) outlasted(d quota.Decision, charges []quota.Charge, useReserve
 	for _, charge := range charges {
 		limit := q.c.Limits[q.c.Index(charge.Limit)]
 		if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
-			instants = append(instants, end, end.Add(-limit.Lift))
+			instants = append(instants, end)
 			continue
 		}
 		instants = slices.AppendSeq(instants, q.leaving(limit))
@@ -58,12 +58,12 @@ func (q question) outlasted(d quota.Decision, charges []quota.Charge, useReserve
 }
 
 // roomAt reports whether charges fit every limit at an instant. A charge that is larger than its
-// limit, and fits while that is lifted, counts in the period of now alone.
+// limit, and fits while enough is lent, counts in the period of now alone.
 func (q question) roomAt(charges []quota.Charge, useReserve bool, at time.Time) bool {
 	for _, charge := range charges {
 		i := q.c.Index(charge.Limit)
 		limit := q.c.Limits[i]
-		if limit.DryRun || q.lifted(limit, at) {
+		if limit.DryRun {
 			continue
 		}
 		if _, end := limit.Window.Bounds(q.now); charge.Units > limit.Budget(useReserve) && !at.Before(end) {

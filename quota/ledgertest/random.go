@@ -93,9 +93,6 @@ func (r *random) credential() *quota.Credential {
 		if r.rand.IntN(2) == 0 {
 			limit.Only = []string{"seven"}
 		}
-		if limit.Window.IsCalendar() && r.rand.IntN(2) == 0 {
-			limit.Lift = time.Duration(1+r.rand.IntN(29)) * time.Minute
-		}
 		limit.DryRun = r.rand.IntN(5) == 0
 		switch r.rand.IntN(4) {
 		case 0:
@@ -217,7 +214,7 @@ func (r *random) canFit(ask quota.Ask) bool {
 	}
 	for _, charge := range ask.Charges {
 		limit, _ := r.c.Limit(charge.Limit)
-		if limit.DryRun || limit.Lift > 0 {
+		if limit.DryRun {
 			continue
 		}
 		if charge.Units > limit.Budget(ask.UseReserve) {

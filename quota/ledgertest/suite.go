@@ -66,7 +66,6 @@ func Run(t *testing.T, h Harness) {
 		{"a share that is new counts by the job of each entry", shareIsNew},
 		{"the job of a share is renamed", shareOfRenamedJob},
 		{"a share known to one host only", shareOfOneHost},
-		{"a share is lifted before midnight", liftedShare},
 		{"a limit that is not enforced", observed},
 		{"as many calls as fit", atMost},
 		{"the boundary of a minute", boundary},

@@ -159,58 +159,6 @@ func shareOfOneHost(t *testing.T, harness Harness) {
 	h.ledger, h.c = first, c
 }
 
-// A cap of backfill that is lifted in the last four hours of a day, on days of 23, 24 and
-// 25 hours: what the day has left then is for every job.
-func liftedShare(t *testing.T, harness Harness) {
-	pacific := zone(t, "America/Los_Angeles")
-	for _, day := range []struct {
-		name       string
-		start, end time.Time // UTC
-	}{
-		{"23 hours", time.Date(2026, 3, 8, 8, 0, 0, 0, time.UTC), time.Date(2026, 3, 9, 7, 0, 0, 0, time.UTC)},
-		{"24 hours", time.Date(2026, 7, 1, 7, 0, 0, 0, time.UTC), time.Date(2026, 7, 2, 7, 0, 0, 0, time.UTC)},
-		{"25 hours", time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC), time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)},
-	} {
-		t.Run(day.name, func(t *testing.T) {
-			c := shared()
-			for i := range c.Limits {
-				c.Limits[i].Window = quota.Calendar(quota.Day, pacific)
-			}
-			c.Limits = c.Limits[:2]
-			c.Limits[1].Lift = 4 * time.Hour
-			h := begin(t, harness, c)
-			h.clock.Set(day.start)
-			h.isGrant(h.acquire(tens("backfill", 4)))
-			lifts := day.end.Add(-4 * time.Hour)
-			h.isDenial(h.acquire(tens("backfill", 1)), "cap", lifts.Sub(day.start))
-			// More than the cap ever has fits when it is lifted.
-			h.isDenial(h.acquire(tens("backfill", 5)), "cap", lifts.Sub(day.start))
-			h.clock.Set(lifts.Add(-tick))
-			h.isDenial(h.acquire(tens("backfill", 1)), "cap", tick)
-			if h.usage().Limits[1].Lifted {
-				t.Error("the cap is lifted too early")
-			}
-			h.clock.Add(tick)
-			if !h.usage().Limits[1].Lifted {
-				t.Error("the cap is not lifted in time")
-			}
-			d := h.acquire(tens("backfill", 5))
-			h.isGrant(d)
-			if d.Remaining() != 10 {
-				t.Errorf("got %d remaining, want 10, of daily alone", d.Remaining())
-			}
-			h.used(90, 90) // it continues to count
-			h.isDenial(h.acquire(tens("backfill", 2)), "daily", 4*time.Hour)
-			h.isGrant(h.acquire(tens("backfill", 1)))
-			// With the new day it holds again.
-			h.clock.Set(day.end)
-			h.used(0, 0)
-			h.isGrant(h.acquire(tens("backfill", 4)))
-			h.isDenial(h.acquire(tens("backfill", 1)), "cap", lifts.Sub(day.start)+24*time.Hour-day.end.Sub(day.start))
-		})
-	}
-}
-
 // A limit that is not enforced counts like any other, reports what it would have denied, and
 // refuses nothing; others still do, and then nothing is debited in it either.
 func observed(t *testing.T, harness Harness) {

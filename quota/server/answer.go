@@ -96,7 +96,7 @@ func refusalOf(d quota.Decision, err error) error {
 func violated(d quota.Decision, useReserve bool) []string {
 	var names []string
 	for _, l := range d.Limits {
-		if l.Refuses() && l.Cost > l.Spendable(useReserve) {
+		if !l.DryRun && l.Cost > l.Spendable(useReserve) {
 			names = append(names, l.Name)
 		}
 	}
@@ -143,8 +143,6 @@ func limitOf(s quota.LimitState) api.Limit {
 		Loans:           s.Lent,
 		Jobs:            s.Jobs,
 		ExceptJobs:      s.ExceptJobs,
-		LiftMs:          s.Lift.Milliseconds(),
-		Lifted:          s.Lifted,
 		DryRun:          s.DryRun,
 	}
 }

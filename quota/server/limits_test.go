@@ -22,7 +22,7 @@ func TestAcquireAndStatusSayTheSameOfALimit(t *testing.T) {
 		Name: "youtube",
 		Limits: []quota.Limit{
 			{Name: "daily", Units: 100, Window: day},
-			{Name: "others", Units: 2, Window: day, ExceptJobs: []string{"trending"}, Lift: 16 * time.Hour},
+			{Name: "others", Units: 20, Window: day, ExceptJobs: []string{"trending"}},
 			{Name: "trial", Units: 1, Window: day, DryRun: true},
 		},
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},

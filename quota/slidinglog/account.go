@@ -140,15 +140,11 @@ func (a *Account) afterLoans(from time.Time, c *quota.Credential, charges []quot
 // Loans count that still run at from.
 func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from time.Time, log Entries) time.Time {
 	limit := v.Limit()
-	if limit.DryRun || limit.LiftedAt(now) { // only the largest number is a bound
+	if limit.DryRun { // only the largest number is a bound
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
 	at := a.CatchingUp(limit.Window, now)
-	at = quota.Later(at, a.fitsLent(v, units-limit.Budget(useReserve), now, quota.Later(from, at), log))
-	if limit.Lift > 0 && at.After(limit.LiftsAt(now)) {
-		return limit.LiftsAt(now)
-	}
-	return at
+	return quota.Later(at, a.fitsLent(v, units-limit.Budget(useReserve), now, quota.Later(from, at), log))
 }
 
 // fitsLent returns when units that are over the budget of an empty window fit, with loans or without,
@@ -209,7 +205,7 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 
 func (a *Account) state(v *View, now time.Time) quota.LimitState {
 	limit := v.Limit()
-	s := quota.LimitState{Limit: limit, Used: v.used, CatchingUp: a.CatchingUp(limit.Window, now), Lifted: limit.LiftedAt(now)}
+	s := quota.LimitState{Limit: limit, Used: v.used, CatchingUp: a.CatchingUp(limit.Window, now)}
 	if len(a.Closed)+len(a.Lent) > 0 { // few limits ever are
 		s.Closed, s.Lent = a.Closed[limit.Name].At(now), quota.Lending(a.Lent[limit.Name], now)
 	}
@@ -239,7 +235,7 @@ func (a *Account) forbids(s quota.Settlement, was, is *quota.Entry, now time.Tim
 	for _, v := range a.views {
 		l, to := a.state(v, now), v.Units(is)
 		more := to - v.Units(was)
-		if !s.Bounded || more <= 0 || !v.contains(is.ID) || l.DryRun || l.Lifted {
+		if !s.Bounded || more <= 0 || !v.contains(is.ID) || l.DryRun {
 			continue
 		}
 		most, left := l.Budget(s.UseReserve), max(0, l.Budget(false)-l.Used)

@@ -287,16 +287,11 @@ func (r *replica) finish(d *draft, clock time.Time) error {
 	return r.onCopy(func(c *Copy) { d.done(c.advance(clock)) })
 }
 
-// notAfter returns the time, in ms, until which the draft holds. A lifted limit refuses again at
-// the end of its period, and a limit with a loan at the end of the loan.
+// notAfter returns the time, in ms, until which the draft holds. A limit with a loan refuses
+// again at the end of the loan.
 func (d *draft) notAfter() int64 {
 	until := d.now.Add(lateTime)
 	for _, limit := range d.credential.Limits {
-		if limit.LiftedAt(d.now) {
-			if _, end := limit.Window.Bounds(d.now); end.Before(until) {
-				until = end.Add(-time.Millisecond)
-			}
-		}
 		for _, l := range quota.Lending(d.copy.account.Lent[limit.Name], d.now) {
 			if !until.Before(l.Until) {
 				until = l.Until.Add(-time.Millisecond)

@@ -392,7 +392,7 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 		if added > 0 && s.closed(limit.Name, p.At.Ms) {
 			o.w.fail("host %s grants %d of %s, which is closed", h.text(), added, limit.Name)
 		}
-		if added == 0 || limit.LiftedAt(p.At.Time()) || used[i]+added <= limit.Budget(false) {
+		if added == 0 || used[i]+added <= limit.Budget(false) {
 			continue
 		}
 		if lent := s.lent(limit.Name, p.At.Ms); used[i]+added <= limit.Budget(false)+lent {

@@ -167,15 +167,15 @@ const farShare = 20
 
 var errCut = fmt.Errorf("%w: cut off", quota.ErrUnavailable)
 
-// credential is what hosts count: a sliding limit, a share of it, and a limit of the hour
-// that refuses nothing in its last seconds; where ages pass, only the first two, for longer.
+// credential is what hosts count: a sliding limit, a share of it, and a limit of the
+// hour; where ages pass, only the first two, for longer.
 func (w *world) credential() *quota.Credential {
 	c := &quota.Credential{
 		Name: "api",
 		Limits: []quota.Limit{
 			{Name: "window", Units: 60, Reserve: 10, Window: quota.Sliding(w.window())},
 			{Name: "share", Units: 30, Window: quota.Sliding(w.window() / 2), Jobs: []string{"backfill"}},
-			{Name: "hour", Units: 45, Window: quota.Calendar(quota.Hour, time.UTC), Lift: 4 * time.Second},
+			{Name: "hour", Units: 45, Window: quota.Calendar(quota.Hour, time.UTC)},
 		},
 		Operations: map[string]quota.Cost{"one": {Every: 1}, "seven": {Every: 7}, "twenty": {Every: 20}, "closed": {Every: 2}},
 	}

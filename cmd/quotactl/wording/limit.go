@@ -15,7 +15,7 @@ import (
 // fifth of their budget.
 func LimitStyle(l api.Limit) term.Style {
 	switch {
-	case !l.Refuses():
+	case l.DryRun:
 		return term.Faint
 	case l.Remaining == 0:
 		return term.Red
@@ -42,7 +42,7 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 	switch {
 	case l.Closed != nil:
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
-	case l.Remaining == 0 && l.Refuses():
+	case l.Remaining == 0 && !l.DryRun:
 		notes = append(notes, "exhausted")
 	}
 	for _, loan := range l.Loans {
@@ -51,9 +51,6 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 			text += ": " + v.Clean(loan.Note)
 		}
 		notes = append(notes, text)
-	}
-	if l.Lifted {
-		notes = append(notes, "lifted until that ends: it denies nothing")
 	}
 	if l.CatchingUpUntil != nil {
 		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
@@ -74,7 +71,7 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 // something is.
 func forecast(l api.Limit, f plan.Forecast, v term.View) (parts []string) {
 	switch {
-	case l.Remaining == 0 || l.Closed != nil || !l.Refuses():
+	case l.Remaining == 0 || l.Closed != nil || l.DryRun:
 	case !f.GoneAt.IsZero():
 		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
 	case f.TooLittle != "":
@@ -101,8 +98,6 @@ func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 		return "closed, opens in " + term.Brief(max(0, l.Closed.Until.Sub(v.Now)))
 	case l.CatchingUpUntil != nil:
 		return "counts as spent until " + v.Clock(*l.CatchingUpUntil)
-	case l.Lifted:
-		return "lifted until its period ends"
 	case l.DryRun:
 		return "not enforced"
 	case l.Remaining == 0 && l.NextUnitsAt != nil:

@@ -137,20 +137,6 @@ func TestCapsBesidePresets(t *testing.T) {
 					c.t.Errorf("it fits in %v, want 40m", d.RetryAfter)
 				}
 			}},
-			{name: "lift", limit: `jobs = ["backfill"], lift = "10m", ` + hour, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 20)
-				if d := c.denied("backfill", preset.operation); d.RetryAfter != 50*time.Minute {
-					c.t.Errorf("it fits in %v, want 50m, when the cap is lifted", d.RetryAfter)
-				}
-				c.clock.Add(50 * time.Minute)
-				c.granted("backfill", preset.operation, 20)
-			}},
-			{name: "lift in its pool's window", limit: `jobs = ["backfill"], lift = "4h"`, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 20)
-				if d := c.denied("backfill", preset.operation); d.RetryAfter != 20*time.Hour {
-					c.t.Errorf("it fits in %v, want 20h, four before the day ends", d.RetryAfter)
-				}
-			}, refused: map[bool]string{true: "limits.cap.lift: works only with a calendar window"}[sliding]},
 			{name: "enforce = false", limit: `jobs = ["backfill"], enforce = false`, play: func(c *capped) {
 				c.granted("backfill", preset.operation, 20)
 				d := c.ask("backfill", preset.operation, 1)

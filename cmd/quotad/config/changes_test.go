@@ -107,7 +107,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"credentials.e.limits.few.jobs", `["s"]`, `["s", "t"]`},
 	{"credentials.e.limits.most.units", `8`, ``},
 	{"credentials.e.limits.most.window", `{ calendar = "day", timezone = "UTC" }`, ``},
-	{"credentials.e.limits.most.lift", `"1h"`, `"2h"`},
 	{"credentials.e.limits.most.enforce", `true`, `false`},
 	{"credentials.e.limits.most.except_jobs", `["s"]`, `["t"]`},
 	{"jobs.s", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/slidinglog"
@@ -57,7 +56,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 		one := t.Limits[limit]
 		c.Limits = append(c.Limits, quota.Limit{
 			Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
-			Jobs: one.sharers(), ExceptJobs: one.ExceptJobs, Lift: time.Duration(one.Lift), DryRun: !one.Enforce,
+			Jobs: one.sharers(), ExceptJobs: one.ExceptJobs, DryRun: !one.Enforce,
 		})
 	}
 	for operation, cost := range t.Operations {
@@ -124,7 +123,7 @@ func (t *credentialTable) check(c *quota.Credential) {
 
 // neverFit records costs in the file that never fit a limit. Costs of a preset may: its operations
 // need not be called. A share may be too small for operations that
-// its jobs never use, and a limit with a lift has no size while it is lifted.
+// its jobs never use.
 func (t *credentialTable) neverFit(c *quota.Credential) {
 	for operation, cost := range c.Operations {
 		at := t.at("operations", operation)
@@ -132,7 +131,7 @@ func (t *credentialTable) neverFit(c *quota.Credential) {
 			continue
 		}
 		for _, l := range c.Limits {
-			if units := cost.In(l, operation); units > l.Budget(false) && !l.IsShare() && l.Lift == 0 {
+			if units := cost.In(l, operation); units > l.Budget(false) && !l.IsShare() {
 				at.fail("costs %s, which can never fit limit %q: %s less a reserve of %s; write more units there, have it count other operations only (only = […]), or leave this one out",
 					units.Text(), l.Name, l.Units.Text(), quota.Thousands(l.Reserve))
 			}

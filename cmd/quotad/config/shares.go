@@ -118,7 +118,7 @@ func (c *Config) warnOfShares() {
 				continue
 			}
 			at := c.file.at("credentials", credential.Name, "limits", share.Name, "units")
-			if operation, units := cheapest(credential, share); units > share.Budget(false) && share.Lift == 0 {
+			if operation, units := cheapest(credential, share); units > share.Budget(false) {
 				at.warn("the jobs that it counts can make no call: the cheapest, %s, costs %s", operation, units.Text())
 			}
 			if by, is := deniedBefore(credential, share); is {

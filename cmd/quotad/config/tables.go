@@ -109,7 +109,6 @@ type limitTable struct {
 	Jobs       []string    `toml:"jobs"`
 	ExceptJobs []string    `toml:"except_jobs"`
 	Callers    []string    `toml:"callers"`
-	Lift       duration    `toml:"lift"`
 	Enforce    bool        `toml:"enforce" default:"true"`
 
 	Upstream struct { // the upstream's own side of the limit
@@ -165,6 +164,8 @@ type jobTable struct {
 // name.
 func gone(table, key string) string {
 	switch table + "." + key {
+	case "limitTable.lift":
+		return "remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h"
 	case "jobTable.missed_within":
 		return `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`
 	case "jobTable.on_failure":

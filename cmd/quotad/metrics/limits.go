@@ -21,7 +21,7 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 	lent := l.desc("quotad_limit_lent_units", "Units of quotad_limit_units that operators have lent; absent while nothing is.", "credential", "limit")
 	reserve := l.desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch.", "credential", "limit")
 	used := l.desc("quotad_limit_used_units", "Units that are debited in the limit's window.", "credential", "limit")
-	remaining := l.desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that denies nothing, because it is lifted or not enforced.", "credential", "limit")
+	remaining := l.desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that is not enforced.", "credential", "limit")
 	exhausted := l.desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else continues as in the last hour or minute; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent.", "credential", "limit")
 	closed := l.desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open.", "credential", "limit")
 	drift := l.desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said, or all of the limit while it calls that exhausted for the day; absent where it never did.", "credential", "limit")
@@ -48,7 +48,7 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 				out <- gauge(units, float64(limit.Total()), c.Name, limit.Name)
 				out <- gauge(used, float64(limit.Used), c.Name, limit.Name)
 				left := math.Inf(1)
-				if limit.Refuses() {
+				if !limit.DryRun {
 					left = float64(limit.Remaining())
 				}
 				out <- gauge(remaining, left, c.Name, limit.Name)
@@ -73,7 +73,7 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 // exhaustion returns the seconds until a limit denies something.
 func exhaustion(credential string, limit quota.LimitState, forecasts []plan.Forecast, now time.Time) (seconds float64, known bool) {
 	switch f := plan.ForecastOf(forecasts, credential, limit.Name); {
-	case !limit.Refuses():
+	case limit.DryRun:
 		return math.Inf(1), true
 	case limit.Remaining() == 0 || f.TooLittle != "" && f.GoneAt.IsZero():
 		return 0, true

@@ -13,7 +13,7 @@ import (
 )
 
 // The obvious alerts, on nothing remaining and on nothing remaining soon, are of limits that
-// deny: not of one that is lifted every evening, nor of one that is not enforced.
+// deny: not of one that is not enforced.
 func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	day := quota.Calendar(quota.Day, time.UTC)
@@ -21,7 +21,7 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 		Name: "api",
 		Limits: []quota.Limit{
 			{Name: "daily", Units: 100, Window: day},
-			{Name: "others", Units: 80, Window: day, ExceptJobs: []string{"trending"}, Lift: 4 * time.Hour},
+			{Name: "others", Units: 80, Window: day, ExceptJobs: []string{"trending"}},
 			{Name: "trial", Units: 50, Window: day, DryRun: true},
 		},
 		Operations: map[string]quota.Cost{"list": {Every: 1}},
@@ -43,10 +43,10 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 		exhaustion map[string]float64
 		goneAt     time.Time // of daily, as it is foreseen
 	}{
-		{"before the share is lifted", time.Date(2026, 11, 21, 19, 0, 0, 0, time.UTC),
+		{"before it is gone", time.Date(2026, 11, 21, 19, 0, 0, 0, time.UTC),
 			map[string]float64{"daily": 20, "others": 0, "trial": never}, map[string]float64{"daily": 1800, "others": 0, "trial": never}, time.Date(2026, 11, 21, 19, 30, 0, 0, time.UTC)},
-		{"after it", time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC),
-			map[string]float64{"daily": 20, "others": never, "trial": never}, map[string]float64{"daily": never, "others": never, "trial": never}, time.Time{}},
+		{"no end is foreseen", time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC),
+			map[string]float64{"daily": 20, "others": 0, "trial": never}, map[string]float64{"daily": never, "others": 0, "trial": never}, time.Time{}},
 	} {
 		clock.Set(row.at)
 		forecast[0].GoneAt = row.goneAt

@@ -91,12 +91,8 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 	}
 }
 
-// countNear counts the part of a debit that lies above each threshold. A lifted limit has no
-// thresholds: what is left is for every caller.
+// countNear counts the part of a debit that lies above each threshold.
 func (m *limitMeter) countNear(limit quota.LimitState) {
-	if limit.Lifted {
-		return
-	}
 	for i, percent := range notify.Thresholds {
 		above := float64(limit.Used) - float64(limit.Budget(false))*float64(percent)/100
 		if above > 0 {

@@ -101,9 +101,6 @@ func (o *Occurrences) decided(event server.Event) {
 // limits.
 func (o *Occurrences) used(credential string, limits []quota.LimitState, debited bool) {
 	for _, limit := range limits {
-		if limit.Lifted { // what is left is for every caller
-			continue
-		}
 		before := limit.Used
 		if debited {
 			before -= limit.Cost

@@ -67,7 +67,7 @@ func TestOccurrences(t *testing.T) {
 	}
 }
 
-// Who is refused at the gate is denied no call; a run is an alert once it is over; what a lifted limit holds is the plan.
+// Who is refused at the gate is denied no call; a run is an alert once it is over.
 func TestOtherOccurrences(t *testing.T) {
 	var got []config.Event
 	o := NewOccurrences(func(event any) { got = append(got, event.(Alert).Event) }, time.Now)
@@ -76,8 +76,6 @@ func TestOtherOccurrences(t *testing.T) {
 	for range 2 {
 		o.Record(jobs.GateRefused{Credential: "api", Decision: denied})
 	}
-	limit.Lifted, limit.Used = true, 100
-	o.Record(server.Event{Verb: "acquire", Request: quota.Request{Credential: "other"}, Decision: quota.Decision{Limits: []quota.LimitState{limit}}})
 	o.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunRunning}})
 	o.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunSkipped}})
 	if want := []config.Event{config.Exhausted, config.RunEnded}; !slices.Equal(got, want) {

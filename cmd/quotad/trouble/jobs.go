@@ -98,7 +98,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 	limit := &c.Limits[n]
 	needs, left := need(c, j, limit.Name), limit.Spendable(j.UseReserve)
 	switch {
-	case !limit.Closed.IsZero() && !limit.wasSpent(), !limit.Refuses(): // that is reported, or over
+	case !limit.Closed.IsZero() && !limit.wasSpent(), limit.DryRun: // that is reported, or over
 		return
 	case needs > 0 && needs <= left, needs == 0 && !s.RetryAt.IsZero() && !l.now.Before(s.RetryAt): // by now it fits
 		return

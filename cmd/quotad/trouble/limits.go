@@ -122,7 +122,7 @@ func (l *Limit) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.LimitState
 
 // dry judges a limit that the forecast uses up. It is in the way of a job only if the schedule has room in it.
 func (l *list) dry(c *Credential, limit *Limit, name string) {
-	if limit.GoneAt.IsZero() || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || !limit.Refuses() {
+	if limit.GoneAt.IsZero() || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || limit.DryRun {
 		return
 	}
 	comes := func(j *jobs.Status) bool { return !j.Next.IsZero() && j.Pause == nil && j.Name != limit.Spender }
@@ -178,6 +178,6 @@ func need(c *Credential, j *jobs.Status, limit string) quota.Units {
 // pace, which is shorter than another limit, and no schedule is known that has room in it.
 func (c *Credential) isPlanned(limit *Limit) bool {
 	longer := func(other Limit) bool { return !other.DryRun && other.Window.Span() > limit.Window.Span() }
-	isPart := limit.IsShare() || limit.Lift > 0 || slices.ContainsFunc(c.Limits, longer)
+	isPart := limit.IsShare() || slices.ContainsFunc(c.Limits, longer)
 	return isPart && !(limit.Fits && limit.Asks)
 }

@@ -23,6 +23,7 @@ type Command struct {
 	Args      []string // the program as a path, and its arguments
 	Dir       string
 	Env       []string      // "NAME=value", complete
+	Stdin     []byte        // what it reads on its standard input
 	Secrets   []string      // removed from all output; none is empty
 	Timeout   time.Duration // more than 0, as KillGrace
 	KillGrace time.Duration

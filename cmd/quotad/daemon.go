@@ -276,7 +276,7 @@ func (d *daemon) openAPI() (err error) {
 		sections["proxy"] = d.proxySection
 	}
 	routes := append(jobsserver.Routes(d.runner),
-		jobsserver.PlanRoute(d.planner), d.metrics.Route(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state))
+		jobsserver.PlanRoute(d.planner), d.metrics.Route(), d.notifyRoute(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state))
 	d.api, err = server.New(server.Config{
 		Service:    d.service,
 		Clients:    d.clients,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -39,6 +40,9 @@ func summarize(w io.Writer, c *config.Config) {
 	}
 	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
 		p.line("on %s: %s", event, strings.Join(c.OnEvent.Commands[event], " "))
+	}
+	if untold := notify.Untold(c.OnEvent); len(untold) > 0 {
+		p.line("no command for %s: [on_event] sets them", strings.Join(untold, ", "))
 	}
 	fits := c.Fits()
 	for _, credential := range c.Credentials {

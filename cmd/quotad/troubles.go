@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/user"
 	"slices"
@@ -20,7 +22,9 @@ import (
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/redisledger"
+	"quotad/quota/server"
 	"quotad/quota/upstream"
 )
 
@@ -209,8 +213,49 @@ func (d *daemon) report(list []trouble.Trouble, now time.Time) {
 
 func (d *daemon) reportAll(changes []trouble.Change, now time.Time) {
 	for _, c := range changes {
-		d.emit(notify.Changed(c, now, func() { d.facts.reported(c) }))
+		alert := notify.Changed(c, now, func() { d.facts.reported(c) })
+		if job, ofJob := strings.CutPrefix(c.Of, "job "); ofJob && c.Kind == trouble.Failing {
+			if runs, _ := d.runner.Runs(job, 1); len(runs) > 0 {
+				alert.Run = runs[0]
+			}
+		}
+		d.emit(alert)
 	}
+}
+
+// tryTime is how long a command that is tried may take.
+const tryTime = 30 * time.Second
+
+// notifyRoute returns the route by which an operator tries the command of an event.
+func (d *daemon) notifyRoute() server.Route {
+	handle := server.Handle(d.tryEvent)
+	return server.Route{
+		Method: http.MethodPost, Path: "/v1/notify", Access: server.Operate, Does: "run the command of an event with the values of an example; event",
+		Handle: func(w http.ResponseWriter, r *http.Request, c *server.Session) error {
+			control, until := http.NewResponseController(w), time.Now().Add(api.LongReadTimeout)
+			if err := errors.Join(control.SetReadDeadline(until), control.SetWriteDeadline(until)); err != nil {
+				return err
+			}
+			return handle(w, r, c)
+		},
+	}
+}
+
+func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTest) (api.EventTested, error) {
+	if known := config.Events(); !slices.Contains(known, in.Event) {
+		return api.EventTested{}, api.NewProblem(quota.BadRequest, "there is no event %.80q", in.Event).WithHint(quota.DidYouMean(in.Event, known, "events"))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, jobs.ErrTimeout)
+	defer cancel()
+	result, lines, ok := d.notifier.Try(ctx, config.Event(in.Event))
+	if !ok {
+		return api.EventTested{}, api.NewProblem(api.NotFound, "no command runs on %s", in.Event).WithHint("set " + in.Event + " in [on_event], then quotactl reload")
+	}
+	answer := api.EventTested{Event: in.Event, Outcome: result.Outcome, Detail: result.Detail, TookMS: result.Took.Milliseconds(), Output: []string{}}
+	for _, line := range lines {
+		answer.Output = append(answer.Output, line.Text)
+	}
+	return answer, nil
 }
 
 // notes explain the rest, and need no person: loans, what an operator closed, what quotad does not know of an

@@ -28,7 +28,7 @@ type Launcher struct {
 var _ jobs.Launcher = Launcher{}
 
 // Launch implements jobs.Launcher. A command gets a session and a process group
-// of its own, no terminal, and the null device as its standard input. When it
+// of its own and no terminal; without a Stdin it gets the null device. When it
 // has ended, whatever it left running gets TERM, and after the grace KILL: its
 // exit code counts, not what its background processes do.
 //

@@ -128,6 +128,12 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 	return Ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
 }
 
+// Notify runs the command of an event with the values of an example, and returns how it ended.
+func (c *Client) Notify(ctx context.Context, event string) (answer EventTested, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: "/v1/notify", fields: EventTest{event}, once: true, within: LongReadTimeout}, &answer)
+	return answer, err
+}
+
 // Refusals returns what was refused in the last day.
 func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
 	return Ask[Refusals](ctx, c, http.MethodGet, "/v1/refusals", nil)

@@ -212,6 +212,20 @@ type Reset struct {
 	Note    string `json:"note,omitempty"`
 }
 
+// EventTest is the body of POST /v1/notify.
+type EventTest struct {
+	Event string `json:"event"` // "near_limit": a key of [on_event]
+}
+
+// EventTested is its answer: how the event's command ended, and what it wrote.
+type EventTested struct {
+	Event   string   `json:"event"`
+	Outcome string   `json:"outcome"`          // "ok" or "failed"
+	Detail  string   `json:"detail,omitempty"` // why it failed: "exit status 1"
+	TookMS  int64    `json:"took_ms"`
+	Output  []string `json:"output"`
+}
+
 // Reloaded is the body of the answer to POST /v1/reload.
 type Reloaded struct {
 	File    string   `json:"file"`

@@ -138,6 +138,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"on_event.job_failing", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.overdue_began", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.overdue_ended", `["fetch"]`, `["fetch", "more"]`},
+	{"on_event.run_started", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.run_ended", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.limit_closed", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.overspent", `["fetch"]`, `["fetch", "more"]`},

@@ -76,7 +76,8 @@ const (
 	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
 	OverdueEnded Event = "overdue_ended" // it has one again, or need not have one any more
 
-	RunEnded Event = "run_ended" // each run, also one that was skipped
+	RunStarted Event = "run_started" // each run that was not skipped
+	RunEnded   Event = "run_ended"   // each run, also one that was skipped
 
 	LimitClosed     Event = "limit_closed"     // the upstream closed a limit before our count was used up
 	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill
@@ -235,6 +236,16 @@ func (t *passesTable) defaultUser(byDefault string) {
 }
 
 const maxEventTimeout = time.Hour
+
+// Events returns the names of all events.
+func Events() (names []string) {
+	for name, field := range keyed(reflect.TypeFor[eventsTable]()) {
+		if field.Type == reflect.TypeFor[command]() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 func (t *eventsTable) onEvent() OnEvent {
 	on := OnEvent{Commands: map[Event][]string{}, Timeout: time.Duration(t.Timeout)}

@@ -244,6 +244,7 @@ type eventsTable struct {
 	JobFailing   command `toml:"job_failing"`
 	OverdueBegan command `toml:"overdue_began"`
 	OverdueEnded command `toml:"overdue_ended"`
+	RunStarted   command `toml:"run_started"`
 	RunEnded     command `toml:"run_ended"`
 
 	LimitClosed     command `toml:"limit_closed"`

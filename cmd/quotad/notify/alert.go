@@ -21,10 +21,11 @@ type Alert struct {
 	Credential string
 	Limit      quota.LimitState // of NearLimit and Exhausted
 	Percent    quota.Units      // of NearLimit
-	Run        jobs.Run         // of RunEnded
+	Run        jobs.Run         // of RunStarted, RunEnded and JobFailing
 	Next       time.Time        // of RunEnded: when the schedule has the next one, if that is known
 	RetryAt    time.Time        // of Exhausted: when what was denied would be granted
 	Detail     string           // for people
+	Example    bool             // nothing has happened
 
 	// Change is the beginning or end of a trouble; no Kind: it is none. Done is called once its command has ended, or if
 	// there is none.
@@ -64,7 +65,11 @@ func (a Alert) subject() subject {
 	if a.Change.Kind != "" {
 		return subject{kind: a.Change.Kind, of: a.Change.Of}
 	}
-	return subject{event: a.Event, of: a.Credential + "\x00" + a.Limit.Name + "\x00" + a.Run.Job, percent: a.Percent}
+	event := a.Event
+	if event == config.RunStarted {
+		event = config.RunEnded // which comes after it
+	}
+	return subject{event: event, of: a.Credential + "\x00" + a.Limit.Name + "\x00" + a.Run.Job, percent: a.Percent}
 }
 
 // environ returns the variables that describe the event, "NAME=value".
@@ -72,6 +77,9 @@ func (a Alert) environ() []string {
 	env := variables{}
 	env.add("EVENT", string(a.Event))
 	env.add("AT", instant(a.At))
+	if a.Example {
+		env.add("EXAMPLE", "true")
+	}
 	env.add("CREDENTIAL", a.Credential)
 	switch what, name, _ := strings.Cut(a.Change.Of, " "); what {
 	case "job":
@@ -95,8 +103,12 @@ func (a Alert) environ() []string {
 	if a.Percent > 0 {
 		env.add("PERCENT", number(a.Percent))
 	}
-	if a.Event == config.RunEnded {
-		env.run(a.Run, a.Next)
+	switch a.Event {
+	case config.RunStarted:
+		env.began(a.Run)
+	case config.RunEnded:
+		env.began(a.Run)
+		env.ended(a.Run, a.Next)
 	}
 	env.add("RETRY_AT", instant(a.RetryAt))
 	env.add("DETAIL", a.Detail)
@@ -104,23 +116,48 @@ func (a Alert) environ() []string {
 	return env
 }
 
-// run adds the result of a run.
-func (v *variables) run(r jobs.Run, next time.Time) {
+// maxInput is how many bytes of output a command reads, the last ones.
+const maxInput = 64 << 10
+
+// input returns what the command reads on its standard input: the last lines that each failed pass of the run wrote, as
+// quotactl runs RUN --output prints them.
+func (a Alert) input() []byte {
+	var text []byte
+	for _, p := range a.Run.Passes {
+		if !p.Outcome.Failure() {
+			continue
+		}
+		for _, line := range p.Tail {
+			text = append(text, string(p.Region)+": "+line+"\n"...)
+		}
+	}
+	return text[max(0, len(text)-maxInput):]
+}
+
+// began adds which run it is.
+func (v *variables) began(r jobs.Run) {
+	v.add("JOB", r.Job)
+	v.add("RUN_ID", r.ID)
+	v.add("TRIGGER", string(r.Trigger))
+	v.add("STARTED_AT", instant(r.StartedAt))
+}
+
+// ended adds the result of a run.
+func (v *variables) ended(r jobs.Run, next time.Time) {
 	made := map[string]quota.Units{}
 	for _, p := range r.Passes {
 		for operation, calls := range p.Made {
 			made[operation] += calls
 		}
 	}
-	v.add("JOB", r.Job)
-	v.add("RUN_ID", r.ID)
-	v.add("TRIGGER", string(r.Trigger))
 	v.add("STATE", string(r.State))
 	v.add("REASON", string(r.Reason))
 	v.add("UNITS", number(r.Spent()))
 	v.add("CALLS", counts(made))
 	v.add("PASSES", counts(r.Outcomes()))
-	v.add("STARTED_AT", instant(r.StartedAt))
+	if !r.EndedAt.IsZero() {
+		v.add("TOOK_MS", strconv.FormatInt(r.EndedAt.Sub(r.StartedAt).Milliseconds(), 10))
+	}
 	v.add("NEXT_RUN", instant(next))
 }
 

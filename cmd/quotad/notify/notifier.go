@@ -55,6 +55,8 @@ type Notifier struct {
 	more     *sync.Cond // order is longer, or the notifier stops
 	stopping bool
 
+	launcher jobs.Launcher
+
 	cancel  context.CancelFunc // of the commands under way
 	running sync.WaitGroup
 }
@@ -79,11 +81,11 @@ func (n *Notifier) Configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent)
 // Start begins to run commands, until Stop.
 func (n *Notifier) Start(launcher jobs.Launcher) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n.cancel = cancel
+	n.launcher, n.cancel = launcher, cancel
 	for range workers {
 		n.running.Go(func() {
 			for of, a, ok := n.next(ctx); ok; of, a, ok = n.next(ctx) {
-				n.run(ctx, launcher, a)
+				n.run(ctx, a)
 				n.ended(of)
 			}
 		})
@@ -130,8 +132,8 @@ func (n *Notifier) add(a Alert) (replaced bool) {
 		n.waiting[of] = q
 	}
 	switch {
-	case a.Change.Kind == "" && len(q.alerts) > 0:
-		q.alerts[0], replaced = a, true
+	case a.Change.Kind == "" && (len(q.alerts) == 2 || len(q.alerts) == 1 && q.alerts[0].Event == a.Event):
+		q.alerts, replaced = append(q.alerts[1:], a), true
 	case len(q.alerts) == 2:
 		q.alerts = q.alerts[:1]
 	default:
@@ -185,25 +187,29 @@ func (a Alert) done() {
 }
 
 // run runs the command of an alert to its end.
-func (n *Notifier) run(ctx context.Context, launcher jobs.Launcher, a Alert) {
+func (n *Notifier) run(ctx context.Context, a Alert) {
 	onEvent := n.onEvent.Load()
-	args := onEvent.Commands[a.Event]
-	if len(args) == 0 { // a reload removed it
+	if len(onEvent.Commands[a.Event]) == 0 { // a reload removed it
 		a.done()
 		return
 	}
-	exit := launcher.Launch(ctx, context.Background(), jobs.Command{
-		Args: args, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...),
-		Timeout: onEvent.Timeout, KillGrace: killGrace,
-	}, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
+	result := n.launch(ctx, onEvent, a, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
 	if ctx.Err() == nil {
 		a.done()
 	}
+	n.emit(result)
+}
+
+func (n *Notifier) launch(ctx context.Context, onEvent *config.OnEvent, a Alert, output func(jobs.Line)) Result {
+	exit := n.launcher.Launch(ctx, context.Background(), jobs.Command{
+		Args: onEvent.Commands[a.Event], Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...), Stdin: a.input(),
+		Timeout: onEvent.Timeout, KillGrace: killGrace,
+	}, output)
 	result := Result{Event: a.Event, Outcome: OK, Detail: failureOf(exit), Took: exit.Took}
 	if result.Detail != "" {
 		result.Outcome = Failed
 	}
-	n.emit(result)
+	return result
 }
 
 // failureOf says why a command failed, "" if it did not.

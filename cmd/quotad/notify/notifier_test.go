@@ -11,6 +11,7 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
 )
@@ -21,6 +22,29 @@ type results struct{ ok, failed, dropped atomic.Int64 }
 func (r *results) add(event any) {
 	if one, ok := event.(Result); ok {
 		map[string]*atomic.Int64{OK: &r.ok, Failed: &r.failed, Dropped: &r.dropped}[one.Outcome].Add(1)
+	}
+}
+
+// The start of a run is reported before its end, and what waits of older runs gives way.
+func TestTheStartComesBeforeTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	var r results
+	n := NewNotifier(dir, r.add)
+	command := []string{"/bin/sh", "-c", "echo $QUOTAD_EVENT $QUOTAD_RUN_ID $QUOTAD_TOOK_MS >>told; cat >>told"}
+	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{config.RunStarted: command, config.RunEnded: command}})
+	at := time.Now()
+	for _, id := range []string{"a", "b"} {
+		n.Record(Alert{Event: config.RunStarted, Run: jobs.Run{ID: id, Job: "fetch", StartedAt: at}})
+		n.Record(Alert{Event: config.RunEnded, Run: jobs.Run{ID: id, Job: "fetch", StartedAt: at, EndedAt: at.Add(1500 * time.Millisecond), Passes: []jobs.Pass{
+			{Region: "US", Outcome: jobs.OK, Tail: []string{"fine"}},
+			{Region: "GB", Outcome: jobs.Timeout, Tail: []string{"no route", "still none"}},
+		}}})
+	}
+	n.Start(process.Launcher{})
+	n.Stop()
+	told, err := os.ReadFile(filepath.Join(dir, "told"))
+	if want := "run_started b\nrun_ended b 1500\nGB: no route\nGB: still none\n"; string(told) != want || err != nil || r.dropped.Load() != 2 {
+		t.Errorf("got %q, %v and %d dropped, want %q and 2", told, err, r.dropped.Load(), want)
 	}
 }
 

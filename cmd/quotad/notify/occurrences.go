@@ -73,7 +73,9 @@ func (o *Occurrences) Record(event any) {
 			o.exhausted(event.Credential, event.Decision, event.Decision.Limit)
 		}
 	case jobs.RunChanged:
-		if run := event.Run; run.State != jobs.RunRunning {
+		if run := event.Run; run.State == jobs.RunRunning {
+			o.emit(Alert{Event: config.RunStarted, At: o.now(), Run: run})
+		} else {
 			o.emit(Alert{Event: config.RunEnded, At: o.now(), Run: run, Next: event.Next, RetryAt: run.RetryAt, Detail: run.Detail})
 		}
 	}

@@ -78,7 +78,7 @@ func TestOtherOccurrences(t *testing.T) {
 	}
 	o.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunRunning}})
 	o.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunSkipped}})
-	if want := []config.Event{config.Exhausted, config.RunEnded}; !slices.Equal(got, want) {
+	if want := []config.Event{config.Exhausted, config.RunStarted, config.RunEnded}; !slices.Equal(got, want) {
 		t.Errorf("told %v, want %v", got, want)
 	}
 }

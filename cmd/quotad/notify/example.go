@@ -1,0 +1,92 @@
+package notify
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
+	"quotad/quota"
+)
+
+// Try runs the command of an event with the values of an example, and returns the result and what it wrote. It returns
+// false if the event has none. The end of ctx ends the command.
+func (n *Notifier) Try(ctx context.Context, event config.Event) (result Result, lines []jobs.Line, ok bool) {
+	onEvent := n.onEvent.Load()
+	if len(onEvent.Commands[event]) == 0 {
+		return Result{}, nil, false
+	}
+	result = n.launch(ctx, onEvent, example(event, time.Now()), func(line jobs.Line) { lines = append(lines, line) })
+	return result, lines, true
+}
+
+// example is an alert as a command may get it.
+func example(event config.Event, now time.Time) Alert {
+	a := Alert{Event: event, At: now, Example: true}
+	daily := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}, Used: 7600}
+	switch event {
+	case config.NearLimit:
+		a.Credential, a.Limit, a.Percent = "youtube", daily, 80
+	case config.Exhausted:
+		daily.Used = 9500
+		a.Credential, a.Limit, a.RetryAt = "youtube", daily, now.Add(time.Hour)
+	case config.RunStarted, config.RunEnded, config.JobFailing:
+		a.Run = exampleRun(now, event == config.RunStarted)
+		a.Next = now.Add(time.Hour)
+	}
+	for kind, events := range events {
+		if began := events[0] == event; began || events[1] == event {
+			a.Change = trouble.Change{Trouble: exampleTrouble(kind), Ended: !began}
+			a.Detail = a.Change.Says
+		}
+	}
+	return a
+}
+
+func exampleRun(now time.Time, running bool) jobs.Run {
+	r := jobs.Run{ID: "06h1jwarqavnpf0", Job: "trending", Trigger: jobs.Scheduled, State: jobs.RunRunning, StartedAt: now}
+	if running {
+		return r
+	}
+	r.StartedAt, r.EndedAt, r.State = now.Add(-time.Minute), now, jobs.RunFailed
+	r.Passes = []jobs.Pass{
+		{Region: "US", Outcome: jobs.OK, Units: 4, Calls: 4, Made: jobs.Made{"videos.list": 4}},
+		{Region: "GB", Outcome: jobs.Failed, Detail: "exit status 1", Tail: []string{"an example: no route to host"}},
+	}
+	return r
+}
+
+func exampleTrouble(kind trouble.Kind) trouble.Trouble {
+	t := trouble.Trouble{Kind: kind, Of: "limit youtube daily", Do: "quotactl log youtube"}
+	switch kind {
+	case trouble.Ledger:
+		t.Of, t.Says, t.Do = "ledger", "an example: the ledger does not decide", "redis-cli ping"
+	case trouble.Failing:
+		t.Of, t.Says, t.Do = "job trending", "an example: trending fails in GB: exit status 1", "quotactl runs trending --output"
+	case trouble.Overdue:
+		t.Of, t.Says, t.Do = "job trending", "an example: trending has had no good run for 26h", "quotactl runs trending"
+	case trouble.Key:
+		t.Of, t.Says = "credential youtube", "an example: the upstream refuses the key of youtube"
+	case trouble.Closed:
+		t.Says = "an example: the upstream closed youtube daily at 7,600 of 10,000 units"
+	case trouble.Spent:
+		t.Says = "an example: youtube daily is 12 units over its budget"
+	case trouble.Drift:
+		t.Says = "an example: the upstream counts 700 units more of youtube daily"
+	}
+	return t
+}
+
+// Untold returns the events of troubles for which no command runs.
+func Untold(onEvent config.OnEvent) (list []string) {
+	for pair := range maps.Values(events) {
+		if len(onEvent.Commands[pair[0]]) == 0 {
+			list = append(list, string(pair[0]))
+		}
+	}
+	slices.Sort(list)
+	return list
+}

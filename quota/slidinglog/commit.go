@@ -284,7 +284,10 @@ func (r *replica) finish(d *draft, clock time.Time) error {
 	if d.done == nil {
 		return nil
 	}
-	return r.onCopy(func(c *Copy) { d.done(c.advance(clock)) })
+	return r.onCopy(func(c *Copy) {
+		c.credential = d.credential // a reload may have set another one meanwhile
+		d.done(c.advance(clock))
+	})
 }
 
 // notAfter returns the time, in ms, until which the draft holds. A limit with a loan refuses

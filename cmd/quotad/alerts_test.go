@@ -33,13 +33,13 @@ operations.list = 1
 [jobs.fetch]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "exit 3"]
 [jobs.gated]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 expects.list = 100
 command = ["true"]
 `
@@ -50,7 +50,7 @@ func startTelling(t *testing.T, text string) (daemon *child, client *api.Client,
 	dir = shortDir(t)
 	script := "#!/bin/sh\nenv | grep '^QUOTAD_' | sort | tr '\\n' ' ' >" + dir + "/$$.told\n"
 	for name, content := range map[string]string{"tell": script, "config.toml": text} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(farOff(content)), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -73,9 +73,7 @@ func TestCheckOfTheState(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := shortDir(t)
 			write := func(text string) {
-				if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				writeConfig(t, dir, text)
 			}
 			write(restartable)
 			daemon := startIn(t, dir)

@@ -30,6 +30,9 @@ type child struct {
 
 // startChild starts a command that is quotad, or becomes it.
 func startChild(cmd *exec.Cmd) (*child, error) {
+	if err := slotsMayFallIn(cmd); err != nil {
+		return nil, err
+	}
 	c := &child{cmd: cmd, done: make(chan struct{}), grown: make(chan struct{})}
 	output, err := c.cmd.StderrPipe()
 	if err != nil {

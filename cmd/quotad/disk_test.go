@@ -34,9 +34,7 @@ func TestFullDisk(t *testing.T) {
 	dir, disk := shortDir(t), ""
 	disk = filepath.Join(dir, "disk")
 	mountSmallDisk(t, disk, "8m")
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(withStateElsewhere+tellEvents), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeConfig(t, dir, withStateElsewhere+tellEvents)
 	told := "#!/bin/sh\necho $QUOTAD_EVENT >>" + dir + "/told\n"
 	if err := os.WriteFile(filepath.Join(dir, "tell"), []byte(told), 0o700); err != nil {
 		t.Fatal(err)
@@ -161,9 +159,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := shortDir(t)
-			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(strings.Replace(withStateElsewhere, `"disk"`, `"."`, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeConfig(t, dir, strings.Replace(withStateElsewhere, `"disk"`, `"."`, 1))
 			daemon := startIn(t, dir)
 			if _, err := spend(&api.Client{Socket: filepath.Join(dir, "api.sock")}); err != nil {
 				t.Fatal(err)
@@ -206,7 +202,7 @@ const slowJob = `
 [jobs.slow]
 credential = "api"
 regions = ["one", "two"]
-every = "1d"
+cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "quotactl acquire list && exec sleep 600"]
 [clients.public]
@@ -226,9 +222,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			disk := filepath.Join(dir, "disk")
 			mountSmallDisk(t, disk, "8m")
 			text := strings.Replace(withStateElsewhere, "[credentials.api]", ledger+"[credentials.api]", 1) + slowJob
-			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeConfig(t, dir, text)
 			daemon := startIn(t, dir)
 			if err := daemon.await(regexp.MustCompile("granted"), "region=one"); err != nil {
 				t.Fatal(err)
@@ -236,9 +230,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			daemon.kill()
 			fillDisk(t, filepath.Join(disk, "ballast"))
 			once := strings.Replace(text, "run_at_start = true\n", "", 1) // the last block may have room for another run
-			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(once), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeConfig(t, dir, once)
 			daemon = startIn(t, dir)
 			client := jobsapi.Client{Client: &api.Client{Socket: filepath.Join(dir, "api.sock")}}
 			job, err := client.Job(context.Background(), "slow")

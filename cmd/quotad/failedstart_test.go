@@ -49,9 +49,7 @@ type startScene struct {
 
 func (s *startScene) write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s.dir, name, text)
 }
 
 func (s *startScene) ledger() string { return filepath.Join(s.state, "ledger.db") }
@@ -365,9 +363,7 @@ func TestStartWithoutASocket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := shortDir(t)
-			if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeConfig(t, dir, text)
 			cmd := exec.Command("quotad")
 			cmd.Dir = dir
 			output, _ := cmd.CombinedOutput()

@@ -102,7 +102,7 @@ operations.list = 1
 [jobs.intrude]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 env = { %s = "report" }
 command = [%q]
@@ -110,9 +110,7 @@ command = [%q]
 	if os.Getuid() == 0 { // whom nothing stops
 		startAsIn(t, account(t, "www-data"), dir, text)
 	} else {
-		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeConfig(t, dir, text)
 		startIn(t, dir)
 	}
 	got := awaitFile(t, report)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,9 +12,7 @@ import (
 func startInJournal(t *testing.T, config, stream string) *child {
 	t.Helper()
 	dir := shortDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeConfig(t, dir, config)
 	cmd := exec.Command("sh", "-c", "JOURNAL_STREAM="+stream+" exec quotad")
 	cmd.Dir = dir
 	c, err := startChild(cmd)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ operations.list = 1
 [jobs.print]
 credential = "api"
 regions = ["US"]
-every = "1h"
+cron = "$FAR * * *"
 stagger = "0s"
 run_at_start = true
 command = ["sh", "-c", '''` + script + `''']
@@ -112,12 +111,13 @@ func TestJobSaysNothingToTheTerminal(t *testing.T) {
 func onTerminal(t *testing.T, config, until string) (seen string) {
 	t.Helper()
 	dir := shortDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeConfig(t, dir, config)
 	// script(1) gives quotad a terminal, and returns what comes there.
 	cmd := exec.Command("script", "--quiet", "--return", "--command", "NO_COLOR=1 timeout 60 quotad 2>&1", "/dev/null")
 	cmd.Dir = dir
+	if err := slotsMayFallIn(cmd); err != nil {
+		t.Fatal(err)
+	}
 	output, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -140,11 +140,8 @@ func onTerminal(t *testing.T, config, until string) (seen string) {
 // What a newcomer sees first is what runs, what comes next and how to ask. A first ledger is no
 // warning, and the pages of the sample are not worth a line each.
 func TestFirstMinuteOnATerminal(t *testing.T) {
-	shipped, err := os.ReadFile("../../config.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := onTerminal(t, string(shipped), "run done")
+	text := regexp.MustCompile(`every = "\d+[mh]"`).ReplaceAllString(readPage(t, shipped(t)), `cron = "$$FAR * * *"`)
+	seen := onTerminal(t, text, "run done")
 	lines := strings.Split(seen, "\n")
 	for i, want := range []string{
 		`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*`,

@@ -25,7 +25,7 @@ operations.list = 1
 [jobs.many]
 credential = "api"
 regions = [%s]
-every = "1d"
+cron = "$FAR * * *"
 stagger = "0s"
 parallel = 4
 command = ["sh", "-c", '''

@@ -31,7 +31,7 @@ operations.search = 50
 [jobs.fetch]
 credential = "api"
 regions = ["one", "two"]
-every = "1h"
+cron = "$FAR * * *"
 stagger = "1ms"
 run_at_start = true
 command = ["sh", "-c", "quotactl acquire list && test $QUOTAD_REGION = one"]
@@ -136,14 +136,7 @@ func TestMetricsOfRepairs(t *testing.T) {
 // A reload that failed is a metric until one succeeds: an alert needs more than a line in the log.
 func TestMetricsOfReloads(t *testing.T) {
 	dir := shortDir(t)
-	file := filepath.Join(dir, "config.toml")
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(withMetrics)
+	writeConfig(t, dir, withMetrics)
 	daemon, client := startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
 	for _, step := range []struct {
 		text, says string
@@ -152,7 +145,7 @@ func TestMetricsOfReloads(t *testing.T) {
 		{withMetrics + "no such key", "^cannot reload", 1},
 		{withMetrics, "^configuration reloaded$", 0},
 	} {
-		write(step.text)
+		writeConfig(t, dir, step.text)
 		daemon.cmd.Process.Signal(syscall.SIGHUP)
 		if err := daemon.await(regexp.MustCompile(step.says)); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -23,9 +22,7 @@ func TestTellsSystemd(t *testing.T) {
 
 	reload := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeConfig(t, dir, text)
 		if err := daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ operations.list = 1
 [jobs.curious]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 kill_grace = "1s"
 env_file = "curious.env"
@@ -56,7 +56,7 @@ sleep 4242; true"""]
 [jobs.other]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 env_file = "other.env"
 command = ["true"]
@@ -73,9 +73,7 @@ func TestPassesOfAnotherUser(t *testing.T) {
 	asleep := fmt.Sprint("sleep ", 100_000+os.Getpid()) // that of no other test, nor of this one when it failed
 	configured := strings.Replace(curious, "sleep 4242", asleep, 1)
 	for name, text := range map[string]string{"config.toml": configured, "curious.env": "SECRET=mine\n", "other.env": "SECRET=theirs\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, text)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil { // as /var/lib is, and a home often
 		t.Fatal(err)
@@ -161,7 +159,7 @@ func TestPassesOfAUserOutOfReach(t *testing.T) {
 		t.Skip("only root can be an ordinary user instead")
 	}
 	dir, nobody := shortDir(t), account(t, "nobody")
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(curious), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(farOff(curious)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"curious.env", "other.env"} {

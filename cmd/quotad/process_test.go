@@ -61,9 +61,7 @@ func quotactlIn(dir string, args ...string) *exec.Cmd {
 
 func writeConfig(t *testing.T, dir, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, dir, "config.toml", text)
 }
 
 // A state directory that everybody may write to, and a lock that is a link, are refused by the start

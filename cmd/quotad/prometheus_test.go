@@ -76,9 +76,7 @@ func TestPrometheusConfig(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"alerts.yml": readPage(t, alertsFile), "prometheus.yml": blocks[0]} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, text)
 	}
 	promtool(t, "check", "config", filepath.Join(dir, "prometheus.yml"))
 }
@@ -105,13 +103,13 @@ proxy = { upstream = %q, key_file = "youtube.key" }
 [jobs.differing]
 credential = "api"
 regions = ["US"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "quotactl acquire list && printf 'HTTP/1.1 200 OK\r\nx-limit: 1000\r\nx-remaining: 900\r\n\r\n' >h && quotactl observe list --header-file h"]
 [jobs.closing]
 credential = "api"
 regions = ["US"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "quotactl acquire rare && echo '{\"error\":{\"code\":403,\"errors\":[{\"domain\":\"youtube.quota\",\"reason\":\"quotaExceeded\"}]}}' >b && quotactl observe rare --status 403 --body b"]
 [jobs.late]
@@ -124,7 +122,7 @@ command = ["false"]
 [jobs.proxied]
 credential = "youtube"
 regions = ["US"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "exec ytfetch trending --upstream $QUOTAD_PROXY"]
 [clients.public]
@@ -179,9 +177,7 @@ func seriesOfADaemon(t *testing.T) (series []any) {
 		"config.toml": fmt.Sprintf(withEverything, redistest.Start(t).Addr, youtube.URL),
 		"youtube.key": "the-real-upstream-key\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, text)
 	}
 	daemon, client := startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}
 	if _, err := client.AcquireClient(context.Background(), "public", api.ClientRequest{Subject: "192.0.2.1"}); err != nil {

@@ -31,7 +31,7 @@ upstream_refuses = ["sh", "-c", "env"]
 [jobs.fetch]
 credential = "api"
 regions = ["one"]
-every = "24h"
+cron = "$FAR * * *"
 run_at_start = true
 units_per_run = 10
 kill_grace = "1s"

@@ -53,7 +53,7 @@ operations.list = 1
 [jobs.hold]
 credential = "many"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 timeout = "1h"
 kill_grace = "1s"

@@ -22,7 +22,7 @@ operations.list = 1
 [jobs.fetch]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 expects.list = 1
 command = ["quotactl", "acquire", "list"]

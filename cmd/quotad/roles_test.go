@@ -105,7 +105,7 @@ operations.list = 1
 [jobs.hold]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 timeout = "10m"
 kill_grace = "1s"
@@ -279,7 +279,7 @@ func startAs(t *testing.T, who person, config string) (dir string) {
 // startAsIn is startAs in a directory that becomes that user's.
 func startAsIn(t *testing.T, who person, dir, config string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(farOff(config)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chown(dir, who.uid, who.gid); err != nil {

@@ -81,8 +81,8 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 			}
 			env.Setenv("ROOT", root)
 			env.Setenv("SHIPPED", file)
-			env.Setenv("FAR", farMinutes(time.Now()))
-			env.Setenv("FARHOURS", farHours(time.Now().UTC()))
+			env.Setenv("FAR", far)
+			env.Setenv("FARMINUTES", time.Duration((time.Now().Minute()+30)%60*int(time.Minute)).String()) // half an hour away, if it is an offset
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
 			// Under -race each program would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -95,20 +95,6 @@ func runScripts(t *testing.T, dir string, environ map[string]string, ledger func
 			"says": saysFirst, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
 		},
 	})
-}
-
-// farMinutes are the minutes of a cron that ticks twice an hour, of which the next is
-// some quarter of an hour away: none falls into a script, whatever the time is.
-func farMinutes(now time.Time) string {
-	next := (now.Minute() + 15) % 30
-	return fmt.Sprintf("%d,%d", next, next+30)
-}
-
-// farHours are the hours of a cron that ticks every six hours, of which the next is some
-// three hours away.
-func farHours(now time.Time) string {
-	next := (now.Hour() + 3) % 6
-	return fmt.Sprintf("%d,%d,%d,%d", next, next+6, next+12, next+18)
 }
 
 // A scriptState is what one script has started.

@@ -39,7 +39,7 @@ operations.list = 1
 [jobs.fetch]
 credential = "api"
 regions = ["one", "two"]
-every = "1h"
+cron = "$FAR * * *"
 parallel = 2
 stagger = "1ms"
 run_at_start = true
@@ -81,9 +81,7 @@ func checkSecrets(t *testing.T, ledger string, dump func() []byte) {
 		"password":    password + "\n",
 		"key.env":     fmt.Sprintf("API_KEY=%s\nKEY_LENGTH=%d\nTOKEN_FILE=%s\n", apiKey, len(apiKey), tokenFile),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, text)
 	}
 	daemon := startIn(t, dir)
 	token := awaitFile(t, tokenFile)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,9 +70,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	dir := shortDir(t)
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeConfig(t, dir, text)
 	}
 	write(strings.ReplaceAll(config, `window = "1d"`, `window = "1h"`))
 	startIn(t, dir)

@@ -41,14 +41,14 @@ operations.list = 1
 [jobs.page]
 credential = "youtube"
 regions = ["US", "GB", "DE"]
-every = "1h"
+cron = "$FAR * * *"
 stagger = "0s"
 run_at_start = true
 command = %[1]s
 [jobs.other]
 credential = "other"
 regions = ["US"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 command = %[1]s
 `
@@ -145,7 +145,7 @@ limits.discover = { units = 2_000, jobs = ["page"] }
 [jobs.page]
 credential = "youtube"
 regions = ["US", "GB"]
-every = "1h"
+cron = "$FAR * * *"
 stagger = "0s"
 run_at_start = true
 command = ["true"]

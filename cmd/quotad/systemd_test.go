@@ -21,7 +21,7 @@ operations.list = 1
 [jobs.fetch]
 credential = "api"
 regions = ["one"]
-every = "1h"
+cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "quotactl acquire list && env"]
 `
@@ -64,9 +64,7 @@ func TestPassesInheritNoDescriptor(t *testing.T) {
 	dir := shortDir(t)
 	files := map[string]string{"left-open": "", "config.toml": strings.Replace(onSystemd, "&& env", "&& ls -l /proc/self/fd && echo listed", 1)}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name, text)
 	}
 	cmd := exec.Command("sh", "-c", "exec quotad 7<left-open")
 	cmd.Dir = dir
@@ -161,11 +159,8 @@ func passedSocket(t *testing.T, path string) *os.File {
 
 func startOn(t *testing.T, dir, text string, socket *os.File, names string) *child {
 	t.Helper()
-	config := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return startFile(t, dir, config, socket, names)
+	writeConfig(t, dir, text)
+	return startFile(t, dir, filepath.Join(dir, "config.toml"), socket, names)
 }
 
 func startFile(t *testing.T, dir, config string, socket *os.File, names string) *child {

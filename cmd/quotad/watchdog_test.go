@@ -65,7 +65,7 @@ func TestWatchdogNeedsNoRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, server)
 	text := fmt.Sprintf("[ledger]\nbackend = \"redis\"\nredis.addrs = [%q]\n[credentials.api]\nlimits.daily.units = 100\noperations.list = 1\n", proxy.Addr)
 	for i := range 50 {
-		text += fmt.Sprintf("[jobs.job-%02d]\ncredential = \"api\"\nregions = [\"one\"]\nevery = \"1h\"\ncommand = [\"true\"]\n", i)
+		text += fmt.Sprintf("[jobs.job-%02d]\ncredential = \"api\"\nregions = [\"one\"]\ncron = \"$FAR * * *\"\ncommand = [\"true\"]\n", i)
 	}
 	dir := shortDir(t)
 	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")

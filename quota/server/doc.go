@@ -17,7 +17,7 @@
 // request that has arrived, and then closes what is left.
 //
 // The package writes the socket that Listen makes, and the file of refusals. Its locks are
-// those of Door, longReads, Refusals and wrongTokens. None is held while
-// another is taken, nor during I/O or a wait; only Refusals.saves, which orders the writes of
-// the file, is held during I/O and outside Refusals.mu.
+// those of Door and Refusals. None is held while another is taken, nor during I/O or a wait;
+// only Refusals.saves, which orders the writes of the file, is held during I/O and outside
+// Refusals.mu.
 package server

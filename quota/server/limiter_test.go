@@ -132,45 +132,6 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	}
 }
 
-// A user's followers are bounded, and leave room for his other requests and for
-// other users' followers.
-func TestFollowersOfAUserAreBounded(t *testing.T) {
-	const most = 16
-	h := servertest.Start(t, nil)
-	path := "/v1/credentials/youtube/log?follow=true"
-	following := make([]*servertest.Conn, most)
-	for i := range following {
-		following[i] = h.Dial()
-		if got := following[i].Begin("GET", path); got.StatusCode != http.StatusOK {
-			t.Fatalf("follower %d: %s", i, got.Status)
-		}
-	}
-	if got := h.Dial().Call("GET", path, ""); got.Status != http.StatusServiceUnavailable || got.Text("reason") != "too_many_connections" || got.Header.Get("Retry-After") == "" {
-		t.Errorf("one more: %d %s, want 503", got.Status, got.Body)
-	}
-	if got := h.Dial().Call("GET", "/v1/credentials/youtube/log", ""); got.Status != http.StatusOK {
-		t.Errorf("the log without following it: %d, want 200", got.Status)
-	}
-	if os.Getuid() == 0 {
-		if err := os.Chmod(h.Socket, 0o666); err != nil {
-			t.Fatal(err)
-		}
-		if got := dialAs(t, h, 60_001).Begin("GET", path); got.StatusCode != http.StatusOK {
-			t.Errorf("another user's follower: %s", got.Status)
-		}
-	}
-	following[0].Conn.Close()
-	tick, patience := time.NewTicker(time.Millisecond), time.After(3*time.Minute)
-	defer tick.Stop()
-	for h.Dial().Begin("GET", path).StatusCode != http.StatusOK {
-		select {
-		case <-tick.C:
-		case <-patience:
-			t.Fatal("after one has gone there is no room for another")
-		}
-	}
-}
-
 // What is no request gets net/http's own answer, and the connection ends.
 func TestAnswersBeforeAnyHandler(t *testing.T) {
 	h := servertest.Start(t, nil)

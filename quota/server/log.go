@@ -20,14 +20,6 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 	if in.Follow && in.Newest {
 		return api.NewProblem(quota.BadRequest, "follow sends newer entries as they are written: it cannot be combined with newest")
 	}
-	follows := in.Follow && r.Method == http.MethodGet
-	if follows {
-		leave, err := s.longReads.follow(c.Caller.UID)
-		if err != nil {
-			return err
-		}
-		defer leave()
-	}
 	name := c.Path("name")
 	q, err := s.logQuery(r.Context(), name, in)
 	if err != nil {
@@ -37,7 +29,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 	if err != nil {
 		return err
 	}
-	if follows {
+	if in.Follow && r.Method == http.MethodGet {
 		s.follow(r.Context(), w, c, q, page)
 		return nil
 	}
@@ -103,7 +95,7 @@ func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, 
 			}
 		} else { // takes turns with other long reads: a follower that is far behind reads page after page
 			var err error
-			if leave, err = s.longReads.enter(ctx, c.Caller.UID); err != nil {
+			if leave, err = s.longReads.enter(ctx); err != nil {
 				return // the caller has gone
 			}
 		}

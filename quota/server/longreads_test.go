@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,9 +30,10 @@ func (l longLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 	return l.Model.Log(ctx, c, q)
 }
 
-// While one log is read whole, its user's other reads wait for a while and are then
+// While as many logs are read whole as may be, other reads wait for a while and are then
 // sent away; whoever asks for something else is answered at once.
 func TestLongReadsTakeTurns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // half of them is one
 	synctest.Test(t, func(t *testing.T) {
 		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
 		plan := server.Route{Method: "GET", Path: "/v1/plan", Access: server.Read, Handle: server.LongRead(func(http.ResponseWriter, *http.Request, *server.Session) error { return nil })}
@@ -104,8 +106,8 @@ func (l *crowdedLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQu
 	return page, err
 }
 
-// Those who follow a log from long ago catch up one page at a time, of all that a
-// user follows, and each is told everything.
+// Those who follow a log from long ago catch up in turn, as many pages at once as may be, and each
+// is told everything.
 func TestFollowersCatchUpInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const followers, grants = 16, 20
@@ -140,8 +142,8 @@ func TestFollowersCatchUpInTurn(t *testing.T) {
 			})
 		}
 		following.Wait()
-		if most := ledger.most.Load(); most != 1 {
-			t.Errorf("%d pages were read at once, want 1", most)
+		if most := ledger.most.Load(); most > max(1, int32(runtime.GOMAXPROCS(0)/2)) {
+			t.Errorf("%d pages were read at once", most)
 		}
 	})
 }

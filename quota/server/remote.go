@@ -5,18 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -26,13 +22,13 @@ type Remote struct {
 	behind  netip.Addr // the proxy in front, whose X-Forwarded-For is trusted; zero: there is none
 	since   time.Time
 	callers atomic.Pointer[[]*RemoteCaller]
-	wrong   wrongTokens
+	wrong   atomic.Uint64 // requests without a token that is known
 }
 
 // NewRemote returns a Remote without callers. Behind is the address of the proxy in front;
 // zero: there is none.
 func NewRemote(behind netip.Addr) *Remote {
-	r := &Remote{behind: behind, since: time.Now(), wrong: wrongTokens{free: make(map[netip.Prefix]time.Time)}}
+	r := &Remote{behind: behind, since: time.Now()}
 	r.callers.Store(new([]*RemoteCaller))
 	return r
 }
@@ -60,32 +56,18 @@ func remoteOf(r *http.Request) *RemoteCaller {
 	return c
 }
 
-// admit finds the caller whose token a request bears. A good token always passes. An address may
-// send a few wrong ones, and then one every few seconds; the header of the answer says when.
+// admit finds the caller whose token a request bears.
 func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *api.Problem) {
 	token, problem := tokenIn(r)
-	from := m.client(r)
 	if problem == nil {
 		if c := m.bearer(token); c != nil {
-			now := time.Now()
-			c.counts.last.Store(&remoteVisit{now, from})
-			r = r.WithContext(context.WithValue(r.Context(), remoteKey{}, c))
-			if wait := c.wait(now); wait > 0 {
-				c.counts.refused.Add(1)
-				w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
-				return r, api.NewProblem(api.Busy, "remote caller %q asks more than its rate allows, which is %s a second", c.Name, quota.Count(c.rate(), "request", "requests")).
-					WithHint("rate in [remote.callers." + c.Name + "] allows more")
-			}
-			return r, nil
+			c.counts.last.Store(&remoteVisit{time.Now(), m.client(r)})
+			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
 		}
 		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
 			WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")
 	}
-	if wait := m.wrong.wait(from, time.Now()); wait > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
-		return r, api.NewProblem(api.Busy, "too many requests from %s without a token that is known", from).
-			WithHint("a good token is answered at once")
-	}
+	m.wrong.Add(1)
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return r, problem
 }
@@ -176,7 +158,7 @@ func networkOf(address netip.Addr) netip.Prefix {
 
 // State returns the callers, and what became of their requests.
 func (m *Remote) State() api.Remote {
-	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.total.Load(), Callers: []api.RemoteCaller{}}
+	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.Load(), Callers: []api.RemoteCaller{}}
 	for _, c := range *m.callers.Load() {
 		one := api.RemoteCaller{
 			Spent: []api.Spent{},
@@ -190,50 +172,4 @@ func (m *Remote) State() api.Remote {
 	}
 	slices.SortFunc(state.Callers, func(a, b api.RemoteCaller) int { return cmp.Compare(a.Name, b.Name) })
 	return state
-}
-
-// wrongTokens bounds the requests without a good token, by the network that they come from.
-type wrongTokens struct {
-	total atomic.Uint64
-
-	mu   sync.Mutex                 // guards what follows
-	free map[netip.Prefix]time.Time // when the network's allowance is full again
-}
-
-const (
-	wrongEvery  = 6 * time.Second // between two, once the first are used up
-	wrongAtOnce = 10              // the first
-	maxWrong    = 4096            // networks in the map
-)
-
-// wait counts a request, and returns how long the network must wait; 0: it is answered now.
-func (w *wrongTokens) wait(from netip.Addr, now time.Time) time.Duration {
-	w.total.Add(1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	network := networkOf(from)
-	free, wait := spendTurn(w.free[network], now, wrongEvery, wrongAtOnce)
-	if wait > 0 {
-		return wait
-	}
-	if _, known := w.free[network]; !known && len(w.free) >= maxWrong {
-		maps.DeleteFunc(w.free, func(_ netip.Prefix, free time.Time) bool { return free.Before(now) }) // they are full again
-		if len(w.free) >= maxWrong {
-			clear(w.free)
-		}
-	}
-	w.free[network] = free
-	return 0
-}
-
-// spendTurn returns when an allowance of atOnce requests, one more each time, is full again after a
-// request now, or how long that must wait. Free is when it was to be full.
-func spendTurn(free, now time.Time, each time.Duration, atOnce int) (time.Time, time.Duration) {
-	if free.Before(now) {
-		free = now
-	}
-	if wait := free.Sub(now) - time.Duration(atOnce-1)*each; wait > 0 {
-		return free, wait
-	}
-	return free.Add(each), 0
 }

@@ -82,7 +82,7 @@ type Server struct {
 	routes     []Route
 	mux        *http.ServeMux
 	refusal    *Refusal // nil: the server decides
-	longReads  *longReads
+	longReads  longReads
 	closing    context.Context // ends when the server shuts down, so that streams end
 	endStreams func()          // ends it
 }
@@ -157,8 +157,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	problem := s.checkOrigin(r, p.remote != nil)
 	if problem == nil && p.remote != nil {
 		r, problem = p.remote.admit(w, r)
-		if caller := remoteOf(r); caller != nil {
-			c.door.keep(c, caller)
+		if problem == nil {
+			c.known.Store(true)
 		}
 	}
 	if problem != nil {

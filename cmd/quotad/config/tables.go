@@ -172,6 +172,8 @@ func gone(table, key string) string {
 		return "remove it: a run continues after a region that failed; a command that exits with 75 ends it"
 	case "jobTable.exhausted_exit_codes":
 		return "remove it, and have the command exit with 75 when the budget is gone"
+	case "callerTable.rate":
+		return "remove it: what a caller may spend, its limits say"
 	case "passesTable.parallel":
 		return "remove it, and set parallel in each job"
 	}
@@ -232,7 +234,6 @@ type callerTable struct {
 	Credentials []string  `toml:"credentials"`
 	Operations  []string  `toml:"operations"`
 	Subjects    []string  `toml:"subjects"`
-	Rate        int       `toml:"rate" default:"50" max:"10000"`
 }
 
 type eventsTable struct {

@@ -66,7 +66,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 		for _, failed := range e.run.Failed() {
 			e.rest = append(e.rest, failed.Region)
 		}
-		all = len(e.rest)
+		all = e.delayRetry()
 	}
 	switch {
 	case all == 0 && e.busy == 0:
@@ -87,6 +87,21 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	p.Attempt = e.run.attempts(p.Region)
 	e.busy++
 	return p, 0
+}
+
+// delayRetry has the regions that failed wait for RetryAfter, and returns how many are served again: none if the next slot
+// comes before. The caller holds mu.
+func (e *executor) delayRetry() int {
+	now, after := e.base.now(), e.job.RetryAfter
+	if len(e.rest) > 0 && after > 0 {
+		until := now.Add(after)
+		if next := e.job.Schedule.Next(now); !next.IsZero() && !until.Before(next) {
+			e.retries, e.rest = 0, nil
+		} else {
+			e.pause, e.resumes = Pace{Until: until}, time.Now().Add(after)
+		}
+	}
+	return len(e.rest)
 }
 
 // leave ends a pass that was counted as under way.

@@ -226,7 +226,7 @@ type executor struct {
 	again   []regions.Region       // to be served again before, after a limit has stopped them,
 	times   map[regions.Region]int // and how often they were
 	retries int                    // of the regions that failed, still to come
-	pause   Pace                   // the limit for which the run waited last,
+	pause   Pace                   // what the run waited for last,
 	resumes time.Time              // and until when, by the monotonic clock
 	busy    int                    // passes under way
 	wake    chan struct{}          // signalled when one is over, or lacks nothing any more

@@ -35,7 +35,7 @@ type Run struct {
 	Chosen bool         `json:"chosen,omitempty"` // an operator chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
-	Waits *Pace `json:"waits,omitempty"` // for a limit that returns soon, while it does
+	Waits *Pace `json:"waits,omitempty"` // for a limit that returns soon, or to try again, while it does
 
 	UnitsPerRun quota.Units `json:"units_per_run,omitempty"` // what its passes may spend together; 0: what the limits allow
 	Retry       int         `json:"retry,omitempty"`         // how often regions that failed are served again, at its end
@@ -81,7 +81,8 @@ type Pass struct {
 // how it ended.
 func (p Pass) Cause() string { return cmp.Or(p.Said, p.Detail) }
 
-// A Pace is a limit that returns so soon that a run waits for it, instead of ending.
+// A Pace is what a run waits for instead of ending: a limit that returns soon or, without one, that regions that failed are
+// served again.
 type Pace struct {
 	Limit string    `json:"limit"`
 	Until time.Time `json:"until"`

@@ -332,3 +332,23 @@ func TestFailedRegionsAreServedAgain(t *testing.T) {
 		b.stop()
 	})
 }
+
+// The regions that failed wait for retry_after each time, and are not served again in the time of the next slot.
+func TestFailedRegionsWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t)
+		job.Regions, job.Stagger, job.Retry, job.RetryAfter = eight()[:2], 10*time.Minute, 3, 19*time.Minute
+		b := newBed(t, dir, job)
+		b.play = func(_ context.Context, p played) Exit {
+			time.Sleep(time.Minute)
+			if p.region == "US" {
+				return Exit{Code: 1}
+			}
+			return Exit{}
+		}
+		b.run()
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
+			"11:30:00 US running", "11:31:00 US failed", "11:50:00 US running", "11:51:00 US failed", "11:51:00 run failed")
+		b.stop()
+	})
+}

@@ -79,6 +79,10 @@ func (v *validation) schedule() {
 		v.fail(fmt.Sprintf("%s is longer than the %s between two slots: a run cannot wait beyond the next one",
 			quota.Brief(j.MaxWait), quota.Brief(period)), "max_wait")
 	}
+	if j.RetryAfter >= period {
+		v.fail(fmt.Sprintf("%s is not less than the %s between two slots: no region would be served again",
+			quota.Brief(j.RetryAfter), quota.Brief(period)), "retry_after")
+	}
 	switch n := len(j.Regions); {
 	case j.Stagger == EvenStagger || n == 0:
 	case j.Stagger < 0:

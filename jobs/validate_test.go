@@ -57,6 +57,7 @@ func TestInvalidJobs(t *testing.T) {
 		{"no schedule", func(j *Job) { j.Schedule = nil }, "every", "needs a schedule"},
 		{"a manual job at the start", func(j *Job) { j.Schedule, j.RunAtStart = Unscheduled{}, true }, "run_at_start", "only a person"},
 		{"a schedule that never comes", func(j *Job) { j.Schedule = Every{} }, "cron", "never happens"},
+		{"a retry in the next slot", func(j *Job) { j.Retry, j.RetryAfter = 1, time.Hour }, "retry_after", "1h is not less than the 1h between two slots"},
 		{"a stagger below zero", func(j *Job) { j.Stagger = -2 }, "stagger", "at least 0"},
 		{"a stagger that does not fit", func(j *Job) { j.Stagger = 9 * time.Minute }, "stagger", "8 regions, 9m0s apart, do not fit into the 1h0m0s"},
 		{"a stagger longer than the shortest period", func(j *Job) { j.Schedule, j.Stagger = office{}, time.Minute }, "stagger", "into the 1m0s"},

@@ -28,6 +28,9 @@ func RunStyle(r jobs.Run) term.Style {
 
 // RunState says how a run is, and what it waits for.
 func RunState(r jobs.Run, v term.View) string {
+	if r.Waits != nil && r.Waits.Limit == "" {
+		return fmt.Sprintf("%s (tries again at %s)", r.State, v.Clock(r.Waits.Until))
+	}
 	if r.Waits != nil {
 		return fmt.Sprintf("%s (waits for %s, until %s)", r.State, r.Waits.Limit, v.Clock(r.Waits.Until))
 	}

@@ -18,7 +18,7 @@ func TestErrors(t *testing.T) {
 		{"not TOML", `units = 10_000`, `units = `, []string{`6: credentials.youtube.limits.daily.units: not TOML: expected value but found '\n' instead`}},
 		{"no such key", `reserve = 500`, `reserv = 500`, []string{`7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`}},
 		{"no such table", `[ledger]`, `[leger]`, []string{`2: leger: unknown key: did you mean "ledger"?`}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
@@ -126,6 +126,7 @@ func TestErrors(t *testing.T) {
 		{"expects never fit together", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 9_001, "search.list" = 5 }`, []string{`24: jobs.trending.expects: a pass expects 9,501 units of limit "daily", which never has more than 9,500 (units less reserve)`}},
 		{"expects never fit with the reserve", `expects = { "videos.list" = 4 }`, "use_reserve = true\nexpects = { \"videos.list\" = 10_001 }", []string{`25: jobs.trending.expects: a pass expects 10,001 units of limit "daily", which never has more than 10,000`}},
 		{"expects more than a run may spend", `expects = { "videos.list" = 4 }`, "units_per_run = 103\nexpects = { \"videos.list\" = 4, \"search.list\" = 1 }", []string{`24: jobs.trending.units_per_run: a run may spend 103 units, and a pass expects 104: none would be launched`}},
+		{"a delay of no retry", `expects = { "videos.list" = 4 }`, `retry_after = "5m"`, []string{`24: jobs.trending.retry_after: needs retry, which says how often: retry = 1`}},
 		{"a run that may spend nothing", `expects = { "videos.list" = 4 }`, `units_per_run = 0`, []string{`24: jobs.trending.units_per_run: must be at least 1: 0; leave it out for as much as the limits allow`}},
 		{"the reserve as text", `expects = { "videos.list" = 4 }`, `use_reserve = "yes"`, []string{`24: jobs.trending.use_reserve: must be true or false, not the string "yes"`}},
 		{"expects of another type", `expects = { "videos.list" = 4 }`, `expects = ["videos.list"]`, []string{`24: jobs.trending.expects: must be a table, [jobs.trending.expects], not an array`}},

@@ -46,6 +46,9 @@ func (t *jobTable) job(name string) *jobs.Job {
 	if t.has("units_per_run") && t.UnitsPerRun < 1 {
 		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
 	}
+	if t.RetryAfter > 0 && t.Retry == 0 {
+		t.fail("retry_after", "needs retry, which says how often: retry = 1")
+	}
 	j := &jobs.Job{
 		Name:          name,
 		Credential:    t.Credential,
@@ -58,6 +61,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 		UseReserve:    t.UseReserve,
 		UnitsPerRun:   t.UnitsPerRun,
 		Retry:         t.Retry,
+		RetryAfter:    time.Duration(t.RetryAfter),
 		ExpectSuccess: time.Duration(t.ExpectSuccess),
 		CatchUp:       t.Missed == "once",
 		Command:       t.Command,

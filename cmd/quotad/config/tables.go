@@ -151,6 +151,7 @@ type jobTable struct {
 	UnitsPerRun   quota.Units         `toml:"units_per_run"`
 	ExpectSuccess duration            `toml:"expect_success"`
 	Retry         int                 `toml:"retry"`
+	RetryAfter    duration            `toml:"retry_after" zero:"ok"`
 	Command       command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
 	Dir           workDir             `toml:"dir"`
 	EnvFile       contents            `toml:"env_file" secret:"the job's secrets"`

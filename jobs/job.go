@@ -12,7 +12,7 @@ import (
 type Job struct {
 	Name       string
 	Credential string
-	Regions    regions.Ring // at least one, no two alike
+	Regions    regions.Ring // at least one, no two alike; only regions.None of a job that has none
 
 	Schedule   Schedule
 	Stagger    time.Duration // between the starts of two passes; EvenStagger divides the period by the regions

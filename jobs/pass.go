@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/regions"
 )
 
 // admit asks the gate whether a pass can be afforded, and returns its token. Until that is revoked,
@@ -110,11 +111,13 @@ func (e *executor) command(p Pass, token, mark string) Command {
 		"QUOTAD_SOCKET":       config.Socket,
 		"QUOTAD_TOKEN":        token,
 		"QUOTAD_JOB":          e.job.Name,
-		"QUOTAD_REGION":       string(p.Region),
 		"QUOTAD_RUN_ID":       e.run.ID,
 		"QUOTAD_CREDENTIAL":   e.job.Credential,
 		"QUOTAD_SCHEDULED_AT": e.run.Slot.UTC().Format(time.RFC3339), // not the launch
 		"QUOTAD_DEADLINE":     p.Deadline.UTC().Format(time.RFC3339),
+	}
+	if p.Region != regions.None {
+		contract["QUOTAD_REGION"] = string(p.Region)
 	}
 	if mark != "" {
 		contract["QUOTAD_BOOKMARK"] = mark

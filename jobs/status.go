@@ -135,6 +135,9 @@ func (j *jobControl) failing() (list []Failing) {
 	return slices.DeleteFunc(slices.Clone(list), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 }
 
+// HasRegions reports whether the passes of a job have regions.
+func (s *Status) HasRegions() bool { return s.Regions[0] != regions.None }
+
 // Runs returns up to n runs of a job, or of all jobs if job is empty, and the ticks that did not
 // become one, the latest first. Those of a job are in the order in which they began.
 func (r *Runner) Runs(job string, n int) ([]Run, error) {

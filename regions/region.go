@@ -12,6 +12,9 @@ import (
 // end with a space.
 type Region string
 
+// None is the only region of a job without regions. Its passes get no QUOTAD_REGION.
+const None Region = "-"
+
 const (
 	maxText      = 128
 	maxName      = 64

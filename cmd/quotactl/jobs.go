@@ -15,6 +15,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/regions"
 )
 
 const jobsUsage = `List the jobs; or show one: its pause, its last run and its next ones, where
@@ -106,7 +107,9 @@ func nextCell(j jobsapi.Job, v term.View) term.Cell {
 func jobPage(j jobsapi.Job, v term.View) string {
 	var b strings.Builder
 	renderJob(&b, j, v)
-	v.Prose(&b, 2, term.Plain, "regions "+wording.Regions(j.Regions))
+	if j.Regions[0] != regions.None {
+		v.Prose(&b, 2, term.Plain, "regions "+wording.Regions(j.Regions))
+	}
 	if len(j.Bookmarks) > 0 {
 		v.Prose(&b, 2, term.Plain, "bookmarks "+wording.Regions(j.Bookmarks))
 	}
@@ -175,7 +178,8 @@ func newCursor(c *cli) *cobra.Command {
 
 const bookmarkUsage = `Show the bookmark that the last pass of a region left for the next one, such as
 the page at which its budget ended. Without a bookmark it prints nothing. With
---clear the next pass begins at the first page.
+--clear the next pass begins at the first page. A job without regions has one
+bookmark.
 
 Example:
   $ quotactl bookmark trending FR
@@ -184,12 +188,12 @@ Example:
 
 func newBookmark(c *cli) *cobra.Command {
 	clear := false
-	cmd := c.change("bookmark JOB REGION [--clear]", "show or clear what a pass left for the next one", bookmarkUsage, func(ctx context.Context, args []string) error {
+	cmd := c.change("bookmark JOB [REGION] [--clear]", "show or clear what a pass left for the next one", bookmarkUsage, func(ctx context.Context, args []string) error {
 		ask := c.client().Bookmark
 		if clear {
 			ask = c.client().ClearBookmark
 		}
-		bookmark, err := ask(ctx, args[0], args[1])
+		bookmark, err := ask(ctx, args[0], append(args, string(regions.None))[1])
 		return show(c, bookmark, err, nil, func(b jobsapi.Bookmark, v term.View) string {
 			return strings.TrimLeft(v.Clean(b.Bookmark)+"\n", "\n")
 		})

@@ -9,6 +9,7 @@ import (
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
 	"quotad/quota/api"
+	"quotad/regions"
 )
 
 const refusalsUsage = `List what was refused in the last day, the latest first: when, to whom, why, and
@@ -59,7 +60,7 @@ func refusalTable(list api.Refusals, v term.View) string {
 	t := term.Table{Columns: []term.Column{{Head: "WHEN" + v.ZoneMark(), Whole: true}, {Head: "TIMES", Right: true}, {Head: "WHO"}, {Head: "WHAT"}, {Head: "WHY", Sinks: true}}}
 	for _, r := range list.Refusals {
 		who := v.Caller(r.By)
-		if r.Region != "" {
+		if r.Region != "" && r.Region != string(regions.None) {
 			who += ", " + v.Clean(r.Region)
 		}
 		t.Add(v.Clock(r.At), r.Times, who, v.Clean(wording.RefusedWhat(r)), v.Clean(wording.Refused(r, v)))

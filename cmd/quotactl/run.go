@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/regions"
 )
 
 const runUsage = `Begin a run of a job now: all regions from the cursor on, or the named ones,
@@ -115,7 +117,11 @@ func (w *runWriter) line(l jobs.OutputLine, v term.View) {
 	if l.Stream == "stderr" {
 		to = w.stderr
 	}
-	fmt.Fprintf(to, "%s: %s\n", wording.Region(l.Region), v.Clean(l.Text))
+	of := wording.Region(l.Region) + ": "
+	if l.Region == regions.None {
+		of = ""
+	}
+	fmt.Fprintf(to, "%s%s\n", of, v.Clean(l.Text))
 }
 
 // endedPasses returns the passes that are over, in the order of their ends.
@@ -130,7 +136,11 @@ func passLine(p jobs.Pass, v term.View) string {
 	if reason := wording.PassReason(p, v); reason != "" {
 		text += "; " + reason
 	}
-	return term.Pairs([][2]string{{wording.Region(p.Region), text}}, v)
+	of := wording.Region(p.Region)
+	if p.Region == regions.None {
+		of = "pass"
+	}
+	return term.Pairs([][2]string{{of, text}}, v)
 }
 
 // endOf prints how a run ended, and returns the failure that it stands for.
@@ -142,6 +152,8 @@ func (c *cli) endOf(r jobs.Run) error {
 	}
 	failed := len(r.Failed())
 	switch {
+	case failed > 0 && r.Ring[0] == regions.None:
+		return &failure{code: exitError, err: errors.New("the pass failed"), hint: "quotactl runs " + r.ID + " --output"}
 	case failed > 0:
 		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs " + r.ID + " --output"}
 	case r.State == jobs.RunStopped && slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed, jobs.RunCapExceeded}, r.Reason):
@@ -157,7 +169,11 @@ func (c *cli) endOf(r jobs.Run) error {
 }
 
 func begunTable(r jobs.Run, v term.View) string {
-	return term.Pairs([][2]string{{"run", r.ID}, {"regions", wording.Regions(r.Ring)}}, v)
+	pairs := [][2]string{{"run", r.ID}}
+	if r.Ring[0] != regions.None {
+		pairs = append(pairs, [2]string{"regions", wording.Regions(r.Ring)})
+	}
+	return term.Pairs(pairs, v)
 }
 
 const stopUsage = `End a run: no further pass starts, and passes under way get TERM, then KILL

@@ -12,6 +12,7 @@ import (
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota/api"
+	"quotad/regions"
 )
 
 // A whyJob is what keeps a job from running, or would.
@@ -74,7 +75,11 @@ func whyJobPage(body whyJob, v term.View) string {
 	refused := "nothing in the last day"
 	if len(body.Refused) > 0 {
 		r := body.Refused[0]
-		refused = fmt.Sprintf("%s: %s: %s: %s", v.When(r.At), r.Region, wording.RefusedWhat(r), wording.Refused(r, v))
+		of := r.Region + ": "
+		if r.Region == string(regions.None) {
+			of = ""
+		}
+		refused = fmt.Sprintf("%s: %s%s: %s", v.When(r.At), of, wording.RefusedWhat(r), wording.Refused(r, v))
 		if n := len(body.Refused) - 1; n > 0 {
 			refused += fmt.Sprintf("; %d more: quotactl refusals --job %s", n, j.Name)
 		}

@@ -62,7 +62,9 @@ func (sum summary) running() string {
 // progress says where a run is: "US running, then GB".
 func progress(run *jobs.Run) string {
 	text := "waiting"
-	if running := underWay(run); len(running) > 0 {
+	if running := underWay(run); len(running) > 0 && run.Ring[0] == regions.None {
+		text = "running"
+	} else if len(running) > 0 {
 		text = firstOf(running) + " running"
 	}
 	begun := map[regions.Region]bool{}
@@ -70,7 +72,7 @@ func progress(run *jobs.Run) string {
 		begun[pass.Region] = true
 	}
 	for _, region := range run.Ring {
-		if !begun[region] {
+		if !begun[region] && region != regions.None {
 			return text + ", then " + string(region)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
+	"quotad/regions"
 )
 
 // summarize prints what a configuration means.
@@ -170,6 +171,8 @@ func (p printer) job(c *config.Config, job *jobs.Job) {
 func stagger(job *jobs.Job) string {
 	list := quota.Count(len(job.Regions), "region", "regions")
 	switch {
+	case job.Regions[0] == regions.None:
+		return "one pass"
 	case len(job.Regions) == 1:
 		return list
 	case job.Schedule == (jobs.Unscheduled{}):

@@ -37,11 +37,12 @@ func (t *fileTable) jobs(c *Config) {
 }
 
 func (t *jobTable) job(name string) *jobs.Job {
+	ring := slices.Concat(regions.Ring(t.Regions), regions.Ring(t.Items))
 	switch {
-	case !t.has("items"):
-		t.require("regions", `["US"]`)
-	case t.has("regions"):
+	case t.has("regions") && t.has("items"):
 		t.fail("items", "cannot be combined with regions: remove one of the two")
+	case !t.has("regions") && !t.has("items"):
+		ring = regions.Ring{regions.None}
 	}
 	if t.has("units_per_run") && t.UnitsPerRun < 1 {
 		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
@@ -52,7 +53,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 	j := &jobs.Job{
 		Name:          name,
 		Credential:    t.Credential,
-		Regions:       slices.Concat(regions.Ring(t.Regions), regions.Ring(t.Items)),
+		Regions:       ring,
 		Schedule:      t.schedule(),
 		Stagger:       time.Duration(t.Stagger),
 		Parallel:      t.Parallel,

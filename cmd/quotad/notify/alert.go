@@ -12,6 +12,7 @@ import (
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/regions"
 )
 
 // An Alert is an event for which a command may run. Which fields are set depends on the event.
@@ -127,8 +128,12 @@ func (a Alert) input() []byte {
 		if !p.Outcome.Failure() {
 			continue
 		}
+		of := string(p.Region) + ": "
+		if p.Region == regions.None {
+			of = ""
+		}
 		for _, line := range p.Tail {
-			text = append(text, string(p.Region)+": "+line+"\n"...)
+			text = append(text, of+line+"\n"...)
 		}
 	}
 	return text[max(0, len(text)-maxInput):]

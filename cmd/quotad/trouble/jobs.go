@@ -61,7 +61,11 @@ func (l *list) failing(j *jobs.Status, of string) {
 	if first.Times > 1 {
 		again = fmt.Sprintf(" (%d times)", first.Times)
 	}
-	says := fmt.Sprintf("%s: %s %s since %s%s", j.Name, named(names), verb, l.at(first.Since), again)
+	who := j.Name + ": " + named(names)
+	if !j.HasRegions() {
+		who = j.Name
+	}
+	says := fmt.Sprintf("%s %s since %s%s", who, verb, l.at(first.Since), again)
 	if first.Cause != "" {
 		says += ": " + first.Cause
 	}
@@ -85,7 +89,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 		return
 	}
 	c, who := &l.Credentials[i], j.Name
-	if s.Runs < shortRuns {
+	if s.Runs < shortRuns && j.HasRegions() {
 		who += ": " + string(s.Region)
 	}
 	n := slices.IndexFunc(c.Limits, func(limit Limit) bool { return limit.Name == s.Limit })

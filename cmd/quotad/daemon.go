@@ -55,6 +55,7 @@ type daemon struct {
 	tokens      *jobs.Tokens
 	remote      *remote      // callers on other hosts
 	proxy       *proxy.Proxy // nil: there is none
+	keys        *keys        // that commands print; nil without a proxy
 	runner      *jobs.Runner
 	planner     *plan.Planner
 	schedule    *scheduler.Scheduler

@@ -46,9 +46,6 @@ func (d *daemon) setCredentials(c *config.Config) error {
 	}
 	d.observer.SetProfiles(c.Profiles)
 	d.presets.Store(&c.Presets)
-	if d.proxy != nil {
-		d.proxy.SetTargets(c.Targets)
-	}
 	d.metrics.Expect(c)
 	return d.ledger.SetCredentials(d.service.Credentials(), c.Outages)
 }

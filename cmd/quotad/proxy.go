@@ -27,7 +27,10 @@ func (d *daemon) openProxy() error {
 		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
 		Emit: d.emit, ErrorLog: stdlog.New(complaints, "", 0),
 	})
-	d.proxy.SetTargets(d.config.Targets)
+	if err := d.openKeys(); err != nil {
+		return err
+	}
+	d.setTargets(d.config)
 	d.serveUntilStop("stop the proxy", func() error { return d.proxy.Serve(listener) }, d.proxy.Shutdown)
 	d.log.Info().Stringer("address", listener.Addr()).Msg("serving the proxy")
 	return nil

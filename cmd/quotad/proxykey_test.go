@@ -58,7 +58,12 @@ type proxied struct {
 
 func startProxied(t *testing.T, credential string) *proxied {
 	t.Helper()
-	c := &proxied{T: t, dir: shortDir(t)}
+	return startProxiedIn(t, shortDir(t), credential)
+}
+
+func startProxiedIn(t *testing.T, dir, credential string) *proxied {
+	t.Helper()
+	c := &proxied{T: t, dir: dir}
 	write(t, c.dir, "api.key", apiKey+"\n")
 	write(t, c.dir, "config.toml", fmt.Sprintf(proxiedJob, credential))
 	c.daemon = startIn(t, c.dir)

@@ -137,6 +137,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 			return err
 		}
 	}
+	d.setTargets(is)
 	d.remote.SetCallers(is.Remote.Callers)
 	d.notifier.Configure(is.OnEvent)
 	setLevel(is.LogLevel)

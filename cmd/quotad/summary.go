@@ -117,9 +117,9 @@ func (p printer) credential(c *config.Config, credential *quota.Credential, fits
 	}
 	for _, target := range c.Targets {
 		if target.Credential == credential.Name {
-			key := "no key is sent"
-			if target.Key != "" {
-				key = "the key is sent as " + target.KeyHeader
+			key := "no key is sent but a job's own"
+			if target.Key != nil {
+				key = "the key is sent as " + cmp.Or(target.KeyParameter, target.KeyHeader)
 			}
 			p.line("  through the proxy: %s, by %s; %s", target.Upstream, quota.Count(target.Routes.Len(), "route", "routes"), key)
 		}

@@ -24,14 +24,27 @@ func (x *exchange) answered(res *http.Response) error {
 	x.event.Status = res.StatusCode
 	x.mu.Unlock()
 	x.rewriteLocations(res.Header)
-	secret(x.target.Key).redactHeader(res.Header)
+	x.key.redactHeader(res.Header)
+	if x.target.Key != nil {
+		x.target.Key.answered(string(x.key), res.StatusCode)
+	}
 	answer := upstream.Answer{Status: res.StatusCode, Header: res.Header.Clone()}
+	var own []secret // of the client: it may get them back, but nothing that quotad writes holds them
+	if res.StatusCode >= 400 {
+		own = x.ownKeys()
+	}
+	for _, key := range own {
+		key.redactHeader(answer.Header)
+	}
 	unreadable := x.openBody(res)
 	if unreadable != nil || res.StatusCode < 400 || res.Body == http.NoBody {
 		x.observe(answer)
 		return unreadable
 	}
 	res.Body = &observedBody{ReadCloser: res.Body, left: res.ContentLength, observe: func(body []byte) {
+		for _, key := range own {
+			key.redact(body, true)
+		}
 		answer.Body = body
 		x.observe(answer)
 	}}
@@ -89,12 +102,11 @@ func (x *exchange) openBody(res *http.Response) error {
 		res.ContentLength = -1
 		res.Header.Del("Content-Encoding")
 		res.Header.Del("Content-Length")
-	case x.target.Key != "":
+	case x.key != "":
 		return &unreadableError{encoding}
 	}
-	key := secret(x.target.Key)
-	key.redactHeader(res.Trailer)
-	res.Body = &keylessBody{ReadCloser: res.Body, key: key, ended: func() { key.redactHeader(res.Trailer) }}
+	x.key.redactHeader(res.Trailer)
+	res.Body = &keylessBody{ReadCloser: res.Body, key: x.key, ended: func() { x.key.redactHeader(res.Trailer) }}
 	return nil
 }
 

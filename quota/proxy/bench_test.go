@@ -50,7 +50,7 @@ func BenchmarkCost(b *testing.B) {
 		Emit:     func(any) {},
 		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
 	})
-	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}})
+	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}})
 	go p.Serve(listener)
 	defer p.Shutdown(context.Background())
 	bare := httptest.NewServer(&httputil.ReverseProxy{

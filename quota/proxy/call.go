@@ -294,7 +294,7 @@ func (c *call) strip(query string) (string, *api.Problem) {
 				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
 		case isOverride(name):
 			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
-		case c.proxy.isToken(value) || name == apiKeyParam && c.target.KeyHeader == apiKeyHeader && c.target.Key != "":
+		case c.proxy.isToken(value) || c.target.isKey(name):
 		case part != "":
 			rest = append(rest, part)
 		}
@@ -347,8 +347,8 @@ func dashed(name string) string {
 
 // rewrite turns a request into one to the upstream: its path and query are those that were
 // matched, and the only key in it is the real one.
-func (c *call) rewrite(out *http.Request) {
-	t := c.target
+func (x *exchange) rewrite(out *http.Request) {
+	c, t := x.call, x.target
 	base := strings.TrimSuffix(t.Upstream.EscapedPath(), "/")
 	path := base + c.path
 	out.URL = &url.URL{Scheme: t.Upstream.Scheme, Host: t.Upstream.Host, RawPath: path, RawQuery: c.query}
@@ -362,11 +362,13 @@ func (c *call) rewrite(out *http.Request) {
 	}
 	out.Header.Set("Accept-Encoding", "identity") // the answer is searched for the key
 	switch {
-	case t.Key == "":
+	case x.key == "":
+	case t.KeyParameter != "":
+		out.URL.RawQuery = strings.TrimPrefix(c.query+"&", "&") + url.QueryEscape(t.KeyParameter) + "=" + url.QueryEscape(string(x.key))
 	case t.KeyHeader == authorization:
-		out.Header.Set(authorization, "Bearer "+t.Key)
+		out.Header.Set(authorization, "Bearer "+string(x.key))
 	default:
-		out.Header.Set(t.KeyHeader, t.Key)
+		out.Header.Set(t.KeyHeader, string(x.key))
 	}
 }
 
@@ -379,7 +381,7 @@ var unsent = append([]string{"Referer", "Upgrade", "Connection", "X-Original-Url
 func (c *call) isUnsent(name string, values []string) bool {
 	plain := dashed(name)
 	isKey := plain == apiKeyHeader || plain == c.target.KeyHeader
-	return slices.Contains(unsent, plain) || isKey && (name != plain || plain == apiKeyHeader && c.target.Key != "") ||
+	return slices.Contains(unsent, plain) || isKey && (name != plain || c.target.Key != nil && (plain == apiKeyHeader || c.target.KeyParameter != "")) ||
 		slices.ContainsFunc(values, func(value string) bool {
 			return c.holdsToken(value) || plain == authorization && slices.ContainsFunc(keysIn(value), c.proxy.isToken)
 		})
@@ -387,7 +389,10 @@ func (c *call) isUnsent(name string, values []string) bool {
 
 // keysOf returns the keys that a request comes with, in the usual places.
 func keysOf(r *http.Request) []string {
-	keys := append(r.URL.Query()[apiKeyParam], r.Header[apiKeyHeader]...)
+	keys := slices.Clone(r.Header[apiKeyHeader])
+	for _, values := range r.URL.Query() {
+		keys = append(keys, values...)
+	}
 	for _, value := range r.Header[authorization] {
 		keys = append(keys, keysIn(value)...)
 	}

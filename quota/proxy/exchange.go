@@ -36,6 +36,8 @@ type Exchange struct {
 type exchange struct {
 	*call
 	operation string
+	key       secret          // that is sent; empty: the client's own is
+	header    http.Header     // of the client
 	ctx       context.Context // ends when the client leaves, or by cancel
 	cancel    context.CancelCauseFunc
 
@@ -52,9 +54,14 @@ type exchange struct {
 // serve acquires units for a request, sends it and passes its answer on.
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.event = Exchange{Credential: x.target.Credential, Operation: x.operation, Caller: x.bearer.Caller}
+	x.header = r.Header
 	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.cancel(nil)
 	defer x.finish(time.Now())
+	if refused := x.unlock(); refused != nil {
+		x.refuse(w, refused)
+		return
+	}
 	if refused := x.acquire(x.ctx); refused != nil {
 		x.refuse(w, refused)
 		return
@@ -70,7 +77,9 @@ func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
 
 // fail answers where the upstream did not.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
-	err = secret(x.target.Key).redactError(err)
+	for _, key := range append(x.ownKeys(), x.key) {
+		err = key.redactError(err)
+	}
 	x.mu.Lock()
 	refused := x.refused
 	x.event.Err = err
@@ -112,6 +121,20 @@ func causeOf(err error) string {
 		return "it closed the connection"
 	}
 	return err.Error()
+}
+
+// unlock gets the key of the upstream.
+func (x *exchange) unlock() *refusal {
+	if x.target.Key == nil {
+		return nil
+	}
+	key, err := x.target.Key.get(x.ctx)
+	if x.key = secret(key); err == nil {
+		return nil
+	}
+	problem := api.NewProblem(api.UpstreamUnreachable, "there is no key of credential %q: %v", x.target.Credential, err).WithStatus(http.StatusServiceUnavailable)
+	x.proxy.config.Tokens.Refused(x.token, problem.Detail)
+	return &refusal{problem: problem}
 }
 
 // settleTime is how long a release may take, even if the client has left.

@@ -78,7 +78,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	if wrong != nil {
 		t.Fatal(wrong)
 	}
-	target := &Target{Credential: "youtube", Upstream: address, Key: realKey, KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}
+	target := &Target{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}
 	if edit != nil {
 		edit(&config, target)
 	}

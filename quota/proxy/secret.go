@@ -3,6 +3,8 @@ package proxy
 import (
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,6 +14,35 @@ import (
 // found as it is, percent-encoded, and escaped as in JSON, wholly or in part. The empty one is found
 // nowhere.
 type secret string
+
+// ownKeys returns what a client may have sent as a key of its own.
+func (x *exchange) ownKeys() (keys []secret) {
+	add := func(name string, values ...string) {
+		name = strings.ToLower(name)
+		isKey := func(word string) bool { return strings.Contains(name, word) }
+		if !slices.ContainsFunc([]string{"key", "auth", "token", "secret", "cookie", "password", "sig"}, isKey) {
+			return
+		}
+		for _, value := range values {
+			for _, word := range append(strings.Fields(value), keysIn(value)...) {
+				if len(word) >= leastKey {
+					keys = append(keys, secret(word))
+				}
+			}
+		}
+	}
+	for name, values := range x.header {
+		add(name, values...)
+	}
+	query, _ := url.ParseQuery(x.query)
+	for name, values := range query {
+		add(name, values...)
+	}
+	return keys
+}
+
+// leastKey is the length from which a client's text is taken for a key: a word such as Bearer is none.
+const leastKey = 8
 
 // redact overwrites the secret in a text, and returns how many bytes of the text can be passed
 // on: after them the secret may begin, and continue in what is yet to be read. With last, all

@@ -93,7 +93,7 @@ func TestUpstreamWithoutAKey(t *testing.T) {
 		got <- r
 		w.Header().Set("Content-Encoding", "br")
 		io.WriteString(w, "a % and a \\u0074")
-	}, func(_ *Config, target *Target) { target.Key = "" })
+	}, func(_ *Config, target *Target) { target.Key = nil })
 	header := http.Header{"Authorization": {"Bearer own"}, "X-Goog-Api-Key": {runToken}}
 	a := s.do("GET", s.base+"youtube/v3/videos?part=id&key=own&token="+runToken, header, nil)
 	r := <-got
@@ -107,6 +107,55 @@ func TestUpstreamWithoutAKey(t *testing.T) {
 	s.do("GET", s.base+"youtube/v3/videos", http.Header{apiKeyHeader: {"own"}, other: {"other"}}, nil)
 	if r := <-got; r.Header.Get(apiKeyHeader) != "own" || r.Header[other] != nil {
 		t.Errorf("sent %v", r.Header)
+	}
+}
+
+// A key may be a parameter of the query. It replaces the client's own, and what the client has in the
+// header of a key is not sent.
+func TestKeyAsParameter(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		fmt.Fprintf(w, `{"self":%q}`, r.URL.String())
+	}, func(_ *Config, target *Target) { target.KeyHeader, target.KeyParameter = authorization, "api_key" })
+	for query, want := range map[string]string{
+		"?part=id&api_key=none": "part=id&api_key=" + realKey,
+		"?api_key=none&api_key": "api_key=" + realKey,
+		"":                      "api_key=" + realKey,
+		"?%61pi_key=x&a=b":      "a=b&api_key=" + realKey,
+	} {
+		a := s.do("GET", s.base+"youtube/v3/videos"+query, http.Header{"Authorization": {"apikey none"}}, nil)
+		if r := <-got; r.URL.RawQuery != want || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s: sent %s %v, want %s", query, r.URL, r.Header, want)
+		}
+		if a.status != 200 || strings.Contains(a.body, realKey) {
+			t.Errorf("answered %+v", a)
+		}
+	}
+	s.do("GET", s.proxy.Root()+"/youtube/v3/videos?api_key="+runToken, nil, nil)
+	if r := <-got; r.URL.RawQuery != "api_key="+realKey {
+		t.Errorf("sent %s for the run token as key", r.URL)
+	}
+}
+
+// What a client sends as its own key is in nothing that quotad records of an error.
+func TestClientsKeyIsNotObserved(t *testing.T) {
+	var says []string
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(403)
+		fmt.Fprintf(w, `{"error":{"code":403,"message":"Consumer %s %s of %s is over its quota","errors":[{"reason":"quotaExceeded","domain":"youtube.quota"}]}}`,
+			r.Header.Get("Authorization"), r.URL.Query().Get("apikey"), r.Header.Get("X-Api-Key"))
+	}, func(c *Config, target *Target) {
+		target.Key = nil
+		c.Observer = upstream.NewObserver(c.Service, nil, func(out upstream.Outcome) { says = append(says, out.Says) })
+	})
+	a := s.do("GET", s.base+"youtube/v3/videos?apikey=key-in-the-query", http.Header{"Authorization": {"Bearer ya29.key-in-a-header"}, "X-Api-Key": {"key-in-another"}}, nil)
+	if !strings.Contains(a.body, "Bearer ya29.key-in-a-header key-in-the-query of key-in-another") {
+		t.Errorf("the client got %+v", a)
+	}
+	s.settled(1)
+	if len(says) != 1 || says[0] != "Consumer Bearer ******************** **************** of ************** is over its quota" {
+		t.Errorf("observed %q", says)
 	}
 }
 

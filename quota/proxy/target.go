@@ -9,12 +9,19 @@ import (
 type Target struct {
 	Credential string
 	Upstream   *url.URL // a scheme, a host, and perhaps a path that all others begin with
-	// Key is the secret, and KeyHeader the field that it is sent in: "X-Goog-Api-Key",
-	// or "Authorization", after Bearer. An empty one is not sent, and the client's own key is.
-	Key, KeyHeader string
-	Billing        Billing
-	Dialect        Dialect
-	Routes         *Routes
+	// Key is what the upstream requires; nil: the client's own key is sent, if it has one. It is sent
+	// as KeyParameter of the query or, if that is empty, in the field KeyHeader: "X-Goog-Api-Key", or
+	// "Authorization", after Bearer.
+	Key                     *Key
+	KeyHeader, KeyParameter string
+	Billing                 Billing
+	Dialect                 Dialect
+	Routes                  *Routes
+}
+
+// isKey reports whether a parameter of the query is where the key is, so that a client's is not sent.
+func (t *Target) isKey(parameter string) bool {
+	return t.Key != nil && (parameter == t.KeyParameter && parameter != "" || parameter == apiKeyParam && t.KeyHeader == apiKeyHeader)
 }
 
 // Billing says which answers an upstream does not charge for.

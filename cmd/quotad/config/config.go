@@ -80,7 +80,7 @@ const (
 	RunEnded   Event = "run_ended"   // each run, also one that was skipped
 
 	LimitClosed     Event = "limit_closed"     // the upstream closed a limit before our count was used up
-	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill
+	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill, or a key_command fails
 	Overspent       Event = "overspent"        // a grant was settled past what a limit may have
 	CountsDiffer    Event = "counts_differ"    // the upstream counts more, by more than 5 % of a limit
 )

@@ -20,34 +20,67 @@ func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 	if t.has("key_header") && !fieldName.MatchString(t.KeyHeader) {
 		t.fail("key_header", `%q is not the name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`, t.KeyHeader)
 	}
+	if t.has("key_parameter") && !parameterName.MatchString(t.KeyParameter) {
+		t.fail("key_parameter", `%q is not the name of a parameter: write "api_key"`, t.KeyParameter)
+	}
+	if t.document.isInFile(t.at("key_header").path) { // over that of a preset
+		if t.document.isInFile(t.at("key_parameter").path) {
+			t.fail("key_parameter", "sends the key in the query, and key_header sends it in a header: remove one")
+		}
+		t.KeyParameter = ""
+	}
 	address, _ := url.Parse(string(t.Upstream)) // it was read before
 	return &proxy.Target{
-		Credential: c.Name, Upstream: address, Key: t.key(), KeyHeader: http.CanonicalHeaderKey(t.KeyHeader),
+		Credential: c.Name, Upstream: address, Key: t.key(), KeyHeader: http.CanonicalHeaderKey(t.KeyHeader), KeyParameter: t.KeyParameter,
 		Billing: proxy.Billing(t.Billing), Dialect: proxy.Dialect(t.Dialect), Routes: t.routes(c),
 	}
 }
 
-// key returns the only line of key_file; "" without one.
-func (t *targetTable) key() string {
-	key, marked := strings.CutPrefix(t.KeyFile.text, "\ufeff")
-	key = strings.TrimSpace(key)
-	switch {
-	case !t.KeyFile.read:
-	case key == "":
-		t.fail("key_file", "%s is empty: write the key into it, or leave key_file out if the upstream needs none", t.KeyFile.path)
-	case marked:
-		t.fail("key_file", "%s begins with a byte order mark: save it as UTF-8 without one", t.KeyFile.path)
-	case strings.ContainsAny(key[:1], "\"'"):
-		t.fail("key_file", "%s holds the key in quotes: leave them out", t.KeyFile.path)
-	case assignment.MatchString(key):
-		t.fail("key_file", "%s holds NAME= before the key: leave it out", t.KeyFile.path)
-	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		t.fail("key_file", "must hold the key on a line by itself, and nothing else")
-	case len(key) < minKey:
-		t.fail("key_file", "%s holds a key of %s: quotad overwrites the key where an answer repeats it, and one of fewer than %d is found by chance; leave key_file out if the upstream needs none",
-			t.KeyFile.path, quota.Count(len(key), "character", "characters"), minKey)
+// key returns the key in key_file, or one that the daemon has key_command print; nil without them.
+func (t *targetTable) key() *proxy.Key {
+	sources := slices.DeleteFunc([]string{"key_file", "key_command", "key"}, func(key string) bool { return !t.has(key) })
+	if len(sources) > 1 {
+		t.fail(sources[1], "the key comes from %s already: remove one of the two", sources[0])
 	}
-	return key
+	if t.has("key") && t.Key != callersKey {
+		t.fail("key", `must be "caller": the key itself is in key_file, or key_command prints it`)
+	}
+	if t.has("key_command") {
+		if len(t.KeyCommand) == 0 || t.KeyCommand[0] == "" {
+			t.fail("key_command", `must name a program, such as ["/usr/local/bin/token"]`)
+		}
+		return proxy.NewKey()
+	}
+	if !t.KeyFile.read {
+		return nil
+	}
+	if _, marked := strings.CutPrefix(t.KeyFile.text, "\ufeff"); marked {
+		t.fail("key_file", "%s begins with a byte order mark: save it as UTF-8 without one", t.KeyFile.path)
+		return nil
+	}
+	key := strings.TrimSpace(t.KeyFile.text)
+	if err := CheckKey(t.KeyFile.path, key); err != nil {
+		t.fail("key_file", "%v", err)
+	}
+	return proxy.FixedKey(key)
+}
+
+// CheckKey refuses a text that is hardly a key alone. The error says where it is, but does not hold it.
+func CheckKey(where, key string) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%s is empty: it must hold the key", where)
+	case strings.ContainsAny(key[:1], "\"'"):
+		return fmt.Errorf("%s holds the key in quotes: leave them out", where)
+	case assignment.MatchString(key):
+		return fmt.Errorf("%s holds NAME= before the key: leave it out", where)
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return fmt.Errorf("%s must hold the key on a line by itself, and nothing else", where)
+	case len(key) < minKey:
+		return fmt.Errorf("%s holds a key of %s: quotad overwrites the key where an answer repeats it, and one of fewer than %d is found by chance",
+			where, quota.Count(len(key), "character", "characters"), minKey)
+	}
+	return nil
 }
 
 // minKey is the minimum length of a key.
@@ -55,6 +88,11 @@ const minKey = 16
 
 // assignment finds a line of an env file; the = of base64 are at its end.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[^=]`)
+
+// callersKey says that the job sends its own key.
+const callersKey = "caller"
+
+var parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 
@@ -126,10 +164,23 @@ func (l *loopback) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// KeyFile returns the file with the key that the proxy sends for a credential; empty: there is none.
-func (c *Config) KeyFile(credential string) string {
+// KeyCommand returns the command that prints the key of a credential for the proxy; nil: there is none.
+func (c *Config) KeyCommand(credential string) []string {
 	if one := c.file.Credentials[credential]; one != nil && one.Proxy != nil {
-		return string(one.Proxy.KeyFile.path)
+		return one.Proxy.KeyCommand
 	}
-	return ""
+	return nil
+}
+
+// KeyCure says what to do about a key that the upstream of a credential refuses.
+func (c *Config) KeyCure(credential string) string {
+	one := c.file.Credentials[credential]
+	switch {
+	case one == nil || one.Proxy == nil:
+	case one.Proxy.KeyFile.path != "":
+		return "replace " + one.Proxy.KeyFile.path + ", then quotactl reload"
+	case one.Proxy.Key == callersKey:
+		return "give the job another key"
+	}
+	return "quotactl reload"
 }

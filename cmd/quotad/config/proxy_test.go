@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -42,7 +43,7 @@ func TestProxy(t *testing.T) {
 	if c.Proxy != "127.0.0.1:9465" || len(c.Targets) != 1 || len(c.Warnings()) != 0 {
 		t.Errorf("got %+v", c)
 	}
-	if got.Credential != "c" || got.Upstream.String() != "https://api.example.com/base" || got.Key != "the-key-of-sixteen" || got.KeyHeader != "Authorization" ||
+	if got.Credential != "c" || got.Upstream.String() != "https://api.example.com/base" || !reflect.DeepEqual(got.Key, proxy.FixedKey("the-key-of-sixteen")) || got.KeyHeader != "Authorization" ||
 		got.Billing != proxy.Always || got.Dialect != proxy.Problem || got.Routes.Len() != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -80,16 +81,26 @@ func TestProxyErrors(t *testing.T) {
 		{"key in the address", `/base/`, `/?key=Sesame`, `7: credentials.c.proxy.upstream: holds more than a host and a path: write a key into key_file`},
 		{"upstream missing", `upstream = "https://api.example.com/base/"`, ``, `6: credentials.c.proxy.upstream: is missing: add upstream = "https://www.googleapis.com"`},
 		{"an upstream without a key", `key_file = "a.key"`, ``, ``},
-		{"a short key", `"a.key"`, `"short.key"`, `8: credentials.c.proxy.key_file: DIR/short.key holds a key of 15 characters: quotad overwrites the key where an answer repeats it, and one of fewer than 16 is found by chance; leave key_file out if the upstream needs none`},
+		{"a short key", `"a.key"`, `"short.key"`, `8: credentials.c.proxy.key_file: DIR/short.key holds a key of 15 characters: quotad overwrites the key where an answer repeats it, and one of fewer than 16 is found by chance`},
 		{"a key in quotes", `"a.key"`, `"quoted.key"`, `8: credentials.c.proxy.key_file: DIR/quoted.key holds the key in quotes: leave them out`},
 		{"a key with its name", `"a.key"`, `"named.key"`, `8: credentials.c.proxy.key_file: DIR/named.key holds NAME= before the key: leave it out`},
 		{"a key after a mark", `"a.key"`, `"marked.key"`, `8: credentials.c.proxy.key_file: DIR/marked.key begins with a byte order mark: save it as UTF-8 without one`},
 		{"a key in base64", `"a.key"`, `"base64.key"`, ``},
 		{"key nowhere", `"a.key"`, `"b.key"`, `8: credentials.c.proxy.key_file: cannot be read: open `},
 		{"key that others read", `"a.key"`, `"open.key"`, `8: credentials.c.proxy.key_file: everybody on this host may read DIR/open.key, and with it the key: chmod o-r DIR/open.key`},
-		{"no key in it", `"a.key"`, `"empty.key"`, `8: credentials.c.proxy.key_file: DIR/empty.key is empty: write the key into it, or leave key_file out if the upstream needs none`},
-		{"more than a key", `"a.key"`, `"two.key"`, `8: credentials.c.proxy.key_file: must hold the key on a line by itself, and nothing else`},
+		{"no key in it", `"a.key"`, `"empty.key"`, `8: credentials.c.proxy.key_file: DIR/empty.key is empty: it must hold the key`},
+		{"more than a key", `"a.key"`, `"two.key"`, `8: credentials.c.proxy.key_file: DIR/two.key must hold the key on a line by itself, and nothing else`},
 		{"header", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_header = \"X-Key: \"", `9: credentials.c.proxy.key_header: "X-Key: " is not the name of a header: write "Authorization", which sends Bearer before the key, or "X-Goog-Api-Key"`},
+		{"two keys", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_command = [\"true\"]", `9: credentials.c.proxy.key_command: the key comes from key_file already: remove one of the two`},
+		{"a caller's key and another one", `key_file = "a.key"`, "key = \"caller\"\nkey_command = [\"true\"]", `8: credentials.c.proxy.key: the key comes from key_command already: remove one of the two`},
+		{"the key itself", `key_file = "a.key"`, `key = "Sesame-open-Sesame"`, `8: credentials.c.proxy.key: must be "caller": the key itself is in key_file, or key_command prints it`},
+		{"a caller's key", `key_file = "a.key"`, `key = "caller"`, ``},
+		{"a key of a command", `key_file = "a.key"`, `key_command = ["true"]`, ``},
+		{"a command that is no program", `key_file = "a.key"`, `key_command = ["no-such-program"]`, `8: credentials.c.proxy.key_command: `},
+		{"a command line", `key_file = "a.key"`, `key_command = "op read x"`, `8: credentials.c.proxy.key_command: must be an array of strings, ["op", "read", "x"], not the string "op read x"`},
+		{"a command of no words", `key_file = "a.key"`, `key_command = []`, `8: credentials.c.proxy.key_command: must name a program, such as ["/usr/local/bin/token"]`},
+		{"a parameter", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_parameter = \"api key\"", `9: credentials.c.proxy.key_parameter: "api key" is not the name of a parameter: write "api_key"`},
+		{"a parameter and a header", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_parameter = \"api_key\"\nkey_header = \"X-Key\"", `9: credentials.c.proxy.key_parameter: sends the key in the query, and key_header sends it in a header: remove one`},
 		{"billing", `key_file = "a.key"`, "key_file = \"a.key\"\nbilling = \"never\"", `9: credentials.c.proxy.billing: must be one of "always", "not-304", not "never"`},
 		{"unknown operation", `= "search"`, `= "serch"`, `10: credentials.c.proxy.routes."GET /search": unknown operation "serch": did you mean "search"?`},
 		{"no route", `"GET /*"`, `"GET *"`, `11: credentials.c.proxy.routes."GET *": is not a route: write a method, or *, and a path, such as "GET /youtube/v3/search"`},

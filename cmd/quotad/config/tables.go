@@ -74,12 +74,15 @@ type credentialTable struct {
 // A targetTable says where the proxy sends the calls of a credential.
 type targetTable struct {
 	table
-	Upstream  upstreamAddress   `toml:"upstream" required:"\"https://www.googleapis.com\""`
-	KeyFile   contents          `toml:"key_file" secret:"the key"`
-	KeyHeader string            `toml:"key_header" default:"Authorization"`
-	Billing   string            `toml:"billing" oneof:"always not-304" default:"always"`
-	Dialect   string            `toml:"dialect" oneof:"google github problem" default:"problem"`
-	Routes    map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
+	Upstream     upstreamAddress   `toml:"upstream" required:"\"https://www.googleapis.com\""`
+	KeyFile      contents          `toml:"key_file" secret:"the key"`
+	KeyCommand   command           `toml:"key_command"`
+	Key          string            `toml:"key" want:"\"caller\""`
+	KeyHeader    string            `toml:"key_header" default:"Authorization"`
+	KeyParameter string            `toml:"key_parameter"`
+	Billing      string            `toml:"billing" oneof:"always not-304" default:"always"`
+	Dialect      string            `toml:"dialect" oneof:"google github problem" default:"problem"`
+	Routes       map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
 }
 
 // An answersTable says how the upstream words its answers.

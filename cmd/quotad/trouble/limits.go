@@ -16,7 +16,16 @@ type Credential struct {
 	Limits  []Limit  // none while they are unknown
 	Refuses *Refusal // of its key; nil: the upstream takes it
 	Silent  *Silence // nil: the upstream answers
-	KeyFile string   // that the proxy sends; empty: none
+	Keyless *Keyless // nil: its key_command prints one, or it has none
+	KeyCure string   // what to do about a key that is refused
+}
+
+// A Keyless credential has a key_command that prints no key.
+type Keyless struct {
+	Since time.Time
+	Says  string    // why
+	Over  bool      // there is no key any more, so that no call is sent
+	Ends  time.Time // of the key before; zero: not known
 }
 
 // A Refusal is what the upstream said last of a key, a quota or a bill that a person has to change.
@@ -61,11 +70,19 @@ const graveSilence = 5 * time.Minute
 // credential judges what is of a credential.
 func (l *list) credential(c *Credential) {
 	if r := c.Refuses; r != nil {
-		do := "quotactl reload"
-		if c.KeyFile != "" {
-			do = "replace " + c.KeyFile + ", then quotactl reload"
+		l.add(Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: c.KeyCure, Grave: true, Since: r.Since})
+	}
+	if k := c.Keyless; k != nil {
+		one := Trouble{Kind: Key, Of: "credential " + c.Name, Do: "quotactl reload", Grave: k.Over, Since: k.Since}
+		switch {
+		case k.Over:
+			one.Says = fmt.Sprintf("%s has no key: its key_command fails: %s", c.Name, k.Says)
+		case k.Ends.IsZero():
+			one.Says = fmt.Sprintf("%s's key_command fails, its last key still serves: %s", c.Name, k.Says)
+		default:
+			one.Says = fmt.Sprintf("%s's key_command fails, its last key serves until %s: %s", c.Name, l.at(k.Ends), k.Says)
 		}
-		l.add(Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: do, Grave: true, Since: r.Since})
+		l.add(one)
 	}
 	if s := c.Silent; s != nil {
 		l.add(Trouble{Kind: Unreachable, Of: "credential " + c.Name, Says: s.Says, Grave: l.now.Sub(s.Since) > graveSilence, Since: s.Since})

@@ -28,7 +28,7 @@ type Kind string
 const (
 	Ledger      Kind = "ledger"      // it cannot be written or read
 	Recovering  Kind = "recovering"  // a lost log is put back
-	Key         Kind = "key"         // the upstream refuses it
+	Key         Kind = "key"         // the upstream refuses it, or its command prints none
 	Unreachable Kind = "unreachable" // the upstream does not answer
 	NotKept     Kind = "not kept"    // records of a job may be lost
 	Closed      Kind = "closed"      // by the upstream, before our own count was used up

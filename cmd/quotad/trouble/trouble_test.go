@@ -46,7 +46,7 @@ func newWorld() *world {
 	for _, l := range limits {
 		c.Limits = append(c.Limits, l.Limit)
 	}
-	w.Credentials = []Credential{{Credential: c.Prepared(), Limits: limits, KeyFile: "youtube.key"}}
+	w.Credentials = []Credential{{Credential: c.Prepared(), Limits: limits, KeyCure: "replace youtube.key, then quotactl reload"}}
 	job := func(name string, expects quota.Units, every time.Duration) jobs.Status {
 		return jobs.Status{Name: name, Credential: "youtube", Regions: regions.Ring{"US", "XX", "GB"}, Expects: map[string]quota.Units{"search": expects},
 			Next: now.Add(every), Last: &jobs.Run{ID: "1", State: jobs.RunDone, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}}
@@ -159,9 +159,20 @@ func TestTroubles(t *testing.T) {
 		// was: until the next run of the job that found it, and never if no run did
 		{"a key is refused", func(w *world) { w.youtube.Refuses = &Refusal{ago(time.Hour), "API_KEY_INVALID"} },
 			"key! credential youtube: youtube's key is refused: API_KEY_INVALID > replace youtube.key, then quotactl reload"},
-		{"that quotad does not send", func(w *world) {
-			w.youtube.Refuses, w.youtube.KeyFile = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, ""
-		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID > quotactl reload"},
+		{"a key that its job sends", func(w *world) {
+			w.youtube.Refuses, w.youtube.KeyCure = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, "give the job another key"
+		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID > give the job another key"},
+		{"a key_command fails", func(w *world) { w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed"} },
+			"key credential youtube: youtube's key_command fails, its last key still serves: vault: sealed > quotactl reload"},
+		{"and the last key ends", func(w *world) {
+			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: now.Add(20 * time.Minute)}
+		}, "key credential youtube: youtube's key_command fails, its last key serves until 12:20: vault: sealed > quotactl reload"},
+		{"and the last key has ended", func(w *world) {
+			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: ago(time.Minute), Over: true}
+		}, "key! credential youtube: youtube has no key: its key_command fails: vault: sealed > quotactl reload"},
+		{"and the last key is refused", func(w *world) {
+			w.youtube.Refuses, w.youtube.Keyless = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, &Keyless{Since: ago(time.Hour), Says: "vault: sealed"}
+		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID; youtube's key_command fails, its last key still serves: vault: sealed > replace youtube.key, then quotactl reload"},
 
 		// was: only in the log
 		{"no answer of late", func(w *world) {

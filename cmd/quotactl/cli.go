@@ -29,7 +29,6 @@ type cli struct {
 
 	socket string // empty: api.FindSocket decides
 	output string // "table", "json" or "value"
-	color  string // "auto", "always" or "never"
 	utc    bool   // print times in UTC instead of local time
 }
 
@@ -38,10 +37,9 @@ func (c *cli) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.SortFlags = false
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
-	c.output, c.color = "table", "auto"
+	c.output = "table"
 	oneOf(root, "format", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
 	f.BoolVar(&c.utc, "utc", false, "print and read times in UTC instead of local time")
-	oneOf(root, "color", "", "`WHEN` is auto (the default), always or never; NO_COLOR is honoured", &c.color, "auto", "always", "never")
 	f.BoolP("help", "h", false, "the usage of a command")
 }
 
@@ -104,7 +102,7 @@ func (c *cli) credentialBefore(args []string, n int) string {
 
 // view says how the answer may look now.
 func (c *cli) view() term.View {
-	return term.NewView(time.Now(), c.stdout, c.color, c.utc)
+	return term.NewView(time.Now(), c.stdout, c.utc)
 }
 
 // show prints what a command was answered in the format that the user asked for, or

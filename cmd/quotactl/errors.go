@@ -53,7 +53,7 @@ func (c *cli) report(err error) int {
 	}
 	f := &failure{code: exitError, err: err}
 	errors.As(err, &f)
-	v := term.View{UTF8: term.IsUTF8()}
+	v := term.View{}
 	// Joined errors are on lines of their own.
 	message := strings.ReplaceAll(err.Error(), "\n", "; ")
 	fmt.Fprintf(c.stderr, "quotactl: error: %s\n", v.Clean(message))

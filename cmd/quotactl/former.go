@@ -16,10 +16,21 @@ func formerly() map[string]string {
 	}
 }
 
-// former names the command that took the place of an old one; nil: old is none.
+// gone returns what to do instead of old flags that nothing took the place of.
+func gone() map[string]string {
+	return map[string]string{
+		"--color": "colours are for terminals: NO_COLOR=1 turns them off", "status --every": "--watch redraws the screen every two seconds",
+		"status --number": "quotactl status prints it once",
+	}
+}
+
+// former names what took the place of an old command or flag; nil: old is none.
 func former(old string) error {
 	if is := formerly()[old]; is != "" {
 		return usageError("", "%q is now %q", "quotactl "+old, "quotactl "+is)
+	}
+	if instead := gone()[old]; instead != "" {
+		return usageError("", "%q is gone: %s", "quotactl "+old, instead)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func renderLimits(b *strings.Builder, credential string, limits []api.Limit, for
 		notes[i] = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
 		longest = max(longest, utf8.RuneCountInString(notes[i]))
 	}
-	room := v.Width - limitsTable(limits, 0, v).Width()
+	room := v.Width - limitsTable(limits, 0).Width()
 	beside := room-term.Gap-longest >= wideBar
 	if beside {
 		room -= term.Gap + longest
@@ -36,7 +36,7 @@ func renderLimits(b *strings.Builder, credential string, limits []api.Limit, for
 	if room < minBar {
 		room = 0
 	}
-	t := limitsTable(limits, min(maxBar, room), v)
+	t := limitsTable(limits, min(maxBar, room))
 	if beside {
 		t.Columns = append(t.Columns, term.Column{})
 	}
@@ -50,25 +50,21 @@ func renderLimits(b *strings.Builder, credential string, limits []api.Limit, for
 	t.Render(b, v)
 }
 
-func limitsTable(limits []api.Limit, bar int, v term.View) *term.Table {
+func limitsTable(limits []api.Limit, bar int) *term.Table {
 	t := &term.Table{Indent: 2, Columns: []term.Column{
 		{Head: "LIMIT"}, {Whole: true},
 		{Head: "USED", Right: true}, {Head: "RESERVE", Right: true}, {Head: "REMAINING", Right: true}, {Head: "UNITS", Right: true},
 	}}
 	for _, l := range limits {
 		state := wording.LimitStyle(l)
-		t.Add(l.Name, term.Styled(state, barOf(l, bar, v)), l.Used, l.Reserve, term.Styled(state, quota.Thousands(l.Remaining)), l.Units)
+		t.Add(l.Name, term.Styled(state, barOf(l, bar)), l.Used, l.Reserve, term.Styled(state, quota.Thousands(l.Remaining)), l.Units)
 	}
 	return t
 }
 
 // barOf draws a limit: what is used from the left, what is left of the reserve at the
 // right, and between them what ordinary callers may spend, which shows if there is any.
-func barOf(l api.Limit, width int, v term.View) string {
-	used, free, reserve := "#", ".", "="
-	if v.UTF8 {
-		used, free, reserve = "█", "░", "▒"
-	}
+func barOf(l api.Limit, width int) string {
 	if l.Units < 1 || width < 1 {
 		return ""
 	}
@@ -79,7 +75,7 @@ func barOf(l api.Limit, width int, v term.View) string {
 	if l.Used > 0 && usedCells == 0 && freeCells > 1 {
 		usedCells, freeCells = 1, freeCells-1
 	}
-	return strings.Repeat(used, usedCells) + strings.Repeat(free, freeCells) + strings.Repeat(reserve, reserveCells)
+	return strings.Repeat(term.Full, usedCells) + strings.Repeat("░", freeCells) + strings.Repeat("▒", reserveCells)
 }
 
 // share is the part of width that an amount is of a whole, rounded up, and at most width.

@@ -14,9 +14,7 @@ import (
 
 // Plans as they are printed.
 func TestPlansOnTheScreen(t *testing.T) {
-	ascii := viewOf(80)
-	ascii.UTF8 = false
-	views := map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii}
+	views := map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200)}
 	for name, p := range map[string]plan.Plan{
 		"fits":     planned(0, plannedJob(t, "trending", 8, 30*time.Minute)),
 		"late":     planned(0, plannedJob(t, "trending", 98, time.Hour)),

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -24,9 +23,7 @@ const statusUsage = `Show what needs you, what is left of each limit and how lon
 last and the next run of each job.
 
 With --watch it is updated in place until Ctrl-C, also when the screen has
-another size. On a terminal that cannot be redrawn (TERM=dumb), each status is
-printed below the last one. Where the output is no terminal, each is one line
-of JSON.
+another size.
 
 With -o value the answer is what remains, in units: the smallest of the limits
 shown, of one credential. With -o json it is the whole status of the daemon.
@@ -56,21 +53,15 @@ func newStatus(c *cli) *cobra.Command {
 		if all {
 			w.render = renderStatus
 		}
-		switch {
-		case !watch && (w.every != 0 || w.number != 0):
-			return usageError("add --watch", "--every and --number go with --watch")
-		case !watch:
-			return c.status(ctx, w.only, w.render)
+		if watch {
+			return w.watch(ctx)
 		}
-		w.every = cmp.Or(w.every, 2*time.Second)
-		return w.watch(ctx)
+		return c.status(ctx, w.only, w.render)
 	})
 	cmd.Flags().StringVar(&w.only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&w.only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "update it in place")
-	cmd.Flags().DurationVar(&w.every, "every", 0, "with --watch: one update per `DURATION` (default: 2s)")
-	cmd.Flags().IntVarP(&w.number, "number", "n", 0, "with --watch: end after `N` updates (default: never)")
 	return cmd
 }
 
@@ -329,7 +320,7 @@ func glanceLimits(s jobsapi.Status, v term.View) *term.Table {
 		for _, l := range c.Limits {
 			style := wording.LimitStyle(l)
 			outlook := wording.Outlook(c, l, plan.ForecastOf(s.Forecast, c.Name, l.Name), v)
-			t.Add(c.Name+" "+l.Name, term.Styled(style, barOf(l, bar, v)), term.Styled(style, quota.Thousands(l.Remaining)),
+			t.Add(c.Name+" "+l.Name, term.Styled(style, barOf(l, bar)), term.Styled(style, quota.Thousands(l.Remaining)),
 				l.Units-l.Reserve, term.Styled(term.Faint, outlook))
 		}
 	}

@@ -135,7 +135,7 @@ func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
 	total := wording.Spent(u.Total, limit)
 	for _, s := range shares {
 		spent := wording.Spent(s, limit)
-		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), strings.Repeat(v.Full(), share(spent, max(1, greatest), bar)))
+		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), strings.Repeat(term.Full, share(spent, max(1, greatest), bar)))
 	}
 	t.Add(term.Styled(term.Bold, "total"), callsIn(u.Total, limit), total, "", "")
 	return t

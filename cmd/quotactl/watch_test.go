@@ -13,9 +13,7 @@ import (
 )
 
 func TestWatchOnTheScreen(t *testing.T) {
-	ascii := viewOf(80)
-	ascii.UTF8 = false
-	for name, v := range map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200), "80-ascii": ascii} {
+	for name, v := range map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200)} {
 		for _, input := range []string{"busy", "exhausted", "outage", "hostile", "lost"} {
 			t.Run(input+"-"+name, func(t *testing.T) {
 				got := renderWatch(someWatcher(t, input), v)

@@ -157,13 +157,15 @@ command = ["true"]
 [clients.public]
 units = 60
 window = "1m"
+[on_event]
+exhausted = ["true"]
 `
 
 // Every quotactl command that the pages name is one, and does what it can.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
-	names := strings.NewReplacer("JOB", "page", "REGION", "US", "NAME", "public", "RUN", lastRun(t, client, "page").ID)
+	names := strings.NewReplacer("JOB", "page", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "RUN", lastRun(t, client, "page").ID)
 	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t)+readPage(t, daemonFile)+readPage(t, systemdFile), -1)
 	if len(commands) < 20 {
 		t.Fatalf("the pages name %d commands", len(commands))
@@ -172,8 +174,6 @@ func TestReadmeCommands(t *testing.T) {
 		args := strings.Fields(names.Replace(command[1]))
 		within := hangTimeout
 		switch {
-		case slices.Contains(args, "--watch"):
-			args = append(args, "-n", "1")
 		case slices.Contains(args, "-f"):
 			within = time.Second // it has no end
 		case command[1] == " page":
@@ -183,9 +183,9 @@ func TestReadmeCommands(t *testing.T) {
 		cmd := exec.CommandContext(ctx, "quotactl", append([]string{"--socket", client.Socket}, args...)...)
 		output, _ := cmd.CombinedOutput()
 		cancel()
-		// Its run has ended or is under way, a user other than root may not operate, and
-		// Kill ends what follows.
-		refused := regexp.MustCompile(`error: (job "\w+": a run of the job is under way|job "page" has no run under way|run "\w+": not found|user \w+ may |jobs run as user )`).Match(output)
+		// Its run has ended or is under way, a user other than root may not operate, there is no
+		// terminal, and Kill ends what follows.
+		refused := regexp.MustCompile(`error: (job "\w+": a run of the job is under way|job "page" has no run under way|run "\w+": not found|user \w+ may |jobs run as user |--watch redraws )`).Match(output)
 		if code := cmd.ProcessState.ExitCode(); code != 0 && !refused && within == hangTimeout {
 			t.Errorf("%v: exit code %d\n%s", args, code, output)
 		}

@@ -22,7 +22,7 @@ const defaultLimit = 20
 // search finds videos by words in what is stored, without quotad and without upstream.
 func search(ctx context.Context, args []string, stdout io.Writer) error {
 	now := time.Now()
-	r := &reader{out: stdout, now: now, view: term.NewView(now, stdout, "auto", false)}
+	r := &reader{out: stdout, now: now, view: term.NewView(now, stdout, false)}
 	words, err := r.parse(args)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
 func viewOf(width int) term.View {
-	return term.View{Now: at, Zone: time.UTC, Width: width, UTF8: true}
+	return term.View{Now: at, Zone: time.UTC, Width: width}
 }
 
 // readStatus reads a status that quotactl's own tests show, too.

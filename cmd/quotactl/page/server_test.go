@@ -345,5 +345,5 @@ func paint(text string) Picture {
 			{At: at(-1), Since: at(-2), Times: 2, Operation: text, Count: 1, By: text, Region: text, Reason: text, Detail: text},
 		}},
 	}
-	return Picture{Facts: f, View: term.View{Now: noon, Zone: time.UTC, Width: 80, UTF8: true}}
+	return Picture{Facts: f, View: term.View{Now: noon, Zone: time.UTC, Width: 80}}
 }

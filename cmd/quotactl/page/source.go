@@ -75,7 +75,7 @@ func (s *Source) Look(ctx context.Context) (Picture, error) {
 		s.asked, s.before = time.Now(), now
 	}
 	v := s.View()
-	v.UTF8, v.Color = true, false
+	v.Color = false
 	return Picture{Facts: s.facts, View: v}, nil
 }
 

@@ -1,6 +1,5 @@
 // Package term writes text for a terminal: prose that wraps, tables whose columns fit the
-// screen, times relative to now, colours if the terminal knows them, and ASCII if it knows
-// nothing else.
+// screen, times relative to now, and colours if the terminal knows them.
 //
 // A [View] describes the output (view.go). Its methods write text, or draw it over the
 // screen (text.go), and a [Table] is rendered for it (table.go). Text from outside passes

@@ -97,13 +97,13 @@ func CeilSecond(t time.Time) time.Time {
 }
 
 // Clean makes text from outside safe for a terminal: one line, valid UTF-8 without control
-// characters, or ASCII if the output shows nothing else.
+// characters.
 func (v View) Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return ' '
-		case !unicode.IsPrint(r), r > unicode.MaxASCII && !v.UTF8:
+		case !unicode.IsPrint(r):
 			return '?'
 		default:
 			return r
@@ -129,10 +129,7 @@ func (v View) Item(b *strings.Builder, indent int, label, text string) {
 
 // Cut shortens text to a width in characters and marks that it did.
 func (v View) Cut(text string, width int) string {
-	mark := "..."
-	if v.UTF8 {
-		mark = "…"
-	}
+	const mark = "…"
 	if utf8.RuneCountInString(text) <= width {
 		return text
 	}

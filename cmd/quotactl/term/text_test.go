@@ -11,7 +11,7 @@ import (
 var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
 func screen(width int) View {
-	return View{Now: at, Zone: time.UTC, Width: width, UTF8: true}
+	return View{Now: at, Zone: time.UTC, Width: width}
 }
 
 func TestBrief(t *testing.T) {

@@ -22,7 +22,6 @@ type View struct {
 	Drawn bool // over what was there: what has no room on the screen is not seen
 	Whole bool // there is no screen: nothing is cut
 	Color bool // the output knows ANSI colours, and the user wants them
-	UTF8  bool // otherwise ASCII only
 
 	User func(uid string) string // a user's name; nil: output shows uids
 }
@@ -34,21 +33,15 @@ const (
 	minWidth     = 40
 )
 
-// NewView reads the environment and the terminal. Color is one of "auto", "always" and
-// "never".
-func NewView(now time.Time, out io.Writer, color string, utc bool) View {
-	v := View{Now: now, Zone: time.Local, UTF8: IsUTF8(), User: UserNames()}
+// NewView reads the environment and the terminal.
+func NewView(now time.Time, out io.Writer, utc bool) View {
+	v := View{Now: now, Zone: time.Local, User: UserNames()}
 	v.Width, v.Lines = screenSize(out)
 	if utc {
 		v.Zone = time.UTC
 	}
 	v.Whole = !IsTerminal(out) && os.Getenv("COLUMNS") == ""
-	switch color {
-	case "always":
-		v.Color = true
-	case "auto":
-		v.Color = IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	}
+	v.Color = IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return v
 }
 
@@ -73,24 +66,8 @@ func IsTerminal(out any) bool {
 	return ok && xterm.IsTerminal(int(f.Fd()))
 }
 
-// IsUTF8 follows setlocale(3): the first of these that is set decides, and without any the
-// output is ASCII.
-func IsUTF8() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if value := strings.ToLower(os.Getenv(name)); value != "" {
-			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
-		}
-	}
-	return false
-}
-
-// Full is a character of which bars are made.
-func (v View) Full() string {
-	if v.UTF8 {
-		return "█"
-	}
-	return "#"
-}
+// Full is the character of which bars are made.
+const Full = "█"
 
 // A Style is how a text stands out. No state is shown by style alone.
 type Style string

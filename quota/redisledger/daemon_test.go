@@ -18,6 +18,7 @@ import (
 // A daemon is one as far as its ledger goes, which is as it is put together in production.
 type daemon struct {
 	testing.TB
+	file    *boltledger.File
 	ledger  *slidinglog.Ledger
 	service *quota.Service
 	events  chan slidinglog.Event
@@ -74,6 +75,7 @@ func beginOn(t testing.TB, config redisledger.Config, name, dir, storeName strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.file = file
 	h.ledger, err = slidinglog.Open(slidinglog.Config{
 		File: file, Store: namedStore{store, cmp.Or(storeName, store.Name())}, Label: name, Deadline: deadline, Quiet: quiet, OnEvent: func(e slidinglog.Event) { h.events <- e },
 	})

@@ -2,6 +2,8 @@
 // package may import which, and which one binds which module.
 package cmd
 
+//ci:norace
+
 import (
 	"encoding/json"
 	"errors"

@@ -1,5 +1,7 @@
 package lua
 
+//ci:norace
+
 import (
 	"os"
 	"testing"

@@ -1,5 +1,7 @@
 package regions
 
+//ci:norace
+
 import (
 	"math/rand/v2"
 	"slices"

@@ -1,5 +1,7 @@
 package systemd_test
 
+//ci:norace
+
 import (
 	"os"
 	"testing"

@@ -35,6 +35,7 @@ list = 1
 // Whatever is acquired, settled, released, adjusted and reset: the status, the usage, the
 // log, why, the plan, the metrics, and the forecast of quotactl are the same.
 func TestFiguresAgree(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	for name, ledger := range map[string]func(*testing.T) string{
 		"embedded": func(*testing.T) string { return `backend = "embedded"` },

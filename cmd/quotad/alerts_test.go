@@ -13,6 +13,7 @@ import (
 
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // tellEvents writes what each event's command finds in its environment.
@@ -144,6 +145,7 @@ func TestGateTellsOfExhaustion(t *testing.T) {
 
 // It comes and goes: an outage is an event once, and its end once it was over for a minute.
 func TestOutageIsToldOnceEachWay(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	daemon, client, dir := startTelling(t, tellEvents+fmt.Sprintf(`

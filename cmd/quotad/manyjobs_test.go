@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	jobsapi "quotad/jobs/api"
+	"quotad/quota/seedtest"
 )
 
 // Of ten passes one leaves a daemon behind, one a child, one fails and one dies.
@@ -42,6 +43,7 @@ esac
 // descriptor. There are a few hundred of them, or as many as QUOTAD_TEST_PASSES
 // says: 10000 take some minutes.
 func TestManyPasses(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	const perRun = 100
 	passes := 3 * perRun

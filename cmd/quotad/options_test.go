@@ -4,9 +4,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"quotad/quota/seedtest"
 )
 
 func TestExitCodes(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	tests := []struct {
 		name, args string
 		want       int

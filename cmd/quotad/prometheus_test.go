@@ -18,6 +18,7 @@ import (
 	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // What quotad ships for Prometheus and Grafana.
@@ -44,6 +45,7 @@ func promtool(t *testing.T, args ...string) {
 
 // Every alert fires when it should, and does not when it should not.
 func TestPrometheusAlerts(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	promtool(t, "check", "rules", alertsFile)
 	promtool(t, "test", "rules", alertTests)
 	tests := readPage(t, alertTests)
@@ -133,6 +135,7 @@ window = "1m"
 // Prometheus finds what the alerts and the dashboard ask for in what a daemon shows: each metric,
 // and each label.
 func TestPrometheusFindsEverything(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	series := seriesOfADaemon(t)
 	var tests []any

@@ -21,6 +21,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
+	"quotad/quota/seedtest"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
 )
@@ -68,6 +69,7 @@ const oneUsage = "200 /v1/credentials/many/usage"
 // as he may. Meanwhile a job acquires, an operator corrects, metrics are scraped, and
 // systemd is told that quotad is alive.
 func TestServesManyReaders(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root can call as other users")
 	}

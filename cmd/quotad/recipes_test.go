@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 const (
@@ -30,6 +31,7 @@ const (
 // A command follows "$ ", or "host1$ " for the quotad whose state directory is host1. What varies
 // is the same as any: times, durations, ids, how the lines are broken.
 func TestRecipes(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -87,6 +89,7 @@ func containsAny(text string, parts []string) bool {
 
 // The limits of the recipes go with a preset as with limits of one's own.
 func TestRecipesGoWithPresets(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	page, file := readPage(t, recipesFile), filepath.Join(t.TempDir(), "config.toml")
 	_, jobs, _ := strings.Cut(blocksOf(page, "the key of all recipes")[0], "[jobs.trending]")
 	for _, preset := range []string{"youtube-classic", "youtube-2026-06"} {

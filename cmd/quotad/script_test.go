@@ -22,6 +22,7 @@ import (
 
 	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each script runs
@@ -41,6 +42,7 @@ import (
 //	sample FILE                  runs the commands of FILE, of which the first serves the sample, and sets SAMPLE to its address
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
 func TestScripts(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		runScripts(t, "testdata", nil, func(string) string { return `backend = "embedded"` })

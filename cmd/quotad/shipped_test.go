@@ -13,6 +13,7 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/config/configtest"
+	"quotad/quota/seedtest"
 	"quotad/regions"
 )
 
@@ -28,6 +29,7 @@ func shipped(t *testing.T) string {
 
 // The example that a newcomer runs is a good file, that fits its limits.
 func TestShippedConfig(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	file := shipped(t)
 	if output, err := exec.Command("quotad", "--check", "--strict", "--config", file).CombinedOutput(); err != nil {
 		t.Errorf("quotad --check --strict: %v\n%s", err, output)
@@ -62,6 +64,7 @@ func TestShippedConfig(t *testing.T) {
 
 // What the example's comments say can be done instead is a good file, too.
 func TestShippedConfigInstead(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	for _, row := range []struct {
 		name  string
 		edits [][2]string // an expression, and what takes the place of what it matches

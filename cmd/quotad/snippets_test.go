@@ -17,6 +17,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
+	"quotad/quota/seedtest"
 )
 
 // snippets are the pages' jobs that do not call upstream; probe is a command
@@ -56,6 +57,7 @@ command = %[1]s
 // The pages' snippets as passes of a daemon: granted, denied, refused otherwise,
 // and without a daemon.
 func TestReadmeSnippets(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	for _, s := range snippets {
 		t.Run(s.file, func(t *testing.T) {
@@ -163,6 +165,7 @@ exhausted = ["true"]
 
 // Every quotactl command that the pages name is one, and does what it can.
 func TestReadmeCommands(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
 	names := strings.NewReplacer("JOB", "page", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "RUN", lastRun(t, client, "page").ID)

@@ -1,5 +1,7 @@
 package main
 
+//ci:norace
+
 import (
 	"bytes"
 	"context"

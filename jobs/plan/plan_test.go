@@ -1,5 +1,7 @@
 package plan
 
+//ci:norace
+
 import (
 	"cmp"
 	"fmt"

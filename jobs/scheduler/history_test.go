@@ -22,6 +22,7 @@ import (
 // reason, and is that once. A run goes through its ring from the beginning, as far
 // as it comes.
 func TestWeeks(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)

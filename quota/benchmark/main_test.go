@@ -1,5 +1,7 @@
 package benchmark
 
+//ci:norace
+
 import (
 	"os"
 	"testing"

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"quotad/quota/boltledger"
+	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
 
 // A file that grows is mapped anew, for which the Fold waits for all readers, and lets nobody
 // else read: nobody waits for ever, and an Append for none of them.
 func TestReadersWhileTheFileGrows(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	for range 4 {
 		l, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true})
 		if err != nil {

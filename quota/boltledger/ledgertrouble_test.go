@@ -11,12 +11,14 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
 
 // On a full disk what is granted is in the file and what is not there is not granted: the log
 // has each grant that was told, and no other. With room again it goes on.
 func TestFullDiskOfALedger(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	dir := smallDisk(t, "32m")
 	path, ballast := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "ballast")
 	clock := ledgertest.NewClock(noon())
@@ -139,6 +141,7 @@ func TestClockAheadAndBack(t *testing.T) {
 
 // Each credential has a log of its own, however many there are.
 func TestAThousandCredentials(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	clock := ledgertest.NewClock(noon())
 	const n = 1000

@@ -15,6 +15,7 @@ import (
 // RandomClients plays random histories, of both algorithms, against the ledger and the
 // naive model at once, and compares every answer.
 func RandomClients(t *testing.T, harness ClientHarness) {
+	seedtest.SkipUnderRace(t)
 	seed, steps := seedtest.Seed(t, 1), stepsOf(t)
 	const life = 1000
 	for n := 0; n*life < steps; n++ {

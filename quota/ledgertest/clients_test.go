@@ -1,5 +1,7 @@
 package ledgertest
 
+//ci:norace
+
 import (
 	"testing"
 )

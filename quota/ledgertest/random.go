@@ -18,6 +18,7 @@ const stepsVariable = "QUOTAD_TEST_STEPS"
 // Random plays a random history against the ledger and the naive model at once,
 // and compares every answer.
 func Random(t *testing.T, h Harness) {
+	seedtest.SkipUnderRace(t)
 	seed, steps := seedtest.Seed(t, 1), stepsOf(t)
 	// Several lives, so that each begins with an empty ledger and new limits.
 	const life = 1000

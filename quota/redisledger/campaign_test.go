@@ -61,6 +61,7 @@ var strikes = []struct {
 }
 
 func TestCampaign(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("it takes its time")
 	}

@@ -14,6 +14,7 @@ import (
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
 
@@ -54,6 +55,7 @@ var deployments = []struct {
 }
 
 func TestDeployments(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	for _, deployment := range deployments {
 		t.Run(deployment.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ const entriesVariable = "QUOTAD_TEST_ENTRIES"
 // A new host reads a long log, and answers for another credential meanwhile; a host that has
 // it in its copy does not read it again.
 func TestManyEntries(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	entries := seedtest.Number(t, entriesVariable, 20_000)
 	server, dir := redistest.Start(t), t.TempDir()
 	long, other := youtube(), youtube()

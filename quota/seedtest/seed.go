@@ -47,3 +47,12 @@ func Number(t testing.TB, variable string, otherwise int) int {
 	}
 	return n
 }
+
+// SkipUnderRace skips a test under the race detector, with which it would take minutes. What it plays is
+// the work of one goroutine, or is played in other tests too.
+func SkipUnderRace(t testing.TB) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("it takes too long under the race detector")
+	}
+}

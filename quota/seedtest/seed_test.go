@@ -1,5 +1,7 @@
 package seedtest
 
+//ci:norace
+
 import "testing"
 
 func TestSeed(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // In whatever order entries come, twice or not, and whatever has been folded or opened again
 // meanwhile: the sums, the closed limits and the log are the same.
 func TestACopyIsAFunctionOfTheSet(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	seed := seedtest.Seed(t, 1)
 	for n := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, n))

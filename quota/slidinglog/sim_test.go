@@ -23,6 +23,7 @@ const historiesVariable = "QUOTAD_TEST_HISTORIES"
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	n, seed := seedtest.Number(t, historiesVariable, 4000), seedtest.Seed(t, 1)
 	seeds := func(yield func(uint64) bool) {
 		for i := uint64(0); i < uint64(n) && yield(seed+i); i++ {

@@ -1,5 +1,7 @@
 package upstream
 
+//ci:norace
+
 import (
 	"context"
 	"fmt"

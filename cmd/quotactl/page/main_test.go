@@ -1,5 +1,7 @@
 package page
 
+//ci:norace
+
 import (
 	"os"
 	"testing"

@@ -1,5 +1,7 @@
 package term
 
+//ci:norace
+
 import (
 	"strings"
 	"testing"

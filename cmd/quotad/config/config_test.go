@@ -1,5 +1,7 @@
 package config
 
+//ci:norace
+
 import (
 	"errors"
 	"io/fs"

@@ -1,5 +1,7 @@
 package upstream_test
 
+//ci:norace
+
 import (
 	"encoding/json"
 	"net/url"

@@ -1,0 +1,5 @@
+//go:build !race
+
+package seedtest
+
+const raceDetector = false

@@ -6,9 +6,25 @@
 -- ARGV  1 the id and the tag, joined, of the last record that the caller knows; 0-0: it knows none ·
 --       2 not before, and · 3 not after, the log's clock in ms · 4 keep, in ms: what is older is dropped, and
 --       the log expires after twice as long · 5 the record; empty: nothing is appended · 6 wipe: the log is
---       emptied first; blind: it may end anywhere · 7 floor, in ms: the record's place is not before it
--- reply the new record's id, or [status, the server's clock in ms, entries]
---       status  end · lost (that record is not there) · behind (by these, the first 101) · early · late
+--       emptied first; blind: it may end anywhere; a number: the slack, it may have records of other hosts more, up
+--       to 100 · 7 floor, in ms: the record's place is not before it
+-- reply the new record's id, or [status, the server's clock in ms, entries, the new record's id]
+--       status  end · lost (that record is not there) · behind (by these, the first 101) · early · late ·
+--               after (it was appended after these)
+
+-- A record has the host from byte 14 on, its terms from 26, and what it takes at most, of 4 bytes, from 30.
+local function commute(tail) -- grants of others under the caller's terms, which take no more than its slack
+  local slack, host, terms = tonumber(ARGV[6]), string.sub(ARGV[5], 14, 21), string.sub(ARGV[5], 26, 29)
+  if not slack or #tail > 100 then return false end
+  for i = 1, #tail do
+    local body = tail[i][2][2]
+    if string.sub(body, 14, 21) == host or string.sub(body, 26, 29) ~= terms then return false end
+    local most = struct.unpack('>I4', body, 30)
+    slack = slack - most
+    if most == 4294967295 or slack < 0 then return false end
+  end
+  return true
+end
 
 local log = KEYS[1]
 local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
@@ -16,13 +32,14 @@ local id, tag = '0-0', ''
 if last then id, tag = last[1], string.sub(last[2][2], 1, 12) end
 local dash = string.find(id, '-', 1, true)
 local ms = string.sub(id, 1, dash - 1) * 1
-local clock = math.max(clock_ms, ms)
+local clock, after = math.max(clock_ms, ms), nil
 if id .. tag ~= ARGV[1] and ARGV[6] ~= 'blind' then
   if ARGV[1] == '0-0' then return { 'behind', clock_ms, redis.call('XRANGE', log, '-', '+', 'COUNT', 101) } end
   local tail = redis.call('XRANGE', log, string.sub(ARGV[1], 1, -13), '+', 'COUNT', 102)
   local own = table.remove(tail, 1)
   if not own or own[1] .. string.sub(own[2][2], 1, 12) ~= ARGV[1] then return { 'lost', clock_ms } end
-  return { 'behind', clock_ms, tail }
+  if not commute(tail) then return { 'behind', clock_ms, tail } end
+  after = tail
 end
 if KEYS[2] then redis.call('XADD', KEYS[2], 'NOMKSTREAM', '*', 'r', '') end
 if ARGV[5] == '' then return { 'end', clock_ms } end
@@ -38,4 +55,4 @@ if clock_ms - clock_ms % 100 ~= ms - ms % 100 then -- not at each append: both t
   redis.call('XTRIM', log, 'MINID', '~', math.max(0, clock - ARGV[4]))
   redis.call('PEXPIRE', log, ARGV[4] * 2)
 end
-return done
+return after and { 'after', clock_ms, after, done } or done

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 
 	"quotad/quota"
@@ -61,8 +63,13 @@ func (s *SimStore) Do(c *slidinglog.Call) slidinglog.Outcome {
 		end = positionOf(log.records[n-1])
 		clock = max(now, end.ID.Ms)
 	}
+	var tail []slidinglog.Placed
 	if end != c.At && !c.Blind {
-		return behind(log.records, c.At, now, cmp.Or(s.Page, slidinglog.PageSize))
+		o := behind(log.records, c.At, now, cmp.Or(s.Page, slidinglog.PageSize))
+		if o.Status != slidinglog.Behind || o.More || c.At.IsZero() || !commute(c, o.Tail) {
+			return o
+		}
+		tail = o.Tail
 	}
 	switch {
 	case len(c.Body) == 0:
@@ -80,7 +87,27 @@ func (s *SimStore) Do(c *slidinglog.Call) slidinglog.Outcome {
 		at.Seq = end.ID.Seq + 1
 	}
 	s.change(c.Credential, log.with(slidinglog.Placed{At: at, Body: bytes.Clone(c.Body)}, now, c.Keep.Milliseconds()))
-	return slidinglog.Outcome{Status: slidinglog.Done, Clock: at.Ms, At: at}
+	return slidinglog.Outcome{Status: slidinglog.Done, Clock: at.Ms, At: at, Tail: tail}
+}
+
+// commute reports whether a tail is grants of other hosts under the caller's terms, which take no more than
+// its slack. The parts of a head are where append.lua finds them.
+func commute(c *slidinglog.Call, tail []slidinglog.Placed) bool {
+	const host, terms, most, end = 13, 25, 29, 33
+	if c.Slack == 0 || len(c.Body) < end {
+		return false
+	}
+	left := c.Slack
+	for _, r := range tail {
+		if len(r.Body) < end || bytes.Equal(r.Body[host:host+8], c.Body[host:host+8]) || !bytes.Equal(r.Body[terms:most], c.Body[terms:most]) {
+			return false
+		}
+		takes := binary.BigEndian.Uint32(r.Body[most:end])
+		if left -= int64(takes); takes == math.MaxUint32 || left < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // behind answers a caller whose position is not the end.

@@ -35,6 +35,7 @@ func RunStore(t *testing.T, open OpenStore) {
 		{"a lost reply to a wipe", storeWipeRepeated},
 		{"blind", storeBlind},
 		{"floor", storeFloor},
+		{"slack", storeSlack},
 		{"the clock steps back", storeClockBack},
 		{"old records are dropped", storeTrims},
 		{"many credentials in one call", storeMany},

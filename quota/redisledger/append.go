@@ -3,6 +3,7 @@ package redisledger
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -46,6 +47,8 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 		how = "wipe"
 	case call.Blind:
 		how = "blind"
+	case call.Slack > 0 && len(call.Body) > 0:
+		how = strconv.FormatInt(call.Slack, 10)
 	}
 	if how != "" || call.Floor > 0 {
 		args = append(args, how, call.Floor)
@@ -55,7 +58,7 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 
 var statuses = map[string]slidinglog.Status{
 	"end": slidinglog.End, "behind": slidinglog.Behind, "lost": slidinglog.Lost,
-	"early": slidinglog.Early, "late": slidinglog.Late,
+	"early": slidinglog.Early, "late": slidinglog.Late, "after": slidinglog.Done,
 }
 
 // outcome reads what append.lua answers. A server that answers with an error has changed nothing: the
@@ -88,13 +91,18 @@ func parseOutcome(value any) (o slidinglog.Outcome, ok bool) {
 	if o.Status, ok = statuses[word]; !ok {
 		return o, false
 	}
-	if o.Clock, ok = values[1].(int64); !ok || o.Status != slidinglog.Behind {
+	if o.Clock, ok = values[1].(int64); !ok || o.Status != slidinglog.Behind && o.Status != slidinglog.Done {
 		return o, ok
 	}
 	if len(values) < 3 {
 		return o, false
 	}
 	o.Tail, ok = placed(values[2])
+	if o.Status == slidinglog.Done {
+		done, known := parseOutcome(values[len(values)-1])
+		done.Tail = o.Tail
+		return done, ok && known && len(values) == 4
+	}
 	if o.More = len(o.Tail) > slidinglog.PageSize; o.More {
 		o.Tail = o.Tail[:slidinglog.PageSize]
 	}

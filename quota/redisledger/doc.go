@@ -6,8 +6,9 @@
 // [Store] keeps one key for each log, a stream. append.lua appends a record if the log
 // still ends where its caller saw it end, and if Redis' clock is within the caller's bounds; else
 // it returns what the caller lacks, or that the caller's own last record is gone. It decides
-// nothing and does not look into records: every host decides on its own copy of the log, by
-// package slidinglog, which says what becomes of a lost reply, of an outage and of a lost log.
+// nothing: every host decides on its own copy of the log, by package slidinglog, which says what
+// becomes of a lost reply, of an outage and of a lost log. Of a record it reads the head only, to append a grant
+// also behind grants of other hosts that its host has not read, if it has room for them.
 // The calls of one Append go in one pipeline, in a Cluster one to each node.
 //
 // An entry of the stream has one field, with one record. What another version wrote has others:

@@ -34,9 +34,13 @@ type draft struct {
 	down       error     // why the decision is made offline; nil: it is not
 	entries    []quota.Entry
 	// sure means that the answer also holds at a later clock, because everything is granted.
-	sure bool
-	gen  int64 // the generation that a reset begins; 0: the log's own
-	wipe bool  // empties the log first
+	sure    bool
+	termSum [4]byte // what its record says of it
+	most    uint32
+	slack   int64               // what others may take meanwhile; 0: nothing
+	same    map[int]quota.Entry // by index of an entry: what another host granted the same request meanwhile
+	gen     int64               // the generation that a reset begins; 0: the log's own
+	wipe    bool                // empties the log first
 	// done completes the answer once the entries are in the copy.
 	done func(now time.Time)
 }
@@ -141,7 +145,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	if err := r.ready(); err != nil && (down == nil || err == quota.ErrRecovering) {
 		return nil, err
 	}
-	d := &draft{replica: r, credential: c, clock: clock, down: down}
+	d := &draft{replica: r, credential: c, clock: clock, down: down, most: barrier}
 	r.copy.credential = c
 	err := r.copy.view(func() {
 		d.now = r.copy.advance(clock)
@@ -152,6 +156,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 			}
 		}
 		f(d)
+		d.sumUp()
 	})
 	return d, r.unavailable(err)
 }
@@ -167,9 +172,7 @@ func (r *replica) update(ctx context.Context, out Outcome) (known bool, err erro
 	case End:
 		known = true
 		r.mu.Lock()
-		if !slices.ContainsFunc(r.maybe, func(a *attempt) bool { return out.Clock <= a.notAfter }) { // too late to be carried out
-			r.giveUp()
-		}
+		r.giveUp(func(a *attempt) bool { return !a.slack && out.Clock > a.notAfter })
 		r.mu.Unlock()
 	case Lost: // or wiped by a reset
 		return false, r.follow(ctx)
@@ -204,6 +207,7 @@ func (r *replica) fail(ctx context.Context, err error) error {
 // record returns the record of the draft. A reset leaves nothing that the log lacks.
 func (d *draft) record() *Record {
 	record := d.newRecord(d.entries, nil)
+	record.Terms, record.Most = d.termSum, d.most
 	if d.gen > 0 {
 		record.Gen, record.Since = d.gen, 0
 	}
@@ -217,20 +221,22 @@ func (d *draft) record() *Record {
 func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool, err error) {
 	record := d.record()
 	call := r.newCall(record)
-	call.NotAfter, call.Wipe = d.notAfter(), d.wipe
+	call.NotAfter, call.Wipe, call.Slack = d.notAfter(), d.wipe, d.slack
 	if !d.wipe {
 		call.NotBefore = d.now.UnixMilli()
 	}
 	if err := r.ledger.config.File.Room(r.name, frameRoom+len(call.Body)); err != nil {
 		return out, true, r.unavailable(err)
 	}
-	out, unknown := r.tries(ctx, call)
+	out, tags, unknown := r.tries(ctx, &call)
 	tail := out.Tail
 	if out.Status == Done {
-		tail = []Placed{{At: out.At, Body: call.Body}}
+		tail = append(slices.Clip(tail), Placed{At: out.At, Body: call.Body})
 	}
-	i := slices.IndexFunc(tail, func(p Placed) bool { return bytes.HasPrefix(p.Body, record.Tag[:]) })
-	own := &attempt{tag: record.Tag, notAfter: call.NotAfter, entries: d.entries}
+	i := slices.IndexFunc(tail, func(p Placed) bool {
+		return slices.ContainsFunc(tags, func(t Tag) bool { return bytes.HasPrefix(p.Body, t[:]) })
+	})
+	own := &attempt{tags: tags, notAfter: call.NotAfter, entries: d.entries, slack: call.Slack > 0}
 	if i < 0 {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -241,7 +247,12 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 		}
 		return out, false, nil
 	}
-	err = r.catchUp(tail)
+	if err = r.catchUp(tail[:i]); err == nil && i > 0 {
+		err = d.findSame()
+	}
+	if err == nil {
+		err = r.catchUp(tail[i:])
+	}
 	r.mu.Lock()
 	if err != nil {
 		r.revoke(ownRecord(tail[i]).Entries)
@@ -250,7 +261,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	}
 	r.mu.Unlock()
 	if err == nil {
-		err = r.complete(d, tail[i].At, record.Tag)
+		err = r.complete(d, tail[i].At, Tag(tail[i].Body))
 	}
 	return out, true, r.unavailable(err)
 }

@@ -28,11 +28,14 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	entries := make([]int, len(asks)) // the index of each ask's entry in the draft; -1: none
-	d.sure = true
+	d.sure, d.slack = true, maxSlack
 	for i, ask := range asks {
 		decisions[i], entries[i] = d.one(ask)
 		decisions[i].Outage = d.down != nil
 		d.sure = d.sure && entries[i] >= 0 && !decisions[i].Replayed && (!ask.AtMost || decisions[i].Count == ask.Count)
+	}
+	if !d.sure { // a denial must be that of one instant, also if only a call of its batch is in its way
+		d.slack = 0
 	}
 	used := d.copy.account.Used()
 	d.done = func(now time.Time) {
@@ -41,6 +44,10 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 			returned[i] = used[i] - returned[i] // left the windows since
 		}
 		for i, n := range entries {
+			if e, found := d.same[n]; found {
+				decisions[i] = d.again(asks[i], e)
+				continue
+			}
 			if n >= 0 {
 				decisions[i].GrantID = quota.GrantID(d.credential.Name, d.entries[n].ID)
 			}
@@ -81,6 +88,7 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	d.add(quota.Entry{Charges: ask.Charges, Body: grant}, ask.Caller)
 	d.copy.account.Hold(d.credential, ask.Charges)
 	decision.Limits = d.states(ask.Charges, d.now)
+	d.slack = min(d.slack, room(decision.Limits, ask.UseReserve))
 	decision.Count = ask.Granted()
 	return decision, len(d.entries) - 1
 }

@@ -29,8 +29,11 @@
 // answer. A host that was behind applies the missing records to its copy, and decides again. A
 // draft that denies polls the log first, so that the answer is that of one instant.
 //
+// A draft that grants everything it was asked is appended behind grants that its host has not read, if they leave
+// it room (slack.go). So hosts far from a limit do not get in each other's way. Everything else waits for its turn.
+//
 // If the answer to an append is lost, the append may have been carried out. It counts as granted
-// until the log has its record, or a later one without it ([attempt]); a hello is such a record.
+// until the log has its record, or one behind which it is refused ([attempt]); a hello is such a record.
 // Its callers get an error. A grant with a request id is answered when the request is repeated;
 // other grants are revoked.
 //

@@ -1,6 +1,7 @@
 package slidinglog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +16,19 @@ import (
 // other grants are revoked when the log has them, which may be long after: the log may have lost
 // the record, and another host that had read it puts its entries back.
 type attempt struct {
-	tag      Tag
+	tags     []Tag // of its sends
 	notAfter int64
+	slack    bool // it may be carried out after grants of other hosts
 	entries  []quota.Entry
 }
 
 // wrote reports whether the attempt wrote an entry, at whatever place its record was.
 func (a *attempt) wrote(e *quota.Entry) bool {
 	for i := range a.entries {
-		if e.ID == newID(quota.ID{Ms: e.ID.Ms, Seq: e.ID.Seq >> 36}, i, a.tag) {
-			return e.ID.Ms <= a.notAfter
+		for _, tag := range a.tags {
+			if e.ID == newID(quota.ID{Ms: e.ID.Ms, Seq: e.ID.Seq >> 36}, i, tag) {
+				return e.ID.Ms <= a.notAfter
+			}
 		}
 	}
 	return false
@@ -33,13 +37,16 @@ func (a *attempt) wrote(e *quota.Entry) bool {
 // maxUnanswered bounds the attempts that a host remembers in case the log has them later.
 const maxUnanswered = 100
 
-// giveUp ends the hold of the open attempts, which the log lacks, and cannot get any more except from
-// another host. mu is held.
-func (r *replica) giveUp() {
-	for _, a := range r.maybe {
-		r.remember(a)
-	}
-	r.maybe = nil
+// giveUp ends the hold of the open attempts that have ended: the log lacks them, and cannot get them any more
+// except from another host. mu is held.
+func (r *replica) giveUp(ended func(*attempt) bool) {
+	r.maybe = slices.DeleteFunc(r.maybe, func(a *attempt) bool {
+		if ended(a) {
+			r.remember(a)
+			return true
+		}
+		return false
+	})
 }
 
 // remember has the entries of an attempt revoked if another host puts them back. mu is held.
@@ -52,18 +59,26 @@ func (r *replica) remember(a *attempt) {
 // call makes a call, up to three times while its outcome is open, and records the clock. A blind one
 // is made once: a second record with its tag could have other records before it, and hide a loss.
 func (r *replica) call(ctx context.Context, call Call) Outcome {
-	out, _ := r.tries(ctx, call)
+	out, _, _ := r.tries(ctx, &call)
 	return out
 }
 
-// tries is call. unknown reports that one of the tries had no answer: it may have been carried out even
-// if a later one finds that the log lacks the record, because the log may have lost it in between.
-func (r *replica) tries(ctx context.Context, call Call) (out Outcome, unknown bool) {
+// tries is call. It returns the tags of all sends. unknown reports that one of them had no answer: it may have
+// been carried out even if a later one finds that the log lacks the record, because the log may have lost it in
+// between. With slack, each send has a tag of its own, or a tag could be carried out after two positions.
+func (r *replica) tries(ctx context.Context, call *Call) (out Outcome, tags []Tag, unknown bool) {
 	for try := range 3 {
 		if try > 0 {
 			r.ledger.config.Pause(ctx, time.Millisecond<<(2*try))
 		}
-		out = r.ledger.config.Store.Append(ctx, []Call{call})[0]
+		if try > 0 && call.Slack > 0 {
+			call.Body = bytes.Clone(call.Body)
+			r.ledger.draw(call.Body[:tagDrawn])
+		}
+		if len(call.Body) > 0 {
+			tags = append(tags, Tag(call.Body))
+		}
+		out = r.ledger.config.Store.Append(ctx, []Call{*call})[0]
 		unknown = unknown || out.Status == Unknown
 		if out.Status > Failed || call.Blind || ctx.Err() != nil {
 			break
@@ -72,8 +87,8 @@ func (r *replica) tries(ctx context.Context, call Call) (out Outcome, unknown bo
 	if unknown && out.Status == Failed { // an earlier try may have been carried out
 		out.Status = Unknown
 	}
-	r.recordOutcome(ctx, &call, out)
-	return out, unknown
+	r.recordOutcome(ctx, call, out)
+	return out, tags, unknown
 }
 
 // recordOutcome records the store's clock, if there was an answer, and whether the store takes records.
@@ -122,7 +137,7 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	host, run := r.ledger.self()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	record := &Record{Host: host, Run: run, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
+	record := &Record{Host: host, Run: run, Most: barrier, Gen: r.copy.facts.Gen, Since: r.copy.facts.Since, Entries: entries, Says: says}
 	if oldest := r.needed(); r.copy.expires <= oldest {
 		record.Since = oldest // the store drops with this record what is older
 	}
@@ -139,11 +154,22 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 func (r *replica) noticeHole(c *Copy, record *Record) {
 	switch begins := c.facts.Position.IsZero(); {
 	case record.isAfter(c.facts.Position), record.isAfter(Position{}):
+	case !begins && record.Most < barrier && (len(r.recent) <= PageSize || slices.Contains(r.recent, record.sum())):
+		// it was appended behind others that its writer had not read, after one that this host has
 	case !begins:
 		c.facts.Hole = record.at.At.Ms
 	case record.near:
 		r.begins = record.at.At.Ms
 	}
+}
+
+// keepSum keeps the checksum of a record's position, with those of the PageSize before. mu is held.
+func (r *replica) keepSum(record *Record) {
+	if record.follows && record.isAfter(Position{}) { // it is the first of its log: no other one was before it
+		r.recent = slices.Repeat([][4]byte{Position{}.sum()}, PageSize)
+	}
+	sum := Position{ID: record.at.At, Tag: record.Tag}.sum()
+	r.recent = append(r.recent[max(0, len(r.recent)-PageSize):], sum)
 }
 
 // judgeBeginning records that a log which was read to its end lacks what stood before its first record, unless
@@ -210,7 +236,9 @@ func (r *replica) apply(list []*Record) error {
 
 // applyOne is apply with mu held.
 func (r *replica) applyOne(c *Copy, record *Record) {
-	r.giveUp() // each open attempt is this record, or too late, because the log has a later end
+	r.giveUp(func(a *attempt) bool { // it is this record, or cannot be carried out behind it
+		return !a.slack || record.Host == r.ledger.Host() || record.Most == barrier
+	})
 	if len(r.unanswered) > 0 {
 		r.revoke(slices.DeleteFunc(slices.Clone(record.Entries), func(e quota.Entry) bool {
 			_, known := c.entry(e.ID)
@@ -227,6 +255,7 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 		c.facts.forgetHello(r.ledger.Host())
 	}
 	r.noticeHole(c, record)
+	r.keepSum(record)
 	if c.apply(record); record.Says == nil || record.Says.Kind != Turn {
 		r.written[record.Host] = r.waited
 	}

@@ -36,8 +36,8 @@ func (r *replica) startOver(clock int64) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.giveUp()
-	r.begins = 0
+	r.giveUp(func(*attempt) bool { return true })
+	r.begins, r.recent = 0, nil
 	r.copy.startOver(r.ledger.Host())
 	return nil
 }

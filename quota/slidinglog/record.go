@@ -44,6 +44,11 @@ type Record struct {
 	Tag  Tag
 	Host HostID
 	Run  uint32 // drawn at each start of the host
+	// Terms is a checksum of the limits and costs by which its entries were decided.
+	Terms [4]byte
+	// Most is the greatest part of a limit that it takes, in 2⁻³⁰ of the limit, if it has nothing but
+	// new grants; else barrier.
+	Most uint32
 	// Gen is the generation of the log: the number of resets that the writer knows.
 	Gen int64
 	// Since is the time, in ms, after which the writer has every entry.
@@ -90,7 +95,7 @@ const (
 )
 
 // recordVersion follows the tag of a record. Other versions are refused.
-const recordVersion = 0xa2
+const recordVersion = 0xa3
 
 // ErrVersion: another version of quotad wrote a record, or the file.
 var ErrVersion = errors.New("another version of quotad wrote it")
@@ -116,8 +121,11 @@ func (r *Record) after(p Position, near bool) {
 
 // isAfter reports whether the record follows the one at a position, as far as it says.
 func (r *Record) isAfter(p Position) bool {
-	return !r.follows || [4]byte(r.Tag[tagDrawn:]) == p.sum()
+	return !r.follows || r.sum() == p.sum()
 }
+
+// sum returns the checksum of the position that the writer knew.
+func (r *Record) sum() [4]byte { return [4]byte(r.Tag[tagDrawn:]) }
 
 // tagDrawn is how many bytes of a tag are drawn. The others may be a checksum.
 const tagDrawn = 8
@@ -155,7 +163,7 @@ func (r *Record) floor() (ms int64) {
 
 // decodeRecord decodes a record at its place.
 func decodeRecord(p Placed) (r Record, err error) {
-	if len(p.Body) < len(r.Tag)+1+len(r.Host)+4 || p.Body[len(r.Tag)] != recordVersion {
+	if len(p.Body) < headSize || p.Body[len(r.Tag)] != recordVersion {
 		return r, ErrVersion
 	}
 	c := codec{reading: true, b: p.Body}
@@ -184,9 +192,12 @@ func decodeRecord(p Placed) (r Record, err error) {
 	return r, nil
 }
 
+// headSize is the size of the part of a head that has one: append.lua reads the host, the terms and the most.
+const headSize = len(Tag{}) + 1 + len(HostID{}) + 4 + 4 + 4
+
 // head codes the head of a record.
 func (c *codec) head(r *Record) {
-	version, run := byte(recordVersion), [4]byte{}
+	version, run, most := byte(recordVersion), [4]byte{}, [4]byte{}
 	bits := r.Run
 	if r.follows {
 		bits |= followsBit
@@ -195,13 +206,17 @@ func (c *codec) head(r *Record) {
 		bits |= nearBit
 	}
 	binary.BigEndian.PutUint32(run[:], bits)
+	binary.BigEndian.PutUint32(most[:], r.Most)
 	c.raw(r.Tag[:])
 	c.byte(&version)
 	c.raw(r.Host[:])
 	c.raw(run[:])
+	c.raw(r.Terms[:])
+	c.raw(most[:])
 	c.uvarint(&r.Gen, maxMillis)
 	if c.uvarint(&r.Since, maxMillis); c.reading {
 		bits = binary.BigEndian.Uint32(run[:])
+		r.Most = binary.BigEndian.Uint32(most[:])
 		r.Run, r.follows, r.near = bits&runMask, bits&followsBit != 0, bits&nearBit != 0
 	}
 }

@@ -34,10 +34,13 @@ type replica struct {
 	booked       quota.Units       // offline grants that the log got since the replica served last
 	configured   *quota.Credential // nil until SetCredentials
 	policy       Policy
-	refused      error     // why it does not serve; nil: it serves
-	reported     EventKind // the last edge that was reported, Down or LostLog; "": none, or Up
-	served       bool      // it has served before
-	terms        []string  // what configured counts, in words
+	refused      error             // why it does not serve; nil: it serves
+	reported     EventKind         // the last edge that was reported, Down or LostLog; "": none, or Up
+	served       bool              // it has served before
+	terms        []string          // what configured counts, in words
+	summed       *quota.Credential // whose terms sum is of
+	sum          [4]byte
+	recent       [][4]byte // checksums of the last positions, as far as they were read since the start
 	since        time.Time // when refused was set
 	followedAt   time.Time // when it followed the log last
 	storeClock   int64     // the store's clock, in ms, in its last answer

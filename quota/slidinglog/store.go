@@ -25,8 +25,8 @@ type Store interface {
 	Close() error
 }
 
-// A Tag is drawn at random for each record. It is written after one position only, so two logs with
-// the same tag at the same place have the same records before it.
+// A Tag is drawn at random for each record. A call with slack is made once under it, and another one is only
+// carried out after one position, so two logs with the same tag at the same place have the same records before it.
 type Tag [12]byte
 
 // NewTag draws a tag.
@@ -53,8 +53,8 @@ func (p Position) IsZero() bool { return p == Position{} }
 type Call struct {
 	Credential string
 	At         Position
-	// Body is the record. Its first bytes are its Tag; the store does not read the rest. An empty
-	// body makes the call a look, which appends nothing.
+	// Body is the record. Its first bytes are its Tag. Of the rest, the store reads its head, and only where there
+	// is Slack. An empty body makes the call a look, which appends nothing.
 	Body                []byte
 	NotBefore, NotAfter int64 // a look ignores both
 	// Keep is how long the hosts need a record. The store may drop older ones, and the log as a
@@ -69,6 +69,9 @@ type Call struct {
 	// Blind appends at any end of the log. Such a call is never made again, because it could be
 	// carried out each time.
 	Blind bool
+	// Slack appends the record also behind at most PageSize records of other hosts, if all are plain grants
+	// under the terms in its head, and the sum of their most is not greater. 0: it does not.
+	Slack int64
 	// Probe makes a look fail if an append would: the store may be full, or a replica.
 	Probe bool
 }
@@ -78,7 +81,7 @@ type Status uint8
 
 // The statuses of an Outcome.
 const (
-	// Unknown: the call may have been carried out. The same call with the same Body may be made
+	// Unknown: the call may have been carried out. Without slack, the same call with the same Body may be made
 	// again: it is carried out at most once.
 	Unknown Status = iota
 	// Failed: the call was not carried out, and will not be.
@@ -92,7 +95,7 @@ const (
 	// Early and Late: the clock is not yet NotBefore, or past NotAfter.
 	Early
 	Late
-	// Done: the record was appended, at At.
+	// Done: the record was appended, at At, after Tail.
 	Done
 )
 
@@ -102,7 +105,7 @@ type Outcome struct {
 	Err    error // of Unknown and Failed: why
 	Clock  int64 // the store's, in ms, in all other cases; the log may be ahead of it
 	At     quota.ID
-	// Tail has the records after the caller's position, oldest first, at most PageSize. More
+	// Tail has the records of others after the caller's position, oldest first, at most PageSize. More
 	// reports that others follow.
 	Tail []Placed
 	More bool

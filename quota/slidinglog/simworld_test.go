@@ -57,6 +57,7 @@ type simCounts struct {
 	newHosts, clones, lostFiles, fullDisks, reloads, lost, late int
 	olderFiles, waits, expired, corrections                     int
 	faults                                                      int
+	slack                                                       int // appends behind grants of other hosts
 }
 
 func (c *simCounts) add(o simCounts) {
@@ -88,6 +89,7 @@ func (c *simCounts) add(o simCounts) {
 	c.expired += o.expired
 	c.corrections += o.corrections
 	c.faults += o.faults
+	c.slack += o.slack
 }
 
 // A lateCall is carried out after its caller was told that nobody knows.
@@ -514,6 +516,7 @@ func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Cal
 		outcomes[i] = w.store.Do(&calls[i])
 		switch outcomes[i].Status {
 		case slidinglog.Done:
+			w.counts.slack += min(1, len(outcomes[i].Tail))
 			if after := w.store.Records(calls[i].Credential); calls[i].Wipe {
 				w.oracle.trimmed = nil
 			} else {

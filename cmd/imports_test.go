@@ -71,7 +71,7 @@ var packages = []struct {
 }
 
 // tests is what tests may import beside what their package may.
-const tests = "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/rogpeppe/go-internal pgregory.net/rapid github.com/prometheus/client_golang github.com/prometheus/common github.com/ncruces/go-sqlite3"
+const tests = "github.com/chromedp/chromedp github.com/chromedp/cdproto github.com/rogpeppe/go-internal pgregory.net/rapid github.com/prometheus/client_golang github.com/prometheus/common github.com/ncruces/go-sqlite3 github.com/santhosh-tekuri/jsonschema"
 
 // topLevel is everything that may stand there, dotfiles aside.
 const topLevel = "README.md cmd config.toml go.mod go.sum jobs lua quota regions systemd"

@@ -107,7 +107,7 @@ func testPackage(t *testing.T, m *machine) {
 		"/usr/bin/quotad": "root root 755", "/usr/bin/ytfetch": "root root 755",
 		"/etc/quotad": "root quotad 750", "/etc/quotad/config.toml": "root quotad 640",
 		"/usr/share/man/man1/quotactl.1.gz": "root root 644", "/usr/share/man/man1/ytfetch.1.gz": "root root 644",
-		"/usr/share/man/man5/quotad.toml.5.gz": "root root 644", "/usr/share/man/man8/quotad.8.gz": "root root 644",
+		"/usr/share/man/man5/quotad.toml.5.gz": "root root 644", "/usr/share/man/man8/quotad.8.gz": "root root 644", "/usr/share/quotad/quotad.schema.json": "root root 644",
 		"/usr/share/bash-completion/completions/quotactl": "root root 644", "/usr/share/doc/quotad/changelog.gz": "root root 644",
 		"/usr/share/doc/quotad/examples/alerts.yml": "root root 644", "/usr/share/doc/quotad/examples/dashboard.json": "root root 644",
 	} {

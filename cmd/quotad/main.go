@@ -95,6 +95,8 @@ func (o options) text() string {
 		return config.ReferenceMarkdown()
 	case o.reference == "man":
 		return config.ReferenceManual(api.BuildVersion())
+	case o.reference == "schema":
+		return config.ReferenceSchema()
 	}
 	return ""
 }

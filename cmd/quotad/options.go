@@ -24,7 +24,7 @@ Usage:
                                    what the file means, or its mistakes, and
                                    exit; nothing is changed
   quotad --presets                 print the presets: what quotad knows of providers
-  quotad --reference[=text|markdown|man]
+  quotad --reference[=text|markdown|man|schema]
                                    print every key of the configuration with its
                                    type, default, meaning and an example
   quotad --man                     print this text as the manual page quotad(8)
@@ -106,8 +106,8 @@ func parseOptions(args []string) (options, error) {
 
 // setReference reads the format of the reference; "true" stands for a flag without a value.
 func (o *options) setReference(form string) error {
-	if o.reference = strings.Replace(form, "true", "text", 1); !slices.Contains([]string{"text", "markdown", "man"}, o.reference) {
-		return errors.New("write --reference, --reference=markdown or --reference=man")
+	if o.reference = strings.Replace(form, "true", "text", 1); !slices.Contains([]string{"text", "markdown", "man", "schema"}, o.reference) {
+		return errors.New("write --reference, --reference=markdown, --reference=man or --reference=schema")
 	}
 	return nil
 }

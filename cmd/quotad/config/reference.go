@@ -24,6 +24,7 @@ const required = "required"
 type referenceTable struct {
 	path  string // credentials.NAME.limits.NAME; empty for the keys above the first table
 	means string
+	true  bool // true may stand for an empty one
 	keys  []referenceKey
 }
 
@@ -84,7 +85,9 @@ func appendReference(tables []referenceTable, explained map[string]referenceKey,
 		key = strings.Replace(key, "*", "OPERATION", 1)
 		below := strings.TrimPrefix(path+"."+key, ".")
 		if inner, name := tableIn(field.Type); inner != nil {
+			next := len(tables)
 			tables = appendReference(tables, explained, below+name, inner)
+			tables[next].true = field.Type.Kind() == reflect.Pointer
 			continue
 		}
 		k := explained[below]

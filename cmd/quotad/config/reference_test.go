@@ -104,20 +104,21 @@ func TestReferenceText(t *testing.T) {
 	}
 }
 
-// The page that people read on the web is the one that quotad prints.
+// The page that people read on the web, and the schema that config.toml names for editors, are what quotad prints.
 func TestReferencePage(t *testing.T) {
-	const page = "../REFERENCE.md"
-	if *update {
-		if err := os.WriteFile(page, []byte(ReferenceMarkdown()), 0o644); err != nil {
+	for file, want := range map[string]string{"../REFERENCE.md": ReferenceMarkdown(), "quotad.schema.json": ReferenceSchema()} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != ReferenceMarkdown() {
-		t.Error("cmd/quotad/REFERENCE.md is not what tables.go and reference.toml say: go test ./cmd/quotad/config -run TestReferencePage -update")
+		if string(got) != want {
+			t.Errorf("%s is not what tables.go and reference.toml say: go test ./cmd/quotad/config -run TestReferencePage -update", file)
+		}
 	}
 }
 

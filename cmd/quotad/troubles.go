@@ -84,23 +84,16 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 		fit := fits[credential.Name+" "+l.Name]
 		limit.Fits, limit.Asks = fit.Fits, fit.Demand > 0
 		if drift := drifts[l.Name]; !drift.Over(usage.Now) {
-			limit.Drift, limit.DriftBy = driftOf(l, drift)
+			limit.Drift, limit.DriftBy = drift.Cause, max(0, quota.Units(-drift.By()))
+			if !drift.Until.IsZero() { // what was booked since is not missing
+				if limit.DriftBy = min(limit.DriftBy, l.Total()-l.Used); limit.DriftBy <= 0 {
+					limit.Drift, limit.DriftBy = "", 0
+				}
+			}
 		}
 		one.Limits = append(one.Limits, limit)
 	}
 	return one
-}
-
-// driftOf returns why the upstream counts more than we do, and how much of that is not booked.
-func driftOf(l quota.LimitState, d upstream.Drift) (cause string, by quota.Units) {
-	by = quota.Units(-d.By())
-	if !d.Until.IsZero() {
-		by = min(by, l.Total()-l.Used)
-	}
-	if by <= 0 && (!d.Says.Known || !d.Far) || !d.Far && d.Until.IsZero() {
-		return "", 0
-	}
-	return d.Cause, max(0, by)
 }
 
 // fitsOf says whether the schedule of a configuration fits its limits, by "credential limit".

@@ -92,11 +92,11 @@ type Limit struct {
 type Drift struct {
 	At     time.Time `json:"at"`               // when it said so
 	Units  *int64    `json:"units,omitempty"`  // the size of the limit, as it says
-	Ours   *int64    `json:"ours,omitempty"`   // what we count since its window began
+	Ours   *int64    `json:"ours,omitempty"`   // what we counted then
 	Theirs *int64    `json:"theirs,omitempty"` // what it counts
 	By     int64     `json:"by"`               // ours less theirs
-	Far    bool      `json:"far"`              // more than 5 % apart, or of another size
-	Cause  string    `json:"cause,omitempty"`  // the likely one
+	Far    bool      `json:"far"`              // it counts more by 5 % of the limit, or gives it another size
+	Cause  string    `json:"cause,omitempty"`  // the likely one, of one that is far
 }
 
 // A Closing is the body of POST /v1/credentials/{name}/close and of …/open.

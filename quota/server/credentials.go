@@ -112,7 +112,7 @@ func driftOf(d upstream.Drift) *api.Drift {
 		}
 		return new(int64(a.Units))
 	}
-	return &api.Drift{At: d.At.UTC(), Units: known(d.Says), Ours: known(d.Ours), Theirs: known(d.Theirs), By: d.By(), Far: d.Far, Cause: d.Cause}
+	return &api.Drift{At: d.At.UTC(), Units: known(d.Says), Ours: known(d.Ours), Theirs: known(d.Theirs), By: d.By(), Far: d.Cause != "", Cause: d.Cause}
 }
 
 // stateOrError is for answers that say more than the state.

@@ -196,7 +196,8 @@ func (s *observation) work(ctx context.Context, seen Observation) (err error) {
 	if err := s.close(ctx, seen.Caller); err != nil || seen.Caller.Remote != "" {
 		return err
 	}
-	return s.compare(ctx)
+	s.compare()
+	return nil
 }
 
 // close closes the limit that the verdict is about, if it is about one.

@@ -311,15 +311,9 @@ func TestObserveByGrant(t *testing.T) {
 	s.closed("search 5s")
 }
 
-// What the upstream says is left is compared with what the log holds since its reset,
-// and people are told once when the two come far apart.
+// What the upstream says is left is compared with our count, and a person is told where it counts more.
 func TestDrift(t *testing.T) {
 	s := newScene(t)
-	s.clock.Add(-20 * time.Hour) // yesterday, in California
-	for range 40 {
-		s.acquire("captions.list")
-	}
-	s.clock.Add(20 * time.Hour)
 	for range 10 {
 		s.acquire("captions.list")
 	}
@@ -328,23 +322,23 @@ func TestDrift(t *testing.T) {
 		s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", fmt.Sprintf("X-Ratelimit-Remaining: %d", remaining), "X-Ratelimit-Resource: core"), nil}})
 		return s.observer.Drifts("youtube")["daily"]
 	}
-	d := left(9500) // both count 500 since midnight
-	if d.Ours != Known(500) || d.Theirs != Known(500) || d.By() != 0 || d.Far {
+	d := left(9500)
+	if d.Ours != Known(500) || d.Theirs != Known(500) || d.By() != 0 || d.Cause != "" {
 		t.Errorf("got %+v, want 500 of both", d)
 	}
 	d = left(8900)
-	if d.By() != -600 || !d.Far ||
+	if d.By() != -600 ||
 		d.Cause != "the upstream counts 600 units more: a caller spends without asking, or an operation costs more than is configured" {
 		t.Errorf("got %+v, want that it is far", d)
 	}
-	if d = left(9100); !d.Far { // 4 %: not near enough to be over
-		t.Errorf("got %+v, want that it is far still", d)
+	if d = left(9100); d.By() != -400 || d.Cause != "" { // 4 %
+		t.Errorf("got %+v, want that it is near", d)
 	}
-	if d = left(9400); d.Far {
-		t.Errorf("got %+v, want that it is over", d)
+	if d = left(10_000); d.By() != 500 || d.Cause != "" { // its window has begun anew, ours slides
+		t.Errorf("got %+v, want that we may count more", d)
 	}
-	if d := s.acquire("videos.list"); d.Limits[0].Used != 2501 {
-		t.Errorf("%d units used, want 2,501: nothing is repaired silently", d.Limits[0].Used)
+	if d := s.acquire("videos.list"); d.Limits[0].Used != 501 {
+		t.Errorf("%d units used, want 501: nothing is repaired silently", d.Limits[0].Used)
 	}
 	// The limit is of another size than is configured.
 	body := strings.NewReplacer("defaultSearchListPerDayPerProject", "defaultPerDayPerProject", `"100"`, `"6000"`).Replace(searches2026)
@@ -364,16 +358,15 @@ func TestExhaustedBeforeOurCount(t *testing.T) {
 		operation string
 		answer    Answer
 		cause     string // empty: nothing is known
-		far       bool
 	}{
-		{"named", 7004, "videos.list", Answer{429, nil, spent}, "exhausted at 7,004 of our 10,000: another program has spent some 3,000", true},
-		{"not named", 7004, "videos.list", Answer{403, nil, []byte(unnamed)}, "exhausted at 7,004 of our 10,000: another program has spent some 3,000", true},
-		{"not far", 9700, "videos.list", Answer{429, nil, spent}, "exhausted at 9,700 of our 10,000: another program has spent some 300", false},
-		{"calls under way", 9950, "videos.list", Answer{429, nil, spent}, "", false},
-		{"we count more", 10_000, "videos.list", Answer{429, nil, spent}, "", false},
-		{"a rate", 7004, "videos.list", Answer{429, header("Retry-After: 7"), nil}, "", false},
-		{"an hour", 7004, "videos.list", Answer{429, nil, []byte(`{"message":"hourly quota exceeded"}`)}, "", false},
-		{"a limit that the upstream does not have", 7004, "comments.list", Answer{429, header("Retry-After: 7"), nil}, "", false},
+		{"named", 7004, "videos.list", Answer{429, nil, spent}, "exhausted at 7,004 of our 10,000: another program has spent some 3,000"},
+		{"not named", 7004, "videos.list", Answer{403, nil, []byte(unnamed)}, "exhausted at 7,004 of our 10,000: another program has spent some 3,000"},
+		{"not far", 9700, "videos.list", Answer{429, nil, spent}, "exhausted at 9,700 of our 10,000: another program has spent some 300"},
+		{"calls under way", 9950, "videos.list", Answer{429, nil, spent}, ""},
+		{"we count more", 10_000, "videos.list", Answer{429, nil, spent}, ""},
+		{"a rate", 7004, "videos.list", Answer{429, header("Retry-After: 7"), nil}, ""},
+		{"an hour", 7004, "videos.list", Answer{429, nil, []byte(`{"message":"hourly quota exceeded"}`)}, ""},
+		{"a limit that the upstream does not have", 7004, "comments.list", Answer{429, header("Retry-After: 7"), nil}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene(t)
@@ -382,7 +375,7 @@ func TestExhaustedBeforeOurCount(t *testing.T) {
 			}
 			out := s.observe(Observation{Operation: row.operation, Answer: row.answer})
 			d := s.observer.Drifts("youtube")["daily"]
-			if d.Cause != row.cause || d.Far != row.far {
+			if d.Cause != row.cause {
 				t.Errorf("got %+v", d)
 			}
 			if row.cause == "" {
@@ -393,7 +386,7 @@ func TestExhaustedBeforeOurCount(t *testing.T) {
 			}
 			s.clock.Set(d.Until)
 			s.observe(Observation{Operation: "videos.list", Answer: Answer{200, header("X-Ratelimit-Limit: 10000", "X-Ratelimit-Remaining: 10000", "X-Ratelimit-Resource: core"), nil}})
-			if d := s.observer.Drifts("youtube")["daily"]; d.Far || d.Cause != "" {
+			if d := s.observer.Drifts("youtube")["daily"]; d.Cause != "" {
 				t.Errorf("got %+v after the reset", d)
 			}
 		})

@@ -58,7 +58,7 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 	if l.NextUnitsAt != nil {
 		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.When(*l.NextUnitsAt)))
 	}
-	if l.Drift != nil && l.Drift.Far {
+	if l.Drift != nil && l.Drift.Cause != "" {
 		notes = append(notes, v.Clean(l.Drift.Cause))
 	}
 	if text := strings.Join(forecast(l, f, v), ", "); text != "" {

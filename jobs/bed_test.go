@@ -44,7 +44,8 @@ type bed struct {
 	play   func(ctx context.Context, p played) Exit
 	peek   func(calls map[string]quota.Units) (quota.Decision, error)
 
-	ahead atomic.Int64 // of its clock
+	ahead    atomic.Int64 // of its clock
+	reserved atomic.Bool  // the gate was asked with the reserve last
 
 	mu    sync.Mutex // guards what follows
 	log   []string
@@ -129,7 +130,8 @@ func (b *bed) stop() {
 }
 
 // Peek takes all jobs to count against the same limits.
-func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.Calls, _ bool) (quota.Decision, error) {
+func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error) {
+	b.reserved.Store(useReserve)
 	all := maps.Clone(own.Count)
 	for _, calls := range others {
 		for operation, count := range calls.Count {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,25 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 		}
 		b.stop()
 	})
+}
+
+// The gate counts the reserve for a job that may use it, and for no other.
+func TestTheGateAndTheReserve(t *testing.T) {
+	for _, may := range []bool{false, true} {
+		t.Run(fmt.Sprint(may), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trending(t)
+				job.Regions, job.UseReserve, job.Expects = eight()[:1], may, map[string]quota.Units{"videos.list": 4}
+				b := newBed(t, dir, job)
+				b.reserved.Store(!may)
+				b.tick()
+				if got := b.reserved.Load(); got != may {
+					t.Errorf("the gate was asked with the reserve: %t, want %t", got, may)
+				}
+				b.stop()
+			})
+		})
+	}
 }
 
 // Parallel passes of one run are such others too.

@@ -326,3 +326,30 @@ func admit(t *testing.T, tokens *Tokens, token string, r quota.Request, units qu
 	}
 	return decided
 }
+
+// What the passes under way are expected to make still counts at the gate: those of the same credential, without
+// the pass itself and without what they have made.
+func TestReserve(t *testing.T) {
+	var tokens Tokens
+	expects := func(n quota.Units) quota.Calls {
+		return quota.Calls{Job: "trending", Count: map[string]quota.Units{"list": n}}
+	}
+	begin := func(credential string, expected quota.Units) string {
+		token := tokens.issue(quota.Bearer{Credential: credential}, &runBudget{})
+		tokens.reserve(token, expects(expected))
+		return token
+	}
+	first := begin("youtube", 4)
+	admit(t, &tokens, first, quota.Request{Operation: "list", Count: 1}, 1)(quota.Decision{GrantID: "a", Units: 1}, nil)
+	spent := begin("youtube", 1)
+	admit(t, &tokens, spent, quota.Request{Operation: "list", Count: 1}, 1)(quota.Decision{GrantID: "b", Units: 1}, nil)
+	begin("maps", 8)
+	at := begin("youtube", 2)
+	if got := tokens.reserve(at, expects(2)); len(got) != 1 || got[0].Count["list"] != 3 {
+		t.Errorf("got %+v, want the three calls that the first pass is expected to make still", got)
+	}
+	tokens.revoke(first)
+	if got := tokens.reserve(at, expects(2)); len(got) != 0 {
+		t.Errorf("got %+v, want nothing: the first pass is over", got)
+	}
+}

@@ -12,6 +12,8 @@ import (
 // A comparison plays traffic to a counter, holds each decision beside what was granted in
 // the trailing window, and has a log decide the same asks.
 type comparison struct {
+	t *testing.T
+
 	counter, log      *Clients
 	record, logRecord []byte
 	grants            []grantAt // of the counter, in the trailing window
@@ -114,7 +116,7 @@ func TestCounterError(t *testing.T) {
 		}, 2*errorUnits - 1},
 	} {
 		t.Run(traffic.name, func(t *testing.T) {
-			x := &comparison{counter: limited(Counter, errorUnits, errorWindow), log: limited(Log, errorUnits, errorWindow)}
+			x := &comparison{t: t, counter: limited(Counter, errorUnits, errorWindow), log: limited(Log, errorUnits, errorWindow)}
 			traffic.play(x)
 			percent := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 			mean := percent(int(x.sum), x.granted*errorUnits)
@@ -130,10 +132,15 @@ func TestCounterError(t *testing.T) {
 	}
 }
 
-// eager asks whenever it was told that there is room.
+// eager asks whenever it was told that there is room, and then there is.
 func eager(x *comparison, from, until int64, units quota.Units) {
+	waited := false
 	for at := from; at < until; {
-		if d := x.ask(at, units); !d.Granted() {
+		d := x.ask(at, units)
+		if waited && !d.Granted() {
+			x.t.Fatalf("denied at the time to retry: %+v", d)
+		}
+		if waited = !d.Granted(); waited {
 			at = d.RetryAt.UnixMilli()
 		}
 	}

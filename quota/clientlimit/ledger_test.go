@@ -63,3 +63,34 @@ func TestDecideUntilTheContextEnds(t *testing.T) {
 		t.Errorf("got %+v, want a grant: nobody else asked for bob", d)
 	}
 }
+
+// A slowStore is reached by a write only when the period of its subject is over.
+type slowStore struct {
+	*ledgertest.ClientStore
+	clock *ledgertest.Clock
+	took  time.Duration
+}
+
+func (s slowStore) Swap(ctx context.Context, all []*clientlimit.Swap) {
+	if all[0].Writes {
+		s.clock.Add(s.took)
+	}
+	s.ClientStore.Swap(ctx, all)
+}
+
+// No record is written after its period, in which the next one has been read as final: what is decided just
+// before its end, and reaches the store after it, is not granted.
+func TestDecideAcrossTheEndOfAPeriod(t *testing.T) {
+	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 23, 59, 59, 900e6, time.UTC))
+	ask := clientlimit.Ask{Subject: "#today", Units: 1, Period: clientlimit.Period{Before: "#yesterday", EndsMs: clock.Now().Add(100 * time.Millisecond).UnixMilli()}}
+	for _, row := range []struct {
+		took    time.Duration
+		granted bool
+	}{{99 * time.Millisecond, true}, {time.Millisecond, false}} {
+		store := slowStore{ledgertest.NewClientStore(clock.Now), clock, row.took}
+		d := (clientlimit.Ledger{Store: store}).Decide(t.Context(), public, []clientlimit.Ask{ask})[0]
+		if row.granted != (d.Err == nil && d.Granted()) || !row.granted && !errors.Is(d.Err, quota.ErrContended) {
+			t.Errorf("at %v: got %+v, want granted %t", clock.Now(), d, row.granted)
+		}
+	}
+}

@@ -150,6 +150,18 @@ func TestServiceDuringAnOutage(t *testing.T) {
 	}
 }
 
+// A call that other hosts were faster than each time has no decision, also of open clients: the ledger is there.
+func TestServiceWhoseCallsLoseEachRace(t *testing.T) {
+	s := newScene(t, public)
+	s.ledger.Fail(fmt.Errorf("%w: %w", quota.ErrContended, quota.ErrUnavailable))
+	if d := s.ask(t, "public", "alice", "", 1); !errors.Is(d.Err, quota.ErrContended) || d.Outage {
+		t.Errorf("got %+v, want %v", d, quota.ErrContended)
+	}
+	if stats := s.stats("public"); stats != (clientlimit.Stats{Undecided: 1}) {
+		t.Errorf("counted: %+v", stats)
+	}
+}
+
 // A caller who goes away is no outage: nothing is granted to him.
 func TestServiceAndACallerWhoLeaves(t *testing.T) {
 	s := newScene(t, public)

@@ -75,6 +75,12 @@ func (l *Ledger) At(c *quota.Credential) Position {
 	return r.copy.facts.Position
 }
 
+// Holds tells whether calls count as granted whose outcome is unknown.
+func (l *Ledger) Holds(c *quota.Credential) bool {
+	r, err := l.replica(c.Name)
+	return err == nil && len(r.maybe) > 0
+}
+
 // Hole tells whether the host has noticed that the log of a credential lacks records.
 func (l *Ledger) Hole(c *quota.Credential) bool {
 	r, err := l.replica(c.Name)

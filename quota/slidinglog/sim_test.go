@@ -30,12 +30,12 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	bad, failed := playAll(t, seeds, func(seed uint64, idle routines) *world {
-		w := newWorld(seed, idle, false)
+		w := oddWorld(seed, idle, false)
 		w.play()
 		return w
 	})
 	if failed != "" {
-		reportHistory(t, bad, failed)
+		reportHistory(t, oddWorld, bad, failed)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestPastHistories(t *testing.T) {
 	} {
 		w := newWorld(seed, nil, false)
 		if w.play(); w.failed != "" {
-			reportHistory(t, seed, w.failed)
+			reportHistory(t, newWorld, seed, w.failed)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestPastHistories(t *testing.T) {
 // A distant host whose calls lose each race against a near one asks for its turn, and gets it.
 func TestADistantHostGetsItsTurn(t *testing.T) {
 	w := newWorld(1, nil, false)
-	w.temper, w.mixed, w.peace, w.hosts, w.store.Page = far, false, true, nil, 0
+	w.temper, w.mixed, w.peace, w.store.Page, w.oracle = far, false, true, 0, newOracle(w)
 	near, distant := w.addHost(ledgertest.NewMemFile()), w.addHost(ledgertest.NewMemFile())
 	near.trip, distant.trip = 3, 20
 	w.calm()
@@ -141,18 +141,21 @@ func TestADistantHostGetsItsTurn(t *testing.T) {
 	}
 }
 
+// A beginning is how a history begins: newWorld or oddWorld.
+type beginning func(seed uint64, idle routines, traces bool) *world
+
 // reportHistory reports a history that failed, and what it fails with at least.
-func reportHistory(t *testing.T, seed uint64, failed string) {
+func reportHistory(t *testing.T, begin beginning, seed uint64, failed string) {
 	t.Helper()
-	w := shrunk(seed)
+	w := begin.shrunk(seed)
 	t.Errorf("seed %d: %s\nWith %d of %d faults and calls: %s\n%s",
 		seed, failed, w.deeds-len(w.without), w.deeds, w.failed, strings.Join(w.trace, "\n"))
 }
 
 // shrunk plays a history that fails, without the faults and calls that it fails without too.
-func shrunk(seed uint64) *world {
+func (begin beginning) shrunk(seed uint64) *world {
 	play := func(without map[int]bool, traces bool) *world {
-		w := newWorld(seed, nil, traces)
+		w := begin(seed, nil, traces)
 		w.without = without
 		w.play()
 		return w

@@ -14,7 +14,12 @@ func (h *simHost) time(ms int64) time.Time {
 	return time.UnixMilli(h.w.now + h.w.offset + ms).UTC()
 }
 
-func (h *simHost) creds() []*quota.Credential { return []*quota.Credential{h.c} }
+func (h *simHost) creds() []*quota.Credential {
+	if h.w.beside {
+		return []*quota.Credential{h.c, besideCredential()}
+	}
+	return []*quota.Credential{h.c}
+}
 
 // A told is a grant as its caller was told of it.
 type told struct {
@@ -26,6 +31,7 @@ type told struct {
 	at     int64 // of the world
 	outage bool
 	void   bool // a reset, or the loss of its file, has made it void
+	fresh  bool // not an answer to a request that was granted before
 	read   bool // by has it from the log, not by writing it: in its tables from the next fold
 	soft   bool // a crash or a kill may have taken it, if the store loses it too
 
@@ -57,6 +63,12 @@ func (h *simHost) corrected(by quota.Caller) {
 func (h *simHost) client() {
 	w := h.w
 	switch n := w.rand.IntN(100); {
+	case w.beside && n%4 == 0:
+		r := quota.Request{Credential: "beside", Operation: "one", Count: 1}
+		_, err := h.ledger.Acquire(h.call(), besideCredential(), []quota.Ask{{Request: r, Charges: []quota.Charge{{Limit: "window", Units: 1}}}})
+		if err != nil && h.ctx.Err() == nil && !known(err) {
+			w.fail("acquire beside: %v", err)
+		}
 	case n < 74:
 		h.acquire()
 	case n < 86 && len(w.oracle.told) > 0:
@@ -107,8 +119,8 @@ func (h *simHost) acquire() {
 
 func (h *simHost) acquireAll(asks []quota.Ask) {
 	w, r := h.w, asks[0].Request
-	host, began, end := h.ledger.Host(), w.now, w.store.End("api")
-	decisions, err := h.ledger.Acquire(h.call(), h.c, asks)
+	host, began, end, c := h.ledger.Host(), w.now, w.store.End("api"), h.c
+	decisions, err := h.ledger.Acquire(h.call(), c, asks)
 	if h.ctx.Err() != nil {
 		return
 	}
@@ -123,6 +135,9 @@ func (h *simHost) acquireAll(asks []quota.Ask) {
 	for i, d := range decisions {
 		if d.Denied() && !d.Outage && w.oracle.loss < began {
 			w.oracle.current(h, end)
+			if i == 0 && w.counts.denials%2 == 0 { // the others are denied beside what is granted before them
+				w.oracle.retries(h, c, asks[i], d)
+			}
 		}
 		w.answered(h, host, asks[i], d)
 	}
@@ -159,8 +174,10 @@ func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d qu
 			w.fail("host %s grants offline on a copy that it has not read to the end", h.name)
 		case !h.at.trouble:
 			w.fail("host %s grants offline, though the store answers", h.name)
+		default:
+			w.oracle.fitsCopy(h, ask, id)
 		}
-		w.oracle.tell(told{id: id, key: ask.Key(), units: d.Units, by: h, host: host, at: w.now, outage: outage}, d.Replayed)
+		w.oracle.tell(told{id: id, key: ask.Key(), units: d.Units, by: h, host: host, at: w.now, outage: outage, fresh: !d.Replayed}, d.Replayed)
 	}
 	w.say("%s: %s %d %q: %s%v %s replayed=%v outage=%v %v", h.name, ask.Operation, ask.Count, ask.RequestID, d.Reason, d.Err, d.GrantID, d.Replayed, d.Outage, d.Units)
 }

@@ -1,7 +1,13 @@
 package slidinglog_test
 
 import (
+	"bytes"
+	"math"
+	"slices"
+
+	"quotad/quota"
 	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
 )
 
 // strike does to the world what may happen to it.
@@ -14,6 +20,9 @@ func (w *world) strike() {
 	}
 	n := w.rand.IntN(24)
 	switch {
+	case w.odd != nil && !w.damaged && w.odd.IntN(60) == 0:
+		w.damage()
+		return
 	case w.temper == outages && n < 9:
 		n = 15 + n%2
 	case w.temper == ages && w.rand.IntN(4) == 0:
@@ -30,6 +39,7 @@ func (w *world) strike() {
 		w.say("flush")
 		w.losing()
 		w.store.Flush("api")
+		w.lookForDamage()
 		if w.temper == far && len(w.hosts) < 4 { // and a host comes that knows nothing, and is near
 			w.counts.newHosts++
 			near := w.addHost(ledgertest.NewMemFile())
@@ -41,14 +51,20 @@ func (w *world) strike() {
 		w.say("restore an older copy, of %d before", back)
 		w.losing()
 		w.store.Restore(w.past[len(w.past)-back])
+		w.lookForDamage()
 	case n < 7:
 		n := 1 + w.rand.IntN(4)
 		w.say("failover loses %d", n)
 		w.losing()
 		w.store.DropLast(n)
-		w.offset += w.rand.Int64N(600) - 500
+		w.lookForDamage()
+		if step := w.rand.Int64N(600) - 500; w.grain == 1 {
+			w.offset += step
+		}
 	case n < 9:
-		w.past = append(w.past, w.store.Snapshot())
+		if !w.damaged {
+			w.past = append(w.past, w.store.Snapshot())
+		}
 	case h == nil:
 		w.revive()
 	case n < 12:
@@ -122,11 +138,38 @@ func (w *world) strike() {
 		if w.rand.IntN(2) == 0 {
 			h.c.Limits[1].Units = 20
 		}
+		if w.odd != nil && w.odd.IntN(3) == 0 {
+			h.c.Operations["seven"] = quota.Cost{Every: 5}
+			h.c = h.c.Prepared()
+		}
 		w.say("%s reads its configuration again", h.name)
 		if err := h.ledger.SetCredentials(h.creds(), simPolicies()); err != nil {
 			w.fail("reload: %v", err)
 		}
 	}
+}
+
+// foreign is a record that no host can read.
+var foreign = []byte("no record of quotad")
+
+// lookForDamage records whether the log still has such a record.
+func (w *world) lookForDamage() {
+	w.damaged = slices.ContainsFunc(w.store.Records("api"), func(p slidinglog.Placed) bool { return bytes.Equal(p.Body, foreign) })
+}
+
+// damage has a record at the end of the log that no host can read: a program that is no quotad wrote it.
+func (w *world) damage() {
+	w.say("a foreign record")
+	w.damaged, w.repairAt = true, w.now+w.odd.Int64N(3000)
+	w.store.Do(&slidinglog.Call{Credential: "api", Body: foreign, NotAfter: math.MaxInt64, Keep: quota.LongestWindow, Blind: true})
+}
+
+// repair removes a log that no host can read, so that they put back what they have of it.
+func (w *world) repair() {
+	w.say("the log is removed")
+	w.losing()
+	w.store.Flush("api")
+	w.lookForDamage()
 }
 
 // losing notes that the store loses records.
@@ -161,6 +204,9 @@ func (w *world) heal() {
 		w.carryOut(nil, call.c, call.calls)
 	}
 	w.late = nil
+	if w.damaged {
+		w.repair()
+	}
 	w.offset = max(w.offset, -1000)
 	for _, h := range w.hosts {
 		h.frozen, h.cutUntil, h.fullUntil = 0, 0, 0

@@ -326,6 +326,12 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 	if call.Wipe {
 		before = nil
 	}
+	if o.w.damaged {
+		if r.Says == nil || r.Says.Kind != slidinglog.Turn { // which any record may precede
+			o.w.fail("host %s writes after a record that it cannot read", h.text())
+		}
+		return
+	}
 	if o.w.mixed && h != nil && len(before) > 0 {
 		o.keeps(h, before, call.Keep)
 		o.claims(before, r)
@@ -383,6 +389,7 @@ func (o *oracle) live(t *told, ms int64) bool {
 // over holds what a record grants against what the log held.
 func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed) {
 	s.credential = c // which says how long a request is the same
+	o.once(h, s, r, p)
 	used := s.used(c, p.At.Ms)
 	for i, limit := range c.Limits {
 		added := quota.Units(0)
@@ -403,6 +410,81 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 			}
 			o.w.fail("host %s grants %d of %s, of which %d of %d are used, and %d lent", h.text(), added, limit.Name, used[i], limit.Budget(false), lent)
 		}
+	}
+}
+
+// once holds that a request is not granted again while its grant counts.
+func (o *oracle) once(h *simHost, s sum, r slidinglog.Record, p slidinglog.Placed) {
+	for _, e := range r.Entries {
+		g, _ := e.Grant()
+		for _, was := range s.entries {
+			if earlier, _ := was.Grant(); g.Key == "" || earlier.Key != g.Key || s.void(was) {
+				continue
+			}
+			for _, limit := range s.credential.Limits {
+				if after, _ := limit.Window.Bounds(p.At.Time()); was.ID.Ms > after.UnixMilli() {
+					o.w.fail("host %s grants a request again, which the log has at %v", h.text(), was.ID)
+				}
+			}
+		}
+	}
+}
+
+// fitsCopy holds an offline grant against what the copy of its host leaves.
+func (o *oracle) fitsCopy(h *simHost, ask quota.Ask, id quota.ID) {
+	s := sum{entries: make(map[quota.ID]quota.Entry)}
+	for _, e := range h.ledger.Entries(h.c) {
+		s.entries[e.ID] = e
+	}
+	for i, limit := range h.c.Limits {
+		units, charged := quota.ChargeIn(ask.Charges, limit.Name)
+		after, _ := limit.Window.Bounds(id.Time())
+		used := quota.Units(0)
+		for _, e := range s.entries {
+			if e.ID.Ms > after.UnixMilli() {
+				used += e.UnitsIn(h.c, i)
+			}
+		}
+		if most := limit.Budget(false) + s.lent(limit.Name, id.Ms); charged && units > 0 && used > most {
+			o.w.fail("host %s grants offline, and has then used %d of %d of %s", h.name, used, most, limit.Name)
+		}
+		if charged && units > 0 && s.closed(limit.Name, id.Ms) {
+			o.w.fail("host %s grants offline from %s, which is closed", h.name, limit.Name)
+		}
+	}
+}
+
+// retries holds the time to retry of a denial against the log up to where its host knows it: the request fits then
+// if nothing else happens, and not a ms before.
+func (o *oracle) retries(h *simHost, c *quota.Credential, ask quota.Ask, d quota.Decision) {
+	if ask.AtMost {
+		ask = ask.Fewer(1)
+	}
+	for _, limit := range d.Limits {
+		if units, _ := quota.ChargeIn(ask.Charges, limit.Name); !limit.CatchingUp.IsZero() || units > limit.Budget(false) {
+			return
+		}
+	}
+	log, at := o.w.store.Records("api"), h.ledger.At(c)
+	known := slices.IndexFunc(log, func(p slidinglog.Placed) bool { return positionOf(p) == at })
+	if known < 0 || d.RetryAt.IsZero() || h.ledger.Holds(c) {
+		return
+	}
+	s := o.sum(slices.Concat(o.trimmed, log[:known+1]))
+	s.credential = c
+	fits := func(ms int64) bool {
+		used := s.used(c, ms)
+		return !slices.ContainsFunc(ask.Charges, func(charge quota.Charge) bool {
+			i := c.Index(charge.Limit)
+			return s.closed(charge.Limit, ms) || used[i]+charge.Units > c.Limits[i].Budget(false)+s.lent(charge.Limit, ms)
+		})
+	}
+	o.w.counts.retries++
+	switch ms := d.RetryAt.UnixMilli(); {
+	case !fits(ms):
+		o.w.fail("host %s denies %v until %d, and it does not fit then", h.name, ask.Charges, ms)
+	case fits(ms-1) && ms-1 > at.ID.Ms:
+		o.w.fail("host %s denies %v until %d, and it fits before", h.name, ask.Charges, ms)
 	}
 }
 
@@ -504,7 +586,11 @@ func (o *oracle) end() {
 		if there := s.has(t); !there && o.live(t, w.now+w.offset) && !t.soft && !t.by.gone {
 			w.fail("grant or correction %v%s of host %s never came back", t.id, t.mark, t.by.name)
 		}
+		if e, there := s.entries[t.id]; there && t.fresh && quota.Max(e.Charges) != t.units {
+			w.fail("the log has %d for grant %v, of which the caller was told %d", quota.Max(e.Charges), t.id, t.units)
+		}
 	}
+	o.besides()
 	names := make(map[slidinglog.HostID]bool)
 	for _, h := range w.alive() {
 		if !h.ledger.Serves(h.c) {
@@ -535,6 +621,30 @@ func (o *oracle) end() {
 			if limit.Used != want[i] && limit.CatchingUp.IsZero() {
 				w.fail("host %s counts %d of %s, the log says %d", h.name, limit.Used, limit.Name, want[i])
 			}
+		}
+	}
+}
+
+// besides holds the copies of the other credential that hosts share against its log.
+func (o *oracle) besides() {
+	if !o.w.beside {
+		return
+	}
+	want := make(map[quota.ID]bool)
+	for _, p := range o.w.store.Records("beside") {
+		for _, e := range o.record(p).Entries {
+			want[e.ID] = true
+		}
+	}
+	for _, h := range o.w.alive() {
+		entries := h.ledger.Entries(besideCredential())
+		for _, e := range entries {
+			if !want[e.ID] {
+				o.w.fail("host %s has %v beside, which the log lacks", h.name, e.ID)
+			}
+		}
+		if len(entries) != len(want) {
+			o.w.fail("host %s has %d entries beside, the log %d", h.name, len(entries), len(want))
 		}
 	}
 }

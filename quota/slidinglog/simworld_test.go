@@ -37,9 +37,15 @@ type world struct {
 
 	warTime   int64 // how long there are faults and clients
 	temper    temper
-	mixed     bool  // hosts have different windows
-	trip      int64 // ms that a call of the store takes at most, one way, of a host that is far from it
-	still     bool  // answers are lost, or late, only where a host is cut off
+	mixed     bool       // hosts have different windows
+	odd       *rand.Rand // what the oddities draw from; nil: there are none
+	roomy     bool       // little is denied
+	grain     int64      // ms of the store's clock that are one
+	beside    bool       // the hosts share another credential, too
+	damaged   bool       // the log ends with a record that no host can read
+	repairAt  int64      // when an operator removes that log
+	trip      int64      // ms that a call of the store takes at most, one way, of a host that is far from it
+	still     bool       // answers are lost, or late, only where a host is cut off
 	nextFault int64
 	peace     bool // nothing is lost any more
 	oracle    oracle
@@ -55,7 +61,7 @@ type simCounts struct {
 	loans, underLoans                                           int
 	losses, races, freezes, kills, crashes, cuts, clocks        int
 	newHosts, clones, lostFiles, fullDisks, reloads, lost, late int
-	olderFiles, waits, expired, corrections                     int
+	olderFiles, waits, expired, corrections, retries            int
 	faults                                                      int
 	slack                                                       int // appends behind grants of other hosts
 }
@@ -88,6 +94,7 @@ func (c *simCounts) add(o simCounts) {
 	c.waits += o.waits
 	c.expired += o.expired
 	c.corrections += o.corrections
+	c.retries += o.retries
 	c.faults += o.faults
 	c.slack += o.slack
 }
@@ -192,6 +199,18 @@ func (w *world) credential() *quota.Credential {
 		c.Limits[0].Units, c.Limits[1].Units = 600, 400
 		c.Limits = c.Limits[:2]
 	}
+	for i := range c.Limits {
+		if w.roomy {
+			c.Limits[i].Units *= 10
+		}
+	}
+	return c.Prepared()
+}
+
+// besideCredential is the other one that hosts may share.
+func besideCredential() *quota.Credential {
+	c := &quota.Credential{Name: "beside", Limits: []quota.Limit{{Name: "window", Units: 1000, Window: quota.Sliding(time.Hour)}},
+		Operations: map[string]quota.Cost{"one": {Every: 1}}}
 	return c.Prepared()
 }
 
@@ -239,7 +258,7 @@ func simPolicies() map[string]slidinglog.Policy {
 func newWorld(seed uint64, idle routines, traces bool) *world {
 	w := &world{routines: idle, rand: rand.New(rand.NewPCG(seed, 1)), traces: traces}
 	w.now = time.Date(2026, 11, 22, 10, 59, 48, 0, time.UTC).UnixMilli() + w.rand.Int64N(10_000)
-	w.store = &ledgertest.SimStore{Clock: func() int64 { return w.now + w.offset }}
+	w.store, w.grain = &ledgertest.SimStore{Clock: func() int64 { return (w.now + w.offset) / w.grain * w.grain }}, 1
 	w.temper, w.warTime = temper(w.rand.IntN(int(far))), 9000
 	if w.rand.IntN(farShare) == 0 {
 		w.temper = far
@@ -259,6 +278,22 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 	if w.temper == far { // first a long log
 		w.nextFault = w.now + w.warTime/2
 	}
+	return w
+}
+
+// oddWorld returns a world in which rare things happen more often than in newWorld.
+func oddWorld(seed uint64, idle routines, traces bool) *world {
+	w := newWorld(seed, idle, traces)
+	w.odd = rand.New(rand.NewPCG(seed, 2))
+	w.roomy, w.beside = w.odd.IntN(4) == 0, w.odd.IntN(8) == 0
+	if w.odd.IntN(8) == 0 { // so logs that have fallen back get the same ids again
+		w.grain = 40
+	}
+	return w
+}
+
+// people adds the hosts that are there at the beginning.
+func (w *world) people() {
 	w.oracle = newOracle(w)
 	n := 3 + w.rand.IntN(2)
 	if w.temper == far {
@@ -267,7 +302,6 @@ func newWorld(seed uint64, idle routines, traces bool) *world {
 	for range n {
 		w.addHost(ledgertest.NewMemFile())
 	}
-	return w
 }
 
 // Read draws what the host's process draws. What one draws that has been killed changes nothing
@@ -467,6 +501,9 @@ func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidin
 	}
 	c := h.at.c
 	for _, call := range calls {
+		if call.Credential != "api" {
+			continue
+		}
 		begins := call.At.IsZero()
 		h.readAll, h.atStart = h.readAll && (h.atStart || !begins), begins
 	}
@@ -498,6 +535,9 @@ func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidin
 		return unknown(slidinglog.Unknown)
 	}
 	for i, outcome := range outcomes {
+		if calls[i].Credential != "api" {
+			continue
+		}
 		if outcome.Status == slidinglog.Done {
 			w.oracle.answered(h, slidinglog.Placed{At: outcome.At, Body: calls[i].Body})
 		}
@@ -514,6 +554,9 @@ func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Cal
 	for i := range calls {
 		before := w.store.Records(calls[i].Credential)
 		outcomes[i] = w.store.Do(&calls[i])
+		if calls[i].Credential != "api" {
+			continue
+		}
 		switch outcomes[i].Status {
 		case slidinglog.Done:
 			w.counts.slack += min(1, len(outcomes[i].Tail))
@@ -534,6 +577,7 @@ func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Cal
 
 // play plays a history: faults and clients, then peace.
 func (w *world) play() {
+	w.people()
 	for start := w.now; w.now < start+w.warTime && w.failed == ""; {
 		w.step(true)
 	}
@@ -572,6 +616,9 @@ func (w *world) agreed() bool {
 		if !h.gone && (len(h.does) > 0 || !h.ledger.Settled(h.c, end)) {
 			return false
 		}
+		if !h.gone && w.beside && !h.ledger.Settled(besideCredential(), w.store.End("beside")) {
+			return false
+		}
 	}
 	return true
 }
@@ -592,6 +639,9 @@ func (w *world) step(war bool) {
 		if w.rand.IntN(3) == 0 && w.happens() {
 			w.strike()
 		}
+	}
+	if w.damaged && w.now >= w.repairAt {
+		w.repair()
 	}
 	for len(w.late) > 0 && w.late[0].at <= w.now {
 		call := w.late[0]

@@ -2,6 +2,8 @@ package slidinglog
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"quotad/quota"
@@ -10,7 +12,9 @@ import (
 // Follow polls each log that is due, and follows those with news, as the ledger does by itself. It starts
 // no goroutine.
 func (l *Ledger) Follow(ctx context.Context) {
-	for _, r := range l.due() {
+	due := l.due()
+	slices.SortFunc(due, func(x, y *replica) int { return strings.Compare(x.name, y.name) })
+	for _, r := range due {
 		if r.lock(ctx) != nil {
 			continue
 		}

@@ -114,15 +114,16 @@ func (h *simHost) acquire() {
 	for r.RequestID == "" && (w.rand.IntN(4) == 0 || w.temper == far && len(asks) < 12) {
 		asks = append(asks, asks[0])
 	}
-	h.acquireAll(asks)
+	h.acquireAll(h.call(), asks)
 }
 
-func (h *simHost) acquireAll(asks []quota.Ask) {
+// acquireAll asks in one call. It reports whether all asks were decided.
+func (h *simHost) acquireAll(ctx context.Context, asks []quota.Ask) (decided bool) {
 	w, r := h.w, asks[0].Request
 	host, began, end, c := h.ledger.Host(), w.now, w.store.End("api"), h.c
-	decisions, err := h.ledger.Acquire(h.call(), c, asks)
+	decisions, err := h.ledger.Acquire(ctx, c, asks)
 	if h.ctx.Err() != nil {
-		return
+		return false
 	}
 	if err != nil {
 		w.counts.refusals++
@@ -130,7 +131,7 @@ func (h *simHost) acquireAll(asks []quota.Ask) {
 			w.fail("acquire: %v", err)
 		}
 		w.say("%s: %s %d %s: %v", h.name, r.Operation, r.Count, r.RequestID, err)
-		return
+		return false
 	}
 	for i, d := range decisions {
 		if d.Denied() && !d.Outage && w.oracle.loss < began {
@@ -140,7 +141,9 @@ func (h *simHost) acquireAll(asks []quota.Ask) {
 			}
 		}
 		w.answered(h, host, asks[i], d)
+		decided = d.Err == nil
 	}
+	return decided
 }
 
 func (w *world) answered(h *simHost, host slidinglog.HostID, ask quota.Ask, d quota.Decision) {

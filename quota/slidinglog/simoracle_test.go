@@ -460,8 +460,9 @@ func (o *oracle) retries(h *simHost, c *quota.Credential, ask quota.Ask, d quota
 	if ask.AtMost {
 		ask = ask.Fewer(1)
 	}
-	for _, limit := range d.Limits {
-		if units, _ := quota.ChargeIn(ask.Charges, limit.Name); !limit.CatchingUp.IsZero() || units > limit.Budget(false) {
+	for _, limit := range d.Limits { // what is more than a limit ever has fits at no time: quota.Service says so
+		units, _ := quota.ChargeIn(ask.Charges, limit.Name)
+		if !limit.CatchingUp.IsZero() || units > c.Limits[c.Index(limit.Name)].Budget(false) {
 			return
 		}
 	}

@@ -25,6 +25,7 @@ type oracle struct {
 	reset      int64                 // what is not later than this was voided, in ms
 	decoded    map[slidinglog.Position]slidinglog.Record
 	missing    map[slidinglog.Position]int64 // when a host wrote that the log lacks records
+	unread     map[quota.ID]quota.ID         // grants that were appended behind another one of the same request
 	// twins are the names of hosts that were cloned while they ran: until one of the two hears
 	// of the other, it speaks for both.
 	twins map[slidinglog.HostID]bool
@@ -32,7 +33,7 @@ type oracle struct {
 
 func newOracle(w *world) oracle {
 	return oracle{w: w, credential: w.credential(), wrote: make(map[quota.ID]*simHost), decoded: make(map[slidinglog.Position]slidinglog.Record),
-		missing: make(map[slidinglog.Position]int64), marked: make(map[string]quota.ID), written: make(map[slidinglog.Position]int64),
+		missing: make(map[slidinglog.Position]int64), unread: make(map[quota.ID]quota.ID), marked: make(map[string]quota.ID), written: make(map[slidinglog.Position]int64),
 		runs: make(map[quota.ID]uint32), twins: make(map[slidinglog.HostID]bool)}
 }
 
@@ -65,6 +66,9 @@ func (o *oracle) tell(t told, replayed bool) {
 		if writer, known := o.wrote[t.id]; known { // another host answers first with what that one keeps
 			t.by, t.read = writer, false
 		}
+	}
+	if other, behind := o.unread[t.id]; behind && !replayed {
+		o.w.fail("host %s answers a request by %v, which was granted by %v", t.by.name, t.id, other)
 	}
 	t.void = t.id.Ms <= o.reset
 	o.told = append(o.told, &t)
@@ -374,6 +378,7 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		o.w.fail("host %s grants in the quiet period", h.text())
 	}
 	o.over(h, c, s, r, p)
+	o.once(h, c, s, r, p, before[1+slices.IndexFunc(before, func(b slidinglog.Placed) bool { return positionOf(b) == call.At }):])
 	for _, t := range o.all() {
 		there := s.has(t)
 		if t.by == h && o.live(t, p.At.Ms) && !there && !t.soft {
@@ -389,7 +394,6 @@ func (o *oracle) live(t *told, ms int64) bool {
 // over holds what a record grants against what the log held.
 func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed) {
 	s.credential = c // which says how long a request is the same
-	o.once(h, s, r, p)
 	used := s.used(c, p.At.Ms)
 	for i, limit := range c.Limits {
 		added := quota.Units(0)
@@ -413,21 +417,30 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 	}
 }
 
-// once holds that a request is not granted again while its grant counts.
-func (o *oracle) once(h *simHost, s sum, r slidinglog.Record, p slidinglog.Placed) {
+// once holds that a request is not granted again while its grant counts. A grant that its host has not read is
+// the answer all the same.
+func (o *oracle) once(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed, unread []slidinglog.Placed) {
 	for _, e := range r.Entries {
 		g, _ := e.Grant()
 		for _, was := range s.entries {
 			if earlier, _ := was.Grant(); g.Key == "" || earlier.Key != g.Key || s.void(was) {
 				continue
 			}
-			for _, limit := range s.credential.Limits {
-				if after, _ := limit.Window.Bounds(p.At.Time()); was.ID.Ms > after.UnixMilli() {
+			for _, limit := range c.Limits {
+				if after, _ := limit.Window.Bounds(p.At.Time()); was.ID.Ms <= after.UnixMilli() {
+					continue
+				}
+				if !slices.ContainsFunc(unread, func(p slidinglog.Placed) bool { return has(o.record(p), was.ID) }) {
 					o.w.fail("host %s grants a request again, which the log has at %v", h.text(), was.ID)
 				}
+				o.unread[e.ID] = was.ID
 			}
 		}
 	}
+}
+
+func has(r slidinglog.Record, id quota.ID) bool {
+	return slices.ContainsFunc(r.Entries, func(e quota.Entry) bool { return e.ID == id })
 }
 
 // fitsCopy holds an offline grant against what the copy of its host leaves.

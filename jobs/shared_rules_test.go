@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"quotad/quota/seedtest"
 )
 
 // Each rule of the record is left out once: the simulation is to notice. A rule is a text of shared.go or
@@ -59,11 +61,9 @@ var sharedRules = []struct {
 	{"bookmarks are put back after a loss", losses, "share.go", "lost := r.Lost.At.After(s.restored)", "lost := false"},
 }
 
-const rulesVariable = "QUOTAD_SHARE_RULES"
-
-// It takes some minutes: QUOTAD_SHARE_RULES says for how many histories each rule is left out.
+// It takes some minutes if seedtest.LongVariable says for how many histories each rule is left out.
 func TestEachRuleOfTheRecordIsNeeded(t *testing.T) {
-	histories := os.Getenv(rulesVariable)
+	histories := os.Getenv(seedtest.LongVariable)
 	for i, rule := range sharedRules {
 		t.Run(rule.rule, func(t *testing.T) {
 			text, err := os.ReadFile(rule.file)
@@ -92,7 +92,7 @@ func TestEachRuleOfTheRecordIsNeeded(t *testing.T) {
 				}
 			}
 			command := exec.Command("go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", "^(TestSharesInSimulation|TestALookPutsBackWhatIsLost|TestASwapIsNotTakenForAnothers|TestABookmarkThatIsPutBackIsNotTheNewest|TestTheSecondReadingIsLater)$", ".")
-			command.Env = append(os.Environ(), simulationsVariable+"="+histories, temperVariable+"="+strconv.Itoa(int(rule.temper)))
+			command.Env = append(os.Environ(), temperVariable+"="+strconv.Itoa(int(rule.temper)))
 			out, err := command.CombinedOutput()
 			if !strings.Contains(string(out), "--- FAIL") || err == nil {
 				t.Errorf("nobody notices: %v\n%s", err, out)

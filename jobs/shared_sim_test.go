@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/seedtest"
 	"quotad/regions"
 )
 
@@ -897,22 +898,18 @@ func (w *shareWorld) heal() {
 	w.say("peace")
 }
 
-const (
-	simulationsVariable = "QUOTAD_SHARE_HISTORIES"
-	temperVariable      = "QUOTAD_SHARE_TEMPER"
-	seedVariable        = "QUOTAD_SHARE_SEED"
-)
+const temperVariable = "QUOTAD_CHILD_TEMPER"
 
-// Each history is checked while it is played. QUOTAD_SHARE_HISTORIES says how many there are, QUOTAD_SHARE_TEMPER that they
-// have one kind of trouble, QUOTAD_SHARE_SEED which is the first one, and alone shows that.
+// Each history is checked while it is played. QUOTAD_CHILD_TEMPER says that they have one kind of trouble,
+// seedtest.Variable which is the first one, and alone shows that.
 func TestSharesInSimulation(t *testing.T) {
-	first, _ := strconv.ParseUint(cmp.Or(os.Getenv(seedVariable), "0"), 10, 64)
-	if os.Getenv(seedVariable) != "" && os.Getenv(simulationsVariable) == "" {
+	first, _ := strconv.ParseUint(cmp.Or(os.Getenv(seedtest.Variable), "0"), 10, 64)
+	if first > 0 && os.Getenv(seedtest.LongVariable) == "" {
 		w := simulateShares(first, true)
 		t.Logf("%s\n%s", strings.Join(w.trace, "\n"), w.failed)
 		return
 	}
-	n, _ := strconv.Atoi(cmp.Or(os.Getenv(simulationsVariable), "300"))
+	n := seedtest.Long(t, 300)
 	step := uint64(1)
 	if text := os.Getenv(temperVariable); text != "" {
 		first, _ = strconv.ParseUint(text, 10, 64)

@@ -14,6 +14,7 @@ import (
 
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // LoadCounts are how much of everything there is at once.
@@ -26,9 +27,9 @@ type loadCounts struct {
 	lasts       time.Duration
 }
 
-// loadLevel is a short one, or all of it with QUOTAD_TEST_LOAD=full.
-func loadLevel() loadCounts {
-	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
+// loadLevel is a short one, or all of it with QUOTAD_TEST_LONG=1.
+func loadLevel(t *testing.T) loadCounts {
+	if seedtest.Long(t, 0) > 0 {
 		return loadCounts{connections: 1000, clients: 64, slow: 32, halfOpen: 64, abrupt: 8, lasts: 10 * time.Second}
 	}
 	return loadCounts{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: time.Second}
@@ -55,7 +56,7 @@ operations.list = 1
 // that listens gets the right answer, that the books are right, and that nothing
 // of it stays. The rates are reported beside those of a handler that does nothing.
 func TestLoad(t *testing.T) {
-	l := loadLevel()
+	l := loadLevel(t)
 	t.Run("embedded", func(t *testing.T) { testLoad(t, l, `backend = "embedded"`, 0) })
 	t.Run("redis", func(t *testing.T) {
 		// Its client keeps what connections it has once needed.

@@ -20,7 +20,7 @@ import (
 
 // noopSocket makes the test binary a server that does nothing, on that socket: a
 // floor must be a process of its own, as the daemon is.
-const noopSocket = "QUOTAD_TEST_NOOP"
+const noopSocket = "QUOTAD_CHILD_NOOP"
 
 func serveNoop(socket string) error {
 	l, err := net.Listen("unix", socket)

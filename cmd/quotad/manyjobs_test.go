@@ -40,20 +40,13 @@ esac
 `
 
 // TestManyPasses holds that nothing stays of passes: no process, no zombie, no
-// descriptor. There are a few hundred of them, or as many as QUOTAD_TEST_PASSES
+// descriptor. There are a few hundred of them, or as many as seedtest.Long
 // says: 10000 take some minutes.
 func TestManyPasses(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	const perRun = 100
-	passes := 3 * perRun
-	if text := os.Getenv("QUOTAD_TEST_PASSES"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		passes = n
-	}
+	passes := seedtest.Long(t, 3*perRun)
 	var regions []string
 	for i := range perRun {
 		regions = append(regions, fmt.Sprintf("%q", fmt.Sprintf("r%d", i)))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // A run takes longer than the time between two slots, and a pass writes down when it begins and ends.
@@ -31,16 +31,10 @@ stagger = "0s"
 command = ["sh", "-c", 'echo begin $QUOTAD_RUN_ID $QUOTAD_REGION >>%[2]s; sleep 5; echo end $QUOTAD_RUN_ID $QUOTAD_REGION >>%[2]s']
 `
 
-// QUOTAD_TEST_OUTAGES sets how many outages there are, of some 40 seconds each.
-const outagesVariable = "QUOTAD_TEST_OUTAGES"
-
 // Silence of Redis is nobody's silence: after ten seconds of it, whichever host is answered first takes the job from none
 // that lives.
 func TestAnOutageOvertakesNobody(t *testing.T) {
-	outages, err := strconv.Atoi(os.Getenv(outagesVariable))
-	if err != nil {
-		t.Skip("it takes some minutes: ", outagesVariable)
-	}
+	outages := seedtest.OnlyLong(t, "outages, of some 40 seconds each")
 	server := redistest.Start(t)
 	file := filepath.Join(shortDir(t), "passes")
 	config := fmt.Sprintf(longRun, server.Addr, file)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"quotad/quota/api"
+	"quotad/quota/seedtest"
 )
 
 // A hostile is an upstream that counts each request it gets, has a true quota of its own,
@@ -126,19 +127,6 @@ command = ["sh", "-c", "echo $QUOTAD_PROXY >address.new; mv address.new address;
 dir = "."
 `
 
-// proxyCalls is how many calls are paid for: QUOTAD_TEST_PROXY, or a few.
-func proxyCalls(t *testing.T) int {
-	text := os.Getenv("QUOTAD_TEST_PROXY")
-	if text == "" {
-		return 250
-	}
-	calls, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return calls
-}
-
 // Whatever happens to connections, clients and quotad itself, what the upstream counts is
 // debited: it never has to say no. What is debited beyond that are calls that failed.
 func TestProxyNeverCountsTooFew(t *testing.T) {
@@ -146,7 +134,7 @@ func TestProxyNeverCountsTooFew(t *testing.T) {
 		t.Run(billing, func(t *testing.T) {
 			t.Parallel()
 			const clients, kills = 8, 3
-			calls := proxyCalls(t)
+			calls := seedtest.Long(t, 250) // that are paid for
 			upstream := &hostile{quota: calls, free304: billing == "not-304", got: map[int]int{}}
 			server := httptest.NewServer(upstream)
 			t.Cleanup(server.Close)

@@ -35,9 +35,9 @@ type readerLoad struct {
 	rounds    int  // of what is served meanwhile
 }
 
-// readerLoadLevel is a short one, or all of it with QUOTAD_TEST_LOAD=full.
-func readerLoadLevel() readerLoad {
-	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
+// readerLoadLevel is a short one, or all of it with QUOTAD_TEST_LONG=1.
+func readerLoadLevel(t *testing.T) readerLoad {
+	if seedtest.Long(t, 0) > 0 {
 		return readerLoad{readers: 200, followers: 16, once: true, grants: 1_000_000, rounds: 100}
 	}
 	return readerLoad{readers: 200, followers: 16, grants: 30_000, rounds: 10}
@@ -73,7 +73,7 @@ func TestServesManyReaders(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can call as other users")
 	}
-	c := readerLoadLevel()
+	c := readerLoadLevel(t)
 	dir := shortDir(t)
 	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	fillLedger(t, filepath.Join(dir, "state"), c.grants)

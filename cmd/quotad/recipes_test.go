@@ -40,7 +40,7 @@ func TestRecipes(t *testing.T) {
 	environ := map[string]string{
 		"NOON": zoneAt(time.Now(), 12), "GOCACHE": strings.TrimSpace(string(goCache)),
 	}
-	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("QUOTAD_TEST_REDIS") == "require" {
+	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("CI") == "true" {
 		environ["REDIS"] = redistest.Start(t).Addr
 	}
 	runScripts(t, recipesScripts, environ, func(string) string { return `backend = "embedded"` })

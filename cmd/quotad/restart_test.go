@@ -8,13 +8,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"quotad/quota/seedtest"
 )
 
 const restartable = `
@@ -26,10 +27,7 @@ operations.list = 1
 // No caller is lost while quotad is restarted again and again: whoever comes in
 // between waits at the socket.
 func TestRestartsLoseNobody(t *testing.T) {
-	restarts := 8
-	if os.Getenv("QUOTAD_TEST_LOAD") == "full" {
-		restarts = 50
-	}
+	restarts := seedtest.Long(t, 8)
 	dir := shortDir(t)
 	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	socket := passedSocket(t, path)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // Some jobs are due each second. A pass writes down its job, slot, region, run, and the bookmark that it has found. It
@@ -42,9 +42,6 @@ exit 1
 ''']
 `
 
-// QUOTAD_TEST_SLOTS sets how many slots three daemons share, such as 1000.
-const slotsVariable = "QUOTAD_TEST_SLOTS"
-
 const sharedJobs = 5
 
 // ThreeDaemons are daemons on one Redis that have the same jobs.
@@ -68,13 +65,7 @@ type sharedPass struct{ job, slot, region, run, found string }
 // While daemons are killed and frozen, and Redis is away and flushed, each slot has one run, on one of them, or a name
 // for why it has none. What is set on one holds on all.
 func TestThreeDaemonsShareJobs(t *testing.T) {
-	if os.Getenv(slotsVariable) == "" {
-		t.Skip("it takes some minutes: ", slotsVariable)
-	}
-	slots, err := strconv.Atoi(os.Getenv(slotsVariable))
-	if err != nil {
-		t.Fatal(err)
-	}
+	slots := seedtest.OnlyLong(t, "slots three daemons share, such as 1000")
 	h := &threeDaemons{T: t, rand: rand.New(rand.NewPCG(1, 0)), server: redistest.Start(t), file: filepath.Join(shortDir(t), "passes")}
 	config := fmt.Sprintf(dueEachSecond, h.server.Addr)
 	for i := range sharedJobs {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // Whoever answers lives, whatever the answer is; whoever only listens does not.
@@ -57,8 +57,8 @@ func TestAnswers(t *testing.T) {
 const missedAfter = 4 * time.Second
 
 // A Redis that is slow, or does not answer at all, is no reason to restart: fifty
-// jobs that are shared through it keep no beat from systemd. QUOTAD_TEST_WATCHDOG is for
-// how long each; then no beat may be missed by the clock.
+// jobs that are shared through it keep no beat from systemd. seedtest.Long says for
+// how many seconds each; then no beat may be missed by the clock.
 func TestWatchdogNeedsNoRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -71,7 +71,7 @@ func TestWatchdogNeedsNoRedis(t *testing.T) {
 	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	startConfigured(t, dir, text, path, "LISTEN_FDNAMES=api")
 	awaitNotice(t, manager, "READY=1\n(?s:.*)")
-	long, _ := time.ParseDuration(os.Getenv("QUOTAD_TEST_WATCHDOG"))
+	long := time.Duration(seedtest.Long(t, 0)) * time.Second
 	beats := func() {
 		t.Helper()
 		awaitNotice(t, manager, "WATCHDOG=1")

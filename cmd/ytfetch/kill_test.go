@@ -1,32 +1,25 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
 	"quotad/cmd/ytfetch/store"
 	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota/seedtest"
 )
-
-// killsVariable says how often TestKilledFetch kills; 8 times by default.
-const killsVariable = "QUOTAD_TEST_KILLS"
 
 // A fetch is killed at any moment and goes on: what is stored is what was debited, but for
 // at most one page for each kill, which was acquired and not stored; the next pass begins
 // with it. No page is paid for again.
 func TestKilledFetch(t *testing.T) {
-	kills, err := strconv.Atoi(cmp.Or(os.Getenv(killsVariable), "8"))
-	if err != nil {
-		t.Fatalf("%s: %v", killsVariable, err)
-	}
+	kills := seedtest.Long(t, 8)
 	f := newKilledFetch(t)
 	random := rand.New(rand.NewPCG(16, 9))
 	lost, losses := int64(0), 0

@@ -22,7 +22,7 @@ import (
 
 // The tests launch their own executable: with childVariable in its environment
 // it is one of the ill-mannered children below, named by its first argument.
-const childVariable = "QUOTAD_TEST_CHILD"
+const childVariable = "QUOTAD_CHILD"
 
 // patience ends a test that hangs: whatever it waits for takes less, on a busy machine too.
 const patience = 3 * time.Minute

@@ -63,7 +63,7 @@ func Again(tb testing.TB, test string, environment ...string) *Process {
 }
 
 // SocketVariable is where a server that Again started finds its socket's path.
-const SocketVariable = "QUOTAD_BENCH_SOCKET"
+const SocketVariable = "QUOTAD_CHILD_SOCKET"
 
 // BuildQuotad builds the daemon from this repository and returns its path. The
 // working directory is one of the repository's.

@@ -18,7 +18,7 @@ import (
 )
 
 // childVariable has the test process grant on the file that it names until it is killed.
-const childVariable = "QUOTAD_TEST_CLIENTS_CHILD"
+const childVariable = "QUOTAD_CHILD_CLIENTS"
 
 const killBatch = 20
 

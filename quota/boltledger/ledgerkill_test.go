@@ -16,7 +16,7 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-const ledgerChildVariable = "QUOTAD_TEST_LEDGER_CHILD"
+const ledgerChildVariable = "QUOTAD_CHILD_LEDGER"
 
 // plenty is a credential that denies nothing.
 func plenty(name string) *quota.Credential {

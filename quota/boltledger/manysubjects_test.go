@@ -7,29 +7,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
 )
-
-// subjectsVariable asks for TestManySubjects, and says of how many.
-const subjectsVariable = "QUOTAD_TEST_SUBJECTS"
 
 // TestManySubjects measures what subjects take whose limit is a counter, each by the hash of
 // an address: bytes in the file; a decision alone and in batches of 128, of known subjects
 // and of new ones, when there are a thousand and when there are all; opening the file; and
 // sweeping all when they stay away.
 func TestManySubjects(t *testing.T) {
-	if os.Getenv(subjectsVariable) == "" {
-		t.Skip("set " + subjectsVariable + "=10000000 to measure with ten million subjects")
-	}
-	subjects, err := strconv.Atoi(os.Getenv(subjectsVariable))
-	if err != nil || subjects < 100_000 {
-		t.Fatalf("%s=%s: want a number of at least 100,000", subjectsVariable, os.Getenv(subjectsVariable))
-	}
+	subjects := max(seedtest.OnlyLong(t, "subjects"), 100_000)
 	clock := ledgertest.NewClock(noon())
 	m := &manySubjects{T: t, c: public(clientlimit.Counter), random: rand.New(rand.NewPCG(17, 5)), path: filepath.Join(t.TempDir(), "clients.db")}
 	m.l = openClients(t, m.path, clock.Now)

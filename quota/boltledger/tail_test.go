@@ -19,7 +19,7 @@ import (
 )
 
 // tailChildVariable has the test process append to the file that it names until it is killed.
-const tailChildVariable = "QUOTAD_TEST_TAIL_CHILD"
+const tailChildVariable = "QUOTAD_CHILD_TAIL"
 
 const killSize = 300
 

@@ -12,9 +12,6 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// stepsVariable sets how long a random history is.
-const stepsVariable = "QUOTAD_TEST_STEPS"
-
 // Random plays a random history against the ledger and the naive model at once,
 // and compares every answer.
 func Random(t *testing.T, h Harness) {
@@ -37,7 +34,7 @@ func Random(t *testing.T, h Harness) {
 }
 
 // stepsOf returns how many steps are played.
-func stepsOf(t *testing.T) int { return seedtest.Number(t, stepsVariable, 5000) }
+func stepsOf(t *testing.T) int { return seedtest.Long(t, 5000) }
 
 // A random is a ledger and a model that are asked the same.
 type random struct {

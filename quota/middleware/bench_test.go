@@ -23,8 +23,8 @@ import (
 
 // What a server of the benchmark asks, and for which clients.
 const (
-	daemonVariable  = "QUOTAD_BENCH_DAEMON"
-	clientsVariable = "QUOTAD_BENCH_CLIENTS"
+	daemonVariable  = "QUOTAD_CHILD_DAEMON"
+	clientsVariable = "QUOTAD_CHILD_CLIENTS"
 )
 
 // TestServeLimited is a server of the benchmark, until it is killed.

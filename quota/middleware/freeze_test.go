@@ -8,7 +8,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"quotad/quota/middleware"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // Redis is frozen and goes on. What is open lets requests through meanwhile, what is
@@ -94,19 +94,11 @@ func awaitAnswer(t *testing.T, h http.Handler, status int, decided bool) {
 	t.Fatalf("nothing is answered with %d", status)
 }
 
-// freezeVariable has TestLoadWhileFrozen run, and says for how long something is frozen:
-//
-//	QUOTAD_TEST_FREEZE=5s go test -v -count=1 -run LoadWhileFrozen ./quota/middleware
-const freezeVariable = "QUOTAD_TEST_FREEZE"
-
 // A real server, under load by clients of which each makes more calls than it may, asks a
 // real daemon on a real Redis. One of these is frozen for a while. What the clients saw is
 // logged: answers by their status, and how long they waited.
 func TestLoadWhileFrozen(t *testing.T) {
-	freeze, err := time.ParseDuration(os.Getenv(freezeVariable))
-	if err != nil {
-		t.Skipf("%s says for how long, such as 5s", freezeVariable)
-	}
+	freeze := time.Duration(seedtest.OnlyLong(t, "seconds something is frozen")) * time.Second
 	path := benchmark.BuildQuotad(t)
 	for _, row := range []struct {
 		frozen, onOutage string

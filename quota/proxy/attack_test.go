@@ -7,15 +7,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"quotad/quota/seedtest"
 	"quotad/quota/server"
 )
 
@@ -154,19 +153,6 @@ func TestKeyIsNotTheClientsToChange(t *testing.T) {
 	}
 }
 
-// bodySize is how long the bodies are that pass: QUOTAD_TEST_BODY in bytes, or 16 MiB.
-func bodySize(t *testing.T) int64 {
-	text := os.Getenv("QUOTAD_TEST_BODY")
-	if text == "" {
-		return 16 << 20
-	}
-	size, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return size
-}
-
 // zeros is a body of a size.
 type zeros struct{}
 
@@ -177,7 +163,7 @@ func (zeros) Read(p []byte) (int, error) {
 
 // Large bodies pass both ways, an error's too, and none is kept.
 func TestKeepsNoBody(t *testing.T) {
-	size := bodySize(t)
+	size := int64(seedtest.Long(t, 16<<20))
 	for _, status := range []int{200, 500} {
 		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
 			n, err := io.Copy(io.Discard, r.Body)

@@ -113,7 +113,7 @@ func (c *campaign) checker() *slidinglog.Ledger {
 	if err != nil {
 		c.Fatal(err)
 	}
-	l, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: "checker", Deadline: hanging, Quiet: c.quiet})
+	l, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: "checker", Deadline: hanging, Quiet: campaignQuiet})
 	if err == nil {
 		err = l.SetCredentials(campaignCredentials(), nil)
 	}

@@ -24,12 +24,12 @@ import (
 
 // What a host of the campaign is told by its environment.
 const (
-	campaignNameVariable    = "QUOTAD_CAMPAIGN_HOST" // its name
-	campaignBootVariable    = "QUOTAD_CAMPAIGN_BOOT" // how often it was started before
-	campaignFolderVariable  = "QUOTAD_CAMPAIGN_DIR"
-	campaignAddrVariable    = "QUOTAD_CAMPAIGN_REDIS"
-	campaignClientsVariable = "QUOTAD_CAMPAIGN_CLIENTS"
-	campaignSeedVariable    = "QUOTAD_CAMPAIGN_SEED"
+	campaignNameVariable    = "QUOTAD_CHILD_HOST" // its name
+	campaignBootVariable    = "QUOTAD_CHILD_BOOT" // how often it was started before
+	campaignFolderVariable  = "QUOTAD_CHILD_DIR"
+	campaignAddrVariable    = "QUOTAD_CHILD_REDIS"
+	campaignClientsVariable = "QUOTAD_CHILD_CLIENTS"
+	campaignSeedVariable    = "QUOTAD_CHILD_SEED"
 )
 
 // The credentials of the campaign. One is filled again every other second, one is
@@ -133,7 +133,7 @@ func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: name, Deadline: deadline, Quiet: durationOf(t, campaignQuietVariable, 0)})
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: name, Deadline: deadline, Quiet: campaignQuiet})
 	if err == nil {
 		err = ledger.SetCredentials(campaignCredentials(), campaignPolicies)
 	}

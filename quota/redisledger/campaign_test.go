@@ -19,12 +19,8 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// QUOTAD_TEST_CAMPAIGN sets how long the campaign lasts, such as 60s. Without it, it is a
-// short one, of few clients.
-const campaignVariable = "QUOTAD_TEST_CAMPAIGN"
-
-// QUOTAD_TEST_CAMPAIGN_QUIET sets how long a log is quiet after a loss, such as 1s.
-const campaignQuietVariable = "QUOTAD_TEST_CAMPAIGN_QUIET"
+// campaignQuiet is how long a log is quiet after a loss.
+const campaignQuiet = 3 * time.Second
 
 // A campaign lets three hosts with their clients work on one Redis, and does to
 // it, and to them, what may happen.
@@ -32,7 +28,6 @@ type campaign struct {
 	*testing.T
 	dir     string
 	clients int
-	quiet   time.Duration
 	seed    uint64
 	rand    *rand.Rand       // draws the strikes
 	clock   *redistest.Clock // nil where it cannot be stepped
@@ -60,15 +55,17 @@ var strikes = []struct {
 	{"the clock steps back for a while", (*campaign).stepBack},
 }
 
+// It lasts as many seconds as seedtest.Long says; a short one has few clients.
 func TestCampaign(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	if testing.Short() {
 		t.Skip("it takes its time")
 	}
 	t.Parallel()
-	c := &campaign{T: t, clients: 8, quiet: durationOf(t, campaignQuietVariable, 3*time.Second), struck: make(map[string]int)}
-	length := durationOf(t, campaignVariable, 6*time.Second)
-	if os.Getenv(campaignVariable) != "" {
+	c := &campaign{T: t, clients: 8, struck: make(map[string]int)}
+	const short = 6
+	length := seedtest.Long(t, short)
+	if length > short {
 		c.clients = 32
 	}
 	c.begin(seedtest.Seed(t, 1))
@@ -78,24 +75,11 @@ func TestCampaign(t *testing.T) {
 	for _, h := range c.hosts {
 		h.hear() // of the others, all of which have written by now
 	}
-	c.rage(length)
+	c.rage(time.Duration(length) * time.Second)
 	for _, h := range c.hosts {
 		h.end()
 	}
 	c.check()
-}
-
-func durationOf(t *testing.T, variable string, otherwise time.Duration) time.Duration {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return d
 }
 
 func (c *campaign) begin(seed uint64) {
@@ -169,7 +153,7 @@ func (c *campaign) flushWithoutAHost() {
 		c.Fatal(err)
 	}
 	c.server.Order(c, "FLUSHALL")
-	c.pass(c.quiet/2 + time.Duration(c.rand.Int64N(int64(c.quiet))))
+	c.pass(campaignQuiet/2 + time.Duration(c.rand.Int64N(int64(campaignQuiet))))
 	if err := process.Signal(syscall.SIGCONT); err != nil {
 		c.Fatal(err)
 	}
@@ -251,7 +235,7 @@ func (h *campaignHost) start() {
 	h.command = exec.Command(os.Args[0], "-test.run=^TestCampaignHost$", "-test.v", "-test.timeout=0")
 	h.command.Env = append(os.Environ(), campaignNameVariable+"="+h.name, campaignBootVariable+"="+strconv.Itoa(h.boots),
 		campaignFolderVariable+"="+h.dir, campaignAddrVariable+"="+h.addr, campaignClientsVariable+"="+strconv.Itoa(h.c.clients),
-		campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10), campaignQuietVariable+"="+h.c.quiet.String())
+		campaignSeedVariable+"="+strconv.FormatUint(h.c.seed, 10))
 	stdin, err1 := h.command.StdinPipe()
 	stdout, err2 := h.command.StdoutPipe()
 	if err1 != nil || err2 != nil {

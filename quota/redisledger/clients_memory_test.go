@@ -13,17 +13,14 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// subjectsVariable is how many subjects TestMemoryPerSubject has.
-//
-//	QUOTAD_TEST_SUBJECTS=10000000 go test -run TestMemoryPerSubject -v -timeout 1h ./quota/redisledger
-const subjectsVariable = "QUOTAD_TEST_SUBJECTS"
-
 // A subject of the counter takes what Redis needs for a key with an expiry, about 120 bytes
 // with the malloc that Debian has, and 48 for its record; once it has been idle for two windows
-// it takes nothing.
+// it takes nothing. For more subjects:
+//
+//	QUOTAD_TEST_LONG=10000000 go test -run TestMemoryPerSubject -v -timeout 1h ./quota/redisledger
 func TestMemoryPerSubject(t *testing.T) {
 	t.Parallel()
-	n := seedtest.Number(t, subjectsVariable, 10_000)
+	n := seedtest.Long(t, 10_000)
 	clock := redistest.NewClock(t)
 	server := redistest.StartOn(t, clock)
 	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))

@@ -18,7 +18,7 @@ import (
 
 // clientDaemonVariable has this test binary be a daemon of TestClientsOfThreeProcesses: it
 // is the address of Redis.
-const clientDaemonVariable = "QUOTAD_TEST_CLIENT_DAEMON"
+const clientDaemonVariable = "QUOTAD_CHILD_DAEMON"
 
 // midnightMs is when a UTC day begins.
 const midnightMs = 1_800_057_600_000

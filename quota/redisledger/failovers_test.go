@@ -3,9 +3,7 @@ package redisledger_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
 
@@ -60,13 +59,10 @@ func (b *burst) ask(ctx context.Context, h *daemon) {
 }
 
 // TestOrderedFailovers has Sentinels replace the master while hosts spend, as often as
-// QUOTAD_TEST_FAILOVERS says, without and with min-replicas-to-write. Without it the old master takes writes
+// QUOTAD_TEST_LONG says, without and with min-replicas-to-write. Without it the old master takes writes
 // until the last Sentinel announces the new one, and a window may be granted twice. With it, never.
 func TestOrderedFailovers(t *testing.T) {
-	rounds, err := strconv.Atoi(os.Getenv("QUOTAD_TEST_FAILOVERS"))
-	if err != nil {
-		t.Skip("counts grants in as many failovers as QUOTAD_TEST_FAILOVERS says, such as 20")
-	}
+	rounds := seedtest.OnlyLong(t, "failovers")
 	for _, replicas := range []string{"0", "1"} {
 		t.Run("min-replicas-to-write "+replicas, func(t *testing.T) {
 			w := redistest.StartSentinels(t, 3, 2, "--min-replicas-to-write", replicas, "--min-replicas-max-lag", "2")

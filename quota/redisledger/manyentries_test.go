@@ -11,14 +11,11 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// entriesVariable says how many entries TestManyEntries has in a log.
-const entriesVariable = "QUOTAD_TEST_ENTRIES"
-
 // A new host reads a long log, and answers for another credential meanwhile; a host that has
 // it in its copy does not read it again.
 func TestManyEntries(t *testing.T) {
 	seedtest.SkipUnderRace(t)
-	entries := seedtest.Number(t, entriesVariable, 20_000)
+	entries := seedtest.Long(t, 20_000)
 	server, dir := redistest.Start(t), t.TempDir()
 	long, other := youtube(), youtube()
 	long.Limits[0].Units, other.Name = 1<<40, "other"

@@ -24,8 +24,8 @@ var floors = map[string]func(t *testing.T, redisSocket string) http.Handler{
 }
 
 const (
-	floorVariable = "QUOTAD_BENCH_FLOOR"
-	redisVariable = "QUOTAD_BENCH_REDIS"
+	floorVariable = "QUOTAD_CHILD_FLOOR"
+	redisVariable = "QUOTAD_CHILD_REDIS"
 )
 
 // TestServeFloor is a server of the benchmarks, until it is killed.

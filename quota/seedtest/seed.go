@@ -1,6 +1,6 @@
 // Package seedtest gives tests that draw their histories the seed to draw them
 // from: a fixed one, so that the tests of a clone pass each time or never, unless
-// a person asks for another; and how many.
+// a person asks for another; and how much a test plays.
 package seedtest
 
 import (
@@ -33,17 +33,31 @@ func Seed(t testing.TB, fixed uint64) uint64 {
 	return seed
 }
 
-// Number returns the number that an environment variable has, or another one if it is not set: how much
-// a test plays.
-func Number(t testing.TB, variable string, otherwise int) int {
+// LongVariable is the environment variable that says how much a test plays that can play more: a number
+// of whatever it counts, such as histories, passes or seconds. Set it with go test -run for that test.
+const LongVariable = "QUOTAD_TEST_LONG"
+
+// Long returns how much a test plays: LongVariable, or what takes seconds.
+func Long(t testing.TB, otherwise int) int {
 	t.Helper()
-	text := os.Getenv(variable)
+	text := os.Getenv(LongVariable)
 	if text == "" {
 		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
+		t.Fatalf("%s: %v", LongVariable, err)
+	}
+	return n
+}
+
+// OnlyLong returns LongVariable, and skips a test that takes minutes where it is not set; what is what
+// the test counts.
+func OnlyLong(t testing.TB, what string) int {
+	t.Helper()
+	n := Long(t, 0)
+	if n == 0 {
+		t.Skipf("it takes minutes: %s says how many %s", LongVariable, what)
 	}
 	return n
 }

@@ -23,10 +23,10 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-func TestNumber(t *testing.T) {
+func TestLong(t *testing.T) {
 	for text, want := range map[string]int{"": 3, "40": 40} {
-		t.Setenv("QUOTAD_TEST_NUMBER", text)
-		if got := Number(t, "QUOTAD_TEST_NUMBER", 3); got != want {
+		t.Setenv(LongVariable, text)
+		if got := Long(t, 3); got != want {
 			t.Errorf("got %d of %q, want %d", got, text, want)
 		}
 	}

@@ -28,7 +28,7 @@ import (
 
 // callAs makes the test binary send one request instead of running tests, so
 // that a test can send it as another user.
-const callAs = "QUOTAD_API_TEST_CALL"
+const callAs = "QUOTAD_CHILD_CALL"
 
 func TestMain(m *testing.M) {
 	if request := os.Getenv(callAs); request != "" {

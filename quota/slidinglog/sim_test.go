@@ -15,16 +15,13 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// historiesVariable says how many histories TestSimulation plays.
-const historiesVariable = "QUOTAD_TEST_HISTORIES"
-
 // TestSimulation plays histories of several hosts on one store: calls are lost, late and in
 // races, hosts freeze, die, are cloned and lose their files, the store is flushed, restored
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
 func TestSimulation(t *testing.T) {
 	seedtest.SkipUnderRace(t)
-	n, seed := seedtest.Number(t, historiesVariable, 4000), seedtest.Seed(t, 1)
+	n, seed := seedtest.Long(t, 4000), seedtest.Seed(t, 1)
 	seeds := func(yield func(uint64) bool) {
 		for i := uint64(0); i < uint64(n) && yield(seed+i); i++ {
 		}

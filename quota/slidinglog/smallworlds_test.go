@@ -14,18 +14,15 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// deedsVariable says how many deeds the histories of TestSmallWorlds have.
-const deedsVariable = "QUOTAD_TEST_DEEDS"
-
 // TestSmallWorlds plays all histories of a few deeds in which two hosts share a limit of three units,
 // of which two are used: every order of calls with and without a request id, of faults, and of the
 // points at which a host stands still while the store does not. Like those of the simulation, each
 // ends in peace, and the same oracle looks at it. Of histories that are the same but for the names of the
 // hosts, the order of deeds that do not touch each other, and deeds that change nothing, one is played.
 func TestSmallWorlds(t *testing.T) {
-	most := seedtest.Number(t, deedsVariable, 4)
+	most := seedtest.Long(t, 4)
 	if most > 8 {
-		t.Fatalf("%s=%d: a host that is frozen or cut off would come back", deedsVariable, most)
+		t.Fatalf("%s=%d: a host that is frozen or cut off would come back", seedtest.LongVariable, most)
 	}
 	bad, failed := playAll(t, histories(most), func(deeds history, idle routines) *world {
 		w := smallWorld(idle, false)

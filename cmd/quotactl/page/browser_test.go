@@ -90,14 +90,15 @@ func TestInABrowser(t *testing.T) {
 // TestPicture writes page.png, the picture of the page in the README, as of a usual day of
 // the example configuration, on which one region fails. Run it with
 //
-//	QUOTAD_TEST_PICTURE=page.png go test -run '^TestPicture$' ./cmd/quotactl/page
+//	QUOTAD_TEST_ARTIFACTS=$PWD/cmd/quotactl/page go test -run '^TestPicture$' ./cmd/quotactl/page
 //
-// The variable names the file, relative to this package. The test needs chromium.
+// The variable names the directory. The test needs chromium.
 func TestPicture(t *testing.T) {
-	name := os.Getenv("QUOTAD_TEST_PICTURE")
-	if name == "" {
-		t.Skip("QUOTAD_TEST_PICTURE=page.png asks for it; it needs chromium")
+	dir := os.Getenv("QUOTAD_TEST_ARTIFACTS")
+	if dir == "" {
+		t.Skip("QUOTAD_TEST_ARTIFACTS=DIRECTORY asks for it; it needs chromium")
 	}
+	name := filepath.Join(dir, "page.png")
 	d := newDaemon(t, exampleDay(t))
 	d.start()
 	client := jobsapi.Client{Client: &api.Client{Socket: d.socket}}

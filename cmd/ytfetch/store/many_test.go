@@ -18,15 +18,13 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"quotad/quota/seedtest"
 )
 
-const (
-	// videosVariable asks for TestManyVideos, and says of how many.
-	videosVariable = "QUOTAD_TEST_VIDEOS"
-	// keptVariable names the directory in which TestManyVideos leaves its file. Where there
-	// is one already it stores only what that lacks.
-	keptVariable = "QUOTAD_TEST_VIDEOS_IN"
-)
+// keptVariable names the directory in which TestManyVideos leaves its file. Where there
+// is one already it stores only what that lacks.
+const keptVariable = "QUOTAD_TEST_ARTIFACTS"
 
 // TestManyVideos measures: to store a page of 50, new and known ones; to search for one,
 // two and three words and for a beginning of one; the size. The sqlite3 shell, if there is
@@ -37,15 +35,9 @@ const (
 // To fill a file with a million videos takes a quarter of an hour. To measure searches
 // again without that:
 //
-//	QUOTAD_TEST_VIDEOS=1000000 QUOTAD_TEST_VIDEOS_IN=/tmp/videos go test -v -count=1 -timeout 60m -run TestManyVideos ./cmd/ytfetch/store
+//	QUOTAD_TEST_LONG=1000000 QUOTAD_TEST_ARTIFACTS=/tmp/videos go test -v -count=1 -timeout 60m -run TestManyVideos ./cmd/ytfetch/store
 func TestManyVideos(t *testing.T) {
-	if os.Getenv(videosVariable) == "" {
-		t.Skip("set " + videosVariable + "=1000000 to measure with a million videos")
-	}
-	videos, err := strconv.Atoi(os.Getenv(videosVariable))
-	if err != nil || videos < 20_000 {
-		t.Fatalf("%s=%s: want a number of at least 20,000", videosVariable, os.Getenv(videosVariable))
-	}
+	videos := max(seedtest.OnlyLong(t, "videos"), 20_000)
 	m := openMany(t)
 	if m.videos == 0 {
 		m.pages("new", m.newest)

@@ -20,7 +20,7 @@ import (
 )
 
 // below is in the environment of everything below a process that waits for tests.
-const below = "QUOTAD_TEST_BELOW"
+const below = "QUOTAD_CHILD_BELOW"
 
 // Tests run the tests of a package, as the Run of a testing.M does.
 type Tests func() int

@@ -15,7 +15,7 @@ import (
 const patience = 3 * time.Minute
 
 // ending is how the tests of a process end that this test starts. In any other it is unset.
-const ending = "QUOTAD_TEST_ENDING"
+const ending = "QUOTAD_CHILD_ENDING"
 
 func TestMain(m *testing.M) { os.Exit(Tests(m.Run).Run()) }
 

@@ -14,7 +14,8 @@ import (
 
 const refusalsUsage = `List what was refused in the last day, the latest first: when, to whom, why, and
 when it would fit. What is alike is counted together for a quarter of an hour.
-The page shows the same list.
+The page shows the same list. It begins when quotad starts; the log has
+what was before.
 
 A cause has one word. Exhausted: a call was denied. Not launched: the next pass
 of a run would not fit, so quotad did not start it. Closed: the upstream or an

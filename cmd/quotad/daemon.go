@@ -207,8 +207,6 @@ func (d *daemon) lockState() error {
 		d.log.Error().Err(err).Msg("cannot know which troubles were reported")
 	}
 	d.atStop(d.facts.save)
-	d.refusals.Open(d.statePath("refusals.json"))
-	d.atStop(d.refusals.Save)
 	return nil
 }
 

@@ -279,9 +279,8 @@ type Configuration struct {
 // Refusals is the body of GET /v1/refusals: the acquires that were refused in the last day, and the
 // passes that were not launched. Those of one kind are counted together for a quarter of an hour.
 type Refusals struct {
-	Version  int       `json:"version,omitempty"` // of the file that keeps them; absent of an answer
-	Since    time.Time `json:"since"`             // the beginning of the record
-	Refusals []Refusal `json:"refusals"`          // the latest first
+	Since    time.Time `json:"since"`    // the beginning of the record: quotad started, or a day ago
+	Refusals []Refusal `json:"refusals"` // the latest first
 }
 
 // Refusal counts the refusals of one caller, for one operation and one reason. A pass that was not

@@ -16,8 +16,6 @@
 // Shutdown accepts nothing more, ends the streams that follow a log, answers every
 // request that has arrived, and then closes what is left.
 //
-// The package writes the socket that Listen makes, and the file of refusals. Its locks are
-// those of Door and Refusals. None is held while another is taken, nor during I/O or a wait;
-// only Refusals.saves, which orders the writes of the file, is held during I/O and outside
-// Refusals.mu.
+// The package writes the socket that Listen makes. Its locks are those of Door and Refusals. None
+// is held while another is taken, nor during I/O or a wait.
 package server

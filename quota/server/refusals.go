@@ -3,9 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -18,21 +16,15 @@ const (
 	maxRefusals = 500              // kinds that are kept, the latest
 	refusalTime = 24 * time.Hour   // for which they are kept
 	refusalSpan = 15 * time.Minute // in which refusals of a kind are counted together
-	saveDelay   = 5 * time.Second  // after a refusal, at most, until the file has it
 	maxMadeUp   = 64               // bytes of a name that a caller made up: no name has more
-	fileVersion = 1
 )
 
-// Refusals are what was refused in the last day: acquires, and what others add. Those of one
-// caller, for one operation and one reason, are counted together for a quarter of an hour. A file
-// keeps them, once it is opened; no caller waits for it.
+// Refusals are what was refused in the last day, since the daemon started: acquires, and what others add.
+// Those of one caller, for one operation and one reason, are counted together for a quarter of an hour.
 type Refusals struct {
-	mu     sync.Mutex // guards what follows
-	since  time.Time
-	file   string // empty: there is none
-	kinds  map[refusalKind]*api.Refusal
-	saving bool       // the file will be written soon
-	saves  sync.Mutex // held while it is written
+	mu    sync.Mutex // guards what follows
+	since time.Time
+	kinds map[refusalKind]*api.Refusal
 }
 
 // A refusalKind is what the refusals that are counted together have in common.
@@ -44,22 +36,6 @@ type refusalKind struct {
 // NewRefusals returns a record that is empty, and begins now.
 func NewRefusals() *Refusals {
 	return &Refusals{since: time.Now(), kinds: make(map[refusalKind]*api.Refusal)}
-}
-
-// Open reads the file, and keeps the refusals there from now on. A file that is missing or damaged
-// holds none.
-func (r *Refusals) Open(file string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.file = file
-	var kept api.Refusals
-	if text, err := os.ReadFile(file); err != nil || json.Unmarshal(text, &kept) != nil || kept.Version != fileVersion {
-		return
-	}
-	r.since = kept.Since
-	for _, one := range kept.Refusals[:min(len(kept.Refusals), maxRefusals)] {
-		r.kinds[kindOfRefusal(one, one.Since)] = &one
-	}
 }
 
 func kindOfRefusal(one api.Refusal, at time.Time) refusalKind {
@@ -97,26 +73,9 @@ func (r *Refusals) Add(one api.Refusal) {
 		delete(r.kinds, slices.MinFunc(kinds, func(x, y refusalKind) int { return r.kinds[x].At.Compare(r.kinds[y].At) }))
 	}
 	r.kinds[k] = &one
-	if r.file != "" && !r.saving {
-		r.saving = true
-		time.AfterFunc(saveDelay, r.Save)
-	}
 }
 
 func short(name string) string { return name[:min(len(name), maxMadeUp)] }
-
-// Save writes the file. If it cannot be written, the next refusal tries again.
-func (r *Refusals) Save() {
-	r.saves.Lock()
-	defer r.saves.Unlock()
-	r.mu.Lock()
-	r.saving = false
-	kept, file := api.Refusals{Version: fileVersion, Since: r.since, Refusals: r.list(time.Now())}, r.file
-	r.mu.Unlock()
-	if text, err := json.Marshal(kept); err == nil && os.WriteFile(file+".next", text, 0o600) == nil {
-		os.Rename(file+".next", file)
-	}
-}
 
 // list returns the kinds of the last day, the latest first. The caller holds mu.
 func (r *Refusals) list(now time.Time) []api.Refusal {

@@ -3,12 +3,9 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"quotad/quota/api"
-	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
 
@@ -60,29 +57,5 @@ func TestRefusalsAreBounded(t *testing.T) {
 		if want := fmt.Sprintf("made.up%d", 549-i); r.Operation != want {
 			t.Fatalf("the refusal at %d is of %s, want %s", i, r.Operation, want)
 		}
-	}
-}
-
-// What was refused is told after a restart, too. A damaged file is no reason not to start.
-func TestRefusalsAreKept(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "refusals.json")
-	var kept *server.Refusals
-	keep := func(c *server.Config) { kept = c.Refusals; kept.Open(file) }
-	h := servertest.Start(t, keep)
-	for range 3 {
-		h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "nobody.knows"})
-	}
-	kept.Save()
-	again := servertest.Start(t, keep)
-	got, err := again.Client("").Refusals(t.Context())
-	if err != nil || len(got.Refusals) != 1 || got.Refusals[0].Times != 3 || got.Refusals[0].Operation != "nobody.knows" || got.Version != 0 {
-		t.Errorf("after a restart: %+v, %v", got, err)
-	}
-	kept.Save()
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := servertest.Start(t, keep).Client("").Refusals(t.Context()); err != nil || len(got.Refusals) != 0 {
-		t.Errorf("with a damaged file: %+v, %v", got, err)
 	}
 }

@@ -85,10 +85,14 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// Describe says for how long a debit counts: "in any 24h", "each day in America/Los_Angeles".
+// Describe says for how long a debit counts: "in any 24h", "each day in America/Los_Angeles", "each 24h
+// from 2026-01-01T11:30:15Z".
 func (w Window) Describe() string {
-	if w.IsCalendar() {
+	switch {
+	case w.Period != "":
 		return "each " + string(w.Period) + " in " + w.Zone.String()
+	case w.Every > 0:
+		return "each " + w.String()
 	}
 	return "in any " + Brief(w.Length)
 }

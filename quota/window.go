@@ -16,13 +16,15 @@ const (
 	Month Period = "month"
 )
 
-// A Window says which debits a limit counts: those of the trailing Length
-// (a sliding window) or those since the current Period of Zone began (a
-// calendar window). Exactly one of Length and Period is set.
+// A Window says which debits a limit counts: those of the trailing Length (a sliding window), those
+// since the current Period of Zone began (a calendar window), or those since the last whole number
+// of times Every after From (an anchored window). Exactly one of Length, Period and Every is set.
 type Window struct {
 	Length time.Duration // sliding: at least a millisecond, whole milliseconds
 	Period Period        // calendar
 	Zone   *time.Location
+	Every  time.Duration // anchored: at least leastEvery, whole milliseconds
+	From   time.Time     // UTC, whole milliseconds
 }
 
 // Sliding returns the window of the trailing length.
@@ -31,15 +33,21 @@ func Sliding(length time.Duration) Window { return Window{Length: length} }
 // Calendar returns the window that restarts with each period in zone.
 func Calendar(period Period, zone *time.Location) Window { return Window{Period: period, Zone: zone} }
 
-// IsCalendar reports whether w is a calendar window, rather than a sliding one.
-func (w Window) IsCalendar() bool { return w.Period != "" }
+// Anchored returns the window that restarts with each period, of which one begins at from: there is
+// no first one and no last one.
+func Anchored(every time.Duration, from time.Time) Window {
+	return Window{Every: every, From: from.Round(0).UTC()}
+}
 
-// Bounds returns the time that w counts at now: debits later than after count. For a
-// calendar window, end is the first instant of the next period, when every debit stops
-// counting at once; for a sliding window it is the zero time, because each debit leaves at a
-// time of its own.
+// Restarts reports whether every debit stops counting at once when a period ends, rather than each at
+// a time of its own as in a sliding window.
+func (w Window) Restarts() bool { return w.Period != "" || w.Every > 0 }
+
+// Bounds returns the time that w counts at now: debits later than after count. For a window that
+// restarts, end is the first instant of the next period, when every debit stops counting at once;
+// for a sliding window it is the zero time, because each debit leaves at a time of its own.
 func (w Window) Bounds(now time.Time) (after, end time.Time) {
-	if !w.IsCalendar() {
+	if !w.Restarts() {
 		return now.Add(-w.Length), time.Time{}
 	}
 	start, end := w.period(now)
@@ -57,30 +65,45 @@ var periods = map[Period]struct{ nominal, max time.Duration }{
 
 // Span is the longest time for which a debit counts: the length of a sliding
 // window, or an upper bound for the longest period (daylight saving included).
-func (w Window) Span() time.Duration { return cmp.Or(periods[w.Period].max, w.Length) }
+func (w Window) Span() time.Duration { return cmp.Or(periods[w.Period].max, w.Length, w.Every) }
 
 // Nominal is how long the window is said to be: a day has 24 hours, a month 30 days.
-func (w Window) Nominal() time.Duration { return cmp.Or(periods[w.Period].nominal, w.Length) }
+func (w Window) Nominal() time.Duration { return cmp.Or(periods[w.Period].nominal, w.Length, w.Every) }
 
-// String returns "24h" or "7d" for a sliding window and "day America/Los_Angeles"
-// for a calendar one.
+// String returns "24h" or "7d" for a sliding window, "day America/Los_Angeles" for a calendar one, and
+// "24h from 2026-01-01T11:30:15Z" for an anchored one.
 func (w Window) String() string {
-	if w.IsCalendar() {
+	switch {
+	case w.Period != "":
 		return string(w.Period) + " " + w.Zone.String()
+	case w.Every > 0:
+		return Brief(w.Every) + " from " + w.From.Format(time.RFC3339Nano)
 	}
 	return Brief(w.Length)
 }
 
+// Same reports whether w and v count the same: zones that were loaded twice differ as pointers.
+func (w Window) Same(v Window) bool {
+	return w.Length == v.Length && w.Restarts() == v.Restarts() && (!w.Restarts() || w.String() == v.String())
+}
+
 func (w Window) validate() error {
-	switch w.Period {
-	case "":
+	switch {
+	case w.Period == "" && w.Every != 0:
+		if w.Every < leastEvery || w.Every > LongestWindow || w.Every%time.Millisecond != 0 || w.From.Nanosecond()%1e6 != 0 {
+			return fmt.Errorf("a period from an instant has whole milliseconds, from %s to %s: %s", Brief(leastEvery), Brief(LongestWindow), w)
+		}
+		if year := w.From.Year(); year < 1970 || year > 2199 { // within 292 years of any now
+			return fmt.Errorf("a period begins in the years 1970 to 2199: %s", w)
+		}
+	case w.Period == "":
 		if w.Length < time.Millisecond || w.Length%time.Millisecond != 0 {
 			return fmt.Errorf("a sliding window needs a length of whole milliseconds, at least one: %v", w.Length)
 		}
 		if w.Length > LongestWindow {
 			return fmt.Errorf("a sliding window is at most %v long: %s", Brief(LongestWindow), Brief(w.Length))
 		}
-	case Hour, Day, Month:
+	case w.Period == Hour, w.Period == Day, w.Period == Month:
 		if w.Zone == nil {
 			return fmt.Errorf("a calendar window needs a time zone")
 		}
@@ -94,9 +117,20 @@ func (w Window) validate() error {
 // of an int64.
 const LongestWindow = 366 * 24 * time.Hour
 
-// period returns the period of w.Zone that contains now, from the zone's own
-// rules: a day may have 23 or 25 hours and need not begin at midnight.
+// leastEvery is the shortest period of an anchored window: a plan looks at each.
+const leastEvery = time.Minute
+
+// period returns the period that contains now. In a zone it follows the zone's own rules: a day may
+// have 23 or 25 hours and need not begin at midnight.
 func (w Window) period(now time.Time) (start, end time.Time) {
+	if w.Every > 0 {
+		into := now.Sub(w.From) % w.Every
+		if into < 0 {
+			into += w.Every
+		}
+		start = now.Add(-into)
+		return start, start.Add(w.Every)
+	}
 	local := now.In(w.Zone)
 	y, m, d := local.Date()
 	begins := func(n int) time.Time { return dayStart(y, m, d+n, w.Zone) } // n periods from this one

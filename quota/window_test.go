@@ -87,6 +87,33 @@ func TestDaysOfLosAngeles(t *testing.T) {
 	}
 }
 
+// Periods from an instant tile all of time, before it as after it, whatever the clocks of people do.
+func TestAnchoredPeriodsTile(t *testing.T) {
+	from := time.Date(2026, 1, 1, 11, 30, 15, 5e6, time.UTC)
+	for _, every := range []time.Duration{time.Minute, 20 * time.Minute, 24 * time.Hour, 7 * 24 * time.Hour} {
+		w := quota.Anchored(every, from.In(load(t, "America/Los_Angeles")))
+		for _, n := range []time.Duration{-1000, -1, 0, 1, 300, 5000} {
+			start := from.Add(n * every)
+			for _, inside := range []time.Duration{0, time.Millisecond, every / 2, every - time.Millisecond} {
+				after, end := w.Bounds(start.Add(inside))
+				if !after.Equal(start.Add(-time.Millisecond)) || !end.Equal(start.Add(every)) {
+					t.Errorf("%s: %v lies in (%v, %v), want the period from %v", w, start.Add(inside), after, end, start)
+				}
+			}
+		}
+		if w.Span() != every || w.Nominal() != every || !w.Restarts() {
+			t.Errorf("%s is %v, %v long", w, w.Span(), w.Nominal())
+		}
+	}
+	w := quota.Anchored(24*time.Hour, from.Truncate(time.Second))
+	if w.String() != "24h from 2026-01-01T11:30:15Z" || w.Describe() != "each 24h from 2026-01-01T11:30:15Z" {
+		t.Errorf("got %q, %q", w, w.Describe())
+	}
+	if !w.Same(quota.Anchored(24*time.Hour, from.Truncate(time.Second).Local())) || w.Same(quota.Anchored(24*time.Hour, from)) || w.Same(quota.Sliding(24*time.Hour)) {
+		t.Error("the same window is another one, or another one the same")
+	}
+}
+
 func TestSlidingBounds(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	after, end := quota.Sliding(24 * time.Hour).Bounds(now)

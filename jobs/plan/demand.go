@@ -250,7 +250,7 @@ func (d *demand) spans() []span {
 // days; zero for other windows.
 func (d *demand) longestPeriod() (in time.Time) {
 	w := d.limit.Window
-	if !w.IsCalendar() || w.Period == quota.Hour {
+	if w.Period != quota.Day && w.Period != quota.Month {
 		return in
 	}
 	longest := time.Duration(0)
@@ -283,7 +283,7 @@ type grid struct {
 func newGrid(limit quota.Limit, in span) *grid {
 	g := &grid{span: in, from: in.from.UnixNano(), full: 1, closed: 1}
 	n := 0
-	if w := limit.Window; w.IsCalendar() {
+	if w := limit.Window; w.Restarts() {
 		after, _ := w.Bounds(in.from)
 		start, at := w.Bounds(after) // passes of the period before may be late
 		g.bounds = append(g.bounds, start.Add(time.Millisecond).UnixNano())

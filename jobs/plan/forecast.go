@@ -274,7 +274,7 @@ func (l *limitAhead) advance(s int, now time.Time) {
 func (l *limitAhead) spend(s int, units float64) {
 	l.used, l.left = l.used+units, l.left-units
 	l.hours[s/perHour] += units
-	if !l.Window.IsCalendar() {
+	if !l.Window.Restarts() {
 		if leaves := s + int(l.Window.Length/step); leaves < steps {
 			l.frees[leaves] += units
 		}

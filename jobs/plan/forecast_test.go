@@ -107,7 +107,7 @@ func TestForecastOfOthers(t *testing.T) {
 				t.Errorf("%d in the last hour, want %d", f.PerHour, row.perHour)
 			}
 			l.goneIn(f, row.goneIn)
-			if calendar := row.window.IsCalendar(); calendar == f.ResetsAt.IsZero() {
+			if calendar := row.window.Restarts(); calendar == f.ResetsAt.IsZero() {
 				t.Errorf("it resets at %v", f.ResetsAt)
 			}
 		})

@@ -61,7 +61,7 @@ func readPast(ctx context.Context, service *quota.Service, c *quota.Credential) 
 func (p *past) add(e *quota.Entry, at time.Time, held []quota.Units) {
 	age := p.usage.Now.Sub(at)
 	for i, l := range p.usage.Limits {
-		if after, _ := l.Window.Bounds(p.usage.Now); at.After(after) && !l.Window.IsCalendar() {
+		if after, _ := l.Window.Bounds(p.usage.Now); at.After(after) && !l.Window.Restarts() {
 			units := e.UnitsIn(p.credential, i)
 			held[i] += units
 			if step := int((l.Window.Length - age) / step); step < steps {
@@ -97,7 +97,7 @@ func (p *past) at(by map[string][]float64, caller string, limit int) *float64 {
 func (p *past) spread(held []quota.Units, oldest time.Time) {
 	for i, l := range p.usage.Limits {
 		missing := float64(l.Used - held[i])
-		if l.Window.IsCalendar() || missing <= 0 {
+		if l.Window.Restarts() || missing <= 0 {
 			continue
 		}
 		n := max(1, int((l.Window.Length-p.usage.Now.Sub(oldest))/step))

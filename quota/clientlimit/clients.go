@@ -142,7 +142,7 @@ func (w *wrongFields) addLimit(algorithm Algorithm, l quota.Limit, before []quot
 		w.add([]string{"limits", l.Name}, "%v", err)
 	}
 	length := l.Window.Length
-	if l.Window.IsCalendar() || length < time.Second || length%time.Second != 0 || length > quota.LongestWindow {
+	if l.Window.Restarts() || length < time.Second || length%time.Second != 0 || length > quota.LongestWindow {
 		w.add(at("window"), "must be a trailing time of whole seconds, from 1s to %v: %v", quota.LongestWindow, l.Window)
 		return
 	}

@@ -83,7 +83,7 @@ func (r *random) credential() *quota.Credential {
 	}}
 	windows := []quota.Window{
 		quota.Sliding(time.Minute), quota.Sliding(10*time.Minute + 7*time.Millisecond), quota.Sliding(time.Hour),
-		quota.Calendar(quota.Hour, time.UTC),
+		quota.Calendar(quota.Hour, time.UTC), quota.Anchored(20*time.Minute, time.Date(2030, 1, 1, 0, 7, 13, 5e6, time.UTC)),
 	}
 	for _, name := range []string{"a", "b"}[:r.rand.IntN(3)] {
 		limit := quota.Limit{Name: name, Units: quota.Units(40 + r.rand.IntN(200)), Window: windows[r.rand.IntN(len(windows))]}

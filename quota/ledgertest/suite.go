@@ -32,6 +32,7 @@ func Run(t *testing.T, h Harness) {
 		{"a long way back to enough units", longWalk},
 		{"calendar day over daylight saving", calendarDays},
 		{"calendar hour and month", calendarPeriods},
+		{"period from an instant", anchoredPeriods},
 		{"sliding and calendar together", bothWindows},
 		{"settle and release", settle},
 		{"settle outside the window", settleTooLate},

@@ -51,6 +51,25 @@ func calendarDays(t *testing.T, harness Harness) {
 	}
 }
 
+// anchoredPeriods: a day begins at the minute of a subscription, also when the clocks of people change.
+func anchoredPeriods(t *testing.T, harness Harness) {
+	begins := time.Date(2026, 10, 31, 11, 30, 15, 0, time.UTC)
+	h := begin(t, harness, one(2, quota.Anchored(24*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 0, time.UTC))))
+	h.clock.Set(begins.Add(-tick))
+	h.granted("list")
+	h.granted("list")
+	h.denied("list", "daily", tick)
+	for range 3 {
+		h.clock.Set(begins)
+		h.used(0)
+		h.granted("list")
+		h.clock.Set(begins.Add(24*time.Hour - time.Minute))
+		h.granted("list")
+		h.denied("list", "daily", time.Minute)
+		begins = begins.Add(24 * time.Hour)
+	}
+}
+
 func calendarPeriods(t *testing.T, harness Harness) {
 	kolkata := zone(t, "Asia/Kolkata") // half an hour off the full hour of UTC
 	h := begin(t, harness, one(1, quota.Calendar(quota.Hour, kolkata)))

@@ -45,9 +45,7 @@ const blockSize = 256
 // units of the limit do not matter.
 func (v *View) shows(c *quota.Credential, i int) bool {
 	have, want := v.Limit(), c.Limits[i]
-	x, y := have.Window, want.Window // zones that were loaded twice differ as pointers
-	sameWindow := x.Length == y.Length && x.Period == y.Period && x.Zone.String() == y.Zone.String()
-	return have.Name == want.Name && sameWindow && v.prices == c.Basis(i)
+	return have.Name == want.Name && have.Window.Same(want.Window) && v.prices == c.Basis(i)
 }
 
 // Limit returns the limit of the view.

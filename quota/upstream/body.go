@@ -283,7 +283,7 @@ func (s *findings) reset(day quota.Window, now time.Time) (time.Time, error) {
 	switch {
 	case s.resetAt != "":
 		return RFC3339.read(s.resetAt, now)
-	case s.windowStart != "" && day.IsCalendar() && s.isDaily():
+	case s.windowStart != "" && day.Restarts() && s.isDaily():
 		start, err := Epoch.read(s.windowStart, now)
 		if err != nil {
 			return time.Time{}, err

@@ -349,7 +349,7 @@ func (s *observation) until(limit quota.LimitState) time.Time {
 	case at.IsZero():
 		at = s.reset(limit.Limit)
 	}
-	if _, end := limit.Window.Bounds(now); limit.Window.IsCalendar() {
+	if _, end := limit.Window.Bounds(now); limit.Window.Restarts() {
 		return quota.Earlier(at, end)
 	}
 	return quota.Earlier(at, now.Add(limit.Window.Length))
@@ -359,7 +359,7 @@ func (s *observation) until(limit quota.LimitState) time.Time {
 // the upstream, or of the limit's own period, else in an hour.
 func (s *observation) reset(limit quota.Limit) time.Time {
 	for _, w := range []quota.Window{s.profile.Limits[limit.Name].Resets, limit.Window} {
-		if w.IsCalendar() {
+		if w.Restarts() {
 			_, end := w.Bounds(s.usage.Now)
 			return end
 		}

@@ -36,7 +36,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"ledger.redis.tls.server_name", `"one"`, `"two"`},
 	{"credentials.c.limits.daily.units", `100`, `1_000`},
 	{"credentials.c.limits.daily.reserve", `1`, `2`},
-	{"credentials.c.limits.daily.window", `"24h"`, `{ calendar = "day", timezone = "UTC" }`},
+	{"credentials.c.limits.daily.window", `{ every = "24h", from = "2026-01-01T11:30:15Z" }`, `{ every = "24h", from = "2026-01-01T11:30:16Z" }`},
 	{"credentials.c.limits.daily.only", `["list"]`, `["list", "search"]`},
 	{"credentials.c.limits.daily.upstream.names", `["one"]`, `["two"]`},
 	{"credentials.c.limits.daily.upstream.resets", `{ calendar = "day", timezone = "UTC" }`, `{ calendar = "hour", timezone = "UTC" }`},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -124,8 +125,8 @@ func (t *credentialTable) profile() upstream.Profile {
 			continue
 		}
 		resets := one.Upstream.Resets.Window
-		if one.Upstream.has("resets") && !resets.IsCalendar() {
-			one.Upstream.fail("resets", `must be a period of the calendar, such as { calendar = "day", timezone = "America/Los_Angeles" }: without one it is not known when the upstream resets`)
+		if one.Upstream.has("resets") && !resets.Restarts() {
+			one.Upstream.fail("resets", `must be a period, such as { calendar = "day", timezone = "America/Los_Angeles" }: without one it is not known when the upstream resets`)
 			continue
 		}
 		if p.Format.Day.Period == "" && resets.Period == quota.Day {
@@ -156,12 +157,16 @@ func presetUnits(name, limit string) quota.Units {
 // compareResets warns of a sliding window that is shorter than the longest period by which
 // the upstream resets: on the day of 25 hours its debits expire before the upstream resets.
 func (t *limitTable) compareResets(resets quota.Window) {
-	longest := map[quota.Period]time.Duration{quota.Hour: time.Hour, quota.Day: 25 * time.Hour, quota.Month: 31*day + time.Hour}[resets.Period]
-	if t.Window.IsCalendar() || !resets.IsCalendar() || t.Window.Length >= longest {
+	longest := cmp.Or(resets.Every, map[quota.Period]time.Duration{quota.Hour: time.Hour, quota.Day: 25 * time.Hour, quota.Month: 31*day + time.Hour}[resets.Period])
+	if t.Window.Restarts() || !resets.Restarts() || t.Window.Length >= longest {
 		return
 	}
-	t.at("window").warn(`any %s is unsafe: the upstream resets by the calendar, and its longest %s has %s, in which this grants more than it does; write window = { calendar = %q, timezone = %q }, or window = %q`,
-		duration(t.Window.Length), resets.Period, duration(longest), resets.Period, resets.Zone, duration(longest))
+	instead := fmt.Sprintf(`{ calendar = %q, timezone = %q }`, resets.Period, resets.Zone)
+	if resets.Every > 0 {
+		instead = fmt.Sprintf(`{ every = %q, from = %q }`, duration(resets.Every), resets.From.Format(time.RFC3339))
+	}
+	t.at("window").warn(`any %s is unsafe: the upstream resets %s, and its longest period has %s, in which this grants more than it does; write window = %s, or window = %q`,
+		duration(t.Window.Length), resets.Describe(), duration(longest), instead, duration(longest))
 }
 
 func (t *answersTable) format() upstream.Format {

@@ -90,7 +90,7 @@ only = ["captions.list"]
 func TestUpstreamErrors(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"an unknown preset", "[credentials.c]\npreset = \"youtube-2026\"\n", `credentials.c.preset: unknown preset "youtube-2026": did you mean "youtube-2026-06"?`},
-		{"a reset that slides", "[credentials.c.limits.d]\nunits = 1\nupstream = { resets = \"24h\" }\n[credentials.c.operations]\nget = 1\n", `upstream.resets: must be a period of the calendar`},
+		{"a reset that slides", "[credentials.c.limits.d]\nunits = 1\nupstream = { resets = \"24h\" }\n[credentials.c.operations]\nget = 1\n", `upstream.resets: must be a period, such as`},
 		{"a class that is none", "[credentials.c]\npreset = \"github-rest\"\n[credentials.c.answers]\nreasons = { gone = \"forever\" }\n", `"gone" must be one of ok, minute, day, config, billing, unknown, not "forever"`},
 		{"a reset of unknown form", "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.answers.headers]\nreset = \"x-reset\"\n", `reset_is: is missing`},
 	} {
@@ -102,6 +102,36 @@ func TestUpstreamErrors(t *testing.T) {
 	}
 }
 
+// A period from an instant may begin in the future: periods come before it too.
+func TestPeriodFromAnInstant(t *testing.T) {
+	now := time.Date(2026, 11, 26, 20, 0, 0, 0, time.UTC)
+	for from, want := range map[string]string{
+		`"2026-01-01T12:30:15+01:00"`: "",
+		`2026-01-01T11:30:15Z`:        "",
+		`"2027-05-05T11:30:15Z"`:      `:3: warning: credentials.c.limits.daily.window.from: lies in the future: periods come before it too, of which one began at 2026-11-26T11:30:15Z`,
+	} {
+		file := write(t, t.TempDir(), "config.toml", "[credentials.c]\noperations.get = 1\nlimits.daily = { units = 10, window = { every = \"24h\", from = "+from+" }, upstream.resets = { every = \"24h\", from = "+from+" } }\n")
+		c, err := Load(file, Host{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after, end := c.Credentials[0].Limits[0].Window.Bounds(now); !end.Equal(time.Date(2026, 11, 27, 11, 30, 15, 0, time.UTC)) || end.Sub(after) != 24*time.Hour+time.Millisecond {
+			t.Errorf("%s: it is (%v, %v)", from, after, end)
+		}
+		warnings := c.Warnings()
+		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 2 || !strings.HasSuffix(warnings[1].Warning(), want)) {
+			t.Errorf("%s: got %v", from, warnings)
+		}
+	}
+	c, err := load(t, t.TempDir(), "[credentials.c]\noperations.get = 1\nlimits.daily = { units = 10, window = \"23h\", upstream.resets = { every = \"24h\", from = \"2026-01-01T11:30:15Z\" } }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Warnings()); !strings.Contains(got, `any 23h is unsafe: the upstream resets each 24h from 2026-01-01T11:30:15Z, and its longest period has 24h, in which this grants more than it does; write window = { every = "24h", from = "2026-01-01T11:30:15Z" }, or window = "24h"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestUpstreamWarnings(t *testing.T) {
 	warned := func(window string) string {
 		c, err := load(t, t.TempDir(), "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.limits.daily]\nwindow = "+window+"\n")
@@ -110,7 +140,7 @@ func TestUpstreamWarnings(t *testing.T) {
 		}
 		return fmt.Sprint(c.Warnings())
 	}
-	if got := warned(`"24h"`); !strings.Contains(got, `:4: credentials.c.limits.daily.window: any 24h is unsafe: the upstream resets by the calendar, and its longest day has 25h, in which this grants more than it does; write window = { calendar = "day", timezone = "America/Los_Angeles" }, or window = "25h"`) {
+	if got := warned(`"24h"`); !strings.Contains(got, `:4: credentials.c.limits.daily.window: any 24h is unsafe: the upstream resets each day in America/Los_Angeles, and its longest period has 25h, in which this grants more than it does; write window = { calendar = "day", timezone = "America/Los_Angeles" }, or window = "25h"`) {
 		t.Errorf("got %s", got)
 	}
 	for _, safe := range []string{`"25h"`, `{ calendar = "day", timezone = "America/Los_Angeles" }`} {

@@ -74,7 +74,7 @@ func reference() []referenceTable {
 		explained[e.path] = e
 	}
 	tables := appendReference(nil, explained, "", reflect.TypeFor[fileTable]())
-	return appendReference(tables, explained, "window", reflect.TypeFor[calendarTable]())
+	return appendReference(tables, explained, "window", reflect.TypeFor[periodTable]())
 }
 
 // appendReference adds a table with its keys, and behind it the tables within it.
@@ -140,7 +140,8 @@ func valueOf(field reflect.StructField) string {
 	known := map[reflect.Type]string{
 		reflect.TypeFor[duration]():    "duration, longer than zero",
 		reflect.TypeFor[stagger]():     `"even" or a duration`,
-		reflect.TypeFor[window]():      "duration, or a calendar window",
+		reflect.TypeFor[window]():      "duration, or a table of [window]",
+		reflect.TypeFor[instant]():     "time with its zone, such as 2026-01-01T11:30:15Z",
 		reflect.TypeFor[zone]():        "time zone",
 		reflect.TypeFor[path]():        "path",
 		reflect.TypeFor[workDir]():     "path of a directory",

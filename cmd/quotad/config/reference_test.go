@@ -60,6 +60,9 @@ func TestReferenceExamples(t *testing.T) {
 				text := strings.NewReplacer("NAME", "name", "OPERATION", "search").Replace(path)
 				if table.path == "window" {
 					text = "[credentials.name.limits.name.window]\ncalendar = \"month\"\ntimezone = \"UTC\"\n"
+					if k.name == "every" || k.name == "from" {
+						text = "[credentials.name.limits.name.window]\nevery = \"1h\"\nfrom = \"2025-01-01T00:00:00Z\"\n"
+					}
 					text = regexp.MustCompile(`(?m)^`+k.name+` = .*$`).ReplaceAllLiteralString(text, k.assignment())
 				}
 				d := &document{file: "config.toml", dir: t.TempDir()}

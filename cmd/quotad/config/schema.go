@@ -86,7 +86,7 @@ func valueSchema(value string) schema {
 			choices = append(choices, word[1])
 		}
 		return schema{"enum": choices}
-	case strings.Contains(value, "calendar window"):
+	case strings.Contains(value, "table of [window]"):
 		return schema{"anyOf": []schema{{"type": "string"}, {"$ref": "#/$defs/window"}}}
 	case value == "true or false":
 		return schema{"type": "boolean"}

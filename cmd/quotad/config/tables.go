@@ -121,10 +121,13 @@ type limitTable struct {
 	} `toml:"upstream"`
 }
 
-type calendarTable struct {
+// A periodTable is a window that restarts: by the calendar, or every so often from an instant.
+type periodTable struct {
 	table
-	Calendar quota.Period `toml:"calendar" oneof:"hour day month" default:"day" required:"\"day\""`
-	Timezone zone         `toml:"timezone" default:"UTC" required:"\"America/Los_Angeles\", where the period begins"`
+	Calendar quota.Period `toml:"calendar" oneof:"hour day month" default:"day"`
+	Timezone zone         `toml:"timezone" default:"UTC"`
+	Every    duration     `toml:"every" default:"24h"`
+	From     instant      `toml:"from"`
 }
 
 type outageTable struct {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"quotad/jobs"
@@ -92,7 +93,7 @@ func (z *zone) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// A window is a duration, or a table { calendar = "day", timezone = "…" }.
+// A window is a duration, or a table { calendar = "day", timezone = "…" }, or { every = "24h", from = "…" }.
 type window struct{ quota.Window }
 
 func (w *window) decode(n node) {
@@ -102,13 +103,51 @@ func (w *window) decode(n node) {
 		w.Window = quota.Sliding(time.Duration(length))
 		return
 	}
-	var c calendarTable
-	n.into(&c)
-	w.Window = quota.Calendar(c.Calendar, c.Timezone.Location)
+	var p periodTable
+	n.into(&p)
+	if !p.has("every") && !p.has("from") {
+		p.require("calendar", `"day"`)
+		p.require("timezone", `"America/Los_Angeles", where the period begins`)
+		w.Window = quota.Calendar(p.Calendar, p.Timezone.Location)
+		return
+	}
+	p.require("every", `"24h"`)
+	p.require("from", `"2026-01-01T11:30:15Z", when a period began`)
+	for _, key := range []string{"calendar", "timezone"} {
+		if p.has(key) {
+			p.fail(key, "cannot be combined with every and from: remove it, or them")
+		}
+	}
+	w.Window = quota.Sliding(time.Duration(p.Every))
+	if time.Time(p.From).IsZero() {
+		return // it is an error already
+	}
+	w.Window = quota.Anchored(time.Duration(p.Every), time.Time(p.From))
+	if now := n.document.host.Now; !now.IsZero() && w.From.After(now) {
+		began, _ := w.Bounds(now)
+		p.at("from").warn("lies in the future: periods come before it too, of which one began at %s", began.Add(time.Millisecond).Format(time.RFC3339))
+	}
+}
+
+// An instant is a time in a zone that is named with it.
+type instant time.Time
+
+func (i *instant) decode(n node) {
+	at, isTime := n.value.(time.Time)
+	text, isText := n.value.(string)
+	var err error
+	if isText {
+		at, err = time.Parse(time.RFC3339, text)
+	}
+	if local := at.Location().String(); err != nil || !isTime && !isText || strings.Contains(local, "local") {
+		n.fail(`must be a time with its zone, such as "2026-01-01T11:30:15Z"`)
+		return
+	}
+	*i = instant(at)
 }
 
 func (w window) String() string {
-	if w.IsCalendar() {
+	if w.Restarts() {
 		return w.Describe()
 	}
 	return w.Window.String()

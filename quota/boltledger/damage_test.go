@@ -153,6 +153,28 @@ func TestDamagedFileMovedAway(t *testing.T) {
 	must(t, fold(l, put(0, 1)))
 }
 
+// To begin a transaction costs more than all else in a decision that reads nothing.
+func TestViewBeginsWhenItReads(t *testing.T) {
+	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))
+	defer l.Close()
+	must(t, fold(l, put(0, 1)))
+	for reads := range 3 {
+		before := l.db.Stats().TxN
+		must(t, l.View(credential, func(tables slidinglog.Tables) error {
+			for range reads {
+				if tables.Get(slidinglog.EntryTable, entryID(0)) == nil || tables.Facts() == nil {
+					t.Error("a row is missing")
+				}
+			}
+			return nil
+		}))
+		stats := l.db.Stats()
+		if begun := stats.TxN - before; begun != min(reads, 1) || stats.OpenTxN > 0 {
+			t.Errorf("%d reads began %d transactions, and %d are open", reads, begun, stats.OpenTxN)
+		}
+	}
+}
+
 // A file that was moved away is not written to: nobody would find it at the next start. What is synced
 // and what is folded may be nowhere else, so that is noticed at once; the rest within a second.
 func TestFileMovedWhileOpen(t *testing.T) {

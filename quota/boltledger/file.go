@@ -64,22 +64,31 @@ func (l *File) Close() error {
 	return nil
 }
 
-// View implements slidinglog.File. A Fold for which the file grows waits for f, and further
-// readers wait for that Fold: f must not wait for either.
+// View implements slidinglog.File. A transaction begins when f first reads. A Fold for which the file
+// grows then waits for f, and further readers wait for that Fold: f must not wait for either.
 func (l *File) View(credential string, f func(slidinglog.Tables) error) error {
-	return l.view(func(tx *bbolt.Tx) error {
-		t := openTables(tx, credential)
-		err := f(t)
-		return cmp.Or(err, readError(t.err))
+	if err := l.usable(); err != nil {
+		return err
+	}
+	return l.guarded(func() error {
+		v := view{db: l.db, credential: credential}
+		defer v.end()
+		err := f(&v)
+		return cmp.Or(err, readError(v.err))
 	})
 }
 
 // Head implements slidinglog.File.
 func (l *File) Head() (head []byte, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		value, err := getHead(tx, callerKey)
-		head = append(head, value...)
-		return readError(err)
+	if err := l.usable(); err != nil {
+		return nil, err
+	}
+	err = l.guarded(func() error {
+		return l.db.View(func(tx *bbolt.Tx) error {
+			value, err := getHead(tx, callerKey)
+			head = append(head, value...)
+			return readError(err)
+		})
 	})
 	return head, err
 }
@@ -188,21 +197,6 @@ func (l *File) record(last *error, err error) error {
 	defer l.mu.Unlock()
 	*last = err
 	return err
-}
-
-// view calls f to read the file. It returns the error of f as it is.
-func (l *File) view(f func(*bbolt.Tx) error) error {
-	if err := l.usable(); err != nil {
-		return err
-	}
-	return l.guarded(func() error {
-		tx, err := l.db.Begin(false)
-		if err != nil {
-			return readError(err)
-		}
-		defer tx.Rollback()
-		return f(tx)
-	})
 }
 
 // update calls f to change the file, durably. After an error the file is as it was, unless it

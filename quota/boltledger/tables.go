@@ -30,7 +30,51 @@ var (
 
 var errRow = errors.New("an entry of the log is damaged")
 
-var _ slidinglog.Tables = (*tables)(nil)
+// A view reads the tables of a credential in one transaction, which begins when the first row is read.
+type view struct {
+	db         *bbolt.DB
+	credential string
+	tx         *bbolt.Tx // nil until then
+	tables
+}
+
+var _ slidinglog.Tables = (*view)(nil)
+
+// begin begins the transaction.
+func (v *view) begin() {
+	if v.tx != nil || v.err != nil {
+		return
+	}
+	if v.tx, v.err = v.db.Begin(false); v.err == nil {
+		v.tables = *openTables(v.tx, v.credential)
+	}
+}
+
+func (v *view) end() {
+	if v.tx != nil {
+		v.tx.Rollback()
+	}
+}
+
+// Get implements slidinglog.Tables.
+func (v *view) Get(table slidinglog.Table, key []byte) []byte {
+	v.begin()
+	return v.tables.Get(table, key)
+}
+
+// Rows implements slidinglog.Tables.
+func (v *view) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		v.begin()
+		v.tables.Rows(table, after, back)(yield)
+	}
+}
+
+// Facts implements slidinglog.Tables.
+func (v *view) Facts() []byte {
+	v.begin()
+	return v.tables.Facts()
+}
 
 func openTables(tx *bbolt.Tx, credential string) *tables {
 	t := new(tables)

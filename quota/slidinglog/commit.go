@@ -250,18 +250,21 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	if err = r.catchUp(tail[:i]); err == nil && i > 0 {
 		err = d.findSame()
 	}
+	if record.place(tail[i]); err == nil {
+		err = r.applyOwn(record)
+	}
 	if err == nil {
-		err = r.catchUp(tail[i:])
+		err = r.catchUp(tail[i+1:])
 	}
 	r.mu.Lock()
 	if err != nil {
-		r.revoke(ownRecord(tail[i]).Entries)
+		r.revoke(record.Entries)
 	} else if unknown { // the log may have lost a record of an earlier try, and this one stands elsewhere
 		r.remember(own)
 	}
 	r.mu.Unlock()
 	if err == nil {
-		err = r.complete(d, tail[i].At, Tag(tail[i].Body))
+		err = r.finish(d, tail[i].At.Time())
 	}
 	return out, true, r.unavailable(err)
 }
@@ -276,16 +279,9 @@ func (r *replica) write(d *draft) error {
 	} else if at.Ms <= last.Ms {
 		at = quota.ID{Ms: last.Ms, Seq: last.Seq + 1}
 	}
-	if err := r.catchUp([]Placed{{At: at, Body: call.Body}}); err != nil {
+	record.place(Placed{At: at, Body: call.Body})
+	if err := r.applyOwn(record); err != nil {
 		return r.unavailable(err)
-	}
-	return r.complete(d, at, record.Tag)
-}
-
-// complete completes a draft whose record has its place in the log.
-func (r *replica) complete(d *draft, at quota.ID, tag Tag) error {
-	for i := range d.entries {
-		d.entries[i].ID = newID(at, i, tag)
 	}
 	return r.finish(d, at.Time())
 }

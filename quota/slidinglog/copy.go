@@ -31,6 +31,7 @@ type Copy struct {
 	emptied uint64                     // the stamp at which the tables became void; 0: they are valid
 	written uint64                     // the stamp up to which the tables have every change
 	expires int64                      // no entry is older, in ms
+	newest  quota.ID                   // no entry is later: what is needs no look into the tables
 }
 
 // openCopy opens the copy of a credential's log in a file.
@@ -42,10 +43,16 @@ func openCopy(file File, name string) (*Copy, error) {
 		}
 		for key := range t.Rows(EntryTable, idKey(c.facts.Expired), false) {
 			oldest, err := keyID(key)
-			c.expires = oldest.Ms
-			return err
+			if c.expires = oldest.Ms; err != nil {
+				return err
+			}
+			break
 		}
-		return nil
+		for key := range t.Rows(EntryTable, nil, true) {
+			c.newest, err = keyID(key)
+			break
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("credential %q: %w", name, err)
@@ -139,6 +146,9 @@ func (c *Copy) entry(id quota.ID) (e quota.Entry, found bool) {
 	}
 	if i, changed := c.changed(id); changed {
 		return *c.entries[i].value, true
+	}
+	if c.newest.Less(id) {
+		return e, false
 	}
 	value := c.tables.Get(EntryTable, idKey(id))
 	if value == nil {
@@ -277,6 +287,9 @@ func (c *Copy) set(e quota.Entry) {
 		c.entries = slices.Insert(c.entries, i, stamped[*quota.Entry]{})
 	}
 	c.entries[i] = stamped[*quota.Entry]{&e, c.change()}
+	if c.newest.Less(e.ID) {
+		c.newest = e.ID
+	}
 }
 
 // marked reports whether the log lacks an entry.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"testing"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/ledgertest"
@@ -17,7 +18,7 @@ import (
 // A watchedFile records what its folds write and how many marks are read.
 type watchedFile struct {
 	*ledgertest.MemFile
-	unordered, folds, most, marks, rows int
+	unordered, folds, most, marks, rows, reads int
 }
 
 // A host that cannot fold, because the disk is full, has few rows in memory only, whether it reads a long log or
@@ -88,8 +89,14 @@ type watchedTables struct {
 	f *watchedFile
 }
 
+func (t watchedTables) Get(table slidinglog.Table, key []byte) []byte {
+	t.f.reads++
+	return t.Tables.Get(table, key)
+}
+
 func (t watchedTables) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
+		t.f.reads++
 		for key, value := range t.Tables.Rows(table, after, back) {
 			if table == slidinglog.MarkTable {
 				t.f.marks++
@@ -98,6 +105,59 @@ func (t watchedTables) Rows(table slidinglog.Table, after []byte, back bool) ite
 				return
 			}
 		}
+	}
+}
+
+// A grant or a denial reads the tables only for its request id, or for the entries that leave a window: that
+// needs a transaction.
+func TestAGrantReadsNoTables(t *testing.T) {
+	for name, alone := range map[string]bool{"file": true, "store": false} {
+		t.Run(name, func(t *testing.T) {
+			s, file := newScene(t), &watchedFile{MemFile: ledgertest.NewMemFile()}
+			config := slidinglog.Config{File: file}
+			if alone {
+				config.Credentials, config.Clock, config.Manual = []*quota.Credential{s.c}, func() time.Time { return s.now }, true
+			} else {
+				config.Store = s.store
+			}
+			open := func() *slidinglog.Ledger {
+				if !alone {
+					l := s.open(config)
+					s.follow(20, l)
+					return l
+				}
+				l, err := slidinglog.Open(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l
+			}
+			acquire := func(l *slidinglog.Ledger, units quota.Units, key string, reads bool) {
+				t.Helper()
+				asks := s.asks(units)
+				asks[0].RequestID = key
+				s.now, file.reads = s.now.Add(time.Millisecond), 0
+				if _, err := l.Acquire(t.Context(), s.c, asks); err != nil || (file.reads > 0) != reads {
+					t.Errorf("%d reads, %v", file.reads, err)
+				}
+			}
+			l := open()
+			acquire(l, 1, "", true) // the views are new
+			for range 2 {           // and once more after a fold and a restart
+				if err := l.Fold(); err != nil {
+					t.Fatal(err)
+				}
+				acquire(l, 1, "", false)
+				acquire(l, 1, "page-1", true)
+				acquire(l, 1000, "", false) // denied
+				l.Close()
+				l = open()
+				acquire(l, 1, "", true) // the views are new
+			}
+			acquire(l, 1, "", false)
+			s.now = s.now.Add(time.Hour)
+			acquire(l, 1, "", true) // what is older has left the window
+		})
 	}
 }
 

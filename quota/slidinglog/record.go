@@ -161,6 +161,14 @@ func (r *Record) floor() (ms int64) {
 	return ms
 }
 
+// place gives a record of new entries its place, and the entries their ids, as decodeRecord reads them there.
+func (r *Record) place(p Placed) {
+	r.at, r.Tag = p, Tag(p.Body)
+	for i := range r.Entries {
+		r.Entries[i].ID, r.Entries[i].Gen = newID(p.At, i, r.Tag), r.Gen
+	}
+}
+
 // decodeRecord decodes a record at its place.
 func decodeRecord(p Placed) (r Record, err error) {
 	if len(p.Body) < headSize || p.Body[len(r.Tag)] != recordVersion {

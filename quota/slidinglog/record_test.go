@@ -103,6 +103,20 @@ func TestFormatsKeepTheirBytes(t *testing.T) {
 	}
 }
 
+// A host applies its own record as it was made, and all others as they read it: both are the same.
+func TestARecordIsPlacedAsItIsRead(t *testing.T) {
+	made := Record{Tag: Tag{1, 2, 3}, Host: HostID{4, 5}, Run: 77, Gen: 3, Entries: someEntries()}
+	for i := range made.Entries {
+		made.Entries[i].ID, made.Entries[i].Gen, made.Entries[i].Outage = quota.ID{}, quota.Unplaced, false
+	}
+	at := Placed{place, made.Body()}
+	made.place(at)
+	read, err := decodeRecord(at)
+	if err != nil || !reflect.DeepEqual(made, read) {
+		t.Errorf("%+v is read as %+v, %v", made, read, err)
+	}
+}
+
 // A new entry gets its name from the place of its record: no two have the same.
 func TestNewEntriesGetNamesOfTheirPlace(t *testing.T) {
 	r := Record{Run: 77, Gen: 3}

@@ -40,8 +40,6 @@ func openClients(t testing.TB, path string, clock func() time.Time) *Clients {
 
 func TestClients(t *testing.T) { ledgertest.RunClients(t, clientHarness()) }
 
-func TestRandomClients(t *testing.T) { ledgertest.RandomClients(t, clientHarness()) }
-
 // A denial moves nothing: neither a batch of denials nor whoever looks writes to the file.
 func TestClientsDenialsWriteNothing(t *testing.T) {
 	l := openClients(t, filepath.Join(t.TempDir(), "clients.db"), noon)

@@ -41,7 +41,7 @@ func (s *scene) shared(t *testing.T, next []byte) []byte {
 	read := &clientlimit.Swap{}
 	s.ledger.Swap(t.Context(), []*clientlimit.Swap{read})
 	if next != nil {
-		s.ledger.Swap(t.Context(), []*clientlimit.Swap{{Writes: true, Read: read.Found, Next: next}})
+		s.ledger.Swap(t.Context(), []*clientlimit.Swap{{Writes: true, Read: read.Found, Next: next, EndsMs: s.clock.Now().Add(time.Hour).UnixMilli()}})
 	}
 	return read.Found
 }
@@ -150,4 +150,37 @@ func TestHostsOfOtherWindows(t *testing.T) {
 			t.Errorf("got %+v, want a grant", d)
 		}
 	}
+}
+
+// Hosts that count the same clients otherwise say so, until that is mended or the other is gone.
+func TestHostsCountClientsOtherwise(t *testing.T) {
+	longer := hashed(clientlimit.Counter)
+	longer.Limits = []quota.Limit{{Name: "default", Units: 90, Window: quota.Sliding(time.Hour)}}
+	s := newScene(t)
+	a, b := s.host(t, "a", hashed(clientlimit.Counter)), s.host(t, "b", longer, &clientlimit.Clients{Name: "other", Algorithm: clientlimit.Log, Limits: longer.Limits})
+	look := func(h *clientlimit.Service, want ...string) {
+		t.Helper()
+		if err := h.Refresh(t.Context()); err != nil || !slices.Equal(h.Differences(), want) {
+			t.Errorf("got %q, %v, want %q", h.Differences(), err, want)
+		}
+	}
+	set := func(c *clientlimit.Clients) {
+		t.Helper()
+		if err := a.SetClients(s.ledger, []*clientlimit.Clients{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(a)
+	ofA := "clients public: host a shares the ledger and counts differently: limit default: 3 units in any 1m, here 90 units in any 1h"
+	look(b, ofA)
+	ofB := "clients public: host b shares the ledger and counts differently: limit default: 90 units in any 1h, here 3 units in any 1m"
+	look(a, ofB)
+	set(longer)
+	look(a)
+	look(b)
+	set(hashed(clientlimit.Counter))
+	look(a, ofB)
+	look(b, ofA)
+	s.clock.Add(time.Minute) // a is gone
+	look(b)
 }

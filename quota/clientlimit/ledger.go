@@ -184,6 +184,9 @@ func (t *turn) answered(c *Clients, asks []Ask, decisions []quota.Decision) (ove
 	if next == nil {
 		return true, nil
 	}
+	if t.of.counts(t.clockMs) { // with the clock set back, that may be after all that the record counts
+		endsMs = max(endsMs, t.of.BeforeEndsMs)
+	}
 	*s = Swap{
 		Place: Place{s.Group, t.of.Subject}, Writes: true, Read: t.own, ReadMs: t.clockMs, Next: next, EndsMs: endsMs,
 		NotAfterMs: t.of.notAfterMs(),

@@ -12,11 +12,16 @@ import (
 	"quotad/quota/ledgertest"
 )
 
+// harness opens ledgers of hosts on one store in memory.
 func harness() ledgertest.ClientHarness {
-	return ledgertest.ClientHarness{Open: func(_ testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
-		l := clientlimit.Ledger{Store: ledgertest.NewClientStore(clock.Now)}
-		return l, func() ledgertest.ClientLedger { return l }
-	}}
+	var l clientlimit.Ledger
+	return ledgertest.ClientHarness{
+		Open: func(_ testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
+			l = clientlimit.Ledger{Store: ledgertest.NewClientStore(clock.Now)}
+			return l, func() ledgertest.ClientLedger { return l }
+		},
+		Join: func(testing.TB) ledgertest.ClientLedger { return l },
+	}
 }
 
 func TestRecords(t *testing.T) { ledgertest.RunClients(t, harness()) }
@@ -40,7 +45,7 @@ func (s *contendedStore) Swap(ctx context.Context, all []*clientlimit.Swap) {
 				return
 			}
 		}
-		other := &clientlimit.Swap{Place: all[0].Place, Writes: true, Read: all[0].Read, Next: append([]byte{byte(s.tries)}, all[0].Next...)}
+		other := &clientlimit.Swap{Place: all[0].Place, Writes: true, Read: all[0].Read, Next: append([]byte{byte(s.tries)}, all[0].Next...), EndsMs: all[0].EndsMs}
 		s.ClientStore.Swap(ctx, []*clientlimit.Swap{other})
 	}
 	s.ClientStore.Swap(ctx, all)
@@ -92,5 +97,20 @@ func TestDecideAcrossTheEndOfAPeriod(t *testing.T) {
 		if row.granted != (d.Err == nil && d.Granted()) || !row.granted && !errors.Is(d.Err, quota.ErrContended) {
 			t.Errorf("at %v: got %+v, want granted %t", clock.Now(), d, row.granted)
 		}
+	}
+}
+
+// What is asked for one subject at once is decided in its order, and replaced once.
+func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
+	ledger := clientlimit.Ledger{Store: ledgertest.NewClientStore(time.Now)}
+	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour)}}}
+	asks := []clientlimit.Ask{{Subject: "=alice", Units: 3}, {Subject: "=bob", Units: 5}, {Subject: "=alice", Units: 3}, {Subject: "=alice", Units: 2}}
+	for i, d := range ledger.Decide(t.Context(), c, asks) {
+		if want := i != 2; d.Err != nil || d.Granted() != want {
+			t.Errorf("ask %d: got %+v, want granted: %t", i, d, want)
+		}
+	}
+	if u, err := ledger.Usage(t.Context(), c, clientlimit.Ask{Subject: "=alice"}); err != nil || u.Limits[0].Used != 5 {
+		t.Errorf("got %+v, %v, want five units used", u, err)
 	}
 }

@@ -14,13 +14,18 @@ type ClientStore struct {
 	clock func() time.Time
 
 	mu      sync.Mutex // guards what follows
-	records map[clientlimit.Place][]byte
+	records map[clientlimit.Place]clientRecord
 	err     error
+}
+
+type clientRecord struct {
+	value  []byte
+	endsMs int64 // when it expires
 }
 
 // NewClientStore returns an empty store on a clock.
 func NewClientStore(clock func() time.Time) *ClientStore {
-	return &ClientStore{clock: clock, records: make(map[clientlimit.Place][]byte)}
+	return &ClientStore{clock: clock, records: make(map[clientlimit.Place]clientRecord)}
 }
 
 // Fail has every swap from now on fail; nil ends that.
@@ -38,9 +43,13 @@ func (s *ClientStore) Swap(_ context.Context, all []*clientlimit.Swap) {
 		if one.Err = s.err; one.Err != nil {
 			continue
 		}
-		found, nowMs := s.records[one.Place], s.clock().UnixMilli()
+		record, nowMs := s.records[one.Place], s.clock().UnixMilli()
+		if nowMs >= record.endsMs {
+			record = clientRecord{}
+		}
+		found := record.value
 		if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs); one.Swapped {
-			s.records[one.Place] = one.Next
+			s.records[one.Place] = clientRecord{one.Next, one.EndsMs}
 		} else {
 			one.Found, one.NowMs = found, nowMs
 		}

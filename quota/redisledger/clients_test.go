@@ -3,7 +3,6 @@ package redisledger
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,7 +24,7 @@ const clockOfClients = "string.sub(KEYS[1], 1, -14) .. 'clock'"
 // clientScripts are the scripts on a clock of the test. A record outlives its time by a
 // day: Redis lets it expire by its own clock, on which the test's hours are seconds.
 func clientScripts(t testing.TB, clock string) lua.Scripts {
-	return rewritten(onClock(t, clock), func(script string) string {
+	return rewritten(guarded(t, clock), func(script string) string {
 		return strings.NewReplacer("'PX', ", "'PX', 86400000 + ", "'PEXPIRE', subject, ", "'PEXPIRE', subject, 86400000 + ").Replace(script)
 	})
 }
@@ -73,27 +72,6 @@ func TestClients(t *testing.T) {
 	ledgertest.RunClients(t, clientHarness(redistest.Start(t)))
 }
 
-func TestRandomClients(t *testing.T) {
-	t.Parallel()
-	ledgertest.RandomClients(t, clientHarness(redistest.Start(t)))
-}
-
-// clientLedger opens a ledger on the clock of a server.
-func clientLedger(t *testing.T, addr string) *Store {
-	t.Helper()
-	return openClients(t, addr, clientScripts(t, clockOfServer))
-}
-
-func openClients(t *testing.T, addr string, scripts lua.Scripts) *Store {
-	t.Helper()
-	l, err := openStore(Config{Addrs: []string{addr}}, scripts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return patient(l)
-}
-
 // Two hosts ask for one subject all the time: together they are granted what its limit has, and
 // one that lost each time says so, and that nothing was debited.
 func TestHostsSwapOneRecord(t *testing.T) {
@@ -130,32 +108,10 @@ func TestHostsSwapOneRecord(t *testing.T) {
 			t.Errorf("%s: %d units of 300 were granted, and %d asks lost each time", algorithm, granted.Load(), contended.Load())
 		}
 	}
-	l := openClients(t, addr, clientScripts(t, clockOfServer))
+	l := openStoreAt(t, Config{Addrs: []string{addr}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// What is asked for one subject at once is decided in its order, and replaced once.
-func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	l := clientLedger(t, redistest.Start(t).Addr)
-	if err := l.current().Set(t.Context(), "clock", 1_800_000_000_000, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour)}}}
-	ledger := clientlimit.Ledger{Store: l}
-	decisions := ledger.Decide(t.Context(), c, []clientlimit.Ask{{Subject: "=alice", Units: 3}, {Subject: "=bob", Units: 5}, {Subject: "=alice", Units: 3}, {Subject: "=alice", Units: 2}})
-	var got []bool
-	for _, d := range decisions {
-		got = append(got, d.Granted())
-	}
-	if want := []bool{true, true, false, true}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if u, err := ledger.Usage(t.Context(), c, clientlimit.Ask{Subject: "=alice"}); err != nil || u.Limits[0].Used != 5 {
-		t.Errorf("got %+v, %v, want five units used", u, err)
 	}
 }

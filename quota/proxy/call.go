@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"iter"
 	"maps"
 	"net/http"
@@ -49,10 +48,12 @@ func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
 	if c.bearer.Credential != credential {
 		return c, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
 	}
-	if c.query, problem = c.strip(r.URL.RawQuery); problem != nil {
-		return c, problem
+	if namesOtherMethod(r) {
+		return c, api.NewProblem(quota.BadRequest, "its header names another method: send the request with its own method").
+			WithHint("clients of Google do so where a query is longer than 2,048 bytes: ask for fewer things at once")
 	}
-	return c, c.override(r)
+	c.query, problem = c.strip(r.URL.RawQuery)
+	return c, problem
 }
 
 // authenticate finds the run token: in the path, followed by the name of its credential; or as
@@ -129,36 +130,6 @@ func (p *Proxy) isToken(text string) bool {
 	}
 	_, live := p.config.Tokens.Bearer(text)
 	return live
-}
-
-// maxForm is the longest query that a client sends as a form, because an address has no room
-// for it.
-const maxForm = 64 << 10
-
-// override undoes what clients of Google do with a long query: they send it in the body of
-// a POST, with a header that says GET. The upstream gets the GET.
-func (c *call) override(r *http.Request) *api.Problem {
-	meant := otherMethods(r)
-	if len(meant) == 0 {
-		return nil
-	}
-	form := strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
-	if r.Method != http.MethodPost || len(meant) > 1 || meant[0] != http.MethodGet || !form {
-		return api.NewProblem(quota.BadRequest, "%s makes a GET of a form alone: send the request with its own method", methodOverrides[0])
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
-	if err != nil || len(body) > maxForm {
-		return api.NewProblem(quota.BadRequest, "the form could not be read, or has more than %d bytes", maxForm)
-	}
-	query, problem := c.strip(string(body))
-	if problem != nil {
-		return problem
-	}
-	c.query = strings.Trim(c.query+"&"+query, "&")
-	c.method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
-	r.Header.Del("Content-Type")
-	r.Header.Del("Content-Length")
-	return nil
 }
 
 // operation returns what the request is, by the routes.
@@ -325,19 +296,15 @@ var uploads = []string{"uploadType", "upload_protocol", "upload_id"}
 // methodOverrides are headers that name another method than that of the request.
 var methodOverrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
 
-// otherMethods returns the other methods that the header of a request names.
-func otherMethods(r *http.Request) (methods []string) {
+// namesOtherMethod reports whether the header of a request names another method.
+func namesOtherMethod(r *http.Request) bool {
 	for name, values := range r.Header {
-		if !slices.Contains(methodOverrides, dashed(name)) {
-			continue
-		}
-		for _, value := range values {
-			if value != r.Method && !slices.Contains(methods, value) {
-				methods = append(methods, value)
-			}
+		isOther := func(value string) bool { return value != r.Method }
+		if slices.Contains(methodOverrides, dashed(name)) && slices.ContainsFunc(values, isOther) {
+			return true
 		}
 	}
-	return methods
+	return false
 }
 
 // dashed returns the name of a header as readers do that read _ as -, CGI above all.

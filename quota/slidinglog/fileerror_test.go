@@ -57,12 +57,14 @@ func TestAFullDiskInAQuietPeriodIsNoOutage(t *testing.T) {
 	file := ledgertest.NewMemFile()
 	file.Full = true
 	var host *slidinglog.Ledger
-	asked := 0
+	asked, asking := 0, false
 	host = s.open(slidinglog.Config{File: file, Policies: s.policies(), Store: &busyStore{s.store, func() {
-		if file.Full || !other.Serves(s.c) {
+		if file.Full || !other.Serves(s.c) || asking {
 			return
 		}
 		asked++
+		asking = true
+		defer func() { asking = false }()
 		if d, err := host.Acquire(t.Context(), s.c, s.asks(1)); err == nil {
 			t.Errorf("%+v, though the store answers", d)
 		}

@@ -19,6 +19,11 @@ import (
 // races, hosts freeze, die, are cloned and lose their files, the store is flushed, restored
 // and fails over, clocks step. Each history ends in peace, in which all that was told must
 // have come back.
+//
+// What it does not play: client limits, which have stores and a suite of their own; limits that are not enforced, the
+// reserve, and costs per limit, which ledgertest holds against a model; the goroutines of a ledger, which it takes the
+// place of; another store, and a person who removes records from the middle of a log, which have tests of their own;
+// and whether a host that is always slower than the others is served, which TestADistantHostGetsItsTurn shows.
 func TestSimulation(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	n, seed := seedtest.Long(t, 4000), seedtest.Seed(t, 1)

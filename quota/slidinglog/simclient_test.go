@@ -62,6 +62,10 @@ func (h *simHost) corrected(by quota.Caller) {
 // client asks the host for something, as clients do.
 func (h *simHost) client() {
 	w := h.w
+	if w.odd != nil && w.odd.IntN(8) == 0 {
+		h.oddly()
+		return
+	}
 	switch n := w.rand.IntN(100); {
 	case w.beside && n%4 == 0:
 		r := quota.Request{Credential: "beside", Operation: "one", Count: 1}
@@ -84,6 +88,114 @@ func (h *simHost) client() {
 	default:
 		if _, err := h.ledger.Usage(h.call(), h.c); err != nil && h.ctx.Err() == nil && !known(err) {
 			w.fail("usage: %v", err)
+		}
+	}
+}
+
+// oddly asks the host for something that few clients ask for.
+func (h *simHost) oddly() {
+	w := h.w
+	r := quota.Request{Credential: "api", Operation: "seven", Count: quota.Units(1 + w.odd.IntN(2))}
+	switch w.odd.IntN(9) {
+	case 0:
+		h.peek(r)
+	case 1:
+		h.log()
+	case 2:
+		if health := h.ledger.Health(h.ctx); health.Reachable && !h.ledger.Serves(h.c) {
+			w.fail("host %s serves not, and says %+v", h.name, health)
+		}
+	case 3:
+		if all := w.oracle.told; len(all) > 0 {
+			h.settleBounded(all[w.odd.IntN(len(all))], quota.Units(w.odd.IntN(70)))
+		}
+	case 4: // with other arguments than the last time
+		r.RequestID = fmt.Sprint(w.odd.IntN(3))
+		h.acquireAll(h.call(), []quota.Ask{h.ask(r)})
+	case 5: // twice in a batch
+		r.RequestID = fmt.Sprint(w.odd.IntN(6))
+		h.acquireAll(h.call(), []quota.Ask{h.ask(r), h.ask(r)})
+	default: // at two hosts at once, maybe with other arguments
+		r.RequestID = fmt.Sprint(w.odd.IntN(6))
+		for _, other := range w.alive() {
+			if other != h && w.now >= other.frozen && len(other.does) < simTasks {
+				r := r
+				r.Count = quota.Units(1 + w.odd.IntN(2))
+				other.do(func() { other.acquireAll(other.call(), []quota.Ask{other.ask(r)}) })
+				break
+			}
+		}
+		h.acquireAll(h.call(), []quota.Ask{h.ask(r)})
+	}
+}
+
+func (h *simHost) ask(r quota.Request) quota.Ask {
+	charges, err := h.c.Charges(r.Operation, r.Count, r.Caller.Job)
+	if err != nil {
+		h.w.fail("charges: %v", err)
+	}
+	return quota.Ask{Request: r, Charges: charges}
+}
+
+func (h *simHost) peek(r quota.Request) {
+	w, c, ask := h.w, h.c, h.ask(r)
+	d, err := h.ledger.Peek(h.call(), c, []string{r.Operation}, ask.Charges, false)
+	switch {
+	case h.ctx.Err() != nil:
+	case err != nil && !known(err):
+		w.fail("peek: %v", err)
+	case err == nil && d.Denied() && !d.Outage:
+		w.oracle.retries(h, c, ask, d)
+	}
+}
+
+// log reads the newest entries, or the oldest, in two pages.
+func (h *simHost) log() {
+	w := h.w
+	q := quota.LogQuery{Newest: w.odd.IntN(2) == 0, Max: 1 + w.odd.IntN(5)}
+	var all []quota.Entry
+	for range 2 {
+		page, err := h.ledger.Log(h.call(), h.c, q)
+		if err != nil {
+			if h.ctx.Err() == nil && !known(err) {
+				w.fail("log: %v", err)
+			}
+			return
+		}
+		all, q.After = append(all, page.Entries...), page.Next
+		if page.Next.IsZero() {
+			break
+		}
+	}
+	for i := 1; i < len(all); i++ {
+		if x, y := all[i-1].ID, all[i].ID; x == y || x.Less(y) == q.Newest {
+			w.fail("host %s has %v in its log before %v", h.name, x, y)
+		}
+	}
+}
+
+// settleBounded settles a grant as a caller does that is no operator.
+func (h *simHost) settleBounded(of *told, units quota.Units) {
+	w := h.w
+	s := quota.Settlement{Grant: of.id, Units: units, Caller: w.corrector(), Bounded: true}
+	most := of.units
+	for _, limit := range h.c.Limits {
+		most = max(most, limit.Budget(false))
+	}
+	d, err := h.ledger.Settle(h.call(), h.c, s)
+	switch {
+	case h.ctx.Err() != nil:
+	case err != nil && !known(err):
+		w.fail("settle: %v", err)
+	case err == nil && d.Granted():
+		h.corrected(s.Caller)
+		for _, e := range h.ledger.Entries(h.c) {
+			if loan, _ := e.Body.(quota.Changed); loan.Change == quota.KindLoan {
+				most += loan.Units // it may have ended meanwhile
+			}
+		}
+		if units > most {
+			w.fail("host %s has a caller settle to %d, of %d", h.name, units, most)
 		}
 	}
 }

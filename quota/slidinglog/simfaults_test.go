@@ -23,11 +23,15 @@ func (w *world) strike() {
 	case w.odd != nil && !w.damaged && w.odd.IntN(60) == 0:
 		w.damage()
 		return
+	case w.odd != nil && w.temper == ages && w.mixed && w.odd.IntN(5) == 0: // so a host has a longer window than the log
+		n = 21
+	case w.odd != nil && w.temper == resets && w.odd.IntN(3) == 0: // so a reset finds the log ahead of the clock
+		n = 17
 	case w.temper == outages && n < 9:
 		n = 15 + n%2
-	case w.temper == ages && w.rand.IntN(4) == 0:
+	case w.temper == ages && (w.rand.IntN(4) == 0 || w.odd != nil && w.odd.IntN(4) == 0):
 		most := int64(40_000)
-		if w.mixed { // the store drops what says that it has dropped others
+		if w.mixed || w.odd != nil { // the store drops what says that it has dropped others
 			most = 130_000
 		}
 		w.now += w.rand.Int64N(most)

@@ -13,6 +13,7 @@ import (
 // the store is there, or away for ever. Every caller of the other hosts is answered by its deadline. If the store
 // is there, each host decides within the time that a quiet period may take with a host that is absent.
 func TestLiveness(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	n, seed := seedtest.Long(t, 2500), seedtest.Seed(t, 1)
 	seeds := func(yield func(uint64) bool) {
 		for i := uint64(0); i < uint64(n) && yield(seed+i); i++ {

@@ -20,6 +20,7 @@ import (
 // ends in peace, and the same oracle looks at it. Of histories that are the same but for the names of the
 // hosts, the order of deeds that do not touch each other, and deeds that change nothing, one is played.
 func TestSmallWorlds(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	most := seedtest.Long(t, 4)
 	if most > 8 {
 		t.Fatalf("%s=%d: a host that is frozen or cut off would come back", seedtest.LongVariable, most)

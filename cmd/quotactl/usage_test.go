@@ -32,7 +32,7 @@ func TestUsage(t *testing.T) {
 // The commands are these, and no others: each more is one more to learn.
 func TestCommands(t *testing.T) {
 	want := map[string]string{
-		"Look":    "status page jobs runs plan why usage log refusals",
+		"Look":    "status page jobs runs plan why usage log refusals report",
 		"Spend":   "acquire exec settle observe",
 		"Limits":  "book lend close open reset",
 		"Operate": "run stop pause resume cursor bookmark reload notify",

@@ -46,6 +46,9 @@ func closeToOthers() error {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "init" {
+		return initialize(args[1:], os.Stdin, stdout, stderr)
+	}
 	o, err := parseOptions(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -113,7 +113,7 @@ func (p printer) credential(c *config.Config, credential *quota.Credential, fits
 	}
 	if preset, brought := c.Presets[credential.Name]; brought {
 		p.line("  preset %s, checked on %s, knows %s and %s", preset.Name, preset.Checked.Format(time.DateOnly),
-			quota.Count(preset.Limits, "limit", "limits"), quota.Count(preset.Operations, "operation", "operations"))
+			quota.Count(len(preset.LimitNames), "limit", "limits"), quota.Count(preset.Operations, "operation", "operations"))
 	}
 	for _, target := range c.Targets {
 		if target.Credential == credential.Name {

@@ -28,8 +28,10 @@ type Preset struct {
 	Name       string
 	Checked    time.Time // when its facts were last compared with their sources
 	Page       string    // where the provider says how it counts now
-	Limits     int
+	LimitNames []string  // sorted
 	Operations int
+	Flat       bool   // each operation has one cost in all limits
+	Upstream   string // the address of the API; empty: the proxy does not know it
 	values     map[string]any
 }
 
@@ -71,8 +73,20 @@ func findPreset(name string) (Preset, bool) {
 	delete(p.values, "page")
 	limits, _ := p.values["limits"].(map[string]any)
 	operations, _ := p.values["operations"].(map[string]any)
-	p.Limits, p.Operations = len(limits), len(operations)
+	p.LimitNames, p.Operations = slices.Sorted(maps.Keys(limits)), len(operations)
+	proxy, _ := p.values["proxy"].(map[string]any)
+	p.Upstream, _ = proxy["upstream"].(string)
+	p.Flat = !slices.ContainsFunc(slices.Collect(maps.Values(operations)), func(cost any) bool { _, is := cost.(int64); return !is })
 	return p, true
+}
+
+// FindPreset returns a preset by its name.
+func FindPreset(name string) (Preset, error) {
+	p, known := findPreset(name)
+	if !known {
+		return p, fmt.Errorf("unknown preset %q%s", name, suggest(name, presetNames()))
+	}
+	return p, nil
 }
 
 // withPreset returns a credential's table merged with its preset: a key of the file

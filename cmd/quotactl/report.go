@@ -1,0 +1,312 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotad/cmd/quotactl/term"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+const reportUsage = `Say what the limits would have refused if they were enforced, to whom and when,
+what each job really takes, and which lines of config.toml follow. It plays the
+log again: what would have been refused is not spent there.
+
+A log goes back as far as its longest window. This limit keeps it for a week:
+  limits.week = { units = 1_000_000_000, window = "7d", enforce = false }
+
+With -o value the answer is how many calls would have been refused.
+
+Example:
+  $ quotactl report --since 7d -o value
+  0
+`
+
+func newReport(c *cli) *cobra.Command {
+	since := ""
+	cmd := command("report [CREDENTIAL] [FLAGS]", "what enforced limits would have refused, and what to write", reportUsage, func(ctx context.Context, args []string) error {
+		return c.reportOn(ctx, c.credential(strings.Join(args, "")), since)
+	})
+	sinceFlag(cmd, &since, "what was spent", " (default: all of the log)")
+	return cmd
+}
+
+// keepsLog is the least size of a limit that is there to keep the log, see reportUsage.
+const keepsLog = 1_000_000_000
+
+// A report is what the log of a credential says of its limits.
+type report struct {
+	Credential  string       `json:"credential"`
+	Since       time.Time    `json:"since"`           // the first call
+	Asked       *time.Time   `json:"asked,omitempty"` // --since, if the log does not go back so far
+	Calls       int64        `json:"calls"`
+	Refused     int64        `json:"refused"` // of these calls
+	Limits      []*metered   `json:"limits"`
+	Who         []*refused   `json:"who"`
+	Suggestions []suggestion `json:"expects"`
+}
+
+// Metered is what a limit held and would have refused.
+type metered struct {
+	Name    string           `json:"name"`
+	Budget  int64            `json:"budget"`
+	Most    int64            `json:"most"` // that its window held
+	At      time.Time        `json:"at,omitzero"`
+	Refused int64            `json:"refused"` // calls
+	DryRun  bool             `json:"dry_run"`
+	Jobs    map[string]int64 `json:"jobs,omitempty"` // the most that a window held of each; none of a share
+
+	all, kept meter // of what was spent, and of what would have been
+	byJob     map[string]*meter
+}
+
+// Refused is calls of one caller that a limit would have refused.
+type refused struct {
+	By        string    `json:"by"`
+	Operation string    `json:"operation"`
+	Limit     string    `json:"limit"`
+	Calls     int64     `json:"calls"`
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+}
+
+// A meter sums what a window holds.
+type meter struct {
+	window quota.Window
+	held   []heldUnits
+	used   int64
+	most   int64
+	mostAt time.Time
+}
+
+type heldUnits struct {
+	at    time.Time
+	units int64
+}
+
+// at returns what the window holds at a time, which is not before any other one.
+func (m *meter) at(now time.Time) int64 {
+	after, _ := m.window.Bounds(now)
+	gone := 0
+	for gone < len(m.held) && !m.held[gone].at.After(after) {
+		m.used -= m.held[gone].units
+		gone++
+	}
+	m.held = m.held[gone:]
+	return m.used
+}
+
+func (m *meter) add(now time.Time, units int64) {
+	m.used = m.at(now) + units
+	m.held = append(m.held, heldUnits{now, units})
+	if m.used > m.most {
+		m.most, m.mostAt = m.used, now
+	}
+}
+
+// windowOf reads the window of a limit.
+func windowOf(l api.Limit) quota.Window {
+	if period, zone, ok := strings.Cut(l.Window, " "); ok && l.WindowMs == 0 {
+		if location, err := time.LoadLocation(zone); err == nil {
+			return quota.Calendar(quota.Period(period), location)
+		}
+	}
+	return quota.Sliding(max(time.Millisecond, time.Duration(l.WindowMs)*time.Millisecond))
+}
+
+func newReportOf(c api.Credential) *report {
+	r := &report{Credential: c.Name, Limits: []*metered{}, Who: []*refused{}, Suggestions: []suggestion{}}
+	for _, l := range c.Limits {
+		w := windowOf(l)
+		m := &metered{Name: l.Name, Budget: l.Units - l.Reserve, DryRun: l.DryRun, all: meter{window: w}, kept: meter{window: w}}
+		if len(l.Jobs)+len(l.ExceptJobs) == 0 {
+			m.byJob = map[string]*meter{}
+		}
+		r.Limits = append(r.Limits, m)
+	}
+	return r
+}
+
+// play adds an entry of the log: a grant, what was booked, or a reset.
+func (r *report) play(e api.Entry) {
+	if e.Kind == "reset" {
+		for _, m := range r.Limits {
+			m.all.held, m.all.used, m.kept.held, m.kept.used = nil, 0, nil, 0
+		}
+	}
+	if e.Void || e.Kind != "grant" && e.Kind != "adjustment" {
+		return
+	}
+	var short []*metered
+	for _, m := range r.Limits {
+		units := unitsIn(e, m.Name)
+		m.all.add(e.At, units)
+		if by := m.byJob; by != nil && e.Kind == "grant" && units > 0 {
+			if by[e.By] == nil {
+				by[e.By] = &meter{window: m.all.window}
+			}
+			by[e.By].add(e.At, units)
+		}
+		if e.Kind == "grant" && units > 0 && m.kept.at(e.At)+units > m.Budget {
+			short = append(short, m)
+		}
+	}
+	if e.Kind == "grant" {
+		r.Calls += e.Count
+		r.Since = cmp.Or(r.Since, e.At)
+	}
+	for _, m := range short {
+		m.Refused += e.Count
+	}
+	if len(short) > 0 {
+		r.refuse(e, short[0].Name)
+		return
+	}
+	for _, m := range r.Limits {
+		m.kept.add(e.At, unitsIn(e, m.Name))
+	}
+}
+
+// unitsIn returns what an entry counts in a limit; what an adjustment returned is below zero.
+func unitsIn(e api.Entry, limit string) (units int64) {
+	for _, charge := range e.Charges {
+		if charge.Limit == limit && e.Kind == "grant" {
+			units += charge.Units
+		} else if charge.Limit == limit {
+			units += charge.Debited
+		}
+	}
+	return units
+}
+
+func (r *report) refuse(e api.Entry, limit string) {
+	r.Refused += e.Count
+	i := slices.IndexFunc(r.Who, func(w *refused) bool { return w.By == e.By && w.Operation == e.Operation && w.Limit == limit })
+	if i < 0 {
+		i, r.Who = len(r.Who), append(r.Who, &refused{By: e.By, Operation: e.Operation, Limit: limit, First: e.At})
+	}
+	r.Who[i].Calls, r.Who[i].Last = r.Who[i].Calls+e.Count, e.At
+}
+
+// finish sums up, once all entries are played.
+func (r *report) finish(asked time.Time, now time.Time) {
+	keeps := time.Duration(0)
+	for _, m := range r.Limits {
+		m.Most, m.At = m.all.most, m.all.mostAt
+		keeps = max(keeps, m.all.window.Span())
+		for by, spent := range m.byJob {
+			if !strings.HasPrefix(by, "@") && !strings.Contains(by, "/") {
+				if m.Jobs == nil {
+					m.Jobs = map[string]int64{}
+				}
+				m.Jobs[by] = spent.most
+			}
+		}
+	}
+	if !asked.IsZero() && asked.Before(now.Add(-keeps-time.Minute)) {
+		r.Asked = &asked
+	}
+	slices.SortFunc(r.Who, func(a, b *refused) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), a.First.Compare(b.First)) })
+}
+
+func (c *cli) reportOn(ctx context.Context, name, since string) error {
+	asked, err := c.since(since)
+	if err != nil {
+		return err
+	}
+	from, _ := c.querySince(since)
+	client := c.client() // one connection for all pages
+	state, err := api.Ask[api.Credential](ctx, client.Client, http.MethodGet, api.Path("credentials", name), nil)
+	if err != nil {
+		return c.explain(err)
+	}
+	r := newReportOf(state)
+	q := api.LogQuery{Since: from, Most: quota.MaxLogPage}
+	for more := true; more; {
+		page, err := client.Log(ctx, name, q)
+		if err != nil {
+			return c.explain(err)
+		}
+		for _, e := range page.Entries {
+			r.play(e)
+		}
+		q.After, more = page.Next, page.Next != ""
+	}
+	r.finish(asked, c.view().Now)
+	status, err := client.Status(ctx)
+	for _, job := range status.Jobs {
+		if job.Credential != r.Credential || err != nil {
+			continue
+		}
+		runs, failed := client.Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
+		if one := suggestionOf(job.Name, runs, r.Since); one.Passes > 0 {
+			r.Suggestions = append(r.Suggestions, one)
+		}
+		err = failed
+	}
+	return show(c, r, err, func(r *report) (int64, error) { return r.Refused, nil }, reportPage)
+}
+
+func reportPage(r *report, v term.View) string {
+	var b strings.Builder
+	if r.Calls == 0 {
+		return r.Credential + ": nothing was spent\n"
+	}
+	style := term.Plain
+	if r.Refused > 0 {
+		style = term.Yellow
+	}
+	v.Prose(&b, 0, style, fmt.Sprintf("%s since %s%s: enforced, the limits would have refused %s of %s", r.Credential, v.Clock(r.Since), v.ZoneMark(),
+		quota.Thousands(r.Refused), quota.Count(r.Calls, "call", "calls")))
+	if r.Asked != nil {
+		v.Prose(&b, 0, term.Faint, "the log holds no more: it goes back as far as its longest window")
+	}
+	limits := term.Table{Indent: 2, Columns: []term.Column{{Head: "LIMIT"}, {Head: "BUDGET", Right: true}, {Head: "MOST", Right: true}, {Head: "AT"}, {Head: "REFUSED", Right: true}}}
+	for _, m := range r.Limits {
+		limits.Add(m.Name, m.Budget, m.Most, v.Clock(m.At), m.Refused)
+	}
+	limits.Render(&b, v)
+	if len(r.Who) > 0 {
+		who := term.Table{Indent: 2, Columns: []term.Column{{Head: "REFUSED"}, {Head: "OPERATION"}, {Head: "BY"}, {Head: "CALLS", Right: true}, {Head: "FIRST"}, {Head: "LAST"}}}
+		for _, w := range r.Who {
+			who.Add(v.Caller(w.By), v.Clean(w.Operation), w.Limit, w.Calls, v.Clock(w.First), v.Clock(w.Last))
+		}
+		who.Render(&b, v)
+	}
+	b.WriteString("\n# for config.toml:\n" + r.lines())
+	return b.String()
+}
+
+// lines are those of a configuration that follow: enforced limits, a share for each of several jobs, and what passes take.
+func (r *report) lines() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[credentials.%s]\n", r.Credential)
+	for _, m := range r.Limits {
+		if m.Budget >= keepsLog {
+			continue
+		}
+		if m.DryRun {
+			fmt.Fprintf(&b, "limits.%s.enforce = true # this log has %s that it would have refused\n", m.Name, quota.Count(m.Refused, "call", "calls"))
+		}
+		if len(m.Jobs) < 2 || m.Refused == 0 {
+			continue
+		}
+		for _, job := range slices.Sorted(maps.Keys(m.Jobs)) {
+			fmt.Fprintf(&b, "limits.%s-%s = { units = %d, jobs = [%q] } # a share: the most that %s took\n", m.Name, job, m.Jobs[job], job, job)
+		}
+	}
+	if len(r.Suggestions) > 0 {
+		b.WriteString(expectsText(r.Suggestions))
+	}
+	return b.String()
+}

@@ -249,7 +249,7 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 			continue
 		}
 		runs, failed := client.Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
-		if one := suggestionOf(job.Name, runs, r.Since); one.Passes > 0 {
+		if one := suggestionOf(job.Name, runs, asked); one.Passes > 0 {
 			r.Suggestions = append(r.Suggestions, one)
 		}
 		err = failed

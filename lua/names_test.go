@@ -69,8 +69,8 @@ func TestNoGlobalNames(t *testing.T) {
 
 // A key that is not declared is on another node of a Cluster: the key of each
 // command is a name that was bound to one of KEYS, or is a parameter, and never
-// put together. That callers pass on nothing else, TestEveryKeyIsDeclared of
-// redisledger watches while the scripts run.
+// put together. That callers pass on nothing else, TestStore and TestClients of
+// redisledger watch while the scripts run.
 func TestNoKeyIsBuilt(t *testing.T) {
 	_, verbs := sources(t)
 	for _, part := range parts {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/redisledger/redistest"
 	"quotad/quota/slidinglog"
 )
 
@@ -84,41 +83,4 @@ func TestClosedLimitHoldsOnEveryHost(t *testing.T) {
 	for _, h := range hosts {
 		h.granted("search.list")
 	}
-}
-
-// At the reset it is open on every host, whichever heard of it.
-func TestClosedLimitOpensOnEveryHost(t *testing.T) {
-	t.Parallel()
-	clock := redistest.NewClock(t)
-	if clock == nil {
-		t.Skip("needs a C compiler")
-	}
-	server := redistest.StartOn(t, clock)
-	hosts := make([]*daemon, 3)
-	for i, name := range []string{"a", "b", "c"} {
-		hosts[i] = start(t, server, name, t.TempDir())
-		hosts[i].granted("videos.list")
-	}
-	const day = 20 * time.Hour
-	until := time.Now().Add(day).Truncate(time.Millisecond).UTC()
-	hosts[0].closeDaily(until)
-	closedAt(until, hosts...)
-	clock.Step(t, day)
-	for _, h := range hosts { // reads were just denied here, which is remembered for a second
-		h.granted("search.list")
-	}
-}
-
-// A closing is in a host's copy, and comes back from there.
-func TestClosedLimitComesBackWithTheHost(t *testing.T) {
-	server, dir := emptyRedis(t), t.TempDir()
-	h := start(t, server, "a", dir)
-	h.granted("videos.list")
-	until := time.Now().Add(20 * time.Hour).Truncate(time.Millisecond).UTC()
-	h.closeDaily(until)
-	h.stop()
-	server.Order(t, "FLUSHALL")
-	h = begin(t, server.Addr, "a", dir)
-	h.awaitUp()
-	closedAt(until, h)
 }

@@ -170,18 +170,11 @@ func (h *daemon) settle(d quota.Decision, units quota.Units) {
 	}
 }
 
-// offline tells whether an operation is granted without Redis.
-func (h *daemon) offline(operation string) bool {
-	h.Helper()
-	d, err := h.service.Acquire(h.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: 1})
-	return err == nil && d.Outage
-}
-
 // used waits until a host knows what is used. What another host wrote it knows at its next
 // look, and while it looks already, usage does not wait for that.
 func (h *daemon) used(want quota.Units) {
 	h.Helper()
-	for until := time.Now().Add(hanging); ; time.Sleep(quiet / 20) {
+	for until, tick := time.Now().Add(hanging), time.NewTicker(quiet/20); ; <-tick.C {
 		got := h.usage()
 		if got == want {
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -283,5 +284,74 @@ func TestNothingIsGrantedOfflineOnceTheStoreIsBack(t *testing.T) {
 	}
 	if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("%+v, %v; want that the ledger was unavailable", d, err)
+	}
+}
+
+// A host decides in an outage by its policy, its limits and its closings as they are then, and says why it
+// grants no more. When the store is back, all is booked.
+func TestPolicyOfAnOutage(t *testing.T) {
+	s := newScene(t)
+	store := &fadingStore{SimStore: s.store, answers: 1000}
+	l := s.open(slidinglog.Config{Store: store, Policies: s.policies()})
+	s.follow(20, l)
+	s.grant(l, 20)
+	store.answers = 0
+	granted := func(r quota.Request, want quota.Units) quota.Decision {
+		t.Helper()
+		asks := s.asks(r.Count)
+		r.Credential, r.Operation = s.c.Name, "list"
+		asks[0].Request = r
+		d, err := l.Acquire(t.Context(), s.c, asks)
+		if err != nil || !d[0].Granted() || !d[0].Outage || d[0].Units != want {
+			t.Fatalf("%+v, %v; want %d units granted offline", d, err, want)
+		}
+		return d[0]
+	}
+	refused := func(units quota.Units, why string) {
+		t.Helper()
+		if d, err := l.Acquire(t.Context(), s.c, s.asks(units)); err == nil || !strings.HasSuffix(err.Error(), why) {
+			t.Errorf("%+v, %v; want an error that ends in %q", d, err, why)
+		}
+	}
+	reload := func(open bool, units quota.Units) {
+		t.Helper()
+		if err := l.SetCredentials([]*quota.Credential{s.c}, map[string]slidinglog.Policy{s.c.Name: {Open: map[string]bool{"list": open}, Units: units}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	granted(quota.Request{Count: 2}, 2)
+	refused(4, "of the 5 units for an outage of the ledger 3 are left, and 4 are asked")
+	refused(99, `limit "daily" had no room for 99 units when the ledger last answered`)
+	most := quota.Request{Count: 9, AtMost: true, RequestID: "nine"}
+	first := granted(most, 3)
+	if again := granted(most, 3); !again.Replayed || again.GrantID != first.GrantID {
+		t.Errorf("%+v, want grant %s again", again, first.GrantID)
+	}
+	reload(true, 7) // what the old allowance granted counts against the new one
+	granted(quota.Request{Count: 2}, 2)
+	refused(1, "of the 7 units for an outage of the ledger 0 are left, and 1 are asked")
+	reload(false, 50)
+	refused(1, quota.ErrUnavailable.Error())
+	s.c = credential(time.Hour)
+	s.c.Limits[0].Units = 28 // has 27 already
+	reload(true, 50)
+	refused(2, `limit "daily" had no room for 2 units when the ledger last answered`)
+	granted(quota.Request{Count: 1}, 1)
+	store.answers = 1000
+	s.follow(20, l)
+	if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 28 {
+		t.Errorf("%+v, %v; want 28 units booked", u, err)
+	}
+
+	closing := quota.Change{Kind: quota.KindClosing, Limit: "daily", Until: s.now.Add(time.Hour), Note: "spent"}
+	if changed, err := l.ChangeLimit(t.Context(), s.c, closing); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	store.answers = 0
+	if d, err := l.Acquire(t.Context(), s.c, s.asks(1)); err != nil || d[0].Reason != quota.LimitClosed {
+		t.Errorf("%+v, %v; want that the limit is closed", d, err)
+	}
+	if d, err := l.Peek(t.Context(), s.c, []string{"list"}, s.asks(1)[0].Charges, false); err != nil || d.Reason != quota.LimitClosed {
+		t.Errorf("%+v, %v; want that the limit is closed", d, err)
 	}
 }

@@ -57,7 +57,7 @@ func newClients(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) clientNames(ctx context.Context, _ string) []string {
+func (c *cli) clientNames(ctx context.Context) []string {
 	list, _ := c.client().ListClients(ctx)
 	return namesOf(list, func(one api.Clients) string { return one.Name })
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
+	"quotad/regions"
 )
 
 const completionUsage = `Print a script that lets a shell complete quotactl's commands, flags and names.
@@ -37,23 +37,15 @@ func newCompletion(c *cli) *cobra.Command {
 	return cmd
 }
 
-// A lister returns what can stand in a place of the command line. Of is the argument before
-// it or, without one, the value of --credential. If the daemon does not answer, it returns nothing: a
-// prompt is no place for errors.
-type lister func(ctx context.Context, of string) []string
+// A lister returns the names of one kind that the daemon knows. If it does not answer, it returns nothing:
+// a prompt is no place for errors.
+type lister func(context.Context) []string
 
-// listers are those of arguments and flags, by their names in the usage; those of one command alone
-// by its name, too.
+// listers are those of arguments and flags, by their names in the usage.
 func (c *cli) listers() map[string]lister {
-	anyJob := func(jobsapi.Job) bool { return true }
 	return map[string]lister{
 		"CREDENTIAL": c.credentialNames, "LIMIT": c.limitNames, "OPERATION": c.operations, "NAME": c.clientNames,
-		"JOB": c.jobsThat(anyJob), "REGION": c.regionNames,
-		"why [CREDENTIAL]": both(c.credentialNames, c.jobsThat(anyJob)),
-		"resume JOB":       c.jobsThat(func(j jobsapi.Job) bool { return j.Pause != nil }),
-		"runs [JOB|RUN]":   both(c.jobsThat(anyJob), c.runsThat(func(jobs.Run) bool { return true })),
-		"stop JOB|RUN": both(c.jobsThat(func(j jobsapi.Job) bool { return j.Last != nil && j.Last.State == jobs.RunRunning }),
-			c.runsThat(func(r jobs.Run) bool { return r.State == jobs.RunRunning })),
+		"JOB": c.jobNames, "REGION": c.regionNames, "JOB|RUN": c.jobNames,
 	}
 }
 
@@ -61,22 +53,13 @@ func (c *cli) listers() map[string]lister {
 // called as an argument is.
 func (c *cli) complete(cmd *cobra.Command) {
 	listers, names := c.listers(), argumentNames(cmd)
-	listerOf := func(name string) lister {
-		if own := listers[cmd.Name()+" "+name]; own != nil {
-			return own
-		}
-		return listers[strings.Trim(name, "[]")]
-	}
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
 			if len(args) >= len(names) && strings.Contains(cmd.Use, "-- COMMAND") {
 				return nil, cobra.ShellCompDirectiveDefault // the command's own
 			}
-			for i, of := len(args), before(cmd, args); i < len(names); i, of = i+1, c.credential("") {
-				if lister := listerOf(names[i]); lister != nil {
-					list = append(list, lister(cmd.Context(), of)...)
-				}
-				if names[i] != "[CREDENTIAL]" {
+			for _, name := range names[min(len(args), len(names)):] {
+				if list = append(list, listed(cmd.Context(), listers, name)...); name != "[CREDENTIAL]" {
 					break // else the next argument can stand here
 				}
 			}
@@ -84,20 +67,20 @@ func (c *cli) complete(cmd *cobra.Command) {
 		}
 	}
 	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if lister := listers[strings.ToUpper(flag.Name)]; lister != nil {
-			completes(cmd, flag.Name, func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return lister(cmd.Context(), before(cmd, args)), cobra.ShellCompDirectiveNoFileComp
+		if name := strings.ToUpper(flag.Name); listers[name] != nil {
+			completes(cmd, flag.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return listed(cmd.Context(), listers, name), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
 	})
 }
 
-func before(cmd *cobra.Command, args []string) string {
-	if len(args) > 0 {
-		return args[len(args)-1]
+// listed returns the names that an argument may be.
+func listed(ctx context.Context, listers map[string]lister, argument string) []string {
+	if list := listers[strings.Trim(argument, "[]")]; list != nil {
+		return list(ctx)
 	}
-	credential, _ := cmd.Flags().GetString("credential") // empty if there is no such flag
-	return credential
+	return nil
 }
 
 // completes completes the value of a flag.
@@ -125,63 +108,39 @@ func jobName(j jobsapi.Job) string             { return j.Name }
 func credentialName(one api.Credential) string { return one.Name }
 func limitName(l api.Limit) string             { return l.Name }
 
-func both(one, other lister) lister {
-	return func(ctx context.Context, of string) []string { return append(one(ctx, of), other(ctx, of)...) }
-}
-
-func (c *cli) jobsThat(wanted func(jobsapi.Job) bool) lister {
-	return func(ctx context.Context, _ string) []string {
-		list, _ := c.client().Jobs(ctx)
-		return namesOf(slices.DeleteFunc(list, func(j jobsapi.Job) bool { return !wanted(j) }), jobName)
-	}
-}
-
-// runsThat lists the ids of runs, the latest first.
-func (c *cli) runsThat(wanted func(jobs.Run) bool) lister {
-	return func(ctx context.Context, _ string) []string {
-		list, _ := c.client().Runs(ctx, jobsapi.Selection{})
-		return namesOf(slices.DeleteFunc(list, func(r jobs.Run) bool { return !wanted(r) }),
-			func(r jobs.Run) string { return r.ID + "\t" + r.Job + " " + string(r.State) })
-	}
-}
-
-// regionNames returns the regions of a job, or of all jobs.
-func (c *cli) regionNames(ctx context.Context, job string) (names []string) {
+func (c *cli) jobNames(ctx context.Context) []string {
 	list, _ := c.client().Jobs(ctx)
-	for _, j := range list {
-		for _, region := range j.Regions {
-			if (job == "" || job == j.Name) && !slices.Contains(names, string(region)) {
-				names = append(names, string(region))
-			}
-		}
-	}
-	if job == "" {
-		slices.Sort(names)
-	}
-	return names
+	return namesOf(list, jobName)
 }
 
-func (c *cli) credentialNames(ctx context.Context, _ string) []string {
+// regionNames returns the regions of all jobs, each once.
+func (c *cli) regionNames(ctx context.Context) (names []string) {
+	list, _ := c.client().Jobs(ctx)
+	return eachOnce(list, func(j jobsapi.Job) []string {
+		return namesOf(j.Regions, func(r regions.Region) string { return string(r) })
+	})
+}
+
+func (c *cli) credentialNames(ctx context.Context) []string {
 	list, _ := c.client().Credentials(ctx)
 	return namesOf(list, credentialName)
 }
 
-// limitNames returns the limits of a credential, or of all, each once.
-func (c *cli) limitNames(ctx context.Context, credential string) []string {
-	return c.each(ctx, credential, func(one api.Credential) []string { return namesOf(one.Limits, limitName) })
-}
-
-// operations returns what may be acquired from a credential, or from all, each once.
-func (c *cli) operations(ctx context.Context, credential string) []string {
-	return c.each(ctx, credential, func(one api.Credential) []string { return slices.Collect(maps.Keys(one.Operations)) })
-}
-
-func (c *cli) each(ctx context.Context, credential string, names func(api.Credential) []string) (all []string) {
+// limitNames returns the limits of all credentials, each once.
+func (c *cli) limitNames(ctx context.Context) []string {
 	list, _ := c.client().Credentials(ctx)
+	return eachOnce(list, func(one api.Credential) []string { return namesOf(one.Limits, limitName) })
+}
+
+// operations returns what may be acquired from all credentials, each once.
+func (c *cli) operations(ctx context.Context) []string {
+	list, _ := c.client().Credentials(ctx)
+	return eachOnce(list, func(one api.Credential) []string { return slices.Collect(maps.Keys(one.Operations)) })
+}
+
+func eachOnce[T any](list []T, names func(T) []string) (all []string) {
 	for _, one := range list {
-		if credential == "" || credential == one.Name || credential == api.OnlyCredential && len(list) == 1 {
-			all = append(all, names(one)...)
-		}
+		all = append(all, names(one)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -70,7 +70,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	}
 	names := []string{c.credential(q.credential)}
 	if names[0] == api.OnlyCredential {
-		if all := c.credentialNames(ctx, ""); len(all) > 1 {
+		if all := c.credentialNames(ctx); len(all) > 1 {
 			names = all
 		}
 	}

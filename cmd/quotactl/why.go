@@ -44,7 +44,7 @@ func newWhy(c *cli) *cobra.Command {
 			return usageError("", "--count must be a whole number from 1: %d", q.Count)
 		}
 		if len(args) == 1 && q.Job == "" {
-			if job, err := c.client().Job(ctx, args[0]); err == nil && !slices.Contains(c.operations(ctx, ""), args[0]) {
+			if job, err := c.client().Job(ctx, args[0]); err == nil && !slices.Contains(c.operations(ctx), args[0]) {
 				return c.whyJob(ctx, job)
 			}
 		}

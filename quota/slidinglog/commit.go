@@ -35,6 +35,7 @@ type draft struct {
 	entries    []quota.Entry
 	// sure means that the answer also holds at a later clock, because everything is granted.
 	sure    bool
+	reserve bool    // a grant may use the reserve, too
 	termSum [4]byte // what its record says of it
 	most    uint32
 	slack   int64               // what others may take meanwhile; 0: nothing
@@ -207,7 +208,7 @@ func (r *replica) fail(ctx context.Context, err error) error {
 // record returns the record of the draft. A reset leaves nothing that the log lacks.
 func (d *draft) record() *Record {
 	record := d.newRecord(d.entries, nil)
-	record.Terms, record.Most = d.termSum, d.most
+	record.Terms, record.Most, record.draft = d.termSum, d.most, d
 	if d.gen > 0 {
 		record.Gen, record.Since = d.gen, 0
 	}

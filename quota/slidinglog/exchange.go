@@ -256,7 +256,7 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 	}
 	r.noticeHole(c, record)
 	r.keepSum(record)
-	if c.apply(record); record.Says == nil || record.Says.Kind != Turn {
+	if r.applyChecked(c, record); record.Says == nil || record.Says.Kind != Turn {
 		r.written[record.Host] = r.waited
 	}
 }

@@ -23,6 +23,9 @@ type facts struct {
 	Expired  quota.ID  // entries up to this one have expired
 	Hole     int64     // the place, in ms, of a record before which the log lacked others; 0: none
 	Hosts    map[HostID]hostFacts
+	// Doubtful is until when, in ms, the copy may count entries that a log has lost and no host puts back, because
+	// they leave the windows.
+	Doubtful int64
 	Quiet    *quiet
 	Fallen   *fallen // nil: the log has the record at Position
 	Complete bool    // the log was read to its end since its beginning was last read
@@ -55,6 +58,7 @@ type hostFacts struct {
 	Bye     bool // it has stopped in order
 	Label   string
 	Terms   []string
+	Changed int64 // the place of the hello since which they are these; 0: the first one that is known
 	Longest time.Duration
 }
 
@@ -131,6 +135,9 @@ func (f *facts) record(r *Record) {
 		h.Last, h.Bye = max(h.Last, r.at.At.Ms), says.Kind == Bye
 	}
 	if says.Kind == Hello {
+		if h.Terms != nil && !slices.Equal(h.Terms, says.Terms) {
+			h.Changed = r.at.At.Ms
+		}
 		h.Hello, h.Label, h.Terms, h.Longest = r.at.At.Ms, says.Label, says.Terms, says.Longest
 	}
 	f.Hosts[r.Host] = h

@@ -19,6 +19,7 @@ const (
 
 // Fold writes the changes of all copies to their tables.
 func (l *Ledger) Fold() error {
+	defer l.reportViolations()
 	l.folding.Lock()
 	defer l.folding.Unlock()
 	l.gate.Lock()
@@ -39,6 +40,7 @@ func (l *Ledger) Fold() error {
 	if len(snapshots) == 0 {
 		return nil
 	}
+	l.recountOne(snapshots)
 	var changes []TableChange
 	for _, s := range snapshots {
 		changes = append(changes, s.encode())

@@ -38,6 +38,7 @@ func (r *replica) startOver(clock int64) error {
 	defer r.mu.Unlock()
 	r.giveUp(func(*attempt) bool { return true })
 	r.begins, r.recent = 0, nil
+	r.copy.facts.Doubtful = max(clock, r.copy.account.Clock) + r.ledger.config.Quiet.Milliseconds()
 	r.copy.startOver(r.ledger.Host())
 	return nil
 }

@@ -60,7 +60,9 @@ type Record struct {
 	// near reports that the log has no reason to drop that one before half a keep has passed.
 	follows, near bool
 
-	at Placed // its place, and its bytes; zero: it is not in a log
+	draft *draft // that it was made of; nil: it was read
+	fresh bool   // its entries are new: they have their ids by its place
+	at    Placed // its place, and its bytes; zero: it is not in a log
 }
 
 // A Statement is a host's statement about itself, or about the log.
@@ -163,7 +165,7 @@ func (r *Record) floor() (ms int64) {
 
 // place gives a record of new entries its place, and the entries their ids, as decodeRecord reads them there.
 func (r *Record) place(p Placed) {
-	r.at, r.Tag = p, Tag(p.Body)
+	r.at, r.Tag, r.fresh = p, Tag(p.Body), true
 	for i := range r.Entries {
 		r.Entries[i].ID, r.Entries[i].Gen = newID(p.At, i, r.Tag), r.Gen
 	}
@@ -188,7 +190,7 @@ func decodeRecord(p Placed) (r Record, err error) {
 		}
 		var e quota.Entry
 		if c.entry(&e, false); e.ID.Ms == 0 {
-			e.ID, e.Gen = newID(p.At, len(r.Entries), r.Tag), r.Gen
+			e.ID, e.Gen, r.fresh = newID(p.At, len(r.Entries), r.Tag), r.Gen, true
 		}
 		g, _ := e.Grant()
 		c.failed = c.failed || corrected(g) || len(e.GivenBack) > 0 // only entries of a table are

@@ -119,6 +119,7 @@ func (c *Copy) merged(e quota.Entry, key string) quota.Entry {
 	if !taken || !found || other.Kind() != quota.KindGrant || !c.overlap(id, e.ID) {
 		return e
 	}
+	c.merges++
 	was := other
 	if id.Less(e.ID) {
 		merge(&e, &other)

@@ -36,10 +36,11 @@ type fileTable struct {
 
 type ledgerTable struct {
 	table
-	Backend  string     `toml:"backend" oneof:"embedded redis" default:"embedded"`
-	Sync     string     `toml:"sync" oneof:"always off" default:"always"`
-	Deadline duration   `toml:"deadline" default:"250ms"`
-	Redis    redisTable `toml:"redis"`
+	Backend     string     `toml:"backend" oneof:"embedded redis" default:"embedded"`
+	Sync        string     `toml:"sync" oneof:"always off" default:"always"`
+	Deadline    duration   `toml:"deadline" default:"250ms"`
+	OnViolation string     `toml:"on_violation" oneof:"report close" default:"report"`
+	Redis       redisTable `toml:"redis"`
 }
 
 type redisTable struct {

@@ -139,8 +139,10 @@ func swap(tx *bbolt.Tx, bucket *bbolt.Bucket, one *clientlimit.Swap, nowMs int64
 			found = value[prefix:]
 		}
 	}
-	if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs); !one.Swapped {
-		one.Found, one.NowMs = bytes.Clone(found), nowMs
+	inTime := one.ReadMs <= nowMs && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs)
+	one.NowMs = nowMs
+	if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && inTime; !one.Swapped {
+		one.Found = bytes.Clone(found)
 		return bucket, nil
 	}
 	if bucket == nil {

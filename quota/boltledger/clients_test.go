@@ -16,12 +16,13 @@ func clientHarness() ledgertest.ClientHarness {
 		path := filepath.Join(t.TempDir(), "clients.db")
 		l := openClients(t, path, clock.Now)
 		t.Cleanup(func() { l.Close() })
-		return clientlimit.Ledger{Store: l}, func() ledgertest.ClientLedger {
+		kept := clientlimit.NewKept(clock.Now)
+		return clientlimit.Ledger{Store: l, Kept: kept}, func() ledgertest.ClientLedger {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
 			l = openClients(t, path, clock.Now)
-			return clientlimit.Ledger{Store: l}
+			return clientlimit.Ledger{Store: l, Kept: kept}
 		}
 	}}
 }

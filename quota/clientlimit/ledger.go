@@ -14,7 +14,10 @@ import (
 // A Ledger decides by the records of a store. Which limits the clients have comes with each call:
 // changed units apply at once to the records. Another algorithm and other windows have other records.
 // A record expires when nothing in it can count any more.
-type Ledger struct{ Store }
+type Ledger struct {
+	Store
+	Kept *Kept // nil: each decision reads its record first
+}
 
 // An Ask is what one subject asks for.
 type Ask struct {
@@ -66,6 +69,9 @@ func (p Period) counts(clockMs int64) bool { return p.Before != "" && clockMs < 
 func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	open := turnsOf(c, asks)
+	for _, t := range open {
+		t.guess(l.Kept, c, asks, decisions)
+	}
 	for len(open) > 0 {
 		swaps := make([]*Swap, len(open))
 		for i, t := range open {
@@ -74,6 +80,9 @@ func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Deci
 		l.Swap(ctx, swaps)
 		open = slices.DeleteFunc(open, func(t *turn) bool {
 			over, err := t.answered(c, asks, decisions)
+			if t.swap.Swapped {
+				l.Kept.put(t.swap.Place, t.swap.Next, t.swap.NowMs)
+			}
 			if t.lost && ctx.Err() != nil && (err != nil || !over) { // the store has answered this call
 				err = fmt.Errorf("%w: %w", quota.ErrContended, cmp.Or(err, ctx.Err()))
 			}
@@ -161,6 +170,37 @@ func turnsOf(c *Clients, asks []Ask) []*turn {
 	return turns
 }
 
+// guess decides by the record that is kept of the subject, if there is one. Only if all is granted, the first swap
+// writes.
+func (t *turn) guess(kept *Kept, c *Clients, asks []Ask, decisions []quota.Decision) {
+	text, clockMs := kept.get(t.swap.Place)
+	if text == nil || t.of.over(clockMs) != nil {
+		return
+	}
+	t.own, t.clockMs = text, clockMs
+	next, endsMs := t.decide(c, asks, decisions)
+	if slices.ContainsFunc(t.asks, func(i int) bool { return !decisions[i].Granted() }) {
+		t.own = nil
+		return
+	}
+	t.write(next, endsMs)
+	t.swap.NotAfterMs = clockMs + keptMs
+	if ends := t.of.notAfterMs(); ends > 0 {
+		t.swap.NotAfterMs = min(t.swap.NotAfterMs, ends)
+	}
+}
+
+// write has the next swap write.
+func (t *turn) write(next []byte, endsMs int64) {
+	if t.of.counts(t.clockMs) { // with the clock set back, that may be after all that the record counts
+		endsMs = max(endsMs, t.of.BeforeEndsMs)
+	}
+	t.swap = Swap{
+		Place: Place{t.swap.Group, t.of.Subject}, Writes: true, Read: t.own, ReadMs: t.clockMs, Next: next, EndsMs: endsMs,
+		NotAfterMs: t.of.notAfterMs(),
+	}
+}
+
 // answered reads what became of the last swap, and sets the next one, unless the turn is over.
 func (t *turn) answered(c *Clients, asks []Ask, decisions []quota.Decision) (over bool, err error) {
 	s := &t.swap
@@ -184,13 +224,7 @@ func (t *turn) answered(c *Clients, asks []Ask, decisions []quota.Decision) (ove
 	if next == nil {
 		return true, nil
 	}
-	if t.of.counts(t.clockMs) { // with the clock set back, that may be after all that the record counts
-		endsMs = max(endsMs, t.of.BeforeEndsMs)
-	}
-	*s = Swap{
-		Place: Place{s.Group, t.of.Subject}, Writes: true, Read: t.own, ReadMs: t.clockMs, Next: next, EndsMs: endsMs,
-		NotAfterMs: t.of.notAfterMs(),
-	}
+	t.write(next, endsMs)
 	return false, nil
 }
 

@@ -12,21 +12,36 @@ import (
 	"quotad/quota/ledgertest"
 )
 
-// harness opens ledgers of hosts on one store in memory.
-func harness() ledgertest.ClientHarness {
-	var l clientlimit.Ledger
+// harness opens ledgers that keep records, or read each one first.
+func harness(keeps bool) ledgertest.ClientHarness {
+	var join func(testing.TB) ledgertest.ClientLedger
 	return ledgertest.ClientHarness{
-		Open: func(_ testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
-			l = clientlimit.Ledger{Store: ledgertest.NewClientStore(clock.Now)}
+		Open: func(t testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
+			store := ledgertest.NewClientStore(clock.Now)
+			join = func(testing.TB) ledgertest.ClientLedger {
+				if !keeps {
+					return clientlimit.Ledger{Store: store}
+				}
+				return clientlimit.Ledger{Store: store, Kept: clientlimit.NewKept(clock.Now)}
+			}
+			l := join(t)
 			return l, func() ledgertest.ClientLedger { return l }
 		},
-		Join: func(testing.TB) ledgertest.ClientLedger { return l },
+		Join: func(t testing.TB) ledgertest.ClientLedger { return join(t) },
 	}
 }
 
-func TestRecords(t *testing.T) { ledgertest.RunClients(t, harness()) }
+func TestRecords(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		ledgertest.RunClients(t, harness(keeps))
+	}
+}
 
-func TestRandomRecords(t *testing.T) { ledgertest.RandomClients(t, harness()) }
+func TestRandomRecords(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		ledgertest.RandomClients(t, harness(keeps))
+	}
+}
 
 // A contendedStore has another host replace each record before its caller does, until a context ends.
 type contendedStore struct {

@@ -122,7 +122,7 @@ func NewService(c Config) *Service {
 func (s *Service) SetClients(store Store, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{byName: make(map[string]*Group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
-		next.sharing = &sharing{ledger: Ledger{store}, host: s.Host, emit: s.Emit, lock: make(chan struct{}, 1)}
+		next.sharing = &sharing{ledger: Ledger{store, NewKept(time.Now)}, host: s.Host, emit: s.Emit, lock: make(chan struct{}, 1)}
 		next.last.Store(&seen{})
 	}
 	mine := &configured{all: all, terms: make(map[string][]string, len(all))}

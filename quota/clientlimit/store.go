@@ -17,7 +17,7 @@ type Place struct {
 }
 
 // A Swap reads what is at a place. One that Writes replaces it, if it is still what was Read at
-// ReadMs and the clock is not past NotAfterMs; a record is empty where there is none.
+// ReadMs, and the clock is not before that, nor past NotAfterMs; a record is empty where there is none.
 type Swap struct {
 	Place
 	Writes     bool
@@ -31,6 +31,6 @@ type Swap struct {
 	// quota.ErrOutcomeUnknown if Next may have been.
 	Swapped bool
 	Found   []byte // unless Swapped
-	NowMs   int64  // when it was found
+	NowMs   int64  // when it was found, or swapped
 	Err     error
 }

@@ -62,6 +62,7 @@ func RunClients(t *testing.T, harness ClientHarness) {
 		{"many at once", both, clientMany},
 		{"the value that hosts share", both[:1], clientShared},
 		{"a period ends", both, clientPeriods},
+		{"a swap is in time", both[:1], clientSwaps},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, algorithm := range test.algorithms {

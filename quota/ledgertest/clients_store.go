@@ -48,10 +48,38 @@ func (s *ClientStore) Swap(_ context.Context, all []*clientlimit.Swap) {
 			record = clientRecord{}
 		}
 		found := record.value
-		if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs); one.Swapped {
+		inTime := one.ReadMs <= nowMs && (one.NotAfterMs == 0 || nowMs <= one.NotAfterMs)
+		one.NowMs = nowMs
+		if one.Swapped = one.Writes && bytes.Equal(found, one.Read) && inTime; one.Swapped {
 			s.records[one.Place] = clientRecord{one.Next, one.EndsMs}
 		} else {
-			one.Found, one.NowMs = found, nowMs
+			one.Found = found
+		}
+	}
+}
+
+// clientSwaps holds a store to the times of a swap: a decision is not written before its own time, nor late.
+func clientSwaps(h *clientHistory) {
+	l, real := h.ledger.(clientlimit.Ledger)
+	if !real {
+		h.Skip("a model has no store")
+	}
+	now, at := h.clock.Now().UnixMilli(), clientlimit.Place{Group: "log public", Subject: "=alice"}
+	var read []byte
+	for i, row := range []struct {
+		readMs, notAfterMs int64
+		swapped            bool
+	}{{0, 0, true}, {1, 0, false}, {0, -1, false}, {-100, 0, true}, {0, 50, true}} {
+		one := &clientlimit.Swap{Place: at, Writes: true, Read: read, ReadMs: now + row.readMs, Next: []byte{byte(i)}, EndsMs: now + 60_000}
+		if row.notAfterMs != 0 {
+			one.NotAfterMs = now + row.notAfterMs
+		}
+		l.Swap(h.Context(), []*clientlimit.Swap{one})
+		if one.Err != nil || one.Swapped != row.swapped || one.NowMs != now || !row.swapped && !bytes.Equal(one.Found, read) {
+			h.Errorf("%+v: %+v", row, one)
+		}
+		if one.Swapped {
+			read = one.Next
 		}
 	}
 }

@@ -49,15 +49,15 @@ func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
 
 // swapArguments are those of swap.lua.
 func (s *Store) swapArguments(key string, one *clientlimit.Swap) []any {
-	args := append(make([]any, 2, 8), 1, key)
+	args := append(make([]any, 2, 9), 1, key)
 	if !one.Writes {
-		return append(args, "", "", 0, 0)
+		return append(args, "", "", 0, 0, 0)
 	}
 	hash, notAfterMs := sha1.Sum(one.Read), one.ReadMs+s.patience.Milliseconds()
 	if one.NotAfterMs > 0 {
 		notAfterMs = min(notAfterMs, one.NotAfterMs)
 	}
-	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, notAfterMs)
+	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, notAfterMs, one.ReadMs)
 }
 
 // clientKey is short: with the counter, the key is most of what Redis keeps of a subject.

@@ -20,8 +20,8 @@
 // # Client limits
 //
 // What a subject of client limits has used is a record of its own, a string. Package clientlimit
-// says what it holds, and decides by it. Swap reads the records of a batch in one pipeline. In another
-// one, swap.lua replaces those that are still as they were read. The records are a key each,
+// says what it holds, and decides by it. In one pipeline for a batch, swap.lua reads records, or replaces those that
+// are still as they were read. The records are a key each,
 // so that in a Cluster they are spread over its nodes. What hosts share, their secrets among it, is
 // at the key "clients:salts".
 //

@@ -20,7 +20,7 @@ func (s *Store) ReadRecords(ctx context.Context, keys []string) (values [][]byte
 	values, clocks = make([][]byte, len(keys)), make([]time.Time, len(keys))
 	calls := make([][]any, len(keys))
 	for i, key := range keys {
-		calls[i] = append(make([]any, 2, 8), 1, s.config.KeyPrefix+key, "", "", 0, 0)
+		calls[i] = append(make([]any, 2, 9), 1, s.config.KeyPrefix+key, "", "", 0, 0, 0)
 	}
 	for i, command := range s.run(ctx, s.swaps, calls) {
 		_, found, clock, problem := s.parseSwap(command, false)
@@ -37,12 +37,12 @@ func (s *Store) ReadRecords(ctx context.Context, keys []string) (values [][]byte
 // that was read, and if the server's clock is not past notAfter. Else it returns what the first one has. An error is
 // a quota.ErrOutcomeUnknown if the values may be written all the same, or may still be until notAfter.
 func (s *Store) SwapRecord(ctx context.Context, keys []string, read []byte, values [][]byte, notAfter time.Time) (swapped bool, found []byte, clock time.Time, err error) {
-	args := append(make([]any, 2, 7+2*len(keys)), len(keys))
+	args := append(make([]any, 2, 8+2*len(keys)), len(keys))
 	for _, key := range keys {
 		args = append(args, s.config.KeyPrefix+key)
 	}
 	hash := sha1.Sum(read)
-	args = append(args, hex.EncodeToString(hash[:]), values[0], notAfter.Add(recordTime).UnixMilli(), notAfter.UnixMilli())
+	args = append(args, hex.EncodeToString(hash[:]), values[0], notAfter.Add(recordTime).UnixMilli(), notAfter.UnixMilli(), 0)
 	for _, value := range values[1:] {
 		args = append(args, value)
 	}

@@ -123,7 +123,7 @@ func withInput(command string) string {
 }
 
 // What a command begins with that says little of what it does.
-var wrappers = strings.Fields("flock cd nice ionice timeout env sudo sh bash dash python python3 php node perl ruby exec test time chronic setsid nohup [ && || ; . source")
+var wrappers = strings.Fields("flock cd nice ionice timeout env sudo sh bash dash python python3 php node perl ruby exec test time chronic setsid nohup [ && || ; . : { while until for if do then done source")
 
 // nameOf returns a name of a job for a command: that of its first script, or of its first program that is no wrapper.
 func nameOf(command string) string {

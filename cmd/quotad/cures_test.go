@@ -61,6 +61,17 @@ var sick = map[string][]refused{
 		{name: "with a reserve", operation: "videos.list", spend: 9_500, extra: []string{"credentials.x.limits.daily.reserve = 500"}, want: []string{"reserve", "wait", "configure"}},
 		{name: "a share", operation: "search.list", spend: 20, extra: shareOf(20, `credentials.x.operations."search.list" = { search = 1, share = 1 }`), want: []string{"wait", "lend", "configure"}},
 	},
+	"openalex": {
+		{name: "the day is spent", operation: "search", spend: 1_000, want: []string{"wait"}},
+		{name: "less fits", operation: "search", spend: 997, count: 4, want: []string{"wait", "fewer"}},
+		{name: "closed", operation: "list", spend: 1, closes: "daily", want: []string{"wait", "open"}},
+	},
+	"twelve-data": {
+		{name: "the minute is spent", operation: "price", spend: 8, want: []string{"wait"}},
+	},
+	"search-console": {
+		{name: "the minute is spent", operation: "sites.list", spend: 200, want: []string{"wait"}},
+	},
 	"github-rest": {
 		{name: "the hour is spent", operation: "core", spend: 5_000, want: []string{"wait"}},
 		{name: "with a reserve", operation: "core", spend: 4_900, extra: []string{"credentials.x.limits.core.reserve = 100"}, want: []string{"reserve", "wait", "configure"}},

@@ -89,7 +89,7 @@ func (o options) text() string {
 	case o.version:
 		return "quotad " + api.BuildVersion() + "\n"
 	case o.presets:
-		return config.PresetFiles()
+		return config.PresetFiles(time.Now())
 	case o.man:
 		return manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
 	case o.reference == "text":

@@ -268,9 +268,36 @@ func TestProxyOfPresets(t *testing.T) {
 			{"POST", "youtube/v3/videos:batchGetStats", ""},
 			{"GET", "youtube/v3/videos:other", ""},
 		},
+		"openalex": {
+			{"GET", "works?filter=institution.id:I123&per_page=100", "list"},
+			{"GET", "works?search=kelp&filter=type:article", "search"},
+			{"GET", "authors?search.semantic=kelp&search=kelp", "search"},
+			{"GET", "works/W123", "free"},
+			{"GET", "works/doi:10.1234/foo", "free"},
+			{"GET", "works/https%3A%2F%2Fdoi.org%2F10.1234%2Ffoo", "free"},
+			{"GET", "autocomplete/works?q=kelp", "list"},
+			{"GET", "text/topics?title=kelp", "text"},
+			{"POST", "works", ""},
+		},
+		"twelve-data": {
+			{"GET", "time_series?symbol=AAPL&interval=1day", "time_series"},
+			{"GET", "price?symbol=AAPL", "price"},
+			{"GET", "income_statement?symbol=AAPL", ""},
+			{"GET", "api_usage", ""},
+		},
+		"search-console": {
+			{"POST", "webmasters/v3/sites/https%3A%2F%2Fexample.com%2F/searchAnalytics/query", "searchanalytics.query"},
+			{"POST", "webmasters/v3/sites/sc-domain%3Aexample.com/searchAnalytics/query?alt=json", "searchanalytics.query"},
+			{"GET", "webmasters/v3/sites/sc-domain:example.com", "sites.get"},
+			{"GET", "webmasters/v3/sites", "sites.list"},
+			{"PUT", "webmasters/v3/sites/https%3A%2F%2Fexample.com%2F/sitemaps/https%3A%2F%2Fexample.com%2Fsitemap.xml", "sitemaps.submit"},
+			{"POST", "v1/urlInspection/index:inspect", "urlInspection.index.inspect"},
+			{"POST", "v1/urlInspection/index:other", ""},
+		},
 	} {
 		t.Run(preset, func(t *testing.T) {
-			c := startProxied(t, fmt.Sprintf("preset = %q\nproxy = { upstream = %q, key_file = \"api.key\" }", preset, upstream.URL))
+			more := map[string]string{"openalex": "operations = { search = 1, text = 1 }\n"}[preset] // the run has 10
+			c := startProxied(t, fmt.Sprintf("preset = %q\n%sproxy = { upstream = %q, key_file = \"api.key\" }", preset, more, upstream.URL))
 			for _, row := range calls {
 				before, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
 				if err != nil {

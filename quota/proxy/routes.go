@@ -41,8 +41,8 @@ func NewRoutes(table map[string]string) (*Routes, []*RouteError) {
 	return routes, wrong
 }
 
-// conflict returns an error if a request could match the i-th pattern and one before it, and
-// neither is narrower, nor is a third one for such requests.
+// conflict returns an error if a request could match the i-th pattern and one before it of another
+// operation, and neither is narrower, nor is a third one for such requests.
 func (r *Routes) conflict(i int) error {
 	p := &r.patterns[i]
 	for n := range r.patterns[:i] {
@@ -50,7 +50,7 @@ func (r *Routes) conflict(i int) error {
 		switch covers, covered := p.covers(other), other.covers(p); {
 		case covers && covered:
 			return fmt.Errorf("matches the same requests as %q: remove one of the two", other.text)
-		case !covers && !covered && p.overlaps(other) && !r.decides(p, other):
+		case !covers && !covered && p.operation != other.operation && p.overlaps(other) && !r.decides(p, other):
 			return fmt.Errorf("overlaps %q, and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match", other.text)
 		}
 	}

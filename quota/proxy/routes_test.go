@@ -49,6 +49,26 @@ func TestRoutesFind(t *testing.T) {
 	}
 }
 
+// Where two patterns of one operation match, it does not matter which is narrower; that of another
+// operation must be narrower than each of them.
+func TestRoutesOfOneOperation(t *testing.T) {
+	table, wrong := NewRoutes(map[string]string{
+		"GET /{list}": "list", "GET /{list} ?search": "search", "GET /{list} ?exact": "search", "GET /works ?free&exact&search": "free",
+	})
+	if wrong != nil {
+		t.Fatal(wrong[0].Route, wrong[0].Err)
+	}
+	for query, want := range map[string]string{"": "list", "search=a": "search", "exact=a": "search", "search=a&exact=b": "search", "search=a&exact=b&free": "free"} {
+		values, _ := url.ParseQuery(query)
+		if got, _ := table.find("GET", []string{"works"}, values); got != want {
+			t.Errorf("%q is %q, want %q", query, got, want)
+		}
+	}
+	if _, wrong := NewRoutes(map[string]string{"GET /{list} ?search": "search", "GET /{list} ?exact": "search", "GET /works": "free"}); len(wrong) != 2 {
+		t.Errorf("got %v, want two errors", wrong)
+	}
+}
+
 // A route may name parameters. They are read as the upstream reads them: decoded, and there even
 // where they are empty.
 func TestRoutesByParameter(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 const (
 	number = `(?:[\d.,]+ ?|(?:one|ten|sixty|hundred|thousand) ){0,2}`
-	per    = `\b(?:per|every|each|within|last|this|an?|(?:requests|calls|queries) in) (?:the )?(?:last )?` + number
+	per    = `\b(?:per|every|each|within|last|this|an?|for the(?: current)?|(?:requests|calls|queries) in) (?:the )?(?:last )?` + number
 	slash  = `(?:\w/ ?| / )` + number // not that of a path
 )
 
@@ -47,10 +47,11 @@ func spelled(text string) string {
 	return strings.ToLower(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == '\n' }), " "))
 }
 
-// words returns what the first text says that says something of a quota, else "". Loose is whether
+// words returns what the first text says that names a span of time for a quota, or the first that
+// speaks of a rate, else "". Loose is whether
 // the answer is about a quota for sure: then any word of a rate is one. A text that names both
 // seconds and days does not say which of them is exhausted: the short one is the safe guess.
-func words(texts []string, loose bool) Class {
+func words(texts []string, loose bool) (class Class) {
 	for _, text := range texts {
 		text = spelled(text)
 		about := loose || ofQuota.MatchString(text)
@@ -61,10 +62,10 @@ func words(texts []string, loose bool) Class {
 			return span
 		}
 		if about && ofRate.MatchString(text) || loose && anyRate.MatchString(text) {
-			return Minute
+			class = Minute
 		}
 	}
-	return ""
+	return class
 }
 
 // spanOf returns the class of the span of time that a spelled text names.

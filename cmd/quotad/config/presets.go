@@ -35,13 +35,20 @@ type Preset struct {
 	values     map[string]any
 }
 
-// PresetFiles returns the text of all presets.
-func PresetFiles() string {
+// PresetFiles returns the text of all presets, behind a list of them with their age at now.
+func PresetFiles(now time.Time) string {
 	var b strings.Builder
-	for i, name := range presetNames() {
-		if i > 0 {
-			b.WriteByte('\n')
+	for _, name := range presetNames() {
+		p, _ := findPreset(name)
+		age := quota.Count(int(now.Sub(p.Checked)/day), "day", "days") + " ago"
+		if p.Outdated(now) != "" {
+			age += ": compare it with its page"
 		}
+		fmt.Fprintf(&b, "# %-16s %s, %s, checked %s, %s\n", name, quota.Count(len(p.LimitNames), "limit", "limits"),
+			quota.Count(p.Operations, "operation", "operations"), p.Checked.Format(time.DateOnly), age)
+	}
+	for _, name := range presetNames() {
+		b.WriteByte('\n')
 		text, _ := presetFiles.ReadFile("presets/" + name + ".toml") // it is embedded
 		b.Write(text)
 	}

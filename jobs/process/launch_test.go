@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"quotad/jobs"
 )
 
@@ -97,15 +99,17 @@ func checkGone(t testing.TB, group int, pids ...int) {
 // the kernel does to take its threads apart.
 func checkEnds(t testing.TB, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(minPoll) {
-		p, err := readProcess(pid)
-		if err != nil || p.zombie {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("left of the command: %+v", p)
-			return
-		}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	ends := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for err = unix.EINTR; err == unix.EINTR; {
+		_, err = unix.Poll(ends, int(patience.Milliseconds()))
+	}
+	if p, left := readProcess(pid); ends[0].Revents == 0 && left == nil && !p.zombie {
+		t.Errorf("left of the command: %+v, %v", p, err)
 	}
 }
 

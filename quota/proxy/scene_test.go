@@ -36,8 +36,9 @@ type scene struct {
 	upstream *httptest.Server
 	client   *http.Client
 
-	mu   sync.Mutex // guards what follows
-	done []Exchange
+	mu    sync.Mutex // guards what follows
+	done  []Exchange
+	ended sync.Cond // of mu: a request is over
 }
 
 // routes are those of the credential youtube.
@@ -53,6 +54,7 @@ var routes = map[string]string{
 // the calls of youtube go to.
 func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
 	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
+	s.ended.L = &s.mu
 	s.service = servertest.NewService(t, ledgertest.NewModel(s.clock.Now), servertest.YouTube(), servertest.Other())
 	s.tokens.Issue(runToken, "trending", "US", "youtube")
 	s.tokens.Ends(runToken, s.clock.Now().Add(5*time.Minute), time.Minute)
@@ -70,6 +72,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.done = append(s.done, e)
+				s.ended.Broadcast()
 			}
 		},
 	}
@@ -135,18 +138,12 @@ func (s *scene) send(r *http.Request) answer {
 
 // settled waits until so many requests are over, and returns them.
 func (s *scene) settled(n int) []Exchange {
-	s.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		done := s.done
-		s.mu.Unlock()
-		if len(done) >= n {
-			return done
-		}
-		if time.Now().After(deadline) {
-			s.Fatalf("%d requests are over, want %d", len(done), n)
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.done) < n {
+		s.ended.Wait()
 	}
+	return s.done
 }
 
 // used is what is debited of the daily limit.

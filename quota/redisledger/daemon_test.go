@@ -198,7 +198,7 @@ func (h *daemon) usage() quota.Units {
 // eventually waits until something is so.
 func (h *daemon) eventually(so func() bool) {
 	h.Helper()
-	for until := time.Now().Add(hanging); !so(); time.Sleep(quiet / 20) {
+	for until, tick := time.Now().Add(hanging), time.NewTicker(quiet/20); !so(); <-tick.C {
 		if time.Now().After(until) {
 			h.Fatal("it does not come to pass")
 		}

@@ -89,7 +89,7 @@ func newDaemon(s *supervisor) *daemon {
 	c := s.config
 	d := &daemon{
 		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(),
-		remote: &remote{Remote: server.NewRemote(c.Remote.Behind)}, changed: make(chan struct{}, 1),
+		remote: &remote{Remote: server.NewRemote()}, changed: make(chan struct{}, 1),
 	}
 	d.inForce.Store(c)
 	d.violations.unwritten = make(map[string][]byte)

@@ -114,14 +114,14 @@ func (d *distant) inFront(handler http.Handler) (address string) {
 	return front.Listener.Addr().String()
 }
 
-// Behind a proxy, the daemon speaks plain HTTP on loopback, and believes the proxy alone who
-// called it.
+// Without a certificate, the daemon speaks plain HTTP to a proxy on loopback, which may have many
+// connections. What a header says of the caller's address is not read.
 func TestRemoteBehindAProxy(t *testing.T) {
 	t.Parallel()
 	d := &distant{T: t, dir: shortDir(t), shop: newToken(t), page: newToken(t)}
 	write(t, d.dir, "shop.token", d.shop)
 	write(t, d.dir, "page.token", d.page)
-	text := strings.Replace(fmt.Sprintf(remoteConfig, ""), "cert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n", "behind = \"127.0.0.1\"\n", 1)
+	text := strings.Replace(fmt.Sprintf(remoteConfig, ""), "cert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n", "", 1)
 	write(t, d.dir, "config.toml", text+"[access]\nconnections_per_user = 2\n")
 	d.start()
 	call := func(from, token, forwarded string) *http.Response {
@@ -151,14 +151,8 @@ func TestRemoteBehindAProxy(t *testing.T) {
 			t.Errorf("the caller came from %s, want %s", got, want)
 		}
 	}
-	call("127.0.0.1", d.shop, "198.51.100.9, 192.0.2.7")
-	seen("192.0.2.7")
-	call("127.0.0.1", d.shop, "nonsense")
+	call("127.0.0.1", d.shop, "192.0.2.7")
 	seen("127.0.0.1")
-	call("127.0.0.2", d.shop, "192.0.2.7") // who is not the proxy
-	seen("127.0.0.2")
-
-	// The proxy has many connections.
 	for range 3 {
 		conn, err := net.Dial("tcp", d.address)
 		if err != nil {
@@ -172,7 +166,7 @@ func TestRemoteBehindAProxy(t *testing.T) {
 	if got := call("127.0.0.1", d.shop, "192.0.2.7"); got.StatusCode != http.StatusOK {
 		t.Errorf("a good token from there: %d, want 200", got.StatusCode)
 	}
-	if err := d.daemon.await(regexp.MustCompile("^request forbidden$"), "from=192.0.2.7", "by=@"); err != nil {
+	if err := d.daemon.await(regexp.MustCompile("^request forbidden$"), "from=127.0.0.1", "by=@"); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(d.daemon.all(), d.shop) || !strings.Contains(d.get("/v1/remote"), `"wrong_tokens":1,`) {

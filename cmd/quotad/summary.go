@@ -64,7 +64,7 @@ func (p printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", 
 func (p printer) remote(r config.Remote) {
 	by := "over TLS"
 	if r.CertFile == "" {
-		by = "behind the proxy at " + r.Behind.String()
+		by = "in plain HTTP, for a proxy on this host"
 	}
 	p.line("remote  %s, %s", r.Listen, by)
 	for _, c := range r.Callers {

@@ -115,7 +115,7 @@ func (p peer) from(r *http.Request) string {
 	if p.remote == nil {
 		return ""
 	}
-	return p.remote.client(r).String()
+	return addressOf(r.RemoteAddr).String()
 }
 
 // peerFrom returns the peer of a request's connection.

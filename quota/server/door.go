@@ -360,7 +360,7 @@ func (l *doorListener) Accept() (net.Conn, error) {
 		}
 		c := &connection{Conn: conn, door: l.door, peer: peerOf(conn)}
 		if l.door.remote != nil {
-			c.peer = l.door.remote.peerOf(conn)
+			c.peer = l.door.remote.peerOf(conn, l.door.isTLS)
 		}
 		c.peer.only = l.only
 		if l.door.enter(c) {

@@ -19,16 +19,14 @@ import (
 // A Remote knows the remote callers by their tokens, and records when and from where each
 // came. Any number of goroutines may use it at the same time.
 type Remote struct {
-	behind  netip.Addr // the proxy in front, whose X-Forwarded-For is trusted; zero: there is none
 	since   time.Time
 	callers atomic.Pointer[[]*RemoteCaller]
 	wrong   atomic.Uint64 // requests without a token that is known
 }
 
-// NewRemote returns a Remote without callers. Behind is the address of the proxy in front;
-// zero: there is none.
-func NewRemote(behind netip.Addr) *Remote {
-	r := &Remote{behind: behind, since: time.Now()}
+// NewRemote returns a Remote without callers.
+func NewRemote() *Remote {
+	r := &Remote{since: time.Now()}
 	r.callers.Store(new([]*RemoteCaller))
 	return r
 }
@@ -61,7 +59,7 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	token, problem := tokenIn(r)
 	if problem == nil {
 		if c := m.bearer(token); c != nil {
-			c.counts.last.Store(&remoteVisit{time.Now(), m.client(r)})
+			c.counts.last.Store(&remoteVisit{time.Now(), addressOf(r.RemoteAddr)})
 			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
 		}
 		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
@@ -110,26 +108,6 @@ func inQuery(query string) bool {
 	return false
 }
 
-// client returns the address that a request came from: the one that the proxy in front
-// appended, if that is the peer.
-func (m *Remote) client(r *http.Request) netip.Addr {
-	peer := addressOf(r.RemoteAddr)
-	if !m.isProxy(peer) {
-		return peer
-	}
-	lines := r.Header["X-Forwarded-For"]
-	if len(lines) == 0 {
-		return peer
-	}
-	last := lines[len(lines)-1]
-	if client := addressOf(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); client.IsValid() {
-		return client
-	}
-	return peer
-}
-
-func (m *Remote) isProxy(peer netip.Addr) bool { return m.behind.IsValid() && peer == m.behind }
-
 // addressOf reads an address with or without a port; zero: it is none.
 func addressOf(text string) netip.Addr {
 	with, err := netip.ParseAddrPort(text)
@@ -140,10 +118,9 @@ func addressOf(text string) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// peerOf returns the peer of a connection from another host.
-func (m *Remote) peerOf(conn net.Conn) peer {
-	address := addressOf(conn.RemoteAddr().String())
-	return peer{origin: origin{unknownUID, networkOf(address)}, remote: m, isProxy: m.isProxy(address)}
+// peerOf returns the peer of a connection from another host: without TLS it is a proxy on this one.
+func (m *Remote) peerOf(conn net.Conn, isTLS bool) peer {
+	return peer{origin: origin{unknownUID, networkOf(addressOf(conn.RemoteAddr().String()))}, remote: m, isProxy: !isTLS}
 }
 
 // networkOf returns what one host may have to itself: an IPv4 address, or a /64.

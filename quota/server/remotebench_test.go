@@ -12,7 +12,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +35,7 @@ func BenchmarkRemote(b *testing.B) {
 	}
 	s, _ := servertest.Serve(b, server.Config{Service: servertest.NewService(b, instant{ledgertest.NewModel(time.Now), granted}, servertest.YouTube())}, socket)
 	certificate, pool := benchCertificate(b)
-	remote := server.NewRemote(netip.Addr{})
+	remote := server.NewRemote()
 	remote.SetCallers([]server.RemoteCaller{{Name: "shop", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}}})
 	door := server.NewDoor(server.DoorConfig{Remote: remote, TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}})
 	door.Lead(s)

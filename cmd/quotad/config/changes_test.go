@@ -122,7 +122,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"remote.listen", `"127.0.0.1:9466"`, `"127.0.0.1:9467"`},
 	{"remote.cert_file", `"one.pem"`, `"two.pem"`},
 	{"remote.key_file", `"one.key"`, `"two.key"`},
-	{"remote.behind", `"127.0.0.1"`, `"127.0.0.2"`},
 	{"remote.callers.shop.token_file", `"one.token"`, `"two.token"`},
 	{"remote.callers.shop.credentials", `["c", "e"]`, `["e"]`},
 	{"remote.callers.shop.operations", `["list"]`, `["list", "search"]`},

@@ -14,7 +14,7 @@ import (
 var examples = []string{
 	"master_name", "username", "password_file", "tls", "window", "videos.list", "open_units", "env_file", "env", "listen", "user", "key_file", "key_command", "key", "key_parameter", "billing", "dialect", "routes",
 	"jobs", "except_jobs", "near_limit", "exhausted", "outage_began", "outage_ended", "job_failing", "preset", "upstream", "reasons", "headers", "limit_closed", "upstream_refuses", "overspent", "counts_differ", "overdue_began", "overdue_ended", "run_started", "run_ended",
-	"units", "limits.day", "operations", "callers", "cert_file", "behind", "token_file", "credentials",
+	"units", "limits.day", "operations", "callers", "cert_file", "token_file", "credentials",
 }
 
 // explainedKeys is a configuration that explains every key.

@@ -18,15 +18,14 @@ import (
 
 // A Remote says where callers from other hosts are answered, and which callers there are.
 type Remote struct {
-	Listen            string     // empty: nowhere
-	CertFile, KeyFile string     // empty: plain HTTP on loopback, behind a proxy
-	Behind            netip.Addr // the proxy in front; zero: there is none
+	Listen            string // empty: nowhere
+	CertFile, KeyFile string // empty: plain HTTP on loopback, behind a proxy
 	Callers           []server.RemoteCaller
 }
 
 func (t *fileTable) remote() Remote {
 	r := &t.Remote
-	c := Remote{Listen: string(r.Listen), CertFile: string(r.CertFile), KeyFile: string(r.KeyFile), Behind: r.Behind.Addr}
+	c := Remote{Listen: string(r.Listen), CertFile: string(r.CertFile), KeyFile: string(r.KeyFile)}
 	r.checkListen()
 	r.checkCertificate()
 	seen := map[[sha256.Size]byte]string{}
@@ -44,22 +43,13 @@ func (t *fileTable) remote() Remote {
 
 func (t *remoteTable) checkListen() {
 	if t.Listen == "" {
-		for _, key := range []string{"cert_file", "key_file", "behind"} {
-			if t.has(key) && !t.has("listen") {
-				t.require("listen", `":9466"`)
-				return
-			}
+		if !t.has("listen") && (t.has("cert_file") || t.has("key_file")) {
+			t.require("listen", `":9466"`)
 		}
 		return
 	}
-	if t.requirePair() {
-		return
-	}
-	switch address, err := netip.ParseAddrPort(string(t.Listen)); {
-	case !t.has("behind"):
-		t.fail("cert_file", `is missing, and without TLS tokens travel in plain text: add cert_file and key_file; or, where a proxy on this host has the certificate, behind = "127.0.0.1"`)
-	case err != nil || !address.Addr().IsLoopback():
-		t.fail("listen", `%q can be reached from other hosts, and tokens would travel in plain text: write "127.0.0.1:9466", or add cert_file and key_file`, t.Listen)
+	if address, err := netip.ParseAddrPort(string(t.Listen)); !t.requirePair() && (err != nil || !address.Addr().IsLoopback()) {
+		t.fail("listen", `%q can be reached from other hosts, and without TLS tokens would travel in plain text: add cert_file and key_file; or, where a proxy on this host has the certificate, write "127.0.0.1:9466"`, t.Listen)
 	}
 }
 
@@ -156,19 +146,6 @@ func (a *anyAddress) UnmarshalText(text []byte) error {
 		return fmt.Errorf(`%q is not an address and a port in numbers: write ":9466", "192.0.2.1:9466" or "[2001:db8::1]:9466"`, text)
 	}
 	*a = anyAddress(text)
-	return nil
-}
-
-// A proxyAddress is the IP address of a proxy in front of quotad.
-type proxyAddress struct{ netip.Addr }
-
-// UnmarshalText reads an address in numbers.
-func (p *proxyAddress) UnmarshalText(text []byte) error {
-	address, err := netip.ParseAddr(string(text))
-	if err != nil {
-		return fmt.Errorf(`%q is not the address of a proxy in numbers: write "127.0.0.1"`, text)
-	}
-	p.Addr = address.Unmap()
 	return nil
 }
 

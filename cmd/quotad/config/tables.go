@@ -180,6 +180,8 @@ func gone(table, key string) string {
 		return "remove it: a run continues after a region that failed; a command that exits with 75 ends it"
 	case "jobTable.exhausted_exit_codes":
 		return "remove it, and have the command exit with 75 when the budget is gone"
+	case "remoteTable.behind":
+		return "remove it: without cert_file, quotad answers a proxy on this host"
 	case "callerTable.rate":
 		return "remove it: what a caller may spend, its limits say"
 	case "passesTable.parallel":
@@ -232,7 +234,6 @@ type remoteTable struct {
 	Listen   anyAddress              `toml:"listen"`
 	CertFile readable                `toml:"cert_file"`
 	KeyFile  readable                `toml:"key_file" secret:"the key of the certificate"`
-	Behind   proxyAddress            `toml:"behind"`
 	Callers  map[string]*callerTable `toml:"callers" such:"shop"`
 }
 

@@ -51,6 +51,7 @@ func acceptedBy(uid int) func(state string) error {
 
 // --check says what would keep quotad from serving, and changes nothing.
 func TestCheckOfTheState(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ operations.list = 1
 // On a full disk the daemon denies nothing and grants nothing: it says that it
 // cannot decide, forgets nothing, and goes on when there is room.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	dir, disk := shortDir(t), ""
 	disk = filepath.Join(dir, "disk")
 	mountSmallDisk(t, disk, "8m")
@@ -152,6 +153,7 @@ func fillDisk(t testing.TB, path string) {
 // A daemon does not begin a new ledger over a damaged one: it says what it found,
 // and what can be done.
 func TestDamagedLedgerIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(content []byte) []byte{
 		"cut short":   func(content []byte) []byte { return content[:len(content)/2] },
 		"emptied":     func([]byte) []byte { return nil },

@@ -132,6 +132,8 @@ func (f *facts) record(event any) (urgent bool) {
 		case e.Silent != "" && !was:
 			f.Silent[e.Credential] = trouble.Silence{Since: time.Now(), Says: e.Silent}
 		}
+	case jobs.RunChanged:
+		return e.Run.State == jobs.RunFailed
 	case jobs.PassChanged:
 		if r, refused := f.Refuses[e.Credential]; refused && e.Pass.Outcome == jobs.OK && e.Pass.Calls > 0 && e.Pass.StartedAt.After(r.Since) {
 			delete(f.Refuses, e.Credential) // not every job reports good answers
@@ -177,6 +179,7 @@ func (f *facts) decided(e server.Event) (urgent bool) {
 		limit, by := quota.Overspent(e.Decision.Limits, false)
 		if by > 0 {
 			f.Overspent[credential+" "+limit] = trouble.Overspent{At: time.Now(), Says: fmt.Sprintf("%s settled a grant past %s", callerName(e.Request.Caller.By()), e.Past)}
+			return true
 		}
 	}
 	return false

@@ -56,6 +56,7 @@ operations.list = 1
 // that listens gets the right answer, that the books are right, and that nothing
 // of it stays. The rates are reported beside those of a handler that does nothing.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	l := loadLevel(t)
 	t.Run("embedded", func(t *testing.T) { testLoad(t, l, `backend = "embedded"`, 0) })
 	t.Run("redis", func(t *testing.T) {

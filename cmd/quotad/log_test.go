@@ -33,6 +33,7 @@ command = ["sh", "-c", '''` + script + `''']
 // of them. The number stands where such a piece begins, whatever the line says in
 // front of the message: it is repeated at every place.
 func TestJobWritesNoEntryOfItsOwn(t *testing.T) {
+	t.Parallel()
 	const script = `yes "<0>forged " | tr -d '\n' | head -c 63000; echo; printf '\001%.0s' $(seq 20000); echo; echo last`
 	daemon := startInJournal(t, printing(script), ours)
 	if err := daemon.await(regexp.MustCompile(`"message":"last"`)); err != nil {
@@ -101,6 +102,7 @@ func FuzzJournalLines(f *testing.F) {
 const colourful = `printf 'b\303\244d \033[2J\033]0;title\007 \302\233\062J \302\205\177\r tab\there\n'`
 
 func TestJobSaysNothingToTheTerminal(t *testing.T) {
+	t.Parallel()
 	seen := onTerminal(t, printing(colourful), "run done")
 	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !strings.Contains(seen, want) {
 		t.Errorf("got %q, want %q in it", seen, want)
@@ -140,7 +142,9 @@ func onTerminal(t *testing.T, config, until string) (seen string) {
 // What a newcomer sees first is what runs, what comes next and how to ask. A first ledger is no
 // warning, and the pages of the sample are not worth a line each.
 func TestFirstMinuteOnATerminal(t *testing.T) {
+	t.Parallel()
 	text := regexp.MustCompile(`every = "\d+[mh]"`).ReplaceAllString(readPage(t, shipped(t)), `cron = "$$FAR * * *"`)
+	text = regexp.MustCompile(`stagger = "\d+s"`).ReplaceAllString(text, `stagger = "0s"`)
 	seen := onTerminal(t, text, "run done")
 	lines := strings.Split(seen, "\n")
 	for i, want := range []string{

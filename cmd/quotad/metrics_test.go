@@ -38,6 +38,7 @@ command = ["sh", "-c", "quotactl acquire list && test $QUOTAD_REGION = one"]
 `
 
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	daemon, client := startWith(t, withMetrics)
 	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
 		t.Fatal(err)
@@ -164,6 +165,7 @@ func isAnswer(err error) bool {
 
 // What callers make up adds no series.
 func TestMetricsAreBounded(t *testing.T) {
+	t.Parallel()
 	daemon, client := startWith(t, withMetrics)
 	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 //	fill FILE            with what the disk has room for
 func TestOnCall(t *testing.T) {
 	t.Parallel()
-	runScripts(t, "testdata/oncall", nil, func(string) string { return `backend = "embedded"` })
+	runScripts(t, scriptsIn(t, "testdata/oncall"), nil, func(string) string { return `backend = "embedded"` })
 }
 
 func saysFirst(ts *testscript.TestScript, _ bool, args []string) {

@@ -10,6 +10,7 @@ import (
 
 func TestExitCodes(t *testing.T) {
 	seedtest.SkipUnderRace(t)
+	t.Parallel()
 	tests := []struct {
 		name, args string
 		want       int

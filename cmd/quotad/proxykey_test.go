@@ -171,6 +171,7 @@ func keyLeaks(w http.ResponseWriter, r *http.Request) {
 // An upstream that tells the key tells nobody but quotad: neither the job, nor the log, the
 // ledger, what the API answers, or the commands of events.
 func TestProxyKeepsTheKey(t *testing.T) {
+	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(keyLeaks))
 	defer upstream.Close()
 	c := startProxied(t, fmt.Sprintf(ownUpstream, upstream.URL))

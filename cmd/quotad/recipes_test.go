@@ -43,7 +43,7 @@ func TestRecipes(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("CI") == "true" {
 		environ["REDIS"] = redistest.Start(t).Addr
 	}
-	runScripts(t, recipesScripts, environ, func(string) string { return `backend = "embedded"` })
+	runScripts(t, scriptsIn(t, recipesScripts), environ, func(string) string { return `backend = "embedded"` })
 }
 
 // zoneAt returns a time zone in which it is an hour of the day.

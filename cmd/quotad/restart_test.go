@@ -27,6 +27,7 @@ operations.list = 1
 // No caller is lost while quotad is restarted again and again: whoever comes in
 // between waits at the socket.
 func TestRestartsLoseNobody(t *testing.T) {
+	t.Parallel()
 	restarts := seedtest.Long(t, 8)
 	dir := shortDir(t)
 	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")

@@ -181,6 +181,7 @@ func startFile(t *testing.T, dir, config string, socket *os.File, names string) 
 
 // A service manager that does not read keeps nobody from starting or stopping.
 func TestManagerThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
 	notifySocket(t, dir)
 	s := systemd{notifySocket: filepath.Join(dir, "notify")}

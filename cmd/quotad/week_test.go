@@ -166,7 +166,7 @@ func (d *playedDaemon) pass(long, step time.Duration, look func(now time.Time, l
 func (d *playedDaemon) alerts() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == string(config.RunEnded) })
+	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == string(config.RunStarted) || name == string(config.RunEnded) })
 }
 
 // A week of the recipe for a pace, of a share that is used up each day, and of a limit of a minute that is used up all the

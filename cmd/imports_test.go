@@ -30,7 +30,7 @@ var packages = []struct {
 
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},
-	{"quota/middleware", "quota quota/api", ""},
+	{"quota/middleware", "quota quota/api quota/clientlimit", ""},
 	{"quota/server", "quota quota/api quota/clientlimit quota/upstream", ""},
 	{"quota/proxy", "quota quota/api quota/server quota/upstream", ""},
 	{"quota/server/servertest", "quota quota/api quota/ledgertest quota/server", ""},
@@ -144,7 +144,7 @@ func TestClientsLinkNoServer(t *testing.T) {
 		modules string // and of others
 	}{
 		{"quota/api", "quota quota/api", ""},
-		{"quota/middleware", "quota quota/api quota/middleware", ""},
+		{"quota/middleware", "quota quota/api quota/clientlimit quota/middleware", ""},
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions", ""},
 		{"cmd/ytfetch", "cmd/manual cmd/ytfetch cmd/ytfetch/store cmd/ytfetch/upstream cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions",
 			"github.com/ncruces golang.org/x"},

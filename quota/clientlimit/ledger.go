@@ -170,8 +170,8 @@ func turnsOf(c *Clients, asks []Ask) []*turn {
 	return turns
 }
 
-// guess decides by the record that is kept of the subject, if there is one. Only if all is granted, the first swap
-// writes.
+// guess decides by the record that is kept of the subject, if there is one. If anything is granted, the first swap
+// writes: that it does so shows that the record is the one that is there.
 func (t *turn) guess(kept *Kept, c *Clients, asks []Ask, decisions []quota.Decision) {
 	text, clockMs := kept.get(t.swap.Place)
 	if text == nil || t.of.over(clockMs) != nil {
@@ -179,7 +179,7 @@ func (t *turn) guess(kept *Kept, c *Clients, asks []Ask, decisions []quota.Decis
 	}
 	t.own, t.clockMs = text, clockMs
 	next, endsMs := t.decide(c, asks, decisions)
-	if slices.ContainsFunc(t.asks, func(i int) bool { return !decisions[i].Granted() }) {
+	if next == nil {
 		t.own = nil
 		return
 	}

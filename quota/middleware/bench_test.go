@@ -15,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/benchmark"
+	"quotad/quota/clientlimit"
 	"quotad/quota/middleware"
+	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
 )
 
@@ -25,16 +28,20 @@ import (
 const (
 	daemonVariable  = "QUOTAD_CHILD_DAEMON"
 	clientsVariable = "QUOTAD_CHILD_CLIENTS"
+	redisVariable   = "QUOTAD_CHILD_REDIS" // where it decides by itself
+	unitsVariable   = "QUOTAD_CHILD_UNITS"
+	windowVariable  = "QUOTAD_CHILD_WINDOW"
 )
 
 // TestServeLimited is a server of the benchmark, until it is killed.
 func TestServeLimited(t *testing.T) {
-	if os.Getenv(daemonVariable) == "" {
+	if os.Getenv(daemonVariable) == "" && os.Getenv(redisVariable) == "" {
 		t.Skip("only a process of the benchmark serves")
 	}
 	handler := middleware.Handler(hello, middleware.Options{
 		Clients:    os.Getenv(clientsVariable),
 		Client:     &api.Client{Socket: os.Getenv(daemonVariable)},
+		Limits:     openLimits(t),
 		Identify:   []middleware.Identify{func(r *http.Request) string { return r.FormValue("subject") }},
 		FailClosed: true,
 		Timeout:    time.Minute, // what is not decided would not be measured
@@ -46,6 +53,35 @@ func TestServeLimited(t *testing.T) {
 	if err := http.Serve(listener, handler); !errors.Is(err, http.ErrServerClosed) {
 		t.Fatal(err)
 	}
+}
+
+// openLimits returns limits that the server decides by itself; nil: the daemon does.
+func openLimits(t *testing.T) *middleware.Limits {
+	addr := os.Getenv(redisVariable)
+	if addr == "" {
+		return nil
+	}
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"unix://" + addr}, KeyPrefix: "alone:", Deadline: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	units, err := strconv.Atoi(os.Getenv(unitsVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	window, err := time.ParseDuration(os.Getenv(windowVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := os.Getenv(clientsVariable)
+	limits, err := middleware.Open(store, 10*time.Second, &clientlimit.Clients{
+		Name: name, Algorithm: clientlimit.Algorithm(name),
+		Limits: []quota.Limit{{Name: "default", Units: quota.Units(units), Window: quota.Sliding(window)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limits
 }
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello\n") })
@@ -88,6 +124,11 @@ redis.addrs = ["unix://%s"]
 				limited{"quota/middleware, " + algorithm + ", " + row.where, server.Socket, "/", append([]*benchmark.Process{server}, counts...), row.redis},
 				limited{"quotad alone, " + algorithm + ", " + row.where, row.daemon.Socket, "/v1/clients/" + algorithm + "/acquire", counts, row.redis})
 		}
+	}
+	for _, algorithm := range []string{"log", "counter"} {
+		server := benchmark.Again(b, "TestServeLimited", redisVariable+"="+redis.Socket, clientsVariable+"="+algorithm,
+			unitsVariable+"="+strconv.Itoa(limit), windowVariable+"="+window.String())
+		all = append(all, limited{"quota/middleware alone, " + algorithm + ", Redis", server.Socket, "/", []*benchmark.Process{server, redis}, redis})
 	}
 	return all
 }

@@ -1,6 +1,9 @@
 // Package middleware gives each client of a net/http server a budget of its own, which
 // the daemon keeps: on one host in its file, on several in the Redis that they share.
 //
+// Without a daemon, Open returns limits that this process decides by itself, on a store such as a Redis, which other
+// servers may share (Options.Limits, and the example of Open).
+//
 // A request goes this way. Handler identifies its subject (identify.go) and
 // its cost, and asks the daemon over its socket (limiter.go): a request that finds no batch
 // in flight asks at once, and those that come meanwhile share the next one. A granted request
@@ -16,6 +19,6 @@
 // configured, and a subject of any length or bytes reaches the daemon as a short one, so
 // that a client does not avoid the limits by what the daemon would refuse to read.
 //
-// The package writes no files and starts no goroutines. Its locks are a limiter's mu and
+// The package writes no files. Only Open starts a goroutine, which reads what servers share until Close. Its locks are a limiter's mu and
 // its batcher's; neither is held while the other is taken, nor while the daemon is asked.
 package middleware

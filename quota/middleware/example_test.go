@@ -64,6 +64,43 @@ func Example() {
 	// /healthz: 200 OK
 }
 
+// A server that limits its clients by itself. Other servers on the same store share the limits, and no daemon runs.
+func ExampleOpen() {
+	// In production: store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"127.0.0.1:6379"}})
+	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
+	store := ledgertest.NewClientStore(clock.Now)
+
+	limits, err := middleware.Open(store, time.Second, &clientlimit.Clients{
+		Name:         "public",
+		Algorithm:    clientlimit.Log,
+		Limits:       []quota.Limit{{Name: "minute", Units: 2, Window: quota.Sliding(time.Minute)}},
+		OpenOnOutage: true,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer limits.Close()
+
+	videos := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "videos") })
+	web := httptest.NewServer(middleware.Handler(videos, middleware.Options{
+		Clients:  "public",
+		Limits:   limits,
+		Identify: []middleware.Identify{middleware.ByHeader("X-API-Key")},
+		Timeout:  time.Second,
+		Jitter:   -1, // so that this example always says the same
+	}))
+	defer web.Close()
+
+	for range 3 {
+		get(web.URL+"/videos", "X-API-Key", "k1")
+	}
+	// Output:
+	// /videos: 200 OK, RateLimit: "minute";r=1;t=60
+	// /videos: 200 OK, RateLimit: "minute";r=0;t=60
+	// /videos: 429 Too Many Requests, RateLimit: "minute";r=0;t=60, Retry-After: 60
+	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"limit \"minute\" has no room for this request now","violated-policies":["minute"],"retry_after_ms":60000}
+}
+
 // get prints how a request with one header field is answered.
 func get(url, field, value string) {
 	r, err := http.NewRequest(http.MethodGet, url, nil)

@@ -19,6 +19,8 @@ type Options struct {
 	// Clients names the [clients.NAME] of the daemon's configuration, which says what each
 	// subject may spend.
 	Clients string
+	// Limits decide in this process; nil: the daemon does.
+	Limits *Limits
 	// Client asks the daemon; nil: one that finds its socket by itself.
 	Client *api.Client
 

@@ -15,7 +15,7 @@ import (
 // next one. A daemon that does not answer is asked again only now and then, so that a frozen
 // one does not delay every request.
 type limiter struct {
-	client  *api.Client
+	decider decider
 	clients string
 	wait    time.Duration // for the batch of a request to begin, and again for its answer
 	without string        // what happens to requests while the daemon does not answer
@@ -28,6 +28,11 @@ type limiter struct {
 	logged map[quota.Reason]time.Time
 }
 
+// A decider is the daemon, or Limits.
+type decider interface {
+	AcquireClients(ctx context.Context, clients string, batch []api.ClientRequest) ([]api.Decision, error)
+}
+
 // retryAfter is how long a daemon that did not answer is not asked.
 const retryAfter = 250 * time.Millisecond
 
@@ -36,8 +41,11 @@ var errAway = errors.New("quotad does not answer")
 
 func newLimiter(o Options, logger *log.Logger) *limiter {
 	l := &limiter{
-		client: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost",
+		decider: o.Client, clients: o.Clients, wait: o.Timeout, without: "passed on, whatever they cost",
 		log: logger, logged: make(map[quota.Reason]time.Time),
+	}
+	if o.Limits != nil {
+		l.decider = o.Limits
 	}
 	if o.FailClosed {
 		l.without = "refused"
@@ -72,7 +80,7 @@ func (l *limiter) mayAsk(now time.Time) bool {
 
 // ask asks the daemon for a batch.
 func (l *limiter) ask(ctx context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
-	decisions, err := l.client.AcquireClients(ctx, l.clients, batch)
+	decisions, err := l.decider.AcquireClients(ctx, l.clients, batch)
 	l.record(err, time.Now())
 	return decisions, err
 }

@@ -31,7 +31,7 @@ type refusal struct {
 // refusalOf returns the refusal of a pass that a decision is.
 func refusalOf(d quota.Decision, b quota.Bearer) *refusal {
 	answer := b.Answer(d)
-	return &refusal{problem: server.ProblemOf(answer), decision: answer, pace: b.CanWait(d), useReserve: b.UseReserve}
+	return &refusal{problem: api.ProblemOf(answer), decision: answer, pace: b.CanWait(d), useReserve: b.UseReserve}
 }
 
 // exhausted reports whether the budget is exhausted, for this caller at least.

@@ -184,7 +184,7 @@ func (s *Server) observe(ctx context.Context, c *Session, in api.Observation) (a
 	}
 	return api.Observed{
 		Class: string(out.Class), Credential: out.Credential, Operation: out.Operation, Limit: out.Limit,
-		Closed: closedOf(out.Closed), Changed: out.Changed, Reset: timeOf(out.Reset), Says: out.Says,
+		Closed: api.ClosedOf(out.Closed), Changed: out.Changed, Reset: api.TimeOf(out.Reset), Says: out.Says,
 	}, nil
 }
 
@@ -206,7 +206,7 @@ func (s *Server) observationOf(c *Session, in api.Observation) (upstream.Observa
 	case c.remote != nil && in.GrantID == "":
 		return observation, api.NewProblem(quota.Forbidden, "a remote caller reports what answered a grant of its own: name grant_id instead of operation")
 	case request.Credential == "" && in.GrantID == "":
-		return observation, ProblemOf(s.noCredential(c))
+		return observation, api.ProblemOf(s.noCredential(c))
 	}
 	if c.remote != nil {
 		if err := refusalOf(s.forbidsGrant(c, in.GrantID)); err != nil {

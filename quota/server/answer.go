@@ -1,11 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -46,64 +44,19 @@ type freeGrant struct {
 }
 
 func decisionOf(d quota.Decision, useReserve bool) decision {
-	body := decision{Decision: api.Decision{Granted: d.Granted(), Now: timeOf(d.Now), Limits: each(d.Limits, limitOf)}}
+	body := decision{Decision: api.DecisionOf(d, useReserve)}
 	if len(d.Limits) > 0 {
 		body.Remaining = new(int64(d.Remaining()))
 	}
-	if d.Err != nil {
-		body.refuse(api.ProblemFrom(d.Err))
-		return body
-	}
-	if d.Granted() {
-		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), int64(d.Units), d.Replayed
-		if d.Outage {
-			body.Mode = "outage"
-		}
-		body.WouldDeny = d.WouldDeny(useReserve)
-		return body
-	}
-	body.refuse(ProblemOf(d))
-	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
-	if d.Denied() {
-		body.RetryAfterMs, body.RetryAt, body.ViolatedPolicies = d.RetryAfter.Milliseconds(), timeOf(d.RetryAt), violated(d, useReserve)
-	}
-	if d.Reason == quota.LimitClosed {
-		body.UpstreamSays = d.Closed().Says
-	}
 	return body
-}
-
-func (body *decision) refuse(p *api.Problem) {
-	body.Granted, body.Reason = false, string(p.Reason)
-	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
-}
-
-// ProblemOf returns the problem that a refusal is.
-func ProblemOf(d quota.Decision) *api.Problem {
-	p := api.NewProblem(d.Reason, "%s", d.Detail)
-	return p.WithHint(cmp.Or(d.Hint, p.Hint))
 }
 
 // refusalOf returns why there is no grant, as an error: err, or the problem that a refusal is.
 func refusalOf(d quota.Decision, err error) error {
 	if err == nil && !d.Granted() {
-		return ProblemOf(d)
+		return api.ProblemOf(d)
 	}
 	return err
-}
-
-// violated names the limits that a denied request does not fit.
-func violated(d quota.Decision, useReserve bool) []string {
-	var names []string
-	for _, l := range d.Limits {
-		if !l.DryRun && l.Cost > l.Spendable(useReserve) {
-			names = append(names, l.Name)
-		}
-	}
-	if names == nil {
-		return []string{d.Limit}
-	}
-	return names
 }
 
 // each converts a list.
@@ -113,46 +66,6 @@ func each[From, To any](list []From, convert func(From) To) []To {
 		converted[i] = convert(one)
 	}
 	return converted
-}
-
-// closedOf returns nil for a limit that is open.
-func closedOf(c quota.Closed) *quota.Closed {
-	if c.IsZero() {
-		return nil
-	}
-	return &c
-}
-
-// limitOf returns what every answer says of a limit.
-func limitOf(s quota.LimitState) api.Limit {
-	return api.Limit{
-		Name:            s.Name,
-		Units:           int64(s.Total()),
-		Reserve:         int64(s.Reserve),
-		Used:            int64(s.Used),
-		Remaining:       int64(s.Remaining()),
-		Window:          s.Window.String(),
-		WindowMs:        s.Window.Length.Milliseconds(),
-		Describe:        s.Describe(),
-		NextUnitsAt:     timeOf(s.NextAt),
-		NextUnits:       int64(s.NextUnits),
-		CatchingUpUntil: timeOf(s.CatchingUp),
-		Closed:          closedOf(s.Closed),
-		Lent:            int64(s.LentUnits()),
-		LentUntil:       timeOf(s.LentUntil()),
-		Loans:           s.Lent,
-		Jobs:            s.Jobs,
-		ExceptJobs:      s.ExceptJobs,
-		DryRun:          s.DryRun,
-	}
-}
-
-// timeOf returns nil for no time.
-func timeOf(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t.UTC())
 }
 
 // WriteProblem answers with a problem.

@@ -55,7 +55,7 @@ func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch)
 		return answer, err
 	}
 	if known, refused := s.Clients.Group(c.Path("name")); known == nil {
-		return answer, ProblemOf(refused)
+		return answer, api.ProblemOf(refused)
 	}
 	decisions := s.Clients.Acquire(ctx, c.Path("name"), requests...)
 	return clientDecisions{each(decisions, func(d quota.Decision) decision { return decisionOf(d, false) })}, nil
@@ -89,7 +89,7 @@ func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, er
 func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients, error) {
 	group, refused := s.Clients.Group(c.Path("name"))
 	if group == nil {
-		return api.Clients{}, ProblemOf(refused)
+		return api.Clients{}, api.ProblemOf(refused)
 	}
 	return clientsOf(group), nil
 }
@@ -106,7 +106,7 @@ func clientsOf(c *clientlimit.Group) api.Clients {
 	for operation, units := range c.Operations {
 		one.Operations[operation] = int64(units)
 	}
-	one.Limits = each(c.Limits, func(l quota.Limit) api.Limit { return limitOf(quota.LimitState{Limit: l}) })
+	one.Limits = each(c.Limits, func(l quota.Limit) api.Limit { return api.LimitOf(quota.LimitState{Limit: l}) })
 	return one
 }
 
@@ -115,7 +115,7 @@ func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (ap
 	if err := refusalOf(refused, err); err != nil {
 		return api.SubjectState{}, err
 	}
-	return api.SubjectState{Name: c.Path("name"), Hash: key.Hash(), Limits: each(usage.Limits, limitOf)}, nil
+	return api.SubjectState{Name: c.Path("name"), Hash: key.Hash(), Limits: each(usage.Limits, api.LimitOf)}, nil
 }
 
 func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectReset, error) {

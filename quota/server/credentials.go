@@ -92,7 +92,7 @@ func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Cred
 	if err != nil {
 		return api.Credential{}, err
 	}
-	limits, drifts := each(c.visible(usage.Limits), limitOf), s.Observer.Drifts(name)
+	limits, drifts := each(c.visible(usage.Limits), api.LimitOf), s.Observer.Drifts(name)
 	for i := range limits {
 		if d, said := drifts[limits[i].Name]; said && !d.Over(usage.Now) {
 			limits[i].Drift = driftOf(d)

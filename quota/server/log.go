@@ -134,11 +134,11 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	case quota.Adjusted:
 		entry.Asked, entry.Units = b.Asked, entry.Charges[0].Debited
 	case quota.Reset:
-		entry.Until = timeOf(b.Until)
+		entry.Until = api.TimeOf(b.Until)
 	case quota.Changed:
 		entry.Limit, entry.Units = b.Limit, int64(b.Units)
 		if b.Change != quota.KindLoan || b.Units > 0 {
-			entry.Until = timeOf(b.Until)
+			entry.Until = api.TimeOf(b.Until)
 		}
 	}
 	return entry
@@ -204,15 +204,15 @@ func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why,
 	switch e.Reason {
 	case "", quota.LimitExceeded, quota.LimitClosed, quota.CostExceedsLimit:
 	default: // there is nothing to explain
-		return api.Why{}, ProblemOf(e.Decision)
+		return api.Why{}, api.ProblemOf(e.Decision)
 	}
 	return api.Why{
 		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
 		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit, Detail: e.Detail,
-		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: timeOf(e.RetryAt),
+		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: api.TimeOf(e.RetryAt),
 		WouldDeny: e.WouldDeny,
 		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,
-		Limits:    each(e.Limits, limitOf),
+		Limits:    each(e.Limits, api.LimitOf),
 		Obstacles: each(e.Obstacles, func(o quota.Obstacle) api.Obstacle { return s.obstacle(r.Credential, o, e.Limits) }),
 	}, nil
 }

@@ -55,7 +55,7 @@ func (r *Refusals) Record(event any) {
 	}
 	r.Add(api.Refusal{
 		Credential: short(request.Credential), Operation: short(request.Operation), Count: int64(request.Count), By: request.Caller.By(), Region: request.Caller.Region,
-		Units: int64(d.Units), Reason: result, Limit: d.Limit, Detail: d.Detail, RetryAt: timeOf(d.RetryAt),
+		Units: int64(d.Units), Reason: result, Limit: d.Limit, Detail: d.Detail, RetryAt: api.TimeOf(d.RetryAt),
 	})
 }
 

@@ -143,7 +143,7 @@ func (m *Remote) State() api.Remote {
 			Granted: c.counts.granted.Load(), Refused: c.counts.refused.Load(), Forbidden: c.counts.forbidden.Load(),
 		}
 		if last := c.counts.last.Load(); last != nil {
-			one.LastSeen, one.From = timeOf(last.at), last.from.String()
+			one.LastSeen, one.From = api.TimeOf(last.at), last.from.String()
 		}
 		state.Callers = append(state.Callers, one)
 	}

@@ -146,7 +146,7 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 		if route.ofCredential() && c.Path("name") == api.OnlyCredential {
 			names := s.names(c)
 			if len(names) != 1 {
-				WriteProblem(w, ProblemOf(s.noCredential(c)))
+				WriteProblem(w, api.ProblemOf(s.noCredential(c)))
 				return
 			}
 			r.SetPathValue("name", names[0])

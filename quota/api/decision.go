@@ -1,0 +1,105 @@
+package api
+
+import (
+	"cmp"
+	"time"
+
+	"quotad/quota"
+)
+
+// DecisionOf returns how a decision is answered. useReserve says whether the reserve was part of the caller's budget.
+func DecisionOf(d quota.Decision, useReserve bool) Decision {
+	body := Decision{Granted: d.Granted(), Now: TimeOf(d.Now), Limits: make([]Limit, len(d.Limits))}
+	for i, l := range d.Limits {
+		body.Limits[i] = LimitOf(l)
+	}
+	if len(d.Limits) > 0 {
+		body.Remaining = int64(d.Remaining())
+	}
+	if d.Err != nil {
+		body.refuse(ProblemFrom(d.Err))
+		return body
+	}
+	if d.Granted() {
+		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), int64(d.Units), d.Replayed
+		if d.Outage {
+			body.Mode = "outage"
+		}
+		body.WouldDeny = d.WouldDeny(useReserve)
+		return body
+	}
+	body.refuse(ProblemOf(d))
+	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
+	if d.Denied() {
+		body.RetryAfterMs, body.RetryAt, body.ViolatedPolicies = d.RetryAfter.Milliseconds(), TimeOf(d.RetryAt), violated(d, useReserve)
+	}
+	if d.Reason == quota.LimitClosed {
+		body.UpstreamSays = d.Closed().Says
+	}
+	return body
+}
+
+func (body *Decision) refuse(p *Problem) {
+	body.Granted, body.Reason = false, string(p.Reason)
+	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
+}
+
+// ProblemOf returns the problem that a refusal is.
+func ProblemOf(d quota.Decision) *Problem {
+	p := NewProblem(d.Reason, "%s", d.Detail)
+	return p.WithHint(cmp.Or(d.Hint, p.Hint))
+}
+
+// LimitOf returns what every answer says of a limit.
+func LimitOf(s quota.LimitState) Limit {
+	return Limit{
+		Name:            s.Name,
+		Units:           int64(s.Total()),
+		Reserve:         int64(s.Reserve),
+		Used:            int64(s.Used),
+		Remaining:       int64(s.Remaining()),
+		Window:          s.Window.String(),
+		WindowMs:        s.Window.Length.Milliseconds(),
+		Describe:        s.Describe(),
+		NextUnitsAt:     TimeOf(s.NextAt),
+		NextUnits:       int64(s.NextUnits),
+		CatchingUpUntil: TimeOf(s.CatchingUp),
+		Closed:          ClosedOf(s.Closed),
+		Lent:            int64(s.LentUnits()),
+		LentUntil:       TimeOf(s.LentUntil()),
+		Loans:           s.Lent,
+		Jobs:            s.Jobs,
+		ExceptJobs:      s.ExceptJobs,
+		DryRun:          s.DryRun,
+	}
+}
+
+// violated names the limits that a denied request does not fit.
+func violated(d quota.Decision, useReserve bool) []string {
+	var names []string
+	for _, l := range d.Limits {
+		if !l.DryRun && l.Cost > l.Spendable(useReserve) {
+			names = append(names, l.Name)
+		}
+	}
+	if names == nil {
+		return []string{d.Limit}
+	}
+	return names
+}
+
+// ClosedOf returns nil for a limit that is open.
+func ClosedOf(c quota.Closed) *quota.Closed {
+	if c.IsZero() {
+		return nil
+	}
+	return &c
+}
+
+// TimeOf returns nil for no time.
+func TimeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}

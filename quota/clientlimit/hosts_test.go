@@ -139,6 +139,16 @@ func TestLostSecrets(t *testing.T) {
 	}
 }
 
+// Secrets outlive the host that wrote them: a subject keeps its key.
+func TestSecretsOfAHostThatIsGone(t *testing.T) {
+	s := newScene(t, hashed(clientlimit.Log))
+	_, first := kept(t, s.Service, "alice")
+	s.clock.Add(2 * time.Hour)
+	if _, key := kept(t, s.host(t, "b", hashed(clientlimit.Log)), "alice"); key != first {
+		t.Error("a host that came later has another key for a subject")
+	}
+}
+
 // Hosts whose windows differ count apart.
 func TestHostsOfOtherWindows(t *testing.T) {
 	longer := hashed(clientlimit.Log)

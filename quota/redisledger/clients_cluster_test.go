@@ -27,17 +27,15 @@ func clusterClientsWithoutReply(t *testing.T, config Config) {
 		conn, err := dial(ctx, network, addr)
 		return &cutConn{Conn: conn, cutting: &cutting}, err
 	}
-	for _, algorithm := range algorithms {
-		c := hourly(algorithm)
-		awaitAnswer(t, l, c, "=alice")
-		cutting.Store(true)
-		if _, err := takeOne(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrOutcomeUnknown) {
-			t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
-		}
-		cutting.Store(false)
-		awaitAnswer(t, l, c, "=alice")
-		wantUsed(t, l, c, "=alice", 3)
+	c := hourly()
+	awaitAnswer(t, l, c, "=alice")
+	cutting.Store(true)
+	if _, err := takeOne(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrOutcomeUnknown) {
+		t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
 	}
+	cutting.Store(false)
+	awaitAnswer(t, l, c, "=alice")
+	wantUsed(t, l, c, "=alice", 3)
 }
 
 // A cutConn breaks when the reply to a script has come that replaces a record.
@@ -63,7 +61,7 @@ func (c *cutConn) Read(b []byte) (int, error) {
 // While one node of a Cluster is frozen, its subjects' asks fail at once, and the others are
 // decided.
 func clusterClientsOfFrozenNode(t *testing.T, config Config, frozen *redistest.Server) {
-	l, c := openStoreAt(t, config), hourly(clientlimit.Counter)
+	l, c := openStoreAt(t, config), hourly()
 	c.Name = "frozen"
 	ctx := t.Context()
 	var asks []clientlimit.Ask

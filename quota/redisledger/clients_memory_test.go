@@ -24,7 +24,7 @@ func TestMemoryPerSubject(t *testing.T) {
 	clock := redistest.NewClock(t)
 	server := redistest.StartOn(t, clock)
 	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
-	c := hourly(clientlimit.Counter)
+	c := hourly()
 	before, begun := usedMemory(t, server), time.Now()
 	asks := make([]clientlimit.Ask, 0, 500)
 	for i := range n {

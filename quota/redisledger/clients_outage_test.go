@@ -12,14 +12,12 @@ import (
 )
 
 // hourly gives each subject five units an hour.
-func hourly(algorithm clientlimit.Algorithm) *clientlimit.Clients {
+func hourly() *clientlimit.Clients {
 	return &clientlimit.Clients{
-		Name: "public", Algorithm: algorithm,
+		Name: "public", Algorithm: clientlimit.Counter,
 		Limits: []quota.Limit{{Name: "hourly", Units: 5, Window: quota.Sliding(time.Hour)}},
 	}
 }
-
-var algorithms = []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}
 
 // takeOne has a subject ask for a unit.
 func takeOne(ctx context.Context, l *Store, c *clientlimit.Clients, subject clientlimit.Key) (quota.Decision, error) {
@@ -61,76 +59,66 @@ func awaitAnswer(t *testing.T, l *Store, c *clientlimit.Clients, subject clientl
 // Calls wait for their deadline until a ping has waited for one, too. Then nobody waits.
 func TestClientsOfFrozenRedis(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range algorithms {
-		t.Run(string(algorithm), func(t *testing.T) {
-			t.Parallel()
-			server, c := redistest.Start(t), hourly(algorithm)
-			l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
-			if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
-				t.Fatalf("got %+v, %v, want a grant", d, err)
-			}
-			if err := server.Freeze(); err != nil {
-				t.Fatal(err)
-			}
-			for l.away(l.current()) == nil {
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-				if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
-					t.Errorf("got %v while Redis is frozen, want %v: only a record was asked for", err, quota.ErrUnavailable)
-				}
-				cancel()
-			}
-			for range 1000 {
-				if _, err := takeOne(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
-					t.Fatalf("got %v after a call that was not answered, want %v at once", err, quota.ErrUnavailable)
-				}
-			}
-			if _, err := usageOf(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
-				t.Errorf("got %v for the usage, want %v at once", err, quota.ErrUnavailable)
-			}
-			if err := server.Thaw(); err != nil {
-				t.Fatal(err)
-			}
-			if d := awaitAnswer(t, l, c, "=alice"); !d.Granted() {
-				t.Errorf("got %+v, want a grant", d)
-			}
-			// It carried out what it had been sent when the call ended, unless that was nothing.
-			u, err := usageOf(t.Context(), l, c, "=alice")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if used := u.Limits[0].Used; used < 2 || used > 3 {
-				t.Errorf("%d units are used, want those of two grants, and perhaps one that nobody heard of", used)
-			}
-		})
+	server, c := redistest.Start(t), hourly()
+	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
+	if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
+		t.Fatalf("got %+v, %v, want a grant", d, err)
+	}
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	for l.away(l.current()) == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
+			t.Errorf("got %v while Redis is frozen, want %v: only a record was asked for", err, quota.ErrUnavailable)
+		}
+		cancel()
+	}
+	for range 1000 {
+		if _, err := takeOne(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
+			t.Fatalf("got %v after a call that was not answered, want %v at once", err, quota.ErrUnavailable)
+		}
+	}
+	if _, err := usageOf(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("got %v for the usage, want %v at once", err, quota.ErrUnavailable)
+	}
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if d := awaitAnswer(t, l, c, "=alice"); !d.Granted() {
+		t.Errorf("got %+v, want a grant", d)
+	}
+	// It carried out what it had been sent when the call ended, unless that was nothing.
+	u, err := usageOf(t.Context(), l, c, "=alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := u.Limits[0].Used; used < 2 || used > 3 {
+		t.Errorf("%d units are used, want those of two grants, and perhaps one that nobody heard of", used)
 	}
 }
 
 func TestClientsOfKilledRedis(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range algorithms {
-		t.Run(string(algorithm), func(t *testing.T) {
-			t.Parallel()
-			server, c := redistest.Start(t), hourly(algorithm)
-			l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
-			for range 5 {
-				if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
-					t.Fatalf("got %+v, %v, want a grant", d, err)
-				}
-			}
-			server.Kill()
-			for range 1000 {
-				if _, err := takeOne(t.Context(), l, c, "=alice"); err == nil {
-					t.Fatal("a Redis that was killed has decided")
-				}
-			}
-			server.Run(t)
-			// A lost record is a fresh budget, in which nothing of the outage is booked.
-			if d := awaitAnswer(t, l, c, "=alice"); !d.Granted() {
-				t.Errorf("got %+v, want a grant", d)
-			}
-			wantUsed(t, l, c, "=alice", 1)
-		})
+	server, c := redistest.Start(t), hourly()
+	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
+	for range 5 {
+		if d, err := takeOne(t.Context(), l, c, "=alice"); err != nil || !d.Granted() {
+			t.Fatalf("got %+v, %v, want a grant", d, err)
+		}
 	}
+	server.Kill()
+	for range 1000 {
+		if _, err := takeOne(t.Context(), l, c, "=alice"); err == nil {
+			t.Fatal("a Redis that was killed has decided")
+		}
+	}
+	server.Run(t)
+	// A lost record is a fresh budget, in which nothing of the outage is booked.
+	if d := awaitAnswer(t, l, c, "=alice"); !d.Granted() {
+		t.Errorf("got %+v, want a grant", d)
+	}
+	wantUsed(t, l, c, "=alice", 1)
 }
 
 func TestClientsOfFlushedRedis(t *testing.T) {
@@ -139,18 +127,16 @@ func TestClientsOfFlushedRedis(t *testing.T) {
 	config := Config{Addrs: []string{server.Addr}}
 	one := patient(openStoreAt(t, config))
 	other := patient(openStoreAt(t, config))
-	for _, algorithm := range algorithms {
-		c := hourly(algorithm)
-		if d, err := takeOne(t.Context(), one, c, "=alice"); err != nil || !d.Granted() {
-			t.Fatalf("got %+v, %v, want a grant", d, err)
-		}
-		server.Order(t, "FLUSHALL")
-		server.Order(t, "SCRIPT FLUSH")
-		if d, err := takeOne(t.Context(), other, c, "=alice"); err != nil || !d.Granted() {
-			t.Fatalf("got %+v, %v, want a grant", d, err)
-		}
-		wantUsed(t, one, c, "=alice", 1)
+	c := hourly()
+	if d, err := takeOne(t.Context(), one, c, "=alice"); err != nil || !d.Granted() {
+		t.Fatalf("got %+v, %v, want a grant", d, err)
 	}
+	server.Order(t, "FLUSHALL")
+	server.Order(t, "SCRIPT FLUSH")
+	if d, err := takeOne(t.Context(), other, c, "=alice"); err != nil || !d.Granted() {
+		t.Fatalf("got %+v, %v, want a grant", d, err)
+	}
+	wantUsed(t, one, c, "=alice", 1)
 }
 
 // A reply that is lost is an outcome that nobody knows; the ask was debited once.
@@ -159,26 +145,24 @@ func TestClientsWithoutReply(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
 	l := patient(openStoreAt(t, Config{Addrs: []string{proxy.Addr}}))
-	for _, algorithm := range algorithms {
-		for _, test := range []struct {
-			name  string
-			fault redistest.Fault
-			used  quota.Units
-		}{
-			{"carried out", redistest.CutAfter, 2},
-			{"not carried out", redistest.CutBefore, 1},
-		} {
-			t.Run(string(algorithm)+", "+test.name, func(t *testing.T) {
-				c, subject := hourly(algorithm), clientlimit.Key("="+test.name)
-				awaitAnswer(t, l, c, subject)
-				proxy.Meet(redistest.Pass, test.fault) // it is read, and then replaced
-				if _, err := takeOne(t.Context(), l, c, subject); !errors.Is(err, quota.ErrOutcomeUnknown) {
-					t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
-				}
-				proxy.Meet()
-				awaitAnswer(t, l, c, subject)
-				wantUsed(t, l, c, subject, test.used+1)
-			})
-		}
+	for _, test := range []struct {
+		name  string
+		fault redistest.Fault
+		used  quota.Units
+	}{
+		{"carried out", redistest.CutAfter, 2},
+		{"not carried out", redistest.CutBefore, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, subject := hourly(), clientlimit.Key("="+test.name)
+			awaitAnswer(t, l, c, subject)
+			proxy.Meet(redistest.Pass, test.fault) // it is read, and then replaced
+			if _, err := takeOne(t.Context(), l, c, subject); !errors.Is(err, quota.ErrOutcomeUnknown) {
+				t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
+			}
+			proxy.Meet()
+			awaitAnswer(t, l, c, subject)
+			wantUsed(t, l, c, subject, test.used+1)
+		})
 	}
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -85,34 +84,21 @@ func (p Picture) runTitle(r jobs.Run) string {
 	return fmt.Sprintf("%s%s %s, %s; %s", p.Clock(r.StartedAt), p.ZoneMark(), wording.RunState(r, p.View), wording.Tally(r), wording.RunTiming(r, p.View))
 }
 
-// Ticks returns the last runs of a job on this host, the oldest first. If several hosts run the job,
-// slots that lie further apart than others have a gap between them: another host had those.
+// Ticks returns the last runs of a job on this host, the oldest first, and whether a later one ended on
+// another host.
 func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
-	own := slices.DeleteFunc(slices.Clone(p.Runs), func(r jobs.Run) bool { return r.Job != j.Name }) // the latest first
-	apart, shortest := make([]time.Duration, len(own)), time.Duration(math.MaxInt64)
-	for i := 1; i < len(own); i++ {
-		if own[i-1].Trigger != jobs.Manual && own[i].Host != "" {
-			apart[i] = own[i-1].Slot.Sub(latest(own[i].Slot, own[i].LastSlot))
-			shortest = min(shortest, apart[i])
-		}
-	}
-	if e := j.Elsewhere; e != nil && (len(own) == 0 || e.EndedAt.After(lastSign(own[0], p.Now))) {
-		ticks = append(ticks, Bar{Class: "gap", Title: "last run on " + p.Clean(e.Host)})
-	}
-	shown := 0
-	for i, r := range own {
-		if apart[i]-shortest > shortest/2 {
-			ticks = append(ticks, Bar{Class: "gap", Title: "other hosts ran"})
-		}
-		if r.State != jobs.RunSkipped {
+	const most = 12 // as many as a row has room for
+	last := time.Time{}
+	for _, r := range p.Runs { // the latest first
+		if r.Job == j.Name && r.State != jobs.RunSkipped && len(ticks) < most {
 			ticks = append(ticks, Bar{Class: tone(wording.RunStyle(r)), Title: p.runTitle(r)})
-			shown++
-		}
-		if shown == 12 { // as many as a row has room for
-			break
+			last = latest(last, lastSign(r, p.Now))
 		}
 	}
 	slices.Reverse(ticks)
+	if e := j.Elsewhere; e != nil && e.EndedAt.After(last) {
+		ticks = append(ticks, Bar{Class: "gap", Title: "last run on " + p.Clean(e.Host)})
+	}
 	return ticks
 }
 

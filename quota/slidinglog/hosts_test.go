@@ -559,3 +559,25 @@ func TestALongerWindowOnANewHost(t *testing.T) {
 		t.Errorf("after a reset, the longer window is covered at %v", at)
 	}
 }
+
+// A host that could not poll for a while has not waited: the store may have been out of reach for the missing host,
+// too. A laptop that wakes up after a minute of a quiet period does not end it.
+func TestAGapIsNoWaiting(t *testing.T) {
+	s := newScene(t)
+	here, missing := s.open(slidinglog.Config{}), s.open(slidinglog.Config{})
+	s.follow(20, here, missing)
+	s.grant(missing, 3)
+	s.grant(here, 1)
+	s.store.Flush(s.c.Name)
+	s.follow(4, here)
+	s.now = s.now.Add(time.Minute)
+	s.follow(1, here)
+	if here.Serves(s.c) {
+		t.Fatal("the quiet period has ended without a host that was given a second to come back")
+	}
+	s.follow(2, here, missing)
+	s.follow(20, here)
+	if got := s.used(here); got[0] != 4 {
+		t.Errorf("%d units count, not 4", got[0])
+	}
+}

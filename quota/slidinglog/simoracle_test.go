@@ -71,6 +71,7 @@ func (o *oracle) tell(t told, replayed bool) {
 		o.w.fail("host %s answers a request by %v, which was granted by %v", t.by.name, t.id, other)
 	}
 	t.void = t.id.Ms <= o.reset
+	o.same(&t)
 	o.told = append(o.told, &t)
 	if !t.outage || replayed {
 		return
@@ -83,6 +84,26 @@ func (o *oracle) tell(t told, replayed bool) {
 	}
 	if units > simAllow {
 		o.w.fail("host %s granted %d units of %d in an outage", t.by.name, units, simAllow)
+	}
+}
+
+// same holds that a request has one grant while the store loses nothing. Two that hosts have appended without having
+// read the other's count as one, of which the later one is the answer when the request is repeated.
+func (o *oracle) same(t *told) {
+	first := func(id quota.ID) quota.ID {
+		for before, behind := o.unread[id]; behind; before, behind = o.unread[id] {
+			id = before
+		}
+		return id
+	}
+	offline := func(id quota.ID) bool { return id.Seq >= 1<<62 }
+	if t.key == "" || t.void || o.loss > 0 || offline(t.id) {
+		return
+	}
+	for _, other := range o.told {
+		if other.key == t.key && first(other.id) != first(t.id) && !other.void && !offline(other.id) && t.id.Ms-other.id.Ms < o.w.window().Milliseconds() {
+			o.w.fail("host %s answers a request by %v, which was answered by %v", t.by.name, t.id, other.id)
+		}
 	}
 }
 

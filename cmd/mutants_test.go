@@ -157,7 +157,7 @@ func (m *mutant) at(lines []string) bool {
 }
 
 // mutantTime is how long the tests of a package may take.
-const mutantTime = 3 * time.Minute
+const mutantTime = 10 * time.Minute
 
 var (
 	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)

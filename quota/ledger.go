@@ -178,6 +178,8 @@ type Health struct {
 	Clock    []string // logs that are ahead of the clock
 	// Unwritten is what cannot be written, though calls are granted still.
 	Unwritten []string
+	// Recovering are the credentials whose log was lost, and is being put back, or is new.
+	Recovering []string
 	// Reachable is false while the ledger cannot decide.
 	Reachable bool
 }

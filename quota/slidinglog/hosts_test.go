@@ -54,6 +54,27 @@ func (s *scene) open(config slidinglog.Config) *slidinglog.Ledger {
 	return l
 }
 
+// The health names a credential from the loss of its log until that is put back.
+func TestHealthOfALoss(t *testing.T) {
+	s := newScene(t)
+	l := s.open(slidinglog.Config{})
+	recovering := func(want ...string) {
+		t.Helper()
+		if h := l.Health(t.Context()); !slices.Equal(h.Recovering, want) {
+			t.Errorf("%q are recovering, want %q", h.Recovering, want)
+		}
+	}
+	recovering() // the log is being read
+	s.follow(20, l)
+	s.grant(l, 1)
+	recovering()
+	s.store.Flush(s.c.Name)
+	s.follow(4, l)
+	recovering(s.c.Name)
+	s.follow(20, l)
+	recovering()
+}
+
 // pollTime is how often hosts follow the log.
 const pollTime = 250 * time.Millisecond
 

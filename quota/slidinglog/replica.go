@@ -256,6 +256,9 @@ func (r *replica) health(h *quota.Health) {
 		return
 	}
 	h.State, h.Reachable = fmt.Sprintf("%s: %v", r.name, r.refused), false
+	if errors.Is(r.refused, quota.ErrRecovering) && !errors.As(r.refused, new(catchingUp)) {
+		h.Recovering = append(h.Recovering, r.name)
+	}
 	if spent := f.offlineUnits(r.copy.oldest()); spent > 0 && f.Unplaced > 0 {
 		h.State += fmt.Sprintf("; %s of %s are granted without it", quota.Thousands(spent), r.policy.Units.Text())
 	}

@@ -3,6 +3,7 @@ package trouble
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,12 +65,12 @@ const lostTime = 24 * time.Hour // a loss is reported for that long
 // ledger judges the ledger.
 func (l *list) ledger() {
 	h := l.State.Ledger
-	recovers, still := false, strings.Contains(h.State, "it recovers from a loss")
+	recovers := false
 	for _, loss := range l.Losses {
 		one := Trouble{Kind: Recovering, Of: "credential " + loss.Credential, Since: loss.At, Grave: true,
 			Says: fmt.Sprintf("Redis lost its data of %s at %s: nothing is granted until it is put back", loss.Credential, l.at(loss.At))}
 		switch {
-		case loss.Back.IsZero(), still:
+		case loss.Back.IsZero(), slices.Contains(h.Recovering, loss.Credential):
 			recovers = true
 		case l.now.Sub(loss.Back) < lostTime:
 			one.Kind, one.Grave = Lost, false
@@ -79,7 +80,7 @@ func (l *list) ledger() {
 		}
 		l.add(one)
 	}
-	if !h.Reachable && h.State != "" && (!recovers || !h.Since.IsZero() && !still) {
+	if !h.Reachable && h.State != "" && (!recovers || !h.Since.IsZero() && len(h.Recovering) == 0) {
 		l.add(l.down())
 	}
 	for _, text := range h.Warnings {

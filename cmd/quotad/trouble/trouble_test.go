@@ -103,7 +103,7 @@ func TestTroubles(t *testing.T) {
 
 		// was: nothing, but lines of the log
 		{"a log is being put back", func(w *world) {
-			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: it recovers from a loss"}
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: it recovers from a loss", Recovering: []string{"youtube"}}
 			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
 		}, "recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
 		{"the books are wrong", func(w *world) {
@@ -123,10 +123,16 @@ func TestTroubles(t *testing.T) {
 			" | recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
 		// was: "Redis does not serve … it recovers from a loss", for a moment after it was put back
 		{"it was put back, and does not decide yet", func(w *world) {
-			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: ledger unavailable: it recovers from a loss"}
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: ledger unavailable: it recovers from a loss", Recovering: []string{"youtube"}}
 			w.State.Ledger.Since = ago(time.Second)
 			w.Losses = []Loss{{"youtube", ago(5 * time.Second), ago(time.Second), 21}}
 		}, "recovering! credential youtube: Redis lost its data of youtube at 11:59: nothing is granted until it is put back"},
+		// was: "recovering", because the ledger said that it recovers
+		{"it was put back, and another one was not", func(w *world) {
+			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "maps: ledger unavailable: it recovers from a loss", Recovering: []string{"maps"}}
+			w.Losses = []Loss{{"maps", ago(5 * time.Minute), time.Time{}, 0}, {"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}}
+		}, "recovering! credential maps: Redis lost its data of maps at 11:55: nothing is granted until it is put back" +
+			" | lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
 		{"it was put back", func(w *world) { w.Losses = []Loss{{"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}} },
 			"lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
 		{"a day ago", func(w *world) { w.Losses = []Loss{{"youtube", ago(25 * time.Hour), ago(day), 21}} }, ""},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
@@ -14,38 +13,19 @@ import (
 // The bar of a limit is as wide as the screen allows, within these bounds. A bar below
 // minBar would say nothing and is left out.
 const (
-	minBar  = 8
-	wideBar = 24 // where there is room for more, the notes come first
-	maxBar  = 40
+	minBar = 8
+	maxBar = 40
 )
 
-// renderLimits writes a credential's limits, one line each, with notes: at the end of the
-// line if the screen is wide enough, else below it.
+// renderLimits writes a credential's limits, one line each, with notes below.
 func renderLimits(b *strings.Builder, credential string, limits []api.Limit, forecasts []plan.Forecast, v term.View) {
-	notes := make([]string, len(limits))
-	longest := 0
-	for i, l := range limits {
-		notes[i] = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
-		longest = max(longest, utf8.RuneCountInString(notes[i]))
-	}
 	room := v.Width - limitsTable(limits, 0).Width()
-	beside := room-term.Gap-longest >= wideBar
-	if beside {
-		room -= term.Gap + longest
-	}
 	if room < minBar {
 		room = 0
 	}
 	t := limitsTable(limits, min(maxBar, room))
-	if beside {
-		t.Columns = append(t.Columns, term.Column{})
-	}
-	for i, note := range notes {
-		if beside {
-			t.Rows[i].Cells = append(t.Rows[i].Cells, term.Styled(term.Faint, note))
-		} else {
-			t.Rows[i].Below = note
-		}
+	for i, l := range limits {
+		t.Rows[i].Below = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
 	}
 	t.Render(b, v)
 }

@@ -279,12 +279,12 @@ func TestLogIsBounded(t *testing.T) {
 // another version, which cannot be decoded, are not in the way.
 func TestHistoryIsNotReadWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
-	text := strings.Repeat(`{"v":1,"what":"another version wrote this"}`+"\n", 2*snapshotEvery/40)
+	text := []byte(strings.Repeat(`{"v":1,"what":"another version wrote this"}`+"\n", 2*snapshotEvery/40))
 	for i := range 4 * snapshotEvery / 200 {
 		run := Run{ID: fmt.Sprintf("r%05d", i), State: RunRunning}
-		text += string(encodeRecords(record{Run: &run}, passRecord(run.ID, Pass{Region: "US", Outcome: OK}), record{ID: run.ID, End: &ending{State: RunDone}}))
+		text = append(text, encodeRecords(record{Run: &run}, passRecord(run.ID, Pass{Region: "US", Outcome: OK}), record{ID: run.ID, End: &ending{State: RunDone}})...)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l := &runLog{path: path}

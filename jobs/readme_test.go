@@ -1,0 +1,68 @@
+package jobs
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/regions"
+)
+
+var update = flag.Bool("update", false, "write the table of README.md")
+
+// The table of the page is what judge and consequence do.
+func TestOutcomeTable(t *testing.T) {
+	const page = "README.md"
+	yes := map[bool]string{true: "yes", false: "no"}
+	j := &Job{Name: "fetch", UnitsPerRun: 400}
+	var table strings.Builder
+	for _, row := range []struct {
+		exit, saw string
+		with      Exit
+		spent     Record
+	}{
+		{"it did not start", "nothing", Exit{Err: os.ErrNotExist}, Record{}},
+		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, Record{}},
+		{"any", "quotad stops", Exit{Cause: ErrShutdown}, Record{}},
+		{"any", "a limit denied its last call", Exit{Code: 1}, Record{Denied: true, Limit: "daily"}},
+		{"any", "the run may spend no more", Exit{}, Record{Denied: true, Capped: true}},
+		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, Record{}},
+		{"any", "the upstream closed a limit", Exit{Code: 1}, Record{Closed: "daily"}},
+		{"any", "the upstream refuses the key", Exit{Code: 1}, Record{Refuses: "API key not valid"}},
+		{"any", "the upstream refused calls, and none was made", Exit{}, Record{Refused: 2, Why: "not found"}},
+		{"75", "nothing", Exit{Code: ExitExhausted}, Record{}},
+		{"a signal", "nothing", Exit{Code: -1, Signal: "SIGSEGV"}, Record{}},
+		{"1 to 255", "nothing", Exit{Code: 3}, Record{}},
+		{"0", "nothing", Exit{}, Record{}},
+	} {
+		outcome, _ := j.judge(row.with, row.spent)
+		then := "continues"
+		if outcome == Exhausted && !row.spent.Capped {
+			then = "waits if the limit returns within max_wait; else ends: " + string(BudgetGone)
+		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent, ""); err != nil {
+			then = "ends: " + string((&Run{Ring: regions.Ring{"US"}}).ending(time.Time{}, err).Reason)
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", row.exit, row.saw, outcome, yes[outcome.Served()], yes[outcome.Failure()], then)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "| exit | what quotad saw | outcome | had its turn | a failure | the run |\n|---|---|---|---|---|---|\n"
+	before, rest, found := strings.Cut(string(text), head)
+	_, after, ended := strings.Cut("\n"+rest, "\n\n")
+	if !found || !ended {
+		t.Fatal("the page has no table")
+	}
+	want := before + head + table.String() + "\n" + after
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(text) != want {
+		t.Errorf("%s is not what judge says: go test ./jobs -run TestOutcomeTable -update", page)
+	}
+}

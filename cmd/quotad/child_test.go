@@ -30,9 +30,11 @@ type child struct {
 
 // startChild starts a command that is quotad, or becomes it.
 func startChild(cmd *exec.Cmd) (*child, error) {
-	if err := slotsMayFallIn(cmd); err != nil {
+	config := configOf(cmd)
+	if err := slotsMayFallIn(config); err != nil {
 		return nil, err
 	}
+	<-time.After(clearOfReset(config, time.Now()))
 	c := &child{cmd: cmd, done: make(chan struct{}), grown: make(chan struct{})}
 	output, err := c.cmd.StderrPipe()
 	if err != nil {

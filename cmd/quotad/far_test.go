@@ -27,17 +27,22 @@ func farOff(text string) string { return strings.ReplaceAll(text, "$FAR", far) }
 
 var longSchedule = regexp.MustCompile(`(?m)^(every = "\d+[mhd]"|cron = ".*?")`)
 
-// slotsMayFallIn returns an error if a job of a quotad that a test is to start has a schedule whose
-// slots are where the clock has them. Such a test fails once an hour, or once a day.
-func slotsMayFallIn(cmd *exec.Cmd) error {
+// configOf is the configuration that a quotad will read, "" if there is none.
+func configOf(cmd *exec.Cmd) string {
 	file := filepath.Join(cmd.Dir, "config.toml")
 	if last := cmd.Args[len(cmd.Args)-1]; filepath.IsAbs(last) {
 		file = last
 	} else if filepath.Ext(last) == ".toml" {
 		file = filepath.Join(cmd.Dir, last)
 	}
-	text, _ := os.ReadFile(file) // a test may start quotad without one
-	for _, job := range strings.Split("\n"+string(text), "\n[jobs.")[1:] {
+	text, _ := os.ReadFile(file)
+	return string(text)
+}
+
+// slotsMayFallIn returns an error if a job of a configuration has a schedule whose slots are where the clock
+// has them. A test that starts it fails once an hour, or once a day.
+func slotsMayFallIn(config string) error {
+	for _, job := range strings.Split("\n"+config, "\n[jobs.")[1:] {
 		schedule := longSchedule.FindString(job)
 		if schedule != "" && schedule != farOff(`cron = "$FAR * * *"`) && !strings.Contains(job, "\noffset = ") {
 			return fmt.Errorf(`a slot of %s may fall into the test: write cron = "$FAR * * *" or schedule = "manual"`, schedule)
@@ -61,16 +66,47 @@ func TestFarIsFar(t *testing.T) {
 
 // What starts a daemon refuses a schedule whose slot may come while it runs.
 func TestSlotsMayFallIn(t *testing.T) {
-	dir := shortDir(t)
 	for line, wrong := range map[string]bool{
 		`every = "1h"`: true, `every = "30m" # often`: true, `cron = "0 5 * * *"`: true,
 		`every = "1s"`: false, `cron = "$FAR * * *"`: false, `schedule = "manual"`: false, "every = \"1h\"\noffset = \"7m\"": false,
 	} {
-		writeConfig(t, dir, "[jobs.a]\n"+line+"\n")
-		cmd := exec.Command("quotad")
-		cmd.Dir = dir
-		if err := slotsMayFallIn(cmd); (err != nil) != wrong {
+		if err := slotsMayFallIn(farOff("[jobs.a]\n" + line + "\n")); (err != nil) != wrong {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
+}
+
+func TestClearOfReset(t *testing.T) {
+	for _, row := range []struct {
+		config, now string
+		want        time.Duration
+	}{
+		{`preset = "youtube-classic"`, "2026-11-27T07:59:30Z", 31 * time.Second},
+		{`preset = "youtube-classic"`, "2026-11-27T08:00:00Z", 0},
+		{`preset = "youtube-classic"`, "2026-11-27T07:58:59Z", 0},
+		{`window = "24h"`, "2026-11-27T07:59:30Z", 0},
+	} {
+		now, err := time.Parse(time.RFC3339, row.now)
+		if got := clearOfReset(row.config, now); err != nil || got != row.want {
+			t.Errorf("%s at %s: %v, %v, want %v", row.config, row.now, got, err, row.want)
+		}
+	}
+}
+
+// clearOfReset returns for how long a test is to wait until the day of an upstream that resets at midnight
+// in California begins, if that is soon: units would come back in its middle.
+func clearOfReset(text string, now time.Time) time.Duration {
+	if !strings.Contains(text, `preset = "youtube`) && !strings.Contains(text, "America/Los_Angeles") {
+		return 0
+	}
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		return 0
+	}
+	year, month, day := now.In(zone).Date()
+	const soon = time.Minute
+	if left := time.Date(year, month, day+1, 0, 0, 1, 0, zone).Sub(now); left < soon {
+		return left
+	}
+	return 0
 }

@@ -117,7 +117,7 @@ func onTerminal(t *testing.T, config, until string) (seen string) {
 	// script(1) gives quotad a terminal, and returns what comes there.
 	cmd := exec.Command("script", "--quiet", "--return", "--command", "NO_COLOR=1 timeout 60 quotad 2>&1", "/dev/null")
 	cmd.Dir = dir
-	if err := slotsMayFallIn(cmd); err != nil {
+	if err := slotsMayFallIn(configOf(cmd)); err != nil {
 		t.Fatal(err)
 	}
 	output, err := cmd.StdoutPipe()

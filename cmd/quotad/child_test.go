@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,8 +76,10 @@ func (c *child) add(line string) {
 
 // await returns when a line is in the log, behind the one that it returned for
 // last: its message matches, and so do its fields, given as name=pattern; the
-// whole of a field must match.
+// whole of a field must match. It fails when the log is complete, and when what it waits for is of a pass, and
+// all runs are over and nothing more is logged.
 func (c *child) await(message *regexp.Regexp, fields ...string) error {
+	const silence = 20 * time.Second // another run would be under way by then
 	deadline := time.NewTimer(hangTimeout)
 	defer deadline.Stop()
 	for {
@@ -86,8 +90,14 @@ func (c *child) await(message *regexp.Regexp, fields ...string) error {
 		case over:
 			return fmt.Errorf("quotad ended and never logged %q %v:\n%s", message, fields, c.text())
 		}
+		var silent <-chan time.Time
+		if strings.Contains(message.String(), "pass ") && c.idle() {
+			silent = time.After(silence)
+		}
 		select {
 		case <-grown:
+		case <-silent:
+			return fmt.Errorf("the runs are over, and quotad never logged %q %v:\n%s", message, fields, c.text())
 		case <-deadline.C:
 			return fmt.Errorf("quotad does not log %q %v:\n%s", message, fields, c.text())
 		}
@@ -104,6 +114,20 @@ func (c *child) find(message *regexp.Regexp, fields []string) (found, over bool,
 		}
 	}
 	return false, c.over, c.grown
+}
+
+// idle returns whether runs have begun, and all are over.
+func (c *child) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	underWay, last := map[string]bool{}, regexp.MustCompile(`"message":"run (begins|done|failed|stopped|interrupted)"`)
+	for _, line := range c.log {
+		var values struct{ Run string }
+		if said := last.FindStringSubmatch(line); said != nil && json.Unmarshal([]byte(line), &values) == nil {
+			underWay[values.Run] = said[1] == "begins"
+		}
+	}
+	return len(underWay) > 0 && !slices.Contains(slices.Collect(maps.Values(underWay)), true)
 }
 
 // says tells whether a line of the log has a message and fields.
@@ -158,5 +182,19 @@ func eventually(t *testing.T, so func() bool) {
 		case <-deadline:
 			t.Fatal("it does not come to pass")
 		}
+	}
+}
+
+// A script that waits for a pass of a run that is over fails in seconds, not in minutes.
+func TestAwaitKnowsWhenARunIsOver(t *testing.T) {
+	c := &child{grown: make(chan struct{})}
+	c.add(`{"message":"run begins","run":"a"}`)
+	c.add(`{"message":"run begins","run":"b"}`)
+	c.add(`{"message":"run done","run":"a"}`)
+	if c.idle() {
+		t.Error("run b is under way")
+	}
+	if c.add(`{"message":"run stopped","run":"b"}`); !c.idle() {
+		t.Error("both runs are over")
 	}
 }

@@ -66,7 +66,8 @@ func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest
 // grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	answer, err := Ask[struct{ Decisions []Decision }](ctx, c, http.MethodPost, Path("clients", name, "batch"), formOf(all...))
+	var answer struct{ Decisions []Decision }
+	err := c.do(ctx, request{method: http.MethodPost, path: Path("clients", name, "batch"), fields: formOf(all...), once: true, kept: true}, &answer)
 	if err == nil && len(answer.Decisions) != len(all) {
 		err = fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(answer.Decisions), len(all))
 	}

@@ -48,6 +48,7 @@ type request struct {
 	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it arrives
+	kept         bool          // it has a connection to itself meanwhile
 
 	query       string // fields as they are sent
 	payload     []byte
@@ -170,6 +171,9 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // attempt sends a request once, and waits for its answer within a time. A stream ends with
 // ctx.
 func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
+	if r.kept {
+		return c.attemptKept(ctx, r, within)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })
 	resp, err := c.send(ctx, r)

@@ -39,6 +39,7 @@ type provider struct {
 	strange []string       // requests that it does not know
 	fails   int            // so many calls get a 503
 	spent   bool           // its day is exhausted, by others
+	refused int            // calls that it answered so
 }
 
 const ownToken = "ya29.token-of-the-job"
@@ -98,7 +99,7 @@ func providers(t *testing.T) []*provider {
 					return "code_search", 1
 				case strings.HasPrefix(r.URL.Path, "/search/"):
 					return "search", 1
-				case r.URL.Path == "/rate_limit", strings.HasSuffix(r.URL.Path, "/seen"):
+				case r.URL.Path == "/rate_limit":
 					return "core", 0
 				}
 				return "core", 1
@@ -159,6 +160,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		io.WriteString(w, `{"error":{"code":401,"message":"Request had invalid authentication credentials.","errors":[{"reason":"authError"}],"status":"UNAUTHENTICATED"}}`)
 	case p.spent && units > 0:
+		p.refused++
 		w.WriteHeader(http.StatusForbidden)
 		io.WriteString(w, p.says(http.StatusForbidden))
 	case p.fails > 0:
@@ -166,6 +168,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		io.WriteString(w, `{"error":{"code":503,"message":"The service is currently unavailable.","errors":[{"reason":"backendError"}]}}`)
 	case strings.HasSuffix(r.URL.Path, "/seen") && r.Header.Get("If-None-Match") != "":
+		p.counted[limit] -= units
 		w.WriteHeader(http.StatusNotModified)
 	case isNone:
 		w.WriteHeader(http.StatusBadRequest)

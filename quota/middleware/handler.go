@@ -31,9 +31,6 @@ type Options struct {
 	// A peer on a Unix socket is one as soon as there are any. No other field is read
 	// (Forwarded, X-Real-IP): anyone may send what a proxy does not overwrite.
 	TrustedProxies []netip.Prefix
-	// IPv6Bits is how many leading bits of an IPv6 address make a subject; 0 means 64, the
-	// network that one client has to itself.
-	IPv6Bits int
 
 	// Skip reports whether a request is passed on without a decision; nil: none is.
 	Skip func(*http.Request) bool
@@ -68,7 +65,6 @@ type Options struct {
 const (
 	defaultTimeout = 100 * time.Millisecond
 	defaultJitter  = 0.1
-	defaultBits    = 64
 )
 
 // Handler passes on to next what the daemon grants, and answers the rest. It panics if
@@ -89,7 +85,7 @@ func Handler(next http.Handler, o Options) http.Handler {
 	return &handler{
 		Options:   o,
 		next:      next,
-		addresses: addresses{trusted: o.TrustedProxies, ipv6Bits: cmp.Or(o.IPv6Bits, defaultBits)},
+		addresses: o.TrustedProxies,
 		limiter:   newLimiter(o, cmp.Or(o.ErrorLog, log.Default())),
 	}
 }
@@ -103,10 +99,7 @@ func (o Options) check() error {
 			return fmt.Errorf("trusted proxy %v is not a network of IPv4 or IPv6 addresses", p)
 		}
 	}
-	switch {
-	case o.IPv6Bits < 0 || o.IPv6Bits > 128:
-		return fmt.Errorf("an IPv6 address has 128 bits, not %d", o.IPv6Bits)
-	case o.Timeout < 0:
+	if o.Timeout < 0 {
 		return fmt.Errorf("the timeout is below zero: %v", o.Timeout)
 	}
 	return nil

@@ -63,11 +63,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// addresses finds the address from which a request came.
-type addresses struct {
-	trusted  []netip.Prefix // whose X-Forwarded-For is believed
-	ipv6Bits int            // of an IPv6 address, that distinguish clients
-}
+// addresses are the proxies whose X-Forwarded-For is believed.
+type addresses []netip.Prefix
 
 // forwardedFor is where each proxy appends the address that called it.
 const forwardedFor = "X-Forwarded-For"
@@ -78,10 +75,10 @@ func (a addresses) subject(r *http.Request) string {
 	switch {
 	case !client.IsValid():
 		return unidentified
-	case client.Is4() || a.ipv6Bits == 128:
+	case client.Is4():
 		return client.String()
 	}
-	network, _ := client.Prefix(a.ipv6Bits) // the bits have been checked
+	network, _ := client.Prefix(64)
 	return network.String()
 }
 
@@ -111,14 +108,14 @@ func (a addresses) client(r *http.Request) netip.Addr {
 }
 
 func (a addresses) trusts(hop netip.Addr) bool {
-	return slices.ContainsFunc(a.trusted, func(p netip.Prefix) bool { return p.Contains(hop) })
+	return slices.ContainsFunc(a, func(p netip.Prefix) bool { return p.Contains(hop) })
 }
 
 // trustsSocket reports whether the peer is a proxy that has no address: on a Unix socket,
 // where proxies are expected at all, every peer is one.
 func (a addresses) trustsSocket(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && local.Network() == "unix" && len(a.trusted) > 0
+	return ok && local.Network() == "unix" && len(a) > 0
 }
 
 // parseHop reads an address, with or without a port, brackets and a zone. Anything else

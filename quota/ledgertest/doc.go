@@ -1,5 +1,6 @@
-// Package ledgertest holds the contract of quota.Ledger as a test suite that every ledger
-// passes, and the naive model that it is compared with.
+// Package ledgertest holds the contract of quota.Ledger as a test suite, and the naive model that
+// ledgers are compared with. The decision is one for all ledgers, so slidinglog runs these, alone and
+// for two hosts on a store in memory, and boltledger on its file. A store runs the suites of stores.
 //
 // Run (suite*.go) gives a ledger small histories, each at times of its own on a [Clock]
 // that tests set (history.go). Random histories (random.go) are played to a ledger and to

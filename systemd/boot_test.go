@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // bootVariable asks for a test that takes minutes the first time: it downloads a
@@ -107,8 +108,8 @@ func testInstall(t *testing.T, m *machine) {
 	}
 }
 
-// config is what the rest of the story runs with.
-const config = `
+// config is what the rest of the story runs with: the next slot is half a day away.
+var config = strings.Replace(`
 [ledger]
 backend = "redis"
 deadline = "5s" # the host may be a slow one, and it is not Redis that is tested
@@ -130,11 +131,10 @@ command = ["/opt/runtime"]
 [jobs.slow]
 credential = "api"
 regions = ["one", "two"]
-every = "24h"
-stagger = "0s"
+schedule = "manual"
 command = ["/opt/slow"]
 kill_grace = "20s"
-`
+`, `every = "24h"`, time.Now().UTC().Add(12*time.Hour).Format(`cron = "4 15 * * *"`), 1)
 
 // stopTime is in the place of the unit's minute and a half. Twice, in a container
 // within a container on a busy host, systemd restarted a killed service only when

@@ -14,7 +14,7 @@ func withJobs(names ...string) string {
 [jobs.` + name + `]
 credential = "api"
 regions = ["one"]
-every = "24h"
+schedule = "manual"
 timeout = "2m"
 kill_grace = "1s"
 command = ["/opt/` + name + `"]

@@ -19,8 +19,7 @@ drain = "1s"
 [jobs.slow]
 credential = "api"
 regions = ["one", "two"]
-every = "24h"
-stagger = "0s"
+schedule = "manual"
 command = ["/opt/slow"]
 kill_grace = "2s"
 `

@@ -70,7 +70,7 @@ func testJobsThatNeedMore(t *testing.T, m *machine) {
 [jobs.generous]
 credential = "api"
 regions = ["one"]
-every = "24h"
+schedule = "manual"
 command = ["/opt/generous"]
 `)
 	m.sh(t, "chmod 755 /opt/generous && chown quotad /srv && systemctl reload quotad")

@@ -30,7 +30,8 @@ type provider struct {
 	price func(r *http.Request) (limit string, units int)
 	// opens reports whether a request has the login.
 	opens func(r *http.Request, token string) bool
-	says  func(status int) string // the body of a refusal
+	says  func(w http.ResponseWriter, now time.Time) (status int, body string) // a refusal
+	now   func() time.Time
 
 	mu      sync.Mutex // guards what follows
 	token   string
@@ -65,9 +66,9 @@ func publicBody(t *testing.T, name string) string {
 }
 
 func providers(t *testing.T) []*provider {
-	body := func(name string) func(int) string {
+	body := func(status int, name string) func(http.ResponseWriter, time.Time) (int, string) {
 		text := publicBody(t, name)
-		return func(int) string { return text }
+		return func(http.ResponseWriter, time.Time) (int, string) { return status, text }
 	}
 	bearer := func(r *http.Request, token string) bool { return r.Header.Get("Authorization") == "Bearer "+token }
 	parameter := func(name string) func(*http.Request, string) bool {
@@ -76,6 +77,7 @@ func providers(t *testing.T) []*provider {
 			return len(values) == 1 && values[0] == token
 		}
 	}
+	budget := publicBody(t, "OpenAlex: the day (J535D165/pyalex#111)")
 	const site = "webmasters/v3/sites/https%3A%2F%2Fexample.com%2F"
 	return []*provider{
 		{ // developers.google.com/youtube/v3/determine_quota_cost, of 2025: any answer costs
@@ -87,7 +89,7 @@ func providers(t *testing.T) []*provider {
 			opens: func(r *http.Request, token string) bool {
 				return r.Header.Get("X-Goog-Api-Key") == token && !r.URL.Query().Has("key")
 			},
-			says: body("YT classic pool"),
+			says: body(403, "YT classic pool"),
 		},
 		{ // docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api and …/best-practices: a 304 is free
 			preset: "github-rest", login: `key_command = ["./github-rest.mint"]`,
@@ -104,7 +106,7 @@ func providers(t *testing.T) []*provider {
 				}
 				return "core", 1
 			},
-			opens: bearer, says: body("GitHub primary"),
+			opens: bearer, says: body(403, "GitHub primary"),
 		},
 		{ // developers.google.com/webmaster-tools/limits
 			preset: "search-console", login: `key = "caller"`, headers: []string{"Authorization: Bearer " + ownToken},
@@ -113,7 +115,7 @@ func providers(t *testing.T) []*provider {
 				return map[string]string{"POST /" + site + "/searchAnalytics/query": "analytics", "GET /" + site: "other", "GET /webmasters/v3/sites": "other",
 					"POST /v1/urlInspection/index:inspect": "inspection"}[r.Method+" "+r.RequestURI], 1
 			},
-			opens: bearer, says: body("Search Console: the load, by its preset"),
+			opens: bearer, says: body(403, "Search Console: the load, by its preset"),
 		},
 		{ // developers.openalex.org/api-reference/authentication
 			preset: "openalex", login: `key_file = "openalex.key"`,
@@ -127,13 +129,20 @@ func providers(t *testing.T) []*provider {
 				}
 				return "daily", 1
 			},
-			opens: parameter("api_key"), says: body("OpenAlex: the day (J535D165/pyalex#111)"),
+			opens: parameter("api_key"),
+			says: func(w http.ResponseWriter, now time.Time) (int, string) {
+				reset := fmt.Sprint(int(now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now).Seconds()))
+				w.Header().Set("Retry-After", reset)
+				w.Header().Set("X-Ratelimit-Remaining", "0")
+				w.Header().Set("X-Ratelimit-Reset", reset)
+				return http.StatusTooManyRequests, budget
+			},
 		},
 		{ // support.twelvedata.com/en/articles/5615854-credits
 			preset: "twelve-data", login: `key_file = "twelve-data.key"`,
 			calls: []string{"GET price?symbol=AAPL&apikey=none", "GET time_series?symbol=NOPE&interval=1day&apikey=none"},
 			price: func(*http.Request) (string, int) { return "daily", 1 },
-			opens: parameter("apikey"), says: body("Twelve Data: the day"),
+			opens: parameter("apikey"), says: body(429, "Twelve Data: the day"),
 		},
 	}
 }
@@ -161,8 +170,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"error":{"code":401,"message":"Request had invalid authentication credentials.","errors":[{"reason":"authError"}],"status":"UNAUTHENTICATED"}}`)
 	case p.spent && units > 0:
 		p.refused++
-		w.WriteHeader(http.StatusForbidden)
-		io.WriteString(w, p.says(http.StatusForbidden))
+		status, text := p.says(w, p.now())
+		w.WriteHeader(status)
+		io.WriteString(w, text)
 	case p.fails > 0:
 		p.fails--
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -180,7 +190,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // start serves a provider, which requires a key.
 func (p *provider) start(t *testing.T, key string) *httptest.Server {
-	p.token, p.counted = key, map[string]int{}
+	p.token, p.counted, p.now = key, map[string]int{}, time.Now
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	return server

@@ -54,6 +54,7 @@ func newProviderWeek(t *testing.T, from time.Time) *providerWeek {
 		}
 		write(t, dir, p.preset+".key", key)
 		file += fmt.Sprintf("[credentials.%s]\npreset = %q\nproxy = { upstream = %q, %s }\n", p.preset, p.preset, p.start(t, key).URL, p.login)
+		p.now = w.clock.Now
 		if units := smaller[p.preset]; units > 0 {
 			file += fmt.Sprintf("limits.daily.units = %d\n", units)
 		}

@@ -87,6 +87,7 @@ func carry(to, from net.Conn, late time.Duration) {
 // A farHost is a daemon as far as ledgers go, with the times of a daemon.
 type farHost struct {
 	service *quota.Service
+	c       *quota.Credential
 	ledger  *slidinglog.Ledger
 }
 
@@ -102,7 +103,7 @@ func startFarHost(t testing.TB, addr, name string, deadline time.Duration) *farH
 	}
 	c := youtube()
 	c.Limits[0].Units = 1_000_000_000
-	h := &farHost{}
+	h := &farHost{c: c.Prepared()}
 	h.ledger, err = slidinglog.Open(slidinglog.Config{
 		File: file, Store: store, Label: name, Deadline: deadline, Credentials: []*quota.Credential{c.Prepared()},
 		Policies: map[string]slidinglog.Policy{c.Name: {Open: map[string]bool{"videos.list": true}, Units: 1_000_000}},

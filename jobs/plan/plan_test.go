@@ -164,7 +164,8 @@ type played struct {
 // randomSchedule is up to three jobs and two limits, of which the second counts searches alone.
 func randomSchedule(t *testing.T, random *rand.Rand) *played {
 	c := dailyOf(1, 0)
-	window := []quota.Window{quota.Sliding(time.Hour), quota.Sliding(5 * time.Hour), quota.Sliding(day), quota.Calendar(quota.Day, time.UTC)}[random.IntN(4)]
+	window := []quota.Window{quota.Sliding(time.Hour), quota.Sliding(5 * time.Hour), quota.Sliding(day), quota.Calendar(quota.Day, time.UTC),
+		quota.Anchored(7*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 0, time.UTC))}[random.IntN(5)]
 	c.Limits[0].Window = window
 	c.Limits = append(c.Limits, quota.Limit{Name: "search", Units: 1, Window: quota.Sliding(2 * time.Hour), Only: []string{"search.list"}})
 	p := &played{T: t, credential: c}

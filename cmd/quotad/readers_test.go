@@ -70,7 +70,6 @@ const oneUsage = "200 /v1/credentials/many/usage"
 // systemd is told that quotad is alive.
 func TestServesManyReaders(t *testing.T) {
 	seedtest.SkipUnderRace(t)
-	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can call as other users")
 	}

@@ -99,9 +99,10 @@ func TestRedisInEveryState(t *testing.T) {
 			acquire := func() (int, string) {
 				return requestOf(t, dir, http.MethodPost, "/v1/acquire", `{"credential":"api","operation":"list"}`)
 			}
-			if status, answer := acquire(); status != http.StatusOK {
-				t.Fatal(answer)
-			}
+			eventually(t, func() bool { // until it has read its log
+				status, _ := acquire()
+				return status == http.StatusOK
+			})
 			says := regexp.MustCompile(state.says)
 			state.begin(t, server, proxy)
 			eventually(t, func() bool { // without an acquire

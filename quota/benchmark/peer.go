@@ -15,6 +15,12 @@ const (
 	redisRate        = "github.com/go-redis/redis_rate/v10@v10.0.1"
 )
 
+// The names of the peers.
+const (
+	Envoy            = "envoy/ratelimit, gRPC"
+	RedisRateHandler = "a handler that asks redis_rate"
+)
+
 // EnvoyRateLimit runs envoy's rate limit service on a Redis at a Unix socket, with
 // one limit that is never reached, and returns a rival that calls it by gRPC over a
 // Unix socket. The error says why it cannot be had.
@@ -47,7 +53,7 @@ func EnvoyRateLimit(tb testing.TB, redis *Process) (Rival, error) {
 		const granted = "\x08\x01" // overall_code: OK
 		return GRPC(socket, "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", message, []byte(granted))
 	}
-	return Rival{Name: "envoy/ratelimit, gRPC", Dial: dial, Servers: []*Process{server, redis}}, nil
+	return Rival{Name: Envoy, Dial: dial, Servers: []*Process{server, redis}}, nil
 }
 
 // field is a protobuf field of bytes, shorter than 128.
@@ -67,7 +73,7 @@ func RedisRate(tb testing.TB, redis *Process) (Rival, error) {
 	socket := filepath.Join(dir, "s")
 	server := Start(tb, socket, exec.Command(path, socket, redis.Socket))
 	dial := func() (Client, error) { return HTTP(socket, "/", "operation=videos.list", 200) }
-	return Rival{Name: "a handler that asks redis_rate", Dial: dial, Servers: []*Process{server, redis}}, nil
+	return Rival{Name: RedisRateHandler, Dial: dial, Servers: []*Process{server, redis}}, nil
 }
 
 const redisRateMain = `package main

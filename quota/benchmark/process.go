@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -114,6 +115,86 @@ func CPU(pid int) (time.Duration, error) {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond, nil
+}
+
+// switches returns how often the threads of a process have given up a CPU, or lost it. Those of a thread that has
+// ended are not counted.
+func switches(pid int) (n int, err error) {
+	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(paths) == 0 {
+		return 0, fmt.Errorf("process %d has no threads: %w", pid, err)
+	}
+	for _, path := range paths {
+		status, _ := os.ReadFile(path) // the thread may have ended
+		for line := range strings.Lines(string(status)) {
+			if name, value, _ := strings.Cut(line, ":"); strings.HasSuffix(name, "voluntary_ctxt_switches") {
+				count, err := strconv.Atoi(strings.TrimSpace(value))
+				if err != nil {
+					return 0, err
+				}
+				n += count
+			}
+		}
+	}
+	return n, nil
+}
+
+// systemCalls counts the system calls of a process by strace while f runs, which slows it. ours leaves out those by
+// which Go's scheduler parks threads and wakes them: a slow process makes more of them.
+func systemCalls(pid int, f func()) (all, ours int, err error) {
+	var counted strings.Builder
+	command := exec.Command("strace", "-f", "-c", "-p", strconv.Itoa(pid))
+	command.Stderr = &counted
+	attached, err := tracedAfter(command, pid)
+	if err == nil && attached {
+		f()
+	}
+	if command.Process == nil {
+		return 0, 0, err
+	}
+	command.Process.Signal(os.Interrupt)
+	command.Wait() // it ends by the signal
+	if err == nil && !attached {
+		err = fmt.Errorf("strace does not trace: %.200s", counted.String())
+	}
+	for line := range strings.Lines(counted.String()) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 || fields[len(fields)-1] == "total" {
+			continue
+		}
+		n, err := strconv.Atoi(fields[3])
+		if err != nil {
+			continue
+		}
+		if all += n; !slices.Contains(parking, fields[len(fields)-1]) {
+			ours += n
+		}
+	}
+	return all, ours, err
+}
+
+var parking = []string{"futex", "nanosleep", "epoll_pwait", "sched_yield", "tgkill", "getpid", "rt_sigreturn", "restart_syscall"}
+
+// tracedAfter starts a tracer, and waits until it traces each thread of a process, or ends.
+func tracedAfter(tracer *exec.Cmd, pid int) (bool, error) {
+	if err := tracer.Start(); err != nil {
+		return false, err
+	}
+	for range 500 {
+		paths, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		traced := 0
+		for _, path := range paths {
+			status, _ := os.ReadFile(path)
+			if strings.Contains(string(status), fmt.Sprintf("TracerPid:\t%d\n", tracer.Process.Pid)) {
+				traced++
+			}
+		}
+		if traced > 0 && traced == len(paths) {
+			return true, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false, nil
 }
 
 // shortDir is a directory in which names of sockets stay below 108 bytes.

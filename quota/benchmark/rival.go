@@ -2,6 +2,7 @@ package benchmark
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,21 +28,70 @@ type Rival struct {
 }
 
 const (
-	rounds   = 30  // turns of one client
-	perRound = 200 // requests of one turn
+	rounds   = 30   // turns of one client
+	perRound = 200  // requests of one turn
+	perCount = 1000 // requests for which system calls are counted
 	clients  = 64
 	turns    = 7 // of many clients
 	turn     = 400 * time.Millisecond
 )
 
-// Compare measures the rivals with one client, then with 64, and logs a line for each.
-func Compare(tb testing.TB, rivals []Rival) {
-	tb.Helper()
-	latencies(tb, rivals)
-	rates(tb, rivals)
+// A Result is what was measured of a rival.
+type Result struct {
+	P50, P99 float64 // of one client, in µs
+	Rate     float64 // of 64 clients: answers in a second
+	CPU      float64 // and of all servers, in µs, for each answer
+	// Switches and Calls are context switches and system calls of the first server for each answer to one client,
+	// and OwnCalls those that do not park a thread or wake one. Of 0, they were not counted.
+	Switches, Calls, OwnCalls float64
 }
 
-func latencies(tb testing.TB, rivals []Rival) {
+// Compare measures the rivals with one client, then with 64, and logs a line for each. It returns what it measured,
+// by the rivals' names.
+func Compare(tb testing.TB, rivals []Rival) map[string]*Result {
+	tb.Helper()
+	results := make(map[string]*Result)
+	for _, r := range rivals {
+		results[r.Name] = new(Result)
+	}
+	latencies(tb, rivals, results)
+	for _, r := range rivals {
+		results[r.Name].count(tb, r)
+	}
+	rates(tb, rivals, results)
+	return results
+}
+
+// count counts the context switches and the system calls of a rival's first server.
+func (result *Result) count(tb testing.TB, r Rival) {
+	tb.Helper()
+	client := dialAll(tb, []Rival{r}, 1)[0][0]
+	pid := r.Servers[0].PID
+	ask := func() {
+		for range perCount {
+			if err := client.Ask(); err != nil {
+				tb.Errorf("%s: %v", r.Name, err)
+				return
+			}
+		}
+	}
+	before, err := switches(pid)
+	ask()
+	after, wrong := switches(pid)
+	if err = errors.Join(err, wrong); err != nil {
+		tb.Fatalf("%s: %v", r.Name, err)
+	}
+	result.Switches = float64(after-before) / perCount
+	calls, own, err := systemCalls(pid, ask)
+	if err != nil {
+		tb.Logf("1 client    %-44s %.1f context switches; system calls cannot be counted: %v", r.Name, result.Switches, err)
+		return
+	}
+	result.Calls, result.OwnCalls = float64(calls)/perCount, float64(own)/perCount
+	tb.Logf("1 client    %-44s %.1f context switches  %.1f system calls under strace, %.1f of them other than the scheduler's", r.Name, result.Switches, result.Calls, result.OwnCalls)
+}
+
+func latencies(tb testing.TB, rivals []Rival, results map[string]*Result) {
 	tb.Helper()
 	took := make([][]time.Duration, len(rivals))
 	asking := dialAll(tb, rivals, 1)
@@ -66,6 +116,7 @@ func latencies(tb testing.TB, rivals []Rival) {
 		p50[r.Name] = micros(percentile(took[i], 50))
 	}
 	for i, r := range rivals {
+		results[r.Name].P50, results[r.Name].P99 = p50[r.Name], micros(percentile(took[i], 99))
 		tb.Logf("1 client    %-44s p50 %7.1f µs  p99 %7.1f µs%s", r.Name, p50[r.Name], micros(percentile(took[i], 99)), ratio(r, p50))
 	}
 }
@@ -97,7 +148,7 @@ type turnResult struct {
 	each []time.Duration
 }
 
-func rates(tb testing.TB, rivals []Rival) {
+func rates(tb testing.TB, rivals []Rival, measured map[string]*Result) {
 	tb.Helper()
 	rivals = slices.DeleteFunc(slices.Clone(rivals), func(r Rival) bool { return r.Alone })
 	asking := dialAll(tb, rivals, clients)
@@ -113,6 +164,7 @@ func rates(tb testing.TB, rivals []Rival) {
 		rate[r.Name] = results[i][turns/2].rate
 		slices.SortFunc(results[i], func(a, b turnResult) int { return cmp.Compare(a.cpu, b.cpu) })
 		cpu[r.Name] = micros(results[i][turns/2].cpu)
+		measured[r.Name].Rate, measured[r.Name].CPU = rate[r.Name], cpu[r.Name]
 	}
 	for i, r := range rivals {
 		var parts []string

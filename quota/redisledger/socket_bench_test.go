@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -167,15 +168,20 @@ func recipe(b *testing.B, redis *benchmark.Process, cost int) benchmark.Rival {
 //	go test -run - -bench Socket -benchtime 1x -v ./quota/redisledger
 func BenchmarkSocket(b *testing.B) {
 	redis := startRedis(b)
+	table := benchmark.Table{
+		Name: "socket", Command: "QUOTAD_BENCH_README=1 go test -run - -bench Socket -benchtime 1x -v ./quota/redisledger",
+		Sources: benchmark.OfAcquire, Head: benchmark.Sides,
+	}
 	one := benchmark.Quotad(b, benchmark.BuildQuotad(b), configuration(redis, 1)+spent)
 	const none, empty, ours = "no-op handler", "handler with an empty script", "acquire, cost 1"
+	const hundred, denied, perUnit = "acquire, cost 100", "denied acquire", "a member per unit, no daemon, cost 100"
 	rivals := []benchmark.Rival{
 		floor(b, none, "no-op", redis),
 		floor(b, empty, "empty script", redis),
 		against(empty, acquire(one, redis, ours, "c0", "videos.list")),
-		against(empty, acquire(one, redis, "acquire, cost 100", "c0", "search.list")),
-		against(none, acquire(one, redis, "denied acquire", "spent", "search.list")),
-		against("acquire, cost 100", recipe(b, redis, 100)),
+		against(empty, acquire(one, redis, hundred, "c0", "search.list")),
+		against(none, acquire(one, redis, denied, "spent", "search.list")),
+		against(hundred, recipe(b, redis, 100)),
 	}
 	for _, peer := range []func(testing.TB, *benchmark.Process) (benchmark.Rival, error){benchmark.EnvoyRateLimit, benchmark.RedisRate} {
 		r, err := peer(b, redis)
@@ -186,8 +192,30 @@ func BenchmarkSocket(b *testing.B) {
 		rivals = append(rivals, against(ours, r))
 	}
 	for b.Loop() {
-		benchmark.Compare(b, rivals)
-		scriptTimes(b, redis, rivals[1], rivals[2])
+		measured := benchmark.Compare(b, rivals)
+		of := func(name string) benchmark.Result { // zero if the rival could not be had
+			if r := measured[name]; r != nil {
+				return *r
+			}
+			return benchmark.Result{}
+		}
+		envoy, rate := of(benchmark.Envoy), of(benchmark.RedisRateHandler)
+		const one, many = "Redis, one client", "Redis, 64 clients: CPU of all servers"
+		table.Rows = nil
+		table.Beside(one, " µs", of(ours).P50, "a handler that runs an empty script", of(empty).P50)
+		table.Beside(one, " µs", of(ours).P50, "a handler that asks redis_rate", rate.P50)
+		table.Beside(one, " µs", of(ours).P50, "envoy/ratelimit", envoy.P50)
+		table.Beside(one+", 100 units", " µs", of(hundred).P50, "a sorted set with a member per unit, called directly", of(perUnit).P50)
+		table.Beside("denied, one client", " µs", of(denied).P50, "a handler that does nothing", of(none).P50)
+		table.Beside(one+": context switches of quotad", "", of(ours).Switches, "a handler that runs an empty script", of(empty).Switches)
+		table.Beside(one+": system calls of quotad, under strace", "", of(ours).Calls, "a handler that runs an empty script", of(empty).Calls)
+		table.Beside(one+": those that do not park or wake a thread", "", of(ours).OwnCalls, "a handler that runs an empty script", of(empty).OwnCalls)
+		table.Beside(many, " µs", of(ours).CPU, "a handler that runs an empty script", of(empty).CPU)
+		table.Beside(many, " µs", of(ours).CPU, "a handler that asks redis_rate", rate.CPU)
+		table.Beside(many, " µs", of(ours).CPU, "envoy/ratelimit", envoy.CPU)
+		script, nothing := scriptTimes(b, redis, rivals[1], rivals[2])
+		table.Beside(one+": the script inside Redis", " µs", script, "`return 1`, called as often", nothing)
+		table.Write(b)
 	}
 }
 
@@ -212,20 +240,18 @@ func against(floor string, r benchmark.Rival) benchmark.Rival {
 	return r
 }
 
-// scriptTimes logs what one call of the acquire script takes inside Redis, as Redis itself
-// counts it, beside a script that does nothing: called by a handler too, so as often, and
-// by itself as fast as it answers.
-func scriptTimes(b *testing.B, redis *benchmark.Process, empty, ours benchmark.Rival) {
-	sha, err := benchmark.Redis(redis.Socket, "SCRIPT", "LOAD", "return 1")
-	if err != nil {
-		b.Fatal(err)
-	}
-	loop := benchmark.Rival{Dial: func() (benchmark.Client, error) { return benchmark.RESP(redis.Socket, "EVALSHA", sha, "0") }}
+// scriptTimes returns what one call of the acquire script takes inside Redis, as Redis itself
+// counts it, and what a script takes that does nothing, called by a handler, too: medians of three.
+func scriptTimes(b *testing.B, redis *benchmark.Process, empty, ours benchmark.Rival) (script, nothing float64) {
+	var scripts, nothings []float64
 	for range 3 {
-		nothing, script, least := scriptTime(b, redis, empty), scriptTime(b, redis, ours), scriptTime(b, redis, loop)
-		b.Logf("in redis     acquire script %.1f µs a call, return 1 for a handler %.1f µs: ×%.1f; in a loop %.1f µs: ×%.1f",
-			script, nothing, script/nothing, least, script/least)
+		nothings = append(nothings, scriptTime(b, redis, empty))
+		scripts = append(scripts, scriptTime(b, redis, ours))
 	}
+	slices.Sort(scripts)
+	slices.Sort(nothings)
+	b.Logf("in redis     acquire script %.1f µs a call, return 1 for a handler %.1f µs: ×%.1f", scripts[1], nothings[1], scripts[1]/nothings[1])
+	return scripts[1], nothings[1]
 }
 
 // scriptTime is usec_per_call of EVALSHA while a rival is asked by one client.

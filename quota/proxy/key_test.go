@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,18 +103,24 @@ func TestOldKeyServesToItsEnd(t *testing.T) {
 
 // A source that prints a key that is over has failed, whatever came before.
 func TestKeyThatIsOver(t *testing.T) {
-	life := -time.Second
-	m := &mint{answer: func(int) (string, time.Duration, error) { return "the key", life, nil }}
+	var lives atomic.Bool
+	m := &mint{answer: func(int) (string, time.Duration, error) {
+		if lives.Load() {
+			return "the key", 2 * time.Second, nil
+		}
+		return "the key", -time.Second, nil
+	}}
 	m.run(t, func(k *Key) {
 		if got := k.now(); !strings.HasPrefix(got, "no key: it printed a key that is over: it ended at 1999-12-31T23:59:59Z") {
 			t.Error(got)
 		}
-		life = 2 * time.Second
+		lives.Store(true)
 		time.Sleep(10*time.Second + time.Millisecond)
 		if got := k.now(); got != "the key" {
 			t.Error(got)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if n := len(m.asked); n > 45 {
 			t.Errorf("asked %d times in a minute for a key of two seconds", n)
 		}

@@ -102,6 +102,17 @@ func settleReturned(t *testing.T, harness Harness) {
 		}
 		h.used(row.used)
 	}
+
+	// What was returned is no room for a greater cost.
+	h = begin(t, harness, one(50, quota.Sliding(time.Hour)))
+	grant = h.granted("ten")
+	h.adjust("daily", -10)
+	for units, want := range map[quota.Units]quota.Reason{51: quota.SettledTooHigh, 50: ""} {
+		if got := h.settleAs(grant, quota.Settlement{Units: units, Caller: quota.Caller{UID: 1000}, Bounded: true}); got.Reason != want {
+			t.Errorf("to %d units of which 10 were returned: %+v, want reason %q", units, got, want)
+		}
+	}
+	h.used(40)
 }
 
 func settleTooLate(t *testing.T, harness Harness) {

@@ -228,13 +228,13 @@ func (a *Account) Change(was, is *quota.Entry) {
 
 // forbids returns why a settlement may not make is of an entry that was; empty: it may.
 func (a *Account) forbids(s quota.Settlement, was, is *quota.Entry, now time.Time) string {
-	granted, narrowest, why := *was, quota.MaxUnits, ""
+	granted, settled, narrowest, why := *was, *is, quota.MaxUnits, ""
 	g, _ := was.Grant()
 	g.Settled = false
-	granted.Body = g
+	granted.Body, granted.GivenBack, settled.GivenBack = g, nil, nil // what it costs, whatever adjustments returned of it
 	for _, v := range a.views {
-		l, to := a.state(v, now), v.Units(is)
-		more := to - v.Units(was)
+		l, to := a.state(v, now), v.Units(&settled)
+		more := v.Units(is) - v.Units(was)
 		if !s.Bounded || more <= 0 || !v.contains(is.ID) || l.DryRun {
 			continue
 		}

@@ -64,10 +64,12 @@ key_file = "key.pem"
 token_file = "shop.token"
 credentials = ["youtube"]
 subjects = ["public"]
+rate = 10_000
 [remote.callers.page]
 token_file = "page.token"
 credentials = ["youtube", "other"]
 operations = ["videos.list", "list"]
+rate = 10_000
 %s`
 
 // A distant is a daemon with callers on other hosts, and a host that calls it.

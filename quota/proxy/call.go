@@ -30,7 +30,7 @@ type call struct {
 
 // locate returns the call that a request is, or why it is refused; then the call has no token, or
 // no target, where these are not known.
-func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
+func (p *Proxy) locate(w http.ResponseWriter, r *http.Request) (*call, *api.Problem) {
 	c := &call{proxy: p, method: r.Method}
 	credential := c.authenticate(r)
 	problem := p.checkHost(r)
@@ -40,7 +40,9 @@ func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
 	case c.token == "":
 		return c, c.tokenless(r)
 	}
-	keepConnection(r)
+	if problem = keepConnection(w, r, c.token); problem != nil {
+		return c, problem
+	}
 	if c.target = p.Target(credential); c.target == nil {
 		return c, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
 			WithHint("the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…")

@@ -5,8 +5,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
 )
 
 // Bounds of what a client may cost: a slow or stuck one costs one connection, for a bounded
@@ -18,19 +20,24 @@ const (
 	maxHeader      = 32 << 10        // bytes of a request's, and 256 KiB of an answer's
 	maxAnswer      = 256 << 10       //
 	maxConnections = 4096            // at once
+	shares         = 16              // of the connections; a run token may have one
 )
 
 // A boundedListener bounds how many connections are open at once. For one that is too many
 // it closes the oldest of those that have shown no run token; if all have shown one, the
-// new one. So clients without a token cannot keep passes out.
+// new one. So clients without a token cannot keep passes out; nor can one pass keep out the others,
+// because it may have only a share.
 type boundedListener struct {
 	net.Listener
 	max int
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards what follows, and the tokens of connections
 	open     map[*boundedConn]bool
 	accepted int
 }
+
+// share is how many connections a token may have.
+func (l *boundedListener) share() int { return max(1, l.max/shares) }
 
 // Accept implements net.Listener.
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -57,7 +64,7 @@ func (l *boundedListener) admit(raw net.Conn) (conn, excess net.Conn) {
 	if len(l.open) >= l.max {
 		var oldest *boundedConn
 		for c := range l.open {
-			if !c.known.Load() && (oldest == nil || c.number < oldest.number) {
+			if c.token == "" && (oldest == nil || c.number < oldest.number) {
 				oldest = c
 			}
 		}
@@ -77,8 +84,8 @@ func (l *boundedListener) admit(raw net.Conn) (conn, excess net.Conn) {
 type boundedConn struct {
 	net.Conn
 	listener *boundedListener
-	number   int         // in the order of their coming
-	known    atomic.Bool // it has shown a live run token
+	number   int    // in the order of their coming
+	token    string // that it has shown; guarded by the listener's lock
 }
 
 // Close implements io.Closer.
@@ -99,11 +106,32 @@ func (c *boundedConn) CloseWrite() error {
 
 type connectionKey struct{}
 
-// keepConnection keeps the connection of a request with a live run token open.
-func keepConnection(r *http.Request) {
-	if c, ok := r.Context().Value(connectionKey{}).(*boundedConn); ok {
-		c.known.Store(true)
+// keepConnection keeps the connection of a request with a live run token open. It refuses one beyond
+// the token's share, and closes it after the answer.
+func keepConnection(w http.ResponseWriter, r *http.Request, token string) *api.Problem {
+	c, ok := r.Context().Value(connectionKey{}).(*boundedConn)
+	if !ok {
+		return nil
 	}
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.token == token || !l.open[c] {
+		return nil
+	}
+	held := 0
+	for other := range l.open {
+		if other.token == token {
+			held++
+		}
+	}
+	if held >= l.share() {
+		w.Header().Set("Connection", "close")
+		return api.NewProblem(api.TooManyConnections, "the pass has %s open, the most for one pass", quota.Count(l.share(), "connection", "connections")).
+			WithHint("let the client reuse its connections, or close them")
+	}
+	c.token = token
+	return nil
 }
 
 // A patientBody is the body of a request: each part of it extends the time for the next.

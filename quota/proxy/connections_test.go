@@ -8,8 +8,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 	"time"
+
+	"quotad/quota/server"
 )
 
 // Clients that never end what they begin do not keep others from being served.
@@ -68,7 +71,7 @@ func TestTooManyConnections(t *testing.T) {
 		return conn
 	}
 	passes := 0
-	fresh := func() string {
+	fresh := func() string { // a pass has a share of the connections alone
 		passes++
 		token := fmt.Sprint("TOKENOFPASS", passes)
 		s.tokens.Issue(token, "trending", "US", "youtube")
@@ -111,5 +114,67 @@ func TestTooManyConnections(t *testing.T) {
 		if status, _ := call(dial(), runToken); status == 200 {
 			break
 		}
+	}
+}
+
+// One pass that opens connections without end keeps the others out no more: what is beyond its share
+// is refused, with the reason, and closed. Its own connections go on, and one that ends makes room.
+func TestOneTokenHasAShare(t *testing.T) {
+	var mu sync.Mutex
+	var failed []string
+	s := newScene(t, ok, func(c *Config, _ *Target) {
+		c.Connections = 4 * shares
+		emit := c.Emit
+		c.Emit = func(event any) {
+			if e, is := event.(server.Event); is && e.Err != nil {
+				mu.Lock()
+				failed = append(failed, e.Request.Credential+" "+e.Result())
+				mu.Unlock()
+			}
+			emit(event)
+		}
+	})
+	s.tokens.Issue("OTHERTOKENOFAPASS", "other", "US", "youtube")
+	call := func(conn net.Conn, token string) (status int, closes bool) {
+		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/none HTTP/1.1\r\nHost: %s\r\n\r\n", token, s.proxy.config.Address)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		return res.StatusCode, res.Close
+	}
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", s.proxy.config.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(3 * time.Minute))
+		return conn
+	}
+	var own []net.Conn
+	for n := range 5 * shares {
+		conn := dial()
+		status, closes := call(conn, runToken)
+		if within := n < 4; within != (status == 404) || within == closes {
+			t.Fatalf("connection %d: %d, closed %v", n, status, closes)
+		}
+		own = append(own, conn)
+	}
+	if status, _ := call(dial(), "OTHERTOKENOFAPASS"); status != 404 {
+		t.Errorf("another pass: %d, want to be served", status)
+	}
+	if status, _ := call(own[0], runToken); status != 404 {
+		t.Errorf("a connection of the share: %d, want to be served", status)
+	}
+	mu.Lock()
+	if len(failed) != 5*shares-4 || failed[0] != "youtube too_many_connections" {
+		t.Errorf("told of %d: %q", len(failed), failed)
+	}
+	mu.Unlock()
+	own[0].Close()
+	for status := 0; status != 404; { // until the proxy knows
+		status, _ = call(dial(), runToken)
 	}
 }

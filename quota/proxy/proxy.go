@@ -169,7 +169,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		r.Body = &patientBody{r.Body, connection}
 	}
-	c, problem := p.locate(r)
+	c, problem := p.locate(w, r)
 	if problem != nil {
 		p.reject(w, c, problem)
 		return

@@ -28,8 +28,9 @@ type connection struct {
 	shares bool // it counts against Connections, which users share
 	phase  atomic.Int32
 
-	number uint64      // how many had entered with it
-	known  atomic.Bool // the token of a remote caller came over it, and keeps it open
+	number uint64        // how many had entered with it
+	caller *RemoteCaller // whose token keeps it open; nil: none does. Guarded by the door's lock
+	known  atomic.Bool   // there is one
 }
 
 type connectionKey struct{}

@@ -287,6 +287,26 @@ func (d *Door) count(of origin) (same, shared int) {
 	return same, shared
 }
 
+// keep has a connection stay over which the token of a caller came, unless half of the connections
+// are kept for that caller: a stolen token leaves room for the others.
+func (d *Door) keep(c *connection, caller *RemoteCaller) {
+	if c.known.Load() {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	held := 0
+	for other := range d.open {
+		if other.caller != nil && other.caller.Name == caller.Name {
+			held++
+		}
+	}
+	if held < max(1, d.bounds.Connections/2) {
+		c.caller = caller
+		c.known.Store(true)
+	}
+}
+
 // makeRoom closes the oldest stranger of an origin; nil: of the origin that has the most of them, so
 // that a flood from some addresses makes room for the others. A stranger came to a Remote, and no
 // token keeps it open. The caller holds mu.

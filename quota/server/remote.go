@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -59,8 +61,16 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	token, problem := tokenIn(r)
 	if problem == nil {
 		if c := m.bearer(token); c != nil {
-			c.counts.last.Store(&remoteVisit{time.Now(), addressOf(r.RemoteAddr)})
-			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
+			now := time.Now()
+			c.counts.last.Store(&remoteVisit{now, addressOf(r.RemoteAddr)})
+			r = r.WithContext(context.WithValue(r.Context(), remoteKey{}, c))
+			if wait := c.wait(now); wait > 0 {
+				c.counts.refused.Add(1)
+				w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
+				return r, api.NewProblem(api.Busy, "remote caller %q asks more than its rate allows, which is %s a second", c.Name, quota.Count(c.rate(), "request", "requests")).
+					WithHint("rate in [remote.callers." + c.Name + "] allows more")
+			}
+			return r, nil
 		}
 		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
 			WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,14 +25,39 @@ type RemoteCaller struct {
 	Credentials []string
 	Operations  []string // nil: all of those credentials
 	Clients     []string // the groups whose clients it may ask about
+	// Rate is how many requests a second are answered, with those of two seconds at once.
+	// 0: DefaultRemoteRate.
+	Rate int
 
 	counts *remoteCounts
 }
+
+// DefaultRemoteRate is the Rate of a caller that has none.
+const DefaultRemoteRate = 50
 
 // remoteCounts counts the results of a caller's requests.
 type remoteCounts struct {
 	granted, refused, forbidden atomic.Uint64
 	last                        atomic.Pointer[remoteVisit] // nil: it has not come yet
+
+	mu   sync.Mutex // guards free
+	free time.Time  // when the caller's allowance of requests is full again
+}
+
+func (c *RemoteCaller) rate() int { return cmp.Or(c.Rate, DefaultRemoteRate) }
+
+// wait counts a request, and returns how long it must wait; 0: it is answered now. The requests of two seconds are
+// answered at once, and then one in each part of a second.
+func (c *RemoteCaller) wait(now time.Time) time.Duration {
+	each := time.Second / time.Duration(c.rate())
+	c.counts.mu.Lock()
+	defer c.counts.mu.Unlock()
+	free := quota.Later(c.counts.free, now)
+	if wait := free.Sub(now) - 2*time.Second + each; wait > 0 {
+		return wait
+	}
+	c.counts.free = free.Add(each)
+	return 0
 }
 
 // A remoteVisit is when and from where a request came.

@@ -157,8 +157,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	problem := s.checkOrigin(r, p.remote != nil)
 	if problem == nil && p.remote != nil {
 		r, problem = p.remote.admit(w, r)
-		if problem == nil {
-			c.known.Store(true)
+		if caller := remoteOf(r); caller != nil {
+			c.door.keep(c, caller)
 		}
 	}
 	if problem != nil {

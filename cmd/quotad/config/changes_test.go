@@ -126,6 +126,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"remote.callers.shop.credentials", `["c", "e"]`, `["e"]`},
 	{"remote.callers.shop.operations", `["list"]`, `["list", "search"]`},
 	{"remote.callers.shop.subjects", `["a"]`, `["b"]`},
+	{"remote.callers.shop.rate", `10`, `20`},
 	{"remote.callers.blog", `{ token_file = "blog.token", credentials = ["e"] }`, ``},
 	{"passes.drain", `"1s"`, `"2s"`},
 	{"passes.cgroups", `"off"`, ``}, // another one is not everywhere

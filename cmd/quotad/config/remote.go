@@ -92,7 +92,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 	one.known("subjects", "table [clients.NAME]", one.Subjects, t.names("clients"))
 	one.known("operations", "operation", one.Operations, t.operationsOf(one.Credentials))
 	return server.RemoteCaller{
-		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects,
+		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects, Rate: int(one.Rate),
 	}
 }
 

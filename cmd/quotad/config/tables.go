@@ -182,8 +182,6 @@ func gone(table, key string) string {
 		return "remove it, and have the command exit with 75 when the budget is gone"
 	case "remoteTable.behind":
 		return "remove it: without cert_file, quotad answers a proxy on this host"
-	case "callerTable.rate":
-		return "remove it: what a caller may spend, its limits say"
 	case "passesTable.parallel":
 		return "remove it, and set parallel in each job"
 	}
@@ -243,6 +241,7 @@ type callerTable struct {
 	Credentials []string  `toml:"credentials"`
 	Operations  []string  `toml:"operations"`
 	Subjects    []string  `toml:"subjects"`
+	Rate        int       `toml:"rate" default:"50" max:"10000"`
 }
 
 type eventsTable struct {

@@ -1,24 +1,38 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
-// freePorts returns TCP ports of this host that had no listener a moment ago.
-func freePorts(tb testing.TB, n int) []string {
+// nextPort is where freePorts looks next. Its ports are below those that the kernel gives to connections, of which one
+// could be there before the server is; each process of tests begins at another.
+var nextPort = func() *atomic.Int32 {
+	var port atomic.Int32
+	port.Store(int32(10_000 + os.Getpid()%400*50))
+	return &port
+}()
+
+// freePorts returns ports of the loopback address at which no server listens.
+func freePorts(tb testing.TB, n int) (ports []string) {
 	tb.Helper()
-	ports := make([]string, n)
-	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for len(ports) < n {
+		port := strconv.Itoa(int(nextPort.Add(1)))
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		} else if err != nil {
 			tb.Fatal(err)
 		}
-		defer listener.Close() // when all are found, so that they differ
-		ports[i] = strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+		listener.Close()
+		ports = append(ports, port)
 	}
 	return ports
 }

@@ -85,6 +85,9 @@ func (c *keptConn) open() bool {
 
 // attemptKept is attempt on a kept connection.
 func (c *Client) attemptKept(ctx context.Context, r request, within time.Duration) (answer reply, err error) {
+	if err := ctx.Err(); err != nil {
+		return answer, err
+	}
 	conn := c.kept.take()
 	if conn == nil {
 		dialed, err := c.dial(ctx, "", "")
@@ -93,7 +96,8 @@ func (c *Client) attemptKept(ctx context.Context, r request, within time.Duratio
 		}
 		conn = &keptConn{Conn: dialed, reader: bufio.NewReader(dialed)}
 	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	conn.SetDeadline(time.Now().Add(within))
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) // nothing sets a later one from here on
 	keep := false
 	defer func() {
 		if stop() && keep {
@@ -102,7 +106,6 @@ func (c *Client) attemptKept(ctx context.Context, r request, within time.Duratio
 			conn.Close()
 		}
 	}()
-	conn.SetDeadline(time.Now().Add(within))
 	if _, err = conn.Write(r.text(c.Token)); err == nil {
 		answer, keep, err = conn.answer()
 	}

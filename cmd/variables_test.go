@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whoever runs the tests finds every variable that they heed in one table, which is short.
+// CONTRIBUTING.md has every variable that the tests heed, in one table, which is short.
 func TestVariablesOfTests(t *testing.T) {
 	const most = 8
 	page, err := os.ReadFile("../.github/CONTRIBUTING.md")

@@ -15,6 +15,14 @@ type Region string
 // None is the only region of a job without regions. Its passes get no QUOTAD_REGION.
 const None Region = "-"
 
+// Before returns what stands before a line about a region: "US: ", and nothing of None.
+func (r Region) Before() string {
+	if r == None {
+		return ""
+	}
+	return string(r) + ": "
+}
+
 const (
 	maxText      = 128
 	maxName      = 64

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -114,27 +115,35 @@ func (m *meter) add(now time.Time, units int64) {
 	}
 }
 
-// windowOf reads the window of a limit.
-func windowOf(l api.Limit) quota.Window {
-	if period, zone, ok := strings.Cut(l.Window, " "); ok && l.WindowMs == 0 {
-		if location, err := time.LoadLocation(zone); err == nil {
-			return quota.Calendar(quota.Period(period), location)
-		}
+// windowOf reads the window of a limit, as quota.Window writes it.
+func windowOf(l api.Limit) (quota.Window, error) {
+	kind, rest, _ := strings.Cut(l.Window, " ")
+	if l.WindowMs > 0 {
+		return quota.Sliding(time.Duration(l.WindowMs) * time.Millisecond), nil
 	}
-	return quota.Sliding(max(time.Millisecond, time.Duration(l.WindowMs)*time.Millisecond))
+	if from, anchored := strings.CutPrefix(rest, "from "); anchored {
+		at, err := time.Parse(time.RFC3339Nano, from)
+		every, wrong := api.ParseSpan(kind)
+		return quota.Anchored(every, at), errors.Join(err, wrong)
+	}
+	zone, err := time.LoadLocation(rest)
+	return quota.Calendar(quota.Period(kind), zone), err
 }
 
-func newReportOf(c api.Credential) *report {
+func newReportOf(c api.Credential) (*report, error) {
 	r := &report{Credential: c.Name, Limits: []*metered{}, Who: []*refused{}, Suggestions: []suggestion{}}
 	for _, l := range c.Limits {
-		w := windowOf(l)
+		w, err := windowOf(l)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the window of limit %s, %q: %w", l.Name, l.Window, err)
+		}
 		m := &metered{Name: l.Name, Budget: l.Units - l.Reserve, DryRun: l.DryRun, all: meter{window: w}, kept: meter{window: w}}
 		if len(l.Jobs)+len(l.ExceptJobs) == 0 {
 			m.byJob = map[string]*meter{}
 		}
 		r.Limits = append(r.Limits, m)
 	}
-	return r
+	return r, nil
 }
 
 // play adds an entry of the log: a grant, what was booked, or a reset.
@@ -230,7 +239,10 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	if err != nil {
 		return c.explain(err)
 	}
-	r := newReportOf(state)
+	r, err := newReportOf(state)
+	if err != nil {
+		return err
+	}
 	q := api.LogQuery{Since: from, Most: quota.MaxLogPage}
 	for more := true; more; {
 		page, err := client.Log(ctx, name, q)

@@ -75,11 +75,7 @@ func whyJobPage(body whyJob, v term.View) string {
 	refused := "nothing in the last day"
 	if len(body.Refused) > 0 {
 		r := body.Refused[0]
-		of := r.Region + ": "
-		if r.Region == string(regions.None) {
-			of = ""
-		}
-		refused = fmt.Sprintf("%s: %s%s: %s", v.When(r.At), of, wording.RefusedWhat(r), wording.Refused(r, v))
+		refused = fmt.Sprintf("%s: %s%s: %s", v.When(r.At), regions.Region(r.Region).Before(), wording.RefusedWhat(r), wording.Refused(r, v))
 		if n := len(body.Refused) - 1; n > 0 {
 			refused += fmt.Sprintf("; %d more: quotactl refusals --job %s", n, j.Name)
 		}

@@ -38,7 +38,7 @@ type provider struct {
 	counted map[string]int // units by limit
 	got     []string       // as the requests came
 	strange []string       // requests that it does not know
-	fails   int            // so many calls get a 503
+	fails   int            // how many calls get a 503
 	spent   bool           // its day is exhausted, by others
 	refused int            // calls that it answered so
 }

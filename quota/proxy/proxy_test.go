@@ -87,7 +87,7 @@ func TestLeavesAnotherAuthorization(t *testing.T) {
 	}
 }
 
-// A client of Google sends a long query as a form, and means GET: it is told how to be understood.
+// A client of Google sends a long query as a form, and means GET: the answer says what to do instead.
 func TestRefusesAFormForAGet(t *testing.T) {
 	s := newScene(t, ok, nil)
 	header := http.Header{"X-Http-Method-Override": {"GET"}, "Content-Type": {"application/x-www-form-urlencoded"}}

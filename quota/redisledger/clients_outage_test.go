@@ -94,7 +94,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if used := u.Limits[0].Used; used < 2 || used > 3 {
-		t.Errorf("%d units are used, want those of two grants, and perhaps one that nobody heard of", used)
+		t.Errorf("%d units are used, want those of two grants, and perhaps one whose answer was lost", used)
 	}
 }
 

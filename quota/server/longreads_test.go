@@ -107,7 +107,7 @@ func (l *crowdedLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQu
 }
 
 // Those who follow a log from long ago catch up in turn, as many pages at once as may be, and each
-// is told everything.
+// gets everything.
 func TestFollowersCatchUpInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const followers, grants = 16, 20

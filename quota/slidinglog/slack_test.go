@@ -132,7 +132,7 @@ func TestGrantsOfTwoHosts(t *testing.T) {
 				}
 			}
 			if row.granted && d[0].Limits[0].Used != row.used[0] {
-				t.Errorf("the caller is told that %d units are used, of %d", d[0].Limits[0].Used, row.used[0])
+				t.Errorf("the answer says that %d units are used, not %d", d[0].Limits[0].Used, row.used[0])
 			}
 		})
 	}

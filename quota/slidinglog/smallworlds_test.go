@@ -120,7 +120,7 @@ func (d deed) String() string {
 // A history is deeds, one after the other.
 type history []deed
 
-// histories yields all histories of at least one and at most so many deeds, without those that are like another
+// histories yields all histories of at least one deed and at most that number, without those that are like another
 // one of them.
 func histories(most int) iter.Seq[history] {
 	return func(yield func(history) bool) { history{}.longer(most, yield) }

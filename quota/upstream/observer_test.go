@@ -311,7 +311,7 @@ func TestObserveByGrant(t *testing.T) {
 	s.closed("search 5s")
 }
 
-// What the upstream says is left is compared with our count, and a person is told where it counts more.
+// What the upstream says is left is compared with our count, and where it counts more, that is a trouble.
 func TestDrift(t *testing.T) {
 	s := newScene(t)
 	for range 10 {

@@ -12,7 +12,6 @@ import (
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/regions"
 )
 
 // An Alert is an event for which a command may run. Which fields are set depends on the event.
@@ -128,12 +127,8 @@ func (a Alert) input() []byte {
 		if !p.Outcome.Failure() {
 			continue
 		}
-		of := string(p.Region) + ": "
-		if p.Region == regions.None {
-			of = ""
-		}
 		for _, line := range p.Tail {
-			text = append(text, of+line+"\n"...)
+			text = append(text, p.Region.Before()+line+"\n"...)
 		}
 	}
 	return text[max(0, len(text)-maxInput):]

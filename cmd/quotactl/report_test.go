@@ -1,0 +1,29 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+)
+
+// A report counts by each window that a limit may have, and by none that it cannot read.
+func TestWindowsOfAReport(t *testing.T) {
+	zone, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []quota.Window{
+		quota.Sliding(90 * time.Minute), quota.Calendar(quota.Day, zone), quota.Anchored(7*24*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 5e6, time.UTC)),
+	} {
+		if got, err := windowOf(api.Limit{Window: want.String(), WindowMs: want.Length.Milliseconds()}); err != nil || !got.Same(want) {
+			t.Errorf("got %v, %v, want %v", got, err, want)
+		}
+	}
+	for _, text := range []string{"day Nowhere/Else", "24h from noon", "often from 2026-01-01T00:00:00Z"} {
+		if _, err := newReportOf(api.Credential{Limits: []api.Limit{{Name: "daily", Window: text}}}); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+}

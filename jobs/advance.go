@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -29,7 +30,7 @@ func (e *executor) loop() {
 			break
 		}
 		if wait > 0 {
-			await(e.launching, wait, e.wake)
+			quota.Await(e.launching, wait, e.wake)
 		} else if token, ok := e.admit(p); ok {
 			passes.Go(func() {
 				e.pass(p, token)

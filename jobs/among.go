@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -59,7 +60,7 @@ func (e *executor) hold(ctx context.Context) {
 	j := e.control
 	wait := j.share.renewTime()
 	for {
-		if await(ctx, wait, e.moved); ctx.Err() != nil {
+		if !quota.Await(ctx, wait, e.moved) {
 			return
 		}
 		renewing, cancel := context.WithTimeout(ctx, changeTime)
@@ -78,7 +79,7 @@ func (e *executor) hold(ctx context.Context) {
 		case err != nil:
 			wait = j.share.again()
 		}
-		sleep(ctx, movedTime)
+		quota.Sleep(ctx, movedTime)
 	}
 }
 
@@ -120,7 +121,7 @@ func (r *base) endShared(j *jobControl, p progress, last sharedRun, good bool) {
 		return
 	}
 	r.goUnlessStopping(func(ctx context.Context) {
-		for err != nil && sleep(ctx, j.share.again()) {
+		for err != nil && quota.Sleep(ctx, j.share.again()) {
 			err = j.share.settle(ctx)
 			r.keepShared(j)
 		}

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -135,25 +134,6 @@ func notAhead(t, now time.Time) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// sleep waits, if there is anything to wait for, and returns whether ctx let it.
-func sleep(ctx context.Context, wait time.Duration) bool {
-	if wait > 0 {
-		await(ctx, wait, nil)
-	}
-	return ctx.Err() == nil
-}
-
-// await waits for a signal, or for a time, or until ctx ends.
-func await(ctx context.Context, most time.Duration, signal <-chan struct{}) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-signal:
-	case <-ctx.Done():
-	}
 }
 
 // wake has who waits for a signal look again.

@@ -111,7 +111,7 @@ const (
 
 func newShare(store RecordStore, name string, host func() (id, name string)) *share {
 	return &share{
-		store: store, name: name, host: host, now: time.Now, sleep: sleep, draw: rand.Text,
+		store: store, name: name, host: host, now: time.Now, sleep: quota.Sleep, draw: rand.Text,
 		schedule: Unscheduled{}, lease: longestHold,
 		marks: map[regions.Region]bookmark{}, unkept: map[regions.Region]bookmark{},
 	}

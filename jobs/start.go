@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"quotad/quota"
 )
 
 // Open returns a runner that continues where the last one left off. What was under way when
@@ -191,7 +193,7 @@ func (r *Runner) Stop(ask, force context.Context) {
 
 // watchHosts reads what the hosts share, each ten seconds until ctx ends.
 func (r *Runner) watchHosts(ctx context.Context) {
-	for sleep(ctx, idleTime) {
+	for quota.Sleep(ctx, idleTime) {
 		r.lookAtHosts(ctx)
 	}
 }

@@ -216,7 +216,7 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 	const often = 100 * time.Millisecond
 	output, run := r.outputOf(id), (*Run)(nil)
 	if e := r.executorOf(id); e != nil {
-		for e.passesOver() <= ended && (written < 0 || output.count() <= written) && sleep(ctx, often) {
+		for e.passesOver() <= ended && (written < 0 || output.count() <= written) && quota.Sleep(ctx, often) {
 		}
 		run = e.current()
 	}

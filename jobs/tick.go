@@ -28,7 +28,7 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 		}
 		r.skipUndecided(j, slot, err)
 		const longest = 15 * time.Second
-		for pause := time.Second; !isDecided(err) && sleep(ctx, pause) && j.current().mayMakeUp(slot, r.now()); pause = min(2*pause, longest) {
+		for pause := time.Second; !isDecided(err) && quota.Sleep(ctx, pause) && j.current().mayMakeUp(slot, r.now()); pause = min(2*pause, longest) {
 			if run.Trigger == Scheduled {
 				run.Trigger = CatchUp
 			}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // formerly returns what took the place of old commands, and of old flags and words after a command.
@@ -48,13 +50,14 @@ func formerCommands() (list []*cobra.Command) {
 
 // flagError explains why a command does not take a flag.
 func flagError(cmd *cobra.Command, err error) error {
-	flag, _ := strings.CutPrefix(err.Error(), "unknown flag: ")
-	if is := cmp.Or(former(cmd.Name()+" "+flag), former(flag)); is != nil {
-		return is
-	}
 	hint := seeHelp(cmd)
-	if _, number, _ := strings.Cut(err.Error(), " in -"); cmd.Name() == "book" || cmd.Name() == "lend" {
-		if _, ok := parseUnits(number); ok {
+	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
+		flag := "--" + unknown.GetSpecifiedName()
+		if is := cmp.Or(former(cmd.Name()+" "+flag), former(flag)); is != nil {
+			return is
+		}
+		number := unknown.GetSpecifiedShortnames()
+		if _, ok := parseUnits(number); ok && (cmd.Name() == "book" || cmd.Name() == "lend") {
 			hint = fmt.Sprintf("a number below 0 is the last argument, behind --: quotactl %s LIMIT -- -%s", cmd.Name(), number)
 		}
 	}

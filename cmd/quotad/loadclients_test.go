@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotad/quota"
 )
 
 // noopSocket makes the test binary a server that does nothing, on that socket: a
@@ -99,21 +101,9 @@ func (s *loadClients) dial(ctx context.Context) net.Conn {
 			s.complain("cannot connect: %v", err)
 			return nil
 		}
-		pause(ctx, 10*time.Millisecond)
+		quota.Sleep(ctx, 10*time.Millisecond)
 	}
 	return nil
-}
-
-// pause waits, and reports whether the load goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // hold keeps a connection open and asks something every other second, sooner than
@@ -127,7 +117,7 @@ func (s *loadClients) hold(ctx context.Context, offset time.Duration, stands fun
 	}
 	defer conn.Close()
 	in := bufio.NewReader(conn)
-	for wait := offset; pause(ctx, wait); wait = 2 * time.Second {
+	for wait := offset; quota.Sleep(ctx, wait); wait = 2 * time.Second {
 		if err := exchange(conn, in); err != nil {
 			if ctx.Err() == nil {
 				s.complain("a connection that is held: %v", err)
@@ -170,7 +160,7 @@ func (s *loadClients) readSlowly(ctx context.Context) {
 		}
 	}()
 	one := make([]byte, 1)
-	for pause(ctx, 20*time.Millisecond) {
+	for quota.Sleep(ctx, 20*time.Millisecond) {
 		if _, err := conn.Read(one); err != nil {
 			return
 		}
@@ -199,7 +189,7 @@ func (s *loadClients) hangUp(ctx context.Context) {
 	s.abrupt.Add(1)
 	fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	conn.Close()
-	pause(ctx, 10*time.Millisecond)
+	quota.Sleep(ctx, 10*time.Millisecond)
 }
 
 // A rate is how often clients were answered, and how long they waited.

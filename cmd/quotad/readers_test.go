@@ -112,7 +112,7 @@ func TestServesManyReaders(t *testing.T) {
 	for i := range c.readers {
 		reading.Go(func() {
 			path := []string{"/v1/credentials/many/usage", "/v1/credentials/many/usage", "/v1/plan"}[i%3]
-			for !o.read(ctx, reader, path) && !c.once && pause(ctx, time.Second) {
+			for !o.read(ctx, reader, path) && !c.once && quota.Sleep(ctx, time.Second) {
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func (o *readers) complain(format string, args ...any) {
 
 // await waits until somebody was answered so, or wrongly.
 func (o *readers) await(ctx context.Context, answer string) {
-	for !o.had(answer) && pause(ctx, 10*time.Millisecond) {
+	for !o.had(answer) && quota.Sleep(ctx, 10*time.Millisecond) {
 	}
 }
 
@@ -291,7 +291,7 @@ func (o *readers) flood(ctx context.Context, who person, most int, holds func())
 	for i := 0; ctx.Err() == nil; {
 		conn, err := net.Dial("unix", o.socket)
 		if err != nil {
-			pause(ctx, time.Millisecond) // the backlog is full
+			quota.Sleep(ctx, time.Millisecond) // the backlog is full
 			continue
 		}
 		if held[i%most] != nil {
@@ -312,7 +312,7 @@ func (o *readers) get(ctx context.Context, who person, path string) (*http.Respo
 			if err == nil || ctx.Err() != nil || !errors.Is(err, syscall.EAGAIN) {
 				return conn, err
 			}
-			pause(ctx, time.Millisecond)
+			quota.Sleep(ctx, time.Millisecond)
 		}
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://quotad"+path, nil)

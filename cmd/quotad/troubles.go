@@ -152,17 +152,8 @@ func (d *daemon) watch(ctx context.Context) {
 			d.report(list, now)
 			reported = now
 		}
-		wait(ctx, statusPause, nil)
-		wait(ctx, lookTime-time.Since(now), d.changed)
-	}
-}
-
-// wait returns after a change, or after a timeout.
-func wait(ctx context.Context, timeout time.Duration, changed <-chan struct{}) {
-	select {
-	case <-time.After(timeout):
-	case <-changed:
-	case <-ctx.Done():
+		quota.Sleep(ctx, statusPause)
+		quota.Await(ctx, lookTime-time.Since(now), d.changed)
 	}
 }
 

@@ -153,7 +153,7 @@ func spanVar(flags *flag.FlagSet, span *time.Duration, name string, value time.D
 // parseArgs reads flags and words in any order; after "--" all are words.
 func parseArgs(flags *flag.FlagSet, args []string) (words []string, err error) {
 	for len(args) > 0 {
-		if err := flags.Parse(args); err == flag.ErrHelp {
+		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return nil, err
 		} else if err != nil {
 			return nil, misused("%v", err)

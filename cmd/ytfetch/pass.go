@@ -36,7 +36,7 @@ type pass struct {
 	file  *store.Store
 
 	now   func() time.Time
-	sleep func(context.Context, time.Duration) error
+	sleep func(context.Context, time.Duration) bool
 	say   func(format string, args ...any)
 
 	id     string // makes the request ids of this process unique
@@ -188,8 +188,8 @@ func (p *pass) get(ctx context.Context, number int, r request) (got page, err er
 			return page{}, fmt.Errorf("no time to try again in %v: %w", pause, err)
 		}
 		p.say("page %d: %v; trying again in %v", number, err, pause)
-		if err := p.sleep(ctx, pause); err != nil {
-			return page{}, err
+		if !p.sleep(ctx, pause) {
+			return page{}, ctx.Err()
 		}
 	}
 }

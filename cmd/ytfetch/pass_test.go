@@ -120,9 +120,9 @@ func TestInterruptedBeforeTheCallIsSent(t *testing.T) {
 func TestInterruptedWhileCoolingDown(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
 	ctx, cancel := context.WithCancel(t.Context())
-	r.pass.sleep = func(ctx context.Context, _ time.Duration) error {
+	r.pass.sleep = func(context.Context, time.Duration) bool {
 		cancel()
-		return ctx.Err()
+		return false
 	}
 	r.upstream.Inject(minuteLimit)
 	r.ends(ctx, ending{exitInterrupted, nil, 1, "interrupted; 0 videos on 0 pages stored"})

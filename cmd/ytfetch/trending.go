@@ -22,7 +22,7 @@ func newPass(o options, stderr io.Writer) (*pass, error) {
 	}
 	return &pass{
 		options: o, after: o.slot.Add(-o.since), quota: api.FromEnv(), tube: tube,
-		now: time.Now, sleep: sleep,
+		now: time.Now, sleep: quota.Sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	}, nil
 }
@@ -85,14 +85,4 @@ func connect(o options) (*youtube, error) {
 // would charge twice for one grant.
 func network() *http.Transport {
 	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
-}
-
-// sleep waits, and returns the context's error when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

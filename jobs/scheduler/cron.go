@@ -45,7 +45,7 @@ func plain(err error) error {
 	if errors.Is(err, gocron.ErrCronJobInvalid) {
 		return errors.New("it never happens")
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	if joined := interface{ Unwrap() []error }(nil); errors.As(err, &joined) {
 		all := joined.Unwrap()
 		return all[len(all)-1]
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -143,7 +144,7 @@ func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) i
 		for lines := json.NewDecoder(answer.stream); ; {
 			var e Entry
 			err := lines.Decode(&e)
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {

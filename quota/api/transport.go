@@ -94,7 +94,7 @@ func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
 		}
 		full := crowded(err) // a daemon listens: that is retried for the whole time
 		retry := full || attempt < attempts && !r.once && lost(err)
-		if !retry || !pause(ctx, time.Duration(attempt)*retryDelay) || time.Now().After(end) {
+		if !retry || !quota.Sleep(ctx, time.Duration(attempt)*retryDelay) || time.Now().After(end) {
 			return reply{}, c.failure(ctx, err)
 		}
 		if full {
@@ -234,16 +234,6 @@ func lost(err error) bool {
 
 // crowded reports whether the socket's backlog was full: a daemon listens.
 func crowded(err error) bool { return errors.Is(err, syscall.EAGAIN) && !lost(err) }
-
-// pause waits, and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // failure returns the error of an exchange: the context's own if the caller
 // cancelled it, else that the daemon cannot be reached.

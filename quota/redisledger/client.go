@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"quotad/quota"
 )
 
 // noRetries turns off go-redis' own retries, which do not know what a script has
@@ -97,7 +99,7 @@ func (s *Store) replace(was redis.UniversalClient, config Config) {
 	s.client.Store(&next)
 	s.replaced = time.Now()
 	s.background.Go(func() {
-		wait(s.ctx, connectTime)
+		quota.Sleep(s.ctx, connectTime)
 		was.Close()
 	})
 }

@@ -124,7 +124,7 @@ func (s *Store) recordNode(node redis.UniversalClient, err error) {
 			return
 		}
 		s.doubted.Store(node, why)
-		for wait(s.ctx, pingTime) && !s.answers(node, connectTime) { // with the handshake of a connection
+		for quota.Sleep(s.ctx, pingTime) && !s.answers(node, connectTime) { // with the handshake of a connection
 		}
 	})
 }
@@ -141,16 +141,4 @@ func (s *Store) answers(node redis.UniversalClient, timeout time.Duration) bool 
 func isLate(err error) bool {
 	var late interface{ Timeout() bool } // a connection's error, or a context's
 	return errors.As(err, &late) && late.Timeout()
-}
-
-// wait waits, and reports whether there is time left.
-func wait(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

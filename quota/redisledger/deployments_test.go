@@ -163,7 +163,7 @@ func useStore(ctx context.Context, s *Store) error {
 func takeTen(ctx context.Context, l *slidinglog.Ledger) error {
 	for {
 		_, err := l.Acquire(ctx, hundred(), []quota.Ask{ask("ten", "")})
-		if !errors.Is(err, quota.ErrRecovering) || !wait(ctx, time.Millisecond) {
+		if !errors.Is(err, quota.ErrRecovering) || !quota.Sleep(ctx, time.Millisecond) {
 			return err
 		}
 	}

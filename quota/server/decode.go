@@ -114,7 +114,7 @@ func readJSON[T any](text string, in *T) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(in)
 	if err == nil {
-		if _, err = d.Token(); err == io.EOF {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
 		return errors.New("malformed JSON: something follows the object")
@@ -122,7 +122,7 @@ func readJSON[T any](text string, in *T) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	switch {
-	case err == io.EOF || err == io.ErrUnexpectedEOF:
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("malformed JSON: it ends too early")
 	case errors.As(err, &syntax):
 		return fmt.Errorf("malformed JSON: %w", err)

@@ -88,7 +88,7 @@ func (l *Ledger) overslept(ctx context.Context) bool {
 // works only if no other host has written since. A draft without entries holds once the end of
 // the log is known.
 func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft)) error {
-	if err := r.serving(); err != nil && err != errJoining {
+	if err := r.serving(); err != nil && !errors.Is(err, errJoining) {
 		return err
 	}
 	if err := r.lock(ctx); err != nil {
@@ -143,7 +143,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 // draft lets f decide on the copy as of a clock. down is the reason if it decides offline. Open
 // attempts count as granted. mu is held.
 func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func(*draft)) (*draft, error) {
-	if err := r.ready(); err != nil && (down == nil || err == quota.ErrRecovering) {
+	if err := r.ready(); err != nil && (down == nil || isQuiet(err)) {
 		return nil, err
 	}
 	d := &draft{replica: r, credential: c, clock: clock, down: down, most: barrier}
@@ -195,7 +195,7 @@ func (r *replica) fail(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 	case ctx.Err() != nil && (answered < r.ledger.config.Deadline/2 || r.ledger.overslept(ctx)):
-		if r.serving() == errJoining {
+		if errors.Is(r.serving(), errJoining) {
 			return errJoining
 		}
 		return r.contended()

@@ -2,6 +2,7 @@ package slidinglog
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -128,7 +129,7 @@ func (l *Ledger) retry() time.Duration { return l.config.Quiet / 12 }
 // why it does not. The caller holds the lock.
 func (r *replica) follow(ctx context.Context) error {
 	err := r.followOnce(ctx)
-	for lost := (race{losses: 1}); err == errJoining && ctx.Err() == nil; lost.losses++ { // another host was first
+	for lost := (race{losses: 1}); errors.Is(err, errJoining) && ctx.Err() == nil; lost.losses++ { // another host was first
 		r.backOff(ctx, &lost)
 		err = r.followOnce(ctx)
 	}
@@ -146,7 +147,7 @@ func (r *replica) follow(ctx context.Context) error {
 // caller holds the lock.
 func (r *replica) join(ctx context.Context) error {
 	err := r.serving()
-	if err == errJoining {
+	if errors.Is(err, errJoining) {
 		err = r.follow(ctx)
 	}
 	return err

@@ -118,7 +118,7 @@ func Open(config Config) (*Ledger, error) {
 		config.OnViolation = func(Violation) {}
 	}
 	if config.Pause == nil {
-		config.Pause = wait
+		config.Pause = func(ctx context.Context, d time.Duration) { quota.Sleep(ctx, d) }
 	}
 	l := &Ledger{config: config, maxUnfolded: maxUnfolded, maxLate: maxLate, await: await, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
 	if err := l.openHead(); err != nil {
@@ -135,13 +135,6 @@ func Open(config Config) (*Ledger, error) {
 		l.workers.Go(l.work)
 	}
 	return l, nil
-}
-
-// wait waits, at most until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	ctx, stop := context.WithTimeout(ctx, d)
-	defer stop()
-	<-ctx.Done()
 }
 
 // replica returns the replica of a credential's log.

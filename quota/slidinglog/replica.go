@@ -67,6 +67,11 @@ type catchingUp string
 func (e catchingUp) Error() string { return fmt.Sprintf("%v: %s", quota.ErrUnavailable, string(e)) }
 func (catchingUp) Unwrap() error   { return quota.ErrRecovering }
 
+// isQuiet reports whether an error is the quiet period after a loss, or of a new log.
+func isQuiet(err error) bool {
+	return errors.Is(err, quota.ErrRecovering) && !errors.As(err, new(catchingUp))
+}
+
 // lock locks the replica. It fails when ctx ends, which says nothing about the store: other calls of
 // this host were first.
 func (r *replica) lock(ctx context.Context) error {
@@ -139,11 +144,11 @@ func (r *replica) setDown(err error) {
 	if was == nil {
 		r.since = r.ledger.config.Clock()
 	}
-	if err != errJoining || was == nil { // the first reason stays
+	if !errors.Is(err, errJoining) || was == nil { // the first reason stays
 		r.refused = err
 	}
-	starts := !r.served && err == quota.ErrRecovering // the quiet period of a new log is no event
-	news := err != errJoining && !starts && r.reported != kindOf(err)
+	starts := !r.served && isQuiet(err) // the quiet period of a new log is no event
+	news := !errors.Is(err, errJoining) && !starts && r.reported != kindOf(err)
 	if news {
 		r.reported = kindOf(err)
 	}
@@ -156,7 +161,7 @@ func (r *replica) setDown(err error) {
 }
 
 func kindOf(err error) EventKind {
-	if errors.Is(err, quota.ErrLost) || err == quota.ErrRecovering {
+	if errors.Is(err, quota.ErrLost) || isQuiet(err) {
 		return LostLog
 	}
 	return Down
@@ -220,7 +225,7 @@ func (e fileError) Unwrap() error { return e.error }
 func (r *replica) refresh(ctx context.Context) {
 	err := r.serving()
 	switch {
-	case r.ledger.config.Store == nil || err != nil && err != errJoining:
+	case r.ledger.config.Store == nil || err != nil && !errors.Is(err, errJoining):
 		return
 	case err == nil && !r.tryLock(), err != nil && r.lock(ctx) != nil:
 		return
@@ -256,7 +261,7 @@ func (r *replica) health(h *quota.Health) {
 		return
 	}
 	h.State, h.Reachable = fmt.Sprintf("%s: %v", r.name, r.refused), false
-	if errors.Is(r.refused, quota.ErrRecovering) && !errors.As(r.refused, new(catchingUp)) {
+	if isQuiet(r.refused) {
 		h.Recovering = append(h.Recovering, r.name)
 	}
 	if spent := f.offlineUnits(r.copy.oldest()); spent > 0 && f.Unplaced > 0 {

@@ -97,6 +97,7 @@ func TestOddFiles(t *testing.T) {
 		{"a duration as a number", "timeout = \"2m\"", "timeout = 120", `26: jobs.trending.timeout: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 120`},
 		{"a duration as a time of day", "timeout = \"2m\"", "timeout = 00:02:00", `26: jobs.trending.timeout: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not a date or time`},
 		{"an overlong duration", "timeout = \"2m\"", "timeout = \"999999d\"", `26: jobs.trending.timeout: "999999d" is too long`},
+		{"more days than can be counted", "timeout = \"2m\"", "timeout = \"99999999999d\"", `26: jobs.trending.timeout: "99999999999d" is too long`},
 		{"every in words", "every = \"30m\"", "every = \"hourly\"", `22: jobs.trending.every: "hourly" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`},
 		{"every of nothing", "every = \"30m\"", "every = \"0s\"", `22: jobs.trending.every: must be longer than zero`},
 		{"cron by a nickname", "every = \"30m\"", "cron = \"@hourly\"", ""},

@@ -44,7 +44,7 @@ func (d duration) String() string { return quota.Brief(time.Duration(d)) }
 func parseDuration(text string) (time.Duration, error) {
 	d, err := api.ParseSpan(text)
 	switch {
-	case err == strconv.ErrRange:
+	case errors.Is(err, strconv.ErrRange):
 		return 0, fmt.Errorf("%q is too long", text)
 	case err != nil:
 		return 0, fmt.Errorf("%q is not a duration: write a number with its unit, %s", text, durationExamples)

@@ -74,7 +74,7 @@ func hasRaceDetector() bool {
 }
 
 func build(dir string, args ...string) error {
-	command := exec.Command("go", slices.Concat([]string{"build", "-o", dir}, args)...)
+	command := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", dir}, args)...)
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	return command.Run()
 }

@@ -122,7 +122,7 @@ func TestNoBootID(t *testing.T) {
 credential = "api"
 regions = ["one"]
 schedule = "manual"
-command = ["sh", "-c", "echo $$ >pid.new && mv pid.new pid && exec sleep 600"]
+command = ["sh", "-c", "echo $$ >pid && echo holding && exec sleep 600"]
 `)
 	start := func() *child {
 		cmd := inMounts(t, "mount -t tmpfs none /proc/sys/kernel/random", "quotad")
@@ -140,6 +140,10 @@ command = ["sh", "-c", "echo $$ >pid.new && mv pid.new pid && exec sleep 600"]
 	daemon := start()
 	if out, err := quotactlIn(dir, "run", "long").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	// quotad records the process of a pass before it logs the first line of it.
+	if err := daemon.await(regexp.MustCompile("^holding$")); err != nil {
+		t.Fatal(err)
 	}
 	pid := strings.TrimSpace(awaitFile(t, filepath.Join(dir, ".quotad/data/long/pid")))
 	daemon.kill()

@@ -46,6 +46,7 @@ var onRedisToo = strings.Fields("budget pace closed lend shares reserve proxy " 
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
 func TestScripts(t *testing.T) {
 	seedtest.SkipUnderRace(t)
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return `backend = "embedded"` })

@@ -59,6 +59,7 @@ sleep 600; true"""]
 
 // TestSecretsStaySecret looks for secrets wherever others could look.
 func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		checkSecrets(t, "", func() []byte { return nil })

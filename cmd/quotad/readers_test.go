@@ -303,7 +303,7 @@ func (o *readers) flood(ctx context.Context, who person, most int, holds func())
 			holds()
 		}
 		if i > most {
-			pause(ctx, time.Millisecond) // its connections are held: the rest leaves the machine to the others
+			quota.Sleep(ctx, time.Millisecond) // its connections are held: the rest leaves the machine to the others
 		}
 	}
 }

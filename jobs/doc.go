@@ -15,6 +15,8 @@
 // read their status (status.go), with the regions that fail and the want of units (bad.go), and what the
 // passes of the last run wrote (output.go).
 //
+// The example of [Runner] is a run whose budget ends half way.
+//
 // # The log of a job
 //
 // A jobControl holds what is known of one job (control.go). All of it follows from the records of

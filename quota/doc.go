@@ -14,6 +14,9 @@
 // validate.go says what is wrong with a configured credential; name.go, text.go and units.go
 // word names and amounts for people.
 //
+// The example of [Service] is a program that needs no daemon; those of package slidinglog are a Store of one's
+// own, and why a log is exact.
+//
 // The package writes no files. Each batcher and each denial cache has a mutex, neither is
 // taken while the other is held, and nothing waits under one; the configured credentials are
 // a snapshot that is replaced as a whole.

@@ -3,6 +3,7 @@ package quota_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,7 +17,7 @@ import (
 func ExampleWindow_Bounds() {
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, zone)
 	after, end := quota.Calendar(quota.Day, zone).Bounds(noon)
@@ -28,39 +29,110 @@ func ExampleWindow_Bounds() {
 	// 24h0m0s
 }
 
-// A service on a file of its own, in a program that needs no daemon.
+// A period may begin at an instant, such as a subscription's.
+func ExampleAnchored() {
+	month := quota.Anchored(30*24*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 0, time.UTC))
+	_, end := month.Bounds(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
+	fmt.Println("what is spent on 15 March counts until", end.Format(time.DateTime))
+	// Output:
+	// what is spent on 15 March counts until 2026-04-01 11:30:15
+}
+
+// A program that meters its own calls of the YouTube Data API needs no daemon: a service on a file
+// is enough. Ordinary calls leave the reserve alone, and what was spent counts for 24 hours.
 func ExampleService() {
-	dir, err := os.MkdirTemp("", "")
+	dir, err := os.MkdirTemp("", "budget")
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
+	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+	ledger, err := slidinglog.Open(slidinglog.Config{
+		File:  file,
+		Clock: func() time.Time { return now }, Manual: true, // leave both out, except in an example
+	})
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
+	}
+	defer ledger.Close() // and the file with it
+	service, err := quota.NewService(ledger, []*quota.Credential{{
+		Name:       "youtube",
+		Limits:     []quota.Limit{{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+	}}, time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for range 3 {
+		d, err := service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "search.list", Count: 40})
+		switch {
+		case err != nil:
+			log.Fatal(err) // nobody knows what is left: do not call
+		case d.Granted():
+			fmt.Println(now.Format("15:04"), "granted", d.Units, "units,", d.Remaining(), "left")
+		default:
+			fmt.Println(now.Format("15:04"), "denied by", d.Limit, "until", d.RetryAt.Format(time.DateTime))
+		}
+		now = now.Add(time.Hour)
+	}
+	// Output:
+	// 09:00 granted 4000 units, 5500 left
+	// 10:00 granted 4000 units, 1500 left
+	// 11:00 denied by daily until 2026-11-24 09:00:00
+}
+
+// A call may count against several limits. It is debited in all of them, or in none. Why names what stands
+// in its way, and whether fewer calls, or the reserve, would do.
+func ExampleService_Why() {
+	dir, err := os.MkdirTemp("", "budget")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: func() time.Time { return now }, Manual: true})
+	if err != nil {
+		log.Fatal(err)
 	}
 	defer ledger.Close()
 	service, err := quota.NewService(ledger, []*quota.Credential{{
-		Name:       "youtube",
-		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
-		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
+			{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+		},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 	}}, time.Second)
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
-	for range 3 {
-		d, err := service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "search.list", Count: 1})
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(d.Granted(), d.RetryAt.IsZero())
+
+	searches := quota.Request{Credential: "youtube", Operation: "search.list", Count: 39}
+	if d, err := service.Acquire(context.Background(), searches); err != nil || !d.Granted() {
+		log.Fatal(d, err)
 	}
+	now = now.Add(90 * time.Minute)
+	searches.Count = 3
+	why, err := service.Why(context.Background(), searches)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, o := range why.Obstacles {
+		fmt.Println(o.Name, "lacks", o.Missing, "units; it is spent by", o.Operations)
+	}
+	fmt.Println("calls that fit now:", why.Fits)
+	fmt.Println("the reserve would do:", why.ReserveAllows)
 	// Output:
-	// true true
-	// true true
-	// false false
+	// search lacks 200 units; it is spent by [{search.list 3900}]
+	// calls that fit now: 1
+	// the reserve would do: false
 }

@@ -7,7 +7,7 @@ import (
 	"quotad/regions"
 )
 
-// The budget of a run ends at DE: the next run begins there, and nobody is left out.
+// The budget of a run ends at DE: the next run begins there, and no region is left out.
 func ExampleRing_Advance() {
 	ring := regions.Ring{"US", "GB", "DE", "FR"}
 	served := map[regions.Region]bool{"US": true, "GB": true}

@@ -21,9 +21,9 @@ import (
 	"quotad/quota/server"
 )
 
-// A server of videos, whose clients have 10 units a minute each. A search costs 5, the
-// health check nothing. Who sends an API key has a budget for that key, anybody else for
-// his address, which the proxy before the server tells.
+// Each client of a video server has 10 units a minute, and the daemon counts them. A search costs 5, the health
+// check nothing. A client with an API key has a budget for that key. Others have one for their address, which
+// the proxy in front of the server passes on.
 func Example() {
 	socket, stop := exampleDaemon()
 	defer stop()
@@ -64,7 +64,7 @@ func Example() {
 	// /healthz: 200 OK
 }
 
-// A server that limits its clients by itself. Other servers on the same store share the limits, and no daemon runs.
+// A server limits its clients by itself, without a daemon. Servers on the same store share the limits.
 func ExampleOpen() {
 	// In production: store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"127.0.0.1:6379"}})
 	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))

@@ -1,0 +1,31 @@
+package wording_test
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
+	"quotad/jobs/plan"
+	"quotad/quota/api"
+)
+
+// What a status says of a limit, first in one sentence, then with what is behind it.
+func ExampleOutlook() {
+	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+	view := term.NewView(now, io.Discard, true)
+	back := now.Add(3*time.Hour + 20*time.Minute)
+	daily := api.Limit{Name: "daily", Units: 10_000, Reserve: 500, Used: 6_100, Remaining: 3_400, Window: "24h", WindowMs: 86_400_000,
+		Describe: "in any 24h", NextUnitsAt: &back, NextUnits: 100}
+	forecast := plan.Forecast{Credential: "youtube", Limit: "daily", From: now, Until: now.Add(24 * time.Hour), PerHour: 850, GoneAt: now.Add(4 * time.Hour)}
+	fmt.Println(wording.Outlook(api.Credential{Name: "youtube"}, daily, forecast, view))
+	for _, note := range wording.LimitNotes(daily, forecast, view) {
+		fmt.Println("-", note)
+	}
+	// Output:
+	// used up in about 4h, 850 in the last hour
+	// - in any 24h
+	// - 100 units back in 3h 20m, at 12:20:00 UTC
+	// - used up in about 4h, 850 in the last hour
+}

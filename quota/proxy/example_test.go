@@ -1,0 +1,119 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/quota/proxy"
+	"quotad/quota/slidinglog"
+	"quotad/quota/upstream"
+)
+
+// A program that knows nothing of quotas calls the YouTube Data API by another base address. It may spend 250
+// units a day. The third search is not sent, and is answered in YouTube's format, so clients stop. The upstream
+// here repeats the key that it gets: the program does not see it even then.
+func Example() {
+	youtube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "results of", r.URL.Query().Get("q"), "for key", r.Header.Get("X-Goog-Api-Key"))
+	}))
+	defer youtube.Close()
+	address, err := url.Parse(youtube.URL)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	dir, err := os.MkdirTemp("", "budget")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ledger.Close()
+	service, err := quota.NewService(ledger, []*quota.Credential{{
+		Name:       "youtube",
+		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
+	}}, time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	web := httptest.NewUnstartedServer(nil)
+	meter := proxy.New(proxy.Config{
+		Address:  web.Listener.Addr().String(),
+		Service:  service,
+		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
+		Tokens:   onePass{},
+		Emit:     func(any) {},
+	})
+	routes, wrong := proxy.NewRoutes(map[string]string{"GET /youtube/v3/search": "search.list"})
+	if len(wrong) > 0 {
+		log.Fatal(wrong[0])
+	}
+	meter.SetTargets([]*proxy.Target{{
+		Credential: "youtube",
+		Upstream:   address,
+		Key:        proxy.FixedKey("the-real-key"),
+		KeyHeader:  "X-Goog-Api-Key",
+		Billing:    proxy.Always,
+		Dialect:    proxy.Google,
+		Routes:     routes,
+	}})
+	web.Config.Handler = meter
+	web.Start()
+	defer meter.Shutdown(context.Background())
+
+	base := meter.AddressFor("youtube", runToken) // what a job finds in $QUOTAD_PROXY
+	for _, q := range []string{"cats", "dogs", "birds"} {
+		answer, err := http.Get(base + "youtube/v3/search?q=" + q)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(answer.Status, ": ")
+		io.Copy(os.Stdout, io.LimitReader(answer.Body, 40))
+		answer.Body.Close()
+	}
+	// Output:
+	// 200 OK: results of cats for key ************
+	// 200 OK: results of dogs for key ************
+	// 429 Too Many Requests: {"error":{"code":429,"message":"quotad:
+}
+
+const runToken = "0123456789abcdef0123456789abcdef"
+
+// onePass knows one run token. The daemon's jobs.Tokens knows those of all passes under way, and what each
+// was granted.
+type onePass struct{}
+
+func (onePass) Bearer(token string) (quota.Bearer, bool) {
+	return quota.Bearer{Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1"}, Credential: "youtube"}, token == runToken
+}
+
+func (onePass) Admit(string, quota.Request, quota.Units) (func(quota.Decision, error), quota.Decision) {
+	return func(quota.Decision, error) {}, quota.Decision{}
+}
+
+func (onePass) Owns(token, grantID string) bool { return false }
+func (onePass) Settled(token, grantID string, units quota.Units, _ []quota.LimitState) string {
+	return ""
+}
+func (onePass) Observed(token string, word quota.Word) {}
+func (onePass) Refused(token, why string)              {}
+func (onePass) Tokenless(credential, why string)       {}

@@ -1,0 +1,54 @@
+package redisledger_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/boltledger"
+	"quotad/quota/redisledger"
+	"quotad/quota/slidinglog"
+)
+
+// Programs on several hosts share a budget in Redis. Each keeps a copy of the log in a file and decides on
+// that: so it can go on with a few calls while Redis is away, and put back what Redis loses.
+func ExampleOpenStore() {
+	youtube := &quota.Credential{
+		Name:       "youtube",
+		Limits:     []quota.Limit{{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+	}
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"127.0.0.1:6379"}, Password: os.Getenv("REDIS_PASSWORD")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	file, err := boltledger.Open(boltledger.Config{Path: "/var/lib/fetch/ledger.db"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ledger, err := slidinglog.Open(slidinglog.Config{
+		File:        file,
+		Store:       store,
+		Label:       "alpha", // this host, for people
+		Credentials: []*quota.Credential{youtube},
+		Policies: map[string]slidinglog.Policy{
+			"youtube": {Open: map[string]bool{"videos.list": true}, Units: 50}, // while Redis is away; a search is refused
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ledger.Close() // and the store and the file with it
+	service, err := quota.NewService(ledger, []*quota.Credential{youtube}, time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(d.Granted(), d.Outage)
+}

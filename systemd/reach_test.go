@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// testTokenInNoArgument runs the README's job: its token is in no argument of a program,
+// testTokenInNoArgument runs the job of the API's page: its token is in no argument of a program,
 // which every user of the host can read.
 func testTokenInNoArgument(t *testing.T, m *machine) {
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../quota/api/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	script := regexp.MustCompile("(?s)```sh\n(.*# fetch.sh.*?)```").FindSubmatch(text)
 	if script == nil {
-		t.Fatal("the README has no fetch.sh")
+		t.Fatal("the page has no fetch.sh")
 	}
 	m.install(t, withJobs("page"), map[string]string{"page": string(script[1])})
 	m.write(t, "/usr/local/bin/curl", `#!/bin/sh

@@ -25,8 +25,8 @@ const (
 // Each recipe is played as it is printed: its configuration by readme, its commands and their
 // output by shows. Beside the commands of the other scripts:
 //
-//	shows TEXT   runs the commands of the only block of RECIPES.md that holds TEXT, and holds
-//	             their output against the block; with -update it puts the output there
+//	shows TEXT [PAGE]   runs the commands of the only block of RECIPES.md, or of another page, that holds
+//	                    TEXT, and holds their output against the block; -update puts the output there
 //
 // A command follows "$ ", or "host1$ " for the quotad whose state directory is host1. What varies
 // is the same as any: times, durations, ids, how the lines are broken.
@@ -109,10 +109,14 @@ func TestRecipesGoWithPresets(t *testing.T) {
 var shownMu sync.Mutex
 
 func shows(ts *testscript.TestScript, _ bool, args []string) {
-	file := filepath.Join(ts.Getenv("ROOT"), "cmd/quotad", recipesFile)
+	page := "cmd/quotad/" + recipesFile
+	if len(args) == 2 {
+		page = args[1]
+	}
+	file := filepath.Join(ts.Getenv("ROOT"), page)
 	found := blocksOf(readShown(ts, file), args[0])
 	if len(found) != 1 {
-		ts.Fatalf("%d blocks of %s hold %q", len(found), recipesFile, args[0])
+		ts.Fatalf("%d blocks of %s hold %q", len(found), page, args[0])
 	}
 	played := play(ts, found[0])
 	switch {
@@ -123,7 +127,7 @@ func shows(ts *testscript.TestScript, _ bool, args []string) {
 		text := strings.Replace(readShown(ts, file), found[0], played, 1)
 		ts.Check(os.WriteFile(file, []byte(text), 0o644))
 	default:
-		ts.Fatalf("%s shows:\n%s\nIt is, as go test ./cmd/quotad -run TestRecipes -update writes it:\n%s", recipesFile, found[0], played)
+		ts.Fatalf("%s shows:\n%s\nIt is, as this test writes it with -update:\n%s", page, found[0], played)
 	}
 }
 
@@ -157,7 +161,7 @@ func play(ts *testscript.TestScript, block string) string {
 }
 
 // varying is what differs from one time to the next: instants, ids, durations.
-var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\dZ?\b|\byoutube:\w+-\w+\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
+var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(:\d\d)?Z?\b|\byoutube:\w+-\w+\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
 
 func sameShown(shown, played string) bool {
 	plain := func(text string) string {

@@ -6,18 +6,39 @@
 -- ARGV  1 the id and the tag, joined, of the last record that the caller knows; 0-0: it knows none ·
 --       2 not before, and · 3 not after, the log's clock in ms · 4 keep, in ms: what is older is dropped, and
 --       the log expires after twice as long · 5 the record; empty: nothing is appended · 6 wipe: the log is
---       emptied first; blind: it may end anywhere; a number: the slack, it may have records of other hosts more, up
---       to 100 · 7 floor, in ms: the record's place is not before it
--- reply the new record's id, or [status, the server's clock in ms, entries, the new record's id]
---       status  end · lost (that record is not there) · behind (by these, the first 101) · early · late ·
---               after (it was appended after these)
+--       emptied first; blind: it may end anywhere; a number: the slack, it may have records of other hosts more, as
+--       many as one reply has · 7 floor, in ms: the record's place is not before it
+-- reply the new record's id, or [status, the server's clock in ms, ids and records in turn, the new record's id]
+--       status  end · lost (that record is not there) · behind (by these) · more (behind by these, and others) · early ·
+--               late · after (it was appended after these)
+
+local log = KEYS[1]
+
+-- read returns ids and records from an id on, and whether the log ends with them. A reply has 1,001 records after the
+-- caller's, or some 256 KiB. Each takes 1 µs here.
+local function read(from)
+  local list, size, page = {}, 0
+  repeat
+    local count = math.min(100, 1002 - #list / 2)
+    page = redis.call('XRANGE', log, from, '+', 'COUNT', count)
+    for i = 1, #page do
+      local fields = page[i][2]
+      local body = fields[2]
+      if #fields > 2 or fields[1] ~= 'r' then body = 'not a record: ' .. table.concat(fields, ' ') end
+      list[#list + 1], list[#list + 2], size = page[i][1], body, size + #body
+    end
+    if #page < count then return list, true end
+    from = '(' .. list[#list - 1]
+  until #list > 2002 or size > 262144
+  return list, false
+end
 
 -- A record has the host from byte 14 on, its terms from 26, and what it takes at most, of 4 bytes, from 30.
 local function commute(tail) -- grants of others under the caller's terms, which take no more than its slack
   local slack, host, terms = tonumber(ARGV[6]), string.sub(ARGV[5], 14, 21), string.sub(ARGV[5], 26, 29)
-  if not slack or #tail > 100 then return false end
-  for i = 1, #tail do
-    local body = tail[i][2][2]
+  if not slack then return false end
+  for i = 2, #tail, 2 do
+    local body = tail[i]
     if string.sub(body, 14, 21) == host or string.sub(body, 26, 29) ~= terms then return false end
     local most = struct.unpack('>I4', body, 30)
     slack = slack - most
@@ -26,7 +47,6 @@ local function commute(tail) -- grants of others under the caller's terms, which
   return true
 end
 
-local log = KEYS[1]
 local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
 local id, tag = '0-0', ''
 if last then id, tag = last[1], string.sub(last[2][2], 1, 12) end
@@ -34,11 +54,12 @@ local dash = string.find(id, '-', 1, true)
 local ms = string.sub(id, 1, dash - 1) * 1
 local clock, after = math.max(clock_ms, ms), nil
 if id .. tag ~= ARGV[1] and ARGV[6] ~= 'blind' then
-  if ARGV[1] == '0-0' then return { 'behind', clock_ms, redis.call('XRANGE', log, '-', '+', 'COUNT', 101) } end
-  local tail = redis.call('XRANGE', log, string.sub(ARGV[1], 1, -13), '+', 'COUNT', 102)
-  local own = table.remove(tail, 1)
-  if not own or own[1] .. string.sub(own[2][2], 1, 12) ~= ARGV[1] then return { 'lost', clock_ms } end
-  if not commute(tail) then return { 'behind', clock_ms, tail } end
+  local begins = ARGV[1] == '0-0'
+  local tail, whole = read(begins and '-' or string.sub(ARGV[1], 1, -13))
+  if not begins and (table.remove(tail, 1) or '') .. string.sub(table.remove(tail, 1) or '', 1, 12) ~= ARGV[1] then
+    return { 'lost', clock_ms }
+  end
+  if begins or not whole or not commute(tail) then return { whole and 'behind' or 'more', clock_ms, tail } end
   after = tail
 end
 if KEYS[2] then redis.call('XADD', KEYS[2], 'NOMKSTREAM', '*', 'r', '') end

@@ -49,7 +49,7 @@ const (
 	roomEnds   = 16 * roomStep // a stretch that became larger is cut back
 	maxName    = 64            // bytes of a credential
 	maxFrame   = frameOverhead + maxName
-	maxReserve = (slidinglog.PageSize + 1) * maxFrame // what the frames of a Room need more than their bytes
+	maxReserve = slidinglog.RoomFrames * maxFrame // what the frames of a Room need more than their bytes
 )
 
 func tailPaths(ledger string) [2]string { return [2]string{ledger + ".tail0", ledger + ".tail1"} }

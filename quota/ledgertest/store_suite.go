@@ -177,23 +177,24 @@ func storeBehind(h *storeHistory) {
 
 func storePages(h *storeHistory) {
 	all := []slidinglog.Position{beginning}
-	for i := range 2*slidinglog.PageSize + 1 {
+	const page = slidinglog.PageSize
+	for i := range 2*page + 1 {
 		all = append(all, h.append(all[i], "record"))
 		h.pass(1)
 	}
 	h.pass(-1)
-	for _, page := range []struct {
+	for _, want := range []struct {
 		from, records int
 		more          bool
 	}{
-		{0, 100, true}, {1, 100, true}, {100, 100, true}, {101, 100, false}, {102, 99, false}, {200, 1, false},
+		{0, page, true}, {1, page, true}, {page, page, true}, {page + 1, page, false}, {page + 2, page - 1, false}, {2 * page, 1, false},
 	} {
-		o := h.do(look(all[page.from]), slidinglog.Behind)
-		if len(o.Tail) != page.records || o.More != page.more || o.Clock != h.now {
-			h.Errorf("behind record %d: got %d records, more: %v, clock %d, want %+v", page.from, len(o.Tail), o.More, o.Clock, page)
+		o := h.do(look(all[want.from]), slidinglog.Behind)
+		if len(o.Tail) != want.records || o.More != want.more || o.Clock != h.now {
+			h.Errorf("behind record %d: got %d records, more: %v, clock %d, want %+v", want.from, len(o.Tail), o.More, o.Clock, want)
 		}
-		if got, want := positionOf(o.Tail[0]), all[page.from+1]; got != want {
-			h.Errorf("behind record %d stands %v, want %v", page.from, got, want)
+		if got, next := positionOf(o.Tail[0]), all[want.from+1]; got != next {
+			h.Errorf("behind record %d stands %v, want %v", want.from, got, next)
 		}
 	}
 	h.holds(all[1:]...)

@@ -40,8 +40,8 @@ func storeSlack(h *storeHistory) {
 		{"a record of the caller's host", slices.Concat(grants("other", "same", 1), grants("own", "same", 1)), 100, slidinglog.Behind},
 		{"other terms", slices.Concat(grants("other", "same", 1), grants("other", "else", 1)), 100, slidinglog.Behind},
 		{"no record", [][]byte{h.body("short")}, 100, slidinglog.Behind},
-		{"as many as a page", grants("other", "same", slices.Repeat([]uint32{1}, slidinglog.PageSize)...), 100, slidinglog.Done},
-		{"one more", grants("other", "same", slices.Repeat([]uint32{0}, slidinglog.PageSize+1)...), 100, slidinglog.Behind},
+		{"as many as a page", grants("other", "same", slices.Repeat([]uint32{1}, slidinglog.PageSize)...), slidinglog.PageSize, slidinglog.Done},
+		{"one more", grants("other", "same", slices.Repeat([]uint32{0}, slidinglog.PageSize+1)...), slidinglog.PageSize, slidinglog.Behind},
 		{"nobody wrote", nil, 1, slidinglog.Done},
 	} {
 		at := h.begin()

@@ -2,7 +2,6 @@ package redisledger
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -10,10 +9,6 @@ import (
 	"quotad/quota"
 	"quotad/quota/slidinglog"
 )
-
-// recordField is the one field of each entry of a log. What else stands under the key, such
-// as what a version before wrote, has others.
-const recordField = "r"
 
 // Append implements slidinglog.Store. All calls go in one pipeline, to each node of a Cluster
 // in one of its own at the same time.
@@ -57,7 +52,7 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 }
 
 var statuses = map[string]slidinglog.Status{
-	"end": slidinglog.End, "behind": slidinglog.Behind, "lost": slidinglog.Lost,
+	"end": slidinglog.End, "behind": slidinglog.Behind, "more": slidinglog.Behind, "lost": slidinglog.Lost,
 	"early": slidinglog.Early, "late": slidinglog.Late, "after": slidinglog.Done,
 }
 
@@ -103,40 +98,28 @@ func parseOutcome(value any) (o slidinglog.Outcome, ok bool) {
 		done.Tail = o.Tail
 		return done, ok && known && len(values) == 4
 	}
-	if o.More = len(o.Tail) > slidinglog.PageSize; o.More {
-		o.Tail = o.Tail[:slidinglog.PageSize]
+	if o.More = word == "more" || len(o.Tail) > slidinglog.PageSize; o.More {
+		o.Tail = o.Tail[:min(len(o.Tail), slidinglog.PageSize)]
 	}
 	return o, ok
 }
 
-// placed reads entries as XRANGE returns them.
+// placed reads ids and records, in turn. What stands in a log and is no record comes as a text with a tag that is
+// never drawn, and a colon after it, which is no version of a record.
 func placed(value any) (records []slidinglog.Placed, ok bool) {
-	entries, ok := value.([]any)
-	for _, value := range entries {
-		entry, _ := value.([]any)
-		if len(entry) != 2 {
-			return nil, false
-		}
-		id, _ := entry[0].(string)
+	values, ok := value.([]any)
+	if !ok || len(values)%2 > 0 {
+		return nil, false
+	}
+	records = make([]slidinglog.Placed, len(values)/2)
+	for i := range records {
+		id, _ := values[2*i].(string)
+		body, isText := values[2*i+1].(string)
 		at, err := quota.ParseID(id)
-		if err != nil {
+		if err != nil || !isText {
 			return nil, false
 		}
-		records = append(records, slidinglog.Placed{At: at, Body: body(entry[1])})
+		records[i] = slidinglog.Placed{At: at, Body: []byte(body)}
 	}
-	return records, ok
-}
-
-// notRecord is the tag of what stands in a log and is no record.
-const notRecord = "not a record"
-
-// body returns the record of an entry. An entry with other fields is returned as text behind
-// a tag that is never drawn, followed by a colon, which is no version of a record.
-func body(fields any) []byte {
-	values, _ := fields.([]any)
-	if len(values) == 2 && values[0] == recordField {
-		text, _ := values[1].(string)
-		return []byte(text)
-	}
-	return fmt.Appendf(nil, "%s: %q", notRecord, values)
+	return records, true
 }

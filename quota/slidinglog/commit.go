@@ -17,13 +17,13 @@ const (
 	// lateTime is how long after its decision a record may be appended. After that, the outcome
 	// of an unanswered call is known. What the record says of the one before it holds until then.
 	lateTime = 5 * time.Second
-	// yieldAfter is how long a host loses races before it asks for its turn, and yieldTime how
-	// long the others then wait.
+	// yieldAfter is how long a host loses races before it asks for its turn. The others then wait until it has
+	// written, for half of their deadline at most, and poll at each yieldPause.
 	yieldAfter = 80 * time.Millisecond
-	yieldTime  = 50 * time.Millisecond
-	// yieldLosses is how many races it loses meanwhile, at least: a turn is a record, and so makes
+	yieldPause = 5 * time.Millisecond
+	// yieldRecords is to how many records it loses meanwhile, at least: a turn is a record, and so makes
 	// others lose. Distant hosts that ask for it at each second try would only do that.
-	yieldLosses = 8
+	yieldRecords = 16
 )
 
 // A draft is the decision of one call, before it is in the log.
@@ -123,7 +123,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 			if out, done, err = r.append(ctx, d); done {
 				return err
 			}
-			lost.losses++
+			lost.records += len(out.Tail)
 		}
 		if known, err = r.update(ctx, out); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 		clock = time.UnixMilli(out.Clock).UTC()
 		switch {
 		case ctx.Err() == nil:
-		case lost.losses == 0: // no other host was first: the store is slow
+		case lost.records == 0: // no other host was first: the store is slow
 			return fmt.Errorf("credential %q: %w", r.name, ctx.Err())
 		default:
 			return r.contended()
@@ -316,7 +316,7 @@ func (d *draft) notAfter() int64 {
 func (r *replica) yield(ctx context.Context) error {
 	for {
 		r.mu.Lock()
-		waits := r.yieldTo != HostID{} && r.ledger.config.Clock().Before(r.yieldUntil)
+		waits := r.yieldTo != HostID{} && r.yieldTo != r.ledger.Host() && r.ledger.config.Clock().Before(r.yieldUntil)
 		r.mu.Unlock()
 		switch {
 		case !waits:
@@ -324,35 +324,35 @@ func (r *replica) yield(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return r.contended()
 		}
-		r.ledger.config.Pause(ctx, yieldTime/10)
+		r.ledger.config.Pause(ctx, yieldPause)
 		if _, err := r.update(ctx, r.poll(ctx)); err != nil {
 			return err
 		}
 	}
 }
 
-// A race counts the appends that a call lost to other hosts.
+// A race counts what a call lost to other hosts.
 type race struct {
-	losses  int
+	records int       // that were appended before its own
 	yieldAt time.Time // when the call asks for its turn
-	turnAt  int       // at how many losses, at least
+	turnAt  int       // at how many records, at least
 }
 
-// backOff asks for the turn after a long time of losing. Time counts more than losses, because a slow host
-// loses few races and needs its turn as much. It does not pause: the winner, whose copy is current, would win
+// backOff asks for the turn after a long time of losing. Time counts more than races, because a slow host
+// loses few of them and needs its turn as much. It does not pause: the winner, whose copy is current, would win
 // again.
-func (r *replica) backOff(ctx context.Context, of *race) {
-	if of.losses == 0 {
+func (r *replica) backOff(ctx context.Context, lost *race) {
+	if lost.records == 0 {
 		return
 	}
 	now := r.ledger.config.Clock()
-	if of.yieldAt.IsZero() {
-		of.yieldAt, of.turnAt = now.Add(yieldAfter), yieldLosses
+	if lost.yieldAt.IsZero() {
+		lost.yieldAt, lost.turnAt = now.Add(yieldAfter), yieldRecords
 	}
-	if now.Before(of.yieldAt) || of.losses < of.turnAt {
+	if now.Before(lost.yieldAt) || lost.records < lost.turnAt {
 		return
 	}
-	of.yieldAt, of.turnAt = now.Add(yieldAfter), of.losses+yieldLosses
+	lost.yieldAt, lost.turnAt = now.Add(yieldAfter), lost.records+yieldRecords
 	call := r.newCall(r.newRecord(nil, &Statement{Kind: Turn}))
 	call.Blind = true
 	r.call(ctx, call) // this host reads it like any other record

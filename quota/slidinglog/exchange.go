@@ -246,8 +246,10 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 		}))
 	}
 	switch {
-	case record.Says != nil && record.Says.Kind == Turn && record.Host != r.ledger.Host():
-		r.yieldTo, r.yieldUntil = record.Host, r.ledger.config.Clock().Add(yieldTime)
+	case record.Says != nil && record.Says.Kind == Turn:
+		if now := r.ledger.config.Clock(); r.yieldTo == (HostID{}) || !now.Before(r.yieldUntil) { // one after the other
+			r.yieldTo, r.yieldUntil = record.Host, now.Add(r.ledger.config.Deadline/2)
+		}
 	case record.Host == r.yieldTo:
 		r.yieldTo = HostID{}
 	}

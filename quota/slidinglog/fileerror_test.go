@@ -60,7 +60,7 @@ func TestAFullDiskInAQuietPeriodIsNoOutage(t *testing.T) {
 	asked := 0
 	over, end := context.WithCancel(t.Context()) // or a call that gets as far as the lock would wait for it for ever
 	end()
-	host = s.open(slidinglog.Config{File: file, Policies: s.policies(), Store: &busyStore{s.store, func() {
+	host = s.open(slidinglog.Config{File: file, Policies: s.policies(), Store: &busyStore{s.store, func(slidinglog.Call) {
 		if file.Full || !other.Serves(s.c) {
 			return
 		}

@@ -129,7 +129,8 @@ func (l *Ledger) retry() time.Duration { return l.config.Quiet / 12 }
 // why it does not. The caller holds the lock.
 func (r *replica) follow(ctx context.Context) error {
 	err := r.followOnce(ctx)
-	for lost := (race{losses: 1}); errors.Is(err, errJoining) && ctx.Err() == nil; lost.losses++ { // another host was first
+	for lost := (race{}); errors.Is(err, errJoining) && ctx.Err() == nil; { // another host was first
+		lost.records += yieldRecords // what it appends is rare: only the time counts
 		r.backOff(ctx, &lost)
 		err = r.followOnce(ctx)
 	}
@@ -185,21 +186,22 @@ func (r *replica) readToEnd(ctx context.Context) error {
 			return err
 		}
 		out := r.poll(ctx)
-		err := out.Err
+		err, ends := out.Err, out.Status == End
 		switch out.Status {
-		case End:
+		case Behind: // while others write, no look finds the end itself
+			err, ends = r.catchUp(out.Tail), !out.More
+		case Lost:
+			err = r.startOver(out.Clock)
+		}
+		switch {
+		case err != nil:
+			return err
+		case ends:
 			r.mu.Lock()
 			r.judgeBeginning()
 			r.copy.complete()
 			r.mu.Unlock()
 			return nil
-		case Behind:
-			err = r.catchUp(out.Tail)
-		case Lost:
-			err = r.startOver(out.Clock)
-		}
-		if err != nil {
-			return err
 		}
 	}
 }

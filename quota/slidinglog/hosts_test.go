@@ -21,10 +21,11 @@ type scene struct {
 	now   time.Time
 	store *ledgertest.SimStore
 	c     *quota.Credential
+	pause func(time.Duration) // instead of pausing
 }
 
 func newScene(t *testing.T) *scene {
-	s := &scene{t: t, now: time.UnixMilli(1795345190000), c: credential(time.Hour)}
+	s := &scene{t: t, now: time.UnixMilli(1795345190000), c: credential(time.Hour), pause: func(time.Duration) {}}
 	s.store = &ledgertest.SimStore{Clock: func() int64 { return s.now.UnixMilli() }}
 	return s
 }
@@ -46,7 +47,7 @@ func (s *scene) open(config slidinglog.Config) *slidinglog.Ledger {
 		config.Store = s.store
 	}
 	config.Credentials = []*quota.Credential{s.c}
-	config.Clock, config.Manual, config.Pause = func() time.Time { return s.now }, true, func(context.Context, time.Duration) {}
+	config.Clock, config.Manual, config.Pause = func() time.Time { return s.now }, true, func(_ context.Context, d time.Duration) { s.pause(d) }
 	l, err := slidinglog.Open(config)
 	if err != nil {
 		s.t.Fatal(err)
@@ -600,5 +601,59 @@ func TestAGapIsNoWaiting(t *testing.T) {
 	s.follow(20, here)
 	if got := s.used(here); got[0] != 4 {
 		t.Errorf("%d units count, not 4", got[0])
+	}
+}
+
+// A log that others always write to is read, though no look finds its end.
+func TestAHostReadsABusyLog(t *testing.T) {
+	s := newScene(t)
+	other := s.open(slidinglog.Config{})
+	s.follow(20, other)
+	l := s.open(slidinglog.Config{Store: &busyStore{s.store, func(c slidinglog.Call) {
+		if len(c.Body) == 0 {
+			s.grant(other, 1)
+		}
+	}}})
+	s.follow(2, l)
+	if !l.Serves(s.c) {
+		t.Error("it does not serve")
+	}
+}
+
+// Hosts that ask for their turns get them one after the other. The others wait until that host has written, for half
+// of their deadline at most.
+func TestTurns(t *testing.T) {
+	s := newScene(t)
+	first, second := s.open(slidinglog.Config{}), s.open(slidinglog.Config{})
+	s.follow(20, first, second)
+	turn := func(l *slidinglog.Ledger) {
+		record := slidinglog.Record{Tag: slidinglog.NewTag(), Host: l.Host(), Run: l.Run(), Says: &slidinglog.Statement{Kind: slidinglog.Turn}}
+		s.store.Append(t.Context(), []slidinglog.Call{{Credential: s.c.Name, Body: record.Body(), NotAfter: 1 << 50, Keep: time.Hour, Blind: true}})
+	}
+	waited := func(l *slidinglog.Ledger, meanwhile func()) (waits time.Duration) {
+		s.pause = func(d time.Duration) {
+			s.now = s.now.Add(d)
+			if waits += d; waits == 10*time.Millisecond {
+				meanwhile()
+			}
+		}
+		if _, err := l.Adjust(t.Context(), s.c, quota.Adjustment{Limit: "daily", Units: 1}); err != nil {
+			t.Error(err)
+		}
+		return waits
+	}
+	turn(first)
+	turn(second)
+	var firstWaited time.Duration
+	if got := waited(second, func() {
+		pause := s.pause
+		firstWaited = waited(first, func() {})
+		s.pause = pause
+	}); got != 10*time.Millisecond || firstWaited != 0 {
+		t.Errorf("the second host has waited for %v, and the first for %v", got, firstWaited)
+	}
+	turn(second)
+	if got := waited(first, func() {}); got != 125*time.Millisecond {
+		t.Errorf("it has waited for %v for a host that does not write", got)
 	}
 }

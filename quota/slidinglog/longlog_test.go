@@ -217,11 +217,11 @@ func TestALongLog(t *testing.T) {
 // A busyStore calls back before each call.
 type busyStore struct {
 	*ledgertest.SimStore
-	before func()
+	before func(first slidinglog.Call)
 }
 
 func (s *busyStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
-	s.before()
+	s.before(calls[0])
 	return s.SimStore.Append(ctx, calls)
 }
 
@@ -232,7 +232,7 @@ func TestAHostThatStillPutsBackIsWaitedFor(t *testing.T) {
 	for name, stops := range map[string]bool{"to the end": false, "frozen": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
-			store := &busyStore{s.store, func() {}}
+			store := &busyStore{s.store, func(slidinglog.Call) {}}
 			slow := s.open(slidinglog.Config{Store: store})
 			s.follow(20, slow)
 			for range entries {
@@ -242,7 +242,7 @@ func TestAHostThatStillPutsBackIsWaitedFor(t *testing.T) {
 			other := s.open(slidinglog.Config{})
 			slow.SetMaxLate(1)
 			early, stopped := 0, 0
-			store.before = func() {
+			store.before = func(slidinglog.Call) {
 				s.follow(1, other)
 				placed := len(other.Entries(s.c))
 				if placed > 0 { // from then on it knows of the other host

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
+
 	"quotad/quota"
 	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
@@ -116,6 +118,25 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	}
 	if refusals < 40 {
 		t.Errorf("only %d of 400 damaged files were refused", refusals)
+	}
+}
+
+// A table that lacks a row is refused, though each row that it has is whole.
+func TestALostRowIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	must(t, os.WriteFile(path, wholeFile(t, 3), 0o600))
+	db, err := bbolt.Open(path, 0o600, nil)
+	must(t, err)
+	must(t, db.Update(func(tx *bbolt.Tx) error {
+		rows := openTables(tx, credential).table[slidinglog.EntryTable].Cursor()
+		rows.First()
+		return rows.Delete()
+	}))
+	must(t, db.Close())
+	content, err := os.ReadFile(path)
+	must(t, err)
+	if _, refused := open(t, content); !refused {
+		t.Error("it was opened")
 	}
 }
 

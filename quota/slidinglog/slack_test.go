@@ -2,6 +2,7 @@ package slidinglog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -18,12 +19,16 @@ type wire struct {
 	lose int // answers; the calls are carried out, or kept for later
 	keep bool
 	kept []slidinglog.Call
+	fail int // calls after those, which are not carried out
 }
 
 func (w *wire) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
 	w.sent = append(w.sent, calls...)
 	unknown := []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.Canceled)}}
 	switch {
+	case w.lose == 0 && w.fail > 0:
+		w.fail--
+		return []slidinglog.Outcome{{Status: slidinglog.Failed, Err: fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled)}}
 	case w.lose == 0:
 		return w.SimStore.Append(ctx, calls)
 	case w.keep:
@@ -223,26 +228,57 @@ func TestTriesOfAGrant(t *testing.T) {
 // A call without an answer may be carried out behind records of other hosts, so it counts until the log has
 // another record of its own host.
 func TestAGrantWithoutAnAnswerCounts(t *testing.T) {
+	for _, near := range []*wire{{lose: 3, keep: true}, {lose: 1, keep: true, fail: 2}} { // of three tries
+		s := newScene(t)
+		lose, fail := near.lose, near.fail
+		near.SimStore, near.lose, near.fail = s.store, 0, 0
+		other, l := s.open(slidinglog.Config{}), s.open(slidinglog.Config{Store: near})
+		s.follow(20, other, l)
+		near.lose, near.fail = lose, fail
+		if _, err := l.Acquire(t.Context(), s.c, s.asks(60)); err == nil {
+			t.Fatal("the outcome is known")
+		}
+		s.take(other, 1)
+		if d, err := l.Acquire(t.Context(), s.c, s.asks(50)); err != nil || d[0].Granted() {
+			t.Errorf("%d without an answer: %+v, %v, while 60 units may be granted", lose, d, err)
+		}
+		s.follow(8, l) // its hello
+		if d, err := l.Acquire(t.Context(), s.c, s.asks(50)); err != nil || !d[0].Granted() {
+			t.Errorf("%d without an answer: %+v, %v, after a record of its host", lose, d, err)
+		}
+		s.store.Append(t.Context(), near.kept)
+		for _, l := range []*slidinglog.Ledger{other, l} {
+			if got := s.used(l)[0]; got != 51 {
+				t.Errorf("%d without an answer: %d units are used, want 51", lose, got)
+			}
+		}
+	}
+}
+
+// A request whose first answer was lost is not granted again while the log may still get its record. It has its
+// grant once the log has that, which other callers' grants without an answer have not: they are revoked.
+func TestARequestWithoutAnAnswer(t *testing.T) {
 	s := newScene(t)
 	near := &wire{SimStore: s.store}
 	other, l := s.open(slidinglog.Config{}), s.open(slidinglog.Config{Store: near})
 	s.follow(20, other, l)
+	asks := s.asks(7)
+	asks[0].RequestID = "one"
 	near.lose, near.keep = 3, true
-	if _, err := l.Acquire(t.Context(), s.c, s.asks(60)); err == nil {
-		t.Fatal("the outcome is known")
+	for range 2 {
+		if d, err := l.Acquire(t.Context(), s.c, asks); !errors.Is(err, quota.ErrOutcomeUnknown) {
+			t.Fatalf("%+v, %v, while its outcome is unknown", d, err)
+		}
 	}
-	s.take(other, 1)
-	if d, err := l.Acquire(t.Context(), s.c, s.asks(50)); err != nil || d[0].Granted() {
-		t.Errorf("%+v, %v, while 60 units may be granted", d, err)
+	s.store.Append(t.Context(), near.kept[:1])
+	s.follow(8, other, l)
+	d, err := l.Acquire(t.Context(), s.c, asks)
+	if err != nil || !d[0].Granted() || !d[0].Replayed {
+		t.Errorf("%+v, %v, once the log has its record", d, err)
 	}
-	s.follow(8, l) // its hello
-	if d, err := l.Acquire(t.Context(), s.c, s.asks(50)); err != nil || !d[0].Granted() {
-		t.Errorf("%+v, %v, after a record of its host", d, err)
-	}
-	s.store.Append(t.Context(), near.kept)
 	for _, l := range []*slidinglog.Ledger{other, l} {
-		if got := s.used(l)[0]; got != 51 {
-			t.Errorf("%d units are used, want 51", got)
+		if got := s.used(l)[0]; got != 7 {
+			t.Errorf("%d units are used, want 7", got)
 		}
 	}
 }

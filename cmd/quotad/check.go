@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
+	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
@@ -92,10 +93,8 @@ func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
 	}
-	if locked, err := isLocked(c.StateDir); err != nil {
+	if inUse, err := checkRunning(c); inUse || err != nil {
 		return err
-	} else if locked {
-		return checkRunning(c)
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
@@ -131,20 +130,29 @@ func checkLedger(c *config.Config) error {
 }
 
 // checkRunning asks the daemon that uses the state whether its ledger is the one that the file names:
-// only a restart changes it.
-func checkRunning(c *config.Config) error {
+// only a restart changes it. A daemon that cannot serve uses the state only while it tries, so
+// checkRunning waits for the end of the attempt.
+func checkRunning(c *config.Config) (inUse bool, err error) {
 	socket := c.Socket
 	if c.StateDir == systemState {
 		socket = api.FindSocket("")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	status, err := (&api.Client{Socket: socket}).Status(ctx)
-	if err != nil || status.Ledger.Backend == c.Ledger.Backend {
-		return nil // a daemon that does not answer is not what is checked
+	for {
+		if inUse, err = isLocked(c.StateDir); !inUse || err != nil {
+			return false, err
+		}
+		status, err := (&api.Client{Socket: socket}).Status(ctx)
+		if errors.As(err, new(*api.Problem)) && quota.Sleep(ctx, lockTime/100) {
+			continue
+		}
+		if err != nil || status.Ledger.Backend == c.Ledger.Backend {
+			return true, nil // a daemon that does not answer is not what is checked
+		}
+		name := func(backend string) string { return strings.TrimPrefix(backend, config.Embedded) }
+		return true, slidinglog.CheckStore(name(status.Ledger.Backend), name(c.Ledger.Backend))
 	}
-	name := func(backend string) string { return strings.TrimPrefix(backend, config.Embedded) }
-	return slidinglog.CheckStore(name(status.Ledger.Backend), name(c.Ledger.Backend))
 }
 
 // askTime is how long --check waits for an answer of the daemon, or of systemd.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/quota/api"
 	"quotad/quota/boltledger"
 )
 
@@ -100,6 +102,36 @@ func TestCheckOfTheState(t *testing.T) {
 				t.Errorf("it changed\n%sto\n%s", before, after)
 			}
 		})
+	}
+}
+
+// A daemon that cannot serve locks its state for each attempt. --check does not take that for a daemon that
+// serves: it waits for the end of the attempt, and says what is wrong.
+func TestCheckDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	writeConfig(t, dir, restartable)
+	startIn(t, dir).kill()
+	state := filepath.Join(dir, ".quotad")
+	socket := filepath.Join(state, "quotad.sock")
+	release, err := lockStateDir(state)
+	if err := errors.Join(err, os.Remove(filepath.Join(state, "ledger.db")), os.Remove(socket)); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		release()
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, `{"status":503,"reason":%q,"detail":"quotad cannot serve"}`, api.NotServing)
+	})}
+	go daemon.Serve(listener)
+	defer daemon.Close()
+	if output, code := checked(dir); code != exitError || !strings.Contains(output, "is missing, though there has been one") {
+		t.Errorf("exit code %d, want that the ledger is missing: %s", code, output)
 	}
 }
 

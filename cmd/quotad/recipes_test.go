@@ -19,11 +19,12 @@ import (
 
 const (
 	recipesFile    = "RECIPES.md"
+	moveFile       = "MOVE.md"
 	recipesScripts = "testdata/recipes"
 )
 
-// Each recipe is played as it is printed: its configuration by readme, its commands and their
-// output by shows. Beside the commands of the other scripts:
+// Each recipe, and each task of MOVE.md, is played as it is printed: its configuration by readme, its commands
+// and their output by shows. Beside the commands of the other scripts:
 //
 //	shows TEXT [PAGE]   runs the commands of the only block of RECIPES.md, or of another page, that holds
 //	                    TEXT, and holds their output against the block; -update puts the output there
@@ -55,7 +56,7 @@ func zoneAt(now time.Time, hour int) string {
 	return fmt.Sprintf("Etc/GMT%+d", -east) // whose sign is that of POSIX
 }
 
-// Every block of the page is played by a script.
+// Every block of these pages is played by a script.
 func TestEveryRecipeIsPlayed(t *testing.T) {
 	files, err := filepath.Glob(recipesScripts + "/*.txtar")
 	if err != nil {
@@ -67,9 +68,9 @@ func TestEveryRecipeIsPlayed(t *testing.T) {
 			texts = append(texts, strings.Trim(played[1], "'"))
 		}
 	}
-	blocks := blocksOf(readPage(t, recipesFile), "")
-	if len(blocks) < 24 {
-		t.Fatalf("the page has %d blocks", len(blocks))
+	blocks := append(blocksOf(readPage(t, recipesFile), ""), blocksOf(readPage(t, moveFile), "")...)
+	if len(blocks) < 36 {
+		t.Fatalf("the pages have %d blocks", len(blocks))
 	}
 	for _, block := range blocks {
 		if !containsAny(block, texts) {

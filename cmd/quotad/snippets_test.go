@@ -169,7 +169,7 @@ func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
 	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "RUN", lastRun(t, client, "page").ID)
-	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t)+readPage(t, daemonFile)+readPage(t, systemdFile), -1)
+	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t)+readPage(t, daemonFile)+readPage(t, moveFile)+readPage(t, systemdFile), -1)
 	if len(commands) < 20 {
 		t.Fatalf("the pages name %d commands", len(commands))
 	}

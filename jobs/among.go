@@ -16,7 +16,7 @@ import (
 func (r *base) keepShared(j *jobControl) {
 	known, marks, died := j.share.changed()
 	if known != nil || len(marks) > 0 {
-		r.trouble(j.name, j.commit(false, record{Shared: known, Marks: marks}))
+		r.trouble(j.name, j.commit(false, logRecord{Shared: known, Marks: marks}))
 	}
 	for _, last := range died {
 		r.config.OnEvent(RunChanged{last.run(j.name), j.current().Schedule.Next(r.now())})
@@ -84,11 +84,11 @@ func (e *executor) hold(ctx context.Context) {
 }
 
 // progress is what the hosts are to know of the run now.
-func (e *executor) progress() progress {
+func (e *executor) progress() sharedProgress {
 	j := e.control
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p := progress{Bad: e.run.failing(e.bad, e.run.Passes...), Done: slices.Clone(e.dropped)}
+	p := sharedProgress{Bad: e.run.failing(e.bad, e.run.Passes...), Done: slices.Clone(e.dropped)}
 	p.Turn.Cursor, p.Turn.Dry = e.run.advance(j.state.Cursor, j.state.Dry)
 	return p
 }
@@ -112,7 +112,7 @@ func (r *Run) shared(made Made) sharedRun {
 
 // endShared ends a run among the hosts. If the store does not answer, that is tried until it does, or
 // the runner stops; then the next start does it.
-func (r *base) endShared(j *jobControl, p progress, last sharedRun, good bool) {
+func (r *base) endShared(j *jobControl, p sharedProgress, last sharedRun, good bool) {
 	ending, cancel := context.WithTimeout(context.Background(), changeTime)
 	defer cancel()
 	err := j.share.end(ending, p, last, good)

@@ -90,7 +90,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	var e *executor
 	if skip.Ticks == 0 {
 		e = r.newExecutor(j, &run)
-		j.apply(record{Run: &run})
+		j.apply(logRecord{Run: &run})
 		j.executor, j.output = e, e.output
 	}
 	j.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 // giveBack frees the job among the hosts, if it was claimed for a run that does not begin after all.
 func (r *Runner) giveBack(j *jobControl, id string, got *claimed) {
 	if got != nil && got.Skipped == "" {
-		r.endShared(j, progress{Turn: got.Turn}, sharedRun{ID: id, State: RunInterrupted, Why: Shutdown}, false)
+		r.endShared(j, sharedProgress{Turn: got.Turn}, sharedRun{ID: id, State: RunInterrupted, Why: Shutdown}, false)
 	}
 }
 

@@ -63,7 +63,7 @@ func (j *jobControl) distrust(damaged int, now time.Time) error {
 	if j.state.Pause == nil {
 		j.state.Pause = &Pause{Since: now, By: "quotad", Note: lost + ": look at the job's cursor, then resume it"}
 	}
-	j.log.add(record{Known: &j.state}) // the next start reads no damaged line
+	j.log.add(logRecord{Known: &j.state}) // the next start reads no damaged line
 	return errors.Join(fmt.Errorf("%s: the job is paused until it is resumed", lost), j.log.flush(true))
 }
 
@@ -76,7 +76,7 @@ func (j *jobControl) recover(own *Run, now time.Time) error {
 }
 
 // apply applies records, and has the log write them in this order. The caller holds mu.
-func (j *jobControl) apply(list ...record) {
+func (j *jobControl) apply(list ...logRecord) {
 	for _, one := range list {
 		j.state.apply(one)
 	}
@@ -85,7 +85,7 @@ func (j *jobControl) apply(list ...record) {
 
 // commit applies and writes records of what has happened. With sync they are on disk on return. The
 // error is why they could not be written: they hold all the same.
-func (j *jobControl) commit(sync bool, list ...record) error {
+func (j *jobControl) commit(sync bool, list ...logRecord) error {
 	j.mu.Lock()
 	j.apply(list...)
 	j.mu.Unlock()
@@ -94,7 +94,7 @@ func (j *jobControl) commit(sync bool, list ...record) error {
 
 // keepLog keeps the log short and quickly read.
 func (j *jobControl) keepLog() error {
-	return j.log.keep(&j.mu, func() record { return record{Known: &j.state} })
+	return j.log.keep(&j.mu, func() logRecord { return logRecord{Known: &j.state} })
 }
 
 // setHere changes the facts of this host.
@@ -102,7 +102,7 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 	j.mu.Lock()
 	here := j.state.Here
 	how(&here)
-	j.apply(record{Host: &here})
+	j.apply(logRecord{Host: &here})
 	j.mu.Unlock()
 	return j.log.flush(true)
 }

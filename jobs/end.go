@@ -40,7 +40,7 @@ func reasonOf(cause error) Reason {
 func (e *executor) finish(cause error) {
 	j := e.control
 	j.mu.Lock()
-	j.apply(record{ID: e.run.ID, End: e.run.ending(e.base.now(), cause)})
+	j.apply(logRecord{ID: e.run.ID, End: e.run.ending(e.base.now(), cause)})
 	j.executor = nil
 	run := e.run.copy()
 	j.mu.Unlock()

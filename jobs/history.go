@@ -110,7 +110,7 @@ func readEnd(path string, length int64) (lines []byte, start int64, err error) {
 }
 
 // add has the next flush write records.
-func (l *runLog) add(list ...record) {
+func (l *runLog) add(list ...logRecord) {
 	lines := encodeRecords(list...) // they point to what may change
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +190,7 @@ func syncDir(path string) error {
 
 // keep appends a snapshot if many lines follow the last one, and renames a file that has grown too
 // long before. Known returns the snapshot; nothing is added while mu is held.
-func (l *runLog) keep(mu sync.Locker, known func() record) error {
+func (l *runLog) keep(mu sync.Locker, known func() logRecord) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if l.since < snapshotEvery {
@@ -217,7 +217,7 @@ func (l *runLog) keep(mu sync.Locker, known func() record) error {
 }
 
 // each calls f with the records of lines.
-func (l *runLog) each(data []byte, f func(record)) (damaged int, err error) {
+func (l *runLog) each(data []byte, f func(logRecord)) (damaged int, err error) {
 	if damaged, err = eachRecord(data, f); err != nil {
 		err = fmt.Errorf("cannot understand %q (move the file away to start without a history of runs): %w", l.path, err)
 	}
@@ -269,7 +269,7 @@ type history struct {
 }
 
 // add adds what a record says.
-func (h *history) add(one record) {
+func (h *history) add(one logRecord) {
 	run := one.Run
 	if one.Known != nil {
 		run = one.Known.Last

@@ -83,7 +83,7 @@ func (j *jobControl) move(cursor regions.Cursor) error {
 		defer j.mu.Unlock()
 		return j.underWayError()
 	}
-	j.apply(record{Cursor: &cursor})
+	j.apply(logRecord{Cursor: &cursor})
 	j.mu.Unlock()
 	return j.log.flush(true)
 }
@@ -95,16 +95,16 @@ func (r *Runner) Pause(job, by, note string, length time.Duration) error {
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}
-	return r.setPause(job, record{Pause: p}, func(ctx context.Context, s *share) error { return s.pause(ctx, by, note, length) })
+	return r.setPause(job, logRecord{Pause: p}, func(ctx context.Context, s *share) error { return s.pause(ctx, by, note, length) })
 }
 
 // Resume ends a pause, if there is one.
 func (r *Runner) Resume(job string) error {
-	return r.setPause(job, record{Resumed: r.now()}, func(ctx context.Context, s *share) error { return s.resume(ctx) })
+	return r.setPause(job, logRecord{Resumed: r.now()}, func(ctx context.Context, s *share) error { return s.resume(ctx) })
 }
 
 // setPause records a pause or its end, or has the hosts of a job share it.
-func (r *Runner) setPause(job string, one record, shared func(context.Context, *share) error) error {
+func (r *Runner) setPause(job string, one logRecord, shared func(context.Context, *share) error) error {
 	j, err := r.state(job)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (r *Runner) SetBookmark(job string, region regions.Region, run, text string
 	}
 	j.mu.Lock()
 	at := quota.Later(r.now(), j.state.Bookmarks[region].At.Add(time.Millisecond))
-	j.apply(record{Marks: map[regions.Region]bookmark{region: {text, at}}})
+	j.apply(logRecord{Marks: map[regions.Region]bookmark{region: {text, at}}})
 	j.mu.Unlock()
 	return j.log.flush(true)
 }

@@ -75,7 +75,7 @@ func TestDue(t *testing.T) {
 	}
 	want(at.Add(time.Hour))
 	ends := func(id string, end ending) {
-		j.apply(record{Run: &Run{ID: id, StartedAt: at, State: RunRunning}}, record{ID: id, End: &end})
+		j.apply(logRecord{Run: &Run{ID: id, StartedAt: at, State: RunRunning}}, logRecord{ID: id, End: &end})
 	}
 	ends("1", ending{At: at.Add(time.Minute), State: RunDone})
 	ends("2", ending{At: at.Add(2 * time.Minute), State: RunStopped, Reason: BudgetGone})

@@ -27,7 +27,7 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 // comesAgain returns whether this run serves the region of a pass again that a limit has stopped, once that has
 // returned: from the bookmark that the pass left, else from its start. A pass that had something from
 // the limit and left no new bookmark, which was mark before, is repeated once.
-func (e *executor) comesAgain(p *Pass, spent Record, mark string) bool {
+func (e *executor) comesAgain(p *Pass, spent PassCalls, mark string) bool {
 	left := e.control.bookmark(p.Region)
 	limit := spent.Limit
 	if spent.Closed != "" && !spent.Denied {

@@ -22,21 +22,21 @@ func TestOutcomeTable(t *testing.T) {
 	for _, row := range []struct {
 		exit, saw string
 		with      Exit
-		spent     Record
+		spent     PassCalls
 	}{
-		{"it did not start", "nothing", Exit{Err: os.ErrNotExist}, Record{}},
-		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, Record{}},
-		{"any", "quotad stops", Exit{Cause: ErrShutdown}, Record{}},
-		{"any", "a limit denied its last call", Exit{Code: 1}, Record{Denied: true, Limit: "daily"}},
-		{"any", "the run may spend no more", Exit{}, Record{Denied: true, Capped: true}},
-		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, Record{}},
-		{"any", "the upstream closed a limit", Exit{Code: 1}, Record{Closed: "daily"}},
-		{"any", "the upstream refuses the key", Exit{Code: 1}, Record{Refuses: "API key not valid"}},
-		{"any", "the upstream refused calls, and none was made", Exit{}, Record{Refused: 2, Why: "not found"}},
-		{"75", "nothing", Exit{Code: ExitExhausted}, Record{}},
-		{"a signal", "nothing", Exit{Code: -1, Signal: "SIGSEGV"}, Record{}},
-		{"1 to 255", "nothing", Exit{Code: 3}, Record{}},
-		{"0", "nothing", Exit{}, Record{}},
+		{"it did not start", "nothing", Exit{Err: os.ErrNotExist}, PassCalls{}},
+		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, PassCalls{}},
+		{"any", "quotad stops", Exit{Cause: ErrShutdown}, PassCalls{}},
+		{"any", "a limit denied its last call", Exit{Code: 1}, PassCalls{Denied: true, Limit: "daily"}},
+		{"any", "the run may spend no more", Exit{}, PassCalls{Denied: true, Capped: true}},
+		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, PassCalls{}},
+		{"any", "the upstream closed a limit", Exit{Code: 1}, PassCalls{Closed: "daily"}},
+		{"any", "the upstream refuses the key", Exit{Code: 1}, PassCalls{Refuses: "API key not valid"}},
+		{"any", "the upstream refused calls, and none was made", Exit{}, PassCalls{Refused: 2, Why: "not found"}},
+		{"75", "nothing", Exit{Code: ExitExhausted}, PassCalls{}},
+		{"a signal", "nothing", Exit{Code: -1, Signal: "SIGSEGV"}, PassCalls{}},
+		{"1 to 255", "nothing", Exit{Code: 3}, PassCalls{}},
+		{"0", "nothing", Exit{}, PassCalls{}},
 	} {
 		outcome, _ := j.judge(row.with, row.spent)
 		then := "continues"

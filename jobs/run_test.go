@@ -83,7 +83,7 @@ func TestHowARunEnded(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			run := Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, Passes: row.passes}
-			run.apply(record{End: run.ending(now, row.cause)})
+			run.apply(logRecord{End: run.ending(now, row.cause)})
 			if run.State != row.want || len(run.Failed()) != row.failed || !run.EndedAt.Equal(now) {
 				t.Errorf("%s, %d failed, want %s, %d", run.State, len(run.Failed()), row.want, row.failed)
 			}

@@ -28,7 +28,7 @@ func openTestLog(t *testing.T, path string) *runLog {
 }
 
 // appendTo appends records to a log.
-func appendTo(l *runLog, sync bool, list ...record) error {
+func appendTo(l *runLog, sync bool, list ...logRecord) error {
 	l.add(list...)
 	return l.flush(sync)
 }
@@ -184,7 +184,7 @@ func TestDamagedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l := openTestLog(t, path)
 	for _, id := range []string{"a", "b", "c"} {
-		if err := appendTo(l, true, record{Run: &Run{ID: id}}); err != nil {
+		if err := appendTo(l, true, logRecord{Run: &Run{ID: id}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +198,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 	l = openTestLog(t, path)
 	wantRuns(t, l, 2, "a", "c")
-	if err := appendTo(l, true, record{Run: &Run{ID: "d"}}); err != nil {
+	if err := appendTo(l, true, logRecord{Run: &Run{ID: "d"}}); err != nil {
 		t.Fatal(err)
 	}
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
@@ -223,15 +223,15 @@ func TestDamagedLog(t *testing.T) {
 func TestLogIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l, told := openTestLog(t, path), state{}
-	known := func() record { return record{Known: &told} }
+	known := func() logRecord { return logRecord{Known: &told} }
 	run, whole := 0, 0
 	fill := func() { // a file
 		t.Helper()
 		for before := l.size; l.size >= before; run++ {
 			before = l.size
 			r := Run{ID: fmt.Sprintf("%04d", run), State: RunDone, Detail: strings.Repeat("x", snapshotEvery/2), Passes: []Pass{{Region: "US", Outcome: OK}}}
-			told.apply(record{Run: &r})
-			if err := errors.Join(appendTo(l, false, record{Run: &r}), l.keep(&sync.Mutex{}, known)); err != nil {
+			told.apply(logRecord{Run: &r})
+			if err := errors.Join(appendTo(l, false, logRecord{Run: &r}), l.keep(&sync.Mutex{}, known)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -268,7 +268,7 @@ func TestLogIsBounded(t *testing.T) {
 	wants(run - whole + 1)
 	next := Run{ID: fmt.Sprintf("%04d", run), Passes: []Pass{{Region: "US"}}}
 	l = openTestLog(t, path)
-	if err := appendTo(l, true, record{Run: &next}); err != nil {
+	if err := appendTo(l, true, logRecord{Run: &next}); err != nil {
 		t.Fatal(err)
 	}
 	run++
@@ -282,7 +282,7 @@ func TestHistoryIsNotReadWhole(t *testing.T) {
 	text := []byte(strings.Repeat(`{"v":1,"what":"another version wrote this"}`+"\n", 2*snapshotEvery/40))
 	for i := range 4 * snapshotEvery / 200 {
 		run := Run{ID: fmt.Sprintf("r%05d", i), State: RunRunning}
-		text = append(text, encodeRecords(record{Run: &run}, passRecord(run.ID, Pass{Region: "US", Outcome: OK}), record{ID: run.ID, End: &ending{State: RunDone}})...)
+		text = append(text, encodeRecords(logRecord{Run: &run}, passRecord(run.ID, Pass{Region: "US", Outcome: OK}), logRecord{ID: run.ID, End: &ending{State: RunDone}})...)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func (r *reading) local(clock time.Time) time.Time { return r.sent.Add(clock.Sub
 // An owed end is that of this host's last run, which the hosts may not know of. If its daemon was killed, the run
 // dies as that of another host does: a copy of this host's directory says that it died, too.
 type owed struct {
-	progress
+	sharedProgress
 	last sharedRun
 	good bool
 }
@@ -207,7 +207,7 @@ func (s *share) tidied() (r sharedRecord, died bool) {
 	switch {
 	case id == "" || id == s.run || slices.Contains(s.begins, id):
 	case own && s.owed.last.Why != Died:
-		_ = r.end(s.owed.progress, s.owed.last, s.owed.good, s.seen.clock)
+		_ = r.end(s.owed.sharedProgress, s.owed.last, s.owed.good, s.seen.clock)
 	case slices.Contains(s.drawn, id):
 		r.Run.set(s.seen.clock, holding{})
 	case s.watch.silent:
@@ -381,7 +381,7 @@ func (s *share) claimant() claimant {
 }
 
 // renew extends the lease of the run under way.
-func (s *share) renew(ctx context.Context, run string, p progress) error {
+func (s *share) renew(ctx context.Context, run string, p sharedProgress) error {
 	lease := s.claimant().lease
 	return s.change(ctx, func(r *sharedRecord, clock time.Time) error { return r.renew(run, p, lease, clock) })
 }
@@ -397,7 +397,7 @@ func (s *share) mayLaunch(run string) bool {
 
 // end ends the run under way. After an error, settle is to be called until it returns none; the job may be
 // claimed meanwhile.
-func (s *share) end(ctx context.Context, p progress, last sharedRun, good bool) error {
+func (s *share) end(ctx context.Context, p sharedProgress, last sharedRun, good bool) error {
 	s.mu.Lock()
 	s.run, s.owed = "", &owed{p, last, good}
 	s.mu.Unlock()

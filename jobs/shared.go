@@ -298,8 +298,8 @@ func (r *sharedRecord) skip(c *claim, now time.Time, why Reason, detail string) 
 	return claimed{Slot: c.Slot, Since: c.since, Skipped: why, Detail: detail}
 }
 
-// Progress is what a run changes while it is under way.
-type progress struct {
+// A sharedProgress is what a run changes while it is under way.
+type sharedProgress struct {
 	Turn turn
 	Bad  []Failing
 	Done []regions.Region // their work is done: the bookmarks that their passes left are dropped
@@ -309,7 +309,7 @@ type progress struct {
 var errTakenOver = errors.New("another host has taken the job")
 
 // renew extends the lease of a run, and records how far it has come.
-func (r *sharedRecord) renew(run string, p progress, lease time.Duration, now time.Time) error {
+func (r *sharedRecord) renew(run string, p sharedProgress, lease time.Duration, now time.Time) error {
 	if r.Run.Is.ID != run {
 		return errTakenOver
 	}
@@ -327,7 +327,7 @@ func (r *sharedRecord) renew(run string, p progress, lease time.Duration, now ti
 }
 
 // end ends a run.
-func (r *sharedRecord) end(p progress, last sharedRun, good bool, now time.Time) error {
+func (r *sharedRecord) end(p sharedProgress, last sharedRun, good bool, now time.Time) error {
 	held := r.Run.Is
 	if err := r.renew(last.ID, p, 0, now); err != nil {
 		return err

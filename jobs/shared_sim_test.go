@@ -467,8 +467,8 @@ var worldRing = regions.Ring{"A", "B", "C"}
 // serve is a run: some passes, and a coroutine that renews the lease.
 func (p *worldProcess) serve(r *worldRoutine, run string, at turn) {
 	w := p.w
-	p.run, p.file.last = run, &owed{progress{Turn: at}, sharedRun{ID: run, Why: Died}, false}
-	progress, taken, over := progress{Turn: at}, false, false
+	p.run, p.file.last = run, &owed{sharedProgress{Turn: at}, sharedRun{ID: run, Why: Died}, false}
+	progress, taken, over := sharedProgress{Turn: at}, false, false
 	p.goes(func(r *worldRoutine) {
 		for wait := p.share.renewTime(); ; {
 			if r.wait(wait); over {

@@ -265,7 +265,7 @@ func TestTheTurnOfARunWhoseDaemonWasKilled(t *testing.T) {
 		if _, err := killed.claim(t.Context(), &claim{Run: "run", Slot: Latest(killed.schedule, time.Now())}); err != nil {
 			t.Fatal(err)
 		}
-		next.recall(killed.known, nil, &owed{progress{Turn: turn{Cursor: "B"}}, sharedRun{ID: "run", Why: Died}, false})
+		next.recall(killed.known, nil, &owed{sharedProgress{Turn: turn{Cursor: "B"}}, sharedRun{ID: "run", Why: Died}, false})
 		for range 10 {
 			time.Sleep(idleTime)
 			lookAll(t.Context(), store, []*share{next})

@@ -152,7 +152,7 @@ func (r *Runner) reportDied(j *jobControl) {
 func (r *Runner) countDied(j *jobControl, run *Run) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	var list []record
+	var list []logRecord
 	for i := range run.Passes {
 		p := &run.Passes[i]
 		if p.Reason != Died {

@@ -50,7 +50,7 @@ type bookmark struct {
 }
 
 // apply applies a record.
-func (s *state) apply(one record) {
+func (s *state) apply(one logRecord) {
 	switch {
 	case one.Known != nil:
 		*s = *one.Known
@@ -129,7 +129,7 @@ func (s *state) begin(r *Run) {
 }
 
 // applyToLast applies a record about the run that began last.
-func (s *state) applyToLast(one record) {
+func (s *state) applyToLast(one logRecord) {
 	if s.Last == nil || s.Last.ID != one.ID {
 		return
 	}
@@ -213,7 +213,7 @@ func (s *state) setBookmark(region regions.Region, mark bookmark) {
 // skip returns the records of slots that do not become a run, of which Slot, LastSlot, Ticks and
 // the reason are given; those without ticks are none. Slots that follow one another for the same
 // reason share a record.
-func (s *state) skip(job string, now time.Time, slots ...Run) (skipped []*Run, list []record) {
+func (s *state) skip(job string, now time.Time, slots ...Run) (skipped []*Run, list []logRecord) {
 	known := s.Skips
 	for _, run := range slots {
 		if run.Ticks == 0 {
@@ -228,13 +228,13 @@ func (s *state) skip(job string, now time.Time, slots ...Run) (skipped []*Run, l
 		}
 		run.EndedAt = now
 		known = &run
-		skipped, list = append(skipped, known), append(list, record{Run: known})
+		skipped, list = append(skipped, known), append(list, logRecord{Run: known})
 	}
 	return skipped, list
 }
 
 // apply applies what a record says of the run.
-func (r *Run) apply(one record) {
+func (r *Run) apply(one logRecord) {
 	switch {
 	case one.Pass != nil:
 		r.put(*one.Pass)
@@ -272,9 +272,9 @@ func skippedSlot(slot time.Time, reason Reason, detail string) Run {
 	return Run{Ticks: 1, Slot: slot, LastSlot: slot, Reason: reason, Detail: detail}
 }
 
-// A record is a line of a job's log: one fact about its runs, or what an operator set. It has one
+// A logRecord is a line of a job's log: one fact about its runs, or what an operator set. It has one
 // of the following.
-type record struct {
+type logRecord struct {
 	Version int `json:"v"`
 
 	Run  *Run    `json:"run,omitempty"` // one that begins, or skipped ticks, as they stand now
@@ -306,15 +306,15 @@ type hostFacts struct {
 // recordVersion is that of the lines. Those of other versions are refused.
 const recordVersion = 2
 
-func passRecord(id string, p Pass) record { return record{ID: id, Pass: &p} }
+func passRecord(id string, p Pass) logRecord { return logRecord{ID: id, Pass: &p} }
 
 // diedRecord ends a run whose daemon was killed.
-func diedRecord(id string, at time.Time) record {
-	return record{ID: id, End: &ending{At: at, State: RunInterrupted, Reason: Died}}
+func diedRecord(id string, at time.Time) logRecord {
+	return logRecord{ID: id, End: &ending{At: at, State: RunInterrupted, Reason: Died}}
 }
 
 // encodeRecords writes records as lines.
-func encodeRecords(list ...record) []byte {
+func encodeRecords(list ...logRecord) []byte {
 	var lines bytes.Buffer
 	for _, one := range list {
 		one.Version = recordVersion
@@ -335,13 +335,13 @@ func encoded(value any) []byte {
 
 // eachRecord calls f with the record of each whole line. A damaged line is left out: the others
 // are as good without it. A line of another version is an error.
-func eachRecord(lines []byte, f func(record)) (damaged int, err error) {
+func eachRecord(lines []byte, f func(logRecord)) (damaged int, err error) {
 	for len(lines) > 0 {
 		line, rest, whole := bytes.Cut(lines, []byte{'\n'})
 		if !whole {
 			return damaged, nil // it is being written
 		}
-		one := record{Version: -1}
+		one := logRecord{Version: -1}
 		switch err := json.Unmarshal(line, &one); {
 		case one.Version != recordVersion && one.Version >= 0:
 			return damaged, fmt.Errorf("a record has version %d, this quotad knows %d: another version of quotad wrote it", one.Version, recordVersion)

@@ -10,10 +10,10 @@ import (
 // What several goroutines have read of the hosts may come in any order: the newest counts.
 func TestOlderSharesAreIgnored(t *testing.T) {
 	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
-	shared := func(seq int64, cursor regions.Cursor, mark string) record {
+	shared := func(seq int64, cursor regions.Cursor, mark string) logRecord {
 		r := &sharedRecord{Seq: seq}
 		r.Turn.set(at, turn{Cursor: cursor})
-		return record{Shared: r, Marks: map[regions.Region]bookmark{"US": {At: at.Add(time.Duration(seq)), Text: mark}}}
+		return logRecord{Shared: r, Marks: map[regions.Region]bookmark{"US": {At: at.Add(time.Duration(seq)), Text: mark}}}
 	}
 	var s state
 	s.apply(shared(2, "GB", "new"))
@@ -31,15 +31,15 @@ func TestTheCursorOfARunThatIsShared(t *testing.T) {
 	r.Turn.set(at, turn{Cursor: "US"})
 	r.Run.set(at, holding{ID: "1"})
 	var s state
-	s.apply(record{Run: &Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, StartedAt: at}})
+	s.apply(logRecord{Run: &Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, StartedAt: at}})
 	s.apply(passRecord("1", Pass{Region: "US", Outcome: OK}))
-	s.apply(record{Shared: r})
+	s.apply(logRecord{Shared: r})
 	if cursor, _ := s.next(); cursor != "GB" {
 		t.Errorf("got the cursor at %s, want it after the pass", cursor)
 	}
 	over := &sharedRecord{Seq: 2}
 	over.Turn.set(at, turn{Cursor: "GB"})
-	s.apply(record{Shared: over})
+	s.apply(logRecord{Shared: over})
 	if cursor, _ := s.next(); cursor != "GB" || !s.Moved {
 		t.Errorf("got the cursor at %s, want that of the record", cursor)
 	}

@@ -60,7 +60,7 @@ type daemon struct {
 	planner     *plan.Planner
 	schedule    *scheduler.Scheduler
 
-	api       *server.Server // that the door leads to
+	api       *server.Server // that the frontend passes requests to
 	metricsAt net.Listener   // the address of the metrics; nil: there is none
 	reloads   reloads
 	changed   chan struct{} // holds one if the daemon is to look at itself soon
@@ -132,7 +132,7 @@ func (d *daemon) open() error {
 	return nil
 }
 
-// start begins the work of a daemon to which the door leads: jobs run, and reloads are served. An
+// start begins the work of a daemon to which the frontend passes requests: jobs run, and reloads are served. An
 // error ends the process.
 func (d *daemon) start() error {
 	d.serveMetrics()
@@ -252,16 +252,16 @@ func (d *daemon) openMetrics() (err error) {
 	if d.metricsAt, err = net.Listen("tcp", d.config.Metrics); err != nil {
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
-	d.atStop(func() { d.metricsAt.Close() }) // the door may have closed it
+	d.atStop(func() { d.metricsAt.Close() }) // the frontend may have closed it
 	return nil
 }
 
 // serveMetrics answers scrapes at their address, and whether the daemon is well; nothing else.
 func (d *daemon) serveMetrics() {
-	d.metrics.WatchConnections(d.door.Connections)
+	d.metrics.WatchConnections(d.frontend.Connections)
 	d.onStop("stop the API", d.shut)
 	if d.metricsAt != nil {
-		d.serving.Go(func() { d.fail(d.door.Serve(d.metricsAt, "/metrics", "/healthz", "/readyz")) })
+		d.serving.Go(func() { d.fail(d.frontend.Serve(d.metricsAt, "/metrics", "/healthz", "/readyz")) })
 		d.log.Info().Stringer("address", d.metricsAt.Addr()).Msg("serving metrics")
 	}
 }

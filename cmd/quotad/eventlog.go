@@ -31,17 +31,17 @@ func newEventLog(log zerolog.Logger) eventLog { return eventLog{log: log, refusa
 
 func (e eventLog) record(event any) {
 	switch event := event.(type) {
-	case server.Event:
+	case server.Decided:
 		e.decided(event)
-	case server.Attempt:
+	case server.Forbidden:
 		e.forbidden(event)
-	case clientlimit.Event:
+	case clientlimit.Decided:
 		e.clientDecided(event)
 	case server.ClientReset:
 		addCaller(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
 	case upstream.Outcome:
 		e.observed(event)
-	case proxy.Exchange:
+	case proxy.Finished:
 		e.proxied(event)
 	case slidinglog.Event:
 		e.outage(event)
@@ -139,7 +139,7 @@ func passLevel(outcome jobs.Outcome) zerolog.Level {
 }
 
 // decided logs a decision of the API. Grants of calls are logged only at the debug level.
-func (e eventLog) decided(event server.Event) {
+func (e eventLog) decided(event server.Decided) {
 	if event.Verb == "acquire" && event.Err == nil {
 		e.wouldDeny(event)
 	}
@@ -179,7 +179,7 @@ func (e eventLog) decided(event server.Event) {
 }
 
 // wouldDeny logs what limits that are not enforced would have denied, as refusals are logged.
-func (e eventLog) wouldDeny(event server.Event) {
+func (e eventLog) wouldDeny(event server.Decided) {
 	r, d := event.Request, event.Decision
 	for _, short := range d.WouldDeny(r.UseReserve) {
 		line := e.refusal(zerolog.WarnLevel, r.Caller, "would deny "+short.Limit)
@@ -194,7 +194,7 @@ func (e eventLog) wouldDeny(event server.Event) {
 
 // clientDecided logs what the ledger could not decide about a client. Other decisions, many a
 // second, are logged only at the debug level.
-func (e eventLog) clientDecided(event clientlimit.Event) {
+func (e eventLog) clientDecided(event clientlimit.Decided) {
 	d, line, message := event.Decision, e.log.Debug(), "client call granted"
 	switch {
 	case d.Err != nil:
@@ -210,7 +210,7 @@ func (e eventLog) clientDecided(event clientlimit.Event) {
 }
 
 // forbidden logs a request that its caller may not make.
-func (e eventLog) forbidden(attempt server.Attempt) {
+func (e eventLog) forbidden(attempt server.Forbidden) {
 	line := addCaller(e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route), attempt.Caller, attempt.PID)
 	addText(line, "route", attempt.Route)
 	addText(line, "from", attempt.From)
@@ -232,7 +232,7 @@ func (e eventLog) observed(out upstream.Outcome) {
 // proxied logs a call through the proxy that did not go as asked. Above all it shows units that
 // are debited although the upstream may not have counted them. Refused calls are logged as
 // decisions.
-func (e eventLog) proxied(x proxy.Exchange) {
+func (e eventLog) proxied(x proxy.Finished) {
 	var line *zerolog.Event
 	message := "proxy passed a call on"
 	switch {

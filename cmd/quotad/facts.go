@@ -56,9 +56,9 @@ type closing struct {
 const factsVersion = 1
 
 type factsFile struct {
-	Version int             `json:"version"`
-	Facts   keptFacts       `json:"facts"`
-	Entries []trouble.Entry `json:"troubles"`
+	Version int                `json:"version"`
+	Facts   keptFacts          `json:"facts"`
+	Entries []trouble.Incident `json:"troubles"`
 }
 
 // openFacts reads the file, which need not exist. Without one that can be understood, what is wrong is reported again.
@@ -120,11 +120,11 @@ func (f *facts) record(event any) (urgent bool) {
 	case slidinglog.Event:
 		f.ledger(e)
 		return true
-	case server.Event:
+	case server.Decided:
 		return f.decided(e)
 	case upstream.Outcome:
 		return f.observed(e)
-	case proxy.Exchange:
+	case proxy.Finished:
 		_, was := f.Silent[e.Credential]
 		switch {
 		case e.Status > 0:
@@ -164,7 +164,7 @@ func (f *facts) ledger(e slidinglog.Event) {
 }
 
 // decided records what operators and settlements do to a limit.
-func (f *facts) decided(e server.Event) (urgent bool) {
+func (f *facts) decided(e server.Decided) (urgent bool) {
 	credential := e.Request.Credential
 	if e.GrantID != "" {
 		credential, _, _ = quota.ParseGrantID(e.GrantID)
@@ -232,7 +232,7 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 			loss.Back = time.Now()
 			f.Losses[of] = loss
 		}
-		if slices.ContainsFunc(s.Credentials, func(c trouble.Credential) bool { return c.Name == of }) {
+		if slices.ContainsFunc(s.Credentials, func(c trouble.CredentialState) bool { return c.Name == of }) {
 			s.Losses = append(s.Losses, loss)
 		}
 	}
@@ -251,7 +251,7 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 	}
 }
 
-func (f *facts) completeLimit(credential string, l *trouble.Limit) {
+func (f *facts) completeLimit(credential string, l *trouble.LimitState) {
 	key := credential + " " + l.Name
 	if o, known := f.Overspent[key]; known {
 		l.Overspent = &o

@@ -24,7 +24,7 @@ func TestHealthBeforeALoss(t *testing.T) {
 	}{{before, false}, {time.Now(), true}} {
 		s := trouble.State{
 			Ledger:      trouble.LedgerState{Health: quota.Health{Reachable: true}},
-			Credentials: []trouble.Credential{{Credential: &quota.Credential{Name: "api"}}},
+			Credentials: []trouble.CredentialState{{Credential: &quota.Credential{Name: "api"}}},
 		}
 		if f.complete(&s, test.asked); len(s.Losses) != 1 || s.Losses[0].Back.IsZero() == test.back {
 			t.Errorf("by the health at %v: %+v, want it put back: %v", test.asked, s.Losses, test.back)

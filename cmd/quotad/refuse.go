@@ -15,7 +15,7 @@ import (
 	"quotad/quota/server"
 )
 
-// refuse lets the door answer every caller that quotad cannot serve, and why, until the
+// refuse lets the frontend answer every caller that quotad cannot serve, and why, until the
 // next attempt after delay. It reports ready to the service manager, since callers are answered.
 // It logs the reason if loud.
 func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
@@ -30,7 +30,7 @@ func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	if err != nil {
 		return err
 	}
-	s.door.Lead(refusing)
+	s.frontend.PassTo(refusing)
 	s.accept()
 	if loud {
 		if errors.As(why, new(config.Errors)) {

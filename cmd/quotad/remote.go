@@ -22,7 +22,7 @@ import (
 type remote struct {
 	*server.Remote
 	listener    net.Listener // nil: [remote] has no listen
-	door        *server.Door
+	frontend    *server.Frontend
 	certificate *certificate  // nil: a proxy in front has one
 	handshakes  atomic.Uint64 // that failed
 }
@@ -41,13 +41,13 @@ func (d *daemon) openRemote() (err error) {
 	if r.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return fmt.Errorf("cannot serve remote callers: %w", err)
 	}
-	r.door = server.NewDoor(server.DoorConfig{
+	r.frontend = server.NewFrontend(server.FrontendConfig{
 		Remote: r.Remote, TLS: r.certificate.tls(),
 		Connections: d.config.Access.Connections, ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
 		ErrorLog: stdlog.New(handshakes{complaints{d.log}, &r.handshakes}, "", 0),
 	})
-	r.door.Lead(d.api)
-	d.serveUntilStop("stop answering remote callers", func() error { return r.door.Serve(r.listener) }, r.door.Shutdown)
+	r.frontend.PassTo(d.api)
+	d.serveUntilStop("stop answering remote callers", func() error { return r.frontend.Serve(r.listener) }, r.frontend.Shutdown)
 	d.log.Info().Stringer("address", r.listener.Addr()).Bool("tls", r.certificate != nil).Int("callers", len(c.Callers)).Msg("serving remote callers")
 	return nil
 }
@@ -58,7 +58,7 @@ func (r *remote) state() api.Remote {
 	if r.listener == nil {
 		return state
 	}
-	connections := r.door.Connections()
+	connections := r.frontend.Connections()
 	state.Address, state.Connections, state.TurnedAway = r.listener.Addr().String(), connections.Open, connections.Refused
 	state.Handshakes = r.handshakes.Load()
 	if r.certificate != nil {
@@ -148,7 +148,7 @@ func (c *certificate) current() (pair *tls.Certificate, err error) {
 	return c.pair, c.err
 }
 
-// tls returns the TLS of the door; nil without a certificate.
+// tls returns the TLS of the frontend; nil without a certificate.
 func (c *certificate) tls() *tls.Config {
 	if c == nil {
 		return nil

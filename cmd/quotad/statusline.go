@@ -17,7 +17,7 @@ type summary struct {
 	now         time.Time // in the zone in which times are written
 	troubles    []trouble.Trouble
 	jobs        []jobs.Status
-	credentials []trouble.Credential
+	credentials []trouble.CredentialState
 }
 
 // maxNamed is how many of a kind are listed one by one.

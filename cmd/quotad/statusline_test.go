@@ -26,10 +26,10 @@ func TestStatusLine(t *testing.T) {
 	paused.Pause = &jobs.Pause{}
 	daily := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500}, Used: 1_480}
 	search := quota.LimitState{Limit: quota.Limit{Name: "search", Units: 4_000}, Used: 100}
-	of := func(name string, limits ...quota.LimitState) trouble.Credential {
-		c := trouble.Credential{Credential: &quota.Credential{Name: name}}
+	of := func(name string, limits ...quota.LimitState) trouble.CredentialState {
+		c := trouble.CredentialState{Credential: &quota.Credential{Name: name}}
 		for _, l := range limits {
-			c.Limits = append(c.Limits, trouble.Limit{LimitState: l})
+			c.Limits = append(c.Limits, trouble.LimitState{LimitState: l})
 		}
 		return c
 	}
@@ -40,9 +40,9 @@ func TestStatusLine(t *testing.T) {
 		summary
 		want string
 	}{
-		{"nothing is configured to run", summary{credentials: []trouble.Credential{youtube}}, "idle; 8,020 of 9,500 units left"},
-		{"a run that is over", summary{jobs: []jobs.Status{over}, credentials: []trouble.Credential{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
-		{"a pass", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, credentials: []trouble.Credential{youtube}},
+		{"nothing is configured to run", summary{credentials: []trouble.CredentialState{youtube}}, "idle; 8,020 of 9,500 units left"},
+		{"a run that is over", summary{jobs: []jobs.Status{over}, credentials: []trouble.CredentialState{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
+		{"a pass", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, credentials: []trouble.CredentialState{youtube}},
 			"trending: US running, then GB; 8,020 of 9,500 units left; next trending 11:00:00"},
 		{"between two passes", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: done})}},
 			"trending: waiting, then GB; next trending 11:00:00"},
@@ -56,7 +56,7 @@ func TestStatusLine(t *testing.T) {
 			status("a", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("b", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 			status("c", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("d", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
-		{"two credentials", summary{credentials: []trouble.Credential{youtube, of("maps", search)}},
+		{"two credentials", summary{credentials: []trouble.CredentialState{youtube, of("maps", search)}},
 			"idle; youtube 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
 		{"trouble", summary{troubles: []trouble.Trouble{{Says: "the ledger is\naway"}}}, "the ledger is away; idle"},
 		{"three", summary{troubles: make([]trouble.Trouble, 3)}, " (and 2 more); idle"},

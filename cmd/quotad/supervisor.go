@@ -20,7 +20,7 @@ import (
 	"quotad/quota/server"
 )
 
-// A supervisor opens a daemon, again and again until one can serve. Until then the door
+// A supervisor opens a daemon, again and again until one can serve. Until then the frontend
 // refuses every caller with the reason (refuse.go). The supervisor owns what lasts as long as the
 // process. An attempt that fails closes what it opened.
 type supervisor struct {
@@ -33,15 +33,15 @@ type supervisor struct {
 	hangups    chan os.Signal
 	failed     chan error // why the process must end
 
-	door    *server.Door
-	callers net.Listener   // the socket of the API; nil: it is not open yet
-	accept  func()         // serves callers through the door; once
-	serving sync.WaitGroup // for the listeners of the door
-	shut    func() error   // closes the door; once
+	frontend *server.Frontend
+	callers  net.Listener   // the socket of the API; nil: it is not open yet
+	accept   func()         // serves callers through the frontend; once
+	serving  sync.WaitGroup // for the listeners of the frontend
+	shut     func() error   // closes the frontend; once
 
 	config  *config.Config // the last good one; nil: there was none
 	retries chan retry     // asked for over the socket
-	opened  chan struct{}  // closed when the door leads to a daemon
+	opened  chan struct{}  // closed when the frontend passes requests to a daemon
 }
 
 func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
@@ -50,17 +50,17 @@ func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
 		hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
 		retries: make(chan retry), opened: make(chan struct{}),
 	}
-	sup.door = server.NewDoor(sup.bounds())
+	sup.frontend = server.NewFrontend(sup.bounds())
 	sup.accept = sync.OnceFunc(func() {
-		sup.serving.Go(func() { sup.fail(sup.door.Serve(sup.callers)) })
+		sup.serving.Go(func() { sup.fail(sup.frontend.Serve(sup.callers)) })
 	})
 	sup.shut = sync.OnceValue(sup.shutDoor)
 	return sup
 }
 
 // bounds returns the limits on connections.
-func (s *supervisor) bounds() server.DoorConfig {
-	b := server.DoorConfig{
+func (s *supervisor) bounds() server.FrontendConfig {
+	b := server.FrontendConfig{
 		RoomFor: []int{os.Getuid(), s.jobsUID()}, Self: os.Getpid(),
 		ErrorLog: stdlog.New(complaints{s.log}, "", 0),
 	}
@@ -142,7 +142,7 @@ const (
 	maxDelay = time.Minute
 )
 
-// openDaemon returns a daemon to which the door leads. It is nil, with no error, if quotad is
+// openDaemon returns a daemon to which the frontend passes requests. It is nil, with no error, if quotad is
 // asked to stop before there is one.
 func (s *supervisor) openDaemon() (*daemon, error) {
 	logged, asked := "", retry(nil)
@@ -169,7 +169,7 @@ func (s *supervisor) openDaemon() (*daemon, error) {
 	}
 }
 
-// attempt opens a daemon and has the door lead to it.
+// attempt opens a daemon and has the frontend pass requests to it.
 func (s *supervisor) attempt() (*daemon, error) {
 	c, err := s.load()
 	if err != nil {
@@ -177,13 +177,13 @@ func (s *supervisor) attempt() (*daemon, error) {
 	}
 	s.config = c
 	setLevel(c.LogLevel)
-	s.door.Bound(s.bounds())
+	s.frontend.Bound(s.bounds())
 	d := newDaemon(s)
 	if err := d.open(); err != nil {
 		d.stop()
 		return nil, err
 	}
-	s.door.Lead(d.api)
+	s.frontend.PassTo(d.api)
 	s.accept()
 	close(s.opened)
 	return d, nil
@@ -214,10 +214,10 @@ const answerTime = 5 * time.Second
 func (s *supervisor) shutDoor() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	err := s.door.Shutdown(ctx)
+	err := s.frontend.Shutdown(ctx)
 	s.serving.Wait()
 	if s.callers != nil {
-		s.callers.Close() // the door may never have served it
+		s.callers.Close() // the frontend may never have served it
 	}
 	return err
 }

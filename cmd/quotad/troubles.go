@@ -71,8 +71,8 @@ func pingOf(c redisledger.Config) string {
 	return "redis-cli -h " + host + " -p " + port + " ping"
 }
 
-func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, forecasts []plan.Forecast) trouble.Credential {
-	one := trouble.Credential{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keys.keyless(credential.Name), Violated: d.violation(credential.Name)}
+func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, forecasts []plan.Forecast) trouble.CredentialState {
+	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keys.keyless(credential.Name), Violated: d.violation(credential.Name)}
 	usage, err := d.service.Usage(ctx, credential.Name)
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one
@@ -80,7 +80,7 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 	drifts, fits := d.observer.Drifts(credential.Name), *d.fits.Load()
 	for _, l := range usage.Limits {
 		ahead := plan.ForecastOf(forecasts, credential.Name, l.Name)
-		limit := trouble.Limit{LimitState: l, GoneAt: ahead.GoneAt, Spender: callerName(ahead.Spender), Rate: ahead.Rate}
+		limit := trouble.LimitState{LimitState: l, GoneAt: ahead.GoneAt, Spender: callerName(ahead.Spender), Rate: ahead.Rate}
 		fit := fits[credential.Name+" "+l.Name]
 		limit.Fits, limit.Asks = fit.Fits, fit.Demand > 0
 		if drift := drifts[l.Name]; !drift.Over(usage.Now) {
@@ -231,7 +231,7 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, jobs.ErrTimeout)
 	defer cancel()
-	result, lines, ok := d.notifier.Try(ctx, config.Event(in.Event))
+	result, lines, ok := d.notifier.Try(ctx, config.EventName(in.Event))
 	if !ok {
 		return api.EventTested{}, api.NewProblem(api.NotFound, "no command runs on %s", in.Event).WithHint("set " + in.Event + " in [on_event], then quotactl reload")
 	}

@@ -118,7 +118,7 @@ func (d *playedDaemon) Launch(ctx, _ context.Context, c jobs.Command, _ func(job
 		b, _ := d.tokens.Bearer(env["QUOTAD_TOKEN"])
 		r := quota.Request{Credential: "youtube", Operation: "search.list", Count: 1, Caller: b.Caller}
 		decision, err := server.AcquireByToken(ctx, d.service, d.tokens, env["QUOTAD_TOKEN"], r)
-		d.emit(server.Event{Verb: "acquire", Request: r, Decision: decision, Err: err})
+		d.emit(server.Decided{Verb: "acquire", Request: r, Decision: decision, Err: err})
 		if err != nil || !decision.Granted() {
 			return jobs.Exit{Code: jobs.ExitExhausted}
 		}

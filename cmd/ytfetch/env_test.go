@@ -35,7 +35,7 @@ type testEnv struct {
 	ledger   *ledger
 	tokens   servertest.Tokens
 	marks    *bookmarks
-	door     *server.Door
+	frontend *server.Frontend
 	served   chan error
 	dir      string // short: it holds the socket
 }
@@ -71,13 +71,13 @@ func openEnv(c envConfig) (*testEnv, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.door = server.NewDoor(server.DoorConfig{})
-	e.door.Lead(s)
+	e.frontend = server.NewFrontend(server.FrontendConfig{})
+	e.frontend.PassTo(s)
 	listener, err := server.Listen(e.socket())
 	if err != nil {
 		return nil, err
 	}
-	go func() { e.served <- e.door.Serve(listener) }()
+	go func() { e.served <- e.frontend.Serve(listener) }()
 	e.tube = httptest.NewServer(e.upstream)
 	return e, nil
 }
@@ -89,7 +89,7 @@ func (e *testEnv) close() error {
 	e.tube.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	err := e.door.Shutdown(ctx)
+	err := e.frontend.Shutdown(ctx)
 	if served := <-e.served; err == nil {
 		err = served
 	}

@@ -191,11 +191,11 @@ func exampleDaemon() (socket string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	door, served := server.NewDoor(server.DoorConfig{}), make(chan error, 1)
-	door.Lead(s)
-	go func() { served <- door.Serve(listener) }()
+	frontend, served := server.NewFrontend(server.FrontendConfig{}), make(chan error, 1)
+	frontend.PassTo(s)
+	go func() { served <- frontend.Serve(listener) }()
 	return socket, func() {
-		if err := errors.Join(door.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -16,13 +16,13 @@ func clientHarness() ledgertest.ClientHarness {
 		path := filepath.Join(t.TempDir(), "clients.db")
 		l := openClients(t, path, clock.Now)
 		t.Cleanup(func() { l.Close() })
-		kept := clientlimit.NewKept(clock.Now)
-		return clientlimit.Ledger{Store: l, Kept: kept}, func() ledgertest.ClientLedger {
+		kept := clientlimit.NewCache(clock.Now)
+		return clientlimit.Decider{Store: l, Kept: kept}, func() ledgertest.ClientLedger {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
 			l = openClients(t, path, clock.Now)
-			return clientlimit.Ledger{Store: l, Kept: kept}
+			return clientlimit.Decider{Store: l, Kept: kept}
 		}
 	}}
 }
@@ -59,7 +59,7 @@ func TestClientsDenialsWriteNothing(t *testing.T) {
 			t.Fatalf("%d granted", n)
 		}
 	}
-	ledger := clientlimit.Ledger{Store: l}
+	ledger := clientlimit.Decider{Store: l}
 	if _, err := ledger.Usage(t.Context(), c, clientlimit.Ask{Subject: "=bob"}); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func take(t testing.TB, l *Clients, c *clientlimit.Clients, subjects ...clientli
 	for i, subject := range subjects {
 		asks[i] = clientlimit.Ask{Subject: subject, Units: 1}
 	}
-	for _, d := range (clientlimit.Ledger{Store: l}).Decide(t.Context(), c, asks) {
+	for _, d := range (clientlimit.Decider{Store: l}).Decide(t.Context(), c, asks) {
 		if d.Err != nil {
 			t.Fatal(d.Err)
 		}
@@ -171,7 +171,7 @@ func TestClientsOnAFullDisk(t *testing.T) {
 	granted := 0
 	fill(t, ballast)
 	for failed := 0; failed < 3; {
-		d := clientlimit.Ledger{Store: l}.Decide(t.Context(), c, []clientlimit.Ask{{Subject: someSubjects(granted, 1)[0], Units: 1}})
+		d := clientlimit.Decider{Store: l}.Decide(t.Context(), c, []clientlimit.Ask{{Subject: someSubjects(granted, 1)[0], Units: 1}})
 		switch err := d[0].Err; {
 		case errors.Is(err, quota.ErrUnavailable):
 			failed++

@@ -3,9 +3,9 @@
 //
 // What a subject has used is one short record, on which the package decides (record.go; log.go and
 // counter.go are its two forms). A [Store] keeps the records, in a file or in Redis, by the subject's
-// [Key]. A [Ledger] decides on them: it reads a record, decides, and replaces the record if it is
+// [Key]. A [Decider] decides on them: it reads a record, decides, and replaces the record if it is
 // still the one that it read; else it decides again. A record that it wrote a few seconds ago is taken for the one
-// that is there (kept.go): a grant then takes one call of the store, not two. Unlike a credential's log, a lost record starts
+// that is there (cache.go): a grant then takes one call of the store, not two. Unlike a credential's log, a lost record starts
 // over with a full budget: no other copy exists, and the windows are short.
 //
 // How a request is decided: a [Service] (service.go) finds its clients in a snapshot of the
@@ -39,7 +39,7 @@
 //
 // # Locks
 //
-// The package writes no files. Its locks are those of the batchers and Kept.mu; none is held during a call of the
+// The package writes no files. Its locks are those of the batchers and Cache.mu; none is held during a call of the
 // store. sharing.lock is held while the shared value is read. Decisions wait for it until their deadline,
 // but only for the first value, after a reload, and when a period is over.
 package clientlimit

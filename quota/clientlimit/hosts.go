@@ -138,7 +138,7 @@ func (c *Clients) terms() []string {
 
 // A sharing keeps this host's copy of the shared value of one ledger.
 type sharing struct {
-	ledger Ledger
+	ledger Decider
 	host   Host
 	emit   func(event any)
 	lock   chan struct{} // of capacity 1: held while the value is read and changed

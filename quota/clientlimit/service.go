@@ -22,7 +22,7 @@ type Service struct {
 type Config struct {
 	Deadline time.Duration // of each call of the ledger
 	Host     Host
-	// Emit is called with an Event of every request whose caller waits for it, and a Call of every
+	// Emit is called with a Decided of every request whose caller waits for it, and a Call of every
 	// deciding call of the ledger. It delays the request, and should be quick. Nil: events are dropped.
 	Emit func(event any)
 }
@@ -44,12 +44,12 @@ type snapshot struct {
 type Group struct {
 	*Clients
 	batcher quota.Batcher[[]priced, struct{}]
-	*tally
+	*counts
 }
 
-// A tally counts what became of the requests of clients since the daemon started. It survives a change
+// Counts are what became of the requests of clients since the daemon started. They survive a change
 // of the configuration.
-type tally struct{ granted, denied, outageGrants, undecided atomic.Int64 }
+type counts struct{ granted, denied, outageGrants, undecided atomic.Int64 }
 
 // Stats are the outcomes of requests since the daemon started.
 type Stats struct {
@@ -60,12 +60,12 @@ type Stats struct {
 }
 
 // Stats returns the outcomes of requests.
-func (t *tally) Stats() Stats {
+func (t *counts) Stats() Stats {
 	return Stats{t.granted.Load(), t.denied.Load(), t.outageGrants.Load(), t.undecided.Load()}
 }
 
 // count counts a decision.
-func (t *tally) count(d quota.Decision) {
+func (t *counts) count(d quota.Decision) {
 	switch {
 	case errors.Is(d.Err, context.Canceled):
 	case d.Err != nil:
@@ -97,9 +97,9 @@ type priced struct {
 	decision *quota.Decision
 }
 
-// An Event is the outcome of a request. It does not name the subject, which belongs in no log and
+// A Decided is the outcome of a request. It does not name the subject, which belongs in no log and
 // no metric.
-type Event struct {
+type Decided struct {
 	Clients   string         // as the caller sent it
 	Operation string         // as the caller sent it
 	Known     bool           // clients of that name are configured
@@ -122,7 +122,7 @@ func NewService(c Config) *Service {
 func (s *Service) SetClients(store Store, all []*Clients) error {
 	was, next := s.snapshot.Load(), &snapshot{byName: make(map[string]*Group, len(all))}
 	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
-		next.sharing = &sharing{ledger: Ledger{store, NewKept(time.Now)}, host: s.Host, emit: s.Emit, lock: make(chan struct{}, 1)}
+		next.sharing = &sharing{ledger: Decider{store, NewCache(time.Now)}, host: s.Host, emit: s.Emit, lock: make(chan struct{}, 1)}
 		next.last.Store(&seen{})
 	}
 	mine := &configured{all: all, terms: make(map[string][]string, len(all))}
@@ -133,9 +133,9 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 		if next.byName[c.Name] != nil {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &Group{Clients: c, tally: &tally{}}
+		g := &Group{Clients: c, counts: &counts{}}
 		if before := was.byName[c.Name]; before != nil {
-			g.tally = before.tally
+			g.counts = before.counts
 		}
 		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
 		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([]struct{}, error) {
@@ -171,7 +171,7 @@ func (s *Service) Group(name string) (*Group, quota.Decision) {
 
 // Acquire decides requests of one or several subjects, in their order, and returns one
 // decision for each. A refusal is a decision. If a request could not be decided, and the
-// clients are not OpenOnOutage, its decision's Err says why: an error of Ledger.Decide, or the
+// clients are not OpenOnOutage, its decision's Err says why: an error of Decider.Decide, or the
 // context's own while the requests still wait for a batch.
 func (s *Service) Acquire(ctx context.Context, name string, requests ...Request) []quota.Decision {
 	begun := time.Now()
@@ -200,7 +200,7 @@ func (s *Service) Acquire(ctx context.Context, name string, requests ...Request)
 		if errors.Is(d.Err, context.Canceled) {
 			continue // the caller went away, and nothing happened
 		}
-		s.Emit(Event{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
+		s.Emit(Decided{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
 	}
 	return decisions
 }
@@ -242,7 +242,7 @@ func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, all []pri
 // Usage returns the state of a subject's limits, and under which key it is kept. A refusal
 // is a decision.
 func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, refused quota.Decision, err error) {
-	refused, err = s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
+	refused, err = s.about(ctx, name, subject, func(ctx context.Context, ledger Decider, c *Clients, of Ask) error {
 		k = of.Subject
 		u, err = ledger.Usage(ctx, c, of)
 		return err
@@ -252,13 +252,13 @@ func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usag
 
 // Reset deletes what a subject has used. A refusal is a decision.
 func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
-	return s.about(ctx, name, subject, func(ctx context.Context, ledger Ledger, c *Clients, of Ask) error {
+	return s.about(ctx, name, subject, func(ctx context.Context, ledger Decider, c *Clients, of Ask) error {
 		return ledger.Reset(ctx, c, of)
 	})
 }
 
 // about asks the ledger something about one subject.
-func (s *Service) about(ctx context.Context, name, subject string, do func(context.Context, Ledger, *Clients, Ask) error) (quota.Decision, error) {
+func (s *Service) about(ctx context.Context, name, subject string, do func(context.Context, Decider, *Clients, Ask) error) (quota.Decision, error) {
 	g, refused := s.Group(name)
 	if g != nil {
 		_, refused = g.price(Request{Subject: subject, Count: 1})

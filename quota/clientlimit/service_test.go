@@ -27,7 +27,7 @@ type scene struct {
 	ledger *ledgertest.ClientStore
 
 	mu     sync.Mutex // guards events
-	events []clientlimit.Event
+	events []clientlimit.Decided
 }
 
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
@@ -36,7 +36,7 @@ func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, Emit: func(event any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if e, ok := event.(clientlimit.Event); ok {
+		if e, ok := event.(clientlimit.Decided); ok {
 			s.events = append(s.events, e)
 		}
 	}})

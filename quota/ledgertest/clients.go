@@ -27,7 +27,7 @@ type ClientLedger interface {
 }
 
 var (
-	_ ClientLedger = clientlimit.Ledger{}
+	_ ClientLedger = clientlimit.Decider{}
 	_ ClientLedger = (*ClientModel)(nil)
 )
 

@@ -16,7 +16,7 @@ func clientShared(h *clientHistory) {
 		h.Helper()
 		now := h.clock.Now()
 		s := &clientlimit.Swap{Writes: write, Read: []byte(read), ReadMs: now.UnixMilli(), Next: []byte(next), EndsMs: now.Add(time.Hour).UnixMilli()}
-		ledger, ok := h.ledger.(clientlimit.Ledger)
+		ledger, ok := h.ledger.(clientlimit.Decider)
 		if !ok {
 			h.Skip("the model has no such value")
 		}
@@ -54,7 +54,7 @@ func clientShared(h *clientHistory) {
 // A subject that has another key in the next period has no second budget: what it has used in the
 // period before counts, and is not written any more.
 func clientPeriods(h *clientHistory) {
-	ledger, ok := h.ledger.(clientlimit.Ledger)
+	ledger, ok := h.ledger.(clientlimit.Decider)
 	if !ok {
 		h.Skip("the model has no periods")
 	}

@@ -60,7 +60,7 @@ func (s *ClientStore) Swap(_ context.Context, all []*clientlimit.Swap) {
 
 // clientSwaps holds a store to the times of a swap: a decision is not written before its own time, nor late.
 func clientSwaps(h *clientHistory) {
-	l, real := h.ledger.(clientlimit.Ledger)
+	l, real := h.ledger.(clientlimit.Decider)
 	if !real {
 		h.Skip("a model has no store")
 	}

@@ -173,8 +173,8 @@ func serveClients(clients *clientlimit.Service) (socket string, stop func() erro
 	if err != nil {
 		return "", nil, err
 	}
-	door, served := server.NewDoor(server.DoorConfig{}), make(chan error, 1)
-	door.Lead(s)
-	go func() { served <- door.Serve(listener) }()
-	return socket, func() error { return errors.Join(door.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
+	frontend, served := server.NewFrontend(server.FrontendConfig{}), make(chan error, 1)
+	frontend.PassTo(s)
+	go func() { served <- frontend.Serve(listener) }()
+	return socket, func() error { return errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
 }

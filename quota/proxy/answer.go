@@ -74,9 +74,9 @@ func (x *exchange) observe(answer upstream.Answer) {
 	})
 	switch {
 	case err != nil:
-		x.update(func(e *Exchange) { e.ObserveErr = err })
+		x.update(func(e *Finished) { e.ObserveErr = err })
 	case out.Refused.Reason != "":
-		x.update(func(e *Exchange) { e.ObserveErr = errors.New(out.Refused.Detail) })
+		x.update(func(e *Finished) { e.ObserveErr = errors.New(out.Refused.Detail) })
 	default:
 		out.Report(x.token, x.proxy.config.Tokens)
 	}

@@ -47,10 +47,10 @@ func (s *scene) raw(request string, headers ...string) (status int, body string)
 func TestTurnsAway(t *testing.T) {
 	var received atomic.Int64
 	var mu sync.Mutex
-	var attempts []server.Attempt
+	var attempts []server.Forbidden
 	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { received.Add(1); ok(w, r) }, func(c *Config, _ *Target) {
 		c.Emit = func(event any) {
-			if a, forbidden := event.(server.Attempt); forbidden {
+			if a, forbidden := event.(server.Forbidden); forbidden {
 				mu.Lock()
 				defer mu.Unlock()
 				attempts = append(attempts, a)

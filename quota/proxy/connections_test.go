@@ -126,7 +126,7 @@ func TestOneTokenHasAShare(t *testing.T) {
 		c.Connections = 4 * shares
 		emit := c.Emit
 		c.Emit = func(event any) {
-			if e, is := event.(server.Event); is && e.Err != nil {
+			if e, is := event.(server.Decided); is && e.Err != nil {
 				mu.Lock()
 				failed = append(failed, e.Request.Credential+" "+e.Result())
 				mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"quotad/quota/server"
 )
 
-// An Exchange is the outcome of a request that was matched.
-type Exchange struct {
+// A Finished is the outcome of a request that was matched.
+type Finished struct {
 	Credential, Operation string
 	Caller                quota.Caller
 	// Status is the upstream's answer; 0: there was none, and Err or Refused says why.
@@ -48,12 +48,12 @@ type exchange struct {
 	got     bool     // the transport got a connection, and may be writing to it
 	refused *refusal // of sending it again
 	free    bool     // the upstream does not charge for its answer
-	event   Exchange
+	event   Finished
 }
 
 // serve acquires units for a request, sends it and passes its answer on.
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
-	x.event = Exchange{Credential: x.target.Credential, Operation: x.operation, Caller: x.bearer.Caller}
+	x.event = Finished{Credential: x.target.Credential, Operation: x.operation, Caller: x.bearer.Caller}
 	x.header = r.Header
 	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.cancel(nil)
@@ -71,7 +71,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers for the upstream.
 func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
-	x.update(func(e *Exchange) { e.Refused = refused.problem.Reason })
+	x.update(func(e *Finished) { e.Refused = refused.problem.Reason })
 	refused.write(w, x.target.Dialect)
 }
 
@@ -98,7 +98,7 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 		problem.Detail = err.Error()
 	}
 	if !errors.Is(err, context.Canceled) && !errors.As(err, &unreadable) {
-		x.update(func(e *Exchange) { e.Silent = problem.Detail })
+		x.update(func(e *Finished) { e.Silent = problem.Detail })
 	}
 	if !errors.Is(context.Cause(x.ctx), errStopped) {
 		x.proxy.config.Tokens.Refused(x.token, problem.Detail)
@@ -148,7 +148,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 		UseReserve: x.bearer.UseReserve, Proxied: true, Caller: x.bearer.Caller,
 	}
 	d, err := server.AcquireByToken(ctx, x.proxy.config.Service, x.proxy.config.Tokens, x.token, request)
-	x.proxy.config.Emit(server.Event{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
+	x.proxy.config.Emit(server.Decided{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
 	switch {
 	case err != nil:
 		return &refusal{problem: api.ProblemFrom(err)}
@@ -232,14 +232,14 @@ func (x *exchange) release(grantID string) {
 	if err == nil && d.Granted() {
 		x.proxy.config.Tokens.Settled(x.token, grantID, 0, nil)
 	}
-	x.proxy.config.Emit(server.Event{
+	x.proxy.config.Emit(server.Decided{
 		Verb: "release", Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
 		GrantID: grantID, Decision: d, Err: err, Took: time.Since(start),
 	})
 }
 
 // update changes what is reported of the exchange.
-func (x *exchange) update(change func(*Exchange)) {
+func (x *exchange) update(change func(*Finished)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	change(&x.event)

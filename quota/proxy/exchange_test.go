@@ -77,11 +77,11 @@ func TestWhyThereIsNoAnswer(t *testing.T) {
 // nothing to release.
 func TestAFreeCall(t *testing.T) {
 	var mu sync.Mutex
-	var refused []server.Event
+	var refused []server.Decided
 	s := newScene(t, ok, func(c *Config, _ *Target) {
 		emit := c.Emit
 		c.Emit = func(event any) {
-			if e, is := event.(server.Event); is && !e.Decision.Granted() {
+			if e, is := event.(server.Decided); is && !e.Decision.Granted() {
 				mu.Lock()
 				refused = append(refused, e)
 				mu.Unlock()

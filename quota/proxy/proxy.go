@@ -31,8 +31,8 @@ type Config struct {
 	Observer *upstream.Observer
 	Tokens   server.Tokens
 
-	// Emit is called with a server.Event of every acquire and release, a server.Attempt of every
-	// request that its sender may not make, and an Exchange of every request that was matched, when
+	// Emit is called with a server.Decided of every acquire and release, a server.Forbidden of every
+	// request that its sender may not make, and a Finished of every request that was matched, when
 	// it is over. A client waits meanwhile, so it should be quick.
 	Emit func(event any)
 
@@ -177,7 +177,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	operation, refused := c.operation()
 	if !refused.Granted() {
 		p.config.Tokens.Refused(c.token, refused.Detail)
-		p.config.Emit(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
+		p.config.Emit(server.Decided{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
 		refusalOf(refused, c.bearer).write(w, c.target.Dialect)
 		return
 	}
@@ -196,9 +196,9 @@ func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
 	}
 	switch {
 	case problem.Reason == api.TooManyConnections: // counted, and logged as other failures of an acquire are
-		p.config.Emit(server.Event{Verb: "acquire", Request: quota.Request{Credential: c.bearer.Credential, Count: 1, Caller: c.bearer.Caller}, Err: problem})
+		p.config.Emit(server.Decided{Verb: "acquire", Request: quota.Request{Credential: c.bearer.Credential, Count: 1, Caller: c.bearer.Caller}, Err: problem})
 	case c.token == "" || problem.Reason == quota.Forbidden:
-		p.config.Emit(server.Attempt{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})
+		p.config.Emit(server.Forbidden{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})
 	}
 	(&refusal{problem: problem}).write(w, dialect)
 }

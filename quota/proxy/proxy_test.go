@@ -38,7 +38,7 @@ func TestMetersACall(t *testing.T) {
 			t.Errorf("sent %s: %q", name, values)
 		}
 	}
-	want := Exchange{Credential: "youtube", Operation: "search.list", Caller: s.tokens.Pass(runToken).Bearer.Caller, Status: 200, Sent: 1}
+	want := Finished{Credential: "youtube", Operation: "search.list", Caller: s.tokens.Pass(runToken).Bearer.Caller, Status: 200, Sent: 1}
 	done := s.settled(1)[0]
 	if done.Took = 0; done != want {
 		t.Errorf("told of %+v, want %+v", done, want)

@@ -37,7 +37,7 @@ type scene struct {
 	client   *http.Client
 
 	mu    sync.Mutex // guards what follows
-	done  []Exchange
+	done  []Finished
 	ended sync.Cond // of mu: a request is over
 }
 
@@ -68,7 +68,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 		Address: listener.Addr().String(), Service: s.service, Tokens: s.tokens,
 		Observer: upstream.NewObserver(s.service, nil, func(upstream.Outcome) {}),
 		Emit: func(event any) {
-			if e, over := event.(Exchange); over {
+			if e, over := event.(Finished); over {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.done = append(s.done, e)
@@ -137,7 +137,7 @@ func (s *scene) send(r *http.Request) answer {
 }
 
 // settled waits until so many requests are over, and returns them.
-func (s *scene) settled(n int) []Exchange {
+func (s *scene) settled(n int) []Finished {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.done) < n {

@@ -79,7 +79,7 @@ func clusterClientsOfFrozenNode(t *testing.T, config Config, frozen *redistest.S
 	}
 	begun := time.Now()
 	for {
-		decisions, settled := clientlimit.Ledger{Store: l}.Decide(ctx, c, asks), true
+		decisions, settled := clientlimit.Decider{Store: l}.Decide(ctx, c, asks), true
 		for i, d := range decisions {
 			away := at[i] == frozen.Addr
 			if away && d.Err == nil {

@@ -33,7 +33,7 @@ func TestMemoryPerSubject(t *testing.T) {
 		if len(asks) < cap(asks) && i < n-1 {
 			continue
 		}
-		for _, d := range (clientlimit.Ledger{Store: l}).Decide(t.Context(), c, asks) {
+		for _, d := range (clientlimit.Decider{Store: l}).Decide(t.Context(), c, asks) {
 			if !d.Granted() {
 				t.Fatalf("got %+v, want a grant", d)
 			}

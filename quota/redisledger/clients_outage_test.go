@@ -21,12 +21,12 @@ func hourly() *clientlimit.Clients {
 
 // takeOne has a subject ask for a unit.
 func takeOne(ctx context.Context, l *Store, c *clientlimit.Clients, subject clientlimit.Key) (quota.Decision, error) {
-	d := clientlimit.Ledger{Store: l}.Decide(ctx, c, []clientlimit.Ask{{Subject: subject, Units: 1}})[0]
+	d := clientlimit.Decider{Store: l}.Decide(ctx, c, []clientlimit.Ask{{Subject: subject, Units: 1}})[0]
 	return d, d.Err
 }
 
 func usageOf(ctx context.Context, l *Store, c *clientlimit.Clients, subject clientlimit.Key) (quota.Usage, error) {
-	return clientlimit.Ledger{Store: l}.Usage(ctx, c, clientlimit.Ask{Subject: subject})
+	return clientlimit.Decider{Store: l}.Usage(ctx, c, clientlimit.Ask{Subject: subject})
 }
 
 func wantUsed(t *testing.T, l *Store, c *clientlimit.Clients, subject clientlimit.Key, want quota.Units) {

@@ -59,7 +59,7 @@ func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { l.Close() })
-				return clientlimit.Ledger{Store: patient(l), Kept: clientlimit.NewKept(clock.Now)}
+				return clientlimit.Decider{Store: patient(l), Kept: clientlimit.NewCache(clock.Now)}
 			}
 			return join(t), func() ledgertest.ClientLedger { return join(t) }
 		},

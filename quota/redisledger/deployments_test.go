@@ -196,7 +196,7 @@ func useClients(ctx context.Context, l *Store) error {
 			subject := clientlimit.Key("=" + strconv.Itoa(i))
 			asks = append(asks, clientlimit.Ask{Subject: subject, Units: 5}, clientlimit.Ask{Subject: subject, Units: 1})
 		}
-		ledger := clientlimit.Ledger{Store: l}
+		ledger := clientlimit.Decider{Store: l}
 		for i, d := range ledger.Decide(ctx, c, asks) {
 			if d.Err != nil {
 				return d.Err

@@ -18,7 +18,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	start := time.Now()
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
-	event := Event{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)}
+	event := Decided{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)}
 	s.Emit(event)
 	c.count(event.Result())
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 			past = fmt.Sprintf("limit %q by %s", limit, by.Text())
 		}
 	}
-	s.Emit(Event{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
+	s.Emit(Decided{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
 		Decision: d, Past: past, Err: err, Took: time.Since(start)})
 	if err != nil {
 		return err
@@ -221,8 +221,8 @@ func (s *Server) observationOf(c *Session, in api.Observation) (upstream.Observa
 	return observation, nil
 }
 
-// An Event is the result of an acquire, settle, release, adjust, lend, close, open or reset.
-type Event struct {
+// A Decided is the result of an acquire, settle, release, adjust, lend, close, open or reset.
+type Decided struct {
 	Verb     string        // which of these
 	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, if known, the Credential
 	PID      int           // of the process that connected; 0 when not known
@@ -233,14 +233,14 @@ type Event struct {
 	Took     time.Duration
 }
 
-// The results of an Event that no quota.Reason names.
+// The results of a Decided that no quota.Reason names.
 const (
 	Granted  = "granted"
 	Replayed = "replayed" // granted before under the same request id
 )
 
 // Result names the result as the API answers it: Granted, Replayed, or the reason of the refusal.
-func (e Event) Result() string {
+func (e Decided) Result() string {
 	switch {
 	case e.Err != nil:
 		return string(api.ProblemFrom(e.Err).Reason)

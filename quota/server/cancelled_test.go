@@ -49,7 +49,7 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 	tokens := arrivals{&servertest.Tokens{}, make(chan struct{}, 2)}
 	tokens.Issue("token", "trending", "US", "youtube")
 	h := servertest.Start(t, func(c *server.Config) {
-		c.Tokens, c.Service, c.Emit = tokens, service, func(e any) { results <- e.(server.Event).Result() }
+		c.Tokens, c.Service, c.Emit = tokens, service, func(e any) { results <- e.(server.Decided).Result() }
 	})
 	ask := func(ctx context.Context) <-chan error {
 		answered := make(chan error, 1)

@@ -19,23 +19,23 @@ const (
 	idle                    // a request was answered, and no further one has begun
 )
 
-// A connection is one that a door counts.
+// A connection is one that a frontend counts.
 type connection struct {
 	net.Conn
-	door   *Door
-	peer   peer
-	own    bool // this process is at the other end; it is not limited
-	shares bool // it counts against Connections, which users share
-	phase  atomic.Int32
+	frontend *Frontend
+	peer     peer
+	own      bool // this process is at the other end; it is not limited
+	shares   bool // it counts against Connections, which users share
+	phase    atomic.Int32
 
 	number uint64        // how many had entered with it
-	caller *RemoteCaller // whose token keeps it open; nil: none does. Guarded by the door's lock
+	caller *RemoteCaller // whose token keeps it open; nil: none does. Guarded by the frontend's lock
 	known  atomic.Bool   // there is one
 }
 
 type connectionKey struct{}
 
-// counted returns the connection that a door counts, below TLS too.
+// counted returns the connection that a frontend counts, below TLS too.
 func counted(conn net.Conn) *connection {
 	if over, isTLS := conn.(*tls.Conn); isTLS {
 		conn = over.NetConn()
@@ -43,7 +43,7 @@ func counted(conn net.Conn) *connection {
 	return conn.(*connection)
 }
 
-// connectionOf returns the connection that a request came over; nil if no door counts it.
+// connectionOf returns the connection that a request came over; nil if no frontend counts it.
 func connectionOf(r *http.Request) *connection {
 	c, _ := r.Context().Value(connectionKey{}).(*connection)
 	return c
@@ -54,7 +54,7 @@ func connectionOf(r *http.Request) *connection {
 // not mean that the caller has gone.
 func (c *connection) begin(w http.ResponseWriter, r *http.Request) *http.Request {
 	c.phase.Store(answering)
-	if !c.door.draining.Load() {
+	if !c.frontend.draining.Load() {
 		return r
 	}
 	w.Header().Set("Connection", "close")

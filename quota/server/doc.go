@@ -1,7 +1,7 @@
 // Package server is the daemon's local API: HTTP/1.1 over a Unix socket.
 //
-// A request takes this path. A Door accepts a connection, and counts it by the user at its other
-// end (SO_PEERCRED). If there are too many, the answer is 503. The Door hands the request to its
+// A request takes this path. A Frontend accepts a connection, and counts it by the user at its other
+// end (SO_PEERCRED). If there are too many, the answer is 503. The Frontend hands the request to its
 // current Server: one that is Refusing while the daemon cannot
 // serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds
 // the Route. The route's guard makes a Session of the request: who calls, with which run token,
@@ -9,13 +9,13 @@
 // query into a struct (decode.go), asks the quota.Service, or for clients the
 // clientlimit.Service, and writes JSON (answer.go). A refusal is an api.Problem.
 //
-// Callers on other hosts come through a Door of their own, over TLS, to the same Server. A
+// Callers on other hosts come through a Frontend of their own, over TLS, to the same Server. A
 // Remote knows each by its token; remoteRoutes is the one table of what they may ask for, and a
 // RemoteCaller lists with what.
 //
 // Shutdown accepts nothing more, ends the streams that follow a log, answers every
 // request that has arrived, and then closes what is left.
 //
-// The package writes the socket that Listen makes. Its locks are those of Door and Refusals. None
+// The package writes the socket that Listen makes. Its locks are those of Frontend and Refusals. None
 // is held while another is taken, nor during I/O or a wait.
 package server

@@ -54,10 +54,10 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	door := server.NewDoor(server.DoorConfig{})
-	door.Lead(decider) // another one takes its place without a connection lost, such as after a reload
-	go door.Serve(listener)
-	defer door.Shutdown(context.Background())
+	frontend := server.NewFrontend(server.FrontendConfig{})
+	frontend.PassTo(decider) // another one takes its place without a connection lost, such as after a reload
+	go frontend.Serve(listener)
+	defer frontend.Shutdown(context.Background())
 
 	curl := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", socket)

@@ -44,9 +44,9 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix
 
 // A channel is a server, and one answer of its that is still being written.
 type channel struct {
-	service *quota.Service
-	door    *server.Door
-	answer  *http.Response
+	service  *quota.Service
+	frontend *server.Frontend
+	answer   *http.Response
 }
 
 func openChannel(t *testing.T) *channel {
@@ -57,9 +57,9 @@ func openChannel(t *testing.T) *channel {
 		t.Fatal(err)
 	}
 	listener := newPipes()
-	c.door = servertest.Door(s)
-	go c.door.Serve(listener)
-	t.Cleanup(func() { c.door.Shutdown(servertest.Canceled()) })
+	c.frontend = servertest.Frontend(s)
+	go c.frontend.Serve(listener)
+	t.Cleanup(func() { c.frontend.Shutdown(servertest.Canceled()) })
 	transport := &http.Transport{DialContext: listener.dial}
 	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://quotad/v1/credentials/youtube/log?follow=true", nil)
 	if err != nil {
@@ -111,11 +111,11 @@ func TestStuckFollower(t *testing.T) {
 		c := openChannel(t)
 		c.grant(t, 1000) // more than any buffer on the way holds
 		time.Sleep(time.Second)
-		if open := c.door.Connections().Open; open != 1 {
+		if open := c.frontend.Connections().Open; open != 1 {
 			t.Errorf("%d connections, want that of the follower", open)
 		}
 		time.Sleep(10 * time.Second)
-		if open := c.door.Connections().Open; open != 0 {
+		if open := c.frontend.Connections().Open; open != 0 {
 			t.Errorf("%d connections after the deadline", open)
 		}
 		c.answer.Body.Close()

@@ -47,11 +47,11 @@ func awaitOpen(t *testing.T, h *servertest.Server, want int) {
 	t.Helper()
 	tick, patience := time.NewTicker(time.Millisecond), time.After(3*time.Minute)
 	defer tick.Stop()
-	for h.Door.Connections().Open != want {
+	for h.Frontend.Connections().Open != want {
 		select {
 		case <-tick.C:
 		case <-patience:
-			t.Fatalf("%d connections are open, want %d", h.Door.Connections().Open, want)
+			t.Fatalf("%d connections are open, want %d", h.Frontend.Connections().Open, want)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func awaitOpen(t *testing.T, h *servertest.Server, want int) {
 func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	var said lines
 	h := servertest.Start(t, nil)
-	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
+	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
 	first, second := h.Dial(), h.Dial()
 	for _, w := range []*servertest.Conn{first, second} {
 		if got := w.Call("GET", "/healthz", ""); got.Status != http.StatusOK {
@@ -89,7 +89,7 @@ func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != http.StatusOK {
 		t.Errorf("after one has gone: %d, want 200", got.Status)
 	}
-	if refused := h.Door.Connections().Refused; refused != 1 {
+	if refused := h.Frontend.Connections().Refused; refused != 1 {
 		t.Errorf("%d connections count as refused, want 1", refused)
 	}
 }
@@ -106,11 +106,11 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := servertest.Start(t, nil)
-	h.Door.Bound(server.DoorConfig{Connections: most, ConnectionsPerUser: 2, RoomFor: []int{own}})
+	h.Frontend.Bound(server.FrontendConfig{Connections: most, ConnectionsPerUser: 2, RoomFor: []int{own}})
 	served := make(chan error, 1)
-	go func() { served <- h.Door.Serve(metrics, "/healthz") }()
+	go func() { served <- h.Frontend.Serve(metrics, "/healthz") }()
 	t.Cleanup(func() {
-		h.Door.Shutdown(servertest.Canceled())
+		h.Frontend.Shutdown(servertest.Canceled())
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
@@ -180,7 +180,7 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	}
 	nobody := account(t, "nobody")
 	h := servertest.Start(t, nil)
-	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: 2})
+	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 2})
 	if err := os.Chmod(h.Socket, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	const most = 2
 	h := servertest.Start(t, nil)
-	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: most, Self: os.Getpid()})
+	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: most, Self: os.Getpid()})
 	for range most {
 		begun := otherProcess(h, "GET /healthz HTTP/1.1\r\n")
 		if err := begun.Start(); err != nil {
@@ -221,7 +221,7 @@ func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	}
 	own.Conn.Close()
 	awaitOpen(t, h, most)
-	if refused := h.Door.Connections().Refused; refused != 1 {
+	if refused := h.Frontend.Connections().Refused; refused != 1 {
 		t.Errorf("%d connections count as refused, want 1", refused)
 	}
 }
@@ -238,7 +238,7 @@ func otherProcess(h *servertest.Server, sends string) *exec.Cmd {
 func TestFloodIsCut(t *testing.T) {
 	const most, overflow = 2, 64
 	h := servertest.Start(t, nil)
-	h.Door.Bound(server.DoorConfig{ConnectionsPerUser: most})
+	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: most})
 	for range most + overflow {
 		h.Dial()
 	}
@@ -274,7 +274,7 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 	}
 	h := servertest.Start(t, nil)
 	served := make(chan error, 1)
-	go func() { served <- h.Door.Serve(listener, "/healthz", "/readyz") }()
+	go func() { served <- h.Frontend.Serve(listener, "/healthz", "/readyz") }()
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 404, "/v1": 404, "/version": 404} {
 		answer, err := http.Get("http://" + listener.Addr().String() + path)
 		if err != nil {
@@ -288,7 +288,7 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 	if got := h.Dial().Call("GET", "/v1/status", ""); got.Status != 200 {
 		t.Errorf("the status on the socket: %d, want 200", got.Status)
 	}
-	if err := h.Door.Shutdown(servertest.Canceled()); err != nil && !errors.Is(err, context.Canceled) {
+	if err := h.Frontend.Shutdown(servertest.Canceled()); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {

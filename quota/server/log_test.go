@@ -169,7 +169,7 @@ func TestFollow(t *testing.T) {
 	f.want(video(h))
 
 	final := video(h)
-	if err := h.Door.Shutdown(t.Context()); err != nil {
+	if err := h.Frontend.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	f.want(final)
@@ -187,7 +187,7 @@ func TestFollowerLeaves(t *testing.T) {
 	if e, err, _ := f.next(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v, want the cancellation", e, err)
 	}
-	for h.Door.Connections().Open > 1 { // the other is the client's that acquired
+	for h.Frontend.Connections().Open > 1 { // the other is the client's that acquired
 		runtime.Gosched()
 	}
 }

@@ -42,9 +42,9 @@ func TestLongReadsTakeTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		listener := newPipes()
-		door := servertest.Door(server)
-		go door.Serve(listener)
-		defer door.Shutdown(servertest.Canceled())
+		frontend := servertest.Frontend(server)
+		go frontend.Serve(listener)
+		defer frontend.Shutdown(servertest.Canceled())
 		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
 		get := func(path string) *http.Response {
 			answer, err := client.Get("http://quotad" + path)
@@ -119,9 +119,9 @@ func TestFollowersCatchUpInTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		listener := newPipes()
-		door := servertest.Door(server)
-		go door.Serve(listener)
-		defer door.Shutdown(servertest.Canceled())
+		frontend := servertest.Frontend(server)
+		go frontend.Serve(listener)
+		defer frontend.Shutdown(servertest.Canceled())
 		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
 		var following sync.WaitGroup
 		for range followers {

@@ -176,7 +176,7 @@ func (s *Server) change(ctx context.Context, verb string, c *Session, do func(na
 ) {
 	name, start := c.Path("name"), time.Now()
 	d, err := do(name)
-	s.Emit(Event{Verb: verb, Request: quota.Request{Credential: name, Caller: c.Caller}, PID: c.PID,
+	s.Emit(Decided{Verb: verb, Request: quota.Request{Credential: name, Caller: c.Caller}, PID: c.PID,
 		Decision: d, Err: err, Took: time.Since(start)})
 	if err := refusalOf(d, err); err != nil {
 		return d, api.Credential{}, err

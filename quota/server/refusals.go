@@ -44,7 +44,7 @@ func kindOfRefusal(one api.Refusal, at time.Time) refusalKind {
 
 // Record adds an event that is a refused acquire whose caller has not gone away.
 func (r *Refusals) Record(event any) {
-	e, _ := event.(Event)
+	e, _ := event.(Decided)
 	result := e.Result()
 	if e.Verb != "acquire" || result == Granted || result == Replayed || result == string(api.Cancelled) {
 		return

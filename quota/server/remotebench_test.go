@@ -37,15 +37,15 @@ func BenchmarkRemote(b *testing.B) {
 	certificate, pool := benchCertificate(b)
 	remote := server.NewRemote()
 	remote.SetCallers([]server.RemoteCaller{{Name: "shop", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}}})
-	door := server.NewDoor(server.DoorConfig{Remote: remote, TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}})
-	door.Lead(s)
+	frontend := server.NewFrontend(server.FrontendConfig{Remote: remote, TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}})
+	frontend.PassTo(s)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- door.Serve(listener) }()
-	b.Cleanup(func() { door.Shutdown(servertest.Canceled()); <-served })
+	go func() { served <- frontend.Serve(listener) }()
+	b.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })
 
 	over := func(keep, h2 bool) *http.Transport {
 		return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: h2, DisableKeepAlives: !keep}

@@ -349,10 +349,10 @@ func TestBadTokens(t *testing.T) {
 // What a caller may not do is told of, and without the token it was tried with.
 func TestForbiddenAttemptsAreTold(t *testing.T) {
 	var mu sync.Mutex // guards told
-	var told []server.Attempt
+	var told []server.Forbidden
 	h := servertest.Start(t, func(c *server.Config) {
 		c.Emit = func(event any) {
-			if a, forbidden := event.(server.Attempt); forbidden {
+			if a, forbidden := event.(server.Forbidden); forbidden {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, a)
@@ -366,7 +366,7 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 	w.Call("POST", "/v1/credentials/youtube/reset", "confirm=youtube", servertest.Form, "Authorization: Bearer mine")
 	w.Call("GET", "/v1/no-such-thing", "")
 	pid, uid := os.Getpid(), os.Getuid()
-	want := []server.Attempt{
+	want := []server.Forbidden{
 		{Caller: quota.Caller{UID: uid}, PID: pid, Detail: "quotad does not answer browsers (the request has the header Origin)"},
 		{Route: "POST /v1/acquire", Caller: quota.Caller{UID: uid}, PID: pid, Detail: "the run token is unknown: it dies with its pass"},
 		{Route: "POST /v1/credentials/{name}/reset", Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1", UID: uid}, PID: pid,

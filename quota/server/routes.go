@@ -161,7 +161,7 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, route string, caller quota.Caller, problem *api.Problem) {
 	if problem.Reason == api.Unauthorized || problem.Reason == quota.Forbidden {
 		p := peerFrom(r)
-		s.Emit(Attempt{Route: route, Caller: caller, PID: p.pid, From: p.from(r), Detail: problem.Detail})
+		s.Emit(Forbidden{Route: route, Caller: caller, PID: p.pid, From: p.from(r), Detail: problem.Detail})
 	}
 	WriteProblem(w, problem)
 }

@@ -56,8 +56,8 @@ type Config struct {
 	// Status holds further sections of GET /v1/status: the member's name, and
 	// the function that returns its value.
 	Status map[string]func(context.Context) any
-	// Emit is called with an Event of every acquire, settle, release, adjust, lend, close, open and
-	// reset that was understood, an Attempt of every request that its caller may not make, and a
+	// Emit is called with a Decided of every acquire, settle, release, adjust, lend, close, open and
+	// reset that was understood, a Forbidden of every request that its caller may not make, and a
 	// ClientReset when an operator has reset a subject: before the request is answered and by the
 	// goroutine that serves it, so it should be quick. Nil: events are dropped.
 	Emit func(event any)
@@ -65,8 +65,8 @@ type Config struct {
 	Refusals *Refusals
 }
 
-// An Attempt is a request that its caller may not make.
-type Attempt struct {
+// A Forbidden is a request that its caller may not make.
+type Forbidden struct {
 	Route  string // its method, and the pattern of its path; empty if it was refused before its route was found
 	Caller quota.Caller
 	PID    int    // of the process that connected; 0 when not known
@@ -74,7 +74,7 @@ type Attempt struct {
 	Detail string
 }
 
-// A Server answers the requests of the API that a Door, or several, hand to it.
+// A Server answers the requests of the API that a Frontend, or several, hand to it.
 type Server struct {
 	Config // as given, with the defaults
 
@@ -87,7 +87,7 @@ type Server struct {
 	endStreams func()          // ends it
 }
 
-// New returns a server for a Door to lead to. It fails if two routes,
+// New returns a server for a Frontend to pass requests to. It fails if two routes,
 // or two sections of the status, have the same name.
 func New(c Config) (*Server, error) {
 	s := newServer(c)
@@ -158,7 +158,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if problem == nil && p.remote != nil {
 		r, problem = p.remote.admit(w, r)
 		if caller := remoteOf(r); caller != nil {
-			c.door.keep(c, caller)
+			c.frontend.keep(c, caller)
 		}
 	}
 	if problem != nil {

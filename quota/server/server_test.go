@@ -333,7 +333,7 @@ func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
 	go func() { answered <- wire.Call("GET", "/slow", "") }()
 	<-entered
 	down := make(chan error, 1)
-	go func() { down <- h.Door.Shutdown(context.Background()) }()
+	go func() { down <- h.Frontend.Shutdown(context.Background()) }()
 	for { // until the socket is gone
 		if _, err := h.Client("").Status(context.Background()); errors.Is(err, api.ErrUnreachable) {
 			break

@@ -41,7 +41,7 @@ func shutDownUnderRequests(t *testing.T, asked bool) {
 	}
 	awaitOpen(t, h, callers)
 	down := make(chan error, 1)
-	go func() { down <- h.Door.Shutdown(t.Context()) }()
+	go func() { down <- h.Frontend.Shutdown(t.Context()) }()
 	for { // until nothing is accepted any more
 		if _, err := os.Lstat(h.Socket); err != nil {
 			break
@@ -112,7 +112,7 @@ func TestShutdownAwaitsWhatIsBeingAccepted(t *testing.T) {
 	}
 	l := &lateListener{Listener: inner, accepted: make(chan struct{}), closed: make(chan struct{}), down: make(chan struct{})}
 	answered := make(chan struct{}, 1)
-	_, door := servertest.Serve(t, server.Config{Routes: []server.Route{{
+	_, frontend := servertest.Serve(t, server.Config{Routes: []server.Route{{
 		Method: "GET", Path: "/v1/asked", Access: server.Read, Does: "tells the test",
 		Handle: func(http.ResponseWriter, *http.Request, *server.Session) error { answered <- struct{}{}; return nil },
 	}}}, l)
@@ -125,7 +125,7 @@ func TestShutdownAwaitsWhatIsBeingAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-l.accepted
-	if err := door.Shutdown(t.Context()); err != nil {
+	if err := frontend.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	close(l.down)

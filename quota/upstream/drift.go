@@ -63,7 +63,7 @@ func (o *Observer) Grants(credential string, limit quota.Limit) (units quota.Uni
 // compare compares what the upstream says is left with our own count. What has no name is
 // about the likeliest limit that counts the operation. A limit that the upstream has, and just
 // called exhausted for the day, is spent; a cap of ours is not what is exhausted.
-func (s *observation) compare() {
+func (s *observing) compare() {
 	for _, left := range s.out.Left {
 		i := s.named(left.Name)
 		if left.Name == "" {
@@ -80,7 +80,7 @@ func (s *observation) compare() {
 
 // compareLimit compares our count of a limit with what the upstream says, or with the whole of it
 // if it is exhausted until a time and the answer has no number.
-func (s *observation) compareLimit(limit quota.LimitState, left Left, until time.Time) {
+func (s *observing) compareLimit(limit quota.LimitState, left Left, until time.Time) {
 	d := s.observer.Drifts(s.credential.Name)[limit.Name]
 	isNumbered := d.At.Equal(s.usage.Now) && d.Theirs.Known
 	if d.Over(s.usage.Now) {

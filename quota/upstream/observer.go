@@ -15,11 +15,11 @@ import (
 // A Profile says of a credential how its upstream answers.
 type Profile struct {
 	Format Format
-	Limits map[string]Limit // by our limit's name
+	Limits map[string]Counterpart // by our limit's name
 }
 
-// A Limit is the upstream's side of one of our limits.
-type Limit struct {
+// A Counterpart is the upstream's side of one of our limits.
+type Counterpart struct {
 	Names  []string     // what the upstream calls it, in its answers
 	Resets quota.Window // the calendar window by which it resets; zero: not known
 	Units  quota.Units  // how large it is by default, as Source says; 0: not known
@@ -130,7 +130,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 	if c == nil {
 		return Outcome{Refused: refused}, err
 	}
-	s := &observation{observer: o, credential: c, profile: o.profile(c.Name)}
+	s := &observing{observer: o, credential: c, profile: o.profile(c.Name)}
 	s.out = Outcome{Verdict: Verdict{Class: OK}, Credential: c.Name, Operation: seen.Operation}
 	if !seen.isSilentOfQuota(s.profile.Format) {
 		if err := s.work(ctx, seen); err != nil {
@@ -169,8 +169,8 @@ func (o *Observer) identify(ctx context.Context, seen *Observation) (*quota.Cred
 	return c, refused, nil
 }
 
-// An observation is one that is being worked on.
-type observation struct {
+// An observing is an observation that is being worked on.
+type observing struct {
 	observer   *Observer
 	credential *quota.Credential
 	profile    Profile
@@ -179,7 +179,7 @@ type observation struct {
 }
 
 // work completes the outcome.
-func (s *observation) work(ctx context.Context, seen Observation) (err error) {
+func (s *observing) work(ctx context.Context, seen Observation) (err error) {
 	if s.usage, err = s.observer.service.Usage(ctx, s.credential.Name); err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (s *observation) work(ctx context.Context, seen Observation) (err error) {
 }
 
 // close closes the limit that the verdict is about, if it is about one.
-func (s *observation) close(ctx context.Context, by quota.Caller) error {
+func (s *observing) close(ctx context.Context, by quota.Caller) error {
 	if s.out.Class == OK || s.out.Class == Config {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (s *observation) close(ctx context.Context, by quota.Caller) error {
 // if there is any; -1 if there is none. One that is closed already is meant all the same: a
 // call that counts against it now was sent before it was closed, and says nothing of a
 // wider one.
-func (s *observation) limit() int {
+func (s *observing) limit() int {
 	if i := s.named(s.out.Names...); i >= 0 {
 		return i
 	}
@@ -254,7 +254,7 @@ func (s *observation) limit() int {
 
 // own returns the limit that a caller's word may close, of what it is about: a remote caller that has
 // shares closes the narrowest of them.
-func (s *observation) own(i int, by quota.Caller) int {
+func (s *observing) own(i int, by quota.Caller) int {
 	if i < 0 || by.Remote == "" {
 		return i
 	}
@@ -275,7 +275,7 @@ func (s *observation) own(i int, by quota.Caller) int {
 }
 
 // named returns the limit that the upstream calls by one of the names; -1 if there is none.
-func (s *observation) named(names ...string) int {
+func (s *observing) named(names ...string) int {
 	for _, name := range names {
 		isName := func(own string) bool { return strings.EqualFold(own, name) }
 		for i, limit := range s.usage.Limits {
@@ -290,7 +290,7 @@ func (s *observation) named(names ...string) int {
 // likeliest returns which of the limits that may be meant an answer without a name is about;
 // -1 if there is none. It must count the operation, and is no share: the upstream knows
 // nothing of one.
-func (s *observation) likeliest(may func(quota.Limit) bool) int {
+func (s *observing) likeliest(may func(quota.Limit) bool) int {
 	best := -1
 	for i, state := range s.usage.Limits {
 		limit := state.Limit
@@ -305,13 +305,13 @@ func (s *observation) likeliest(may func(quota.Limit) bool) int {
 }
 
 // cost is what the operation costs in a limit.
-func (s *observation) cost(limit quota.Limit) quota.Units {
+func (s *observing) cost(limit quota.Limit) quota.Units {
 	return s.credential.Operations[s.out.Operation].In(limit, s.out.Operation)
 }
 
 // compareLimits puts a limit that the profile knows before a cap of ours, then the one that
 // counts fewer operations, then the one that has room for fewer calls.
-func (s *observation) compareLimits(x, y quota.Limit) int {
+func (s *observing) compareLimits(x, y quota.Limit) int {
 	rank := func(limit quota.Limit) (unknown, operations int) {
 		if _, known := s.profile.Limits[limit.Name]; !known {
 			unknown = 1
@@ -335,7 +335,7 @@ const (
 
 // until returns until when a limit is closed; the zero time leaves it as it is. Whatever
 // the answer says, that is at most until what was debited by now does not count any more.
-func (s *observation) until(limit quota.LimitState) time.Time {
+func (s *observing) until(limit quota.LimitState) time.Time {
 	now, at := s.usage.Now, s.out.Reset
 	switch {
 	case s.out.Class == Unknown && !limit.Closed.IsZero():
@@ -357,7 +357,7 @@ func (s *observation) until(limit quota.LimitState) time.Time {
 
 // reset returns when an exhausted limit resets where the answer does not say: as is known of
 // the upstream, or of the limit's own period, else in an hour.
-func (s *observation) reset(limit quota.Limit) time.Time {
+func (s *observing) reset(limit quota.Limit) time.Time {
 	for _, w := range []quota.Window{s.profile.Limits[limit.Name].Resets, limit.Window} {
 		if w.Restarts() {
 			_, end := w.Bounds(s.usage.Now)

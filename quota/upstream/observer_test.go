@@ -43,7 +43,7 @@ func newScene(t *testing.T) *scene {
 	s.service = service
 	s.observer = NewObserver(service, map[string]Profile{"youtube": {
 		Format: Format{Day: day, Headers: github.Headers},
-		Limits: map[string]Limit{
+		Limits: map[string]Counterpart{
 			"daily":  {Names: []string{"defaultPerDayPerProject", "core"}, Resets: day},
 			"search": {Names: []string{"defaultSearchListPerDayPerProject", "Search Queries per day"}, Resets: day},
 		},

@@ -63,32 +63,32 @@ type Passes struct {
 	User       *process.User // that passes run as; nil: the user that quotad runs as
 }
 
-// An Event is something that happens for which a command may run.
-type Event string
+// An EventName names something that happens for which a command may run.
+type EventName string
 
 // The events. Those of troubles are reported once when they begin, and again only after they were over.
 const (
-	NearLimit    Event = "near_limit"    // most of a limit is spent
-	Exhausted    Event = "exhausted"     // a limit denies
-	OutageBegan  Event = "outage_began"  // the ledger does not decide
-	OutageEnded  Event = "outage_ended"  // it decides again
-	JobFailing   Event = "job_failing"   // a region of a job fails, and none did before
-	OverdueBegan Event = "overdue_began" // a job has had no good run for its expect_success
-	OverdueEnded Event = "overdue_ended" // it has one again, or need not have one any more
+	NearLimit    EventName = "near_limit"    // most of a limit is spent
+	Exhausted    EventName = "exhausted"     // a limit denies
+	OutageBegan  EventName = "outage_began"  // the ledger does not decide
+	OutageEnded  EventName = "outage_ended"  // it decides again
+	JobFailing   EventName = "job_failing"   // a region of a job fails, and none did before
+	OverdueBegan EventName = "overdue_began" // a job has had no good run for its expect_success
+	OverdueEnded EventName = "overdue_ended" // it has one again, or need not have one any more
 
-	RunStarted Event = "run_started" // each run that was not skipped
-	RunEnded   Event = "run_ended"   // each run, also one that was skipped
+	RunStarted EventName = "run_started" // each run that was not skipped
+	RunEnded   EventName = "run_ended"   // each run, also one that was skipped
 
-	LimitClosed     Event = "limit_closed"     // the upstream closed a limit before our count was used up
-	UpstreamRefuses Event = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill, or a key_command fails
-	Overspent       Event = "overspent"        // a grant was settled past what a limit may have
-	CountsDiffer    Event = "counts_differ"    // the upstream counts more, by more than 5 % of a limit
+	LimitClosed     EventName = "limit_closed"     // the upstream closed a limit before our count was used up
+	UpstreamRefuses EventName = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill, or a key_command fails
+	Overspent       EventName = "overspent"        // a grant was settled past what a limit may have
+	CountsDiffer    EventName = "counts_differ"    // the upstream counts more, by more than 5 % of a limit
 )
 
 // OnEvent says which commands run on events.
 type OnEvent struct {
-	Commands map[Event][]string // the program as a path, and its arguments; absent: none runs
-	Timeout  time.Duration      // of one command
+	Commands map[EventName][]string // the program as a path, and its arguments; absent: none runs
+	Timeout  time.Duration          // of one command
 }
 
 // A Host is what the meaning of a file depends on, apart from its text.
@@ -248,7 +248,7 @@ func Events() (names []string) {
 }
 
 func (t *eventsTable) onEvent() OnEvent {
-	on := OnEvent{Commands: map[Event][]string{}, Timeout: time.Duration(t.Timeout)}
+	on := OnEvent{Commands: map[EventName][]string{}, Timeout: time.Duration(t.Timeout)}
 	if on.Timeout > maxEventTimeout {
 		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, on.Timeout)
 	}
@@ -261,7 +261,7 @@ func (t *eventsTable) onEvent() OnEvent {
 		if len(command) == 0 || command[0] == "" {
 			t.fail(event, `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
 		}
-		on.Commands[Event(event)] = command
+		on.Commands[EventName(event)] = command
 	}
 	return on
 }

@@ -66,7 +66,7 @@ func TestLoad(t *testing.T) {
 		Socket:   "/state/quotad.sock",
 		LogLevel: "info",
 		Access:   Access{Connections: 1024, ConnectionsPerUser: 256},
-		OnEvent:  OnEvent{Commands: map[Event][]string{}, Timeout: 30 * time.Second},
+		OnEvent:  OnEvent{Commands: map[EventName][]string{}, Timeout: 30 * time.Second},
 		Ledger:   Ledger{Backend: Embedded, Deadline: 250 * time.Millisecond, Redis: redisledger.Config{Addrs: []string{"127.0.0.1:6379"}, KeyPrefix: "quotad:"}},
 		Credentials: []*quota.Credential{{
 			Name: "youtube",
@@ -210,7 +210,7 @@ dir = "data"
 		{"metrics", c.Metrics, "[::1]:9464"},
 		{"connections of a user, when all are fewer", c.Access, Access{Connections: 100, ConnectionsPerUser: 100}},
 		{"events", c.OnEvent, OnEvent{
-			Commands: map[Event][]string{NearLimit: {filepath.Join(dir, "fetch"), "--near"}}, Timeout: 5 * time.Second,
+			Commands: map[EventName][]string{NearLimit: {filepath.Join(dir, "fetch"), "--near"}}, Timeout: 5 * time.Second,
 		}},
 		{"backend", c.Ledger.Backend, OnRedis},
 		{"deadline", c.Ledger.Deadline, time.Second},

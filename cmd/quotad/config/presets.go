@@ -154,9 +154,9 @@ func (t *credentialTable) profile() upstream.Profile {
 			p.Format.Day = resets
 		}
 		if p.Limits == nil {
-			p.Limits = map[string]upstream.Limit{}
+			p.Limits = map[string]upstream.Counterpart{}
 		}
-		limit := upstream.Limit{Names: one.Upstream.Names, Resets: resets}
+		limit := upstream.Counterpart{Names: one.Upstream.Names, Resets: resets}
 		if units := presetUnits(t.Preset, name); units > 0 {
 			limit.Units, limit.Source = units, "preset "+t.Preset
 		}

@@ -44,7 +44,7 @@ func (m *Metrics) ExpectClients(all []*clientlimit.Clients) {
 }
 
 // clientDecided counts a decision about a call of a client, without naming the client.
-func (m *Metrics) clientDecided(event clientlimit.Event) {
+func (m *Metrics) clientDecided(event clientlimit.Decided) {
 	m.clientAcquire.Observe(event.Took.Seconds())
 	d, name, operation, reason := event.Decision, event.Clients, event.Operation, string(event.Decision.Reason)
 	switch {

@@ -21,7 +21,7 @@ const unknown = "(unknown)"
 const noLimit = ""
 
 // decided counts a decision.
-func (m *Metrics) decided(event server.Event) {
+func (m *Metrics) decided(event server.Decided) {
 	if event.Verb != "acquire" {
 		m.corrected(event)
 		return
@@ -56,7 +56,7 @@ func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(p
 
 // corrected counts a settle, release, adjust, close, open or reset. The first two name their
 // credential by the grant alone.
-func (m *Metrics) corrected(event server.Event) {
+func (m *Metrics) corrected(event server.Decided) {
 	name := event.Request.Credential
 	if event.GrantID != "" {
 		name, _, _ = quota.ParseGrantID(event.GrantID)
@@ -84,7 +84,7 @@ func (m *Metrics) outage(event slidinglog.Event) {
 }
 
 // exchanged counts a call through the proxy.
-func (m *Metrics) exchanged(x proxy.Exchange) {
+func (m *Metrics) exchanged(x proxy.Finished) {
 	result := "no_answer"
 	switch {
 	case x.Refused != "":

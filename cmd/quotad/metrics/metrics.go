@@ -128,16 +128,16 @@ func (m *Metrics) WatchConnections(connections func() server.Connections) {
 // Record counts an event.
 func (m *Metrics) Record(event any) {
 	switch event := event.(type) {
-	case server.Event:
+	case server.Decided:
 		m.decided(event)
-	case clientlimit.Event:
+	case clientlimit.Decided:
 		m.clientDecided(event)
 	case clientlimit.Call:
 		m.clientCalls.Observe(event.Took.Seconds())
 		m.clientBatches.Observe(float64(event.Asks))
 	case upstream.Outcome:
 		m.observed(event)
-	case proxy.Exchange:
+	case proxy.Finished:
 		m.exchanged(event)
 	case slidinglog.Event:
 		m.outage(event)

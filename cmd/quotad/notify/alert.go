@@ -16,7 +16,7 @@ import (
 
 // An Alert is an event for which a command may run. Which fields are set depends on the event.
 type Alert struct {
-	Event      config.Event // empty: there is none of a trouble of this kind
+	Event      config.EventName // empty: there is none of a trouble of this kind
 	At         time.Time
 	Credential string
 	Limit      quota.LimitState // of NearLimit and Exhausted
@@ -34,7 +34,7 @@ type Alert struct {
 }
 
 // events are those that report the beginning and the end of a trouble.
-var events = map[trouble.Kind][2]config.Event{
+var events = map[trouble.Kind][2]config.EventName{
 	trouble.Ledger:  {config.OutageBegan, config.OutageEnded},
 	trouble.Failing: {config.JobFailing},
 	trouble.Overdue: {config.OverdueBegan, config.OverdueEnded},
@@ -55,7 +55,7 @@ func Changed(c trouble.Change, at time.Time, done func()) Alert {
 
 // A subject is what alerts are about that wait for each other.
 type subject struct {
-	event   config.Event // of an occurrence
+	event   config.EventName // of an occurrence
 	kind    trouble.Kind
 	of      string
 	percent quota.Units

@@ -14,7 +14,7 @@ import (
 
 // Try runs the command of an event with the values of an example, and returns the result and what it wrote. It returns
 // false if the event has none. The end of ctx ends the command.
-func (n *Notifier) Try(ctx context.Context, event config.Event) (result Result, lines []jobs.Line, ok bool) {
+func (n *Notifier) Try(ctx context.Context, event config.EventName) (result Result, lines []jobs.Line, ok bool) {
 	onEvent := n.onEvent.Load()
 	if len(onEvent.Commands[event]) == 0 {
 		return Result{}, nil, false
@@ -24,7 +24,7 @@ func (n *Notifier) Try(ctx context.Context, event config.Event) (result Result, 
 }
 
 // example is an alert as a command may get it.
-func example(event config.Event, now time.Time) Alert {
+func example(event config.EventName, now time.Time) Alert {
 	a := Alert{Event: event, At: now, Example: true}
 	daily := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}, Used: 7600}
 	switch event {

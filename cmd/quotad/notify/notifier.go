@@ -29,7 +29,7 @@ const (
 
 // A Result is the outcome of an alert that has a command.
 type Result struct {
-	Event   config.Event
+	Event   config.EventName
 	Outcome string // OK, Failed or Dropped
 	Detail  string // why, of the last two
 	Took    time.Duration
@@ -37,7 +37,7 @@ type Result struct {
 
 // An Output is a line that the command of an alert has written.
 type Output struct {
-	Event config.Event
+	Event config.EventName
 	Line  jobs.Line
 }
 

@@ -31,7 +31,7 @@ func TestTheStartComesBeforeTheEnd(t *testing.T) {
 	var r results
 	n := NewNotifier(dir, r.add)
 	command := []string{"/bin/sh", "-c", "echo $QUOTAD_EVENT $QUOTAD_RUN_ID $QUOTAD_TOOK_MS >>told; cat >>told"}
-	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{config.RunStarted: command, config.RunEnded: command}})
+	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.EventName][]string{config.RunStarted: command, config.RunEnded: command}})
 	at := time.Now()
 	for _, id := range []string{"a", "b"} {
 		n.Record(Alert{Event: config.RunStarted, Run: jobs.Run{ID: id, Job: "fetch", StartedAt: at}})
@@ -54,7 +54,7 @@ func TestAStorm(t *testing.T) {
 	dir := t.TempDir()
 	var r results
 	n := NewNotifier(dir, r.add)
-	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
+	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.EventName][]string{
 		config.Exhausted:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
 		config.LimitClosed: {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
 	}})
@@ -108,7 +108,7 @@ func TestNothingIsToldHalf(t *testing.T) {
 	dir := t.TempDir()
 	var r results
 	n := NewNotifier(dir, r.add)
-	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.Event][]string{
+	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.EventName][]string{
 		config.NearLimit:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done"},
 		config.OutageBegan: {"/bin/sh", "-c", "echo $QUOTAD_EVENT $QUOTAD_DETAIL >>told"},
 		config.OutageEnded: {"/bin/sh", "-c", "echo $QUOTAD_EVENT >>told"},
@@ -142,7 +142,7 @@ func TestNotifierEndsWhatHangs(t *testing.T) {
 	t.Parallel()
 	var r results
 	n := NewNotifier(t.TempDir(), r.add)
-	n.Configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.Event][]string{
+	n.Configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.EventName][]string{
 		config.NearLimit: {"/bin/sh", "-c", "trap '' TERM; sleep 1000"},
 		config.Exhausted: {"/no/such/program"},
 	}})

@@ -66,7 +66,7 @@ func NewOccurrences(emit func(event any), now func() time.Time) *Occurrences {
 // Record handles an event.
 func (o *Occurrences) Record(event any) {
 	switch event := event.(type) {
-	case server.Event:
+	case server.Decided:
 		o.decided(event)
 	case jobs.GateRefused:
 		if event.Decision.Reason == quota.LimitExceeded {
@@ -82,7 +82,7 @@ func (o *Occurrences) Record(event any) {
 }
 
 // decided finds limits that are near, or deny.
-func (o *Occurrences) decided(event server.Event) {
+func (o *Occurrences) decided(event server.Decided) {
 	credential, d := event.Request.Credential, event.Decision
 	if event.GrantID != "" {
 		credential, _, _ = quota.ParseGrantID(event.GrantID)

@@ -58,7 +58,7 @@ func TestOccurrences(t *testing.T) {
 				if s.denied {
 					d.Reason, d.Limit = quota.LimitExceeded, row.limit.Name
 				}
-				o.Record(server.Event{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d})
+				o.Record(server.Decided{Verb: "acquire", Request: quota.Request{Credential: "api"}, Decision: d})
 			}
 			if !slices.Equal(got, row.want) {
 				t.Errorf("told %v, want %v", got, row.want)
@@ -69,7 +69,7 @@ func TestOccurrences(t *testing.T) {
 
 // Who is refused at the gate is denied no call; a run is an alert once it is over.
 func TestOtherOccurrences(t *testing.T) {
-	var got []config.Event
+	var got []config.EventName
 	o := NewOccurrences(func(event any) { got = append(got, event.(Alert).Event) }, time.Now)
 	limit := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 100, Window: quota.Sliding(time.Hour)}, Used: 1}
 	denied := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Limits: []quota.LimitState{limit}}
@@ -78,7 +78,7 @@ func TestOtherOccurrences(t *testing.T) {
 	}
 	o.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunRunning}})
 	o.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunSkipped}})
-	if want := []config.Event{config.Exhausted, config.RunStarted, config.RunEnded}; !slices.Equal(got, want) {
+	if want := []config.EventName{config.Exhausted, config.RunStarted, config.RunEnded}; !slices.Equal(got, want) {
 		t.Errorf("told %v, want %v", got, want)
 	}
 }
@@ -87,7 +87,7 @@ func TestGreatUnitsAreNear(t *testing.T) {
 	crossed := 0
 	o := NewOccurrences(func(any) { crossed++ }, time.Now)
 	limit := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)}, Used: quota.MaxUnits, Cost: quota.MaxUnits}
-	o.Record(server.Event{Verb: "acquire", Decision: quota.Decision{Limits: []quota.LimitState{limit}}})
+	o.Record(server.Decided{Verb: "acquire", Decision: quota.Decision{Limits: []quota.LimitState{limit}}})
 	if crossed != len(Thresholds) {
 		t.Errorf("%d are alerts", crossed)
 	}

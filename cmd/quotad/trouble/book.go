@@ -12,7 +12,7 @@ const over = time.Minute
 // none. It holds one entry for each name, however often a trouble comes and goes. It is not safe for concurrent use.
 type Book struct {
 	// Entries are kept in a file, so that a restart repeats nothing.
-	Entries []Entry
+	Entries []Incident
 	at      map[name]int // the index of each
 }
 
@@ -21,8 +21,8 @@ type name struct {
 	of   string
 }
 
-// An Entry is a trouble that was there a minute ago, or whose end is not reported yet.
-type Entry struct {
+// An Incident is a trouble that was there a minute ago, or whose end is not reported yet.
+type Incident struct {
 	Trouble
 	Reported bool      `json:"reported,omitempty"` // its beginning
 	Over     bool      `json:"over,omitempty"`     // its end is to be reported
@@ -70,7 +70,7 @@ func (b *Book) Update(list []Trouble, now time.Time) (changes []Change) {
 		if !known {
 			i = len(b.Entries)
 			b.at[of] = i
-			b.Entries = append(b.Entries, Entry{Trouble: t})
+			b.Entries = append(b.Entries, Incident{Trouble: t})
 		}
 		e := &b.Entries[i]
 		e.Trouble, e.seen = t, now

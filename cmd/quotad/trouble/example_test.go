@@ -14,13 +14,13 @@ func ExampleList() {
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 	daily := quota.Limit{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}
 	state := trouble.State{
-		Credentials: []trouble.Credential{{
+		Credentials: []trouble.CredentialState{{
 			Credential: &quota.Credential{
 				Name:       "youtube",
 				Limits:     []quota.Limit{daily},
 				Operations: map[string]quota.Cost{"search.list": {Every: 100}},
 			},
-			Limits: []trouble.Limit{{
+			Limits: []trouble.LimitState{{
 				LimitState: quota.LimitState{Limit: daily, Used: 4_000},
 				Fits:       true,
 				Drift:      "the upstream counts 9,000 units, and we count 4,000",

@@ -84,7 +84,7 @@ func isAll(j *jobs.Status) bool {
 // more of than it has.
 func (l *list) starved(j *jobs.Status, of string) {
 	s := j.Short
-	i := slices.IndexFunc(l.Credentials, func(c Credential) bool { return c.Name == j.Credential })
+	i := slices.IndexFunc(l.Credentials, func(c CredentialState) bool { return c.Name == j.Credential })
 	if s == nil || s.Runs < shortRuns && s.Times < shortRegions || i < 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 	if s.Runs < shortRuns && j.HasRegions() {
 		who += ": " + string(s.Region)
 	}
-	n := slices.IndexFunc(c.Limits, func(limit Limit) bool { return limit.Name == s.Limit })
+	n := slices.IndexFunc(c.Limits, func(limit LimitState) bool { return limit.Name == s.Limit })
 	if n < 0 {
 		if len(c.Limits) > 0 && s.Limit == "" { // it ended without a denial, or expects more than there ever is
 			l.add(Trouble{Kind: Starved, Of: of, Says: fmt.Sprintf("%s is not run for want of units: %s", who, s.Detail), Do: "quotactl why " + j.Name, Grave: true, Since: s.Since})

@@ -11,14 +11,14 @@ import (
 	"quotad/quota"
 )
 
-// A Credential is one with what is known of its limits and its upstream.
-type Credential struct {
+// A CredentialState is one with what is known of its limits and its upstream.
+type CredentialState struct {
 	*quota.Credential
-	Limits  []Limit  // none while they are unknown
-	Refuses *Refusal // of its key; nil: the upstream takes it
-	Silent  *Silence // nil: the upstream answers
-	Keyless *Keyless // nil: its key_command prints one, or it has none
-	KeyCure string   // what to do about a key that is refused
+	Limits  []LimitState // none while they are unknown
+	Refuses *Refusal     // of its key; nil: the upstream takes it
+	Silent  *Silence     // nil: the upstream answers
+	Keyless *Keyless     // nil: its key_command prints one, or it has none
+	KeyCure string       // what to do about a key that is refused
 	// Violated is the invariant of its log that did not hold; nil: all do.
 	Violated *Violation
 }
@@ -57,8 +57,8 @@ type Overspent struct {
 	Says string    `json:"says"`
 }
 
-// A Limit is a limit as it is now.
-type Limit struct {
+// A LimitState is a limit as it is now.
+type LimitState struct {
 	quota.LimitState
 	// Fits means that what the schedule asks of the limit has room in it, and Asks that it asks anything.
 	Fits, Asks bool
@@ -79,7 +79,7 @@ type Limit struct {
 const graveSilence = 5 * time.Minute
 
 // credential judges what is of a credential.
-func (l *list) credential(c *Credential) {
+func (l *list) credential(c *CredentialState) {
 	if r := c.Refuses; r != nil {
 		l.add(Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: c.KeyCure, Grave: true, Since: r.Since})
 	}
@@ -135,7 +135,7 @@ func (l *list) violated(credential string, v *Violation) Trouble {
 
 // closed judges a limit that the upstream closed. Where our own count was used up, that was the plan; so it is where
 // the limit opens before each of its jobs comes to its next slot.
-func (l *list) closed(c *Credential, limit *Limit, name string) {
+func (l *list) closed(c *CredentialState, limit *LimitState, name string) {
 	k := limit.Closed
 	if k.IsZero() || limit.ByHand || limit.wasSpent() {
 		return
@@ -163,10 +163,10 @@ func (l *list) closed(c *Credential, limit *Limit, name string) {
 }
 
 // wasSpent returns whether our own count of a limit was used up when the upstream closed it.
-func (l *Limit) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.LimitState.Budget(false) }
+func (l *LimitState) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.LimitState.Budget(false) }
 
 // dry judges a limit that the forecast uses up. It is in the way of a job only if the schedule has room in it.
-func (l *list) dry(c *Credential, limit *Limit, name string) {
+func (l *list) dry(c *CredentialState, limit *LimitState, name string) {
 	if limit.GoneAt.IsZero() || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || limit.DryRun {
 		return
 	}
@@ -203,7 +203,7 @@ func rate(perHour quota.Units) string {
 }
 
 // spends returns the jobs that spend from a limit.
-func (l *list) spends(c *Credential, limit quota.Limit) (list []*jobs.Status) {
+func (l *list) spends(c *CredentialState, limit quota.Limit) (list []*jobs.Status) {
 	for i := range l.Jobs {
 		if j := &l.Jobs[i]; j.Credential == c.Name && limit.CountsJob(j.Name) && (len(j.Expects) == 0 || need(c, j, limit.Name) > 0) {
 			list = append(list, j)
@@ -213,7 +213,7 @@ func (l *list) spends(c *Credential, limit quota.Limit) (list []*jobs.Status) {
 }
 
 // need returns what a pass of a job needs in a limit, as far as it says so.
-func need(c *Credential, j *jobs.Status, limit string) quota.Units {
+func need(c *CredentialState, j *jobs.Status, limit string) quota.Units {
 	charges, _ := c.Sum(quota.Calls{Job: j.Name, Count: j.Expects})
 	units, _ := quota.ChargeIn(charges, limit)
 	return units
@@ -221,8 +221,8 @@ func need(c *Credential, j *jobs.Status, limit string) quota.Units {
 
 // isPlanned returns whether it is the plan that a limit is used up: it is a part of the credential's budget, a share or a
 // pace, which is shorter than another limit, and no schedule is known that has room in it.
-func (c *Credential) isPlanned(limit *Limit) bool {
-	longer := func(other Limit) bool { return !other.DryRun && other.Window.Span() > limit.Window.Span() }
+func (c *CredentialState) isPlanned(limit *LimitState) bool {
+	longer := func(other LimitState) bool { return !other.DryRun && other.Window.Span() > limit.Window.Span() }
 	isPart := limit.IsShare() || slices.ContainsFunc(c.Limits, longer)
 	return isPart && !(limit.Fits && limit.Asks)
 }

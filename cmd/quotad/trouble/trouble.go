@@ -62,7 +62,7 @@ type State struct {
 	Disk        DiskState
 	File        FileState
 	Certificate CertificateState
-	Credentials []Credential
+	Credentials []CredentialState
 	Jobs        []jobs.Status
 	ClockWas    time.Time // what the host's clock showed before it was set back; zero: it was not
 	ClockBy     time.Duration

@@ -22,31 +22,31 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 // and a pace.
 type world struct {
 	State
-	youtube *Credential
-	daily   *Limit
-	share   *Limit
-	pace    *Limit
-	minute  *Limit
+	youtube *CredentialState
+	daily   *LimitState
+	share   *LimitState
+	pace    *LimitState
+	minute  *LimitState
 	fetch   *jobs.Status
 	fill    *jobs.Status
 }
 
 func newWorld() *world {
-	limit := func(name string, units quota.Units, window time.Duration, of ...string) Limit {
-		return Limit{LimitState: quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Window: quota.Sliding(window), Jobs: of}}}
+	limit := func(name string, units quota.Units, window time.Duration, of ...string) LimitState {
+		return LimitState{LimitState: quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Window: quota.Sliding(window), Jobs: of}}}
 	}
 	w := &world{}
 	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "ok", Reachable: true}
 	w.State.Ledger.Dir, w.State.File.Name = "/var/lib/quotad", "/etc/quotad/config.toml"
 	w.State.Disk = DiskState{Dir: "/var/lib/quotad", Free: 50 << 30, Size: 100 << 30}
 	w.State.Certificate = CertificateState{File: "cert.pem", NotBefore: ago(day), NotAfter: now.Add(80 * day)}
-	limits := []Limit{limit("daily", 10_000, 24*time.Hour), limit("share", 2_000, 24*time.Hour, "fill"), limit("pace", 500, 6*time.Hour, "fill"), limit("minute", 100, time.Minute)}
+	limits := []LimitState{limit("daily", 10_000, 24*time.Hour), limit("share", 2_000, 24*time.Hour, "fill"), limit("pace", 500, 6*time.Hour, "fill"), limit("minute", 100, time.Minute)}
 	limits[0].Reserve, limits[0].Fits, limits[0].Asks, limits[3].Fits = 500, true, true, true
 	c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 100}}}
 	for _, l := range limits {
 		c.Limits = append(c.Limits, l.Limit)
 	}
-	w.Credentials = []Credential{{Credential: c.Prepared(), Limits: limits, KeyCure: "replace youtube.key, then quotactl reload"}}
+	w.Credentials = []CredentialState{{Credential: c.Prepared(), Limits: limits, KeyCure: "replace youtube.key, then quotactl reload"}}
 	job := func(name string, expects quota.Units, every time.Duration) jobs.Status {
 		return jobs.Status{Name: name, Credential: "youtube", Regions: regions.Ring{"US", "XX", "GB"}, Expects: map[string]quota.Units{"search": expects},
 			Next: now.Add(every), Last: &jobs.Run{ID: "1", State: jobs.RunDone, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}}
@@ -61,14 +61,14 @@ func newWorld() *world {
 const day = 24 * time.Hour
 
 // spent has a limit used up.
-func (l *Limit) spent() { l.Used = l.Units }
+func (l *LimitState) spent() { l.Used = l.Units }
 
 func short(limit string, runs int) *jobs.Shortage {
 	return &jobs.Shortage{Since: ago(34 * time.Minute), Runs: runs, Region: "US", Times: runs, Limit: limit, RetryAt: now.Add(23*time.Hour + 26*time.Minute)}
 }
 
 // closed has the upstream close a limit that counted some.
-func (l *Limit) closed(used quota.Units, until time.Time) {
+func (l *LimitState) closed(used quota.Units, until time.Time) {
 	l.Used, l.ClosedAt = used, used
 	l.Closed = quota.Closed{Since: ago(time.Minute), Until: until, Says: "you have exceeded your quota.", By: "fetch"}
 }

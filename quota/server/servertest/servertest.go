@@ -26,10 +26,10 @@ type Server struct {
 	Service *quota.Service
 	Tokens  *Tokens
 	*server.Server
-	Door *server.Door // leads to it
+	Frontend *server.Frontend // passes requests to it
 
 	mu     sync.Mutex // guards events
-	events []server.Event
+	events []server.Decided
 }
 
 // YouTube has 9,500 units a day for ordinary callers, 4,000 of them for searches.
@@ -73,7 +73,7 @@ func Start(t *testing.T, edit func(*server.Config)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server, s.Door = Serve(t, config, listener)
+	s.Server, s.Frontend = Serve(t, config, listener)
 	return s
 }
 
@@ -87,29 +87,29 @@ func NewService(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credent
 	return service
 }
 
-// Door returns a door that leads to a server.
-func Door(s *server.Server) *server.Door {
-	d := server.NewDoor(server.DoorConfig{})
-	d.Lead(s)
+// Frontend returns a frontend that passes requests to a server.
+func Frontend(s *server.Server) *server.Frontend {
+	d := server.NewFrontend(server.FrontendConfig{})
+	d.PassTo(s)
 	return d
 }
 
 // Serve runs a server until the test is over.
-func Serve(t testing.TB, config server.Config, listener net.Listener) (*server.Server, *server.Door) {
+func Serve(t testing.TB, config server.Config, listener net.Listener) (*server.Server, *server.Frontend) {
 	t.Helper()
 	s, err := server.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, served := Door(s), make(chan error, 1)
-	go func() { served <- door.Serve(listener) }()
+	frontend, served := Frontend(s), make(chan error, 1)
+	go func() { served <- frontend.Serve(listener) }()
 	t.Cleanup(func() {
-		door.Shutdown(Canceled()) // cuts what a failed test left
+		frontend.Shutdown(Canceled()) // cuts what a failed test left
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	return s, door
+	return s, frontend
 }
 
 // Canceled returns a context that has ended.
@@ -135,7 +135,7 @@ func ShortDir(t testing.TB) string {
 }
 
 func (s *Server) observe(event any) {
-	if e, decided := event.(server.Event); decided {
+	if e, decided := event.(server.Decided); decided {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)
@@ -143,7 +143,7 @@ func (s *Server) observe(event any) {
 }
 
 // Events returns what the server has reported.
-func (s *Server) Events() []server.Event {
+func (s *Server) Events() []server.Decided {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.events)

@@ -13,14 +13,14 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// A connection that was refused is answered when the door leads to a server that decides.
+// A connection that was refused is answered when the frontend passes requests to a server that decides.
 func TestDoorChangesItsServer(t *testing.T) {
 	h := servertest.Start(t, nil) // whose service the second server decides by
 	listener, err := server.Listen(filepath.Join(servertest.ShortDir(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := server.NewDoor(server.DoorConfig{})
+	frontend := server.NewFrontend(server.FrontendConfig{})
 	retried := ""
 	refusing, err := server.Refusing(server.Refusal{
 		Problem: api.NewProblem(api.NotServing, "the port is taken"), Until: time.Now().Add(time.Hour),
@@ -31,9 +31,9 @@ func TestDoorChangesItsServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door.Lead(refusing)
+	frontend.PassTo(refusing)
 	served := make(chan error, 1)
-	go func() { served <- door.Serve(listener) }()
+	go func() { served <- frontend.Serve(listener) }()
 	dial, err := net.Dial("unix", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -55,11 +55,11 @@ func TestDoorChangesItsServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door.Lead(deciding)
+	frontend.PassTo(deciding)
 	if r := conn.Call("GET", "/readyz", ""); r.Status != http.StatusOK {
 		t.Errorf("/readyz of a server that decides: %d %s", r.Status, r.Body)
 	}
-	door.Bound(server.DoorConfig{ConnectionsPerUser: 1})
+	frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 1})
 	second, err := net.Dial("unix", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestDoorChangesItsServer(t *testing.T) {
 		t.Errorf("past a bound that was set meanwhile: %d %s", r.Status, r.Body)
 	}
 	conn.Close()
-	if err := door.Shutdown(t.Context()); err != nil {
+	if err := frontend.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {

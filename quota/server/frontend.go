@@ -19,7 +19,7 @@ import (
 )
 
 // A DoorConfig bounds the connections. Its zero value means the defaults.
-type DoorConfig struct {
+type FrontendConfig struct {
 	// Connections is the maximum at once of all users together, ConnectionsPerUser of
 	// one of them. 0: the defaults.
 	Connections, ConnectionsPerUser int
@@ -30,12 +30,12 @@ type DoorConfig struct {
 	// daemon's own, which checks whether it answers.
 	// 0: there is none.
 	Self int
-	// Remote knows the callers on other hosts, if the door is for them: their connections
+	// Remote knows the callers on other hosts, if the frontend is for them: their connections
 	// count by address. Nil: it is for users of this host.
 	Remote *Remote
-	// TLS configures the door's TLS. Nil: the door does not use TLS.
+	// TLS configures the frontend's TLS. Nil: the frontend does not use TLS.
 	TLS *tls.Config
-	// ErrorLog is where net/http complains, of panics for example, and where the door
+	// ErrorLog is where net/http complains, of panics for example, and where the frontend
 	// reports that it refuses connections. Nil: where package log writes to.
 	ErrorLog *log.Logger
 }
@@ -50,20 +50,20 @@ const (
 	// overflow is how many connections beyond the limit still get a 503. More
 	// are closed.
 	overflow = 64
-	// unreadTime is how long a door that shuts down waits for the first request of
+	// unreadTime is how long a frontend that shuts down waits for the first request of
 	// connections that it has accepted.
 	unreadTime = 300 * time.Millisecond
 )
 
-// A Door holds the listeners of the API and hands each request to its current Server. A daemon
+// A Frontend holds the listeners of the API and hands each request to its current Server. A daemon
 // has one for as long as it lives, and several servers: one that refuses while it cannot serve,
 // and the one that decides. A connection stays when the server changes.
 //
-// The door limits the connections by the user at their other end, and ends them when it shuts
+// The frontend limits the connections by the user at their other end, and ends them when it shuts
 // down. One user's flood leaves room for the others. The flood of many leaves room for root, for
 // the users in RoomFor, and for listeners that do not show the user, which serve the metrics. On a
-// door for other hosts, a connection makes room for a new one unless a good token keeps it open.
-type Door struct {
+// frontend for other hosts, a connection makes room for a new one unless a good token keeps it open.
+type Frontend struct {
 	http     *http.Server
 	isTLS    bool
 	remote   *Remote
@@ -72,17 +72,17 @@ type Door struct {
 	changed  chan struct{} // holds one if a connection is in another phase, or has ended
 
 	mu        sync.Mutex // guards what follows
-	bounds    DoorConfig
-	listeners []*doorListener
+	bounds    FrontendConfig
+	listeners []*frontendListener
 	open      map[*connection]bool
 	entered   uint64 // how many connections were counted
 	refused   uint64
 	logged    time.Time // when the log last reported a refusal
 }
 
-// NewDoor returns a door without a server: call Lead before Serve.
-func NewDoor(c DoorConfig) *Door {
-	d := &Door{isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1), open: make(map[*connection]bool)}
+// NewDoor returns a frontend without a server: call PassTo before Serve.
+func NewFrontend(c FrontendConfig) *Frontend {
+	d := &Frontend{isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1), open: make(map[*connection]bool)}
 	d.http = &http.Server{
 		Handler: d,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -102,12 +102,12 @@ func NewDoor(c DoorConfig) *Door {
 	return d
 }
 
-// Lead hands each request from now on to a server. Requests under way end where they
+// PassTo hands each request from now on to a server. Requests under way end where they
 // began.
-func (d *Door) Lead(to *Server) { d.server.Store(to) }
+func (d *Frontend) PassTo(to *Server) { d.server.Store(to) }
 
 // Bound replaces the bounds on connections from now on. Remote and TLS stay.
-func (d *Door) Bound(c DoorConfig) {
+func (d *Frontend) Bound(c FrontendConfig) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
@@ -118,13 +118,13 @@ func (d *Door) Bound(c DoorConfig) {
 }
 
 // ServeHTTP answers one request.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.server.Load().ServeHTTP(w, r) }
+func (d *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.server.Load().ServeHTTP(w, r) }
 
 // Serve answers the connections of a listener until Shutdown, and then closes it. If paths are
 // named, the listener serves nothing else. A caller is known on Unix sockets, and by its token to a
 // Remote: on any other listener, callers without a run token may only read.
-func (d *Door) Serve(l net.Listener, paths ...string) error {
-	counting := &doorListener{Listener: l, door: d, only: paths, close: sync.OnceValue(l.Close), ended: make(chan struct{})}
+func (d *Frontend) Serve(l net.Listener, paths ...string) error {
+	counting := &frontendListener{Listener: l, frontend: d, only: paths, close: sync.OnceValue(l.Close), ended: make(chan struct{})}
 	defer close(counting.ended)
 	d.mu.Lock()
 	d.listeners = append(d.listeners, counting)
@@ -140,14 +140,14 @@ func (d *Door) Serve(l net.Listener, paths ...string) error {
 	return fmt.Errorf("cannot serve the API: %w", err)
 }
 
-// Connections counts the connections of a door.
+// Connections counts the connections of a frontend.
 type Connections struct {
 	Open    int    // including those that are being refused
 	Refused uint64 // since the start; with those closed to make room
 }
 
 // Connections counts the connections on all listeners together.
-func (d *Door) Connections() Connections {
+func (d *Frontend) Connections() Connections {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Connections{Open: len(d.open), Refused: d.refused}
@@ -156,7 +156,7 @@ func (d *Door) Connections() Connections {
 // Shutdown closes the listeners, answers every request that has arrived and
 // returns. If ctx ends first, it closes the connections that are left and returns the
 // error of ctx.
-func (d *Door) Shutdown(ctx context.Context) error {
+func (d *Frontend) Shutdown(ctx context.Context) error {
 	if s := d.server.Load(); s != nil {
 		s.endStreams()
 	}
@@ -172,7 +172,7 @@ func (d *Door) Shutdown(ctx context.Context) error {
 // ended. It answers every request that has arrived, whereas http.Server.Shutdown drops those
 // that it has read and not begun to answer. A connection that
 // has not asked anything yet gets unreadTime for it.
-func (d *Door) drain(ctx context.Context) {
+func (d *Frontend) drain(ctx context.Context) {
 	d.draining.Store(true)
 	d.mu.Lock()
 	listeners := slices.Clone(d.listeners)
@@ -194,7 +194,7 @@ func (d *Door) drain(ctx context.Context) {
 }
 
 // await waits until no connection is in one of the phases.
-func (d *Door) await(ctx context.Context, phases ...int32) {
+func (d *Frontend) await(ctx context.Context, phases ...int32) {
 	for len(d.in(phases...)) > 0 {
 		select {
 		case <-d.changed:
@@ -204,7 +204,7 @@ func (d *Door) await(ctx context.Context, phases ...int32) {
 	}
 }
 
-func (d *Door) in(phases ...int32) []*connection {
+func (d *Frontend) in(phases ...int32) []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []*connection
@@ -217,7 +217,7 @@ func (d *Door) in(phases ...int32) []*connection {
 }
 
 // setState is the http.Server's ConnState.
-func (d *Door) setState(conn net.Conn, state http.ConnState) {
+func (d *Frontend) setState(conn net.Conn, state http.ConnState) {
 	c := counted(conn)
 	switch state {
 	case http.StateActive:
@@ -238,7 +238,7 @@ func (d *Door) setState(conn net.Conn, state http.ConnState) {
 }
 
 // enter counts a new connection, and reports whether it gets an answer at all.
-func (d *Door) enter(c *connection) bool {
+func (d *Frontend) enter(c *connection) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	// The pid proves that this process is at the other end, though nothing else: no other process
@@ -275,7 +275,7 @@ func (d *Door) enter(c *connection) bool {
 
 // count counts the open connections of an origin, and all those that count against bounds.Connections. The
 // caller holds mu.
-func (d *Door) count(of origin) (same, shared int) {
+func (d *Frontend) count(of origin) (same, shared int) {
 	for c := range d.open {
 		if c.peer.origin == of && !c.own {
 			same++
@@ -289,7 +289,7 @@ func (d *Door) count(of origin) (same, shared int) {
 
 // keep has a connection stay over which the token of a caller came, unless half of the connections
 // are kept for that caller: a stolen token leaves room for the others.
-func (d *Door) keep(c *connection, caller *RemoteCaller) {
+func (d *Frontend) keep(c *connection, caller *RemoteCaller) {
 	if c.known.Load() {
 		return
 	}
@@ -310,7 +310,7 @@ func (d *Door) keep(c *connection, caller *RemoteCaller) {
 // makeRoom closes the oldest stranger of an origin; nil: of the origin that has the most of them, so
 // that a flood from some addresses makes room for the others. A stranger came to a Remote, and no
 // token keeps it open. The caller holds mu.
-func (d *Door) makeRoom(of *origin) bool {
+func (d *Frontend) makeRoom(of *origin) bool {
 	oldest, count := map[origin]*connection{}, map[origin]int{}
 	for c := range d.open {
 		from := c.peer.origin
@@ -338,13 +338,13 @@ func (d *Door) makeRoom(of *origin) bool {
 }
 
 // refuse has a connection answered that it is one too many. The caller holds mu.
-func (d *Door) refuse(c *connection, why string) {
+func (d *Frontend) refuse(c *connection, why string) {
 	c.peer.refusal = why
 	d.report("connections are refused: %s", why)
 }
 
 // report counts a connection that is refused or closed, and logs one a minute. The caller holds mu.
-func (d *Door) report(format string, args ...any) {
+func (d *Frontend) report(format string, args ...any) {
 	d.refused++
 	if now := time.Now(); now.Sub(d.logged) >= time.Minute {
 		d.logged = now
@@ -353,37 +353,37 @@ func (d *Door) report(format string, args ...any) {
 }
 
 // leave removes a connection that has ended.
-func (d *Door) leave(c *connection) {
+func (d *Frontend) leave(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.open, c)
 }
 
-// A doorListener is a listener whose connections a door counts.
-type doorListener struct {
+// A frontendListener is a listener whose connections a frontend counts.
+type frontendListener struct {
 	net.Listener
-	door  *Door
-	only  []string      // the paths that it serves; nil: all
-	close func() error  // once: net/http reports the error of a second one
-	ended chan struct{} // closed when it accepts nothing more
+	frontend *Frontend
+	only     []string      // the paths that it serves; nil: all
+	close    func() error  // once: net/http reports the error of a second one
+	ended    chan struct{} // closed when it accepts nothing more
 }
 
 // Close implements net.Listener.
-func (l *doorListener) Close() error { return l.close() }
+func (l *frontendListener) Close() error { return l.close() }
 
 // Accept returns the next connection that there is room for.
-func (l *doorListener) Accept() (net.Conn, error) {
+func (l *frontendListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c := &connection{Conn: conn, door: l.door, peer: peerOf(conn)}
-		if l.door.remote != nil {
-			c.peer = l.door.remote.peerOf(conn, l.door.isTLS)
+		c := &connection{Conn: conn, frontend: l.frontend, peer: peerOf(conn)}
+		if l.frontend.remote != nil {
+			c.peer = l.frontend.remote.peerOf(conn, l.frontend.isTLS)
 		}
 		c.peer.only = l.only
-		if l.door.enter(c) {
+		if l.frontend.enter(c) {
 			return c, nil
 		}
 		conn.Close()

@@ -11,12 +11,12 @@ import (
 	"quotad/quota"
 )
 
-// A Ledger decides by the records of a store. Which limits the clients have comes with each call:
+// A Decider decides by the records of a store. Which limits the clients have comes with each call:
 // changed units apply at once to the records. Another algorithm and other windows have other records.
 // A record expires when nothing in it can count any more.
-type Ledger struct {
+type Decider struct {
 	Store
-	Kept *Kept // nil: each decision reads its record first
+	Kept *Cache // nil: each decision reads its record first
 }
 
 // An Ask is what one subject asks for.
@@ -66,7 +66,7 @@ func (p Period) counts(clockMs int64) bool { return p.Before != "" && clockMs < 
 //
 // A decision's Err is one of the store; or a quota.ErrContended if others decided about the same
 // subject each time until ctx ended, or if the period of the ask is over.
-func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Decision {
+func (l Decider) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	open := turnsOf(c, asks)
 	for _, t := range open {
@@ -99,7 +99,7 @@ func (l Ledger) Decide(ctx context.Context, c *Clients, asks []Ask) []quota.Deci
 
 // Usage returns the state of every limit for one subject, and changes nothing. Of an ask it needs no
 // units.
-func (l Ledger) Usage(ctx context.Context, c *Clients, of Ask) (quota.Usage, error) {
+func (l Decider) Usage(ctx context.Context, c *Clients, of Ask) (quota.Usage, error) {
 	t := turn{swap: Swap{Place: c.Place(of.Subject)}, of: of}
 	for over := false; !over; {
 		l.Swap(ctx, []*Swap{&t.swap})
@@ -113,7 +113,7 @@ func (l Ledger) Usage(ctx context.Context, c *Clients, of Ask) (quota.Usage, err
 
 // Reset deletes what a subject has used. Of an ask it needs no units. While the record of the period
 // before may count, an empty one takes its place.
-func (l Ledger) Reset(ctx context.Context, c *Clients, of Ask) error {
+func (l Decider) Reset(ctx context.Context, c *Clients, of Ask) error {
 	return l.replace(ctx, c.Place(of.Subject), of.notAfterMs(), func(_ []byte, nowMs int64) (next []byte, endsMs int64, err error) {
 		if of.counts(nowMs) {
 			next, _ = c.read(nil, 0).encode() // at no time: the clock may step back
@@ -124,7 +124,7 @@ func (l Ledger) Reset(ctx context.Context, c *Clients, of Ask) error {
 }
 
 // replace replaces what is at a place by what f makes of it, not after a time if that is not 0.
-func (l Ledger) replace(ctx context.Context, at Place, notAfterMs int64, f func(found []byte, nowMs int64) (next []byte, endsMs int64, err error)) error {
+func (l Decider) replace(ctx context.Context, at Place, notAfterMs int64, f func(found []byte, nowMs int64) (next []byte, endsMs int64, err error)) error {
 	for {
 		s := &Swap{Place: at}
 		if l.Swap(ctx, []*Swap{s}); s.Err != nil {
@@ -172,7 +172,7 @@ func turnsOf(c *Clients, asks []Ask) []*turn {
 
 // guess decides by the record that is kept of the subject, if there is one. If anything is granted, the first swap
 // writes: that it does so shows that the record is the one that is there.
-func (t *turn) guess(kept *Kept, c *Clients, asks []Ask, decisions []quota.Decision) {
+func (t *turn) guess(kept *Cache, c *Clients, asks []Ask, decisions []quota.Decision) {
 	text, clockMs := kept.get(t.swap.Place)
 	if text == nil || t.of.over(clockMs) != nil {
 		return

@@ -20,9 +20,9 @@ func harness(keeps bool) ledgertest.ClientHarness {
 			store := ledgertest.NewClientStore(clock.Now)
 			join = func(testing.TB) ledgertest.ClientLedger {
 				if !keeps {
-					return clientlimit.Ledger{Store: store}
+					return clientlimit.Decider{Store: store}
 				}
-				return clientlimit.Ledger{Store: store, Kept: clientlimit.NewKept(clock.Now)}
+				return clientlimit.Decider{Store: store, Kept: clientlimit.NewCache(clock.Now)}
 			}
 			l := join(t)
 			return l, func() ledgertest.ClientLedger { return l }
@@ -75,11 +75,11 @@ func TestDecideUntilTheContextEnds(t *testing.T) {
 		var end func()
 		ctx, end = context.WithCancel(t.Context())
 		store = &contendedStore{ClientStore: ledgertest.NewClientStore(time.Now), end: end, slow: slow}
-		if d := (clientlimit.Ledger{Store: store}).Decide(ctx, public, []clientlimit.Ask{{Subject: "=alice", Units: 1}})[0]; !errors.Is(d.Err, quota.ErrContended) || store.tries != 5 {
+		if d := (clientlimit.Decider{Store: store}).Decide(ctx, public, []clientlimit.Ask{{Subject: "=alice", Units: 1}})[0]; !errors.Is(d.Err, quota.ErrContended) || store.tries != 5 {
 			t.Errorf("slow %t: got %+v after %d tries, want %v after 5", slow, d, store.tries, quota.ErrContended)
 		}
 	}
-	if d := (clientlimit.Ledger{Store: store.ClientStore}).Decide(ctx, public, []clientlimit.Ask{{Subject: "=bob", Units: 1}})[0]; !d.Granted() {
+	if d := (clientlimit.Decider{Store: store.ClientStore}).Decide(ctx, public, []clientlimit.Ask{{Subject: "=bob", Units: 1}})[0]; !d.Granted() {
 		t.Errorf("got %+v, want a grant: nobody else asked for bob", d)
 	}
 }
@@ -108,7 +108,7 @@ func TestDecideAcrossTheEndOfAPeriod(t *testing.T) {
 		granted bool
 	}{{99 * time.Millisecond, true}, {time.Millisecond, false}} {
 		store := slowStore{ledgertest.NewClientStore(clock.Now), clock, row.took}
-		d := (clientlimit.Ledger{Store: store}).Decide(t.Context(), public, []clientlimit.Ask{ask})[0]
+		d := (clientlimit.Decider{Store: store}).Decide(t.Context(), public, []clientlimit.Ask{ask})[0]
 		if row.granted != (d.Err == nil && d.Granted()) || !row.granted && !errors.Is(d.Err, quota.ErrContended) {
 			t.Errorf("at %v: got %+v, want granted %t", clock.Now(), d, row.granted)
 		}
@@ -117,7 +117,7 @@ func TestDecideAcrossTheEndOfAPeriod(t *testing.T) {
 
 // What is asked for one subject at once is decided in its order, and replaced once.
 func TestOneSubjectAsksTwiceAtOnce(t *testing.T) {
-	ledger := clientlimit.Ledger{Store: ledgertest.NewClientStore(time.Now)}
+	ledger := clientlimit.Decider{Store: ledgertest.NewClientStore(time.Now)}
 	c := &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "daily", Units: 5, Window: quota.Sliding(24 * time.Hour)}}}
 	asks := []clientlimit.Ask{{Subject: "=alice", Units: 3}, {Subject: "=bob", Units: 5}, {Subject: "=alice", Units: 3}, {Subject: "=alice", Units: 2}}
 	for i, d := range ledger.Decide(t.Context(), c, asks) {

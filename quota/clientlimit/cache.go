@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Kept are records as this process wrote them last. A grant by one of them takes one call of the store instead of
+// A Cache has records as this process wrote them last. A grant by one of them takes one call of the store instead of
 // two: the store refuses it if the record is another one by then. A denial by one is none, for the same reason.
 // It is safe for concurrent use.
-type Kept struct {
+type Cache struct {
 	clock func() time.Time // only differences count
 
 	mu         sync.Mutex // guards what follows
@@ -34,10 +34,10 @@ const (
 )
 
 // NewKept returns what keeps records, by a clock that does not step: time.Now.
-func NewKept(clock func() time.Time) *Kept { return &Kept{clock: clock} }
+func NewCache(clock func() time.Time) *Cache { return &Cache{clock: clock} }
 
 // get returns a record, nil if there is none, and the store's clock by now, or some time before.
-func (k *Kept) get(at Place) (text []byte, clockMs int64) {
+func (k *Cache) get(at Place) (text []byte, clockMs int64) {
 	if k == nil {
 		return nil, 0
 	}
@@ -55,7 +55,7 @@ func (k *Kept) get(at Place) (text []byte, clockMs int64) {
 }
 
 // put keeps a record that was written at a time of the store's clock.
-func (k *Kept) put(at Place, text []byte, clockMs int64) {
+func (k *Cache) put(at Place, text []byte, clockMs int64) {
 	if k == nil || len(text) > keptSize {
 		return
 	}

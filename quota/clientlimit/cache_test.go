@@ -32,8 +32,8 @@ func TestKeptRecords(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	store := &countingStore{ClientStore: ledgertest.NewClientStore(clock.Now)}
 	process := clock.Now() // of this process
-	l := clientlimit.Ledger{Store: store, Kept: clientlimit.NewKept(func() time.Time { return process })}
-	other := clientlimit.Ledger{Store: store.ClientStore}
+	l := clientlimit.Decider{Store: store, Kept: clientlimit.NewCache(func() time.Time { return process })}
+	other := clientlimit.Decider{Store: store.ClientStore}
 	c := &clientlimit.Clients{
 		Name: "public", Algorithm: clientlimit.Log,
 		Limits: []quota.Limit{{Name: "minute", Units: 10, Window: quota.Sliding(time.Minute)}},
@@ -86,7 +86,7 @@ func TestKeptRecords(t *testing.T) {
 func TestKeptRecordsOfABatch(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	store := &countingStore{ClientStore: ledgertest.NewClientStore(clock.Now)}
-	l := clientlimit.Ledger{Store: store, Kept: clientlimit.NewKept(clock.Now)}
+	l := clientlimit.Decider{Store: store, Kept: clientlimit.NewCache(clock.Now)}
 	c := &clientlimit.Clients{
 		Name: "public", Algorithm: clientlimit.Counter,
 		Limits: []quota.Limit{{Name: "minute", Units: 10, Window: quota.Sliding(time.Minute)}},

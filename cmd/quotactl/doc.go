@@ -12,12 +12,12 @@
 //	correct.go                                book, lend, close, open and reset limits
 //	daemon.go                                 reload
 //	instant.go                                times, as people write them
+//	main.go                                   the tree of commands; from each the usage, the manual page, the check of arguments
+//	former.go                                 answers to the names that commands had before
+//	completion.go                             arguments and flags, by their names in the usage
+//	cli.go, errors.go                         answers in the user's format; hints and exit codes
 //
-// Main.go holds the tree of commands. It makes the usage, the manual page and the check of
-// arguments from each command. Former.go answers by the names that commands had before.
-// Completion.go completes arguments and flags by the names that the usage gives them. Show, in
-// cli.go, prints an answer in the format that the user asked for. The server decides and
-// explains: an error's hint comes with the problem, and errors.go finds the exit code.
+// The server decides and explains: the hint of an error comes with the problem.
 //
 // Package term knows how text looks on a terminal, package wording says limits, jobs, runs
 // and refusals in words, and package page serves the page in the same words.

@@ -32,7 +32,7 @@ func loadLevel(t *testing.T) loadCounts {
 	if seedtest.Long(t, 0) > 0 {
 		return loadCounts{connections: 1000, clients: 64, slow: 32, halfOpen: 64, abrupt: 8, lasts: 10 * time.Second}
 	}
-	return loadCounts{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: time.Second}
+	return loadCounts{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: 400 * time.Millisecond}
 }
 
 const underLoad = `

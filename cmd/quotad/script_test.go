@@ -47,11 +47,7 @@ var onRedisToo = strings.Fields("budget pace closed lend shares reserve proxy " 
 func TestScripts(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return `backend = "embedded"` })
-	})
-	t.Run("redis", func(t *testing.T) {
+	t.Run("redis", func(t *testing.T) { // first, since they take longest
 		t.Parallel()
 		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no") // --check has nothing to say of it
 		var files []string
@@ -61,6 +57,10 @@ func TestScripts(t *testing.T) {
 		runScripts(t, files, nil, func(script string) string {
 			return fmt.Sprintf("backend = \"redis\"\ndeadline = \"5s\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
 		})
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return `backend = "embedded"` })
 	})
 }
 

@@ -96,15 +96,6 @@ func checkSecrets(t *testing.T, ledger string, dump func() []byte) {
 	if _, err := daemon.end(); err != nil {
 		t.Fatal(err)
 	}
-	// With another password the daemon starts, and complains.
-	if ledger != "" {
-		if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password+"-wrong"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		defer func(wrong *child) {
-			search(t, "log of a daemon with a wrong password", []byte(wrong.whole()), password)
-		}(startIn(t, dir))
-	}
 	log := daemon.whole()
 	if !strings.Contains(log, "pass begins") || !strings.Contains(log, "settle granted") || !strings.Contains(log, "I am *** and call with ***") {
 		t.Errorf("the log is not a log of everything:\n%s", daemon.text())
@@ -114,6 +105,16 @@ func checkSecrets(t *testing.T, ledger string, dump func() []byte) {
 	} {
 		search(t, what, content, apiKey, password, token)
 	}
+	if ledger == "" {
+		return
+	}
+	// With another password the daemon starts, and complains.
+	write(t, dir, "password", password+"-wrong")
+	wrong := startIn(t, dir)
+	if err := wrong.await(regexp.MustCompile("^the ledger does not decide yet: "), "ledger=.*WRONGPASS.*"); err != nil {
+		t.Error(err)
+	}
+	search(t, "log of a daemon with a wrong password", []byte(wrong.whole()), password)
 }
 
 // search reports where a secret stands.

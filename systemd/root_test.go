@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -27,11 +28,7 @@ const fetchTime = 4 * time.Minute
 func debian(t *testing.T) string {
 	t.Helper()
 	cached := cachedDebian(t)
-	dir, err := os.MkdirTemp(filepath.Dir(cached), "test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) }) // with the lock that nspawn puts beside the root
+	dir := ownDir(t, filepath.Dir(cached)) // with the lock that nspawn puts beside the root
 	root, began := filepath.Join(dir, "root"), time.Now()
 	host(t, "cp", "-a", cached, root)
 	t.Logf("copied %s in %v", cached, time.Since(began).Round(time.Millisecond))
@@ -50,20 +47,58 @@ func cachedDebian(t *testing.T) string {
 	if _, err := os.Stat(cached); err == nil {
 		return cached
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	build, err := os.MkdirTemp(dir, "build-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(build)
+	build := filepath.Join(ownDir(t, dir), "root")
 	fetch(t, build)
 	// Half a root would be taken for a whole one; that of another test is as good.
 	if err := os.Rename(build, cached); err != nil && !errors.Is(err, os.ErrExist) {
 		t.Fatal(err)
 	}
 	return cached
+}
+
+// ownDir returns a new directory in the cache, which is gone after the test. It is locked while the test runs: those
+// that are not are of tests that were killed, and are removed.
+func ownDir(t *testing.T, cache string) string {
+	t.Helper()
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer lock(t, cache, 0).Close()                            // against a test that would remove what is not locked yet
+	former, _ := filepath.Glob(filepath.Join(cache, "test-*")) // the pattern is good
+	for _, dir := range former {
+		if free := lock(t, dir, syscall.LOCK_NB); free != nil {
+			os.RemoveAll(dir)
+			free.Close()
+		}
+	}
+	dir, err := os.MkdirTemp(cache, "test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := lock(t, dir, 0)
+	t.Cleanup(func() {
+		os.RemoveAll(dir)
+		held.Close()
+	})
+	return dir
+}
+
+// lock locks a directory until the file that it returns is closed, or this process ends. With LOCK_NB it returns nil
+// where another one has the lock.
+func lock(t *testing.T, dir string, how int) *os.File {
+	t.Helper()
+	file, err := os.Open(dir)
+	if err == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|how)
+	}
+	if err == syscall.EWOULDBLOCK {
+		file.Close()
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // fetch downloads a Debian to a directory.

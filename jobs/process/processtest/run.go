@@ -1,10 +1,11 @@
-// Package processtest has tests leave no process behind, however they end: they pass, they
-// panic, they run out of time, or they are killed.
+// Package processtest has tests leave no process and no file behind, however they end: they
+// pass, they panic, they run out of time, or they are killed.
 //
 // A package whose tests start processes has Tests in its TestMain. They then run in a
 // process of their own, and the one that go test started stays above them as a subreaper,
 // see PR_SET_CHILD_SUBREAPER(2const): whatever loses its parent comes to it, in a session or
-// a process group of its own too. When the tests have ended it kills what is left.
+// a process group of its own too. When the tests have ended it kills what is left, and removes
+// the directory that it made for their temporary files.
 package processtest
 
 import (
@@ -25,7 +26,7 @@ const below = "QUOTAD_CHILD_BELOW"
 // Tests run the tests of a package, as the Run of a testing.M does.
 type Tests func() int
 
-// Run runs the tests and ends every process that they leave. It returns their exit code.
+// Run runs the tests, and ends every process and removes every temporary file that they leave. It returns their exit code.
 func (run Tests) Run() int {
 	if os.Getenv(below) != "" {
 		return run()
@@ -42,10 +43,18 @@ func runBelow() (code int, err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, os.NewSyscallError("prctl", err)
 	}
+	// Its name is short because those of sockets are, and tests run as other users too.
+	temp, err := os.MkdirTemp("", "t")
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Chmod(temp, 0o777|os.ModeSticky); err != nil {
+		return 0, err
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT) // go test sends the last after its timeout
 	tests, err := os.StartProcess("/proc/self/exe", os.Args, &os.ProcAttr{
-		Env:   append(os.Environ(), below+"=1"),
+		Env:   append([]string{below + "=1", "TMPDIR=" + temp}, os.Environ()...), // the first one counts
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
@@ -61,6 +70,9 @@ func runBelow() (code int, err error) {
 		return 0, err
 	}
 	killAll()
+	if err := os.RemoveAll(temp); err != nil {
+		return 0, err
+	}
 	if status.Signaled() {
 		return 0, fmt.Errorf("they ended by a signal: %v", status.Signal())
 	}

@@ -19,8 +19,8 @@ const ending = "QUOTAD_CHILD_ENDING"
 
 func TestMain(m *testing.M) { os.Exit(Tests(m.Run).Run()) }
 
-// However tests end, nothing is left of what they started: every process holds the pipe
-// that is read here to its end.
+// However tests end, nothing is left of what they started and wrote: every process holds the
+// pipe that is read here to its end.
 func TestNothingIsLeft(t *testing.T) {
 	for how, want := range map[string]struct {
 		code int
@@ -38,8 +38,9 @@ func TestNothingIsLeft(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestLeavesProcesses$")
-			cmd.Env = []string{ending + "=" + how, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestLeavesMuch$")
+			temp := t.TempDir()
+			cmd.Env = []string{"TMPDIR=" + temp, ending + "=" + how, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
 			if how == "timeout" {
 				cmd.Args = append(cmd.Args, "-test.timeout=100ms")
 			}
@@ -47,6 +48,9 @@ func TestNothingIsLeft(t *testing.T) {
 			output, err := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != want.code || !strings.Contains(string(output), want.says) {
 				t.Errorf("exit code %d (%v), want %d and %q:\n%s", code, err, want.code, want.says, output)
+			}
+			if left, err := os.ReadDir(temp); len(left) > 0 || err != nil {
+				t.Errorf("it left %v (%v)", left, err)
 			}
 			holds.Close()
 			held.SetReadDeadline(time.Now().Add(patience))
@@ -58,11 +62,14 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestLeavesProcesses leaves a session of two behind, one of which ignores TERM.
-func TestLeavesProcesses(t *testing.T) {
+// TestLeavesMuch leaves a directory and a session of two behind, one of which ignores TERM.
+func TestLeavesMuch(t *testing.T) {
 	how := os.Getenv(ending)
 	if how == "" {
 		t.Skip("it is for another test")
+	}
+	if _, err := os.MkdirTemp("", "left"); err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command("sh", "-c", `printf 'leader ' >&3; (trap '' TERM; printf 'daemon ' >&3; echo ready; sleep 600 >&-; true) & exec sleep 600 >&-`)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -23,9 +23,13 @@ func (r *base) keepShared(j *jobControl) {
 	}
 }
 
-// run is the run as far as other hosts know it.
+// run is the run as far as other hosts know it: of one that a person began, only when it ended.
 func (s *sharedRun) run(job string) Run {
-	return Run{ID: s.ID, Job: job, Host: s.Name, Slot: s.Slot, State: s.State, Reason: s.Why, StartedAt: s.Slot, EndedAt: s.Ended}
+	began := s.Slot
+	if began.IsZero() {
+		began = s.Ended
+	}
+	return Run{ID: s.ID, Job: job, Host: s.Name, Slot: began, State: s.State, Reason: s.Why, StartedAt: began, EndedAt: s.Ended}
 }
 
 // doubts returns how another host has the job otherwise, or why their record cannot be understood, and

@@ -50,6 +50,7 @@ type bed struct {
 	mu    sync.Mutex // guards what follows
 	log   []string
 	ended []Identity
+	died  []Run
 }
 
 // played is a pass as its process sees it.
@@ -214,6 +215,11 @@ func (b *bed) observe(event any) {
 		line := fmt.Sprintf("run %s", e.Run.State) + because(e.Run.Reason)
 		if e.Run.State == RunSkipped {
 			line += fmt.Sprintf(" ×%d", e.Run.Ticks)
+		}
+		if e.Run.Reason == Died {
+			b.mu.Lock()
+			b.died = append(b.died, e.Run)
+			b.mu.Unlock()
 		}
 		b.add(line)
 	case PassChanged:

@@ -191,6 +191,32 @@ func TestAHostThatDiesLosesItsRun(t *testing.T) {
 	})
 }
 
+// A run that a person began has no slot. Of one whose host died the others do not say that it took centuries.
+func TestAManualRunOfADeadHost(t *testing.T) {
+	job := trending(t)
+	job.Regions = eight()[:1]
+	withTwoHosts(t, job, func(h *twoHosts) {
+		a, b := h.beds[0], h.beds[1]
+		a.play = func(ctx context.Context, _ played) Exit {
+			<-ctx.Done()
+			return Exit{Code: -1, Cause: context.Cause(ctx)}
+		}
+		if _, err := a.Runner.Run("trending", "somebody"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		h.ways[0].cut.Store(true)
+		asked := time.Now()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.died) != 1 || b.died[0].StartedAt.Before(asked) || b.died[0].Slot.Before(asked) {
+			t.Errorf("got %+v, want one run of today", b.died)
+		}
+	})
+}
+
 // A run that ends while Redis is away, or by a stop, is over for the hosts as soon as its host is back.
 func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {

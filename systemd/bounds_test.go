@@ -106,9 +106,9 @@ const victim = "#!/bin/sh\nexec sleep 60\n"
 // reports runs the intruder beside its victim and returns what it could do.
 func (m *machine) reports(t *testing.T) string {
 	t.Helper()
-	m.sh(t, "until quotactl run victim; do sleep 1; done") // the hosts may still have the run that a restart ended
+	m.await(t, "quotactl run victim") // the hosts may still have a run that a kill ended
 	m.await(t, "quotactl jobs victim | grep 'last run .*: running'")
-	m.sh(t, "quotactl run intruder")
+	m.await(t, "quotactl run intruder")
 	m.await(t, "! quotactl jobs intruder | grep 'last run .*: running'")
 	m.sh(t, "quotactl stop $(quotactl jobs victim | sed -n 's/^  last run \\([^:]*\\): running.*/\\1/p'); systemctl is-active quotad.service")
 	return strings.Join(strings.Fields(m.sh(t, "cat /var/lib/quotad/data/intruder/report")), " ")
@@ -143,7 +143,7 @@ func testJobOutOfBounds(t *testing.T, m *machine) {
 	m.passes(t, "straggler", "1 ok")
 	m.await(t, "! pgrep --full 'sleep 471[23]'")
 	// Killed, quotad ends at its next start what runs as that user.
-	m.sh(t, "until quotactl run victim; do sleep 1; done") // the hosts may still have the run that a restart ended
+	m.await(t, "quotactl run victim") // the hosts may still have a run that a kill ended
 	m.await(t, "pgrep --uid quotad-jobs --full '^sleep 60'")
 	m.restarted(t, "KILL")
 	m.await(t, "! pgrep --uid quotad-jobs")
@@ -174,7 +174,7 @@ func testJobOfTheDaemonsUser(t *testing.T, m *machine) {
 	}
 	m.bounds(t, want)
 	m.sh(t, "rm /etc/systemd/system/quotad.service.d/daemon-user.conf /var/lib/quotad/accept-new-ledger && systemctl daemon-reload && systemctl restart quotad")
-	m.sh(t, "journalctl --unit=quotad.service --priority=warning | grep 'data/intruder/linked.*not given to the user of jobs'")
+	m.await(t, "journalctl --unit=quotad.service --priority=warning | grep 'not given to the user of jobs.*data/intruder/linked'")
 	if got := m.sh(t, "stat --format=%U /var/lib/quotad/ledger.db /var/lib/quotad/data/intruder /var/lib/quotad/data/intruder/report"); got != "quotad\nquotad-jobs\nquotad-jobs" {
 		t.Errorf("quotad's own, the job's directory and its file belong to %q", got)
 	}
@@ -220,7 +220,7 @@ sleep 100'
 `, end)
 	m.install(t, withJobs("bomb"), map[string]string{"bomb": bomb})
 	pid := m.property(t, "MainPID")
-	m.sh(t, "quotactl run bomb")
+	m.await(t, "quotactl run bomb")
 	m.await(t, `test "$(ps -L --no-headers --user quotad,quotad-jobs | wc -l)" -gt 300`)
 	for range 20 {
 		m.sh(t, "quotactl acquire list")

@@ -8,7 +8,7 @@ import (
 // testReload changes the configuration under a run: it ends as it began, and the
 // next one follows the new file.
 func testReload(t *testing.T, m *machine) {
-	m.sh(t, "quotactl run slow --region one")
+	m.await(t, "quotactl run slow --region one")
 	m.await(t, running)
 	changed := strings.Replace(config, `regions = ["one", "two"]`, `regions = ["three"]`, 1)
 	changed = strings.Replace(changed, `command = ["/opt/slow"]`, `command = ["true"]`, 1)
@@ -42,9 +42,9 @@ func testReloadOfABadFile(t *testing.T, m *machine) {
 		if output, code := m.try("quotactl reload"); code != 1 || !strings.Contains(output, wrong) {
 			t.Errorf("%s: quotactl reload: exit code %d:\n%s", wrong, code, output)
 		}
-		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep 'it was not loaded; .*"+wrong+"'")
-		m.sh(t, "quotactl | tr -s '\n ' ' ' | grep 'it was not loaded; .*"+wrong+"'")
-		m.sh(t, "journalctl --unit=quotad.service --priority=err | grep '"+wrong+".*cannot reload'")
+		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep 'was not loaded, .*"+wrong+"'")
+		m.sh(t, "quotactl | tr -s '\n ' ' ' | grep 'was not loaded, .*"+wrong+"'")
+		m.await(t, "journalctl --unit=quotad.service --priority=err | grep 'cannot reload.*"+wrong+"'")
 		m.sh(t, "quotactl jobs slow | grep 'regions one two'")
 	}
 	m.write(t, "/etc/quotad/config.toml", config)

@@ -64,7 +64,7 @@ var badStarts = []badStart{
 // come: none of them is lost, each is told why, and the daemon goes on when it can.
 func testFailedStarts(t *testing.T, m *machine) {
 	m.write(t, "/root/good.toml", embedded)
-	m.sh(t, "echo secret >/etc/quotad/api.key; systemd-tmpfiles --create quotad.conf; systemctl stop quotad")
+	m.sh(t, "echo the-secret-of-the-upstream >/etc/quotad/api.key; systemd-tmpfiles --create quotad.conf; systemctl stop quotad")
 	m.write(t, "/etc/quotad/config.toml", embedded)
 	m.sh(t, forget+"; touch /var/lib/quotad/accept-new-ledger")
 	m.sh(t, "systemctl start quotad && quotactl acquire list")
@@ -81,7 +81,7 @@ func testFailedStarts(t *testing.T, m *machine) {
 			if code != 1 || !strings.Contains(output, bad.why) || !strings.Contains(output, "quotactl: hint: ") {
 				t.Errorf("a caller: exit code %d: %s", code, output)
 			}
-			m.sh(t, "journalctl --unit=quotad.service --priority=err | grep -q 'cannot serve: '")
+			m.await(t, "journalctl --unit=quotad.service --priority=err | grep -q 'cannot serve: '")
 			restarts := m.property(t, "NRestarts")
 			m.sh(t, bad.mend+"; "+bad.cure)
 			m.await(t, "quotactl acquire list")
@@ -139,7 +139,7 @@ func (c *callers) stop() {
 // testFullDiskStart begins the daemon on a full disk, after it was killed with a run under way.
 func testFullDiskStart(t *testing.T, m *machine) {
 	m.sh(t, "systemctl stop quotad && mount -t tmpfs -o size=8m,mode=750,uid=$(id -u quotad),gid=$(id -g quotad) tmpfs /var/lib/quotad && systemctl start quotad")
-	m.sh(t, "quotactl run slow --region two")
+	m.await(t, "quotactl run slow --region two")
 	m.await(t, running)
 	m.sh(t, "dd if=/dev/zero of=/var/lib/quotad/ballast bs=4k status=none || test -s /var/lib/quotad/ballast")
 	m.restarted(t, "KILL")
@@ -204,6 +204,8 @@ func testCheck(t *testing.T, m *machine) {
 	if got := m.sh(t, check); !strings.Contains(got, "LoadCredential=redis.password:") || !strings.Contains(got, "state   /var/lib/quotad\n") {
 		t.Errorf("without the service's credentials:\n%s", got)
 	}
+	m.write(t, "/etc/quotad/config.toml", embedded)
+	m.sh(t, forget+"; touch /var/lib/quotad/accept-new-ledger; systemctl start quotad && systemctl stop quotad")
 	for _, row := range []struct {
 		spoil, mend, says string
 		code              int
@@ -223,6 +225,7 @@ func testCheck(t *testing.T, m *machine) {
 		m.sh(t, row.mend)
 	}
 	// A credential that is missing: callers are told.
+	m.sh(t, forget)
 	m.write(t, "/etc/quotad/config.toml", config)
 	m.sh(t, "mv /etc/quotad/redis.password /root/ && systemctl start quotad")
 	if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "is empty: write the password into it") {

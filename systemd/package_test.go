@@ -198,7 +198,7 @@ func TestChangelog(t *testing.T) {
 // as it began, no call fails, every unit is there.
 func testPackageUpgrade(t *testing.T, m *machine) {
 	m.needPackages(t)
-	m.sh(t, "quotactl run long")
+	m.await(t, "quotactl run long")
 	m.await(t, "test -e /var/lib/quotad/data/long/begun")
 	before := m.property(t, "MainPID")
 	ctx, stop := context.WithCancel(context.Background())

@@ -1,23 +1,11 @@
 package systemd_test
 
-import (
-	"os"
-	"regexp"
-	"testing"
-)
+import "testing"
 
 // testTokenInNoArgument runs the job of the API's page: its token is in no argument of a program,
 // which every user of the host can read.
 func testTokenInNoArgument(t *testing.T, m *machine) {
-	text, err := os.ReadFile("../quota/api/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := regexp.MustCompile("(?s)```sh\n(.*# fetch.sh.*?)```").FindSubmatch(text)
-	if script == nil {
-		t.Fatal("the page has no fetch.sh")
-	}
-	m.install(t, withJobs("page"), map[string]string{"page": string(script[1])})
+	m.install(t, withJobs("page"), map[string]string{"page": blockOf(t, "../quota/api/README.md", "# fetch.sh")})
 	m.write(t, "/usr/local/bin/curl", `#!/bin/sh
 case "$*" in *"$QUOTAD_TOKEN"*) echo shown ;; *) echo hidden ;; esac >>calls
 exec /usr/bin/curl "$@"
@@ -65,14 +53,14 @@ command = ["/opt/thief"]
 		t.Errorf("the ledger is given to %s", got)
 	}
 	m.asDaemon(t)
-	m.sh(t, "quotactl run thief")
+	m.await(t, "quotactl run thief")
 	m.await(t, "journalctl --boot --unit=quotad.service | grep 'is missing, though there has been one'")
 	m.sh(t, "systemctl stop quotad; test ! -e /var/lib/quotad/ledger.db")
 	m.sh(t, "rm /var/lib/quotad/accept-new-ledger && touch /var/lib/quotad/accept-new-ledger && "+asJobs)
 	if got := m.used(t); got != 0 || used == 0 {
 		t.Errorf("%d units are used in a new ledger, %d were before", got, used)
 	}
-	m.sh(t, "journalctl --boot --unit=quotad.service --priority=warning | grep 'a new ledger: limits count what it holds'")
+	m.await(t, "journalctl --boot --unit=quotad.service --priority=warning | grep 'a new ledger: limits count what it holds'")
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
 	m.sh(t, "systemctl reload quotad")
 }

@@ -33,15 +33,21 @@ func clone(t *testing.T) string {
 // fromREADME returns the only block of commands in this directory's README that holds a text.
 func fromREADME(t *testing.T, text string) (script string) {
 	t.Helper()
+	return "set -e; cd /src; " + blockOf(t, "README.md", text)
+}
+
+// blockOf returns the only block of a page that holds a text.
+func blockOf(t *testing.T, page, text string) string {
+	t.Helper()
 	var found []string
 	// Every other part between the fences is a block, with its language ahead.
-	for i, part := range strings.Split(read(t, "README.md"), "```") {
+	for i, part := range strings.Split(read(t, page), "```") {
 		if _, block, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && strings.Contains(block, text) {
 			found = append(found, block)
 		}
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d blocks of the README hold %q", len(found), text)
+		t.Fatalf("%d blocks of %s hold %q", len(found), page, text)
 	}
-	return "set -e; cd /src; " + found[0]
+	return found[0]
 }

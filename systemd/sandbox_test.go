@@ -28,7 +28,7 @@ func testRuntimes(t *testing.T, m *machine) {
 // passes runs a job to its end, and wants its summary to hold a text.
 func (m *machine) passes(t *testing.T, job, want string) {
 	t.Helper()
-	m.sh(t, "quotactl run "+job)
+	m.await(t, "quotactl run "+job)
 	m.await(t, "! quotactl jobs "+job+" | grep 'last run .*: running'")
 	if got := m.sh(t, "quotactl jobs "+job); !strings.Contains(got, want) {
 		t.Errorf("want %s:\n%s\n%s", want, got, m.journal())

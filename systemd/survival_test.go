@@ -32,7 +32,7 @@ while :; do sleep 0.1; done
 
 // running succeeds when the last run of slow is under way and has said so.
 const running = `run=$(quotactl jobs slow | sed -n 's/^  last run \([^:]*\): running.*/\1/p')
-	test -n "$run" && journalctl --unit=quotad.service | grep -q '"run":"'$run'".*holding'`
+	test -n "$run" && journalctl --unit=quotad.service | grep -q 'holding.*"run":"'$run'"'`
 
 // testRestartUnderLoad restarts the daemon while clients spend, over connections
 // that they keep and over a new one for each call: none of them fails, and every unit
@@ -125,7 +125,7 @@ func (m *machine) used(t *testing.T) int64 {
 // testKill kills the daemon while a pass runs.
 func testKill(t *testing.T, m *machine) {
 	before := m.used(t)
-	m.sh(t, "quotactl run slow --region one")
+	m.await(t, "quotactl run slow --region one")
 	m.await(t, running)
 	m.restarted(t, "KILL")
 	m.sh(t, "quotactl acquire list")
@@ -154,7 +154,7 @@ func testFrozen(t *testing.T, m *machine) {
 	m.sh(t, "systemctl daemon-reload && systemctl restart quotad")
 	m.restarted(t, "STOP")
 	m.sh(t, "quotactl acquire list")
-	m.sh(t, "journalctl --unit=quotad.service | grep -q 'Watchdog timeout'")
+	m.await(t, "journalctl --unit=quotad.service | grep -q 'Watchdog timeout'")
 }
 
 // testNoRedis takes Redis away: the daemon says so, refuses, and is not taken for
@@ -162,7 +162,7 @@ func testFrozen(t *testing.T, m *machine) {
 func testNoRedis(t *testing.T, m *machine) {
 	m.sh(t, "systemctl stop redis-server")
 	for _, how := range []string{"after an outage", "at the start"} {
-		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^ledger: it does not decide'")
+		m.await(t, "systemctl show --value --property=StatusText quotad.service | grep -q '^Redis cannot be reached: every call is refused'")
 		if output, code := m.try("quotactl acquire list"); code != 1 || !strings.Contains(output, "cannot reach redis") {
 			t.Errorf("%s: acquire: exit code %d:\n%s", how, code, output)
 		}
@@ -191,7 +191,7 @@ func testStop(t *testing.T, m *machine) {
 	m.sh(t, "systemctl daemon-reload && systemctl reload quotad")
 	for region, want := range map[string]int64{"one": 1, "two": 3} {
 		before := m.used(t)
-		m.sh(t, "quotactl run slow --region "+region)
+		m.await(t, "quotactl run slow --region "+region)
 		m.await(t, running)
 		m.sh(t, "systemctl stop quotad.service")
 		if got := m.property(t, "Result"); got != "success" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -35,7 +34,7 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	j := &jobControl{name: job.Name, job: job}
 	var recent []byte
 	var err error
-	if j.log, recent, err = openRunLog(filepath.Join(c.Dir, j.name+".runs")); err != nil {
+	if j.log, recent, err = openRunLog(logPath(c.Dir, j.name)); err != nil {
 		return nil, err
 	}
 	damaged, err := j.log.each(recent, j.state.apply)

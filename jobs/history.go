@@ -46,6 +46,11 @@ const (
 // snapshotPrefix begins a line with a snapshot.
 var snapshotPrefix = fmt.Appendf(nil, "\n{\"v\":%d,\"known\":", recordVersion)
 
+// logPath returns the path of the log of a job.
+func logPath(dir, job string) string { return filepath.Join(dir, job+logEnding) }
+
+const logEnding = ".runs"
+
 // openRunLog returns the log at path, which need not exist, and the last snapshot in it with the lines that
 // follow: nothing else is read. A last line that was cut short is removed, or the next one would be
 // appended to it.
@@ -216,10 +221,21 @@ func (l *runLog) keep(mu sync.Locker, known func() logRecord) error {
 	return err
 }
 
+// CheckLog returns why the log of a job in a directory cannot be understood. It changes nothing, and need not be alone
+// with the log, which need not exist.
+func CheckLog(dir, job string) error {
+	l := &runLog{path: logPath(dir, job)}
+	recent, _, _, err := l.end(2 * snapshotEvery)
+	if err == nil {
+		_, err = l.each(recent, func(logRecord) {})
+	}
+	return err
+}
+
 // each calls f with the records of lines.
 func (l *runLog) each(data []byte, f func(logRecord)) (damaged int, err error) {
 	if damaged, err = eachRecord(data, f); err != nil {
-		err = fmt.Errorf("cannot understand %q (move the file away to start without a history of runs): %w", l.path, err)
+		err = fmt.Errorf("cannot understand %q: %w: install that version again, or move the file away: the job then begins without its runs, pause and bookmarks", l.path, err)
 	}
 	return damaged, err
 }

@@ -46,13 +46,12 @@ const retiredGrace = 10 * time.Second
 
 // retire records for the jobs that are not configured that they miss nothing from now on.
 func (r *Runner) retire() error {
-	const ending = ".runs"
-	logs, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+ending))
+	logs, err := filepath.Glob(logPath(r.config.Dir, "*"))
 	if err != nil {
 		return fmt.Errorf("cannot look through state directory %q: %w", r.config.Dir, err)
 	}
 	for _, path := range logs {
-		name := strings.TrimSuffix(filepath.Base(path), ending)
+		name := strings.TrimSuffix(filepath.Base(path), logEnding)
 		if r.states[name] != nil {
 			continue
 		}

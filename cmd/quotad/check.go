@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
@@ -93,6 +94,12 @@ func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
 	}
+	for _, job := range c.Jobs {
+		err := jobs.CheckLog(filepath.Join(c.StateDir, "jobs"), job.Name)
+		if err != nil && !errors.Is(err, fs.ErrPermission) { // another user may ask about a quotad that runs
+			return err
+		}
+	}
 	if inUse, err := checkRunning(c); inUse || err != nil {
 		return err
 	}
@@ -119,14 +126,14 @@ func checkLedger(c *config.Config) error {
 		defer s.Close()
 		store = s.Name()
 	}
-	head, err := boltledger.Verify(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), AcceptNew: shared, History: hasHistory(c.StateDir)})
-	if err != nil {
-		if shared && errors.Is(err, boltledger.ErrDamaged) {
-			return nil
-		}
-		return err
+	own := boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), AcceptNew: shared, History: hasHistory(c.StateDir)}
+	err := boltledger.Verify(own, func(l *boltledger.File, credentials []string) error {
+		return slidinglog.CheckFile(l, credentials, store)
+	})
+	if shared && errors.Is(err, boltledger.ErrDamaged) {
+		return nil
 	}
-	return slidinglog.CheckHead(head, store)
+	return err
 }
 
 // checkRunning asks the daemon that uses the state whether its ledger is the one that the file names:

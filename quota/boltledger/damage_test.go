@@ -43,7 +43,7 @@ func open(t *testing.T, content []byte) (l *File, refused bool) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, verified := Verify(Config{Path: path})
+	verified := Verify(Config{Path: path}, func(*File, []string) error { return nil })
 	l, err := Open(Config{Path: path})
 	if (verified == nil) != (err == nil) {
 		t.Errorf("verified: %v, but opened: %v", verified, err)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"go.etcd.io/bbolt"
+
+	"quotad/quota/slidinglog"
 )
 
 // The file's root has a bucket for each credential, by its name, and this one, which
@@ -25,8 +27,6 @@ var (
 
 // version is that of the form of the file and its tail. Another one is refused.
 const version = "5"
-
-var errVersion = errors.New("it was written by another version of quotad")
 
 // createHead makes a new file a ledger.
 func createHead(tx *bbolt.Tx) error {
@@ -68,7 +68,7 @@ func checkHead(tx *bbolt.Tx) error {
 	case written == nil:
 		return errors.New("its version is missing") // every version has one
 	case string(written) != version:
-		return errVersion
+		return slidinglog.ErrFileVersion
 	case head.Bucket(credentialsBucket) == nil || head.Get(idKey) == nil:
 		return errors.New("a part of it is missing")
 	}

@@ -174,7 +174,7 @@ func TestStateOfOthers(t *testing.T) {
 		store  slidinglog.Store
 		want   []string
 	}{
-		"head of another version":  {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{"Version":2}`))) }, nil, []string{"another version of quotad", "move ledger.db* away"}},
+		"head of another version":  {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{"Version":2}`))) }, nil, []string{"another version of quotad", "install that version again, or move ledger.db* away"}},
 		"head that is damaged":     {func(t *testing.T, f *File) { must(t, f.SetHead([]byte(`{`))) }, nil, []string{"damaged"}},
 		"facts of another version": {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{"Version":1}`))) }, nil, []string{"another version of quotad", credential, "move ledger.db* away"}},
 		"facts that are damaged":   {func(t *testing.T, f *File) { must(t, fold(f, factsOf(`{`))) }, nil, []string{"damaged", credential}},
@@ -188,13 +188,20 @@ func TestStateOfOthers(t *testing.T) {
 			f := mustOpen(t, path)
 			defer func() { must(t, f.Close()) }()
 			row.change(t, f)
+			store := ""
+			if row.store != nil {
+				store = row.store.Name()
+			}
+			checked := slidinglog.CheckFile(f, []string{credential}, store)
 			l, err = slidinglog.Open(slidinglog.Config{File: f, Store: row.store, Clock: clock.Now, Manual: true})
 			if err == nil {
 				_, err = acquire(t, l, plenty(credential), "")
 			}
-			for _, want := range row.want {
-				if err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want it to say %q", err, want)
+			for _, err := range []error{checked, err} {
+				for _, want := range row.want {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("got %v, want it to say %q", err, want)
+					}
 				}
 			}
 		})

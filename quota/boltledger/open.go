@@ -11,6 +11,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"quotad/quota/slidinglog"
 )
 
 // lockWait is how long Open waits for another process to release the file.
@@ -32,15 +34,22 @@ func Open(config Config) (*File, error) {
 	return l, nil
 }
 
-// Verify returns why Open would fail, or the Head that the file would have, and changes nothing: it
-// opens the file for reading.
-func Verify(config Config) (head []byte, err error) {
+// Verify returns why Open would fail, or what check says of the file and its credentials. It changes nothing: it opens
+// the file for reading.
+func Verify(config Config, check func(l *File, credentials []string) error) error {
 	l, _, err := inspect(config, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	if err != nil || l == nil {
-		return nil, err
+		return err
 	}
-	head, err = l.Head()
-	return head, errors.Join(err, l.db.Close())
+	var credentials []string
+	err = l.db.View(func(tx *bbolt.Tx) (err error) {
+		credentials, err = credentialsOf(tx)
+		return err
+	})
+	if err == nil {
+		err = check(l, credentials)
+	}
+	return errors.Join(err, l.db.Close())
 }
 
 // inspect opens the file, and reads all of it and of its tail once: a log that lacks something is a
@@ -162,8 +171,8 @@ func Move(from, to string) error {
 
 // unfit says what is wrong with a file that cannot be used.
 func unfit(path string, err error) error {
-	if errors.Is(err, errVersion) {
-		return fmt.Errorf("cannot open ledger %q: %w: move it away and start once with --accept-new-ledger to begin with an empty log (every limit then counts from zero)", path, err)
+	if errors.Is(err, slidinglog.ErrVersion) {
+		return fmt.Errorf("cannot open ledger %q: %w", path, err)
 	}
 	return damaged(path, err.Error())
 }

@@ -147,7 +147,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Path: path}); !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "move it away") {
+	if _, err := Open(Config{Path: path}); !errors.Is(err, slidinglog.ErrVersion) || !strings.Contains(err.Error(), "install that version again, or move ledger.db* away") {
 		t.Errorf("got %v, want that it is another version's, and what can be done", err)
 	}
 }

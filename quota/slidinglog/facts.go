@@ -98,7 +98,7 @@ func decodeFacts(b []byte) (facts, error) {
 		return f, fmt.Errorf("its facts are damaged: %w", err)
 	}
 	if f.Version != factsVersion {
-		return f, errFileVersion
+		return f, ErrFileVersion
 	}
 	return f, nil
 }

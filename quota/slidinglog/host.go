@@ -1,6 +1,7 @@
 package slidinglog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -55,15 +56,26 @@ func readHead(written []byte, store string) (h head, err error) {
 		return h, fmt.Errorf("the state of this host is damaged: %w", err)
 	}
 	if h.Version != headVersion {
-		return h, fmt.Errorf("the state of this host: %w", errFileVersion)
+		return h, fmt.Errorf("the state of this host: %w", ErrFileVersion)
 	}
 	return h, CheckStore(h.Store, store)
 }
 
-// CheckHead returns why no ledger can be opened with the head that a file has, and a store of that
-// name; "": without one.
-func CheckHead(written []byte, store string) error {
-	_, err := readHead(written, store)
+// CheckFile returns why no ledger can be opened with a file that has these credentials, and a store of that name; "":
+// without one.
+func CheckFile(file File, credentials []string, store string) error {
+	written, err := file.Head()
+	if err == nil {
+		_, err = readHead(written, store)
+	}
+	for _, name := range credentials {
+		err = cmp.Or(err, file.View(name, func(t Tables) error {
+			if _, err := decodeFacts(t.Facts()); err != nil {
+				return fmt.Errorf("credential %q: %w", name, err)
+			}
+			return nil
+		}))
+	}
 	return err
 }
 

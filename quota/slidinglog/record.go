@@ -102,9 +102,9 @@ const recordVersion = 0xa3
 // ErrVersion: another version of quotad wrote a record, or the file.
 var ErrVersion = errors.New("another version of quotad wrote it")
 
-// errFileVersion: another version of quotad wrote the file.
-var errFileVersion = fmt.Errorf("%w: move ledger.db* away while quotad is stopped: with Redis, it continues with the log there; "+
-	"without Redis, start it once with --accept-new-ledger, and every limit counts from zero", ErrVersion)
+// ErrFileVersion: another version of quotad wrote the file.
+var ErrFileVersion = fmt.Errorf("%w: install that version again, or move ledger.db* away while quotad is stopped: with Redis, "+
+	"quotad continues with the log there; without Redis, start it once with --accept-new-ledger, and every limit counts from zero", ErrVersion)
 
 // ErrForeign: the host has a copy of a log in another store.
 var ErrForeign = errors.New("it is not the log that this host has a copy of")

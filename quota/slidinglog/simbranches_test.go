@@ -98,7 +98,7 @@ func seldom() map[string]int {
 		"follow bye":       5,
 		"follow pending":   1,
 		"follow readToEnd": 1,
-		"host CheckHead":   1,
+		"host CheckFile":   6,
 		"host CheckStore":  7,
 		"host openHead":    2,
 		"host readHead":    2,

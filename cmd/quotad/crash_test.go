@@ -83,8 +83,17 @@ func usedAfterRestart(t *testing.T, dir string) int64 {
 // startIn starts quotad in a directory and waits until it serves.
 func startIn(t *testing.T, dir string) *child {
 	t.Helper()
-	cmd := exec.Command("quotad")
+	return startProgram(t, dir, "quotad")
+}
+
+// startProgram is startIn of a quotad with the programs beside it.
+func startProgram(t *testing.T, dir, program string) *child {
+	t.Helper()
+	cmd := exec.Command(program)
 	cmd.Dir = dir
+	if filepath.IsAbs(program) {
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+	}
 	daemon, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)

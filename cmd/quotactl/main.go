@@ -41,7 +41,7 @@ Example:
 // newRoot returns the whole tree of commands. A command is in it once its route is in the
 // daemon.
 func newRoot(c *cli) *cobra.Command {
-	status, help := newStatus(c), newHelp(c)
+	status, help := newStatus(c), newHelp()
 	root := &cobra.Command{
 		Use:           "quotactl",
 		Args:          knownCommand,
@@ -230,7 +230,7 @@ Example:
   $ quotactl help exec
 `
 
-func newHelp(c *cli) *cobra.Command {
+func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "the usage of a command, with an example",

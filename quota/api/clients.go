@@ -41,17 +41,13 @@ type SubjectReset struct {
 
 // A ClientRequest is one call, or several of a kind, that a subject wants to make.
 type ClientRequest struct {
-	Subject   string `json:"subject" max:"8192" text:"any"` // an address, user or key: any bytes, 1 to MaxSubject of them
+	Subject   string `json:"subject" max:"8192" text:"any"` // an address, user or key: any bytes, 1 to 8192 of them
 	Operation string `json:"operation"`                     // empty: a call costs 1
 	Count     int64  `json:"count"`                         // calls; 0 means 1
 }
 
-const (
-	// MaxSubject is how many bytes a subject may have.
-	MaxSubject = 8 << 10
-	// MaxClientBatch is how many requests AcquireClients takes at once.
-	MaxClientBatch = 128
-)
+// MaxClientBatch is how many requests AcquireClients takes at once.
+const MaxClientBatch = 128
 
 // AcquireClient asks whether a subject may make a call now. The Decision is a grant, or a
 // denial of reason limit_exceeded or cost_exceeds_limit. Decision.Limits is the state of

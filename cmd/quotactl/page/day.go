@@ -92,7 +92,7 @@ func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
 	for _, r := range p.Runs { // the latest first
 		if r.Job == j.Name && r.State != jobs.RunSkipped && len(ticks) < most {
 			ticks = append(ticks, Bar{Class: tone(wording.RunStyle(r)), Title: p.runTitle(r)})
-			last = latest(last, lastSign(r, p.Now))
+			last = quota.Later(last, lastSign(r, p.Now))
 		}
 	}
 	slices.Reverse(ticks)
@@ -106,7 +106,7 @@ func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
 func lastSign(r jobs.Run, now time.Time) time.Time {
 	switch {
 	case r.State == jobs.RunSkipped:
-		return latest(r.Slot, r.LastSlot)
+		return quota.Later(r.Slot, r.LastSlot)
 	case r.EndedAt.IsZero():
 		return now
 	}

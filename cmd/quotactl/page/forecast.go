@@ -6,6 +6,7 @@ import (
 
 	"quotad/cmd/quotactl/wording"
 	"quotad/jobs/plan"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -58,21 +59,18 @@ type span struct {
 
 // within is how many of the units are spent between two times.
 func (s span) within(from, to time.Time) float64 {
-	whole, part := s.to.Sub(s.from), earliest(s.to, to).Sub(latest(s.from, from))
+	whole, part := s.to.Sub(s.from), quota.Earlier(s.to, to).Sub(quota.Later(s.from, from))
 	if whole <= 0 || part <= 0 {
 		return 0
 	}
 	return float64(s.units) * float64(part) / float64(whole)
 }
 
-func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
-func latest(times ...time.Time) time.Time   { return slices.MaxFunc(times, time.Time.Compare) }
-
 // heldSpans are the hours of a usage: of the first and the last one, the part that counts.
 func heldSpans(u api.Usage, limit string, from time.Time) (spans []span) {
 	for _, s := range u.Shares {
 		if began, err := time.Parse(time.RFC3339, s.Name); err == nil {
-			spans = append(spans, span{latest(began, from), earliest(began.Add(time.Hour), u.Until), s.Limits[limit]})
+			spans = append(spans, span{quota.Later(began, from), quota.Earlier(began.Add(time.Hour), u.Until), s.Limits[limit]})
 		}
 	}
 	slices.SortFunc(spans, func(x, y span) int { return x.from.Compare(y.from) })
@@ -112,8 +110,8 @@ func heldPoints(held []span, from, until time.Time, now Point) []Point {
 func (c Curve) aheadPoints(held, foreseen []span) []Point {
 	length, sliding := wording.SlidingWindow(c.Limit)
 	points := []Point{{At: c.Now, Units: c.Limit.Used}}
-	for at, end := c.Now, earliest(c.Until, c.Now.Add(maxAhead)); at.Before(end); {
-		at = earliest(at.Truncate(time.Hour).Add(time.Hour), end)
+	for at, end := c.Now, quota.Earlier(c.Until, c.Now.Add(maxAhead)); at.Before(end); {
+		at = quota.Earlier(at.Truncate(time.Hour).Add(time.Hour), end)
 		used := float64(c.Limit.Used)
 		for _, s := range foreseen {
 			used += s.within(c.Now, at)

@@ -56,7 +56,7 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
 	}
 	if l.NextUnitsAt != nil {
-		notes = append(notes, fmt.Sprintf("%s back %s", units(l.NextUnits), v.When(*l.NextUnitsAt)))
+		notes = append(notes, fmt.Sprintf("%s back %s", quota.Units(l.NextUnits).Text(), v.When(*l.NextUnitsAt)))
 	}
 	if l.Drift != nil && l.Drift.Cause != "" {
 		notes = append(notes, v.Clean(l.Drift.Cause))
@@ -127,6 +127,3 @@ func FitStyle(f plan.Fit) term.Style {
 	}
 	return term.Red
 }
-
-// units writes an amount with its noun: "1 unit", "4,120 units".
-func units(n int64) string { return quota.Units(n).Text() }

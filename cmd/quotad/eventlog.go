@@ -75,7 +75,7 @@ func (e eventLog) alert(a notify.Alert) {
 	switch {
 	case a.Event == config.NearLimit:
 		e.log.Warn().Str("credential", a.Credential).Str("limit", a.Limit.Name).Int64("percent", int64(a.Percent)).
-			Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("limit near")
+			Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("near limit")
 	case c.Kind == "":
 	case c.Ended:
 		e.log.Info().Str("kind", string(c.Kind)).Str("of", c.Of).Str("was", c.Says).Msg("trouble over")
@@ -241,14 +241,14 @@ func (e eventLog) proxied(x proxy.Finished) {
 	case x.Sent > 1:
 		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy repeated"), "proxy sent a call again"
 	case x.ObserveErr != nil:
-		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unheard"), "cannot record what the upstream says"
+		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unobserved"), "cannot record what the upstream says"
 	case x.Refused == "":
 		line = e.log.Debug()
 	}
 	if line == nil {
 		return
 	}
-	line.Err(x.Err).AnErr("unheard", x.ObserveErr)
+	line.Err(x.Err).AnErr("unobserved", x.ObserveErr)
 	addCaller(line.Str("credential", x.Credential), x.Caller, 0).Str("operation", x.Operation).
 		Int("status", x.Status).Int("sent", x.Sent).Int64("took_ms", x.Took.Milliseconds()).Msg(message)
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,31 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the table of README.md")
+
+// The page names each outcome, each state of a run, and each reason.
+func TestPageNamesEachState(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constant := regexp.MustCompile(`(?m)^\t\w+ +(?:Outcome|Reason|RunState) += "([a-z_]+)"`)
+	named := 0
+	for _, file := range []string{"outcome.go", "run.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range constant.FindAllStringSubmatch(string(source), -1) {
+			named++
+			if !regexp.MustCompile(`\b` + found[1] + `\b`).Match(page) {
+				t.Errorf("the page does not say when it is %s", found[1])
+			}
+		}
+	}
+	if named < 25 {
+		t.Errorf("found %d states, outcomes and reasons; they are declared elsewhere", named)
+	}
+}
 
 // The table of the page is what judge and consequence do.
 func TestOutcomeTable(t *testing.T) {

@@ -295,7 +295,7 @@ func troubleLine(t jobsapi.Trouble, v term.View) string {
 	const least = 24 // columns of what is said
 	says, since, do := v.Clean(t.Says), wording.Since(t, v), v.Clean(t.Do)
 	if do != "" {
-		do = "  " + do
+		do = "  → " + do
 	}
 	if room := v.Width - utf8.RuneCountInString(since+do); !v.Whole && room < utf8.RuneCountInString(says) {
 		if room < least {

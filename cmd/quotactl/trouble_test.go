@@ -17,7 +17,7 @@ func TestTheCommandStays(t *testing.T) {
 		Says: "youtube daily is closed until Fri 08:00: exhausted at 7,004 of our 10,000: another program has spent some 3,000: The request cannot be completed because you have exceeded your quota",
 		Do:   "quotactl book youtube daily 2996", Since: at.Add(-time.Hour), Grave: true,
 	}
-	short := jobsapi.Trouble{Says: "the disk of /var/lib/quotad has 60 MB left", Do: "df /var/lib/quotad", Since: at.Add(-time.Hour)}
+	short := jobsapi.Trouble{Says: "the disk of /srv/quotad has 60 MB left", Do: "df /srv/quotad", Since: at.Add(-time.Hour)}
 	bare := jobsapi.Trouble{Says: strings.Repeat("word ", 60), Since: at.Add(-time.Hour)}
 	whole := viewOf(80)
 	whole.Whole = true
@@ -26,13 +26,13 @@ func TestTheCommandStays(t *testing.T) {
 		v    term.View
 		want string
 	}{
-		{closed, viewOf(60), "youtube daily is closed u…  quotactl book youtube daily 2996"},
-		{closed, viewOf(80), "youtube daily is closed until…, since 08:26:53  quotactl book youtube daily 2996"},
-		{closed, viewOf(120), "youtube daily is closed until Fri 08:00: exhausted at 7,004 of our 10…, since 08:26:53  quotactl book youtube daily 2996"},
-		{closed, whole, closed.Says + ", since 08:26:53  quotactl book youtube daily 2996"},
-		{short, viewOf(80), "the disk of /var/lib/quotad has 60 MB left, since 08:26:53  df /var/lib/quotad"},
-		{short, viewOf(120), "the disk of /var/lib/quotad has 60 MB left, since 08:26:53  df /var/lib/quotad"},
-		{bare, viewOf(60), "word word word word word word word word wor…, since 08:26:53"},
+		{closed, viewOf(60), "youtube daily is closed…  → quotactl book youtube daily 2996"},
+		{closed, viewOf(80), "youtube daily is closed un… (since 08:26:53)  → quotactl book youtube daily 2996"},
+		{closed, viewOf(120), "youtube daily is closed until Fri 08:00: exhausted at 7,004 of our… (since 08:26:53)  → quotactl book youtube daily 2996"},
+		{closed, whole, closed.Says + " (since 08:26:53)  → quotactl book youtube daily 2996"},
+		{short, viewOf(80), "the disk of /srv/quotad has 60 MB left (since 08:26:53)  → df /srv/quotad"},
+		{short, viewOf(120), "the disk of /srv/quotad has 60 MB left (since 08:26:53)  → df /srv/quotad"},
+		{bare, viewOf(60), "word word word word word word word word wo… (since 08:26:53)"},
 	} {
 		got := strings.TrimSuffix(troubleLine(row.of, row.v), "\n")
 		if got != row.want || !row.v.Whole && utf8.RuneCountInString(got) > row.v.Width {

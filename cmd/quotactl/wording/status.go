@@ -50,7 +50,7 @@ func Since(t jobsapi.Trouble, v term.View) string {
 	if t.Since.IsZero() || after != "" && !unicode.IsLower(rune(after[0])) {
 		return ""
 	}
-	return ", since " + v.Clock(t.Since)
+	return " (since " + v.Clock(t.Since) + ")"
 }
 
 // Spent is what a share spent in a limit, or in all limits if limit is empty.

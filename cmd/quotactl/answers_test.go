@@ -47,7 +47,7 @@ func someGrant() api.Decision {
 }
 
 func someChanges() api.Reloaded {
-	return api.Reloaded{File: "/etc/quotad/config.toml", Changes: []api.Change{
+	return api.Reloaded{File: "/etc/quotad/config.toml", Changes: []api.ConfigChange{
 		{Key: "credentials.youtube.limits.daily", Kind: api.Changed, Was: "10000 units less 500 in 24h0m0s", Is: "50000 units less 500 in 24h0m0s"},
 		{Key: "jobs.trending.command", Kind: api.Changed},
 		{Key: "jobs.pages", Kind: api.Added},

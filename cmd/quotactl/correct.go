@@ -129,7 +129,7 @@ func newLend(c *cli) *cobra.Command {
 }
 
 // lentPair says what was done, or that there was nothing to do.
-func lentPair(done api.Lent, n int64, v term.View) [2]string {
+func lentPair(done api.LoanChange, n int64, v term.View) [2]string {
 	switch {
 	case !done.Changed:
 		return [2]string{"unchanged", "nothing is lent to " + done.Limit}

@@ -36,7 +36,7 @@ func TestTwoDaemonsShareALoan(t *testing.T) {
 			t.Fatalf("%d calls: %+v, %v, want them granted: %v", count, d, err, want)
 		}
 	}
-	lend := func(client *api.Client, units int64, span string) api.Lent {
+	lend := func(client *api.Client, units int64, span string) api.LoanChange {
 		t.Helper()
 		lent, err := client.Lend(t.Context(), api.OnlyCredential, api.Lend{Limit: "daily", Units: &units, Until: span, Note: "so"})
 		if err != nil || !lent.Changed {

@@ -73,7 +73,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 }
 
 // replace replaces the configuration. The caller holds the lock of the reloads.
-func (d *daemon) replace() ([]api.Change, error) {
+func (d *daemon) replace() ([]api.ConfigChange, error) {
 	was := d.reloads.current
 	is, err := d.load()
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *daemon) replace() ([]api.Change, error) {
 	}
 	changes := was.Changes(is)
 	if d.systemd.api != nil { // that is the socket, whatever the file names
-		changes = slices.DeleteFunc(changes, func(c api.Change) bool { return c.Key == "socket" })
+		changes = slices.DeleteFunc(changes, func(c api.ConfigChange) bool { return c.Key == "socket" })
 	}
 	if err := errors.Join(checkRestart(changes), d.checkSpending(was, is)); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (d *daemon) replace() ([]api.Change, error) {
 }
 
 // checkRestart refuses a configuration that a running daemon could follow in part only.
-func checkRestart(changes []api.Change) error {
+func checkRestart(changes []api.ConfigChange) error {
 	keys := config.NeedsRestart(changes)
 	if len(keys) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (d *daemon) checkSpending(was, is *config.Config) error {
 }
 
 // apply carries the changes out.
-func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
+func (d *daemon) apply(was, is *config.Config, changes []api.ConfigChange) error {
 	if changed(changes, "credentials") {
 		if err := d.setCredentials(is); err != nil {
 			return err
@@ -145,8 +145,8 @@ func (d *daemon) apply(was, is *config.Config, changes []api.Change) error {
 }
 
 // changed reports whether anything has changed in the tables of a kind.
-func changed(changes []api.Change, kind string) bool {
-	return slices.ContainsFunc(changes, func(c api.Change) bool { return strings.HasPrefix(c.Key, kind+".") })
+func changed(changes []api.ConfigChange, kind string) bool {
+	return slices.ContainsFunc(changes, func(c api.ConfigChange) bool { return strings.HasPrefix(c.Key, kind+".") })
 }
 
 // setJobs replaces the jobs. One whose schedule is the same keeps its timer: a
@@ -179,7 +179,7 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 
 // reportReload publishes the result of a reload. The log comes last: a reader who finds it there
 // finds that the status agrees.
-func (d *daemon) reportReload(by string, changes []api.Change, err error) {
+func (d *daemon) reportReload(by string, changes []api.ConfigChange, err error) {
 	state := *d.reloads.state.Load()
 	if err == nil {
 		state = api.Configuration{File: state.File, ReadAt: time.Now()}

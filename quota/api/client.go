@@ -106,8 +106,8 @@ func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (S
 
 // Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
 // answer is lost: that would lend twice.
-func (c *Client) Lend(ctx context.Context, credential string, l Lend) (Lent, error) {
-	return Ask[Lent](ctx, c, http.MethodPost, Path("credentials", credential, "lend"), l)
+func (c *Client) Lend(ctx context.Context, credential string, l Lend) (LoanChange, error) {
+	return Ask[LoanChange](ctx, c, http.MethodPost, Path("credentials", credential, "lend"), l)
 }
 
 // Observe reports what the upstream answered. To report it twice does no harm, so it is sent

@@ -31,13 +31,13 @@ type Entry struct {
 	// that counts.
 	Void bool `json:"void,omitempty"`
 	// Of a settlement: the grant, and what its charges were before and are after.
-	GrantID   string       `json:"grant_id,omitempty"`
-	Settled   []Settlement `json:"settled,omitempty"`
-	SettledTo *int64       `json:"settled_to,omitempty"` // also of a grant that was settled
-	Asked     int64        `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
-	Limit     string       `json:"limit,omitempty"`      // of a closing, an opening or a loan
-	Until     *time.Time   `json:"until,omitempty"`      // of a closing: when the limit opens by itself; of a loan: when it ends
-	Note      string       `json:"note,omitempty"`       // of all but grants and settlements: why
+	GrantID   string          `json:"grant_id,omitempty"`
+	Settled   []SettledCharge `json:"settled,omitempty"`
+	SettledTo *int64          `json:"settled_to,omitempty"` // also of a grant that was settled
+	Asked     int64           `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
+	Limit     string          `json:"limit,omitempty"`      // of a closing, an opening or a loan
+	Until     *time.Time      `json:"until,omitempty"`      // of a closing: when the limit opens by itself; of a loan: when it ends
+	Note      string          `json:"note,omitempty"`       // of all but grants and settlements: why
 }
 
 // Charge is what an entry counts in a limit.
@@ -47,8 +47,8 @@ type Charge struct {
 	Debited int64  `json:"debited"` // before; below zero of such an adjustment
 }
 
-// Settlement is what a settlement made of a grant's charge in a limit.
-type Settlement struct {
+// A SettledCharge is what a settlement made of a grant's charge in a limit.
+type SettledCharge struct {
 	Limit  string `json:"limit"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`

@@ -125,8 +125,8 @@ type Lend struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// Lent is the answer to a Lend.
-type Lent struct {
+// A LoanChange is the answer to a Lend.
+type LoanChange struct {
 	Limit string `json:"limit"`
 	// Changed is false if there was no loan to end.
 	Changed    bool       `json:"changed"`
@@ -228,16 +228,16 @@ type EventTested struct {
 
 // Reloaded is the body of the answer to POST /v1/reload.
 type Reloaded struct {
-	File    string   `json:"file"`
-	Changes []Change `json:"changes"` // none: the file means what it meant before
+	File    string         `json:"file"`
+	Changes []ConfigChange `json:"changes"` // none: the file means what it meant before
 	// Reminders name settings that are meant for a time only: limits that are not enforced.
 	Reminders []string `json:"reminders,omitempty"`
 	// Started says that quotad could not serve before, and does now.
 	Started bool `json:"started,omitempty"`
 }
 
-// A Change is a difference between two configurations.
-type Change struct {
+// A ConfigChange is a difference between two configurations.
+type ConfigChange struct {
 	Key  string     `json:"key"` // "credentials.youtube.limits.daily", "jobs.trending.regions"
 	Kind ChangeKind `json:"kind"`
 	Was  string     `json:"was,omitempty"` // of what has changed, unless it could be a secret
@@ -326,21 +326,21 @@ type Certificate struct {
 
 // A RemoteCaller is a caller on another host.
 type RemoteCaller struct {
-	Name        string     `json:"name"`
-	Credentials []string   `json:"credentials"`
-	Operations  []string   `json:"operations,omitempty"` // absent: all of those credentials
-	Subjects    []string   `json:"subjects,omitempty"`   // groups of clients
-	Tokens      int        `json:"tokens"`               // that are valid now
-	LastSeen    *time.Time `json:"last_seen,omitempty"`
-	From        string     `json:"from,omitempty"` // the address of its last request
-	Granted     uint64     `json:"granted"`
-	Refused     uint64     `json:"refused"`
-	Forbidden   uint64     `json:"forbidden"` // requests that it may not make
-	Spent       []Spent    `json:"spent"`
+	Name        string        `json:"name"`
+	Credentials []string      `json:"credentials"`
+	Operations  []string      `json:"operations,omitempty"` // absent: all of those credentials
+	Subjects    []string      `json:"subjects,omitempty"`   // groups of clients
+	Tokens      int           `json:"tokens"`               // that are valid now
+	LastSeen    *time.Time    `json:"last_seen,omitempty"`
+	From        string        `json:"from,omitempty"` // the address of its last request
+	Granted     uint64        `json:"granted"`
+	Refused     uint64        `json:"refused"`
+	Forbidden   uint64        `json:"forbidden"` // requests that it may not make
+	Spent       []RemoteSpent `json:"spent"`
 }
 
-// Spent is what a caller has spent of a credential, as the windows of its limits count it now.
-type Spent struct {
+// A RemoteSpent is what a remote caller has spent of a credential, as the windows of its limits count it now.
+type RemoteSpent struct {
 	Credential string `json:"credential"`
 	Calls      int64  `json:"calls"`
 	Units      int64  `json:"units"`

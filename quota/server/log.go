@@ -129,7 +129,7 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	case quota.Settled:
 		entry.GrantID, entry.SettledTo = quota.GrantID(name, b.Grant), new(int64(b.To))
 		for i, before := range b.Before {
-			entry.Settled = append(entry.Settled, api.Settlement{Limit: before.Limit, Before: int64(before.Units), After: int64(b.After[i].Units)})
+			entry.Settled = append(entry.Settled, api.SettledCharge{Limit: before.Limit, Before: int64(before.Units), After: int64(b.After[i].Units)})
 		}
 	case quota.Adjusted:
 		entry.Asked, entry.Units = b.Asked, entry.Charges[0].Debited

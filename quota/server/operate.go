@@ -65,24 +65,24 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Chan
 }
 
 // lend makes a limit of the credential in the path higher until a time, or ends its loans.
-func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.Lent, error) {
+func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.LoanChange, error) {
 	usage, err := s.Service.Usage(ctx, c.Path("name"))
 	if err != nil {
-		return api.Lent{}, err
+		return api.LoanChange{}, err
 	}
 	loan, err := loanOf(in, usage.Now)
 	if err == nil {
 		err = s.checkGrant(c.Path("name"), usage.Limits, loan)
 	}
 	if err != nil {
-		return api.Lent{}, err
+		return api.LoanChange{}, err
 	}
 	changed, credential, err := s.changeLimit(ctx, "lend", c, loan)
 	if err != nil {
-		return api.Lent{}, err
+		return api.LoanChange{}, err
 	}
 	l := limitIn(credential, in.Limit)
-	return api.Lent{Limit: in.Limit, Changed: changed, Units: l.Lent, Until: l.LentUntil, Credential: credential}, nil
+	return api.LoanChange{Limit: in.Limit, Changed: changed, Units: l.Lent, Until: l.LentUntil, Credential: credential}, nil
 }
 
 // changeLimit changes a limit of the credential in the path.

@@ -19,7 +19,7 @@ func TestReload(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to be an operator and somebody else")
 	}
-	want := api.Reloaded{File: "config.toml", Changes: []api.Change{
+	want := api.Reloaded{File: "config.toml", Changes: []api.ConfigChange{
 		{Key: "credentials.youtube.limits.daily", Kind: api.Changed, Was: "10,000 units", Is: "5,000 units"},
 		{Key: "jobs.trending", Kind: api.Added},
 	}}

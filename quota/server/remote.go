@@ -148,7 +148,7 @@ func (m *Remote) State() api.Remote {
 	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.Load(), Callers: []api.RemoteCaller{}}
 	for _, c := range *m.callers.Load() {
 		one := api.RemoteCaller{
-			Spent: []api.Spent{},
+			Spent: []api.RemoteSpent{},
 			Name:  c.Name, Credentials: c.Credentials, Operations: c.Operations, Subjects: c.Clients, Tokens: len(c.Tokens),
 			Granted: c.counts.granted.Load(), Refused: c.counts.refused.Load(), Forbidden: c.counts.forbidden.Load(),
 		}

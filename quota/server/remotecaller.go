@@ -191,7 +191,7 @@ func addSpent(ctx context.Context, service *quota.Service, callers []api.RemoteC
 		for _, share := range b.Shares() {
 			i := slices.IndexFunc(callers, func(c api.RemoteCaller) bool { return quota.RemotePrefix+c.Name == share.Name })
 			if i >= 0 {
-				callers[i].Spent = append(callers[i].Spent, api.Spent{Credential: name, Calls: int64(share.Calls), Units: int64(share.Units)})
+				callers[i].Spent = append(callers[i].Spent, api.RemoteSpent{Credential: name, Calls: int64(share.Calls), Units: int64(share.Units)})
 			}
 		}
 	}

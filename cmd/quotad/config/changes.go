@@ -12,7 +12,7 @@ import (
 )
 
 // NeedsRestart returns the keys among the changes that a running quotad keeps.
-func NeedsRestart(changes []api.Change) (keys []string) {
+func NeedsRestart(changes []api.ConfigChange) (keys []string) {
 	for _, c := range changes {
 		switch first, rest, _ := strings.Cut(c.Key, "."); first {
 		case "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy":
@@ -28,20 +28,20 @@ func NeedsRestart(changes []api.Change) (keys []string) {
 
 // Changes returns what is different in another configuration, sorted by the keys of the file.
 // A table with a name that only one of the two has is one change, without its keys.
-func (c *Config) Changes(other *Config) []api.Change {
+func (c *Config) Changes(other *Config) []api.ConfigChange {
 	was, is := map[string]any{}, map[string]any{}
 	settings(nil, reflect.ValueOf(c.file).Elem(), was)
 	settings(nil, reflect.ValueOf(other.file).Elem(), is)
 	all := maps.Clone(was)
 	maps.Copy(all, is)
-	changes := []api.Change{}
+	changes := []api.ConfigChange{}
 	reported := "-" // the keys of this table are left out; no key begins so
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		before, after := was[key], is[key]
 		if strings.HasPrefix(key, reported+".") || reflect.DeepEqual(before, after) || isUnset(before) && isUnset(after) {
 			continue
 		}
-		change := api.Change{Key: key, Kind: api.Changed, Was: textOf(before), Is: textOf(after)}
+		change := api.ConfigChange{Key: key, Kind: api.Changed, Was: textOf(before), Is: textOf(after)}
 		switch {
 		case before == nil:
 			change.Kind = api.Added

@@ -251,28 +251,28 @@ func TestChanges(t *testing.T) {
 	from := strings.Replace(good, `timeout = "2m"`, "timeout = \"2m\"\nenv_file = \"fetch.env\"\nenv = { LEVEL = \"1\" }", 1)
 	for _, row := range []struct {
 		name, old, new string
-		want           []api.Change
+		want           []api.ConfigChange
 	}{
 		{"nothing", "", "", nil},
 		{"another way to write it", `timeout = "2m"`, `timeout = "120s"`, nil},
 		{"a default", `[ledger]`, "passes.drain = \"30s\"\naccess.connections = 1024\n[ledger]", nil},
 		{"a zero for an absent key", `only = ["search.list"]`, "only = [\"search.list\"]\nreserve = 0", nil},
-		{"a key on which a default depends", `[ledger]`, "access.connections = 100\n[ledger]", []api.Change{{Key: "access.connections", Kind: api.Changed, Was: "1024", Is: "100"}}},
-		{"units", `units = 10_000`, `units = 5_000`, []api.Change{{Key: "credentials.youtube.limits.daily.units", Kind: api.Changed, Was: "10,000", Is: "5,000"}}},
-		{"a key less", "reserve = 500\n", "", []api.Change{{Key: "credentials.youtube.limits.daily.reserve", Kind: api.Removed, Was: "500"}}},
-		{"another window", `window = "24h"`, `window = { calendar = "day", timezone = "Europe/Berlin" }`, []api.Change{
+		{"a key on which a default depends", `[ledger]`, "access.connections = 100\n[ledger]", []api.ConfigChange{{Key: "access.connections", Kind: api.Changed, Was: "1024", Is: "100"}}},
+		{"units", `units = 10_000`, `units = 5_000`, []api.ConfigChange{{Key: "credentials.youtube.limits.daily.units", Kind: api.Changed, Was: "10,000", Is: "5,000"}}},
+		{"a key less", "reserve = 500\n", "", []api.ConfigChange{{Key: "credentials.youtube.limits.daily.reserve", Kind: api.Removed, Was: "500"}}},
+		{"another window", `window = "24h"`, `window = { calendar = "day", timezone = "Europe/Berlin" }`, []api.ConfigChange{
 			{Key: "credentials.youtube.limits.daily.window", Kind: api.Changed, Was: "24h", Is: "each day in Europe/Berlin"}}},
-		{"a cost", `"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, []api.Change{
+		{"a cost", `"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, []api.ConfigChange{
 			{Key: `credentials.youtube.operations."search.list"`, Kind: api.Changed, Was: "100", Is: "100 daily, 1,000 search"}}},
-		{"an operation more", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 1", []api.Change{{Key: "credentials.youtube.operations.list", Kind: api.Added, Is: "1"}}},
-		{"a limit more", `[credentials.youtube.operations]`, "[credentials.youtube.limits.third]\nunits = 10_000\nwindow = \"1h\"\n[credentials.youtube.operations]", []api.Change{
+		{"an operation more", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 1", []api.ConfigChange{{Key: "credentials.youtube.operations.list", Kind: api.Added, Is: "1"}}},
+		{"a limit more", `[credentials.youtube.operations]`, "[credentials.youtube.limits.third]\nunits = 10_000\nwindow = \"1h\"\n[credentials.youtube.operations]", []api.ConfigChange{
 			{Key: "credentials.youtube.limits.third", Kind: api.Added}}},
-		{"another schedule", `every = "30m"`, `cron = "*/30 * * * *"`, []api.Change{
+		{"another schedule", `every = "30m"`, `cron = "*/30 * * * *"`, []api.ConfigChange{
 			{Key: "jobs.trending.cron", Kind: api.Added, Is: "*/30 * * * *"}, {Key: "jobs.trending.every", Kind: api.Removed, Was: "30m"}}},
-		{"regions", `regions = ["US", "GB", "DE"]`, `regions = ["US"]`, []api.Change{{Key: "jobs.trending.regions", Kind: api.Changed, Was: "[US GB DE]", Is: "[US]"}}},
-		{"a job by another name", `[jobs.trending]`, `[jobs.charts]`, []api.Change{{Key: "jobs.charts", Kind: api.Added}, {Key: "jobs.trending", Kind: api.Removed}}},
-		{"a command", `"trending"]`, `"--key", "hunter2"]`, []api.Change{{Key: "jobs.trending.command", Kind: api.Changed}}},
-		{"a variable", `LEVEL = "1"`, `LEVEL = "2"`, []api.Change{{Key: "jobs.trending.env.LEVEL", Kind: api.Changed}}},
+		{"regions", `regions = ["US", "GB", "DE"]`, `regions = ["US"]`, []api.ConfigChange{{Key: "jobs.trending.regions", Kind: api.Changed, Was: "[US GB DE]", Is: "[US]"}}},
+		{"a job by another name", `[jobs.trending]`, `[jobs.charts]`, []api.ConfigChange{{Key: "jobs.charts", Kind: api.Added}, {Key: "jobs.trending", Kind: api.Removed}}},
+		{"a command", `"trending"]`, `"--key", "hunter2"]`, []api.ConfigChange{{Key: "jobs.trending.command", Kind: api.Changed}}},
+		{"a variable", `LEVEL = "1"`, `LEVEL = "2"`, []api.ConfigChange{{Key: "jobs.trending.env.LEVEL", Kind: api.Changed}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			was, err := load(t, dir, from)
@@ -308,7 +308,7 @@ func TestChangesElsewhere(t *testing.T) {
 	}
 	was := read("one", "A=1")
 	program(t, dir, "elsewhere")
-	want := []api.Change{
+	want := []api.ConfigChange{
 		{Key: "jobs.trending.command", Kind: api.Changed},
 		{Key: "jobs.trending.env_file", Kind: api.Changed},
 		{Key: "ledger.redis.password_file", Kind: api.Changed},

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"quotad/quota/seedtest"
 	"quotad/regions"
 )
 
@@ -221,6 +222,7 @@ func TestDamagedLog(t *testing.T) {
 // A log that has grown long begins a new file, and replaces the one before it. What a run is known by is
 // not lost, wherever that is killed.
 func TestLogIsBounded(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l, told := openTestLog(t, path), state{}
 	known := func() logRecord { return logRecord{Known: &told} }

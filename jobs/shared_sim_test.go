@@ -903,6 +903,7 @@ const temperVariable = "QUOTAD_CHILD_TEMPER"
 // Each history is checked while it is played. QUOTAD_CHILD_TEMPER says that they have one kind of trouble,
 // seedtest.Variable which is the first one, and alone shows that.
 func TestSharesInSimulation(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	first, _ := strconv.ParseUint(cmp.Or(os.Getenv(seedtest.Variable), "0"), 10, 64)
 	if first > 0 && os.Getenv(seedtest.LongVariable) == "" {
 		w := simulateShares(first, true)

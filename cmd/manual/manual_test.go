@@ -1,5 +1,7 @@
 package manual
 
+//ci:norace
+
 import "testing"
 
 func TestOfUsage(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
 	"quotad/quota/ledgertest"
+	"quotad/quota/seedtest"
 )
 
 // A refused is a call that a preset's limits refuse, and what why offers then: what is executed
@@ -81,6 +82,7 @@ var sick = map[string][]refused{
 
 // What why offers is accepted, and then the call is granted: for each preset, each cure alone.
 func TestCuresOfWhy(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	if os.Getuid() != 0 {
 		t.Skip("cures are an operator's")
 	}

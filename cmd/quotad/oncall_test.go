@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // Each incident that somebody is called for is a script: the first line that quotactl prints names it,
@@ -22,6 +23,7 @@ import (
 //	disk DIR SIZE        mounts a small one; it skips the script where that is not possible
 //	fill FILE            with what the disk has room for
 func TestOnCall(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	runScripts(t, scriptsIn(t, "testdata/oncall"), nil, func(string) string { return `backend = "embedded"` })
 }

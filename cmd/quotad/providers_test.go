@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"quotad/quota/api"
+	"quotad/quota/seedtest"
 )
 
 // A provider is a fake of one whose preset there is. It counts by the provider's documentation, not by
@@ -205,6 +206,7 @@ var plainClients = []struct{ name, program, script string }{
 // Programs that know nothing of quotad call five providers with the login that each requires, unmodified
 // but for the address: what each provider has counted is what the ledger holds, to the unit.
 func TestProvidersByPlainClients(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	var regions []string
 	for _, c := range plainClients {

@@ -17,6 +17,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/ledgertest"
 	"quotad/quota/proxy"
+	"quotad/quota/seedtest"
 	"quotad/quota/server/servertest"
 	"quotad/quota/upstream"
 )
@@ -179,6 +180,7 @@ func (p *provider) total() (units int) {
 // three times a night, and a quota that others use up. What each has counted is what the ledger holds, to
 // the unit; no day of a provider has more than its limit, and a quota that is gone costs one call.
 func TestAWeekOfProviders(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	from := time.Date(2026, 10, 29, 0, 0, 0, 0, time.UTC) // the clocks of California change on 1 November
 	w := newProviderWeek(t, from)

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"quotad/quota/seedtest"
 )
 
 // remoteSnippets are the page's programs for callers on other hosts, and how each is run, to
@@ -35,6 +37,7 @@ var remoteSnippets = []struct {
 // The page's programs against a daemon with a certificate: an answer that is lost is asked for
 // again and debited once, a denial ends with 75, and anything else with another code.
 func TestRemoteSnippets(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	for _, s := range remoteSnippets {
 		t.Run(s.file, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
+	"quotad/quota/seedtest"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
@@ -172,6 +173,7 @@ func (d *playedDaemon) alerts() []string {
 // A week of the recipe for a pace, of a share that is used up each day, and of a limit of a minute that is used up all the
 // time: what is planned is no trouble, no event that needs a person, and no alert.
 func TestAWeekOfPacesAndShares(t *testing.T) {
+	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	const text = `
 [ledger]

@@ -1,5 +1,7 @@
 package wording_test
 
+//ci:norace
+
 import (
 	"fmt"
 	"io"

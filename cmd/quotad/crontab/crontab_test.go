@@ -1,5 +1,7 @@
 package crontab
 
+//ci:norace
+
 import (
 	"reflect"
 	"testing"

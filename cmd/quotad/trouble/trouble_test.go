@@ -1,5 +1,7 @@
 package trouble
 
+//ci:norace
+
 import (
 	"fmt"
 	"slices"

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -48,7 +49,7 @@ func TestUpgrade(t *testing.T) {
 			t.Parallel()
 			dir := shortDir(t)
 			writeConfig(t, dir, "[ledger]\n"+ledger(t)+pagesJob)
-			h := &upgraded{t: t, dir: dir, client: &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}}
+			h := &upgraded{t: t, dir: dir, former: former, client: &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}}
 			h.is.Runs = []keptRun{}
 			first := h.under(former, syscall.SIGTERM)
 			if again := h.under("quotad", syscall.SIGTERM); again != first {
@@ -67,6 +68,7 @@ func TestUpgrade(t *testing.T) {
 type upgraded struct {
 	t      *testing.T
 	dir    string
+	former string // the quotad before
 	client *api.Client
 	is     kept // as the last version left it
 }
@@ -104,6 +106,11 @@ func (h *upgraded) under(program string, end syscall.Signal) (grant string) {
 	run.Path = filepath.Join(filepath.Dir(daemon.cmd.Path), "quotactl") // a newer one asks what an older quotad does not know
 	if output, err := run.CombinedOutput(); run.ProcessState.ExitCode() != 1 {
 		h.t.Fatalf("%s: a run: %v, want that its passes fail:\n%s", program, err, output)
+	}
+	old := quotactlIn(h.dir, "status")
+	old.Path = filepath.Join(filepath.Dir(h.former), "quotactl")
+	if output, err := old.CombinedOutput(); err != nil || !strings.Contains(string(output), "api daily") {
+		h.t.Errorf("%s: the quotactl before: %v, want that it understands the answer:\n%s", program, err, output)
 	}
 	jobs := jobsapi.Client{Client: h.client}
 	if _, err := jobs.Pause(context.Background(), "pages", jobsapi.PauseRequest{Note: "by hand"}); err != nil {
@@ -149,7 +156,11 @@ func formerQuotad(t *testing.T) string {
 	commit := os.Getenv(formerVariable)
 	if commit == "" {
 		t.Logf("%s names no commit or tag: this version takes the place of the one before", formerVariable)
-		return "quotad"
+		own, err := exec.LookPath("quotad")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return own
 	}
 	tree, bin := t.TempDir(), t.TempDir()
 	for _, command := range []*exec.Cmd{

@@ -145,7 +145,7 @@ func (s *Store) check() error {
 	case got < version:
 		return fmt.Errorf("an older ytfetch made it (version %d, now %d): remove it, and what it holds is fetched again", got, version)
 	case got > version:
-		return fmt.Errorf("its version is %d, and this ytfetch knows %d", got, version)
+		return fmt.Errorf("a newer ytfetch made it (version %d, here %d): install that version again, or remove it, and what it holds is fetched again", got, version)
 	}
 	return nil
 }

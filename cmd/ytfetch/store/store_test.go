@@ -288,7 +288,7 @@ func TestFileOfAnotherVersionIsLeftAlone(t *testing.T) {
 	for _, row := range []struct {
 		version int
 		want    string
-	}{{99, "its version is 99"}, {1, "an older ytfetch made it"}} {
+	}{{99, "a newer ytfetch made it (version 99, here 5): install that version again, or remove it"}, {1, "an older ytfetch made it"}} {
 		path := filepath.Join(dir, FileName)
 		os.Remove(path)
 		s, err := Open(dir)

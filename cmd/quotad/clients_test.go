@@ -36,7 +36,7 @@ const (
 	suspended   = "1: US failed 1; booked 1, received 1"
 )
 
-// In the order of the table of cmd/quotad/README.md.
+// In the order of the table of cmd/quotad/PROXY.md.
 var unawares = []unaware{
 	{"curl", "7.88.1", false, func(t *testing.T, dir string) ([]string, string) {
 		return []string{"sh", place(t, dir, "curl.sh")}, debian(dir, "curl", "7.88.1")
@@ -185,7 +185,7 @@ func TestUnawareClients(t *testing.T) {
 
 // The table of the proxy names the clients that are played, each with its version.
 func TestTableOfClients(t *testing.T) {
-	_, table, _ := strings.Cut(readPage(t, daemonFile), "| client | version | its endpoint |\n|---|---|---|\n")
+	_, table, _ := strings.Cut(readPage(t, "PROXY.md"), "| client | version | its endpoint |\n|---|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := strings.Split(table, "\n")
 	if len(rows) != len(unawares) {

@@ -23,11 +23,9 @@ var update = flag.Bool("update", false, "write what the pages show of a daemon i
 
 // The pages for readers: the first one, and those that it leads to.
 const (
-	readmeFile  = "../../README.md"
-	daemonFile  = "README.md"
-	systemdFile = "../../systemd/README.md"
-	apiFile     = "../../quota/api/README.md"
-	remoteFile  = "../../quota/api/REMOTE.md"
+	readmeFile = "../../README.md"
+	apiFile    = "../../quota/api/README.md"
+	remoteFile = "../../quota/api/REMOTE.md"
 )
 
 func readREADME(t *testing.T) string {
@@ -92,6 +90,19 @@ func everyPage(t *testing.T) (pages []string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	return pages
+}
+
+// userPages returns the pages for those who use quotad.
+func userPages(t *testing.T) (pages []string) {
+	t.Helper()
+	for _, pattern := range []string{"../../README.md", "*.md", "metrics/*.md", "../../quota/api/*.md", "../../systemd/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		pages = append(pages, found...)
 	}
 	return pages
 }

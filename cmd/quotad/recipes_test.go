@@ -56,26 +56,40 @@ func zoneAt(now time.Time, hour int) string {
 	return fmt.Sprintf("Etc/GMT%+d", -east) // whose sign is that of POSIX
 }
 
-// Every block of these pages is played by a script.
-func TestEveryRecipeIsPlayed(t *testing.T) {
-	files, err := filepath.Glob(recipesScripts + "/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+// playedElsewhere has, by the test, what the blocks hold that no script plays.
+var playedElsewhere = map[string][]string{
+	"newcomer.txtar and .ci/run":             {"go build -o bin/ ./cmd/... && ./bin/quotad", `{"granted":true`},
+	"unaware.txtar, by such a script":        {`-base = "https://www.googleapis.com/"`, "┌────────┐"},
+	"TestReadmeSnippets":                     {"# fetch.py", "// fetch.mjs", "// fetch.php"},
+	"TestRemoteSnippets":                     {"// remote.php", "# remote.py", "// remote.mjs", "# remote.sh"},
+	"TestClientsOfThePage":                   {"[clients.partners]"},
+	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
+	"TestPrometheusConfig":                   {"scrape_configs:"},
+	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "systemctl restart quotad", "systemctl disable --now quotad", "userdel quotad"},
+}
+
+// Every block of the pages is played by a script, or by another test.
+func TestEveryBlockIsPlayed(t *testing.T) {
 	var texts []string
-	for _, file := range files {
+	for _, held := range playedElsewhere {
+		texts = append(texts, held...)
+	}
+	for _, file := range append(scriptsIn(t, "testdata"), scriptsIn(t, recipesScripts)...) {
 		for _, played := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
 			texts = append(texts, strings.Trim(played[1], "'"))
 		}
 	}
-	blocks := append(blocksOf(readPage(t, recipesFile), ""), blocksOf(readPage(t, moveFile), "")...)
-	if len(blocks) < 36 {
-		t.Fatalf("the pages have %d blocks", len(blocks))
-	}
-	for _, block := range blocks {
-		if !containsAny(block, texts) {
-			t.Errorf("no script of %s plays this block:\n%s", recipesScripts, block)
+	blocks := 0
+	for _, page := range userPages(t) {
+		for _, block := range blocksOf(readPage(t, page), "") {
+			blocks++
+			if !containsAny(block, texts) {
+				t.Errorf("no test plays this block of %s:\n%s", page, block)
+			}
 		}
+	}
+	if blocks < 70 {
+		t.Errorf("the pages have %d blocks", blocks)
 	}
 }
 

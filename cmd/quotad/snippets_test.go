@@ -161,6 +161,7 @@ units = 60
 window = "1m"
 [on_event]
 exhausted = ["true"]
+run_ended = ["true"]
 `
 
 // Every quotactl command that the pages name is one, and does what it can.
@@ -169,8 +170,12 @@ func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
 	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "RUN", lastRun(t, client, "page").ID)
-	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(readREADME(t)+readPage(t, daemonFile)+readPage(t, moveFile)+readPage(t, systemdFile), -1)
-	if len(commands) < 20 {
+	var text string
+	for _, page := range userPages(t) {
+		text += readPage(t, page)
+	}
+	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(text, -1)
+	if len(commands) < 40 {
 		t.Fatalf("the pages name %d commands", len(commands))
 	}
 	for _, command := range commands {
@@ -186,9 +191,16 @@ func TestReadmeCommands(t *testing.T) {
 		cmd := exec.CommandContext(ctx, "quotactl", append([]string{"--socket", client.Socket}, args...)...)
 		output, _ := cmd.CombinedOutput()
 		cancel()
+		if named := len(args) == 1 && cmd.ProcessState.ExitCode() == 2; named { // without what it takes
+			output, _ = exec.Command("quotactl", "help", args[0]).CombinedOutput()
+			if !strings.Contains(string(output), "quotactl "+args[0]) {
+				t.Errorf("%v: %s", args, output)
+			}
+			continue
+		}
 		// Its run has ended or is under way, a user other than root may not operate, there is no
 		// terminal, and Kill ends what follows.
-		refused := regexp.MustCompile(`error: (job "\w+": a run of the job is under way|job "page" has no run under way|run "\w+": not found|user \w+ may |jobs run as user |--watch redraws )`).Match(output)
+		refused := regexp.MustCompile(`error: (job "\w+": a run of the job is under way|job "page" has no run under way|run "\w+": not found|user \w+ may |jobs run as user |--watch redraws |denied: limit daily is closed)`).Match(output)
 		if code := cmd.ProcessState.ExitCode(); code != 0 && !refused && within == hangTimeout {
 			t.Errorf("%v: exit code %d\n%s", args, code, output)
 		}

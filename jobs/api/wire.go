@@ -81,7 +81,7 @@ type Triage struct {
 
 // Trouble is one thing that needs a person, or a note.
 type Trouble struct {
-	Kind  string    `json:"kind,omitempty"`  // "ledger", "closed", "starved": cmd/quotad/README.md lists them; empty: a note
+	Kind  string    `json:"kind,omitempty"`  // "ledger", "closed", "starved": cmd/quotad/OPERATING.md lists them; empty: a note
 	Of    string    `json:"of"`              // what it is about: "limit youtube daily", "credential youtube", "job trending", "ledger", "host", "config.toml"
 	Says  string    `json:"says"`            // what is wrong, in one sentence that names it
 	Do    string    `json:"do,omitempty"`    // a command that repairs it, or shows more

@@ -294,7 +294,7 @@ func TestKeyInEveryPlace(t *testing.T) {
 	}
 }
 
-// What is not found, as the README says: a key that is encoded as a whole.
+// What is not found, as PROXY.md says: a key that is encoded as a whole.
 func TestKeyThatIsNotFound(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(realKey))
 	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, encoded) }, nil)

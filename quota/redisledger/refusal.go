@@ -45,7 +45,7 @@ var refusals = []struct {
 }
 
 const (
-	noRights = "give the user of Redis the rights that cmd/quotad/README.md lists, by ACL SETUSER"
+	noRights = "give the user of Redis the rights that cmd/quotad/HOSTS.md lists, by ACL SETUSER"
 	tooOld   = "quotad needs Redis 6.2 or later, with streams and scripts"
 )
 

@@ -62,15 +62,15 @@ func TestLeastRightsAreNotDangerous(t *testing.T) {
 	}
 }
 
-// The user of the README is refused nothing: each refusal stands in the ACL log of the server.
-func TestNothingIsRefusedToTheUserOfTheREADME(t *testing.T) {
+// The user of the page is refused nothing: each refusal stands in the ACL log of the server.
+func TestNothingIsRefusedToTheUserOfThePage(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../cmd/quotad/README.md")
+	readme, err := os.ReadFile("../../cmd/quotad/HOSTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := "ACL SETUSER quotad on >PASSWORD " + leastRights + " " + infoRights + "\n"; !strings.Contains(string(readme), want) {
-		t.Errorf("the README does not say %q", want)
+		t.Errorf("the page does not say %q", want)
 	}
 	server := redistest.Start(t)
 	store := openStoreAt(t, withRights(t, server, leastRights+" "+infoRights))

@@ -111,7 +111,7 @@ day = { units = 600, window = "1d" }
 
 // What the page shows is a good file.
 func TestClientsOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../CLIENTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}

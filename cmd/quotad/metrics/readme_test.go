@@ -12,7 +12,7 @@ import (
 
 // The page of quotad explains every metric there is, by its name or its end.
 func TestPageNamesEveryMetric(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+	readme, err := os.ReadFile("../OPERATING.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,9 +66,8 @@ func TestTwoDaemonsShareALoan(t *testing.T) {
 	}
 
 	// One that ends by itself ends at both.
-	lend(b, 20, "2s")
-	acquire(b, 1, true) // a may remember its denial for a second
-	eventually(t, func() bool { return limit(a).Lent == 0 })
+	lend(b, 20, "1s")
+	eventually(t, func() bool { return limit(a).Lent == 0 && limit(b).Lent == 0 })
 	acquire(a, 1, false)
 	acquire(b, 1, false)
 }

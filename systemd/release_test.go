@@ -64,6 +64,10 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s: %v, want %q:\n%s", step.name, err, step.says, output)
 		}
 	}
+	if output, err := run("bash", "-euc", blockOf(t, "README.md", "go mod edit")+"gofmt -l .; go list -deps -test ./..."); err != nil || strings.Contains(output, "\nquotad/") || strings.Contains(output, ".go\n") {
+		t.Errorf("with another path of the module: %v\n%s", err, tail(output))
+	}
+	must("git", "checkout", "--quiet", "--force", ".")
 	if os.Getenv(bootVariable) == "" {
 		t.Skip("set " + bootVariable + "=1 to make the packages")
 	}

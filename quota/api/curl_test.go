@@ -4,9 +4,10 @@ import (
 	"errors"
 	"os/exec"
 	"path/filepath"
-	"quotad/quota/server/servertest"
 	"strings"
 	"testing"
+
+	"quotad/quota/server/servertest"
 )
 
 // curl runs the README's command line and returns its exit code and output.

@@ -13,6 +13,8 @@
 // Remote knows each by its token; remoteRoutes is the one table of what they may ask for, and a
 // RemoteCaller lists with what.
 //
+// The example serves the API from a program of one's own.
+//
 // Shutdown accepts nothing more, ends the streams that follow a log, answers every
 // request that has arrived, and then closes what is left.
 //

@@ -38,11 +38,11 @@ type facts struct {
 
 // KeptFacts are those that a restart keeps. Credentials are their keys, or "credential limit".
 type keptFacts struct {
-	Losses    map[string]trouble.Loss      `json:"losses,omitempty"`
-	Refuses   map[string]trouble.Refusal   `json:"refuses,omitempty"`
-	Silent    map[string]trouble.Silence   `json:"silent,omitempty"`
-	Closings  map[string]closing           `json:"closings,omitempty"`
-	Overspent map[string]trouble.Overspent `json:"overspent,omitempty"`
+	Losses    map[string]trouble.Loss       `json:"losses,omitempty"`
+	Refuses   map[string]trouble.KeyRefusal `json:"refuses,omitempty"`
+	Silent    map[string]trouble.Silence    `json:"silent,omitempty"`
+	Closings  map[string]closing            `json:"closings,omitempty"`
+	Overspent map[string]trouble.Overspent  `json:"overspent,omitempty"`
 }
 
 // A closing is what was so when a limit was closed.
@@ -196,7 +196,7 @@ func (f *facts) observed(out upstream.Outcome) (urgent bool) {
 		return refused
 	case out.Class == upstream.Config, out.Class == upstream.Billing:
 		if !refused {
-			f.Refuses[c] = trouble.Refusal{Since: time.Now(), Says: out.Says}
+			f.Refuses[c] = trouble.KeyRefusal{Since: time.Now(), Says: out.Says}
 		}
 		return !refused
 	case out.Changed:

@@ -26,7 +26,7 @@ func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 	if s.config != nil {
 		c.AdminGroup = s.config.Access.AdminGroup
 	}
-	refusing, err := server.Refusing(server.Refusal{Problem: problemOf(why), Until: until}, c)
+	refusing, err := server.Refusing(server.NotServing{Problem: problemOf(why), Until: until}, c)
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 	"quotad/quota"
 )
 
-// A record is what a subject has used, as its algorithm reads it at one instant. The bytes that
+// A subjectRecord is what a subject has used, as its algorithm reads it at one instant. The bytes that
 // it was read from do not change.
-type record interface {
+type subjectRecord interface {
 	// used returns what limit i counts, now or at a later time.
 	used(i int, ms int64) quota.Units
 	// fitsAt returns when limit i counts at most max, which is less than it counts now.
@@ -19,7 +19,7 @@ type record interface {
 }
 
 // read reads a record, empty if there is none, at the time of a ledger's clock.
-func (c *Clients) read(text []byte, clockMs int64) record {
+func (c *Clients) read(text []byte, clockMs int64) subjectRecord {
 	if c.Algorithm == Counter {
 		return readCounter(c, text, clockMs)
 	}
@@ -43,7 +43,7 @@ func (c *Clients) Decide(text []byte, clockMs int64, units quota.Units) (after [
 }
 
 // decision returns the decision without the limits' states.
-func (c *Clients) decision(r record, clockMs int64, units quota.Units) quota.Decision {
+func (c *Clients) decision(r subjectRecord, clockMs int64, units quota.Units) quota.Decision {
 	d := quota.Decision{Units: units, Now: timeOf(clockMs)}
 	for i, limit := range c.Limits {
 		if limit.DryRun {
@@ -70,7 +70,7 @@ func (c *Clients) Usage(text []byte, clockMs int64) quota.Usage {
 }
 
 // states returns the state of each limit. The cost is that of a request that was refused.
-func (c *Clients) states(r record, clockMs int64, cost quota.Units) []quota.LimitState {
+func (c *Clients) states(r subjectRecord, clockMs int64, cost quota.Units) []quota.LimitState {
 	states := make([]quota.LimitState, len(c.Limits))
 	for i, limit := range c.Limits {
 		used := r.used(i, clockMs)

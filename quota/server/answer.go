@@ -23,7 +23,7 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers 
 	}
 	switch {
 	case d.Granted() && d.Units == 0:
-		Write(w, http.StatusOK, typeJSON, freeGrant{decision: body})
+		Write(w, http.StatusOK, typeJSON, freeGrant{decisionBody: body})
 	case d.Granted():
 		Write(w, http.StatusOK, typeJSON, body)
 	default:
@@ -31,20 +31,20 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers 
 	}
 }
 
-// A decision is an api.Decision that says what remains only if that is known.
-type decision struct {
+// A decisionBody is an api.Decision that says what remains only if that is known.
+type decisionBody struct {
 	api.Decision
 	Remaining *int64 `json:"remaining,omitempty"`
 }
 
 // A freeGrant says that it costs nothing.
 type freeGrant struct {
-	decision
+	decisionBody
 	Units int64 `json:"units"`
 }
 
-func decisionOf(d quota.Decision, useReserve bool) decision {
-	body := decision{Decision: api.DecisionOf(d, useReserve)}
+func decisionOf(d quota.Decision, useReserve bool) decisionBody {
+	body := decisionBody{Decision: api.DecisionOf(d, useReserve)}
 	if len(d.Limits) > 0 {
 		body.Remaining = new(int64(d.Remaining()))
 	}

@@ -46,7 +46,7 @@ func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Sessio
 // A clientDecisions is the answer to a batch: a decision for each of the calls, as acquireClient
 // answers one.
 type clientDecisions struct {
-	Decisions []decision `json:"decisions"`
+	Decisions []decisionBody `json:"decisions"`
 }
 
 func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch) (answer clientDecisions, err error) {
@@ -58,7 +58,7 @@ func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch)
 		return answer, api.ProblemOf(refused)
 	}
 	decisions := s.Clients.Acquire(ctx, c.Path("name"), requests...)
-	return clientDecisions{each(decisions, func(d quota.Decision) decision { return decisionOf(d, false) })}, nil
+	return clientDecisions{each(decisions, func(d quota.Decision) decisionBody { return decisionOf(d, false) })}, nil
 }
 
 func (in clientBatch) requests() ([]clientlimit.Request, error) {

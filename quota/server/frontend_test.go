@@ -22,7 +22,7 @@ func TestDoorChangesItsServer(t *testing.T) {
 	}
 	frontend := server.NewFrontend(server.FrontendConfig{})
 	retried := ""
-	refusing, err := server.Refusing(server.Refusal{
+	refusing, err := server.Refusing(server.NotServing{
 		Problem: api.NewProblem(api.NotServing, "the port is taken"), Until: time.Now().Add(time.Hour),
 	}, server.Config{Routes: []server.Route{server.ReloadRoute(func(by string) (api.Reloaded, error) {
 		retried = by

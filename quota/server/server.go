@@ -81,7 +81,7 @@ type Server struct {
 	name       []string // of the server and its version, a header's value
 	routes     []Route
 	mux        *http.ServeMux
-	refusal    *Refusal // nil: the server decides
+	refusal    *NotServing // nil: the server decides
 	longReads  longReads
 	closing    context.Context // ends when the server shuts down, so that streams end
 	endStreams func()          // ends it
@@ -99,15 +99,15 @@ func New(c Config) (*Server, error) {
 	return s, s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes))
 }
 
-// A Refusal is why a daemon cannot serve.
-type Refusal struct {
+// NotServing is why a daemon cannot serve.
+type NotServing struct {
 	Problem *api.Problem
 	Until   time.Time // when the daemon tries again
 }
 
 // Refusing returns a server that serves /healthz, /version and the routes in c, and refuses
 // every other request. Of c, it uses Version, AdminGroup, JobsUID, Routes and Emit.
-func Refusing(why Refusal, c Config) (*Server, error) {
+func Refusing(why NotServing, c Config) (*Server, error) {
 	s := newServer(c)
 	s.refusal = &why
 	alive := slices.DeleteFunc(s.ownRoutes(), func(r Route) bool { return r.Path != "/healthz" && r.Path != "/version" })

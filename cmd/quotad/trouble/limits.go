@@ -15,7 +15,7 @@ import (
 type CredentialState struct {
 	*quota.Credential
 	Limits  []LimitState // none while they are unknown
-	Refuses *Refusal     // of its key; nil: the upstream takes it
+	Refuses *KeyRefusal  // of its key; nil: the upstream takes it
 	Silent  *Silence     // nil: the upstream answers
 	Keyless *Keyless     // nil: its key_command prints one, or it has none
 	KeyCure string       // what to do about a key that is refused
@@ -39,8 +39,8 @@ type Violation struct {
 	Shuts    bool   // nothing is granted meanwhile
 }
 
-// A Refusal is what the upstream said last of a key, a quota or a bill that a person has to change.
-type Refusal struct {
+// A KeyRefusal is what the upstream said last of a key, a quota or a bill that a person has to change.
+type KeyRefusal struct {
 	Since time.Time `json:"since"`
 	Says  string    `json:"says"`
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // answered reads an answer before it is passed on: whether it was free, and what the
-// upstream says of its quota. It overwrites the key, and changes what would lead a client past
-// the proxy; the rest is passed on as it is.
+// upstream says of its quota. It overwrites the key, unpacks gzip that it did not ask for, and changes
+// what would lead a client past the proxy; the rest is passed on as it is.
 func (x *exchange) answered(res *http.Response) error {
 	x.wrote() // even if the upstream did not wait for the end of the request
 	x.mu.Lock()

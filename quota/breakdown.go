@@ -40,8 +40,8 @@ func (d Dimension) of(e *Entry) string {
 	return jobNamed(e.By)
 }
 
-// A Share is what entries of one name spent, as they count after settling.
-type Share struct {
+// SpentBy is what entries of one name spent, as they count after settling.
+type SpentBy struct {
 	Name  string
 	Calls Units   // upstream; those of released grants were never made, those that cost nothing are this host's
 	Units Units   // of each entry the greatest of its charges
@@ -62,16 +62,16 @@ type BreakdownQuery struct {
 type Breakdown struct {
 	Credential *Credential
 	By         Dimension
-	Total      Share
+	Total      SpentBy
 	Partial    bool // there are more entries than the query reads
 
-	shares map[string]*Share
+	shares map[string]*SpentBy
 	after  []time.Time // each limit counts only what is later; nil: all
 }
 
 // newBreakdown returns an empty breakdown of entries of c.
 func newBreakdown(c *Credential, by Dimension) *Breakdown {
-	return &Breakdown{Credential: c, By: by, Total: Share{In: make([]Units, len(c.Limits))}, shares: make(map[string]*Share)}
+	return &Breakdown{Credential: c, By: by, Total: SpentBy{In: make([]Units, len(c.Limits))}, shares: make(map[string]*SpentBy)}
 }
 
 // limitTo has each limit count only what its window holds at now, and returns the oldest
@@ -104,11 +104,11 @@ func (b *Breakdown) add(e Entry) {
 }
 
 // share returns the share that an entry belongs to.
-func (b *Breakdown) share(e *Entry) *Share {
+func (b *Breakdown) share(e *Entry) *SpentBy {
 	name := b.By.of(e)
 	s := b.shares[name]
 	if s == nil {
-		s = &Share{Name: name, In: make([]Units, len(b.Credential.Limits))}
+		s = &SpentBy{Name: name, In: make([]Units, len(b.Credential.Limits))}
 		b.shares[name] = s
 	}
 	return s
@@ -127,7 +127,7 @@ func (b *Breakdown) counts(e *Entry) (in []Units, held bool) {
 	return in, held
 }
 
-func (s *Share) add(e *Entry, in []Units, units Units) {
+func (s *SpentBy) add(e *Entry, in []Units, units Units) {
 	for i := range in {
 		s.In[i] = add(s.In[i], in[i])
 	}
@@ -139,12 +139,12 @@ func (s *Share) add(e *Entry, in []Units, units Units) {
 }
 
 // Shares returns the greatest share first, and hours in their order.
-func (b *Breakdown) Shares() []Share {
-	shares := make([]Share, 0, len(b.shares))
+func (b *Breakdown) Shares() []SpentBy {
+	shares := make([]SpentBy, 0, len(b.shares))
 	for _, s := range b.shares {
 		shares = append(shares, *s)
 	}
-	slices.SortFunc(shares, func(x, y Share) int {
+	slices.SortFunc(shares, func(x, y SpentBy) int {
 		if b.By == ByHour {
 			return cmp.Compare(x.Name, y.Name)
 		}

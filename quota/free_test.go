@@ -52,17 +52,17 @@ func TestAFreeOperationAsksNoLedger(t *testing.T) {
 			t.Errorf("peek: got %+v, %v, want granted", d, err)
 		}
 
-		usage := func(by quota.Dimension, name string) quota.Share {
+		usage := func(by quota.Dimension, name string) quota.SpentBy {
 			t.Helper()
 			b, err := k.Breakdown(t.Context(), "youtube", quota.BreakdownQuery{By: by, Now: time.Now()})
 			if err != nil {
 				t.Fatal(err)
 			}
 			shares := b.Shares()
-			if i := slices.IndexFunc(shares, func(s quota.Share) bool { return s.Name == name }); i >= 0 {
+			if i := slices.IndexFunc(shares, func(s quota.SpentBy) bool { return s.Name == name }); i >= 0 {
 				return shares[i]
 			}
-			return quota.Share{}
+			return quota.SpentBy{}
 		}
 		if got := usage(quota.ByOperation, "quota.get"); got.Calls != 4 || got.Units != 0 {
 			t.Errorf("usage: got %+v, want 4 calls for nothing", got)

@@ -87,12 +87,12 @@ func someEntries() []api.Entry {
 }
 
 func someUsage(by string) api.Usage {
-	share := func(name string, calls, daily, search int64) api.Share {
-		return api.Share{Name: name, Calls: calls, Units: daily, Limits: map[string]int64{"daily": daily, "search": search}}
+	share := func(name string, calls, daily, search int64) api.SpentBy {
+		return api.SpentBy{Name: name, Calls: calls, Units: daily, Limits: map[string]int64{"daily": daily, "search": search}}
 	}
 	return api.Usage{
 		Credential: "youtube", By: by, Since: at.Add(-24 * time.Hour), Until: at,
-		Shares: []api.Share{share("trending", 5204, 5204, 0), share("charts", 41, 3_900, 3_800), share("", 12, 12, 0), share("backfill-of-a-very-long-name", 1, 1, 0)},
+		Shares: []api.SpentBy{share("trending", 5204, 5204, 0), share("charts", 41, 3_900, 3_800), share("", 12, 12, 0), share("backfill-of-a-very-long-name", 1, 1, 0)},
 		Total:  share("", 5258, 9117, 3_800),
 	}
 }
@@ -101,7 +101,7 @@ func hourlyUsage() api.Usage {
 	u := api.Usage{Credential: "youtube", By: "hour", Since: at.Add(-24 * time.Hour), Until: at}
 	for i, units := range []int64{412, 0, 7, 1} {
 		when := at.Add(time.Duration(i-4) * 5 * time.Hour).Truncate(time.Hour)
-		u.Shares = append(u.Shares, api.Share{Name: when.Format(time.RFC3339), Calls: units, Units: units})
+		u.Shares = append(u.Shares, api.SpentBy{Name: when.Format(time.RFC3339), Calls: units, Units: units})
 		u.Total.Calls += units
 		u.Total.Units += units
 	}

@@ -142,7 +142,7 @@ func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
 }
 
 // callsIn is empty for one limit: how many of the calls it counts is not known.
-func callsIn(s api.Share, limit string) string {
+func callsIn(s api.SpentBy, limit string) string {
 	if limit != "" {
 		return ""
 	}

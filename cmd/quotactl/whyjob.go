@@ -38,7 +38,7 @@ func (c *cli) whyJob(ctx context.Context, job jobsapi.Job) error {
 	}
 	p, _ := client.Plan(ctx, jobsapi.PlanRequest{}) // empty if the ledger is away
 	for _, f := range p.Limits {
-		if f.Credential == job.Credential && slices.ContainsFunc(f.Shares, func(s plan.Share) bool { return s.Job == job.Name }) {
+		if f.Credential == job.Credential && slices.ContainsFunc(f.Shares, func(s plan.JobDemand) bool { return s.Job == job.Name }) {
 			body.Schedule = append(body.Schedule, f)
 		}
 	}

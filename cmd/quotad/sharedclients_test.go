@@ -79,7 +79,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	found := func(c *api.Client, text string) bool {
 		t.Helper()
 		var status struct {
-			Ledger api.Ledger `json:"ledger"`
+			Ledger api.LedgerState `json:"ledger"`
 			Triage struct {
 				Troubles []struct{ Says string } `json:"troubles"`
 			} `json:"triage"`

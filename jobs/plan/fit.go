@@ -27,12 +27,12 @@ type Fit struct {
 	Paced   bool        `json:"paced,omitempty"`  // the limit returns so soon that all jobs wait for it
 	DryRun  bool        `json:"dry_run,omitempty"`
 
-	Shares []Share `json:"shares"`           // of the jobs that count in the limit: with Others they are Demand
-	Change *Change `json:"change,omitempty"` // nil if it fits, or if no other interval of one job is enough
+	Shares []JobDemand `json:"shares"`           // of the jobs that count in the limit: with Others they are Demand
+	Change *Change     `json:"change,omitempty"` // nil if it fits, or if no other interval of one job is enough
 }
 
-// A Share is what one job asks for in the worst window.
-type Share struct {
+// A JobDemand is what one job asks for in the worst window.
+type JobDemand struct {
 	Job    string      `json:"job"`
 	Slots  int         `json:"slots"` // in that window
 	Demand quota.Units `json:"demand"`
@@ -127,7 +127,7 @@ func (d *demand) fit() Fit {
 		Credential: d.credential.Name, Limit: d.limit.Name, Window: d.limit.Window.Describe(),
 		Units: d.limit.Units, Reserve: d.limit.Reserve, Budget: d.budget(), DryRun: d.limit.DryRun,
 		Demand: d.others + d.onTime, AtWorst: d.others + d.late, Others: d.others,
-		Shares: []Share{}, Paced: d.isPaced(),
+		Shares: []JobDemand{}, Paced: d.isPaced(),
 	}
 	f.Fits = f.AtWorst <= f.Budget || f.Paced
 	for _, l := range d.loads {
@@ -135,9 +135,9 @@ func (d *demand) fit() Fit {
 			break
 		}
 		slots, passes := l.within(d.worstIn, d.worst)
-		f.Shares = append(f.Shares, Share{Job: l.job.Name, Slots: slots, Demand: l.units * quota.Units(passes)})
+		f.Shares = append(f.Shares, JobDemand{Job: l.job.Name, Slots: slots, Demand: l.units * quota.Units(passes)})
 	}
-	slices.SortStableFunc(f.Shares, func(a, b Share) int { return int(min(1, max(-1, b.Demand-a.Demand))) })
+	slices.SortStableFunc(f.Shares, func(a, b JobDemand) int { return int(min(1, max(-1, b.Demand-a.Demand))) })
 	if !f.Fits {
 		f.Change = d.change(&f)
 	}

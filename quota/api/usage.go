@@ -18,13 +18,13 @@ type Usage struct {
 	// Windows says when the window of each limit began, if no since was given.
 	// Since is the earliest of them.
 	Windows map[string]time.Time `json:"windows,omitempty"`
-	Shares  []Share              `json:"shares"` // the greatest first; hours in their order
-	Total   Share                `json:"total"`
+	Shares  []SpentBy            `json:"shares"` // the greatest first; hours in their order
+	Total   SpentBy              `json:"total"`
 	Partial bool                 `json:"partial,omitempty"` // the oldest entries were left out, beyond the maximum that was asked for
 }
 
-// Share is what one job, region, operation, caller or hour spent, after settling.
-type Share struct {
+// SpentBy is what one job, region, operation, caller or hour spent, after settling.
+type SpentBy struct {
 	// Name is empty for units that were spent outside a pass or, by operation,
 	// booked by an adjustment. The name of an hour is its beginning, in RFC 3339.
 	Name   string           `json:"name"`

@@ -170,8 +170,8 @@ type Credential struct {
 	Operations map[string]map[string]int64 `json:"operations,omitempty"`
 }
 
-// Ledger is the state of the ledger.
-type Ledger struct {
+// LedgerState is the state of the ledger.
+type LedgerState struct {
 	Backend  string   `json:"backend"`
 	State    string   `json:"state"` // "ok", or what is wrong
 	Warnings []string `json:"warnings,omitempty"`
@@ -181,7 +181,7 @@ type Ledger struct {
 // part is in package jobs/api.
 type Status struct {
 	Credentials []Credential `json:"credentials"`
-	Ledger      Ledger       `json:"ledger"`
+	Ledger      LedgerState  `json:"ledger"`
 	Version     string       `json:"version"`
 }
 

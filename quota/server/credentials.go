@@ -32,8 +32,8 @@ func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any
 }
 
 // ledger returns the state of the ledger. Its warnings are for callers on this host.
-func (c *Session) ledger(health quota.Health) api.Ledger {
-	ledger := api.Ledger{Backend: health.Backend, State: health.State, Warnings: slices.Concat(health.Warnings, health.Hosts, health.Clock, health.Unwritten)}
+func (c *Session) ledger(health quota.Health) api.LedgerState {
+	ledger := api.LedgerState{Backend: health.Backend, State: health.State, Warnings: slices.Concat(health.Warnings, health.Hosts, health.Clock, health.Unwritten)}
 	if c.remote != nil {
 		ledger.Warnings = nil
 	}
@@ -124,10 +124,10 @@ func (s *Server) stateOrError(ctx context.Context, c *Session, name string) api.
 	return state
 }
 
-func (s *Server) readyz(ctx context.Context, c *Session, _ None) (api.Ledger, error) {
+func (s *Server) readyz(ctx context.Context, c *Session, _ None) (api.LedgerState, error) {
 	health := s.Service.Health(ctx)
 	if !health.Reachable {
-		return api.Ledger{}, api.NewProblem(api.LedgerUnavailable, "%s", health.State)
+		return api.LedgerState{}, api.NewProblem(api.LedgerUnavailable, "%s", health.State)
 	}
 	return c.ledger(health), nil
 }

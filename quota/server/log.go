@@ -166,8 +166,8 @@ func (s *Server) usage(ctx context.Context, c *Session, in api.UsageQuery) (api.
 	if err != nil {
 		return api.Usage{}, err
 	}
-	shareOf := func(s quota.Share) api.Share {
-		share := api.Share{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
+	shareOf := func(s quota.SpentBy) api.SpentBy {
+		share := api.SpentBy{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
 		for i, units := range s.In {
 			share.Limits[b.Credential.Limits[i].Name] = int64(units)
 		}

@@ -118,11 +118,11 @@ type Spending struct {
 	By     string // "job"
 	Note   string // of which time
 	Err    error  // why it is not known
-	Shares []Share
+	Shares []SpentBy
 }
 
-// A Share is what one spender spent.
-type Share struct {
+// SpentBy is what one spender spent.
+type SpentBy struct {
 	Name    string
 	Units   int64
 	Percent string
@@ -148,7 +148,7 @@ func (p Picture) Spent(credential string) []Spending {
 		}
 		greatest = max(1, greatest, others)
 		add := func(name string, units int64) {
-			s.Shares = append(s.Shares, Share{name, units, wording.Percent(units, u.Total.Units), float64(units) / float64(greatest)})
+			s.Shares = append(s.Shares, SpentBy{name, units, wording.Percent(units, u.Total.Units), float64(units) / float64(greatest)})
 		}
 		for _, one := range shares[:min(maxShares, len(shares))] {
 			add(wording.ShareName(u.By, one.Name, p.View), one.Units)

@@ -140,7 +140,7 @@ func TestCurveOfASlidingLimit(t *testing.T) {
 		if began.Before(now.Add(-length)) || began.Add(time.Hour).After(now) {
 			units = 50 // half of it is in the window
 		}
-		spent.Shares = append(spent.Shares, api.Share{Name: began.Format(time.RFC3339), Limits: map[string]int64{"daily": units}})
+		spent.Shares = append(spent.Shares, api.SpentBy{Name: began.Format(time.RFC3339), Limits: map[string]int64{"daily": units}})
 	}
 	ahead := plan.Forecast{From: now, GoneAt: now.Add(3 * time.Hour)}
 	for range 24 {
@@ -172,7 +172,7 @@ func TestCurveOfACalendarLimit(t *testing.T) {
 	midnight := at.Truncate(24 * time.Hour)
 	resets := midnight.Add(24 * time.Hour)
 	l := api.Limit{Name: "daily", Units: 3_000, Used: 700, Window: "day UTC", NextUnitsAt: &resets}
-	spent := Usage{Usage: api.Usage{Until: at, Windows: map[string]time.Time{"daily": midnight}, Shares: []api.Share{
+	spent := Usage{Usage: api.Usage{Until: at, Windows: map[string]time.Time{"daily": midnight}, Shares: []api.SpentBy{
 		{Name: midnight.Add(6 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 400}},
 		{Name: midnight.Add(2 * time.Hour).Format(time.RFC3339), Limits: map[string]int64{"daily": 300}},
 	}}}

@@ -324,15 +324,15 @@ func paint(text string) Picture {
 	}
 	skipped := jobs.Run{Job: text, State: jobs.RunSkipped, Reason: jobs.Paused, Detail: text, Slot: at(-6), LastSlot: at(-5), Ticks: 3}
 	limit := api.Limit{Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Describe: text, WindowMs: 86_400_000}
-	share := api.Share{Name: text, Units: 9_000, Limits: map[string]int64{text: 9_000}}
-	spent := Usage{Usage: api.Usage{Since: at(-24), Until: noon, Windows: map[string]time.Time{text: at(-24)}, Shares: []api.Share{share}, Total: share, Partial: true}}
+	share := api.SpentBy{Name: text, Units: 9_000, Limits: map[string]int64{text: 9_000}}
+	spent := Usage{Usage: api.Usage{Since: at(-24), Until: noon, Windows: map[string]time.Time{text: at(-24)}, Shares: []api.SpentBy{share}, Total: share, Partial: true}}
 	trouble := jobsapi.Trouble{Of: text, Says: text, Do: text, Grave: true}
 	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), Last: &run, Skips: &skipped}
 	f := Facts{
 		Host: text,
 		Status: jobsapi.Status{
 			Status: api.Status{
-				Version: text, Ledger: api.Ledger{Backend: text, State: text},
+				Version: text, Ledger: api.LedgerState{Backend: text, State: text},
 				Credentials: []api.Credential{{Name: text, Limits: []api.Limit{limit, {Name: "short", Describe: text, WindowMs: 60_000}}}, {Name: "lost", Error: text}},
 			},
 			Forecast: []plan.Forecast{{Credential: text, Limit: text, From: noon, Until: at(24), GoneAt: at(3), ResetsAt: at(20), Hours: []quota.Units{100, 200, 300}}},

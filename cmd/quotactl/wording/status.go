@@ -54,7 +54,7 @@ func Since(t jobsapi.Trouble, v term.View) string {
 }
 
 // Spent is what a share spent in a limit, or in all limits if limit is empty.
-func Spent(s api.Share, limit string) int64 {
+func Spent(s api.SpentBy, limit string) int64 {
 	if limit != "" {
 		return s.Limits[limit]
 	}
@@ -62,14 +62,14 @@ func Spent(s api.Share, limit string) int64 {
 }
 
 // Shares returns the shares that have something in the limit, and how much the greatest has.
-func Shares(u api.Usage, limit string) (shares []api.Share, greatest int64) {
+func Shares(u api.Usage, limit string) (shares []api.SpentBy, greatest int64) {
 	for _, s := range u.Shares {
 		if spent := Spent(s, limit); spent > 0 || limit == "" && s.Calls > 0 {
 			shares, greatest = append(shares, s), max(greatest, spent)
 		}
 	}
 	if limit != "" && u.By != string(quota.ByHour) {
-		slices.SortStableFunc(shares, func(x, y api.Share) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
+		slices.SortStableFunc(shares, func(x, y api.SpentBy) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
 	}
 	return shares, greatest
 }

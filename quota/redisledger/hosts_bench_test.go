@@ -19,6 +19,7 @@ type crowd struct {
 	callers  int             // of each host, who ask again once they are answered
 	rate     float64         // instead: calls per second of each host, whether or not the ones before are answered
 	together bool            // the calls of that rate begin at the same instants on all hosts
+	settles  bool            // each call is followed by its settlement
 }
 
 func (c crowd) String() string {
@@ -28,6 +29,9 @@ func (c crowd) String() string {
 	}
 	if c.together {
 		text += "-together"
+	}
+	if c.settles {
+		text += "-settled"
 	}
 	last := c.away[len(c.away)-1]
 	switch {
@@ -66,6 +70,9 @@ var crowds = []crowd{
 	{away: oneAway(4, 10*ms), callers: 8},
 	{away: oneAway(4, 25*ms), callers: 1},
 	{away: oneAway(4, 50*ms), callers: 1},
+	{away: sameAway(1, 0), callers: 16, settles: true},
+	{away: sameAway(4, 0), callers: 16, settles: true},
+	{away: oneAway(4, 10*ms), callers: 8, settles: true},
 	{away: sameAway(4, 10*ms), rate: 20},
 	{away: oneAway(4, 10*ms), rate: 20},
 	{away: sameAway(4, 10*ms), rate: 20, together: true},
@@ -106,16 +113,20 @@ func (c crowd) ask(hosts []*farHost, during time.Duration) []answers {
 	list := make([]answers, len(hosts))
 	var asking sync.WaitGroup
 	for i, h := range hosts {
+		call := h.acquire
+		if c.settles {
+			call = h.acquireAndSettle
+		}
 		asking.Go(func() {
 			if c.rate == 0 {
-				list[i] = ask(during, slices.Repeat([]func() string{h.acquire}, c.callers))
+				list[i] = ask(during, slices.Repeat([]func() string{call}, c.callers))
 				return
 			}
 			seed := uint64(i)
 			if c.together {
 				seed = 0
 			}
-			list[i] = askAtRate(during, c.rate, seed, h.acquire)
+			list[i] = askAtRate(during, c.rate, seed, call)
 		})
 	}
 	asking.Wait()
@@ -204,5 +215,14 @@ func report(b *testing.B, rounds []round) {
 // acquire makes a call, and says how it was answered.
 func (h *farHost) acquire() string {
 	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+	return answer(d, err)
+}
+
+// acquireAndSettle makes a call, and gives back its unit.
+func (h *farHost) acquireAndSettle() string {
+	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+	if err == nil && d.Granted() {
+		d, err = h.service.Settle(context.Background(), d.GrantID, quota.Settlement{})
+	}
 	return answer(d, err)
 }

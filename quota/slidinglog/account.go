@@ -86,9 +86,24 @@ func (a *Account) Used() []quota.Units {
 func (a *Account) Hold(c *quota.Credential, charges []quota.Charge) {
 	for _, charge := range charges {
 		if i := c.Index(charge.Limit); i >= 0 && charge.Units > 0 {
-			a.views[i].used += charge.Units
-			a.views[i].held += charge.Units
+			a.views[i].hold(charge.Units)
 		}
+	}
+}
+
+// HoldChange counts a correction of an entry that is not in the log yet, until Release.
+func (a *Account) HoldChange(was, is *quota.Entry) {
+	for _, v := range a.views {
+		if v.contains(is.ID) {
+			v.hold(v.Units(is) - v.Units(was))
+		}
+	}
+}
+
+// holdAgain drops what was held since Used returned used.
+func (a *Account) holdAgain(used []quota.Units) {
+	for i, v := range a.views {
+		v.hold(used[i] - v.used)
 	}
 }
 

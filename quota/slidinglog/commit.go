@@ -33,8 +33,8 @@ type draft struct {
 	clock, now time.Time // the store's, and the log's
 	down       error     // why the decision is made offline; nil: it is not
 	entries    []quota.Entry
-	// sure means that the answer also holds at a later clock, because everything is granted.
-	sure    bool
+	// unsure means that an answer may not hold at a later clock, because something is not granted.
+	unsure  bool
 	reserve bool    // a grant may use the reserve, too
 	termSum [4]byte // what its record says of it
 	most    uint32
@@ -42,8 +42,27 @@ type draft struct {
 	same    map[int]quota.Entry // by index of an entry: what another host granted the same request meanwhile
 	gen     int64               // the generation that a reset begins; 0: the log's own
 	wipe    bool                // empties the log first
-	// done completes the answer once the entries are in the copy.
-	done func(now time.Time)
+	// corrected are the grants that it settles. full means that it takes no further call.
+	corrected []quota.ID
+	full      bool
+	used      []quota.Units // of each limit, with the draft
+	// done complete the answers once the entries are in the copy. left are the units of each limit that have
+	// left its window since.
+	done []func(now time.Time, left []quota.Units)
+}
+
+// A call is one that waits to be decided. One that has the lock decides for all that wait, in one draft.
+type call struct {
+	credential *quota.Credential
+	entries    int       // that it adds, at most
+	corrects   bool      // it changes what is in the log
+	end        time.Time // its deadline; zero: none
+	// draft drafts the decision. It returns false, and does nothing, if that depends on what the draft has already.
+	draft func(*draft) bool
+
+	ended   bool // it has its answer, and err; guarded by the lock
+	err     error
+	decided chan struct{} // closed then; nil: it has the lock
 }
 
 // states returns the limits that charges count against, as they are at now.
@@ -57,22 +76,23 @@ func (d *draft) add(e quota.Entry, by quota.Caller) {
 	d.entries = append(d.entries, e)
 }
 
-// commit lets f draft a decision and writes it to the log, or, while the store cannot be reached
-// and offline is set, to the file.
-func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, f func(*draft)) error {
+// commit lets a call draft its decision, and writes it to the log, or, while the store cannot be
+// reached and offline is set, to the file.
+func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, w call) error {
+	w.credential = c
 	r, err := l.replica(c.Name)
 	if err != nil {
 		return err
 	}
-	err = r.commit(ctx, c, f)
+	err = r.commit(ctx, &w)
 	if err != nil && l.overslept(ctx) {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.config.Deadline)
 		defer cancel()
 		r.refresh(again) // the answer may be there already
-		err = r.commit(again, c, f)
+		err = r.commit(again, &w)
 	}
 	if offline && r.outage(err) {
-		return r.commitOffline(c, err, f)
+		return r.commitOffline(&w, err)
 	}
 	return err
 }
@@ -84,18 +104,113 @@ func (l *Ledger) overslept(ctx context.Context) bool {
 	return ok && l.config.Store != nil && time.Since(end) > l.config.Deadline/4
 }
 
-// commit calls f until its draft holds. A draft with entries holds once it is appended, which
-// works only if no other host has written since. A draft without entries holds once the end of
-// the log is known.
-func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft)) error {
+// commit has a call decided: by itself, or by another one that has the lock. That one ends by the earliest of
+// their deadlines.
+func (r *replica) commit(ctx context.Context, own *call) error {
 	if err := r.serving(); err != nil && !errors.Is(err, errJoining) {
 		return err
 	}
-	if err := r.lock(ctx); err != nil {
-		return err
+	own.end, _ = ctx.Deadline()
+	own.ended, own.decided = false, nil
+	locked := r.tryLock()
+	if !locked {
+		own.decided = make(chan struct{})
 	}
-	defer r.unlock()
-	if err := r.join(ctx); err != nil { // it may have changed meanwhile
+	r.mu.Lock()
+	r.waiting = append(r.waiting, own)
+	r.mu.Unlock()
+	if !locked {
+		var err error
+		if locked, err = r.await(ctx, own.decided); err != nil {
+			if r.withdraw(own) {
+				return err
+			}
+			locked, _ = r.await(context.WithoutCancel(ctx), own.decided) // another call has begun to decide it
+		}
+	}
+	if locked {
+		defer r.unlock()
+		for !own.ended {
+			r.commitWaiting(ctx, own)
+		}
+	}
+	return own.err
+}
+
+// withdraw takes a call out of those that wait, and reports whether it was there.
+func (r *replica) withdraw(own *call) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.waiting)
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *call) bool { return w == own })
+	return len(r.waiting) < n
+}
+
+// take takes the calls of a credential that have waited longest, as many as may share a draft, corrections first: a
+// denial must know each of its record.
+func (r *replica) take(c *quota.Credential) (calls []*call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	entries := 0
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *call) bool {
+		if w.credential != c || len(calls) > 0 && entries+w.entries > quota.MaxAsks { // a record has ids for no more
+			return false
+		}
+		entries, calls = entries+w.entries, append(calls, w)
+		return true
+	})
+	slices.SortStableFunc(calls, func(x, y *call) int {
+		switch {
+		case x.corrects == y.corrects:
+			return 0
+		case x.corrects:
+			return -1
+		}
+		return 1
+	})
+	return calls
+}
+
+// commitWaiting decides the calls that have waited longest, in one draft. Those that do not go into it wait on.
+func (r *replica) commitWaiting(ctx context.Context, own *call) {
+	calls := r.take(own.credential)
+	if len(calls) > 1 || calls[0] != own { // by the first deadline, and whichever of the callers goes away
+		ctx = context.WithoutCancel(ctx)
+		for _, w := range calls {
+			if !w.end.IsZero() {
+				sooner, cancel := context.WithDeadline(ctx, w.end)
+				defer cancel()
+				ctx = sooner
+			}
+		}
+	}
+	var drafted []*call
+	err := r.decide(ctx, own.credential, func(d *draft) {
+		drafted = drafted[:0]
+		for _, w := range calls {
+			if !d.full && w.draft(d) {
+				drafted = append(drafted, w)
+			}
+		}
+	})
+	if len(drafted) == 0 {
+		drafted = calls
+	}
+	for _, w := range drafted {
+		if w.ended, w.err = true, err; w.decided != nil {
+			close(w.decided)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = append(slices.DeleteFunc(calls, func(w *call) bool { return w.ended }), r.waiting...)
+}
+
+// decide calls f until its draft holds. A draft with entries holds once it is appended, which
+// works only if no other host has written since. A draft without entries holds once the end of
+// the log is known. The caller holds the lock.
+func (r *replica) decide(ctx context.Context, c *quota.Credential, f func(*draft)) error {
+	if err := r.join(ctx); err != nil {
 		return err
 	}
 	known, clock := r.ledger.config.Store == nil, r.estimate()
@@ -116,7 +231,7 @@ func (r *replica) commit(ctx context.Context, c *quota.Credential, f func(*draft
 			return r.write(d)
 		}
 		var out Outcome
-		if len(d.entries) == 0 || !d.sure && !known {
+		if len(d.entries) == 0 || d.unsure && !known {
 			out = r.poll(ctx)
 		} else {
 			var done bool
@@ -146,7 +261,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 	if err := r.ready(); err != nil && (down == nil || isQuiet(err)) {
 		return nil, err
 	}
-	d := &draft{replica: r, credential: c, clock: clock, down: down, most: barrier}
+	d := &draft{replica: r, credential: c, clock: clock, down: down, most: barrier, slack: maxSlack}
 	r.copy.credential = c
 	err := r.copy.view(func() {
 		d.now = r.copy.advance(clock)
@@ -157,6 +272,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 			}
 		}
 		f(d)
+		d.used = r.copy.account.Used()
 		d.sumUp()
 	})
 	return d, r.unavailable(err)
@@ -287,14 +403,21 @@ func (r *replica) write(d *draft) error {
 	return r.finish(d, at.Time())
 }
 
-// finish completes the answer of a draft whose entries are in the copy.
+// finish completes the answers of a draft whose entries are in the copy.
 func (r *replica) finish(d *draft, clock time.Time) error {
-	if d.done == nil {
+	if len(d.done) == 0 {
 		return nil
 	}
 	return r.onCopy(func(c *Copy) {
 		c.credential = d.credential // a reload may have set another one meanwhile
-		d.done(c.advance(clock))
+		now := c.advance(clock)
+		left := c.account.Used()
+		for i := range left {
+			left[i] = d.used[i] - left[i]
+		}
+		for _, done := range d.done {
+			done(now, left)
+		}
 	})
 }
 

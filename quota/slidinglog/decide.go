@@ -14,7 +14,18 @@ import (
 
 // Acquire implements quota.Ledger.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) (decisions []quota.Decision, err error) {
-	err = l.commit(ctx, c, true, func(d *draft) { decisions = d.decide(asks) })
+	err = l.commit(ctx, c, true, call{entries: len(asks), draft: func(d *draft) bool {
+		before, used := *d, d.copy.account.Used()
+		decisions = d.decide(asks)
+		denied := slices.ContainsFunc(decisions, quota.Decision.Denied)
+		if denied && len(before.entries) > 0 { // when those leave is known once they are in the log
+			*d = before
+			d.copy.account.holdAgain(used)
+			return false
+		}
+		d.full = denied // what follows would change when its request fits
+		return true
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -28,21 +39,12 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.
 func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	decisions := make([]quota.Decision, len(asks))
 	entries := make([]int, len(asks)) // the index of each ask's entry in the draft; -1: none
-	d.sure, d.slack = true, maxSlack
 	for i, ask := range asks {
 		decisions[i], entries[i] = d.one(ask)
 		decisions[i].Outage = d.down != nil
-		d.sure = d.sure && entries[i] >= 0 && !decisions[i].Replayed && (!ask.AtMost || decisions[i].Count == ask.Count)
+		d.unsure = d.unsure || entries[i] < 0 || decisions[i].Replayed || ask.AtMost && decisions[i].Count != ask.Count
 	}
-	if !d.sure { // a denial must be that of one instant, also if only a call of its batch is in its way
-		d.slack = 0
-	}
-	used := d.copy.account.Used()
-	d.done = func(now time.Time) {
-		returned := d.copy.account.Used()
-		for i := range used {
-			returned[i] = used[i] - returned[i] // left the windows since
-		}
+	d.done = append(d.done, func(now time.Time, left []quota.Units) {
 		for i, n := range entries {
 			if e, found := d.same[n]; found {
 				decisions[i] = d.again(asks[i], e)
@@ -52,10 +54,10 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 				decisions[i].GrantID = quota.GrantID(d.credential.Name, d.entries[n].ID)
 			}
 			for n, s := range decisions[i].Limits {
-				decisions[i].Limits[n].Used -= returned[d.credential.Index(s.Name)]
+				decisions[i].Limits[n].Used -= left[d.credential.Index(s.Name)]
 			}
 		}
-	}
+	})
 	return decisions
 }
 
@@ -167,13 +169,21 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 
 // Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
-	err = l.commit(ctx, c, true, func(d *draft) { decision = d.settle(s) })
+	err = l.commit(ctx, c, true, call{entries: 1, corrects: true, draft: func(d *draft) bool {
+		was, found := d.copy.counting(s.Grant)
+		if slices.Contains(d.corrected, was.ID) {
+			return false
+		}
+		d.unsure = true
+		decision = d.settle(s, was, found)
+		return true
+	}})
 	return decision, err
 }
 
-func (d *draft) settle(s quota.Settlement) quota.Decision {
+// settle settles a grant as it was.
+func (d *draft) settle(s quota.Settlement, was quota.Entry, found bool) quota.Decision {
 	grant := quota.GrantID(d.credential.Name, s.Grant)
-	was, found := d.copy.counting(s.Grant)
 	g, ok := was.Grant()
 	if !found || !ok || g.Void || !d.copy.account.Counted(was.ID) {
 		return quota.Gone(grant)
@@ -197,6 +207,8 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 		}
 		settled.Raised = quota.Max(e.After) > quota.Max(e.Before)
 		d.add(quota.Entry{Body: e}, s.Caller)
+		d.corrected = append(d.corrected, was.ID)
+		d.copy.account.HoldChange(&was, &is)
 	}
 	settled.Limits = d.statesAfter(charges)
 	return settled
@@ -206,7 +218,7 @@ func (d *draft) settle(s quota.Settlement) quota.Decision {
 // log.
 func (d *draft) statesAfter(charges []quota.Charge) []quota.LimitState {
 	states := d.states(charges, d.now)
-	d.done = func(now time.Time) { copy(states, d.states(charges, now)) }
+	d.done = append(d.done, func(now time.Time, _ []quota.Units) { copy(states, d.states(charges, now)) })
 	return states
 }
 
@@ -215,7 +227,13 @@ func (d *draft) statesAfter(charges []quota.Charge) []quota.LimitState {
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (decision quota.Decision, err error) {
 	booked, more := quota.Units(0), true
 	for more && err == nil {
-		err = l.commit(ctx, c, false, func(d *draft) { decision, more = d.adjust(a) })
+		err = l.commit(ctx, c, false, call{entries: 1, corrects: true, draft: func(d *draft) bool {
+			if a.Units < 0 && len(d.corrected) > 0 {
+				return false
+			}
+			decision, more = d.adjust(a)
+			return true
+		}})
 		if err == nil {
 			booked += decision.Units
 			a.Units += int64(decision.Units)
@@ -242,16 +260,31 @@ func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) 
 		booked = -booked
 	}
 	d.add(quota.Entry{Note: a.Note, Charges: []quota.Charge{{Limit: a.Limit, Units: booked}}, Body: e}, a.Caller)
+	view.hold(booked)
+	d.unsure, d.full = true, a.Units < 0 // what follows would not know what was returned
 	return quota.Decision{Units: max(booked, -booked), Limits: d.statesAfter([]quota.Charge{{Limit: a.Limit}})}, more
+}
+
+// commitAlone commits what decides about all that follows, in a draft of its own.
+func (l *Ledger) commitAlone(ctx context.Context, c *quota.Credential, f func(*draft)) error {
+	return l.commit(ctx, c, false, call{entries: 1, corrects: true, draft: func(d *draft) bool {
+		if len(d.done)+len(d.entries) > 0 {
+			return false
+		}
+		f(d)
+		d.full = true
+		return true
+	}})
 }
 
 // ChangeLimit implements quota.Ledger.
 func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (changed bool, err error) {
-	err = l.commit(ctx, c, false, func(d *draft) {
+	err = l.commitAlone(ctx, c, func(d *draft) {
 		var e quota.Entry
 		if e, changed = k.Entry(d.states([]quota.Charge{{Limit: k.Limit}}, d.now)[0], d.now); changed {
 			d.add(e, k.Caller)
 		}
+		d.unsure = true
 	})
 	return changed && err == nil, err
 }
@@ -260,10 +293,10 @@ func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.C
 // also empties the log, which then continues at the clock. A reset voids all that earlier resets
 // void, because a lost log may lack one of them.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	return l.commit(ctx, c, false, func(d *draft) {
+	return l.commitAlone(ctx, c, func(d *draft) {
 		facts, clock := &d.copy.facts, d.clock.UnixMilli()
 		until := max(clock, facts.Position.ID.Ms, facts.voidTo())
 		d.add(quota.Entry{Note: note, Body: quota.Reset{Until: time.UnixMilli(until).UTC()}}, by)
-		d.sure, d.gen, d.wipe = true, facts.Gen+1, facts.Position.ID.Ms > clock
+		d.gen, d.wipe = facts.Gen+1, facts.Position.ID.Ms > clock
 	})
 }

@@ -22,8 +22,9 @@
 //
 // # An acquire
 //
-// [Ledger.Acquire] locks the credential's replica (decide.go, commit.go). It decides on the copy,
-// in a draft. A draft that grants is appended: with a [Store], if no other host has written since
+// Acquires and corrections wait for the replica of their credential (commit.go). The call that locks it decides
+// for all that wait, on the copy, in one draft (decide.go). A call that depends on a correction of that draft waits
+// for the next one, and a denial for the one after the entries of other calls. A draft that grants is appended: with a [Store], if no other host has written since
 // and the store's clock is within the bounds of the decision; without one, at this host's clock.
 // The record goes to the tail of the [File], then into the copy, and then the caller gets its
 // answer. A host that was behind applies the missing records to its copy, and decides again. A

@@ -43,9 +43,20 @@ func (l *Ledger) SetMaxUnfolded(n int) { l.maxUnfolded = n }
 // SetMaxLate has the host put back n entries in a record.
 func (l *Ledger) SetMaxLate(n int) { l.maxLate = n }
 
-// SetAwait has calls wait for a lock by await, which reports whether they have it.
-func (l *Ledger) SetAwait(await func(ctx context.Context, locked chan struct{}) bool) {
+// SetAwait has calls wait for a lock by await, which reports whether they have it, and whether ctx has ended first.
+func (l *Ledger) SetAwait(await func(ctx context.Context, lock, decided chan struct{}) (locked, ends bool)) {
 	l.await = await
+}
+
+// Waiting returns how many calls of a credential wait to be decided.
+func (l *Ledger) Waiting(c *quota.Credential) int {
+	r, err := l.replica(c.Name)
+	if err != nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)
 }
 
 // Run returns which run of its host the ledger is.

@@ -52,7 +52,7 @@ func (r *replica) applyChecked(c *Copy, record *Record) {
 		r.violate(c, PlacesGrow, record, fmt.Sprintf("a record at %v follows one at %v", at, was.ID))
 	case record.floor() > at.Ms:
 		r.violate(c, PlacesGrow, record, fmt.Sprintf("a record at %v has an entry of %d", at, record.floor()))
-	case !record.fresh || record.Entries[0].Kind() != quota.KindGrant:
+	case !record.fresh || slices.ContainsFunc(record.Entries, func(e quota.Entry) bool { return e.Kind() != quota.KindGrant }):
 	case c.merges > merges:
 		if record.isAfter(was) && r.knows(c, record) { // its writer had read the other grant
 			r.violate(c, ChargedOnce, record, "a request id was granted again")

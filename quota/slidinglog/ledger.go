@@ -89,7 +89,7 @@ type Ledger struct {
 	folding sync.Mutex // held while Fold runs
 
 	maxUnfolded, maxLate int // the constants, or fewer in tests
-	await                func(ctx context.Context, locked chan struct{}) bool
+	await                func(ctx context.Context, lock, decided chan struct{}) (locked, ends bool)
 
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica

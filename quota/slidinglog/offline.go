@@ -59,9 +59,9 @@ func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
 	return units
 }
 
-// commitOffline lets f draft on the copy, and writes the draft to the file. The log gets it when
+// commitOffline lets a call draft on the copy, and writes the draft to the file. The log gets it when
 // the store is back. down is why the store cannot be reached.
-func (r *replica) commitOffline(c *quota.Credential, down error, f func(*draft)) error {
+func (r *replica) commitOffline(w *call, down error) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()
@@ -73,7 +73,7 @@ func (r *replica) commitOffline(c *quota.Credential, down error, f func(*draft))
 		r.mu.Unlock()
 		return down
 	}
-	d, err := r.draft(c, r.estimated(), down, f)
+	d, err := r.draft(w.credential, r.estimated(), down, func(d *draft) { w.draft(d) })
 	if err == nil && len(d.entries) > 0 {
 		err = r.addOffline(d)
 	}

@@ -27,6 +27,7 @@ type replica struct {
 
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
+	waiting      []*call           // to be decided, by whichever of them has the lock first
 	maybe        []*attempt        // the calls whose outcome is unknown, of which one at most is carried out
 	unanswered   []*attempt        // earlier ones, which the log lacked
 	unwritten    bool              // the store did not take the last record, or would not have
@@ -72,25 +73,42 @@ func isQuiet(err error) bool {
 	return errors.Is(err, quota.ErrRecovering) && !errors.As(err, new(catchingUp))
 }
 
-// lock locks the replica. It fails when ctx ends, which says nothing about the store: other calls of
-// this host were first.
+// lock locks the replica. It fails when ctx ends.
 func (r *replica) lock(ctx context.Context) error {
-	if !r.tryLock() && !r.ledger.await(ctx, r.locked) {
-		if err := r.serving(); err != nil {
-			return err
-		}
-		return r.contended()
-	}
-	return nil
+	_, err := r.await(ctx, nil)
+	return err
 }
 
-// await waits for a lock. It reports whether it has it, or ctx has ended.
-func await(ctx context.Context, locked chan struct{}) bool {
+// await waits for the lock, or until another call has decided this one. It fails when ctx ends, which says nothing
+// about the store: other calls of this host were first.
+func (r *replica) await(ctx context.Context, decided chan struct{}) (locked bool, err error) {
+	if r.tryLock() {
+		return true, nil
+	}
+	if locked, ends := r.ledger.await(ctx, r.locked, decided); !ends {
+		return locked, nil
+	}
+	if err := r.serving(); err != nil {
+		return false, err
+	}
+	return false, r.contended()
+}
+
+// await waits for a lock, or for what makes it unnecessary. It reports whether it has the lock, and whether ctx has
+// ended first.
+func await(ctx context.Context, lock, decided chan struct{}) (locked, ends bool) {
 	select {
-	case locked <- struct{}{}:
-		return true
+	case <-decided:
+		return false, false
+	default:
+	}
+	select {
+	case lock <- struct{}{}:
+		return true, false
+	case <-decided:
+		return false, false
 	case <-ctx.Done():
-		return false
+		return false, true
 	}
 }
 

@@ -466,17 +466,18 @@ func has(r slidinglog.Record, id quota.ID) bool {
 
 // fitsCopy holds an offline grant against what the copy of its host leaves.
 func (o *oracle) fitsCopy(h *simHost, ask quota.Ask, id quota.ID) {
+	c := h.at.c // a reload may have set another one meanwhile
 	s := sum{entries: make(map[quota.ID]quota.Entry)}
-	for _, e := range h.ledger.Entries(h.c) {
+	for _, e := range h.ledger.Entries(c) {
 		s.entries[e.ID] = e
 	}
-	for i, limit := range h.c.Limits {
+	for i, limit := range c.Limits {
 		units, charged := quota.ChargeIn(ask.Charges, limit.Name)
 		after, _ := limit.Window.Bounds(id.Time())
 		used := quota.Units(0)
 		for _, e := range s.entries {
 			if e.ID.Ms > after.UnixMilli() {
-				used += e.UnitsIn(h.c, i)
+				used += e.UnitsIn(c, i)
 			}
 		}
 		if most := limit.Budget(false) + s.lent(limit.Name, id.Ms); charged && units > 0 && used > most {

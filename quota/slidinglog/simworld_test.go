@@ -114,6 +114,7 @@ type task struct {
 	wake    int64             // it does not go on before this time
 	c       *quota.Credential // as the host counted when it began
 	trouble bool              // the host has had trouble since then
+	decided chan struct{}     // closed when another call has decided what this one waits for
 }
 
 // A simHost is a host, with what it does now.
@@ -366,15 +367,25 @@ func (h *simHost) begin() {
 	}
 	ledger.SetMaxUnfolded(10 * few)
 	ledger.SetMaxLate(few)
-	ledger.SetAwait(func(ctx context.Context, locked chan struct{}) bool {
-		for h.w.counts.waits++; ctx.Err() == nil; h.rest(1) {
+	ledger.SetAwait(func(ctx context.Context, lock, decided chan struct{}) (locked, ends bool) {
+		for h.w.counts.waits++; ctx.Err() == nil; {
 			select {
-			case locked <- struct{}{}:
-				return true
+			case <-decided:
+				return false, false
 			default:
 			}
+			select {
+			case lock <- struct{}{}:
+				return true, false
+			default:
+			}
+			t := h.at
+			if t.decided = decided; !h.rest(1) { // the call that decides this one ends with the process
+				t.yield(struct{}{})
+			}
+			t.decided = nil
 		}
-		return false
+		return false, true
 	})
 }
 
@@ -387,8 +398,8 @@ func (h *simHost) violated(v slidinglog.Violation) {
 func (h *simHost) end(machine bool) {
 	h.file = h.file.Crash(machine, h.w.rand.IntN(3))
 	h.cancel()
-	for len(h.does) > 0 {
-		h.goOn(h.does[0])
+	for n := 0; len(h.does) > 0; n++ { // in turns: one may wait for another
+		h.goOn(h.does[n%len(h.does)])
 	}
 	h.ledger = nil
 }
@@ -415,6 +426,13 @@ func (h *simHost) goOn(t *task) {
 	if t.f == nil {
 		h.w.routines.put(t.routine)
 		h.does = slices.DeleteFunc(h.does, func(other *task) bool { return other == t })
+	}
+	for _, other := range slices.Clone(h.does) { // each call ends as soon as it is decided, whichever did it
+		select {
+		case <-other.decided:
+			h.goOn(other)
+		default:
+		}
 	}
 }
 

@@ -55,10 +55,15 @@ func room(limits []quota.LimitState, useReserve bool) int64 {
 	return least
 }
 
-// sumUp completes a draft of a log that others write to.
+// sumUp completes a draft of a log that others write to. A denial must be that of one instant, also if only another
+// call of the draft is in its way.
 func (d *draft) sumUp() {
-	if len(d.entries) > 0 && d.ledger.config.Store != nil {
-		d.termSum, d.most = d.termsSum(d.credential), d.takes()
+	if len(d.entries) == 0 || d.ledger.config.Store == nil {
+		return
+	}
+	d.termSum, d.most = d.termsSum(d.credential), d.takes()
+	if d.unsure || d.most == barrier {
+		d.slack = 0
 	}
 }
 

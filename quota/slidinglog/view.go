@@ -87,6 +87,12 @@ func (v *View) block(id quota.ID) int {
 	return i
 }
 
+// hold counts units until Account.Release.
+func (v *View) hold(units quota.Units) {
+	v.used += units
+	v.held += units
+}
+
 // change counts that an entry changed by some units.
 func (v *View) change(id quota.ID, by quota.Units) {
 	if by == 0 || !v.contains(id) {

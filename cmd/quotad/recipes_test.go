@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,31 +67,39 @@ var playedElsewhere = map[string][]string{
 	"TestClientsOfThePage":                   {"[clients.partners]"},
 	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
 	"TestPrometheusConfig":                   {"scrape_configs:"},
+	"TestRelease":                            {"go mod edit -module"},
 	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "systemctl restart quotad", "systemctl disable --now quotad", "userdel quotad"},
 }
 
 // Every block of the pages is played by a script, or by another test.
 func TestEveryBlockIsPlayed(t *testing.T) {
-	var texts []string
-	for _, held := range playedElsewhere {
-		texts = append(texts, held...)
+	played, all := map[string]bool{}, ""
+	for _, texts := range playedElsewhere {
+		for _, text := range texts {
+			played[text] = true
+		}
 	}
 	for _, file := range append(scriptsIn(t, "testdata"), scriptsIn(t, recipesScripts)...) {
-		for _, played := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
-			texts = append(texts, strings.Trim(played[1], "'"))
+		for _, command := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
+			played[strings.Trim(command[1], "'")] = true
 		}
 	}
 	blocks := 0
 	for _, page := range userPages(t) {
 		for _, block := range blocksOf(readPage(t, page), "") {
-			blocks++
-			if !containsAny(block, texts) {
+			blocks, all = blocks+1, all+block
+			if !containsAny(block, slices.Collect(maps.Keys(played))) {
 				t.Errorf("no test plays this block of %s:\n%s", page, block)
 			}
 		}
 	}
 	if blocks < 70 {
 		t.Errorf("the pages have %d blocks", blocks)
+	}
+	for text := range played {
+		if !strings.Contains(all, text) {
+			t.Errorf("a test plays a block that no page has: %q", text)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func readBody(a Answer) *findings {
 }
 
 var (
-	xmlField  = regexp.MustCompile(`<([Cc]ode|[Mm]essage)>([^<]{1,1000})</`)                // Amazon's
+	xmlField  = regexp.MustCompile(`<([Cc]ode|[Mm]essage)>([^<]+)</`)                       // Amazon's
 	zeroLimit = regexp.MustCompile(`(?i)^quota exceeded\b.*\blimit: 0(?:[^\d.]|\.\D|\.?$)`) // Gemini's, of a model that is not for free
 )
 

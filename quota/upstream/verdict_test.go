@@ -234,6 +234,15 @@ func TestClassifyRefuses(t *testing.T) {
 	}
 }
 
+// A long message is read in XML too.
+func TestALongMessageInXML(t *testing.T) {
+	body := "<Error><Code>SlowDown</Code><Message>" + strings.Repeat("Reduce your rate. ", 100) + "</Message></Error>"
+	v, err := Classify(Answer{503, nil, []byte(body)}, Format{}, now)
+	if err != nil || v.Class != Minute || !strings.Contains(v.Says, "Reduce your rate. Reduce your rate.") {
+		t.Errorf("got %+v, %v, want the message", v, err)
+	}
+}
+
 // What an answer does not say is not zero.
 func TestAbsentIsNotZero(t *testing.T) {
 	for _, h := range []http.Header{nil, header("X-Ratelimit-Remaining: "), header("X-Ratelimit-Remaining: many"), header("X-Ratelimit-Remaining: -1")} {

@@ -259,6 +259,7 @@ func TestLedgerUnavailable(t *testing.T) {
 func testUnavailable(t *testing.T, why error, reason string) {
 	h := servertest.Start(t, func(c *server.Config) {
 		c.Service = servertest.NewService(t, failing{ledgertest.NewModel(time.Now), why}, servertest.YouTube())
+		c.AdminGroup = servertest.OwnGroup(t)
 	})
 	for _, row := range []struct{ method, path, body string }{
 		{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},

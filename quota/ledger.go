@@ -136,8 +136,8 @@ type Settlement struct {
 // An Adjustment books units against one limit outside any operation.
 type Adjustment struct {
 	Limit string
-	// Units spent elsewhere; below zero, what was counted but not spent. The
-	// oldest debits are freed first, and used never falls below zero.
+	// Units spent elsewhere; below zero, what was counted but not spent. The oldest
+	// bookings are freed first, then the oldest debits, and used never falls below zero.
 	Units  int64
 	Caller Caller
 	Note   string // why, for the log

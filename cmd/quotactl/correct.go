@@ -13,9 +13,10 @@ import (
 )
 
 const bookUsage = `Book units that were spent elsewhere in a limit. A negative number, behind a --,
-returns units that were counted but not spent: the oldest debits first, and
-never more than are used. For operators; the log names you. quotactl sends it
-once: if the answer is lost, quotactl log shows whether it was booked.
+returns units that were counted but not spent: of bookings first, then of the
+oldest debits, and never more than are used. For operators; the log names you.
+quotactl sends it once: if the answer is lost, quotactl log shows whether it was
+booked.
 
 With -o value the answer is what remains in the limit, in units.
 

@@ -75,18 +75,20 @@ func (q question) charged(e *quota.Entry) []quota.Charge {
 	return charges
 }
 
-// Adjust implements quota.Ledger. What it returns, it takes off the oldest entries
-// of the limit's window, and that stays with them.
+// Adjust implements quota.Ledger. What it returns, it takes off the oldest bookings
+// of the limit's window, and then off its oldest entries, and that stays with them.
 func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
 	booked, i := a.Units, c.Index(a.Limit)
 	if a.Units < 0 {
 		left := quota.Units(-a.Units)
-		for _, e := range q.entries {
-			if units := min(left, q.units(i, e)); units > 0 && q.inWindow(i, e, q.now) {
-				e.GiveBack(a.Limit, units)
-				left -= units
+		for _, kind := range []quota.Kind{quota.KindAdjustment, ""} { // "": any
+			for _, e := range q.entries {
+				if units := min(left, q.units(i, e)); units > 0 && q.inWindow(i, e, q.now) && (kind == "" || e.Kind() == kind) {
+					e.GiveBack(a.Limit, units)
+					left -= units
+				}
 			}
 		}
 		booked = a.Units + int64(left)

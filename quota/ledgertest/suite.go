@@ -39,6 +39,7 @@ func Run(t *testing.T, h Harness) {
 		{"settle of a caller who is no operator", settleBounded},
 		{"settle of a grant of which units were returned", settleReturned},
 		{"adjust", adjust},
+		{"a booking undone", undoneBooking},
 		{"reset", reset},
 		{"the log in pages", logPages},
 		{"changed units and reserve", changedUnits},

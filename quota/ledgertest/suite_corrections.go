@@ -182,6 +182,24 @@ func adjust(t *testing.T, harness Harness) {
 	}
 }
 
+// undoneBooking books units by mistake, and returns them: who spent what is as it was before.
+func undoneBooking(t *testing.T, harness Harness) {
+	h := begin(t, harness, daily())
+	h.granted("videos.insert")
+	h.clock.Add(time.Minute)
+	h.adjust("daily", 300)
+	h.adjust("daily", -300)
+	h.clock.Add(24*time.Hour - time.Minute - time.Millisecond)
+	d := h.granted("videos.list")
+	if h.clock.Add(time.Millisecond); d.Limits[0].Used < 100 {
+		t.Errorf("%d units are used, while the call that spent them is in the window", d.Limits[0].Used)
+	}
+	h.used(1, 0) // it has left the window, and nothing of the booking is left
+	h.adjust("daily", 5)
+	h.adjust("daily", -6) // more than what was booked
+	h.used(0, 0)
+}
+
 func reset(t *testing.T, harness Harness) {
 	h := begin(t, harness, daily())
 	d := h.granted("videos.insert")

@@ -174,15 +174,18 @@ func (v *View) nextExpiry(log Entries) (at time.Time, units quota.Units) {
 	return time.Time{}, 0
 }
 
-// giveBack returns which of the oldest entries return units, at most max entries. It changes
-// nothing.
+// giveBack returns which entries return units, at most max: bookings, or an undone one would falsify who spent
+// what, and then the others, each the oldest first. It changes nothing.
 func (v *View) giveBack(units quota.Units, max int, log Entries) (gives []quota.Give, given quota.Units) {
-	for e := range log.After(v.start()) {
-		if given == units || len(gives) == max {
-			break
-		}
-		if counts := min(v.Units(&e), units-given); counts > 0 {
-			gives, given = append(gives, quota.Give{Of: e.ID, Units: counts}), given+counts
+	for _, booked := range []bool{true, false} {
+		for e := range log.After(v.start()) {
+			if given == units || len(gives) == max {
+				return gives, given
+			}
+			counts := min(v.Units(&e), units-given)
+			if counts > 0 && booked == (e.Kind() == quota.KindAdjustment) {
+				gives, given = append(gives, quota.Give{Of: e.ID, Units: counts}), given+counts
+			}
 		}
 	}
 	return gives, given

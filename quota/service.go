@@ -242,10 +242,15 @@ func (s *Service) peek(ctx context.Context, c *Credential, operations []string, 
 	if len(charges) == 0 {
 		return Decision{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	d, err := s.ledger.Peek(ctx, c, operations, charges, useReserve)
 	return fitting(c, charges, useReserve, d, err)
+}
+
+// Within bounds what a caller waits for by the deadline of one decision, also if that takes several calls.
+func (s *Service) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.deadline)
 }
 
 // Settle sets a grant, by its public id, to what was really spent.
@@ -309,7 +314,7 @@ func (s *Service) correct(ctx context.Context, credential string, do func(contex
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	defer a.denied.forget()
 	return do(ctx, a.credential)
@@ -329,7 +334,7 @@ func (s *Service) Usage(ctx context.Context, credential string) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	return s.ledger.Usage(ctx, c)
 }
@@ -361,7 +366,7 @@ func (s *Service) Log(ctx context.Context, credential string, q LogQuery) (LogPa
 	if q.Max < 1 || q.Max > MaxLogPage {
 		q.Max = MaxLogPage
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	return s.ledger.Log(ctx, c, q)
 }
@@ -396,7 +401,7 @@ func (s *Service) Walk(ctx context.Context, credential string, since time.Time, 
 
 // Health returns the state of the ledger.
 func (s *Service) Health(ctx context.Context) Health {
-	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	h := s.ledger.Health(ctx)
 	if s.Hosts != nil {

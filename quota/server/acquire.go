@@ -112,10 +112,12 @@ func (s *Server) release(w http.ResponseWriter, _ *http.Request, c *Session, _ N
 // correct settles the grant in the path and answers.
 func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units quota.Units) error {
 	start, id, past := time.Now(), c.Path("id"), ""
-	d, err := s.forbidsGrant(c, id)
+	ctx, cancel := s.Service.Within(c.request.Context())
+	defer cancel()
+	d, err := s.forbidsGrant(ctx, c, id)
 	if err == nil && d.Granted() {
 		operator := c.IsOperator() // which reads the user database
-		d, err = s.Service.Settle(c.request.Context(), id, quota.Settlement{
+		d, err = s.Service.Settle(ctx, id, quota.Settlement{
 			Units: units, Caller: c.Caller, Bounded: !operator, UseReserve: c.UseReserve,
 		})
 		switch limit, by := quota.Overspent(d.Limits, operator); {
@@ -138,7 +140,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 
 // forbidsGrant refuses to change a grant that is not the caller's. With a run token,
 // Tokens.Owns decides; without one, the caller must have acquired it outside a pass.
-func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
+func (s *Server) forbidsGrant(ctx context.Context, c *Session, id string) (quota.Decision, error) {
 	switch {
 	case c.HasToken() && !s.Tokens.Owns(c.token, id):
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the grant is not one that the pass acquired itself",
@@ -150,7 +152,7 @@ func (s *Server) forbidsGrant(c *Session, id string) (quota.Decision, error) {
 			return c.notItsGrant(), nil
 		}
 	}
-	e, _, err := s.Service.Grant(c.request.Context(), id)
+	e, _, err := s.Service.Grant(ctx, id)
 	switch {
 	case err != nil || e.By == c.Caller.By():
 		return quota.Decision{}, err
@@ -209,7 +211,7 @@ func (s *Server) observationOf(c *Session, in api.Observation) (upstream.Observa
 		return observation, api.ProblemOf(s.noCredential(c))
 	}
 	if c.remote != nil {
-		if err := refusalOf(s.forbidsGrant(c, in.GrantID)); err != nil {
+		if err := refusalOf(s.forbidsGrant(c.request.Context(), c, in.GrantID)); err != nil {
 			return observation, err
 		}
 	}

@@ -2,11 +2,15 @@ package server_test
 
 import (
 	"context"
+	"net/http"
+	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/ledgertest"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
@@ -71,5 +75,46 @@ func TestSettleRefusals(t *testing.T) {
 				t.Errorf("used %d, want 300 as before", used)
 			}
 		})
+	}
+}
+
+// A deadlineLedger records until when its calls may take.
+type deadlineLedger struct {
+	*ledgertest.Model
+	until []time.Time
+}
+
+func (l *deadlineLedger) note(ctx context.Context) {
+	end, _ := ctx.Deadline()
+	l.until = append(l.until, end)
+}
+
+func (l *deadlineLedger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+	l.note(ctx)
+	return l.Model.Log(ctx, c, q)
+}
+
+func (l *deadlineLedger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	l.note(ctx)
+	return l.Model.Settle(ctx, c, s)
+}
+
+// Outside a pass, quotad looks up whose a grant is before it settles it. The caller waits for one deadline all the same.
+func TestASettlementHasOneDeadline(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
+	uid := account(t, "nobody")
+	ledger := &deadlineLedger{Model: ledgertest.NewModel(time.Now)}
+	h := servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledger, servertest.YouTube()) })
+	if err := os.Chmod(h.Socket, 0o666); err != nil { // nobody is in no group of ours
+		t.Fatal(err)
+	}
+	grant := grantTo(t, h, uid, "credential=youtube&operation=search.list")
+	if status := as(t, h, uid, http.MethodPost, "/v1/grants/"+grant+"/settle", "units=5"); status != http.StatusOK {
+		t.Errorf("the settlement is answered %d", status)
+	}
+	if until := ledger.until; len(until) != 2 || until[0].IsZero() || !until[0].Equal(until[1]) {
+		t.Errorf("the calls of the ledger may take until %v", until)
 	}
 }

@@ -1,6 +1,7 @@
 package boltledger_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/http"
@@ -79,4 +80,17 @@ window = "24h"
 		table.Beside("embedded, 64 clients, every grant synced: grants a second", "", of.Rate, commits, commit.Rate)
 		table.Write(b)
 	}
+}
+
+// commit is one small commit of a store that has a log.
+func commit(tx *bbolt.Tx, value []byte) error {
+	bucket, err := tx.CreateBucketIfNotExists([]byte("log"))
+	if err != nil {
+		return err
+	}
+	n, err := bucket.NextSequence()
+	if err != nil {
+		return err
+	}
+	return bucket.Put(binary.BigEndian.AppendUint64(nil, n), value)
 }

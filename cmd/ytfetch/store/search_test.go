@@ -1,5 +1,7 @@
 package store
 
+//ci:norace
+
 import (
 	"encoding/json"
 	"fmt"

@@ -29,26 +29,28 @@ func TestOnCall(t *testing.T) {
 }
 
 func saysFirst(ts *testscript.TestScript, _ bool, args []string) {
-	first, err := regexp.Compile(args[0])
-	ts.Check(err)
+	var wanted []*regexp.Regexp
+	for _, arg := range args {
+		want, err := regexp.Compile(arg)
+		ts.Check(err)
+		wanted = append(wanted, want)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), hangTimeout)
 	defer cancel()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	lines := []string{""}
-	for ; !first.MatchString(lines[0]); <-tick.C {
-		if ctx.Err() != nil {
-			ts.Fatalf("the first line is %q, never %s", lines[0], first)
+	for lines := []string{""}; ; <-tick.C {
+		missing := slices.IndexFunc(wanted[1:], func(want *regexp.Regexp) bool { return !slices.ContainsFunc(lines[1:], want.MatchString) })
+		switch says := wanted[0].MatchString(lines[0]); {
+		case says && missing < 0:
+			return
+		case ctx.Err() != nil && !says:
+			ts.Fatalf("the first line is %q, never %s", lines[0], wanted[0])
+		case ctx.Err() != nil:
+			ts.Fatalf("no line matches %s: %q", wanted[1+missing], lines)
 		}
 		ts.Exec("quotactl") // while quotad does not serve, it fails and says why
 		lines = strings.Split(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n")
-	}
-	for _, arg := range args[1:] {
-		want, err := regexp.Compile(arg)
-		ts.Check(err)
-		if !slices.ContainsFunc(lines[1:], want.MatchString) {
-			ts.Fatalf("no line matches %s", want)
-		}
 	}
 }
 

@@ -57,8 +57,8 @@ type Grant struct {
 	// hosts granted it, and neither knew of the other's grant.
 	Void    bool
 	Counted ID // in a page of the log: the entry that counts in the place of a void one
-	// Alone is what the entry itself was granted, if it counts for an earlier one, too.
-	Alone *Granted
+	// Own is what the entry itself was granted, if it counts for an earlier one, too.
+	Own *Granted
 }
 
 // A Granted is a number of calls, and what they were charged.

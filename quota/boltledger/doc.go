@@ -21,7 +21,7 @@
 //
 //   - bbolt's own: one is held by the Fold or SetHead that writes, and one by each reader and by a
 //     Fold that maps a file that has grown;
-//   - tail.mu, held for one write(2) to the page cache, or while a stretch gets more room, but not
+//   - tail.mu, held for one write(2) to the page cache, or while a segment gets more room, but not
 //     during a sync;
 //   - position.mu;
 //   - File.mu.

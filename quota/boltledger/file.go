@@ -148,7 +148,7 @@ func (l *File) append(credential string, frame []byte, sync bool) error {
 }
 
 // Cut implements slidinglog.File.
-func (l *File) Cut() { l.tail.endStretch() }
+func (l *File) Cut() { l.tail.endSegment() }
 
 // Fold implements slidinglog.File.
 func (l *File) Fold(changes []slidinglog.TableChange) error {

@@ -10,7 +10,7 @@ import (
 // credential's name (1), the name, and the caller's bytes. Numbers grow by one. The first frame of
 // a ledger follows the mark of its id.
 //
-// After the last frame of a stretch there may be bytes of an earlier use, or of a crash. Their
+// After the last frame of a segment there may be bytes of an earlier use, or of a crash. Their
 // checksums do not fit the frames before them, and a process that writes there fills them with
 // zeros first.
 const (
@@ -50,8 +50,8 @@ func appendFrame(b []byte, after mark, credential string, data []byte) ([]byte, 
 	return b, mark{after.seq + 1, sum}
 }
 
-// readStretch returns the frames of a stretch that follow a mark, up to the first that is not whole.
-func readStretch(content []byte, after mark) (frames []frame) {
+// readSegment returns the frames of a segment that follow a mark, up to the first that is not whole.
+func readSegment(content []byte, after mark) (frames []frame) {
 	for at := int64(0); ; {
 		f, sum, ok := readFrame(content[at:], after.sum)
 		at += f.end

@@ -16,7 +16,7 @@ import (
 // no credential can be called.
 var headBucket = []byte("\x00quotad")
 
-// All values of the head are sealed, so that a damaged version is not taken for another one.
+// All values of the head have a checksum, so that a damaged version is not taken for another one.
 var (
 	versionKey        = []byte("version")
 	idKey             = []byte("id")          // drawn when the file was made
@@ -39,16 +39,16 @@ func createHead(tx *bbolt.Tx) error {
 }
 
 func putHead(tx *bbolt.Tx, key, value []byte) error {
-	return tx.Bucket(headBucket).Put(key, seal(key, value))
+	return tx.Bucket(headBucket).Put(key, withChecksum(key, value))
 }
 
 // getHead returns a value of the head, nil if there is none.
 func getHead(tx *bbolt.Tx, key []byte) ([]byte, error) {
-	sealed := tx.Bucket(headBucket).Get(key)
-	if sealed == nil {
+	stored := tx.Bucket(headBucket).Get(key)
+	if stored == nil {
 		return nil, nil
 	}
-	value, ok := unseal(key, sealed)
+	value, ok := checked(key, stored)
 	if !ok {
 		return nil, fmt.Errorf("its %s cannot be read", key)
 	}

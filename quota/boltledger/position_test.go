@@ -149,7 +149,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := mustOpen(t, path)
 	err := l.db.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(headBucket).Put(versionKey, seal(versionKey, []byte("another")))
+		return tx.Bucket(headBucket).Put(versionKey, withChecksum(versionKey, []byte("another")))
 	})
 	if err := errors.Join(err, l.Close()); err != nil {
 		t.Fatal(err)

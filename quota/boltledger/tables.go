@@ -16,7 +16,7 @@ import (
 )
 
 // tables are what the file has of one credential: a bucket with a bucket for each table,
-// and a summary. The root is nil if the file has nothing of it. All values are sealed.
+// and a summary. The root is nil if the file has nothing of it. All values have a checksum.
 type tables struct {
 	root  *bbolt.Bucket
 	table [slidinglog.TableCount]*bbolt.Bucket
@@ -111,7 +111,7 @@ func (t *tables) summary() (s summary, err error) {
 	if t.root == nil {
 		return s, nil
 	}
-	rest, ok := unseal(summaryKey, t.root.Get(summaryKey))
+	rest, ok := checked(summaryKey, t.root.Get(summaryKey))
 	for i := range s.rows {
 		rows, n := binary.Uvarint(rest)
 		if !ok || n <= 0 {
@@ -130,15 +130,15 @@ func (t *tables) putSummary(s summary) error {
 	for _, rows := range s.rows {
 		value = binary.AppendUvarint(value, uint64(rows))
 	}
-	return t.root.Put(summaryKey, seal(summaryKey, append(value, s.facts...)))
+	return t.root.Put(summaryKey, withChecksum(summaryKey, append(value, s.facts...)))
 }
 
-// unseal returns the value of a row, nil if there is none, or if it is damaged.
-func (t *tables) unseal(key, sealed []byte) []byte {
-	if sealed == nil {
+// checked returns the value of a row, nil if there is none, or if it is damaged.
+func (t *tables) checked(key, stored []byte) []byte {
+	if stored == nil {
 		return nil
 	}
-	value, ok := unseal(key, sealed)
+	value, ok := checked(key, stored)
 	if !ok {
 		t.err = errRow
 	}
@@ -150,7 +150,7 @@ func (t *tables) Get(table slidinglog.Table, key []byte) []byte {
 	if t.root == nil {
 		return nil
 	}
-	return t.unseal(key, t.table[table].Get(key))
+	return t.checked(key, t.table[table].Get(key))
 }
 
 // Rows implements slidinglog.Tables.
@@ -164,8 +164,8 @@ func (t *tables) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2
 		if back {
 			step = cursor.Prev
 		}
-		for key, sealed := seek(cursor, after, back); key != nil; key, sealed = step() {
-			if value := t.unseal(key, sealed); value != nil && !yield(key, value) {
+		for key, stored := seek(cursor, after, back); key != nil; key, stored = step() {
+			if value := t.checked(key, stored); value != nil && !yield(key, value) {
 				return
 			}
 		}
@@ -180,14 +180,14 @@ func (t *tables) Facts() []byte {
 }
 
 // seek moves the cursor to the first row after a key, or before it if back is set.
-func seek(cursor *bbolt.Cursor, after []byte, back bool) (key, sealed []byte) {
+func seek(cursor *bbolt.Cursor, after []byte, back bool) (key, stored []byte) {
 	switch {
 	case len(after) == 0 && back:
 		return cursor.Last()
 	case len(after) == 0:
 		return cursor.First()
 	}
-	key, sealed = cursor.Seek(after)
+	key, stored = cursor.Seek(after)
 	switch {
 	case back && key == nil:
 		return cursor.Last()
@@ -196,7 +196,7 @@ func seek(cursor *bbolt.Cursor, after []byte, back bool) (key, sealed []byte) {
 	case bytes.Equal(key, after):
 		return cursor.Next()
 	}
-	return key, sealed
+	return key, stored
 }
 
 // check reads all that the file has of a credential, each row also by its key: that reads
@@ -274,7 +274,7 @@ func (t *tables) set(s *summary, row slidinglog.Row) error {
 		return table.Delete(row.Key)
 	}
 	s.rows[row.Table]++
-	return table.Put(row.Key, seal(row.Key, row.Value))
+	return table.Put(row.Key, withChecksum(row.Key, row.Value))
 }
 
 // readError says that the file could not be read.

@@ -14,7 +14,7 @@ import (
 )
 
 // A tail is what was written since the tables were: two files that are overwritten in turn,
-// each with a stretch of frames. Their room is made in advance, of zeros, so that no frame
+// each with a segment of frames. Their room is made in advance, of zeros, so that no frame
 // lacks it, and a sync has nothing to write but the frame. (A file system that copies what is
 // overwritten, as btrfs does, may lack room even so.)
 type tail struct {
@@ -22,8 +22,8 @@ type tail struct {
 
 	wasSynced   sync.Cond  // of mu: a sync has ended
 	mu          sync.Mutex // guards what follows; held for one write
-	stretch     [2]stretch
-	active      int            // the stretch that is written to
+	segments    [2]segment
+	active      int            // the segment that is written to
 	at          mark           // the last frame
 	cut         mark           // the last one before the last Cut, which the next Fold has
 	folded      mark           // up to which the tables have it
@@ -36,8 +36,8 @@ type tail struct {
 	buf         []byte // of the last write
 }
 
-// A stretch is one of the two files.
-type stretch struct {
+// A segment is one of the two files.
+type segment struct {
 	file *os.File
 	room int64  // up to where this process has made sure of it; behind end all is zeros up to there
 	end  int64  // behind the last frame; 0: none is needed
@@ -46,7 +46,7 @@ type stretch struct {
 
 const (
 	roomStep   = 1 << 20
-	roomEnds   = 16 * roomStep // a stretch that became larger is cut back
+	roomEnds   = 16 * roomStep // a segment that became larger is cut back
 	maxName    = 64            // bytes of a credential
 	maxFrame   = frameOverhead + maxName
 	maxReserve = slidinglog.RoomFrames * maxFrame // what the frames of a Room need more than their bytes
@@ -67,11 +67,11 @@ func readTail(ledger string, folded mark) (t *tail, unread []frame, err error) {
 		}
 	}
 	for _, i := range [3]int{0, 1, 0} { // either may be the first
-		if more := readStretch(contents[i], t.at); len(more) > 0 {
+		if more := readSegment(contents[i], t.at); len(more) > 0 {
 			last := more[len(more)-1]
 			unread = append(unread, more...)
 			t.active, t.at = i, last.mark
-			t.stretch[i].end, t.stretch[i].last = last.end, last.seq
+			t.segments[i].end, t.segments[i].last = last.end, last.seq
 		}
 	}
 	return t, unread, nil
@@ -80,7 +80,7 @@ func readTail(ledger string, folded mark) (t *tail, unread []frame, err error) {
 // open opens the files, and creates them where there are none.
 func (t *tail) open(ledger string) (err error) {
 	for i, path := range tailPaths(ledger) {
-		s := &t.stretch[i]
+		s := &t.segments[i]
 		if s.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 			return fmt.Errorf("cannot open the ledger's tail: %w", err)
 		}
@@ -97,7 +97,7 @@ func (t *tail) open(ledger string) (err error) {
 }
 
 func (t *tail) close() (err error) {
-	for _, s := range t.stretch {
+	for _, s := range t.segments {
 		if s.file != nil {
 			err = errors.Join(err, s.file.Close())
 		}
@@ -144,10 +144,10 @@ func (t *tail) release(credential string, n int) {
 // needs is the room that is reserved in all.
 func (t *tail) needs() int64 { return int64(t.reservedSum + len(t.reserved)*maxReserve) }
 
-// makeRoom makes sure of room for n bytes more than what is reserved. The other stretch gets room
+// makeRoom makes sure of room for n bytes more than what is reserved. The other segment gets room
 // for what is reserved, too.
 func (t *tail) makeRoom(n int) error {
-	active, other := &t.stretch[t.active], &t.stretch[1-t.active]
+	active, other := &t.segments[t.active], &t.segments[1-t.active]
 	if err := active.grow(active.end + t.needs() + int64(n)); err != nil {
 		return err
 	}
@@ -157,9 +157,9 @@ func (t *tail) makeRoom(n int) error {
 	return nil
 }
 
-// grow makes the room of a stretch at least that large. Unlike fallocate, it leaves no metadata of
+// grow makes the room of a segment at least that large. Unlike fallocate, it leaves no metadata of
 // the file to write when a frame is synced.
-func (s *stretch) grow(to int64) error {
+func (s *segment) grow(to int64) error {
 	if to <= s.room {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (t *tail) append(credential string, data []byte) (m mark, err error) {
 		}
 	}
 	t.release(credential, len(data))
-	s := &t.stretch[t.active]
+	s := &t.segments[t.active]
 	t.buf, m = appendFrame(t.buf[:0], t.at, credential, data)
 	if _, err := s.file.WriteAt(t.buf, s.end); err != nil {
 		return m, fmt.Errorf("cannot write the ledger's tail: %w: %w", quota.ErrUnavailable, err)
@@ -216,12 +216,12 @@ func (t *tail) sync(seq uint64) error {
 	return nil
 }
 
-// syncAll syncs all frames, without mu while it waits for the disk. It syncs the other stretch, too,
+// syncAll syncs all frames, without mu while it waits for the disk. It syncs the other segment, too,
 // if no Fold has made that durable yet.
 func (t *tail) syncAll() {
 	var files []*os.File
 	for _, i := range [2]int{1 - t.active, t.active} { // the earlier one first
-		if s := &t.stretch[i]; s.last > t.synced {
+		if s := &t.segments[i]; s.last > t.synced {
 			files = append(files, s.file)
 		}
 	}
@@ -242,13 +242,13 @@ func (t *tail) syncAll() {
 	t.wasSynced.Broadcast()
 }
 
-// endStretch makes the other stretch the active one, if that is free. It is not free if the last
-// Fold failed: then the same stretch stays active, and the next Fold has all up to here.
-func (t *tail) endStretch() {
+// endStretch makes the other segment the active one, if that is free. It is not free if the last
+// Fold failed: then the same segment stays active, and the next Fold has all up to here.
+func (t *tail) endSegment() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cut = t.at
-	s, other := &t.stretch[t.active], &t.stretch[1-t.active]
+	s, other := &t.segments[t.active], &t.segments[1-t.active]
 	if s.end == 0 || other.last > t.folded.seq || other.grow(t.needs()) != nil {
 		return
 	}

@@ -107,7 +107,7 @@ func TestTornTail(t *testing.T) {
 	ends := []int64{}
 	for i := range 6 {
 		appendFrames(t, l, 40, i, i+1, false)
-		ends = append(ends, l.tail.stretch[l.tail.active].end)
+		ends = append(ends, l.tail.segments[l.tail.active].end)
 	}
 	torn := tailPaths(copyLedger(t, path))[l.tail.active]
 	content, err := os.ReadFile(torn)
@@ -160,7 +160,7 @@ func TestFlippedBitsOfSyncedFrames(t *testing.T) {
 	appendFrames(t, l, 20, 0, 3, true)
 	ledger := copyLedger(t, path)
 	torn := tailPaths(ledger)[l.tail.active]
-	end := l.tail.stretch[l.tail.active].end
+	end := l.tail.segments[l.tail.active].end
 	must(t, l.Close())
 	content, err := os.ReadFile(torn)
 	must(t, err)
@@ -224,14 +224,14 @@ func TestCrashAroundAFold(t *testing.T) {
 	}
 }
 
-// A stretch that is lost ends the tail: what stands in the other one is not taken without it.
+// A segment that is lost ends the tail: what stands in the other one is not taken without it.
 func TestNoFrameIsSkipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := mustOpen(t, path)
 	defer l.Close()
 	appendFrames(t, l, 10, 0, 3, false)
 	torn := l.tail.active
-	end := l.tail.stretch[torn].end
+	end := l.tail.segments[torn].end
 	l.Cut()
 	appendFrames(t, l, 10, 3, 6, false)
 	ledger := copyLedger(t, path)
@@ -249,7 +249,7 @@ func TestMarksOfAnotherPast(t *testing.T) {
 	content, first := appendFrame(nil, past, credential, []byte("a"))
 	content, last := appendFrame(content, first, credential, []byte("b"))
 	for m, want := range map[mark]int{past: 2, first: 1, last: 0, {4, 1}: 0, {5, 1}: 0, {3, 77}: 0} {
-		if got := len(readStretch(content, m)); got != want {
+		if got := len(readSegment(content, m)); got != want {
 			t.Errorf("%d frames behind %v, want %d", got, m, want)
 		}
 	}
@@ -288,7 +288,7 @@ func TestGroupSync(t *testing.T) {
 	}
 	synced = nil
 	appendFrames(t, l, 10, 30, 31, false)
-	first := l.tail.stretch[l.tail.active].file
+	first := l.tail.segments[l.tail.active].file
 	l.Cut()
 	appendFrames(t, l, 10, 31, 32, true)
 	if len(synced) != 2 || synced[0] != first || synced[1] == first {

@@ -66,18 +66,18 @@ func (s *SimStore) Do(c *slidinglog.Call) slidinglog.Outcome {
 	var tail []slidinglog.Placed
 	if end != c.At && !c.Blind {
 		o := behind(log.records, c.At, now, cmp.Or(s.Page, slidinglog.PageSize))
-		if o.Status != slidinglog.Behind || o.More || c.At.IsZero() || !commute(c, o.Tail) {
+		if o.Result != slidinglog.Behind || o.More || c.At.IsZero() || !commute(c, o.Tail) {
 			return o
 		}
 		tail = o.Tail
 	}
 	switch {
 	case len(c.Body) == 0:
-		return slidinglog.Outcome{Status: slidinglog.End, Clock: now}
+		return slidinglog.Outcome{Result: slidinglog.End, Clock: now}
 	case clock < c.NotBefore:
-		return slidinglog.Outcome{Status: slidinglog.Early, Clock: now}
+		return slidinglog.Outcome{Result: slidinglog.Early, Clock: now}
 	case clock > c.NotAfter:
-		return slidinglog.Outcome{Status: slidinglog.Late, Clock: now}
+		return slidinglog.Outcome{Result: slidinglog.Late, Clock: now}
 	}
 	if c.Wipe {
 		log, end, clock = simLog{}, slidinglog.Position{}, now
@@ -87,7 +87,7 @@ func (s *SimStore) Do(c *slidinglog.Call) slidinglog.Outcome {
 		at.Seq = end.ID.Seq + 1
 	}
 	s.change(c.Credential, log.with(slidinglog.Placed{At: at, Body: bytes.Clone(c.Body)}, now, c.Keep.Milliseconds()))
-	return slidinglog.Outcome{Status: slidinglog.Done, Clock: at.Ms, At: at, Tail: tail}
+	return slidinglog.Outcome{Result: slidinglog.Done, Clock: at.Ms, At: at, Tail: tail}
 }
 
 // commute reports whether a tail is grants of other hosts under the caller's terms, which take no more than
@@ -116,12 +116,12 @@ func behind(records []slidinglog.Placed, at slidinglog.Position, clock int64, pa
 	if !at.IsZero() {
 		i, found := slices.BinarySearchFunc(records, at.ID, func(r slidinglog.Placed, id quota.ID) int { return r.At.Compare(id) })
 		if !found || positionOf(records[i]) != at {
-			return slidinglog.Outcome{Status: slidinglog.Lost, Clock: clock}
+			return slidinglog.Outcome{Result: slidinglog.Lost, Clock: clock}
 		}
 		own = i + 1
 	}
 	to := min(len(records), own+page)
-	return slidinglog.Outcome{Status: slidinglog.Behind, Clock: clock, Tail: slices.Clip(records[own:to]), More: to < len(records)}
+	return slidinglog.Outcome{Result: slidinglog.Behind, Clock: clock, Tail: slices.Clip(records[own:to]), More: to < len(records)}
 }
 
 // with returns the log with one more record, and without those that are not needed.

@@ -63,8 +63,8 @@ func BenchmarkSimStore(b *testing.B) {
 	for i := range b.N {
 		c.Body[i%12]++
 		o := s.Do(&c)
-		if o.Status != slidinglog.Done {
-			b.Fatal(o.Status)
+		if o.Result != slidinglog.Done {
+			b.Fatal(o.Result)
 		}
 		c.At = positionOf(slidinglog.Placed{At: o.At, Body: c.Body})
 		now += 1000 // 3,600 records stay

@@ -87,11 +87,11 @@ func appending(at slidinglog.Position, body []byte) slidinglog.Call {
 }
 
 // do makes one call and expects a status.
-func (h *storeHistory) do(c slidinglog.Call, want slidinglog.Status) slidinglog.Outcome {
+func (h *storeHistory) do(c slidinglog.Call, want slidinglog.Result) slidinglog.Outcome {
 	h.Helper()
 	o := h.store.Append(h.Context(), []slidinglog.Call{c})[0]
-	if o.Status != want {
-		h.Fatalf("at %v: got status %d (%v), want %d", c.At.ID, o.Status, o.Err, want)
+	if o.Result != want {
+		h.Fatalf("at %v: got status %d (%v), want %d", c.At.ID, o.Result, o.Err, want)
 	}
 	return o
 }
@@ -238,7 +238,7 @@ func storeBounds(h *storeHistory) {
 	c := appending(a, h.body("b"))
 	for _, bounds := range []struct {
 		notBefore, notAfter int64
-		want                slidinglog.Status
+		want                slidinglog.Result
 	}{
 		{1, 5, slidinglog.Early}, {-5, -1, slidinglog.Late}, {1, -1, slidinglog.Early}, {0, 0, slidinglog.Done},
 	} {

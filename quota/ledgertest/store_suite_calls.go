@@ -47,8 +47,8 @@ func storeMany(h *storeHistory) {
 		calls[i].Credential = name
 	}
 	for i, o := range h.store.Append(h.Context(), calls) {
-		if o.Status != slidinglog.Done {
-			h.Fatalf("%s: got status %d (%v), want done", calls[i].Credential, o.Status, o.Err)
+		if o.Result != slidinglog.Done {
+			h.Fatalf("%s: got status %d (%v), want done", calls[i].Credential, o.Result, o.Err)
 		}
 		calls[i].At = positionOf(slidinglog.Placed{At: o.At, Body: calls[i].Body})
 	}
@@ -57,10 +57,10 @@ func storeMany(h *storeHistory) {
 	calls[3].Body = nil
 	calls[4].NotBefore = h.now + 1
 	calls[5].NotAfter = h.now - 1
-	want := []slidinglog.Status{slidinglog.Done, slidinglog.Behind, slidinglog.Lost, slidinglog.End, slidinglog.Early, slidinglog.Late, slidinglog.Done}
+	want := []slidinglog.Result{slidinglog.Done, slidinglog.Behind, slidinglog.Lost, slidinglog.End, slidinglog.Early, slidinglog.Late, slidinglog.Done}
 	for i, o := range h.store.Append(h.Context(), calls) {
-		if o.Status != want[min(i, 6)] {
-			h.Errorf("%s: got status %d (%v), want %d", calls[i].Credential, o.Status, o.Err, want[min(i, 6)])
+		if o.Result != want[min(i, 6)] {
+			h.Errorf("%s: got status %d (%v), want %d", calls[i].Credential, o.Result, o.Err, want[min(i, 6)])
 		}
 		if i == 1 && !bytes.HasSuffix(o.Tail[0].Body, []byte(calls[1].Credential)) {
 			h.Errorf("%s: got the record %q", calls[1].Credential, o.Tail[0].Body)
@@ -116,11 +116,11 @@ func storeRandom(h *storeHistory) {
 			c.Body = nil
 		}
 		want := model.Do(&c)
-		got := h.do(c, want.Status)
+		got := h.do(c, want.Result)
 		if !reflect.DeepEqual(got, want) {
 			h.Fatalf("step %d: got %+v, want %+v", step, got, want)
 		}
-		if got.Status == slidinglog.Done {
+		if got.Result == slidinglog.Done {
 			known = append(known, positionOf(slidinglog.Placed{At: got.At, Body: c.Body}))
 		}
 	}

@@ -28,7 +28,7 @@ func storeSlack(h *storeHistory) {
 		name   string
 		behind [][]byte
 		slack  int64
-		want   slidinglog.Status
+		want   slidinglog.Result
 	}{
 		{"just enough", grants("other", "same", 3, 4), 7, slidinglog.Done},
 		{"one short", grants("other", "same", 3, 5), 7, slidinglog.Behind},
@@ -58,7 +58,7 @@ func storeSlack(h *storeHistory) {
 			h.do(look, slidinglog.Behind)
 		}
 		o := h.do(call, row.want)
-		if o.Status == slidinglog.Done {
+		if o.Result == slidinglog.Done {
 			log = append(log, positionOf(slidinglog.Placed{At: o.At, Body: call.Body}))
 			if len(o.Tail) != len(row.behind) || o.Clock != o.At.Ms {
 				h.Errorf("%s: got %d records before it, want %d; clock %d", row.name, len(o.Tail), len(row.behind), o.Clock)
@@ -100,7 +100,7 @@ func (h *storeHistory) begin() slidinglog.Position {
 	end := beginning
 	for more := true; more; {
 		o := h.store.Append(h.Context(), []slidinglog.Call{look(end)})[0]
-		if more = o.Status == slidinglog.Behind; more {
+		if more = o.Result == slidinglog.Behind; more {
 			end = positionOf(o.Tail[len(o.Tail)-1])
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 	return args
 }
 
-var statuses = map[string]slidinglog.Status{
+var statuses = map[string]slidinglog.Result{
 	"end": slidinglog.End, "behind": slidinglog.Behind, "more": slidinglog.Behind, "lost": slidinglog.Lost,
 	"early": slidinglog.Early, "late": slidinglog.Late, "after": slidinglog.Done,
 }
@@ -62,9 +62,9 @@ func (s *Store) outcome(command *redis.Cmd) slidinglog.Outcome {
 	value, err := command.Result()
 	switch {
 	case err != nil && mayHaveRun(err):
-		return slidinglog.Outcome{Status: slidinglog.Unknown, Err: s.failure(true, err)}
+		return slidinglog.Outcome{Result: slidinglog.Unknown, Err: s.failure(true, err)}
 	case err != nil:
-		return slidinglog.Outcome{Status: slidinglog.Failed, Err: s.failure(false, err)}
+		return slidinglog.Outcome{Result: slidinglog.Failed, Err: s.failure(false, err)}
 	}
 	o, ok := parseOutcome(value)
 	if !ok {
@@ -76,24 +76,24 @@ func (s *Store) outcome(command *redis.Cmd) slidinglog.Outcome {
 func parseOutcome(value any) (o slidinglog.Outcome, ok bool) {
 	if text, isText := value.(string); isText {
 		at, err := quota.ParseID(text)
-		return slidinglog.Outcome{Status: slidinglog.Done, Clock: at.Ms, At: at}, err == nil
+		return slidinglog.Outcome{Result: slidinglog.Done, Clock: at.Ms, At: at}, err == nil
 	}
 	values, _ := value.([]any)
 	if len(values) < 2 {
 		return o, false
 	}
 	word, _ := values[0].(string)
-	if o.Status, ok = statuses[word]; !ok {
+	if o.Result, ok = statuses[word]; !ok {
 		return o, false
 	}
-	if o.Clock, ok = values[1].(int64); !ok || o.Status != slidinglog.Behind && o.Status != slidinglog.Done {
+	if o.Clock, ok = values[1].(int64); !ok || o.Result != slidinglog.Behind && o.Result != slidinglog.Done {
 		return o, ok
 	}
 	if len(values) < 3 {
 		return o, false
 	}
 	o.Tail, ok = placed(values[2])
-	if o.Status == slidinglog.Done {
+	if o.Result == slidinglog.Done {
 		done, known := parseOutcome(values[len(values)-1])
 		done.Tail = o.Tail
 		return done, ok && known && len(values) == 4

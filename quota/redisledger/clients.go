@@ -78,7 +78,7 @@ const clientKeySize = 12
 // clientNode returns the node that has a key, or why it is not called.
 func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClient, error) {
 	client := s.current()
-	if err := s.away(client); err != nil {
+	if err := s.unreachable(client); err != nil {
 		return nil, err
 	}
 	cluster, ok := client.(*redis.ClusterClient)
@@ -90,11 +90,11 @@ func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClie
 		s.recordNode(cluster, err)
 		return nil, s.failure(false, err)
 	}
-	return node, s.away(node)
+	return node, s.unreachable(node)
 }
 
-// away returns why a node is away; nil if it is not.
-func (s *Store) away(node redis.UniversalClient) error {
+// unreachable returns why a node cannot be reached; nil if it can.
+func (s *Store) unreachable(node redis.UniversalClient) error {
 	why, _ := s.doubted.Load(node)
 	err, _ := why.(error)
 	return err

@@ -67,7 +67,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 	if err := server.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	for l.away(l.current()) == nil {
+	for l.unreachable(l.current()) == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
 			t.Errorf("got %v while Redis is frozen, want %v: only a record was asked for", err, quota.ErrUnavailable)

@@ -145,14 +145,14 @@ func useStore(ctx context.Context, s *Store) error {
 	for _, wipe := range []bool{false, true} {
 		call.Wipe = wipe
 		out := s.Append(ctx, []slidinglog.Call{call})[0]
-		if out.Status != slidinglog.Done {
+		if out.Result != slidinglog.Done {
 			return out.Err
 		}
-		if out = s.Append(ctx, []slidinglog.Call{record(slidinglog.Position{}, "")})[0]; out.Status != slidinglog.Behind {
+		if out = s.Append(ctx, []slidinglog.Call{record(slidinglog.Position{}, "")})[0]; out.Result != slidinglog.Behind {
 			return out.Err
 		}
 		call = record(slidinglog.Position{ID: out.Tail[0].At, Tag: slidinglog.Tag(call.Body[:12])}, "b")
-		if out = s.Append(ctx, []slidinglog.Call{record(call.At, "")})[0]; out.Status != slidinglog.End {
+		if out = s.Append(ctx, []slidinglog.Call{record(call.At, "")})[0]; out.Result != slidinglog.End {
 			return out.Err
 		}
 	}

@@ -89,7 +89,7 @@ func TestFailoverBehindOneAddress(t *testing.T) {
 			begun := time.Now()
 			for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 				o := s.Append(t.Context(), []slidinglog.Call{record(at, "b")})[0]
-				if o.Status == slidinglog.Lost { // it is the other server, which is empty
+				if o.Result == slidinglog.Lost { // it is the other server, which is empty
 					break
 				}
 				if time.Since(begun) > hanging {

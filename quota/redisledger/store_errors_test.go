@@ -59,8 +59,8 @@ func TestStoreServerForgetsTheScript(t *testing.T) {
 	other := record(slidinglog.Position{}, "other")
 	other.Credential = "other"
 	for i, o := range s.Append(t.Context(), []slidinglog.Call{record(at, "b"), other}) {
-		if o.Status != slidinglog.Done {
-			t.Errorf("call %d: got status %d (%v), want done", i, o.Status, o.Err)
+		if o.Result != slidinglog.Done {
+			t.Errorf("call %d: got status %d (%v), want done", i, o.Result, o.Err)
 		}
 	}
 }
@@ -79,8 +79,8 @@ func TestStoreUnreachable(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if o := s.Append(ended, []slidinglog.Call{record(at, "c")})[0]; o.Status != slidinglog.Failed || !errors.Is(o.Err, context.Canceled) {
-		t.Errorf("got status %d (%v) though nothing was sent", o.Status, o.Err)
+	if o := s.Append(ended, []slidinglog.Call{record(at, "c")})[0]; o.Result != slidinglog.Failed || !errors.Is(o.Err, context.Canceled) {
+		t.Errorf("got status %d (%v) though nothing was sent", o.Result, o.Err)
 	}
 }
 
@@ -103,8 +103,8 @@ func TestStoreLostReply(t *testing.T) {
 				defer cancel()
 			}
 			o := s.Append(ctx, []slidinglog.Call{call})[0]
-			if o.Status != slidinglog.Unknown || !errors.Is(o.Err, quota.ErrOutcomeUnknown) {
-				t.Fatalf("got status %d (%v), want that nobody knows", o.Status, o.Err)
+			if o.Result != slidinglog.Unknown || !errors.Is(o.Err, quota.ErrOutcomeUnknown) {
+				t.Fatalf("got status %d (%v), want that nobody knows", o.Result, o.Err)
 			}
 			if fault == redistest.CutBefore {
 				only(t, s, call, slidinglog.Done)

@@ -77,11 +77,11 @@ func record(at slidinglog.Position, text string) slidinglog.Call {
 }
 
 // only makes one call and expects a status.
-func only(t testing.TB, s *Store, c slidinglog.Call, want slidinglog.Status) slidinglog.Outcome {
+func only(t testing.TB, s *Store, c slidinglog.Call, want slidinglog.Result) slidinglog.Outcome {
 	t.Helper()
 	o := s.Append(t.Context(), []slidinglog.Call{c})[0]
-	if o.Status != want {
-		t.Fatalf("got status %d (%v), want %d", o.Status, o.Err, want)
+	if o.Result != want {
+		t.Fatalf("got status %d (%v), want %d", o.Result, o.Err, want)
 	}
 	return o
 }
@@ -111,7 +111,7 @@ func TestStoreHostsRace(t *testing.T) {
 			var at slidinglog.Position
 			for won := 0; won < records; {
 				c := record(at, "record")
-				switch o := s.Append(t.Context(), []slidinglog.Call{c})[0]; o.Status {
+				switch o := s.Append(t.Context(), []slidinglog.Call{c})[0]; o.Result {
 				case slidinglog.Done:
 					at, won = doneAt(t, c, o), won+1
 				case slidinglog.Behind:
@@ -119,7 +119,7 @@ func TestStoreHostsRace(t *testing.T) {
 					at.ID = last.At
 					copy(at.Tag[:], last.Body)
 				default:
-					t.Errorf("got status %d (%v)", o.Status, o.Err)
+					t.Errorf("got status %d (%v)", o.Result, o.Err)
 					return
 				}
 			}

@@ -35,7 +35,7 @@ func (s *slowStore) Append(ctx context.Context, calls []slidinglog.Call) []slidi
 	}
 	outcomes := s.SimStore.Append(ctx, calls)
 	for _, o := range outcomes {
-		if o.Status == slidinglog.Done {
+		if o.Result == slidinglog.Done {
 			s.appends++
 		}
 	}

@@ -281,7 +281,7 @@ func (r *replica) draft(c *quota.Credential, clock time.Time, down error, f func
 // update applies the outcome of a call to the copy, unless the call was carried out. known
 // reports that the copy has the whole log.
 func (r *replica) update(ctx context.Context, out Outcome) (known bool, err error) {
-	switch out.Status {
+	switch out.Result {
 	case Behind:
 		if known, err = !out.More, r.catchUp(out.Tail); err == nil {
 			err = r.foldMany(servingFolds)
@@ -347,7 +347,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	}
 	out, tags, unknown := r.tries(ctx, &call)
 	tail := out.Tail
-	if out.Status == Done {
+	if out.Result == Done {
 		tail = append(slices.Clip(tail), Placed{At: out.At, Body: call.Body})
 	}
 	i := slices.IndexFunc(tail, func(p Placed) bool {
@@ -357,7 +357,7 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	if i < 0 {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if out.Status == Unknown { // it counts as granted until its outcome is known
+		if out.Result == Unknown { // it counts as granted until its outcome is known
 			r.maybe = append(r.maybe, own)
 		} else if unknown {
 			r.remember(own)
@@ -476,7 +476,7 @@ func (r *replica) backOff(ctx context.Context, lost *race) {
 		return
 	}
 	lost.yieldAt, lost.turnAt = now.Add(yieldAfter), lost.records+yieldRecords
-	call := r.newCall(r.newRecord(nil, &Statement{Kind: Turn}))
+	call := r.newCall(r.newRecord(nil, &Statement{Kind: Yield}))
 	call.Blind = true
 	r.call(ctx, call) // this host reads it like any other record
 }

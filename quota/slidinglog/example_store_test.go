@@ -47,19 +47,19 @@ func (m *memory) append(c slidinglog.Call) slidinglog.Outcome {
 	if end != c.At && !c.Blind { // others have written since, or the caller's own record is gone
 		i := slices.IndexFunc(records, func(r slidinglog.Placed) bool { return position(r) == c.At })
 		if i < 0 && !c.At.IsZero() {
-			return slidinglog.Outcome{Status: slidinglog.Lost, Clock: now}
+			return slidinglog.Outcome{Result: slidinglog.Lost, Clock: now}
 		}
 		tail := records[i+1:]
 		page := min(len(tail), slidinglog.PageSize)
-		return slidinglog.Outcome{Status: slidinglog.Behind, Clock: now, Tail: tail[:page:page], More: page < len(tail)}
+		return slidinglog.Outcome{Result: slidinglog.Behind, Clock: now, Tail: tail[:page:page], More: page < len(tail)}
 	}
 	switch {
 	case len(c.Body) == 0: // a look
-		return slidinglog.Outcome{Status: slidinglog.End, Clock: now}
+		return slidinglog.Outcome{Result: slidinglog.End, Clock: now}
 	case clock < c.NotBefore:
-		return slidinglog.Outcome{Status: slidinglog.Early, Clock: now}
+		return slidinglog.Outcome{Result: slidinglog.Early, Clock: now}
 	case clock > c.NotAfter:
-		return slidinglog.Outcome{Status: slidinglog.Late, Clock: now}
+		return slidinglog.Outcome{Result: slidinglog.Late, Clock: now}
 	}
 	if c.Wipe { // an operator's reset
 		records, end, clock = nil, slidinglog.Position{}, now
@@ -69,7 +69,7 @@ func (m *memory) append(c slidinglog.Call) slidinglog.Outcome {
 		at.Seq = end.ID.Seq + 1
 	}
 	m.logs[c.Credential] = append(records, slidinglog.Placed{At: at, Body: bytes.Clone(c.Body)})
-	return slidinglog.Outcome{Status: slidinglog.Done, Clock: at.Ms, At: at}
+	return slidinglog.Outcome{Result: slidinglog.Done, Clock: at.Ms, At: at}
 }
 
 // position is where a record stands, with the tag that it begins with.

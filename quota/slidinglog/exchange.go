@@ -79,13 +79,13 @@ func (r *replica) tries(ctx context.Context, call *Call) (out Outcome, tags []Ta
 			tags = append(tags, Tag(call.Body))
 		}
 		out = r.ledger.config.Store.Append(ctx, []Call{*call})[0]
-		unknown = unknown || out.Status == Unknown
-		if out.Status > Failed || call.Blind || ctx.Err() != nil {
+		unknown = unknown || out.Result == Unknown
+		if out.Result > Failed || call.Blind || ctx.Err() != nil {
 			break
 		}
 	}
-	if unknown && out.Status == Failed { // an earlier try may have been carried out
-		out.Status = Unknown
+	if unknown && out.Result == Failed { // an earlier try may have been carried out
+		out.Result = Unknown
 	}
 	r.recordOutcome(ctx, call, out)
 	return out, tags, unknown
@@ -95,11 +95,11 @@ func (r *replica) tries(ctx context.Context, call *Call) (out Outcome, tags []Ta
 func (r *replica) recordOutcome(ctx context.Context, call *Call, out Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if out.Status <= Failed {
+	if out.Result <= Failed {
 		r.unwritten = r.unwritten || ctx.Err() == nil && (len(call.Body) > 0 || call.Probe)
 		return
 	}
-	r.unwritten = r.unwritten && out.Status != Done
+	r.unwritten = r.unwritten && out.Result != Done
 	r.storeClock, r.storeClockAt = out.Clock, r.ledger.config.Clock()
 }
 
@@ -143,7 +143,7 @@ func (r *replica) newRecord(entries []quota.Entry, says *Statement) *Record {
 	}
 	latest := time.UnixMilli(max(record.floor(), r.estimated().UnixMilli())).Add(lateTime)
 	near := r.copy.facts.Position.ID.Time().After(latest.Add(-r.copy.facts.Hosts[host].keep() / 2))
-	if r.ledger.draw(record.Tag[:]); says == nil || says.Kind != Turn { // a turn follows any record
+	if r.ledger.draw(record.Tag[:]); says == nil || says.Kind != Yield { // a turn follows any record
 		record.after(r.copy.facts.Position, near)
 	}
 	return record
@@ -192,7 +192,7 @@ func (r *replica) judgeBeginning() {
 // because the log may lose them before the tables have them.
 func (r *replica) catchUp(tail []Placed) error {
 	r.mu.Lock()
-	again := r.copy.facts.Fallen != nil // the file has these entries
+	again := r.copy.facts.Loss != nil // the file has these entries
 	r.mu.Unlock()
 	var list []*Record // not applied yet: all with one reading of the tables
 	for _, p := range tail {
@@ -246,7 +246,7 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 		}))
 	}
 	switch {
-	case record.Says != nil && record.Says.Kind == Turn:
+	case record.Says != nil && record.Says.Kind == Yield:
 		if now := r.ledger.config.Clock(); r.yieldTo == (HostID{}) || !now.Before(r.yieldUntil) { // one after the other
 			r.yieldTo, r.yieldUntil = record.Host, now.Add(r.ledger.config.Deadline/2)
 		}
@@ -258,7 +258,7 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 	}
 	r.noticeHole(c, record)
 	r.keepSum(record)
-	if r.applyChecked(c, record); record.Says == nil || record.Says.Kind != Turn {
+	if r.applyChecked(c, record); record.Says == nil || record.Says.Kind != Yield {
 		r.written[record.Host] = r.waited
 	}
 }

@@ -20,7 +20,7 @@ func (l *Ledger) Follow(ctx context.Context) {
 		}
 		known, err := false, error(nil)
 		if r.idle() {
-			if out := r.poll(ctx); out.Status != Lost {
+			if out := r.poll(ctx); out.Result != Lost {
 				known, err = r.update(ctx, out)
 			}
 		}
@@ -109,7 +109,7 @@ func (l *Ledger) Knows(c *quota.Credential, host HostID) bool {
 		return false
 	}
 	h, ok := r.copy.facts.Hosts[host]
-	return ok && !h.Bye && h.Last > r.copy.oldest()
+	return ok && !h.Left && h.Last > r.copy.oldest()
 }
 
 // DecodeRecord reads a record as it stands in a log.

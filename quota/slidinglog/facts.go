@@ -27,15 +27,15 @@ type facts struct {
 	// they leave the windows.
 	Doubtful int64
 	Quiet    *quiet
-	Fallen   *fallen // nil: the log has the record at Position
-	Complete bool    // the log was read to its end since its beginning was last read
+	Loss     *loss `json:"Fallen"` // nil: the log has the record at Position
+	Complete bool  // the log was read to its end since its beginning was last read
 	// Standing are the newest closing or opening of each limit, and its loans and their last end, in the
 	// order of their ids. Some may have ended.
 	Standing []mark
-	// Loose are corrections of entries that the set lacks. They apply when those come.
-	Loose []loose
-	// Away are the offline grants of this host in the longest window.
-	Away []offlineGrant
+	// Dangling are corrections of entries that the set lacks. They apply when those come.
+	Dangling []dangling `json:"Loose"`
+	// Offline are the offline grants of this host in the longest window.
+	Offline []offlineGrant `json:"Away"`
 	// Unplaced counts the entries that the log lacks, as far as this host knows, and Missing those
 	// of them that the log had before.
 	Unplaced, Missing int
@@ -55,7 +55,7 @@ type hostFacts struct {
 	Last    int64 // the place of its last record, in ms
 	Hello   int64 // that of its last hello; 0: none
 	Run     uint32
-	Bye     bool // it has stopped in order
+	Left    bool `json:"Bye"` // it has stopped in order
 	Label   string
 	Terms   []string
 	Changed int64 // the place of the hello since which they are these; 0: the first one that is known
@@ -72,13 +72,13 @@ func (h hostFacts) keep() time.Duration {
 
 // A quiet period is the time after a loss in which nothing is granted.
 type quiet struct {
-	Name  Tag             // the tag of the Missing record that began it last
-	Waits map[HostID]bool // the hosts to wait for
-	Here  map[HostID]bool // those of them that have put back their entries
+	Name    Tag             // the tag of the LossFound record that began it last
+	Awaited map[HostID]bool `json:"Waits"` // the hosts to wait for
+	Done    map[HostID]bool `json:"Here"`  // those of them that have put back their entries
 }
 
-// A loose correction corrects an entry that the set lacks.
-type loose struct{ By, Of quota.ID }
+// A dangling correction corrects an entry that the set lacks.
+type dangling struct{ By, Of quota.ID }
 
 func (f *facts) encode() []byte {
 	f.Version = factsVersion
@@ -106,7 +106,7 @@ func decodeFacts(b []byte) (facts, error) {
 // known returns the hosts that have written to the log since a time, sorted.
 func (f *facts) known(oldest int64) (hosts []HostID) {
 	for host, h := range f.Hosts {
-		if h.Last > oldest && !h.Bye {
+		if h.Last > oldest && !h.Left {
 			hosts = append(hosts, host)
 		}
 	}
@@ -126,13 +126,13 @@ func (f *facts) record(r *Record) {
 	if r.Says != nil {
 		says = *r.Says
 	}
-	if says.Kind == Turn {
+	if says.Kind == Yield {
 		return
 	}
 	h := f.Hosts[r.Host]
-	again := f.Fallen != nil && r.Gen <= f.Fallen.Gen && r.at.At.Ms < h.Last // in a log that is read again
+	again := f.Loss != nil && r.Gen <= f.Loss.Gen && r.at.At.Ms < h.Last // in a log that is read again
 	if h.Run = r.Run; !again {
-		h.Last, h.Bye = max(h.Last, r.at.At.Ms), says.Kind == Bye
+		h.Last, h.Left = max(h.Last, r.at.At.Ms), says.Kind == Leaving
 	}
 	if says.Kind == Hello {
 		if h.Terms != nil && !slices.Equal(h.Terms, says.Terms) {
@@ -142,22 +142,22 @@ func (f *facts) record(r *Record) {
 	}
 	f.Hosts[r.Host] = h
 	switch says.Kind {
-	case Missing:
+	case LossFound:
 		if f.Quiet == nil {
-			f.Quiet = &quiet{Waits: make(map[HostID]bool)}
+			f.Quiet = &quiet{Awaited: make(map[HostID]bool)}
 		}
 		// A host that was here may lack what this loss took, so all hosts look again.
-		f.Quiet.Name, f.Quiet.Here = r.Tag, make(map[HostID]bool)
-	case Whole:
+		f.Quiet.Name, f.Quiet.Done = r.Tag, make(map[HostID]bool)
+	case Recovered:
 		f.Quiet = nil
 	}
 	if q := f.Quiet; q != nil { // what it writes, it puts back, and there may be more
-		q.Waits[r.Host] = true
-		for _, host := range says.Waits {
-			q.Waits[host] = true
+		q.Awaited[r.Host] = true
+		for _, host := range says.Hosts {
+			q.Awaited[host] = true
 		}
-		if says.Kind == Here {
-			q.Here[r.Host] = true
+		if says.Kind == PutBack {
+			q.Done[r.Host] = true
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (f *facts) differences(self HostID, credential string) (found []string) {
 	}
 	for _, host := range slices.SortedFunc(maps.Keys(f.Hosts), compareHosts) {
 		theirs := f.Hosts[host]
-		if host == self || theirs.Hello == 0 || theirs.Bye {
+		if host == self || theirs.Hello == 0 || theirs.Left {
 			continue
 		}
 		if text := quota.DifferingTerms(theirs.Label, theirs.Terms, mine.Terms); text != "" {

@@ -120,8 +120,8 @@ func (c *Copy) snapshot() *snapshot {
 		s.change.Rows = append(s.change.Rows, Row{row.table, []byte(row.key), changed.value})
 	}
 	oldest := c.oldest()
-	c.facts.Loose = slices.DeleteFunc(c.facts.Loose, func(l loose) bool { return l.Of.Ms <= oldest })
-	c.facts.Away = slices.DeleteFunc(c.facts.Away, func(g offlineGrant) bool { return g.ID.Ms <= oldest })
+	c.facts.Dangling = slices.DeleteFunc(c.facts.Dangling, func(l dangling) bool { return l.Of.Ms <= oldest })
+	c.facts.Offline = slices.DeleteFunc(c.facts.Offline, func(g offlineGrant) bool { return g.ID.Ms <= oldest })
 	maps.DeleteFunc(c.facts.Hosts, func(_ HostID, h hostFacts) bool { return h.Last <= oldest })
 	s.change.Facts = c.facts.encode()
 	s.entries, s.stamp = slices.Clone(c.entries), c.stamp

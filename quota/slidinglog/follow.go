@@ -57,7 +57,7 @@ func (l *Ledger) pollAll() {
 		r := idle[calls[i].Credential]
 		r.recordOutcome(ctx, &calls[i], out)
 		known, err := false, error(nil)
-		if out.Status != Lost { // recovery takes too long for the others to wait
+		if out.Result != Lost { // recovery takes too long for the others to wait
 			known, err = r.update(ctx, out)
 		}
 		if err == nil && !(known && r.idle()) {
@@ -108,7 +108,7 @@ func (l *Ledger) bye() {
 	defer cancel()
 	for _, r := range l.all() {
 		if r.serving() == nil && r.lock(ctx) == nil {
-			r.declare(ctx, &Statement{Kind: Bye}) // without it, the others wait for this host
+			r.declare(ctx, &Statement{Kind: Leaving}) // without it, the others wait for this host
 			r.unlock()
 		}
 	}
@@ -174,7 +174,7 @@ func (r *replica) followOnce(ctx context.Context) error {
 // readToEnd reads the log to its end.
 func (r *replica) readToEnd(ctx context.Context) error {
 	r.mu.Lock()
-	fell := r.copy.facts.Fallen != nil
+	fell := r.copy.facts.Loss != nil
 	r.mu.Unlock()
 	if fell { // it may have been in another store, before a restart
 		if err := r.checkStore(); err != nil {
@@ -186,8 +186,8 @@ func (r *replica) readToEnd(ctx context.Context) error {
 			return err
 		}
 		out := r.poll(ctx)
-		err, ends := out.Err, out.Status == End
-		switch out.Status {
+		err, ends := out.Err, out.Result == End
+		switch out.Result {
 		case Behind: // while others write, no look finds the end itself
 			err, ends = r.catchUp(out.Tail), !out.More
 		case Lost:
@@ -214,7 +214,7 @@ func (r *replica) declare(ctx context.Context, s *Statement) error {
 // appendRecord appends a record at the copy's position, and applies it to the copy.
 func (r *replica) appendRecord(ctx context.Context, record *Record) error {
 	call := r.newCall(record)
-	switch out := r.call(ctx, call); out.Status {
+	switch out := r.call(ctx, call); out.Result {
 	case Done:
 		return r.apply([]*Record{ownRecord(Placed{At: out.At, Body: call.Body})})
 	case Unknown, Failed:
@@ -237,7 +237,7 @@ func ownRecord(p Placed) *Record {
 func (r *replica) statement(kind StatementKind) *Statement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Statement{Kind: kind, Waits: r.copy.facts.known(r.needed())}
+	return &Statement{Kind: kind, Hosts: r.copy.facts.known(r.needed())}
 }
 
 // replayUnplaced appends the entries that the log lacks, unchanged, oldest first.
@@ -280,18 +280,18 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 	now := r.ledger.config.Clock()
 	r.mu.Lock()
 	q := r.copy.facts.Quiet
-	here := q != nil && q.Here[host]
+	here := q != nil && q.Done[host]
 	r.mu.Unlock()
 	if q == nil {
 		r.waitedFor = Tag{}
 		return nil
 	}
 	if !here {
-		// A host that is here grants nothing until Whole, not even offline after a restart.
+		// A host that is here grants nothing until Recovered, not even offline after a restart.
 		if err := r.unavailable(r.ledger.Fold()); err != nil {
 			return err
 		}
-		if err := r.declare(ctx, r.statement(Here)); err != nil {
+		if err := r.declare(ctx, r.statement(PutBack)); err != nil {
 			return err
 		}
 	}
@@ -299,7 +299,7 @@ func (r *replica) awaitWhole(ctx context.Context) error {
 	ends := r.waitedEnough(q, now)
 	r.mu.Unlock()
 	if ends {
-		return r.declare(ctx, &Statement{Kind: Whole})
+		return r.declare(ctx, &Statement{Kind: Recovered})
 	}
 	return quota.ErrRecovering
 }
@@ -317,8 +317,8 @@ func (r *replica) waitedEnough(q *quiet, now time.Time) bool {
 	}
 	r.polledAt = now
 	ends := r.waited >= r.ledger.config.Quiet
-	for host := range q.Waits {
-		ends = ends && (q.Here[host] || r.waited-r.written[host] >= absentPeriods*r.ledger.config.Quiet)
+	for host := range q.Awaited {
+		ends = ends && (q.Done[host] || r.waited-r.written[host] >= absentPeriods*r.ledger.config.Quiet)
 	}
 	return ends
 }

@@ -292,7 +292,7 @@ type fadingStore struct {
 
 func (s *fadingStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
 	if s.answers--; s.answers < 0 {
-		return []slidinglog.Outcome{{Status: slidinglog.Failed, Err: quota.ErrUnavailable}}
+		return []slidinglog.Outcome{{Result: slidinglog.Failed, Err: quota.ErrUnavailable}}
 	}
 	return s.SimStore.Append(ctx, calls)
 }
@@ -354,7 +354,7 @@ type muteStore struct {
 
 func (s *muteStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
 	outcomes := s.SimStore.Append(ctx, calls)
-	if s.muted = s.mute && (s.muted || outcomes[0].Status == slidinglog.Done); s.muted {
+	if s.muted = s.mute && (s.muted || outcomes[0].Result == slidinglog.Done); s.muted {
 		return []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.Canceled)}}
 	}
 	return outcomes
@@ -627,7 +627,7 @@ func TestTurns(t *testing.T) {
 	first, second := s.open(slidinglog.Config{}), s.open(slidinglog.Config{})
 	s.follow(20, first, second)
 	turn := func(l *slidinglog.Ledger) {
-		record := slidinglog.Record{Tag: slidinglog.NewTag(), Host: l.Host(), Run: l.Run(), Says: &slidinglog.Statement{Kind: slidinglog.Turn}}
+		record := slidinglog.Record{Tag: slidinglog.NewTag(), Host: l.Host(), Run: l.Run(), Says: &slidinglog.Statement{Kind: slidinglog.Yield}}
 		s.store.Append(t.Context(), []slidinglog.Call{{Credential: s.c.Name, Body: record.Body(), NotAfter: 1 << 50, Keep: time.Hour, Blind: true}})
 	}
 	waited := func(l *slidinglog.Ledger, meanwhile func()) (waits time.Duration) {

@@ -75,7 +75,7 @@ func (r *replica) knows(c *Copy, record *Record) bool {
 	switch {
 	case c.credential != r.configured, record.Terms != r.termsSum(r.configured):
 		return false
-	case f.Unplaced > 0, f.Fallen != nil, record.at.At.Ms <= f.Doubtful: // the copy may have what the log lacks
+	case f.Unplaced > 0, f.Loss != nil, record.at.At.Ms <= f.Doubtful: // the copy may have what the log lacks
 		return false
 	}
 	// By windows that this host had before, two grants of a request may both count.

@@ -8,9 +8,9 @@ import (
 	"quotad/quota"
 )
 
-// A fallen log lacks the record that a host read last. The log counts as lacking each entry until the
+// A loss: the log lacks the record that a host read last. The log counts as lacking each entry until the
 // host has read it again from its beginning.
-type fallen struct {
+type loss struct {
 	To    int64 // the place of that record, in ms
 	Gen   int64 // the generation that the host knew
 	Quiet bool  // the log was in a quiet period: the host may lack what others put back
@@ -66,10 +66,10 @@ func (c *Copy) markNeeded(after quota.ID, ms int64, n int) (last quota.ID, more 
 func (c *Copy) startOver(host HostID) {
 	f := &c.facts
 	f.forgetHello(host)
-	if f.Fallen == nil {
-		f.Fallen = &fallen{Gen: f.Gen}
+	if f.Loss == nil {
+		f.Loss = &loss{Gen: f.Gen}
 	}
-	f.Fallen.To, f.Fallen.Quiet = max(f.Fallen.To, f.Position.ID.Ms), f.Fallen.Quiet || f.Quiet != nil
+	f.Loss.To, f.Loss.Quiet = max(f.Loss.To, f.Position.ID.Ms), f.Loss.Quiet || f.Quiet != nil
 	f.Position, f.Quiet, f.Complete, f.Hole = Position{}, nil, false, 0
 	c.account.views = nil
 	c.change()
@@ -102,7 +102,7 @@ func (r *replica) checkStore() error {
 func (r *replica) declareMissing(ctx context.Context) error {
 	r.mu.Lock()
 	f := &r.copy.facts
-	fell, missing := f.Fallen, f.Missing
+	fell, missing := f.Loss, f.Missing
 	oldest := r.needed()
 	lost := fell != nil && (missing > 0 || fell.To > oldest && f.Gen <= fell.Gen)
 	declared := !lost && !f.Position.IsZero() && (missing == 0 || f.Quiet != nil)
@@ -111,7 +111,7 @@ func (r *replica) declareMissing(ctx context.Context) error {
 		r.setDown(errLost)
 	}
 	if !declared {
-		if err := r.declare(ctx, r.statement(Missing)); err != nil {
+		if err := r.declare(ctx, r.statement(LossFound)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (r *replica) declareMissing(ctx context.Context) error {
 		return nil
 	}
 	r.mu.Lock()
-	f.Fallen = nil
+	f.Loss = nil
 	r.copy.change()
 	r.mu.Unlock()
 	if lost {

@@ -51,7 +51,7 @@ func (d *draft) allowance() quota.Units {
 
 // offlineUnits returns the units that this host granted offline since a time.
 func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
-	for _, g := range f.Away {
+	for _, g := range f.Offline {
 		if g.ID.Ms > oldest {
 			units += g.Units
 		}
@@ -104,7 +104,7 @@ func (r *replica) addOffline(d *draft) error {
 // putOffline adds an entry that this host wrote offline.
 func (c *Copy) putOffline(e quota.Entry) {
 	if _, found := c.entry(e.ID); !found && e.Outage && e.Kind() == quota.KindGrant {
-		c.facts.Away = append(c.facts.Away, offlineGrant{e.ID, quota.Max(e.Charges)})
+		c.facts.Offline = append(c.facts.Offline, offlineGrant{e.ID, quota.Max(e.Charges)})
 	}
 	c.put(e, false)
 }

@@ -40,7 +40,7 @@ func (s *fullStore) Append(ctx context.Context, calls []slidinglog.Call) []slidi
 	outcomes := s.SimStore.Append(ctx, calls[:0])
 	for i := range calls {
 		if s.full && (len(calls[i].Body) > 0 || calls[i].Probe) {
-			outcomes = append(outcomes, slidinglog.Outcome{Status: slidinglog.Failed, Err: errFull})
+			outcomes = append(outcomes, slidinglog.Outcome{Result: slidinglog.Failed, Err: errFull})
 			continue
 		}
 		outcomes = append(outcomes, s.Do(&calls[i]))

@@ -68,8 +68,8 @@ type Record struct {
 // A Statement is a host's statement about itself, or about the log.
 type Statement struct {
 	Kind StatementKind
-	// Of Missing and Here: the hosts that the writer knows to have written to the log.
-	Waits []HostID
+	// Of LossFound and PutBack: the hosts that the writer knows to have written to the log.
+	Hosts []HostID
 	// Of Hello: the host's name for people, its limits and costs in words, and its longest
 	// window.
 	Label   string
@@ -84,16 +84,16 @@ type StatementKind byte
 const (
 	// Hello: this host uses the log with this configuration.
 	Hello StatementKind = 16 + iota
-	// Missing: the log lacks entries. Nothing is granted until Whole.
-	Missing
-	// Here: the log before this has all that this host knew when it read the last Missing.
-	Here
-	// Whole: the log has all that can be put back.
-	Whole
-	// Bye: this host stops, and the log has all that it knows.
-	Bye
-	// Turn: this host has lost too many races. The others wait a little.
-	Turn
+	// LossFound: the log lacks entries. Nothing is granted until Recovered.
+	LossFound
+	// PutBack: the log before this has all that this host knew when it read the last LossFound.
+	PutBack
+	// Recovered: the log has all that can be put back.
+	Recovered
+	// Leaving: this host stops, and the log has all that it knows.
+	Leaving
+	// Yield: this host has lost too many races. The others wait a little.
+	Yield
 )
 
 // recordVersion follows the tag of a record. Other versions are refused.
@@ -180,7 +180,7 @@ func decodeRecord(p Placed) (r Record, err error) {
 	r.at = p
 	c.head(&r)
 	for len(c.b) > 0 {
-		if kind := StatementKind(c.b[0]); kind >= Hello && kind <= Turn {
+		if kind := StatementKind(c.b[0]); kind >= Hello && kind <= Yield {
 			r.Says = new(Statement)
 			c.statement(r.Says)
 			continue
@@ -258,8 +258,8 @@ func original(e *quota.Entry) quota.Entry {
 	o := *e
 	o.GivenBack = nil
 	if g, _ := e.Grant(); corrected(g) {
-		if g.Alone != nil {
-			g.Count, o.Charges = g.Alone.Count, g.Alone.Charges
+		if g.Own != nil {
+			g.Count, o.Charges = g.Own.Count, g.Own.Charges
 		}
 		o.Body = quota.Grant{Operation: g.Operation, Count: g.Count, Key: g.Key}
 	}
@@ -267,7 +267,7 @@ func original(e *quota.Entry) quota.Entry {
 }
 
 // corrected reports whether a grant differs from what its writer appended.
-func corrected(g quota.Grant) bool { return g.Settled || g.Void || g.Alone != nil }
+func corrected(g quota.Grant) bool { return g.Settled || g.Void || g.Own != nil }
 
 // encode encodes an entry for a table, which has it under its id.
 func encode(e *quota.Entry) []byte {
@@ -292,7 +292,7 @@ func decode(id quota.ID, value []byte) (quota.Entry, error) {
 func (c *codec) entry(e *quota.Entry, own bool) {
 	kind := c.kind(e.Body)
 	g, _ := e.Grant()
-	given, joined := len(e.GivenBack) > 0, g.Alone != nil
+	given, joined := len(e.GivenBack) > 0, g.Own != nil
 	c.flags(&own, &g.Settled, &g.Void, &given, &e.Outage, &joined)
 	c.failed = c.failed || kind != quota.KindGrant && (g.Settled || g.Void || joined)
 	if own {
@@ -309,10 +309,10 @@ func (c *codec) entry(e *quota.Entry, own bool) {
 	}
 	if joined {
 		if c.reading {
-			g.Alone = new(quota.Granted)
+			g.Own = new(quota.Granted)
 		}
-		c.count(&g.Alone.Count)
-		c.charges(&g.Alone.Charges)
+		c.count(&g.Own.Count)
+		c.charges(&g.Own.Charges)
 	}
 	c.string(&e.By)
 	c.string(&e.Region)
@@ -388,7 +388,7 @@ func setBody[B quota.Body](c *codec, e *quota.Entry, b B) {
 func (c *codec) statement(s *Statement) {
 	ms := int64(s.Longest / time.Millisecond)
 	c.byte((*byte)(&s.Kind))
-	list(c, &s.Waits, func(host *HostID) { c.raw(host[:]) })
+	list(c, &s.Hosts, func(host *HostID) { c.raw(host[:]) })
 	if s.Kind != Hello {
 		return
 	}

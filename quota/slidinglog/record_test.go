@@ -36,9 +36,9 @@ func someRecords() []Record {
 	head.Entries = someEntries()
 	records = append(records, head)
 	head.Entries = nil
-	for kind := Hello; kind <= Turn; kind++ {
+	for kind := Hello; kind <= Yield; kind++ {
 		said := head
-		said.Says = &Statement{Kind: kind, Waits: []HostID{{1}, {2, 3}}}
+		said.Says = &Statement{Kind: kind, Hosts: []HostID{{1}, {2, 3}}}
 		if kind == Hello {
 			said.Says = &Statement{Kind: Hello, Label: "web-1", Terms: []string{"daily: 10,000 a day", ""}, Longest: 24 * time.Hour}
 		}
@@ -64,7 +64,7 @@ func TestEntriesAreReadBack(t *testing.T) {
 		if g, ok := want.Grant(); ok {
 			g.Settled, g.SettledTo, g.SettledBy = true, 250, quota.ID{Ms: 7, Seq: 8}
 			want.GivenBack = []quota.Charge{{Limit: "daily", Units: 40}}
-			g.Void, g.Alone = true, &quota.Granted{Count: 2, Charges: []quota.Charge{{Limit: "daily", Units: 7}}}
+			g.Void, g.Own = true, &quota.Granted{Count: 2, Charges: []quota.Charge{{Limit: "daily", Units: 7}}}
 			want.Body = g
 		}
 		got, err := decode(want.ID, encode(&want))
@@ -100,6 +100,20 @@ func TestFormatsKeepTheirBytes(t *testing.T) {
 	}
 	if again, err := decodeFacts(f.encode()); err != nil || !slices.Equal(again.Standing, want) {
 		t.Errorf("%+v, %v are read back", again.Standing, err)
+	}
+}
+
+// The names of facts in a file are not those of their fields: an older file is read in full.
+func TestFactsKeepTheirNames(t *testing.T) {
+	host := HostID{4, 5}
+	file := `{"Version":4,"Hosts":{"` + host.String() + `":{"Last":1,"Bye":true}},"Quiet":{"Waits":{"` + host.String() + `":true},"Here":{"` + host.String() +
+		`":true}},"Fallen":{"To":7},"Loose":[{"By":{"Ms":1},"Of":{"Ms":2}}],"Away":[{"ID":{"Ms":3},"Units":5}]}`
+	f, err := decodeFacts([]byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !f.Hosts[host].Left || !f.Quiet.Awaited[host] || !f.Quiet.Done[host] || f.Loss == nil || f.Loss.To != 7 || len(f.Dangling) != 1 || len(f.Offline) != 1 {
+		t.Errorf("%s is read as %+v", file, f)
 	}
 }
 
@@ -148,7 +162,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 	for name, change := range map[string]func([]byte) []byte{
 		"version": func(b []byte) []byte { b[len(Tag{})]++; return b },
 		"next":    func(b []byte) []byte { return append(b, byte(len(kinds)), 0) },
-		"kind":    func(b []byte) []byte { return append(b, byte(Turn)+1, 0) },
+		"kind":    func(b []byte) []byte { return append(b, byte(Yield)+1, 0) },
 		"account": func([]byte) []byte { return []byte("3 1795260896123 0") },
 		"nothing": func([]byte) []byte { return nil },
 	} {

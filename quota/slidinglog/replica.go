@@ -145,9 +145,9 @@ func (r *replica) joining() bool {
 func (r *replica) ready() error {
 	f := &r.copy.facts
 	switch {
-	case f.Quiet != nil, f.Fallen != nil && f.Fallen.Quiet:
+	case f.Quiet != nil, f.Loss != nil && f.Loss.Quiet:
 		return quota.ErrRecovering
-	case f.Fallen != nil: // other hosts may not know of the loss yet
+	case f.Loss != nil: // other hosts may not know of the loss yet
 		return errJoining
 	case r.ledger.config.Store != nil && f.Unplaced > 0:
 		return errReplaying

@@ -98,7 +98,7 @@ func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	c.entries, c.tables = nil, noTables{}
 	c.emptied = c.change()
 	c.account.views = nil
-	c.facts.Unplaced, c.facts.Missing, c.facts.Loose, c.facts.Standing = 0, 0, nil, nil
+	c.facts.Unplaced, c.facts.Missing, c.facts.Dangling, c.facts.Standing = 0, 0, nil, nil
 	c.refresh()
 	for _, e := range kept {
 		c.put(e, !lacking[e.ID])
@@ -135,8 +135,8 @@ func (c *Copy) merged(e quota.Entry, key string) quota.Entry {
 func merge(later, earlier *quota.Entry) {
 	l, _ := later.Grant()
 	e, _ := earlier.Grant()
-	if l.Alone == nil {
-		l.Alone = &quota.Granted{Count: l.Count, Charges: later.Charges}
+	if l.Own == nil {
+		l.Own = &quota.Granted{Count: l.Count, Charges: later.Charges}
 	}
 	if quota.Max(earlier.Charges) > quota.Max(later.Charges) {
 		l.Count = e.Count
@@ -184,11 +184,11 @@ func (c *Copy) correct(e *quota.Entry) {
 			c.applyTo(e, give.Of)
 		}
 	}
-	late := c.facts.Loose
-	c.facts.Loose = nil
+	late := c.facts.Dangling
+	c.facts.Dangling = nil
 	for _, l := range late {
 		if l.Of != e.ID {
-			c.facts.Loose = append(c.facts.Loose, l)
+			c.facts.Dangling = append(c.facts.Dangling, l)
 		} else if by, found := c.entry(l.By); found {
 			c.applyTo(&by, l.Of)
 		}
@@ -199,7 +199,7 @@ func (c *Copy) correct(e *quota.Entry) {
 func (c *Copy) applyTo(by *quota.Entry, of quota.ID) {
 	was, found := c.counting(of)
 	if !found {
-		c.facts.Loose = append(c.facts.Loose, loose{By: by.ID, Of: of})
+		c.facts.Dangling = append(c.facts.Dangling, dangling{By: by.ID, Of: of})
 		return
 	}
 	is := was

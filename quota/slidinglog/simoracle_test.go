@@ -200,16 +200,16 @@ func (s *sum) has(t *told) bool {
 
 func (s *sum) hear(r slidinglog.Record, at slidinglog.Position) {
 	switch r.Says.Kind {
-	case slidinglog.Missing:
+	case slidinglog.LossFound:
 		if at.ID.Ms-s.missing.ID.Ms > time.Minute.Milliseconds() { // what was lost then has expired
 			s.waits = nil
 		}
 		s.quiet, s.missing, s.here = true, at, nil
-		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
-	case slidinglog.Here:
-		s.waits = append(append(s.waits, r.Says.Waits...), r.Host)
+		s.waits = append(append(s.waits, r.Says.Hosts...), r.Host)
+	case slidinglog.PutBack:
+		s.waits = append(append(s.waits, r.Says.Hosts...), r.Host)
 		s.here = append(s.here, r.Host)
-	case slidinglog.Whole:
+	case slidinglog.Recovered:
 		s.quiet, s.waits, s.here = false, nil, nil
 	}
 }
@@ -352,7 +352,7 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		before = nil
 	}
 	if o.w.damaged {
-		if r.Says == nil || r.Says.Kind != slidinglog.Turn { // which any record may precede
+		if r.Says == nil || r.Says.Kind != slidinglog.Yield { // which any record may precede
 			o.w.fail("host %s writes after a record that it cannot read", h.text())
 		}
 		return
@@ -361,7 +361,7 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		o.keeps(h, before, call.Keep)
 		o.claims(before, r)
 	}
-	if r.Says == nil || r.Says.Kind != slidinglog.Turn {
+	if r.Says == nil || r.Says.Kind != slidinglog.Yield {
 		o.written[positionOf(p)] = o.w.now
 	}
 	for _, e := range r.Entries {
@@ -383,8 +383,8 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 			t.void = t.void || t.id.Ms <= o.reset
 		}
 	}
-	whole := r.Says != nil && r.Says.Kind == slidinglog.Whole
-	if r.Says != nil && r.Says.Kind == slidinglog.Missing {
+	whole := r.Says != nil && r.Says.Kind == slidinglog.Recovered
+	if r.Says != nil && r.Says.Kind == slidinglog.LossFound {
 		o.missing[positionOf(p)] = o.w.now
 	}
 	if !grants && !whole {
@@ -752,7 +752,7 @@ func (o *oracle) text(r slidinglog.Record) string {
 	text := fmt.Sprintf("gen %d", r.Gen)
 	if r.Says != nil {
 		kinds := []string{"hello", "lost", "here", "whole", "bye", "turn"}
-		text += fmt.Sprintf(" %s waits %v", kinds[r.Says.Kind-slidinglog.Hello], names(r.Says.Waits))
+		text += fmt.Sprintf(" %s waits %v", kinds[r.Says.Kind-slidinglog.Hello], names(r.Says.Hosts))
 	}
 	for _, e := range r.Entries {
 		text += fmt.Sprintf(" %s %v %+v gen %d units %v outage %v;", e.Kind(), e.ID, e.Body, e.Gen, e.Charges, e.Outage)

@@ -514,14 +514,14 @@ type hostStore struct {
 // caller's deadline.
 func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
 	h, w := s.h, s.h.w
-	unknown := func(status slidinglog.Status) []slidinglog.Outcome {
+	unknown := func(status slidinglog.Result) []slidinglog.Outcome {
 		h.trouble = true
 		for _, t := range h.does {
 			t.trouble = true
 		}
 		outcomes := make([]slidinglog.Outcome, len(calls))
 		for i := range outcomes {
-			outcomes[i] = slidinglog.Outcome{Status: status, Err: errCut}
+			outcomes[i] = slidinglog.Outcome{Result: status, Err: errCut}
 		}
 		return outcomes
 	}
@@ -564,10 +564,10 @@ func (s hostStore) Append(ctx context.Context, calls []slidinglog.Call) []slidin
 		if calls[i].Credential != "api" {
 			continue
 		}
-		if outcome.Status == slidinglog.Done {
+		if outcome.Result == slidinglog.Done {
 			w.oracle.answered(h, slidinglog.Placed{At: outcome.At, Body: calls[i].Body})
 		}
-		read := outcome.Status == slidinglog.Done || outcome.Status == slidinglog.End || outcome.Status == slidinglog.Behind && !outcome.More
+		read := outcome.Result == slidinglog.Done || outcome.Result == slidinglog.End || outcome.Result == slidinglog.Behind && !outcome.More
 		h.readAll, h.hasRead = h.readAll || read, h.hasRead || read
 	}
 	return outcomes
@@ -583,7 +583,7 @@ func (w *world) carryOut(h *simHost, c *quota.Credential, calls []slidinglog.Cal
 		if calls[i].Credential != "api" {
 			continue
 		}
-		switch outcomes[i].Status {
+		switch outcomes[i].Result {
 		case slidinglog.Done:
 			w.counts.slack += min(1, len(outcomes[i].Tail))
 			if after := w.store.Records(calls[i].Credential); calls[i].Wipe {

@@ -28,7 +28,7 @@ func (w *wire) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog
 	switch {
 	case w.lose == 0 && w.fail > 0:
 		w.fail--
-		return []slidinglog.Outcome{{Status: slidinglog.Failed, Err: fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled)}}
+		return []slidinglog.Outcome{{Result: slidinglog.Failed, Err: fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled)}}
 	case w.lose == 0:
 		return w.SimStore.Append(ctx, calls)
 	case w.keep:

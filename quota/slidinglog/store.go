@@ -77,13 +77,13 @@ type Call struct {
 }
 
 // A Status is the result of a Call.
-type Status uint8
+type Result uint8
 
 // The statuses of an Outcome.
 const (
 	// Unknown: the call may have been carried out. Without slack, the same call with the same Body may be made
 	// again: it is carried out at most once.
-	Unknown Status = iota
+	Unknown Result = iota
 	// Failed: the call was not carried out, and will not be.
 	Failed
 	// End: the log ends at the position. It is the answer to a look.
@@ -101,7 +101,7 @@ const (
 
 // An Outcome answers a Call.
 type Outcome struct {
-	Status Status
+	Result Result
 	Err    error // of Unknown and Failed: why
 	Clock  int64 // the store's, in ms, in all other cases; the log may be ahead of it
 	At     quota.ID

@@ -129,8 +129,9 @@ func (l *Ledger) retry() time.Duration { return l.config.Quiet / 12 }
 // why it does not. The caller holds the lock.
 func (r *replica) follow(ctx context.Context) error {
 	err := r.followOnce(ctx)
+	r.outrun = 0
 	for lost := (race{}); errors.Is(err, errJoining) && ctx.Err() == nil; { // another host was first
-		lost.records += yieldRecords // what it appends is rare: only the time counts
+		lost.records = r.outrun
 		r.backOff(ctx, &lost)
 		err = r.followOnce(ctx)
 	}
@@ -220,6 +221,7 @@ func (r *replica) appendRecord(ctx context.Context, record *Record) error {
 	case Unknown, Failed:
 		return out.Err
 	default:
+		r.outrun += len(out.Tail)
 		return errJoining // the log has a later end: follow it again
 	}
 }

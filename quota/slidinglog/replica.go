@@ -16,9 +16,10 @@ type replica struct {
 	name   string
 
 	// locked is a mutex that is held from a decision until its record is in the copy, and while the
-	// log is followed. It guards the next five fields.
+	// log is followed. It guards the next six fields.
 	locked chan struct{}
 
+	outrun    int                      // the records of others that came before its own while it followed the log
 	begins    int64                    // the place, in ms, of a log's first record if it says that another one was near before it; 0: none
 	waitedFor Tag                      // the quiet period that this host waits for
 	waited    time.Duration            // how long it has waited, counted by its own polls

@@ -376,7 +376,8 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		}
 	}
 	fresh := slidinglog.Fresh(p)
-	grants := fresh && r.Entries[0].Kind() == quota.KindGrant
+	isGrant := func(e quota.Entry) bool { return e.Kind() == quota.KindGrant }
+	grants := fresh && slices.ContainsFunc(r.Entries, isGrant)
 	if fresh && r.Entries[0].Kind() == quota.KindReset {
 		o.reset = r.Entries[0].Body.(quota.Reset).Until.UnixMilli()
 		for _, t := range o.all() {
@@ -398,7 +399,16 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 	if s.quiet && !o.past(s) {
 		o.w.fail("host %s grants in the quiet period", h.text())
 	}
-	o.over(h, c, s, r, p)
+	s.credential = c // which says how long a request is the same
+	used := s.used(c, p.At.Ms)
+	if !isGrant(r.Entries[0]) { // its grants count the settlements before them
+		all := o.sum(append(slices.Concat(o.trimmed, before), p))
+		all.credential = c
+		for i, units := range all.used(c, p.At.Ms) {
+			used[i] = units - added(r, c, i)
+		}
+	}
+	o.over(h, c, s, r, p, used)
 	o.once(h, c, s, r, p, before[1+slices.IndexFunc(before, func(b slidinglog.Placed) bool { return positionOf(b) == call.At }):])
 	for _, t := range o.all() {
 		there := s.has(t)
@@ -413,14 +423,9 @@ func (o *oracle) live(t *told, ms int64) bool {
 }
 
 // over holds what a record grants against what the log held.
-func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed) {
-	s.credential = c // which says how long a request is the same
-	used := s.used(c, p.At.Ms)
+func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Record, p slidinglog.Placed, used []quota.Units) {
 	for i, limit := range c.Limits {
-		added := quota.Units(0)
-		for _, e := range r.Entries {
-			added += e.UnitsIn(c, i)
-		}
+		added := added(r, c, i)
 		if added > 0 && s.closed(limit.Name, p.At.Ms) {
 			o.w.fail("host %s grants %d of %s, which is closed", h.text(), added, limit.Name)
 		}
@@ -436,6 +441,14 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 			o.w.fail("host %s grants %d of %s, of which %d of %d are used, and %d lent", h.text(), added, limit.Name, used[i], limit.Budget(false), lent)
 		}
 	}
+}
+
+// added returns what the grants of a record add to a limit.
+func added(r slidinglog.Record, c *quota.Credential, i int) (units quota.Units) {
+	for _, e := range r.Entries {
+		units += e.UnitsIn(c, i)
+	}
+	return units
 }
 
 // once holds that a request is not granted again while its grant counts. A grant that its host has not read is

@@ -42,8 +42,8 @@ type draft struct {
 	same    map[int]quota.Entry // by index of an entry: what another host granted the same request meanwhile
 	gen     int64               // the generation that a reset begins; 0: the log's own
 	wipe    bool                // empties the log first
-	// corrected are the grants that it settles. full means that it takes no further call.
-	corrected []quota.ID
+	// corrected are the grants that it settles, as they are then. full means that it takes no further call.
+	corrected []quota.Entry
 	full      bool
 	used      []quota.Units // of each limit, with the draft
 	// done complete the answers once the entries are in the copy. left are the units of each limit that have

@@ -171,11 +171,12 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
 	err = l.commit(ctx, c, true, call{entries: 1, corrects: true, draft: func(d *draft) bool {
 		was, found := d.copy.counting(s.Grant)
-		if slices.Contains(d.corrected, was.ID) {
+		if slices.ContainsFunc(d.corrected, func(e quota.Entry) bool { return e.ID == was.ID }) {
 			return false
 		}
-		d.unsure = true
+		n := len(d.entries)
 		decision = d.settle(s, was, found)
+		d.unsure = d.unsure || len(d.entries) == n || decision.Raised || s.Caller.Remote != ""
 		return true
 	}})
 	return decision, err
@@ -207,7 +208,7 @@ func (d *draft) settle(s quota.Settlement, was quota.Entry, found bool) quota.De
 		}
 		settled.Raised = quota.Max(e.After) > quota.Max(e.Before)
 		d.add(quota.Entry{Body: e}, s.Caller)
-		d.corrected = append(d.corrected, was.ID)
+		d.corrected = append(d.corrected, is)
 		d.copy.account.HoldChange(&was, &is)
 	}
 	settled.Limits = d.statesAfter(charges)

@@ -30,8 +30,8 @@
 // answer. A host that was behind applies the missing records to its copy, and decides again. A
 // draft that denies polls the log first, so that the answer is that of one instant.
 //
-// A draft that grants everything it was asked is appended behind grants that its host has not read, if they leave
-// it room (slack.go). So hosts far from a limit do not get in each other's way. Everything else waits for its turn.
+// A draft that grants everything it was asked, and raises nothing, is appended behind grants and settlements that its
+// host has not read, if they leave it room (slack.go). So hosts far from a limit do not get in each other's way. Everything else waits for its turn.
 //
 // If the answer to an append is lost, the append may have been carried out. It counts as granted
 // until the log has its record, or one behind which it is refused ([attempt]); a hello is such a record.

@@ -14,6 +14,9 @@ import (
 // record takes stands in its head: the greatest part of a limit. The room that a decision leaves is its slack. Parts
 // instead of units let one number speak for all limits.
 //
+// A settlement takes all that its grant then counts, because others may know another settlement of it. One that raises
+// nothing needs no room, so it is appended behind any such records.
+//
 // The host applies the records that it was appended behind, and then its own. If one of them has granted
 // the same request, its caller gets that one's answer, and the two count as one. A denial has no slack: it is
 // that of one instant.
@@ -74,10 +77,13 @@ func (d *draft) takes() uint32 {
 	for _, v := range d.copy.account.views {
 		units := quota.Units(0)
 		for i := range d.entries {
-			if d.entries[i].Kind() != quota.KindGrant {
+			if kind := d.entries[i].Kind(); kind != quota.KindGrant && kind != quota.KindSettlement {
 				return barrier
 			}
 			units += v.Units(&d.entries[i])
+		}
+		for i := range d.corrected { // others may not know that they were settled before
+			units += v.Units(&d.corrected[i])
 		}
 		n, more := parts(units, v.Limit().Units)
 		if more {

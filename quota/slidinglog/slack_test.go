@@ -108,16 +108,8 @@ func TestGrantsOfTwoHosts(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, []quota.Units{1}, 2, true, []quota.Units{2, 0}},
-		{"a grant that is settled upwards", func(s *scene, l *slidinglog.Ledger) {
-			d := s.take(l, 1)
-			_, id, err := quota.ParseGrantID(d.GrantID)
-			if err == nil {
-				_, err = l.Settle(s.t.Context(), s.c, quota.Settlement{Grant: id, Units: 60})
-			}
-			if err != nil {
-				s.t.Fatal(err)
-			}
-		}, []quota.Units{1}, 1, false, []quota.Units{60, 0}},
+		{"a grant that is settled upwards", func(s *scene, l *slidinglog.Ledger) { s.settle(l, s.take(l, 1), 60) }, []quota.Units{1}, 1, false, []quota.Units{60, 0}},
+		{"a grant that is settled downwards", func(s *scene, l *slidinglog.Ledger) { s.settle(l, s.take(l, 20), 10) }, []quota.Units{25}, 1, true, []quota.Units{35, 0}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene(t)
@@ -151,6 +143,43 @@ func (s *scene) take(l *slidinglog.Ledger, units ...quota.Units) quota.Decision 
 		s.t.Fatal(d, err)
 	}
 	return d[0]
+}
+
+// settle has a host settle a grant.
+func (s *scene) settle(l *slidinglog.Ledger, d quota.Decision, units quota.Units) {
+	s.t.Helper()
+	_, id, err := quota.ParseGrantID(d.GrantID)
+	if err == nil {
+		d, err = l.Settle(s.t.Context(), s.c, quota.Settlement{Grant: id, Units: units})
+	}
+	if err != nil || !d.Granted() {
+		s.t.Fatal(d, err)
+	}
+}
+
+// A settlement that raises nothing is appended behind grants and settlements of another host in one call, whatever
+// those take. One that raises something reads them first.
+func TestSettlementsOfTwoHosts(t *testing.T) {
+	for units, calls := range map[quota.Units]int{0: 1, 20: 1, 21: 3} {
+		s := newScene(t)
+		near := &wire{SimStore: s.store}
+		other, l := s.open(slidinglog.Config{}), s.open(slidinglog.Config{Store: near})
+		s.follow(20, other, l)
+		d := s.take(l, 20)
+		s.settle(other, s.take(other, 80), 70)
+		near.sent = nil
+		if s.settle(l, d, units); len(near.sent) > calls {
+			t.Errorf("settled to %d in %d calls, want %d at most", units, len(near.sent), calls)
+		}
+		if calls == 1 && len(near.sent) != 1 || calls > 1 && len(near.sent) < 2 {
+			t.Errorf("settled to %d in %d calls", units, len(near.sent))
+		}
+		for _, l := range []*slidinglog.Ledger{other, l} {
+			if got := s.used(l)[0]; got != 70+units {
+				t.Errorf("%d units are used, want %d", got, 70+units)
+			}
+		}
+	}
 }
 
 // Another host that counts by other limits may have taken what this one does not expect.

@@ -69,7 +69,7 @@ func (j *jobControl) distrust(damaged int, now time.Time) error {
 // recover ends the run during which the daemon was killed: nothing of it runs any more, and no
 // region stays running. After an error, such as a full disk, the next start recovers it again.
 func (j *jobControl) recover(own *Run, now time.Time) error {
-	err := j.commit(true, diedRecord(own.ID, now))
+	err := j.commit(true, logRecord{ID: own.ID, End: &ending{At: now, State: RunInterrupted, Reason: Died}})
 	j.died = own.copy()
 	return err
 }

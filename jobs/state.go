@@ -308,11 +308,6 @@ const recordVersion = 2
 
 func passRecord(id string, p Pass) logRecord { return logRecord{ID: id, Pass: &p} }
 
-// diedRecord ends a run whose daemon was killed.
-func diedRecord(id string, at time.Time) logRecord {
-	return logRecord{ID: id, End: &ending{At: at, State: RunInterrupted, Reason: Died}}
-}
-
 // encodeRecords writes records as lines.
 func encodeRecords(list ...logRecord) []byte {
 	var lines bytes.Buffer

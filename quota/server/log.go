@@ -33,7 +33,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 		s.follow(r.Context(), w, c, q, page)
 		return nil
 	}
-	answer := api.LogPage{Entries: entriesOf(name, page.Entries)}
+	answer := api.LogPage{Entries: each(page.Entries, func(e quota.Entry) api.Entry { return entryOf(name, e) })}
 	if !page.Next.IsZero() {
 		answer.Next = quota.GrantID(name, page.Next)
 	}
@@ -102,10 +102,6 @@ func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, 
 		page, _ = s.Service.Log(ctx, name, q) // without entries if it fails
 		leave()
 	}
-}
-
-func entriesOf(name string, list []quota.Entry) []api.Entry {
-	return each(list, func(e quota.Entry) api.Entry { return entryOf(name, e) })
 }
 
 func entryOf(name string, e quota.Entry) api.Entry {

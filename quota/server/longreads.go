@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"runtime"
 	"time"
 
 	"quotad/quota/api"
@@ -15,8 +14,6 @@ const slotTime = 5 * time.Second
 // longReads holds one for each read of a whole log that is under way. Together they keep half of the
 // processors busy: the other half is for decisions.
 type longReads chan struct{}
-
-func newLongReads() longReads { return make(longReads, max(1, runtime.GOMAXPROCS(0)/2)) }
 
 // enter waits until there is room for a read. It returns the function that ends the read, or
 // a problem if ctx ends first.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func Refusing(why NotServing, c Config) (*Server, error) {
 
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
-	s := &Server{Config: c, longReads: newLongReads()}
+	s := &Server{Config: c, longReads: make(longReads, max(1, runtime.GOMAXPROCS(0)/2))}
 	s.closing, s.endStreams = context.WithCancel(context.Background())
 	s.name = []string{api.ServerName + c.Version}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,6 +45,34 @@ func TestTellsSystemd(t *testing.T) {
 	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=105000000`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
+	}
+}
+
+// The line has the troubles that quotactl has: no older forecast judges it.
+func TestTellsSystemdWhatIsForeseen(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
+	startConfigured(t, dir, strings.Replace(onSystemd, "units = 100", "units = 1000", 1), socket, "LISTEN_FDNAMES=api")
+	awaitNotice(t, manager, `STATUS=idle; 999 of 1,000 units left; next fetch .*`)
+	var said string
+	for _, args := range []string{"acquire list", "acquire list --count 900", "status", "acquire list"} {
+		output, err := exec.Command("quotactl", append([]string{"--socket", socket}, strings.Fields(args)...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("quotactl %s: %v: %s", args, err, output)
+		}
+		said += string(output)
+	}
+	const foreseen = "api daily is used up at about "
+	if !strings.Contains(said, foreseen) {
+		t.Errorf("quotactl says\n%s", said)
+	}
+	line := ""
+	for !strings.Contains(line, "; 97 of 1,000 units left") {
+		line = receive(t, manager)
+	}
+	if !strings.HasPrefix(line, "STATUS="+foreseen) {
+		t.Errorf("systemd is told %q, and quotactl says\n%s", line, said)
 	}
 }
 

@@ -119,28 +119,21 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 const (
 	// statusPause is the minimum time between two looks.
 	statusPause = time.Second
-	// lookTime is the maximum time between two looks that report troubles, foreseeTime that between two
-	// forecasts for them.
-	lookTime, foreseeTime = 10 * time.Second, time.Minute
+	// lookTime is the maximum time between two looks that report troubles.
+	lookTime = 10 * time.Second
 )
 
 // watch looks at the daemon each ten seconds, and soon after something has changed, until ctx ends. It reports what
 // began and what is over, and sends the service manager a line if that differs from the last one.
 func (d *daemon) watch(ctx context.Context) {
 	var sent string
-	var reported, foreseen time.Time
-	var forecasts []plan.Forecast
+	var reported time.Time
 	d.reportAll(d.facts.resume(time.Now()), time.Now())
 	for ctx.Err() == nil {
 		now := time.Now()
 		d.facts.tick(now)
-		if now.Sub(foreseen) >= foreseeTime {
-			forecasts, _ = d.planner.Forecast(ctx)
-			foreseen = now
-		}
 		urgent := d.urgent.Swap(false) // what is urgent from here on is for the next look
-		s := d.state(ctx, forecasts)
-		list := d.facts.dated(trouble.List(s, now), now)
+		s, list := d.troubles(ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Resolve returns the absolute path of the program that a job's command names.
@@ -29,7 +32,7 @@ func Resolve(name, besideDir, configDir string) (path string, err error) {
 	default:
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 			// A relative entry would mean another program in every directory.
-			if filepath.IsAbs(dir) {
+			if filepath.IsAbs(dir) && !slices.Contains(dirs, dir) {
 				dirs = append(dirs, dir)
 			}
 		}
@@ -59,8 +62,6 @@ func Resolve(name, besideDir, configDir string) (path string, err error) {
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return (*User)(nil).mayUse(path, Execute)
 	case err != nil:
 		return err
 	case info.IsDir():
@@ -68,5 +69,8 @@ func executable(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", path)
 	}
-	return (*User)(nil).mayUse(path, Execute)
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("%s is not executable: chmod +x", path)
+	}
+	return nil
 }

@@ -37,7 +37,7 @@ func layout(t *testing.T, names ...string) string {
 func TestResolve(t *testing.T) {
 	root := layout(t, "bin/ytfetch*", "bin/notes", "bin/dir/", "bin/shadow/", "bin/plain",
 		"path/ytfetch*", "path/curl*", "path/shadow*", "path/plain*", "etc/fetch.sh*", "etc/data", "etc/sub/run*")
-	t.Setenv("PATH", "relative:"+root+"/none:"+root+"/path")
+	t.Setenv("PATH", "relative:"+root+"/none:"+root+"/bin:"+root+"/path:"+root+"/path")
 	for _, row := range []struct {
 		name, command string
 		want          string // below root
@@ -52,10 +52,10 @@ func TestResolve(t *testing.T) {
 		{name: "above it", command: "../path/curl", want: "/path/curl"},
 		{name: "absolute", command: root + "/path/curl", want: "/path/curl"},
 		{name: "no name", command: "", wrong: []string{"names no program"}},
-		{name: "nowhere", command: "wget", wrong: []string{`"wget"`, "not found", "directory of quotad", root + "/bin", root + "/path"}},
+		{name: "nowhere", command: "wget", wrong: []string{`"wget"`, "not found", "directory of quotad", ": " + root + "/bin, " + root + "/none, " + root + "/path"}},
 		{name: "not below the configuration", command: "./wget", wrong: []string{"not found", root + "/etc/wget"}},
-		{name: "not executable", command: "notes", wrong: []string{root + "/bin/notes", "is not for user ", "to execute: chmod 755 "}},
-		{name: "a path not executable", command: "./data", wrong: []string{root + "/etc/data", "to execute: chmod 755 "}},
+		{name: "not executable", command: "notes", wrong: []string{root + "/bin/notes", "not executable", "chmod +x"}},
+		{name: "a path not executable", command: "./data", wrong: []string{root + "/etc/data", "chmod +x"}},
 		{name: "a directory", command: "dir", wrong: []string{root + "/bin/dir", "is a directory"}},
 		{name: "a path of a directory", command: "./sub", wrong: []string{root + "/etc/sub", "is a directory"}},
 		{name: "a device", command: "/dev/null", wrong: []string{"is not a file"}},

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"os/user"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
@@ -103,19 +106,21 @@ type Host struct {
 	// Checking says that the file is read for a service that need not run: files that only systemd
 	// provides may be missing.
 	Checking bool
-	// Reader is the user that quotad is to run as, who reads the files that are named and executes
-	// commands; nil: the user of this process.
-	Reader *process.User
+	// Reader is the user that must be able to read the files that are named; nil: the user of this
+	// process.
+	Reader *user.User
 }
 
 // Load reads a file. The error is an Errors, unless the file could not be read.
 func Load(file string, host Host) (*Config, error) {
 	content, err := readFile(file)
-	if err == nil || errors.Is(err, fs.ErrPermission) {
-		err = cmp.Or(host.readable(file), err)
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("cannot read configuration: %w%s", err, cureOfPermission(file, strconv.Itoa(os.Getegid())))
+	case err != nil:
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	case host.Reader != nil && !content.readableBy(host.Reader):
+		return nil, fmt.Errorf("cannot read configuration: %s is not for user %s to read%s", file, host.Reader.Username, cureOfPermission(file, host.Reader.Gid))
 	}
 	// A relative path would mean another file to a pass, which
 	// has a working directory of its own.
@@ -148,7 +153,6 @@ func Load(file string, host Host) (*Config, error) {
 	c.warnOfAllowances()
 	c.warnOfShares()
 	c.warnOfClients()
-	c.warnOfCommands()
 	return c, nil
 }
 
@@ -216,7 +220,7 @@ func (t *passesTable) passes() Passes {
 // defaultUser sets the user of passes that the unit names, if any. quotad then has the capabilities
 // to become that user, and passes of quotad's own user would have them too.
 func (t *passesTable) defaultUser(byDefault string) {
-	if byDefault == "" {
+	if byDefault == "" || t.User.User != nil {
 		return
 	}
 	name, present := t.values["user"].(string)
@@ -226,7 +230,7 @@ func (t *passesTable) defaultUser(byDefault string) {
 		}
 		return
 	}
-	if own, err := process.LookupUser(name); name == "" || err == nil && own.String() == t.document.host.Reader.String() {
+	if own, err := process.LookupUser(name); name == "" || err == nil && own.UID == os.Geteuid() {
 		t.fail("user", "passes of quotad's own user would have its capabilities: leave the key out for %s, or apply systemd/drop-ins/daemon-user.conf", byDefault)
 	}
 }

@@ -153,7 +153,7 @@ func (t *outageTable) outage(c *quota.Credential) slidinglog.Policy {
 			continue
 		}
 		if _, known := o.Open[name]; !known {
-			n.fail("unknown operation%s", suggest(name, slices.Collect(maps.Keys(c.Operations))))
+			n.fail("unknown operation (give it a cost in [credentials.%s.operations])%s", c.Name, suggest(name, slices.Collect(maps.Keys(c.Operations))))
 			continue
 		}
 		mode := t.Default

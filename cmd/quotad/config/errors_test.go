@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"quotad/jobs/process"
 )
 
 // Each row changes one thing in the good file and names every error that follows.
@@ -108,7 +106,7 @@ func TestErrors(t *testing.T) {
 		}},
 		{"an outage of some operations", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\n\"video.list\" = \"open\"\n\"search.list\" = \"open\"\n[credentials.youtube.operations]", []string{
 			`15: credentials.youtube.on_outage.open_units: is missing: add open_units = 50, the most that may be granted in any window`,
-			`16: credentials.youtube.on_outage."video.list": unknown operation: did you mean "videos.list"?`,
+			`16: credentials.youtube.on_outage."video.list": unknown operation (give it a cost in [credentials.youtube.operations]): did you mean "videos.list"?`,
 		}},
 		{"a name of quotad's own", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x" }`, []string{`26: jobs.trending.env.QUOTAD_TOKEN: QUOTAD_TOKEN: names that begin with QUOTAD_ are set by quotad`}},
 		{"where Redis is", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"localhost\", \"unix://redis.sock\"]\ndb = -1", []string{
@@ -142,7 +140,7 @@ func TestErrors(t *testing.T) {
 		{"no command", `command = ["fetch", "trending"]`, `command = []`, []string{`25: jobs.trending.command: a job needs a command: the program and its arguments, ["ytfetch", "trending"]`}},
 		{"command as one string", `command = ["fetch", "trending"]`, `command = "fetch trending"`, []string{`25: jobs.trending.command: must be an array of strings, ["fetch", "trending"], not the string "fetch trending"`}},
 		{"command not found", `command = ["fetch", "trending"]`, `command = ["./fletch"]`, []string{`25: jobs.trending.command: command "./fletch" not found: there is no fletch`}},
-		{"command not executable", `command = ["fetch", "trending"]`, `command = ["./config.toml"]`, []string{`25: jobs.trending.command: cannot use command "./config.toml": config.toml is not for user ` + (*process.User)(nil).String() + ` to execute: chmod 755 config.toml`}},
+		{"command not executable", `command = ["fetch", "trending"]`, `command = ["./config.toml"]`, []string{`25: jobs.trending.command: cannot use command "./config.toml": config.toml is not executable: chmod +x`}},
 		{"timeout zero", `timeout = "2m"`, `timeout = "0s"`, []string{`26: jobs.trending.timeout: must be longer than zero`}},
 		{"timeout too short", `timeout = "2m"`, `timeout = "10ms"`, []string{`26: jobs.trending.timeout: must be at least 1s: 10ms`}},
 		{"timeout without unit", `timeout = "2m"`, `timeout = "120"`, []string{`26: jobs.trending.timeout: "120" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},

@@ -101,7 +101,7 @@ func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
 	known := slices.Collect(maps.Keys(c.Operations))
 	for _, route := range slices.Sorted(maps.Keys(t.Routes)) {
 		if operation := t.Routes[route]; operation != "" && !slices.Contains(known, operation) {
-			t.at("routes", route).fail("unknown operation %q%s", operation, suggest(operation, known))
+			t.at("routes", route).fail("unknown operation %q (give it a cost in [credentials.%s.operations])%s", operation, c.Name, suggest(operation, known))
 		}
 	}
 	routes, wrong := proxy.NewRoutes(t.Routes)

@@ -102,7 +102,7 @@ func TestProxyErrors(t *testing.T) {
 		{"a parameter", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_parameter = \"api key\"", `9: credentials.c.proxy.key_parameter: "api key" is not the name of a parameter: write "api_key"`},
 		{"a parameter and a header", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_parameter = \"api_key\"\nkey_header = \"X-Key\"", `9: credentials.c.proxy.key_parameter: sends the key in the query, and key_header sends it in a header: remove one`},
 		{"billing", `key_file = "a.key"`, "key_file = \"a.key\"\nbilling = \"never\"", `9: credentials.c.proxy.billing: must be one of "always", "not-304", not "never"`},
-		{"unknown operation", `= "search"`, `= "serch"`, `10: credentials.c.proxy.routes."GET /search": unknown operation "serch": did you mean "search"?`},
+		{"unknown operation", `= "search"`, `= "serch"`, `10: credentials.c.proxy.routes."GET /search": unknown operation "serch" (give it a cost in [credentials.c.operations]): did you mean "search"?`},
 		{"no route", `"GET /*"`, `"GET *"`, `11: credentials.c.proxy.routes."GET *": is not a route: write a method, or *, and a path, such as "GET /youtube/v3/search"`},
 		{"overlap", `"GET /*"`, `"* /search"`, ``},
 		{"chance", `"GET /search" = "search"`, `"GET /a/*" = "search"` + "\n" + `"GET /*/b" = "list"`, `10: credentials.c.proxy.routes."GET /a/*": overlaps "GET /*/b", and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match`},

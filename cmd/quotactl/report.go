@@ -130,6 +130,17 @@ func windowOf(l api.Limit) (quota.Window, error) {
 	return quota.Calendar(quota.Period(kind), zone), err
 }
 
+// windowText writes a window as a configuration has it.
+func windowText(w quota.Window) string {
+	switch {
+	case w.Period != "":
+		return fmt.Sprintf("{ calendar = %q, timezone = %q }", w.Period, w.Zone)
+	case w.Every > 0:
+		return fmt.Sprintf("{ every = %q, from = %q }", quota.Brief(w.Every), w.From.Format(time.RFC3339Nano))
+	}
+	return fmt.Sprintf("%q", w)
+}
+
 func newReportOf(c api.Credential) (*report, error) {
 	r := &report{Credential: c.Name, Limits: []*metered{}, Who: []*refused{}, Suggestions: []suggestion{}}
 	for _, l := range c.Limits {
@@ -261,7 +272,7 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 			continue
 		}
 		runs, failed := client.Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
-		if one := suggestionOf(job.Name, runs, asked); one.Passes > 0 {
+		if one := suggestionOf(job, runs, asked); one.Passes > 0 {
 			r.Suggestions = append(r.Suggestions, one)
 		}
 		err = failed
@@ -295,26 +306,30 @@ func reportPage(r *report, v term.View) string {
 		}
 		who.Render(&b, v)
 	}
-	b.WriteString("\n# for config.toml:\n" + r.lines())
+	b.WriteString("\n# to append to config.toml:\n" + r.lines())
 	return b.String()
 }
 
 // lines are those of a configuration that follow: enforced limits, a share for each of several jobs, and what passes take.
+// Each can be appended to the file: what a line of the file has already is said in a comment.
 func (r *report) lines() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[credentials.%s]\n", r.Credential)
 	for _, m := range r.Limits {
 		if m.Budget >= keepsLog {
 			continue
 		}
 		if m.DryRun {
-			fmt.Fprintf(&b, "limits.%s.enforce = true # this log has %s that it would have refused\n", m.Name, quota.Count(m.Refused, "call", "calls"))
+			fmt.Fprintf(&b, "# take enforce = false out of credentials.%s.limits.%s: this log has %s that it would have refused\n", r.Credential, m.Name, quota.Count(m.Refused, "call", "calls"))
 		}
 		if len(m.Jobs) < 2 || m.Refused == 0 {
 			continue
 		}
 		for _, job := range slices.Sorted(maps.Keys(m.Jobs)) {
-			fmt.Fprintf(&b, "limits.%s-%s = { units = %d, jobs = [%q] } # a share: the most that %s took\n", m.Name, job, m.Jobs[job], job, job)
+			share := m.Name + "-" + job
+			if !slices.ContainsFunc(r.Limits, func(l *metered) bool { return l.Name == share }) {
+				fmt.Fprintf(&b, "[credentials.%s.limits.%s]\nunits = %d # a share: the most that %s took\nwindow = %s\njobs = [%q]\n",
+					r.Credential, share, m.Jobs[job], job, windowText(m.all.window), job)
+			}
 		}
 	}
 	if len(r.Suggestions) > 0 {

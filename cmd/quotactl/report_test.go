@@ -14,9 +14,13 @@ func TestWindowsOfAReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []quota.Window{
-		quota.Sliding(90 * time.Minute), quota.Calendar(quota.Day, zone), quota.Anchored(7*24*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 5e6, time.UTC)),
+	for text, want := range map[string]quota.Window{
+		`"1h30m"`: quota.Sliding(90 * time.Minute), `{ calendar = "day", timezone = "America/Los_Angeles" }`: quota.Calendar(quota.Day, zone),
+		`{ every = "7d", from = "2026-01-01T11:30:15.005Z" }`: quota.Anchored(7*24*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 5e6, time.UTC)),
 	} {
+		if got := windowText(want); got != text {
+			t.Errorf("a configuration has it as %s, want %s", got, text)
+		}
 		if got, err := windowOf(api.Limit{Window: want.String(), WindowMs: want.Length.Milliseconds()}); err != nil || !got.Same(want) {
 			t.Errorf("got %v, %v, want %v", got, err, want)
 		}

@@ -18,8 +18,8 @@ func TestSuggestedExpects(t *testing.T) {
 		pass(2, jobs.OK, jobs.Made{"videos.list": 2}), pass(3, jobs.Failed, jobs.Made{"videos.list": 50}),
 		pass(4, jobs.OK, nil), pass(-1, jobs.OK, jobs.Made{"videos.list": 70}),
 	}}}
-	want := "[jobs.trending] # the median of 3 passes\nexpects = { \"videos.list\" = 4 } # at most { \"search.list\" = 1, \"videos.list\" = 9 }\n"
-	if got := expectsText([]suggestion{suggestionOf("trending", runs, nine)}); got != want {
+	want := "[jobs.trending.expects] # the median of 3 passes\n# \"search.list\" = 0 # at most 1\n\"videos.list\" = 4 # at most 9\n"
+	if got := expectsText([]suggestion{suggestionOf(jobs.Status{Name: "trending"}, runs, nine)}); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -158,6 +158,8 @@ type suggestion struct {
 	Passes int       `json:"passes"`
 	Median jobs.Made `json:"median"` // calls by operation
 	Most   jobs.Made `json:"most"`
+	// Replaces means that the job has expects already.
+	Replaces bool `json:"replaces,omitempty"`
 }
 
 // suggest prints what passes made, as expects of their jobs.
@@ -176,15 +178,15 @@ func (c *cli) suggest(ctx context.Context, q usageQuery) error {
 		if err == nil {
 			runs, err = c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
 		}
-		if one := suggestionOf(job.Name, runs, since); one.Passes > 0 {
+		if one := suggestionOf(job, runs, since); one.Passes > 0 {
 			all = append(all, one)
 		}
 	}
 	return show(c, all, err, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
 }
 
-func suggestionOf(job string, runs []jobs.Run, since time.Time) suggestion {
-	s := suggestion{Job: job, Median: jobs.Made{}, Most: jobs.Made{}}
+func suggestionOf(job jobs.Status, runs []jobs.Run, since time.Time) suggestion {
+	s := suggestion{Job: job.Name, Replaces: len(job.Expects) > 0, Median: jobs.Made{}, Most: jobs.Made{}}
 	counts := map[string][]quota.Units{} // by operation, of the passes that made calls of it
 	for _, r := range runs {
 		for _, p := range r.Passes {
@@ -208,22 +210,25 @@ func suggestionOf(job string, runs []jobs.Run, since time.Time) suggestion {
 	return s
 }
 
-// expectsText writes suggestions as lines of a configuration.
+// expectsText writes suggestions as tables that can be appended to a configuration.
 func expectsText(suggestions []suggestion) string {
 	if len(suggestions) == 0 {
 		return "# no pass has ended well and spent anything\n"
 	}
 	var b strings.Builder
 	for _, s := range suggestions {
-		fmt.Fprintf(&b, "[jobs.%s] # the median of %s\nexpects = %s # at most %s\n", s.Job, quota.Count(s.Passes, "pass", "passes"), inlineTable(s.Median), inlineTable(s.Most))
+		instead := ""
+		if s.Replaces {
+			instead = "; instead of the expects that it has"
+		}
+		fmt.Fprintf(&b, "[jobs.%s.expects] # the median of %s%s\n", s.Job, quota.Count(s.Passes, "pass", "passes"), instead)
+		for _, operation := range slices.Sorted(maps.Keys(s.Most)) {
+			usual := "# " // none in most passes
+			if s.Median[operation] > 0 {
+				usual = ""
+			}
+			fmt.Fprintf(&b, "%s%q = %d # at most %d\n", usual, operation, s.Median[operation], s.Most[operation])
+		}
 	}
 	return b.String()
-}
-
-func inlineTable(calls jobs.Made) string {
-	var parts []string
-	for _, operation := range slices.Sorted(maps.Keys(calls)) {
-		parts = append(parts, fmt.Sprintf("%q = %d", operation, calls[operation]))
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
 }

@@ -25,14 +25,15 @@ import (
 )
 
 const initUsage = `quotad init writes a first configuration. Its limits are those of a preset, and only
-observe: nothing is refused. Each line of a crontab becomes a job; what cannot be
-kept is printed.
+observe: nothing is refused. Without a preset two lines are left for you to fill in.
+Each line of a crontab becomes a job; what cannot be kept is printed.
 
 Usage:
-  quotad init --preset NAME [--from-crontab FILE] [--config FILE]
+  quotad init [--preset NAME] [--from-crontab FILE] [--config FILE]
 
 Flags:
-  --preset NAME        the provider that the jobs call; quotad --presets has them
+  --preset NAME        the provider that the jobs call; quotad --presets has them;
+                       leave it away for another one
   --from-crontab FILE  a crontab; - reads what crontab -l prints
   --config FILE        the file to write (default ./config.toml); it must not be there
 
@@ -43,7 +44,7 @@ Example:
 // A starter is a first configuration that is being written.
 type starter struct {
 	bytes.Buffer
-	preset config.Preset
+	preset config.Preset // without one, its name is that of the credential alone
 	now    time.Time
 	notes  []crontab.Note
 	source string // of the crontab
@@ -62,9 +63,11 @@ func initialize(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case err == nil && flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	s := &starter{now: time.Now(), source: *source}
-	if err == nil {
-		s.preset, err = config.FindPreset(*preset)
+	s := &starter{now: time.Now(), source: *source, preset: config.Preset{Name: "api", Upstream: "the API", Flat: true}}
+	if err == nil && *preset != "" {
+		if s.preset, err = config.FindPreset(*preset); err != nil {
+			err = fmt.Errorf("%w; for another API leave --preset away", err)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: see quotad init --help\n", err)
@@ -77,7 +80,11 @@ func initialize(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	for _, n := range s.notes {
 		fmt.Fprintf(stderr, "%s:%d: %s\n", s.source, n.Line, n.Text)
 	}
-	fmt.Fprintf(stdout, "wrote %s; next:\n  quotad --check --config %s\n", *file, *file)
+	fmt.Fprintf(stdout, "wrote %s; next:\n", *file)
+	if *preset == "" {
+		fmt.Fprintln(stdout, "  fill in the lines that say "+fillIn)
+	}
+	fmt.Fprintf(stdout, "  quotad --check --config %s\n", *file)
 	if s.preset.Upstream != "" {
 		fmt.Fprintf(stdout, "  have the jobs call $QUOTAD_PROXY instead of %s\n", s.preset.Upstream)
 	}
@@ -136,9 +143,14 @@ func (s *starter) head() {
 	if s.preset.Upstream != "" {
 		s.line("# Jobs call the address in $QUOTAD_PROXY instead of %s.\n[proxy]\nlisten = \"127.0.0.1:8650\"\n", s.preset.Upstream)
 	}
-	s.line("[credentials.%s]\npreset = %s", s.credential(), inQuotes(s.preset.Name))
+	s.line("[credentials.%s]", s.credential())
+	if s.preset.Checked.IsZero() {
+		s.line(frame)
+	} else {
+		s.line("preset = %s", inQuotes(s.preset.Name))
+	}
 	if s.preset.Upstream != "" {
-		s.line("proxy = { key = \"caller\" } # each job sends its own key, as before")
+		s.line("proxy.key = \"caller\" # each job sends its own key, as before")
 	}
 	for _, name := range s.preset.LimitNames {
 		s.line("limits.%s.enforce = false", name)
@@ -147,6 +159,15 @@ func (s *starter) head() {
 		s.line("limits.week = { units = 1_000_000_000, window = \"7d\", enforce = false } # keeps the log for the report")
 	}
 }
+
+// fillIn is what --check refuses until you write the facts of your API, and frame a credential without a preset.
+const (
+	fillIn = `"FILL IN"`
+	frame  = `limits.daily = { units = ` + fillIn + `, window = "24h", enforce = false } # what the API allows a day; or window = { calendar = "day", timezone = "UTC" }
+operations.call = 1 # what a call costs
+proxy.upstream = ` + fillIn + ` # its address: "https://api.weather.example"
+proxy.routes = { "* /**" = "call" } # calls that cost more want an operation and a route of their own`
+)
 
 // maxTimeout is the longest timeout that is written. What never ends is ended by it, and a pass that could wait for a day's
 // budget would be asked to.
@@ -177,9 +198,21 @@ func (s *starter) job(j crontab.Job) {
 	s.line("missed = \"skip\" # as cron does")
 	s.line("timeout = %s # cron has none", inQuotes(quota.Brief(period)))
 	if info, err := os.Stat(home); err == nil && info.IsDir() {
-		s.line("dir = %s", inQuotes(home))
+		closed := ""
+		if info.Mode()&1 == 0 {
+			closed = " # under systemd the user of the jobs, quotad-jobs, cannot enter it: move what the command needs, and name its directory"
+		}
+		s.line("dir = %s%s", inQuotes(home), closed)
 	} else {
 		s.note(j.Line, "its directory %s is not here: the job gets one of its own", home)
+	}
+	if script, _, _ := strings.Cut(j.Command, " "); strings.Contains(script, "/") {
+		if !filepath.IsAbs(script) {
+			script = filepath.Join(home, script)
+		}
+		if info, err := os.Stat(script); err == nil && info.Mode()&0o111 == 0 {
+			s.note(j.Line, "%s is not executable, and fails in the crontab too: chmod +x", script)
+		}
 	}
 	s.line("command = [%s, \"-c\", %s]", inQuotes(j.Shell), inQuotes(j.Command))
 	for _, name := range slices.Sorted(maps.Keys(j.Env)) {

@@ -23,7 +23,7 @@ Usage:
                                    check the configuration and the state, print
                                    what the file means, or its mistakes, and
                                    exit; nothing is changed
-  quotad init --preset NAME [--from-crontab FILE]
+  quotad init [--preset NAME] [--from-crontab FILE]
                                    write a first configuration; quotad init --help
   quotad --presets                 print the presets: what quotad knows of providers
   quotad --reference[=text|markdown|man|schema]

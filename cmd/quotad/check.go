@@ -21,6 +21,7 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/boltledger"
@@ -55,30 +56,44 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 }
 
 // checkedHost is where the configuration is to be used. The file of the service is used in
-// its state directory and by its user, though systemd does not pass them here.
+// its state directory and by its user, though systemd does not pass them here, before its first start too.
 func checkedHost(o options, s systemd) config.Host {
-	host := config.Host{StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}
-	if _, err := os.Stat(systemState); err == nil && o.config == systemConfig && s.stateDirectory == "" {
-		host.StateDirectory, host.PassesUser = systemState, cmp.Or(host.PassesUser, passesUserOfUnit())
+	host, own := config.Host{StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}, ""
+	if file, err := filepath.Abs(o.config); err == nil && file == systemConfig && s.stateDirectory == "" {
+		var passes string
+		own, passes = usersOfUnit()
+		if _, err := os.Stat(systemState); err == nil || own != "" {
+			host.StateDirectory, host.PassesUser = systemState, cmp.Or(host.PassesUser, passes)
+		}
 	}
-	if uid, ok := ownerOf(host.StateDirectory); ok && uid != 0 && os.Geteuid() == 0 {
-		host.Reader, _ = user.LookupId(strconv.Itoa(uid))
+	if uid, ok := ownerOf(host.StateDirectory); ok && own == "" {
+		own = nameOf(uid)
+	}
+	if own != "" && os.Geteuid() == 0 {
+		host.Reader, _ = process.LookupUser(own)
 	}
 	return host
 }
 
-// passesUserOfUnit returns the user of passes that the unit of the service names; empty: none, or
+// usersOfUnit returns the user of the service, and that of passes, which its unit names; empty: none, or
 // there is no unit.
-func passesUserOfUnit() (user string) {
+func usersOfUnit() (own, passes string) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	output, _ := exec.CommandContext(ctx, "systemctl", "show", "--property=Environment", "--value", "quotad.service").Output()
-	for field := range strings.FieldsSeq(string(output)) {
-		if name, found := strings.CutPrefix(field, passesUserEnv+"="); found {
-			user = name
+	output, _ := exec.CommandContext(ctx, "systemctl", "show", "--property=User,Environment", "quotad.service").Output()
+	for line := range strings.Lines(string(output)) {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
+		case "User":
+			own = value
+		case "Environment":
+			for field := range strings.FieldsSeq(value) {
+				if name, found := strings.CutPrefix(field, passesUserEnv+"="); found {
+					passes = name
+				}
+			}
 		}
 	}
-	return user
+	return own, passes
 }
 
 // ownerOf returns the owner of a file; ok is false where there is none.

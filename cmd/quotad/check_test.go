@@ -173,3 +173,73 @@ func TestCheckOfAnotherBackend(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// inService has a shell run a command as root on a host where the package is installed and the service has not
+// started yet: in /etc are the file of the service, and a key of root's alone.
+const inService = `set -e
+mount -t tmpfs -o mode=755 tmpfs /mnt
+cp /etc/passwd /etc/group /mnt/
+install -d -m 750 -g nogroup /mnt/quotad
+install -m 640 -g nogroup config.toml /mnt/quotad/
+install -m 755 job.sh /mnt/quotad/
+install -m 600 /dev/null /mnt/quotad/api.env
+mount --bind /mnt /etc
+mount -t tmpfs -o mode=755 tmpfs /var/lib
+PATH=$PWD:$PATH
+rm config.toml
+`
+
+// systemctlShow answers as systemctl does for the unit of the package.
+const systemctlShow = `#!/bin/sh
+[ "$*" = "show --property=User,Environment quotad.service" ] && printf 'Environment=LANG=C QUOTAD_PASSES_USER=www-data\nUser=nobody\n'
+`
+
+const ofService = `[credentials.api]
+limits.daily.units = 10
+operations.list = 1
+[jobs.one]
+credential = "api"
+schedule = "manual"
+command = ["./job.sh"]
+`
+
+// As root, --check of the service's file says what the service would, before its first start as well: in its state
+// directory, of its user, and of the user of its jobs.
+func TestCheckBeforeTheFirstStart(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt").Run() != nil {
+		t.Skip("only root can have an /etc of its own")
+	}
+	dir := shortDir(t)
+	write(t, dir, "job.sh", "#!/bin/sh\n")
+	write(t, dir, "systemctl", systemctlShow)
+	if err := os.Chmod(filepath.Join(dir, "systemctl"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		text, command string
+		code          int
+		says          []string
+	}{
+		{ofService, "quotad --check", exitOK, []string{
+			"state   /var/lib/quotad\n", "in /var/lib/quotad/data/one",
+			"config.toml:7: warning: jobs.one.command: /etc/quotad/job.sh cannot run: user www-data cannot enter /etc/quotad: move the program",
+		}},
+		{ofService, "cd /etc/quotad && quotad --check", exitOK, []string{"state   /var/lib/quotad\n"}},
+		{ofService, "quotad --check --strict", exitError, []string{"user www-data cannot enter /etc/quotad"}},
+		{ofService + "env_file = \"api.env\"\n", "quotad --check", exitConfig, []string{
+			"config.toml:8: jobs.one.env_file: /etc/quotad/api.env is not for user nobody to read: let quotad's group read it, as root: chgrp nogroup /etc/quotad/api.env",
+		}},
+		{ofService, "echo >systemctl && quotad --check", exitOK, []string{"state   " + dir + "/.quotad\n"}}, // there is no service
+	} {
+		write(t, dir, "config.toml", row.text)
+		cmd := exec.Command("unshare", "--mount", "sh", "-c", inService+row.command)
+		cmd.Dir = dir
+		output, _ := cmd.CombinedOutput()
+		for _, says := range row.says {
+			if code := cmd.ProcessState.ExitCode(); code != row.code || !strings.Contains(string(output), says) {
+				t.Errorf("%s: exit code %d, want %d and %q:\n%s", row.command, code, row.code, says, output)
+			}
+		}
+	}
+}

@@ -283,9 +283,9 @@ func testNotStarted(t *testing.T, l Launcher) {
 	}{
 		{"not there", func(c *jobs.Command) { c.Args = []string{dir + "/nothing"} }, "no such file or directory"},
 		{"a directory", func(c *jobs.Command) { c.Args = []string{dir} }, "permission denied"},
-		{"not executable", func(c *jobs.Command) { c.Args = []string{file("data", "x", 0o644)} }, "permission denied"},
+		{"not executable", func(c *jobs.Command) { c.Args = []string{file("data", "x", 0o644)} }, "/data is not for user "},
 		{"no interpreter line", func(c *jobs.Command) { c.Args = []string{file("bare", "echo x\n", 0o755)} }, "begins with a line such as #!/bin/sh"},
-		{"no interpreter", func(c *jobs.Command) { c.Args = []string{file("lost", "#!/no/such/shell\n", 0o755)} }, "interpreter that its first line names does not exist"},
+		{"no interpreter", func(c *jobs.Command) { c.Args = []string{file("lost", "#!/no/such/shell\n", 0o755)} }, `its first line names the interpreter "/no/such/shell", which does not exist: install it`},
 		{"no directory", func(c *jobs.Command) { c.Dir = dir + "/nowhere" }, "its working directory"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

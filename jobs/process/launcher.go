@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -50,7 +51,7 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 	defer out.close()
 	c, err := l.start(command, out)
 	if err != nil {
-		return jobs.Exit{Code: -1, Err: startError(command, err)}
+		return jobs.Exit{Code: -1, Err: l.startError(command, err)}
 	}
 	out.read()
 	if command.Started != nil {
@@ -61,19 +62,23 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 }
 
 // startError says what caused an error that the kernel uses for several mistakes.
-func startError(command jobs.Command, err error) error {
+func (l Launcher) startError(command jobs.Command, err error) error {
 	name := command.Args[0]
 	if command.Dir != "" {
-		if _, missing := os.Stat(command.Dir); missing != nil {
+		if _, missing := os.Stat(command.Dir); errors.Is(missing, fs.ErrNotExist) {
 			return fmt.Errorf("cannot start %q: its working directory: %w", name, missing)
 		}
+		if closed, _ := l.User.Closed(command.Dir, Execute); closed != "" {
+			return fmt.Errorf("cannot start %q: its working directory: user %s cannot enter %s", name, l.User, closed)
+		}
 	}
-	_, missing := os.Stat(name)
-	switch {
-	case errors.Is(err, syscall.ENOENT) && missing == nil:
-		return fmt.Errorf("cannot start %q: the interpreter that its first line names does not exist", name)
-	case errors.Is(err, syscall.ENOEXEC):
+	if errors.Is(err, syscall.ENOEXEC) {
 		return fmt.Errorf("cannot start %q: it is not a program for this machine; a script begins with a line such as #!/bin/sh", name)
+	}
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EACCES) {
+		if cause := l.User.CheckProgram(name, ""); cause != nil {
+			return fmt.Errorf("cannot start %q: %w", name, cause)
+		}
 	}
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // Resolve returns the absolute path of the program that a job's command names.
@@ -62,6 +60,8 @@ func Resolve(name, besideDir, configDir string) (path string, err error) {
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return (*User)(nil).mayUse(path, Execute)
 	case err != nil:
 		return err
 	case info.IsDir():
@@ -69,8 +69,5 @@ func executable(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", path)
 	}
-	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS); err != nil {
-		return fmt.Errorf("%s is not executable: chmod +x", path)
-	}
-	return nil
+	return (*User)(nil).mayUse(path, Execute)
 }

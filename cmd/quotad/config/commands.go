@@ -22,8 +22,13 @@ func (d *workDir) decode(n node) {
 	if (*path)(d).decode(n); *d == "" {
 		return
 	}
-	cure := "or leave dir out for data/" + n.path[1] + " in state_dir"
-	switch info, err := os.Stat(string(*d)); {
+	var info fs.FileInfo
+	var err error
+	reader, cure := n.document.host.Reader, "or leave dir out for data/"+n.path[1]+" in state_dir"
+	reader.As(func() { info, err = os.Stat(string(*d)) })
+	switch closed, _ := reader.Closed(string(*d), process.Execute); {
+	case errors.Is(err, fs.ErrPermission) && closed != "":
+		n.fail("user %s cannot enter %s: name a directory that it can, %s", reader, closed, cure)
 	case errors.Is(err, fs.ErrNotExist):
 		n.fail("there is no directory %s: create it, %s", *d, cure)
 	case err != nil:
@@ -57,7 +62,9 @@ func (c *command) decode(n node) {
 	if *c = command(words); len(words) == 0 || words[0] == "" {
 		return
 	}
-	program, err := process.Resolve(words[0], n.document.host.Programs, n.document.dir)
+	var program string
+	var err error
+	n.document.host.Reader.As(func() { program, err = process.Resolve(words[0], n.document.host.Programs, n.document.dir) })
 	if err != nil {
 		n.fail("%v%s", err, cureOfProgram(words[0]))
 		return

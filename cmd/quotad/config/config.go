@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/user"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
@@ -106,21 +103,19 @@ type Host struct {
 	// Checking says that the file is read for a service that need not run: files that only systemd
 	// provides may be missing.
 	Checking bool
-	// Reader is the user that must be able to read the files that are named; nil: the user of this
-	// process.
-	Reader *user.User
+	// Reader is the user that quotad is to run as, who reads the files that are named and executes
+	// commands; nil: the user of this process.
+	Reader *process.User
 }
 
 // Load reads a file. The error is an Errors, unless the file could not be read.
 func Load(file string, host Host) (*Config, error) {
 	content, err := readFile(file)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("cannot read configuration: %w%s", err, cureOfPermission(file, strconv.Itoa(os.Getegid())))
-	case err != nil:
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		err = cmp.Or(host.readable(file), err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
-	case host.Reader != nil && !content.readableBy(host.Reader):
-		return nil, fmt.Errorf("cannot read configuration: %s is not for user %s to read%s", file, host.Reader.Username, cureOfPermission(file, host.Reader.Gid))
 	}
 	// A relative path would mean another file to a pass, which
 	// has a working directory of its own.
@@ -153,6 +148,7 @@ func Load(file string, host Host) (*Config, error) {
 	c.warnOfAllowances()
 	c.warnOfShares()
 	c.warnOfClients()
+	c.warnOfCommands()
 	return c, nil
 }
 
@@ -220,7 +216,7 @@ func (t *passesTable) passes() Passes {
 // defaultUser sets the user of passes that the unit names, if any. quotad then has the capabilities
 // to become that user, and passes of quotad's own user would have them too.
 func (t *passesTable) defaultUser(byDefault string) {
-	if byDefault == "" || t.User.User != nil {
+	if byDefault == "" {
 		return
 	}
 	name, present := t.values["user"].(string)
@@ -230,7 +226,7 @@ func (t *passesTable) defaultUser(byDefault string) {
 		}
 		return
 	}
-	if own, err := process.LookupUser(name); name == "" || err == nil && own.UID == os.Geteuid() {
+	if own, err := process.LookupUser(name); name == "" || err == nil && own.String() == t.document.host.Reader.String() {
 		t.fail("user", "passes of quotad's own user would have its capabilities: leave the key out for %s, or apply systemd/drop-ins/daemon-user.conf", byDefault)
 	}
 }

@@ -113,7 +113,7 @@ func load(t *testing.T, dir, text string) (*Config, error) {
 // program makes an executable file.
 func program(t *testing.T, dir, name string) {
 	t.Helper()
-	if err := os.Chmod(write(t, dir, name, "#!/bin/sh\n"), 0o700); err != nil {
+	if err := os.Chmod(write(t, dir, name, "#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"quotad/jobs/process"
 )
 
 // Each row changes one thing in the good file and names every error that follows.
@@ -140,7 +142,7 @@ func TestErrors(t *testing.T) {
 		{"no command", `command = ["fetch", "trending"]`, `command = []`, []string{`25: jobs.trending.command: a job needs a command: the program and its arguments, ["ytfetch", "trending"]`}},
 		{"command as one string", `command = ["fetch", "trending"]`, `command = "fetch trending"`, []string{`25: jobs.trending.command: must be an array of strings, ["fetch", "trending"], not the string "fetch trending"`}},
 		{"command not found", `command = ["fetch", "trending"]`, `command = ["./fletch"]`, []string{`25: jobs.trending.command: command "./fletch" not found: there is no fletch`}},
-		{"command not executable", `command = ["fetch", "trending"]`, `command = ["./config.toml"]`, []string{`25: jobs.trending.command: cannot use command "./config.toml": config.toml is not executable: chmod +x`}},
+		{"command not executable", `command = ["fetch", "trending"]`, `command = ["./config.toml"]`, []string{`25: jobs.trending.command: cannot use command "./config.toml": config.toml is not for user ` + (*process.User)(nil).String() + ` to execute: chmod 755 config.toml`}},
 		{"timeout zero", `timeout = "2m"`, `timeout = "0s"`, []string{`26: jobs.trending.timeout: must be longer than zero`}},
 		{"timeout too short", `timeout = "2m"`, `timeout = "10ms"`, []string{`26: jobs.trending.timeout: must be at least 1s: 10ms`}},
 		{"timeout without unit", `timeout = "2m"`, `timeout = "120"`, []string{`26: jobs.trending.timeout: "120" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`}},

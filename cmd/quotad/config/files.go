@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -9,10 +10,11 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"quotad/jobs/process"
 )
 
 // A path is absolute. In the file it may be relative to the directory of the file.
@@ -49,14 +51,14 @@ func (c *contents) decode(n node) {
 		n.warn("is there only while the service runs: LoadCredential=%s:… of its unit brings it", filepath.Base(c.path))
 		return
 	case errors.Is(err, fs.ErrPermission):
-		n.fail("cannot be read: %v%s", err, cureOfPermission(c.path, strconv.Itoa(os.Getegid())))
+		n.fail("cannot be read: %v", cmp.Or(n.document.host.readable(c.path), err))
 		return
 	case err != nil:
 		n.fail("cannot be read: %v", err)
 		return
 	}
-	if reader := n.document.host.Reader; reader != nil && !file.readableBy(reader) {
-		n.fail("%s is not for user %s to read%s", c.path, reader.Username, cureOfPermission(c.path, reader.Gid))
+	if err := n.document.host.readable(c.path); err != nil {
+		n.fail("%v", err)
 	}
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
@@ -80,13 +82,24 @@ func (r *readable) decode(n node) {
 // serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).
 const serviceCredentials = "/run/credentials/"
 
-// cureOfPermission says how to let a group read a file.
-func cureOfPermission(path, gid string) string {
-	group, err := user.LookupGroupId(gid)
-	if err != nil {
-		return ""
+// readable returns what keeps the user that is to read a file from it, with the cure.
+func (h Host) readable(path string) error {
+	closed, isDir := h.Reader.Closed(path, process.Read)
+	switch {
+	case closed == "":
+		return nil
+	case isDir:
+		return fmt.Errorf("%s is not for user %s to read, who cannot enter %s: move it beside the configuration", path, h.Reader, closed)
 	}
-	return fmt.Sprintf(": let quotad's group read it, as root: chgrp %s %s && chmod 640 %s", group.Name, path, path)
+	gid := os.Getegid()
+	if h.Reader != nil {
+		gid = h.Reader.GID
+	}
+	group := strconv.Itoa(gid)
+	if found, err := user.LookupGroupId(group); err == nil {
+		group = found.Name
+	}
+	return fmt.Errorf("%s is not for user %s to read: let quotad's group read it, as root: chgrp %s %s && chmod 640 %[1]s", path, h.Reader, group, path)
 }
 
 // maxFile is the maximum size of a configuration file, and of each file that it names.
@@ -122,23 +135,6 @@ func LoadPair(certFile, keyFile string) (pair tls.Certificate, err error) {
 		return pair, err
 	}
 	return tls.X509KeyPair([]byte(cert.text), []byte(key.text))
-}
-
-// readableBy reports whether the mode lets a user read the file.
-func (f fileText) readableBy(u *user.User) bool {
-	stat, ok := f.info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return true
-	}
-	groups, _ := u.GroupIds()
-	mode := f.info.Mode()
-	switch {
-	case strconv.Itoa(int(stat.Uid)) == u.Uid:
-		return mode&0o400 != 0
-	case slices.Contains(groups, strconv.Itoa(int(stat.Gid))):
-		return mode&0o040 != 0
-	}
-	return f.readable
 }
 
 // readFile reads a regular file. Reading another one, such as a pipe, could block

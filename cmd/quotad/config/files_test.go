@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"quotad/jobs/process"
 )
 
 // What is no regular file could keep a start or a reload waiting for ever.
@@ -103,14 +103,26 @@ func TestCheckingWithoutTheService(t *testing.T) {
 	}
 }
 
-// A key that root has closed to quotad's user is an error with its cure, also for root who
-// checks the file.
-func TestKeyOfRootAlone(t *testing.T) {
-	reader, err := user.Lookup("nobody")
+// openDir returns a directory that every user may enter, and the user nobody.
+func openDir(t *testing.T) (dir string, nobody *process.User) {
+	t.Helper()
+	nobody, err := process.LookupUser("nobody")
 	if os.Getuid() != 0 || err != nil {
 		t.Skip("only root can have a file that another user cannot read")
 	}
-	dir := t.TempDir()
+	dir = t.TempDir()
+	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, nobody
+}
+
+// A key that root has closed to quotad's user is an error with its cure, also for root who
+// checks the file.
+func TestKeyOfRootAlone(t *testing.T) {
+	dir, reader := openDir(t)
 	program(t, dir, "fetch")
 	key := write(t, dir, "key", "the-key-of-sixteen\n")
 	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, key))
@@ -125,28 +137,88 @@ func TestKeyOfRootAlone(t *testing.T) {
 	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), key+" is not for user nobody to read: let quotad's group read it, as root: chgrp ") {
 		t.Errorf("got %v", err)
 	}
-	gid, _ := strconv.Atoi(reader.Gid)
-	if err := errors.Join(os.Chown(key, 0, gid), os.Chmod(key, 0o640)); err != nil {
+	if err := errors.Join(os.Chown(key, 0, reader.GID), os.Chmod(key, 0o640)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(file, host); err != nil {
 		t.Errorf("with the cure: %v", err)
 	}
+	closed := filepath.Join(dir, "closed")
+	if err := errors.Join(os.Mkdir(closed, 0o700), os.Rename(key, closed+"/key")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, closed+"/key"))
+	want := "/key is not for user nobody to read, who cannot enter " + closed + ": move it beside the configuration"
+	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("in a directory of root alone: got %v", err)
+	}
 }
 
 // The configuration itself must be one that the daemon's user can read, whoever checks it.
 func TestConfigurationOfAnotherUser(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(file, []byte("[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n"), 0o600); err != nil {
+	dir, daemon := openDir(t)
+	file := write(t, dir, "config.toml", "[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n")
+	if err := os.Chmod(file, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	daemon := &user.User{Username: "quotad", Uid: "4242", Gid: strconv.Itoa(os.Getgid())}
-	want := "cannot read configuration: " + file + " is not for user quotad to read"
+	want := "cannot read configuration: " + file + " is not for user nobody to read"
 	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "chgrp ") {
 		t.Errorf("got %v, want %s, and the cure", err, want)
 	}
-	daemon.Uid = strconv.Itoa(os.Getuid())
+	if err := os.Chown(file, daemon.UID, -1); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err != nil {
 		t.Errorf("of its own: %v", err)
+	}
+}
+
+// What quotad's user, or that of jobs, cannot execute or enter is said with the directory that is closed and the cure,
+// whoever reads the file: of quotad itself it is an error, and of jobs a warning.
+func TestCommandsOfAnotherUser(t *testing.T) {
+	dir, nobody := openDir(t)
+	program(t, dir, "fetch")
+	script := write(t, dir, "script", "#!/no/such/php\n")
+	if err := errors.Join(os.Mkdir(dir+"/closed", 0o700), os.Mkdir(dir+"/closed/deep", 0o700), os.Chmod(script, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	program(t, dir, "closed/fetch")
+	const base = "[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n[jobs.a]\ncredential = \"a\"\nschedule = \"manual\"\n"
+	const byNobody = "[passes]\nuser = \"nobody\"\n"
+	for _, row := range []struct {
+		text   string
+		reader *process.User
+		user   string // of passes, by the unit
+		warn   string
+		err    string
+	}{
+		{base + "command = [\"./fetch\"]\n" + byNobody, nil, "", "", ""},
+		{base + "command = [\"./closed/fetch\"]\n" + byNobody, nil, "",
+			":7: warning: jobs.a.command: " + dir + "/closed/fetch cannot run: user nobody cannot enter " + dir + "/closed: move the program to where it can, such as /usr/local/bin", ""},
+		{base + "command = [\"./fetch\"]\ndir = \"closed\"\n" + byNobody, nil, "", ":8: warning: jobs.a.dir: user nobody cannot enter " + dir + "/closed: no pass can begin", ""},
+		{base + "command = [\"./script\"]\n", nil, "", `its first line names the interpreter "/no/such/php", which does not exist`, ""},
+		{base + "command = [\"./fetch\"]\n[on_event]\nexhausted = [\"./script\"]\n", nil, "", ":9: warning: on_event.exhausted: " + script + " cannot run: its first line", ""},
+		{base + "command = [\"./closed/fetch\"]\n", nobody, "", "", `7: jobs.a.command: cannot use command "./closed/fetch": user nobody cannot enter ` + dir + "/closed"},
+		{base + "command = [\"./fetch\"]\ndir = \"closed/deep\"\n", nobody, "", "", "8: jobs.a.dir: user nobody cannot enter " + dir + "/closed: name a directory that it can"},
+		{base + "command = [\"./fetch\"]\n" + byNobody, nobody, "daemon", "", "passes of quotad's own user would have its capabilities"},
+	} {
+		file := write(t, dir, "config.toml", row.text)
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(file, Host{StateDirectory: "/tmp/state", Programs: dir, Checking: true, Reader: row.reader, PassesUser: row.user})
+		if err != nil || row.err != "" {
+			if err == nil || row.err == "" || !strings.Contains(err.Error(), row.err) {
+				t.Errorf("%s\ngot the error %v, want %q", row.text, err, row.err)
+			}
+			continue
+		}
+		got := ""
+		for _, one := range c.Warnings() {
+			got += one.Warning() + "\n"
+		}
+		if row.warn == "" && got != "" || !strings.Contains(got, row.warn) {
+			t.Errorf("%s\ngot the warnings %q, want %q", row.text, got, row.warn)
+		}
 	}
 }

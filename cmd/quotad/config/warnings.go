@@ -1,11 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"quotad/jobs"
 	"quotad/jobs/plan"
+	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/slidinglog"
 )
@@ -69,6 +73,37 @@ func (c *Config) warnOfAllowances() {
 			c.file.at("credentials", credential.Name, "on_outage", "open_units").warn(
 				"while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
 				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure)
+		}
+	}
+}
+
+// warnOfCommands warns of each program and directory that the user of it cannot use. It is no
+// error, since that may be mended while quotad runs.
+func (c *Config) warnOfCommands() {
+	own, search := c.document.host.Reader, os.Getenv("PATH")
+	check := func(at node, user *process.User, command []string, search string) {
+		if command == nil {
+			return
+		}
+		if err := user.CheckProgram(command[0], search); err != nil {
+			at.warn("%s cannot run: %v", command[0], err)
+		}
+	}
+	for event, command := range c.OnEvent.Commands {
+		check(c.file.at("on_event", string(event)), own, command, search)
+	}
+	for _, credential := range c.Credentials {
+		check(c.file.at("credentials", credential.Name, "proxy", "key_command"), own, c.KeyCommand(credential.Name), search)
+	}
+	user := cmp.Or(c.Passes.User, own)
+	for _, job := range c.Jobs {
+		at, dir := c.file.at("jobs", job.Name), job.Dir
+		check(at.at("command"), user, job.Command, cmp.Or(job.Env["PATH"], search))
+		if job.MakeDir {
+			dir = filepath.Dir(c.StateDir) // quotad opens what is below
+		}
+		if closed, _ := user.Closed(dir, process.Execute); closed != "" {
+			at.at("dir").warn("user %s cannot enter %s: no pass can begin in %s", user, closed, job.Dir)
 		}
 	}
 }

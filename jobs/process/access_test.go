@@ -1,0 +1,93 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+)
+
+// What a user cannot execute is said with what is closed, and to whom, before a run and by the run itself.
+func TestProgramsOutOfReach(t *testing.T) {
+	u, err := LookupUser("nobody")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	root := filepath.Dir(programForAll(t))
+	for _, dir := range []string{"open", "closed", "closed/deep", "group"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(name, text string, mode os.FileMode) {
+		path := filepath.Join(root, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const script = "#!/bin/sh\n"
+	file("open/good", script, 0o755)
+	file("closed/deep/good", script, 0o755)
+	file("open/plain", script, 0o644)
+	file("open/owned", script, 0o750)
+	file("open/unreadable", script, 0o711)
+	file("open/lost", "#!/no/such/php -q\n", 0o755)
+	file("open/windows", "#!/bin/sh\r\n", 0o755)
+	file("open/env", "#!/usr/bin/env no-such-php\n", 0o755)
+	file("open/env-found", "#!/usr/bin/env good\n", 0o755)
+	file("open/env-words", "#!/usr/bin/env -S A=b sh\n", 0o755)
+	file("open/by-closed", "#!"+root+"/closed/deep/good\n", 0o755)
+	file("group/good", script, 0o755)
+	if err := os.Symlink(root+"/closed/deep/good", root+"/open/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(root+"/closed", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(root+"/group", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(root+"/group", 0, u.GID); err != nil {
+		t.Fatal(err)
+	}
+	const enter = "user nobody cannot enter ROOT/closed: move the program to where it can, such as /usr/local/bin, and chmod 755 it"
+	for name, want := range map[string]string{
+		"open/good": "", "group/good": "", "open/env-found": "", "open/env-words": "",
+		"closed/deep/good": enter,
+		"open/link":        enter,
+		"open/plain":       "ROOT/open/plain is not for user nobody to execute: chmod 755 ROOT/open/plain",
+		"open/owned":       "ROOT/open/owned is not for user nobody to execute: chmod 755 ROOT/open/owned",
+		"open/unreadable":  "ROOT/open/unreadable is not for user nobody to execute: chmod 755 ROOT/open/unreadable",
+		"open/lost":        `its first line names the interpreter "/no/such/php", which does not exist: install it, or correct the line`,
+		"open/windows":     `its first line names the interpreter "/bin/sh\r", which does not exist: install it, or correct the line`,
+		"open/env":         `its first line names the interpreter "no-such-php", which does not exist: install it, or correct the line`,
+		"open/by-closed":   "its first line names the interpreter ROOT/closed/deep/good, and ROOT/closed is closed to user nobody: name another",
+	} {
+		path, got := filepath.Join(root, name), ""
+		want = strings.ReplaceAll(want, "ROOT", root)
+		if err := u.CheckProgram(path, root+"/none:"+root+"/open"); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		exit := Launcher{User: u}.Launch(t.Context(), t.Context(), jobs.Command{Args: []string{path}, Env: []string{"PATH=/none"}, Dir: root, Timeout: time.Minute, KillGrace: time.Second}, func(jobs.Line) {})
+		started := want == "" || strings.HasSuffix(name, "env") || strings.HasSuffix(name, "unreadable") // and then ends by itself
+		if wanted := `cannot start "` + path + `": ` + want; started && exit.Err != nil || !started && (exit.Err == nil || exit.Err.Error() != wanted) {
+			t.Errorf("a run of %s: got %+v, want %q", name, exit, wanted)
+		}
+	}
+	exit := Launcher{User: u}.Launch(t.Context(), t.Context(), jobs.Command{Args: []string{root + "/open/good"}, Dir: root + "/closed/deep", Timeout: time.Minute, KillGrace: time.Second}, func(jobs.Line) {})
+	if want := "its working directory: user nobody cannot enter " + root + "/closed"; exit.Err == nil || !strings.HasSuffix(exit.Err.Error(), want) {
+		t.Errorf("in a closed directory: %+v, want %q", exit, want)
+	}
+	if got := os.Geteuid(); got != 0 {
+		t.Errorf("we became user %d", got)
+	}
+}

@@ -51,8 +51,8 @@ type draft struct {
 	done []func(now time.Time, left []quota.Units)
 }
 
-// A call is one that waits to be decided. One that has the lock decides for all that wait, in one draft.
-type call struct {
+// A waiter is a call that waits to be decided. One that has the lock decides for all that wait, in one draft.
+type waiter struct {
 	credential *quota.Credential
 	entries    int       // that it adds, at most
 	corrects   bool      // it changes what is in the log
@@ -78,7 +78,7 @@ func (d *draft) add(e quota.Entry, by quota.Caller) {
 
 // commit lets a call draft its decision, and writes it to the log, or, while the store cannot be
 // reached and offline is set, to the file.
-func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, w call) error {
+func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, w waiter) error {
 	w.credential = c
 	r, err := l.replica(c.Name)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Ledger) overslept(ctx context.Context) bool {
 
 // commit has a call decided: by itself, or by another one that has the lock. That one ends by the earliest of
 // their deadlines.
-func (r *replica) commit(ctx context.Context, own *call) error {
+func (r *replica) commit(ctx context.Context, own *waiter) error {
 	if err := r.serving(); err != nil && !errors.Is(err, errJoining) {
 		return err
 	}
@@ -138,28 +138,28 @@ func (r *replica) commit(ctx context.Context, own *call) error {
 }
 
 // withdraw takes a call out of those that wait, and reports whether it was there.
-func (r *replica) withdraw(own *call) bool {
+func (r *replica) withdraw(own *waiter) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := len(r.waiting)
-	r.waiting = slices.DeleteFunc(r.waiting, func(w *call) bool { return w == own })
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *waiter) bool { return w == own })
 	return len(r.waiting) < n
 }
 
 // take takes the calls of a credential that have waited longest, as many as may share a draft, corrections first: a
 // denial must know each of its record.
-func (r *replica) take(c *quota.Credential) (calls []*call) {
+func (r *replica) take(c *quota.Credential) (calls []*waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	entries := 0
-	r.waiting = slices.DeleteFunc(r.waiting, func(w *call) bool {
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *waiter) bool {
 		if w.credential != c || len(calls) > 0 && entries+w.entries > quota.MaxAsks { // a record has ids for no more
 			return false
 		}
 		entries, calls = entries+w.entries, append(calls, w)
 		return true
 	})
-	slices.SortStableFunc(calls, func(x, y *call) int {
+	slices.SortStableFunc(calls, func(x, y *waiter) int {
 		switch {
 		case x.corrects == y.corrects:
 			return 0
@@ -172,7 +172,7 @@ func (r *replica) take(c *quota.Credential) (calls []*call) {
 }
 
 // commitWaiting decides the calls that have waited longest, in one draft. Those that do not go into it wait on.
-func (r *replica) commitWaiting(ctx context.Context, own *call) {
+func (r *replica) commitWaiting(ctx context.Context, own *waiter) {
 	calls := r.take(own.credential)
 	if len(calls) > 1 || calls[0] != own { // by the first deadline, and whichever of the callers goes away
 		ctx = context.WithoutCancel(ctx)
@@ -184,7 +184,7 @@ func (r *replica) commitWaiting(ctx context.Context, own *call) {
 			}
 		}
 	}
-	var drafted []*call
+	var drafted []*waiter
 	err := r.decide(ctx, own.credential, func(d *draft) {
 		drafted = drafted[:0]
 		for _, w := range calls {
@@ -203,7 +203,7 @@ func (r *replica) commitWaiting(ctx context.Context, own *call) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting = append(slices.DeleteFunc(calls, func(w *call) bool { return w.ended }), r.waiting...)
+	r.waiting = append(slices.DeleteFunc(calls, func(w *waiter) bool { return w.ended }), r.waiting...)
 }
 
 // decide calls f until its draft holds. A draft with entries holds once it is appended, which

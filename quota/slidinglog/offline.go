@@ -61,7 +61,7 @@ func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
 
 // commitOffline lets a call draft on the copy, and writes the draft to the file. The log gets it when
 // the store is back. down is why the store cannot be reached.
-func (r *replica) commitOffline(w *call, down error) error {
+func (r *replica) commitOffline(w *waiter, down error) error {
 	l := r.ledger
 	l.gate.RLock()
 	defer l.gate.RUnlock()

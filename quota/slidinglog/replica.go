@@ -28,7 +28,7 @@ type replica struct {
 
 	mu           sync.Mutex // guards the rest; never held during a call or a sync
 	copy         *Copy
-	waiting      []*call           // to be decided, by whichever of them has the lock first
+	waiting      []*waiter         // to be decided, by whichever of them has the lock first
 	maybe        []*attempt        // the calls whose outcome is unknown, of which one at most is carried out
 	unanswered   []*attempt        // earlier ones, which the log lacked
 	unwritten    bool              // the store did not take the last record, or would not have

@@ -148,6 +148,7 @@ func testPackage(t *testing.T, m *machine) {
 	m.await(t, "quotactl runs trending --outcome ok -o value | grep -q 1")
 	m.await(t, "quotactl runs discover --outcome ok -o value | grep -q 1")
 	m.sh(t, "ytfetch search golden | grep -qi golden")
+	testFirstJob(t, m)
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
 	m.write(t, "/opt/long", long)
 	m.sh(t, "chmod 755 /opt/long")
@@ -156,6 +157,18 @@ func testPackage(t *testing.T, m *machine) {
 	if got := m.sh(t, active); got != "active\nactive" {
 		t.Errorf("a boot does not start what is configured: %q\n%s", got, m.journal())
 	}
+}
+
+// testFirstJob runs what the page says of the first job, with the configuration and the script of the first page.
+func testFirstJob(t *testing.T, m *machine) {
+	m.sh(t, "systemctl stop quotad; systemd-run --quiet --unit=sample ytfetch serve --sample")
+	m.write(t, "/etc/quotad/config.toml", strings.ReplaceAll(blockOf(t, "../README.md", "proxy.listen"), "./charts.py", "/usr/local/bin/charts.py"))
+	m.write(t, "/opt/charts.py", blockOf(t, "../README.md", "import json, os"))
+	m.write(t, "/opt/youtube.key", "a-key-for-the-sample")
+	if got := m.sh(t, strings.Replace(fromREADME(t, "install -m 755 charts.py"), "/src", "/opt", 1)); !strings.Contains(got, "run done, 1 ok, 1 unit") {
+		t.Errorf("the first job:\n%s", got)
+	}
+	m.sh(t, "systemctl stop sample")
 }
 
 // checksums returns the command of the README that checks a package.

@@ -129,6 +129,9 @@ func testPackage(t *testing.T, m *machine) {
 	if got := m.sh(t, "ls /usr/share/doc/quotad"); !strings.Contains(got, "recipes.md") || !strings.Contains(got, "reference.md") {
 		t.Errorf("pages that others link are missing: %s", got)
 	}
+	if got := m.sh(t, "head -1 /usr/share/doc/quotad/README.md; cd /usr/share/doc/quotad; systemctl show --property=Documentation --value quotad.service quotad.socket | sed -n s,^file:,,p | xargs head -qn1"); got != "# quotad\n# quotad under systemd\n# quotad under systemd" {
+		t.Errorf("the first page, and those that units name, begin with %q", got)
+	}
 	if got := m.sh(t, "zcat /usr/share/doc/quotad/changelog.gz | head -1"); got != "quotad (0.0.1) unstable; urgency=medium" {
 		t.Errorf("the changelog begins with %q, want the package's version", got)
 	}

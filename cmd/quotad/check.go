@@ -10,9 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -67,7 +65,7 @@ func checkedHost(o options, s systemd) config.Host {
 		}
 	}
 	if uid, ok := ownerOf(host.StateDirectory); ok && own == "" {
-		own = nameOf(uid)
+		own = process.NameOf(uid)
 	}
 	if own != "" && os.Geteuid() == 0 {
 		host.Reader, _ = process.LookupUser(own)
@@ -194,19 +192,11 @@ func checkOwners(dir string) error {
 				continue // root owns it
 			}
 			if uid, ok := ownerOf(path); ok && uid != own {
-				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, nameOf(uid), nameOf(own), nameOf(own), path)
+				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, process.NameOf(uid), process.NameOf(own), process.NameOf(own), path)
 			}
 		}
 	}
 	return nil
-}
-
-// nameOf returns the name of a user, or the uid of one without a name.
-func nameOf(uid int) string {
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		return u.Username
-	}
-	return strconv.Itoa(uid)
 }
 
 // checkPorts checks that the ports that quotad listens on are free.

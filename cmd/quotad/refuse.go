@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs/process"
 	"quotad/quota/api"
 	"quotad/quota/server"
 )
@@ -77,7 +78,7 @@ func cureOf(why error) string {
 	}
 	var of *fs.PathError
 	if errors.Is(why, fs.ErrPermission) && errors.As(why, &of) {
-		return fmt.Sprintf("give it to the user that quotad runs as: chown %s: %s", nameOf(os.Geteuid()), of.Path)
+		return fmt.Sprintf("give it to the user that quotad runs as: chown %s: %s", process.NameOf(os.Geteuid()), of.Path)
 	}
 	for _, c := range cures {
 		if errors.Is(why, c.err) {

@@ -75,10 +75,8 @@ func (l Launcher) startError(command jobs.Command, err error) error {
 	if errors.Is(err, syscall.ENOEXEC) {
 		return fmt.Errorf("cannot start %q: it is not a program for this machine; a script begins with a line such as #!/bin/sh", name)
 	}
-	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EACCES) {
-		if cause := l.User.CheckProgram(name, ""); cause != nil {
-			return fmt.Errorf("cannot start %q: %w", name, cause)
-		}
+	if cause := l.User.CheckProgram(name, ""); cause != nil {
+		return fmt.Errorf("cannot start %q: %w", name, cause)
 	}
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -52,6 +53,58 @@ var needed = [...]struct {
 	bit  int
 }{
 	{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_KILL", unix.CAP_KILL}, {"CAP_CHOWN", unix.CAP_CHOWN},
+}
+
+// String returns the name of the user; nil, and one without a name, is the user that we run as.
+func (u *User) String() string {
+	if u == nil || u.Name == "" {
+		return NameOf(os.Geteuid())
+	}
+	return u.Name
+}
+
+// NameOf returns the name of a user, or the uid of one without a name.
+func NameOf(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
+}
+
+// As calls do on a thread that accesses files as the user, as far as we may become that; nil is the user that we run as.
+func (u *User) As(do func()) {
+	if u == nil || u.UID == os.Geteuid() {
+		do()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock it: the thread ends with the goroutine
+		const keep = ^uintptr(0)
+		_ = unix.Setgroups(u.Groups) // of this thread alone, as the raw calls: package syscall would change all
+		_, _, _ = unix.RawSyscall(unix.SYS_SETRESGID, keep, uintptr(u.GID), keep)
+		_, _, _ = unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(u.UID), keep)
+		do()
+	}()
+	<-done
+}
+
+// The modes of access(2); to execute a directory is to enter it.
+const Read, Execute uint32 = unix.R_OK, unix.X_OK
+
+// Closed returns what is closed to a user who would use a path by a mode: a directory above it, or
+// what is at the path; "": nothing, or it cannot be found out.
+func (u *User) Closed(path string, mode uint32) (closed string, above bool) {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	u.As(func() {
+		for errors.Is(unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS), unix.EACCES) && closed != "/" {
+			closed, above, path, mode = path, closed != "", filepath.Dir(path), Execute
+		}
+	})
+	return closed, above
 }
 
 // CanSwitch returns nil if we may launch commands as other users, and else an

@@ -72,6 +72,9 @@ func (c *command) decode(n node) {
 	if i := slices.IndexFunc(words, isShell); i > 0 {
 		n.warn("%q is handed to the program as it is, since no shell reads a command: for a pipeline, write %s", words[i], asCommand(strings.Join(words, " ")))
 	}
+	if err := n.document.host.Reader.CheckProgram(program, os.Getenv("PATH")); err != nil && n.path[0] != "jobs" { // those have a user of their own
+		n.warn("%s cannot run: %v", program, err)
+	}
 	(*c)[0] = program
 }
 

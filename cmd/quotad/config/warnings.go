@@ -77,28 +77,14 @@ func (c *Config) warnOfAllowances() {
 	}
 }
 
-// warnOfCommands warns of each program and directory that the user of it cannot use. It is no
-// error, since that may be mended while quotad runs.
+// warnOfCommands warns of what the user of passes cannot execute or enter. It is no error: it may be mended while quotad runs.
 func (c *Config) warnOfCommands() {
-	own, search := c.document.host.Reader, os.Getenv("PATH")
-	check := func(at node, user *process.User, command []string, search string) {
-		if command == nil {
-			return
-		}
-		if err := user.CheckProgram(command[0], search); err != nil {
-			at.warn("%s cannot run: %v", command[0], err)
-		}
-	}
-	for event, command := range c.OnEvent.Commands {
-		check(c.file.at("on_event", string(event)), own, command, search)
-	}
-	for _, credential := range c.Credentials {
-		check(c.file.at("credentials", credential.Name, "proxy", "key_command"), own, c.KeyCommand(credential.Name), search)
-	}
-	user := cmp.Or(c.Passes.User, own)
+	user := cmp.Or(c.Passes.User, c.document.host.Reader)
 	for _, job := range c.Jobs {
 		at, dir := c.file.at("jobs", job.Name), job.Dir
-		check(at.at("command"), user, job.Command, cmp.Or(job.Env["PATH"], search))
+		if err := user.CheckProgram(job.Command[0], cmp.Or(job.Env["PATH"], os.Getenv("PATH"))); err != nil {
+			at.at("command").warn("%s cannot run: %v", job.Command[0], err)
+		}
 		if job.MakeDir {
 			dir = filepath.Dir(c.StateDir) // quotad opens what is below
 		}

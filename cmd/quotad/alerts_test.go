@@ -49,11 +49,10 @@ func startTelling(t *testing.T, text string) (daemon *child, client *api.Client,
 	t.Helper()
 	dir = shortDir(t)
 	script := "#!/bin/sh\nenv | grep '^QUOTAD_' | sort | tr '\\n' ' ' >" + dir + "/$$.told\n"
-	for name, content := range map[string]string{"tell": script, "config.toml": text} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(farOff(content)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, "tell"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
 	}
+	writeConfig(t, dir, text)
 	return startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}, dir
 }
 

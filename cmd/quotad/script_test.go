@@ -146,7 +146,7 @@ func configure(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%s needs the line %s", args[0], line)
 	}
 	text = strings.Replace(text, line, scriptOf(ts).ledger(ts.Name()), 1)
-	ts.Check(os.WriteFile(file, []byte(text), 0o600))
+	ts.Check(os.WriteFile(file, []byte(operable(text)), 0o600))
 }
 
 func edit(ts *testscript.TestScript, _ bool, args []string) {

@@ -163,13 +163,6 @@ func (h *daemon) granted(operation string) quota.Decision {
 	return d
 }
 
-func (h *daemon) settle(d quota.Decision, units quota.Units) {
-	h.Helper()
-	if s, err := h.service.Settle(h.Context(), d.GrantID, quota.Settlement{Units: units, Caller: quota.Caller{UID: 0}}); err != nil || !s.Granted() {
-		h.Fatalf("got %+v, %v; want it settled", s, err)
-	}
-}
-
 // used waits until a host knows what is used. What another host wrote it knows at its next
 // look, and while it looks already, usage does not wait for that.
 func (h *daemon) used(want quota.Units) {
@@ -227,9 +220,4 @@ func (h *daemon) await(kind slidinglog.EventKind) slidinglog.Event {
 			h.Fatalf("no event %q", kind)
 		}
 	}
-}
-
-func (h *daemon) awaitUp() {
-	h.Helper()
-	h.await(slidinglog.Up)
 }

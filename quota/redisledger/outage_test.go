@@ -56,36 +56,6 @@ func TestFrozenLedger(t *testing.T) {
 	t.Errorf("%s was not booked with its own time: %+v", ids[4], page.Entries)
 }
 
-func TestOutageSurvivesTheDaemon(t *testing.T) {
-	server, dir := emptyRedis(t), t.TempDir()
-	h := start(t, server, "a", dir)
-	h.granted("search.list")
-	server.Kill()
-	for {
-		if d := h.acquire("videos.list", "page-1"); d.Outage {
-			break
-		}
-	}
-	h.granted("videos.list")
-	h.stop()
-
-	h = begin(t, server.Addr, "a", dir)
-	again := h.acquire("videos.list", "page-1")
-	if !again.Replayed || !again.Outage {
-		t.Errorf("got %+v after a restart, want the same grant again", again)
-	}
-	for range 3 {
-		h.granted("videos.list")
-	}
-	h.refused("videos.list") // the cap is the outage's, not the daemon's
-	server.Run(t)            // empty: it never wrote anything down
-	h.awaitUp()
-	h.used(15)
-	if d := h.acquire("videos.list", "page-1"); !d.Replayed || d.GrantID != again.GrantID {
-		t.Errorf("got %+v after booking back, want the grant %s", d, again.GrantID)
-	}
-}
-
 func TestHealthTells(t *testing.T) {
 	server := emptyRedis(t)
 	h := start(t, server, "a", t.TempDir())
@@ -99,29 +69,4 @@ func TestHealthTells(t *testing.T) {
 	if health = h.service.Health(t.Context()); health.Reachable || health.State == "ok" {
 		t.Errorf("got %+v of a dead ledger", health)
 	}
-}
-
-// A reply is lost, and the outage that this is decides the request again, for fewer calls: it is
-// one request, and charged once, as the greater.
-func TestLostReplyThenAnOutage(t *testing.T) {
-	server := emptyRedis(t)
-	h := start(t, server, "a", t.TempDir())
-	h.granted("videos.list")
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	// Redis reads the call when it goes on: it is carried out, and its reply reaches nobody.
-	r := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 9, AtMost: true, RequestID: "nine"}
-	if d, err := h.service.Acquire(t.Context(), r); err == nil && d.Count > 5 {
-		t.Fatalf("got %+v, want that nobody knows, or the allowance", d)
-	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
-	h.awaitUp()
-	d, err := h.service.Acquire(t.Context(), r)
-	if err != nil || !d.Granted() {
-		t.Fatalf("got %+v, %v; want the grant", d, err)
-	}
-	h.used(1 + d.Units)
 }

@@ -18,6 +18,8 @@ type Request struct {
 	// RequestID names the upstream call, so that asking again after a lost
 	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
 	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
+	// If two hosts are asked at the same instant, a later answer may have another grant id: each of
+	// them settles the call.
 	RequestID string
 	// AtMost asks for as many of the calls as fit, at least one. Asked again under the
 	// same request id, it is granted as many as before.

@@ -231,6 +231,21 @@ func TestOneRequestAtTwoHosts(t *testing.T) {
 				t.Errorf("%d units are used, want %d", got, units)
 			}
 		}
+		if !same {
+			continue
+		}
+		for n, l := range []*slidinglog.Ledger{other, l} { // a repeat may name the other host's grant: either settles it
+			again := ask(l, 7)
+			if !again.Replayed {
+				t.Errorf("a repeat is answered %+v", again)
+			}
+			for m, d := range []quota.Decision{first, again} {
+				to := quota.Units(2*n + m)
+				if s.settle(l, d, to); s.used(l)[0] != to {
+					t.Errorf("settled to %d by %s, %d units are used", to, d.GrantID, s.used(l)[0])
+				}
+			}
+		}
 	}
 }
 

@@ -93,21 +93,21 @@ func TestBreakdown(t *testing.T) {
 	d.settle(released, 0)
 	d.spend("", "", "videos.list", 5)
 	d.adjust("daily", 30)
-	d.adjust("daily", -10) // of the oldest calls, which were made all the same
+	d.adjust("daily", -10) // of the booking
 
-	total := " 14 185 [182 150]"
+	total := " 14 182 [182 150]"
 	for by, want := range map[quota.Dimension][]string{
-		quota.ByJob:       {"charts 2 150 [147 150]", " 5 35 [35 0]", "trending 7 0 [0 0]", total},
-		quota.ByCaller:    {"charts 2 150 [147 150]", "@0 0 30 [30 0]", "@7 5 5 [5 0]", "trending 7 0 [0 0]", total},
-		quota.ByRegion:    {"US 6 150 [147 150]", " 5 35 [35 0]", "GB 3 0 [0 0]", total},
-		quota.ByOperation: {"search.list 2 150 [147 150]", " 0 30 [30 0]", "videos.list 12 5 [5 0]", total},
-		quota.ByHour:      {"2026-11-21T09:00:00Z 9 150 [147 150]", "2026-11-21T10:00:00Z 5 35 [35 0]", total},
+		quota.ByJob:       {"charts 2 150 [150 150]", " 5 25 [25 0]", "trending 7 7 [7 0]", total},
+		quota.ByCaller:    {"charts 2 150 [150 150]", "@0 0 20 [20 0]", "trending 7 7 [7 0]", "@7 5 5 [5 0]", total},
+		quota.ByRegion:    {"US 6 154 [154 150]", " 5 25 [25 0]", "GB 3 3 [3 0]", total},
+		quota.ByOperation: {"search.list 2 150 [150 150]", " 0 20 [20 0]", "videos.list 12 12 [12 0]", total},
+		quota.ByHour:      {"2026-11-21T09:00:00Z 9 157 [157 150]", "2026-11-21T10:00:00Z 5 25 [25 0]", total},
 	} {
 		if got := d.breakdown(by, time.Time{}); !slices.Equal(got, want) {
 			t.Errorf("by %s\n got %q\nwant %q", by, got, want)
 		}
 	}
-	want := []string{"charts 2 150 [147 150]", " 5 35 [35 0]", " 7 185 [182 150]"}
+	want := []string{"charts 2 150 [150 150]", " 5 25 [25 0]", " 7 175 [175 150]"}
 	if got := d.breakdown(quota.ByJob, nine.Add(50*time.Minute)); !slices.Equal(got, want) {
 		t.Errorf("since the first search\n got %q\nwant %q", got, want)
 	}

@@ -186,6 +186,7 @@ func (s *startScene) take(t *testing.T) {
 // Whatever keeps quotad from serving, the process stays: each caller learns why, and
 // when the cause has gone quotad serves. No caller is left without an answer.
 func TestFailedStart(t *testing.T) {
+	needRoot(t)
 	t.Parallel()
 	for _, way := range failedStarts {
 		t.Run(way.name, func(t *testing.T) {

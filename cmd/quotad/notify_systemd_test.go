@@ -50,6 +50,7 @@ func TestTellsSystemd(t *testing.T) {
 
 // The line has the troubles that quotactl has: no older forecast judges it.
 func TestTellsSystemdWhatIsForeseen(t *testing.T) {
+	needRoot(t)
 	t.Parallel()
 	dir := shortDir(t)
 	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")

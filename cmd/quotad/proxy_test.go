@@ -179,6 +179,14 @@ func operable(config string) string {
 	return config + fmt.Sprintf("\n[access]\nadmin_group = %q\n", group.Name)
 }
 
+// needRoot skips a test whose quotad is started as systemd starts it: the user of jobs, whom it then runs as, may not acquire.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("under systemd, root asks beside the user of jobs")
+	}
+}
+
 // clientIn returns a client of the daemon that runs in a directory.
 func clientIn(dir string) *api.Client {
 	return &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}

@@ -27,6 +27,7 @@ operations.list = 1
 // No caller is lost while quotad is restarted again and again: whoever comes in
 // between waits at the socket.
 func TestRestartsLoseNobody(t *testing.T) {
+	needRoot(t)
 	t.Parallel()
 	restarts := seedtest.Long(t, 8)
 	dir := shortDir(t)

@@ -202,7 +202,7 @@ type siege struct {
 	last    atomic.Int64
 
 	mu     sync.Mutex // guards failed
-	failed []int      // calls that brought no whole answer
+	failed []int      // calls that brought no whole answer, and those before them
 }
 
 // A stand is one life of the daemon, by the address of its pass.
@@ -235,18 +235,23 @@ func (s *siege) restart() {
 func (s *siege) call(random *rand.Rand) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	for {
+	for before := 0; ; {
 		at, id := s.stand.Load(), int(s.last.Add(1))
 		denied, err := s.get(client, at.address, id, random)
-		switch {
-		case denied:
+		if denied {
 			return
-		case errors.Is(err, syscall.ECONNREFUSED):
-			<-at.over // it was killed
-		case err != nil:
-			s.mu.Lock()
+		}
+		killed := errors.Is(err, syscall.ECONNREFUSED)
+		s.mu.Lock()
+		if err != nil { // the daemon may have been killed after the answer before this one, and before it released that
+			s.failed = append(s.failed, before)
+		}
+		if err != nil && !killed {
 			s.failed = append(s.failed, id)
-			s.mu.Unlock()
+		}
+		s.mu.Unlock()
+		if before = id; killed {
+			<-at.over
 		}
 	}
 }
@@ -292,8 +297,9 @@ func (s *siege) settle(upstream *hostile) {
 	for _, n := range upstream.got {
 		total += n
 	}
-	uncharged := slices.DeleteFunc(s.failed, func(id int) bool { return upstream.got[id] > 0 && !(upstream.free304 && id%10 == 2) })
+	uncharged := slices.DeleteFunc(s.failed, func(id int) bool { return id == 0 || upstream.got[id] > 0 && !(upstream.free304 && id%10 == 2) })
 	slices.Sort(uncharged)
+	uncharged = slices.Compact(uncharged)
 	s.Logf("%d requests came, of which %d were charged; %d units are debited", total, upstream.charged, used)
 	if upstream.refused > 0 || used < upstream.charged {
 		s.Errorf("the upstream charged %d and refused %d, but %d units are debited", upstream.charged, upstream.refused, used)

@@ -58,6 +58,7 @@ type Shortage struct {
 	Region  regions.Region `json:"region"`
 	Times   int            `json:"times"`
 	Limit   string         `json:"limit,omitempty"` // that was in the way last
+	Needs   quota.Units    `json:"needs,omitempty"` // there, of the call that was denied; 0: unknown
 	Detail  string         `json:"detail,omitempty"`
 	RetryAt time.Time      `json:"retry_at,omitzero"` // when it would have fitted
 }
@@ -76,7 +77,7 @@ func (r *Run) shortage(before *Shortage) *Shortage {
 		return before
 	}
 	p := r.Passes[i]
-	s := Shortage{Since: p.StartedAt, Region: p.Region, Times: 1, Limit: p.Limit, Detail: quota.Clipped(p.Detail, maxCause), RetryAt: p.RetryAt}
+	s := Shortage{Since: p.StartedAt, Region: p.Region, Times: 1, Limit: p.Limit, Needs: p.Needs, Detail: quota.Clipped(p.Detail, maxCause), RetryAt: p.RetryAt}
 	if before != nil && !served {
 		s.Since, s.Runs = before.Since, before.Runs
 	}

@@ -88,7 +88,7 @@ func (e *executor) pass(p Pass, token string) {
 	p.Made = e.base.config.Tokens.made(token)
 	spent := e.base.config.Tokens.revoke(token)
 	p.EndedAt, p.Process, p.Deadline, p.token = e.base.now(), nil, time.Time{}, ""
-	p.Units, p.Calls, p.Denied = spent.Units, spent.Calls, spent.Denied
+	p.Units, p.Calls, p.Denied, p.Needs = spent.Units, spent.Calls, spent.Denied, spent.Needs
 	tail, said := e.output.tail(p.Region, p.from)
 	p.Tail = tail
 	p.Outcome, p.Detail = e.job.judge(exit, spent)

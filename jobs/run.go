@@ -56,6 +56,7 @@ type Pass struct {
 	Reason  Reason         `json:"reason,omitempty"` // of one that was not launched, or interrupted
 	Detail  string         `json:"detail,omitempty"` // for people: "exit status 3"
 	Limit   string         `json:"limit,omitempty"`  // of one that the budget stopped: which limit, if that is known
+	Needs   quota.Units    `json:"needs,omitempty"`  // there, of the call that was denied
 	Said    string         `json:"said,omitempty"`   // of one that failed for no reason that quotad has seen: the last line that it wrote to stderr
 	Denied  bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
 	// Unanswered is the last grant of one that says by its exit code alone that the budget was gone,

@@ -52,6 +52,7 @@ type refusedCall struct {
 	capped    bool // for the run, which may not spend more
 	settled   bool // more than there was, for a call that was made
 	limit     string
+	units     quota.Units // that it needs there
 	retryAt   time.Time
 	wholeAt   time.Time // when all of the limit has returned, at the latest; zero: unknown
 }
@@ -75,6 +76,7 @@ type PassCalls struct {
 	Denied  bool        // what it needs, for want of budget, and was not granted later; not what could never be granted
 	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
+	Needs   quota.Units // there, of the call that was refused last; 0: unknown
 	RetryAt time.Time   // when what was refused last would have been granted
 	WholeAt time.Time   // when all of the limit has returned, at the latest; zero: unknown
 	Units   quota.Units // debited, less what was returned
@@ -255,7 +257,7 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	case !d.Granted() && !d.Denied():
 		s.record.refuse(d.Detail)
 	case d.Denied() && !r.Optional:
-		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
+		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, units: d.Units, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
 		s.answer(r.Operation)
 		s.record.Served = true
@@ -319,7 +321,7 @@ func (s *spender) sum() PassCalls {
 	for _, one := range s.refusals {
 		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
 		if one.denied {
-			r.Denied, r.Capped, r.Limit = true, one.capped, one.limit
+			r.Denied, r.Capped, r.Limit, r.Needs = true, one.capped, one.limit, one.units
 		} else {
 			r.Closed = one.limit
 		}

@@ -39,6 +39,9 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 		fail(stderr, err)
 		return exitConfig
 	}
+	if c.StateDir == systemState { // systemd opens it
+		c.Socket = api.FindSocket("")
+	}
 	warnings := c.Warnings()
 	if o.strict && len(warnings) > 0 {
 		return fail(stderr, warnings)
@@ -153,17 +156,13 @@ func checkLedger(c *config.Config) error {
 // only a restart changes it. A daemon that cannot serve uses the state only while it tries, so
 // checkRunning waits for the end of the attempt.
 func checkRunning(c *config.Config) (inUse bool, err error) {
-	socket := c.Socket
-	if c.StateDir == systemState {
-		socket = api.FindSocket("")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	for {
 		if inUse, err = isLocked(c.StateDir); !inUse || err != nil {
 			return false, err
 		}
-		status, err := (&api.Client{Socket: socket}).Status(ctx)
+		status, err := (&api.Client{Socket: c.Socket}).Status(ctx)
 		if errors.As(err, new(*api.Problem)) && quota.Sleep(ctx, lockTime/100) {
 			continue
 		}

@@ -222,7 +222,7 @@ func TestCheckBeforeTheFirstStart(t *testing.T) {
 		says          []string
 	}{
 		{ofService, "quotad --check", exitOK, []string{
-			"state   /var/lib/quotad\n", "in /var/lib/quotad/data/one",
+			"state   /var/lib/quotad\n", "socket  /run/quotad.sock\n", "in /var/lib/quotad/data/one",
 			"config.toml:7: warning: jobs.one.command: /etc/quotad/job.sh cannot run: user www-data cannot enter /etc/quotad: move the program",
 		}},
 		{ofService, "cd /etc/quotad && quotad --check", exitOK, []string{"state   /var/lib/quotad\n"}},

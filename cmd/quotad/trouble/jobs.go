@@ -1,6 +1,7 @@
 package trouble
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -100,7 +101,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 		return
 	}
 	limit := &c.Limits[n]
-	needs, left := need(c, j, limit.Name), limit.Spendable(j.UseReserve)
+	needs, left := cmp.Or(need(c, j, limit.Name), s.Needs), limit.Spendable(j.UseReserve)
 	switch {
 	case !limit.Closed.IsZero() && !limit.wasSpent(), limit.DryRun: // that is reported, or over
 		return

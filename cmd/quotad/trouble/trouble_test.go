@@ -215,6 +215,14 @@ func TestTroubles(t *testing.T) {
 		{"with the reserve", func(w *world) { w.daily.Used, w.fetch.Short, w.fetch.UseReserve = 9_400, short("daily", 5), true }, ""},
 		{"a job that does not say what it needs", func(w *world) { w.daily.Used, w.fetch.Short, w.fetch.Expects = 9_450, short("daily", 2), nil },
 			"starved! job fetch: fetch: 50 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"but whose call was denied", func(w *world) {
+			w.daily.Used, w.fetch.Short, w.fetch.Expects = 9_450, short("daily", 2), nil
+			w.fetch.Short.Needs = 100
+		}, "starved! job fetch: fetch: 100 needed, 50 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"and the limit was raised since", func(w *world) {
+			w.daily.Used, w.fetch.Short, w.fetch.Expects = 9_450, short("daily", 2), nil
+			w.daily.Units, w.fetch.Short.Needs = 20_000, 100
+		}, ""},
 		{"and what it needed is back", func(w *world) {
 			w.fetch.Short, w.fetch.Expects = short("daily", 2), nil
 			w.fetch.Short.RetryAt = ago(time.Second)

@@ -23,7 +23,7 @@ type summary struct {
 // maxNamed is how many of a kind are listed one by one.
 const maxNamed = 3
 
-// String returns the line: "trending: US running, then GB; 8,020 of 9,500 units
+// String returns the line: "trending: US running, then GB; daily 8,020 of 9,500 units
 // left; next trending 13:00:00".
 func (sum summary) String() string {
 	parts := []string{"", sum.running(), sum.left(), sum.next()}
@@ -92,7 +92,7 @@ func underWay(run *jobs.Run) (list []string) {
 	return list
 }
 
-// left shows for each credential the limit of which the smallest part is left.
+// left shows for each credential the limit of which the smallest part is left, by its name if it is one of several.
 func (sum summary) left() string {
 	var list []string
 	for _, c := range sum.credentials {
@@ -106,6 +106,9 @@ func (sum summary) left() string {
 			}
 		}
 		text := fmt.Sprintf("%s of %s", quota.Thousands(tight.Remaining()), tight.Budget(false).Text())
+		if len(c.Limits) > 1 {
+			text = tight.Name + " " + text
+		}
 		if len(sum.credentials) > 1 {
 			text = c.Name + " " + text
 		}

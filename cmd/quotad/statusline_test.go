@@ -40,10 +40,10 @@ func TestStatusLine(t *testing.T) {
 		summary
 		want string
 	}{
-		{"nothing is configured to run", summary{credentials: []trouble.CredentialState{youtube}}, "idle; 8,020 of 9,500 units left"},
-		{"a run that is over", summary{jobs: []jobs.Status{over}, credentials: []trouble.CredentialState{youtube}}, "idle; 8,020 of 9,500 units left; next over 11:00:00"},
+		{"nothing is configured to run", summary{credentials: []trouble.CredentialState{youtube}}, "idle; daily 8,020 of 9,500 units left"},
+		{"a run that is over", summary{jobs: []jobs.Status{over}, credentials: []trouble.CredentialState{youtube}}, "idle; daily 8,020 of 9,500 units left; next over 11:00:00"},
 		{"a pass", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: running})}, credentials: []trouble.CredentialState{youtube}},
-			"trending: US running, then GB; 8,020 of 9,500 units left; next trending 11:00:00"},
+			"trending: US running, then GB; daily 8,020 of 9,500 units left; next trending 11:00:00"},
 		{"between two passes", summary{jobs: []jobs.Status{status("trending", time.Hour, jobs.Pass{Region: "US", Outcome: done})}},
 			"trending: waiting, then GB; next trending 11:00:00"},
 		{"two passes, the last ones", summary{jobs: []jobs.Status{status("trending", time.Hour,
@@ -57,7 +57,7 @@ func TestStatusLine(t *testing.T) {
 			status("c", time.Hour, jobs.Pass{Region: "US", Outcome: running}), status("d", time.Hour, jobs.Pass{Region: "US", Outcome: running}),
 		}}, "a: US running, then GB, b: US running, then GB, c: US running, then GB, 1 more; next a 11:00:00"},
 		{"two credentials", summary{credentials: []trouble.CredentialState{youtube, of("maps", search)}},
-			"idle; youtube 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
+			"idle; youtube daily 8,020 of 9,500 units, maps 3,900 of 4,000 units left"},
 		{"trouble", summary{troubles: []trouble.Trouble{{Says: "the ledger is\naway"}}}, "the ledger is away; idle"},
 		{"three", summary{troubles: make([]trouble.Trouble, 3)}, " (and 2 more); idle"},
 	} {

@@ -17,10 +17,14 @@ const (
 	steps   = 24 * perHour
 	// minWindow is the shortest window that has a forecast.
 	minWindow = time.Hour
+	// noticeable is the part of a limit that callers must have spent within an hour before their last minute counts.
+	noticeable = 0.05
 )
 
 // A Forecast is what becomes of a limit if the coming slots spend what their jobs expect, and all
-// other callers as much as in the last hour on average or, if that is more, as in the last minute. A run that has ended projects nothing.
+// other callers as much as in the last hour on average or, if that is more, as in the last minute. The last minute counts only
+// where they spent a noticeable part of the limit within the hour: a few calls by hand are no rate, and a loop is seen when it
+// is a twentieth of its way to the end. A run that has ended projects nothing.
 type Forecast struct {
 	Credential string      `json:"credential"`
 	Limit      string      `json:"limit"`
@@ -72,14 +76,16 @@ func foresee(p *past, states []jobs.JobState, runs map[string]*jobs.Run) []Forec
 	}
 	for i, l := range p.usage.Limits {
 		others := func(by string) bool { return !local[by] }
-		rate := max(sum(p.hour, i, others)/float64(perHour), sum(p.minute, i, others))
-		spender, most := p.greatest(i, func(by string) bool { return others(by) || runs[by] != nil })
+		lately := p.lately(i, others)
+		rate := max(sum(p.hour, i, others)/float64(perHour), sum(lately, i, others))
+		spender, most := p.greatest(i, lately, func(by string) bool { return others(by) || runs[by] != nil })
 		for _, r := range loops {
 			elapsed := min(step, max(time.Second, f.now.Sub(r.StartedAt)))
-			own := sum(p.minute, i, func(by string) bool { return by == r.Job }) * float64(step) / float64(elapsed)
+			ofRun := func(by string) bool { return by == r.Job }
+			own := sum(p.lately(i, ofRun), i, ofRun) * float64(step) / float64(elapsed)
 			rate += own
-			if r.Job == spender {
-				most = max(most, own*float64(perHour))
+			if perHour := own * float64(perHour); perHour > most {
+				spender, most = r.Job, perHour
 			}
 		}
 		_, resets := l.Window.Bounds(f.now)
@@ -122,7 +128,7 @@ type limitAhead struct {
 }
 
 // addJob adds the coming passes of a job. It returns a run under way that has spent more than all its
-// passes expect: that continues as in the last minute.
+// passes expect: that continues as in the last minute, once it has spent a noticeable part.
 func (f *future) addJob(state jobs.JobState, r *jobs.Run) (loop *jobs.Run) {
 	job, _ := expecting(state)
 	charges, err := f.past.credential.Sum(job.Calls())

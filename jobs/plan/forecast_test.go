@@ -215,6 +215,36 @@ func TestForecastOfTheLastMinute(t *testing.T) {
 	l.goneIn(l.foresee(nil), 9*time.Minute)
 }
 
+// A few calls by hand are no rate, whoever makes them. One unit a second is a loop as soon as it has spent a twentieth.
+func TestForecastOfAFewCalls(t *testing.T) {
+	manual := job(t, "manual", 1, "every 1h", nil)
+	manual.Schedule = jobs.Unscheduled{}
+	for _, by := range []string{"@bob", "manual"} {
+		l := openAt(t, noon.Add(-2*time.Hour), dailyOf(1_000, 0))
+		l.spend("@alice", 115)
+		l.clock.Set(noon)
+		states, run := []jobs.JobState{{Job: manual}}, &jobs.Run{Job: "manual", Slot: noon, StartedAt: noon, State: jobs.RunRunning, Ring: manual.Regions}
+		for range 7 {
+			l.spend(by, 1)
+			l.clock.Add(time.Second)
+		}
+		if f := l.foresee(states, run); !f.GoneAt.IsZero() || f.Rate > 7 {
+			t.Errorf("7 units of %s: gone at %v, at %d an hour", by, f.GoneAt, f.Rate)
+		}
+		for range 43 {
+			l.spend(by, 1)
+			l.clock.Add(time.Second)
+		}
+		f := l.foresee(states, run)
+		if got, most := f.GoneAt.Sub(l.clock.Now()), 17*time.Minute; got <= 0 || got > most {
+			t.Errorf("50 units of %s: gone in %v, want within %v", by, got, most)
+		}
+		if f.Spender != by || f.Rate < 3_000 {
+			t.Errorf("50 units of %s: %q spends %d an hour", by, f.Spender, f.Rate)
+		}
+	}
+}
+
 // A job that does not fit what is left now is refused, and that is no forecast. One that fits now and
 // will not fit later is.
 func TestForecastOfJobs(t *testing.T) {

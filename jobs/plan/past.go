@@ -117,12 +117,21 @@ func sum(by map[string][]float64, limit int, whose func(string) bool) (units flo
 	return units
 }
 
+// lately returns what was spent in the last minute, nothing if callers did not spend a noticeable part of a limit in the
+// last hour.
+func (p *past) lately(limit int, whose func(string) bool) map[string][]float64 {
+	if sum(p.hour, limit, whose) < noticeable*float64(p.usage.Limits[limit].Total()) {
+		return nil
+	}
+	return p.minute
+}
+
 // greatest returns which caller spends most of a limit, and how much in an hour: as in the last one or, if that is
-// more, as in the last minute.
-func (p *past) greatest(limit int, whose func(string) bool) (spender string, most float64) {
+// more, as lately.
+func (p *past) greatest(limit int, lately map[string][]float64, whose func(string) bool) (spender string, most float64) {
 	for by, hour := range p.hour {
 		rate := hour[limit]
-		if minute := p.minute[by]; minute != nil {
+		if minute := lately[by]; minute != nil {
 			rate = max(rate, 60*minute[limit])
 		}
 		if whose(by) && (rate > most || rate == most && by < spender) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,11 +26,12 @@ can do. It also shows what the schedule asks of each limit. Asking spends
 nothing.
 
 With JOB, show why it runs or does not: its pause and its next run, how the last
-one ended, whether the next pass fits, and what was refused last. A name of both
-is taken for the operation.
+one ended, whether the next pass fits, and what was refused last. For a name of
+both the operation comes first and the job after it; --job JOB without OPERATION
+shows the job alone.
 
 With -o value the answer is how many units are missing, 0 when the call or the
-pass fits.
+pass fits; for a name of both, those of the call.
 
 Example:
   $ quotactl why youtube search.list
@@ -43,17 +45,49 @@ func newWhy(c *cli) *cobra.Command {
 		if q.Count < 1 {
 			return usageError("", "--count must be a whole number from 1: %d", q.Count)
 		}
-		if len(args) == 1 && q.Job == "" {
-			if job, err := c.client().Job(ctx, args[0]); err == nil && !slices.Contains(c.operations(ctx), args[0]) {
-				return c.whyJob(ctx, job)
-			}
+		switch {
+		case len(args) == 0:
+			job, err := c.client().Job(ctx, q.Job)
+			return c.whyJob(ctx, job, err)
+		case len(args) == 1 && q.Job == "":
+			q.Operation = args[0]
+			return c.whyName(ctx, q)
 		}
 		q.Operation = args[len(args)-1]
-		return c.why(ctx, args[:len(args)-1], q)
+		return c.why(ctx, args[:len(args)-1], q, nil)
 	})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && q.Job != "" && !strings.HasPrefix(q.Job, quota.RemotePrefix) {
+			return nil
+		}
+		return argumentsOf(cmd)(cmd, args)
+	}
 	cmd.Flags().Int64Var(&q.Count, "count", 1, "ask for `N` calls at once")
 	cmd.Flags().StringVar(&q.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs, and units_per_run ends a run (default: calls outside any pass)")
 	return cmd
+}
+
+// whyName answers for a name alone: of an operation, of a job, or of both.
+func (c *cli) whyName(ctx context.Context, q api.WhyQuery) error {
+	job, noJob := c.client().Job(ctx, q.Operation)
+	if noJob == nil && !slices.Contains(c.operations(ctx), q.Operation) {
+		return c.whyJob(ctx, job, nil)
+	}
+	var asJob *whyJob
+	if noJob == nil {
+		body, err := c.ofJob(ctx, job)
+		if err != nil {
+			return c.explain(err)
+		}
+		asJob = &body
+	}
+	err := c.why(ctx, nil, q, asJob)
+	var f *failure
+	if p := (*api.Problem)(nil); errors.As(err, &f) && errors.As(err, &p) && p.Reason == quota.UnknownOperation {
+		known := eachOnce([][]string{c.operations(ctx), c.jobNames(ctx)}, slices.Clone)
+		f.hint = quota.DidYouMean(q.Operation, known, "operations and jobs")
+	}
+	return err
 }
 
 // A whyBody is the API's answer, what the run of the job may spend, and what the schedule asks of the
@@ -62,9 +96,10 @@ type whyBody struct {
 	api.Why
 	Run      *runUnits  `json:"run,omitempty"`
 	Schedule []plan.Fit `json:"schedule,omitempty"`
+	AsJob    *whyJob    `json:"as_job,omitempty"` // the job of the operation's name
 }
 
-func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) error {
+func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery, asJob *whyJob) error {
 	named := strings.Join(credential, "")
 	var run *runUnits
 	if caller, isRemote := strings.CutPrefix(q.Job, quota.RemotePrefix); isRemote {
@@ -80,7 +115,7 @@ func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery) erro
 	}
 	w, err := c.client().Why(ctx, c.credential(named), q)
 	p, _ := c.client().Plan(ctx, jobsapi.PlanRequest{}) // empty if the ledger is away
-	return show(c, whyBody{w, run, askedOf(w, p)}, err,
+	return show(c, whyBody{w, run, askedOf(w, p), asJob}, err,
 		func(w whyBody) (int64, error) { return max(maxMissing(w.Why), run.missing(w.Units)), nil }, whyPage)
 }
 
@@ -175,6 +210,9 @@ func whyPage(body whyBody, v term.View) string {
 		for _, cure := range cures {
 			v.Item(&b, 2, "- ", cure)
 		}
+	}
+	if body.AsJob != nil {
+		b.WriteString("\n" + whyJobPage(*body.AsJob, v))
 	}
 	return b.String()
 }

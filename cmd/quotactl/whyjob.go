@@ -24,8 +24,17 @@ type whyJob struct {
 	Schedule []plan.Fit    `json:"schedule"`          // what the schedule asks of the limits where the job has a share
 }
 
-// whyJob shows why a job runs or does not.
-func (c *cli) whyJob(ctx context.Context, job jobsapi.Job) error {
+// whyJob shows why a job runs or does not, unless it could not be asked for.
+func (c *cli) whyJob(ctx context.Context, job jobsapi.Job, err error) error {
+	var body whyJob
+	if err == nil {
+		body, err = c.ofJob(ctx, job)
+	}
+	return show(c, body, err, whyJob.missing, whyJobPage)
+}
+
+// ofJob asks for what keeps a job from running.
+func (c *cli) ofJob(ctx context.Context, job jobsapi.Job) (whyJob, error) {
 	client := c.client()
 	body := whyJob{Job: job, Pass: []api.Why{}, Schedule: []plan.Fit{}}
 	for _, operation := range slices.Sorted(maps.Keys(job.Expects)) {
@@ -44,7 +53,7 @@ func (c *cli) whyJob(ctx context.Context, job jobsapi.Job) error {
 	}
 	list, err := client.Refusals(ctx)
 	body.Refused = slices.DeleteFunc(list.Refusals, func(r api.Refusal) bool { return r.By != job.Name })
-	return show(c, body, err, whyJob.missing, whyJobPage)
+	return body, err
 }
 
 func (body whyJob) missing() (missing int64, err error) {

@@ -89,7 +89,11 @@ func LastRun(r *jobs.Run, v term.View) term.Cell {
 	if r == nil {
 		return term.Cell{Text: "none"}
 	}
-	since := roughly(v.Now.Sub(r.StartedAt))
+	at := r.StartedAt
+	if !r.EndedAt.IsZero() {
+		at = r.EndedAt
+	}
+	since := roughly(v.Now.Sub(at))
 	text := fmt.Sprintf("%s %s ago", r.State, since)
 	switch r.State {
 	case jobs.RunRunning:

@@ -192,18 +192,36 @@ func BenchmarkLimiters(b *testing.B) {
 	redis := &benchmark.Process{PID: server.Process.Pid, Socket: strings.TrimPrefix(server.Addr, "unix://")}
 	many := startLimited(b, redis, 1000, time.Minute)
 	few := startLimited(b, redis, boundaryLimit, boundaryWindow)
+	table := benchmark.Table{
+		Name: "limiters", Command: "QUOTAD_BENCH_README=1 go test -run - -bench Limiters -benchtime 1x -v ./quota/middleware",
+		Sources: []string{"lua", "quota", "quota/api", "quota/boltledger", "quota/clientlimit", "quota/middleware", "quota/redisledger", "quota/server"},
+		Head:    []string{"limit by", "waits, µs", "times", "CPU, µs", "times", "bytes", fmt.Sprint("of ", boundaryLimit)},
+	}
 	for b.Loop() {
-		compareTimes(b, many)
-		for _, l := range many {
+		times, most := compareTimes(b, many), compareBoundaries(b, few)
+		none := times[noLimit]
+		table.Rows = nil
+		for i, l := range many {
+			row, of := []string{l.name, "", "", "", "", "", ""}, times[l.name]
+			row[1], row[3] = benchmark.Figure(of.P50), benchmark.Figure(of.CPU)
+			if none != nil && l.name != noLimit {
+				row[2], row[4] = benchmark.Figure(of.P50/none.P50), benchmark.Figure(of.CPU/none.CPU)
+			}
 			if l.redis != nil {
-				logMemory(b, server, l)
+				row[5] = fmt.Sprintf("%.0f", memory(b, server, l))
+			}
+			if most[i] > 0 {
+				row[6] = strconv.Itoa(most[i])
+			}
+			if l.path == "/" { // quotad alone is in the log
+				table.Rows = append(table.Rows, row)
 			}
 		}
-		compareBoundaries(b, few)
+		table.Write(b)
 	}
 }
 
-func compareTimes(b *testing.B, all []limited) {
+func compareTimes(b *testing.B, all []limited) map[string]*benchmark.Result {
 	var client atomic.Int64
 	var rivals []benchmark.Rival
 	for _, l := range all {
@@ -215,11 +233,11 @@ func compareTimes(b *testing.B, all []limited) {
 		}
 		rivals = append(rivals, r)
 	}
-	benchmark.Compare(b, rivals)
+	return benchmark.Compare(b, rivals)
 }
 
-// logMemory logs what Redis keeps of a subject that has made ten calls of late.
-func logMemory(b *testing.B, server *redistest.Server, l limited) {
+// memory returns how many bytes Redis keeps of a subject that has made ten calls of late.
+func memory(b *testing.B, server *redistest.Server, l limited) float64 {
 	const clients, each, calls, sample = 8, 500, 10, 500
 	server.Order(b, "FLUSHALL")
 	var asking sync.WaitGroup
@@ -244,7 +262,7 @@ func logMemory(b *testing.B, server *redistest.Server, l limited) {
 		size, _ := server.Do(b, "MEMORY", "USAGE", key.(string)).(int64) // nil of one that has gone by now
 		total += size
 	}
-	b.Logf("in Redis    %-44s %6.0f bytes a subject", l.name, float64(total)/sample*float64(len(keys))/(clients*each))
+	return float64(total) / sample * float64(len(keys)) / (clients * each)
 }
 
 const (
@@ -254,11 +272,11 @@ const (
 	boundarySlack  = 250 * time.Millisecond // between the clock of who decides and that of who asks
 )
 
-// compareBoundaries logs how many calls of one subject were let through in any span of a
+// compareBoundaries returns how many calls of one subject were let through in any span of a
 // window: of one who waits for the end of a window that his first call began, and of
 // others who begin elsewhere, because some count in windows of the clock. All go on asking.
-func compareBoundaries(b *testing.B, all []limited) {
-	most := make([][]int, len(all))
+func compareBoundaries(b *testing.B, all []limited) []int {
+	most, greatest := make([][]int, len(all)), make([]int, len(all))
 	var asking sync.WaitGroup
 	begin := time.Now().Truncate(boundaryWindow).Add(boundaryWindow)
 	for i, l := range all {
@@ -277,11 +295,12 @@ func compareBoundaries(b *testing.B, all []limited) {
 		}
 	}
 	asking.Wait()
-	for i, l := range all {
+	for i := range all {
 		if most[i] != nil {
-			b.Logf("at a limit of %d %-44s %3d calls within one window", boundaryLimit, l.name, slices.Max(most[i]))
+			greatest[i] = slices.Max(most[i])
 		}
 	}
+	return greatest
 }
 
 // flood makes one call, and from shortly before a window later on as many as it gets. It

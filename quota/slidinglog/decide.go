@@ -209,7 +209,11 @@ func (d *draft) settle(s quota.Settlement, was quota.Entry, found bool) quota.De
 		settled.Raised = quota.Max(e.After) > quota.Max(e.Before)
 		d.add(quota.Entry{Body: e}, s.Caller)
 		d.corrected = append(d.corrected, is)
-		d.copy.account.HoldChange(&was, &is)
+		if g.SettledBy.Ms < d.now.UnixMilli() {
+			d.copy.account.HoldChange(&was, &is)
+		} else { // one of an outage may have the greater id, and count instead: nothing is decided by this one
+			d.full = true
+		}
 	}
 	settled.Limits = d.statesAfter(charges)
 	return settled

@@ -106,6 +106,11 @@ func TestPastHistories(t *testing.T) {
 			reportHistory(t, newWorld, seed, w.failed)
 		}
 	}
+	const beside = 840360204 // a settlement makes room for a grant in its record, and one of an outage has the greater id
+	w := oddWorld(beside, nil, false)
+	if w.play(); w.failed != "" {
+		reportHistory(t, oddWorld, beside, w.failed)
+	}
 }
 
 // A distant host whose calls lose each race against a near one asks for its turn, and gets it.

@@ -257,7 +257,7 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	case !d.Granted() && !d.Denied():
 		s.record.refuse(d.Detail)
 	case d.Denied() && !r.Optional:
-		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, units: d.Units, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
+		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, units: d.State().Cost, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
 		s.answer(r.Operation)
 		s.record.Served = true
@@ -278,10 +278,8 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 
 // wholeAt returns when all of the limit that denied has returned.
 func wholeAt(d quota.Decision) time.Time {
-	for _, l := range d.Limits {
-		if l.Name == d.Limit && l.Window.Length > 0 && d.Reason == quota.LimitExceeded {
-			return d.RetryAt.Add(l.Window.Length - d.RetryAfter)
-		}
+	if window := d.State().Window.Length; window > 0 && d.Reason == quota.LimitExceeded {
+		return d.RetryAt.Add(window - d.RetryAfter)
 	}
 	return time.Time{}
 }

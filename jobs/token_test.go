@@ -140,6 +140,9 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 // served lacks nothing.
 func TestLastAnswerCounts(t *testing.T) {
 	denied := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily"}
+	dear := quota.Decision{Reason: quota.LimitExceeded, Limit: "uploads", Units: 100, Limits: []quota.LimitState{
+		{Limit: quota.Limit{Name: "daily"}, Cost: 100}, {Limit: quota.Limit{Name: "uploads"}, Cost: 1},
+	}}
 	granted := quota.Decision{GrantID: "youtube:1-0", Units: 1}
 	until := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	asked := func(operation string, proxied bool, d quota.Decision) func(*Tokens, string) {
@@ -156,6 +159,7 @@ func TestLastAnswerCounts(t *testing.T) {
 		want    PassCalls
 	}{
 		"denied":                             {[]func(*Tokens, string){asked("list", false, denied)}, PassCalls{Denied: true, Limit: "daily"}},
+		"denied in the cheaper limit":        {[]func(*Tokens, string){asked("list", false, dear)}, PassCalls{Denied: true, Limit: "uploads", Needs: 1}},
 		"denied, then granted":               {[]func(*Tokens, string){asked("list", false, denied), asked("list", false, granted)}, PassCalls{}},
 		"denied, then another one granted":   {[]func(*Tokens, string){asked("search", false, denied), asked("list", false, granted)}, PassCalls{Denied: true, Limit: "daily"}},
 		"granted, then denied":               {[]func(*Tokens, string){asked("list", false, granted), asked("list", false, denied)}, PassCalls{Denied: true, Limit: "daily"}},

@@ -27,7 +27,7 @@ func (c Closed) IsZero() bool { return c.Until.IsZero() }
 // earlier than the windows allow.
 func (d *Decision) Close(clock time.Time) {
 	for _, s := range d.Limits {
-		if s.Closed.IsZero() || s.DryRun || d.Reason == LimitClosed && !s.Closed.Until.After(d.Closed().Until) {
+		if s.Closed.IsZero() || s.DryRun || d.Reason == LimitClosed && !s.Closed.Until.After(d.State().Closed.Until) {
 			continue
 		}
 		d.Reason, d.Limit = LimitClosed, s.Name
@@ -35,18 +35,8 @@ func (d *Decision) Close(clock time.Time) {
 	if d.Reason != LimitClosed {
 		return
 	}
-	if until := d.Closed().Until; until.After(d.RetryAt) {
+	if until := d.State().Closed.Until; until.After(d.RetryAt) {
 		d.RetryAt = until
 	}
 	d.RetryAfter = d.RetryAt.Sub(clock)
-}
-
-// Closed returns how the decision's Limit is closed; zero where it is not.
-func (d Decision) Closed() Closed {
-	for _, s := range d.Limits {
-		if s.Name == d.Limit {
-			return s.Closed
-		}
-	}
-	return Closed{}
 }

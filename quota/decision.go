@@ -80,18 +80,26 @@ func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason =
 // that has left for a caller with or without the reserve. RetryAt is not part of it: each reader
 // writes that in a time zone of their own. Other decisions stay as they are.
 func (d Decision) Detailed(useReserve bool) Decision {
-	for _, l := range d.Limits {
-		switch {
-		case !d.Denied() || l.Name != d.Limit:
-		case d.Reason == LimitClosed:
-			d.Detail = fmt.Sprintf("limit %s is closed: %s", l.Name, l.Closed.Says)
-		case !l.CatchingUp.IsZero():
-			d.Detail = fmt.Sprintf("limit %s counts as spent until its log is as long as its window", l.Name)
-		default:
-			d.Detail = fmt.Sprintf("no room for %s in limit %s, which has %s left", l.Cost.Text(), l.Name, Thousands(l.Spendable(useReserve)))
-		}
+	switch l := d.State(); {
+	case !d.Denied() || l.Name == "":
+	case d.Reason == LimitClosed:
+		d.Detail = fmt.Sprintf("limit %s is closed: %s", l.Name, l.Closed.Says)
+	case !l.CatchingUp.IsZero():
+		d.Detail = fmt.Sprintf("limit %s counts as spent until its log is as long as its window", l.Name)
+	default:
+		d.Detail = fmt.Sprintf("no room for %s in limit %s, which has %s left", l.Cost.Text(), l.Name, Thousands(l.Spendable(useReserve)))
 	}
 	return d
+}
+
+// State returns the state of the decision's Limit; zero where there is none, or it is not known.
+func (d Decision) State() LimitState {
+	for _, l := range d.Limits {
+		if l.Name == d.Limit {
+			return l
+		}
+	}
+	return LimitState{}
 }
 
 // NeverFits refuses units that a limit has no room for even where it is empty.

@@ -73,7 +73,7 @@ func TestTellsSystemdWhatIsForeseen(t *testing.T) {
 		line = receive(t, manager)
 	}
 	if !strings.HasPrefix(line, "STATUS="+foreseen) {
-		t.Errorf("systemd is told %q, and quotactl says\n%s", line, said)
+		t.Errorf("systemd gets %q, and quotactl says\n%s", line, said)
 	}
 }
 

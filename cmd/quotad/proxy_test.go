@@ -167,7 +167,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// operable makes whoever runs the tests an operator: root is one.
+// operable makes the user who runs the tests an operator: root is one.
 func operable(config string) string {
 	if os.Getuid() == 0 || strings.Contains(config, "[access]") {
 		return config

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ func (d *demand) fit() Fit {
 		slots, passes := l.within(d.worstIn, d.worst)
 		f.Shares = append(f.Shares, JobDemand{Job: l.job.Name, Slots: slots, Demand: l.units * quota.Units(passes)})
 	}
-	slices.SortStableFunc(f.Shares, func(a, b JobDemand) int { return int(min(1, max(-1, b.Demand-a.Demand))) })
+	slices.SortStableFunc(f.Shares, func(a, b JobDemand) int { return cmp.Compare(b.Demand, a.Demand) })
 	if !f.Fits {
 		f.Change = d.change(&f)
 	}

@@ -215,7 +215,7 @@ func TestForecastOfTheLastMinute(t *testing.T) {
 	l.goneIn(l.foresee(nil), 9*time.Minute)
 }
 
-// A few calls by hand are no rate, whoever makes them. One unit a second is a loop as soon as it has spent a twentieth.
+// A few calls by hand are no rate, those of a job neither. One unit a second is a loop as soon as it has spent a twentieth.
 func TestForecastOfAFewCalls(t *testing.T) {
 	manual := job(t, "manual", 1, "every 1h", nil)
 	manual.Schedule = jobs.Unscheduled{}

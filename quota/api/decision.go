@@ -34,7 +34,7 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 		body.RetryAfterMs, body.RetryAt, body.ViolatedPolicies = d.RetryAfter.Milliseconds(), TimeOf(d.RetryAt), violated(d, useReserve)
 	}
 	if d.Reason == quota.LimitClosed {
-		body.UpstreamSays = d.Closed().Says
+		body.UpstreamSays = d.State().Closed.Says
 	}
 	return body
 }

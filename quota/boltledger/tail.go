@@ -242,7 +242,7 @@ func (t *tail) syncAll() {
 	t.wasSynced.Broadcast()
 }
 
-// endStretch makes the other segment the active one, if that is free. It is not free if the last
+// endSegment makes the other segment the active one, if that is free. It is not free if the last
 // Fold failed: then the same segment stays active, and the next Fold has all up to here.
 func (t *tail) endSegment() {
 	t.mu.Lock()

@@ -45,8 +45,8 @@ func closedLimit(t *testing.T, harness Harness) {
 
 	d := h.closedBy("search.list", "search", 20*time.Minute)
 	want := quota.Closed{Since: start, Until: start.Add(20 * time.Minute), Says: "limit 'Search Queries per day'; ,=% of:1", By: "trending"}
-	if d.Closed() != want {
-		t.Errorf("got %+v, want %+v", d.Closed(), want)
+	if d.State().Closed != want {
+		t.Errorf("got %+v, want %+v", d.State().Closed, want)
 	}
 	for i, limit := range h.usage().Limits {
 		if limit.Used != before.Limits[i].Used || (limit.Closed == want) != (limit.Name == "search") {

@@ -18,7 +18,7 @@ import (
 	"quotad/quota/api"
 )
 
-// A DoorConfig bounds the connections. Its zero value means the defaults.
+// A FrontendConfig bounds the connections. Its zero value means the defaults.
 type FrontendConfig struct {
 	// Connections is the maximum at once of all users together, ConnectionsPerUser of
 	// one of them. 0: the defaults.
@@ -40,7 +40,7 @@ type FrontendConfig struct {
 	ErrorLog *log.Logger
 }
 
-// The maximum of connections at once, unless a DoorConfig sets others.
+// The maximum of connections at once, unless a FrontendConfig sets others.
 const (
 	DefaultConnections        = 1024
 	DefaultConnectionsPerUser = 256
@@ -80,15 +80,15 @@ type Frontend struct {
 	logged    time.Time // when the log last reported a refusal
 }
 
-// NewDoor returns a frontend without a server: call PassTo before Serve.
+// NewFrontend returns a frontend without a server: call PassTo before Serve.
 func NewFrontend(c FrontendConfig) *Frontend {
-	d := &Frontend{isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1), open: make(map[*connection]bool)}
-	d.http = &http.Server{
-		Handler: d,
+	f := &Frontend{isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1), open: make(map[*connection]bool)}
+	f.http = &http.Server{
+		Handler: f,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, counted(c))
 		},
-		ConnState:                    d.setState,
+		ConnState:                    f.setState,
 		ErrorLog:                     c.ErrorLog,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
@@ -98,43 +98,43 @@ func NewFrontend(c FrontendConfig) *Frontend {
 		TLSConfig:                    c.TLS,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
-	d.Bound(c)
-	return d
+	f.Bound(c)
+	return f
 }
 
 // PassTo hands each request from now on to a server. Requests under way end where they
 // began.
-func (d *Frontend) PassTo(to *Server) { d.server.Store(to) }
+func (f *Frontend) PassTo(to *Server) { f.server.Store(to) }
 
 // Bound replaces the bounds on connections from now on. Remote and TLS stay.
-func (d *Frontend) Bound(c FrontendConfig) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (f *Frontend) Bound(c FrontendConfig) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
 	c.ConnectionsPerUser = cmp.Or(c.ConnectionsPerUser, DefaultConnectionsPerUser)
 	c.RoomFor = append([]int{0, unknownUID}, c.RoomFor...)
 	c.ErrorLog = cmp.Or(c.ErrorLog, log.Default())
-	d.bounds = c
+	f.bounds = c
 }
 
 // ServeHTTP answers one request.
-func (d *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.server.Load().ServeHTTP(w, r) }
+func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.server.Load().ServeHTTP(w, r) }
 
 // Serve answers the connections of a listener until Shutdown, and then closes it. If paths are
 // named, the listener serves nothing else. A caller is known on Unix sockets, and by its token to a
 // Remote: on any other listener, callers without a run token may only read.
-func (d *Frontend) Serve(l net.Listener, paths ...string) error {
-	counting := &frontendListener{Listener: l, frontend: d, only: paths, close: sync.OnceValue(l.Close), ended: make(chan struct{})}
+func (f *Frontend) Serve(l net.Listener, paths ...string) error {
+	counting := &frontendListener{Listener: l, frontend: f, only: paths, close: sync.OnceValue(l.Close), ended: make(chan struct{})}
 	defer close(counting.ended)
-	d.mu.Lock()
-	d.listeners = append(d.listeners, counting)
-	d.mu.Unlock()
-	serve := d.http.Serve
-	if d.isTLS { // not by http.TLSConfig: net/http sets one if there is none
-		serve = func(l net.Listener) error { return d.http.ServeTLS(l, "", "") }
+	f.mu.Lock()
+	f.listeners = append(f.listeners, counting)
+	f.mu.Unlock()
+	serve := f.http.Serve
+	if f.isTLS { // not by http.TLSConfig: net/http sets one if there is none
+		serve = func(l net.Listener) error { return f.http.ServeTLS(l, "", "") }
 	}
 	err := serve(counting)
-	if errors.Is(err, http.ErrServerClosed) || d.draining.Load() && errors.Is(err, net.ErrClosed) {
+	if errors.Is(err, http.ErrServerClosed) || f.draining.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("cannot serve the API: %w", err)
@@ -147,23 +147,23 @@ type Connections struct {
 }
 
 // Connections counts the connections on all listeners together.
-func (d *Frontend) Connections() Connections {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return Connections{Open: len(d.open), Refused: d.refused}
+func (f *Frontend) Connections() Connections {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return Connections{Open: len(f.open), Refused: f.refused}
 }
 
 // Shutdown closes the listeners, answers every request that has arrived and
 // returns. If ctx ends first, it closes the connections that are left and returns the
 // error of ctx.
-func (d *Frontend) Shutdown(ctx context.Context) error {
-	if s := d.server.Load(); s != nil {
+func (f *Frontend) Shutdown(ctx context.Context) error {
+	if s := f.server.Load(); s != nil {
 		s.endStreams()
 	}
-	d.drain(ctx)
-	err := d.http.Shutdown(ctx)
+	f.drain(ctx)
+	err := f.http.Shutdown(ctx)
 	if err != nil {
-		d.http.Close()
+		f.http.Close()
 	}
 	return err
 }
@@ -172,11 +172,11 @@ func (d *Frontend) Shutdown(ctx context.Context) error {
 // ended. It answers every request that has arrived, whereas http.Server.Shutdown drops those
 // that it has read and not begun to answer. A connection that
 // has not asked anything yet gets unreadTime for it.
-func (d *Frontend) drain(ctx context.Context) {
-	d.draining.Store(true)
-	d.mu.Lock()
-	listeners := slices.Clone(d.listeners)
-	d.mu.Unlock()
+func (f *Frontend) drain(ctx context.Context) {
+	f.draining.Store(true)
+	f.mu.Lock()
+	listeners := slices.Clone(f.listeners)
+	f.mu.Unlock()
 	first, cancel := context.WithTimeout(ctx, unreadTime)
 	defer cancel()
 	for _, l := range listeners {
@@ -186,29 +186,29 @@ func (d *Frontend) drain(ctx context.Context) {
 		case <-first.Done():
 		}
 	}
-	d.await(first, fresh)
-	for _, c := range d.in(fresh, idle) {
+	f.await(first, fresh)
+	for _, c := range f.in(fresh, idle) {
 		c.closeRead()
 	}
-	d.await(ctx, fresh, reading, answering, idle)
+	f.await(ctx, fresh, reading, answering, idle)
 }
 
 // await waits until no connection is in one of the phases.
-func (d *Frontend) await(ctx context.Context, phases ...int32) {
-	for len(d.in(phases...)) > 0 {
+func (f *Frontend) await(ctx context.Context, phases ...int32) {
+	for len(f.in(phases...)) > 0 {
 		select {
-		case <-d.changed:
+		case <-f.changed:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (d *Frontend) in(phases ...int32) []*connection {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (f *Frontend) in(phases ...int32) []*connection {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var list []*connection
-	for c := range d.open {
+	for c := range f.open {
 		if slices.Contains(phases, c.phase.Load()) {
 			list = append(list, c)
 		}
@@ -217,7 +217,7 @@ func (d *Frontend) in(phases ...int32) []*connection {
 }
 
 // setState is the http.Server's ConnState.
-func (d *Frontend) setState(conn net.Conn, state http.ConnState) {
+func (f *Frontend) setState(conn net.Conn, state http.ConnState) {
 	c := counted(conn)
 	switch state {
 	case http.StateActive:
@@ -225,58 +225,58 @@ func (d *Frontend) setState(conn net.Conn, state http.ConnState) {
 		c.phase.CompareAndSwap(fresh, reading)
 	case http.StateIdle:
 		c.phase.Store(idle)
-		if d.draining.Load() {
+		if f.draining.Load() {
 			c.closeRead()
 		}
 	case http.StateClosed, http.StateHijacked:
-		d.leave(c)
+		f.leave(c)
 	}
 	select {
-	case d.changed <- struct{}{}:
+	case f.changed <- struct{}{}:
 	default:
 	}
 }
 
 // enter counts a new connection, and reports whether it gets an answer at all.
-func (d *Frontend) enter(c *connection) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (f *Frontend) enter(c *connection) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	// The pid proves that this process is at the other end, though nothing else: no other process
 	// has ours before we end.
-	if c.own = c.peer.pid != 0 && c.peer.pid == d.bounds.Self; c.own {
-		d.open[c] = true
+	if c.own = c.peer.pid != 0 && c.peer.pid == f.bounds.Self; c.own {
+		f.open[c] = true
 		return true
 	}
-	c.shares = c.peer.remote != nil || !slices.Contains(d.bounds.RoomFor, c.peer.uid)
-	count, shared := d.count(c.peer.origin)
+	c.shares = c.peer.remote != nil || !slices.Contains(f.bounds.RoomFor, c.peer.uid)
+	count, shared := f.count(c.peer.origin)
 	if c.peer.isProxy { // it connects for many
 		count = 0
 	}
-	switch full := c.shares && shared >= d.bounds.Connections; {
-	case count >= d.bounds.ConnectionsPerUser && d.makeRoom(&c.peer.origin):
+	switch full := c.shares && shared >= f.bounds.Connections; {
+	case count >= f.bounds.ConnectionsPerUser && f.makeRoom(&c.peer.origin):
 		count, shared = count-1, shared-1
-	case count < d.bounds.ConnectionsPerUser && full && d.makeRoom(nil):
+	case count < f.bounds.ConnectionsPerUser && full && f.makeRoom(nil):
 		shared--
 	}
 	switch {
-	case count >= d.bounds.ConnectionsPerUser:
-		d.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin,
-			quota.Count(d.bounds.ConnectionsPerUser, "connection", "connections")))
-	case c.shares && shared >= d.bounds.Connections:
-		d.refuse(c, quota.Count(d.bounds.Connections, "connection is", "connections are")+" the most at once")
+	case count >= f.bounds.ConnectionsPerUser:
+		f.refuse(c, fmt.Sprintf("%v has %s, the most at once", c.peer.origin,
+			quota.Count(f.bounds.ConnectionsPerUser, "connection", "connections")))
+	case c.shares && shared >= f.bounds.Connections:
+		f.refuse(c, quota.Count(f.bounds.Connections, "connection is", "connections are")+" the most at once")
 	}
-	if count >= d.bounds.ConnectionsPerUser+overflow || c.shares && shared >= d.bounds.Connections+overflow {
+	if count >= f.bounds.ConnectionsPerUser+overflow || c.shares && shared >= f.bounds.Connections+overflow {
 		return false
 	}
-	d.entered++
-	c.number, d.open[c] = d.entered, true
+	f.entered++
+	c.number, f.open[c] = f.entered, true
 	return true
 }
 
 // count counts the open connections of an origin, and all those that count against bounds.Connections. The
 // caller holds mu.
-func (d *Frontend) count(of origin) (same, shared int) {
-	for c := range d.open {
+func (f *Frontend) count(of origin) (same, shared int) {
+	for c := range f.open {
 		if c.peer.origin == of && !c.own {
 			same++
 		}
@@ -289,19 +289,19 @@ func (d *Frontend) count(of origin) (same, shared int) {
 
 // keep has a connection stay over which the token of a caller came, unless half of the connections
 // are kept for that caller: a stolen token leaves room for the others.
-func (d *Frontend) keep(c *connection, caller *RemoteCaller) {
+func (f *Frontend) keep(c *connection, caller *RemoteCaller) {
 	if c.known.Load() {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	held := 0
-	for other := range d.open {
+	for other := range f.open {
 		if other.caller != nil && other.caller.Name == caller.Name {
 			held++
 		}
 	}
-	if held < max(1, d.bounds.Connections/2) {
+	if held < max(1, f.bounds.Connections/2) {
 		c.caller = caller
 		c.known.Store(true)
 	}
@@ -310,9 +310,9 @@ func (d *Frontend) keep(c *connection, caller *RemoteCaller) {
 // makeRoom closes the oldest stranger of an origin; nil: of the origin that has the most of them, so
 // that a flood from some addresses makes room for the others. A stranger came to a Remote, and no
 // token keeps it open. The caller holds mu.
-func (d *Frontend) makeRoom(of *origin) bool {
+func (f *Frontend) makeRoom(of *origin) bool {
 	oldest, count := map[origin]*connection{}, map[origin]int{}
-	for c := range d.open {
+	for c := range f.open {
 		from := c.peer.origin
 		if c.peer.remote == nil || c.known.Load() || of != nil && from != *of {
 			continue
@@ -331,32 +331,32 @@ func (d *Frontend) makeRoom(of *origin) bool {
 	if most == nil {
 		return false
 	}
-	d.report("connections that no good token keeps open are closed to make room: %v has %d of them", most.peer.origin, count[most.peer.origin])
-	delete(d.open, most)
+	f.report("connections that no good token keeps open are closed to make room: %v has %d of them", most.peer.origin, count[most.peer.origin])
+	delete(f.open, most)
 	most.Conn.Close()
 	return true
 }
 
 // refuse has a connection answered that it is one too many. The caller holds mu.
-func (d *Frontend) refuse(c *connection, why string) {
+func (f *Frontend) refuse(c *connection, why string) {
 	c.peer.refusal = why
-	d.report("connections are refused: %s", why)
+	f.report("connections are refused: %s", why)
 }
 
 // report counts a connection that is refused or closed, and logs one a minute. The caller holds mu.
-func (d *Frontend) report(format string, args ...any) {
-	d.refused++
-	if now := time.Now(); now.Sub(d.logged) >= time.Minute {
-		d.logged = now
-		d.bounds.ErrorLog.Printf(format, args...)
+func (f *Frontend) report(format string, args ...any) {
+	f.refused++
+	if now := time.Now(); now.Sub(f.logged) >= time.Minute {
+		f.logged = now
+		f.bounds.ErrorLog.Printf(format, args...)
 	}
 }
 
 // leave removes a connection that has ended.
-func (d *Frontend) leave(c *connection) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.open, c)
+func (f *Frontend) leave(c *connection) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.open, c)
 }
 
 // A frontendListener is a listener whose connections a frontend counts.

@@ -2,6 +2,7 @@ package slidinglog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ type draft struct {
 type waiter struct {
 	credential *quota.Credential
 	entries    int       // that it adds, at most
-	corrects   bool      // it changes what is in the log
+	after      int       // 0: a correction; 1: an acquire, which is decided after those
 	end        time.Time // its deadline; zero: none
 	// draft drafts the decision. It returns false, and does nothing, if that depends on what the draft has already.
 	draft func(*draft) bool
@@ -159,15 +160,7 @@ func (r *replica) take(c *quota.Credential) (calls []*waiter) {
 		entries, calls = entries+w.entries, append(calls, w)
 		return true
 	})
-	slices.SortStableFunc(calls, func(x, y *waiter) int {
-		switch {
-		case x.corrects == y.corrects:
-			return 0
-		case x.corrects:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(calls, func(x, y *waiter) int { return cmp.Compare(x.after, y.after) })
 	return calls
 }
 

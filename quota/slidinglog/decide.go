@@ -14,8 +14,11 @@ import (
 
 // Acquire implements quota.Ledger.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) (decisions []quota.Decision, err error) {
-	err = l.commit(ctx, c, true, waiter{entries: len(asks), draft: func(d *draft) bool {
-		before, used := *d, d.copy.account.Used()
+	err = l.commit(ctx, c, true, waiter{entries: len(asks), after: 1, draft: func(d *draft) bool {
+		before, used := *d, []quota.Units(nil)
+		if len(d.entries) > 0 {
+			used = d.copy.account.Used()
+		}
 		decisions = d.decide(asks)
 		denied := slices.ContainsFunc(decisions, quota.Decision.Denied)
 		if denied && len(before.entries) > 0 { // when those leave is known once they are in the log
@@ -169,7 +172,7 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 
 // Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
-	err = l.commit(ctx, c, true, waiter{entries: 1, corrects: true, draft: func(d *draft) bool {
+	err = l.commit(ctx, c, true, waiter{entries: 1, draft: func(d *draft) bool {
 		was, found := d.copy.counting(s.Grant)
 		if slices.ContainsFunc(d.corrected, func(e quota.Entry) bool { return e.ID == was.ID }) {
 			return false
@@ -232,7 +235,7 @@ func (d *draft) statesAfter(charges []quota.Charge) []quota.LimitState {
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (decision quota.Decision, err error) {
 	booked, more := quota.Units(0), true
 	for more && err == nil {
-		err = l.commit(ctx, c, false, waiter{entries: 1, corrects: true, draft: func(d *draft) bool {
+		err = l.commit(ctx, c, false, waiter{entries: 1, draft: func(d *draft) bool {
 			if a.Units < 0 && len(d.corrected) > 0 {
 				return false
 			}
@@ -272,7 +275,7 @@ func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) 
 
 // commitAlone commits what decides about all that follows, in a draft of its own.
 func (l *Ledger) commitAlone(ctx context.Context, c *quota.Credential, f func(*draft)) error {
-	return l.commit(ctx, c, false, waiter{entries: 1, corrects: true, draft: func(d *draft) bool {
+	return l.commit(ctx, c, false, waiter{entries: 1, draft: func(d *draft) bool {
 		if len(d.done)+len(d.entries) > 0 {
 			return false
 		}

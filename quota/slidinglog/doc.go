@@ -24,14 +24,16 @@
 //
 // Acquires and corrections wait for the replica of their credential (commit.go). The call that locks it decides
 // for all that wait, on the copy, in one draft (decide.go). A call that depends on a correction of that draft waits
-// for the next one, and a denial for the one after the entries of other calls. A draft that grants is appended: with a [Store], if no other host has written since
-// and the store's clock is within the bounds of the decision; without one, at this host's clock.
+// for the next one, and a denial for the one after the entries of other calls. A draft that grants is appended: with
+// a [Store], if no other host has written since and the store's clock is within the bounds of the decision; without
+// one, at this host's clock.
 // The record goes to the tail of the [File], then into the copy, and then the caller gets its
 // answer. A host that was behind applies the missing records to its copy, and decides again. A
 // draft that denies polls the log first, so that the answer is that of one instant.
 //
 // A draft that grants everything it was asked, and raises nothing, is appended behind grants and settlements that its
-// host has not read, if they leave it room (slack.go). So hosts far from a limit do not get in each other's way. Everything else waits for its turn.
+// host has not read, if they leave it room (slack.go). So hosts far from a limit do not get in each other's way.
+// Everything else waits for its turn.
 //
 // If the answer to an append is lost, the append may have been carried out. It counts as granted
 // until the log has its record, or one behind which it is refused ([attempt]); a hello is such a record.

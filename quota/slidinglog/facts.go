@@ -27,15 +27,15 @@ type facts struct {
 	// they leave the windows.
 	Doubtful int64
 	Quiet    *quiet
-	Loss     *loss `json:"Fallen"` // nil: the log has the record at Position
+	Loss     *loss // nil: the log has the record at Position
 	Complete bool  // the log was read to its end since its beginning was last read
 	// Standing are the newest closing or opening of each limit, and its loans and their last end, in the
 	// order of their ids. Some may have ended.
 	Standing []mark
 	// Dangling are corrections of entries that the set lacks. They apply when those come.
-	Dangling []dangling `json:"Loose"`
+	Dangling []dangling
 	// Offline are the offline grants of this host in the longest window.
-	Offline []offlineGrant `json:"Away"`
+	Offline []offlineGrant
 	// Unplaced counts the entries that the log lacks, as far as this host knows, and Missing those
 	// of them that the log had before.
 	Unplaced, Missing int
@@ -48,14 +48,14 @@ type offlineGrant struct {
 }
 
 // factsVersion is the version of facts and entries in a file.
-const factsVersion = 4
+const factsVersion = 5
 
 // A hostFacts is the state of a host that writes to the log.
 type hostFacts struct {
 	Last    int64 // the place of its last record, in ms
 	Hello   int64 // that of its last hello; 0: none
 	Run     uint32
-	Left    bool `json:"Bye"` // it has stopped in order
+	Left    bool // it has stopped in order
 	Label   string
 	Terms   []string
 	Changed int64 // the place of the hello since which they are these; 0: the first one that is known
@@ -73,8 +73,8 @@ func (h hostFacts) keep() time.Duration {
 // A quiet period is the time after a loss in which nothing is granted.
 type quiet struct {
 	Name    Tag             // the tag of the LossFound record that began it last
-	Awaited map[HostID]bool `json:"Waits"` // the hosts to wait for
-	Done    map[HostID]bool `json:"Here"`  // those of them that have put back their entries
+	Awaited map[HostID]bool // the hosts to wait for
+	Done    map[HostID]bool // those of them that have put back their entries
 }
 
 // A dangling correction corrects an entry that the set lacks.

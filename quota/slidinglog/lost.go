@@ -8,7 +8,7 @@ import (
 	"quotad/quota"
 )
 
-// A loss: the log lacks the record that a host read last. The log counts as lacking each entry until the
+// A loss is that of the record which a host read last. The log counts as lacking each entry until the
 // host has read it again from its beginning.
 type loss struct {
 	To    int64 // the place of that record, in ms

@@ -76,10 +76,10 @@ type Call struct {
 	Probe bool
 }
 
-// A Status is the result of a Call.
+// A Result is what became of a Call.
 type Result uint8
 
-// The statuses of an Outcome.
+// The results of an Outcome.
 const (
 	// Unknown: the call may have been carried out. Without slack, the same call with the same Body may be made
 	// again: it is carried out at most once.
@@ -139,8 +139,8 @@ type File interface {
 	// Tail calls f with the frames that no Fold has covered, in the order of writing, up to the
 	// first incomplete one. It is called before the first Append.
 	Tail(f func(credential string, frame []byte) error) error
-	// Room reserves room for the next frames of a credential, n bytes in all, at most RoomFrames. It replaces an earlier reservation for the same credential. It fails, wrapping
-	// quota.ErrUnavailable, if there is no room.
+	// Room reserves room for the next frames of a credential, n bytes in all, at most RoomFrames. It replaces an earlier
+	// reservation for the same credential. It fails, wrapping quota.ErrUnavailable, if there is no room.
 	Room(credential string, n int) error
 	// Append writes a frame. On return, a crash of the process does not lose it; with sync, nor
 	// does a crash of the machine. After an error the frame is not written, unless the error

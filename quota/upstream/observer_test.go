@@ -99,7 +99,7 @@ func TestADayIsClosedUntilItsReset(t *testing.T) {
 	}
 	s.closed("search 15h40m0s")
 	d := s.acquire("search.list")
-	if d.Reason != quota.LimitClosed || !strings.HasPrefix(d.Closed().Says, "Quota exceeded for quota metric 'Search Queries'") {
+	if d.Reason != quota.LimitClosed || !strings.HasPrefix(d.State().Closed.Says, "Quota exceeded for quota metric 'Search Queries'") {
 		t.Errorf("got %+v", d)
 	}
 	if d := s.acquire("videos.list"); !d.Granted() {

@@ -174,7 +174,7 @@ func TestConfigurationOfAnotherUser(t *testing.T) {
 }
 
 // What quotad's user, or that of jobs, cannot execute or enter is said with the directory that is closed and the cure,
-// whoever reads the file: of quotad itself it is an error, and of jobs a warning.
+// which user reads the file: of quotad itself it is an error, and of jobs a warning.
 func TestCommandsOfAnotherUser(t *testing.T) {
 	dir, nobody := openDir(t)
 	program(t, dir, "fetch")

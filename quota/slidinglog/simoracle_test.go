@@ -631,8 +631,9 @@ func (o *oracle) ended(s sum, p slidinglog.Placed) {
 func (o *oracle) end() {
 	w := o.w
 	s := o.sum(slices.Concat(o.trimmed, w.store.Records("api")))
+	now := max(w.now+w.offset, s.clock) // the log's, which does not go back when the store's does
 	for _, t := range o.all() {
-		if there := s.has(t); !there && o.live(t, w.now+w.offset) && !t.soft && !t.by.gone {
+		if there := s.has(t); !there && o.live(t, now) && !t.soft && !t.by.gone {
 			w.fail("grant or correction %v%s of host %s never came back", t.id, t.mark, t.by.name)
 		}
 		if e, there := s.entries[t.id]; there && t.fresh && quota.Max(e.Charges) != t.units {

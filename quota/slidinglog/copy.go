@@ -197,35 +197,47 @@ func (c *Copy) setRow(t Table, key, value []byte) {
 	c.rows[rowKey{t, string(key)}] = stamped[[]byte]{value, c.change()}
 }
 
-// named returns the id of the grant of a request key.
-func (c *Copy) named(key string) (quota.ID, bool) {
-	value := c.get(NameTable, []byte(key))
-	if value == nil {
-		return quota.ID{}, false
+// named returns the ids of the grants of a request key, oldest first: one, but for grants whose hosts did not know of
+// each other, and for a key that is used again later.
+func (c *Copy) named(key string) (ids []quota.ID) {
+	for b := range slices.Chunk(c.get(NameTable, []byte(key)), idSize) {
+		id, err := keyID(b)
+		if err != nil {
+			c.err = err
+		}
+		ids = append(ids, id)
 	}
-	id, err := keyID(value)
-	if err != nil {
-		c.err = err
-	}
-	return id, err == nil
+	return ids
 }
 
-// granted returns the grant of a request key, while it counts in any limit.
+// setName sets the ids of the grants of a request key.
+func (c *Copy) setName(key string, ids []quota.ID) {
+	var value []byte
+	for _, id := range ids {
+		value = append(value, idKey(id)...)
+	}
+	c.setRow(NameTable, []byte(key), value)
+}
+
+// granted returns the last grant of a request key, while it counts in any limit.
 func (c *Copy) granted(key string) (quota.Entry, bool) {
-	id, ok := c.named(key)
-	if !ok || !c.account.Counted(id) {
+	ids := c.named(key)
+	if len(ids) == 0 || !c.account.Counted(ids[len(ids)-1]) {
 		return quota.Entry{}, false
 	}
-	return c.entry(id)
+	return c.entry(ids[len(ids)-1])
 }
 
 // counting returns the entry with an id, or the one that counts in its place.
 func (c *Copy) counting(id quota.ID) (e quota.Entry, found bool) {
 	e, found = c.entry(id)
-	if g, _ := e.Grant(); g.Void {
-		if id, named := c.named(g.Key); named {
-			return c.entry(id)
+	for g, _ := e.Grant(); g.Void; g, _ = e.Grant() {
+		ids := c.named(g.Key)
+		i, _ := slices.BinarySearchFunc(ids, e.ID, quota.ID.Compare)
+		if i+1 >= len(ids) {
+			return e, false
 		}
+		e, found = c.entry(ids[i+1])
 	}
 	return e, found
 }
@@ -380,7 +392,8 @@ func (c *Copy) page(q quota.LogQuery) (page quota.LogPage) {
 		}
 		if g, _ := e.Grant(); g.Key != "" {
 			if g.Void {
-				g.Counted, _ = c.named(g.Key)
+				counted, _ := c.counting(e.ID)
+				g.Counted = counted.ID
 			}
 			g.Key = ""
 			e.Body = g

@@ -3,6 +3,7 @@ package slidinglog_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,38 @@ func TestACopyIsAFunctionOfTheSet(t *testing.T) {
 	}
 }
 
+// Of grants of one request that follow each other within a window, the last counts for all, also if one in the middle
+// comes last, and the first does not reach to the last.
+func TestGrantsOfARequestInAnyOrder(t *testing.T) {
+	c := oneLimit(1000)
+	c.Limits[0].Window = quota.Sliding(20 * time.Second)
+	c = c.Prepared()
+	var set []quota.Entry
+	for i, units := range []quota.Units{7, 9, 8} {
+		set = append(set, quota.Entry{ID: quota.ID{Ms: nine.UnixMilli() + int64(i)*15_000, Seq: 1}, By: "trending",
+			Charges: []quota.Charge{{Limit: "daily", Units: units}}, Body: quota.Grant{Operation: "list", Count: units, Key: "one request"}})
+	}
+	correction := set[2]
+	correction.ID.Seq, correction.Charges = 2, []quota.Charge{{Limit: "daily", Units: -3}}
+	correction.Body = quota.Adjusted{Asked: -3, Gives: []quota.Give{{Of: set[0].ID, Units: 3}}}
+	set = append(set, correction)
+	for _, order := range [][]int{{0, 1, 2, 3}, {0, 2, 1, 3}, {1, 0, 2, 3}, {1, 2, 0, 3}, {2, 0, 1, 3}, {2, 1, 0, 3}, {3, 2, 1, 0}, {0, 3, 2, 1}} {
+		copied, err := slidinglog.OpenSet(ledgertest.NewMemFile(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := nine.Add(32 * time.Second)
+		for n, i := range order {
+			if err := copied.Put(quota.ID{Ms: clock.UnixMilli(), Seq: int64(n)}, set[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if used, _, _, err := copied.Read(clock); err != nil || used[0] != 9-3 {
+			t.Errorf("in the order %v, %v are used: %v", order, used, err)
+		}
+	}
+}
+
 func twoLimits() *quota.Credential {
 	c := oneLimit(1000)
 	c.Limits = append(c.Limits, quota.Limit{Name: "hourly", Units: 500, Window: quota.Sliding(time.Hour)})
@@ -50,7 +83,7 @@ func randomSet(random *rand.Rand) (set []quota.Entry) {
 		switch {
 		case kind < 6 || len(grants) == 0:
 			units := quota.Units(1 + random.IntN(50))
-			e.Body = quota.Grant{Operation: "list", Count: units}
+			e.Body = quota.Grant{Operation: "list", Count: units, Key: []string{"", "", "one request", "another"}[random.IntN(4)]}
 			e.Charges = []quota.Charge{{Limit: "daily", Units: units}, {Limit: "hourly", Units: units}}
 			grants, counts = append(grants, e.ID), append(counts, e.ID)
 		case kind < 8:
@@ -108,5 +141,12 @@ func applied(t *testing.T, random *rand.Rand, set []quota.Entry, disturbed bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("used %v\nclosed %v\nlog %+v", used, closed, log)
+	text := fmt.Sprintf("used %v\nclosed %v\nlog", used, closed)
+	for _, e := range log {
+		g, _ := e.Grant()
+		if text += fmt.Sprintf(" %+v", e); g.Own != nil {
+			text = strings.Replace(text, fmt.Sprintf("%p", g.Own), fmt.Sprint(*g.Own), 1)
+		}
+	}
+	return text
 }

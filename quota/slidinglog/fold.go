@@ -154,8 +154,8 @@ func (c *Copy) trim(change *TableChange, max int) {
 			return
 		}
 		g, _ := e.Grant()
-		if named, ok := c.named(g.Key); ok && named == id {
-			c.setRow(NameTable, []byte(g.Key), nil)
+		if ids := c.named(g.Key); slices.Contains(ids, id) {
+			c.setName(g.Key, slices.DeleteFunc(ids, func(other quota.ID) bool { return other == id }))
 		}
 		if c.facts.Unplaced > 0 {
 			c.mark(&e, false)

@@ -30,8 +30,6 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		return
 	}
 	switch b := e.Body.(type) {
-	case quota.Grant:
-		e = c.merged(e, b.Key)
 	case quota.Reset:
 		c.reset(&e)
 	case quota.Changed:
@@ -42,6 +40,9 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 	c.account.Add(&e)
 	if !placed {
 		c.mark(&e, true)
+	}
+	if g, ok := e.Grant(); ok && g.Key != "" {
+		c.addGrant(g.Key, e.ID)
 	}
 	c.correct(&e)
 }
@@ -105,30 +106,36 @@ func (c *Copy) rebuild(kept []quota.Entry, lacking map[quota.ID]bool) {
 	}
 }
 
-// merged returns a new grant of the set, with the key of its request. If the set has another grant of
-// the same request, the later one counts for both: with the greater charges, and the last settlement.
-func (c *Copy) merged(e quota.Entry, key string) quota.Entry {
-	if key == "" {
-		return e
+// addGrant gives a new grant the key of its request. If a window held it with another grant of that request, before or
+// after it, they are one.
+func (c *Copy) addGrant(key string, id quota.ID) {
+	ids := c.named(key)
+	i, _ := slices.BinarySearchFunc(ids, id, quota.ID.Compare)
+	ids = slices.Insert(ids, i, id)
+	c.setName(key, ids)
+	if i+1 < len(ids) {
+		c.join(id, ids[i+1])
 	}
-	id, taken := c.named(key)
-	other, found := c.entry(id)
-	if !taken || id.Less(e.ID) {
-		c.setRow(NameTable, []byte(key), idKey(e.ID))
+	if i > 0 {
+		c.join(ids[i-1], id)
 	}
-	if !taken || !found || other.Kind() != quota.KindGrant || !c.overlap(id, e.ID) {
-		return e
+}
+
+// join makes grants of one request that follow each other one charge: the later one counts for both, with the greater
+// charges, and the last settlement.
+func (c *Copy) join(x, y quota.ID) {
+	earlier, found := c.counting(x)
+	later, also := c.counting(y)
+	if !found || !also || earlier.ID == later.ID || !c.overlap(x, y) {
+		return
 	}
 	c.merges++
-	was := other
-	if id.Less(e.ID) {
-		merge(&e, &other)
-	} else {
-		merge(&other, &e)
+	was := [...]quota.Entry{earlier, later}
+	merge(&later, &earlier)
+	for i, is := range [...]quota.Entry{earlier, later} {
+		c.set(is)
+		c.account.Change(&was[i], &is)
 	}
-	c.set(other)
-	c.account.Change(&was, &other)
-	return e
 }
 
 // merge makes the later grant of a request count for the earlier one, too.
@@ -156,19 +163,15 @@ func merge(later, earlier *quota.Entry) {
 	for _, given := range earlier.GivenBack {
 		later.GiveBack(given.Limit, given.Units)
 	}
-	e.Void, earlier.GivenBack = true, nil
+	*earlier = original(earlier)
+	e, _ = earlier.Grant()
+	e.Void = true
 	later.Body, earlier.Body = l, e
 }
 
-// overlap reports whether any window held two ids at the same time.
+// overlap reports whether any window held an id when a later one came.
 func (c *Copy) overlap(x, y quota.ID) bool {
-	if c.credential == nil {
-		return false
-	}
-	if y.Less(x) {
-		x, y = y, x
-	}
-	return slices.ContainsFunc(c.credential.Limits, func(l quota.Limit) bool {
+	return c.credential != nil && slices.ContainsFunc(c.credential.Limits, func(l quota.Limit) bool {
 		after, _ := l.Window.Bounds(y.Time())
 		return x.Ms > after.UnixMilli()
 	})

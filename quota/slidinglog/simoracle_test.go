@@ -669,6 +669,9 @@ func (o *oracle) end() {
 				w.fail("host %s has %d lent to %s, the log says %d", h.name, limit.LentUnits(), limit.Name, lent)
 			}
 			if limit.Used != want[i] && limit.CatchingUp.IsZero() {
+				if w.traces {
+					o.explain(h, s)
+				}
 				w.fail("host %s counts %d of %s, the log says %d", h.name, limit.Used, limit.Name, want[i])
 			}
 		}

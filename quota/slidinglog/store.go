@@ -177,7 +177,7 @@ type Table int
 // The tables.
 const (
 	EntryTable Table = iota // entries by id; nearly all new keys are the greatest
-	NameTable               // ids by request key
+	NameTable               // ids of grants by request key, oldest first
 	MarkTable               // ids of the entries that the log lacks, with empty values
 	TableCount
 )

@@ -60,6 +60,7 @@ type waiter struct {
 	end        time.Time // its deadline; zero: none
 	// draft drafts the decision. It returns false, and does nothing, if that depends on what the draft has already.
 	draft func(*draft) bool
+	again bool // an earlier draft of it may have been appended
 
 	ended   bool // it has its answer, and err; guarded by the lock
 	err     error
@@ -79,21 +80,22 @@ func (d *draft) add(e quota.Entry, by quota.Caller) {
 
 // commit lets a call draft its decision, and writes it to the log, or, while the store cannot be
 // reached and offline is set, to the file.
-func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, w waiter) error {
+func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, w *waiter) error {
 	w.credential = c
 	r, err := l.replica(c.Name)
 	if err != nil {
 		return err
 	}
-	err = r.commit(ctx, &w)
+	err = r.commit(ctx, w)
+	w.again = err != nil
 	if err != nil && l.overslept(ctx) {
-		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.config.Deadline)
+		again, cancel := l.within(context.WithoutCancel(ctx), l.config.Deadline)
 		defer cancel()
 		r.refresh(again) // the answer may be there already
-		err = r.commit(again, &w)
+		err = r.commit(again, w)
 	}
 	if offline && r.outage(err) {
-		return r.commitOffline(&w, err)
+		return r.commitOffline(w, err)
 	}
 	return err
 }
@@ -369,7 +371,8 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	r.mu.Lock()
 	if err != nil {
 		r.revoke(record.Entries)
-	} else if unknown { // the log may have lost a record of an earlier try, and this one stands elsewhere
+	}
+	if err != nil || unknown { // the log may have lost a record of an earlier try, and this one stands elsewhere
 		r.remember(own)
 	}
 	r.mu.Unlock()
@@ -381,15 +384,8 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 
 // write writes a draft to the file, which is the log if there is no store.
 func (r *replica) write(d *draft) error {
-	record := d.record()
-	call := r.newCall(record)
-	at, last := quota.ID{Ms: d.now.UnixMilli()}, call.At.ID
-	if d.wipe {
-		at.Ms = d.clock.UnixMilli()
-	} else if at.Ms <= last.Ms {
-		at = quota.ID{Ms: last.Ms, Seq: last.Seq + 1}
-	}
-	record.place(Placed{At: at, Body: call.Body})
+	record, at := d.record(), d.place()
+	record.place(Placed{At: at, Body: record.Body()})
 	if err := r.applyOwn(record); err != nil {
 		return r.unavailable(err)
 	}

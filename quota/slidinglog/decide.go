@@ -14,7 +14,7 @@ import (
 
 // Acquire implements quota.Ledger.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) (decisions []quota.Decision, err error) {
-	err = l.commit(ctx, c, true, waiter{entries: len(asks), after: 1, draft: func(d *draft) bool {
+	err = l.commit(ctx, c, true, &waiter{entries: len(asks), after: 1, draft: func(d *draft) bool {
 		before, used := *d, []quota.Units(nil)
 		if len(d.entries) > 0 {
 			used = d.copy.account.Used()
@@ -170,18 +170,27 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 	return decision, cmp.Or(err, decision.Err)
 }
 
-// Settle implements quota.Ledger.
+// Settle implements quota.Ledger. A settlement whose outcome is unknown is not made again after a later one.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
-	err = l.commit(ctx, c, true, waiter{entries: 1, draft: func(d *draft) bool {
+	var newest quota.ID // of the grant's settlements, as it was first
+	w := &waiter{entries: 1}
+	w.draft = func(d *draft) bool {
 		was, found := d.copy.counting(s.Grant)
 		if slices.ContainsFunc(d.corrected, func(e quota.Entry) bool { return e.ID == was.ID }) {
 			return false
+		}
+		g, _ := was.Grant()
+		if !w.again {
+			newest = g.SettledBy
+		} else if newest.Less(g.SettledBy) {
+			s.Units = g.SettledTo
 		}
 		n := len(d.entries)
 		decision = d.settle(s, was, found)
 		d.unsure = d.unsure || len(d.entries) == n || decision.Raised || s.Caller.Remote != ""
 		return true
-	}})
+	}
+	err = l.commit(ctx, c, true, w)
 	return decision, err
 }
 
@@ -235,14 +244,15 @@ func (d *draft) statesAfter(charges []quota.Charge) []quota.LimitState {
 func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjustment) (decision quota.Decision, err error) {
 	booked, more := quota.Units(0), true
 	for more && err == nil {
-		err = l.commit(ctx, c, false, waiter{entries: 1, draft: func(d *draft) bool {
+		var o operation
+		err = l.commit(ctx, c, false, &waiter{entries: 1, draft: func(d *draft) bool {
 			if a.Units < 0 && len(d.corrected) > 0 {
 				return false
 			}
-			decision, more = d.adjust(a)
+			decision, more = d.adjust(&o, a)
 			return true
 		}})
-		if err == nil {
+		if err = cmp.Or(err, decision.Err); err == nil {
 			booked += decision.Units
 			a.Units += int64(decision.Units)
 		}
@@ -255,44 +265,56 @@ func (l *Ledger) Adjust(ctx context.Context, c *quota.Credential, a quota.Adjust
 }
 
 // adjust drafts an adjustment, and reports whether another record must follow.
-func (d *draft) adjust(a quota.Adjustment) (decision quota.Decision, more bool) {
-	view := d.copy.account.views[d.credential.Index(a.Limit)]
-	e, booked := quota.Adjusted{Asked: a.Units}, quota.Units(a.Units)
-	if a.Units > 0 {
-		if err := view.room(booked); err != nil {
-			return quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}, false
+func (d *draft) adjust(o *operation, a quota.Adjustment) (decision quota.Decision, more bool) {
+	view, n := d.copy.account.views[d.credential.Index(a.Limit)], len(d.entries)
+	_, decision.Err = d.once(o, a.Caller, func() (quota.Entry, bool) {
+		e, booked := quota.Adjusted{Asked: a.Units}, quota.Units(a.Units)
+		if a.Units > 0 {
+			if err := view.room(booked); err != nil {
+				decision.Reason, decision.Detail = quota.BadRequest, err.Error()
+				return quota.Entry{}, false
+			}
+		} else {
+			e.Gives, booked = view.giveBack(-booked, maxGives, d.copy)
+			booked = -booked
 		}
-	} else {
-		e.Gives, booked = view.giveBack(-booked, maxGives, d.copy)
-		more = len(e.Gives) == maxGives && int64(-booked) > a.Units && view.used > booked
-		booked = -booked
+		return quota.Entry{Note: a.Note, Charges: []quota.Charge{{Limit: a.Limit, Units: booked}}, Body: e}, true
+	})
+	if decision.Err != nil || decision.Reason != "" {
+		return decision, false
 	}
-	d.add(quota.Entry{Note: a.Note, Charges: []quota.Charge{{Limit: a.Limit, Units: booked}}, Body: e}, a.Caller)
-	view.hold(booked)
+	booked := o.entry.Charges[0].Units
+	if len(d.entries) > n {
+		view.hold(booked)
+	}
 	d.unsure, d.full = true, a.Units < 0 // what follows would not know what was returned
+	more = len(o.entry.Body.(quota.Adjusted).Gives) == maxGives && int64(booked) > a.Units && view.used > 0
 	return quota.Decision{Units: max(booked, -booked), Limits: d.statesAfter([]quota.Charge{{Limit: a.Limit}})}, more
 }
 
 // commitAlone commits what decides about all that follows, in a draft of its own.
-func (l *Ledger) commitAlone(ctx context.Context, c *quota.Credential, f func(*draft)) error {
-	return l.commit(ctx, c, false, waiter{entries: 1, draft: func(d *draft) bool {
+func (l *Ledger) commitAlone(ctx context.Context, c *quota.Credential, f func(*draft) error) (err error) {
+	var refused error
+	err = l.commit(ctx, c, false, &waiter{entries: 1, draft: func(d *draft) bool {
 		if len(d.done)+len(d.entries) > 0 {
 			return false
 		}
-		f(d)
+		refused = f(d)
 		d.full = true
 		return true
 	}})
+	return cmp.Or(err, refused)
 }
 
 // ChangeLimit implements quota.Ledger.
 func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (changed bool, err error) {
-	err = l.commitAlone(ctx, c, func(d *draft) {
-		var e quota.Entry
-		if e, changed = k.Entry(d.states([]quota.Charge{{Limit: k.Limit}}, d.now)[0], d.now); changed {
-			d.add(e, k.Caller)
-		}
+	var o operation
+	err = l.commitAlone(ctx, c, func(d *draft) (err error) {
+		changed, err = d.once(&o, k.Caller, func() (quota.Entry, bool) {
+			return k.Entry(d.states([]quota.Charge{{Limit: k.Limit}}, d.now)[0], d.now)
+		})
 		d.unsure = true
+		return err
 	})
 	return changed && err == nil, err
 }
@@ -301,10 +323,14 @@ func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.C
 // also empties the log, which then continues at the clock. A reset voids all that earlier resets
 // void, because a lost log may lack one of them.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	return l.commitAlone(ctx, c, func(d *draft) {
+	var o operation
+	return l.commitAlone(ctx, c, func(d *draft) error {
 		facts, clock := &d.copy.facts, d.clock.UnixMilli()
-		until := max(clock, facts.Position.ID.Ms, facts.voidTo())
-		d.add(quota.Entry{Note: note, Body: quota.Reset{Until: time.UnixMilli(until).UTC()}}, by)
 		d.gen, d.wipe = facts.Gen+1, facts.Position.ID.Ms > clock
+		_, err := d.once(&o, by, func() (quota.Entry, bool) {
+			until := max(clock, facts.Position.ID.Ms, facts.voidTo())
+			return quota.Entry{Note: note, Body: quota.Reset{Until: time.UnixMilli(until).UTC()}}, true
+		})
+		return err
 	})
 }

@@ -38,7 +38,8 @@
 // If the answer to an append is lost, the append may have been carried out. It counts as granted
 // until the log has its record, or one behind which it is refused ([attempt]); a hello is such a record.
 // Its callers get an error. A grant with a request id is answered when the request is repeated;
-// other grants are revoked.
+// other grants are revoked. A call that was frozen is made once more: an operator's has an entry with an id of its
+// own (once.go), and counts once.
 //
 // # Behind, offline, lost
 //

@@ -48,6 +48,11 @@ func (l *Ledger) SetAwait(await func(ctx context.Context, lock, decided chan str
 	l.await = await
 }
 
+// SetWithin has a call that was frozen be made again by what within returns.
+func (l *Ledger) SetWithin(within func(context.Context, time.Duration) (context.Context, context.CancelFunc)) {
+	l.within = within
+}
+
 // Waiting returns how many calls of a credential wait to be decided.
 func (l *Ledger) Waiting(c *quota.Credential) int {
 	r, err := l.replica(c.Name)

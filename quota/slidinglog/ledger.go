@@ -90,6 +90,7 @@ type Ledger struct {
 
 	maxUnfolded, maxLate int // the constants, or fewer in tests
 	await                func(ctx context.Context, lock, decided chan struct{}) (locked, ends bool)
+	within               func(context.Context, time.Duration) (context.Context, context.CancelFunc) // context.WithTimeout
 
 	mu       sync.Mutex // guards replicas
 	replicas map[string]*replica
@@ -120,7 +121,7 @@ func Open(config Config) (*Ledger, error) {
 	if config.Pause == nil {
 		config.Pause = func(ctx context.Context, d time.Duration) { quota.Sleep(ctx, d) }
 	}
-	l := &Ledger{config: config, maxUnfolded: maxUnfolded, maxLate: maxLate, await: await, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
+	l := &Ledger{config: config, maxUnfolded: maxUnfolded, maxLate: maxLate, await: await, within: context.WithTimeout, replicas: make(map[string]*replica), wakeup: make(chan struct{}, 1)}
 	if err := l.openHead(); err != nil {
 		return nil, err
 	}

@@ -163,11 +163,13 @@ func (r *Record) floor() (ms int64) {
 	return ms
 }
 
-// place gives a record of new entries its place, and the entries their ids, as decodeRecord reads them there.
+// place gives a record of new entries its place, and the entries without an id theirs, as decodeRecord reads them there.
 func (r *Record) place(p Placed) {
-	r.at, r.Tag, r.fresh = p, Tag(p.Body), true
+	r.at, r.Tag = p, Tag(p.Body)
 	for i := range r.Entries {
-		r.Entries[i].ID, r.Entries[i].Gen = newID(p.At, i, r.Tag), r.Gen
+		if e := &r.Entries[i]; e.ID.Ms == 0 {
+			e.ID, e.Gen, r.fresh = newID(p.At, i, r.Tag), r.Gen, true
+		}
 	}
 }
 

@@ -378,7 +378,7 @@ func (h *simHost) lend() {
 }
 
 func (h *simHost) reset() {
-	err := h.ledger.Reset(h.call(), h.c, quota.Caller{UID: 0}, "again")
+	err := h.ledger.Reset(h.call(), h.c, h.w.corrector(), "again")
 	if h.ctx.Err() == nil {
 		h.w.counts.resets++
 		h.w.say("%s: reset: %v", h.name, err)

@@ -150,7 +150,7 @@ type sum struct {
 	records    []slidinglog.Record
 	entries    map[quota.ID]quota.Entry
 	resets     []quota.Entry
-	marks      map[string]bool // who made its corrections
+	marks      map[string]bool // who made its settlements
 
 	corrections []quota.Entry
 	clock       int64
@@ -177,7 +177,7 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 				e.Gen = was.Gen // that of its first place
 			}
 			s.entries[e.ID] = e
-			if e.Kind() != quota.KindGrant {
+			if e.Kind() == quota.KindSettlement {
 				s.marks[e.By] = true
 			}
 			if e.Kind() == quota.KindReset {
@@ -191,7 +191,7 @@ func (o *oracle) sum(log []slidinglog.Placed) sum {
 	return s
 }
 
-// has reports whether the log has what a client was told of. A correction may be made twice, because
+// has reports whether the log has what a client was told of. A settlement may be made twice, because
 // the host does not know of the first time.
 func (s *sum) has(t *told) bool {
 	_, there := s.entries[t.id]
@@ -368,22 +368,22 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		if e.ID.Ms > p.At.Ms {
 			o.w.fail("host %s places %v before its time, at %v", h.text(), e.ID, p.At)
 		}
+		if was, again := o.marked[e.By]; again && was != e.ID && e.Kind() != quota.KindSettlement && e.Kind() != quota.KindGrant {
+			o.w.fail("host %s makes a correction again as %v, which it has made as %v", h.text(), e.ID, was)
+		}
 		if e.Kind() != quota.KindGrant {
 			o.marked[e.By] = e.ID
 		}
 		if _, again := o.runs[e.ID]; !again {
 			o.runs[e.ID] = r.Run
+			if reset, ok := e.Body.(quota.Reset); ok {
+				o.resets(reset)
+			}
 		}
 	}
 	fresh := slidinglog.Fresh(p)
 	isGrant := func(e quota.Entry) bool { return e.Kind() == quota.KindGrant }
 	grants := fresh && slices.ContainsFunc(r.Entries, isGrant)
-	if fresh && r.Entries[0].Kind() == quota.KindReset {
-		o.reset = r.Entries[0].Body.(quota.Reset).Until.UnixMilli()
-		for _, t := range o.all() {
-			t.void = t.void || t.id.Ms <= o.reset
-		}
-	}
 	whole := r.Says != nil && r.Says.Kind == slidinglog.Recovered
 	if r.Says != nil && r.Says.Kind == slidinglog.LossFound {
 		o.missing[positionOf(p)] = o.w.now
@@ -415,6 +415,14 @@ func (o *oracle) appended(h *simHost, c *quota.Credential, before []slidinglog.P
 		if t.by == h && o.live(t, p.At.Ms) && !there && !t.soft {
 			o.w.fail("host %s grants though the log lacks its grant %v", h.name, t.id)
 		}
+	}
+}
+
+// resets records a new reset.
+func (o *oracle) resets(by quota.Reset) {
+	o.reset = by.Until.UnixMilli()
+	for _, t := range o.all() {
+		t.void = t.void || t.id.Ms <= o.reset
 	}
 }
 

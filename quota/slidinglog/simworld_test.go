@@ -65,6 +65,7 @@ type simCounts struct {
 	olderFiles, waits, expired, corrections, retries            int
 	faults                                                      int
 	slack                                                       int // appends behind grants of other hosts
+	frozen                                                      int // calls that were made again after a freeze
 }
 
 func (c *simCounts) add(o simCounts) {
@@ -98,6 +99,7 @@ func (c *simCounts) add(o simCounts) {
 	c.retries += o.retries
 	c.faults += o.faults
 	c.slack += o.slack
+	c.frozen += o.frozen
 }
 
 // A lateCall is carried out after its caller was told that nobody knows.
@@ -367,6 +369,10 @@ func (h *simHost) begin() {
 	}
 	ledger.SetMaxUnfolded(10 * few)
 	ledger.SetMaxLate(few)
+	ledger.SetWithin(func(_ context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+		h.w.counts.frozen++
+		return deadline{h.ctx, h, h.w.now + d.Milliseconds()}, func() {}
+	})
 	ledger.SetAwait(func(ctx context.Context, lock, decided chan struct{}) (locked, ends bool) {
 		for h.w.counts.waits++; ctx.Err() == nil; {
 			select {
@@ -459,6 +465,14 @@ func (d deadline) Err() error {
 		return context.DeadlineExceeded
 	}
 	return d.Context.Err()
+}
+
+// Deadline implements context.Context, as far as a ledger needs it: has it passed long ago? The process was frozen then.
+func (d deadline) Deadline() (time.Time, bool) {
+	if d.h.w.now-d.at > 62 {
+		return time.Now().Add(-time.Hour), true
+	}
+	return time.Now().Add(time.Hour), true
 }
 
 // call returns a context for a client's call.

@@ -74,7 +74,7 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 	if err == nil && !d.Granted {
 		err = c.refusal(d)
 	}
-	return d, c.explain(err)
+	return d, err
 }
 
 const settleUsage = `Set a grant to what its call really cost. Less returns units at once. More is
@@ -110,7 +110,7 @@ func (c *cli) settle(ctx context.Context, grant string, n int64) (api.Decision, 
 	if err == nil && !d.Granted {
 		err = c.refusal(d)
 	}
-	return d, c.explain(err)
+	return d, err
 }
 
 // A decisionBody is a decision as the daemon sent it: what remains is left out where it is

@@ -38,21 +38,17 @@ func (c *cli) flags(root *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default: $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	c.output = "table"
-	oneOf(root, "format", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", &c.output, "table", "json", "value")
-	f.BoolVar(&c.utc, "utc", false, "print and read times in UTC instead of local time")
-	f.BoolP("help", "h", false, "the usage of a command")
-}
-
-// oneOf declares a flag of every command whose value is one of a few words.
-func oneOf(root *cobra.Command, name, short, usage string, value *string, known ...string) {
-	root.PersistentFlags().FuncP(name, short, usage, func(word string) error {
-		if !slices.Contains(known, word) {
-			return fmt.Errorf("use one of %s", strings.Join(known, ", "))
+	forms := []string{"table", "json", "value"}
+	f.FuncP("format", "o", "`FORM` is table (for people, the default), json (the API's own body) or value (one bare integer)", func(form string) error {
+		if !slices.Contains(forms, form) {
+			return fmt.Errorf("use one of %s", strings.Join(forms, ", "))
 		}
-		*value = word
+		c.output = form
 		return nil
 	})
-	completes(root, name, words(known))
+	completes(root, "format", words(forms))
+	f.BoolVar(&c.utc, "utc", false, "print and read times in UTC instead of local time")
+	f.BoolP("help", "h", false, "the usage of a command")
 }
 
 // command returns a command by how it is called, its line in the list, its text, and what it does.
@@ -105,13 +101,13 @@ func (c *cli) view() term.View {
 	return term.NewView(time.Now(), c.stdout, c.utc)
 }
 
-// show prints what a command was answered in the format that the user asked for, or
-// explains the error: the body as JSON, which is the API's own where there is one, one
+// show prints what a command was answered, unless that is an error, in the format that the
+// user asked for: the body as JSON, which is the API's own where there is one, one
 // integer for scripts (a nil value: the answer has none), or a table for people.
 func show[T any](c *cli, body T, err error, value func(T) (int64, error), table func(T, term.View) string) error {
 	switch {
 	case err != nil:
-		return c.explain(err)
+		return err
 	case c.output == "json":
 		return c.printJSON(body, "  ")
 	case c.output != "value":

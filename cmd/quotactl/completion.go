@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
@@ -37,50 +36,63 @@ func newCompletion(c *cli) *cobra.Command {
 	return cmd
 }
 
-// A lister returns the names of one kind that the daemon knows. If it does not answer, it returns nothing:
-// a prompt is no place for errors.
-type lister func(context.Context) []string
-
-// listers are those of arguments and flags, by their names in the usage.
-func (c *cli) listers() map[string]lister {
-	return map[string]lister{
-		"CREDENTIAL": c.credentialNames, "LIMIT": c.limitNames, "OPERATION": c.operations, "NAME": c.clientNames,
-		"JOB": c.jobNames, "REGION": c.regionNames, "JOB|RUN": c.jobNames,
-	}
-}
-
 // complete lets a shell complete the arguments of a command, and those of its flags that are
 // called as an argument is.
 func (c *cli) complete(cmd *cobra.Command) {
-	listers, names := c.listers(), argumentNames(cmd)
+	arguments := argumentNames(cmd)
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (list []string, _ cobra.ShellCompDirective) {
-			if len(args) >= len(names) && strings.Contains(cmd.Use, "-- COMMAND") {
+			if len(args) >= len(arguments) && strings.Contains(cmd.Use, "-- COMMAND") {
 				return nil, cobra.ShellCompDirectiveDefault // the command's own
 			}
-			for _, name := range names[min(len(args), len(names)):] {
-				if list = append(list, listed(cmd.Context(), listers, name)...); name != "[CREDENTIAL]" {
+			for _, argument := range arguments[min(len(args), len(arguments)):] {
+				if list = append(list, c.names(cmd.Context(), strings.Trim(argument, "[]"))...); argument != "[CREDENTIAL]" {
 					break // else the next argument can stand here
 				}
 			}
 			return list, cobra.ShellCompDirectiveNoFileComp
 		}
 	}
-	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if name := strings.ToUpper(flag.Name); listers[name] != nil {
-			completes(cmd, flag.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return listed(cmd.Context(), listers, name), cobra.ShellCompDirectiveNoFileComp
+	for _, argument := range []string{"CREDENTIAL", "LIMIT", "JOB", "REGION"} {
+		if flag := strings.ToLower(argument); cmd.LocalNonPersistentFlags().Lookup(flag) != nil {
+			completes(cmd, flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return c.names(cmd.Context(), argument), cobra.ShellCompDirectiveNoFileComp
 			})
 		}
-	})
+	}
 }
 
-// listed returns the names that an argument may be.
-func listed(ctx context.Context, listers map[string]lister, argument string) []string {
-	if list := listers[strings.Trim(argument, "[]")]; list != nil {
-		return list(ctx)
+// names returns the names that the daemon knows for an argument, as the usage calls it: each once, sorted.
+// If it does not answer there are none: a prompt is no place for errors.
+func (c *cli) names(ctx context.Context, argument string) (names []string) {
+	switch argument {
+	case "NAME":
+		list, _ := c.client().ListClients(ctx)
+		names = namesOf(list, func(one api.Clients) string { return one.Name })
+	case "JOB", "JOB|RUN":
+		list, _ := c.client().Jobs(ctx)
+		names = namesOf(list, func(j jobsapi.Job) string { return j.Name })
+	case "REGION":
+		list, _ := c.client().Jobs(ctx)
+		for _, j := range list {
+			names = append(names, namesOf(j.Regions, func(r regions.Region) string { return string(r) })...)
+		}
+	case "CREDENTIAL":
+		list, _ := c.client().Credentials(ctx)
+		names = namesOf(list, credentialName)
+	case "LIMIT":
+		list, _ := c.client().Credentials(ctx)
+		for _, one := range list {
+			names = append(names, namesOf(one.Limits, limitName)...)
+		}
+	case "OPERATION":
+		list, _ := c.client().Credentials(ctx)
+		for _, one := range list {
+			names = slices.AppendSeq(names, maps.Keys(one.Operations))
+		}
 	}
-	return nil
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // completes completes the value of a flag.
@@ -104,47 +116,8 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-func jobName(j jobsapi.Job) string             { return j.Name }
 func credentialName(one api.Credential) string { return one.Name }
 func limitName(l api.Limit) string             { return l.Name }
-
-func (c *cli) jobNames(ctx context.Context) []string {
-	list, _ := c.client().Jobs(ctx)
-	return namesOf(list, jobName)
-}
-
-// regionNames returns the regions of all jobs, each once.
-func (c *cli) regionNames(ctx context.Context) (names []string) {
-	list, _ := c.client().Jobs(ctx)
-	return eachOnce(list, func(j jobsapi.Job) []string {
-		return namesOf(j.Regions, func(r regions.Region) string { return string(r) })
-	})
-}
-
-func (c *cli) credentialNames(ctx context.Context) []string {
-	list, _ := c.client().Credentials(ctx)
-	return namesOf(list, credentialName)
-}
-
-// limitNames returns the limits of all credentials, each once.
-func (c *cli) limitNames(ctx context.Context) []string {
-	list, _ := c.client().Credentials(ctx)
-	return eachOnce(list, func(one api.Credential) []string { return namesOf(one.Limits, limitName) })
-}
-
-// operations returns what may be acquired from all credentials, each once.
-func (c *cli) operations(ctx context.Context) []string {
-	list, _ := c.client().Credentials(ctx)
-	return eachOnce(list, func(one api.Credential) []string { return slices.Collect(maps.Keys(one.Operations)) })
-}
-
-func eachOnce[T any](list []T, names func(T) []string) (all []string) {
-	for _, one := range list {
-		all = append(all, names(one)...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
 
 // credentialFlag declares which credential a command is about.
 func credentialFlag(cmd *cobra.Command, name *string) {

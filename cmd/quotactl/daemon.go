@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
 	jobsapi "quotad/jobs/api"
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -29,18 +26,16 @@ Example:
 `
 
 func newReload(c *cli) *cobra.Command {
-	return command("reload", "make quotad read its configuration again", reloadUsage, func(ctx context.Context, _ []string) error { return c.reload(ctx) })
-}
-
-func (c *cli) reload(ctx context.Context) error {
-	done, err := c.client().Reload(ctx)
-	if err == nil && len(done.Changes) > 0 {
-		c.warnOfPlan(ctx)
-	}
-	for _, one := range done.Reminders {
-		fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
-	}
-	return show(c, done, err, nil, renderReload)
+	return c.change("reload", "make quotad read its configuration again", reloadUsage, func(ctx context.Context, _ []string) error {
+		done, err := c.client().Reload(ctx)
+		if err == nil && len(done.Changes) > 0 {
+			c.warnOfPlan(ctx)
+		}
+		for _, one := range done.Reminders {
+			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
+		}
+		return show(c, done, err, nil, renderReload)
+	})
 }
 
 // warnOfPlan warns of a schedule that does not fit. The reload is done, so it does not report
@@ -77,16 +72,31 @@ func renderReload(r api.Reloaded, v term.View) string {
 	return b.String()
 }
 
-// skewHint is for errors that cannot happen if daemon and client have one version: the
-// daemon does not know a route or a field of ours, or we cannot read its answer.
-func skewHint(err error) string {
-	var p *api.Problem
-	if errors.As(err, &p) && !slices.Contains([]quota.Reason{api.NotFound, api.MethodNotAllowed, quota.BadRequest}, p.Reason) {
-		return ""
+const notifyUsage = `Try the command of EVENT, a key of [on_event]: quotad runs it with the values of
+an example and QUOTAD_EXAMPLE=true, and quotactl prints what it wrote and how it
+ended. If it failed, the exit code is 1. After 30 seconds quotad ends it.
+
+Example:
+  $ quotactl notify job_failing
+  posted to #feeds
+  job_failing ok after 0.4s
+`
+
+func newNotify(c *cli) *cobra.Command {
+	return c.change("notify EVENT", "try the command of an event", notifyUsage, func(ctx context.Context, args []string) error {
+		tried, err := c.client().Notify(ctx, args[0])
+		if err := show(c, tried, err, nil, renderTried); err != nil || tried.Outcome == "ok" {
+			return err
+		}
+		return &failure{code: exitError, err: fmt.Errorf("the command of %s failed: %s", tried.Event, tried.Detail)}
+	})
+}
+
+func renderTried(t api.EventTested, v term.View) string {
+	var b strings.Builder
+	for _, line := range t.Output {
+		b.WriteString(v.Clean(line) + "\n")
 	}
-	own, daemon := api.BuildVersion(), api.DaemonVersion(err)
-	if daemon == "" || daemon == own {
-		return ""
-	}
-	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", own, daemon)
+	fmt.Fprintf(&b, "%s %s after %.1fs\n", t.Event, t.Outcome, float64(t.TookMS)/1000)
+	return b.String()
 }

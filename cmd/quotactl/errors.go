@@ -116,7 +116,8 @@ func typed(args []string, after string, more ...string) string {
 }
 
 // explain turns an error of the API client into a failure with its exit code and a hint.
-// It leaves nil and a failure as they are.
+// It leaves nil and a failure as they are. Commands return errors as they are: main has
+// each explained.
 func (c *cli) explain(err error) error {
 	if f := (*failure)(nil); err == nil || errors.As(err, &f) {
 		return err
@@ -158,6 +159,20 @@ func exitCodeOf(reason quota.Reason) int {
 	default:
 		return exitError
 	}
+}
+
+// skewHint is for errors that cannot happen if daemon and client have one version: the
+// daemon does not know a route or a field of ours, or we cannot read its answer.
+func skewHint(err error) string {
+	var p *api.Problem
+	if errors.As(err, &p) && !slices.Contains([]quota.Reason{api.NotFound, api.MethodNotAllowed, quota.BadRequest}, p.Reason) {
+		return ""
+	}
+	own, daemon := api.BuildVersion(), api.DaemonVersion(err)
+	if daemon == "" || daemon == own {
+		return ""
+	}
+	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", own, daemon)
 }
 
 func (c *cli) unreachableHint(err error) string {

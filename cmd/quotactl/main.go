@@ -19,7 +19,7 @@ import (
 func main() {
 	c := &cli{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	cmd, err := newRoot(c).ExecuteC()
-	os.Exit(c.report(c.advise(cmd, err, os.Args[1:])))
+	os.Exit(c.report(c.advise(cmd, c.explain(err), os.Args[1:])))
 }
 
 const rootHead = `quotactl shows what is left of a running quotad's budgets, and operates it.

@@ -62,7 +62,7 @@ func (c *cli) page(ctx context.Context, listen string, noBrowser bool) error {
 	source := page.Source{Client: c.client(), Host: host, View: c.view}
 	s, err := page.New(ctx, source.Look, pageEvery)
 	if err != nil {
-		return c.explain(err) // before anything is served
+		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -59,16 +58,15 @@ type report struct {
 
 // Metered is what a limit held and would have refused.
 type metered struct {
-	Name    string           `json:"name"`
-	Budget  int64            `json:"budget"`
-	Most    int64            `json:"most"` // that its window held
-	At      time.Time        `json:"at,omitzero"`
+	Name   string `json:"name"`
+	Budget int64  `json:"budget"`
+	meter
 	Refused int64            `json:"refused"` // calls
 	DryRun  bool             `json:"dry_run"`
-	Jobs    map[string]int64 `json:"jobs,omitempty"` // the most that a window held of each; none of a share
+	Jobs    map[string]int64 `json:"jobs,omitempty"` // the most that a window held of each; nil: of a share
 
-	all, kept meter // of what was spent, and of what would have been
-	byJob     map[string]*meter
+	kept  meter // of what would have been spent
+	byJob map[string]*meter
 }
 
 // Refused is calls of one caller that a limit would have refused.
@@ -83,11 +81,12 @@ type refused struct {
 
 // A meter sums what a window holds.
 type meter struct {
+	Most int64     `json:"most"` // that it held
+	At   time.Time `json:"at,omitzero"`
+
 	window quota.Window
 	held   []heldUnits
 	used   int64
-	most   int64
-	mostAt time.Time
 }
 
 type heldUnits struct {
@@ -110,8 +109,8 @@ func (m *meter) at(now time.Time) int64 {
 func (m *meter) add(now time.Time, units int64) {
 	m.used = m.at(now) + units
 	m.held = append(m.held, heldUnits{now, units})
-	if m.used > m.most {
-		m.most, m.mostAt = m.used, now
+	if m.used > m.Most {
+		m.Most, m.At = m.used, now
 	}
 }
 
@@ -148,9 +147,9 @@ func newReportOf(c api.Credential) (*report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the window of limit %s, %q: %w", l.Name, l.Window, err)
 		}
-		m := &metered{Name: l.Name, Budget: l.Units - l.Reserve, DryRun: l.DryRun, all: meter{window: w}, kept: meter{window: w}}
+		m := &metered{Name: l.Name, Budget: l.Units - l.Reserve, DryRun: l.DryRun, meter: meter{window: w}, kept: meter{window: w}, byJob: map[string]*meter{}}
 		if len(l.Jobs)+len(l.ExceptJobs) == 0 {
-			m.byJob = map[string]*meter{}
+			m.Jobs = map[string]int64{}
 		}
 		r.Limits = append(r.Limits, m)
 	}
@@ -161,7 +160,7 @@ func newReportOf(c api.Credential) (*report, error) {
 func (r *report) play(e api.Entry) {
 	if e.Kind == "reset" {
 		for _, m := range r.Limits {
-			m.all.held, m.all.used, m.kept.held, m.kept.used = nil, 0, nil, 0
+			m.held, m.used, m.kept.held, m.kept.used = nil, 0, nil, 0
 		}
 	}
 	if e.Void || e.Kind != "grant" && e.Kind != "adjustment" {
@@ -170,12 +169,12 @@ func (r *report) play(e api.Entry) {
 	var short []*metered
 	for _, m := range r.Limits {
 		units := unitsIn(e, m.Name)
-		m.all.add(e.At, units)
-		if by := m.byJob; by != nil && e.Kind == "grant" && units > 0 {
-			if by[e.By] == nil {
-				by[e.By] = &meter{window: m.all.window}
-			}
-			by[e.By].add(e.At, units)
+		m.add(e.At, units)
+		isOfJob := e.Kind == "grant" && !strings.HasPrefix(e.By, "@") && !strings.Contains(e.By, "/")
+		if m.Jobs != nil && isOfJob && units > 0 {
+			job := cmp.Or(m.byJob[e.By], &meter{window: m.window})
+			job.add(e.At, units)
+			m.byJob[e.By], m.Jobs[e.By] = job, job.Most
 		}
 		if e.Kind == "grant" && units > 0 && m.kept.at(e.At)+units > m.Budget {
 			short = append(short, m)
@@ -218,27 +217,6 @@ func (r *report) refuse(e api.Entry, limit string) {
 	r.Who[i].Calls, r.Who[i].Last = r.Who[i].Calls+e.Count, e.At
 }
 
-// finish sums up, once all entries are played.
-func (r *report) finish(asked time.Time, now time.Time) {
-	keeps := time.Duration(0)
-	for _, m := range r.Limits {
-		m.Most, m.At = m.all.most, m.all.mostAt
-		keeps = max(keeps, m.all.window.Span())
-		for by, spent := range m.byJob {
-			if !strings.HasPrefix(by, "@") && !strings.Contains(by, "/") {
-				if m.Jobs == nil {
-					m.Jobs = map[string]int64{}
-				}
-				m.Jobs[by] = spent.most
-			}
-		}
-	}
-	if !asked.IsZero() && asked.Before(now.Add(-keeps-time.Minute)) {
-		r.Asked = &asked
-	}
-	slices.SortFunc(r.Who, func(a, b *refused) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), a.First.Compare(b.First)) })
-}
-
 func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	asked, err := c.since(since)
 	if err != nil {
@@ -248,7 +226,7 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	client := c.client() // one connection for all pages
 	state, err := api.Ask[api.Credential](ctx, client.Client, http.MethodGet, api.Path("credentials", name), nil)
 	if err != nil {
-		return c.explain(err)
+		return err
 	}
 	r, err := newReportOf(state)
 	if err != nil {
@@ -258,25 +236,22 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	for more := true; more; {
 		page, err := client.Log(ctx, name, q)
 		if err != nil {
-			return c.explain(err)
+			return err
 		}
 		for _, e := range page.Entries {
 			r.play(e)
 		}
 		q.After, more = page.Next, page.Next != ""
 	}
-	r.finish(asked, c.view().Now)
-	status, err := client.Status(ctx)
-	for _, job := range status.Jobs {
-		if job.Credential != r.Credential || err != nil {
-			continue
-		}
-		runs, failed := client.Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
-		if one := suggestionOf(job, runs, asked); one.Passes > 0 {
-			r.Suggestions = append(r.Suggestions, one)
-		}
-		err = failed
+	keeps := time.Duration(0)
+	for _, m := range r.Limits {
+		keeps = max(keeps, m.window.Span())
 	}
+	if !asked.IsZero() && asked.Before(c.view().Now.Add(-keeps-time.Minute)) {
+		r.Asked = &asked
+	}
+	slices.SortFunc(r.Who, func(a, b *refused) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), a.First.Compare(b.First)) })
+	r.Suggestions, err = c.suggestions(ctx, r.Credential, asked)
 	return show(c, r, err, func(r *report) (int64, error) { return r.Refused, nil }, reportPage)
 }
 
@@ -328,7 +303,7 @@ func (r *report) lines() string {
 			share := m.Name + "-" + job
 			if !slices.ContainsFunc(r.Limits, func(l *metered) bool { return l.Name == share }) {
 				fmt.Fprintf(&b, "[credentials.%s.limits.%s]\nunits = %d # a share: the most that %s took\nwindow = %s\njobs = [%q]\n",
-					r.Credential, share, m.Jobs[job], job, windowText(m.all.window), job)
+					r.Credential, share, m.Jobs[job], job, windowText(m.window), job)
 			}
 		}
 	}

@@ -63,7 +63,7 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 		case err != nil && ctx.Err() != nil:
 			return &failure{code: exitError, err: ctx.Err(), hint: "the run continues: quotactl stop " + run.ID + " ends it"}
 		case err != nil:
-			return c.explain(err)
+			return err
 		}
 		if err := w.write(progress); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err erro
 	case isNotFound(err):
 		return name, nil
 	case err != nil:
-		return "", c.explain(err)
+		return "", err
 	case job.Elsewhere != nil && job.Elsewhere.State == jobs.RunRunning:
 		e := job.Elsewhere
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("run %s of job %q is under way on host %s", e.Run, name, e.Host), hint: "stop it there"}

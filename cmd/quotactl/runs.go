@@ -102,7 +102,7 @@ func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool)
 	case err == nil:
 		id = job.Last.ID
 	case !isNotFound(err):
-		return c.explain(err)
+		return err
 	}
 	run, notRun := c.client().Run(ctx, id)
 	if isNotFound(notRun) {

@@ -70,8 +70,8 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	}
 	names := []string{c.credential(q.credential)}
 	if names[0] == api.OnlyCredential {
-		if all := c.credentialNames(ctx); len(all) > 1 {
-			names = all
+		if all, _ := c.client().Credentials(ctx); len(all) > 1 {
+			names = namesOf(all, credentialName)
 		}
 	}
 	if len(names) > 1 && c.output == "value" {
@@ -82,7 +82,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	for _, name := range names {
 		u, err := c.client().Usage(ctx, name, api.UsageQuery{By: q.by, Since: since})
 		if err != nil {
-			return c.explain(err)
+			return err
 		}
 		for limit := range u.Total.Limits {
 			limits[limit] = true
@@ -168,21 +168,25 @@ func (c *cli) suggest(ctx context.Context, q usageQuery) error {
 	if err != nil {
 		return err
 	}
+	all, err := c.suggestions(ctx, q.credential, since)
+	return show(c, all, err, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
+}
+
+// suggestions returns what passes made since a time, job by job: of a credential, or of all.
+func (c *cli) suggestions(ctx context.Context, credential string, since time.Time) ([]suggestion, error) {
 	s, err := c.client().Status(ctx)
 	if err == nil {
-		err = selection{credential: q.credential}.apply(&s)
+		err = selection{credential: credential}.apply(&s)
 	}
 	all := []suggestion{}
 	for _, job := range s.Jobs {
-		var runs []jobs.Run
-		if err == nil {
-			runs, err = c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
-		}
+		runs, failed := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
 		if one := suggestionOf(job, runs, since); one.Passes > 0 {
 			all = append(all, one)
 		}
+		err = cmp.Or(err, failed)
 	}
-	return show(c, all, err, length, func(all []suggestion, _ term.View) string { return expectsText(all) })
+	return all, err
 }
 
 func suggestionOf(job jobs.Status, runs []jobs.Run, since time.Time) suggestion {

@@ -70,7 +70,7 @@ func (w *watcher) draw(ctx context.Context) error {
 	case err == nil:
 		w.status = status
 	case w.status.Version == "":
-		return w.explain(err)
+		return err
 	case w.lost == nil:
 		w.since = time.Now()
 	}

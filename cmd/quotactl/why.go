@@ -70,22 +70,21 @@ func newWhy(c *cli) *cobra.Command {
 // whyName answers for a name alone: of an operation, of a job, or of both.
 func (c *cli) whyName(ctx context.Context, q api.WhyQuery) error {
 	job, noJob := c.client().Job(ctx, q.Operation)
-	if noJob == nil && !slices.Contains(c.operations(ctx), q.Operation) {
+	if noJob == nil && !slices.Contains(c.names(ctx, "OPERATION"), q.Operation) {
 		return c.whyJob(ctx, job, nil)
 	}
 	var asJob *whyJob
 	if noJob == nil {
 		body, err := c.ofJob(ctx, job)
 		if err != nil {
-			return c.explain(err)
+			return err
 		}
 		asJob = &body
 	}
 	err := c.why(ctx, nil, q, asJob)
-	var f *failure
-	if p := (*api.Problem)(nil); errors.As(err, &f) && errors.As(err, &p) && p.Reason == quota.UnknownOperation {
-		known := eachOnce([][]string{c.operations(ctx), c.jobNames(ctx)}, slices.Clone)
-		f.hint = quota.DidYouMean(q.Operation, known, "operations and jobs")
+	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Reason == quota.UnknownOperation {
+		known := slices.Sorted(slices.Values(append(c.names(ctx, "OPERATION"), c.names(ctx, "JOB")...)))
+		return &failure{exitNotFound, err, quota.DidYouMean(q.Operation, slices.Compact(known), "operations and jobs")}
 	}
 	return err
 }
@@ -104,12 +103,12 @@ func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery, asJo
 	var run *runUnits
 	if caller, isRemote := strings.CutPrefix(q.Job, quota.RemotePrefix); isRemote {
 		if err := c.knowsRemote(ctx, caller); err != nil {
-			return c.explain(err)
+			return err
 		}
 	} else if q.Job != "" { // the API would read an unknown name as a caller outside any pass
 		job, err := c.client().Job(ctx, q.Job)
 		if err != nil {
-			return c.explain(err)
+			return err
 		}
 		named, run = cmp.Or(named, job.Credential), unitsOfRun(job)
 	}

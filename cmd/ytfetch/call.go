@@ -135,31 +135,3 @@ func (p *pass) failure(err error) *failure {
 	}
 	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.stored), f.hint}
 }
-
-// failure makes a failure of the last failed call; err is it, or wraps it.
-func (e *callError) failure(err error) *failure {
-	switch e.class {
-	case withheld:
-		f := fail(codeOf(e.quotad.Reason), fmt.Errorf("quotad denied %s: %s", e.operation, denial(upstream.Line(e.quotad.Detail), e.quotad.RetryAt)))
-		if f.code == exitConfiguration {
-			f.hint = e.quotad.Hint
-		}
-		return f
-	case day:
-		gone := "the day's quota"
-		if e.limit != "" {
-			gone = fmt.Sprintf("its limit %q", e.limit)
-		}
-		return &failure{
-			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", gone, err),
-			"another program spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
-		}
-	case configuration:
-		return &failure{
-			exitConfiguration, fmt.Errorf("upstream does not accept this configuration: %w", err),
-			"check YOUTUBE_API_KEY, whether its project has the API enabled, and the region's code",
-		}
-	default:
-		return fail(exitFailed, err)
-	}
-}

@@ -38,6 +38,8 @@ type options struct {
 }
 
 const (
+	defaultSince  = 24 * time.Hour // what the first search of a region goes back
+	maxQuery      = 500            // bytes: a query is part of each bookmark
 	defaultFresh  = 10 * time.Minute
 	defaultRetain = 30 * 24 * time.Hour // what YouTube's developer policies allow, III.E.4
 )

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"strings"
 	"time"
 
 	"quotad/cmd/ytfetch/store"
@@ -44,6 +47,39 @@ type pass struct {
 	stored stored
 }
 
+// newPass wires one pass together, of trending or of discover.
+func newPass(o options, stderr io.Writer) (*pass, error) {
+	tube, err := connect(o)
+	if err != nil {
+		return nil, err
+	}
+	return &pass{
+		options: o, after: o.slot.Add(-o.since), quota: api.FromEnv(), tube: tube,
+		now: time.Now, sleep: quota.Sleep,
+		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
+	}, nil
+}
+
+// start opens the file that pages are stored in, runs the pass from where its bookmark says,
+// unless there is nothing to fetch, and removes what is too old. Whatever can go wrong without
+// spending a unit goes wrong before the first acquire.
+func (p *pass) start(ctx context.Context) (err error) {
+	if p.file, err = store.Open(p.out); err != nil {
+		return err
+	}
+	defer p.file.Close()
+	done, err := p.resume()
+	switch {
+	case err != nil:
+		return err
+	case done != "":
+		p.say("%s", done)
+	default:
+		err = p.run(ctx)
+	}
+	return cmp.Or(err, p.purge())
+}
+
 // run fetches the chart to its end and says what became of it. Its errors are
 // failures.
 func (p *pass) run(ctx context.Context) error {
@@ -66,7 +102,7 @@ func (p *pass) run(ctx context.Context) error {
 	case err != nil:
 		return p.failure(err)
 	}
-	p.say("done: %s in %s", p.stored, p.file.Path())
+	p.say("done: %s in %s", p.stored, p.file.Path)
 	return nil
 }
 
@@ -125,6 +161,32 @@ func (p *pass) fetch(ctx context.Context, at place) (next string, err error) {
 	return got.Next, nil
 }
 
+// discovered returns a page of what the query finds, with the videos that are new. A page
+// takes two calls: a search, and a list of the new videos if there are any. The search costs
+// a hundred times as much, so its result is in the bookmark before the list is requested: if
+// the pass is denied the list, or killed, the next one continues there.
+func (p *pass) discovered(ctx context.Context, at place) (got page, err error) {
+	search := at.ids == ""
+	got = page{Next: at.next, Found: strings.Split(at.ids, "."), left: unknownLeft}
+	if search {
+		if got, err = p.get(ctx, at.number, searchPage(p.region, at)); err != nil {
+			return page{}, err
+		}
+		at.ids, at.next = strings.Join(got.Found, "."), got.Next
+	}
+	got.Items = nil // what a search says of videos is not stored
+	unknown, err := p.file.Unknown(got.Found)
+	if err != nil || len(unknown) == 0 {
+		return got, err
+	}
+	if search {
+		p.leave(ctx, at)
+	}
+	list, err := p.get(ctx, at.number, videosByID(unknown))
+	got.Items, got.left = list.Items, list.left
+	return got, err
+}
+
 // save stores a page in place of what that page held, as a whole. What an outdated chart had
 // after upstream's last page is removed.
 func (p *pass) save(at place, got page) error {
@@ -147,6 +209,27 @@ func (p *pass) first() place {
 		at.query, at.after = p.query, p.after
 	}
 	return at
+}
+
+// purge removes what upstream answered longer ago than --retain.
+func (p *pass) purge() error {
+	if p.retain == 0 {
+		return nil
+	}
+	videos, err := p.file.Purge(p.now().Add(-p.retain))
+	if videos > 0 {
+		p.say("removed %s, fetched more than %s ago", quota.Count(videos, "video", "videos"), days(p.retain))
+	}
+	return err
+}
+
+// days writes a retention as people give it.
+func days(span time.Duration) string {
+	const day = 24 * time.Hour
+	if span%day == 0 {
+		return quota.Count(int64(span/day), "day", "days")
+	}
+	return quota.Brief(span)
 }
 
 const (

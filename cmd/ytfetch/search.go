@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -19,57 +21,114 @@ import (
 
 const defaultLimit = 20
 
-// search finds videos by words in what is stored, without quotad and without upstream.
-func search(ctx context.Context, args []string, stdout io.Writer) error {
-	now := time.Now()
-	r := &reader{out: stdout, now: now, view: term.NewView(now, stdout, false)}
-	words, err := r.parse(args)
-	if err != nil {
-		return err
-	}
-	if err := becomeOwner(filepath.Join(r.dir, store.FileName)); err != nil {
-		return err
-	}
-	if r.file, err = store.OpenExisting(r.dir); err != nil {
-		return err
-	}
-	defer r.file.Close()
-	if err = r.search(ctx, words); err != nil && ctx.Err() != nil {
-		return fail(exitInterrupted, errors.New("interrupted"))
-	}
-	return err
+// A reader prints what a search of what is stored found.
+type reader struct {
+	out    io.Writer
+	view   term.View
+	format string // "table" or "json"
+	page   int    // from 1
 }
 
-func (r *reader) search(ctx context.Context, words []string) (err error) {
-	if r.region != "" {
-		if r.region, err = regionOf(r.region); err != nil {
-			return err
-		}
-	}
-	// A search ranks no more: what is after that is empty, however many pages after.
-	before, limit := min(r.page-1, store.MaxRanked), min(r.limit, store.MaxRanked)
-	query := store.Query{Words: strings.Join(words, " "), Region: r.region, Limit: limit, Offset: before * limit, By: store.Order(r.by)}
-	switch {
-	case r.page < 1:
-		return misused("--page must be at least 1: %d", r.page)
-	case !slices.Contains([]store.Order{store.ByRelevance, store.ByViews, store.ByDate}, query.By):
-		return misused("--by must be relevance, views or date: %q", r.by)
-	case !store.HasWords(query.Words):
-		return misused("there is nothing to search for: a word has a letter or a digit")
-	case r.limit < 1:
-		return misused("--limit must be at least 1: %d", r.limit)
-	}
-	if r.since > 0 {
-		query.Since = r.now.Add(-r.since)
-	}
-	found, err := r.file.Search(ctx, query)
+// search finds videos by words in what is stored, without quotad and without upstream.
+func search(ctx context.Context, args []string, stdout io.Writer) error {
+	r := &reader{out: stdout, view: term.NewView(time.Now(), stdout, false)}
+	dir, query, err := r.parse(args)
 	if err != nil {
+		return err
+	}
+	if err := becomeOwner(filepath.Join(dir, store.FileName)); err != nil {
+		return err
+	}
+	file, err := store.OpenExisting(dir)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	found, err := file.Search(ctx, query)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fail(exitInterrupted, errors.New("interrupted"))
+	case err != nil:
 		return err
 	}
 	if err = r.print(found, query); err == nil && found.Total == 0 {
 		return errors.New("nothing found")
 	}
 	return err
+}
+
+// parse reads the command line, and finds the directory of what is stored.
+func (r *reader) parse(args []string) (dir string, q store.Query, err error) {
+	var since time.Duration
+	flags := newFlags()
+	flags.StringVar(&dir, "out", "", "")
+	flags.StringVar(&r.format, "o", "table", "")
+	flags.StringVar(&q.Region, "region", "", "")
+	spanVar(flags, &since, "since", 0)
+	flags.IntVar(&q.Limit, "limit", defaultLimit, "")
+	flags.IntVar(&r.page, "page", 1, "")
+	flags.StringVar((*string)(&q.By), "by", string(store.ByRelevance), "")
+	words, err := parseArgs(flags, args)
+	if err == nil && q.Region != "" {
+		q.Region, err = regionOf(q.Region)
+	}
+	q.Words = strings.Join(words, " ")
+	switch {
+	case err != nil:
+	case r.format != "table" && r.format != "json":
+		err = misused("-o must be table or json: %q", r.format)
+	case r.page < 1:
+		err = misused("--page must be at least 1: %d", r.page)
+	case !slices.Contains([]store.Order{store.ByRelevance, store.ByViews, store.ByDate}, q.By):
+		err = misused("--by must be relevance, views or date: %q", q.By)
+	case !store.HasWords(q.Words):
+		err = misused("there is nothing to search for: a word has a letter or a digit")
+	case q.Limit < 1:
+		err = misused("--limit must be at least 1: %d", q.Limit)
+	case dir == "":
+		dir, err = findStored()
+	}
+	// A search ranks no more: what is after that is empty, however many pages after.
+	q.Limit = min(q.Limit, store.MaxRanked)
+	q.Offset = min(r.page-1, store.MaxRanked) * q.Limit
+	if since > 0 {
+		q.Since = r.view.Now.Add(-since)
+	}
+	return dir, q, err
+}
+
+// findStored looks for a file where it is when jobs ran in this directory, in that of a
+// quotad of this directory, and in that of the service.
+func findStored() (dir string, err error) {
+	for _, pattern := range []string{".", ".quotad/data/*", "/var/lib/quotad/data/*"} {
+		files, err := filepath.Glob(filepath.Join(pattern, store.FileName))
+		switch {
+		case err != nil:
+			return "", err
+		case len(files) == 1:
+			return filepath.Dir(files[0]), nil
+		case len(files) > 1:
+			return "", &failure{exitUsage, fmt.Errorf("several jobs have stored something: %s", strings.Join(files, ", ")), "name the directory of one with --out"}
+		}
+	}
+	return "", &failure{exitFailed, errors.New("nothing is stored here: there is no " + store.FileName), "name the directory that holds one with --out; ytfetch trending and discover make it"}
+}
+
+// becomeOwner makes root the user who owns the file. SQLite creates files next to it while it
+// reads; if they were root's, the owner could not write until they are gone.
+func becomeOwner(file string) error {
+	info, err := os.Stat(file)
+	if err != nil || os.Geteuid() != 0 {
+		return nil // opening it says what is wrong
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	if owner.Uid == 0 {
+		return nil
+	}
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setegid(int(owner.Gid)), syscall.Seteuid(int(owner.Uid))); err != nil {
+		return fmt.Errorf("cannot become the owner of %q: %w", file, err)
+	}
+	return nil
 }
 
 // print writes what was found as JSON, or as lines for people that say how much of it that is.
@@ -124,7 +183,7 @@ func (r *reader) facts(v store.Video) []string {
 	if len(v.Regions) > 0 {
 		facts = append(facts, "in "+strings.Join(v.Regions, " "))
 	}
-	return append(facts, "seen "+term.Brief(r.now.Sub(v.LastSeen))+" ago")
+	return append(facts, "seen "+term.Brief(r.view.Now.Sub(v.LastSeen))+" ago")
 }
 
 // flow writes parts of a text as lines of words that begin at indent and end before the

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"quotad/cmd/ytfetch/upstream"
 )
 
 const (
@@ -75,6 +77,25 @@ func searchPage(region string, at place) request {
 // videosByID asks for at most perPage videos. One that is gone is not among the answers.
 func videosByID(ids []string) request {
 	return request{videosList, url.Values{"part": {videoParts}, "id": {strings.Join(ids, ",")}}}
+}
+
+// connect returns the client of the API, or of the built-in upstream.
+func connect(o options) (*youtube, error) {
+	if !o.sample {
+		return newYouTube(o.baseURL, o.key, network()), nil
+	}
+	sample, err := upstream.New(upstream.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return newYouTube("http://sample"+upstream.Path, "sample", sample), nil
+}
+
+// network returns a transport that never sends a request twice. On a connection
+// that is used again, net/http repeats a GET whose answer was lost: upstream
+// would charge twice for one grant.
+func network() *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
 }
 
 func newYouTube(base, key string, transport http.RoundTripper) *youtube {

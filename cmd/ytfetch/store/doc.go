@@ -7,9 +7,9 @@
 // in one transaction: what the row names is stored, whenever the process is killed. Triggers
 // keep the index of words (search): it follows a video's texts, not its counts.
 //
-// store.go opens the file, schema.sql says what is in it, item.go reads what upstream
-// answered, page.go saves it, words.go says what is a word, search.go finds videos by them,
-// video.go returns one, and purge.go removes what is too old.
+// store.go opens the file, schema.sql says what is in it, page.go reads what upstream answered,
+// saves it and removes what is too old, words.go says what is a word, search.go finds videos by
+// them, and video.go returns one.
 //
 // On disk is a file in WAL mode: videos.db, with videos.db-wal and videos.db-shm while a process
 // has it open, or after one was killed. Any number of processes may use it at the same time:

@@ -2,7 +2,10 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -150,4 +153,94 @@ func (s *Store) Latest(c Chart) (slot, began time.Time, found bool, err error) {
 		[]any{c.Region, c.Query, c.Arguments},
 		func(row *sqlite3.Stmt) { slot, began, found = timeOf(row, 0), timeOf(row, 1), true })
 	return slot, began, found, err
+}
+
+// An item is a video as videos.list answers it. Its counts are texts.
+type item struct {
+	ID      string `json:"id"`
+	Snippet struct {
+		PublishedAt  time.Time `json:"publishedAt"`
+		ChannelID    string    `json:"channelId"`
+		ChannelTitle string    `json:"channelTitle"`
+		Title        string    `json:"title"`
+		Description  string    `json:"description"`
+		CategoryID   string    `json:"categoryId"`
+		Tags         []string  `json:"tags"`
+	} `json:"snippet"`
+	ContentDetails struct {
+		Duration string `json:"duration"`
+	} `json:"contentDetails"`
+	Statistics struct {
+		ViewCount    string `json:"viewCount"`
+		LikeCount    string `json:"likeCount"`
+		CommentCount string `json:"commentCount"`
+	} `json:"statistics"`
+}
+
+// readItems reads those of a page.
+func readItems(raw []json.RawMessage) ([]item, error) {
+	items := make([]item, len(raw))
+	for i := range raw {
+		err := json.Unmarshal(raw[i], &items[i])
+		if err == nil && items[i].ID == "" {
+			err = errors.New("it has no id")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("item %d is not a video: %w", i+1, err)
+		}
+	}
+	return items, nil
+}
+
+// count reads a count; nil where upstream hides it.
+func count(text string) *int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// duration matches one of ISO 8601 as upstream writes it.
+var duration = regexp.MustCompile(`^P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
+
+// seconds reads a duration such as "PT4M13S" or "P1DT2H"; nil where it is none.
+func seconds(text string) *int64 {
+	match := duration.FindStringSubmatch(text)
+	if match == nil || text == "P" {
+		return nil
+	}
+	total := int64(0)
+	for i, unit := range [...]int64{7 * 86400, 86400, 3600, 60, 1} {
+		n, _ := strconv.ParseInt(match[i+1], 10, 64) // 0 where the part is absent
+		total += n * unit
+	}
+	return &total
+}
+
+// How many rows one Purge removes at most: it holds the write lock for some hundred
+// milliseconds. A pass stores fewer, so what is too old goes as fast as it comes.
+const (
+	purgedVideos = 500
+	purgedCharts = 50
+)
+
+// Purge removes the videos that upstream last answered with before a time, and the charts that
+// were begun before it, with their places. It removes the oldest ones first, and returns how
+// many videos those were: if more are too old, the next Purge continues. What it removes is
+// overwritten, and is not in the index of words any more.
+func (s *Store) Purge(before time.Time) (videos int64, err error) {
+	err = s.transact(func() error {
+		err := s.exec("DELETE FROM charts WHERE (region, query, slot) IN (SELECT region, query, slot FROM charts WHERE began_at < ? ORDER BY began_at LIMIT ?)", before, purgedCharts)
+		if err != nil {
+			return err
+		}
+		err = s.exec("DELETE FROM videos WHERE number IN (SELECT number FROM videos WHERE last_seen < ? ORDER BY last_seen LIMIT ?)", before, purgedVideos)
+		videos = s.db.Changes()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("cannot remove what is too old: %w", err)
+	}
+	return videos, nil
 }

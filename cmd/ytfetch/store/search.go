@@ -74,7 +74,7 @@ const (
 // best come first, by bm25: a word in the title counts ten times, one in the channel's name
 // or a tag five times as much as one in the description.
 func (s *Store) Search(ctx context.Context, q Query) (found Found, err error) {
-	defer s.interruptible(ctx)()
+	defer s.db.SetInterrupt(s.db.SetInterrupt(ctx)) // it ends early when ctx does
 	expr := parseExpression(q.Words)
 	best, more, err := s.rank(expr, q)
 	if err != nil {

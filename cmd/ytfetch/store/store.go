@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -30,7 +29,7 @@ const busyTime = time.Minute
 
 // A Store is an open file. It is for one goroutine at a time.
 type Store struct {
-	path       string
+	Path       string // where the file is
 	db         *sqlite3.Conn
 	statements map[string]*sqlite3.Stmt // by their SQL: prepared once, used again
 }
@@ -69,9 +68,6 @@ func (s *Store) Close() error {
 	return s.db.Close()
 }
 
-// Path is where the file is.
-func (s *Store) Path() string { return s.path }
-
 // create makes an empty file under another name and links it to its own: it is complete when
 // another process opens it, and of several processes one makes it.
 func create(path string) error {
@@ -105,7 +101,7 @@ func fill(path string) error {
 }
 
 func open(path string, flags sqlite3.OpenFlag) (*Store, error) {
-	s := &Store{path: path, statements: make(map[string]*sqlite3.Stmt)}
+	s := &Store{Path: path, statements: make(map[string]*sqlite3.Stmt)}
 	var err error
 	if s.db, err = connect(path, flags); err != nil {
 		return nil, fmt.Errorf("cannot open %q: %w", path, err)
@@ -148,13 +144,6 @@ func (s *Store) check() error {
 		return fmt.Errorf("a newer ytfetch made it (version %d, here %d): install that version again, or remove it, and what it holds is fetched again", got, version)
 	}
 	return nil
-}
-
-// interruptible makes what the store does end early when the context ends. The function
-// that it returns undoes that.
-func (s *Store) interruptible(ctx context.Context) func() {
-	before := s.db.SetInterrupt(ctx)
-	return func() { s.db.SetInterrupt(before) }
 }
 
 // transact runs do in a transaction. It waits for other writers before it begins, and for the
@@ -212,13 +201,11 @@ func (s *Store) prepare(sql string) (*sqlite3.Stmt, error) {
 	return stmt, err
 }
 
-// bind sets a parameter: a text, bytes, a number, a time as Unix seconds, or a list as JSON.
+// bind sets a parameter: a text, a number, a time as Unix seconds, or a list as JSON.
 func bind(stmt *sqlite3.Stmt, param int, value any) error {
 	switch v := value.(type) {
 	case string:
 		return stmt.BindText(param, v)
-	case []byte:
-		return stmt.BindBlob(param, v)
 	case int:
 		return stmt.BindInt(param, v)
 	case int64:

@@ -4,8 +4,7 @@
 // and compare what it charged with what quotad debited.
 //
 // An Upstream (upstream.go) is an http.Handler and, without a network, an
-// http.RoundTripper. chart.go invents the videos of a chart, uploads.go those that a search
-// finds, query.go checks what both operations have in common and makes a page, videos.go and
-// search.go answer, and errors.go refuses. Inject puts a fault before the next calls. One mutex
-// guards what was charged and which faults come.
+// http.RoundTripper. videos.go invents the videos of a chart, and those that a search finds;
+// lists.go answers both operations with pages of them, and errors.go refuses. Inject puts a
+// fault before the next calls. One mutex guards what was charged and which faults come.
 package upstream

@@ -5,11 +5,127 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
+
+const videoList = "youtube#videoListResponse"
+
+// listVideos answers videos.list: videos by their ids, or a page of a region's chart.
+func (u *Upstream) listVideos(v url.Values) (*list, *refusal) {
+	if v.Has("id") {
+		return u.videosByID(v)
+	}
+	q := newQuery(v)
+	if refused := cmp.Or(q.checkParts(), checkFilter(v), q.setRegion(), q.setSize(1), q.setStart(u.config.PagesPerRegion*maxPage)); refused != nil {
+		return nil, refused
+	}
+	return q.page(videoList, func(rank int) any { return newVideo(q.region, rank).only(q.parts) }), nil
+}
+
+func checkFilter(v url.Values) *refusal {
+	if v.Has("myRating") || !v.Has("chart") {
+		return parameter("parameters.", "missingRequiredParameter", "No filter selected. Expected one of: chart, id")
+	}
+	if v.Get("chart") != "mostPopular" {
+		return parameter("chart", "invalidChart", "The requested video chart is not supported or is not available.")
+	}
+	return nil
+}
+
+// videosByID answers with those videos that there are, and passes over any other id.
+func (u *Upstream) videosByID(v url.Values) (*list, *refusal) {
+	q, ids := newQuery(v), listOf(v["id"])
+	if refused := q.checkParts(); refused != nil {
+		return nil, refused
+	}
+	switch {
+	case v.Has("chart"), v.Has("myRating"):
+		return nil, parameter("parameters.", "incompatibleParameters", "Incompatible parameters specified in the request: chart, id")
+	case len(ids) == 0, len(ids) > maxPage:
+		return nil, parameter("id", "invalidParameter", fmt.Sprintf("Invalid number of ids. It must be within the range: [1, %d]", maxPage))
+	}
+	found := newList(videoList, strings.Join(ids, ","), 0)
+	for _, id := range ids {
+		if one, ok := uploadOf(id); ok && !one.Snippet.PublishedAt.After(u.config.Now()) {
+			found.Items = append(found.Items, one.only(q.parts))
+		}
+	}
+	found.PageInfo = pageInfo{len(found.Items), len(found.Items)}
+	return found, nil
+}
+
+// The documented shape of what a search finds.
+type (
+	searchResult struct {
+		Kind    string         `json:"kind"`
+		Etag    string         `json:"etag"`
+		ID      resultID       `json:"id"`
+		Snippet *resultSnippet `json:"snippet,omitempty"`
+	}
+	resultID struct {
+		Kind    string `json:"kind"`
+		VideoID string `json:"videoId"`
+	}
+	resultSnippet struct {
+		snippet               // without tags and category
+		PublishTime time.Time `json:"publishTime"`
+	}
+)
+
+const (
+	maxResults = 500                 // of a search, on all of its pages
+	maxSpan    = 30 * 24 * time.Hour // how far a search goes back
+)
+
+// search answers search.list: the newest videos whose texts have all words of q.
+func (u *Upstream) search(v url.Values) (*list, *refusal) {
+	q, now := newQuery(v), u.config.Now()
+	var after time.Time
+	before := now
+	refused := cmp.Or(q.checkParts(), q.setRegion(), q.setSize(0),
+		setTime(v.Get("publishedAfter"), &after), setTime(v.Get("publishedBefore"), &before))
+	if refused != nil {
+		return nil, refused
+	}
+	if before.After(now) {
+		before = now
+	}
+	if oldest := before.Add(-maxSpan); after.Before(oldest) {
+		after = oldest
+	}
+	found := uploads(q.region, strings.Fields(strings.ToLower(v.Get("q"))), after, before)
+	if refused := q.setStart(len(found)); refused != nil {
+		return nil, refused
+	}
+	page := q.page("youtube#searchListResponse", func(rank int) any { return newResult(found[rank], slices.Contains(q.parts, "snippet")) })
+	page.RegionCode = q.region
+	return page, nil
+}
+
+func setTime(text string, at *time.Time) *refusal {
+	if text == "" {
+		return nil
+	}
+	var err error
+	if *at, err = time.Parse(time.RFC3339, text); err != nil {
+		return &refusal{Status: http.StatusBadRequest, Domain: "global", Reason: "badRequest", Message: "Request contains an invalid argument."}
+	}
+	return nil
+}
+
+func newResult(v video, withSnippet bool) searchResult {
+	result := searchResult{Kind: "youtube#searchResult", Etag: v.Etag, ID: resultID{"youtube#video", v.ID}}
+	if withSnippet {
+		result.Snippet = &resultSnippet{*v.Snippet, v.Snippet.PublishedAt}
+		result.Snippet.Tags, result.Snippet.CategoryID = nil, ""
+	}
+	return result
+}
 
 // The documented shape of an answer.
 type (

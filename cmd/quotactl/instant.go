@@ -94,8 +94,7 @@ func showings(clock, noon time.Time) (list []time.Time) {
 	_, after := noon.AddDate(0, 0, 1).Zone()
 	for _, offset := range []int{before, after} {
 		at := wall.Add(-time.Duration(offset) * time.Second).In(noon.Location())
-		isNew := len(list) == 0 || !list[0].Equal(at)
-		if isNew && at.Hour() == clock.Hour() && at.Minute() == clock.Minute() {
+		if at.Hour() == clock.Hour() && at.Minute() == clock.Minute() {
 			list = append(list, at)
 		}
 	}

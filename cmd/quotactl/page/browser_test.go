@@ -40,7 +40,7 @@ func TestInABrowser(t *testing.T) {
 	if os.Getenv("QUOTAD_TEST_BROWSER") == "" {
 		t.Skip("QUOTAD_TEST_BROWSER=1 asks for it; it needs chromium")
 	}
-	d := newDaemon(t, busyDay(t))
+	d := newDaemon(t, busyDay())
 	d.start()
 	client := jobsapi.Client{Client: &api.Client{Socket: d.socket}}
 	trouble(t, client)
@@ -99,7 +99,7 @@ func TestPicture(t *testing.T) {
 		t.Skip("QUOTAD_TEST_ARTIFACTS=DIRECTORY asks for it; it needs chromium")
 	}
 	name := filepath.Join(dir, "page.png")
-	d := newDaemon(t, exampleDay(t))
+	d := newDaemon(t, exampleDay())
 	d.start()
 	client := jobsapi.Client{Client: &api.Client{Socket: d.socket}}
 	client.Begin(t.Context(), "channels", jobsapi.RunRequest{}) // unless a slot that was missed is made up for
@@ -380,12 +380,13 @@ func newDaemon(t *testing.T, day plannedDay) *busyDaemon {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if day.jobs != nil {
-		writeDay(t, day, state, time.Now())
-	}
 	config := fmt.Sprintf("state_dir = %q\nsocket = %q\n%s", state, d.socket, day.config)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o644); err != nil {
+	file := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
+	}
+	if !day.empty {
+		writeDay(t, day, file, time.Now())
 	}
 	return d
 }

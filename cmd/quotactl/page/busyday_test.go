@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/slidinglog"
-	"quotad/regions"
 )
 
 // dayConfig is the configuration of the busy day, as quotad reads it.
@@ -125,24 +125,27 @@ expects = { "search.list" = 1 }
 command = ["sh", "-c", "test $QUOTAD_REGION != science || { echo 'HTTP Error 404: no such channel' >&2; exit 1; }"]
 `
 
-// A plannedDay is what runs in a day, as code: the same as its configuration.
+// A plannedDay is what runs in a day by a configuration.
 type plannedDay struct {
-	config      string
-	credentials []*quota.Credential
-	jobs        []*jobs.Job
-	failures    uint32        // one of this many passes fails
-	byHand      quota.Request // what somebody asks for in the afternoon, a dozen times
+	config   string
+	empty    bool          // nothing has run yet
+	failures uint32        // one of this many passes fails
+	byHand   quota.Request // what somebody asks for in the afternoon, a dozen times
 }
 
-// writeDay leaves in a state directory what a quotad that has run these jobs for a
+// writeDay leaves in the state directory of a configuration what a quotad that has run these jobs for a
 // day until now would have: its ledger and its jobs' files. The day passes at once, on a
 // clock that was moved; what decides, debits and runs is what does so in the daemon.
-func writeDay(t *testing.T, planned plannedDay, state string, now time.Time) {
+func writeDay(t *testing.T, planned plannedDay, file string, now time.Time) {
 	t.Helper()
+	c, err := config.Load(file, config.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		moved := time.Until(now.Add(-25 * time.Hour))
 		clock := func() time.Time { return time.Now().Add(moved) }
-		day := openDay(t, planned, state, clock)
+		day := openDay(t, planned, c, clock)
 		for slot := clock().Truncate(30 * time.Minute).Add(30 * time.Minute); slot.Before(now.Add(-30 * time.Minute)); slot = slot.Add(30 * time.Minute) {
 			time.Sleep(slot.Sub(clock()))
 			day.tick(slot)
@@ -156,6 +159,7 @@ func writeDay(t *testing.T, planned plannedDay, state string, now time.Time) {
 // A day runs jobs whose passes are played here.
 type day struct {
 	plannedDay
+	*config.Config
 	t       *testing.T
 	ledger  *slidinglog.Ledger
 	service *quota.Service
@@ -163,20 +167,20 @@ type day struct {
 	tokens  jobs.Tokens
 }
 
-func openDay(t *testing.T, planned plannedDay, state string, clock func() time.Time) *day {
-	d := &day{t: t, plannedDay: planned}
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
+func openDay(t *testing.T, planned plannedDay, c *config.Config, clock func() time.Time) *day {
+	d := &day{t: t, plannedDay: planned, Config: c}
+	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), Unsynced: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d.ledger, err = slidinglog.Open(slidinglog.Config{File: file, Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
-	if d.service, err = quota.NewService(d.ledger, planned.credentials, time.Second); err != nil {
+	if d.service, err = quota.NewService(d.ledger, c.Credentials, time.Second); err != nil {
 		t.Fatal(err)
 	}
 	d.runner, err = jobs.Open(jobs.Config{
-		Jobs: planned.jobs, Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(state, "jobs"), Socket: "/run/quotad.sock", Now: clock,
+		Jobs: c.Jobs, Gate: d.service, Launcher: d, Tokens: &d.tokens, Dir: filepath.Join(c.StateDir, "jobs"), Socket: "/run/quotad.sock", Now: clock,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil },
 	})
 	if err != nil {
@@ -187,7 +191,7 @@ func openDay(t *testing.T, planned plannedDay, state string, clock func() time.T
 
 func (d *day) tick(slot time.Time) {
 	slot = slot.UTC()
-	for _, job := range d.jobs {
+	for _, job := range d.Jobs {
 		if job.Schedule.Next(slot.Add(-1)).Equal(slot) {
 			d.runner.Tick(job.Name, slot)
 		}
@@ -228,8 +232,8 @@ func (d *day) Launch(ask, _ context.Context, c jobs.Command, output func(jobs.Li
 	number := chance.Sum32()
 	time.Sleep(time.Duration(5+number%40) * time.Second)
 	output(jobs.Line{Stream: "stdout", Text: "fetched"})
-	i := slices.IndexFunc(d.jobs, func(j *jobs.Job) bool { return j.Name == env["QUOTAD_JOB"] })
-	for operation, calls := range d.jobs[i].Expects {
+	i := slices.IndexFunc(d.Jobs, func(j *jobs.Job) bool { return j.Name == env["QUOTAD_JOB"] })
+	for operation, calls := range d.Jobs[i].Expects {
 		if env["QUOTAD_REGION"] == "IN" && number%2 == 0 {
 			calls *= 2
 		}
@@ -263,70 +267,13 @@ func (d *day) spend(token, operation string, count quota.Units) bool {
 }
 
 // busyDay has two credentials, names that a page must escape, and limits that run dry.
-func busyDay(t *testing.T) plannedDay {
-	return plannedDay{
-		config: dayConfig,
-		credentials: []*quota.Credential{
-			{
-				Name:       "youtube",
-				Limits:     dayLimits(),
-				Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}, "captions.list": {Every: 50}},
-			},
-			{
-				Name: "maps",
-				Limits: []quota.Limit{
-					{Name: "daily", Units: 1_500, Window: quota.Calendar(quota.Day, time.UTC)},
-					{Name: "burst", Units: 60, Window: quota.Sliding(time.Minute)},
-				},
-				Operations: map[string]quota.Cost{"geocode": {Every: 1}},
-			},
-		},
-		jobs: []*jobs.Job{
-			dayJob(t, "trending", "youtube", 30*time.Minute, jobs.EvenStagger, map[string]quota.Units{"videos.list": 4}, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"),
-			dayJob(t, "charts", "youtube", time.Hour, 2*time.Minute, map[string]quota.Units{"search.list": 1}, "JP", "KR", "MX"),
-			dayJob(t, "captions", "youtube", 3*time.Hour, 10*time.Minute, map[string]quota.Units{"captions.list": 1}, "München", "<script>alert(1)</script>", "c++", `a "quoted" name`),
-			dayJob(t, "places", "maps", 2*time.Hour, 5*time.Minute, map[string]quota.Units{"geocode": 15}, "EU", "US", "AP"),
-		},
-		failures: 37,
-		byHand:   quota.Request{Credential: "youtube", Operation: "captions.list", Count: 4},
-	}
+func busyDay() plannedDay {
+	return plannedDay{config: dayConfig, failures: 37, byHand: quota.Request{Credential: "youtube", Operation: "captions.list", Count: 4}}
 }
 
 // exampleDay is a usual day of the example configuration.
-func exampleDay(t *testing.T) plannedDay {
-	return plannedDay{
-		config: exampleConfig,
-		credentials: []*quota.Credential{{
-			Name:       "youtube",
-			Limits:     append(dayLimits(), quota.Limit{Name: "discover", Units: 2_000, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"discover"}}),
-			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
-		}},
-		jobs: []*jobs.Job{
-			dayJob(t, "trending", "youtube", 30*time.Minute, jobs.EvenStagger, map[string]quota.Units{"videos.list": 8}, "US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"),
-			dayJob(t, "discover", "youtube", 6*time.Hour, 10*time.Minute, map[string]quota.Units{"search.list": 1, "videos.list": 2}, "US", "GB", "DE"),
-			dayJob(t, "channels", "youtube", 3*time.Hour, 5*time.Minute, map[string]quota.Units{"search.list": 1}, "music", "news", "science"),
-		},
-		failures: 300,
-		byHand:   quota.Request{Credential: "youtube", Operation: "videos.list", Count: 10},
-	}
-}
-
-func dayLimits() []quota.Limit {
-	return []quota.Limit{
-		{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
-		{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
-	}
-}
-
-func dayJob(t *testing.T, name, credential string, every, stagger time.Duration, expects map[string]quota.Units, ring ...regions.Region) *jobs.Job {
-	schedule, err := jobs.NewEvery(every, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &jobs.Job{
-		Name: name, Credential: credential, Regions: ring, Schedule: schedule, Stagger: stagger, Expects: expects,
-		Command: []string{"/bin/true"}, Timeout: 2 * time.Minute, KillGrace: time.Second,
-	}
+func exampleDay() plannedDay {
+	return plannedDay{config: exampleConfig, failures: 300, byHand: quota.Request{Credential: "youtube", Operation: "videos.list", Count: 10}}
 }
 
 // place is where a test keeps what somebody may want to see: a directory that a variable

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -13,52 +12,38 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
-	"quotad/regions"
 )
 
-// crowdedDay has eight credentials and twenty jobs, in configuration and in code.
-func crowdedDay(t *testing.T) plannedDay {
-	d := plannedDay{failures: 400, byHand: quota.Request{Credential: "youtube", Operation: "list", Count: 40}}
+// crowdedDay has eight credentials and twenty jobs.
+func crowdedDay() plannedDay {
 	var config strings.Builder
-	for i, name := range []string{"youtube", "youtube-dev", "maps", "crm", "weather", "github", "geo", "shop"} {
-		limits := []quota.Limit{{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}}
+	credentials := []string{"youtube", "youtube-dev", "maps", "crm", "weather", "github", "geo", "shop"}
+	for i, name := range credentials {
 		fmt.Fprintf(&config, "[credentials.%s]\nlimits.daily = { units = 10_000, reserve = 500 }\noperations.list = 1\noperations.search = 100\n", name)
 		if i%2 == 0 {
-			limits = append(limits, quota.Limit{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search"}})
 			fmt.Fprintf(&config, "limits.search = { units = 4_000, only = [\"search\"] }\n")
 		}
-		d.credentials = append(d.credentials, &quota.Credential{Name: name, Limits: limits, Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 100}}})
 	}
 	for i, name := range []string{
 		"trending", "charts", "captions", "channels", "discover", "comments", "geocode", "routes", "tiles", "contacts",
 		"deals", "forecast", "alerts", "issues", "releases", "places", "borders", "orders", "stock", "prices",
 	} {
-		credential, every, ring := d.credentials[i%len(d.credentials)].Name, time.Duration(1+i%4)*time.Hour, []regions.Region{"US", "GB", "DE", "FR"}
-		list, command := quota.Units(5+i), "true"
+		items, list, command := []string{"US", "GB", "DE", "FR"}, 5+i, "true"
 		switch name {
 		case "alerts", "deals", "issues":
 			command = "false"
 		case "charts": // what is left never fits
 			list = 9_400
 		case "captions":
-			ring = nil
+			items = nil
 			for r := range 40 {
-				ring = append(ring, regions.Region(fmt.Sprintf("item %d", r)))
+				items = append(items, fmt.Sprintf("item %d", r))
 			}
 		}
-		d.jobs = append(d.jobs, dayJob(t, name, credential, every, time.Minute, map[string]quota.Units{"list": list}, ring...))
-		fmt.Fprintf(&config, "[jobs.%s]\ncredential = %q\nitems = [%s]\nevery = \"%s\"\nstagger = \"0s\"\nexpects.list = %d\ncommand = [%q]\n",
-			name, credential, `"`+strings.Join(words(ring), `", "`)+`"`, quota.Brief(every), list, command)
+		fmt.Fprintf(&config, "[jobs.%s]\ncredential = %q\nitems = [\"%s\"]\nevery = \"%dh\"\nstagger = \"0s\"\nexpects.list = %d\ncommand = [%q]\n",
+			name, credentials[i%len(credentials)], strings.Join(items, `", "`), 1+i%4, list, command)
 	}
-	d.config = config.String()
-	return d
-}
-
-func words(ring []regions.Region) (list []string) {
-	for _, region := range ring {
-		list = append(list, string(region))
-	}
-	return list
+	return plannedDay{config: config.String(), failures: 400, byHand: quota.Request{Credential: "youtube", Operation: "list", Count: 40}}
 }
 
 // TestACrowdedPage shows eight credentials and twenty jobs, some of them in trouble, and then
@@ -67,7 +52,7 @@ func TestACrowdedPage(t *testing.T) {
 	if os.Getenv("QUOTAD_TEST_BROWSER") == "" {
 		t.Skip("QUOTAD_TEST_BROWSER=1 asks for it; it needs chromium")
 	}
-	d := newDaemon(t, crowdedDay(t))
+	d := newDaemon(t, crowdedDay())
 	d.start()
 	client := jobsapi.Client{Client: &api.Client{Socket: d.socket}}
 	crowdedTrouble(t, d, client)
@@ -161,9 +146,9 @@ func TestThePageWithoutRedis(t *testing.T) {
 		t.Skip("QUOTAD_TEST_BROWSER=1 asks for it; it needs chromium")
 	}
 	redis := redistest.Start(t)
-	day := exampleDay(t)
+	day := exampleDay()
 	day.config = fmt.Sprintf("[ledger]\nbackend = \"redis\"\nredis.addrs = [%q]\n", redis.Addr) + day.config
-	day.jobs = nil // nothing has run yet
+	day.empty = true
 	d := newDaemon(t, day)
 	d.start()
 	client := jobsapi.Client{Client: &api.Client{Socket: d.socket}}

@@ -6,7 +6,7 @@
 //
 // Server.Serve asks a Look, such as Source.Look, for a picture at each interval, for all
 // viewers together (server.go). It renders each picture into sections, by html/template
-// (render.go, page.html), with curves and bars as SVG (forecast.go, curve.go, day.go, axis.go).
+// (render.go, page.html), with curves and bars as SVG (curve.go, day.go, axis.go).
 // An axis is in per cent of a width, so that text keeps its size on a telephone. A viewer
 // gets the whole page once, and then, over a stream of events, the sections that have
 // changed. Without scripts the page reloads itself. While quotad does not answer, the last

@@ -3,7 +3,6 @@ package upstream_test
 //ci:norace
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 	"testing"
@@ -45,21 +44,6 @@ func find(t *testing.T, u *upstream.Upstream, args ...string) (r results) {
 		"publishedAfter": {"2026-11-20T12:00:00Z"}, "key": {"k"},
 	}, &r, args...)
 	return r
-}
-
-func get(t *testing.T, u *upstream.Upstream, path string, query url.Values, into any, args ...string) {
-	t.Helper()
-	for i := 0; i < len(args); i += 2 {
-		query.Set(args[i], args[i+1])
-	}
-	resp, err := inProcess(u).Get("http://sample" + upstream.Path + path + "?" + query.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestSearchFindsTheNewestFirst(t *testing.T) {
@@ -161,7 +145,7 @@ func TestSearchOnTheLastUnits(t *testing.T) {
 	if got := find(t, u); got.Error.Code != 403 || got.Error.Errors[0].Reason != "quotaExceeded" {
 		t.Errorf("got %+v, want quotaExceeded", got.Error)
 	}
-	if got := list(t, inProcess(u), "http://sample"); got.Status != 200 || u.Counts().Units != 101 {
+	if got := list(t, u); got.Status != 200 || u.Counts().Units != 101 {
 		t.Errorf("got %d and %d units, want a page for the 101st", got.Status, u.Counts().Units)
 	}
 }

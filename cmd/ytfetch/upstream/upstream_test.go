@@ -3,7 +3,6 @@ package upstream_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -51,44 +50,44 @@ func newUpstream(t *testing.T, config upstream.Config) *upstream.Upstream {
 }
 
 // list asks for a chart; args are parameters to set, "" leaves one out.
-func list(t *testing.T, client *http.Client, base string, args ...string) answer {
+func list(t *testing.T, u *upstream.Upstream, args ...string) (a answer) {
 	t.Helper()
-	query := url.Values{"part": {"snippet,statistics"}, "chart": {"mostPopular"}, "regionCode": {"DE"}, "maxResults": {"50"}, "key": {"k"}}
+	a.Status = get(t, u, "/videos", url.Values{
+		"part": {"snippet,statistics"}, "chart": {"mostPopular"}, "regionCode": {"DE"}, "maxResults": {"50"}, "key": {"k"},
+	}, &a, args...)
+	return a
+}
+
+// get asks an upstream of the same process, and returns the status of its answer.
+func get(t *testing.T, u *upstream.Upstream, path string, query url.Values, into any, args ...string) int {
+	t.Helper()
 	for i := 0; i < len(args); i += 2 {
 		query.Set(args[i], args[i+1])
 		if args[i+1] == "" {
 			query.Del(args[i])
 		}
 	}
-	resp, err := client.Get(base + upstream.Path + "/videos?" + query.Encode())
+	client := http.Client{Transport: u}
+	resp, err := client.Get("http://sample" + upstream.Path + path + "?" + query.Encode())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
 		t.Fatal(err)
 	}
-	var a answer
-	if err := json.Unmarshal(raw, &a); err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	a.Status = resp.StatusCode
-	return a
+	return resp.StatusCode
 }
-
-// inProcess is a client that talks to u alone.
-func inProcess(u *upstream.Upstream) *http.Client { return &http.Client{Transport: u} }
 
 func TestKeyIsRequired(t *testing.T) {
 	u := newUpstream(t, upstream.Config{Key: "right"})
 	for _, key := range []string{"", "wrong"} {
-		got := list(t, inProcess(u), "http://sample", "key", key)
+		got := list(t, u, "key", key)
 		if got.Status != 403 || got.reason() != "dailyLimitExceededUnreg" {
 			t.Errorf("key %q: got %d %q, want 403 dailyLimitExceededUnreg", key, got.Status, got.reason())
 		}
 	}
-	if got := list(t, inProcess(u), "http://sample", "key", "right"); got.Status != 200 {
+	if got := list(t, u, "key", "right"); got.Status != 200 {
 		t.Errorf("got %d with the right key, want 200", got.Status)
 	}
 	if got := u.Counts(); got.Units != 1 || got.Requests != 3 {
@@ -106,12 +105,12 @@ func TestQuotaIsTrueAndTurnsAtMidnightPacific(t *testing.T) {
 			now := instant(t, row.before)
 			u := newUpstream(t, upstream.Config{Quota: 3, Now: func() time.Time { return now }})
 			for call := 1; call <= 5; call++ {
-				got := list(t, inProcess(u), "http://sample")
+				got := list(t, u)
 				if want := call <= 3; (got.Status == 200) != want {
 					t.Fatalf("call %d: got %d %q, want served: %v", call, got.Status, got.reason(), want)
 				}
 			}
-			got := list(t, inProcess(u), "http://sample").Error
+			got := list(t, u).Error
 			if got.Code != 403 || got.Errors[0].Domain != "youtube.quota" || got.Errors[0].Reason != "quotaExceeded" || !strings.Contains(got.Message, `<a href=`) {
 				t.Errorf("got %+v, want the documented quotaExceeded", got)
 			}
@@ -119,7 +118,7 @@ func TestQuotaIsTrueAndTurnsAtMidnightPacific(t *testing.T) {
 				t.Errorf("got %+v, want 6 requests, 3 units, 3 refused", got)
 			}
 			now = instant(t, row.midnight)
-			if got := list(t, inProcess(u), "http://sample"); got.Status != 200 {
+			if got := list(t, u); got.Status != 200 {
 				t.Errorf("got %d at midnight Pacific, want 200", got.Status)
 			}
 			if got := u.Counts().Units; got != 1 {
@@ -169,7 +168,7 @@ func TestInjectedFaultsComeInOrderAndAreCharged(t *testing.T) {
 		status int
 		reason string
 	}{{429, "rateLimitExceeded"}, {200, ""}, {500, "backendError"}, {418, "teapot"}, {200, ""}} {
-		got := list(t, inProcess(u), "http://sample")
+		got := list(t, u)
 		if got.Status != want.status || got.reason() != want.reason {
 			t.Errorf("call %d: got %d %q, want %d %q", call+1, got.Status, got.reason(), want.status, want.reason)
 		}

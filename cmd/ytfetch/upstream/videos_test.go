@@ -12,7 +12,7 @@ func TestChartHasFourPagesAndEnds(t *testing.T) {
 	seen := make(map[string]bool)
 	token, tokens := "", []string{}
 	for page := 1; page <= 4; page++ {
-		got := list(t, inProcess(u), "http://sample", "pageToken", token)
+		got := list(t, u, "pageToken", token)
 		if got.Status != 200 || got.Kind != "youtube#videoListResponse" || len(got.Items) != 50 {
 			t.Fatalf("page %d: got %d %q with %d items, want 200 youtube#videoListResponse with 50", page, got.Status, got.Kind, len(got.Items))
 		}
@@ -39,7 +39,7 @@ func TestChartHasFourPagesAndEnds(t *testing.T) {
 func TestSamplesAreTheSameEveryTimeAndDifferByRegion(t *testing.T) {
 	titles := func(region string) string {
 		var all []string
-		for _, item := range list(t, inProcess(newUpstream(t, upstream.Config{})), "http://sample", "regionCode", region).Items {
+		for _, item := range list(t, newUpstream(t, upstream.Config{}), "regionCode", region).Items {
 			all = append(all, item.ID+" "+item.Snippet.Title)
 		}
 		return strings.Join(all, "\n")
@@ -55,7 +55,7 @@ func TestSamplesAreTheSameEveryTimeAndDifferByRegion(t *testing.T) {
 
 func TestPartsThatNobodyAskedForAreLeftOut(t *testing.T) {
 	u := newUpstream(t, upstream.Config{})
-	got := list(t, inProcess(u), "http://sample", "part", "id,statistics").Items[0]
+	got := list(t, u, "part", "id,statistics").Items[0]
 	if got.Snippet != nil || got.Statistics == nil {
 		t.Errorf("got %+v, want statistics without a snippet", got)
 	}
@@ -85,7 +85,7 @@ func TestParametersAreChecked(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			u := newUpstream(t, upstream.Config{})
-			got := list(t, inProcess(u), "http://sample", row.parameter, row.value)
+			got := list(t, u, row.parameter, row.value)
 			if got.Status != row.status || got.reason() != row.reason {
 				t.Errorf("got %d %q, want %d %q", got.Status, got.reason(), row.status, row.reason)
 			}

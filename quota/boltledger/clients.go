@@ -24,7 +24,7 @@ type Clients struct {
 	path       string
 	clock      func() time.Time
 	onSetAside func(setAside string, why error)
-	stop       chan struct{} // closed by Close
+	stop       func() // ends the sweep
 	swept      sync.WaitGroup
 
 	mu     sync.Mutex // held while the file is used, which takes as long as a batch; guards what follows
@@ -38,17 +38,19 @@ var _ clientlimit.Store = (*Clients)(nil)
 // must exist. When a damaged file was set aside, then or later, onSetAside is called with the
 // file's new name and the reason; it must not wait.
 func OpenClients(path string, onSetAside func(setAside string, why error)) (*Clients, error) {
-	l := &Clients{path: path, clock: time.Now, onSetAside: onSetAside, stop: make(chan struct{})}
+	l := &Clients{path: path, clock: time.Now, onSetAside: onSetAside}
 	if err := l.open(); err != nil {
 		return nil, err
 	}
-	l.swept.Go(l.sweep)
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.swept.Go(func() { l.sweep(ctx) })
 	return l, nil
 }
 
 // Close waits for what uses the file, and closes it.
 func (l *Clients) Close() error {
-	close(l.stop)
+	l.stop()
 	l.swept.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ func clientHarness() ledgertest.ClientHarness {
 // openClients opens a file that is whole, without what sweeps it.
 func openClients(t testing.TB, path string, clock func() time.Time) *Clients {
 	t.Helper()
-	l := &Clients{path: path, clock: clock, stop: make(chan struct{}), onSetAside: func(_ string, why error) {
+	l := &Clients{path: path, clock: clock, stop: func() {}, onSetAside: func(_ string, why error) {
 		t.Errorf("the file was set aside: %v", why)
 	}}
 	if err := l.open(); err != nil {

@@ -39,23 +39,24 @@ func (l *Clients) setAside(why error) error {
 }
 
 func (l *Clients) openDB() error {
-	if err := checkClients(l.path); err != nil {
-		return err
-	}
-	var db *bbolt.DB
-	err := guard(func() (err error) {
-		// The list of free pages grows with what was swept, and would be written by each commit.
-		db, err = openBolt(l.path, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
-		return err
-	})
+	isNew, err := checkClients(l.path)
 	if err != nil {
 		return err
 	}
-	if err := guard(func() error { return ensureClientsHead(db) }); err != nil {
-		return errors.Join(err, db.Close())
-	}
-	l.db = db
-	return nil
+	return guard(func() error {
+		// The list of free pages grows with what was swept, and would be written by each commit.
+		db, err := openBolt(l.path, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+		if err != nil {
+			return err
+		}
+		if isNew { // or nothing is written: the disk may be full
+			if err := db.Update(createClientsHead); err != nil {
+				return errors.Join(err, db.Close())
+			}
+		}
+		l.db = db
+		return nil
+	})
 }
 
 // openBolt opens a file. One that bbolt does not take for one of its own is damaged.
@@ -75,18 +76,17 @@ func openBolt(path string, options *bbolt.Options) (*bbolt.DB, error) {
 
 // checkClients reads a file to its end before it is opened for writing: bbolt does so
 // itself then, in a goroutine of its own, where a damaged page ends the process.
-func checkClients(path string) error {
+func checkClients(path string) (isNew bool, err error) {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0:
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("cannot open: %w", err)
+	case info.Size() < smallest:
+		return false, &faultError{fmt.Errorf("the file has %d bytes, and none has less than %d", info.Size(), smallest)}
 	}
-	if err != nil {
-		return fmt.Errorf("cannot open: %w", err)
-	}
-	if info.Size() < smallest {
-		return &faultError{fmt.Errorf("the file has %d bytes, and none has less than %d", info.Size(), smallest)}
-	}
-	return guard(func() error {
+	return false, guard(func() error {
 		db, err := openBolt(path, &bbolt.Options{ReadOnly: true})
 		if err != nil {
 			return err
@@ -111,23 +111,11 @@ func checkRecords(tx *bbolt.Tx, size int64) error {
 	})
 }
 
-// ensureClientsHead makes a new file one of client limits, and writes nothing to another:
-// the disk may be full.
-func ensureClientsHead(db *bbolt.DB) error {
-	tx, err := db.Begin(true)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	if tx.Bucket(headBucket) != nil {
-		return nil
-	}
+// createClientsHead makes a new file one of client limits.
+func createClientsHead(tx *bbolt.Tx) error {
 	head, err := tx.CreateBucket(headBucket)
 	if err != nil {
 		return err
 	}
-	if err := head.Put(versionKey, []byte(clientsVersion)); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return head.Put(versionKey, []byte(clientsVersion))
 }

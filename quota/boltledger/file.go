@@ -71,10 +71,10 @@ func (l *File) View(credential string, f func(slidinglog.Tables) error) error {
 		return err
 	}
 	return l.guarded(func() error {
-		v := view{db: l.db, credential: credential}
-		defer v.end()
-		err := f(&v)
-		return cmp.Or(err, readError(v.err))
+		t := tables{db: l.db, credential: credential}
+		defer t.end()
+		err := f(&t)
+		return cmp.Or(err, readError(t.err))
 	})
 }
 
@@ -140,11 +140,11 @@ func (l *File) append(credential string, frame []byte, sync bool) error {
 	if err != nil || !sync {
 		return err
 	}
-	if err := l.tail.sync(m.seq); err != nil {
-		return err
+	onDisk, err := l.tail.sync(m.seq)
+	if err == nil {
+		l.position.write(0, onDisk)
 	}
-	l.position.write(0, l.tail.onDisk())
-	return nil
+	return err
 }
 
 // Cut implements slidinglog.File.

@@ -2,9 +2,12 @@ package boltledger
 
 import (
 	"bytes"
+	"context"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"quotad/quota"
 )
 
 // A sweep reads some records at a time, and deletes those that have expired. If most of them have,
@@ -16,23 +19,15 @@ const (
 	sweepRush = 10 * time.Millisecond
 )
 
-// sweep deletes expired records until the ledger is closed.
-func (l *Clients) sweep() {
-	timer := time.NewTimer(sweepRest)
-	defer timer.Stop()
+// sweep deletes expired records until ctx ends.
+func (l *Clients) sweep(ctx context.Context) {
 	var at place
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-timer.C:
-		}
-		rest := sweepRest
+	for rest := sweepRest; quota.Sleep(ctx, rest); {
 		next, deleted, err := l.sweepSome(at)
-		if at = next; err == nil && deleted > sweepStep/2 {
+		at, rest = next, sweepRest
+		if err == nil && deleted > sweepStep/2 {
 			rest = sweepRush
 		}
-		timer.Reset(rest)
 	}
 }
 

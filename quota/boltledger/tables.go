@@ -16,12 +16,17 @@ import (
 )
 
 // tables are what the file has of one credential: a bucket with a bucket for each table,
-// and a summary. The root is nil if the file has nothing of it. All values have a checksum.
+// and a summary. All values have a checksum.
 type tables struct {
-	root  *bbolt.Bucket
-	table [slidinglog.TableCount]*bbolt.Bucket
-	err   error // of a row that is damaged
+	db         *bbolt.DB
+	credential string
+	tx         *bbolt.Tx     // nil: it begins when the first row is read
+	root       *bbolt.Bucket // nil: the file has nothing of the credential
+	table      [slidinglog.TableCount]*bbolt.Bucket
+	err        error // of a row that is damaged
 }
+
+var _ slidinglog.Tables = (*tables)(nil)
 
 var (
 	tableNames = [slidinglog.TableCount][]byte{[]byte("log"), []byte("keys"), []byte("marks")}
@@ -30,74 +35,48 @@ var (
 
 var errRow = errors.New("an entry of the log is damaged")
 
-// A view reads the tables of a credential in one transaction, which begins when the first row is read.
-type view struct {
-	db         *bbolt.DB
-	credential string
-	tx         *bbolt.Tx // nil until then
-	tables
-}
-
-var _ slidinglog.Tables = (*view)(nil)
-
 // begin begins the transaction.
-func (v *view) begin() {
-	if v.tx != nil || v.err != nil {
+func (t *tables) begin() {
+	if t.tx != nil || t.err != nil {
 		return
 	}
-	if v.tx, v.err = v.db.Begin(false); v.err == nil {
-		v.tables = *openTables(v.tx, v.credential)
+	if t.tx, t.err = t.db.Begin(false); t.err == nil {
+		t.open()
 	}
 }
 
-func (v *view) end() {
-	if v.tx != nil {
-		v.tx.Rollback()
+func (t *tables) end() {
+	if t.tx != nil {
+		t.tx.Rollback()
 	}
 }
 
-// Get implements slidinglog.Tables.
-func (v *view) Get(table slidinglog.Table, key []byte) []byte {
-	v.begin()
-	return v.tables.Get(table, key)
-}
-
-// Rows implements slidinglog.Tables.
-func (v *view) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2[[]byte, []byte] {
-	return func(yield func(key, value []byte) bool) {
-		v.begin()
-		v.tables.Rows(table, after, back)(yield)
-	}
-}
-
-// Facts implements slidinglog.Tables.
-func (v *view) Facts() []byte {
-	v.begin()
-	return v.tables.Facts()
-}
-
-func openTables(tx *bbolt.Tx, credential string) *tables {
-	t := new(tables)
-	if t.root = tx.Bucket([]byte(credential)); t.root != nil {
+func (t *tables) open() {
+	if t.root = t.tx.Bucket([]byte(t.credential)); t.root != nil {
 		for i, name := range tableNames {
 			t.table[i] = t.root.Bucket(name)
 		}
 	}
+}
+
+// openTables returns the tables in a transaction.
+func openTables(tx *bbolt.Tx, credential string) *tables {
+	t := &tables{tx: tx, credential: credential}
+	t.open()
 	return t
 }
 
-func createTables(tx *bbolt.Tx, credential string) (t *tables, err error) {
-	t = new(tables)
-	if t.root, err = tx.CreateBucket([]byte(credential)); err != nil {
-		return t, err
+// create makes the tables of a credential that the file has nothing of.
+func (t *tables) create() (err error) {
+	if t.root, err = t.tx.CreateBucket([]byte(t.credential)); err != nil {
+		return err
 	}
 	for i, name := range tableNames {
 		if t.table[i], err = t.root.CreateBucket(name); err != nil {
-			return t, err
+			return err
 		}
 	}
-	err = tx.Bucket(headBucket).Bucket(credentialsBucket).Put([]byte(credential), []byte{1})
-	return t, errors.Join(err, t.putSummary(summary{}))
+	return t.tx.Bucket(headBucket).Bucket(credentialsBucket).Put([]byte(t.credential), []byte{1})
 }
 
 // A summary is kept next to the tables: how many rows each has, so that a lost row is noticed, and
@@ -147,6 +126,7 @@ func (t *tables) checked(key, stored []byte) []byte {
 
 // Get implements slidinglog.Tables.
 func (t *tables) Get(table slidinglog.Table, key []byte) []byte {
+	t.begin()
 	if t.root == nil {
 		return nil
 	}
@@ -156,6 +136,7 @@ func (t *tables) Get(table slidinglog.Table, key []byte) []byte {
 // Rows implements slidinglog.Tables.
 func (t *tables) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
+		t.begin()
 		if t.root == nil {
 			return
 		}
@@ -174,6 +155,7 @@ func (t *tables) Rows(table slidinglog.Table, after []byte, back bool) iter.Seq2
 
 // Facts implements slidinglog.Tables.
 func (t *tables) Facts() []byte {
+	t.begin()
 	s, err := t.summary()
 	t.err = cmp.Or(t.err, err)
 	return s.facts
@@ -228,29 +210,23 @@ func (t *tables) check() error {
 	return nil
 }
 
+// full is how full the pages of entries become: nearly all are appended, and full pages
+// waste nothing.
+const full = 1
+
 // change carries out a TableChange.
-func change(tx *bbolt.Tx, c *slidinglog.TableChange) (err error) {
+func change(tx *bbolt.Tx, c *slidinglog.TableChange) error {
 	t := openTables(tx, c.Credential)
 	if c.Empty && t.root != nil {
 		if err := tx.DeleteBucket([]byte(c.Credential)); err != nil {
 			return err
 		}
-		t = new(tables)
+		t.root = nil
 	}
-	if t.root == nil {
-		if t, err = createTables(tx, c.Credential); err != nil {
-			return err
-		}
-	}
-	return t.change(c)
-}
-
-// full is how full the pages of entries become: nearly all are appended, and full pages
-// waste nothing.
-const full = 1
-
-func (t *tables) change(c *slidinglog.TableChange) error {
 	s, err := t.summary()
+	if err == nil && t.root == nil {
+		err = t.create()
+	}
 	if err != nil {
 		return err
 	}

@@ -198,22 +198,22 @@ func (t *tail) append(credential string, data []byte) (m mark, err error) {
 	return m, nil
 }
 
-// sync returns when the frames up to a number are on disk. One caller at a time syncs, for all
-// frames that there are by then; the others wait for it.
-func (t *tail) sync(seq uint64) error {
+// sync returns when the frames up to a number are on disk, and up to which number they are. One caller
+// at a time syncs, for all frames that there are by then; the others wait for it.
+func (t *tail) sync(seq uint64) (onDisk uint64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.synced < seq {
 		switch {
 		case t.failed != nil:
-			return fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, t.failed)
+			return 0, fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, t.failed)
 		case t.syncing:
 			t.wasSynced.Wait()
 		default:
 			t.syncAll()
 		}
 	}
-	return nil
+	return t.synced, nil
 }
 
 // syncAll syncs all frames, without mu while it waits for the disk. It syncs the other segment, too,
@@ -271,11 +271,4 @@ func (t *tail) fold(m mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.folded, t.synced = m, max(t.synced, m.seq)
-}
-
-// onDisk returns the number of the last frame that is sure to be on disk.
-func (t *tail) onDisk() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.synced
 }

@@ -274,7 +274,10 @@ func TestGroupSync(t *testing.T) {
 	<-entered
 	for i := range callers {
 		must(t, l.Append(credential, frameOf(1+i, 10), false)) // written before anybody syncs again
-		all.Go(func() { must(t, l.tail.sync(uint64(2+i))) })
+		all.Go(func() {
+			_, err := l.tail.sync(uint64(2 + i))
+			must(t, err)
+		})
 	}
 	close(goOn)
 	<-entered

@@ -1,11 +1,9 @@
 package boltledger
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,8 +34,13 @@ func TestKilledBetweenClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	granted := 0 // batches
 	for range 5 {
-		lines := killAfter(t, path, granted, 1+random.IntN(60))
-		granted += lines
+		from := path + " " + strconv.Itoa(granted)
+		killed(t, t.Name(), childVariable, from, 1+random.IntN(60), func(line string) {
+			if line != "granted" {
+				t.Errorf("the child says %q", line)
+			}
+			granted++
+		})
 		l := openClients(t, path, time.Now)
 		for n := range granted {
 			if again := take(t, l, onceADay(clientlimit.Counter), someSubjects(n*killBatch, killBatch)...); again != 0 {
@@ -53,37 +56,6 @@ func TestKilledBetweenClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// killAfter has a child grant from a batch on, and kills it when it told of so many,
-// wherever it is by then. It returns how many it told of.
-func killAfter(t *testing.T, path string, from, batches int) (told int) {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestKilledBetweenClients$")
-	child.Env = append(os.Environ(), childVariable+"="+path+" "+strconv.Itoa(from))
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	child.Stderr = os.Stderr
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(output)
-	for lines.Scan() {
-		if lines.Text() != "granted" {
-			t.Errorf("the child says %q", lines.Text())
-		}
-		if told++; told == batches {
-			if err := child.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if err := child.Wait(); err == nil || told < batches {
-		t.Fatalf("the child ended by itself after %d batches: %v", told, err)
-	}
-	return told
 }
 
 func grantUntilKilled(t *testing.T, of string) {

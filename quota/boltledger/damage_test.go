@@ -155,25 +155,6 @@ func TestOtherFilesAreRefused(t *testing.T) {
 	}
 }
 
-// The way out that the error names: with the damaged file moved away, a new log
-// begins.
-func TestDamagedFileMovedAway(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "ledger.db")
-	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(Config{Path: path}); err == nil {
-		t.Fatal("a damaged file was opened")
-	}
-	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
-	l := mustOpen(t, path)
-	defer l.Close()
-	must(t, fold(l, put(0, 1)))
-}
-
 // To begin a transaction costs more than all else in a decision that reads nothing.
 func TestViewBeginsWhenItReads(t *testing.T) {
 	l := mustOpen(t, filepath.Join(t.TempDir(), "ledger.db"))

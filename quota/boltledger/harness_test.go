@@ -1,10 +1,12 @@
 package boltledger
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -171,4 +173,26 @@ func changesOf(from, to int) []slidinglog.TableChange {
 // unwritable are changes that fail behind one that does not.
 func unwritable() []slidinglog.TableChange {
 	return []slidinglog.TableChange{put(1000, 5), {Credential: credential, Rows: []slidinglog.Row{{Key: bytes.Repeat([]byte("k"), 1<<16), Value: []byte("v")}}}}
+}
+
+// killed plays a test in a process of its own, which finds value in a variable, and kills it when it
+// has written so many lines, wherever it is by then. It calls each with every line.
+func killed(t *testing.T, test, variable, value string, lines int, each func(line string)) {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	child.Env = append(os.Environ(), variable+"="+value)
+	output, err := child.StdoutPipe()
+	must(t, err)
+	child.Stderr = os.Stderr
+	must(t, child.Start())
+	n := 0
+	for scanner := bufio.NewScanner(output); scanner.Scan(); {
+		each(scanner.Text())
+		if n++; n == lines {
+			must(t, child.Process.Kill())
+		}
+	}
+	if err := child.Wait(); err == nil || n < lines {
+		t.Fatalf("the child ended by itself after %d lines: %v", n, err)
+	}
 }

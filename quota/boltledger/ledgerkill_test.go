@@ -1,11 +1,9 @@
 package boltledger
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -54,7 +52,12 @@ func TestKilledWhileItGrants(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	told := make(map[string]string) // grant ids by request id
 	for round := range 6 {
-		killGranting(t, path, round, 300, told)
+		killed(t, t.Name(), ledgerChildVariable, fmt.Sprint(round)+path, 300, func(line string) {
+			id, grant, ok := strings.Cut(line, " ")
+			if told[id] = grant; !ok {
+				t.Errorf("the child says %q", line)
+			}
+		})
 		l := openLedger(t, Config{Path: path}, nil)
 		c := plenty(credential)
 		before := usedOf(t, l, c)
@@ -78,32 +81,6 @@ func usedOf(t testing.TB, l *slidinglog.Ledger, c *quota.Credential) quota.Units
 	u, err := l.Usage(t.Context(), c)
 	must(t, err)
 	return u.Limits[0].Used
-}
-
-// killGranting has a child grant, kills it when it told of so many, and notes all that it
-// told of.
-func killGranting(t *testing.T, path string, round, grants int, told map[string]string) {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestKilledWhileItGrants$")
-	child.Env = append(os.Environ(), ledgerChildVariable+"="+fmt.Sprint(round)+path)
-	output, err := child.StdoutPipe()
-	must(t, err)
-	child.Stderr = os.Stderr
-	must(t, child.Start())
-	n := 0
-	for lines := bufio.NewScanner(output); lines.Scan(); {
-		id, grant, ok := strings.Cut(lines.Text(), " ")
-		if !ok {
-			t.Errorf("the child says %q", lines.Text())
-		}
-		told[id] = grant
-		if n++; n == grants {
-			must(t, child.Process.Kill())
-		}
-	}
-	if err := child.Wait(); err == nil || n < grants {
-		t.Fatalf("the child ended by itself after %d grants: %v", n, err)
-	}
 }
 
 func grantAllUntilKilled(t *testing.T, of string) {

@@ -76,18 +76,6 @@ func TestFullDiskOfALedger(t *testing.T) {
 	}
 }
 
-// A state directory belongs to one process at a time.
-func TestTwoOfOneDirectory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l := openLedger(t, Config{Path: path}, nil)
-	defer l.Close()
-	if _, err := tryLedger(Config{Path: path}, nil); err == nil || !strings.Contains(err.Error(), "another process uses it") {
-		t.Errorf("it is opened again: %v", err)
-	}
-	_, err := acquire(t, l, plenty(credential), "")
-	must(t, err)
-}
-
 // A clock that is set back frees nothing, and an operator is told; one that is set right goes
 // on, and a reset is the way out.
 func TestClockAheadAndBack(t *testing.T) {

@@ -1,13 +1,11 @@
 package boltledger
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,7 +31,12 @@ func TestKilledWhileItAppends(t *testing.T) {
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	told := 0
 	for range 6 {
-		told = killAppending(t, path, told+1+random.IntN(3000))
+		killed(t, t.Name(), tailChildVariable, path, 1+random.IntN(3000), func(line string) {
+			n, err := strconv.Atoi(line)
+			if told = n; err != nil {
+				t.Errorf("the child says %q", line)
+			}
+		})
 		l := mustOpen(t, path)
 		got := counted(t, l)
 		for _, text := range frames(t, l) {
@@ -48,32 +51,6 @@ func TestKilledWhileItAppends(t *testing.T) {
 		must(t, l.Close())
 		told = got
 	}
-}
-
-// killAppending has a child append until it told of so many frames in all, kills it, and
-// returns how many it told of.
-func killAppending(t *testing.T, path string, until int) (told int) {
-	t.Helper()
-	child := exec.Command(os.Args[0], "-test.run=^TestKilledWhileItAppends$")
-	child.Env = append(os.Environ(), tailChildVariable+"="+path)
-	output, err := child.StdoutPipe()
-	must(t, err)
-	child.Stderr = os.Stderr
-	must(t, child.Start())
-	lines := bufio.NewScanner(output)
-	for lines.Scan() {
-		n, err := strconv.Atoi(lines.Text())
-		if err != nil {
-			t.Errorf("the child says %q", lines.Text())
-		}
-		if told = n; told == until {
-			must(t, child.Process.Kill())
-		}
-	}
-	if err := child.Wait(); err == nil || told < until {
-		t.Fatalf("the child ended by itself after %d frames: %v", told, err)
-	}
-	return told
 }
 
 // appendUntilKilled appends, and folds meanwhile, as a host does.

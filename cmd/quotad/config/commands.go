@@ -42,7 +42,7 @@ func (d *workDir) decode(n node) {
 type variable string
 
 func (v *variable) decode(n node) {
-	if !isVariable(n.path[len(n.path)-1]) {
+	if !variableName.MatchString(n.path[len(n.path)-1]) {
 		n.fail("is not the name of a variable: use letters, digits and '_'")
 	}
 	text, _ := as[string](n, aString)
@@ -82,7 +82,7 @@ func (c *command) decode(n node) {
 func cureOfProgram(name string) string {
 	variable, _, assigned := strings.Cut(name, "=")
 	switch {
-	case assigned && isVariable(variable):
+	case assigned && variableName.MatchString(variable):
 		return "; a variable is set in env = { " + variable + " = \"…\" }"
 	case strings.HasPrefix(name, "~"):
 		return "; ~ is not known here: write the whole path"

@@ -43,7 +43,7 @@ func (t *fileTable) credentials(c *Config) {
 		if one.Proxy != nil {
 			c.Targets = append(c.Targets, one.Proxy.target(credential))
 		}
-		if preset, brought := findPreset(one.Preset); brought {
+		if preset, err := FindPreset(one.Preset); err == nil {
 			c.Presets[name] = preset
 		}
 		one.check(credential)

@@ -149,15 +149,15 @@ func (n node) intoString(v reflect.Value) {
 	}
 }
 
-// elements iterates over an array; it leaves out the elements of other types.
-func elements[T any](n node, called, kind string) iter.Seq2[node, T] {
-	return func(yield func(node, T) bool) {
-		array, _ := as[[]any](n, called)
+// texts iterates over an array of strings; it leaves out the elements of other types.
+func (n node) texts() iter.Seq2[node, string] {
+	return func(yield func(node, string) bool) {
+		array, _ := as[[]any](n, `an array of strings, such as ["one", "two"]`)
 		for i, value := range array {
 			one := n.below(element(i), value)
-			if typed, ok := value.(T); !ok {
-				one.fail("must hold %s, not %s", kind, describe(value))
-			} else if !yield(one, typed) {
+			if text, ok := value.(string); !ok {
+				one.fail("must hold strings in quotes, not %s", describe(value))
+			} else if !yield(one, text) {
 				return
 			}
 		}
@@ -226,11 +226,11 @@ func (n node) intoTable(target tabular) {
 		one.into(into.Addr().Interface())
 	}
 	for key := range others {
-		if instead := gone(v.Type().Name(), key); instead != "" {
+		if instead, known := gone[v.Type().Name()+"."+key]; known {
 			at.fail(key, "is no key any more: %s", instead)
-			continue
+		} else {
+			at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
 		}
-		at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
 	}
 }
 

@@ -111,21 +111,11 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 // the value of a parameter that is named so.
 var (
 	keyName = regexp.MustCompile(`(?i)(key|token|secret|password)$`)
-	keyText = regexp.MustCompile(`AIza[\w-]{30,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|sk-[\w-]{20,}|(?i:key|token|secret|password)=([^&\s$"']{16,})`)
+	keyText = regexp.MustCompile(`AIza[\w-]{30,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|sk-[\w-]{20,}|((?i:key|token|secret|password)=)[^&\s$"']{16,}`)
 )
 
 // Redacted returns a text with asterisks in place of what looks like a key.
-func Redacted(text string) string {
-	found := keyText.FindAllStringSubmatchIndex(text, -1)
-	for _, at := range slices.Backward(found) {
-		from, to := at[0], at[1]
-		if at[2] >= 0 {
-			from, to = at[2], at[3]
-		}
-		text = text[:from] + "****" + text[to:]
-	}
-	return text
-}
+func Redacted(text string) string { return keyText.ReplaceAllString(text, "${1}****") }
 
 // schedule reads every with its offset, or cron with its timezone, or schedule. It is nil where
 // none of the keys is there. One that cannot be read counts as daily.
@@ -197,7 +187,7 @@ func (t *jobTable) envFile() map[string]string {
 // parseVariable reads NAME=value; quotes around the whole value are dropped.
 func parseVariable(line string) (name, value string, err error) {
 	name, value, found := strings.Cut(line, "=")
-	if !found || !isVariable(name) {
+	if !found || !variableName.MatchString(name) {
 		return "", "", fmt.Errorf("not a variable: write NAME=value, NAME of letters, digits and '_'")
 	}
 	if n := len(value); n > 1 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {
@@ -206,12 +196,4 @@ func parseVariable(line string) (name, value string, err error) {
 	return name, value, nil
 }
 
-func isVariable(name string) bool {
-	for i, r := range name {
-		letter := r == '_' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		if !letter && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return name != ""
-}
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

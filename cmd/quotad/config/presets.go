@@ -39,7 +39,7 @@ type Preset struct {
 func PresetFiles(now time.Time) string {
 	var b strings.Builder
 	for _, name := range presetNames() {
-		p, _ := findPreset(name)
+		p, _ := FindPreset(name)
 		age := quota.Count(int(now.Sub(p.Checked)/day), "day", "days") + " ago"
 		if p.Outdated(now) != "" {
 			age += ": compare it with its page"
@@ -64,11 +64,11 @@ func presetNames() []string {
 	return names
 }
 
-// findPreset returns the preset of that name, if there is one.
-func findPreset(name string) (Preset, bool) {
+// FindPreset returns the preset of that name.
+func FindPreset(name string) (Preset, error) {
 	text, err := presetFiles.ReadFile("presets/" + name + ".toml")
 	if err != nil {
-		return Preset{}, false
+		return Preset{}, fmt.Errorf("unknown preset %q%s", name, suggest(name, presetNames()))
 	}
 	p := Preset{Name: name}
 	if _, err := toml.Decode(string(text), &p.values); err != nil {
@@ -84,15 +84,6 @@ func findPreset(name string) (Preset, bool) {
 	proxy, _ := p.values["proxy"].(map[string]any)
 	p.Upstream, _ = proxy["upstream"].(string)
 	p.Flat = !slices.ContainsFunc(slices.Collect(maps.Values(operations)), func(cost any) bool { _, is := cost.(int64); return !is })
-	return p, true
-}
-
-// FindPreset returns a preset by its name.
-func FindPreset(name string) (Preset, error) {
-	p, known := findPreset(name)
-	if !known {
-		return p, fmt.Errorf("unknown preset %q%s", name, suggest(name, presetNames()))
-	}
 	return p, nil
 }
 
@@ -104,9 +95,9 @@ func (n node) withPreset() any {
 	if !named {
 		return n.value
 	}
-	preset, known := findPreset(name)
-	if !known {
-		n.below("preset", name).fail("unknown preset %q%s", name, suggest(name, presetNames()))
+	preset, err := FindPreset(name)
+	if err != nil {
+		n.at("preset").fail("%v", err)
 		return n.value
 	}
 	if _, proxied := own["proxy"].(map[string]any); !proxied {
@@ -168,7 +159,7 @@ func (t *credentialTable) profile() upstream.Profile {
 
 // presetUnits returns the units of a limit in a preset, or 0.
 func presetUnits(name, limit string) quota.Units {
-	preset, _ := findPreset(name)
+	preset, _ := FindPreset(name)
 	limits, _ := preset.values["limits"].(map[string]any)
 	one, _ := limits[limit].(map[string]any)
 	units, _ := one["units"].(int64)

@@ -159,7 +159,7 @@ func TestUpstreamWarnings(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := write(t, dir, "config.toml", "[credentials.c]\npreset = \"github-rest\"\n")
-	checked, _ := findPreset("github-rest")
+	checked, _ := FindPreset("github-rest")
 	for at, want := range map[time.Time]int{checked.Checked.Add(90 * day): 0, checked.Checked.Add(91 * day): 1} {
 		c, err := Load(file, Host{Now: at})
 		if err != nil {

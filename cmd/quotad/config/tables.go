@@ -170,22 +170,13 @@ type jobTable struct {
 
 // gone has what to write in place of a key that quotad knew before, by the type of its table and its
 // name.
-func gone(table, key string) string {
-	switch table + "." + key {
-	case "limitTable.lift":
-		return "remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h"
-	case "jobTable.missed_within":
-		return `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`
-	case "jobTable.on_failure":
-		return "remove it: a run continues after a region that failed; a command that exits with 75 ends it"
-	case "jobTable.exhausted_exit_codes":
-		return "remove it, and have the command exit with 75 when the budget is gone"
-	case "remoteTable.behind":
-		return "remove it: without cert_file, quotad answers a proxy on this host"
-	case "passesTable.parallel":
-		return "remove it, and set parallel in each job"
-	}
-	return ""
+var gone = map[string]string{
+	"limitTable.lift":               "remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h",
+	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
+	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
+	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
+	"remoteTable.behind":            "remove it: without cert_file, quotad answers a proxy on this host",
+	"passesTable.parallel":          "remove it, and set parallel in each job",
 }
 
 // A clientsTable has either one limit in its own keys or several in limits.

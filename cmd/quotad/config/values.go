@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,11 +150,6 @@ func (w window) String() string {
 		return w.Describe()
 	}
 	return w.Window.String()
-}
-
-// texts iterates over an array of strings.
-func (n node) texts() iter.Seq2[node, string] {
-	return elements[string](n, `an array of strings, such as ["one", "two"]`, "strings in quotes")
 }
 
 // A ring is an array of regions with plain names, and items one of any texts; no two are

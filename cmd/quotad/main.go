@@ -13,10 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"quotad/cmd/manual"
 	"quotad/cmd/quotad/config"
 	"quotad/jobs/process"
-	"quotad/quota/api"
 )
 
 // The exit codes of quotad.
@@ -58,8 +56,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "quotad: error: %v\nquotad: hint: see quotad --help\n", err)
 		return exitUsage
 	}
-	if text := o.text(); text != "" {
-		fmt.Fprint(stdout, text)
+	if o.prints != nil {
+		fmt.Fprint(stdout, o.prints())
 		return exitOK
 	}
 	systemd, err := readSystemd()
@@ -81,27 +79,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	sup.log.Info().Msg("stopped")
 	return exitOK
-}
-
-// text returns what the options have quotad print about itself; empty: they do not.
-func (o options) text() string {
-	switch {
-	case o.version:
-		return "quotad " + api.BuildVersion() + "\n"
-	case o.presets:
-		return config.PresetFiles(time.Now())
-	case o.man:
-		return manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
-	case o.reference == "text":
-		return config.ReferenceText()
-	case o.reference == "markdown":
-		return config.ReferenceMarkdown()
-	case o.reference == "man":
-		return config.ReferenceManual(api.BuildVersion())
-	case o.reference == "schema":
-		return config.ReferenceSchema()
-	}
-	return ""
 }
 
 // fail prints an error. Each error of the configuration has a line of its own,

@@ -5,8 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
+	"time"
+
+	"quotad/cmd/manual"
+	"quotad/cmd/quotad/config"
+	"quotad/quota/api"
 )
 
 const (
@@ -67,16 +70,21 @@ Example: see what a file means, then run it
 
 // Options are the flags of the command line.
 type options struct {
-	config  string // a path; empty: the default ones
-	check   bool
-	strict  bool // warnings are errors; only with check
-	version bool
-	presets bool
-	man     bool
-	// reference is the format in which to print the keys of the configuration; empty: do not.
-	reference string
+	config string // a path; empty: the default ones
+	check  bool
+	strict bool // warnings are errors; only with check
+	// prints returns what quotad is to print about itself; nil: it runs.
+	prints func() string
 	// acceptLedger continues with an embedded ledger that is not the one that was here.
 	acceptLedger bool
+}
+
+// references has the forms of the reference; "true" stands for a flag without a value.
+var references = map[string]func() string{
+	"true": config.ReferenceText, "text": config.ReferenceText, "markdown": config.ReferenceMarkdown, "schema": config.ReferenceSchema,
+	"man": func() string {
+		return manual.OfUsage(5, api.BuildVersion(), config.ReferenceUsage(), "quotad(8)", "quotactl(1)")
+	},
 }
 
 func parseOptions(args []string) (options, error) {
@@ -86,10 +94,20 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.config, "config", "", "")
 	flags.BoolVar(&o.check, "check", false, "")
 	flags.BoolVar(&o.strict, "strict", false, "")
-	flags.BoolVar(&o.version, "version", false, "")
-	flags.BoolVar(&o.presets, "presets", false, "")
-	flags.BoolVar(&o.man, "man", false, "")
-	flags.BoolFunc("reference", "", o.setReference)
+	prints := func(flag string, what func() string) {
+		flags.BoolFunc(flag, "", func(string) error { o.prints = what; return nil })
+	}
+	prints("version", func() string { return "quotad " + api.BuildVersion() + "\n" })
+	prints("presets", func() string { return config.PresetFiles(time.Now()) })
+	prints("man", func() string {
+		return manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
+	})
+	flags.BoolFunc("reference", "", func(form string) error {
+		if o.prints = references[form]; o.prints == nil {
+			return errors.New("write --reference, --reference=markdown, --reference=man or --reference=schema")
+		}
+		return nil
+	})
 	flags.BoolVar(&o.acceptLedger, "accept-new-ledger", false, "")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -104,12 +122,4 @@ func parseOptions(args []string) (options, error) {
 		return o, errors.New("--accept-new-ledger works only without --check")
 	}
 	return o, nil
-}
-
-// setReference reads the format of the reference; "true" stands for a flag without a value.
-func (o *options) setReference(form string) error {
-	if o.reference = strings.Replace(form, "true", "text", 1); !slices.Contains([]string{"text", "markdown", "man", "schema"}, o.reference) {
-		return errors.New("write --reference, --reference=markdown, --reference=man or --reference=schema")
-	}
-	return nil
 }

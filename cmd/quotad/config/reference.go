@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"quotad/cmd/manual"
 	"quotad/quota"
 )
 
@@ -198,6 +197,12 @@ func (k referenceKey) absent() string {
 // assignment returns the example as a line of a file.
 func (k referenceKey) assignment() string { return k.name + " = " + k.example }
 
+// ReferenceUsage returns the reference as the usage of a program, from which its manual page is made.
+func ReferenceUsage() string {
+	const where = "quotad reads config.toml in its working directory, or else /etc/quotad/config.toml, in the TOML format."
+	return "quotad.toml - the configuration of quotad\n\n" + wrap(where, "") + "\n" + ReferenceText()
+}
+
 // ReferenceText returns the reference for a terminal of 80 columns.
 func ReferenceText() string {
 	b := &strings.Builder{}
@@ -239,21 +244,4 @@ func ReferenceMarkdown() string {
 // markdown escapes a text for Markdown.
 func markdown(text string) string {
 	return strings.NewReplacer("|", `\|`, "*", `\*`, "<", `\<`).Replace(text)
-}
-
-// ReferenceManual returns the reference as the manual page quotad.toml(5).
-func ReferenceManual(version string) string {
-	b := &strings.Builder{}
-	page := manual.Page{Name: "quotad.toml", Section: 5, Version: version, Purpose: "the configuration of quotad"}
-	fmt.Fprintf(b, "%s.SH DESCRIPTION\nquotad reads config.toml in its working directory, or else /etc/quotad/config.toml, in the TOML format. %s\n", page.Header(), manual.Escape(notation))
-	for _, t := range reference() {
-		fmt.Fprintf(b, ".SH \"%s\"\n%s\n", strings.ReplaceAll(manual.Escape(t.title()), `"`, `\(dq`), manual.Escape(t.means))
-		for _, k := range t.keys {
-			fmt.Fprintf(b, ".TP\n.B %s\n%s\n", manual.Escape(k.name), manual.Escape(k.means))
-			fmt.Fprintf(b, ".br\nValue: %s\n", manual.Escape(k.value))
-			fmt.Fprintf(b, ".br\n%s\n.br\nExample: %s\n", manual.Escape(k.absent()), manual.Escape(k.assignment()))
-		}
-	}
-	b.WriteString(manual.SeeAlso("quotad(8)", "quotactl(1)"))
-	return b.String()
 }

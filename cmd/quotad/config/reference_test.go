@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -122,23 +121,5 @@ func TestReferencePage(t *testing.T) {
 		if string(got) != want {
 			t.Errorf("%s is not what tables.go and reference.toml say: go test ./cmd/quotad/config -run TestReferencePage -update", file)
 		}
-	}
-}
-
-// The manual page has no fault that the formatters know.
-func TestReferenceManual(t *testing.T) {
-	page := ReferenceManual("v0.0.1-dev")
-	for _, formatter := range []string{"groff -ww -man -Tutf8 -z", "mandoc -Tlint -W warning"} {
-		words := strings.Fields(formatter)
-		t.Run(words[0], func(t *testing.T) {
-			if _, err := exec.LookPath(words[0]); err != nil {
-				t.Skip(err)
-			}
-			cmd := exec.Command(words[0], words[1:]...)
-			cmd.Stdin = strings.NewReader(page)
-			if output, err := cmd.CombinedOutput(); err != nil || len(output) > 0 {
-				t.Errorf("%v:\n%s", err, output)
-			}
-		})
 	}
 }

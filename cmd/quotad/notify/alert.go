@@ -33,22 +33,25 @@ type Alert struct {
 	Done   func()
 }
 
-// events are those that report the beginning and the end of a trouble.
-var events = map[trouble.Kind][2]config.EventName{
-	trouble.Ledger:  {config.OutageBegan, config.OutageEnded},
-	trouble.Failing: {config.JobFailing},
-	trouble.Overdue: {config.OverdueBegan, config.OverdueEnded},
-	trouble.Closed:  {config.LimitClosed},
-	trouble.Key:     {config.UpstreamRefuses},
-	trouble.Drift:   {config.CountsDiffer},
-	trouble.Spent:   {config.Overspent},
+// reports has the events that report the beginning and the end of a trouble, and what an example of it says.
+var reports = map[trouble.Kind]struct {
+	began, ended config.EventName // no ended: its end is not reported
+	of, says, do string
+}{
+	trouble.Ledger:  {config.OutageBegan, config.OutageEnded, "ledger", "the ledger does not decide", "redis-cli ping"},
+	trouble.Failing: {config.JobFailing, "", "job trending", "trending fails in GB: exit status 1", "quotactl runs trending --output"},
+	trouble.Overdue: {config.OverdueBegan, config.OverdueEnded, "job trending", "trending has had no good run for 26h", "quotactl runs trending"},
+	trouble.Closed:  {config.LimitClosed, "", "limit youtube daily", "the upstream closed youtube daily at 7,600 of 10,000 units", "quotactl log youtube"},
+	trouble.Key:     {config.UpstreamRefuses, "", "credential youtube", "the upstream refuses the key of youtube", "quotactl log youtube"},
+	trouble.Drift:   {config.CountsDiffer, "", "limit youtube daily", "the upstream counts 700 units more of youtube daily", "quotactl log youtube"},
+	trouble.Spent:   {config.Overspent, "", "limit youtube daily", "youtube daily is 12 units over its budget", "quotactl log youtube"},
 }
 
 // Changed returns the alert of a change.
 func Changed(c trouble.Change, at time.Time, done func()) Alert {
-	a := Alert{Event: events[c.Kind][0], At: at, Detail: c.Says, Change: c, Done: done}
+	a := Alert{Event: reports[c.Kind].began, At: at, Detail: c.Says, Change: c, Done: done}
 	if c.Ended {
-		a.Event = events[c.Kind][1]
+		a.Event = reports[c.Kind].ended
 	}
 	return a
 }

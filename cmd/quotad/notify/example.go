@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -37,10 +36,10 @@ func example(event config.EventName, now time.Time) Alert {
 		a.Run = exampleRun(now, event == config.RunStarted)
 		a.Next = now.Add(time.Hour)
 	}
-	for kind, events := range events {
-		if began := events[0] == event; began || events[1] == event {
-			a.Change = trouble.Change{Trouble: exampleTrouble(kind), Ended: !began}
-			a.Detail = a.Change.Says
+	for kind, r := range reports {
+		if event == r.began || event == r.ended {
+			a.Detail = "an example: " + r.says
+			a.Change = trouble.Change{Trouble: trouble.Trouble{Kind: kind, Of: r.of, Says: a.Detail, Do: r.do}, Ended: event == r.ended}
 		}
 	}
 	return a
@@ -59,32 +58,11 @@ func exampleRun(now time.Time, running bool) jobs.Run {
 	return r
 }
 
-func exampleTrouble(kind trouble.Kind) trouble.Trouble {
-	t := trouble.Trouble{Kind: kind, Of: "limit youtube daily", Do: "quotactl log youtube"}
-	switch kind {
-	case trouble.Ledger:
-		t.Of, t.Says, t.Do = "ledger", "an example: the ledger does not decide", "redis-cli ping"
-	case trouble.Failing:
-		t.Of, t.Says, t.Do = "job trending", "an example: trending fails in GB: exit status 1", "quotactl runs trending --output"
-	case trouble.Overdue:
-		t.Of, t.Says, t.Do = "job trending", "an example: trending has had no good run for 26h", "quotactl runs trending"
-	case trouble.Key:
-		t.Of, t.Says = "credential youtube", "an example: the upstream refuses the key of youtube"
-	case trouble.Closed:
-		t.Says = "an example: the upstream closed youtube daily at 7,600 of 10,000 units"
-	case trouble.Spent:
-		t.Says = "an example: youtube daily is 12 units over its budget"
-	case trouble.Drift:
-		t.Says = "an example: the upstream counts 700 units more of youtube daily"
-	}
-	return t
-}
-
 // Untold returns the events of troubles for which no command runs.
 func Untold(onEvent config.OnEvent) (list []string) {
-	for pair := range maps.Values(events) {
-		if len(onEvent.Commands[pair[0]]) == 0 {
-			list = append(list, string(pair[0]))
+	for _, r := range reports {
+		if len(onEvent.Commands[r.began]) == 0 {
+			list = append(list, string(r.began))
 		}
 	}
 	slices.Sort(list)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,10 +38,10 @@ type facts struct {
 // KeptFacts are those that a restart keeps. Credentials are their keys, or "credential limit".
 type keptFacts struct {
 	Losses    map[string]trouble.Loss       `json:"losses,omitempty"`
-	Refuses   map[string]trouble.KeyRefusal `json:"refuses,omitempty"`
-	Silent    map[string]trouble.Silence    `json:"silent,omitempty"`
+	Refuses   map[string]*trouble.Refusal   `json:"refuses,omitempty"`
+	Silent    map[string]*trouble.Refusal   `json:"silent,omitempty"`
 	Closings  map[string]closing            `json:"closings,omitempty"`
-	Overspent map[string]trouble.Overspent  `json:"overspent,omitempty"`
+	Overspent map[string]*trouble.Overspent `json:"overspent,omitempty"`
 }
 
 // A closing is what was so when a limit was closed.
@@ -63,9 +62,9 @@ type factsFile struct {
 
 // openFacts reads the file, which need not exist. Without one that can be understood, what is wrong is reported again.
 func openFacts(path string) (f *facts, err error) {
-	f = &facts{path: path}
+	f = &facts{path: path, keptFacts: noFacts()}
+	file := factsFile{Facts: noFacts()}
 	data, err := os.ReadFile(path)
-	var file factsFile
 	if err == nil {
 		err = json.Unmarshal(data, &file)
 	}
@@ -80,16 +79,11 @@ func openFacts(path string) (f *facts, err error) {
 	if err != nil {
 		err = fmt.Errorf("cannot read %q: what is wrong is reported again: %w", path, err)
 	}
-	f.Losses, f.Refuses, f.Silent = orEmpty(f.Losses), orEmpty(f.Refuses), orEmpty(f.Silent)
-	f.Closings, f.Overspent = orEmpty(f.Closings), orEmpty(f.Overspent)
 	return f, err
 }
 
-func orEmpty[V any](m map[string]V) map[string]V {
-	if m == nil {
-		return map[string]V{}
-	}
-	return m
+func noFacts() keptFacts {
+	return keptFacts{map[string]trouble.Loss{}, map[string]*trouble.Refusal{}, map[string]*trouble.Refusal{}, map[string]closing{}, map[string]*trouble.Overspent{}}
 }
 
 // save writes the file if it has changed, or could not be written. One goroutine saves at a time.
@@ -130,7 +124,7 @@ func (f *facts) record(event any) (urgent bool) {
 		case e.Status > 0:
 			delete(f.Silent, e.Credential)
 		case e.Silent != "" && !was:
-			f.Silent[e.Credential] = trouble.Silence{Since: time.Now(), Says: e.Silent}
+			f.Silent[e.Credential] = &trouble.Refusal{Since: time.Now(), Says: e.Silent}
 		}
 	case jobs.RunChanged:
 		return e.Run.State == jobs.RunFailed
@@ -178,7 +172,7 @@ func (f *facts) decided(e server.Decided) (urgent bool) {
 	case e.Past != "":
 		limit, by := quota.Overspent(e.Decision.Limits, false)
 		if by > 0 {
-			f.Overspent[credential+" "+limit] = trouble.Overspent{At: time.Now(), Says: fmt.Sprintf("%s settled a grant past %s", callerName(e.Request.Caller.By()), e.Past)}
+			f.Overspent[credential+" "+limit] = &trouble.Overspent{At: time.Now(), Says: fmt.Sprintf("%s settled a grant past %s", callerName(e.Request.Caller.By()), e.Past)}
 			return true
 		}
 	}
@@ -196,7 +190,7 @@ func (f *facts) observed(out upstream.Outcome) (urgent bool) {
 		return refused
 	case out.Class == upstream.Config, out.Class == upstream.Billing:
 		if !refused {
-			f.Refuses[c] = trouble.KeyRefusal{Since: time.Now(), Says: out.Says}
+			f.Refuses[c] = &trouble.Refusal{Since: time.Now(), Says: out.Says}
 		}
 		return !refused
 	case out.Changed:
@@ -227,24 +221,16 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 	if f.writeErr != nil {
 		s.Disk.Err = f.writeErr.Error()
 	}
-	for of, loss := range f.Losses {
-		if loss.Back.IsZero() && s.Ledger.Reachable && loss.At.Before(asked) {
-			loss.Back = time.Now()
-			f.Losses[of] = loss
-		}
-		if slices.ContainsFunc(s.Credentials, func(c trouble.CredentialState) bool { return c.Name == of }) {
-			s.Losses = append(s.Losses, loss)
-		}
-	}
-	slices.SortFunc(s.Losses, func(a, b trouble.Loss) int { return strings.Compare(a.Credential, b.Credential) })
 	for i := range s.Credentials {
 		c := &s.Credentials[i]
-		if r, refused := f.Refuses[c.Name]; refused {
-			c.Refuses = &r
+		if loss, lost := f.Losses[c.Name]; lost {
+			if loss.Back.IsZero() && s.Ledger.Reachable && loss.At.Before(asked) {
+				loss.Back = time.Now()
+				f.Losses[c.Name] = loss
+			}
+			s.Losses = append(s.Losses, loss)
 		}
-		if silence, silent := f.Silent[c.Name]; silent {
-			c.Silent = &silence
-		}
+		c.Refuses, c.Silent = f.Refuses[c.Name], f.Silent[c.Name]
 		for n := range c.Limits {
 			f.completeLimit(c.Name, &c.Limits[n])
 		}
@@ -253,9 +239,7 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 
 func (f *facts) completeLimit(credential string, l *trouble.LimitState) {
 	key := credential + " " + l.Name
-	if o, known := f.Overspent[key]; known {
-		l.Overspent = &o
-	}
+	l.Overspent = f.Overspent[key]
 	if l.Closed.IsZero() {
 		delete(f.Closings, key)
 		return

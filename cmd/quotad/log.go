@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -196,10 +197,7 @@ func shorten(line []byte, limit int) []byte {
 	return line
 }
 
-var (
-	jsonString = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
-	jsonChar   = regexp.MustCompile(`(?s)\\u.{4}|\\.|[^\\]`) // in a string
-)
+var jsonString = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
 
 // longestString returns where the longest string of a line of JSON begins and ends,
 // without its quotes.
@@ -215,11 +213,9 @@ func longestString(line []byte) (from, to int) {
 // whole returns the beginning of a JSON string in at most limit bytes, without a part of a
 // character or of an escape sequence.
 func whole(text []byte, limit int) []byte {
-	end := 0
-	for _, at := range jsonChar.FindAllIndex(text[:min(max(limit, 0)+len(`\u0000`), len(text))], -1) {
-		if at[1] <= limit {
-			end = at[1]
-		}
+	text = text[:max(limit, 0)]
+	for !utf8.Valid(text) || !json.Valid(slices.Concat([]byte(`"`), text, []byte(`"`))) {
+		text = text[:len(text)-1]
 	}
-	return text[:end]
+	return text
 }

@@ -37,14 +37,11 @@ func (s *supervisor) refuse(why error, delay time.Duration, loud bool) error {
 		if errors.As(why, new(config.Errors)) {
 			fail(s.stderr, why) // one error a line, where editors find the file and the line
 		}
-		addText(s.log.Error(), "cure", cureOf(why)).Msgf("cannot serve: %s; callers are refused, and quotad tries again by itself", oneLine(why))
+		addText(s.log.Error(), "cure", cureOf(why)).Msgf("cannot serve: %s; callers are refused, and quotad tries again by itself", firstLine(why.Error()))
 	}
-	s.notifySystemd(fmt.Sprintf("READY=1\nSTATUS=cannot serve: %s; next try %s", oneLine(why), until.Format(time.TimeOnly)))
+	s.notifySystemd(fmt.Sprintf("READY=1\nSTATUS=cannot serve: %s; next try %s", firstLine(why.Error()), until.Format(time.TimeOnly)))
 	return nil
 }
-
-// oneLine returns an error as one line.
-func oneLine(err error) string { return firstLine(err.Error()) }
 
 // problemOf returns the answer to callers.
 func problemOf(why error) *api.Problem {
@@ -52,7 +49,7 @@ func problemOf(why error) *api.Problem {
 	if isConfig(why) {
 		reason = api.BadConfiguration
 	}
-	p := api.NewProblem(reason, "quotad cannot serve: %s", oneLine(why))
+	p := api.NewProblem(reason, "quotad cannot serve: %s", firstLine(why.Error()))
 	again := "quotad tries again by itself; quotactl reload makes it try at once"
 	p.Hint = strings.TrimPrefix(cmp.Or(cureOf(why), p.Hint)+"; "+again, "; ")
 	return p

@@ -15,8 +15,8 @@ import (
 type CredentialState struct {
 	*quota.Credential
 	Limits  []LimitState // none while they are unknown
-	Refuses *KeyRefusal  // of its key; nil: the upstream takes it
-	Silent  *Silence     // nil: the upstream answers
+	Refuses *Refusal     // of its key, quota or bill, which a person has to change; nil: the upstream takes them
+	Silent  *Refusal     // the upstream has not answered since its last answer; nil: it answers
 	Keyless *Keyless     // nil: its key_command prints one, or it has none
 	KeyCure string       // what to do about a key that is refused
 	// Violated is the invariant of its log that did not hold; nil: all do.
@@ -39,14 +39,8 @@ type Violation struct {
 	Shuts    bool   // nothing is granted meanwhile
 }
 
-// A KeyRefusal is what the upstream said last of a key, a quota or a bill that a person has to change.
-type KeyRefusal struct {
-	Since time.Time `json:"since"`
-	Says  string    `json:"says"`
-}
-
-// A Silence is an upstream that has not answered since its last answer.
-type Silence struct {
+// A Refusal is an upstream that does not serve a credential.
+type Refusal struct {
 	Since time.Time `json:"since"`
 	Says  string    `json:"says"`
 }

@@ -174,10 +174,10 @@ func TestTroubles(t *testing.T) {
 		{"by an operator", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Hour)); w.daily.ByHand = true }, ""},
 
 		// was: until the next run of the job that found it, and never if no run did
-		{"a key is refused", func(w *world) { w.youtube.Refuses = &KeyRefusal{ago(time.Hour), "API_KEY_INVALID"} },
+		{"a key is refused", func(w *world) { w.youtube.Refuses = &Refusal{ago(time.Hour), "API_KEY_INVALID"} },
 			"key! credential youtube: youtube's key is refused: API_KEY_INVALID > replace youtube.key, then quotactl reload"},
 		{"a key that its job sends", func(w *world) {
-			w.youtube.Refuses, w.youtube.KeyCure = &KeyRefusal{ago(time.Hour), "API_KEY_INVALID"}, "give the job another key"
+			w.youtube.Refuses, w.youtube.KeyCure = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, "give the job another key"
 		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID > give the job another key"},
 		{"a key_command fails", func(w *world) { w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed"} },
 			"key credential youtube: youtube's key_command fails, its last key still serves: vault: sealed > quotactl reload"},
@@ -188,15 +188,15 @@ func TestTroubles(t *testing.T) {
 			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: ago(time.Minute), Over: true}
 		}, "key! credential youtube: youtube has no key: its key_command fails: vault: sealed > quotactl reload"},
 		{"and the last key is refused", func(w *world) {
-			w.youtube.Refuses, w.youtube.Keyless = &KeyRefusal{ago(time.Hour), "API_KEY_INVALID"}, &Keyless{Since: ago(time.Hour), Says: "vault: sealed"}
+			w.youtube.Refuses, w.youtube.Keyless = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, &Keyless{Since: ago(time.Hour), Says: "vault: sealed"}
 		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID; youtube's key_command fails, its last key still serves: vault: sealed > replace youtube.key, then quotactl reload"},
 
 		// was: only in the log
 		{"no answer of late", func(w *world) {
-			w.youtube.Silent = &Silence{ago(time.Minute), "no answer from www.googleapis.com: no such host"}
+			w.youtube.Silent = &Refusal{ago(time.Minute), "no answer from www.googleapis.com: no such host"}
 		}, "unreachable credential youtube: no answer from www.googleapis.com: no such host"},
 		{"for longer", func(w *world) {
-			w.youtube.Silent = &Silence{ago(6 * time.Minute), "no answer from www.googleapis.com: no such host"}
+			w.youtube.Silent = &Refusal{ago(6 * time.Minute), "no answer from www.googleapis.com: no such host"}
 		}, "unreachable! credential youtube: no answer from www.googleapis.com: no such host"},
 
 		// was: "limit youtube daily: 100 of 9,500 left; used up in 4s"
@@ -368,7 +368,7 @@ func TestEverythingIsWrong(t *testing.T) {
 	w.State.Ledger.Since = ago(time.Hour)
 	w.Losses = []Loss{{Credential: "youtube", At: ago(time.Hour)}, {"maps", ago(time.Hour), ago(time.Hour), 1}}
 	w.State.Disk.Err, w.State.File.Error, w.State.Certificate.NotAfter = "full", "e", ago(1)
-	w.youtube.Refuses, w.youtube.Silent, w.youtube.Violated = &KeyRefusal{}, &Silence{}, &Violation{}
+	w.youtube.Refuses, w.youtube.Silent, w.youtube.Violated = &Refusal{}, &Refusal{}, &Violation{}
 	w.daily.closed(1, now.Add(day))
 	w.share.Drift, w.share.DriftBy = "d", 600
 	w.share.Used, w.share.Overspent = 2_001, &Overspent{}
@@ -402,7 +402,7 @@ func TestForeignTexts(t *testing.T) {
 	text := "\x1b[31mred\u202e\n<b>bold</b> \x00\xff" + strings.Repeat("東", 64<<10)
 	w.daily.closed(1, now.Add(day))
 	w.daily.Closed.Says = text
-	w.youtube.Refuses, w.youtube.Silent = &KeyRefusal{Says: text}, &Silence{Says: text}
+	w.youtube.Refuses, w.youtube.Silent = &Refusal{Says: text}, &Refusal{Says: text}
 	w.fetch.Failing = []jobs.Failing{{Region: regions.Region(text), Cause: text}}
 	for _, one := range List(w.State, now) {
 		if len(one.Says) > maxSays+len("…") || strings.ContainsAny(one.Says, "\x1b\u202e\n\x00") || !utf8.ValidString(one.Says) || !strings.Contains(one.Says, "red") {

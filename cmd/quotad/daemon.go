@@ -100,7 +100,7 @@ func newDaemon(s *supervisor) *daemon {
 	d.reloads.recordGrace(c)
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		newEventLog(d.log).record, d.metrics.Record, d.refusals.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
+		eventLog{d.log, &refusals{}}.record, d.metrics.Record, d.refusals.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
 		d.recordExit, d.recordNotLaunched, d.recordViolation,
 	}
 	return d

@@ -27,8 +27,6 @@ type eventLog struct {
 	refusals *refusals
 }
 
-func newEventLog(log zerolog.Logger) eventLog { return eventLog{log: log, refusals: newRefusals()} }
-
 func (e eventLog) record(event any) {
 	switch event := event.(type) {
 	case server.Decided:
@@ -349,8 +347,6 @@ type alike struct {
 	unlogged int // since the last one that was logged
 }
 
-func newRefusals() *refusals { return &refusals{kinds: map[kind]*alike{}} }
-
 // admit reports whether a refusal at now is to be logged, and how many of its kind
 // were not logged before it.
 func (r *refusals) admit(k kind, now time.Time) (logged bool, unlogged int) {
@@ -358,8 +354,8 @@ func (r *refusals) admit(k kind, now time.Time) (logged bool, unlogged int) {
 	defer r.mu.Unlock()
 	a := r.kinds[k]
 	if a == nil {
-		if len(r.kinds) >= maxKinds {
-			clear(r.kinds)
+		if r.kinds == nil || len(r.kinds) >= maxKinds {
+			r.kinds = map[kind]*alike{}
 		}
 		a = &alike{since: now}
 		r.kinds[k] = a

@@ -188,40 +188,32 @@ func (d *daemon) warnOfSharedUser() {
 	}
 }
 
-// makeWorkDirs lets passes of another user into the directories that they run in.
-func (d *daemon) makeWorkDirs(c *config.Config) error {
-	kept, err := makeWorkDirs(c)
-	for _, file := range kept {
-		d.log.Warn().Str("file", file).Msg("not given to the user of jobs: the file has a second name, under which it may be quotad's")
-	}
-	return err
-}
-
 // makeWorkDirs makes the directories of jobs that name none, where passes run as
 // another user. That user owns them, and may enter those above but not list them.
-// The rest of the state directory stays ours alone. Kept are files
-// that stay ours in such a directory.
-func makeWorkDirs(c *config.Config) (kept []string, err error) {
+// The rest of the state directory stays ours alone.
+func (d *daemon) makeWorkDirs(c *config.Config) error {
 	if c.Passes.User == nil {
-		return nil, nil
+		return nil
 	}
 	if err := makeEnterable(c.StateDir); err != nil {
-		return nil, err
+		return err
 	}
 	for _, job := range c.Jobs {
 		if !job.MakeDir {
 			continue // an operator's directory
 		}
-		stay, err := []string(nil), makeEnterable(c.DataDir())
+		kept, err := []string(nil), makeEnterable(c.DataDir())
 		if err == nil {
-			stay, err = give(job.Dir, c.Passes.User)
+			kept, err = give(job.Dir, c.Passes.User)
+		}
+		for _, file := range kept {
+			d.log.Warn().Str("file", file).Msg("not given to the user of jobs: the file has a second name, under which it may be quotad's")
 		}
 		if err != nil {
-			return kept, fmt.Errorf("cannot make a directory for the passes of %q: %w", job.Name, err)
+			return fmt.Errorf("cannot make a directory for the passes of %q: %w", job.Name, err)
 		}
-		kept = append(kept, stay...)
 	}
-	return kept, nil
+	return nil
 }
 
 // makeEnterable makes a directory that every user may enter, and we alone may list.

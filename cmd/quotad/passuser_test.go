@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"quotad/cmd/quotad/config"
-	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota/api"
 )
@@ -137,8 +135,7 @@ func TestWorkDirsAreGivenToTheUserOfJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &config.Config{StateDir: state, Passes: config.Passes{User: u}, Jobs: []*jobs.Job{{Name: "fetch", Dir: dir, MakeDir: true}}}
-	kept, err := makeWorkDirs(c)
+	kept, err := give(dir, u)
 	if err != nil || len(kept) != 1 || kept[0] != filepath.Join(dir, "linked") {
 		t.Errorf("got %q, %v, want the linked file kept", kept, err)
 	}

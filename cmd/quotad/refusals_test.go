@@ -16,7 +16,7 @@ import (
 
 func TestRefusalsAreSampled(t *testing.T) {
 	start := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
-	r := newRefusals()
+	r := &refusals{}
 	hammer, other := kind{"fetch", "limit_exceeded"}, kind{"@1000", "forbidden"}
 	for i, step := range []struct {
 		who      kind
@@ -51,7 +51,7 @@ func TestRefusalsAreSampled(t *testing.T) {
 }
 
 func TestKindsOfRefusalsAreBounded(t *testing.T) {
-	r := newRefusals()
+	r := &refusals{}
 	for i := range 5 * maxKinds {
 		r.admit(kind{by: strconv.Itoa(i)}, time.Unix(0, 0))
 		if len(r.kinds) > maxKinds {

@@ -245,10 +245,10 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
 			for _, loan := range l.Lent {
-				add("limit "+name, "quotactl lend "+name+" 0", "%s: %s more until %s, lent by %s%s", name, loan.Units.Text(), clock(loan.Until, now), callerName(loan.By), because(loan.Note))
+				add("limit "+name, "quotactl lend "+name+" 0", "%s: %s more until %s, lent by %s%s", name, loan.Units.Text(), trouble.At(loan.Until, now), callerName(loan.By), because(loan.Note))
 			}
 			if l.ByHand {
-				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, clock(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
+				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
 			}
 		}
 		if strange, known := d.observer.Strange(c.Name); known && now.Sub(strange.At) < 24*time.Hour {
@@ -256,7 +256,7 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 			if strange.Reason != "" {
 				why = "for " + strange.Reason + ", which quotad does not know: give it a class in answers.reasons"
 			}
-			add("credential "+c.Name, "quotactl log "+c.Name, "%s: the upstream refused %s at %s %s. It says: %s", c.Name, strange.Operation, clock(strange.At, now), why, strange.Says)
+			add("credential "+c.Name, "quotactl log "+c.Name, "%s: the upstream refused %s at %s %s. It says: %s", c.Name, strange.Operation, trouble.At(strange.At, now), why, strange.Says)
 		}
 	}
 	presets := *d.presets.Load()
@@ -269,14 +269,6 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 		add("ledger", "", "sync is off: a crash of the machine loses the grants of the last seconds")
 	}
 	return notes
-}
-
-func clock(t, now time.Time) string {
-	layout := "15:04"
-	if t = t.In(now.Location()); t.Sub(now).Abs() > 12*time.Hour {
-		layout = "Mon 2 Jan 15:04"
-	}
-	return t.Format(layout)
 }
 
 func because(note string) string {

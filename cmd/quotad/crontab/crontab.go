@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -36,11 +37,11 @@ func Parse(text string, isUser func(name string) bool) (jobs []Job, notes []Note
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if name, value, is := assignment(line); is {
-			if name == "MAILTO" {
+		if set := assignment.FindStringSubmatch(line); set != nil {
+			if set[1] == "MAILTO" {
 				note("quotad sends no mail: a command of [on_event] can")
 			}
-			env[name] = value
+			env[set[1]] = set[2] + set[3] + set[4]
 			continue
 		}
 		schedule, command := cutFields(line, 5)
@@ -95,21 +96,8 @@ func cutFields(line string, n int) (fields, rest string) {
 	return strings.Join(list, " "), rest
 }
 
-// assignment reads NAME=value, with blanks around the sign and quotes around the value as cron takes them.
-func assignment(line string) (name, value string, is bool) {
-	name, value, is = strings.Cut(line, "=")
-	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-	notName := func(c rune) bool {
-		return c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
-	}
-	if !is || name == "" || name[0] <= '9' || strings.ContainsFunc(name, notName) {
-		return "", "", false
-	}
-	if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
-		value = value[1 : n-1]
-	}
-	return name, value, true
-}
+// assignment is NAME=value, with blanks around the sign and quotes around the value as cron takes them.
+var assignment = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:"(.*)"|'(.*)'|(.*))$`)
 
 // withInput returns a command as a shell reads it: what follows its first % is its standard input, a line for each %, and \%
 // is a %.
@@ -144,14 +132,11 @@ func nameOf(command string) string {
 	return plain(program)
 }
 
+var notPlain = regexp.MustCompile(`[^A-Za-z0-9_]`)
+
 // plain returns a name as a table of the configuration may have it.
 func plain(text string) string {
-	name := strings.Trim(strings.Map(func(c rune) rune {
-		if c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_' {
-			return c
-		}
-		return '-'
-	}, text), "-_")
+	name := strings.Trim(notPlain.ReplaceAllString(text, "-"), "-_")
 	if name == "" {
 		return "job"
 	}

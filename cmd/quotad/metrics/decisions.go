@@ -9,7 +9,6 @@ import (
 	"quotad/quota/proxy"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
-	"quotad/quota/upstream"
 )
 
 // unknown stands for names that callers sent and no configuration has. No configured
@@ -65,11 +64,6 @@ func (m *Metrics) corrected(event server.Decided) {
 		name = unknown
 	}
 	m.corrections.WithLabelValues(name, event.Verb, event.Result()).Inc()
-}
-
-// observed counts an answer of an upstream.
-func (m *Metrics) observed(out upstream.Outcome) {
-	m.answers.WithLabelValues(out.Credential, string(out.Class), strconv.FormatBool(out.Changed)).Inc()
 }
 
 // outage counts the edges of a shared ledger's outage.

@@ -3,6 +3,7 @@ package metrics
 import (
 	"net/http"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +62,9 @@ func New(version string) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	m.gauges("quotad_build_info", "1, with the version of quotad.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
+	promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{
+		Name: "quotad_build_info", Help: "1, with the version of quotad.", ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	}).Set(1)
 
 	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
 	m.corrections = m.counters("quotad_corrections_total", "Requests to settle or release a grant, to adjust or reset a log, and to lend to, close or open a limit; the reason is granted if it was done.", "credential", "verb", "reason")
@@ -94,7 +97,9 @@ func New(version string) *Metrics {
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are slots that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were not launched.", "job", "outcome", "reason")
-	m.passTook = m.histograms("quotad_pass_duration_seconds", "Time of one pass, from its start to its end.", passTimes, "job")
+	m.passTook = promauto.With(m.registry).NewHistogramVec(prometheus.HistogramOpts{
+		Name: "quotad_pass_duration_seconds", Help: "Time of one pass, from its start to its end.", Buckets: passTimes,
+	}, []string{"job"})
 	m.passUnits = m.counters("quotad_pass_units_total", "Units that passes spent, less what they gave back.", "job")
 	m.commands = m.counters("quotad_event_commands_total", "Notify commands that were run for an event: ok, failed, or dropped because too many waited.", "event", "result")
 	return m
@@ -102,14 +107,6 @@ func New(version string) *Metrics {
 
 func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	return promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-}
-
-func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-}
-
-func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return promauto.With(m.registry).NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
 func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
@@ -136,7 +133,7 @@ func (m *Metrics) Record(event any) {
 		m.clientCalls.Observe(event.Took.Seconds())
 		m.clientBatches.Observe(float64(event.Asks))
 	case upstream.Outcome:
-		m.observed(event)
+		m.answers.WithLabelValues(event.Credential, string(event.Class), strconv.FormatBool(event.Changed)).Inc()
 	case proxy.Finished:
 		m.exchanged(event)
 	case slidinglog.Event:

@@ -120,12 +120,14 @@ func (l *list) add(t Trouble) {
 	l.found = append(l.found, t)
 }
 
-// at writes a time as short as it is clear.
-func (l *list) at(t time.Time) string {
-	t = t.In(l.now.Location())
+func (l *list) at(t time.Time) string { return At(t, l.now) }
+
+// At writes a time as short as it is clear.
+func At(t, now time.Time) string {
+	t = t.In(now.Location())
 	day := func(t time.Time) string { return t.Format(time.DateOnly) }
-	switch apart := t.Sub(l.now).Abs(); {
-	case day(t) == day(l.now):
+	switch apart := t.Sub(now).Abs(); {
+	case day(t) == day(now):
 		return t.Format("15:04")
 	case apart < 6*24*time.Hour:
 		return t.Format("Mon 15:04")

@@ -36,12 +36,6 @@ regions = ["one"]
 cron = "$FAR * * *"
 run_at_start = true
 command = ["sh", "-c", "exit 3"]
-[jobs.gated]
-credential = "api"
-regions = ["one"]
-cron = "$FAR * * *"
-expects.list = 100
-command = ["true"]
 `
 
 // startTelling starts a daemon whose events are told to files in a directory.
@@ -120,26 +114,6 @@ func TestEventsAreToldOnce(t *testing.T) {
 	}
 	if got := told(t, daemon, dir); !slices.Equal(got, want) {
 		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-// A job that is never begun for want of units is denied no call, and yet its
-// limit is exhausted.
-func TestGateTellsOfExhaustion(t *testing.T) {
-	t.Parallel()
-	daemon, client, dir := startTelling(t, withEvents)
-	if _, err := spend(client); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Do(context.Background(), "POST", "/v1/jobs/gated/run", nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := daemon.await(regexp.MustCompile("^run stopped$"), "job=gated"); err != nil {
-		t.Fatal(err)
-	}
-	want := "QUOTAD_CREDENTIAL=api QUOTAD_EVENT=exhausted QUOTAD_LIMIT=daily QUOTAD_REMAINING=99 QUOTAD_UNITS=100 QUOTAD_USED=1"
-	if got := told(t, daemon, dir); !slices.Contains(got, want) {
-		t.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), want)
 	}
 }
 

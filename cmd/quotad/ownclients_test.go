@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"quotad/quota/api"
@@ -27,37 +25,6 @@ window = "1h"
 algorithm = "counter"
 on_outage = "closed"
 `
-
-// One subject hammers three daemons that share a Redis, and is granted its limit to the
-// unit.
-func TestThreeDaemonsLimitOneClient(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	var granted, denied atomic.Int64
-	var callers sync.WaitGroup
-	for range 3 {
-		_, client := startWith(t, fmt.Sprintf(clientsOnRedis, server.Addr, "5s"))
-		for range 4 {
-			callers.Go(func() {
-				for range 30 {
-					d, err := client.AcquireClient(context.Background(), "open", api.ClientRequest{Subject: "192.0.2.1"})
-					switch {
-					case err != nil || d.Mode != "":
-						t.Errorf("got %+v, %v", d, err)
-					case d.Granted:
-						granted.Add(1)
-					default:
-						denied.Add(1)
-					}
-				}
-			})
-		}
-	}
-	callers.Wait()
-	if granted.Load() != 100 || denied.Load() != 260 {
-		t.Errorf("%d calls were granted and %d denied, want 100 and 260", granted.Load(), denied.Load())
-	}
-}
 
 // While Redis does not answer, clients are granted or refused as they are configured, at
 // once but for the first calls; when it is back it decides again, and has counted none of

@@ -16,9 +16,9 @@
 // warning (warnings.go). Changes compares the structs of two files, for a reload (changes.go).
 //
 // A new key is a field in tables.go, its explanation in reference.toml, and a line where its table becomes
-// part of the Config. Changes compares it without more. The tests then name the rest: testdata/every-key.toml, the lists of
-// defaults_test.go and changes_test.go, and REFERENCE.md, which -update writes. The reference (reference.go) lists every key from these two: as text, as REFERENCE.md, and as the
-// manual page quotad.toml(5).
+// part of the Config. Changes compares it without more. The tests then name the rest: the list of changes_test.go, and
+// REFERENCE.md, which -update writes. The reference (reference.go) lists every key from these two: as text, as REFERENCE.md, and
+// as the manual page quotad.toml(5).
 //
 // The package writes nothing and has no locks. It reads the files that keys name, and
 // the users and groups of the host.

@@ -2,8 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -221,42 +219,4 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
-}
-
-// The file of every key explains every key there is.
-func TestEveryKeyIsExplained(t *testing.T) {
-	explained := explainedKeys(t)
-	_, err := load(t, t.TempDir(), `
-zzzzz = 1
-log.zzzzz = 1
-access.zzzzz = 1
-metrics.zzzzz = 1
-proxy.zzzzz = 1
-remote.zzzzz = 1
-remote.callers.shop.zzzzz = 1
-on_event.zzzzz = 1
-ledger.zzzzz = 1
-ledger.redis.zzzzz = 1
-ledger.redis.tls.zzzzz = 1
-credentials.a.zzzzz = 1
-credentials.a.limits.b.zzzzz = 1
-credentials.a.limits.b.window.zzzzz = 1
-credentials.a.on_outage.zzzzz = "open"
-credentials.a.answers.zzzzz = 1
-credentials.a.answers.headers.zzzzz = 1
-credentials.a.limits.b.upstream.zzzzz = 1
-credentials.a.proxy.zzzzz = 1
-jobs.c.zzzzz = 1
-`)
-	known := regexp.MustCompile(`unknown key: known are (.*)`).FindAllStringSubmatch(fmt.Sprint(err), -1)
-	if len(known) != 19 { // on_outage knows operations
-		t.Fatalf("%d tables say what they know, want 19: %v", len(known), err)
-	}
-	for _, list := range known {
-		for _, key := range strings.Split(list[1], ", ") {
-			if word := regexp.MustCompile(`\b` + strings.Trim(key, `"`) + `\b`); !word.MatchString(explained) {
-				t.Errorf("testdata/every-key.toml does not mention %s", key)
-			}
-		}
-	}
 }

@@ -62,15 +62,25 @@ func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest
 // grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	var answer struct{ Decisions []Decision }
-	err := c.do(ctx, request{method: http.MethodPost, path: Path("clients", name, "batch"), fields: formOf(all...), once: true, kept: true}, &answer)
-	if err == nil && len(answer.Decisions) != len(all) {
-		err = fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(answer.Decisions), len(all))
-	}
+	answer, err := c.exchange(ctx, request{method: http.MethodPost, path: Path("clients", name, "stream"), fields: formOf(all...), once: true, streams: true})
 	if err != nil {
 		return nil, err
 	}
-	return answer.Decisions, nil
+	batch := answer.batch
+	if batch.Problem != nil {
+		batch.Problem.answer = answer
+		return nil, batch.Problem
+	}
+	if len(batch.Decisions) != len(all) {
+		return nil, fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(batch.Decisions), len(all))
+	}
+	return batch.Decisions, nil
+}
+
+// A BatchAnswer is a gob of the answer to POST /v1/clients/{name}/stream: the decisions of a batch, or why there are none.
+type BatchAnswer struct {
+	Decisions []Decision
+	Problem   *Problem
 }
 
 // formOf returns requests as a form, which may hold any bytes, unlike JSON.

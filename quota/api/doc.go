@@ -8,6 +8,9 @@
 // Problem. One table (problem.go) maps errors to reasons and statuses: the daemon reads it
 // forwards, the client backwards.
 //
-// The package writes nothing to disk. The only lock is a Client's once, which makes its
-// transport. The daemon's side is in quota/server, which no client links.
+// A middleware asks for each of its own requests, so AcquireClients has streams (stream.go): a call writes and reads a
+// connection that it has to itself meanwhile.
+//
+// The package writes nothing to disk. Its locks are a Client's once, which makes its transport, and that of
+// keptStreams; neither is held while a connection is used. The daemon's side is in quota/server, which no client links.
 package api

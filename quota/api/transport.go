@@ -48,7 +48,7 @@ type request struct {
 	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it arrives
-	kept         bool          // it has a connection to itself meanwhile
+	streams      bool          // it is a batch of a stream
 
 	query       string // fields as they are sent
 	payload     []byte
@@ -61,6 +61,7 @@ type reply struct {
 	version string // of the daemon; empty when not known
 	body    []byte
 	stream  io.ReadCloser
+	batch   *BatchAnswer // of a batch of a stream
 }
 
 // do makes a request and decodes its answer into into, unless that is nil.
@@ -171,8 +172,8 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // attempt sends a request once, and waits for its answer within a time. A stream ends with
 // ctx.
 func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
-	if r.kept {
-		return c.attemptKept(ctx, r, within)
+	if r.streams {
+		return c.attemptStream(ctx, r, within)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })

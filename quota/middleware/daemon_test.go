@@ -1,20 +1,22 @@
 package middleware
 
 import (
-	"encoding/json"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/server/servertest"
 )
 
 // A scriptedDaemon answers what its test says, to show what a daemon hardly ever says. It
@@ -42,7 +44,7 @@ func startScripted(t *testing.T, decide func(api.ClientRequest) api.Decision) *s
 	}
 	d := &scriptedDaemon{client: &api.Client{Socket: filepath.Join(dir, "s")}, decide: decide}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/clients/public/batch", d.batch)
+	mux.HandleFunc("POST /v1/clients/public/stream", servertest.Batches(d.answer))
 	server := &http.Server{Handler: mux}
 	done := make(chan struct{})
 	go func() {
@@ -56,15 +58,13 @@ func startScripted(t *testing.T, decide func(api.ClientRequest) api.Decision) *s
 	return d
 }
 
-func (s *scriptedDaemon) batch(w http.ResponseWriter, r *http.Request) {
-	r.ParseForm()
-	batch := make([]api.ClientRequest, len(r.PostForm["subject"]))
-	decisions := make([]api.Decision, len(batch))
+func (s *scriptedDaemon) answer(form url.Values) (answer api.BatchAnswer) {
+	batch := make([]api.ClientRequest, len(form["subject"]))
+	answer.Decisions = make([]api.Decision, len(batch))
 	for i := range batch {
-		count := json.Number(r.PostForm["count"][i])
-		batch[i] = api.ClientRequest{Subject: r.PostForm["subject"][i], Operation: r.PostForm["operation"][i]}
-		batch[i].Count, _ = count.Int64()
-		decisions[i] = s.decide(batch[i])
+		count, _ := strconv.ParseInt(form["count"][i], 10, 64)
+		batch[i] = api.ClientRequest{Subject: form["subject"][i], Operation: form["operation"][i], Count: count}
+		answer.Decisions[i] = s.decide(batch[i])
 	}
 	s.mu.Lock()
 	s.batches = append(s.batches, batch)
@@ -74,11 +74,9 @@ func (s *scriptedDaemon) batch(w http.ResponseWriter, r *http.Request) {
 		<-frozen
 	}
 	if refusal != nil {
-		w.WriteHeader(refusal.Status)
-		json.NewEncoder(w).Encode(refusal)
-		return
+		return api.BatchAnswer{Problem: refusal}
 	}
-	json.NewEncoder(w).Encode(map[string]any{"decisions": decisions})
+	return answer
 }
 
 // asked returns the batches so far.

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"bufio"
 	"context"
+	"encoding/gob"
+	"errors"
 	"net/http"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -26,6 +30,7 @@ func (s *Server) clientRoutes() []Route {
 	return []Route{
 		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of your own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
 		{"POST", "/v1/clients/{name}/batch", Spend, "the same for several calls at once, by lists of one length; subject, operation, count", Handle(s.acquireClients)},
+		{"POST", "/v1/clients/{name}/stream", Spend, "batches for Go's client, one after the other on a connection: forms in lines, answered by gobs", s.streamClients()},
 		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
 		{"GET", "/v1/clients/{name}", Read, "clients of one name", Handle(s.getClients)},
 		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
@@ -50,15 +55,74 @@ type clientDecisions struct {
 }
 
 func (s *Server) acquireClients(ctx context.Context, c *Session, in clientBatch) (answer clientDecisions, err error) {
+	decisions, err := s.decideClients(ctx, c.Path("name"), in)
+	return clientDecisions{each(decisions, func(d quota.Decision) decisionBody { return decisionOf(d, false) })}, err
+}
+
+// decideClients decides a batch.
+func (s *Server) decideClients(ctx context.Context, name string, in clientBatch) ([]quota.Decision, error) {
 	requests, err := in.requests()
 	if err != nil {
-		return answer, err
+		return nil, err
 	}
-	if known, refused := s.Clients.Group(c.Path("name")); known == nil {
-		return answer, api.ProblemOf(refused)
+	if known, refused := s.Clients.Group(name); known == nil {
+		return nil, api.ProblemOf(refused)
 	}
-	decisions := s.Clients.Acquire(ctx, c.Path("name"), requests...)
-	return clientDecisions{each(decisions, func(d quota.Decision) decisionBody { return decisionOf(d, false) })}, nil
+	return s.Clients.Acquire(ctx, name, requests...), nil
+}
+
+// streamClients answers batches until their caller has gone, or asks for nothing, or the server shuts down; what has
+// arrived by then is answered. Each batch has the deadlines of a request.
+func (s *Server) streamClients() Handler {
+	d := newDecoder[clientBatch]()
+	return func(w http.ResponseWriter, r *http.Request, c *Session) error {
+		control := http.NewResponseController(w)
+		if err := control.EnableFullDuplex(); err != nil {
+			return err
+		}
+		if over := connectionOf(r); over != nil {
+			defer context.AfterFunc(s.closing, over.closeRead)()
+		}
+		defer control.SetReadDeadline(time.Unix(1, 0))         // net/http would read on
+		w.Header()["Transfer-Encoding"] = []string{"identity"} // the answer ends with the connection
+		lines, answers := bufio.NewScanner(r.Body), gob.NewEncoder(w)
+		lines.Buffer(make([]byte, 0, 1<<10), int(d.maxBody))
+		for more := true; more; {
+			control.SetReadDeadline(time.Now().Add(api.IdleTimeout))
+			more = lines.Scan()
+			if !more && !errors.Is(lines.Err(), bufio.ErrTooLong) {
+				break
+			}
+			control.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if answers.Encode(s.answerLine(r, c, d, lines)) != nil || control.Flush() != nil {
+				break
+			}
+		}
+		return nil
+	}
+}
+
+// answerLine answers a batch of a stream, unless its line has no end.
+func (s *Server) answerLine(r *http.Request, c *Session, d decoder[clientBatch], lines *bufio.Scanner) (answer api.BatchAnswer) {
+	if lines.Err() != nil {
+		answer.Problem = tooLong(d.maxBody)
+		return answer
+	}
+	in, err := d.parse(isForm, lines.Text())
+	if err != nil {
+		answer.Problem = api.NewProblem(quota.BadRequest, "%v", err)
+		return answer
+	}
+	if _, answer.Problem = s.admit(r, Route{Access: Spend}); answer.Problem != nil { // a run token dies with its pass
+		return answer
+	}
+	decisions, err := s.decideClients(r.Context(), c.Path("name"), in)
+	if err != nil {
+		answer.Problem = api.ProblemFrom(err)
+		return answer
+	}
+	answer.Decisions = each(decisions, func(d quota.Decision) api.Decision { return api.DecisionOf(d, false) })
+	return answer
 }
 
 func (in clientBatch) requests() ([]clientlimit.Request, error) {

@@ -291,5 +291,9 @@ func readBody(r *http.Request, maxBody int64) (string, *api.Problem) {
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDrain {
 		io.CopyN(io.Discard, r.Body, maxDrain)
 	}
-	return "", api.NewProblem(quota.BadRequest, "the body has more than %d bytes", maxBody).WithStatus(http.StatusRequestEntityTooLarge)
+	return "", tooLong(maxBody)
+}
+
+func tooLong(maxBody int64) *api.Problem {
+	return api.NewProblem(quota.BadRequest, "the body has more than %d bytes", maxBody).WithStatus(http.StatusRequestEntityTooLarge)
 }

@@ -104,7 +104,7 @@ func TestImports(t *testing.T) {
 
 // Tests that start processes end them in any case, but where each ends by itself.
 func TestProcessesEndWithTheirTests(t *testing.T) {
-	const brief = "cmd cmd/quotad/config cmd/ytfetch/store jobs/scheduler quota/api"
+	const brief = "cmd cmd/quotad/config cmd/ytfetch/store jobs/scheduler quota/api quota/slidinglog"
 	starters := []string{"os/exec", module + "jobs/process", module + "quota/redisledger/redistest"}
 	for _, p := range listPackages(t) {
 		path, imports := strings.TrimPrefix(p.ImportPath, module), slices.Concat(p.TestImports, p.XTestImports)

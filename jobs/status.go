@@ -287,9 +287,7 @@ func (r *Runner) Upcoming(job string, n int) ([]Upcoming, error) {
 }
 
 func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
-	j.mu.Lock()
-	job, cursor, pause := j.job, j.cursor(), j.state.Pause
-	j.mu.Unlock()
+	job, cursor, pause := j.next()
 	var list []Upcoming
 	for slot := job.Schedule.Next(now); len(list) < n && !slot.IsZero(); slot = job.Schedule.Next(slot) {
 		u := Upcoming{Job: job.Name, Slot: slot, Paused: pause.Active(slot)}
@@ -301,6 +299,13 @@ func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
 		list = append(list, u)
 	}
 	return list
+}
+
+// next returns what the job's next runs follow from.
+func (j *jobControl) next() (*Job, regions.Cursor, *Pause) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.job, j.cursor(), j.state.Pause
 }
 
 // A JobState is the state of a job: what a plan goes by.
@@ -318,9 +323,13 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {
-		j.mu.Lock()
-		list[i] = JobState{j.job, j.state.Pause, j.state.measured()}
-		j.mu.Unlock()
+		list[i] = j.known()
 	}
 	return list, now
+}
+
+func (j *jobControl) known() JobState {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return JobState{j.job, j.state.Pause, j.state.measured()}
 }

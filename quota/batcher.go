@@ -38,8 +38,8 @@ type call[T, R any] struct {
 }
 
 // Ask has an ask answered. The errors are those of Do, and the context's own while the
-// ask still waits for a batch. Where Do panics, the outcome of the asks is unknown:
-// the error is an ErrOutcomeUnknown.
+// ask still waits for a batch. Where Do panics, so does the call that leads the batch; the others
+// get an ErrOutcomeUnknown.
 func (b *Batcher[T, R]) Ask(ctx context.Context, ask T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
@@ -98,33 +98,26 @@ func (b *Batcher[T, R]) withdraw(c *call[T, R]) bool {
 // the answer to the first ask; the others are those of the calls that wait for it.
 func (b *Batcher[T, R]) lead(ctx context.Context, end time.Time, asks []T, others []*call[T, R]) (first R, err error) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
-	results, err := b.do(ctx, asks)
-	cancel()
-	b.leave()
-	for i, c := range others {
-		if c.err = err; err == nil {
-			c.result = results[i+1]
-		}
-		close(c.ready)
-	}
-	if err != nil {
-		return first, err
-	}
-	return results[0], nil
-}
-
-// do calls Do, and turns a panic into an error: the batcher has to hand the next batch over.
-func (b *Batcher[T, R]) do(ctx context.Context, asks []T) (results []R, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%w: %v", ErrOutcomeUnknown, r)
+	var results []R
+	err = ErrOutcomeUnknown
+	defer func() { // also if Do panics
+		cancel()
+		b.leave()
+		for i, c := range others {
+			if c.err = err; err == nil {
+				c.result = results[i+1]
+			}
+			close(c.ready)
 		}
 	}()
 	results, err = b.Do(ctx, asks)
 	if err == nil && len(results) != len(asks) {
 		err = fmt.Errorf("%w: %d answers to %d asks", ErrOutcomeUnknown, len(results), len(asks))
 	}
-	return results, err
+	if err != nil {
+		return first, err
+	}
+	return results[0], nil
 }
 
 // leave hands the next batch over, or frees the batcher.

@@ -15,8 +15,6 @@ import (
 func TestBatcherOutlivesItsAnswerer(t *testing.T) {
 	b := &quota.Batcher[string, int]{Deadline: time.Minute, Do: func(_ context.Context, asks []string) ([]int, error) {
 		switch asks[0] {
-		case "panic":
-			panic("no")
 		case "none":
 			return nil, nil
 		case "error":
@@ -27,7 +25,7 @@ func TestBatcherOutlivesItsAnswerer(t *testing.T) {
 	for _, row := range []struct {
 		ask  string
 		want error
-	}{{"panic", quota.ErrOutcomeUnknown}, {"none", quota.ErrOutcomeUnknown}, {"error", quota.ErrUnavailable}} {
+	}{{"none", quota.ErrOutcomeUnknown}, {"error", quota.ErrUnavailable}} {
 		if _, err := b.Ask(t.Context(), row.ask); !errors.Is(err, row.want) {
 			t.Errorf("%s: got %v, want %v", row.ask, err, row.want)
 		}
@@ -101,5 +99,44 @@ func TestBatcherBoundsAnAsk(t *testing.T) {
 			time.Sleep(deadline / 4)
 		}
 		asking.Wait()
+	})
+}
+
+// A panic is that of the call that leads the batch. The others are told that the outcome is unknown, and the next batch
+// is led.
+func TestBatcherOutlivesAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		b := &quota.Batcher[string, int]{Deadline: time.Minute, Do: func(_ context.Context, asks []string) ([]int, error) {
+			if asks[0] == "first" {
+				<-hold
+			}
+			if asks[0] == "panic" {
+				panic("no")
+			}
+			return make([]int, len(asks)), nil
+		}}
+		var asking sync.WaitGroup
+		answers := make(map[string]any)
+		for _, ask := range []string{"first", "panic", "beside"} {
+			asking.Go(func() {
+				defer func() {
+					if what := recover(); what != nil {
+						answers[ask] = what
+					}
+				}()
+				_, err := b.Ask(t.Context(), ask)
+				answers[ask] = err
+			})
+			synctest.Wait()
+		}
+		close(hold)
+		asking.Wait()
+		if answers["panic"] != "no" || answers["beside"] != quota.ErrOutcomeUnknown || answers["first"] != nil {
+			t.Errorf("answers %v", answers)
+		}
+		if _, err := b.Ask(t.Context(), "next"); err != nil {
+			t.Error(err)
+		}
 	})
 }

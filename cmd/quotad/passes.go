@@ -89,8 +89,7 @@ func passEnviron(user *process.User) []string {
 
 // openSchedule makes the schedule, whose loop also sends signs of life to systemd.
 func (d *daemon) openSchedule() (err error) {
-	trouble := func(job string, err error) { d.emit(jobs.Trouble{Job: job, Err: err}) }
-	if d.schedule, err = scheduler.New(d.runner.Tick, trouble); err != nil {
+	if d.schedule, err = scheduler.New(d.runner.Tick); err != nil {
 		return err
 	}
 	d.onStop("end the schedule", d.schedule.Stop)

@@ -57,7 +57,7 @@ func TestNoBeatWithoutTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var beats, ahead atomic.Int64
 		stuck := make(chan struct{})
-		s, err := newScheduler(func(string, time.Time) { <-stuck }, nil, func() time.Time {
+		s, err := newScheduler(func(string, time.Time) { <-stuck }, func() time.Time {
 			return time.Now().Add(time.Duration(ahead.Load()))
 		})
 		if err != nil {

@@ -130,7 +130,7 @@ func (w *week) start(job *jobs.Job) {
 		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, OnEvent: w.observe, Dir: w.dir,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
 	})
-	w.ticks, err2 = New(w.runner.Tick, w.trouble)
+	w.ticks, err2 = New(w.runner.Tick)
 	w.must(errors.Join(err1, err2))
 	w.runner.Start(context.Background())
 	w.must(w.ticks.Set(job.Name, job.Schedule))

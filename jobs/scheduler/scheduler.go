@@ -3,7 +3,6 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -15,10 +14,9 @@ import (
 // A Scheduler calls a function for each slot of each job. Any number of
 // goroutines may use it at the same time.
 type Scheduler struct {
-	tick    func(job string, slot time.Time)
-	trouble func(job string, err error)
-	now     func() time.Time // the wall clock
-	timers  gocron.Scheduler
+	tick   func(job string, slot time.Time)
+	now    func() time.Time // the wall clock
+	timers gocron.Scheduler
 
 	mu      sync.Mutex // guards what follows, and what entries point to
 	entries map[string]*entry
@@ -32,18 +30,18 @@ const heartbeat = 5 * time.Second
 
 // New returns a scheduler that calls tick for each slot that comes, once, from a
 // goroutine of its own and soon after the slot; if slots went by unnoticed, only
-// for the latest of them. Errors meanwhile go to trouble, a panic of tick
-// included. Nothing comes before Start.
-func New(tick func(job string, slot time.Time), trouble func(job string, err error)) (*Scheduler, error) {
-	return newScheduler(tick, trouble, time.Now)
+// for the latest of them. Nothing comes before Start. A panic of tick ends the process: gocron lets
+// it through.
+func New(tick func(job string, slot time.Time)) (*Scheduler, error) {
+	return newScheduler(tick, time.Now)
 }
 
-func newScheduler(tick func(string, time.Time), trouble func(string, error), now func() time.Time) (*Scheduler, error) {
+func newScheduler(tick func(string, time.Time), now func() time.Time) (*Scheduler, error) {
 	timers, err := gocron.NewScheduler(gocron.WithLocation(time.UTC))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
 	}
-	s := &Scheduler{tick: tick, trouble: trouble, now: now, timers: timers, entries: make(map[string]*entry)}
+	s := &Scheduler{tick: tick, now: now, timers: timers, entries: make(map[string]*entry)}
 	if _, err := timers.NewJob(gocron.DurationJob(heartbeat), gocron.NewTask(s.check)); err != nil {
 		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
 	}
@@ -142,14 +140,8 @@ func (s *Scheduler) check() {
 	}
 }
 
-// fire ticks a job if a slot of it is due. A panic would end the daemon (gocron
-// lets it through).
+// fire ticks a job if a slot of it is due.
 func (s *Scheduler) fire(e *entry, byTimer bool) {
-	defer func() {
-		if what := recover(); what != nil {
-			s.trouble(e.job, fmt.Errorf("panic in a tick: %v\n%s", what, debug.Stack()))
-		}
-	}()
 	s.mu.Lock()
 	slot, due := e.advance(s.now(), byTimer)
 	s.mu.Unlock()

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,13 +19,12 @@ type bed struct {
 	mu    sync.Mutex // guards what follows
 	wrong time.Duration
 	ticks []string
-	panic bool
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{t: t}
-	s, err := newScheduler(b.tick, b.trouble, b.now)
+	s, err := newScheduler(b.tick, b.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,17 +54,6 @@ func (b *bed) tick(job string, slot time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ticks = append(b.ticks, fmt.Sprintf("%s %s", job, slot.Format("15:04:05")))
-	if b.panic {
-		b.panic = false
-		panic("it hurts")
-	}
-}
-
-func (b *bed) trouble(job string, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	b.ticks = append(b.ticks, fmt.Sprintf("%s: %s", job, first))
 }
 
 func (b *bed) set(job string, period, phase time.Duration) {
@@ -196,19 +183,6 @@ func TestScheduleThatNeverComes(t *testing.T) {
 	})
 }
 
-// gocron lets a panic end the whole daemon.
-func TestPanicInATick(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
-		b.set("trending", time.Hour, 0)
-		b.Start()
-		b.mu.Lock()
-		b.panic = true
-		b.mu.Unlock()
-		b.wants(2*time.Hour, "trending 11:00:00", "trending: panic in a tick: it hurts", "trending 12:00:00")
-	})
-}
-
 // The slots that came while the daemon was not awake are not run one after the
 // other: only the latest of them ticks.
 func TestClockSetForward(t *testing.T) {
@@ -294,7 +268,7 @@ func TestStopBeforeStart(t *testing.T) {
 
 func TestNothingTicksAfterStop(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
-		s, err := New(func(string, time.Time) { t.Error("it ticked") }, nil)
+		s, err := New(func(string, time.Time) { t.Error("it ticked") })
 		if err != nil {
 			t.Fatal(err)
 		}

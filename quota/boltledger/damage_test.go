@@ -214,3 +214,38 @@ func TestFileMovedWhileOpen(t *testing.T) {
 		}
 	}
 }
+
+// A panic of its caller is not taken for damage of the file, which serves on.
+func TestAPanicIsNoDamage(t *testing.T) {
+	l, refused := open(t, wholeFile(t, 10))
+	if refused {
+		t.Fatal("the file is refused")
+	}
+	defer l.Close()
+	for name, use := range map[string]func(f func()) error{
+		"view": func(f func()) error {
+			return l.View(credential, func(tables slidinglog.Tables) error {
+				tables.Facts() // begins the transaction
+				f()
+				return nil
+			})
+		},
+		"update": func(f func()) error { return l.update(func(*bbolt.Tx) error { f(); return nil }) },
+	} {
+		func() {
+			defer func() {
+				if what := recover(); what == nil || what == "no panic" {
+					t.Errorf("%s: %v", name, what)
+				}
+			}()
+			err := use(func() { _ = []int{}[len(name)] })
+			t.Errorf("%s: %v", name, err)
+		}()
+	}
+	if _, err := l.Health(); err != nil {
+		t.Error(err)
+	}
+	if got := counted(t, l); got != 10 {
+		t.Errorf("%d entries, want 10", got)
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -278,13 +280,29 @@ type faultError struct{ cause any }
 
 func (e *faultError) Error() string { return fmt.Sprint(e.cause) }
 
-// guard calls f and returns a fault as an error.
+// guard calls f and returns a fault as an error. It lets any other panic of f through.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if r := recover(); r != nil {
-			err = &faultError{r}
+		if what := recover(); isFault(what) {
+			err = &faultError{what}
+		} else if what != nil {
+			panic(what)
 		}
 	}()
 	return f()
+}
+
+// isFault reports whether a panic, which its caller has just recovered, is the kernel's or bbolt's.
+func isFault(what any) bool {
+	if _, atAddress := what.(interface{ Addr() uintptr }); what == nil || atAddress {
+		return atAddress
+	}
+	var callers [16]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	frame, more := frames.Next()
+	for more && strings.HasPrefix(frame.Function, "runtime.") {
+		frame, more = frames.Next()
+	}
+	return strings.HasPrefix(frame.Function, "go.etcd.io/bbolt")
 }

@@ -137,6 +137,9 @@ func (s *Server) route(routes []Route) error {
 // only credential that is configured.
 func (s *Server) guard(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if route.Access != Read { // it may be in the middle of a change
+			defer quota.EndOnPanic()
+		}
 		c, problem := s.admit(r, route)
 		if problem != nil {
 			c.countForbidden()

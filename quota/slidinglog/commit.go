@@ -81,6 +81,7 @@ func (d *draft) add(e quota.Entry, by quota.Caller) {
 // commit lets a call draft its decision, and writes it to the log, or, while the store cannot be
 // reached and offline is set, to the file.
 func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, w *waiter) error {
+	defer quota.EndOnPanic()
 	w.credential = c
 	r, err := l.replica(c.Name)
 	if err != nil {

@@ -149,6 +149,7 @@ func (d *draft) fewer(ask quota.Ask) quota.Ask {
 
 // Peek implements quota.Ledger.
 func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []string, charges []quota.Charge, useReserve bool) (decision quota.Decision, err error) {
+	defer quota.EndOnPanic()
 	r, err := l.replica(c.Name)
 	if err != nil {
 		return decision, err

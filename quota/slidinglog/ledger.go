@@ -220,6 +220,7 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 // read polls the log and calls f on its copy, as of the account's time. While the store cannot be
 // reached, the copy is the last state.
 func (l *Ledger) read(ctx context.Context, c *quota.Credential, f func(r *replica, now time.Time)) error {
+	defer quota.EndOnPanic()
 	r, err := l.replica(c.Name)
 	if err != nil {
 		return err
@@ -239,6 +240,7 @@ const ahead = 10 * time.Second
 
 // Health implements quota.Ledger.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
+	defer quota.EndOnPanic()
 	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
 	unwritten, err := l.config.File.Health()
 	h.Unwritten = unwritten

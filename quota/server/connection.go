@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // The phases of a connection.
@@ -31,6 +32,45 @@ type connection struct {
 	number uint64        // how many had entered with it
 	caller *RemoteCaller // whose token keeps it open; nil: none does. Guarded by the frontend's lock
 	known  atomic.Bool   // there is one
+
+	gone      context.CancelFunc // ends the contexts of its requests
+	endless   atomic.Bool        // no deadline for reading is set
+	unwatched atomic.Uint64      // how many requests net/http has not watched the caller of
+	late      uint64             // the last of them that took lateTime, and
+	watched   uint64             // the last that is watched; both guarded by the frontend's lock
+}
+
+// Read implements net.Conn. While it answers a request without TLS, net/http reads one byte, to notice that the caller
+// has gone. To begin and to abort that wakes threads, which takes a tenth of an acquire. So that read returns
+// nothing, and the frontend watches the callers of requests that take longer.
+func (c *connection) Read(p []byte) (int, error) {
+	if len(p) == 1 && c.endless.Load() && !c.frontend.isTLS && c.frontend.watchLate(c) {
+		return 0, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// SetReadDeadline implements net.Conn. Each read of a frontend has a deadline, but that of net/http for one byte.
+func (c *connection) SetReadDeadline(t time.Time) error {
+	c.endless.Store(t.IsZero())
+	return c.Conn.SetReadDeadline(t)
+}
+
+// watch ends the contexts of the connection's requests when its caller goes away, or at a deadline for reading.
+// It returns once the caller has sent more, which waits to be read.
+func (c *connection) watch() {
+	gone := false
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool {
+			n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			gone = n <= 0
+			return err != syscall.EAGAIN
+		})
+	}
+	if gone || err != nil {
+		c.gone()
+	}
 }
 
 type connectionKey struct{}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"quotad/quota"
@@ -70,6 +71,9 @@ type Frontend struct {
 	server   atomic.Pointer[Server]
 	draining atomic.Bool
 	changed  chan struct{} // holds one if a connection is in another phase, or has ended
+	sweeper  *time.Timer   // calls sweep
+	sweeping atomic.Bool   // it will soon
+	watches  sync.WaitGroup
 
 	mu        sync.Mutex // guards what follows
 	bounds    FrontendConfig
@@ -85,8 +89,10 @@ func NewFrontend(c FrontendConfig) *Frontend {
 	f := &Frontend{isTLS: c.TLS != nil, remote: c.Remote, changed: make(chan struct{}, 1), open: make(map[*connection]bool)}
 	f.http = &http.Server{
 		Handler: f,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connectionKey{}, counted(c))
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			c := counted(conn)
+			ctx, c.gone = context.WithCancel(context.WithValue(ctx, connectionKey{}, c))
+			return ctx
 		},
 		ConnState:                    f.setState,
 		ErrorLog:                     c.ErrorLog,
@@ -98,6 +104,7 @@ func NewFrontend(c FrontendConfig) *Frontend {
 		TLSConfig:                    c.TLS,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
+	f.sweeper = time.AfterFunc(lateTime, f.sweep)
 	f.Bound(c)
 	return f
 }
@@ -165,6 +172,8 @@ func (f *Frontend) Shutdown(ctx context.Context) error {
 	if err != nil {
 		f.http.Close()
 	}
+	f.Connections() // waits for a sweep that has begun
+	f.watches.Wait()
 	return err
 }
 
@@ -228,12 +237,53 @@ func (f *Frontend) setState(conn net.Conn, state http.ConnState) {
 		if f.draining.Load() {
 			c.closeRead()
 		}
-	case http.StateClosed, http.StateHijacked:
+	case http.StateClosed:
+		c.gone()
+		f.leave(c)
+	case http.StateHijacked:
 		f.leave(c)
 	}
 	select {
 	case f.changed <- struct{}{}:
 	default:
+	}
+}
+
+// lateTime is how long a request may take until its caller is watched.
+const lateTime = 20 * time.Millisecond
+
+// watchLate has the caller of a request watched if that takes long. It returns false if it cannot.
+func (f *Frontend) watchLate(c *connection) bool {
+	if _, ok := c.Conn.(syscall.Conn); !ok {
+		return false
+	}
+	c.unwatched.Add(1)
+	f.sweepSoon()
+	return true
+}
+
+func (f *Frontend) sweepSoon() {
+	if !f.sweeping.Load() && f.sweeping.CompareAndSwap(false, true) {
+		f.sweeper.Reset(lateTime)
+	}
+}
+
+// sweep watches the callers of the requests that were under way at the last sweep, too.
+func (f *Frontend) sweep() {
+	f.sweeping.Store(false)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.open {
+		n, phase := c.unwatched.Load(), c.phase.Load()
+		switch {
+		case c.watched == n || phase == fresh || phase == idle || f.draining.Load():
+		case c.late == n:
+			c.watched = n
+			f.watches.Go(c.watch)
+		default:
+			c.late = n
+			f.sweepSoon()
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -25,10 +24,6 @@ type timeline struct {
 
 	read []slot // the slots that were asked for last,
 	span span   // which are in it
-
-	known   []group // the groups that were asked for last,
-	grouped run     // of this run
-	width   int64   // in buckets of this width
 }
 
 // A slot is one of a schedule, in nanoseconds since the Unix epoch, and the time until the next one,
@@ -88,16 +83,25 @@ type run struct {
 	slot             int64 // in nanoseconds since the Unix epoch, as are the others
 	stagger, longest int64
 	end              int64 // when all must be over
-	regions, passes  int
+	together         int64 // when all are over, if they wait for one another; else 0
+	passes           int
 }
 
 func (l *load) run(s slot) run {
+	n := len(l.job.Regions)
 	r := run{
-		slot: s.at, end: s.at + cmp.Or(s.period, int64(rareHorizon)) - int64(time.Millisecond), regions: len(l.job.Regions), passes: l.passes,
-		stagger: int64(l.job.StaggerWithin(time.Duration(s.period), len(l.job.Regions))), longest: int64(l.job.Timeout + l.job.KillGrace),
+		slot: s.at, end: s.at + cmp.Or(s.period, int64(rareHorizon)) - int64(time.Millisecond), passes: l.passes,
+		stagger: int64(l.job.StaggerWithin(time.Duration(s.period), n)), longest: int64(l.job.Timeout + l.job.KillGrace),
 	}
 	if r.stagger > 0 {
 		r.passes = min(r.passes, 1+int((s.period-1)/r.stagger))
+	}
+	switch {
+	case r.stagger >= r.longest:
+	case r.longest > (r.end-r.slot)/int64(n):
+		r.together = r.end
+	default:
+		r.together = r.slot + int64(n)*r.longest
 	}
 	return r
 }
@@ -115,13 +119,10 @@ func (r run) before(at int64) int {
 
 // over returns by when the i-th pass has spent all.
 func (r run) over(i int) int64 {
-	if r.stagger >= r.longest {
-		return min(r.slot+int64(i)*r.stagger+r.longest, r.end)
+	if r.together > 0 {
+		return r.together
 	}
-	if r.longest > (r.end-r.slot)/int64(r.regions) {
-		return r.end
-	}
-	return r.slot + int64(r.regions)*r.longest
+	return min(r.slot+int64(i)*r.stagger+r.longest, r.end)
 }
 
 // within returns how many slots and passes of the load start in a window of a grid, and count there.
@@ -274,15 +275,13 @@ const (
 // that are over by then. In a calendar window each period is a bucket.
 type grid struct {
 	span         span
-	from, width  int64   // of the buckets, in nanoseconds; width is 0 in a calendar
-	bounds       []int64 // in a calendar, of the periods
+	bounds       []int64 // of the buckets, in nanoseconds
 	full, closed int     // buckets of which a window has all, and in which a late pass counts
 	starts, ends []quota.Units
 }
 
 func newGrid(limit quota.Limit, in span) *grid {
-	g := &grid{span: in, from: in.from.UnixNano(), full: 1, closed: 1}
-	n := 0
+	g := &grid{span: in, full: 1, closed: 1}
 	if w := limit.Window; w.Restarts() {
 		after, _ := w.Bounds(in.from)
 		start, at := w.Bounds(after) // passes of the period before may be late
@@ -291,14 +290,17 @@ func newGrid(limit quota.Limit, in span) *grid {
 			g.bounds = append(g.bounds, at.UnixNano())
 		}
 		g.bounds = append(g.bounds, at.UnixNano())
-		n = len(g.bounds) - 1
-		g.span = span{time.Unix(0, g.bounds[0]), time.Unix(0, g.bounds[n])}
+		g.span = g.between(0, len(g.bounds)-1)
 	} else {
-		length := int64(w.Length)
-		g.width = min(length, max(1, (length+perWindow-1)/perWindow, int64(bucket)))
-		g.full, g.closed = int(length/g.width), int((length+g.width-1)/g.width)+1
-		n = int(int64(in.until.Sub(in.from))/g.width) + 1
+		length, until := int64(w.Length), in.until.UnixNano()
+		width := min(length, max(1, (length+perWindow-1)/perWindow, int64(bucket)))
+		g.full, g.closed = int(length/width), int((length+width-1)/width)+1
+		at := in.from.UnixNano()
+		for g.bounds = append(g.bounds, at); at <= until; g.bounds = append(g.bounds, at) {
+			at += width
+		}
 	}
+	n := len(g.bounds) - 1
 	g.starts, g.ends = make([]quota.Units, n), make([]quota.Units, n)
 	return g
 }
@@ -306,64 +308,34 @@ func newGrid(limit quota.Limit, in span) *grid {
 // add adds the passes of a load, or removes them if sign is -1.
 func (g *grid) add(l *load, sign quota.Units) {
 	for _, s := range l.slots(g.span) {
-		r, first := l.run(s), 0
-		if g.width > 0 { // the run relative to the bucket of its slot, which is mostly like the one before
-			since := r.slot - g.from
-			first = int(since / g.width)
-			if since < 0 {
-				first--
-			}
-			shift := g.from + int64(first)*g.width
-			r.slot, r.end = r.slot-shift, r.end-shift
+		r := l.run(s)
+		start, found := slices.BinarySearch(g.bounds, r.slot)
+		if !found {
+			start--
 		}
-		for _, one := range l.groups(g, r) {
-			units := sign * l.units * quota.Units(one.passes)
-			if start := first + one.start; start >= 0 && start < len(g.starts) {
+		end := start
+		for first, until := 0, 0; first < r.passes && start < len(g.starts); first = until {
+			until = max(first+1, r.before(g.bounds[start+1])) // these are over with the last of them
+			end = g.bucket(max(start, end), r.over(until-1))
+			units := sign * l.units * quota.Units(until-first)
+			if start >= 0 {
 				g.starts[start] += units
-				if end := first + one.end; end < len(g.ends) {
+				if end < len(g.ends) {
 					g.ends[end] += units
 				}
 			}
+			start = g.bucket(start, r.slot+int64(until)*r.stagger)
 		}
 	}
 }
 
-// A group is passes of a run that start in one bucket. They are over with the last of them.
-type group struct{ start, end, passes int }
-
-// groups returns the groups of a run.
-func (t *timeline) groups(g *grid, r run) []group {
-	if t.grouped == r && t.width == g.width && g.width > 0 {
-		return t.known
+// bucket returns the bucket of an instant, which is the i-th one or later. The one after the last has the time after
+// the grid, and the one below zero that before it.
+func (g *grid) bucket(i int, at int64) int {
+	for i+1 < len(g.bounds) && g.bounds[i+1] <= at {
+		i++
 	}
-	t.known, t.grouped, t.width = t.known[:0], r, g.width
-	for first := 0; first < r.passes; {
-		i, next := g.index(r.slot + int64(first)*r.stagger)
-		until := max(first+1, r.before(next))
-		if i >= 0 {
-			end, _ := g.index(r.over(until - 1))
-			t.known = append(t.known, group{i, max(i, end), until - first})
-		}
-		first = until
-	}
-	return t.known
-}
-
-// index returns the bucket of an instant and when the next one begins. It is below zero before the
-// first one.
-func (g *grid) index(at int64) (i int, next int64) {
-	if g.width > 0 {
-		i = int(at / g.width)
-		return i, int64(i+1) * g.width
-	}
-	i, found := slices.BinarySearchFunc(g.bounds, at, cmp.Compare[int64])
-	if !found {
-		i--
-	}
-	if i == len(g.bounds)-1 {
-		return i, math.MaxInt64
-	}
-	return i, g.bounds[i+1]
+	return i
 }
 
 // A peaks is the most that a window holds: if passes spend at their start, and at worst.
@@ -392,12 +364,9 @@ func (g *grid) peaks() (p peaks) {
 }
 
 // window returns the window that ends with a bucket.
-func (g *grid) window(last int) span {
-	at := func(i int) int64 {
-		if g.width > 0 {
-			return g.from + int64(i)*g.width
-		}
-		return g.bounds[max(0, i)]
-	}
-	return span{time.Unix(0, at(last+1-g.full)).UTC(), time.Unix(0, at(last+1)).UTC()}
+func (g *grid) window(last int) span { return g.between(max(0, last+1-g.full), last+1) }
+
+// between returns the time from one bound to another.
+func (g *grid) between(from, until int) span {
+	return span{time.Unix(0, g.bounds[from]).UTC(), time.Unix(0, g.bounds[until]).UTC()}
 }

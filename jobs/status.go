@@ -314,6 +314,7 @@ type JobState struct {
 	Pause *Pause // nil unless it is paused
 	// Took is the calls of a pass that ended well, by operation, measured in recent runs; nil if none.
 	Took Made
+	Run  *Run // under way on this host; nil if none is
 }
 
 // JobStates returns the state of every job, in the order of configuration, and what the clock
@@ -331,5 +332,5 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 func (j *jobControl) known() JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return JobState{j.job, j.state.Pause, j.state.measured()}
+	return JobState{j.job, j.state.Pause, j.state.measured(), j.executor.show()}
 }

@@ -61,21 +61,21 @@ type spender struct {
 	passes     []int
 }
 
-// foresee returns the forecasts of a credential's limits. Runs are those under way, by job.
-func foresee(p *past, states []jobs.JobState, runs map[string]*jobs.Run) []Forecast {
+// foresee returns the forecasts of a credential's limits.
+func foresee(p *past, states []jobs.JobState) []Forecast {
 	f := &future{past: p, now: p.usage.Now.UTC()}
 	var loops []*jobs.Run
-	local := map[string]bool{}
+	runs := map[string]*jobs.Run{} // under way, of each job
 	for _, s := range states {
-		local[s.Job.Name] = true
+		runs[s.Job.Name] = s.Run
 		if s.Job.Credential == p.credential.Name {
-			if loop := f.addJob(s, runs[s.Job.Name]); loop != nil {
+			if loop := f.addJob(s); loop != nil {
 				loops = append(loops, loop)
 			}
 		}
 	}
 	for i, l := range p.usage.Limits {
-		others := func(by string) bool { return !local[by] }
+		others := func(by string) bool { _, isJob := runs[by]; return !isJob }
 		lately := p.lately(i, others)
 		rate := max(sum(p.hour, i, others)/float64(perHour), sum(lately, i, others))
 		spender, most := p.greatest(i, lately, func(by string) bool { return others(by) || runs[by] != nil })
@@ -129,8 +129,9 @@ type limitAhead struct {
 
 // addJob adds the coming passes of a job. It returns a run under way that has spent more than all its
 // passes expect: that continues as in the last minute, once it has spent a noticeable part.
-func (f *future) addJob(state jobs.JobState, r *jobs.Run) (loop *jobs.Run) {
+func (f *future) addJob(state jobs.JobState) (loop *jobs.Run) {
 	job, _ := expecting(state)
+	r := state.Run
 	charges, err := f.past.credential.Sum(job.Calls())
 	if err != nil || len(charges) == 0 {
 		return r

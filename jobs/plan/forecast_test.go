@@ -37,17 +37,13 @@ func (l *ledgerAt) spend(job string, calls quota.Units) quota.Decision {
 }
 
 // foresee returns the forecast of the first limit.
-func (l *ledgerAt) foresee(states []jobs.JobState, runs ...*jobs.Run) Forecast {
+func (l *ledgerAt) foresee(states ...jobs.JobState) Forecast {
 	l.Helper()
 	p, err := readPast(l.Context(), l.Service, l.Credentials()[0])
 	if err != nil {
 		l.Fatal(err)
 	}
-	byJob := map[string]*jobs.Run{}
-	for _, r := range runs {
-		byJob[r.Job] = r
-	}
-	return foresee(p, states, byJob)[0]
+	return foresee(p, states)[0]
 }
 
 // goneIn holds that a limit is used up that long after now, give or take two minutes; 0: not within a day.
@@ -102,7 +98,7 @@ func TestForecastOfOthers(t *testing.T) {
 				}
 			}
 			l.clock.Set(noon)
-			f := l.foresee(nil)
+			f := l.foresee()
 			if f.PerHour != row.perHour {
 				t.Errorf("%d in the last hour, want %d", f.PerHour, row.perHour)
 			}
@@ -115,7 +111,7 @@ func TestForecastOfOthers(t *testing.T) {
 	short := dailyOf(10_000, 500)
 	short.Limits[0].Window = quota.Sliding(30 * time.Minute)
 	p, err := readPast(t.Context(), openAt(t, noon, short).Service, short)
-	if got := foresee(p, nil, nil); err != nil || len(got) > 0 {
+	if got := foresee(p, nil); err != nil || len(got) > 0 {
 		t.Errorf("of half an hour an hour says nothing: %+v, %v", got, err)
 	}
 }
@@ -155,7 +151,7 @@ func TestForecastWithoutAdjustments(t *testing.T) {
 				}
 			}
 			l.clock.Set(noon)
-			f := l.foresee(nil)
+			f := l.foresee()
 			if f.PerHour != row.perHour {
 				t.Errorf("%d in the last hour, want %d", f.PerHour, row.perHour)
 			}
@@ -188,15 +184,14 @@ func TestForecastOfALoop(t *testing.T) {
 			r.Passes[0].Units += 200
 			l.clock.Add(time.Second)
 		}
-		states := []jobs.JobState{{Job: j}}
-		f := l.foresee(states, r)
+		f := l.foresee(jobs.JobState{Job: j, Run: r})
 		if got := f.GoneAt.Sub(l.clock.Now()); got < 40*time.Second || got > 44*time.Second {
 			t.Errorf("a loop %s: gone in %v, want 41.5s", name, got)
 		}
 		if f.Spender != "loop" || f.Rate != 720_000 {
 			t.Errorf("a loop %s: %q spends %d an hour", name, f.Spender, f.Rate)
 		}
-		if f := l.foresee(states); !f.GoneAt.IsZero() || f.PerHour != 1200 {
+		if f := l.foresee(jobs.JobState{Job: j}); !f.GoneAt.IsZero() || f.PerHour != 1200 {
 			t.Errorf("a loop %s, stopped: gone at %v, %d in the last hour", name, f.GoneAt, f.PerHour)
 		} else if f.Spender != "" {
 			t.Errorf("a loop %s, stopped: %q spends", name, f.Spender)
@@ -212,7 +207,7 @@ func TestForecastOfTheLastMinute(t *testing.T) {
 		l.clock.Add(time.Second)
 	}
 	l.clock.Set(noon)
-	l.goneIn(l.foresee(nil), 9*time.Minute)
+	l.goneIn(l.foresee(), 9*time.Minute)
 }
 
 // A few calls by hand are no rate, those of a job neither. One unit a second is a loop as soon as it has spent a twentieth.
@@ -223,19 +218,20 @@ func TestForecastOfAFewCalls(t *testing.T) {
 		l := openAt(t, noon.Add(-2*time.Hour), dailyOf(1_000, 0))
 		l.spend("@alice", 115)
 		l.clock.Set(noon)
-		states, run := []jobs.JobState{{Job: manual}}, &jobs.Run{Job: "manual", Slot: noon, StartedAt: noon, State: jobs.RunRunning, Ring: manual.Regions}
+		state := jobs.JobState{Job: manual}
+		state.Run = &jobs.Run{Job: "manual", Slot: noon, StartedAt: noon, State: jobs.RunRunning, Ring: manual.Regions}
 		for range 7 {
 			l.spend(by, 1)
 			l.clock.Add(time.Second)
 		}
-		if f := l.foresee(states, run); !f.GoneAt.IsZero() || f.Rate > 7 {
+		if f := l.foresee(state); !f.GoneAt.IsZero() || f.Rate > 7 {
 			t.Errorf("7 units of %s: gone at %v, at %d an hour", by, f.GoneAt, f.Rate)
 		}
 		for range 43 {
 			l.spend(by, 1)
 			l.clock.Add(time.Second)
 		}
-		f := l.foresee(states, run)
+		f := l.foresee(state)
 		if got, most := f.GoneAt.Sub(l.clock.Now()), 17*time.Minute; got <= 0 || got > most {
 			t.Errorf("50 units of %s: gone in %v, want within %v", by, got, most)
 		}
@@ -272,7 +268,7 @@ func TestForecastOfJobs(t *testing.T) {
 			if row.job.Name != "big" {
 				states = append(states, jobs.JobState{Job: job(t, "big", 1, "every 1h", nil)})
 			}
-			f := l.foresee(states)
+			f := l.foresee(states...)
 			l.goneIn(f, row.goneIn)
 			if f.TooLittle != row.larger {
 				t.Errorf("too little for %q, want %q", f.TooLittle, row.larger)
@@ -294,7 +290,7 @@ func TestForecastOfLargeCalls(t *testing.T) {
 	}
 	l.spend("big", 4)
 	l.clock.Set(noon)
-	if f := l.foresee([]jobs.JobState{{Job: job(t, "big", 1, "every 1h", nil)}}); !f.GoneAt.IsZero() || f.TooLittle != "calls (100)" {
+	if f := l.foresee(jobs.JobState{Job: job(t, "big", 1, "every 1h", nil)}); !f.GoneAt.IsZero() || f.TooLittle != "calls (100)" {
 		t.Errorf("gone at %v, too little for %q", f.GoneAt, f.TooLittle)
 	}
 }
@@ -318,14 +314,14 @@ func TestForecastAcrossASlot(t *testing.T) {
 		name  string
 		at    time.Duration // after the slot
 		spent quota.Units
-		runs  []*jobs.Run
+		run   *jobs.Run
 		want  quota.Units // used in the end, if the limit has it, an hour later
 	}{
 		{"a second before it", -time.Second, 0, nil, 20},
-		{"at it, and the run has not begun to spend", 0, 0, []*jobs.Run{passes()}, 20},
-		{"a pass is under way that has spent nothing", time.Second, 0, []*jobs.Run{passes(jobs.Running)}, 20},
-		{"a pass is over", 5 * time.Second, 5, []*jobs.Run{passes(jobs.OK)}, 20},
-		{"all are over but one", 35 * time.Second, 15, []*jobs.Run{passes(jobs.OK, jobs.OK, jobs.OK)}, 20},
+		{"at it, and the run has not begun to spend", 0, 0, passes(), 20},
+		{"a pass is under way that has spent nothing", time.Second, 0, passes(jobs.Running), 20},
+		{"a pass is over", 5 * time.Second, 5, passes(jobs.OK), 20},
+		{"all are over but one", 35 * time.Second, 15, passes(jobs.OK, jobs.OK, jobs.OK), 20},
 		{"the run is over", 40 * time.Second, 20, nil, 20},
 		{"it was stopped after one", 40 * time.Second, 5, nil, 5},
 	} {
@@ -333,7 +329,7 @@ func TestForecastAcrossASlot(t *testing.T) {
 		if row.spent > 0 {
 			l.spend(j.Name, row.spent)
 		}
-		f := l.foresee([]jobs.JobState{{Job: j}}, row.runs...)
+		f := l.foresee(jobs.JobState{Job: j, Run: row.run})
 		if got := row.spent + f.Hours[0]; got != row.want {
 			t.Errorf("%s: %d within the hour, want %d", row.name, got, row.want)
 		}
@@ -348,11 +344,11 @@ func TestForecastWithinLimits(t *testing.T) {
 	c.Limits = append(c.Limits, quota.Limit{Name: "cap", Units: 300, Window: quota.Sliding(day), Jobs: []string{"pages"}})
 	states := []jobs.JobState{{Job: j}}
 	l := openAt(t, noon.Add(30*time.Minute), c)
-	if f := l.foresee(states); !f.GoneAt.IsZero() || f.Hours[0] != 100 || f.Hours[2] != 100 || f.Hours[3] != 0 {
+	if f := l.foresee(states...); !f.GoneAt.IsZero() || f.Hours[0] != 100 || f.Hours[2] != 100 || f.Hours[3] != 0 {
 		t.Errorf("capped: gone at %v, %d", f.GoneAt, f.Hours)
 	}
 	states[0].Pause = &jobs.Pause{Until: noon.Add(150 * time.Minute)}
-	if f := l.foresee(states); f.Hours[0] != 0 || f.Hours[1] != 0 || f.Hours[2] != 100 {
+	if f := l.foresee(states...); f.Hours[0] != 0 || f.Hours[1] != 0 || f.Hours[2] != 100 {
 		t.Errorf("paused: %d", f.Hours)
 	}
 
@@ -362,7 +358,7 @@ func TestForecastWithinLimits(t *testing.T) {
 	if _, _, err := l.ChangeLimit(t.Context(), "youtube", quota.Change{Kind: quota.KindLoan, Limit: "daily", Units: 400, Until: noon.Add(3 * time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	l.goneIn(l.foresee(nil), 150*time.Minute)
+	l.goneIn(l.foresee(), 150*time.Minute)
 }
 
 // A log that is longer than anybody reads leaves its window evenly.

@@ -209,17 +209,7 @@ func (p *Planner) foresee(ctx context.Context) ([]Forecast, error) {
 			return nil, err
 		}
 		states, _ := p.runner.JobStates()
-		all, err := p.runner.Status("")
-		if err != nil {
-			return nil, err
-		}
-		runs := map[string]*jobs.Run{}
-		for _, s := range all {
-			if s.Last != nil && s.Last.State == jobs.RunRunning {
-				runs[s.Name] = s.Last
-			}
-		}
-		list = append(list, foresee(past, states, runs)...)
+		list = append(list, foresee(past, states)...)
 	}
 	return list, nil
 }

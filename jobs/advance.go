@@ -10,12 +10,6 @@ import (
 	"quotad/regions"
 )
 
-// start starts the goroutine of a run that has begun.
-func (e *executor) start() {
-	e.base.config.OnEvent(RunChanged{Run: *e.run.copy()})
-	go e.loop()
-}
-
 // loop launches one pass after the other, only if the gate lets it, until the run is through or something stops
 // it. It returns when the last pass is over.
 func (e *executor) loop() {
@@ -72,7 +66,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	switch {
 	case all == 0 && e.busy == 0:
 		return p, through
-	case all == 0, e.busy == max(1, e.job.Parallel), e.base.config.Tokens.isRefused(e.budget):
+	case all == 0, e.busy == max(1, e.job.Parallel), e.runner.config.Tokens.isRefused(e.budget):
 		return p, untilWake
 	case now.Before(e.resumes):
 		return p, e.resumes.Sub(now)
@@ -93,7 +87,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 // delayRetry has the regions that failed wait for RetryAfter, and returns how many are served again: none if the next slot
 // comes before. The caller holds mu.
 func (e *executor) delayRetry() int {
-	now, after := e.base.now(), e.job.RetryAfter
+	now, after := e.runner.now(), e.job.RetryAfter
 	if len(e.rest) > 0 && after > 0 {
 		until := now.Add(after)
 		if next := e.job.Schedule.Next(now); !next.IsZero() && !until.Before(next) {

@@ -13,7 +13,7 @@ import (
 
 // keepShared writes to this host's log what it has learnt from the hosts, and reports the runs of
 // hosts that died.
-func (r *base) keepShared(j *jobControl) {
+func (r *Runner) keepShared(j *jobControl) {
 	known, marks, died := j.share.changed()
 	if known != nil || len(marks) > 0 {
 		r.trouble(j.name, j.commit(false, logRecord{Shared: known, Marks: marks}))
@@ -42,13 +42,13 @@ func (j *jobControl) doubts(now time.Time) (hosts, clock string) {
 	if j.share == nil {
 		return hosts, clock
 	}
-	s := j.share.status()
-	switch by := max(s.Ahead, -s.Ahead); {
-	case s.Err != nil:
-		hosts = s.Err.Error()
-	case s.Differs != "":
-		hosts = fmt.Sprintf("host %s has another schedule, other regions or other expects of the job: give all hosts the same", s.Differs)
-	case by > most && !s.Clock.IsZero():
+	seen, differs := j.share.last()
+	switch by := seen.sent.Sub(seen.clock).Abs(); {
+	case seen.err != nil:
+		hosts = seen.err.Error()
+	case differs != "":
+		hosts = fmt.Sprintf("host %s has another schedule, other regions or other expects of the job: give all hosts the same", differs)
+	case by > most && !seen.clock.IsZero():
 		clock = fmt.Sprintf("the clock of this host is %v from Redis': slots begin by Redis' clock", by.Round(time.Second))
 	}
 	return hosts, clock
@@ -76,7 +76,7 @@ func (e *executor) hold(ctx context.Context) {
 			e.dropped = e.dropped[len(p.Done):]
 			j.mu.Unlock()
 		}
-		e.base.keepShared(j)
+		e.runner.keepShared(j)
 		switch wait = j.share.renewTime(); {
 		case errors.Is(err, errTakenOver):
 			e.halt(&stop{reason: Overlap, detail: err.Error()})
@@ -97,18 +97,6 @@ func (e *executor) progress() sharedProgress {
 	return p
 }
 
-// release has the hosts know how the run ended, and that the job is free.
-func (e *executor) release(run *Run) {
-	j := e.control
-	if j.share == nil {
-		return
-	}
-	j.mu.Lock()
-	made := j.state.measured()
-	j.mu.Unlock()
-	e.base.endShared(j, e.progress(), run.shared(made), run.good())
-}
-
 // shared is the run as the other hosts are to know it, and how many calls a pass makes.
 func (r *Run) shared(made Made) sharedRun {
 	return sharedRun{ID: r.ID, State: r.State, Why: r.Reason, OK: r.Outcomes()[OK], Of: len(r.Ring), Units: r.Spent(), Calls: made}
@@ -116,7 +104,7 @@ func (r *Run) shared(made Made) sharedRun {
 
 // endShared ends a run among the hosts. If the store does not answer, that is tried until it does, or
 // the runner stops; then the next start does it.
-func (r *base) endShared(j *jobControl, p sharedProgress, last sharedRun, good bool) {
+func (r *Runner) endShared(j *jobControl, p sharedProgress, last sharedRun, good bool) {
 	ending, cancel := context.WithTimeout(context.Background(), changeTime)
 	defer cancel()
 	err := j.share.end(ending, p, last, good)
@@ -133,7 +121,7 @@ func (r *base) endShared(j *jobControl, p sharedProgress, last sharedRun, good b
 }
 
 // askHosts changes what the hosts of a job share. What came of it is on disk on return.
-func (r *base) askHosts(j *jobControl, do func(context.Context) error) error {
+func (r *Runner) askHosts(j *jobControl, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), changeTime)
 	defer cancel()
 	err := do(ctx)
@@ -143,7 +131,7 @@ func (r *base) askHosts(j *jobControl, do func(context.Context) error) error {
 
 // bookmark returns what the last pass of a region left, on any host, or if that cannot be read, what this
 // host knows.
-func (r *base) bookmark(j *jobControl, region regions.Region) (text string, read bool) {
+func (r *Runner) bookmark(j *jobControl, region regions.Region) (text string, read bool) {
 	var err error
 	if j.share != nil {
 		err = r.askHosts(j, func(ctx context.Context) error {
@@ -152,11 +140,4 @@ func (r *base) bookmark(j *jobControl, region regions.Region) (text string, read
 		})
 	}
 	return j.bookmark(region), err == nil
-}
-
-// dropBookmark has the hosts know that the work of a region is done.
-func (e *executor) dropBookmark(region regions.Region) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	e.dropped = append(e.dropped, region)
 }

@@ -103,8 +103,9 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	if r.isStopping() { // by now
 		e.halt(ErrShutdown)
 	}
+	r.config.OnEvent(RunChanged{Run: *run.copy()})
 	begun := *run.copy()
-	e.start()
+	go e.loop()
 	return begun, nil
 }
 

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"quotad/quota"
@@ -50,48 +49,4 @@ type Gate interface {
 	Cost(credential string, calls quota.Calls) quota.Units
 	// Spent returns what a job was granted since an instant, by region.
 	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
-}
-
-// A base is what a Runner and its runs have in common.
-type base struct {
-	config     Config
-	gate       chan struct{}  // holds one while a pass asks the gate
-	background sync.WaitGroup // for what Stop waits for
-
-	ending      sync.RWMutex // guards the end of stopping
-	stopping    context.Context
-	beginNoMore context.CancelFunc // ends stopping
-}
-
-// now reads the wall clock, in UTC like every time that leaves this package.
-func (r *base) now() time.Time { return r.config.Now().UTC() }
-
-func (r *base) isStopping() bool { return r.stopping.Err() != nil }
-
-func (r *base) trouble(job string, err error) {
-	if err != nil {
-		r.config.OnEvent(Trouble{job, err})
-	}
-}
-
-// goUnlessStopping runs something in the background, until Stop ends its context. Stop waits
-// for it.
-func (r *base) goUnlessStopping(do func(context.Context)) {
-	if done, err := r.enter(); err == nil {
-		go func() {
-			defer done()
-			do(r.stopping)
-		}()
-	}
-}
-
-// enter has Stop wait until done is called, unless the runner is stopping.
-func (r *base) enter() (done func(), err error) {
-	r.ending.RLock()
-	defer r.ending.RUnlock()
-	if r.isStopping() {
-		return nil, ErrStopping
-	}
-	r.background.Add(1)
-	return r.background.Done, nil
 }

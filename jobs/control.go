@@ -91,11 +91,6 @@ func (j *jobControl) commit(sync bool, list ...logRecord) error {
 	return j.log.flush(sync)
 }
 
-// keepLog keeps the log short and quickly read.
-func (j *jobControl) keepLog() error {
-	return j.log.keep(&j.mu, func() logRecord { return logRecord{Known: &j.state} })
-}
-
 // setHere changes the facts of this host.
 func (j *jobControl) setHere(how func(*hostFacts)) error {
 	j.mu.Lock()
@@ -207,7 +202,7 @@ func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context,
 // An executor is a run under way on this host: it launches a pass at each region of its ring, until the
 // ring is through or something stops it.
 type executor struct {
-	base    *base
+	runner  *Runner
 	control *jobControl
 	job     *Job // as it was when the run began
 	run     *Run // its passes and its end may change: the job's mu guards these
@@ -241,14 +236,14 @@ type executor struct {
 }
 
 // newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
-func (r *base) newExecutor(j *jobControl, run *Run) *executor {
+func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	run.Job, run.StartedAt, run.State = j.name, r.now(), RunRunning
 	run.UnitsPerRun, run.Retry = j.job.UnitsPerRun, j.job.Retry
 	if !run.Chosen {
 		run.Ring = j.job.Regions.From(j.cursor())
 	}
 	e := &executor{
-		base: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
+		runner: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
 		output: &runOutput{run: run.ID},
 		rest:   run.Ring, retries: run.Retry, due: time.Now().Add(run.Slot.Sub(r.now())),
 		done: make(chan struct{}), moved: make(chan struct{}, 1), wake: make(chan struct{}, 1),
@@ -274,7 +269,7 @@ func (e *executor) show() *Run {
 		return nil
 	}
 	run := e.run.copy()
-	if pause := e.pause; pause.Until.After(e.base.now()) {
+	if pause := e.pause; pause.Until.After(e.runner.now()) {
 		run.Waits = &pause
 	}
 	for i := range run.Passes {
@@ -282,7 +277,7 @@ func (e *executor) show() *Run {
 		if p.Outcome != Running {
 			continue
 		}
-		spent := e.base.config.Tokens.spent(p.token)
+		spent := e.runner.config.Tokens.spent(p.token)
 		p.Units, p.Calls, p.token = spent.Units, spent.Calls, ""
 		p.Tail, _ = e.output.tail(p.Region, p.from)
 		if p.Process != nil {

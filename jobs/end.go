@@ -40,11 +40,14 @@ func reasonOf(cause error) Reason {
 func (e *executor) finish(cause error) {
 	j := e.control
 	j.mu.Lock()
-	j.apply(logRecord{ID: e.run.ID, End: e.run.ending(e.base.now(), cause)})
+	j.apply(logRecord{ID: e.run.ID, End: e.run.ending(e.runner.now(), cause)})
 	j.executor = nil
-	run := e.run.copy()
+	run, made := e.run.copy(), j.state.measured()
 	j.mu.Unlock()
-	e.base.trouble(j.name, errors.Join(j.log.flush(true), j.keepLog()))
-	e.release(run)
-	e.base.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
+	snapshot := func() logRecord { return logRecord{Known: &j.state} }
+	e.runner.trouble(j.name, errors.Join(j.log.flush(true), j.log.keep(&j.mu, snapshot)))
+	if j.share != nil {
+		e.runner.endShared(j, e.progress(), run.shared(made), run.good())
+	}
+	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
 }

@@ -11,13 +11,13 @@ import (
 // counts those that came before. When two hosts launch for the last units, the ledger denies one.
 func (e *executor) askGate(token string) (d quota.Decision, spokenFor bool, err error) {
 	select {
-	case e.base.gate <- struct{}{}:
-		defer func() { <-e.base.gate }()
+	case e.runner.gate <- struct{}{}:
+		defer func() { <-e.runner.gate }()
 	case <-e.launching.Done():
 		return d, false, e.launching.Err()
 	}
-	others := e.base.config.Tokens.reserve(token, e.job.Calls())
-	d, err = e.base.config.Gate.Peek(e.launching, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
+	others := e.runner.config.Tokens.reserve(token, e.job.Calls())
+	d, err = e.runner.config.Gate.Peek(e.launching, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
 	return d, len(others) > 0, err
 }
 

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -19,10 +19,10 @@ import (
 // Any number of goroutines may read meanwhile.
 type runLog struct {
 	path string
-	why  atomic.Pointer[string] // the last write failed; nil: it did not
 
 	mu    sync.Mutex // guards what follows; nothing is waited for under it
 	added []byte     // lines to be written
+	why   string     // the last write failed; empty: it did not
 
 	writing sync.Mutex // held while the file is written, and guards what follows
 	size    int64      // of the file at path
@@ -159,29 +159,27 @@ func (l *runLog) write(lines []byte, sync bool) error {
 	if err == nil && l.size == 0 && sync { // or the file itself could be lost
 		err = syncDir(l.path)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		if len(lines)+len(l.added) <= maxUnwritten {
 			l.added = append(lines, l.added...)
 		}
 		err = fmt.Errorf("cannot add to the log of runs: %w", err)
-		why := err.Error()
-		l.why.Store(&why)
+		l.why = err.Error()
 		return err
 	}
 	l.size += int64(len(lines))
 	l.since += int64(len(lines))
-	l.why.Store(nil)
+	l.why = ""
 	return nil
 }
 
 // lost returns why the last records could not be written; empty: they could.
 func (l *runLog) lost() string {
-	if why := l.why.Load(); why != nil {
-		return *why
-	}
-	return ""
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
 }
 
 // syncDir makes the name of a file durable, which a sync of the file does not (fsync(2)).
@@ -232,12 +230,25 @@ func CheckLog(dir, job string) error {
 	return err
 }
 
-// each calls f with the records of lines.
-func (l *runLog) each(data []byte, f func(logRecord)) (damaged int, err error) {
-	if damaged, err = eachRecord(data, f); err != nil {
-		err = fmt.Errorf("cannot understand %q: %w: install that version again, or move the file away: the job then begins without its runs, pause and bookmarks", l.path, err)
+// each calls f with the record of each whole line. A damaged line is left out: the others are as good without
+// it. A line of another version is an error.
+func (l *runLog) each(lines []byte, f func(logRecord)) (damaged int, err error) {
+	for line := range bytes.Lines(lines) {
+		if !bytes.HasSuffix(line, []byte{'\n'}) {
+			break // it is being written
+		}
+		one := logRecord{Version: -1}
+		switch err := json.Unmarshal(line, &one); {
+		case one.Version != recordVersion && one.Version >= 0:
+			return damaged, fmt.Errorf("cannot understand %q: a record has version %d, this quotad knows %d: another version of quotad wrote it: "+
+				"install that version again, or move the file away: the job then begins without its runs, pause and bookmarks", l.path, one.Version, recordVersion)
+		case err != nil || one.Version < 0:
+			damaged++
+		default:
+			f(one)
+		}
 	}
-	return damaged, err
+	return damaged, nil
 }
 
 // latest returns the last n runs of the log, and skipped ticks between them, the latest in the file

@@ -12,7 +12,7 @@ const maxAgain = 3
 // waitFor has the run wait for a limit, if the job waits that long.
 func (e *executor) waitFor(limit string, until time.Time) bool {
 	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
-	now := e.base.now()
+	now := e.runner.now()
 	if !e.job.WaitsFor(until, now) {
 		return false
 	}
@@ -41,7 +41,7 @@ func (e *executor) comesAgain(p *Pass, spent PassCalls, mark string) bool {
 	times := e.times[p.Region]
 	e.control.mu.Unlock()
 	until := spent.RetryAt
-	if (times > 0 || repeats) && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.base.now()) {
+	if (times > 0 || repeats) && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.runner.now()) {
 		until = spent.WholeAt // call by call it returns too slowly
 	}
 	if times == maxAgain || repeats && times > 0 || !e.waitFor(limit, until) {

@@ -20,7 +20,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 		e.skip(p, why)
 		return "", false
 	}
-	config := &e.base.config
+	config := &e.runner.config
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
 	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait}, e.budget)
 	if len(e.job.Expects) == 0 {
@@ -34,7 +34,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 	config.Tokens.revoke(token)
 	switch {
 	case e.launching.Err() != nil:
-	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.base.now().Add(d.RetryAfter)):
+	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
 		e.putBack(p.Region)
 	case err != nil:
 		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
@@ -47,8 +47,8 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 
 // cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
 func (e *executor) cannotAfford() *stop {
-	expected := e.base.config.Gate.Cost(e.job.Credential, e.job.Calls())
-	left := e.base.config.Tokens.left(e.budget, expected)
+	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
+	left := e.runner.config.Tokens.left(e.budget, expected)
 	if left >= max(1, expected) {
 		return nil
 	}
@@ -62,15 +62,15 @@ func (e *executor) cannotAfford() *stop {
 // skip records that a pass was not launched, and stops the run there.
 func (e *executor) skip(p Pass, why *stop) {
 	p.Outcome, p.Reason, p.Detail, p.RetryAt, p.Limit = NotLaunched, why.reason, why.detail, why.retryAt, why.limit
-	p.StartedAt = e.base.now()
+	p.StartedAt = e.runner.now()
 	p.EndedAt = p.StartedAt
 	e.record(p, why)
 }
 
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
-	mark, read := e.base.bookmark(e.control, p.Region)
-	p.Outcome, p.StartedAt, p.token = Running, e.base.now(), token
+	mark, read := e.runner.bookmark(e.control, p.Region)
+	p.Outcome, p.StartedAt, p.token = Running, e.runner.now(), token
 	p.from = e.output.count()
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token, mark)
@@ -79,15 +79,15 @@ func (e *executor) pass(p Pass, token string) {
 	command.Started = func(id Identity) { e.started(p, id) }
 	ask, end := context.WithCancelCause(e.ask)
 	defer end(nil)
-	e.base.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
+	e.runner.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
 		e.output.add(p.Region, line)
-		e.base.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
+		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
-	p.Made = e.base.config.Tokens.made(token)
-	spent := e.base.config.Tokens.revoke(token)
-	p.EndedAt, p.Process, p.Deadline, p.token = e.base.now(), nil, time.Time{}, ""
+	p.Made = e.runner.config.Tokens.made(token)
+	spent := e.runner.config.Tokens.revoke(token)
+	p.EndedAt, p.Process, p.Deadline, p.token = e.runner.now(), nil, time.Time{}, ""
 	p.Units, p.Calls, p.Denied, p.Needs = spent.Units, spent.Calls, spent.Denied, spent.Needs
 	tail, said := e.output.tail(p.Region, p.from)
 	p.Tail = tail
@@ -99,14 +99,16 @@ func (e *executor) pass(p Pass, token string) {
 		p.Said = said
 	}
 	if p.Outcome == OK && (!read || e.control.bookmark(p.Region) != "") {
-		e.dropBookmark(p.Region)
+		e.control.mu.Lock()
+		e.dropped = append(e.dropped, p.Region)
+		e.control.mu.Unlock()
 	}
 	e.record(p, e.consequence(&p, exit, spent, mark))
-	e.base.config.Tokens.resume(e.budget, spent)
+	e.runner.config.Tokens.resume(e.budget, spent)
 }
 
 func (e *executor) command(p Pass, token, mark string) Command {
-	config := &e.base.config
+	config := &e.runner.config
 	contract := map[string]string{
 		"QUOTAD_SOCKET":       config.Socket,
 		"QUOTAD_TOKEN":        token,
@@ -139,14 +141,14 @@ func (e *executor) launch(ask context.Context, c Command, output func(Line)) Exi
 			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
 		}
 	}
-	return e.base.config.Launcher.Launch(ask, e.force, c, output)
+	return e.runner.config.Launcher.Launch(ask, e.force, c, output)
 }
 
 // started records which process a pass is, for the next daemon to end it if this
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	e.base.trouble(e.job.Name, e.control.commit(false, passRecord(e.run.ID, p)))
+	e.runner.trouble(e.job.Name, e.control.commit(false, passRecord(e.run.ID, p)))
 }
 
 // record records what is known of a pass: in the run, in its log, and as an event. One that is
@@ -164,8 +166,8 @@ func (e *executor) record(p Pass, halt error) {
 	j.apply(passRecord(e.run.ID, p))
 	run := e.run.head()
 	j.mu.Unlock()
-	e.base.trouble(j.name, j.log.flush(p.Outcome != Running))
-	e.base.config.OnEvent(PassChanged{run, p, e.job.Credential})
+	e.runner.trouble(j.name, j.log.flush(p.Outcome != Running))
+	e.runner.config.OnEvent(PassChanged{run, p, e.job.Credential})
 	if p.Outcome != Running {
 		wake(e.moved)
 	}

@@ -1,23 +1,65 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of
 // goroutines may use it at the same time.
 type Runner struct {
-	*base
+	config     Config
+	gate       chan struct{}  // holds one while a pass asks the gate
+	background sync.WaitGroup // for what Stop waits for
+
+	ending      sync.RWMutex // guards the end of stopping
+	stopping    context.Context
+	beginNoMore context.CancelFunc // ends stopping
+
 	reloading sync.Mutex    // held while the jobs are replaced
 	retired   []*jobControl // of jobs that are not configured, until Start ends what they left running
 
 	mu     sync.RWMutex           // guards what follows
 	states map[string]*jobControl // also of jobs that were removed: a run of theirs may be under way
 	jobs   []*jobControl          // as configured
+}
+
+// now reads the wall clock, in UTC like every time that leaves this package.
+func (r *Runner) now() time.Time { return r.config.Now().UTC() }
+
+func (r *Runner) isStopping() bool { return r.stopping.Err() != nil }
+
+func (r *Runner) trouble(job string, err error) {
+	if err != nil {
+		r.config.OnEvent(Trouble{job, err})
+	}
+}
+
+// goUnlessStopping runs something in the background, until Stop ends its context. Stop waits
+// for it.
+func (r *Runner) goUnlessStopping(do func(context.Context)) {
+	if done, err := r.enter(); err == nil {
+		go func() {
+			defer done()
+			do(r.stopping)
+		}()
+	}
+}
+
+// enter has Stop wait until done is called, unless the runner is stopping.
+func (r *Runner) enter() (done func(), err error) {
+	r.ending.RLock()
+	defer r.ending.RUnlock()
+	if r.isStopping() {
+		return nil, ErrStopping
+	}
+	r.background.Add(1)
+	return r.background.Done, nil
 }
 
 // state returns the state of a job that is configured.

@@ -19,9 +19,9 @@ type Schedule interface {
 }
 
 // Every ticks at a fixed period, aligned to the Unix epoch and shifted by a
-// phase. The zero value never ticks.
+// phase, which is shorter than the period. The zero value never ticks.
 type Every struct {
-	period, phase time.Duration
+	Period, Phase time.Duration
 }
 
 // MinPeriod is the shortest period at which a job may tick.
@@ -33,36 +33,27 @@ func NewEvery(period, phase time.Duration) (Every, error) {
 	if period < MinPeriod {
 		return Every{}, fmt.Errorf("a period is at least %v: %v", MinPeriod, period)
 	}
-	return Every{period: period, phase: phase % period}, nil
+	return Every{period, phase % period}, nil
 }
 
 // Next returns the first slot later than t, which lies between the years 1700
 // and 2200.
 func (e Every) Next(t time.Time) time.Time {
-	if e.period <= 0 {
+	if e.Period <= 0 {
 		return time.Time{}
 	}
-	since := t.Add(-e.phase).UnixNano()
-	k := since / int64(e.period)
-	if since < 0 && since%int64(e.period) != 0 {
+	since := t.Add(-e.Phase).UnixNano()
+	k := since / int64(e.Period)
+	if since < 0 && since%int64(e.Period) != 0 {
 		k-- // division rounds towards zero, and slots before the epoch are slots too
 	}
-	return time.Unix(0, (k+1)*int64(e.period)).Add(e.phase).UTC()
-}
-
-// Period returns the time between two slots.
-func (e Every) Period() time.Duration { return e.period }
-
-// WithPeriod returns the schedule at another period of at least MinPeriod, with
-// the same phase.
-func (e Every) WithPeriod(period time.Duration) Every {
-	return Every{period: period, phase: e.phase % period}
+	return time.Unix(0, (k+1)*int64(e.Period)).Add(e.Phase).UTC()
 }
 
 func (e Every) String() string {
-	text := "every " + quota.Brief(e.period)
-	if e.phase != 0 {
-		text += ", shifted by " + quota.Brief(e.phase)
+	text := "every " + quota.Brief(e.Period)
+	if e.Phase != 0 {
+		text += ", shifted by " + quota.Brief(e.Phase)
 	}
 	return text
 }

@@ -63,14 +63,14 @@ func TestEverySlotsDoNotDependOnTheStart(t *testing.T) {
 		e := every(t, time.Second+time.Duration(random.Int64N(int64(100*time.Hour))), time.Duration(random.Int64N(int64(time.Hour))))
 		from := time.Unix(random.Int64N(4e9), random.Int64N(1e9))
 		slot := e.Next(from)
-		if !slot.After(from) || slot.Sub(from) > e.period {
+		if !slot.After(from) || slot.Sub(from) > e.Period {
 			t.Fatalf("%v: the slot after %v is %v", e, from, slot)
 		}
 		between := from.Add(time.Duration(random.Int64N(int64(slot.Sub(from)))))
 		if got := e.Next(between); !got.Equal(slot) {
 			t.Fatalf("%v: from %v the next slot is %v, from %v it is %v", e, from, slot, between, got)
 		}
-		if got := e.Next(slot); got.Sub(slot) != e.period {
+		if got := e.Next(slot); got.Sub(slot) != e.Period {
 			t.Fatalf("%v: %v follows %v", e, got, slot)
 		}
 	}

@@ -540,18 +540,12 @@ func (s *share) look(ctx context.Context) {
 	s.restored = quota.Later(s.restored, r.Lost.At)
 }
 
-// A shareStatus is what a host knows of the record.
-type shareStatus struct {
-	Clock   time.Time     // the store's, when the record was read
-	Ahead   time.Duration // how far this host's clock is ahead of the store's
-	Differs string        // the name of a host whose schedule, regions or expected calls are others; empty: none
-	Err     error         // why the record cannot be understood
-}
-
-func (s *share) status() shareStatus {
+// last returns what was read last, and the name of a host whose schedule, regions or expected calls are others;
+// empty: there is none.
+func (s *share) last() (seen reading, differs string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return shareStatus{s.seen.clock, s.seen.sent.Sub(s.seen.clock), s.differs, s.seen.err}
+	return s.seen, s.differs
 }
 
 // changed returns what the host's file is to have from now on, if that has changed: the record, bookmarks, and the

@@ -28,7 +28,7 @@ func Open(c Config) (*Runner, error) {
 	if c.Proxy == nil {
 		c.Proxy = func(string, string) string { return "" }
 	}
-	r := &Runner{base: &base{config: c, gate: make(chan struct{}, 1)}, states: make(map[string]*jobControl, len(c.Jobs))}
+	r := &Runner{config: c, gate: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
 	stopping, stop := context.WithCancel(context.Background())
 	r.stopping, r.beginNoMore = stopping, func() {
 		r.ending.Lock() // no background goroutine begins meanwhile
@@ -119,7 +119,11 @@ func (r *Runner) Start(ctx context.Context) {
 	sweeps.Wait()
 	r.retired = nil
 	if r.config.Store != nil {
-		r.goUnlessStopping(r.watchHosts)
+		r.goUnlessStopping(func(ctx context.Context) {
+			for quota.Sleep(ctx, idleTime) {
+				r.lookAtHosts(ctx)
+			}
+		})
 	}
 	for _, j := range r.all() {
 		r.start(j)
@@ -190,13 +194,7 @@ func (r *Runner) Stop(ask, force context.Context) {
 	}
 }
 
-// watchHosts reads what the hosts share, each ten seconds until ctx ends.
-func (r *Runner) watchHosts(ctx context.Context) {
-	for quota.Sleep(ctx, idleTime) {
-		r.lookAtHosts(ctx)
-	}
-}
-
+// lookAtHosts reads what the hosts share.
 func (r *Runner) lookAtHosts(ctx context.Context) {
 	all := r.all()
 	if r.config.Store == nil || len(all) == 0 {

@@ -3,7 +3,6 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"time"
 
@@ -326,26 +325,4 @@ func encoded(value any) []byte {
 		panic(err) // nothing in it can fail
 	}
 	return text
-}
-
-// eachRecord calls f with the record of each whole line. A damaged line is left out: the others
-// are as good without it. A line of another version is an error.
-func eachRecord(lines []byte, f func(logRecord)) (damaged int, err error) {
-	for len(lines) > 0 {
-		line, rest, whole := bytes.Cut(lines, []byte{'\n'})
-		if !whole {
-			return damaged, nil // it is being written
-		}
-		one := logRecord{Version: -1}
-		switch err := json.Unmarshal(line, &one); {
-		case one.Version != recordVersion && one.Version >= 0:
-			return damaged, fmt.Errorf("a record has version %d, this quotad knows %d: another version of quotad wrote it", one.Version, recordVersion)
-		case err != nil || one.Version < 0:
-			damaged++
-		default:
-			f(one)
-		}
-		lines = rest
-	}
-	return damaged, nil
 }

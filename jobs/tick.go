@@ -80,7 +80,7 @@ func (r *Runner) skip(j *jobControl, slots ...Run) {
 // far as this host knows of the others.
 func (r *Runner) skipUndecided(j *jobControl, slot time.Time, why error) {
 	var missed Run
-	if !j.share.status().Clock.IsZero() {
+	if !j.share.clock().IsZero() {
 		j.mu.Lock()
 		missed = gapBetween(j.job.Schedule, j.slot(r.now()), slot)
 		j.mu.Unlock()

@@ -139,7 +139,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	ts.Check(err)
-	planner := plan.NewPlanner(runner, service)
+	planner := &plan.Planner{Runner: runner, Service: service}
 	refusals := server.NewRefusals()
 	config := server.Config{
 		Emit: refusals.Record, Refusals: refusals,
@@ -158,8 +158,6 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 // where it has a charts.sh.
 func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
 	// Its slots are far away: what runs was asked to.
-	schedule, err := jobs.NewEvery(24*time.Hour, 0)
-	ts.Check(err)
 	var list []*jobs.Job
 	for _, job := range []jobs.Job{
 		{Name: "trending", Regions: regions.Ring{"US", "GB", "DE"}, Command: []string{"/bin/sh", ts.MkAbs("job.sh")}},
@@ -169,7 +167,7 @@ func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
 		if _, err := os.Stat(script); err != nil {
 			continue
 		}
-		job.Credential, job.Schedule, job.Dir = credential, schedule, filepath.Dir(script)
+		job.Credential, job.Schedule, job.Dir = credential, jobs.Every{Period: 24 * time.Hour}, filepath.Dir(script)
 		job.Expects = map[string]quota.Units{"videos.list": 4}
 		job.Timeout, job.KillGrace = time.Minute, time.Second
 		list = append(list, &job)

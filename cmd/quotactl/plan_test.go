@@ -52,11 +52,7 @@ func planned(others quota.Units, list ...*jobs.Job) plan.Plan {
 // plannedJob is a job that takes four pages of each of n regions.
 func plannedJob(t *testing.T, name string, n int, period time.Duration) *jobs.Job {
 	t.Helper()
-	schedule, err := jobs.NewEvery(period, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: schedule, Stagger: jobs.EvenStagger, Timeout: 5 * time.Minute, KillGrace: 10 * time.Second,
+	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: jobs.Every{Period: period}, Stagger: jobs.EvenStagger, Timeout: 5 * time.Minute, KillGrace: 10 * time.Second,
 		Expects: map[string]quota.Units{"videos.list": 4}}
 	for i := range n {
 		j.Regions = append(j.Regions, regions.Region(fmt.Sprintf("R%03d", i)))

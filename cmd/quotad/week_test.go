@@ -88,7 +88,7 @@ func (d *playedDaemon) open() {
 	d.observer = upstream.NewObserver(d.service, nil, func(upstream.Outcome) {})
 	d.runner, err = jobs.Open(jobs.Config{Jobs: c.Jobs, Gate: d.service, Launcher: d, Tokens: d.tokens, OnEvent: d.emit, Dir: filepath.Join(c.StateDir, "jobs"), Socket: "quotad.sock", Now: time.Now})
 	must(err)
-	d.planner = plan.NewPlanner(d.runner, d.service)
+	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
 	d.warn(c)
 	d.runner.Start(d.Context())
 	d.reportAll(d.facts.resume(time.Now()), time.Now())

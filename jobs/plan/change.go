@@ -31,7 +31,7 @@ func (d *demand) change(f *Fit) *Change {
 		if !ok {
 			continue
 		}
-		periods := roundPeriods(every.Period())
+		periods := roundPeriods(every.Period)
 		less, n := d.less(l, every, periods), len(periods)-1
 		if n < 0 {
 			continue
@@ -41,7 +41,7 @@ func (d *demand) change(f *Fit) *Change {
 		}
 		n = sort.Search(n, func(i int) bool { _, enough := less(i); return enough })
 		givesUp, _ := less(n)
-		return &Change{Job: l.job.Name, From: quota.Brief(every.Period()), To: quota.Brief(periods[n]), GivesUp: givesUp}
+		return &Change{Job: l.job.Name, From: quota.Brief(every.Period), To: quota.Brief(periods[n]), GivesUp: givesUp}
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (d *demand) change(f *Fit) *Change {
 func (d *demand) less(l *load, every jobs.Every, periods []time.Duration) func(int) (quota.Units, bool) {
 	return func(i int) (quota.Units, bool) {
 		job := *l.job
-		job.Schedule = every.WithPeriod(periods[i])
+		job.Schedule = jobs.Every{Period: periods[i], Phase: every.Phase % periods[i]}
 		changed := &load{timeline: newTimeline(&job, d.from), units: l.units, passes: l.passes}
 		var onTime, late quota.Units
 		for _, g := range d.grids {

@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"fmt"
-	"log"
 	"time"
 
 	"quotad/jobs"
@@ -14,14 +13,8 @@ import (
 // Do two jobs fit YouTube's 10,000 units a day? Trends of 8 regions each half hour do. With a search for each
 // region every two hours they do not, and CheckFit says which interval is enough.
 func ExampleCheckFit() {
-	halfHour, err := jobs.NewEvery(30*time.Minute, 0)
-	if err != nil {
-		log.Fatal(err)
-	}
-	twoHours, err := jobs.NewEvery(2*time.Hour, 0)
-	if err != nil {
-		log.Fatal(err)
-	}
+	halfHour := jobs.Every{Period: 30 * time.Minute}
+	twoHours := jobs.Every{Period: 2 * time.Hour}
 	ring := regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
 	list := []*jobs.Job{
 		{Name: "trending", Credential: "youtube", Regions: ring, Schedule: halfHour, Stagger: jobs.EvenStagger,

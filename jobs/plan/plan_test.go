@@ -68,11 +68,7 @@ func scheduleOf(t *testing.T, text string) jobs.Schedule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	every, err := jobs.NewEvery(period, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return every
+	return jobs.Every{Period: period}
 }
 
 func searches(n quota.Units) map[string]quota.Units { return map[string]quota.Units{"search.list": n} }
@@ -271,7 +267,7 @@ func TestSumIsWhatHappens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed.Schedule = changed.Schedule.(jobs.Every).WithPeriod(to)
+		changed.Schedule = jobs.Every{Period: to}
 		if f := p.fits()[0]; !f.Fits {
 			t.Errorf("schedule %d: %s was offered, and it %s", i, changed.Schedule, &f)
 		}
@@ -295,8 +291,7 @@ func BenchmarkFits(b *testing.B) {
 		b.Run(every.String(), func(b *testing.B) {
 			var list []*jobs.Job
 			for i := range 60 {
-				schedule, _ := jobs.NewEvery(every, time.Duration(i)*time.Second)
-				j := &jobs.Job{Name: fmt.Sprint("job", i), Credential: "youtube", Schedule: schedule, Stagger: jobs.EvenStagger, Expects: lists(4), Timeout: time.Minute, KillGrace: time.Second}
+				j := &jobs.Job{Name: fmt.Sprint("job", i), Credential: "youtube", Schedule: jobs.Every{Period: every, Phase: time.Duration(i) * time.Second}, Stagger: jobs.EvenStagger, Expects: lists(4), Timeout: time.Minute, KillGrace: time.Second}
 				for n := range 100 {
 					j.Regions = append(j.Regions, regions.Region(fmt.Sprint(n)))
 				}

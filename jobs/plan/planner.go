@@ -30,8 +30,8 @@ type WhatIf struct {
 // A Planner plans for the jobs of a runner and the credentials of a service. Any number of
 // goroutines may use it.
 type Planner struct {
-	runner  *jobs.Runner
-	service *quota.Service
+	Runner  *jobs.Runner
+	Service *quota.Service
 
 	foreseen   atomic.Pointer[foreseen]
 	foreseeing sync.Mutex // is held while a forecast is made; who has an older one does not wait
@@ -48,14 +48,9 @@ type foreseen struct {
 // Forecasts may take one in this many parts of the time, however often callers ask.
 const forecastShare = 20
 
-// NewPlanner returns a planner.
-func NewPlanner(r *jobs.Runner, s *quota.Service) *Planner {
-	return &Planner{runner: r, service: s}
-}
-
 // Jobs returns the names of the jobs.
 func (p *Planner) Jobs() (names []string) {
-	states, _ := p.runner.JobStates()
+	states, _ := p.Runner.JobStates()
 	for _, s := range states {
 		names = append(names, s.Job.Name)
 	}
@@ -64,16 +59,16 @@ func (p *Planner) Jobs() (names []string) {
 
 // Plan returns a plan: what if some jobs had another schedule? The error is the ledger's.
 func (p *Planner) Plan(ctx context.Context, what []WhatIf) (*Plan, error) {
-	states, now := p.runner.JobStates()
+	states, now := p.Runner.JobStates()
 	pasts := map[string]*past{}
-	for _, c := range p.service.Credentials() {
-		one, err := readPast(ctx, p.service, c)
+	for _, c := range p.Service.Credentials() {
+		one, err := readPast(ctx, p.Service, c)
 		if err != nil {
 			return nil, err
 		}
 		pasts[c.Name] = one
 	}
-	return planOf(states, p.service.Credentials(), pasts, what, now)
+	return planOf(states, p.Service.Credentials(), pasts, what, now)
 }
 
 func planOf(states []jobs.JobState, credentials []*quota.Credential, pasts map[string]*past, what []WhatIf, now time.Time) (*Plan, error) {
@@ -135,15 +130,10 @@ func (w WhatIf) apply(job *jobs.Job) (*jobs.Job, error) {
 		changed.Schedule = oneMore{job.Schedule, w.At.UTC()}
 		return &changed, nil
 	}
-	every, err := jobs.NewEvery(w.Every, 0)
-	if err != nil {
-		return nil, err
-	}
-	if before, ok := job.Schedule.(jobs.Every); ok {
-		every = before.WithPeriod(w.Every)
-	}
+	before, _ := job.Schedule.(jobs.Every)
+	every, err := jobs.NewEvery(w.Every, before.Phase)
 	changed.Schedule = every
-	return &changed, nil
+	return &changed, err
 }
 
 // oneMore is a schedule with one slot more.
@@ -189,10 +179,10 @@ func (p *Planner) Forecast(ctx context.Context) ([]Forecast, error) {
 
 // configured returns the credentials and jobs.
 func (p *Planner) configured() (of []any) {
-	for _, c := range p.service.Credentials() {
+	for _, c := range p.Service.Credentials() {
 		of = append(of, c)
 	}
-	states, _ := p.runner.JobStates()
+	states, _ := p.Runner.JobStates()
 	for _, s := range states {
 		of = append(of, s.Job)
 	}
@@ -203,12 +193,12 @@ func (p *Planner) configured() (of []any) {
 // spent since is in neither, and so nothing is counted twice.
 func (p *Planner) foresee(ctx context.Context) ([]Forecast, error) {
 	list := []Forecast{}
-	for _, c := range p.service.Credentials() {
-		past, err := readPast(ctx, p.service, c)
+	for _, c := range p.Service.Credentials() {
+		past, err := readPast(ctx, p.Service, c)
 		if err != nil {
 			return nil, err
 		}
-		states, _ := p.runner.JobStates()
+		states, _ := p.Runner.JobStates()
 		list = append(list, foresee(past, states)...)
 	}
 	return list, nil

@@ -88,18 +88,6 @@ func CheckCgroups(root string) error {
 	return file.Close()
 }
 
-// makeCgroup makes a cgroup for a command below a directory, or returns "" where that cannot be.
-func makeCgroup(root string) cgroup {
-	if root == "" {
-		return ""
-	}
-	dir, err := os.MkdirTemp(root, "pass-")
-	if err != nil {
-		return ""
-	}
-	return cgroup(dir)
-}
-
 // processes returns what runs in the cgroup, or in one that was made within it, without what
 // has ended.
 func (g cgroup) processes() []process {

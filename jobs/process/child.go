@@ -65,10 +65,14 @@ func inputFile(text []byte) (*os.File, error) {
 
 // startGrouped starts a command and returns its cgroup, "" if it has none.
 func (l Launcher) startGrouped(cmd *exec.Cmd) (cgroup, error) {
-	group := makeCgroup(l.Cgroups)
-	if group == "" {
+	dir := ""
+	if l.Cgroups != "" {
+		dir, _ = os.MkdirTemp(l.Cgroups, "pass-")
+	}
+	if dir == "" {
 		return "", l.User.start(cmd.Start)
 	}
+	group := cgroup(dir)
 	entered, err := l.startIn(group, cmd)
 	if err == nil && entered {
 		return group, nil

@@ -63,10 +63,7 @@ func TestNoBeatWithoutTicks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		every, err := jobs.NewEvery(time.Hour, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		every := jobs.Every{Period: time.Hour}
 		beat := func() {
 			beats.Add(1)
 			time.Sleep(overAtOnce)

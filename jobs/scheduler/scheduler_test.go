@@ -58,11 +58,7 @@ func (b *bed) tick(job string, slot time.Time) {
 
 func (b *bed) set(job string, period, phase time.Duration) {
 	b.t.Helper()
-	s, err := jobs.NewEvery(period, phase)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.Set(job, s); err != nil {
+	if err := b.Set(job, jobs.Every{Period: period, Phase: phase}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -242,16 +238,12 @@ func TestDueBeforeStart(t *testing.T) {
 
 // However short the period, a timer never takes the slot after its own.
 func TestEarlyIsShort(t *testing.T) {
-	secondly, err := jobs.NewEvery(time.Second, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	due := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		before time.Duration
 		want   bool
 	}{{0, true}, {200 * time.Millisecond, true}, {300 * time.Millisecond, false}, {time.Second, false}} {
-		e := &entry{schedule: secondly, due: due, last: due.Add(-time.Second)}
+		e := &entry{schedule: jobs.Every{Period: time.Second}, due: due, last: due.Add(-time.Second)}
 		if slot, got := e.advance(due.Add(-test.before), true); got != test.want || got && !slot.Equal(due) {
 			t.Errorf("a timer %v before its slot: got %v, %v, want %v", test.before, slot, got, test.want)
 		}
@@ -272,11 +264,7 @@ func TestNothingTicksAfterStop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		every, err := jobs.NewEvery(time.Hour, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Set("trending", every); err != nil {
+		if err := s.Set("trending", jobs.Every{Period: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		s.Start()

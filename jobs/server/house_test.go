@@ -96,12 +96,8 @@ func job(t *testing.T, name, does string) *jobs.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	yearly, err := jobs.NewEvery(365*24*time.Hour, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return &jobs.Job{
-		Name: name, Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, Schedule: yearly,
+		Name: name, Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, Schedule: jobs.Every{Period: 365 * 24 * time.Hour},
 		Command: []string{self}, Env: map[string]string{asPass: does, "GORACE": "atexit_sleep_ms=0"},
 		Timeout: time.Minute, KillGrace: 10 * time.Second, DeniedGrace: time.Minute,
 	}
@@ -139,7 +135,7 @@ func openOn(t *testing.T, ledger quota.Ledger, units quota.Units, list ...*jobs.
 	if err != nil {
 		t.Fatal(err)
 	}
-	planner := plan.NewPlanner(h.runner, service)
+	planner := &plan.Planner{Runner: h.runner, Service: service}
 	servertest.Serve(t, server.Config{
 		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(planner)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner), "forecast": jobsserver.ForecastSection(planner)},

@@ -20,10 +20,7 @@ func TestPlan(t *testing.T) {
 	ctx := t.Context()
 	fetch := job(t, "trending", "fetch")
 	fetch.Expects = map[string]quota.Units{"videos.list": 4}
-	var err error
-	if fetch.Schedule, err = jobs.NewEvery(7*time.Hour, 0); err != nil {
-		t.Fatal(err)
-	}
+	fetch.Schedule = jobs.Every{Period: 7 * time.Hour}
 	h := open(t, 130, fetch, job(t, "silent", "fetch"))
 	must[api.Decision](t)(h.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 2}))
 	ask := func(with ...string) plan.Fit {
@@ -44,7 +41,7 @@ func TestPlan(t *testing.T) {
 		_, err := h.Plan(ctx, jobsapi.PlanRequest{With: []string{with}})
 		h.refused(err, http.StatusBadRequest)
 	}
-	_, err = h.Plan(ctx, jobsapi.PlanRequest{With: []string{"trendign=every:12h"}})
+	_, err := h.Plan(ctx, jobsapi.PlanRequest{With: []string{"trendign=every:12h"}})
 	h.refused(err, http.StatusNotFound)
 	if p := must[plan.Plan](t)(h.Plan(ctx, jobsapi.PlanRequest{})); len(p.Unknown) != 1 || p.Unknown[0] != "silent" {
 		t.Errorf("got %q left out, want the silent job", p.Unknown)

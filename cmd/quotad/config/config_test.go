@@ -56,10 +56,7 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	every, err := jobs.NewEvery(30*time.Minute, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	every := jobs.Every{Period: 30 * time.Minute}
 	want := &Config{
 		File:     filepath.Join(dir, "config.toml"),
 		StateDir: "/state",

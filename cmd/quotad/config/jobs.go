@@ -145,7 +145,7 @@ func (t *jobTable) schedule() jobs.Schedule {
 	}
 	if err != nil {
 		t.fail(key, "%v", err)
-		return jobs.Every{}.WithPeriod(day)
+		return jobs.Every{Period: day}
 	}
 	return schedule
 }

@@ -33,18 +33,19 @@ func (l *Ledger) openHead() error {
 	if l.config.Store != nil {
 		name = l.config.Store.Name()
 	}
-	if l.head, err = readHead(written, name); err != nil {
+	h, err := readHead(written, name)
+	if err != nil {
 		return err
 	}
 	if len(written) == 0 {
-		l.draw(l.head.Host[:])
+		l.draw(h.Host[:])
 	}
-	l.head.Version, l.head.Store = headVersion, name
+	h.Version, h.Store = headVersion, name
 	var run [4]byte
 	l.draw(run[:])
-	l.head.Runs = append(l.head.Runs, max(1, binary.BigEndian.Uint32(run[:])&runMask))
-	l.head.Runs = l.head.Runs[max(0, len(l.head.Runs)-maxRuns):]
-	return l.writeHead()
+	h.Runs = append(h.Runs, max(1, binary.BigEndian.Uint32(run[:])&runMask))
+	h.Runs = h.Runs[max(0, len(h.Runs)-maxRuns):]
+	return l.setHead(h)
 }
 
 // readHead reads what a file has about its host; store is the name of the store that is configured.
@@ -99,12 +100,18 @@ func CheckStore(was, is string) error {
 	return fmt.Errorf("this state directory belongs to %s, and the configuration names %s: set it back, name another state_dir, or %s; to carry over what is used, note it by quotactl, then book it by quotactl book CREDENTIAL LIMIT UNITS", name(was), name(is), restart)
 }
 
-func (l *Ledger) writeHead() error {
-	b, err := json.Marshal(&l.head)
-	if err != nil {
-		return err
+// setHead writes a head, and then uses it.
+func (l *Ledger) setHead(h head) error {
+	b, err := json.Marshal(&h)
+	if err == nil {
+		err = l.config.File.SetHead(b)
 	}
-	return l.config.File.SetHead(b)
+	if err == nil {
+		l.identity.Lock()
+		defer l.identity.Unlock()
+		l.head = h
+	}
+	return err
 }
 
 // draw fills b with random bytes.
@@ -130,12 +137,24 @@ func (l *Ledger) Host() HostID {
 // detectClone draws another id for this host if a record has its id but not one of its runs: a
 // clone of its state wrote it.
 func (l *Ledger) detectClone(r *Record) error {
-	l.identity.Lock()
-	defer l.identity.Unlock()
-	if r.Host != l.head.Host || slices.Contains(l.head.Runs, r.Run) {
+	is := func() (head, bool) {
+		l.identity.Lock()
+		defer l.identity.Unlock()
+		return l.head, r.Host == l.head.Host && !slices.Contains(l.head.Runs, r.Run)
+	}
+	if _, clone := is(); !clone {
 		return nil
 	}
-	l.draw(l.head.Host[:])
+	l.renaming.Lock()
+	defer l.renaming.Unlock()
+	next, clone := is()
+	if !clone { // another credential's log had a record of it, too
+		return nil
+	}
+	l.draw(next.Host[:])
+	if err := l.setHead(next); err != nil {
+		return err
+	}
 	l.config.OnEvent(Event{Kind: Renamed})
-	return l.writeHead()
+	return nil
 }

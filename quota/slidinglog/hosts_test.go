@@ -657,3 +657,46 @@ func TestTurns(t *testing.T) {
 		t.Errorf("it has waited for %v for a host that does not write", got)
 	}
 }
+
+// A slowHead calls a function while the id of its host is written.
+type slowHead struct {
+	*ledgertest.MemFile
+	during func()
+}
+
+func (f *slowHead) SetHead(head []byte) error {
+	if f.during != nil {
+		f.during()
+	}
+	return f.MemFile.SetHead(head)
+}
+
+// While a host that has noticed a clone of itself writes its new id to the disk, it answers.
+func TestNothingWaitsForANewID(t *testing.T) {
+	s := newScene(t)
+	file := &slowHead{MemFile: ledgertest.NewMemFile()}
+	var events []slidinglog.EventKind
+	l := s.open(slidinglog.Config{File: file, OnEvent: func(e slidinglog.Event) { events = append(events, e.Kind) }})
+	s.follow(20, l)
+	clone := s.open(slidinglog.Config{File: file.MemFile.Clone()})
+	was, answered := l.Host(), make(chan struct{})
+	file.during = func() {
+		go func() {
+			defer close(answered)
+			l.Health(t.Context())
+			if l.Host() != was {
+				t.Error("it uses an id that is not written yet")
+			}
+		}()
+		select {
+		case <-answered:
+		case <-time.After(time.Minute):
+			t.Error("the health waits for the disk")
+		}
+	}
+	s.follow(20, clone)
+	s.follow(4, l)
+	if l.Host() == was || !slices.Contains(events, slidinglog.Renamed) {
+		t.Errorf("host %v was %v, events %v", l.Host(), was, events)
+	}
+}

@@ -80,6 +80,7 @@ type Ledger struct {
 	config  Config        // with its defaults
 	numbers atomic.Uint64 // of offline entries
 
+	renaming sync.Mutex // held while another id of this host is written
 	identity sync.Mutex // guards head
 	head     head
 
@@ -141,17 +142,23 @@ func Open(config Config) (*Ledger, error) {
 // replica returns the replica of a credential's log.
 func (l *Ledger) replica(name string) (*replica, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := l.replicas[name]; r != nil {
+	r := l.replicas[name]
+	l.mu.Unlock()
+	if r != nil {
 		return r, nil
 	}
 	c, err := openCopy(l.config.File, name)
 	if err != nil {
 		return nil, err
 	}
-	r := &replica{ledger: l, name: name, locked: make(chan struct{}, 1), written: make(map[HostID]time.Duration), violatedAt: make(map[Invariant]time.Time), copy: c}
+	r = &replica{ledger: l, name: name, locked: make(chan struct{}, 1), written: make(map[HostID]time.Duration), violatedAt: make(map[Invariant]time.Time), copy: c}
 	if l.config.Store != nil {
 		r.refused, r.since = errJoining, l.config.Clock()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if first := l.replicas[name]; first != nil { // another call was first
+		return first, nil
 	}
 	l.replicas[name] = r
 	return r, nil

@@ -71,23 +71,6 @@ func TestVideoThatIsGoneBeforeItIsListed(t *testing.T) {
 	d.wantStored(0, 0)
 }
 
-// The list fails, and the next pass has it: the search is paid for once.
-func TestListThatFailsIsLeftForTheNextPass(t *testing.T) {
-	d := newDiscovery(t, envConfig{limit: 1000, quota: 1000})
-	d.upstream.Inject(nil, serverError, serverError, serverError)
-	if code, said := d.search(""); code != exitFailed {
-		t.Errorf("got exit code %d, %q, want %d", code, said, exitFailed)
-	}
-	left := d.marks.all()
-	if code, said := d.search(left[len(left)-1]); code != exitOK || !strings.HasPrefix(said, "continuing at page 1\npage 1: 50 found, 50 new, ") {
-		t.Errorf("got exit code %d, %q, want that the pass goes on with the list", code, said)
-	}
-	if got := d.upstream.Counts().Units; got != 104 {
-		t.Errorf("got %d units, want 104: one search, four lists", got)
-	}
-	d.wantStored(50, 50)
-}
-
 // A stale token starts the search over, from the same time.
 func TestStaleTokenStartsTheSearchOver(t *testing.T) {
 	d := newDiscovery(t, envConfig{limit: 1000, quota: 1000})

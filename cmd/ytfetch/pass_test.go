@@ -8,29 +8,11 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"quotad/quota/api"
 )
-
-func TestPassFetchesTheWholeChart(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done: 200 videos on 4 pages in "})
-	if !strings.HasPrefix(r.log.String(), "page 1: 50 videos, 99 units left\npage 2: 50 videos, 98 units left\n") {
-		t.Errorf("got no line a page on stderr:\n%s", &r.log)
-	}
-	if got := countRows(t, r.out, "videos WHERE length(id) = 11 AND title <> '' AND views > 0"); got != 200 {
-		t.Errorf("got %d videos with an id, a title and views, want 200", got)
-	}
-}
-
-func TestPassStopsAfterAsManyPagesAsAskedFor(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.pages = 2
-	r.ends(t.Context(), ending{exitOK, []int{50, 50}, 2, "done: 100 videos on 2 pages"})
-}
 
 func TestDeniedPassKeepsItsPages(t *testing.T) {
 	r := newRun(t, envConfig{limit: 2, quota: 100})
@@ -39,12 +21,6 @@ func TestDeniedPassKeepsItsPages(t *testing.T) {
 	if r.pauses != nil {
 		t.Errorf("the pass slept %v for budget", r.pauses)
 	}
-}
-
-func TestWithoutADaemonNothingIsFetched(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.quota = &api.Client{Socket: filepath.Join(r.dir, "none.sock")}
-	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot reach quotad at "})
 }
 
 func TestWithoutALedgerNothingIsFetched(t *testing.T) {
@@ -81,26 +57,6 @@ func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
 			change(r.pass)
 			r.ends(t.Context(), ending{exitConfiguration, nil, 0, "quotad refused videos.list: "})
 		})
-	}
-}
-
-func TestByHandTheCredentialIsNamed(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.quota, r.pass.credential = &api.Client{Socket: r.socket()}, "youtube"
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done"})
-}
-
-func TestInterruptedWhileUpstreamAnswers(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	ctx, cancel := context.WithCancel(t.Context())
-	r.upstream.Inject(nil, func(_ http.ResponseWriter, req *http.Request) {
-		cancel()
-		<-req.Context().Done() // the client has gone
-		panic(http.ErrAbortHandler)
-	})
-	r.ends(ctx, ending{exitInterrupted, []int{50}, 2, "ytfetch: stopped: interrupted; 50 videos on 1 page stored"})
-	if strings.Contains(r.log.String(), "trying again") {
-		t.Error("an interrupted pass announces another try")
 	}
 }
 

@@ -185,3 +185,17 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestNoteOfAnAdjustment(t *testing.T) {
+	daily := []api.Charge{{Limit: "daily"}}
+	for want, e := range map[string]api.Entry{
+		"book 500 in daily":              {Units: 500, Asked: 500},
+		"book -535 of -100,000 in daily": {Units: -535, Asked: -100_000},
+		"book 0 of -5 in daily":          {Asked: -5}, // nothing was used
+	} {
+		e.Kind, e.Charges = string(quota.KindAdjustment), daily
+		if got := entryNote(e); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
+)
+
+// A bar is exactly as wide as it should be, and free cells show exactly while
+// ordinary callers may spend.
+func TestBar(t *testing.T) {
+	drawn := strings.NewReplacer("#", "█", ".", "░", "=", "▒")
+	for _, row := range []struct {
+		name           string
+		units, reserve int64
+		used           int64
+		want           string
+	}{
+		{"empty", 100, 0, 0, ".........."},
+		{"empty with a reserve", 100, 20, 0, "........=="},
+		{"a little used", 10000, 0, 1, "#........."},
+		{"half", 100, 20, 40, "####....=="},
+		{"one unit left", 10000, 2000, 7999, "#######.=="},
+		{"exhausted", 100, 20, 80, "########=="},
+		{"the reserve begun", 100, 20, 90, "#########="},
+		{"all gone", 100, 20, 100, "##########"},
+		{"past the limit", 100, 20, 170, "##########"},
+		{"a reserve of nearly all", 100, 99, 0, ".========="},
+		{"the greatest amounts", 1<<53 - 1, 0, 1<<53 - 2, "#########."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := api.Limit{Units: row.units, Reserve: row.reserve, Used: row.used, Remaining: max(0, row.units-row.reserve-row.used)}
+			if got := barOf(l, 10); got != drawn.Replace(row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// The command stays on the line of its trouble, after what is wrong and since when; the end of what is said, which is the
+// upstream's words, is cut first.
+func TestTheCommandStays(t *testing.T) {
+	closed := jobsapi.Trouble{
+		Says: "youtube daily is closed until Fri 08:00: exhausted at 7,004 of our 10,000: another program has spent some 3,000: The request cannot be completed because you have exceeded your quota",
+		Do:   "quotactl book youtube daily 2996", Since: at.Add(-time.Hour), Grave: true,
+	}
+	short := jobsapi.Trouble{Says: "the disk of /srv/quotad has 60 MB left", Do: "df /srv/quotad", Since: at.Add(-time.Hour)}
+	bare := jobsapi.Trouble{Says: strings.Repeat("word ", 60), Since: at.Add(-time.Hour)}
+	whole := viewOf(80)
+	whole.Whole = true
+	for _, row := range []struct {
+		of   jobsapi.Trouble
+		v    term.View
+		want string
+	}{
+		{closed, viewOf(60), "youtube daily is closed…  → quotactl book youtube daily 2996"},
+		{closed, viewOf(80), "youtube daily is closed un… (since 08:26:53)  → quotactl book youtube daily 2996"},
+		{closed, viewOf(120), "youtube daily is closed until Fri 08:00: exhausted at 7,004 of our… (since 08:26:53)  → quotactl book youtube daily 2996"},
+		{closed, whole, closed.Says + " (since 08:26:53)  → quotactl book youtube daily 2996"},
+		{short, viewOf(80), "the disk of /srv/quotad has 60 MB left (since 08:26:53)  → df /srv/quotad"},
+		{short, viewOf(120), "the disk of /srv/quotad has 60 MB left (since 08:26:53)  → df /srv/quotad"},
+		{bare, viewOf(60), "word word word word word word word word wo… (since 08:26:53)"},
+	} {
+		got := strings.TrimSuffix(troubleLine(row.of, row.v), "\n")
+		if got != row.want || !row.v.Whole && utf8.RuneCountInString(got) > row.v.Width {
+			t.Errorf("at %d columns, %d are written:\n%s\nwant\n%s", row.v.Width, utf8.RuneCountInString(got), got, row.want)
+		}
+	}
+}
+
+// A loan is shown with the troubles, and is none of them: it needs no person.
+func TestNotesAreNoTroubles(t *testing.T) {
+	v := viewOf(120)
+	status := jobsapi.Status{Triage: jobsapi.Triage{
+		Says: "nothing needs attention", Troubles: []jobsapi.Trouble{},
+		Notes: []jobsapi.Trouble{{Of: "limit youtube daily", Says: "youtube daily: 500 units more until 15:26, lent by root: for the demo", Do: "quotactl lend youtube daily 0"}},
+	}}
+	for _, cures := range []bool{false, true} {
+		var b strings.Builder
+		renderTriage(&b, status.Triage, maxTroubles, cures, v)
+		want := "nothing needs attention\n  youtube daily: 500 units more until 15:26, lent by root: for the demo\n"
+		if !strings.HasPrefix(b.String(), want) || strings.Contains(b.String(), "quotactl lend youtube daily 0") != cures {
+			t.Errorf("got\n%s\nwant %q", b.String(), want)
+		}
+	}
+	if got := wording.Trouble(status.Triage.Notes[0], v); wording.TriageStyle(status.Triage) != term.Green || !strings.HasSuffix(got, "lent by root: for the demo") {
+		t.Errorf("the page has %q", got)
+	}
+	only := selection{credential: "vimeo"}
+	if only.triage(&status); len(status.Triage.Notes) != 0 {
+		t.Errorf("the status of another credential has %+v", status.Triage.Notes)
+	}
+}

@@ -144,7 +144,7 @@ func remoteTable(remote api.Remote, v term.View) string {
 		t.Add(one.Name, seen, v.Clean(one.From), one.Tokens, units, int64(one.Granted), int64(one.Refused), int64(one.Forbidden))
 	}
 	if len(remote.Callers) > 0 {
-		t.Render(&b, v)
+		b.WriteString(t.Text(v))
 	}
 	return b.String()
 }

@@ -191,7 +191,11 @@ func (c *cli) unreachableHint(err error) string {
 	if g, err := user.LookupGroupId(gid); err == nil {
 		group = g.Name
 	}
-	return fmt.Sprintf("%s is for members of group %s: usermod -aG %s %s, then log in again", path, group, group, userName())
+	name := "USER"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	return fmt.Sprintf("%s is for members of group %s: usermod -aG %s %s, then log in again", path, group, group, name)
 }
 
 // groupOf returns the group of a file or, if that cannot be seen, of the directory that
@@ -210,13 +214,6 @@ func groupOf(path string) (gid string, ok bool) {
 		return "", false
 	}
 	return strconv.Itoa(int(stat.Gid)), true
-}
-
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "USER"
 }
 
 // refusal turns a decision that is not a grant into a failure.

@@ -10,29 +10,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// formerly returns what took the place of old commands, and of old flags and words after a command.
+// formerly says of old commands, and of old flags and words after a command, what took their
+// place or what to do instead.
 func formerly() map[string]string {
+	now := func(is string) string { return fmt.Sprintf("is now %q", "quotactl "+is) }
 	return map[string]string{
-		"watch": "status --watch", "next": "jobs", "version": "--version", "release": "settle GRANT 0", "adjust": "book",
-		"runs show": "runs RUN", "runs --job": "runs JOB", "plan --days": "plan", "log --newest": "log", "status --job": "jobs JOB", "--output": "--format",
+		"watch": now("status --watch"), "next": now("jobs"), "version": now("--version"), "release": now("settle GRANT 0"), "adjust": now("book"),
+		"runs show": now("runs RUN"), "runs --job": now("runs JOB"), "plan --days": now("plan"), "log --newest": now("log"), "status --job": now("jobs JOB"),
+		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
+		"status --every": "is gone: --watch redraws the screen every two seconds", "status --number": "is gone: quotactl status prints it once",
 	}
 }
 
-// gone returns what to do instead of old flags that nothing took the place of.
-func gone() map[string]string {
-	return map[string]string{
-		"--color": "colours are for terminals: NO_COLOR=1 turns them off", "status --every": "--watch redraws the screen every two seconds",
-		"status --number": "quotactl status prints it once",
-	}
-}
-
-// former names what took the place of an old command or flag; nil: old is none.
+// former says what became of an old command or flag; nil: old is none.
 func former(old string) error {
-	if is := formerly()[old]; is != "" {
-		return usageError("", "%q is now %q", "quotactl "+old, "quotactl "+is)
-	}
-	if instead := gone()[old]; instead != "" {
-		return usageError("", "%q is gone: %s", "quotactl "+old, instead)
+	if says := formerly()[old]; says != "" {
+		return usageError("", "%q %s", "quotactl "+old, says)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func planPage(p plan.Plan, v term.View) string {
 		v.Prose(&b, 2, wording.FitStyle(f), "the schedule "+f.String())
 		cure(&b, f, v)
 		if f.Demand > 0 {
-			sharesOf(f).Render(&b, v)
+			b.WriteString(sharesOf(f).Text(v))
 		}
 	}
 	b.WriteByte('\n')

@@ -273,13 +273,13 @@ func reportPage(r *report, v term.View) string {
 	for _, m := range r.Limits {
 		limits.Add(m.Name, m.Budget, m.Most, v.Clock(m.At), m.Refused)
 	}
-	limits.Render(&b, v)
+	b.WriteString(limits.Text(v))
 	if len(r.Who) > 0 {
 		who := term.Table{Indent: 2, Columns: []term.Column{{Head: "REFUSED"}, {Head: "OPERATION"}, {Head: "BY"}, {Head: "CALLS", Right: true}, {Head: "FIRST"}, {Head: "LAST"}}}
 		for _, w := range r.Who {
 			who.Add(v.Caller(w.By), v.Clean(w.Operation), w.Limit, w.Calls, v.Clock(w.First), v.Clock(w.Last))
 		}
-		who.Render(&b, v)
+		b.WriteString(who.Text(v))
 	}
 	b.WriteString("\n# to append to config.toml:\n" + r.lines())
 	return b.String()

@@ -235,5 +235,5 @@ func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
 		outcome := term.Styled(wording.OutcomeStyle(p.Outcome), wording.Word(p.Outcome))
 		t.Add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
 	}
-	t.Render(b, v)
+	b.WriteString(t.Text(v))
 }

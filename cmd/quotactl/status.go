@@ -56,20 +56,16 @@ func newStatus(c *cli) *cobra.Command {
 		if watch {
 			return w.watch(ctx)
 		}
-		return c.status(ctx, w.only, w.render)
+		body, s, err := w.only.read(ctx, c.client(), c.output == "json")
+		return show(c, body, err,
+			func(json.RawMessage) (int64, error) { return minRemaining(s.Credentials) },
+			func(_ json.RawMessage, v term.View) string { return w.render(s, v) })
 	})
 	cmd.Flags().StringVar(&w.only.credential, "credential", "", "only the credential `NAME`")
 	cmd.Flags().StringVar(&w.only.limit, "limit", "", "only limits called `NAME`")
 	cmd.Flags().BoolVar(&all, "all", false, "everything about each limit and job")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "update it in place")
 	return cmd
-}
-
-func (c *cli) status(ctx context.Context, only selection, render func(jobsapi.Status, term.View) string) error {
-	body, s, err := only.read(ctx, c.client(), c.output == "json")
-	return show(c, body, err,
-		func(json.RawMessage) (int64, error) { return minRemaining(s.Credentials) },
-		func(_ json.RawMessage, v term.View) string { return render(s, v) })
 }
 
 // read asks for the status. As JSON it is always whole.
@@ -173,8 +169,11 @@ func renderStatus(s jobsapi.Status, v term.View) string {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	ledger := wording.Ledger(s)
-	v.Prose(&b, 0, ledger.Style, ledger.Text)
+	style := term.Plain
+	if s.Ledger.State != "ok" {
+		style = term.Red
+	}
+	v.Prose(&b, 0, style, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
 	if len(s.Credentials) == 0 {
 		v.Prose(&b, 0, term.Faint, noCredential)
 	}
@@ -220,7 +219,7 @@ func renderLimits(b *strings.Builder, credential string, limits []api.Limit, for
 	for i, l := range limits {
 		t.Rows[i].Below = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
 	}
-	t.Render(b, v)
+	b.WriteString(t.Text(v))
 }
 
 func limitsTable(limits []api.Limit, bar int) *term.Table {
@@ -306,7 +305,7 @@ func renderGlance(s jobsapi.Status, v term.View) string {
 // renderShort writes the first lines of a table, and how many there are beyond them.
 func renderShort(b *strings.Builder, t *term.Table, most int, v term.View) {
 	more := t.Keep(most)
-	t.Render(b, v)
+	b.WriteString(t.Text(v))
 	if more > 0 {
 		v.Prose(b, 0, term.Faint, fmt.Sprintf("and %s more: quotactl --all", quota.Thousands(more)))
 	}

@@ -122,7 +122,7 @@ func usageTable(u api.Usage, limit string, v term.View) string {
 	if bar < minBar {
 		bar = 0
 	}
-	sharesTable(u, limit, bar, v).Render(&b, v)
+	b.WriteString(sharesTable(u, limit, bar, v).Text(v))
 	return b.String()
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"quotad/cmd/quotactl/wording"
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -46,7 +45,8 @@ const (
 // curveOf returns what a limit's window holds, by when it was spent, and how that develops
 // by the forecast; or why there is no such curve.
 func curveOf(l api.Limit, spent Usage, ahead plan.Forecast, now time.Time) Curve {
-	length, sliding := wording.SlidingWindow(l)
+	length := slidingWindow(l)
+	sliding := length > 0
 	from, known := spent.Windows[l.Name]
 	resets := ahead.ResetsAt
 	if resets.IsZero() && l.NextUnitsAt != nil {
@@ -76,6 +76,9 @@ func curveOf(l api.Limit, spent Usage, ahead plan.Forecast, now time.Time) Curve
 	}
 	return c
 }
+
+// slidingWindow is the length of a limit's window, 0 if it does not slide.
+func slidingWindow(l api.Limit) time.Duration { return time.Duration(l.WindowMs) * time.Millisecond }
 
 // A span is units that are spent evenly from one time to another.
 type span struct {
@@ -134,7 +137,7 @@ func heldPoints(held []span, from, until time.Time, now Point) []Point {
 // aheadPoints continue hour by hour for a day at most: what leaves a sliding window comes back, and
 // what is foreseen is spent.
 func (c Curve) aheadPoints(held, foreseen []span) []Point {
-	length, sliding := wording.SlidingWindow(c.Limit)
+	length := slidingWindow(c.Limit)
 	points := []Point{{At: c.Now, Units: c.Limit.Used}}
 	for at, end := c.Now, quota.Earlier(c.Until, c.Now.Add(maxAhead)); at.Before(end); {
 		at = quota.Earlier(at.Truncate(time.Hour).Add(time.Hour), end)
@@ -143,7 +146,7 @@ func (c Curve) aheadPoints(held, foreseen []span) []Point {
 			used += s.within(c.Now, at)
 		}
 		for _, s := range held {
-			if sliding {
+			if length > 0 {
 				used -= s.within(c.From, at.Add(-length))
 			}
 		}

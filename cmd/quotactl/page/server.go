@@ -48,8 +48,12 @@ func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
 // closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", s.page)
+	mux.HandleFunc("/events", s.events)
+	mux.HandleFunc("/icon.svg", icon)
 	server := &http.Server{
-		Handler:           guard(hostsOf(l.Addr()), policy, s.routes()),
+		Handler:           guard(hostsOf(l.Addr()), policy, mux),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
@@ -118,14 +122,6 @@ func (s *Server) now() (rendering, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latest, s.changed
-}
-
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", s.page)
-	mux.HandleFunc("/events", s.events)
-	mux.HandleFunc("/icon.svg", icon)
-	return mux
 }
 
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {

@@ -113,17 +113,11 @@ func (t *Table) Width() int {
 	return total
 }
 
-// Text returns the rendered table.
-func (t *Table) Text(v View) string {
-	var b strings.Builder
-	t.Render(&b, v)
-	return b.String()
-}
-
-// Render writes the table, without empty columns, and without a head line if no column has
+// Text returns the rendered table, without empty columns, and without a head line if no column has
 // a head. On a narrow screen a column with Sinks sinks, and the widest columns of text are
 // cut.
-func (t *Table) Render(b *strings.Builder, v View) {
+func (t *Table) Text(v View) string {
+	var b strings.Builder
 	t.dropEmpty()
 	if !v.Whole {
 		t.sink(v.Width)
@@ -137,9 +131,10 @@ func (t *Table) Render(b *strings.Builder, v View) {
 		widths[i]--
 	}
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Head != "" }) {
-		t.line(b, v, t.heads(), widths)
+		t.line(&b, v, t.heads(), widths)
 	}
-	t.lines(b, v, widths)
+	t.lines(&b, v, widths)
+	return b.String()
 }
 
 // lines writes the rows in columns of the given widths.

@@ -87,23 +87,12 @@ func TestProseWraps(t *testing.T) {
 
 func TestCallersAreNamed(t *testing.T) {
 	v := screen(80)
-	v.User = func(uid string) string {
-		if uid == "1000" {
-			return "alice"
-		}
-		return uid
-	}
+	v.users = map[string]string{"1000": "alice"}
 	for by, want := range map[string]string{
-		"@1000": "@alice", "@1001": "@1001", "@": "@", "": "", "trending": "trending", "1000": "1000", "a\x1b[31m": "a?[31m",
+		"@1000": "@alice", "@0": "@root", "@4294967294": "@4294967294", "@": "@", "": "", "trending": "trending", "1000": "1000", "a\x1b[31m": "a?[31m",
 	} {
 		if got := v.Caller(by); got != want {
 			t.Errorf("%q is written %q, want %q", by, got, want)
 		}
-	}
-	if got := UserNames()("0"); got != "root" {
-		t.Errorf("uid 0 is %q", got)
-	}
-	if got := UserNames()("4294967294"); got != "4294967294" {
-		t.Errorf("a uid that is nobody's is %q", got)
 	}
 }

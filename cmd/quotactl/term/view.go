@@ -23,7 +23,7 @@ type View struct {
 	Whole bool // there is no screen: nothing is cut
 	Color bool // the output knows ANSI colours, and the user wants them
 
-	User func(uid string) string // a user's name; nil: output shows uids
+	users map[string]string // names by uid, each asked for once; nil: output shows uids
 }
 
 // The size of a screen of unknown size.
@@ -35,7 +35,7 @@ const (
 
 // NewView reads the environment and the terminal.
 func NewView(now time.Time, out io.Writer, utc bool) View {
-	v := View{Now: now, Zone: time.Local, User: UserNames()}
+	v := View{Now: now, Zone: time.Local, users: map[string]string{}}
 	v.Width, v.Lines = screenSize(out)
 	if utc {
 		v.Zone = time.UTC
@@ -91,27 +91,17 @@ func (v View) Paint(s Style, text string) string {
 }
 
 // Caller writes a caller as the log names it. For "@" and the uid of a user it writes the
-// user's name.
+// name by which this host knows the user. An unknown user keeps the uid.
 func (v View) Caller(by string) string {
 	uid, isUser := strings.CutPrefix(by, "@")
-	if isUser && uid != "" && v.User != nil {
-		by = "@" + v.User(uid)
+	if isUser && uid != "" && v.users != nil {
+		if _, asked := v.users[uid]; !asked {
+			v.users[uid] = uid
+			if u, err := user.LookupId(uid); err == nil {
+				v.users[uid] = u.Username
+			}
+		}
+		by = "@" + v.users[uid]
 	}
 	return v.Clean(by)
-}
-
-// UserNames returns a function that returns the name of a user. It asks this host's user
-// database once for each uid. An unknown user keeps the uid.
-func UserNames() func(uid string) string {
-	known := map[string]string{}
-	return func(uid string) string {
-		if name, asked := known[uid]; asked {
-			return name
-		}
-		known[uid] = uid
-		if u, err := user.LookupId(uid); err == nil {
-			known[uid] = u.Username
-		}
-		return known[uid]
-	}
 }

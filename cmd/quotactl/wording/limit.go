@@ -110,11 +110,6 @@ func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 	return strings.Join(append(parts, forecast(l, f, v)...), ", ")
 }
 
-// SlidingWindow returns the length of a limit's window, if that slides.
-func SlidingWindow(l api.Limit) (time.Duration, bool) {
-	return time.Duration(l.WindowMs) * time.Millisecond, l.WindowMs > 0
-}
-
 // FitStyle colours whether the schedule fits a limit.
 func FitStyle(f plan.Fit) term.Style {
 	switch {

@@ -15,15 +15,6 @@ import (
 	"quotad/quota/api"
 )
 
-// Ledger says which quotad answers, and how its ledger is.
-func Ledger(s jobsapi.Status) term.Cell {
-	style := term.Plain
-	if s.Ledger.State != "ok" {
-		style = term.Red
-	}
-	return term.Styled(style, fmt.Sprintf("quotad %s, %s ledger: %s", s.Version, s.Ledger.Backend, s.Ledger.State))
-}
-
 // TriageStyle is the style of the sentence that says what needs a person.
 func TriageStyle(t jobsapi.Triage) term.Style {
 	if len(t.Troubles) == 0 {

@@ -14,19 +14,14 @@ import (
 	"quotad/quota/upstream"
 )
 
-// A class says what a failed call means for the calls after it.
-type class int
-
+// What a failed call means for the calls after it is what it says of the quota, to quotad too, or
+// one of these.
 const (
-	refused       class = iota // this call is not accepted, whatever the quota; asking again is useless
-	day                        // a limit is gone until the upstream's next day
-	minute                     // too many calls in a short time; the limit stays open
-	unclear                    // a limit that the answer does not name: minute first, day when it repeats
-	configuration              // key, project or parameters: an operator has to change something
-	staleToken                 // the page token is not valid any more
-	transient                  // the upstream's or the network's own trouble; the call is spent
-	unsent                     // no connection was made, so nothing is spent
-	withheld                   // quotad's proxy answered, and upstream was not called
+	refused    upstream.Class = "refused"     // this call is not accepted, whatever the quota; asking again is useless
+	staleToken upstream.Class = "stale token" // the page token is not valid any more
+	transient  upstream.Class = "transient"   // the upstream's or the network's own trouble; the call is spent
+	unsent     upstream.Class = "unsent"      // no connection was made, so nothing is spent
+	withheld   upstream.Class = "withheld"    // quotad's proxy answered, and upstream was not called
 )
 
 // A withheldWhy says why quotad's proxy did not call upstream, and when the call fits.
@@ -37,7 +32,7 @@ type withheldWhy struct {
 
 // A callError says why a call brought no page.
 type callError struct {
-	class  class
+	class  upstream.Class
 	status int // 0: no answer came
 
 	// Of an answer, as upstream wrote it.
@@ -55,7 +50,7 @@ type callError struct {
 }
 
 // classOf returns the class of a call's error; any other error is like a refusal.
-func classOf(err error) class {
+func classOf(err error) upstream.Class {
 	var failed *callError
 	if errors.As(err, &failed) {
 		return failed.class
@@ -94,7 +89,7 @@ func (e *callError) failure(err error) *failure {
 			f.hint = e.quotad.Hint
 		}
 		return f
-	case day:
+	case upstream.Day:
 		gone := "the day's quota"
 		if e.limit != "" {
 			gone = fmt.Sprintf("its limit %q", e.limit)
@@ -103,7 +98,7 @@ func (e *callError) failure(err error) *failure {
 			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", gone, err),
 			"another program spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
 		}
-	case configuration:
+	case upstream.Config, upstream.Billing:
 		return &failure{
 			exitConfiguration, fmt.Errorf("upstream does not accept this configuration: %w", err),
 			"check YOUTUBE_API_KEY, whether its project has the API enabled, and the region's code",
@@ -149,29 +144,21 @@ func classify(status int, header http.Header, body []byte, now time.Time) *callE
 	if len(verdict.Names) > 0 {
 		e.limit = verdict.Names[0]
 	}
-	if class, known := classes[verdict.Class]; known {
-		e.class = class
-	} else {
+	if e.class = verdict.Class; e.class == upstream.OK {
 		e.class = e.classOfStatus()
 	}
 	return e
 }
 
-// classes are those of what an answer says of the quota.
-var classes = map[upstream.Class]class{
-	upstream.Day: day, upstream.Minute: minute, upstream.Unknown: unclear,
-	upstream.Config: configuration, upstream.Billing: configuration,
-}
-
 // classOfStatus returns the class of an answer that says nothing of the quota.
-func (e *callError) classOfStatus() class {
+func (e *callError) classOfStatus() upstream.Class {
 	switch {
 	case e.reason == "invalidPageToken":
 		return staleToken
 	case e.reason == "badRequest" && strings.Contains(e.message, "API key"): // which has no reason of its own
-		return configuration
+		return upstream.Config
 	case e.status == http.StatusTooManyRequests, e.status == http.StatusForbidden:
-		return unclear
+		return upstream.Unknown
 	case e.status >= 500, e.status == http.StatusRequestTimeout:
 		return transient
 	default:

@@ -14,6 +14,7 @@ import (
 	"quotad/cmd/ytfetch/store"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/upstream"
 )
 
 // Stored are the pages that this process stored, with how many videos are on each.
@@ -240,16 +241,16 @@ const (
 
 // pauses are after how long to call again, for one page and class of failure: each time may
 // cost a unit. After any other class, calling again is useless.
-var pauses = map[class][]time.Duration{
-	minute:    {coolDown, coolDown},
-	unclear:   {coolDown},
-	transient: {backOff, 2 * backOff},
-	unsent:    {backOff, 2 * backOff},
+var pauses = map[upstream.Class][]time.Duration{
+	upstream.Minute:  {coolDown, coolDown},
+	upstream.Unknown: {coolDown}, // a minute first, a day when it repeats
+	transient:        {backOff, 2 * backOff},
+	unsent:           {backOff, 2 * backOff},
 }
 
 // get calls until it has an answer or calling again is useless. number is of the page.
 func (p *pass) get(ctx context.Context, number int, r request) (got page, err error) {
-	failures := make(map[class]int)
+	failures := make(map[upstream.Class]int)
 	for {
 		got, err = p.call(ctx, number, r)
 		var failed *callError
@@ -260,8 +261,8 @@ func (p *pass) get(ctx context.Context, number int, r request) (got page, err er
 		failures[failed.class]++
 		if before == len(pauses[failed.class]) {
 			p.observe(ctx, failed)
-			if failed.class == unclear { // a limit that a cool-down did not open
-				failed.class = day
+			if failed.class == upstream.Unknown { // a limit that a cool-down did not open
+				failed.class = upstream.Day
 			}
 			return page{}, err
 		}

@@ -56,12 +56,7 @@ func New(config Config) (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find midnight in California: %w", err)
 	}
-	if config.Quota == 0 {
-		config.Quota = 10_000
-	}
-	if config.PagesPerRegion == 0 {
-		config.PagesPerRegion = 4
-	}
+	config.Quota, config.PagesPerRegion = cmp.Or(config.Quota, 10_000), cmp.Or(config.PagesPerRegion, 4)
 	if config.Now == nil {
 		config.Now = time.Now
 	}

@@ -36,13 +36,12 @@ func (c *cli) since(text string) (time.Time, error) {
 	return at, nil
 }
 
-// querySince is since, as the API reads it.
-func (c *cli) querySince(text string) (api.Since, error) {
-	at, err := c.since(text)
-	if text == "" || err != nil {
-		return "", err
+// asQuery writes an instant that --since names as the API reads it.
+func asQuery(since time.Time) api.Since {
+	if since.IsZero() {
+		return ""
 	}
-	return api.Since(at.Format(time.RFC3339Nano)), nil
+	return api.Since(since.Format(time.RFC3339Nano))
 }
 
 // instant reads a time as people write it, by the clock and in the zone in which times are printed.

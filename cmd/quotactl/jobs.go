@@ -30,10 +30,17 @@ Example:
 
 func newJobs(c *cli) *cobra.Command {
 	return command("jobs [JOB]", "the jobs: schedule, cursor, next and last run", jobsUsage, func(ctx context.Context, args []string) error {
+		client := c.client()
 		if len(args) == 1 {
-			return c.job(ctx, args[0])
+			body, err := jobBody{}, error(nil)
+			if body.Job, err = client.Job(ctx, args[0]); err == nil {
+				body.NextRuns, err = client.Schedule(ctx, jobsapi.Selection{Job: args[0], Most: nextRuns})
+			}
+			return show(c, body, err, nil, func(body jobBody, v term.View) string {
+				return jobPage(body.Job, v) + upcomingTable(body.NextRuns, v)
+			})
 		}
-		list, err := c.client().Jobs(ctx)
+		list, err := client.Jobs(ctx)
 		return show(c, list, err, nil, jobTable)
 	})
 }
@@ -45,17 +52,6 @@ const nextRuns = 5
 type jobBody struct {
 	jobsapi.Job
 	NextRuns []jobs.Upcoming `json:"next_runs"`
-}
-
-func (c *cli) job(ctx context.Context, name string) error {
-	client := c.client()
-	body, err := jobBody{}, error(nil)
-	if body.Job, err = client.Job(ctx, name); err == nil {
-		body.NextRuns, err = client.Schedule(ctx, jobsapi.Selection{Job: name, Most: nextRuns})
-	}
-	return show(c, body, err, nil, func(body jobBody, v term.View) string {
-		return jobPage(body.Job, v) + upcomingTable(body.NextRuns, v)
-	})
 }
 
 func upcomingTable(list []jobs.Upcoming, v term.View) string {

@@ -57,13 +57,13 @@ func newLog(c *cli) *cobra.Command {
 }
 
 func (c *cli) log(ctx context.Context, f logFilter) error {
-	since, err := c.querySince(f.since)
+	since, err := c.since(f.since)
 	if err != nil {
 		return err
 	}
 	name, client := c.credential(f.credential), c.client() // one connection for all pages
 	list := []api.Entry{}
-	q := api.LogQuery{Since: since, Newest: f.number > 0, Most: quota.MaxLogPage}
+	q := api.LogQuery{Since: asQuery(since), Newest: f.number > 0, Most: quota.MaxLogPage}
 	for more := true; more; {
 		if f.number > 0 {
 			q.Most = min(f.number-len(list), quota.MaxLogPage)
@@ -79,7 +79,7 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 		slices.Reverse(list)
 	}
 	if f.follow {
-		return c.followLog(ctx, name, since, list)
+		return c.followLog(ctx, name, asQuery(since), list)
 	}
 	return show(c, api.LogPage{Entries: list}, nil, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
 }

@@ -62,9 +62,9 @@ func newObserve(c *cli) *cobra.Command {
 
 // read reads the files that the flags name. It keeps only the fields of the header that may
 // be about a quota, and the status.
-func (o *observed) read(stdin io.Reader) error {
+func (o *observed) read(stdin io.Reader) (err error) {
 	if o.headerFile != "" {
-		text, err := readFile(o.headerFile, stdin, upstream.MaxBody)
+		text, err := readFile(o.headerFile, stdin)
 		if err != nil {
 			return err
 		}
@@ -83,13 +83,12 @@ func (o *observed) read(stdin io.Reader) error {
 	if o.bodyFile == "" {
 		return nil
 	}
-	text, err := readFile(o.bodyFile, stdin, upstream.MaxBody)
-	o.Body = text
+	o.Body, err = readFile(o.bodyFile, stdin)
 	return err
 }
 
-// readFile reads a file of at most max bytes.
-func readFile(name string, stdin io.Reader, max int64) (string, error) {
+// readFile reads a file that is no longer than a body may be.
+func readFile(name string, stdin io.Reader) (string, error) {
 	from := stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -99,12 +98,12 @@ func readFile(name string, stdin io.Reader, max int64) (string, error) {
 		defer file.Close()
 		from = file
 	}
-	text, err := io.ReadAll(io.LimitReader(from, max+1))
+	text, err := io.ReadAll(io.LimitReader(from, upstream.MaxBody+1))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("cannot read %s: %w", name, err)
-	case int64(len(text)) > max:
-		return "", usageError("an answer that speaks of a quota is short", "%s has more than %s", name, quota.Count(max, "byte", "bytes"))
+	case len(text) > upstream.MaxBody:
+		return "", usageError("an answer that speaks of a quota is short", "%s has more than %s", name, quota.Count(upstream.MaxBody, "byte", "bytes"))
 	}
 	if !utf8.Valid(text) {
 		return "", usageError("curl --compressed decompresses an answer", "%s is not UTF-8 text", name)

@@ -222,7 +222,6 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	if err != nil {
 		return err
 	}
-	from, _ := c.querySince(since)
 	client := c.client() // one connection for all pages
 	state, err := api.Ask[api.Credential](ctx, client.Client, http.MethodGet, api.Path("credentials", name), nil)
 	if err != nil {
@@ -232,7 +231,7 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	if err != nil {
 		return err
 	}
-	q := api.LogQuery{Since: from, Most: quota.MaxLogPage}
+	q := api.LogQuery{Since: asQuery(asked), Most: quota.MaxLogPage}
 	for more := true; more; {
 		page, err := client.Log(ctx, name, q)
 		if err != nil {

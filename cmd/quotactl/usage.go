@@ -64,7 +64,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	if !slices.Contains(dimensions(), q.by) {
 		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
 	}
-	since, err := c.querySince(q.since)
+	since, err := c.since(q.since)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	var found []api.Usage
 	limits := map[string]bool{}
 	for _, name := range names {
-		u, err := c.client().Usage(ctx, name, api.UsageQuery{By: q.by, Since: since})
+		u, err := c.client().Usage(ctx, name, api.UsageQuery{By: q.by, Since: asQuery(since)})
 		if err != nil {
 			return err
 		}

@@ -35,9 +35,6 @@ func newAcquire(c *cli) *cobra.Command {
 	cmd := command("acquire OPERATION [FLAGS]", "ask to spend before a call; exit code 75 when denied", acquireUsage, func(ctx context.Context, args []string) error {
 		r.Operation = args[0]
 		d, err := c.acquire(ctx, r)
-		if err != nil {
-			return errors.Join(c.printRefusal(d), err)
-		}
 		granted := units(d.Units)
 		if d.GrantID == "" {
 			granted = "free"
@@ -45,7 +42,7 @@ func newAcquire(c *cli) *cobra.Command {
 		if d.Count > 0 {
 			granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
 		}
-		return c.printDecision(d, [2]string{"granted", granted}, [2]string{"grant", d.GrantID})
+		return c.printDecision(d, err, [2]string{"granted", granted}, [2]string{"grant", d.GrantID})
 	})
 	c.requestFlags(cmd, &r)
 	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many of --count as fit, at least one; the answer says how many")
@@ -67,10 +64,15 @@ func (c *cli) acquire(ctx context.Context, r api.AcquireRequest) (api.Decision, 
 	if r.Count < 1 {
 		return api.Decision{}, usageError("", "--count must be a whole number from 1: %d", r.Count)
 	}
-	d, err := c.spender().Acquire(ctx, r)
+	d, err := c.granted(c.spender().Acquire(ctx, r))
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
-		return d, c.inDoubt(err, "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
+		err = c.inDoubt(err, "it may be granted all the same: quotactl log shows it, and asking again with the same --request-id debits once")
 	}
+	return d, err
+}
+
+// granted returns a refusal as an error, too.
+func (c *cli) granted(d api.Decision, err error) (api.Decision, error) {
 	if err == nil && !d.Granted {
 		err = c.refusal(d)
 	}
@@ -96,21 +98,9 @@ func newSettle(c *cli) *cobra.Command {
 		if !ok || n < 0 {
 			return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
 		}
-		d, err := c.settle(ctx, args[0], n)
-		if err != nil {
-			return errors.Join(c.printRefusal(d), err)
-		}
-		return c.printDecision(d, [2]string{"grant", d.GrantID}, [2]string{"counts", units(d.Units)})
+		d, err := c.granted(c.spender().Settle(ctx, args[0], n))
+		return c.printDecision(d, err, [2]string{"grant", d.GrantID}, [2]string{"counts", units(d.Units)})
 	})
-}
-
-// settle sets a grant to what its call cost. It returns a refusal as an error, with the decision.
-func (c *cli) settle(ctx context.Context, grant string, n int64) (api.Decision, error) {
-	d, err := c.spender().Settle(ctx, grant, n)
-	if err == nil && !d.Granted {
-		err = c.refusal(d)
-	}
-	return d, err
 }
 
 // A decisionBody is a decision as the daemon sent it: what remains is left out where it is
@@ -122,8 +112,11 @@ type decisionBody struct {
 }
 
 // printDecision prints a decision. People read the given lines first, then what remains
-// and what is unusual about it.
-func (c *cli) printDecision(d api.Decision, lines ...[2]string) error {
+// and what is unusual about it. Of a refusal they read the error, and scripts the decision too.
+func (c *cli) printDecision(d api.Decision, refused error, lines ...[2]string) error {
+	if refused != nil && (c.output == "table" || d.Reason == "") {
+		return refused
+	}
 	body := decisionBody{Decision: d}
 	if d.Granted {
 		body.Units = &d.Units
@@ -131,19 +124,12 @@ func (c *cli) printDecision(d api.Decision, lines ...[2]string) error {
 	if len(d.Limits) > 0 {
 		body.Remaining = &d.Remaining
 	} else if c.output == "value" {
-		return nil
+		return refused
 	}
-	return show(c, body, nil,
+	err := show(c, body, nil,
 		func(decisionBody) (int64, error) { return d.Remaining, nil },
 		func(_ decisionBody, v term.View) string { return term.Pairs(append(lines, particulars(d)...), v) })
-}
-
-// printRefusal prints what a script may want of a refusal; people read the error.
-func (c *cli) printRefusal(d api.Decision) error {
-	if c.output == "table" || d.Reason == "" {
-		return nil
-	}
-	return c.printDecision(d)
+	return errors.Join(err, refused)
 }
 
 func particulars(d api.Decision) [][2]string {
@@ -224,7 +210,7 @@ func (c *cli) exec(ctx context.Context, r api.AcquireRequest, command []string) 
 		return err
 	}
 	hint := "quotactl log shows grant " + d.GrantID + ": it was set to 0"
-	_, unsettled := c.settle(ctx, d.GrantID, 0)
+	_, unsettled := c.granted(c.spender().Settle(ctx, d.GrantID, 0))
 	if unsettled != nil {
 		hint = "quotactl settle " + d.GrantID + " 0 returns its units"
 	}

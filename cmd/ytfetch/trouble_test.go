@@ -20,120 +20,59 @@ func TestUpstreamsDayIsOverBeforeQuotads(t *testing.T) {
 	}
 }
 
-func TestDayLimitUnderTheReasonOfARateLimit(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, refuse(429, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Queries", "Queries per day")))
-	r.ends(t.Context(), ending{exitDenied, []int{50}, 2, `its limit "Queries per day" is gone`})
-	if r.pauses != nil {
-		t.Errorf("the pass cooled down for %v, though the day is over", r.pauses)
+// What upstream's next answers are, how the pass ends, and how long it slept before it called again.
+func TestTroubleUpstream(t *testing.T) {
+	text := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
 	}
-}
-
-func TestMinuteLimitCoolsDown(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.deadline = r.clock.Now().Add(2 * time.Minute)
-	r.upstream.Inject(nil, minuteLimit)
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "trying again in 1m0s"})
-	if !slices.Equal(r.pauses, []time.Duration{time.Minute}) {
-		t.Errorf("got pauses %v, want one minute", r.pauses)
+	const second, minute = time.Second, time.Minute
+	whole := []int{50, 50, 50, 50}
+	dayIsOver := refuse(429, "global", "rateLimitExceeded", fmt.Sprintf(quotaTemplate, "Queries", "Queries per day"))
+	unknown, nameless := refuse(403, "global", "somethingNew", "no"), refuse(429, "", "", "")
+	portal, same := text(`{"welcome":"sign in"}`), text(`{"items":[],"nextPageToken":"CDIQAA"}`)
+	moved := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }
+	type answers []http.HandlerFunc // nil: a page
+	for _, row := range []struct {
+		name     string
+		deadline time.Duration // 0: none
+		answers  answers
+		ends     ending
+		pauses   []time.Duration
+	}{
+		{"a limit of the day, under the reason of a rate limit", 0, answers{nil, dayIsOver}, ending{exitDenied, []int{50}, 2, `its limit "Queries per day" is gone`}, nil},
+		{"a limit of the minute cools down", 2 * minute, answers{nil, minuteLimit}, ending{exitOK, whole, 5, "trying again in 1m0s"}, []time.Duration{minute}},
+		{"but is not tried for ever", 0, answers{nil, minuteLimit, minuteLimit, minuteLimit}, ending{exitFailed, []int{50}, 4, "limit 'Queries per minute'"}, []time.Duration{minute, minute}},
+		{"an unknown refusal is a minute first", 0, answers{unknown}, ending{exitOK, whole, 5, "somethingNew"}, []time.Duration{minute}},
+		{"and a day when it repeats", 0, answers{unknown, unknown}, ending{exitDenied, nil, 2, "the day's quota is gone"}, []time.Duration{minute}},
+		{"without time for a second look", minute, answers{nameless}, ending{exitFailed, nil, 1, "no time to try again"}, nil},
+		{"a key that is echoed stays hidden", 0, answers{refuse(400, "usageLimits", "keyInvalid", "Bad key "+secret)}, ending{exitConfiguration, nil, 1, "Bad key [key]"}, nil},
+		{"a stale token starts the region over", 0, answers{nil, nil, invalidPageToken}, ending{exitOK, whole, 7, "invalidPageToken"}, nil},
+		{"but once", 0, answers{nil, nil, invalidPageToken, nil, invalidPageToken}, ending{exitFailed, []int{50, 50}, 5, "; 100 videos on 2 pages stored"}, nil},
+		{"a chart that shrank leaves no old pages", 0, answers{nil, nil, invalidPageToken, text(`{"items":[{"id":"a"}]}`)}, ending{exitOK, []int{1}, 4, "done: 1 video on 1 page"}, nil},
+		{"a server error is tried again", 0, answers{nil, serverError, serverError}, ending{exitOK, whole, 6, "backendError"}, []time.Duration{second, 2 * second}},
+		{"but not for ever", 0, answers{serverError, serverError, serverError}, ending{exitFailed, nil, 3, "backendError"}, []time.Duration{second, 2 * second}},
+		// Each of upstream's charges has a grant of its own: nothing below the pass repeats a call.
+		{"an answer that is lost", 0, answers{nil, drop, nil, drop}, ending{exitOK, whole, 6, "upstream was called but did not answer: "}, []time.Duration{second, second}},
+		{"an answer that is no page", 0, answers{portal, portal, portal}, ending{exitFailed, nil, 3, "not a page of videos"}, []time.Duration{second, 2 * second}},
+		{"tokens that are ignored", 0, answers{same, same, same}, ending{exitFailed, []int{0, 0}, 2, "ignore page tokens"}, nil},
+		{"a redirect is not followed", 0, answers{moved}, ending{exitFailed, nil, 1, "upstream answered 302"}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRun(t, envConfig{limit: 100, quota: 100})
+			if row.deadline > 0 {
+				r.pass.deadline = r.clock.Now().Add(row.deadline)
+			}
+			r.upstream.Inject(row.answers...)
+			r.ends(t.Context(), row.ends)
+			if !slices.Equal(r.pauses, row.pauses) {
+				t.Errorf("got pauses %v, want %v", r.pauses, row.pauses)
+			}
+		})
 	}
-}
-
-func TestMinuteLimitIsNotTriedForEver(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, minuteLimit, minuteLimit, minuteLimit)
-	r.ends(t.Context(), ending{exitFailed, []int{50}, 4, "limit 'Queries per minute'"})
 }
 
 func TestCoolDownEndsInADenial(t *testing.T) {
 	r := newRun(t, envConfig{limit: 2, quota: 100})
 	r.upstream.Inject(nil, minuteLimit)
 	r.ends(t.Context(), ending{exitDenied, []int{50}, 2, "quotad denied"})
-}
-
-func TestUnknownRefusalIsAMinuteFirst(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(refuse(403, "global", "somethingNew", "no"))
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 5, "somethingNew"})
-}
-
-func TestUnknownRefusalThatRepeatsIsADay(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(refuse(403, "global", "somethingNew", "no"), refuse(403, "global", "somethingNew", "no"))
-	r.ends(t.Context(), ending{exitDenied, nil, 2, "the day's quota is gone"})
-}
-
-func TestUnknownRefusalWithoutTimeForASecondLook(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.pass.deadline = r.clock.Now().Add(time.Minute)
-	r.upstream.Inject(refuse(429, "", "", ""))
-	r.ends(t.Context(), ending{exitFailed, nil, 1, "no time to try again"})
-}
-
-func TestKeyThatUpstreamEchoesStaysHidden(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(refuse(400, "usageLimits", "keyInvalid", "Bad key "+secret))
-	r.ends(t.Context(), ending{exitConfiguration, nil, 1, "Bad key [key]"})
-}
-
-func TestStaleTokenStartsTheRegionOver(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, nil, invalidPageToken)
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 7, "invalidPageToken"})
-}
-
-func TestStaleTokenStartsOverOnce(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, nil, invalidPageToken, nil, invalidPageToken)
-	r.ends(t.Context(), ending{exitFailed, []int{50, 50}, 5, "; 100 videos on 2 pages stored"})
-}
-
-func TestChartThatShrankLeavesNoOldPages(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	last := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[{"id":"a"}]}`) }
-	r.upstream.Inject(nil, nil, invalidPageToken, last)
-	r.ends(t.Context(), ending{exitOK, []int{1}, 4, "done: 1 video on 1 page"})
-}
-
-func TestServerErrorIsTriedAgain(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, serverError, serverError)
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 6, "backendError"})
-	if want := []time.Duration{time.Second, 2 * time.Second}; !slices.Equal(r.pauses, want) {
-		t.Errorf("got pauses %v, want %v", r.pauses, want)
-	}
-}
-
-func TestServerErrorIsNotTriedForEver(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(serverError, serverError, serverError)
-	r.ends(t.Context(), ending{exitFailed, nil, 3, "backendError"})
-}
-
-// Each of upstream's charges has a grant of its own: nothing below the pass
-// repeats a call whose answer was lost.
-func TestLostAnswerCostsAGrantOfItsOwn(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(nil, drop, nil, drop)
-	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 6, "upstream was called but did not answer: "})
-}
-
-func TestAnswerThatIsNoPage(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	portal := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"welcome":"sign in"}`) }
-	r.upstream.Inject(portal, portal, portal)
-	r.ends(t.Context(), ending{exitFailed, nil, 3, "not a page of videos"})
-}
-
-func TestUpstreamThatIgnoresTokens(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	same := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[],"nextPageToken":"CDIQAA"}`) }
-	r.upstream.Inject(same, same, same)
-	r.ends(t.Context(), ending{exitFailed, []int{0, 0}, 2, "ignore page tokens"})
-}
-
-func TestRedirectIsNotFollowed(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.upstream.Inject(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/elsewhere", http.StatusFound) })
-	r.ends(t.Context(), ending{exitFailed, nil, 1, "upstream answered 302"})
 }

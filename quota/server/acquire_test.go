@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
 	"quotad/quota/server"
@@ -159,124 +158,6 @@ func TestGrantedAtRetryAfterAndNotBefore(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	h := servertest.Start(t, nil)
-	ask := api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "page-1"}
-	first := h.Acquire("", ask)
-	if again := h.Acquire("", ask); !again.Replayed || again.GrantID != first.GrantID {
-		t.Errorf("asked again: %+v, want %s replayed", again, first.GrantID)
-	}
-	for _, row := range []struct {
-		name, body string
-		status     int
-		reason     quota.Reason
-	}{
-		{"can never fit", "credential=youtube&operation=search.list&count=41", 422, quota.CostExceedsLimit},
-		{"unknown credential", "credential=vimeo&operation=videos.list", 404, quota.UnknownCredential},
-		{"unknown operation", "credential=youtube&operation=videos.delete", 404, quota.UnknownOperation},
-		{"another use of a request id", "credential=youtube&operation=videos.list&count=2&request_id=page-1", 409, quota.RequestIDConflict},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := h.Dial().Call("POST", "/v1/acquire", row.body, servertest.Form)
-			if got.Status != row.status || got.Text("reason") != string(row.reason) || got.Fields["granted"] != false {
-				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, row.status, row.reason)
-			}
-			if got.Text("status") != fmt.Sprint(row.status) || got.Text("type") != "about:blank" || got.Text("detail") == "" {
-				t.Errorf("not a whole problem: %s", got.Body)
-			}
-			if _, there := got.Fields["retry_at"]; there || got.Header.Get("Retry-After") != "" {
-				t.Errorf("names a time: %s", got.Body)
-			}
-		})
-	}
-	if used := h.Used("youtube"); used != 1 {
-		t.Errorf("used %d, want 1", used)
-	}
-}
-
-func TestBadRequests(t *testing.T) {
-	huge := strings.Repeat("x", 1<<20)
-	for _, row := range []struct {
-		name, kind, body string
-		status           int
-		says             string
-	}{
-		{"no body", servertest.JSON, "", 400, "credential is missing"},
-		{"not JSON", servertest.JSON, `{"operation":`, 400, "malformed JSON"},
-		{"trailing comma", servertest.JSON, `{"credential":"youtube","operation":"videos.list",}`, 400, "malformed JSON"},
-		{"a list", servertest.JSON, `[]`, 400, "not an object"},
-		{"null", servertest.JSON, `null`, 400, "credential is missing"},
-		{"two objects", servertest.JSON, `{"credential":"youtube","operation":"videos.list"}{}`, 400, "follows the object"},
-		{"not UTF-8", servertest.JSON, "{\"credential\":\"youtube\",\"operation\":\"videos.list\",\"request_id\":\"\xff\"}", 400, "UTF-8"},
-		{"unknown field", servertest.JSON, `{"credential":"youtube","operation":"videos.list","units":1}`, 400, `unknown field "units"`},
-		{"unknown field beside a missing one", servertest.JSON, `{"credential":"youtube","operatoin":"videos.list"}`, 400, `unknown field "operatoin"`},
-		{"object as a value", servertest.JSON, `{"credential":{"a":1},"operation":"videos.list"}`, 400, `credential must be a string, not a JSON object`},
-		{"list as a text", servertest.JSON, `{"credential":["youtube"],"operation":"videos.list"}`, 400, "credential must be a string"},
-		{"number as a text", servertest.JSON, `{"credential":"youtube","operation":5}`, 400, "operation must be a string, not a JSON number"},
-		{"null as a text", servertest.JSON, `{"credential":"youtube","operation":null}`, 400, "operation is missing"},
-		{"text as a bool", servertest.JSON, `{"credential":"youtube","operation":"videos.list","use_reserve":"true"}`, 400, "use_reserve must be true or false"},
-		{"text of a kilobyte", servertest.JSON, `{"credential":"` + huge[:1024] + `","operation":"videos.list"}`, 400, "at most 256 bytes"},
-		{"no credential", servertest.JSON, `{"operation":"videos.list"}`, 400, "credential is missing"},
-		{"no operation", servertest.JSON, `{"credential":"youtube"}`, 400, "operation is missing"},
-		{"long request id", servertest.Form, "credential=youtube&operation=videos.list&request_id=" + huge[:129], 400, "request_id has 129 bytes"},
-		{"unprintable request id", servertest.Form, "credential=youtube&operation=videos.list&request_id=a%00b", 400, "unprintable"},
-
-		{"count 0", servertest.JSON, withCount("0"), 400, "whole number from 1"},
-		{"count -1", servertest.JSON, withCount("-1"), 400, "whole number from 1"},
-		{"count 1.5", servertest.JSON, withCount("1.5"), 400, "count must be a whole number"},
-		{"count 1.0", servertest.JSON, withCount("1.0"), 400, "count must be a whole number"},
-		{"count 1e3", servertest.JSON, withCount("1e3"), 400, "count must be a whole number"},
-		{"count -0", servertest.JSON, withCount("-0"), 400, "count must be a whole number"},
-		{"half a character as the request id", servertest.JSON, `{"credential":"youtube","operation":"videos.list","request_id":"\ud800"}`, 400, "request_id is not valid UTF-8"},
-		{"count 2^53", servertest.JSON, withCount("9007199254740992"), 400, "count must be a whole number"},
-		{"count 2^64", servertest.JSON, withCount("18446744073709551616"), 400, "count must be a whole number"},
-		{"count of 200 digits", servertest.JSON, withCount(strings.Repeat("9", 200)), 400, "count must be a whole number"},
-		{"count that multiplies past 2^53", servertest.JSON, `{"credential":"youtube","operation":"search.list","count":9007199254740991}`, 400, "exceed the greatest amount"},
-		{"count as a string", servertest.JSON, withCount(`"5"`), 400, "count must be a whole number"},
-		{"count true", servertest.JSON, withCount("true"), 400, "count must be a whole number"},
-
-		{"form: count 0", servertest.Form, "credential=youtube&operation=videos.list&count=0", 400, "whole number from 1"},
-		{"form: count empty", servertest.Form, "credential=youtube&operation=videos.list&count=", 400, "count must be a whole number"},
-		{"form: count ++5", servertest.Form, "credential=youtube&operation=videos.list&count=%2B%2B5", 400, "count must be a whole number"},
-		{"form: count twice", servertest.Form, "credential=youtube&operation=videos.list&count=1&count=2", 400, "count is given twice"},
-		{"form: bool 1", servertest.Form, "credential=youtube&operation=videos.list&use_reserve=1", 400, "use_reserve must be true or false"},
-		{"form: unknown field", servertest.Form, "credential=youtube&operation=videos.list&x=1", 400, `unknown field "x"`},
-		{"form: bad escape", servertest.Form, "credential=youtube&operation=videos.list%zz", 400, "malformed form"},
-		{"form: not UTF-8", servertest.Form, "credential=youtube&operation=videos.list&request_id=%ff", 400, "UTF-8"},
-		{"form: JSON sent by curl -d", servertest.Form, `{"credential":"youtube","operation":"videos.list"}`, 400, "the body looks like JSON"},
-		{"form: fields without end", servertest.Form, manyFields(), 400, "unknown field"},
-
-		{"no content type", "X: y", `{"credential":"youtube","operation":"videos.list"}`, 400, "content type"},
-		{"plain text", "Content-Type: text/plain", `{"credential":"youtube","operation":"videos.list"}`, 400, "content type"},
-		{"JSON in Latin 1", servertest.JSON + "; charset=iso-8859-1", `{"credential":"youtube","operation":"videos.list"}`, 400, "content type"},
-		{"a byte too much", servertest.Form, "credential=" + huge[:64<<10-10], 413, "more than 65536 bytes"},
-		{"a megabyte", servertest.JSON, huge, 413, "more than 65536 bytes"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := servertest.Start(t, nil)
-			wire := h.Dial()
-			got := wire.Call("POST", "/v1/acquire", row.body, row.kind)
-			if got.Status != row.status || got.Text("reason") != "bad_request" || got.Text("status") != fmt.Sprint(row.status) {
-				t.Errorf("got %d %s, want %d bad_request", got.Status, got.Body, row.status)
-			}
-			if !strings.Contains(got.Text("detail"), row.says) {
-				t.Errorf("it says %q, want %q in it", got.Text("detail"), row.says)
-			}
-			if used := h.Used("youtube"); used != 0 {
-				t.Errorf("used %d, want 0", used)
-			}
-			next := wire.Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form)
-			if next.Status != 200 {
-				t.Errorf("the next request of the connection: %d %s", next.Status, next.Body)
-			}
-		})
-	}
-}
-
-func withCount(count string) string {
-	return `{"credential":"youtube","operation":"videos.list","count":` + count + `}`
-}
-
 func manyFields() string {
 	var b strings.Builder
 	for i := range 5000 {
@@ -295,14 +176,6 @@ func TestChunkedBodyIsBoundedToo(t *testing.T) {
 	}
 	if next := wire.Call("GET", "/healthz", ""); next.Status != 200 {
 		t.Errorf("the next request of the connection: %d", next.Status)
-	}
-}
-
-func TestFieldsBelongInTheBody(t *testing.T) {
-	h := servertest.Start(t, nil)
-	got := h.Dial().Call("POST", "/v1/acquire?credential=youtube&operation=videos.list", "")
-	if got.Status != 400 || !strings.Contains(got.Text("detail"), "body") {
-		t.Errorf("got %d %s, want 400", got.Status, got.Body)
 	}
 }
 

@@ -13,21 +13,32 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/contract.txt anew")
 
-// TestContract holds what every kind of request is answered: status, reason and
-// content type. Programs that people wrote rely on it, so a line of
-// testdata/contract.txt changes for a reason only.
+// TestContract holds what every kind of request is answered: status, content type and reason, and what
+// a refusal says. Programs that people wrote rely on it, so a line of testdata/contract.txt changes for
+// a reason only. A refusal moves nothing, and the connection stays usable.
 func TestContract(t *testing.T) {
 	var got strings.Builder
 	for _, row := range contract() {
 		h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
 		h.Tokens.Issue("mine", "trending", "US", "youtube")
 		h.Tokens.Issue("theirs", "charts", "DE", "youtube")
+		h.Tokens.Issue("dead", "trending", "US", "youtube")
+		h.Tokens.Revoke("dead")
 		h.Dial().Call("POST", "/v1/acquire", `{"credential":"youtube","operation":"search.list","request_id":"first"}`, servertest.JSON)
 		h.Dial().Call("POST", "/v1/acquire", `{"operation":"videos.list","request_id":"own"}`, servertest.JSON, "Authorization: Bearer mine")
 		h.Dial().Call("POST", "/v1/acquire", `{"credential":"other","operation":"get","count":2}`, servertest.JSON)
-		answer := h.Dial().Call(row.method, row.path, row.body, row.headers...)
-		reason, _ := answer.Fields["reason"].(string)
-		fmt.Fprintf(&got, "%-60s %d %s %s\n", row.name, answer.Status, answer.Header.Get("Content-Type"), reason)
+		wire, used := h.Dial(), h.Used("youtube")
+		answer := wire.Call(row.method, row.path, row.body, row.headers...)
+		write(&got, row.name, answer)
+		if now := h.Used("youtube"); answer.Status >= 400 && now != used {
+			t.Errorf("%s: a refusal moved %d units to %d", row.name, used, now)
+		}
+		if server := answer.Header.Get("Server"); server != "quotad/v1.2.3" {
+			t.Errorf("%s: Server: %s", row.name, server)
+		}
+		if next := wire.Call("GET", "/healthz", ""); next.Status != 200 {
+			t.Errorf("%s: the next request of the connection: %d", row.name, next.Status)
+		}
 	}
 	const file = "testdata/contract.txt"
 	if *update {
@@ -49,6 +60,35 @@ func TestContract(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", lines[i], want[i])
 		}
 	}
+}
+
+// write writes an answer in a line, and below it what a problem says.
+func write(to *strings.Builder, name string, answer servertest.Response) {
+	text := func(member string) string { // empty if it is absent
+		if answer.Fields[member] == nil {
+			return ""
+		}
+		return answer.Text(member)
+	}
+	fmt.Fprintf(to, "%-60s %d %s %s", name, answer.Status, answer.Header.Get("Content-Type"), text("reason"))
+	for _, header := range []string{"Allow", "Retry-After"} {
+		if value := answer.Header.Get(header); value != "" {
+			fmt.Fprintf(to, ", %s: %s", header, value)
+		}
+	}
+	if answer.Status >= 400 && answer.Fields != nil {
+		for _, member := range []string{"status", "type", "granted", "retry_at"} {
+			if value := text(member); value != "" && value != fmt.Sprint(answer.Status) && value != "about:blank" {
+				fmt.Fprintf(to, ", %s %s", member, value)
+			}
+		}
+		for _, member := range []string{"detail", "hint"} {
+			if says := text(member); says != "" {
+				fmt.Fprintf(to, "\n    %s: %s", member, says)
+			}
+		}
+	}
+	fmt.Fprintln(to)
 }
 
 type contractRow struct {
@@ -103,6 +143,10 @@ func contract() []contractRow {
 	form("acquire: too many fields", "/v1/acquire", manyFields())
 	form("acquire: JSON", "/v1/acquire", `{"credential":"youtube","operation":"videos.list"}`)
 	form("acquire: a query, too", "/v1/acquire?count=2", videos)
+	form("acquire: count 0", "/v1/acquire", videos+"&count=0")
+	form("acquire: two signs", "/v1/acquire", videos+"&count=%2B%2B5")
+	form("acquire: an unprintable request id", "/v1/acquire", videos+"&request_id=a%00b")
+	form("acquire: a byte too much", "/v1/acquire", "credential="+strings.Repeat("x", 64<<10-10))
 	form("acquire: empty pairs", "/v1/acquire", "&&"+videos+"&&")
 
 	acquire("a grant", `{"credential":"youtube","operation":"videos.list"}`)
@@ -147,6 +191,12 @@ func contract() []contractRow {
 	acquire("nested lists", strings.Repeat("[", 60_000))
 	acquire("count 0", `{"credential":"youtube","operation":"videos.list","count":0}`)
 	acquire("count below 0", `{"credential":"youtube","operation":"videos.list","count":-1}`)
+	acquire("count of 200 digits", `{"credential":"youtube","operation":"videos.list","count":`+strings.Repeat("9", 200)+`}`)
+	acquire("count true", `{"credential":"youtube","operation":"videos.list","count":true}`)
+	acquire("count that multiplies past the largest", `{"credential":"youtube","operation":"search.list","count":9007199254740991}`)
+	acquire("a request id beyond its bound", `{"credential":"youtube","operation":"videos.list","request_id":"`+strings.Repeat("x", 129)+`"}`)
+	acquire("an unknown member beside a missing one", `{"credential":"youtube","operatoin":"videos.list"}`)
+	acquire("a megabyte", strings.Repeat("x", 1<<20))
 	acquire("no operation", `{"credential":"youtube"}`)
 	acquire("no credential", `{"operation":"videos.list"}`)
 	acquire("an unknown credential", `{"credential":"vimeo","operation":"videos.list"}`)
@@ -161,6 +211,10 @@ func contract() []contractRow {
 	acquire("with a token", `{"operation":"videos.list"}`, mine)
 	acquire("the reserve with a token", `{"operation":"videos.list","use_reserve":true}`, mine)
 	acquire("another credential with a token", `{"credential":"other","operation":"get"}`, mine)
+	acquire("its own credential by name", `{"credential":"youtube","operation":"videos.list"}`, mine)
+	acquire("a token that is dead", `{"operation":"videos.list"}`, "Authorization: Bearer dead")
+	acquire("no value of a token", `{"operation":"videos.list"}`, "Authorization:")
+	acquire("two tokens", `{"operation":"videos.list"}`, mine, mine)
 	acquire("an unknown token", `{"operation":"videos.list"}`, "Authorization: Bearer no")
 	acquire("an empty token", `{"operation":"videos.list"}`, "Authorization: Bearer ")
 	acquire("another scheme", `{"operation":"videos.list"}`, "Authorization: Basic bWluZQ==")
@@ -179,6 +233,8 @@ func contract() []contractRow {
 	json("settle: null", search+"/settle", `{"units":null}`)
 	json("settle: no body", search+"/settle", ``)
 	json("settle: below zero", search+"/settle", `{"units":-1}`)
+	json("settle: a fraction", search+"/settle", `{"units":0.5}`)
+	json("settle: beyond the largest", search+"/settle", `{"units":9007199254740992}`)
 	json("settle: to zero", search+"/settle", `{"units":0}`)
 	form("settle", search+"/settle", "units=50")
 	form("settle: an unknown field", search+"/settle", "units=50&limit=daily")
@@ -200,9 +256,12 @@ func contract() []contractRow {
 		"/v1/status?verbose=1", "/v1/status?", youtube + "/log", youtube + "/log?most=0", youtube + "/log?most=1001", youtube + "/log?most=x", youtube + "/log?most=1&most=2",
 		youtube + "/log?newest=true", youtube + "/log?newest=yes", youtube + "/log?follow=true&newest=true", youtube + "/log?after=nonsense", youtube + "/log?after=other:1-1",
 		youtube + "/log?after=youtube:1-1", youtube + "/log?since=7d", youtube + "/log?since=2026-03-14T09:00:00Z", youtube + "/log?since=yesterday", youtube + "/log?since=-1h",
-		youtube + "/log?since=", "/v1/credentials/vimeo/log", youtube + "/usage", youtube + "/usage?by=hour", youtube + "/usage?by=day", youtube + "/usage?most=0",
+		youtube + "/log?since=", "/v1/credentials/vimeo/log", "/v1/credentials/vimeo/log?since=1h", youtube + "/log?since=0s", youtube + "/log?since=1w",
+		youtube + "/log?since=99999999999d", youtube + "/log?since=3000d", youtube + "/log?since=2026-11-21T09:00:00%2B01:00", youtube + "/log?most=1000", youtube + "/log?page=2", youtube + "/usage", youtube + "/usage?by=hour", youtube + "/usage?by=day", youtube + "/usage?most=0",
+		youtube + "/usage?most=-1", youtube + "/usage?by=caller", youtube + "/usage?by=job&by=hour", youtube + "/usage?since=never",
 		youtube + "/usage?most=5", youtube + "/usage?since=1h", "/v1/credentials/vimeo/usage", youtube + "/why", youtube + "/why?operation=videos.list",
 		youtube + "/why?operation=nothing", youtube + "/why?operation=videos.list&count=0", youtube + "/why?operation=search.list&count=99", "/v1/credentials/vimeo/why?operation=x",
+		youtube + "/why?operation=videos.list&units=1", "/v1/grants/youtube:1-0",
 		"/v1/status?%zz", "/v1/../status", "//v1/status",
 	} {
 		add("GET "+path, "GET", path, "")
@@ -211,10 +270,29 @@ func contract() []contractRow {
 	add("HEAD /v1/status", "HEAD", "/v1/status", "")
 	add("PUT /v1/status", "PUT", "/v1/status", "")
 	add("GET with a token", "GET", "/v1/status", "", mine)
-	add("GET from a page", "GET", "/v1/status", "", "Origin: http://localhost")
-	add("GET behind a page", "GET", "/v1/status", "", "Referer: http://localhost/")
-	add("GET of another site", "GET", "/v1/status", "", "Sec-Fetch-Site: cross-site")
-	add("GET of another host", "GET", "/v1/status", "", "Host: example.com")
+	add("HEAD of a log that is followed", "HEAD", youtube+"/log?follow=true", "")
+	add("POST /v1/status", "POST", "/v1/status", "")
+	add("a method made up", "SPEND", "/v1/acquire", "")
+	add("OPTIONS *", "OPTIONS", "*", "")
+	add("a path at its bound", "GET", "/"+strings.Repeat("x", 511), "")
+	add("a path beyond its bound", "GET", "/v1/jobs/"+strings.Repeat("x", 504), "")
+	add("an escaped path beyond its bound", "DELETE", "/v1/grants/"+strings.Repeat("%2e", 510), "")
+	// curl takes the redirect that http.ServeMux would send for success.
+	for _, path := range []string{"/v1/acquire/", "//v1/acquire", "/v1/./acquire", "/v1/%2e%2e/v1/acquire"} {
+		add("POST "+path, "POST", path, "")
+	}
+	for _, header := range []string{
+		"Host: localhost", "Host: LOCALHOST:80", "Host: 127.0.0.1", "Host: 127.0.0.1:9400", "Host: [::1]:9400", "Host: ", "Host: evil.example", "Host: evil.example:80",
+		"Origin: http://localhost", "Origin: null", "Referer: http://localhost/",
+		"Sec-Fetch-Site: none", // whoever types the address into a browser may read
+		"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin",
+	} {
+		add("GET with "+header, "GET", "/healthz", "", header)
+	}
+	add("GET with two sites", "GET", "/healthz", "", "Sec-Fetch-Site: none", "Sec-Fetch-Site: cross-site")
+	add("GET of a typed address, from a page", "GET", "/healthz", "", "Sec-Fetch-Site: none", "Referer: http://evil.example/")
+	add("POST http://v1/acquire", "POST", "/acquire", "", "Host: v1")
+	add("GET http://healthz", "GET", "/", "", "Host: healthz")
 	add("POST from a page", "POST", "/v1/acquire", videos, servertest.Form, "Origin: http://localhost")
 
 	json("adjust", youtube+"/adjust", `{"limit":"daily","units":20,"note":"by hand"}`)
@@ -222,12 +300,17 @@ func contract() []contractRow {
 	form("adjust", youtube+"/adjust", "limit=daily&units=-20")
 	json("adjust: no units", youtube+"/adjust", `{"limit":"daily"}`)
 	json("adjust: zero", youtube+"/adjust", `{"limit":"daily","units":0}`)
+	json("adjust: half a unit", youtube+"/adjust", `{"limit":"daily","units":0.5}`)
+	json("adjust: beyond the largest", youtube+"/adjust", `{"limit":"daily","units":9007199254740992}`)
+	json("adjust: a long note", youtube+"/adjust", `{"limit":"daily","units":1,"note":"`+strings.Repeat("n", 300)+`"}`)
+	json("adjust: an unknown field", youtube+"/adjust", `{"limit":"daily","units":1,"reason":"none"}`)
 	json("adjust: no limit", youtube+"/adjust", `{"units":1}`)
 	json("adjust: an unknown limit", youtube+"/adjust", `{"limit":"hourly","units":1}`)
 	json("adjust: an unknown credential", "/v1/credentials/vimeo/adjust", `{"limit":"daily","units":1}`)
 	json("adjust: with a token", youtube+"/adjust", `{"limit":"daily","units":1}`, mine)
 	json("reset", youtube+"/reset", `{"confirm":"youtube","note":"a new day"}`)
 	json("reset: not confirmed", youtube+"/reset", `{}`)
+	json("reset: a wrong confirmation", youtube+"/reset", `{"confirm":"true"}`)
 	json("reset: of another", youtube+"/reset", `{"confirm":"other"}`)
 	json("reset: an unknown credential", "/v1/credentials/vimeo/reset", `{"confirm":"vimeo"}`)
 	json("reset: with a token", youtube+"/reset", `{"confirm":"youtube"}`, mine)

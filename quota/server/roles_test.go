@@ -315,37 +315,6 @@ func TestCallBeyondTheRun(t *testing.T) {
 	}
 }
 
-func TestBadTokens(t *testing.T) {
-	h := servertest.Start(t, nil)
-	h.Tokens.Issue("secret", "trending", "US", "youtube")
-	h.Tokens.Issue("dead", "trending", "US", "youtube")
-	h.Tokens.Revoke("dead")
-	for _, row := range []struct {
-		name    string
-		headers []string
-	}{
-		{"unknown", []string{"Authorization: Bearer nonsense"}},
-		{"dead", []string{"Authorization: Bearer dead"}},
-		{"empty, as a shell outside a pass sends it", []string{"Authorization: Bearer "}},
-		{"no value", []string{"Authorization:"}},
-		{"another scheme", []string{"Authorization: Basic c2VjcmV0"}},
-		{"two", []string{"Authorization: Bearer secret", "Authorization: Bearer secret"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := h.Dial().Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", append(row.headers, servertest.Form)...)
-			if got.Status != http.StatusForbidden || got.Text("reason") != "forbidden" {
-				t.Errorf("got %d %s, want 403", got.Status, got.Body)
-			}
-			if strings.Contains(got.Body, "nonsense") || strings.Contains(got.Body, "c2VjcmV0") {
-				t.Errorf("the answer repeats the token: %s", got.Body)
-			}
-		})
-	}
-	if used := h.Used("youtube"); used != 0 {
-		t.Errorf("used %d, want 0", used)
-	}
-}
-
 // What a caller may not do is told of, and without the token it was tried with.
 func TestForbiddenAttemptsAreTold(t *testing.T) {
 	var mu sync.Mutex // guards told
@@ -376,17 +345,6 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 	defer mu.Unlock()
 	if !slices.Equal(told, want) {
 		t.Errorf("told of\n%+v, want\n%+v", told, want)
-	}
-}
-
-func TestTokenNamesTheCredential(t *testing.T) {
-	h := servertest.Start(t, nil)
-	h.Tokens.Issue("secret", "trending", "US", "youtube")
-	if d := h.Acquire("secret", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); !d.Granted {
-		t.Errorf("its own credential by name: %+v", d)
-	}
-	if d := h.Acquire("secret", api.AcquireRequest{Credential: "other", Operation: "get"}); d.Granted || d.Reason != "forbidden" || d.Status != 403 {
-		t.Errorf("another credential: %+v, want forbidden", d)
 	}
 }
 

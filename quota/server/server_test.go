@@ -19,97 +19,6 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-func TestPathsAndMethods(t *testing.T) {
-	h := servertest.Start(t, nil)
-	for _, row := range []struct {
-		name, method, path, host string
-		status                   int
-		reason                   quota.Reason
-		allow, hint              string
-	}{
-		{"unknown path", "GET", "/v1/nothing", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
-		{"root", "GET", "/", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
-		{"trailing slash", "POST", "/v1/acquire/", "quotad", 404, api.NotFound, "", "GET /v1 lists"},
-		// curl takes the redirect that http.ServeMux would send for success.
-		{"double slash", "POST", "//v1/acquire", "quotad", 404, api.NotFound, "", ""},
-		{"dots", "POST", "/v1/./acquire", "quotad", 404, api.NotFound, "", ""},
-		{"dots in escapes", "POST", "/v1/%2e%2e/v1/acquire", "quotad", 404, api.NotFound, "", ""},
-		{"asterisk", "OPTIONS", "*", "quotad", 404, api.NotFound, "", ""},
-		{"wrong method", "GET", "/v1/acquire", "quotad", 405, api.MethodNotAllowed, "POST", ""},
-		{"wrong method on a read", "POST", "/v1/status", "quotad", 405, api.MethodNotAllowed, "GET, HEAD", ""},
-		{"wrong method on a grant", "GET", "/v1/grants/youtube:1-0", "quotad", 405, api.MethodNotAllowed, "DELETE", ""},
-		{"method made up", "SPEND", "/v1/acquire", "quotad", 405, api.MethodNotAllowed, "POST", ""},
-		{"http://v1/acquire", "POST", "/acquire", "v1", 404, api.NotFound, "", "http://quotad/v1/acquire"},
-		{"http://healthz", "GET", "/", "healthz", 404, api.NotFound, "", "http://quotad/healthz"},
-		{"foreign host", "GET", "/healthz", "evil.example", 403, quota.Forbidden, "", "http://quotad/healthz"},
-		{"foreign host with a port", "GET", "/healthz", "evil.example:80", 403, quota.Forbidden, "", ""},
-		{"unknown credential", "GET", "/v1/credentials/vimeo", "quotad", 404, quota.UnknownCredential, "", ""},
-		{"path at its bound", "GET", "/" + strings.Repeat("x", 511), "quotad", 404, api.NotFound, "", ""},
-		{"path beyond its bound", "GET", "/v1/jobs/" + strings.Repeat("x", 504), "quotad", 400, quota.BadRequest, "", ""},
-		{"path beyond it, in escapes", "DELETE", "/v1/grants/" + strings.Repeat("%2e", 510), "quotad", 400, quota.BadRequest, "", ""},
-		{"unknown query", "GET", "/v1/status?verbose=1", "quotad", 400, quota.BadRequest, "", ""},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			wire := h.Dial()
-			got := wire.Call(row.method, row.path, "", "Host: "+row.host)
-			if got.Status != row.status || got.Text("reason") != string(row.reason) {
-				t.Errorf("got %d %s, want %d %s", got.Status, got.Body, row.status, row.reason)
-			}
-			if allow := got.Header.Get("Allow"); allow != row.allow {
-				t.Errorf("Allow: %s, want %s", allow, row.allow)
-			}
-			if said := got.Text("detail") + " " + got.Text("hint"); !strings.Contains(said, row.hint) {
-				t.Errorf("says %q, want %q in it", said, row.hint)
-			}
-			if server := got.Header.Get("Server"); server != "quotad/v1.2.3" {
-				t.Errorf("Server: %s", server)
-			}
-			if next := wire.Call("GET", "/healthz", ""); next.Status != 200 {
-				t.Errorf("the next request of the connection: %d", next.Status)
-			}
-		})
-	}
-}
-
-func TestOwnHosts(t *testing.T) {
-	h := servertest.Start(t, nil)
-	for _, host := range []string{"quotad", "localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:9400", "[::1]:9400", ""} {
-		if got := h.Dial().Call("GET", "/healthz", "", "Host: "+host); got.Status != 200 {
-			t.Errorf("host %q: %d", host, got.Status)
-		}
-	}
-}
-
-func TestBrowsersAreRefused(t *testing.T) {
-	h := servertest.Start(t, nil)
-	for _, line := range []string{"Origin: http://localhost", "Origin: null", "Referer: http://evil.example/", "Sec-Fetch-Site: cross-site"} {
-		got := h.Dial().Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form, line)
-		if got.Status != 403 || got.Text("reason") != "forbidden" {
-			t.Errorf("%s: %d %s, want 403", line, got.Status, got.Body)
-		}
-	}
-	if used := h.Used("youtube"); used != 0 {
-		t.Errorf("used %d, want 0", used)
-	}
-}
-
-// Whoever types the address of the metrics into a browser may read them; a page
-// that sends his browser there may not.
-func TestABrowserMayReadWhatItsUserAskedFor(t *testing.T) {
-	h := servertest.Start(t, nil)
-	if got := h.Dial().Call("GET", "/healthz", "", "Host: 127.0.0.1:9464", "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate"); got.Status != 200 {
-		t.Errorf("a typed address: %d %s, want 200", got.Status, got.Body)
-	}
-	for _, line := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"} {
-		if got := h.Dial().Call("GET", "/healthz", "", line); got.Status != 403 {
-			t.Errorf("%s: %d, want 403", line, got.Status)
-		}
-	}
-	if got := h.Dial().Call("GET", "/healthz", "", "Sec-Fetch-Site: none", "Referer: http://evil.example/"); got.Status != 403 {
-		t.Errorf("from a page: %d, want 403", got.Status)
-	}
-}
-
 func TestReads(t *testing.T) {
 	h := servertest.Start(t, func(c *server.Config) {
 		c.Status = map[string]func(context.Context) any{
@@ -351,13 +260,5 @@ func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
 	}
 	if got := <-answered; got.Status != http.StatusOK || got.Body != "\"done\"\n" {
 		t.Errorf("got %d %q", got.Status, got.Body)
-	}
-}
-
-func TestLargeHeaderIsRefused(t *testing.T) {
-	h := servertest.Start(t, nil)
-	got := h.Dial().Call("GET", "/healthz", "", "X: "+strings.Repeat("x", 64<<10))
-	if got.Status != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("got %d, want 431", got.Status)
 	}
 }

@@ -21,11 +21,7 @@ func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any
 			sections[name] = section(ctx)
 		}
 	}
-	credentials := []api.Credential{}
-	for _, name := range s.names(c) {
-		credentials = append(credentials, s.stateOrError(ctx, c, name))
-	}
-	sections["credentials"] = credentials
+	sections["credentials"] = each(s.names(c), func(name string) api.Credential { return s.stateOrError(ctx, c, name) })
 	sections["ledger"] = c.ledger(s.Service.Health(ctx))
 	sections["version"] = s.Version
 	return sections, nil

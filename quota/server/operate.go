@@ -15,14 +15,11 @@ func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api
 	d, credential, err := s.change(ctx, "adjust", c, func(name string) (quota.Decision, error) {
 		return s.Service.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
 	})
-	if err != nil {
-		return api.Adjusted{}, err
-	}
 	answer := api.Adjusted{Limit: in.Limit, Units: int64(d.Units), Credential: credential}
 	if in.Units < 0 {
 		answer.Units = -answer.Units
 	}
-	return answer, nil
+	return answer, err
 }
 
 func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Credential, error) {
@@ -58,10 +55,7 @@ func (s *Server) openLimit(ctx context.Context, c *Session, in api.Closing) (api
 
 func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Change) (api.Shut, error) {
 	changed, credential, err := s.changeLimit(ctx, verb, c, k)
-	if err != nil {
-		return api.Shut{}, err
-	}
-	return api.Shut{Limit: k.Limit, Changed: changed, Closed: limitIn(credential, k.Limit).Closed, Credential: credential}, nil
+	return api.Shut{Limit: k.Limit, Changed: changed, Closed: limitIn(credential, k.Limit).Closed, Credential: credential}, err
 }
 
 // lend makes a limit of the credential in the path higher until a time, or ends its loans.
@@ -78,11 +72,8 @@ func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.LoanCha
 		return api.LoanChange{}, err
 	}
 	changed, credential, err := s.changeLimit(ctx, "lend", c, loan)
-	if err != nil {
-		return api.LoanChange{}, err
-	}
 	l := limitIn(credential, in.Limit)
-	return api.LoanChange{Limit: in.Limit, Changed: changed, Units: l.Lent, Until: l.LentUntil, Credential: credential}, nil
+	return api.LoanChange{Limit: in.Limit, Changed: changed, Units: l.Lent, Until: l.LentUntil, Credential: credential}, err
 }
 
 // changeLimit changes a limit of the credential in the path.

@@ -38,10 +38,6 @@ func NewRefusals() *Refusals {
 	return &Refusals{since: time.Now(), kinds: make(map[refusalKind]*api.Refusal)}
 }
 
-func kindOfRefusal(one api.Refusal, at time.Time) refusalKind {
-	return refusalKind{one.Credential, one.Operation, one.By, one.Region, one.Reason, one.Limit, at.Truncate(refusalSpan).Unix()}
-}
-
 // Record adds an event that is a refused acquire whose caller has not gone away.
 func (r *Refusals) Record(event any) {
 	e, _ := event.(Decided)
@@ -63,7 +59,7 @@ func (r *Refusals) Record(event any) {
 func (r *Refusals) Add(one api.Refusal) {
 	now := time.Now()
 	one.At, one.Since, one.Times = now.UTC(), now.UTC(), 1
-	k := kindOfRefusal(one, now)
+	k := refusalKind{one.Credential, one.Operation, one.By, one.Region, one.Reason, one.Limit, now.Truncate(refusalSpan).Unix()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known := r.kinds[k]; known != nil {
@@ -77,9 +73,12 @@ func (r *Refusals) Add(one api.Refusal) {
 
 func short(name string) string { return name[:min(len(name), maxMadeUp)] }
 
-// list returns the kinds of the last day, the latest first. The caller holds mu.
-func (r *Refusals) list(now time.Time) []api.Refusal {
-	maps.DeleteFunc(r.kinds, func(_ refusalKind, one *api.Refusal) bool { return now.Sub(one.At) > refusalTime })
+// listRefusals lists the kinds of the last day, the latest first.
+func (s *Server) listRefusals(context.Context, *Session, None) (api.Refusals, error) {
+	r, day := s.Refusals, time.Now().Add(-refusalTime)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.kinds, func(_ refusalKind, one *api.Refusal) bool { return one.At.Before(day) })
 	list := make([]api.Refusal, 0, len(r.kinds))
 	for _, one := range r.kinds {
 		list = append(list, *one)
@@ -87,16 +86,5 @@ func (r *Refusals) list(now time.Time) []api.Refusal {
 	slices.SortFunc(list, func(x, y api.Refusal) int {
 		return cmp.Or(y.At.Compare(x.At), cmp.Compare(x.By, y.By), cmp.Compare(x.Region, y.Region), cmp.Compare(x.Operation, y.Operation))
 	})
-	return list
-}
-
-func (s *Server) listRefusals(context.Context, *Session, None) (api.Refusals, error) {
-	now, r := time.Now(), s.Refusals
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since := r.since
-	if day := now.Add(-refusalTime); since.Before(day) {
-		since = day
-	}
-	return api.Refusals{Since: since.UTC(), Refusals: r.list(now)}, nil
+	return api.Refusals{Since: quota.Later(r.since, day).UTC(), Refusals: list}, nil
 }

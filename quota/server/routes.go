@@ -56,8 +56,8 @@ const (
 type Handler func(w http.ResponseWriter, r *http.Request, c *Session) error
 
 // Handle makes a handler of a function. It reads the request's fields into In, a struct with the
-// tags of encoding/json, and writes Out as JSON with status 200. A field that the request leaves
-// out keeps its value in byDefault, if that is given.
+// tags of encoding/json, and writes Out as JSON with status 200, unless there is an error. A field that
+// the request leaves out keeps its value in byDefault, if that is given.
 func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
 	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) error {
 		out, err := do(r.Context(), c, in)

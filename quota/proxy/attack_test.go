@@ -234,7 +234,8 @@ func TestHeaderThatNeverEnds(t *testing.T) {
 					_, err = fmt.Fprintf(conn, "X-Line-%d: %s\r\n", n, strings.Repeat("x", 100))
 					time.Sleep(every)
 				}
-			}, func(c *Config, _ *Target) { c.AnswerTime = time.Second })
+			}, nil)
+			s.proxy.transport.ResponseHeaderTimeout = time.Second
 			if a := s.get("youtube/v3/videos"); a.status != 502 && a.status != 504 {
 				t.Errorf("answered %d %s", a.status, a.body)
 			}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/boltledger"
@@ -55,7 +54,7 @@ func BenchmarkCost(b *testing.B) {
 	defer p.Shutdown(context.Background())
 	bare := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(address) },
-		Transport: newTransport(time.Minute), FlushInterval: -1, BufferPool: newBuffers(),
+		Transport: newTransport(), FlushInterval: -1, BufferPool: newBuffers(),
 	})
 	defer bare.Close()
 

@@ -40,7 +40,7 @@ func (p *Proxy) locate(w http.ResponseWriter, r *http.Request) (*call, *api.Prob
 	case c.token == "":
 		return c, c.tokenless(r)
 	}
-	if problem = keepConnection(w, r, c.token); problem != nil {
+	if problem = p.limiter.keep(w, r, c.token); problem != nil {
 		return c, problem
 	}
 	if c.target = p.Target(credential); c.target == nil {

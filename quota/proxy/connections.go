@@ -23,104 +23,76 @@ const (
 	shares         = 16              // of the connections; a run token may have one
 )
 
-// A boundedListener bounds how many connections are open at once. For one that is too many
+// A limiter bounds how many connections are open at once. For one that is too many
 // it closes the oldest of those that have shown no run token; if all have shown one, the
 // new one. So clients without a token cannot keep passes out; nor can one pass keep out the others,
 // because it may have only a share.
-type boundedListener struct {
-	net.Listener
+type limiter struct {
 	max int
 
-	mu       sync.Mutex // guards what follows, and the tokens of connections
-	open     map[*boundedConn]bool
+	mu       sync.Mutex // guards what follows
+	open     map[net.Conn]*connection
 	accepted int
 }
 
-// share is how many connections a token may have.
-func (l *boundedListener) share() int { return max(1, l.max/shares) }
+// A connection is one that is open.
+type connection struct {
+	number int    // in the order of their coming
+	token  string // that it has shown; empty: none
+}
 
-// Accept implements net.Listener.
-func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		raw, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		conn, excess := l.admit(raw)
-		if excess != nil {
+// share is how many connections a token may have.
+func (l *limiter) share() int { return max(1, l.max/shares) }
+
+// setState is the http.Server's ConnState.
+func (l *limiter) setState(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if excess := l.admit(conn); excess != nil {
 			excess.Close()
 		}
-		if conn != nil {
-			return conn, nil
-		}
+	case http.StateClosed, http.StateHijacked:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, conn)
 	}
 }
 
 // admit counts a connection in, or not if there is no room for it. The excess is a connection
 // to close: that of a stranger which had to make room, or the new one.
-func (l *boundedListener) admit(raw net.Conn) (conn, excess net.Conn) {
+func (l *limiter) admit(conn net.Conn) (excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) >= l.max {
-		var oldest *boundedConn
-		for c := range l.open {
-			if c.token == "" && (oldest == nil || c.number < oldest.number) {
-				oldest = c
+		for stranger, c := range l.open {
+			if c.token == "" && (excess == nil || c.number < l.open[excess].number) {
+				excess = stranger
 			}
 		}
-		if oldest == nil {
-			return nil, raw
+		if excess == nil {
+			return conn
 		}
-		delete(l.open, oldest)
-		excess = oldest.Conn
+		delete(l.open, excess)
 	}
 	l.accepted++
-	admitted := &boundedConn{Conn: raw, listener: l, number: l.accepted}
-	l.open[admitted] = true
-	return admitted, excess
-}
-
-// A boundedConn is a connection that a boundedListener counts.
-type boundedConn struct {
-	net.Conn
-	listener *boundedListener
-	number   int    // in the order of their coming
-	token    string // that it has shown; guarded by the listener's lock
-}
-
-// Close implements io.Closer.
-func (c *boundedConn) Close() error {
-	c.listener.mu.Lock()
-	delete(c.listener.open, c)
-	c.listener.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// CloseWrite has net/http end an answer before it closes the connection.
-func (c *boundedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
+	l.open[conn] = &connection{number: l.accepted}
+	return excess
 }
 
 type connectionKey struct{}
 
-// keepConnection keeps the connection of a request with a live run token open. It refuses one beyond
+// keep keeps the connection of a request with a live run token open. It refuses one beyond
 // the token's share, and closes it after the answer.
-func keepConnection(w http.ResponseWriter, r *http.Request, token string) *api.Problem {
-	c, ok := r.Context().Value(connectionKey{}).(*boundedConn)
-	if !ok {
-		return nil
-	}
-	l := c.listener
+func (l *limiter) keep(w http.ResponseWriter, r *http.Request, token string) *api.Problem {
+	conn, _ := r.Context().Value(connectionKey{}).(net.Conn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.token == token || !l.open[c] {
+	c := l.open[conn]
+	if c == nil || c.token == token {
 		return nil
 	}
 	held := 0
-	for other := range l.open {
+	for _, other := range l.open {
 		if other.token == token {
 			held++
 		}

@@ -22,6 +22,6 @@
 // The package writes nothing to disk, and no key to anything but the upstream: a [secret]
 // says which spellings of it are found, and cmd/quotad/PROXY.md which are not. A [Key]
 // that ends is asked for again by its own goroutine (key.go). The lock of an exchange is never held
-// over a call, nor those of the listener and of a key, and none is held with another; the targets are
+// over a call, nor those of the limiter and of a key, and none is held with another; the targets are
 // a snapshot that is replaced as a whole.
 package proxy

@@ -36,8 +36,6 @@ type Config struct {
 	// it is over. A client waits meanwhile, so it should be quick.
 	Emit func(event any)
 
-	// AnswerTime is how long an upstream may take to send its header. 0: five minutes.
-	AnswerTime time.Duration
 	// Connections is how many may be open at once, and a sixteenth of that for one run token.
 	// 0: 4096.
 	Connections int
@@ -51,6 +49,7 @@ type Proxy struct {
 	config Config
 
 	targets   atomic.Pointer[map[string]*Target]
+	limiter   limiter
 	transport *http.Transport
 	reverse   *httputil.ReverseProxy
 	http      *http.Server
@@ -67,7 +66,8 @@ var (
 
 // New returns a proxy that is ready to Serve.
 func New(c Config) *Proxy {
-	p := &Proxy{config: c, transport: newTransport(cmp.Or(c.AnswerTime, 5*time.Minute))}
+	p := &Proxy{config: c, transport: newTransport()}
+	p.limiter = limiter{max: cmp.Or(c.Connections, maxConnections), open: make(map[net.Conn]*connection)}
 	p.SetTargets(nil)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { exchangeOf(r.In).rewrite(r.Out) },
@@ -86,6 +86,7 @@ func New(c Config) *Proxy {
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connectionKey{}, conn)
 		},
+		ConnState:         p.limiter.setState,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
@@ -98,7 +99,7 @@ func New(c Config) *Proxy {
 
 // newTransport returns a transport that keeps connections open, and does not change answers.
 // It follows no redirect.
-func newTransport(answerTime time.Duration) *http.Transport {
+func newTransport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
@@ -110,7 +111,7 @@ func newTransport(answerTime time.Duration) *http.Transport {
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        time.Minute,
 		ExpectContinueTimeout:  time.Second,
-		ResponseHeaderTimeout:  answerTime,
+		ResponseHeaderTimeout:  5 * time.Minute,
 		MaxResponseHeaderBytes: maxAnswer,
 	}
 }
@@ -141,7 +142,7 @@ func (p *Proxy) AddressFor(credential, token string) string {
 
 // Serve serves the connections of a listener, which it closes in the end, until Shutdown.
 func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(&boundedListener{Listener: l, max: cmp.Or(p.config.Connections, maxConnections), open: make(map[*boundedConn]bool)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := p.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -87,19 +87,6 @@ func TestLeavesAnotherAuthorization(t *testing.T) {
 	}
 }
 
-// A client of Google sends a long query as a form, and means GET: the answer says what to do instead.
-func TestRefusesAFormForAGet(t *testing.T) {
-	s := newScene(t, ok, nil)
-	header := http.Header{"X-Http-Method-Override": {"GET"}, "Content-Type": {"application/x-www-form-urlencoded"}}
-	a := s.do("POST", s.base+"youtube/v3/videos?alt=json", header, strings.NewReader("id=a%2Cb&key=dummy"))
-	if a.status != 400 || !strings.Contains(a.body, "send the request with its own method") {
-		t.Errorf("answered %d %s", a.status, a.body)
-	}
-	if s.used() != 0 {
-		t.Errorf("%d units are debited, want none", s.used())
-	}
-}
-
 // What was never sent is given back; whatever may have arrived is not.
 func TestChargesWhatWasSent(t *testing.T) {
 	cut := func(w http.ResponseWriter, _ *http.Request) {

@@ -43,7 +43,8 @@ func (s *scene) raw(request string, headers ...string) (status int, body string)
 	return res.StatusCode, string(text)
 }
 
-// What is not a plain call of a route reaches no upstream and costs nothing.
+// What is not a plain call of a route reaches no upstream and costs nothing. What readers of a request may
+// take for another one is refused: it is not made into a third one.
 func TestTurnsAway(t *testing.T) {
 	var received atomic.Int64
 	var mu sync.Mutex
@@ -61,6 +62,10 @@ func TestTurnsAway(t *testing.T) {
 	s.tokens.Issue("DEADTOKEN", "trending", "DE", "youtube")
 	s.tokens.Revoke("DEADTOKEN")
 	at := "/" + runToken + "/youtube"
+	videos := at + "/youtube/v3/videos"
+	form := func(body string) string {
+		return fmt.Sprintf("X-HTTP-Method-Override: GET\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
 	for _, c := range []struct {
 		name, request string
 		header        string
@@ -100,6 +105,28 @@ func TestTurnsAway(t *testing.T) {
 		{"a proxy of everything", "GET http://www.googleapis.com/youtube/v3/videos", "Host: www.googleapis.com", 400, "set the base address"},
 		{"CONNECT", "CONNECT www.googleapis.com:443", "Host: www.googleapis.com:443", 400, "set the base address"},
 		{"another protocol", "GET " + at + "/youtube/v3/videos", "Upgrade: websocket", 400, "no other protocol"},
+		{"semicolon", "GET " + videos + "?a=1&b=2;key=mine", "", 400, "; is %3B"},
+		{"bad escape", "GET " + videos + "?a=1&c=%zz", "", 400, "% is %25"},
+		{"hash", "GET " + videos + "?a=1#&b=2", "", 400, "# is %23"},
+		{"hash in the path", "GET " + videos + "#a?part=id", "", 400, "# in it: %23"},
+		{"no path", "OPTIONS *", "Authorization: Bearer " + runToken, 400, "name a path"},
+		{"token within a parameter", "GET " + videos + "?callback=http%3A%2F%2F127.0.0.1%2F" + runToken + "%2F", "", 400, "holds the run token"},
+		{"token in lower case", "GET " + videos + "?a=" + strings.ToLower(runToken), "", 400, "holds the run token"},
+		{"token after a semicolon", "GET " + videos + "?a;" + runToken, "", 400, "holds the run token"},
+		{"token in the path", "GET " + videos + "/" + runToken, "", 400, "holds the run token"},
+		{"token in an encoded path", "GET " + videos + "/%4c" + runToken[1:] + "%2Fb", "", 400, "holds the run token"},
+		{"token as a parameter's name", "GET " + videos + "?" + runToken + "=1", "", 400, "holds the run token"},
+		{"method in the query", "GET " + videos + "?a=1&%24httpMethod=DELETE", "", 400, "with its own method"},
+		{"Rails's method in the query", "GET " + videos + "?_method=DELETE", "", 400, "with its own method"},
+		{"a header's name in the query", "GET " + videos + "?X-HTTP-Method-Override=DELETE", "", 400, "with its own method"},
+		{"encoded uploadType", "POST " + videos + "?upload%54ype=resumable", "Content-Length: 0", 404, "upload directly"},
+		{"upload_protocol", "POST " + videos + "?upload_protocol=resumable", "Content-Length: 0", 404, "upload directly"},
+		{"override with underscores", "POST " + videos, "X_HTTP_Method_Override: DELETE\r\nContent-Length: 0", 400, "with its own method"},
+		{"another override", "POST " + videos, "X-Method_Override: DELETE\r\nContent-Length: 0", 400, "with its own method"},
+		{"a GET in a form", "POST " + videos, form("id=a"), 400, "with its own method"},
+		{"its own method", "POST " + videos, "X-HTTP-Method-Override: POST\r\nContent-Length: 0", 200, ""},
+		{"nothing unclear", "GET " + videos + "?id=a", "", 200, ""},
+		{"two that differ", "POST " + videos, "X_HTTP_METHOD: DELETE\r\n" + form("id=a"), 400, "with its own method"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			headers := []string{"Accept: */*"}
@@ -112,8 +139,8 @@ func TestTurnsAway(t *testing.T) {
 			}
 		})
 	}
-	if received.Load() != 0 || s.used() != 0 {
-		t.Errorf("the upstream got %d requests, %d units are debited", received.Load(), s.used())
+	if received.Load() != 2 || s.used() != 100+1 {
+		t.Errorf("the upstream got %d requests, %d units are debited, want an insert and a list", received.Load(), s.used())
 	}
 	for _, a := range attempts {
 		if strings.Contains(fmt.Sprint(a), "TOKEN") {
@@ -123,8 +150,8 @@ func TestTurnsAway(t *testing.T) {
 	if len(attempts) != 12 {
 		t.Errorf("told of %d attempts, want 12: %+v", len(attempts), attempts)
 	}
-	if got := s.tokens.Pass(runToken).Refused; len(got) != 23 || !strings.Contains(got[0], "is not this proxy") {
-		t.Errorf("refused of the pass: %d calls, want 23: %q", len(got), got)
+	if got := s.tokens.Pass(runToken).Refused; len(got) != 43 || !strings.Contains(got[0], "is not this proxy") {
+		t.Errorf("refused of the pass: %d calls, want 43: %q", len(got), got)
 	}
 	if got := s.tokens.WithoutToken(); len(got) != 2 || !strings.HasPrefix(got[0], "youtube: an upload") || !strings.HasPrefix(got[1], "youtube: the run token is missing") {
 		t.Errorf("without a token: %q, want the upload, and the call with a dead token as its key", got)

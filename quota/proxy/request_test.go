@@ -5,59 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
-
-// What readers of a request may take for another one is refused, and costs nothing: it is
-// not made into a third one.
-func TestRequestIsReadByAllAlike(t *testing.T) {
-	var received atomic.Int64
-	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { received.Add(1); ok(w, r) }, nil)
-	at := "/" + runToken + "/youtube/youtube/v3/videos"
-	form := func(body string) []string {
-		return []string{"X-HTTP-Method-Override: GET", "Content-Type: application/x-www-form-urlencoded", fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)}
-	}
-	for _, c := range []struct {
-		name, request string
-		headers       []string
-		status        int
-		says          string
-	}{
-		{"semicolon", "GET " + at + "?a=1&b=2;key=mine", nil, 400, "; is %3B"},
-		{"bad escape", "GET " + at + "?a=1&c=%zz", nil, 400, "% is %25"},
-		{"hash", "GET " + at + "?a=1#&b=2", nil, 400, "# is %23"},
-		{"hash in the path", "GET " + at + "#a?part=id", nil, 400, "# in it: %23"},
-		{"no path", "OPTIONS *", []string{"Authorization: Bearer " + runToken}, 400, "name a path"},
-		{"token within a parameter", "GET " + at + "?callback=http%3A%2F%2F127.0.0.1%2F" + runToken + "%2F", nil, 400, "holds the run token"},
-		{"token in lower case", "GET " + at + "?a=" + strings.ToLower(runToken), nil, 400, "holds the run token"},
-		{"token after a semicolon", "GET " + at + "?a;" + runToken, nil, 400, "holds the run token"},
-		{"token in the path", "GET " + at + "/" + runToken, nil, 400, "holds the run token"},
-		{"token in an encoded path", "GET " + at + "/%4c" + runToken[1:] + "%2Fb", nil, 400, "holds the run token"},
-		{"token as a parameter's name", "GET " + at + "?" + runToken + "=1", nil, 400, "holds the run token"},
-		{"method in the query", "GET " + at + "?a=1&%24httpMethod=DELETE", nil, 400, "with its own method"},
-		{"Rails's method in the query", "GET " + at + "?_method=DELETE", nil, 400, "with its own method"},
-		{"a header's name in the query", "GET " + at + "?X-HTTP-Method-Override=DELETE", nil, 400, "with its own method"},
-		{"encoded uploadType", "POST " + at + "?upload%54ype=resumable", []string{"Content-Length: 0"}, 404, "upload directly"},
-		{"upload_protocol", "POST " + at + "?upload_protocol=resumable", []string{"Content-Length: 0"}, 404, "upload directly"},
-		{"override with underscores", "POST " + at, []string{"X_HTTP_Method_Override: DELETE", "Content-Length: 0"}, 400, "with its own method"},
-		{"another override", "POST " + at, []string{"X-Method_Override: DELETE", "Content-Length: 0"}, 400, "with its own method"},
-		{"a GET in a form", "POST " + at, form("id=a"), 400, "with its own method"},
-		{"its own method", "POST " + at, []string{"X-HTTP-Method-Override: POST", "Content-Length: 0"}, 200, ""},
-		{"nothing unclear", "GET " + at + "?id=a", nil, 200, ""},
-		{"two that differ", "POST " + at, append([]string{"X_HTTP_METHOD: DELETE"}, form("id=a")...), 400, "with its own method"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			status, body := s.raw(c.request, append([]string{"Host: " + s.proxy.config.Address}, c.headers...)...)
-			if status != c.status || !strings.Contains(body, c.says) {
-				t.Errorf("answered %d %s, want %d %q", status, body, c.status, c.says)
-			}
-		})
-	}
-	if received.Load() != 2 || s.used() != 100+1 {
-		t.Errorf("the upstream got %d requests, %d units are debited, want an insert and a list", received.Load(), s.used())
-	}
-}
 
 // The run token leaves in no header, and no header is sent that some servers read as one
 // which is taken out.

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"quotad/quota/api"
+	"quotad/quota/redisledger/redistest"
+)
+
+// A daemon stands still between what Redis does for an operator and its answer, until after the call's deadline. The
+// operator is told what was done, and the log has it once. What another host is granted meanwhile stays.
+func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
+	t.Parallel()
+	config := strings.Replace(dueEachSecond, "[ledger]\n", "[ledger]\ndeadline = \"1s\"\n", 1)
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server)
+	daemon, client := startWith(t, fmt.Sprintf(config, proxy.Addr))
+	_, other := startWith(t, fmt.Sprintf(config, server.Addr))
+	acquire := func(count int64) bool {
+		d, err := other.Acquire(t.Context(), api.AcquireRequest{Credential: "api", Operation: "list", Count: count})
+		return err == nil && d.Granted
+	}
+	eventually(t, func() bool { return acquire(40) })
+	units := int64(50)
+	for name, row := range map[string]struct {
+		correct func(ctx context.Context, note string) (changed bool, err error)
+		adds    int64
+	}{
+		"book": {func(ctx context.Context, note string) (bool, error) {
+			_, err := client.Adjust(ctx, "api", api.Adjustment{Limit: "daily", Units: 7, Note: note})
+			return true, err
+		}, 7},
+		"lend": {func(ctx context.Context, note string) (bool, error) {
+			done, err := client.Lend(ctx, "api", api.Lend{Limit: "daily", Units: &units, Until: "1h", Note: note})
+			return done.Changed, err
+		}, 0},
+		"reset": {func(ctx context.Context, note string) (bool, error) {
+			_, err := client.Reset(ctx, "api", note)
+			return true, err
+		}, -1 << 62},
+	} {
+		note, frozen := "frozen "+name, make(chan struct{})
+		var seen atomic.Bool
+		before := usedNow(t, other)
+		proxy.Disturb(func(command []string) redistest.Fault {
+			if !strings.Contains(strings.Join(command, " "), note) || seen.Swap(true) {
+				return redistest.Pass
+			}
+			go func() {
+				defer close(frozen)
+				daemon.cmd.Process.Signal(syscall.SIGSTOP)
+				if !acquire(3) {
+					t.Error("another host waits for the frozen one")
+				}
+				time.Sleep(1500 * time.Millisecond) // past the deadline by more than a quarter of that
+				proxy.Release()
+				daemon.cmd.Process.Signal(syscall.SIGCONT)
+			}()
+			return redistest.Late
+		})
+		changed, err := row.correct(t.Context(), note)
+		for err != nil && !seen.Load() { // a busy machine has not come so far
+			changed, err = row.correct(t.Context(), note)
+		}
+		<-frozen
+		if err != nil || !changed {
+			t.Errorf("%s: changed %v, %v", name, changed, err)
+		}
+		if got, want := usedNow(t, other), max(0, before+row.adds)+3; got != want {
+			t.Errorf("%s: %d units are used, want %d", name, got, want)
+		}
+		page, err := other.Log(t.Context(), "api", api.LogQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := 0
+		for _, e := range page.Entries {
+			if e.Note == note {
+				times++
+			}
+		}
+		if times != 1 {
+			t.Errorf("%s: the log has it %d times", name, times)
+		}
+	}
+}

@@ -1,24 +1,16 @@
 package quota
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
 )
 
-// An account is a configured credential with the batcher and the denial cache of its requests.
+// An account is a configured credential with the denial cache of its requests.
 type account struct {
 	service    *Service
 	credential *Credential
-	asks       Batcher[Ask, Decision]
 	denied     denialCache
-}
-
-func newAccount(s *Service, c *Credential) *account {
-	a := &account{service: s, credential: c}
-	a.asks.Do, a.asks.Deadline, a.asks.Max = a.decide, s.deadline, MaxAsks
-	return a
 }
 
 // acquire returns a cached denial, or has the ledger decide.
@@ -29,25 +21,18 @@ func (a *account) acquire(ctx context.Context, ask Ask) (Decision, error) {
 	if d, cached := a.denied.find(ask, time.Now()); cached {
 		return d, nil
 	}
-	d, err := a.asks.Ask(ctx, ask)
-	if err != nil || d.Err != nil {
-		return Decision{}, cmp.Or(err, d.Err)
-	}
-	return d, nil
-}
-
-// decide has the ledger decide a batch. Its denials are cached before the next batch
-// begins.
-func (a *account) decide(ctx context.Context, asks []Ask) ([]Decision, error) {
-	begun, generation := time.Now(), a.denied.current()
+	ctx, cancel := a.service.Within(ctx)
+	defer cancel()
+	begun, generation, asks := time.Now(), a.denied.current(), []Ask{ask}
 	decisions, err := a.service.ledger.Acquire(ctx, a.credential, asks)
 	if a.service.Called != nil {
-		a.service.Called(time.Since(begun), len(asks))
+		a.service.Called(time.Since(begun))
 	}
-	if err == nil {
-		a.denied.record(asks, decisions, begun, generation)
+	if err != nil {
+		return Decision{}, err
 	}
-	return decisions, err
+	a.denied.record(asks, decisions, begun, generation)
+	return decisions[0], decisions[0].Err
 }
 
 // denialTTL bounds how long a denial may be answered from the cache: units freed on other

@@ -2,11 +2,10 @@
 // requests against them, and the decisions of a ledger.
 //
 // A [Service] (service.go) knows the configured credentials and turns a [Request] into
-// charges (credential.go). Each credential has an account (account.go) with a [Batcher]: a
-// request that finds no batch in flight leads one to the [Ledger] itself, and those that
-// arrive meanwhile share the next one. A denial that cannot change for a while is answered
-// from the account's denial cache. The ledger keeps one log of each credential, whose lines
-// are entries (entry.go), and decides a batch atomically; ledger.go is its contract, which
+// charges (credential.go). Each credential has an account (account.go): a denial that cannot change
+// for a while is answered from its denial cache, and all else goes to the [Ledger].
+// That keeps one log of each credential, whose lines
+// are entries (entry.go), and decides together what waits for it; ledger.go is its contract, which
 // package ledgertest tests, and sub-packages keep it in a file or in Redis. An operator's
 // closings and loans are entries, too (closing.go, loan.go). [Service.Why] and
 // [Service.Breakdown] read the log (why.go, breakdown.go).
@@ -17,7 +16,8 @@
 // The example of [Service] is a program that needs no daemon; those of package slidinglog are a Store of one's
 // own, and why a log is exact.
 //
-// The package writes no files. Each batcher and each denial cache has a mutex, neither is
-// taken while the other is held, and nothing waits under one; the configured credentials are
-// a snapshot that is replaced as a whole.
+// A [Batcher] has asks of any kind answered in batches, for the clients of package clientlimit and for middleware.
+//
+// The package writes no files. Each batcher and each denial cache has a mutex, and nothing waits under one; the
+// configured credentials are a snapshot that is replaced as a whole.
 package quota

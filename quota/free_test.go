@@ -29,7 +29,7 @@ func TestAFreeOperationAsksNoLedger(t *testing.T) {
 			t.Fatal(changed, err)
 		}
 		ledger.away = true
-		before := ledger.calls.Load()
+		before := ledger.calls
 		free := func(operation string, count quota.Units, atMost bool) {
 			t.Helper()
 			r := quota.Request{Credential: "youtube", Operation: operation, Count: count, AtMost: atMost,
@@ -42,7 +42,7 @@ func TestAFreeOperationAsksNoLedger(t *testing.T) {
 		free("quota.get", 1, false)
 		free("quota.get", 3, false)
 		free("i18n.list", 7, true)
-		if asked := ledger.calls.Load() - before; asked != 0 {
+		if asked := ledger.calls - before; asked != 0 {
 			t.Errorf("the ledger was asked %d times, want never", asked)
 		}
 		if why, err := k.Why(t.Context(), quota.Request{Credential: "youtube", Operation: "quota.get", Count: 5}); err != nil || !why.Granted() || why.Fits != 5 {

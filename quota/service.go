@@ -19,9 +19,9 @@ import (
 // and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
 // Breakdown and Spent read the log.
 type Service struct {
-	// Called, if set, is called with how long the ledger took to decide asks, and how many. Hosts, if
+	// Called, if set, is called with how long the ledger took to decide a request. Hosts, if
 	// set, returns more of what hosts count differently, for Health. Set them before the service is used.
-	Called func(took time.Duration, asks int)
+	Called func(took time.Duration)
 	Hosts  func() []string
 
 	ledger   Ledger
@@ -60,7 +60,7 @@ func (s *Service) SetCredentials(credentials []*Credential) error {
 		}
 		c = c.Prepared()
 		next.credentials = append(next.credentials, c)
-		next.accounts[c.Name] = newAccount(s, c)
+		next.accounts[c.Name] = &account{service: s, credential: c}
 	}
 	s.snapshot.Store(next)
 	return nil
@@ -147,9 +147,7 @@ func (s *Service) Cost(credential string, calls Calls) Units {
 
 // Acquire decides a request. Calls that cost nothing are granted without the ledger, whatever state
 // their limits are in, and leave no entry in the log: there is nothing to settle, so the grant has
-// no id. A refusal is a decision, not an error; the errors
-// are those of Ledger, and the context's own while the request still waits for
-// a batch.
+// no id. A refusal is a decision, not an error; the errors are those of Ledger.
 func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	return s.AcquireIf(ctx, r, func(Units) (func(Decision, error), Decision) { return func(Decision, error) {}, Decision{} })
 }

@@ -3,8 +3,6 @@ package quota_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,32 +22,24 @@ func youtube() *quota.Credential {
 	}
 }
 
-// counting counts the calls that reach a ledger and how many asks they carry,
-// and can hold them up.
+// counting counts the calls that reach a ledger.
 type counting struct {
 	*ledgertest.Model
-	calls, asks atomic.Int64
-	away        bool          // the ledger cannot be reached
-	hold        chan struct{} // when not nil, each call waits for it
-	entered     chan struct{}
+	calls int
+	away  bool // the ledger cannot be reached
 }
 
 func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	c.calls.Add(1)
-	c.asks.Add(int64(len(asks)))
+	c.calls++
 	if c.away {
 		return nil, quota.ErrUnavailable
-	}
-	if c.hold != nil {
-		c.entered <- struct{}{}
-		<-c.hold
 	}
 	return c.Model.Acquire(ctx, credential, asks)
 }
 
 func service(t *testing.T) (*quota.Service, *counting) {
 	t.Helper()
-	ledger := &counting{Model: ledgertest.NewModel(time.Now), entered: make(chan struct{}, 100)}
+	ledger := &counting{Model: ledgertest.NewModel(time.Now)}
 	k, err := quota.NewService(ledger, []*quota.Credential{youtube()}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +78,7 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 			}
 		})
 	}
-	if n := ledger.calls.Load(); n != 0 {
+	if n := ledger.calls; n != 0 {
 		t.Errorf("the ledger was asked %d times", n)
 	}
 }
@@ -111,67 +101,18 @@ func TestServiceRefusesWhatNeverFits(t *testing.T) {
 	}
 }
 
-func TestRequestsShareTheNextCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k, ledger := service(t)
-		ledger.hold = make(chan struct{})
-		var wg sync.WaitGroup
-		ask := func() {
-			wg.Go(func() { acquire(t, k, "videos.list", 1) })
-		}
-		ask()
-		<-ledger.entered
-		// While the first is in flight, all others wait for one call together.
-		const others = 20
-		for range others {
-			ask()
-		}
-		synctest.Wait()
-		close(ledger.hold)
-		wg.Wait()
-		if calls, asks := ledger.calls.Load(), ledger.asks.Load(); calls != 2 || asks != others+1 {
-			t.Errorf("%d asks in %d calls, want %d in 2", asks, calls, others+1)
-		}
-	})
-}
-
-func TestCancelledWhileWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k, ledger := service(t)
-		ledger.hold = make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() { acquire(t, k, "videos.list", 1) })
-		<-ledger.entered
-		ctx, cancel := context.WithCancel(t.Context())
-		wg.Go(func() {
-			_, err := k.Acquire(ctx, quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want the cancellation", err)
-			}
-		})
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		close(ledger.hold)
-		wg.Wait()
-		if asks := ledger.asks.Load(); asks != 1 {
-			t.Errorf("%d asks reached the ledger, want the first alone", asks)
-		}
-	})
-}
-
 func TestRefusalsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, ledger := service(t)
 		grant := acquire(t, k, "search.list", 9)
 		first := acquire(t, k, "search.list", 1)
-		calls := ledger.calls.Load()
-		asked := func(want int64) {
+		calls := ledger.calls
+		asked := func(want int) {
 			t.Helper()
-			if n := ledger.calls.Load() - calls; n != want {
+			if n := ledger.calls - calls; n != want {
 				t.Errorf("the ledger was asked %d times, want %d", n, want)
 			}
-			calls = ledger.calls.Load()
+			calls = ledger.calls
 		}
 		time.Sleep(300 * time.Millisecond)
 		again := acquire(t, k, "search.list", 1)

@@ -53,7 +53,7 @@ func TestDenialsAreRememberedByJob(t *testing.T) {
 			t.Errorf("backfill: got %+v, want its cap in the way", d)
 		}
 	}
-	if calls := ledger.calls.Load(); calls != 2 {
+	if calls := ledger.calls; calls != 2 {
 		t.Errorf("the ledger was called %d times, want twice: a denial is remembered", calls)
 	}
 	for _, job := range []string{"trending", "charts", ""} {

@@ -96,8 +96,8 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is %v (%v), want %v", series, value, found, want)
 		}
 	}
-	if n := got[`quotad_ledger_call_requests_count`]; n < 5 || got[`quotad_ledger_call_requests_sum`] < n || got[`quotad_ledger_call_duration_seconds_count`] != n {
-		t.Errorf("%v calls of the ledger decided %v requests", n, got[`quotad_ledger_call_requests_sum`])
+	if n := got[`quotad_ledger_call_duration_seconds_count`]; n < 5 {
+		t.Errorf("the ledger decided %v requests", n)
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(s string) bool { return strings.HasPrefix(s, `quotad_build_info{goversion="go`) }) {
 		t.Error("there is no quotad_build_info")

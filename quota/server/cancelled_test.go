@@ -21,8 +21,12 @@ type heldLedger struct {
 
 func (l *heldLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
 	l.entered <- struct{}{}
-	<-l.release
-	return l.Model.Acquire(ctx, c, asks)
+	select {
+	case <-l.release:
+		return l.Model.Acquire(ctx, c, asks)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // arrivals reports the requests that are about to be decided.
@@ -40,7 +44,7 @@ func (a arrivals) Admit(token string, r quota.Request, units quota.Units) (func(
 // counted as cancelled, and is no refusal.
 func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	ledger := &heldLedger{ledgertest.NewModel(clock.Now), make(chan struct{}, 1), make(chan struct{})}
+	ledger := &heldLedger{ledgertest.NewModel(clock.Now), make(chan struct{}, 2), make(chan struct{})}
 	service, err := quota.NewService(ledger, []*quota.Credential{servertest.YouTube()}, time.Minute)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package slidinglog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -20,7 +21,9 @@ type slowStore struct {
 	gate    chan struct{} // nil: none waits
 	entered chan struct{}
 	appends int
-	hangs   bool // no call is answered
+	looks   int
+	hangs   bool          // no call is answered
+	takes   time.Duration // what an append takes until it is answered
 }
 
 func (s *slowStore) Append(ctx context.Context, calls []slidinglog.Call) []slidinglog.Outcome {
@@ -34,6 +37,15 @@ func (s *slowStore) Append(ctx context.Context, calls []slidinglog.Call) []slidi
 		return []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, ctx.Err())}}
 	}
 	outcomes := s.SimStore.Append(ctx, calls)
+	if len(calls[0].Body) == 0 {
+		s.looks++
+	} else if s.takes > 0 {
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			return []slidinglog.Outcome{{Err: fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, ctx.Err())}}
+		}
+	}
 	for _, o := range outcomes {
 		if o.Result == slidinglog.Done {
 			s.appends++
@@ -146,6 +158,71 @@ func TestCallsShareARecord(t *testing.T) {
 		t.Errorf("%d appends for what fits exactly", n)
 	}
 	used(1000)
+
+	// Denials share a look at the log, whether or not a grant waits among them.
+	if _, err := l.Settle(t.Context(), s.c, quota.Settlement{Grant: grants[16]}); err != nil {
+		t.Fatal(err)
+	}
+	for _, calls := range [][]func() error{
+		{acquire(900, false), acquire(1, true), acquire(901, false), acquire(902, false)},
+		{acquire(1, true), acquire(900, false), acquire(901, false), acquire(1, true)},
+	} {
+		store.looks = 0
+		if n := s.batch(l, store, calls...); n != 1 || store.looks != 1 {
+			t.Errorf("%d appends and %d looks for grants and denials", n, store.looks)
+		}
+	}
+}
+
+// A call whose deadline ends while others are decided with it ends alone, also if it has the lock, or if its caller
+// goes away. What it was granted meanwhile is revoked.
+func TestALateCallEndsAlone(t *testing.T) {
+	const deadline = time.Second
+	for late := range 3 {
+		for _, leaves := range []bool{false, late > 0} { // the first one has the lock, and decides whether or not its caller waits
+			synctest.Test(t, func(t *testing.T) {
+				s := newScene(t)
+				store := &slowStore{SimStore: s.store}
+				l := s.open(slidinglog.Config{Store: store, Deadline: deadline})
+				s.follow(20, l)
+				store.takes = deadline / 4
+				var asking sync.WaitGroup
+				ask := func(within time.Duration, want error) {
+					asking.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), within)
+						defer cancel()
+						if leaves && want != nil {
+							ctx, cancel = context.WithCancel(t.Context())
+							time.AfterFunc(within, cancel)
+							want = context.Canceled
+						}
+						begun := time.Now()
+						if _, err := l.Acquire(ctx, s.c, s.asks(1)); !errors.Is(err, want) {
+							t.Errorf("call %d is late: %v, want %v", late, err, want)
+						}
+						if took := time.Since(begun); took > within {
+							t.Errorf("waited for %v, of %v", took, within)
+						}
+					})
+					synctest.Wait()
+				}
+				ask(deadline, nil)
+				for n := range 3 {
+					if n == late {
+						ask(deadline*3/8, quota.ErrOutcomeUnknown)
+					} else {
+						ask(deadline, nil)
+					}
+				}
+				asking.Wait()
+				store.takes = 0
+				s.follow(20, l)
+				if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 3 {
+					t.Errorf("call %d is late (leaves: %v): %v, want 3 used", late, leaves, u.Limits[0].Used)
+				}
+			})
+		}
+	}
 }
 
 // However long a call waits for others before it decides, it ends by its own deadline.

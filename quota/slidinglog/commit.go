@@ -43,16 +43,18 @@ type draft struct {
 	same    map[int]quota.Entry // by index of an entry: what another host granted the same request meanwhile
 	gen     int64               // the generation that a reset begins; 0: the log's own
 	wipe    bool                // empties the log first
-	// corrected are the grants that it settles, as they are then. full means that it takes no further call.
-	corrected []quota.Entry
-	full      bool
-	used      []quota.Units // of each limit, with the draft
+	// corrected are the grants that it settles, as they are then. full means that it takes no further call, and
+	// denies that it takes no further entry.
+	corrected    []quota.Entry
+	full, denies bool
+	used         []quota.Units // of each limit, with the draft
 	// done complete the answers once the entries are in the copy. left are the units of each limit that have
 	// left its window since.
 	done []func(now time.Time, left []quota.Units)
 }
 
-// A waiter is a call that waits to be decided. One that has the lock decides for all that wait, in one draft.
+// A waiter is a call that waits to be decided. One that has the lock decides for all that wait, in one draft, by its
+// own deadline. The others go away at theirs.
 type waiter struct {
 	credential *quota.Credential
 	entries    int       // that it adds, at most
@@ -64,7 +66,10 @@ type waiter struct {
 
 	ended   bool // it has its answer, and err; guarded by the lock
 	err     error
-	decided chan struct{} // closed then; nil: it has the lock
+	wrote   [2]int        // its entries in the draft: from one index to before another; guarded by the lock
+	left    bool          // its caller is gone; guarded by mu
+	leads   bool          // it was given the lock
+	decided chan struct{} // closed once it has ended, or leads; nil: it has the lock
 }
 
 // states returns the limits that charges count against, as they are at now.
@@ -108,46 +113,82 @@ func (l *Ledger) overslept(ctx context.Context) bool {
 	return ok && l.config.Store != nil && time.Since(end) > l.config.Deadline/4
 }
 
-// commit has a call decided: by itself, or by another one that has the lock. That one ends by the earliest of
-// their deadlines.
-func (r *replica) commit(ctx context.Context, own *waiter) error {
+// commit has a call decided: by itself, or by another one that has the lock.
+func (r *replica) commit(ctx context.Context, call *waiter) error {
 	if err := r.serving(); err != nil && !errors.Is(err, errJoining) {
 		return err
 	}
+	copied, waits, locked := *call, ctx, r.tryLock() // others may still have it when its caller is gone
+	own := &copied
 	own.end, _ = ctx.Deadline()
-	own.ended, own.decided = false, nil
-	locked := r.tryLock()
 	if !locked {
 		own.decided = make(chan struct{})
 	}
 	r.mu.Lock()
 	r.waiting = append(r.waiting, own)
 	r.mu.Unlock()
-	if !locked {
-		var err error
-		if locked, err = r.await(ctx, own.decided); err != nil {
-			if r.withdraw(own) {
-				return err
+	for {
+		if !locked {
+			got, err := r.await(waits, own.decided)
+			if err != nil {
+				if err = r.leave(own, err); err != nil {
+					return err
+				}
+				waits = context.WithoutCancel(ctx)
 			}
-			locked, _ = r.await(context.WithoutCancel(ctx), own.decided) // another call has begun to decide it
+			locked = got || own.leads
+		}
+		if own.ended {
+			break
+		}
+		if locked = !r.handOver(own); locked {
+			r.commitWaiting(ctx, own)
 		}
 	}
 	if locked {
-		defer r.unlock()
-		for !own.ended {
-			r.commitWaiting(ctx, own)
-		}
+		r.unlock()
 	}
 	return own.err
 }
 
-// withdraw takes a call out of those that wait, and reports whether it was there.
-func (r *replica) withdraw(own *waiter) bool {
+// leave has a call end without an answer, and returns the error; nil: it has one, or is to decide for others, or waits
+// for the file, which has no deadline.
+func (r *replica) leave(own *waiter, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := len(r.waiting)
-	r.waiting = slices.DeleteFunc(r.waiting, func(w *waiter) bool { return w == own })
-	return len(r.waiting) < n
+	select {
+	case <-own.decided:
+		return nil
+	default:
+		r.waiting = slices.DeleteFunc(r.waiting, func(w *waiter) bool { return w == own })
+	}
+	switch {
+	case len(r.waiting) < n:
+		return err
+	case r.ledger.config.Store == nil:
+		return nil
+	}
+	own.left = true
+	return fmt.Errorf("%w: %w", err, quota.ErrOutcomeUnknown)
+}
+
+// handOver gives the lock to the call that has most time left, if little is left of the call's own: what it decides ends
+// with it for all.
+func (r *replica) handOver(own *waiter) bool {
+	if own.end.IsZero() || time.Until(own.end) > r.ledger.config.Deadline/2 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := slices.MaxFunc(r.waiting, func(x, y *waiter) int { return x.end.Compare(y.end) })
+	if last == own {
+		return false
+	}
+	own.leads, own.decided = false, make(chan struct{})
+	last.leads = true
+	close(last.decided)
+	return true
 }
 
 // take takes the calls of a credential that have waited longest, as many as may share a draft, corrections first: a
@@ -167,39 +208,43 @@ func (r *replica) take(c *quota.Credential) (calls []*waiter) {
 	return calls
 }
 
-// commitWaiting decides the calls that have waited longest, in one draft. Those that do not go into it wait on.
+// commitWaiting decides the calls that have waited longest, in one draft. Those that do not go into it wait on. What is
+// granted to one that has left is revoked.
 func (r *replica) commitWaiting(ctx context.Context, own *waiter) {
 	calls := r.take(own.credential)
-	if len(calls) > 1 || calls[0] != own { // by the first deadline, and whichever of the callers goes away
-		ctx = context.WithoutCancel(ctx)
-		for _, w := range calls {
-			if !w.end.IsZero() {
-				sooner, cancel := context.WithDeadline(ctx, w.end)
-				defer cancel()
-				ctx = sooner
-			}
+	if len(calls) > 1 || calls[0] != own { // whichever of the callers goes away
+		var cancel context.CancelFunc
+		if ctx = context.WithoutCancel(ctx); !own.end.IsZero() {
+			ctx, cancel = context.WithDeadline(ctx, own.end)
+			defer cancel()
 		}
 	}
+	var last *draft
 	var drafted []*waiter
 	err := r.decide(ctx, own.credential, func(d *draft) {
-		drafted = drafted[:0]
+		last, drafted = d, drafted[:0]
 		for _, w := range calls {
-			if !d.full && w.draft(d) {
+			n := len(d.entries)
+			if w.left || !d.full && w.draft(d) {
 				drafted = append(drafted, w)
 			}
+			w.wrote = [2]int{n, len(d.entries)}
 		}
 	})
 	if len(drafted) == 0 {
 		drafted = calls
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, w := range drafted {
-		if w.ended, w.err = true, err; w.decided != nil {
+		if w.left && err == nil {
+			r.revoke(last.entries[w.wrote[0]:w.wrote[1]])
+		}
+		if w.ended, w.err = true, err; w.decided != nil && w != own {
 			close(w.decided)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiting = append(slices.DeleteFunc(calls, func(w *waiter) bool { return w.ended }), r.waiting...)
+	r.waiting = append(slices.DeleteFunc(calls, func(w *waiter) bool { return w.ended || w.left }), r.waiting...)
 }
 
 // decide calls f until its draft holds. A draft with entries holds once it is appended, which

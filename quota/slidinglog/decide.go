@@ -16,17 +16,16 @@ import (
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) (decisions []quota.Decision, err error) {
 	err = l.commit(ctx, c, true, &waiter{entries: len(asks), after: 1, draft: func(d *draft) bool {
 		before, used := *d, []quota.Units(nil)
-		if len(d.entries) > 0 {
+		if len(d.entries) > 0 || d.denies {
 			used = d.copy.account.Used()
 		}
 		decisions = d.decide(asks)
-		denied := slices.ContainsFunc(decisions, quota.Decision.Denied)
-		if denied && len(before.entries) > 0 { // when those leave is known once they are in the log
+		d.denies = d.denies || slices.ContainsFunc(decisions, quota.Decision.Denied)
+		if used != nil && d.denies && len(d.entries) > 0 { // when those leave is known once they are in the log
 			*d = before
 			d.copy.account.holdAgain(used)
 			return false
 		}
-		d.full = denied // what follows would change when its request fits
 		return true
 	}})
 	if err != nil {

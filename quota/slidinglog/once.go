@@ -22,11 +22,11 @@ func (d *draft) once(o *operation, by quota.Caller, decide func() (e quota.Entry
 	sent := func(a *attempt) bool {
 		return slices.ContainsFunc(a.entries, func(e quota.Entry) bool { return e.ID == o.entry.ID })
 	}
-	again := !o.entry.ID.IsZero() && slices.ContainsFunc(slices.Concat(d.maybe, d.unanswered), sent)
-	if again {
-		if _, found := d.copy.entry(o.entry.ID); found {
-			return true, nil
-		}
+	drafted := !o.entry.ID.IsZero()
+	if _, found := d.copy.entry(o.entry.ID); drafted && found { // also by another call, after its caller had gone
+		return true, nil
+	}
+	if drafted && slices.ContainsFunc(slices.Concat(d.maybe, d.unanswered), sent) {
 		if o.gen != d.copy.facts.Gen {
 			return false, fmt.Errorf("%w: another reset came first", quota.ErrOutcomeUnknown)
 		}

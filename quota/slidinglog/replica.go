@@ -81,7 +81,7 @@ func (r *replica) lock(ctx context.Context) error {
 }
 
 // await waits for the lock, or until another call has decided this one. It fails when ctx ends, which says nothing
-// about the store: other calls of this host were first.
+// about the store: other calls of this host were first, or the caller is gone.
 func (r *replica) await(ctx context.Context, decided chan struct{}) (locked bool, err error) {
 	if r.tryLock() {
 		return true, nil
@@ -91,6 +91,9 @@ func (r *replica) await(ctx context.Context, decided chan struct{}) (locked bool
 	}
 	if err := r.serving(); err != nil {
 		return false, err
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return false, context.Cause(ctx)
 	}
 	return false, r.contended()
 }

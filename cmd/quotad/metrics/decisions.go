@@ -104,8 +104,5 @@ func (m *Metrics) passChanged(run jobs.Run, pass jobs.Pass) {
 	m.passUnits.WithLabelValues(run.Job).Add(float64(pass.Units))
 }
 
-// LedgerCalled counts a deciding call of the ledger.
-func (m *Metrics) LedgerCalled(took time.Duration, asks int) {
-	m.ledgerCalls.Observe(took.Seconds())
-	m.ledgerBatches.Observe(float64(asks))
-}
+// LedgerCalled counts a request that the ledger decided.
+func (m *Metrics) LedgerCalled(took time.Duration) { m.ledgerCalls.Observe(took.Seconds()) }

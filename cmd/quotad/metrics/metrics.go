@@ -37,7 +37,7 @@ type Metrics struct {
 	proxied, sent *prometheus.CounterVec
 	proxyTook     prometheus.Histogram
 
-	ledgerCalls, ledgerBatches                      prometheus.Histogram
+	ledgerCalls                                     prometheus.Histogram
 	outageGrants, outageEdges, bookedBack, restored *prometheus.CounterVec
 
 	clientDecisions, clientOutage, clientWouldDeny, clientNear *prometheus.CounterVec
@@ -79,8 +79,7 @@ func New(version string) *Metrics {
 	m.sent = m.counters("quotad_proxy_sent_total", "How often calls through the proxy were written to an upstream: more than once where a connection had ended.", "credential")
 	m.proxyTook = m.histogram("quotad_proxy_duration_seconds", "Time of a call through the proxy, from the request to the end of its answer.", exchangeTimes)
 
-	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time of one deciding call of the ledger.", callTimes)
-	m.ledgerBatches = m.histogram("quotad_ledger_call_requests", "Requests that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
+	m.ledgerCalls = m.histogram("quotad_ledger_call_duration_seconds", "Time in which the ledger decided a request.", callTimes)
 	m.outageGrants = m.counters("quotad_outage_grants_total", "Grants on this host's copy of the log while the ledger could not be reached.", "credential", "operation")
 	m.outageEdges = m.counters("quotad_ledger_edges_total", "How often the shared ledger went down, was found to lack entries (lost), was restored and came up.", "credential", "edge")
 	m.bookedBack = m.counters("quotad_booked_back_units_total", "Units granted during outages and booked back into the ledger.", "credential")

@@ -74,7 +74,6 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 		b.Start(t.Context())
 		b.run()
 		want("DE since 14:00, ×1: HTTP Error 400")
-		b.stop()
 	})
 }
 
@@ -104,7 +103,6 @@ func TestAFailureThatMayBeTriedAgain(t *testing.T) {
 		if f := b.status().Failing; len(f) != 1 || f[0].Region != "US" || f[0].Times != 1 {
 			t.Errorf("got %+v, want US once", f)
 		}
-		b.stop()
 	})
 }
 

@@ -90,7 +90,7 @@ func newHost(t testing.TB, dir string, store RecordStore, host string, jobs ...*
 		t.Fatal(err)
 	}
 	b.Runner = runner
-	t.Cleanup(runner.beginNoMore) // what a killed daemon would not wait for ends with the bubble
+	t.Cleanup(b.stop) // also of a daemon that was killed: what it would not wait for ends with the bubble
 	return b
 }
 

@@ -67,8 +67,6 @@ func TestBookmark(t *testing.T) {
 			t.Errorf("on disk there is %q", got)
 		}
 		close(hang)
-		b.stop()
-		next.stop()
 	})
 }
 
@@ -90,6 +88,5 @@ func TestBookmarkIsRefused(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		b.stop()
 	})
 }

@@ -44,7 +44,6 @@ func TestAClockThatWasAhead(t *testing.T) {
 		b.Tick("trending", b.now().Truncate(10*time.Minute))
 		synctest.Wait()
 		b.wants("11:10:00 run running", "11:10:00 US running", "11:10:00 US ok", "11:10:00 run done")
-		b.stop()
 	})
 }
 
@@ -75,8 +74,6 @@ func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
 		if runs, err := next.Runs("", 2); err != nil || len(runs) != 2 || runs[0].ID != run.ID {
 			t.Errorf("got %+v, %v, want the run that began last first", runs, err)
 		}
-		next.stop()
-		b.stop()
 	})
 }
 
@@ -122,7 +119,6 @@ func TestADamagedLineIsAPause(t *testing.T) {
 		b.Start(t.Context())
 		b.tick()
 		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US ok", "12:00:00 run done")
-		b.stop()
 	})
 }
 
@@ -155,7 +151,6 @@ func TestTheClockIsSetDuringARun(t *testing.T) {
 				if want := []time.Duration{0, 5 * time.Minute, 5*time.Minute + 30*time.Second, 10 * time.Minute}; !slices.Equal(began, want) {
 					t.Errorf("passes began after %v, want %v", began, want)
 				}
-				b.stop()
 			})
 		})
 	}

@@ -71,7 +71,6 @@ func TestADeniedPassIsEnded(t *testing.T) {
 				}
 				b.run()
 				b.wants(append([]string{"11:00:00 run running"}, test.want...)...)
-				b.stop()
 			})
 		})
 	}
@@ -129,7 +128,6 @@ func TestALateDenialHoldsUpNothing(t *testing.T) {
 		late(refused(), nil)
 		time.Sleep(time.Minute)
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:01 GB running", "11:00:01 GB ok", "11:00:01 run done")
-		b.stop()
 	})
 }
 
@@ -166,7 +164,6 @@ func TestExitCodeWithoutAnAnswer(t *testing.T) {
 				if got := b.status().Last.Passes[0].Unanswered; got != test.want {
 					t.Errorf("got %q, want %q", got, test.want)
 				}
-				b.stop()
 			})
 		})
 	}

@@ -32,6 +32,5 @@ func TestEnvironment(t *testing.T) {
 		if !slices.Equal(pass.Env, want) {
 			t.Errorf("got\n%q\nwant\n%q", pass.Env, want)
 		}
-		b.stop()
 	})
 }

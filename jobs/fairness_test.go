@@ -134,7 +134,6 @@ func TestBudgetOfTwenty(t *testing.T) {
 		if s.served[5] != "BR" {
 			t.Errorf("served %v, want the sixth next", s.served)
 		}
-		b.stop()
 	})
 }
 
@@ -171,7 +170,6 @@ func TestInsatiableRegion(t *testing.T) {
 		if want := (regions.Ring{"US", "GB", "FR", "US", "GB"}); !slices.Equal(s.served, want) {
 			t.Errorf("served %v, want %v", s.served, want)
 		}
-		b.stop()
 	})
 }
 
@@ -199,6 +197,5 @@ func TestDeniedAtOnceKeepsTheTurn(t *testing.T) {
 		if got := b.status().Last; got.State != RunStopped || !got.Passes[0].Yields {
 			t.Errorf("got %+v, want the run stopped and the turn passed on", got)
 		}
-		b.stop()
 	})
 }

@@ -101,7 +101,6 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 		if list, _ := b.Status("channels"); list[0].Last.State != RunDone {
 			t.Errorf("got %+v, want it served", list[0].Last)
 		}
-		b.stop()
 	})
 }
 
@@ -118,7 +117,6 @@ func TestTheGateAndTheReserve(t *testing.T) {
 				if got := b.reserved.Load(); got != may {
 					t.Errorf("the gate was asked with the reserve: %t, want %t", got, may)
 				}
-				b.stop()
 			})
 		})
 	}
@@ -138,6 +136,5 @@ func TestParallelPassesShareTheBudget(t *testing.T) {
 		if got.Cursor != "GB" || us == nil || us.Outcome != OK || gb == nil || gb.Reason != DoesNotFit || len(got.Last.Passes) != 2 {
 			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
 		}
-		b.stop()
 	})
 }

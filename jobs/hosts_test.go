@@ -249,7 +249,6 @@ func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
 		if bad := record.Bad.Is; len(bad) != 1 || bad[0].Region != "GB" || bad[0].Times != 1 {
 			t.Errorf("got %+v, want that GB fails", bad)
 		}
-		b.stop()
 	})
 }
 
@@ -289,7 +288,6 @@ func TestCatchUpAmongHosts(t *testing.T) {
 		b.Start(t.Context())
 		time.Sleep(time.Minute)
 		b.wants("16:30:00 run skipped (missed) ×4", "16:30:00 run running", "16:30:00 US running", "16:30:00 US ok", "16:30:00 run done")
-		b.stop()
 	})
 }
 

@@ -36,7 +36,6 @@ func TestManualRun(t *testing.T) {
 		if got := b.status().Last; got.Ring[0] != "DE" || got.State != RunDone {
 			t.Errorf("got %+v, want the ring from its cursor", got)
 		}
-		b.stop()
 	})
 }
 
@@ -67,7 +66,6 @@ func TestManualRunIsRefused(t *testing.T) {
 		if err := b.SetCursor("trending", "US"); !errors.Is(err, ErrUnderWay) {
 			t.Errorf("got %v, want %v", err, ErrUnderWay)
 		}
-		b.stop()
 	})
 }
 
@@ -83,7 +81,6 @@ func TestManualRunGoesThroughTheGate(t *testing.T) {
 		synctest.Wait()
 		b.wants("10:50:00 run running", "10:50:00 FR not_launched (not_launched)", "10:50:00 run stopped (not_launched)")
 		b.wantCursor("US")
-		b.stop()
 	})
 }
 
@@ -109,7 +106,6 @@ func TestStopRun(t *testing.T) {
 		if err := b.StopRun(b.status().Last.ID); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a run that is over: got %v, want %v", err, ErrUnknown)
 		}
-		b.stop()
 	})
 }
 
@@ -129,7 +125,6 @@ func TestSetCursor(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.wantCursor("US")
-		b.stop()
 	})
 }
 
@@ -170,6 +165,5 @@ func TestRuns(t *testing.T) {
 		if _, err := b.Runs("unknown", 1); !errors.Is(err, ErrUnknown) {
 			t.Errorf("got %v, want %v", err, ErrUnknown)
 		}
-		b.stop()
 	})
 }

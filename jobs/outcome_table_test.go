@@ -143,7 +143,6 @@ func TestWhatBecomesOfARun(t *testing.T) {
 				if got := b.seen(); got != test.want {
 					t.Errorf("after a restart\ngot  %s\nwant %s", got, test.want)
 				}
-				b.stop()
 			})
 		})
 	}

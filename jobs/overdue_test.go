@@ -57,7 +57,6 @@ func TestOverdue(t *testing.T) {
 			t.Fatal(err)
 		}
 		due("")
-		b.stop()
 	})
 }
 

@@ -49,7 +49,6 @@ func TestAPaceIsNoBudget(t *testing.T) {
 				if got := b.status().Last.Waits; got != nil {
 					t.Errorf("a run that is over waits for %+v", got)
 				}
-				b.stop()
 			})
 		})
 	}
@@ -118,7 +117,6 @@ func TestAPassComesAgain(t *testing.T) {
 				}
 				b.run()
 				b.wants(test.want...)
-				b.stop()
 			})
 		})
 	}

@@ -40,7 +40,6 @@ func TestReloadDuringARun(t *testing.T) {
 		}
 		b.run()
 		b.wants("12:00:00 run running", "12:00:00 BR running", "12:00:00 BR ok", "12:00:00 DE running", "12:00:00 DE ok", "12:00:00 run done")
-		b.stop()
 	})
 }
 
@@ -92,7 +91,6 @@ func TestReloadIsRefusedAsAWhole(t *testing.T) {
 		if got := b.status().Last.Ring; len(got) != 8 {
 			t.Errorf("got %v, want the old ring", got)
 		}
-		b.stop()
 	})
 }
 
@@ -109,7 +107,6 @@ func TestReloadReplacesASchedule(t *testing.T) {
 		b.Tick("trending", time.Now().UTC())
 		synctest.Wait()
 		b.wants("11:30:00 run running", "11:30:00 US running", "11:30:00 US ok")
-		b.stop()
 	})
 }
 
@@ -142,6 +139,5 @@ func TestJobPutBackMissedNothing(t *testing.T) {
 		if b.status().Skips != nil {
 			t.Errorf("got %+v, want nothing missed", b.status().Skips)
 		}
-		b.stop()
 	})
 }

@@ -109,7 +109,6 @@ func TestKilledAtEveryByteOfTheLog(t *testing.T) {
 				}
 			}
 		}
-		b.stop()
 	})
 }
 
@@ -175,7 +174,6 @@ func TestPassesWriteAlike(t *testing.T) {
 			t.Errorf("the second pass wrote %d bytes, the last %d", second, last)
 		}
 		t.Logf("%d bytes a pass", last)
-		b.stop()
 	})
 }
 

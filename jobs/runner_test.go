@@ -38,7 +38,6 @@ func TestPassesAreStaggered(t *testing.T) {
 		if len(last.Passes) != 8 || last.Passes[3].Units != 3 || last.Passes[3].Calls != 1 || last.Passes[3].Process != nil || last.Trigger != Scheduled {
 			t.Errorf("got %+v", last)
 		}
-		b.stop()
 	})
 }
 
@@ -58,7 +57,6 @@ func TestPassesWaitForOneAnother(t *testing.T) {
 		b.run()
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:05 US ok", "11:00:05 GB running", "11:00:05 GB ok",
 			"11:00:05 DE running", "11:00:05 DE ok", "11:00:05 run done")
-		b.stop()
 	})
 }
 
@@ -88,7 +86,6 @@ func TestParallelPasses(t *testing.T) {
 		if got.Last.State != RunStopped || got.Cursor != "DE" || len(got.Last.Passes) != 3 {
 			t.Errorf("got the cursor at %s after %+v, want it at DE, and FR not launched", got.Cursor, got.Last)
 		}
-		b.stop()
 	})
 }
 
@@ -119,7 +116,6 @@ func TestExhaustedPassStopsTheRun(t *testing.T) {
 		if got := b.status(); got.Last.Ring[0] != "BR" || got.Last.State != RunDone || got.Cursor != "BR" {
 			t.Errorf("the next run: got %+v, want it to begin at BR and come round", got.Last)
 		}
-		b.stop()
 	})
 }
 
@@ -147,7 +143,6 @@ func TestPassThatDoesNotFitIsNotLaunched(t *testing.T) {
 		b.run()
 		b.wants("12:00:00 run running", "12:00:00 DE not_launched (not_launched)", "12:00:00 run stopped (not_launched)")
 		b.wantCursor("DE")
-		b.stop()
 	})
 }
 
@@ -164,7 +159,6 @@ func TestUnreachableLedger(t *testing.T) {
 		if got := b.status().Last.Passes[0].Detail; got != errLedger.Error() {
 			t.Errorf("got %q, want what was wrong", got)
 		}
-		b.stop()
 	})
 }
 
@@ -204,7 +198,6 @@ func TestFailuresDoNotStopTheRun(t *testing.T) {
 		if got := passes[4].Tail; !slices.Equal(got, []string{"panic: it hurts"}) {
 			t.Errorf("got %q, want its last words", got)
 		}
-		b.stop()
 	})
 }
 
@@ -230,7 +223,6 @@ func TestWorkingDirectory(t *testing.T) {
 		if got := b.status().Last.Passes[0]; got.Outcome != Failed || !strings.Contains(got.Detail, "working directory") {
 			t.Errorf("got %+v, want a failed pass", got)
 		}
-		b.stop()
 	})
 }
 
@@ -244,7 +236,6 @@ func TestNamedDirectoryIsNotMade(t *testing.T) {
 		if _, err := os.Stat(job.Dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the directory was made: %v", err)
 		}
-		b.stop()
 	})
 }
 
@@ -272,7 +263,6 @@ func TestTroubleWithTheDisk(t *testing.T) {
 		if runs, err := b.states["trending"].log.latest(10); err != nil || len(runs) != 2 || len(runs[1].Passes) != 2 || runs[1].State != RunDone {
 			t.Errorf("got %+v, %v, want both runs, whole", runs, err)
 		}
-		b.stop()
 	})
 }
 
@@ -307,7 +297,6 @@ func TestCursorOfARegionThatIsGone(t *testing.T) {
 		if got := b.status().Last; !slices.Equal(got.Ring, job.Regions) {
 			t.Errorf("got %v, want the whole ring from its beginning", got.Ring)
 		}
-		b.stop()
 	})
 }
 
@@ -329,7 +318,6 @@ func TestFailedRegionsAreServedAgain(t *testing.T) {
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
 			"11:20:00 DE running", "11:21:00 DE failed", "11:21:00 US running", "11:22:00 US failed", "11:22:00 DE running", "11:23:00 DE ok",
 			"11:23:00 US running", "11:24:00 US ok", "11:24:00 run done")
-		b.stop()
 	})
 }
 
@@ -349,6 +337,5 @@ func TestFailedRegionsWait(t *testing.T) {
 		b.run()
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
 			"11:30:00 US running", "11:31:00 US failed", "11:50:00 US running", "11:51:00 US failed", "11:51:00 run failed")
-		b.stop()
 	})
 }

@@ -25,7 +25,6 @@ func TestOverlapIsSkipped(t *testing.T) {
 		if got := b.status(); got.Last.State != RunDone || got.Skips.Ticks != 2 || got.Skips.LastSlot.Hour() != 13 {
 			t.Errorf("got %+v and %+v", got.Last, got.Skips)
 		}
-		b.stop()
 	})
 }
 
@@ -41,7 +40,6 @@ func TestSlotIsTickedOnce(t *testing.T) {
 		b.Tick("unknown", slot)
 		synctest.Wait()
 		b.wants("10:50:00 run running", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
-		b.stop()
 	})
 }
 
@@ -59,7 +57,6 @@ func TestMissedWhileAsleep(t *testing.T) {
 		if runs, err := b.states["trending"].log.latest(10); err != nil || len(runs) != 3 {
 			t.Errorf("the log has %d runs, %v, want two and what was missed", len(runs), err)
 		}
-		b.stop()
 	})
 }
 
@@ -93,7 +90,6 @@ func TestPause(t *testing.T) {
 		if err := b.Resume("trending"); err != nil || b.status().Pause != nil {
 			t.Errorf("got %v, want it resumed", err)
 		}
-		b.stop()
 	})
 }
 
@@ -115,7 +111,6 @@ func TestRestartWithinASlot(t *testing.T) {
 		if got := next.status().Last.Ring[0]; got != "GB" {
 			t.Errorf("the next run begins at %s, want GB", got)
 		}
-		next.stop()
 	})
 }
 
@@ -147,7 +142,6 @@ func TestCatchUp(t *testing.T) {
 				b.Start(t.Context())
 				synctest.Wait()
 				b.wants(test.want...)
-				b.stop()
 			})
 		})
 	}
@@ -168,7 +162,6 @@ func TestNothingMissedByANewSchedule(t *testing.T) {
 		b.Start(t.Context())
 		synctest.Wait()
 		b.wants()
-		b.stop()
 	})
 }
 
@@ -202,7 +195,6 @@ func TestRunAtStart(t *testing.T) {
 		b.Start(t.Context())
 		synctest.Wait()
 		b.wants()
-		b.stop()
 	})
 }
 
@@ -239,7 +231,6 @@ func TestTheFirstSlotWasMissed(t *testing.T) {
 				b.Start(t.Context())
 				synctest.Wait()
 				b.wants(test.want...)
-				b.stop()
 			})
 		})
 	}
@@ -267,7 +258,6 @@ func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 		b.forget()
 		b.tick()
 		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
-		b.stop()
 	})
 }
 
@@ -288,6 +278,5 @@ func TestARunBeginsWhoseRecordWasNotAnswered(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		b.wants("12:00:01 run running", "12:00:01 US running", "12:00:01 US ok", "12:00:01 run done")
-		b.stop()
 	})
 }

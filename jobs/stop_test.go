@@ -49,7 +49,6 @@ func TestStopInterrupts(t *testing.T) {
 		b.wants()
 		b = newBed(t, dir, trending(t))
 		b.wantCursor("GB")
-		b.stop()
 	})
 }
 
@@ -103,7 +102,6 @@ func TestStopWaits(t *testing.T) {
 		b = newBed(t, dir, trending(t))
 		b.Start(t.Context())
 		b.wants("12:01:00 run skipped (missed) ×1")
-		b.stop()
 	})
 }
 
@@ -148,8 +146,6 @@ func TestKilledDaemon(t *testing.T) {
 			t.Errorf("got %+v, %v, want both runs in the history", runs, err)
 		}
 		close(hang)
-		b.stop()
-		next.stop()
 	})
 }
 
@@ -166,7 +162,6 @@ func TestSkippedTicksShareARecord(t *testing.T) {
 		if err != nil || len(runs) != 1 || runs[0].Ticks != 2 {
 			t.Errorf("got %+v, %v, want one record of two ticks", runs, err)
 		}
-		b.stop()
 	})
 }
 
@@ -197,8 +192,5 @@ func TestLeftoversOfAJobThatIsGone(t *testing.T) {
 		if len(again.ended) != 1 || again.ended[0].PID != 4711 {
 			t.Errorf("got %+v ended, want the same process", again.ended)
 		}
-		b.stop()
-		next.stop()
-		again.stop()
 	})
 }

@@ -55,6 +55,5 @@ func TestARunIsNotShownAsTheOneBefore(t *testing.T) {
 		if run := before.current(); run != nil {
 			t.Errorf("got run %s, want nothing of %s, which is over", run.ID, before.run.ID)
 		}
-		b.stop()
 	})
 }

@@ -63,13 +63,9 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 		want("GB since 11:00, ×2: HTTP Error 400")
 		less := *job
 		less.Regions = eight()[:1]
-		if err := b.SetJobs([]*Job{&less}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetJobs([]*Job{&less}))
 		want("")
-		if err := b.SetJobs([]*Job{job}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetJobs([]*Job{job}))
 		bad["GB"], bad["DE"] = false, true
 		b.Start(t.Context())
 		b.run()

@@ -265,9 +265,7 @@ func (b *bed) forget() {
 func (b *bed) status() Status {
 	b.t.Helper()
 	list, err := b.Status("trending")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return list[0]
 }
 
@@ -282,10 +280,16 @@ func (b *bed) wantCursor(want regions.Cursor) {
 func (b *bed) killed(jobs ...*Job) *bed {
 	b.t.Helper()
 	dir := b.dir + "+"
-	if err := os.CopyFS(dir, os.DirFS(b.dir)); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, os.CopyFS(dir, os.DirFS(b.dir)))
 	return newBed(b.t, dir, jobs...)
 }
 
 var errLedger = errors.New("ledger unavailable: connection refused")
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -62,9 +62,7 @@ func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
 		b = newBed(t, dir, job)
 		b.play = func(ctx context.Context, _ played) Exit { <-ctx.Done(); return Exit{Cause: context.Cause(ctx)} }
 		run, err := b.Run("trending", "root")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		synctest.Wait()
 		next := b.killed(job)
 		next.Start(t.Context())
@@ -84,20 +82,14 @@ func TestADamagedLineIsAPause(t *testing.T) {
 		job := trending(t)
 		job.Regions = eight()[:1]
 		b := newBed(t, dir, job)
-		if err := errors.Join(b.SetCursor("trending", "US"), b.Pause("trending", "root", "", 0)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(b.SetCursor("trending", "US"), b.Pause("trending", "root", "", 0)))
 		b.stop()
 		path := filepath.Join(dir, "trending.runs")
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines := strings.SplitAfter(string(data), "\n")
 		lines[len(lines)-2] = "{" + lines[len(lines)-2]
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
 		b = newBed(t, dir, job)
 		b.Start(t.Context())
 		if p := b.status().Pause; p == nil || p.By != "quotad" || !strings.Contains(p.Note, "1 line of") {
@@ -111,9 +103,7 @@ func TestADamagedLineIsAPause(t *testing.T) {
 		b.forget()
 		b.tick()
 		b.wants("11:00:00 run skipped (paused) ×1")
-		if err := b.Resume("trending"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Resume("trending"))
 		b.stop()
 		b = newBed(t, dir, job)
 		b.Start(t.Context())

@@ -84,9 +84,7 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		list, err := b.Status("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := list[0].Last; got.State != RunDone {
 			t.Errorf("the first: got %+v, want it served", got)
 		}

@@ -100,12 +100,8 @@ func TestHostsShareAJob(t *testing.T) {
 		if counts["US"].Load() != 3 || counts["GB"].Load() != 3 || counts["DE"].Load() != 3 {
 			t.Errorf("got %d, %d and %d passes, want each region three times", counts["US"].Load(), counts["GB"].Load(), counts["DE"].Load())
 		}
-		if err := a.SetCursor("trending", "DE"); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.SetBookmark("trending", "DE", "", "page 5"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.SetCursor("trending", "DE"))
+		must(t, b.SetBookmark("trending", "DE", "", "page 5"))
 		seen := ""
 		for _, bed := range h.beds {
 			play := bed.play
@@ -133,17 +129,13 @@ func TestHostsShareAJob(t *testing.T) {
 				t.Errorf("got the bookmark %q, %v, want none after a pass that ended well", text, err)
 			}
 		}
-		if err := b.Pause("trending", "root", "", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Pause("trending", "root", "", 0))
 		h.tick()
 		time.Sleep(time.Minute)
 		if a.status().Pause == nil || counts["US"].Load() != 4 {
 			t.Errorf("got %+v and %d passes, want no run while the job is paused", a.status().Pause, counts["US"].Load())
 		}
-		if err := a.Resume("trending"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Resume("trending"))
 		h.tick()
 		time.Sleep(time.Minute)
 		if counts["US"].Load() != 5 {

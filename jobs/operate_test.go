@@ -15,13 +15,9 @@ import (
 func TestManualRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		if err := b.SetCursor("trending", "DE"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetCursor("trending", "DE"))
 		run, err := b.Run("trending", "root", "CA", "US")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		synctest.Wait()
 		// In the order asked for, at once, and without taking anybody's turn.
 		b.wants("10:50:00 run running", "10:50:00 CA running", "10:50:00 CA ok", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
@@ -97,9 +93,7 @@ func TestStopRun(t *testing.T) {
 		b.tick()
 		time.Sleep(10 * time.Minute)
 		b.forget()
-		if err := b.StopRun(b.status().Last.ID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.StopRun(b.status().Last.ID))
 		synctest.Wait()
 		b.wants("11:10:00 GB interrupted (operator)", "11:10:00 run interrupted (operator)")
 		b.wantCursor("GB")
@@ -115,15 +109,11 @@ func TestSetCursor(t *testing.T) {
 		if err := b.SetCursor("trending", "XX"); !errors.Is(err, ErrUnknown) {
 			t.Errorf("got %v, want %v", err, ErrUnknown)
 		}
-		if err := b.SetCursor("trending", "CA"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetCursor("trending", "CA"))
 		b.stop()
 		b = newBed(t, dir, trending(t))
 		b.wantCursor("CA")
-		if err := b.SetCursor("trending", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetCursor("trending", ""))
 		b.wantCursor("US")
 	})
 }
@@ -151,9 +141,7 @@ func TestRuns(t *testing.T) {
 			{"", 100, []string{"channels", "trending", "channels", "trending", "channels", "trending"}},
 		} {
 			runs, err := b.Runs(test.job, test.most)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for _, run := range runs {
 				got = append(got, run.Job)

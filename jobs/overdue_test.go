@@ -40,22 +40,16 @@ func TestOverdue(t *testing.T) {
 		b.run() // at 13:00
 		due("15:30:00")
 
-		if err := b.Pause("trending", "@0", "", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Pause("trending", "@0", "", 0))
 		due("")
 		time.Sleep(30 * time.Hour)
 		synctest.Wait()
-		if err := b.Resume("trending"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Resume("trending"))
 		due(time.Now().Add(2 * time.Hour).UTC().Format("15:04:05"))
 
 		relaxed := *job
 		relaxed.ExpectSuccess = 0
-		if err := b.SetJobs([]*Job{&relaxed}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetJobs([]*Job{&relaxed}))
 		due("")
 	})
 }

@@ -17,16 +17,12 @@ var update = flag.Bool("update", false, "write the table of README.md")
 // The page names each outcome, each state of a run, and each reason.
 func TestPageNamesEachState(t *testing.T) {
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	constant := regexp.MustCompile(`(?m)^\t\w+ +(?:Outcome|Reason|RunState) += "([a-z_]+)"`)
 	named := 0
 	for _, file := range []string{"outcome.go", "run.go"} {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, found := range constant.FindAllStringSubmatch(string(source), -1) {
 			named++
 			if !regexp.MustCompile(`\b` + found[1] + `\b`).Match(page) {
@@ -74,9 +70,7 @@ func TestOutcomeTable(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", row.exit, row.saw, outcome, yes[outcome.Served()], yes[outcome.Failure()], then)
 	}
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const head = "| exit | what quotad saw | outcome | had its turn | a failure | the run |\n|---|---|---|---|---|---|\n"
 	before, rest, found := strings.Cut(string(text), head)
 	_, after, ended := strings.Cut("\n"+rest, "\n\n")
@@ -85,9 +79,7 @@ func TestOutcomeTable(t *testing.T) {
 	}
 	want := before + head + table.String() + "\n" + after
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(page, []byte(want), 0o644))
 	} else if string(text) != want {
 		t.Errorf("%s is not what judge says: go test ./jobs -run TestOutcomeTable -update", page)
 	}

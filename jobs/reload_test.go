@@ -12,9 +12,7 @@ import (
 
 func (b *bed) setJobs(jobs ...*Job) {
 	b.t.Helper()
-	if err := b.SetJobs(jobs); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.SetJobs(jobs))
 }
 
 // A run under way finishes as it began; the next one knows the new definition
@@ -117,13 +115,9 @@ func TestJobPutBackMissedNothing(t *testing.T) {
 		b := newBed(t, dir, trending(t))
 		b.run()
 		b.forget()
-		if err := b.SetJobs(nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetJobs(nil))
 		time.Sleep(5 * time.Hour)
-		if err := b.SetJobs([]*Job{trending(t)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetJobs([]*Job{trending(t)}))
 		synctest.Wait()
 		b.wants()
 		b.run()

@@ -19,9 +19,7 @@ func TestRunIDs(t *testing.T) {
 		if len(id) != 15 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" || seen[id] {
 			t.Fatalf("%q is not a new id of 15 characters", id)
 		}
-		if err := quota.CheckName(id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, quota.CheckName(id))
 		seen[id] = true
 		ids = append(ids, id)
 	}

@@ -22,9 +22,7 @@ import (
 func openTestLog(t *testing.T, path string) *runLog {
 	t.Helper()
 	l, _, err := openRunLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -83,9 +81,7 @@ func TestKilledAtEveryByteOfTheLog(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			content, err := os.ReadFile(log)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			records := bytes.SplitAfter(content[len(known):], []byte{'\n'})
 			if len(records)-1 != step.records { // behind the last newline is nothing
 				t.Fatalf("%s: got the records %q, want %d", step.name, records, step.records)
@@ -97,9 +93,7 @@ func TestKilledAtEveryByteOfTheLog(t *testing.T) {
 			for cut := 0; cut <= len(last); cut++ {
 				copied := copyOf(t, dir)
 				file := filepath.Join(copied, "trending.runs")
-				if err := os.WriteFile(file, content[:len(content)-len(last)+cut], 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, content[:len(content)-len(last)+cut], 0o600))
 				next := newBed(t, copied, job)
 				what := fmt.Sprintf("%s, cut at byte %d of %d", step.name, cut, len(last))
 				if cut < len(last) {
@@ -164,9 +158,7 @@ func TestPassesWriteAlike(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sizes = append(sizes, info.Size())
 		}
 		second, last := sizes[1]-sizes[0], sizes[198]-sizes[197]
@@ -183,35 +175,23 @@ func TestDamagedLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trending.runs")
 	l := openTestLog(t, path)
 	for _, id := range []string{"a", "b", "c"} {
-		if err := appendTo(l, true, logRecord{Run: &Run{ID: id}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, appendTo(l, true, logRecord{Run: &Run{ID: id}}))
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := strings.SplitAfter(string(data), "\n")
-	if err := os.WriteFile(path, []byte(lines[0]+strings.Repeat("\x00", len(lines[1])-1)+"\n"+lines[2]+lines[0][:5]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(lines[0]+strings.Repeat("\x00", len(lines[1])-1)+"\n"+lines[2]+lines[0][:5]), 0o600))
 	l = openTestLog(t, path)
 	wantRuns(t, l, 2, "a", "c")
-	if err := appendTo(l, true, logRecord{Run: &Run{ID: "d"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, appendTo(l, true, logRecord{Run: &Run{ID: "d"}}))
 	wantRuns(t, openTestLog(t, path), 3, "a", "d")
 	var told state
 	l, recent, err := openRunLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if damaged, err := l.each(recent, told.apply); err != nil || damaged != 1 || told.Last.ID != "d" {
 		t.Errorf("got %+v, %v as the last run", told.Last, err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":2`, `"v":1`, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Replace(lines[0], `"v":2`, `"v":1`, 1)), 0o600))
 	if _, err := openTestLog(t, path).latest(10); err == nil || !strings.Contains(err.Error(), "version 1") || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v", err)
 	}
@@ -231,9 +211,7 @@ func TestLogIsBounded(t *testing.T) {
 			before = l.size
 			r := Run{ID: fmt.Sprintf("%04d", run), State: RunDone, Detail: strings.Repeat("x", snapshotEvery/2), Passes: []Pass{{Region: "US", Outcome: OK}}}
 			told.apply(logRecord{Run: &r})
-			if err := errors.Join(appendTo(l, false, logRecord{Run: &r}), l.keep(&sync.Mutex{}, known)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(appendTo(l, false, logRecord{Run: &r}), l.keep(&sync.Mutex{}, known)))
 		}
 		if list, err := filepath.Glob(path + "*"); err != nil || len(list) != 2 {
 			t.Fatalf("got the files %v, %v", list, err)
@@ -247,9 +225,7 @@ func TestLogIsBounded(t *testing.T) {
 		wantRuns(t, again, n, first, last)
 		var s state
 		_, recent, err := openRunLog(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := again.each(recent, s.apply); err != nil || s.Last.ID != last || len(s.Last.Passes) != 1 {
 			t.Errorf("got %+v, %v as the last run, want %s", s.Last, err, last)
 		}
@@ -268,9 +244,7 @@ func TestLogIsBounded(t *testing.T) {
 	wants(run - whole + 1)
 	next := Run{ID: fmt.Sprintf("%04d", run), Passes: []Pass{{Region: "US"}}}
 	l = openTestLog(t, path)
-	if err := appendTo(l, true, logRecord{Run: &next}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, appendTo(l, true, logRecord{Run: &next}))
 	run++
 	wants(run - whole + 1)
 }
@@ -284,9 +258,7 @@ func TestHistoryIsNotReadWhole(t *testing.T) {
 		run := Run{ID: fmt.Sprintf("r%05d", i), State: RunRunning}
 		text = append(text, encodeRecords(logRecord{Run: &run}, passRecord(run.ID, Pass{Region: "US", Outcome: OK}), logRecord{ID: run.ID, End: &ending{State: RunDone}})...)
 	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, text, 0o600))
 	l := &runLog{path: path}
 	if runs, err := l.latest(5); err != nil || len(runs) != 5 || runs[0].State != RunDone || len(runs[0].Passes) != 1 {
 		t.Errorf("got %+v, %v, want the last five, whole", runs, err)

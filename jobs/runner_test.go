@@ -213,12 +213,8 @@ func TestWorkingDirectory(t *testing.T) {
 			return Exit{}
 		}
 		b.run()
-		if err := os.RemoveAll(job.Dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(job.Dir, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(job.Dir))
+		must(t, os.WriteFile(job.Dir, nil, 0o600))
 		b.run()
 		if got := b.status().Last.Passes[0]; got.Outcome != Failed || !strings.Contains(got.Detail, "working directory") {
 			t.Errorf("got %+v, want a failed pass", got)
@@ -246,9 +242,7 @@ func TestTroubleWithTheDisk(t *testing.T) {
 		job.Regions = eight()[:2]
 		job.Stagger = 0
 		b := newBed(t, dir, job)
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(dir))
 		b.run()
 		if got := b.status().Last; got.State != RunDone {
 			t.Errorf("got %+v, want it done", got)
@@ -256,9 +250,7 @@ func TestTroubleWithTheDisk(t *testing.T) {
 		if log := strings.Join(b.log, "\n"); !strings.Contains(log, "trouble: trending: cannot add to the log of runs") {
 			t.Errorf("got %s, want the trouble told", log)
 		}
-		if err := os.Mkdir(dir, 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o750))
 		b.run()
 		if runs, err := b.states["trending"].log.latest(10); err != nil || len(runs) != 2 || len(runs[1].Passes) != 2 || runs[1].State != RunDone {
 			t.Errorf("got %+v, %v, want both runs, whole", runs, err)
@@ -268,9 +260,7 @@ func TestTroubleWithTheDisk(t *testing.T) {
 
 func TestOpenRefusesWhatAnotherVersionWrote(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "trending.runs"), []byte(`{"v":1,"pause":{}}`+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "trending.runs"), []byte(`{"v":1,"pause":{}}`+"\n"), 0o600))
 	_, err := Open(Config{Jobs: []*Job{trending(t)}, Dir: dir, Now: time.Now})
 	if err == nil || !strings.Contains(err.Error(), `job "trending"`) || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v, want the job, the file and the cure", err)
@@ -285,9 +275,7 @@ func TestOpenRefusesWhatAnotherVersionWrote(t *testing.T) {
 func TestCursorOfARegionThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		if err := b.SetCursor("trending", "BR"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.SetCursor("trending", "BR"))
 		b.stop()
 		job := trending(t)
 		job.Regions = regions.Ring{"US", "GB", "DE"}

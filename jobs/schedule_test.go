@@ -22,9 +22,7 @@ func at(t *testing.T, text string) time.Time {
 func every(t *testing.T, period, phase time.Duration) Every {
 	t.Helper()
 	e, err := NewEvery(period, phase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 

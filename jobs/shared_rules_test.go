@@ -67,9 +67,7 @@ func TestEachRuleOfTheRecordIsNeeded(t *testing.T) {
 	for i, rule := range sharedRules {
 		t.Run(rule.rule, func(t *testing.T) {
 			text, err := os.ReadFile(rule.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if n := strings.Count(string(text), rule.text); n != 1 {
 				t.Fatalf("rule %d stands %d times in %s", i, n, rule.file)
 			}
@@ -79,17 +77,11 @@ func TestEachRuleOfTheRecordIsNeeded(t *testing.T) {
 			dir := t.TempDir()
 			wrong, overlay := filepath.Join(dir, rule.file), filepath.Join(dir, "overlay.json")
 			here, err := filepath.Abs(rule.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			replace, err := json.Marshal(map[string]any{"Replace": map[string]string{here: wrong}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for path, data := range map[string][]byte{wrong: []byte(strings.Replace(string(text), rule.text, rule.instead, 1)), overlay: replace} {
-				if err := os.WriteFile(path, data, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, data, 0o600))
 			}
 			command := exec.Command("go", "test", "-vet=off", "-count=1", "-overlay", overlay, "-run", "^(TestSharesInSimulation|TestALookPutsBackWhatIsLost|TestASwapIsNotTakenForAnothers|TestABookmarkThatIsPutBackIsNotTheNewest|TestTheSecondReadingIsLater)$", ".")
 			command.Env = append(os.Environ(), temperVariable+"="+strconv.Itoa(int(rule.temper)))

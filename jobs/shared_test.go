@@ -112,17 +112,13 @@ func TestALookPutsBackWhatIsLost(t *testing.T) {
 			return s
 		}
 		a := on("a")
-		if err := a.pause(t.Context(), "root", "", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.pause(t.Context(), "root", "", 0))
 		store.values = nil
 		lookAll(t.Context(), store, []*share{a})
 		if found, err := decodeShared(store.values[a.key()]); err != nil || found.Paused.Is == nil {
 			t.Errorf("the store has %+v, %v", found, err)
 		}
-		if err := a.setMark(t.Context(), "B", "", "page 3"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.setMark(t.Context(), "B", "", "page 3"))
 		store.values = nil
 		lookAll(t.Context(), store, []*share{a})
 		b := on("b")
@@ -167,9 +163,7 @@ func TestASwapIsNotTakenForAnothers(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := a.setMark(t.Context(), "B", "", "of a"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.setMark(t.Context(), "B", "", "of a"))
 		if marks, err := b.readMarks(t.Context(), "B"); err != nil || marks["B"].Text != "of a" {
 			t.Errorf("a host was told that its bookmark is written, another one reads %v, %v", marks, err)
 		}
@@ -182,9 +176,7 @@ func TestABookmarkThatIsPutBackIsNotTheNewest(t *testing.T) {
 		store := &overtakenStore{memoryStore: &memoryStore{}}
 		a := newShare(store, "j", func() (string, string) { return "a", "a" })
 		b := newShare(store.memoryStore, "j", func() (string, string) { return "b", "b" })
-		if err := a.setMark(t.Context(), "B", "", "old"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.setMark(t.Context(), "B", "", "old"))
 		store.values = nil
 		time.Sleep(time.Second)
 		store.first = func() {
@@ -232,9 +224,7 @@ func TestTheSecondReadingIsLater(t *testing.T) {
 			time.Sleep(after)
 			lookAll(t.Context(), store, []*share{b})
 			found, err := decodeShared(store.values[b.key()])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return found.Run.Is.ID
 		}
 		look(0)

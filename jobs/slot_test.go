@@ -65,9 +65,7 @@ func TestPause(t *testing.T) {
 		job := trending(t)
 		job.Regions = eight()[:1]
 		b := newBed(t, dir, job)
-		if err := b.Pause("trending", "root", "the key is being changed", 2*time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Pause("trending", "root", "the key is being changed", 2*time.Hour))
 		if got := b.status().Next; got.Hour() != 13 {
 			t.Errorf("the next run comes at %v, want it after the pause", got)
 		}
@@ -81,9 +79,7 @@ func TestPause(t *testing.T) {
 		}
 		b.run() // it is over by itself
 		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
-		if err := b.Pause("trending", "root", "", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Pause("trending", "root", "", 0))
 		if got := b.status(); got.Pause == nil || !got.Pause.Until.IsZero() || got.Pause.Since.IsZero() || !got.Next.IsZero() {
 			t.Errorf("got %+v and a run at %v, want a pause without an end", got.Pause, got.Next)
 		}

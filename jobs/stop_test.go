@@ -153,9 +153,7 @@ func TestKilledDaemon(t *testing.T) {
 func TestSkippedTicksShareARecord(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		if err := b.Pause("trending", "root", "", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Pause("trending", "root", "", 0))
 		b.run()
 		b.run()
 		runs, err := b.Runs("trending", 10)

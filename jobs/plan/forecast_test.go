@@ -20,9 +20,7 @@ func openAt(t *testing.T, at time.Time, c *quota.Credential) *ledgerAt {
 	t.Helper()
 	clock := ledgertest.NewClock(at)
 	service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{c}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &ledgerAt{t, service, clock}
 }
 
@@ -382,18 +380,14 @@ func TestPlanNamesWhatItDoesNotCount(t *testing.T) {
 	l.spend("manual", 50) // of this daemon
 	l.clock.Set(noon)
 	p, err := readPast(t.Context(), l.Service, l.Credentials()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	measured, unknown, manual := job(t, "measured", 2, "every 1h", nil), job(t, "unknown", 1, "every 1h", nil), job(t, "manual", 1, "every 1h", lists(50))
 	manual.Schedule = jobs.Unscheduled{}
 	states := []jobs.JobState{{Job: measured, Took: jobs.Made{"videos.list": 7}}, {Job: unknown}, {Job: manual}}
 	ask := func(what ...WhatIf) *Plan {
 		t.Helper()
 		got, err := planOf(states, l.Credentials(), map[string]*past{"youtube": p}, what, noon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got
 	}
 	got := ask()

@@ -34,9 +34,7 @@ func dailyOf(units, reserve quota.Units) *quota.Credential {
 func inZone(t *testing.T, c *quota.Credential, period quota.Period, zone string) *quota.Credential {
 	t.Helper()
 	location, err := time.LoadLocation(zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Limits[0].Window = quota.Calendar(period, location)
 	return c
 }
@@ -59,15 +57,11 @@ func scheduleOf(t *testing.T, text string) jobs.Schedule {
 	interval, isEvery := strings.CutPrefix(text, "every ")
 	if !isEvery {
 		s, err := scheduler.ParseCron(text, time.UTC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	period, err := time.ParseDuration(interval)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return jobs.Every{Period: period}
 }
 
@@ -301,5 +295,13 @@ func BenchmarkFits(b *testing.B) {
 				CheckFit(list, []*quota.Credential{c}, noon, nil)
 			}
 		})
+	}
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

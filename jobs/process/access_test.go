@@ -18,18 +18,12 @@ func TestProgramsOutOfReach(t *testing.T) {
 	}
 	root := filepath.Dir(programForAll(t))
 	for _, dir := range []string{"open", "closed", "closed/deep", "group"} {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(root, dir), 0o755))
 	}
 	file := func(name, text string, mode os.FileMode) {
 		path := filepath.Join(root, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		must(t, os.Chmod(path, mode))
 	}
 	const script = "#!/bin/sh\n"
 	file("open/good", script, 0o755)
@@ -44,18 +38,10 @@ func TestProgramsOutOfReach(t *testing.T) {
 	file("open/env-words", "#!/usr/bin/env -S A=b sh\n", 0o755)
 	file("open/by-closed", "#!"+root+"/closed/deep/good\n", 0o755)
 	file("group/good", script, 0o755)
-	if err := os.Symlink(root+"/closed/deep/good", root+"/open/link"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(root+"/closed", 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(root+"/group", 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(root+"/group", 0, u.GID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(root+"/closed/deep/good", root+"/open/link"))
+	must(t, os.Chmod(root+"/closed", 0o750))
+	must(t, os.Chmod(root+"/group", 0o750))
+	must(t, os.Chown(root+"/group", 0, u.GID))
 	const enter = "user nobody cannot enter ROOT/closed: move the program to where it can, such as /usr/local/bin, and chmod 755 it"
 	for name, want := range map[string]string{
 		"open/good": "", "group/good": "", "open/env-found": "", "open/env-words": "",

@@ -104,9 +104,7 @@ func TestOtherPassesAreSpared(t *testing.T) {
 
 func TestNothingIsLeftInTheDaemon(t *testing.T) {
 	truth, err := Resolve("true", t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jobs.Command{Args: []string{truth}, Timeout: time.Minute, KillGrace: time.Second}
 	launchSome := func(n int) {
 		done := make(chan jobs.Exit)
@@ -144,9 +142,7 @@ func TestNothingIsLeftInTheDaemon(t *testing.T) {
 func openFiles(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(entries)
 }
 

@@ -18,9 +18,7 @@ import (
 func TestIdentity(t *testing.T) {
 	b := begin(t, Launcher{}, command("sleep"))
 	want, err := Identify(b.id.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if b.id != want || b.id.Start == 0 {
 		t.Errorf("got %+v, want %+v", b.id, want)
 	}
@@ -41,16 +39,10 @@ func crash(t *testing.T, root string, n int, args ...string) (jobs.Identity, []i
 	cmd.Env = c.Env
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	boot, err := bootID()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id := jobs.Identity{BootID: boot}
 	var pids []int
 	for lines := bufio.NewScanner(stdout); (len(pids) < n || id.PID == 0) && lines.Scan(); {
@@ -109,9 +101,7 @@ func TestEndLeftover(t *testing.T) {
 // killLeader kills the first process alone.
 func killLeader(t *testing.T, id *jobs.Identity) {
 	t.Helper()
-	if err := syscall.Kill(id.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(id.PID, syscall.SIGKILL))
 	checkEnds(t, id.PID)
 }
 

@@ -234,14 +234,10 @@ func TestCancelAfterTheEndIsNoCause(t *testing.T) {
 // The same, when nobody has noticed its end yet.
 func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 	out, err := openOutput(func(jobs.Line) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer out.close()
 	c, err := Launcher{}.start(command("exit", "0"), out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !c.awaitEnd(t.Context()) {
 		t.Fatal("it has not ended")
 	}
@@ -271,9 +267,7 @@ func testNotStarted(t *testing.T, l Launcher) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), mode))
 		return path
 	}
 	for _, row := range []struct {
@@ -324,9 +318,7 @@ func TestWhatACommandIsGiven(t *testing.T) {
 
 func TestNoDescriptorIsInherited(t *testing.T) {
 	list, err := Resolve("ls", t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	running := begin(t, Launcher{}, command("sleep")) // its pipes are open
 	running.ready(1)
 	for _, l := range []Launcher{{}, {Cgroups: cgroupRoot(t)}} {
@@ -348,9 +340,7 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 func givenDescriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fdinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var given []string
 	for _, entry := range entries {
 		info, err := os.ReadFile("/proc/self/fdinfo/" + entry.Name())
@@ -370,9 +360,7 @@ func givenDescriptors(t *testing.T) []string {
 
 func TestNoEnvironmentIsNotOurs(t *testing.T) {
 	env, err := Resolve("env", t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jobs.Command{Args: []string{env}, Timeout: time.Minute, KillGrace: time.Second}
 	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { t.Errorf("got %q", line.Text) })
 }

@@ -194,3 +194,11 @@ func command(args ...string) jobs.Command {
 		KillGrace: 30 * time.Second,
 	}
 }
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -102,9 +102,7 @@ func TestAFloodIsBoundedAndNeverStalls(t *testing.T) {
 	const written = 200_000
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	told := func() {
 		if conn, err := listener.Accept(); err == nil {

@@ -21,15 +21,11 @@ func layout(t *testing.T, names ...string) string {
 		if strings.HasSuffix(name, "*") {
 			mode = 0o755
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o755))
 		if dir == path {
 			continue
 		}
-		if err := os.WriteFile(path, nil, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, nil, mode))
 	}
 	return root
 }

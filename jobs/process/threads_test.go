@@ -11,9 +11,7 @@ import (
 func threads(t *testing.T) int {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(tasks)
 }
 

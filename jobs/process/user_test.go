@@ -86,20 +86,14 @@ func TestUnknownUser(t *testing.T) {
 func programForAll(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir, err := os.MkdirTemp("", "quotad")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "program")
 	if output, err := exec.Command("install", "-m", "755", self, path).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	return path
 }

@@ -44,9 +44,7 @@ func TestBeat(t *testing.T) {
 		b.Start()
 		time.Sleep(30 * time.Second)
 		wants(10*time.Second, 20*time.Second, 30*time.Second)
-		if err := b.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Stop())
 		time.Sleep(time.Minute)
 		wants(10*time.Second, 20*time.Second, 30*time.Second)
 	})
@@ -68,9 +66,7 @@ func TestNoBeatWithoutTicks(t *testing.T) {
 			beats.Add(1)
 			time.Sleep(overAtOnce)
 		}
-		if err := errors.Join(s.Set("fetch", every), s.Beat(time.Second, beat)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(s.Set("fetch", every), s.Beat(time.Second, beat)))
 		wants := func(want int64) {
 			t.Helper()
 			synctest.Wait()
@@ -88,8 +84,6 @@ func TestNoBeatWithoutTicks(t *testing.T) {
 		wants(4)
 		time.Sleep(2 * time.Second)
 		wants(6)
-		if err := s.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Stop())
 	})
 }

@@ -14,18 +14,14 @@ import (
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return loc
 }
 
 func parse(t *testing.T, line, in string) jobs.Schedule {
 	t.Helper()
 	s, err := ParseCron(line, zone(t, in))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -81,9 +77,7 @@ func TestCron(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, test.line, test.zone)
 			at, err := time.Parse(time.RFC3339, test.after)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for range test.want {
 				at = s.Next(at)

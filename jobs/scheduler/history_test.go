@@ -24,9 +24,7 @@ import (
 func TestWeeks(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// With these seeds slots were once lost that came while the daemon was away before its first tick.
 	changes := []struct {
 		name string
@@ -86,9 +84,9 @@ func (w *week) live(line string, length time.Duration) {
 			w.pass(time.Duration(w.random.ExpFloat64() * float64(3*time.Hour)))
 			w.start(job)
 		case 1:
-			w.must(w.runner.Pause("job", "root", "", time.Duration(w.random.Int64N(int64(5*time.Hour)))))
+			must(w.t, w.runner.Pause("job", "root", "", time.Duration(w.random.Int64N(int64(5*time.Hour)))))
 		case 2:
-			w.must(w.runner.Resume("job"))
+			must(w.t, w.runner.Resume("job"))
 		case 3:
 			w.set(&w.away, w.random.IntN(2) == 0)
 		case 4:
@@ -97,11 +95,11 @@ func (w *week) live(line string, length time.Duration) {
 			n, _ := jobs.CountSlots(job.Schedule, began, time.Now(), 1_000_000)
 			want, began = want+n, time.Now()
 			job = w.job(line)
-			w.must(w.runner.SetJobs([]*jobs.Job{job}))
-			w.must(w.ticks.Set(job.Name, job.Schedule))
+			must(w.t, w.runner.SetJobs([]*jobs.Job{job}))
+			must(w.t, w.ticks.Set(job.Name, job.Schedule))
 		}
 	}
-	w.must(w.runner.Resume("job"))
+	must(w.t, w.runner.Resume("job"))
 	last := job.Schedule.Next(time.Now()) // so that it is told what was missed until here
 	w.pass(time.Until(last) + time.Minute)
 	n, _ := jobs.CountSlots(job.Schedule, began, time.Now(), 1_000_000)
@@ -112,9 +110,7 @@ func (w *week) live(line string, length time.Duration) {
 // job is a job as somebody may define it, whose slots are those of a line.
 func (w *week) job(line string) *jobs.Job {
 	schedule, err := ParseCron(line, w.zone)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &jobs.Job{
 		Name: "job", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: schedule, Stagger: jobs.EvenStagger,
 		CatchUp: w.random.IntN(2) == 0, Expects: map[string]quota.Units{"list": 1},
@@ -131,25 +127,18 @@ func (w *week) start(job *jobs.Job) {
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
 	})
 	w.ticks, err2 = New(w.runner.Tick)
-	w.must(errors.Join(err1, err2))
+	must(w.t, errors.Join(err1, err2))
 	w.runner.Start(context.Background())
-	w.must(w.ticks.Set(job.Name, job.Schedule))
+	must(w.t, w.ticks.Set(job.Name, job.Schedule))
 	w.ticks.Start()
 }
 
 func (w *week) stop() {
 	w.t.Helper()
-	w.must(w.ticks.Stop())
+	must(w.t, w.ticks.Stop())
 	ask, cancel := context.WithCancel(context.Background())
 	cancel()
 	w.runner.Stop(ask, context.Background())
-}
-
-func (w *week) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // pass lets time pass, and never ends at the very instant of a slot.
@@ -171,7 +160,7 @@ func (w *week) set(what *bool, to bool) {
 func (w *week) count(slots int) {
 	w.t.Helper()
 	runs, err := w.runner.Runs("job", 100_000)
-	w.must(err)
+	must(w.t, err)
 	got, ran, reasons := 0, map[time.Time]bool{}, map[jobs.Reason]int{}
 	for _, run := range runs {
 		if run.State == jobs.RunSkipped {

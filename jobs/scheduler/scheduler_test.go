@@ -25,9 +25,7 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{t: t}
 	s, err := newScheduler(b.tick, b.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.Scheduler = s
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
@@ -58,9 +56,7 @@ func (b *bed) tick(job string, slot time.Time) {
 
 func (b *bed) set(job string, period, phase time.Duration) {
 	b.t.Helper()
-	if err := b.Set(job, jobs.Every{Period: period, Phase: phase}); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, b.Set(job, jobs.Every{Period: period, Phase: phase}))
 }
 
 // wants lets time pass and compares the ticks since the last call.
@@ -80,9 +76,7 @@ func (b *bed) wants(passes time.Duration, want ...string) {
 func at(t *testing.T, clock string, test func(t *testing.T)) {
 	t.Helper()
 	day, err := time.Parse(time.TimeOnly, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(day.Sub(day.Truncate(24 * time.Hour)))
 		test(t)
@@ -105,12 +99,8 @@ func TestCronTicks(t *testing.T) {
 	at(t, "10:17:00", func(t *testing.T) {
 		b := newBed(t)
 		s, err := ParseCron("*/20 9-11 * * *", time.UTC)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Set("trending", s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, b.Set("trending", s))
 		b.Start()
 		b.wants(24*time.Hour,
 			"trending 10:20:00", "trending 10:40:00", "trending 11:00:00", "trending 11:20:00", "trending 11:40:00",
@@ -261,12 +251,8 @@ func TestStopBeforeStart(t *testing.T) {
 func TestNothingTicksAfterStop(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		s, err := New(func(string, time.Time) { t.Error("it ticked") })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Set("trending", jobs.Every{Period: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, s.Set("trending", jobs.Every{Period: time.Hour}))
 		s.Start()
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -274,4 +260,12 @@ func TestNothingTicksAfterStop(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
 	})
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

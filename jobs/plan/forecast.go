@@ -76,13 +76,15 @@ func foresee(p *past, states []jobs.JobState) []Forecast {
 	}
 	for i, l := range p.usage.Limits {
 		others := func(by string) bool { _, isJob := runs[by]; return !isJob }
-		lately := p.lately(i, others)
-		rate := max(sum(p.hour, i, others)/float64(perHour), sum(lately, i, others))
-		spender, most := p.greatest(i, lately, func(by string) bool { return others(by) || runs[by] != nil })
+		outside := p.sum(i, others)
+		lately, counts := p.lately(i, outside)
+		rate := max(outside.hour/float64(perHour), lately)
+		spender, most := p.greatest(i, counts, func(by string) bool { return others(by) || runs[by] != nil })
 		for _, r := range loops {
 			elapsed := min(step, max(time.Second, f.now.Sub(r.StartedAt)))
-			ofRun := func(by string) bool { return by == r.Job }
-			own := sum(p.lately(i, ofRun), i, ofRun) * float64(step) / float64(elapsed)
+			ofRun := p.sum(i, func(by string) bool { return by == r.Job })
+			own, _ := p.lately(i, ofRun)
+			own *= float64(step) / float64(elapsed)
 			rate += own
 			if perHour := own * float64(perHour); perHour > most {
 				spender, most = r.Job, perHour
@@ -90,7 +92,7 @@ func foresee(p *past, states []jobs.JobState) []Forecast {
 		}
 		_, resets := l.Window.Bounds(f.now)
 		f.limits = append(f.limits, &limitAhead{
-			LimitState: l, used: float64(l.Used), frees: p.frees[i], rate: rate, least: p.cheapest(i, others), resets: resets, hours: make([]float64, 24),
+			LimitState: l, used: float64(l.Used), frees: p.frees[i], rate: rate, least: outside.least, resets: resets, hours: make([]float64, 24),
 			spender: spender, most: most,
 		})
 	}
@@ -312,7 +314,7 @@ func (f *future) forecasts() (list []Forecast) {
 		one := Forecast{
 			Credential: f.past.credential.Name, Limit: l.Name, From: f.now, Until: f.now.Add(day), GoneAt: l.gone, TooLittle: l.larger,
 			Spender: l.spender, Rate: quota.Units(l.most),
-			PerHour: quota.Units(sum(f.past.hour, i, func(string) bool { return true })),
+			PerHour: quota.Units(f.past.sum(i, func(string) bool { return true }).hour),
 		}
 		if _, resets := l.Window.Bounds(f.now); !resets.IsZero() {
 			one.ResetsAt = resets.UTC()

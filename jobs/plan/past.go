@@ -15,11 +15,21 @@ const maxRead = 100_000
 type past struct {
 	credential *quota.Credential
 	usage      quota.Usage
-	frees      [][]float64          // what leaves a sliding window in each coming step, by limit
-	day        map[string][]float64 // what calls cost, by caller and limit: in the last day,
-	hour       map[string][]float64 // in the last hour,
-	minute     map[string][]float64 // and in the last minute
-	least      map[string][]float64 // the cheapest in the last hour; 0: there was none
+	frees      [][]float64        // what leaves a sliding window in each coming step, by limit
+	by         map[string][]spent // each caller, by limit
+}
+
+// A spent is what calls cost in the last day.
+type spent struct {
+	day, hour, minute float64 // in all, in the last hour, and in the last minute
+	least             float64 // the cheapest in the last hour; 0: there was none
+}
+
+func (s *spent) add(more spent) {
+	s.day, s.hour, s.minute = s.day+more.day, s.hour+more.hour, s.minute+more.minute
+	if s.least == 0 || more.least > 0 && more.least < s.least {
+		s.least = more.least
+	}
 }
 
 // isOutside returns whether a caller is no job: a user or a remote caller.
@@ -33,10 +43,7 @@ func readPast(ctx context.Context, service *quota.Service, c *quota.Credential) 
 	if err != nil {
 		return nil, err
 	}
-	p := &past{
-		credential: c, usage: usage, frees: make([][]float64, len(usage.Limits)),
-		day: map[string][]float64{}, hour: map[string][]float64{}, minute: map[string][]float64{}, least: map[string][]float64{},
-	}
+	p := &past{credential: c, usage: usage, frees: make([][]float64, len(usage.Limits)), by: map[string][]spent{}}
 	since := usage.Now.Add(-day)
 	for i, l := range usage.Limits {
 		p.frees[i] = make([]float64, steps)
@@ -72,25 +79,18 @@ func (p *past) add(e *quota.Entry, at time.Time, held []quota.Units) {
 		if cost == 0 || age >= day {
 			continue
 		}
-		*p.at(p.day, e.By, i) += cost
+		one := spent{day: cost}
 		if age < time.Hour {
-			*p.at(p.hour, e.By, i) += cost
-			if least := p.at(p.least, e.By, i); *least == 0 || cost < *least {
-				*least = cost
-			}
+			one.hour, one.least = cost, cost
 		}
 		if age < time.Minute {
-			*p.at(p.minute, e.By, i) += cost
+			one.minute = cost
 		}
+		if p.by[e.By] == nil {
+			p.by[e.By] = make([]spent, len(p.usage.Limits))
+		}
+		p.by[e.By][i].add(one)
 	}
-}
-
-// at returns the figure of a caller and limit.
-func (p *past) at(by map[string][]float64, caller string, limit int) *float64 {
-	if by[caller] == nil {
-		by[caller] = make([]float64, len(p.usage.Limits))
-	}
-	return &by[caller][limit]
 }
 
 // spread lets what was not read leave its window evenly, until the oldest entry does that was read.
@@ -108,45 +108,35 @@ func (p *past) spread(held []quota.Units, oldest time.Time) {
 }
 
 // sum adds up what callers spent of a limit.
-func sum(by map[string][]float64, limit int, whose func(string) bool) (units float64) {
-	for name, spent := range by {
+func (p *past) sum(limit int, whose func(string) bool) (all spent) {
+	for name, each := range p.by {
 		if whose(name) {
-			units += spent[limit]
+			all.add(each[limit])
 		}
 	}
-	return units
+	return all
 }
 
-// lately returns what was spent in the last minute, nothing if callers did not spend a noticeable part of a limit in the
-// last hour.
-func (p *past) lately(limit int, whose func(string) bool) map[string][]float64 {
-	if sum(p.hour, limit, whose) < noticeable*float64(p.usage.Limits[limit].Total()) {
-		return nil
+// lately returns what was spent in the last minute, and whether that counts: only if a noticeable part of a limit was
+// spent in the last hour. Else it is 0.
+func (p *past) lately(limit int, s spent) (units float64, counts bool) {
+	if s.hour < noticeable*float64(p.usage.Limits[limit].Total()) {
+		return 0, false
 	}
-	return p.minute
+	return s.minute, true
 }
 
 // greatest returns which caller spends most of a limit, and how much in an hour: as in the last one or, if that is
-// more, as lately.
-func (p *past) greatest(limit int, lately map[string][]float64, whose func(string) bool) (spender string, most float64) {
-	for by, hour := range p.hour {
-		rate := hour[limit]
-		if minute := lately[by]; minute != nil {
-			rate = max(rate, 60*minute[limit])
+// more and that counts, as in the last minute.
+func (p *past) greatest(limit int, minuteCounts bool, whose func(string) bool) (spender string, most float64) {
+	for by, each := range p.by {
+		rate := each[limit].hour
+		if minuteCounts {
+			rate = max(rate, 60*each[limit].minute)
 		}
 		if whose(by) && (rate > most || rate == most && by < spender) {
 			spender, most = by, rate
 		}
 	}
 	return spender, most
-}
-
-// cheapest returns what the cheapest call of callers cost in the last hour; 0 if there was none.
-func (p *past) cheapest(limit int, whose func(string) bool) (least float64) {
-	for name, costs := range p.least {
-		if cost := costs[limit]; cost > 0 && whose(name) && (least == 0 || cost < least) {
-			least = cost
-		}
-	}
-	return least
 }

@@ -99,11 +99,11 @@ func planOf(states []jobs.JobState, credentials []*quota.Credential, pasts map[s
 	result.Limits = CheckFit(list, credentials, from, func(credential string, limit int) quota.Units {
 		past := pasts[credential]
 		window := past.credential.Limits[limit].Window.Nominal()
-		return quota.Units(sum(past.day, limit, isOutside) * float64(window) / float64(day))
+		return quota.Units(past.sum(limit, isOutside).day * float64(window) / float64(day))
 	})
 	elsewhere := map[string]bool{}
 	for _, past := range pasts {
-		for by := range past.day {
+		for by := range past.by {
 			if !isOutside(by) && !local[by] {
 				elsewhere[by] = true
 			}

@@ -106,37 +106,6 @@ func (s *stress) check(t *testing.T, ring regions.Ring) {
 	}
 }
 
-// "Budget of 20, eight regions of 4: five served, the run stops, the next run
-// starts at the sixth."
-func TestBudgetOfTwenty(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		s := &stress{random: rand.New(rand.NewPCG(0, 0)), budget: 20, cost: 4, job: trending(t)}
-		s.job.Expects = map[string]quota.Units{"videos.list": 4}
-		b := newBed(t, dir, s.job)
-		b.peek = func(map[string]quota.Units) (quota.Decision, error) {
-			if s.left() < 4 {
-				return refused(), nil
-			}
-			return quota.Decision{}, nil
-		}
-		b.play = func(_ context.Context, p played) Exit { s.pass(b, p); return Exit{} }
-		b.run()
-		if want := (regions.Ring{"US", "GB", "DE", "FR", "IN"}); !slices.Equal(s.served, want) {
-			t.Fatalf("served %v, want %v", s.served, want)
-		}
-		b.wantCursor("BR")
-		b.stop()
-		b = newBed(t, dir, s.job)
-		time.Sleep(24 * time.Hour)
-		b.play = func(_ context.Context, p played) Exit { s.pass(b, p); return Exit{} }
-		b.tick()
-		synctest.Wait()
-		if s.served[5] != "BR" {
-			t.Errorf("served %v, want the sixth next", s.served)
-		}
-	})
-}
-
 // A region that needs more than there ever is does not keep all others from
 // their turn, though each run that begins with it stops there.
 func TestInsatiableRegion(t *testing.T) {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -77,29 +76,6 @@ func TestManualRunGoesThroughTheGate(t *testing.T) {
 		synctest.Wait()
 		b.wants("10:50:00 run running", "10:50:00 FR not_launched (not_launched)", "10:50:00 run stopped (not_launched)")
 		b.wantCursor("US")
-	})
-}
-
-func TestStopRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		b := newBed(t, dir, trending(t))
-		b.play = func(ctx context.Context, p played) Exit {
-			if p.region == "US" {
-				return Exit{}
-			}
-			<-ctx.Done()
-			return Exit{Code: -1, Cause: context.Cause(ctx)}
-		}
-		b.tick()
-		time.Sleep(10 * time.Minute)
-		b.forget()
-		must(t, b.StopRun(b.status().Last.ID))
-		synctest.Wait()
-		b.wants("11:10:00 GB interrupted (operator)", "11:10:00 run interrupted (operator)")
-		b.wantCursor("GB")
-		if err := b.StopRun(b.status().Last.ID); !errors.Is(err, ErrUnknown) {
-			t.Errorf("a run that is over: got %v, want %v", err, ErrUnknown)
-		}
 	})
 }
 

@@ -53,30 +53,10 @@ func TestWhatBecomesOfARun(t *testing.T) {
 			b.tokens.Observed(p.token, quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)})
 			return Exit{Code: 1}
 		}, nil, "US ok, GB exhausted: stopped (exhausted); GB"},
-		{"the upstream's quota is gone, and it says that all is well", nil, func(_ context.Context, b *bed, p played) Exit {
-			b.tokens.Observed(p.token, quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)})
-			return Exit{}
-		}, nil, "US ok, GB exhausted: stopped (exhausted); GB"},
 		{"the upstream refuses the key, and it fails", nil, func(_ context.Context, b *bed, p played) Exit {
 			b.tokens.Observed(p.token, quota.Word{Refuses: "API key not valid"})
 			return Exit{Code: 1}
 		}, nil, "US ok, GB failed: failed (upstream_refuses); DE"},
-		{"the upstream refuses the key, and it says that all is well", nil, func(_ context.Context, b *bed, p played) Exit {
-			b.tokens.Observed(p.token, quota.Word{Refuses: "API key not valid"})
-			return Exit{}
-		}, nil, "US ok, GB failed: failed (upstream_refuses); DE"},
-		{"the upstream refuses the key, and it says that the budget is gone", nil, func(_ context.Context, b *bed, p played) Exit {
-			b.tokens.Observed(p.token, quota.Word{Refuses: "API key not valid"})
-			return Exit{Code: ExitExhausted}
-		}, nil, "US ok, GB failed: failed (upstream_refuses); DE"},
-		{"it is denied, and takes too long", nil, func(_ context.Context, b *bed, p played) Exit {
-			b.deny(p)
-			return Exit{Code: -1, Cause: ErrTimeout}
-		}, nil, "US ok, GB exhausted: stopped (exhausted); GB"},
-		{"it is denied, and is killed", nil, func(_ context.Context, b *bed, p played) Exit {
-			b.deny(p)
-			return Exit{Code: -1, Signal: "SIGPIPE"}
-		}, nil, "US ok, GB exhausted: stopped (exhausted); GB"},
 		{"it is denied, and somebody stops the run", nil, func(ctx context.Context, b *bed, p played) Exit {
 			b.denyUntil(p, "", time.Now().Add(50*time.Second))
 			return hang(ctx)
@@ -85,10 +65,6 @@ func TestWhatBecomesOfARun(t *testing.T) {
 				b.t.Error(err)
 			}
 		}, "US ok, GB interrupted (operator): interrupted (operator); GB"},
-		{"the upstream's quota is gone, and it takes too long", nil, func(_ context.Context, b *bed, p played) Exit {
-			b.tokens.Observed(p.token, quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)})
-			return Exit{Code: -1, Cause: ErrTimeout}
-		}, nil, "US ok, GB timeout, DE ok: failed; US"},
 		{"somebody stops the run", nil, func(ctx context.Context, _ *bed, _ played) Exit { return hang(ctx) },
 			func(b *bed) {
 				if err := b.StopRun(b.status().Last.ID); err != nil {

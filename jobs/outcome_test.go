@@ -53,26 +53,3 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
-
-func TestWhatAnOutcomeMeans(t *testing.T) {
-	for _, test := range []struct {
-		outcome         Outcome
-		served, failure bool
-	}{
-		{Running, false, false},
-		{OK, true, false},
-		{Exhausted, false, false},
-		{Failed, true, true},
-		{Timeout, true, true},
-		{Killed, true, true},
-		{Interrupted, false, false},
-		{NotLaunched, false, false},
-	} {
-		if got := test.outcome.Served(); got != test.served {
-			t.Errorf("%s: served is %v, want %v", test.outcome, got, test.served)
-		}
-		if got := test.outcome.Failure(); got != test.failure {
-			t.Errorf("%s: failure is %v, want %v", test.outcome, got, test.failure)
-		}
-	}
-}

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -89,118 +88,6 @@ func TestParallelPasses(t *testing.T) {
 	})
 }
 
-// The daemon's own record of a denial stops the run, whatever the pass says.
-func TestExhaustedPassStopsTheRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		b := newBed(t, dir, trending(t))
-		dry := true
-		b.play = func(_ context.Context, p played) Exit {
-			if p.region == "BR" && dry {
-				b.deny(p)
-				return Exit{Code: 1}
-			}
-			return Exit{}
-		}
-		b.run()
-		got := b.status()
-		if got.Cursor != "BR" || got.Last.State != RunStopped || got.Last.Reason != BudgetGone || got.Last.RetryAt.IsZero() {
-			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
-		}
-		pass := got.Last.Passes[len(got.Last.Passes)-1]
-		if pass.Outcome != Exhausted || pass.Detail != `denied by limit "daily"` || len(got.Last.Passes) != 6 {
-			t.Errorf("got %+v, want BR exhausted and the rest not launched", got.Last.Passes)
-		}
-		b.forget()
-		dry = false
-		b.run()
-		if got := b.status(); got.Last.Ring[0] != "BR" || got.Last.State != RunDone || got.Cursor != "BR" {
-			t.Errorf("the next run: got %+v, want it to begin at BR and come round", got.Last)
-		}
-	})
-}
-
-// Nothing is launched to be told no.
-func TestPassThatDoesNotFitIsNotLaunched(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Expects = map[string]quota.Units{"videos.list": 4}
-		b := newBed(t, dir, job)
-		budget := quota.Units(9)
-		b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
-			if calls["videos.list"] > budget {
-				return refused(), nil
-			}
-			return quota.Decision{}, nil
-		}
-		b.play = func(context.Context, played) Exit { budget -= 4; return Exit{} }
-		b.run()
-		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:07:30 GB running", "11:07:30 GB ok",
-			"11:15:00 DE not_launched (not_launched)", "11:15:00 run stopped (not_launched)")
-		b.wantCursor("DE")
-		if got := b.status().Last; got.Passes[2].Detail != "no room" || got.RetryAt.IsZero() {
-			t.Errorf("got %+v, want the reason and a time", got)
-		}
-		b.run()
-		b.wants("12:00:00 run running", "12:00:00 DE not_launched (not_launched)", "12:00:00 run stopped (not_launched)")
-		b.wantCursor("DE")
-	})
-}
-
-// An outage is neither a denial nor a failure: nobody's turn is lost or used up.
-func TestUnreachableLedger(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Expects = map[string]quota.Units{"videos.list": 4}
-		b := newBed(t, dir, job)
-		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, errLedger }
-		b.run()
-		b.wants("11:00:00 run running", "11:00:00 US not_launched (ledger_unavailable)", "11:00:00 run stopped (ledger_unavailable)")
-		b.wantCursor("US")
-		if got := b.status().Last.Passes[0].Detail; got != errLedger.Error() {
-			t.Errorf("got %q, want what was wrong", got)
-		}
-	})
-}
-
-// One bad region starves nobody.
-func TestFailuresDoNotStopTheRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Stagger = 0
-		b := newBed(t, dir, job)
-		b.play = func(_ context.Context, p played) Exit {
-			switch p.region {
-			case "US":
-				return Exit{Code: 3}
-			case "GB":
-				return Exit{Code: -1, Signal: "SIGKILL"}
-			case "DE":
-				return Exit{Code: -1, Cause: ErrTimeout}
-			case "FR":
-				return Exit{Code: -1, Err: errors.New("fork/exec /bin/fetch: no such file or directory")}
-			case "IN":
-				p.output(Line{Stream: "stderr", Text: "panic: it hurts"})
-				return Exit{Code: 2}
-			}
-			return Exit{}
-		}
-		b.run()
-		b.wants("11:00:00 run running",
-			"11:00:00 US running", "11:00:00 US failed", "11:00:00 GB running", "11:00:00 GB killed",
-			"11:00:00 DE running", "11:00:00 DE timeout", "11:00:00 FR running", "11:00:00 FR failed",
-			"11:00:00 IN running", "11:00:00 IN stderr: panic: it hurts", "11:00:00 IN failed",
-			"11:00:00 BR running", "11:00:00 BR ok", "11:00:00 AU running", "11:00:00 AU ok", "11:00:00 CA running", "11:00:00 CA ok",
-			"11:00:00 run failed")
-		passes := b.status().Last.Passes
-		if got := passes[3].Detail; !strings.Contains(got, "no such file") {
-			t.Errorf("got %q, want the reason why it could not be started", got)
-		}
-		if got := passes[4].Tail; !slices.Equal(got, []string{"panic: it hurts"}) {
-			t.Errorf("got %q, want its last words", got)
-		}
-	})
-}
-
 func TestWorkingDirectory(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
@@ -264,10 +151,6 @@ func TestOpenRefusesWhatAnotherVersionWrote(t *testing.T) {
 	_, err := Open(Config{Jobs: []*Job{trending(t)}, Dir: dir, Now: time.Now})
 	if err == nil || !strings.Contains(err.Error(), `job "trending"`) || !strings.Contains(err.Error(), "move the file away") {
 		t.Errorf("got %v, want the job, the file and the cure", err)
-	}
-	_, err = Open(Config{Jobs: []*Job{trending(t), trending(t)}, Dir: t.TempDir(), Now: time.Now})
-	if err == nil || !strings.Contains(err.Error(), "defined twice") {
-		t.Errorf("got %v, want two jobs of one name refused", err)
 	}
 }
 

@@ -95,19 +95,6 @@ func TestTicksAreAlignedToTheEpoch(t *testing.T) {
 	})
 }
 
-func TestCronTicks(t *testing.T) {
-	at(t, "10:17:00", func(t *testing.T) {
-		b := newBed(t)
-		s, err := ParseCron("*/20 9-11 * * *", time.UTC)
-		must(t, err)
-		must(t, b.Set("trending", s))
-		b.Start()
-		b.wants(24*time.Hour,
-			"trending 10:20:00", "trending 10:40:00", "trending 11:00:00", "trending 11:20:00", "trending 11:40:00",
-			"trending 09:00:00", "trending 09:20:00", "trending 09:40:00", "trending 10:00:00")
-	})
-}
-
 func TestEverySecond(t *testing.T) {
 	at(t, "10:00:58", func(t *testing.T) {
 		b := newBed(t)

@@ -80,18 +80,6 @@ func TestGateAgainstABudget(t *testing.T) {
 	}
 }
 
-func TestRunOfSomeRegions(t *testing.T) {
-	ctx := t.Context()
-	h := open(t, 100, job(t, "trending", "fetch"))
-	must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{Regions: []string{"CA", "DE"}}))
-	if run := h.ended(); run.State != jobs.RunDone || len(run.Passes) != 2 || run.Passes[0].Region != "CA" {
-		t.Errorf("got %+v, want CA and DE", run)
-	}
-	if j := must[jobsapi.Job](t)(h.Job(ctx, "trending")); j.Cursor != "US" {
-		t.Errorf("the cursor is at %s, want it left alone", j.Cursor)
-	}
-}
-
 func TestStopARun(t *testing.T) {
 	ctx := t.Context()
 	h := open(t, 100, job(t, "trending", "wait"))

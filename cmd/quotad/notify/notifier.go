@@ -45,32 +45,24 @@ type Output struct {
 // occurrence. So its memory is bounded by what is configured, however slow the commands are. Any number of goroutines
 // may notify it at the same time.
 type Notifier struct {
-	dir     string          // where commands run
-	emit    func(event any) // a Result for each alert that has a command, an Output for each line that one writes
-	onEvent atomic.Pointer[config.OnEvent]
-
-	mu       sync.Mutex // guards what follows
-	waiting  map[subject]*queue
-	order    []subject  // with an alert that waits, and no command under way
-	more     *sync.Cond // order is longer, or the notifier stops
-	stopping bool
-
+	dir      string          // where commands run
+	emit     func(event any) // a Result for each alert that has a command, an Output for each line that one writes
+	onEvent  atomic.Pointer[config.OnEvent]
 	launcher jobs.Launcher
+	slots    chan struct{}   // one for each command that may begin; none before the start
+	ctx      context.Context // of the commands
+	cancel   context.CancelFunc
+	running  sync.WaitGroup // the goroutine of each subject in waiting
 
-	cancel  context.CancelFunc // of the commands under way
-	running sync.WaitGroup
-}
-
-// A queue has the alerts of one subject that wait: at most what began and what ended.
-type queue struct {
-	alerts []Alert
-	busy   bool // a command is under way, or the subject is in order
+	mu       sync.Mutex          // guards what follows
+	waiting  map[subject][]Alert // at most what began and what ended; none while the last one's command is under way
+	stopping bool
 }
 
 // NewNotifier returns a notifier whose commands run in dir. It must be configured and started.
 func NewNotifier(dir string, emit func(event any)) *Notifier {
-	n := &Notifier{dir: dir, emit: emit, waiting: map[subject]*queue{}}
-	n.more = sync.NewCond(&n.mu)
+	n := &Notifier{dir: dir, emit: emit, slots: make(chan struct{}, workers), waiting: map[subject][]Alert{}}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.Configure(config.OnEvent{})
 	return n
 }
@@ -80,15 +72,9 @@ func (n *Notifier) Configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent)
 
 // Start begins to run commands, until Stop.
 func (n *Notifier) Start(launcher jobs.Launcher) {
-	ctx, cancel := context.WithCancel(context.Background())
-	n.launcher, n.cancel = launcher, cancel
+	n.launcher = launcher
 	for range workers {
-		n.running.Go(func() {
-			for of, a, ok := n.next(ctx); ok; of, a, ok = n.next(ctx) {
-				n.run(ctx, a)
-				n.ended(of)
-			}
-		})
+		n.slots <- struct{}{}
 	}
 }
 
@@ -97,7 +83,6 @@ func (n *Notifier) Start(launcher jobs.Launcher) {
 func (n *Notifier) Stop() {
 	n.mu.Lock()
 	n.stopping = true
-	n.more.Broadcast()
 	n.mu.Unlock()
 	timeout := time.AfterFunc(stopTimeout, n.cancel)
 	defer timeout.Stop()
@@ -126,58 +111,45 @@ func (n *Notifier) add(a Alert) (replaced bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := a.subject()
-	q := n.waiting[of]
-	if q == nil {
-		q = &queue{}
-		n.waiting[of] = q
-	}
+	alerts, underWay := n.waiting[of]
 	switch {
-	case a.Change.Kind == "" && (len(q.alerts) == 2 || len(q.alerts) == 1 && q.alerts[0].Event == a.Event):
-		q.alerts, replaced = append(q.alerts[1:], a), true
-	case len(q.alerts) == 2:
-		q.alerts = q.alerts[:1]
+	case a.Change.Kind == "" && (len(alerts) == 2 || len(alerts) == 1 && alerts[0].Event == a.Event):
+		alerts, replaced = append(alerts[1:], a), true
+	case len(alerts) == 2:
+		alerts = alerts[:1]
 	default:
-		q.alerts = append(q.alerts, a)
+		alerts = append(alerts, a)
 	}
-	n.enqueue(of, q)
+	n.waiting[of] = alerts
+	if !underWay && !n.stopping {
+		n.running.Go(func() { n.report(of) })
+	}
 	return replaced
 }
 
-// enqueue has a subject come to its turn, if it waits for it. The caller holds mu.
-func (n *Notifier) enqueue(of subject, q *queue) {
-	switch {
-	case q.busy:
-	case len(q.alerts) == 0:
+// report runs the commands of a subject one after the other, until none waits.
+func (n *Notifier) report(of subject) {
+	for waits := true; waits; {
+		<-n.slots
+		var a Alert
+		if a, waits = n.next(of); waits {
+			n.run(a)
+		}
+		n.slots <- struct{}{}
+	}
+}
+
+// next takes the alert of a subject that waits first; there is none once the time to stop is up.
+func (n *Notifier) next(of subject) (a Alert, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	alerts := n.waiting[of]
+	if len(alerts) == 0 || n.ctx.Err() != nil {
 		delete(n.waiting, of)
-	default:
-		q.busy = true
-		n.order = append(n.order, of)
-		n.more.Signal()
+		return a, false
 	}
-}
-
-// next waits for an alert to report; there is none once the notifier stops, and nothing waits or time is up.
-func (n *Notifier) next(ctx context.Context) (of subject, a Alert, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for len(n.order) == 0 && !n.stopping {
-		n.more.Wait()
-	}
-	if len(n.order) == 0 || ctx.Err() != nil {
-		return of, a, false
-	}
-	of, n.order = n.order[0], n.order[1:]
-	q := n.waiting[of]
-	a, q.alerts = q.alerts[0], q.alerts[1:]
-	return of, a, true
-}
-
-func (n *Notifier) ended(of subject) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	q := n.waiting[of]
-	q.busy = false
-	n.enqueue(of, q)
+	n.waiting[of] = alerts[1:]
+	return alerts[0], true
 }
 
 func (a Alert) done() {
@@ -187,14 +159,14 @@ func (a Alert) done() {
 }
 
 // run runs the command of an alert to its end.
-func (n *Notifier) run(ctx context.Context, a Alert) {
+func (n *Notifier) run(a Alert) {
 	onEvent := n.onEvent.Load()
 	if len(onEvent.Commands[a.Event]) == 0 { // a reload removed it
 		a.done()
 		return
 	}
-	result := n.launch(ctx, onEvent, a, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
-	if ctx.Err() == nil {
+	result := n.launch(n.ctx, onEvent, a, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
+	if n.ctx.Err() == nil {
 		a.done()
 	}
 	n.emit(result)

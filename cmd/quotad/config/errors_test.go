@@ -181,22 +181,8 @@ func TestErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if strings.Count(good, test.old) != 1 {
-				t.Fatalf("%q stands %d times in the good file", test.old, strings.Count(good, test.old))
-			}
-			dir := t.TempDir()
-			_, err := load(t, dir, strings.Replace(good, test.old, test.new, 1))
-			var got Errors
-			if !errors.As(err, &got) {
-				t.Fatalf("got the error %v, want errors with their lines", err)
-			}
-			text := strings.ReplaceAll(got.Error(), dir+"/", "") + "\n"
-			want := ""
-			for _, line := range test.want {
-				want += "config.toml:" + line + "\n"
-			}
-			if text != want {
-				t.Errorf("got:\n%s\nwant:\n%s", text, want)
+			if got, want := said(t, t.TempDir(), edited(t, good, test.old, test.new)), strings.Join(test.want, "\n"); got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
 	}

@@ -25,21 +25,15 @@ command = ["fetch"]
 `
 	for _, row := range []struct{ name, shares, want string }{
 		{"well", `limits.cap = { units = 30, jobs = ["a"] }`, ""},
-		{"too small for any call", `limits.cap = { units = 1, jobs = ["a"] }`, "the jobs that it counts can make no call: the cheapest, list, costs 2 units"},
-		{"as large as the pool", `limits.cap = { units = 90, jobs = ["a"] }`, "it denies nothing before limit pool does, which has 90 for jobs"},
+		{"too small for any call", `limits.cap = { units = 1, jobs = ["a"] }`, "4: warning: credentials.api.limits.cap.units: the jobs that it counts can make no call: the cheapest, list, costs 2 units"},
+		{"as large as the pool", `limits.cap = { units = 90, jobs = ["a"] }`, "4: warning: credentials.api.limits.cap.units: it denies nothing before limit pool does, which has 90 for jobs"},
 		{"parts that are more than the pool", "limits.one = { units = 40, except_jobs = [\"a\"] }\nlimits.two = { units = 30, except_jobs = [\"b\"] }",
-			"more is kept for some jobs than limit pool has: 110 of 90"},
+			"5: warning: credentials.api.limits.two.units: more is kept for some jobs than limit pool has: 110 of 90"},
 		{"of another window", `limits.cap = { units = 900, jobs = ["a"], window = "7d" }`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c, err := load(t, t.TempDir(), strings.Replace(file, "SHARES", row.shares, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			warnings := c.Warnings()
-			switch {
-			case row.want == "" && len(warnings) > 0, row.want != "" && (len(warnings) != 1 || warnings[0].Message != row.want):
-				t.Errorf("got %v, want %q", warnings, row.want)
+			if got := said(t, t.TempDir(), edited(t, file, "SHARES", row.shares)); got != row.want {
+				t.Errorf("got %s, want %s", got, row.want)
 			}
 		})
 	}

@@ -32,19 +32,14 @@ func TestWarnings(t *testing.T) {
 		name, more string
 		want       string // after the file
 	}{
-		{"a job that has no expects", "", `:10: warning: jobs.one.every: youtube daily: the schedule does not fit: ` +
+		{"a job that has no expects", "", `10: warning: jobs.one.every: youtube daily: the schedule does not fit: ` +
 			`2,880 units asked in any 24h, 2,780 more than the 100 for jobs; one every 3d instead of 1h would fit`},
-		{"two that each ask for more than there is", `expects = { "videos.list" = 100 }`, `:2: warning: credentials.youtube.limits.daily: ` +
+		{"two that each ask for more than there is", `expects = { "videos.list" = 100 }`, `2: warning: credentials.youtube.limits.daily: ` +
 			`youtube daily: the schedule does not fit: 7,680 units asked in any 24h, 7,580 more than the 100 for jobs; no other interval of one job is enough`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c, err := load(t, t.TempDir(), twoHungry+row.more)
-			if err != nil {
-				t.Fatal(err)
-			}
-			warnings := c.Warnings()
-			if len(warnings) != 1 || strings.TrimPrefix(warnings[0].Warning(), c.File) != row.want {
-				t.Errorf("got %v, want %s", warnings, row.want)
+			if got := said(t, t.TempDir(), twoHungry+row.more); got != row.want {
+				t.Errorf("got %v, want %s", got, row.want)
 			}
 		})
 	}

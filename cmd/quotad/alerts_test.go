@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"quotad/quota/api"
@@ -54,10 +53,7 @@ func startTelling(t *testing.T, text string) (daemon *child, client *api.Client,
 // their times.
 func told(t *testing.T, daemon *child, dir string) []string {
 	t.Helper()
-	daemon.cmd.Process.Signal(syscall.SIGTERM)
-	if code, err := daemon.end(); code != exitOK || err != nil {
-		t.Errorf("exit code %d: %v", code, err)
-	}
+	daemon.stop(t)
 	files, err := filepath.Glob(filepath.Join(dir, "*.told"))
 	if err != nil {
 		t.Fatal(err)
@@ -83,9 +79,7 @@ func told(t *testing.T, daemon *child, dir string) []string {
 func TestEventsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	daemon, client, dir := startTelling(t, withEvents)
-	if err := daemon.await(regexp.MustCompile("^run failed$"), "job=fetch"); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^run failed$", "job=fetch")
 	for _, count := range []int64{79, 1, 1, 18, 1, 1, 1} {
 		if _, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list", Count: count}); err != nil {
 			t.Fatal(err)
@@ -95,9 +89,7 @@ func TestEventsAreToldOnce(t *testing.T) {
 		if err := client.Do(context.Background(), "POST", "/v1/jobs/fetch/run", nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := daemon.await(regexp.MustCompile("^run failed$"), "job=fetch"); err != nil {
-			t.Fatal(err)
-		}
+		daemon.logs(t, "^run failed$", "job=fetch")
 	}
 	eventually(t, func() bool { // its command may have run before the last run
 		files, _ := filepath.Glob(filepath.Join(dir, "*.told"))
@@ -141,14 +133,10 @@ operations.list = 1
 			}
 		}
 		if again == 0 { // the daemon looks at itself at most once a second
-			if err := daemon.await(regexp.MustCompile("^trouble$"), "kind=ledger"); err != nil {
-				t.Fatal(err)
-			}
+			daemon.logs(t, "^trouble$", "kind=ledger")
 		}
 		server.Run(t)
-		if err := daemon.await(regexp.MustCompile("^ledger up$")); err != nil {
-			t.Fatal(err)
-		}
+		daemon.logs(t, "^ledger up$")
 	}
 	if _, err := spend(client); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -104,6 +105,14 @@ func (c *child) await(message *regexp.Regexp, fields ...string) error {
 	}
 }
 
+// logs awaits a line of the log, for a test that is over without it.
+func (c *child) logs(t *testing.T, message string, fields ...string) {
+	t.Helper()
+	if err := c.await(regexp.MustCompile(message), fields...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (c *child) find(message *regexp.Regexp, fields []string) (found, over bool, grown <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,6 +171,15 @@ func (c *child) end() (code int, err error) {
 		return c.cmd.ProcessState.ExitCode(), nil
 	case <-time.After(hangTimeout):
 		return 0, fmt.Errorf("quotad does not end:\n%s", c.text())
+	}
+}
+
+// stop asks the daemon to end, and waits for that.
+func (c *child) stop(t *testing.T) {
+	t.Helper()
+	c.cmd.Process.Signal(syscall.SIGTERM)
+	if code, err := c.end(); code != exitOK || err != nil {
+		t.Errorf("exit code %d: %v", code, err)
 	}
 }
 

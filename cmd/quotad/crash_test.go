@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,9 +98,7 @@ func startProgram(t *testing.T, dir, program string) *child {
 		t.Fatal(err)
 	}
 	t.Cleanup(daemon.kill)
-	if err := daemon.await(regexp.MustCompile("^serving$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^serving$")
 	return daemon
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -167,12 +166,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 			if _, err := spend(&api.Client{Socket: filepath.Join(dir, "api.sock")}); err != nil {
 				t.Fatal(err)
 			}
-			if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil { // then all is in the tables
-				t.Fatal(err)
-			}
-			if _, err := daemon.end(); err != nil {
-				t.Fatal(err)
-			}
+			daemon.stop(t) // then all is in the tables
 			path := filepath.Join(dir, "ledger.db")
 			content, err := os.ReadFile(path)
 			if err != nil {
@@ -190,9 +184,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(daemon.kill)
-				if err := daemon.await(regexp.MustCompile(`ledger.db" is damaged: .*or move it away`)); err != nil {
-					t.Error(err)
-				}
+				daemon.logs(t, `ledger.db" is damaged: .*or move it away`)
 			}
 			if now, err := os.ReadFile(path); err != nil || string(now) != string(spoilt) {
 				t.Errorf("the file was changed: %v", err)
@@ -227,9 +219,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			text := strings.Replace(withStateElsewhere, "[credentials.api]", ledger+"[credentials.api]", 1) + slowJob
 			writeConfig(t, dir, text)
 			daemon := startIn(t, dir)
-			if err := daemon.await(regexp.MustCompile("granted"), "region=one"); err != nil {
-				t.Fatal(err)
-			}
+			daemon.logs(t, "granted", "region=one")
 			daemon.kill()
 			fillDisk(t, filepath.Join(disk, "ballast"))
 			once := strings.Replace(text, "run_at_start = true\n", "", 1) // the last block may have room for another run

@@ -214,9 +214,7 @@ func playFailedStart(t *testing.T, way failedStart) {
 	awaitNotice(t, manager, "WATCHDOG=1")
 	awaitNotice(t, manager, "(?s)READY=1\nSTATUS=cannot serve: .*"+way.detail+".*; next try [0-9:]+") // again, for the same reason
 	s.checkRefusal(t, way)
-	if err := daemon.await(regexp.MustCompile("^cannot serve: .*" + way.detail)); err != nil {
-		t.Error(err)
-	}
+	daemon.logs(t, "^cannot serve: .*"+way.detail)
 	way.mend(t, s)
 	switch way.how {
 	case byHUP:
@@ -232,17 +230,10 @@ func playFailedStart(t *testing.T, way failedStart) {
 			t.Errorf("after the reload: %v", err)
 		}
 	}
-	if err := daemon.await(regexp.MustCompile("^serving$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^serving$")
 	callers.await("200")
 	callers.stop()
-	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code, err := daemon.end(); code != exitOK || err != nil {
-		t.Errorf("exit code %d: %v", code, err)
-	}
+	daemon.stop(t)
 }
 
 // checkRefusal holds what callers are answered, and that the daemon says that it lives.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -34,9 +33,7 @@ func TestJournalKnowsLevels(t *testing.T) {
 		`^<7>\{"message":"pass begins","level":"debug",.*\}$`,
 		`^<3>\{"message":"pass failed","level":"error",.*\}$`,
 	} {
-		if err := daemon.await(regexp.MustCompile(line)); err != nil {
-			t.Error(err)
-		}
+		daemon.logs(t, line)
 	}
 }
 
@@ -46,18 +43,14 @@ func TestJournalKnowsWhyQuotadCannotRun(t *testing.T) {
 		t.Errorf("exit code %d: %v", code, err)
 	}
 	for _, line := range []string{`^<3>config.toml:[0-9]+: jobs.fetch.one: `, `^<3>config.toml:[0-9]+: jobs.fetch.two: `} {
-		if err := daemon.await(regexp.MustCompile(line)); err != nil {
-			t.Error(err)
-		}
+		daemon.logs(t, line)
 	}
 }
 
 // Redirected by a shell, say, stderr is not what systemd named.
 func TestWhatIsNotTheJournalHasNoLevels(t *testing.T) {
 	daemon := startInJournal(t, onSystemd, "8:1")
-	if err := daemon.await(regexp.MustCompile(`^serving$`)); err != nil {
-		t.Error(err)
-	}
+	daemon.logs(t, `^serving$`)
 	if text := daemon.whole(); strings.Contains(text, "<6>") {
 		t.Errorf("the log:\n%s", text)
 	}

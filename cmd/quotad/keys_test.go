@@ -8,10 +8,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -135,10 +133,7 @@ func TestKeyCommand(t *testing.T) {
 	}
 
 	answers := everyAnswer(t, c.pass)
-	c.daemon.cmd.Process.Signal(syscall.SIGTERM)
-	if _, err := c.daemon.end(); err != nil {
-		t.Fatal(err)
-	}
+	c.daemon.stop(t)
 	if log := c.daemon.whole(); !strings.Contains(log, "upstream refuses") {
 		t.Errorf("the log is not a log of everything:\n%s", c.daemon.text())
 	}
@@ -159,9 +154,7 @@ func TestKeyCommandWithoutAKey(t *testing.T) {
 		t.Errorf("answered %s, and %d units are debited", answer, c.used())
 	}
 	c.says("api has no key: its key_command fails: vault: sealed")
-	if err := c.daemon.await(regexp.MustCompile("^trouble$")); err != nil {
-		t.Error(err)
-	}
+	c.daemon.logs(t, "^trouble$")
 	l.opens.Store("The-first-key-0123456789")
 	mint(t, dir, "The-first-key-0123456789", "", 0)
 	if out, err := quotactlIn(dir, "reload").CombinedOutput(); err != nil {
@@ -235,18 +228,13 @@ func TestCallersKey(t *testing.T) {
 		t.Errorf("%d units are debited, refused: %s", c.used(), all)
 	}
 	c.says("api's key is refused: the key Bearer *")
-	if err := c.daemon.await(regexp.MustCompile("^trouble$")); err != nil {
-		t.Error(err)
-	}
+	c.daemon.logs(t, "^trouble$")
 	all += string(everyAnswer(t, c.pass))
 	status, _ := quotactlIn(c.dir, "status").CombinedOutput()
 	if all += string(status); !strings.Contains(all, "give the job another key") {
 		t.Errorf("the status is\n%s", status)
 	}
-	c.daemon.cmd.Process.Signal(syscall.SIGTERM)
-	if _, err := c.daemon.end(); err != nil {
-		t.Fatal(err)
-	}
+	c.daemon.stop(t)
 	for what, content := range map[string][]byte{"log": []byte(c.daemon.whole()), "answers": []byte(all), "state": everyFile(t, filepath.Join(c.dir, ".quotad"))} {
 		search(t, what, content, inHeader, inQuery, inCookie)
 	}

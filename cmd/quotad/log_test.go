@@ -36,9 +36,7 @@ func TestJobWritesNoEntryOfItsOwn(t *testing.T) {
 	t.Parallel()
 	const script = `yes "<0>forged " | tr -d '\n' | head -c 63000; echo; printf '\001%.0s' $(seq 20000); echo; echo last`
 	daemon := startInJournal(t, printing(script), ours)
-	if err := daemon.await(regexp.MustCompile(`"message":"last"`)); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, `"message":"last"`)
 	const lineMax = 48 << 10
 	for line := range strings.Lines(daemon.whole()) {
 		if len(line) > lineMax {
@@ -179,9 +177,7 @@ func TestMessageFirst(t *testing.T) {
 // Whoever redirects the log may look at it on a terminal.
 func TestLogHoldsNoControlCharacters(t *testing.T) {
 	daemon := startInJournal(t, printing(colourful), "8:1")
-	if err := daemon.await(regexp.MustCompile(`^bäd \x1b\[2J`)); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, `^bäd \x1b\[2J`)
 	if text := daemon.whole(); strings.ContainsFunc(text, isControl) {
 		t.Errorf("the log: %q", text)
 	}

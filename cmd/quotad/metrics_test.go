@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,9 +39,7 @@ command = ["sh", "-c", "quotactl acquire list && test $QUOTAD_REGION = one"]
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	daemon, client := startWith(t, withMetrics)
-	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^run failed$")
 	for _, r := range []api.AcquireRequest{
 		{Operation: "search", RequestID: "page-1"},
 		{Operation: "search", RequestID: "page-1"}, // replayed
@@ -148,9 +145,7 @@ func TestMetricsOfReloads(t *testing.T) {
 	} {
 		writeConfig(t, dir, step.text)
 		daemon.cmd.Process.Signal(syscall.SIGHUP)
-		if err := daemon.await(regexp.MustCompile(step.says)); err != nil {
-			t.Fatal(err)
-		}
+		daemon.logs(t, step.says)
 		if got := scrape(t, client)[`quotad_trouble{grave="true",kind="file",of="config.toml"}`]; got != step.want {
 			t.Errorf("after %q the trouble is %v, want %v", step.says, got, step.want)
 		}
@@ -167,9 +162,7 @@ func isAnswer(err error) bool {
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	daemon, client := startWith(t, withMetrics)
-	if err := daemon.await(regexp.MustCompile("^run failed$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^run failed$")
 	ask := func(from, to int) {
 		for i := from; i < to; i++ {
 			for _, credential := range []string{"api", fmt.Sprintf("credential-%d", i)} {
@@ -247,9 +240,7 @@ on_outage.open_units = 5
 		}
 	}
 	server.Run(t)
-	if err := daemon.await(regexp.MustCompile("^ledger up$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^ledger up$")
 	// The log hears of it first.
 	eventually(t, func() bool { return scrape(t, client)[`quotad_booked_back_units_total{credential="api"}`] == 2 })
 }

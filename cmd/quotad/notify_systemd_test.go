@@ -5,7 +5,6 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,15 +95,8 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 func TestGoesOnWithoutSystemd(t *testing.T) {
 	dir := shortDir(t)
 	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
-	if err := daemon.await(regexp.MustCompile("^systemd does not receive the state of quotad$"), "error=.*notify: connect: no such file or directory"); err != nil {
-		t.Error(err)
-	}
-	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code, err := daemon.end(); code != exitOK || err != nil {
-		t.Errorf("exit code %d: %v", code, err)
-	}
+	daemon.logs(t, "^systemd does not receive the state of quotad$", "error=.*notify: connect: no such file or directory")
+	daemon.stop(t)
 }
 
 // Jobs have the daemon's uid. Nothing that they do at the socket keeps the daemon

@@ -132,9 +132,7 @@ command = ["sh", "-c", "echo $$ >pid && echo holding && exec sleep 600"]
 			t.Fatal(err)
 		}
 		t.Cleanup(daemon.kill)
-		if err := daemon.await(regexp.MustCompile("^serving$")); err != nil {
-			t.Fatal(err)
-		}
+		daemon.logs(t, "^serving$")
 		return daemon
 	}
 	daemon := start()
@@ -142,9 +140,7 @@ command = ["sh", "-c", "echo $$ >pid && echo holding && exec sleep 600"]
 		t.Fatalf("%v: %s", err, out)
 	}
 	// quotad records the process of a pass before it logs the first line of it.
-	if err := daemon.await(regexp.MustCompile("^holding$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^holding$")
 	pid := strings.TrimSpace(awaitFile(t, filepath.Join(dir, ".quotad/data/long/pid")))
 	daemon.kill()
 	start()

@@ -8,10 +8,8 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"quotad/quota/api"
@@ -68,8 +66,7 @@ func startProxiedIn(t *testing.T, dir, credential string) *proxied {
 	write(t, c.dir, "config.toml", fmt.Sprintf(proxiedJob, credential))
 	c.daemon = startIn(t, c.dir)
 	t.Cleanup(func() {
-		c.daemon.cmd.Process.Signal(syscall.SIGTERM)
-		c.daemon.end()
+		c.daemon.stop(t)
 	})
 	c.address = awaitFile(t, filepath.Join(c.dir, "address"))
 	c.operator, c.pass = clientIn(c.dir), clientIn(c.dir)
@@ -181,15 +178,10 @@ func TestProxyKeepsTheKey(t *testing.T) {
 		answers += fmt.Sprintln(leak, status, answer)
 	}
 	for _, said := range []string{"^httputil: ReverseProxy read error", "^Unsolicited response", "^event command done$"} {
-		if err := c.daemon.await(regexp.MustCompile(said)); err != nil {
-			t.Fatal(err)
-		}
+		c.daemon.logs(t, said)
 	}
 	answers += string(everyAnswer(t, c.pass))
-	c.daemon.cmd.Process.Signal(syscall.SIGTERM)
-	if _, err := c.daemon.end(); err != nil {
-		t.Fatal(err)
-	}
+	c.daemon.stop(t)
 	log := c.daemon.whole()
 	if !strings.Contains(log, "QUOTAD_DETAIL=") || !strings.Contains(log, "api_key:***") {
 		t.Errorf("the log is not a log of everything:\n%s", c.daemon.text())
@@ -229,8 +221,7 @@ command = ["sh", "-c", "curl -so /dev/null \"${QUOTAD_PROXY}youtube/v3/videos?pa
 `, upstream.URL))
 	daemon := startIn(t, dir)
 	t.Cleanup(func() {
-		daemon.cmd.Process.Signal(syscall.SIGTERM)
-		daemon.end()
+		daemon.stop(t)
 	})
 	run := quotactlIn(dir, "run", "j", "--wait")
 	output, err := run.CombinedOutput()

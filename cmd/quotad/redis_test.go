@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"testing"
 
 	"quotad/quota/api"
@@ -35,16 +34,12 @@ func TestRedisComesLater(t *testing.T) {
 	server := redistest.Start(t)
 	server.Kill()
 	daemon, client := startWith(t, fmt.Sprintf(withRedis, server.Addr))
-	if err := daemon.await(regexp.MustCompile("^run skipped$"), "reason=ledger_unavailable"); err != nil {
-		t.Error(err)
-	}
+	daemon.logs(t, "^run skipped$", "reason=ledger_unavailable")
 	if d, err := spend(client); !errors.Is(err, api.ErrLedgerUnavailable) {
 		t.Errorf("without Redis an acquire is answered %+v, %v", d, err)
 	}
 	server.Run(t)
-	if err := daemon.await(regexp.MustCompile("^ledger up$")); err != nil {
-		t.Error(err)
-	}
+	daemon.logs(t, "^ledger up$")
 	if d, err := spend(client); err != nil || !d.Granted || d.Remaining != 99 {
 		t.Errorf("with Redis an acquire is answered %+v, %v", d, err)
 	}

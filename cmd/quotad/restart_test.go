@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -53,20 +52,13 @@ func TestRestartsLoseNobody(t *testing.T) {
 		for begun := answered.Load(); answered.Load() < begun+100 && !t.Failed(); {
 			awaitNotice(t, manager, "WATCHDOG=1|STATUS=.*")
 		}
-		if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if code, err := daemon.end(); code != exitOK || err != nil {
-			t.Fatalf("exit code %d: %v\n%s", code, err, daemon.text())
-		}
+		daemon.stop(t)
 	}
 	stop()
 	last := startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api") // for those who still wait
 	callers.Wait()
 	t.Logf("%d calls were answered over %d restarts", answered.Load(), restarts)
-	if err := last.await(regexp.MustCompile("^serving$")); err != nil {
-		t.Error(err)
-	}
+	last.logs(t, "^serving$")
 }
 
 // callOnce acquires over a connection of its own, as curl does. A connection that

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -302,9 +301,7 @@ func startAsIn(t *testing.T, who person, dir, config string) {
 			daemon.kill()
 		}
 	})
-	if err := daemon.await(regexp.MustCompile("^serving$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^serving$")
 }
 
 // awaitFile returns what a file holds, once there is one.

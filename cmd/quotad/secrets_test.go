@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"quotad/quota/api"
@@ -86,16 +85,11 @@ func checkSecrets(t *testing.T, ledger string, dump func() []byte) {
 	}
 	daemon := startIn(t, dir)
 	token := awaitFile(t, tokenFile)
-	if err := daemon.await(regexp.MustCompile("^event command done$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^event command done$")
 	client := &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock"), Token: token}
 	answers := everyAnswer(t, client)
 	arguments := everyArgument(t)
-	daemon.cmd.Process.Signal(syscall.SIGTERM)
-	if _, err := daemon.end(); err != nil {
-		t.Fatal(err)
-	}
+	daemon.stop(t)
 	log := daemon.whole()
 	if !strings.Contains(log, "pass begins") || !strings.Contains(log, "settle granted") || !strings.Contains(log, "I am *** and call with ***") {
 		t.Errorf("the log is not a log of everything:\n%s", daemon.text())
@@ -111,9 +105,7 @@ func checkSecrets(t *testing.T, ledger string, dump func() []byte) {
 	// With another password the daemon starts, and complains.
 	write(t, dir, "password", password+"-wrong")
 	wrong := startIn(t, dir)
-	if err := wrong.await(regexp.MustCompile("^the ledger does not decide yet: "), "ledger=.*WRONGPASS.*"); err != nil {
-		t.Error(err)
-	}
+	wrong.logs(t, "^the ledger does not decide yet: ", "ledger=.*WRONGPASS.*")
 	search(t, "log of a daemon with a wrong password", []byte(wrong.whole()), password)
 }
 

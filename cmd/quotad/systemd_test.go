@@ -35,12 +35,8 @@ func TestUnderSystemd(t *testing.T) {
 	if got := receive(t, manager); !strings.HasPrefix(got, "READY=1\nSTATUS=") {
 		t.Errorf("the first notification is %q", got)
 	}
-	if err := daemon.await(regexp.MustCompile("^QUOTAD_SOCKET="+path+"$"), "region=one"); err != nil {
-		t.Error(err)
-	}
-	if err := daemon.await(regexp.MustCompile("^pass ok$"), "units=1"); err != nil {
-		t.Error(err)
-	}
+	daemon.logs(t, "^QUOTAD_SOCKET="+path+"$", "region=one")
+	daemon.logs(t, "^pass ok$", "units=1")
 	if _, err := os.Stat(filepath.Join(dir, "state", lockName)); err != nil {
 		t.Errorf("the state directory is not the one that systemd passed: %v", err)
 	}
@@ -73,9 +69,7 @@ func TestPassesInheritNoDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(daemon.kill)
-	if err := daemon.await(regexp.MustCompile("^listed$")); err != nil {
-		t.Fatal(err)
-	}
+	daemon.logs(t, "^listed$")
 	if open, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/7", cmd.Process.Pid)); filepath.Base(open) != "left-open" && os.Getuid() == 0 { // nobody else may look
 		t.Errorf("the daemon itself has %q open: %v", open, err)
 	}
@@ -88,9 +82,7 @@ func TestSocketOfAnotherName(t *testing.T) {
 	dir := shortDir(t)
 	notifySocket(t, dir)
 	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=metrics")
-	if err := daemon.await(regexp.MustCompile(`^quotad: error: systemd passed 1 sockets named "metrics": one named "api" is expected`)); err != nil {
-		t.Error(err)
-	}
+	daemon.logs(t, `^quotad: error: systemd passed 1 sockets named "metrics": one named "api" is expected`)
 	if code, err := daemon.end(); code != exitError || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
 	}

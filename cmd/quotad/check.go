@@ -122,13 +122,7 @@ func checkState(c *config.Config) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
 	}
-	if err := checkOwners(c.StateDir); err != nil {
-		return err
-	}
-	if err := checkLedger(c); err != nil {
-		return err
-	}
-	return checkPorts(c)
+	return cmp.Or(checkOwners(c.StateDir), checkLedger(c), checkPorts(c))
 }
 
 // checkLedger checks the file of the ledger. Beside Redis a damaged or missing one is read again.

@@ -95,11 +95,19 @@ func initialize(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func (s *starter) write(file string, stdin io.Reader) error {
 	var list []crontab.Job
 	if s.source != "" {
-		text, err := readCrontab(s.source, stdin)
+		if s.source != "-" {
+			file, err := os.Open(s.source)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			stdin = file
+		}
+		text, err := io.ReadAll(stdin)
 		if err != nil {
 			return err
 		}
-		list, s.notes = crontab.Parse(text, func(name string) bool { _, err := user.Lookup(name); return err == nil })
+		list, s.notes = crontab.Parse(string(text), func(name string) bool { _, err := user.Lookup(name); return err == nil })
 	}
 	s.head()
 	for _, job := range list {
@@ -113,15 +121,6 @@ func (s *starter) write(file string, stdin io.Reader) error {
 	}
 	_, err = out.Write(s.Bytes())
 	return errors.Join(err, out.Close())
-}
-
-func readCrontab(source string, stdin io.Reader) (string, error) {
-	if source != "-" {
-		text, err := os.ReadFile(source)
-		return string(text), err
-	}
-	text, err := io.ReadAll(stdin)
-	return string(text), err
 }
 
 func (s *starter) note(line int, format string, args ...any) {

@@ -50,6 +50,10 @@ func (d *daemon) openRunner() error {
 	if d.shared != nil {
 		store = d.shared
 	}
+	var proxied func(credential, token string) string // the address for a pass; nil without a proxy
+	if d.proxy != nil {
+		proxied = d.proxy.AddressFor
+	}
 	user := d.config.Passes.User
 	var err error
 	d.runner, err = jobs.Open(jobs.Config{
@@ -60,7 +64,7 @@ func (d *daemon) openRunner() error {
 		OnEvent:     d.emit,
 		Dir:         d.statePath("jobs"),
 		Socket:      d.socket(),
-		Proxy:       d.proxyAddress,
+		Proxy:       proxied,
 		Environ:     passEnviron(user),
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,

@@ -36,14 +36,6 @@ func (d *daemon) openProxy() error {
 	return nil
 }
 
-// proxyAddress returns where a pass calls the upstream of its credential; empty: there is no proxy.
-func (d *daemon) proxyAddress(credential, token string) string {
-	if d.proxy == nil {
-		return ""
-	}
-	return d.proxy.AddressFor(credential, token)
-}
-
 // proxySection returns the section of the status.
 func (d *daemon) proxySection(context.Context) any {
 	section := api.Proxy{Address: d.proxy.Root()}

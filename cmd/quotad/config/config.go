@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"sync"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
 
 	"quotad/jobs"
+	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
@@ -144,6 +146,7 @@ func Load(file string, host Host) (*Config, error) {
 		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
 	c.File, c.file, c.document = file, t, d
+	d.fits = sync.OnceValue(func() []plan.Fit { return plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference, nil) })
 	c.warnOfPresets(host.Now)
 	c.warnOfAllowances()
 	c.warnOfShares()

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/BurntSushi/toml"
 
@@ -27,8 +26,7 @@ type document struct {
 	later    Errors // of a file without other errors, from which these may follow
 	warnings Errors
 
-	checkFit sync.Once
-	fits     []plan.Fit // after checkFit
+	fits func() []plan.Fit // computes them once
 }
 
 // parse reads TOML; the error is an Errors.

@@ -109,7 +109,6 @@ const maxFile = 1 << 20
 type fileText struct {
 	path, text         string
 	readable, writable bool
-	info               fs.FileInfo
 }
 
 // exposes refuses a file with a secret that every user of this host may read; "": it has none.
@@ -159,7 +158,7 @@ func readFile(path string) (fileText, error) {
 	if len(text) > maxFile {
 		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, maxFile)
 	}
-	return fileText{path: path, text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0, info: info}, nil
+	return fileText{path: path, text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0}, nil
 }
 
 func kindOf(mode fs.FileMode) string {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/quota"
@@ -16,10 +15,7 @@ import (
 
 // Fits returns whether the jobs fit the limits, limit by limit, if no other caller
 // spends from them. The first call may take seconds.
-func (c *Config) Fits() []plan.Fit {
-	c.document.checkFit.Do(func() { c.document.fits = plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference, nil) })
-	return c.document.fits
-}
+func (c *Config) Fits() []plan.Fit { return c.document.fits() }
 
 // Warnings returns what is hardly meant but no error. Among them are each limit whose reserve has
 // no room for what an outage may grant, and each limit that the jobs do not fit, where runs will end

@@ -138,12 +138,9 @@ func renderJob(b *strings.Builder, j jobsapi.Job, v term.View) {
 	lines := wording.JobLines(j, v)
 	v.Prose(b, 2, term.Plain, fmt.Sprintf("%s; %s; cursor at %s", j.Schedule, lines[0].Text, j.Cursor))
 	renderLines(b, lines[1:], v)
-	if j.Last == nil {
-		v.Prose(b, 2, term.Faint, "no run yet")
-		return
+	if j.Last != nil {
+		renderPasses(b, wording.NotOK(*j.Last), v)
 	}
-	renderLines(b, wording.RunLines("last run", *j.Last, v), v)
-	renderPasses(b, wording.NotOK(*j.Last), v)
 }
 
 func renderLines(b *strings.Builder, lines []term.Cell, v term.View) {

@@ -16,6 +16,7 @@ import (
 
 	"quotad/cmd/quotactl/page"
 	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -132,7 +133,7 @@ func TestAFailedRunIsRed(t *testing.T) {
 		}
 		p := page.Picture{Facts: page.Facts{Status: s, Runs: []jobs.Run{run}}, View: v}
 		class := map[term.Style]string{term.Red: "bad", term.Yellow: "warn", term.Green: "good"}[row.style]
-		if lane, line := p.Day().Lanes[0], p.JobLines(j)[1]; lane.Runs[0].Class != class || line.Style != row.style {
+		if lane, line := p.Day().Lanes[0], wording.JobLines(j, v)[1]; lane.Runs[0].Class != class || line.Style != row.style {
 			t.Errorf("page: %s, %s, want %s, %s", lane.Runs[0].Class, line.Style, class, row.style)
 		}
 	}

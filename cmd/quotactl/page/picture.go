@@ -172,25 +172,14 @@ func (p Picture) Next(j jobsapi.Job) string {
 	return "next " + p.Clock(j.Next) + p.ZoneMark()
 }
 
-var noRun = term.Styled(term.Faint, "no run yet")
-
 // Last says in a few words what a job's last run came to, and what it spent.
 func (p Picture) Last(j jobsapi.Job) Line {
 	if j.Last == nil {
-		return noRun
+		return wording.NoRun
 	}
 	last := wording.LastRun(j.Last, p.View)
 	last.Text += ", " + j.Last.Spent().Text()
 	return last
-}
-
-// JobLines say what a job does next, and what its last run came to.
-func (p Picture) JobLines(j jobsapi.Job) []Line {
-	lines := wording.JobLines(j, p.View)
-	if j.Last == nil {
-		return append(lines, noRun)
-	}
-	return append(lines, wording.RunLines("last run", *j.Last, p.View)...)
 }
 
 // maxRing is how many regions of a job are shown.

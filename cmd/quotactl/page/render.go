@@ -27,7 +27,7 @@ var templates = template.Must(template.New("page").Funcs(template.FuncMap{
 	"units": quota.Thousands[int64], "percent": percentOf, "part": partOf, "tone": tone,
 	"triageStyle": wording.TriageStyle, "troubleStyle": wording.TroubleStyle,
 	"limitStyle": wording.LimitStyle, "outlook": wording.Outlook, "notes": wording.LimitNotes, "notOK": wording.NotOK,
-	"refused": wording.Refused, "what": wording.RefusedWhat, "outcomeStyle": wording.OutcomeStyle, "mark": wording.Mark, "passes": wording.Passes,
+	"refused": wording.Refused, "what": wording.RefusedWhat, "outcomeStyle": wording.OutcomeStyle, "mark": wording.Mark, "passes": wording.Passes, "jobLines": wording.JobLines,
 	"less": func(x, y int64) int64 { return x - y },
 }).Parse(templatesText))
 

@@ -12,7 +12,8 @@ import (
 	"quotad/regions"
 )
 
-// JobLines says what a job does next and what is wrong with it, and begins with the former.
+// JobLines says what a job does next, what is wrong with it, and what its last run came to. It begins
+// with what comes next.
 func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	next := "next run " + v.When(j.Next)
 	switch {
@@ -36,8 +37,14 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	if e := j.Elsewhere; e != nil {
 		lines = append(lines, term.Styled(term.Plain, Elsewhere(e, v)))
 	}
-	return lines
+	if j.Last == nil {
+		return append(lines, NoRun)
+	}
+	return append(lines, RunLines("last run", *j.Last, v)...)
 }
+
+// NoRun says that a job has not run.
+var NoRun = term.Styled(term.Faint, "no run yet")
 
 // Elsewhere says what is known of a run on another host: quotactl there has the rest.
 func Elsewhere(e *jobs.Elsewhere, v term.View) string {

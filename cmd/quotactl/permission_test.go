@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -78,20 +77,12 @@ func copyOfTest(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := os.Open(self)
+	program, err := os.ReadFile(self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer from.Close()
 	path := filepath.Join(dir, "quotactl")
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(to, from); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
+	if err := os.WriteFile(path, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return path

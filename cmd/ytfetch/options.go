@@ -47,32 +47,20 @@ const (
 // parseOptions reads the command line, and the environment for what it leaves out.
 func parseOptions(name string, args []string) (options, error) {
 	o := options{credential: os.Getenv("QUOTAD_CREDENTIAL"), bookmark: os.Getenv("QUOTAD_BOOKMARK"), key: strings.TrimSpace(os.Getenv("YOUTUBE_API_KEY"))}
-	if err := o.parseFlags(name, args); err != nil {
-		return o, err
+	err := o.parseFlags(name, args)
+	if err == nil {
+		o.slot, err = instant("QUOTAD_SCHEDULED_AT", time.Now())
 	}
-	var err error
-	if o.slot, err = instant("QUOTAD_SCHEDULED_AT", time.Now()); err != nil {
-		return o, err
+	if err == nil {
+		o.deadline, err = instant("QUOTAD_DEADLINE", time.Time{})
 	}
-	if o.deadline, err = instant("QUOTAD_DEADLINE", time.Time{}); err != nil {
-		return o, err
+	if err == nil && o.metered {
+		err = o.throughProxy()
 	}
-	if o.metered {
-		o.key = "" // the proxy has one
-		if err := o.throughProxy(); err != nil {
-			return o, err
-		}
+	if err == nil {
+		err = o.check()
 	}
-	if err := o.check(); err != nil {
-		return o, err
-	}
-	if o.key == "" && !o.metered && !o.sample {
-		return o, &failure{
-			exitConfiguration, errors.New("YOUTUBE_API_KEY is not set: the API needs a key"),
-			"put the key into the job's environment, or answer from the built-in upstream with --sample",
-		}
-	}
-	return o, nil
+	return o, err
 }
 
 func (o *options) parseFlags(name string, args []string) error {
@@ -105,9 +93,10 @@ func (o *options) parseFlags(name string, args []string) error {
 	return err
 }
 
-// throughProxy finds the API behind the address of quotad's proxy. The name of a variable
+// throughProxy finds the API behind the address of quotad's proxy, which has a key. The name of a variable
 // is replaced by its value: so no process list shows the run token in it.
 func (o *options) throughProxy() error {
+	o.key = ""
 	if name, is := strings.CutPrefix(o.baseURL, "$"); is {
 		o.baseURL = os.Getenv(name)
 	}
@@ -200,6 +189,11 @@ func (o *options) check() (err error) {
 		return misused("--base-url is not an http or https URL")
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return misused("--base-url ends with its path: a key belongs in YOUTUBE_API_KEY, where no process list shows it")
+	case o.key == "" && !o.metered && !o.sample:
+		return &failure{
+			exitConfiguration, errors.New("YOUTUBE_API_KEY is not set: the API needs a key"),
+			"put the key into the job's environment, or answer from the built-in upstream with --sample",
+		}
 	}
 	return nil
 }

@@ -31,13 +31,7 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			"why-catch-up": whyPage(whyBody{Why: whyCatchingUp()}, v),
 			"why-fits":     whyPage(whyBody{Why: whyFits()}, v),
 		} {
-			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
-				compare(t, fmt.Sprintf("%s-%d", name, width), got)
-				checkPlain(t, got, v)
-				if width >= term.DefaultWidth {
-					checkFits(t, got, v)
-				}
-			})
+			checkScreen(t, fmt.Sprintf("%s-%d", name, width), got, v)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -14,7 +13,6 @@ import (
 
 // Plans as they are printed.
 func TestPlansOnTheScreen(t *testing.T) {
-	views := map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200)}
 	for name, p := range map[string]plan.Plan{
 		"fits":     planned(0, plannedJob(t, "trending", 8, 30*time.Minute)),
 		"late":     planned(0, plannedJob(t, "trending", 98, time.Hour)),
@@ -22,15 +20,8 @@ func TestPlansOnTheScreen(t *testing.T) {
 		"hopeless": planned(0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
 		"unknown":  {Limits: planned(0).Limits, Measured: []string{"charts"}, Unknown: []string{"backfill", "routes"}, Elsewhere: []string{"nightly"}},
 	} {
-		for size, v := range views {
-			t.Run(name+"-"+size, func(t *testing.T) {
-				got := planPage(p, v)
-				compare(t, fmt.Sprintf("plan-%s-%s", name, size), got)
-				checkPlain(t, got, v)
-				if v.Width >= term.DefaultWidth {
-					checkFits(t, got, v)
-				}
-			})
+		for _, width := range []int{40, 80, 200} {
+			checkScreen(t, fmt.Sprintf("plan-%s-%d", name, width), planPage(p, viewOf(width)), viewOf(width))
 		}
 	}
 }

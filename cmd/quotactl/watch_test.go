@@ -13,16 +13,10 @@ import (
 )
 
 func TestWatchOnTheScreen(t *testing.T) {
-	for name, v := range map[string]term.View{"40": viewOf(40), "80": viewOf(80), "200": viewOf(200)} {
+	for _, width := range []int{40, 80, 200} {
 		for _, input := range []string{"busy", "exhausted", "outage", "hostile", "lost"} {
-			t.Run(input+"-"+name, func(t *testing.T) {
-				got := renderWatch(someWatcher(t, input), v)
-				compare(t, fmt.Sprintf("watch-%s-%s", input, name), got)
-				checkPlain(t, got, v)
-				if v.Width >= term.DefaultWidth && input != "hostile" {
-					checkFits(t, got, v)
-				}
-			})
+			v := viewOf(width)
+			checkScreen(t, fmt.Sprintf("watch-%s-%d", input, width), renderWatch(someWatcher(t, input), v), v)
 		}
 	}
 }

@@ -57,11 +57,7 @@ func (e *expression) add(word string, not bool) {
 
 // match is the query.
 func (e expression) match() string {
-	query := strings.Join(e.terms, " ")
-	for _, term := range e.without {
-		query += " NOT " + term
-	}
-	return query
+	return strings.Join(append([]string{strings.Join(e.terms, " ")}, e.without...), " NOT ")
 }
 
 // isWordRune is what each word has; the tokenizer takes marks for parts of it, too.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -199,7 +200,7 @@ func argumentNames(cmd *cobra.Command) []string {
 }
 
 // argumentsOf accepts exactly the arguments that a command names; those in brackets may be
-// left out.
+// left out. A former command of two words gets its answer.
 func argumentsOf(cmd *cobra.Command) cobra.PositionalArgs {
 	names := argumentNames(cmd)
 	required := 0
@@ -216,7 +217,8 @@ func argumentsOf(cmd *cobra.Command) cobra.PositionalArgs {
 		if required <= len(args) && len(args) <= len(names) {
 			return nil
 		}
-		return usageError(seeHelp(cmd), "%s %s: %d given", cmd.CommandPath(), want, len(args))
+		old := former(cmd.Name() + " " + strings.Join(args[:min(1, len(args))], ""))
+		return cmp.Or(old, usageError(seeHelp(cmd), "%s %s: %d given", cmd.CommandPath(), want, len(args)))
 	}
 }
 

@@ -54,12 +54,6 @@ func newRuns(c *cli) *cobra.Command {
 		}
 		return c.listRuns(ctx, jobsapi.Job{}, f)
 	})
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 2 && args[0] == "show" {
-			return former("runs show")
-		}
-		return argumentsOf(cmd)(cmd, args)
-	}
 	cmd.Flags().BoolVar(&output, "output", false, "what the passes wrote, the last lines of each")
 	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`, or only these passes of RUN")
 	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`, or only these passes of RUN: "+strings.Join(outcomeNames(), ", "))

@@ -272,7 +272,8 @@ func (r *replica) decide(ctx context.Context, c *quota.Credential, f func(*draft
 			return r.write(d)
 		}
 		var out Outcome
-		if len(d.entries) == 0 || d.unsure && !known {
+		sends := len(d.entries) > 0 && (known || !d.unsure)
+		if !sends {
 			out = r.poll(ctx)
 		} else {
 			var done bool
@@ -282,6 +283,9 @@ func (r *replica) decide(ctx context.Context, c *quota.Credential, f func(*draft
 			lost.records += len(out.Tail)
 		}
 		if known, err = r.update(ctx, out); err != nil {
+			if sends && out.Result == Unknown && !errors.Is(err, quota.ErrOutcomeUnknown) {
+				err = fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, err)
+			}
 			return err
 		}
 		clock = time.UnixMilli(out.Clock).UTC()

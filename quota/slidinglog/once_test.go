@@ -2,6 +2,7 @@ package slidinglog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -33,11 +34,12 @@ func (s *frozenStore) Append(ctx context.Context, calls []slidinglog.Call) []sli
 // A freeze is the context of a call, of which the deadline has passed a second ago once it has ended.
 type freeze struct {
 	context.Context
-	ended bool
+	ended  bool
+	prompt bool // the end is noticed at once
 }
 
 func (f *freeze) Deadline() (time.Time, bool) {
-	if f.ended {
+	if f.ended && !f.prompt {
 		return time.Now().Add(-time.Second), true
 	}
 	return time.Now().Add(time.Hour), true
@@ -211,5 +213,20 @@ func TestACorrectionThatIsPutBackCountsOnce(t *testing.T) {
 		}
 		s.follow(60, l, other)
 		count(k.want)
+	})
+}
+
+// A store that has just answered does not answer a correction in time. Its caller learns that it may have been made, and not
+// that others were first.
+func TestACorrectionWithoutAnAnswerIsUnknown(t *testing.T) {
+	eachCorrection(t, func(s *scene, l, other *slidinglog.Ledger, store *frozenStore, k correction, count func(string)) {
+		if k.name == "settle" { // which is made offline then
+			return
+		}
+		ctx := &freeze{Context: s.t.Context(), prompt: true}
+		store.freezes, store.during = ctx, func() {}
+		if err := k.make(ctx, l, s.c); !errors.Is(err, quota.ErrOutcomeUnknown) {
+			t.Errorf("%s: %v, want that the outcome is unknown", k.name, err)
+		}
 	})
 }

@@ -129,64 +129,6 @@ func TestClientDenied(t *testing.T) {
 	}
 }
 
-// What a user may send by mistake, or to harm.
-func TestBadClientRequests(t *testing.T) {
-	huge := strings.Repeat("x", 1<<20)
-	json := func(field, value string) string { return `{"subject":"alice","` + field + `":` + value + `}` }
-	for _, row := range []struct {
-		name, path, kind, body string
-		status                 int
-		reason, says           string
-	}{
-		{"no body", "public/acquire", servertest.Form, "", 400, "bad_request", "subject is missing"},
-		{"an empty subject", "public/acquire", servertest.Form, "subject=", 400, "bad_request", "subject is missing or empty"},
-		{"a subject of a megabyte", "public/acquire", servertest.Form, "subject=" + huge, 413, "bad_request", "more than 114688 bytes"},
-		{"a long subject", "public/acquire", servertest.Form, "subject=" + huge[:8193], 400, "bad_request", "subject has at most 8192 bytes"},
-		{"not UTF-8 in JSON", "public/acquire", servertest.JSON, "{\"subject\":\"\xff\"}", 400, "bad_request", "UTF-8"},
-		{"a number as the subject", "public/acquire", servertest.JSON, `{"subject":5}`, 400, "bad_request", "subject must be a string, not a JSON number"},
-		{"a list as the subject", "public/acquire", servertest.JSON, `{"subject":["alice"]}`, 400, "bad_request", `subject must be a string, not a JSON array`},
-		{"two subjects", "public/acquire", servertest.Form, "subject=alice&subject=bob", 400, "bad_request", "subject is given twice"},
-		{"count 0", "public/acquire", servertest.JSON, json("count", "0"), 400, "bad_request", "count must be a whole number from 1 to 4294967295"},
-		{"count -1", "public/acquire", servertest.JSON, json("count", "-1"), 400, "bad_request", "count must be a whole number from 1 to 4294967295"},
-		{"count 1.5", "public/acquire", servertest.JSON, json("count", "1.5"), 400, "bad_request", "count must be a whole number"},
-		{"count 1e2", "public/acquire", servertest.JSON, json("count", "1e2"), 400, "bad_request", "count must be a whole number"},
-		{"count 2^32", "public/acquire", servertest.JSON, json("count", "4294967296"), 400, "bad_request", "count must be a whole number from 1 to 4294967295"},
-		{"count 2^64", "public/acquire", servertest.JSON, json("count", "18446744073709551616"), 400, "bad_request", "count must be a whole number"},
-		{"count as a string", "public/acquire", servertest.JSON, json("count", `"1"`), 400, "bad_request", "count must be a whole number"},
-		{"count empty", "public/acquire", servertest.Form, "subject=alice&count=", 400, "bad_request", "count must be a whole number"},
-		{"more than there is", "public/acquire", servertest.Form, "subject=alice&count=4", 422, "cost_exceeds_limit", "can never fit"},
-		{"very much", "public/acquire", servertest.Form, "subject=alice&operation=search&count=4294967295", 422, "cost_exceeds_limit", "can never fit"},
-		{"an unknown operation", "public/acquire", servertest.Form, "subject=alice&operation=serch", 404, "unknown_operation", `clients public have no operation "serch"`},
-		{"unknown clients", "pubilc/acquire", servertest.Form, "subject=alice", 404, "unknown_clients", `clients "pubilc" are not configured`},
-		{"clients of a strange name", "%00/acquire", servertest.Form, "subject=alice", 404, "unknown_clients", `clients "\x00" are not configured`},
-		{"an unknown field", "public/acquire", servertest.Form, "subject=alice&key=1", 400, "bad_request", `unknown field "key"`},
-		{"a batch of none", "public/batch", servertest.Form, "", 400, "bad_request", "subject must be a list of 1 to 128: 0"},
-		{"a batch of an empty list", "public/batch", servertest.JSON, `{"subject":[]}`, 400, "bad_request", "subject must be a list of 1 to 128: 0"},
-		{"a batch of too many", "public/batch", servertest.Form, strings.Repeat("subject=a&", 129), 400, "bad_request", "subject must be a list of 1 to 128: 129"},
-		{"fewer counts", "public/batch", servertest.Form, "subject=a&subject=b&count=1", 400, "bad_request", "operation and count must be as many as subject, or none: 0, 1 and 2"},
-		{"more operations", "public/batch", servertest.JSON, `{"subject":["a"],"operation":["search","search"]}`, 400, "bad_request", "as many as subject"},
-		{"a batch of one text", "public/batch", servertest.JSON, `{"subject":"a"}`, 400, "bad_request", `subject must be a list, not a JSON string`},
-		{"a batch of numbers", "public/batch", servertest.JSON, `{"subject":[1]}`, 400, "bad_request", "subject must be a string, not a JSON number"},
-		{"a batch of lists", "public/batch", servertest.JSON, `{"subject":[["a"]]}`, 400, "bad_request", `subject must be a string, not a JSON array`},
-		{"counts as texts", "public/batch", servertest.JSON, `{"subject":["a"],"count":["1"]}`, 400, "bad_request", "count must be a whole number"},
-		{"a fraction among counts", "public/batch", servertest.JSON, `{"subject":["a"],"count":[0.5]}`, 400, "bad_request", "must be a whole number"},
-		{"a batch of unknown clients", "pubilc/batch", servertest.Form, "subject=a", 404, "unknown_clients", "are not configured"},
-		{"a batch of a megabyte", "public/batch", servertest.Form, "subject=" + huge, 413, "bad_request", "more than 851968 bytes"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := clientsServed(t, nil)
-			wire := h.Dial()
-			got := wire.Call("POST", "/v1/clients/"+row.path, row.body, row.kind)
-			if got.Status != row.status || got.Text("reason") != row.reason || !strings.Contains(got.Text("detail"), row.says) {
-				t.Errorf("got %d %s, want %d %s: %s", got.Status, got.Body, row.status, row.reason, row.says)
-			}
-			if left := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&count=3", servertest.Form); left.Status != 200 {
-				t.Errorf("the next request of the connection: %d %s", left.Status, left.Body)
-			}
-		})
-	}
-}
-
 // A form takes a subject of any bytes; JSON says what is to be done.
 func TestSubjectsOfAnyBytes(t *testing.T) {
 	h := clientsServed(t, nil)

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write testdata/contract.txt anew")
 func TestContract(t *testing.T) {
 	var got strings.Builder
 	for _, row := range contract() {
-		h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
+		h := clientsServed(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
 		h.Tokens.Issue("mine", "trending", "US", "youtube")
 		h.Tokens.Issue("theirs", "charts", "DE", "youtube")
 		h.Tokens.Issue("dead", "trending", "US", "youtube")
@@ -27,11 +27,18 @@ func TestContract(t *testing.T) {
 		h.Dial().Call("POST", "/v1/acquire", `{"credential":"youtube","operation":"search.list","request_id":"first"}`, servertest.JSON)
 		h.Dial().Call("POST", "/v1/acquire", `{"operation":"videos.list","request_id":"own"}`, servertest.JSON, "Authorization: Bearer mine")
 		h.Dial().Call("POST", "/v1/acquire", `{"credential":"other","operation":"get","count":2}`, servertest.JSON)
-		wire, used := h.Dial(), h.Used("youtube")
+		spent := func() string {
+			alice, _, _, err := h.service.Usage(t.Context(), "public", "alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(h.Used("youtube"), " and ", alice.Limits[0].Used)
+		}
+		wire, before := h.Dial(), spent()
 		answer := wire.Call(row.method, row.path, row.body, row.headers...)
 		write(&got, row.name, answer)
-		if now := h.Used("youtube"); answer.Status >= 400 && now != used {
-			t.Errorf("%s: a refusal moved %d units to %d", row.name, used, now)
+		if now := spent(); answer.Status >= 400 && now != before {
+			t.Errorf("%s: a refusal moved %s units to %s", row.name, before, now)
 		}
 		if server := answer.Header.Get("Server"); server != "quotad/v1.2.3" {
 			t.Errorf("%s: Server: %s", row.name, server)
@@ -308,6 +315,41 @@ func contract() []contractRow {
 	json("adjust: an unknown limit", youtube+"/adjust", `{"limit":"hourly","units":1}`)
 	json("adjust: an unknown credential", "/v1/credentials/vimeo/adjust", `{"limit":"daily","units":1}`)
 	json("adjust: with a token", youtube+"/adjust", `{"limit":"daily","units":1}`, mine)
+	form("clients: no body", "/v1/clients/public/acquire", "")
+	form("clients: an empty subject", "/v1/clients/public/acquire", "subject=")
+	form("clients: a subject of a megabyte", "/v1/clients/public/acquire", "subject="+strings.Repeat("x", 1<<20))
+	form("clients: a long subject", "/v1/clients/public/acquire", "subject="+strings.Repeat("x", 8193))
+	json("clients: not UTF-8 in JSON", "/v1/clients/public/acquire", "{\"subject\":\"\xff\"}")
+	json("clients: a number as the subject", "/v1/clients/public/acquire", `{"subject":5}`)
+	json("clients: a list as the subject", "/v1/clients/public/acquire", `{"subject":["alice"]}`)
+	form("clients: two subjects", "/v1/clients/public/acquire", "subject=alice&subject=bob")
+	json("clients: count 0", "/v1/clients/public/acquire", `{"subject":"alice","count":0}`)
+	json("clients: count -1", "/v1/clients/public/acquire", `{"subject":"alice","count":-1}`)
+	json("clients: count 1.5", "/v1/clients/public/acquire", `{"subject":"alice","count":1.5}`)
+	json("clients: count 1e2", "/v1/clients/public/acquire", `{"subject":"alice","count":1e2}`)
+	json("clients: count 2^32", "/v1/clients/public/acquire", `{"subject":"alice","count":4294967296}`)
+	json("clients: count 2^64", "/v1/clients/public/acquire", `{"subject":"alice","count":18446744073709551616}`)
+	json("clients: count as a string", "/v1/clients/public/acquire", `{"subject":"alice","count":"1"}`)
+	form("clients: count empty", "/v1/clients/public/acquire", "subject=alice&count=")
+	form("clients: more than there is", "/v1/clients/public/acquire", "subject=alice&count=4")
+	form("clients: very much", "/v1/clients/public/acquire", "subject=alice&operation=search&count=4294967295")
+	form("clients: an unknown operation", "/v1/clients/public/acquire", "subject=alice&operation=serch")
+	form("clients: unknown clients", "/v1/clients/pubilc/acquire", "subject=alice")
+	form("clients: a strange name", "/v1/clients/%00/acquire", "subject=alice")
+	form("clients: an unknown field", "/v1/clients/public/acquire", "subject=alice&key=1")
+	form("clients: a batch of none", "/v1/clients/public/batch", "")
+	json("clients: a batch of an empty list", "/v1/clients/public/batch", `{"subject":[]}`)
+	form("clients: a batch of too many", "/v1/clients/public/batch", strings.Repeat("subject=a&", 129))
+	form("clients: fewer counts", "/v1/clients/public/batch", "subject=a&subject=b&count=1")
+	json("clients: more operations", "/v1/clients/public/batch", `{"subject":["a"],"operation":["search","search"]}`)
+	json("clients: a batch of one text", "/v1/clients/public/batch", `{"subject":"a"}`)
+	json("clients: a batch of numbers", "/v1/clients/public/batch", `{"subject":[1]}`)
+	json("clients: a batch of lists", "/v1/clients/public/batch", `{"subject":[["a"]]}`)
+	json("clients: counts as texts", "/v1/clients/public/batch", `{"subject":["a"],"count":["1"]}`)
+	json("clients: a fraction among counts", "/v1/clients/public/batch", `{"subject":["a"],"count":[0.5]}`)
+	form("clients: a batch of unknown clients", "/v1/clients/pubilc/batch", "subject=a")
+	form("clients: a batch of a megabyte", "/v1/clients/public/batch", "subject="+strings.Repeat("x", 1<<20))
+
 	json("reset", youtube+"/reset", `{"confirm":"youtube","note":"a new day"}`)
 	json("reset: not confirmed", youtube+"/reset", `{}`)
 	json("reset: a wrong confirmation", youtube+"/reset", `{"confirm":"true"}`)

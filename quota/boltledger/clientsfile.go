@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // The head of the file has its version, and what package clientlimit keeps there.
@@ -45,7 +45,7 @@ func (l *Clients) openDB() error {
 	}
 	return guard(func() error {
 		// The list of free pages grows with what was swept, and would be written by each commit.
-		db, err := openBolt(l.path, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+		db, err := openBolt(l.path, strconv.Quote(l.path), &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
 		if err != nil {
 			return err
 		}
@@ -57,21 +57,6 @@ func (l *Clients) openDB() error {
 		l.db = db
 		return nil
 	})
-}
-
-// openBolt opens a file. One that bbolt does not take for one of its own is damaged.
-func openBolt(path string, options *bbolt.Options) (*bbolt.DB, error) {
-	options.Timeout = lockWait
-	db, err := bbolt.Open(path, 0o600, options)
-	switch {
-	case err == nil:
-		return db, nil
-	case errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, &faultError{err}
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("cannot open %q: another process uses it", path)
-	}
-	return nil, fmt.Errorf("cannot open %q: %w", path, err)
 }
 
 // checkClients reads a file to its end before it is opened for writing: bbolt does so
@@ -87,7 +72,7 @@ func checkClients(path string) (isNew bool, err error) {
 		return false, &faultError{fmt.Errorf("the file has %d bytes, and none has less than %d", info.Size(), smallest)}
 	}
 	return false, guard(func() error {
-		db, err := openBolt(path, &bbolt.Options{ReadOnly: true})
+		db, err := openBolt(path, strconv.Quote(path), &bbolt.Options{ReadOnly: true})
 		if err != nil {
 			return err
 		}

@@ -98,14 +98,13 @@ func inspect(config Config, options *bbolt.Options) (_ *File, how string, err er
 // openDB opens the file, reads all of it, and returns which ledger it is. A new one becomes a ledger.
 func (l *File) openDB(path string, options *bbolt.Options, isNew bool) (own identity, err error) {
 	var file *os.File // even if bbolt does not return
-	options.Timeout = lockWait
 	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
 		file, err = os.OpenFile(name, flag, mode)
 		return file, err
 	}
 	err = guard(func() error {
-		if l.db, err = bbolt.Open(path, 0o600, options); err != nil {
-			return openError(path, err)
+		if l.db, err = openBolt(path, fmt.Sprintf("ledger %q", path), options); err != nil {
+			return err
 		}
 		if isNew {
 			err = l.db.Update(createHead)
@@ -122,9 +121,11 @@ func (l *File) openDB(path string, options *bbolt.Options, isNew bool) (own iden
 		return nil
 	})
 	if fault := (&faultError{}); errors.As(err, &fault) {
-		// bbolt cannot close the file any more. Its mapping stays, and would keep it locked, even for
-		// one that is restored.
-		return own, errors.Join(damaged(path, fault.Error()), syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+		// bbolt may not have closed the file, and cannot any more. Its mapping stays, and would keep it
+		// locked, even for one that is restored.
+		syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		file.Close()
+		return own, damaged(path, fault.Error())
 	}
 	return own, err
 }
@@ -179,14 +180,20 @@ func unfit(path string, err error) error {
 	return damaged(path, err.Error())
 }
 
-func openError(path string, err error) error {
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return fmt.Errorf("cannot open ledger %q: another process uses it", path)
+// openBolt opens a file, which errors call by a name. One that bbolt does not take for one of its own
+// is a fault.
+func openBolt(path, name string, options *bbolt.Options) (*bbolt.DB, error) {
+	options.Timeout = lockWait
+	db, err := bbolt.Open(path, 0o600, options)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, fmt.Errorf("cannot open %s: another process uses it", name)
+	case errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, &faultError{err}
+	case err != nil:
+		return nil, fmt.Errorf("cannot open %s: %w", name, err)
 	}
-	if errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrChecksum) || errors.Is(err, bolterrors.ErrVersionMismatch) {
-		return damaged(path, err.Error())
-	}
-	return fmt.Errorf("cannot open ledger %q: %w", path, err)
+	return db, nil
 }
 
 // checkSize refuses a file that is too small: bbolt would treat an empty one as a new ledger,

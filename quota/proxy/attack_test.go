@@ -21,12 +21,8 @@ import (
 // raw sends a request as it is written, with the proxy's own Host unless it names one.
 func (s *scene) raw(request string, headers ...string) (status int, body string) {
 	s.Helper()
-	conn, err := net.Dial("tcp", s.proxy.config.Address)
-	if err != nil {
-		s.Fatal(err)
-	}
+	conn := s.dial()
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	if len(headers) == 0 || !strings.HasPrefix(headers[0], "Host:") {
 		headers = append([]string{"Host: " + s.proxy.config.Address}, headers...)
 	}

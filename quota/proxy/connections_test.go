@@ -47,11 +47,31 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
+// bound replaces how many connections may be open.
+func (s *scene) bound(most int) {
+	s.proxy.limiter.mu.Lock()
+	defer s.proxy.limiter.mu.Unlock()
+	s.proxy.limiter.max = most
+}
+
+// dial opens a connection for the time of the test.
+func (s *scene) dial() net.Conn {
+	s.Helper()
+	conn, err := net.Dial("tcp", s.proxy.config.Address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
+	return conn
+}
+
 // Connections without a token do not keep passes out, however many there are: they are
 // closed first, the oldest before the others.
 func TestTooManyConnections(t *testing.T) {
 	const most = 50
-	s := newScene(t, ok, func(c *Config, _ *Target) { c.Connections = most })
+	s := newScene(t, ok, nil)
+	s.bound(most)
 	call := func(conn net.Conn, token string) (int, error) {
 		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/videos HTTP/1.1\r\nHost: %s\r\n\r\n", token, s.proxy.config.Address)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -61,15 +81,6 @@ func TestTooManyConnections(t *testing.T) {
 		io.Copy(io.Discard, res.Body)
 		return res.StatusCode, nil
 	}
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", s.proxy.config.Address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(3 * time.Minute))
-		return conn
-	}
 	passes := 0
 	fresh := func() string { // a pass has a share of the connections alone
 		passes++
@@ -77,19 +88,19 @@ func TestTooManyConnections(t *testing.T) {
 		s.tokens.Issue(token, "trending", "US", "youtube")
 		return token
 	}
-	pass := dial()
+	pass := s.dial()
 	if status, err := call(pass, runToken); status != 200 {
 		t.Fatal(status, err)
 	}
 	var strangers []net.Conn
 	for range 2 * most {
-		strangers = append(strangers, dial())
+		strangers = append(strangers, s.dial())
 	}
 	for n := range 30 {
-		if status, err := call(dial(), fresh()); status != 200 {
+		if status, err := call(s.dial(), fresh()); status != 200 {
 			t.Errorf("new connection %d of a pass: %d %v", n, status, err)
 		}
-		stranger := dial()
+		stranger := s.dial()
 		if status, err := call(stranger, "NOTOKEN"); status != 403 {
 			t.Errorf("a new stranger: %d %v", status, err)
 		}
@@ -102,16 +113,16 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("the oldest stranger read %d bytes: %v", n, err)
 	}
 	for n := range most - 31 { // all that are open are of passes then
-		if status, err := call(dial(), fresh()); status != 200 {
+		if status, err := call(s.dial(), fresh()); status != 200 {
 			t.Errorf("connection %d of a pass: %d %v", n, status, err)
 		}
 	}
-	if status, err := call(dial(), fresh()); err == nil {
+	if status, err := call(s.dial(), fresh()); err == nil {
 		t.Errorf("one connection too many is answered %d", status)
 	}
 	pass.Close()
 	for { // until the proxy knows
-		if status, _ := call(dial(), runToken); status == 200 {
+		if status, _ := call(s.dial(), runToken); status == 200 {
 			break
 		}
 	}
@@ -123,7 +134,6 @@ func TestOneTokenHasAShare(t *testing.T) {
 	var mu sync.Mutex
 	var failed []string
 	s := newScene(t, ok, func(c *Config, _ *Target) {
-		c.Connections = 4 * shares
 		emit := c.Emit
 		c.Emit = func(event any) {
 			if e, is := event.(server.Decided); is && e.Err != nil {
@@ -134,6 +144,7 @@ func TestOneTokenHasAShare(t *testing.T) {
 			emit(event)
 		}
 	})
+	s.bound(4 * shares)
 	s.tokens.Issue("OTHERTOKENOFAPASS", "other", "US", "youtube")
 	call := func(conn net.Conn, token string) (status int, closes bool) {
 		fmt.Fprintf(conn, "GET /%s/youtube/youtube/v3/none HTTP/1.1\r\nHost: %s\r\n\r\n", token, s.proxy.config.Address)
@@ -144,25 +155,16 @@ func TestOneTokenHasAShare(t *testing.T) {
 		io.Copy(io.Discard, res.Body)
 		return res.StatusCode, res.Close
 	}
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", s.proxy.config.Address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(3 * time.Minute))
-		return conn
-	}
 	var own []net.Conn
 	for n := range 5 * shares {
-		conn := dial()
+		conn := s.dial()
 		status, closes := call(conn, runToken)
 		if within := n < 4; within != (status == 404) || within == closes {
 			t.Fatalf("connection %d: %d, closed %v", n, status, closes)
 		}
 		own = append(own, conn)
 	}
-	if status, _ := call(dial(), "OTHERTOKENOFAPASS"); status != 404 {
+	if status, _ := call(s.dial(), "OTHERTOKENOFAPASS"); status != 404 {
 		t.Errorf("another pass: %d, want to be served", status)
 	}
 	if status, _ := call(own[0], runToken); status != 404 {
@@ -175,6 +177,6 @@ func TestOneTokenHasAShare(t *testing.T) {
 	mu.Unlock()
 	own[0].Close()
 	for status := 0; status != 404; { // until the proxy knows
-		status, _ = call(dial(), runToken)
+		status, _ = call(s.dial(), runToken)
 	}
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log"
@@ -36,9 +35,6 @@ type Config struct {
 	// it is over. A client waits meanwhile, so it should be quick.
 	Emit func(event any)
 
-	// Connections is how many may be open at once, and a sixteenth of that for one run token.
-	// 0: 4096.
-	Connections int
 	// ErrorLog is where net/http logs. Nil: where package log writes to.
 	ErrorLog *log.Logger
 }
@@ -67,7 +63,7 @@ var (
 // New returns a proxy that is ready to Serve.
 func New(c Config) *Proxy {
 	p := &Proxy{config: c, transport: newTransport()}
-	p.limiter = limiter{max: cmp.Or(c.Connections, maxConnections), open: make(map[net.Conn]*connection)}
+	p.limiter = limiter{max: maxConnections, open: make(map[net.Conn]*connection)}
 	p.SetTargets(nil)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { exchangeOf(r.In).rewrite(r.Out) },

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -166,23 +165,3 @@ func zip(text string) []byte {
 	w.Close() // nothing fails that is written to memory
 	return b.Bytes()
 }
-
-// A recorder keeps what is written.
-type recorder struct {
-	mu      sync.Mutex // guards written
-	written bytes.Buffer
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.written.Write(p)
-}
-
-func (r *recorder) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.written.String()
-}
-
-func (r *recorder) logger() *log.Logger { return log.New(r, "", 0) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/server/servertest"
 	"quotad/quota/upstream"
 )
 
@@ -247,7 +249,7 @@ func hijack(w http.ResponseWriter, text string) {
 func TestKeyInEveryPlace(t *testing.T) {
 	for place, leak := range leaks {
 		t.Run(place, func(t *testing.T) {
-			var told, complained recorder
+			var told, complained servertest.Text
 			s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
 				if got := r.Header.Get("Accept-Encoding"); got != "identity" {
 					t.Errorf("asked for the encoding %q", got)
@@ -255,7 +257,7 @@ func TestKeyInEveryPlace(t *testing.T) {
 				leak(w, r.Header.Get(apiKeyHeader))
 			}, func(c *Config, _ *Target) {
 				c.Observer = upstream.NewObserver(c.Service, nil, func(o upstream.Outcome) { fmt.Fprintf(&told, "%+v\n", o) })
-				c.ErrorLog = complained.logger()
+				c.ErrorLog = log.New(&complained, "", 0)
 			})
 			r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos", nil)
 			r.Header.Set("Accept-Encoding", "gzip, br")
@@ -280,8 +282,8 @@ func TestKeyInEveryPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			for what, text := range map[string]string{
-				"client": fmt.Sprint(err, res.Status, early, res.Header, string(body), res.Trailer), "exchange": fmt.Sprintf("%+v", s.settled(1)), "observation": told.text(),
-				"ledger": fmt.Sprintf("%+v", entries), "log of errors": complained.text(),
+				"client": fmt.Sprint(err, res.Status, early, res.Header, string(body), res.Trailer), "exchange": fmt.Sprintf("%+v", s.settled(1)), "observation": told.String(),
+				"ledger": fmt.Sprintf("%+v", entries), "log of errors": complained.String(),
 			} {
 				if strings.Contains(strings.ToLower(text), strings.ToLower(realKey)) {
 					t.Errorf("%s: %s", what, text)

@@ -70,6 +70,21 @@ func TestTheOnlyCredentialNeedsNoName(t *testing.T) {
 	}
 }
 
+// answers fails unless members and headers of an answer have these values.
+func answers(t *testing.T, got servertest.Response, members, headers map[string]string) {
+	t.Helper()
+	for name, want := range members {
+		if got.Text(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.Text(name), want)
+		}
+	}
+	for name, want := range headers {
+		if value := got.Header.Get(name); value != want {
+			t.Errorf("%s: %s, want %s", name, value, want)
+		}
+	}
+}
+
 func TestDenied(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 39})
@@ -80,7 +95,7 @@ func TestDenied(t *testing.T) {
 	if got.Status != 429 || got.Header.Get("Content-Type") != "application/problem+json" {
 		t.Fatalf("got %d %v", got.Status, got.Header)
 	}
-	for name, want := range map[string]string{
+	answers(t, got, map[string]string{
 		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
 		"title":             "Quota exceeded",
 		"status":            "429",
@@ -92,20 +107,11 @@ func TestDenied(t *testing.T) {
 		"violated-policies": "[search]",
 		"retry_after_ms":    "8.63995e+07",
 		"retry_at":          "2026-11-22T09:00:00Z",
-	} {
-		if got.Text(name) != want {
-			t.Errorf("%s is %q, want %q", name, got.Text(name), want)
-		}
-	}
-	for name, want := range map[string]string{
+	}, map[string]string{
 		"Retry-After":      "86400", // half a second less, rounded up
 		"RateLimit-Policy": `"daily";q=9500;w=86400, "search";q=4000;w=86400`,
 		"RateLimit":        `"daily";r=5500, "search";r=0;t=86400`,
-	} {
-		if value := got.Header.Get(name); value != want {
-			t.Errorf("%s: %s, want %s", name, value, want)
-		}
-	}
+	})
 	if used := h.Used("youtube"); used != 4000 {
 		t.Errorf("used %d after a denial, want 4000 as before", used)
 	}

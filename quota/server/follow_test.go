@@ -42,6 +42,24 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.closed); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
+// client returns a client each of whose requests has a connection of its own.
+func (p *pipes) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: p.dial, DisableKeepAlives: true}}
+}
+
+// overPipes serves over a listener in memory until the test is over.
+func overPipes(t *testing.T, c server.Config) (*pipes, *server.Frontend) {
+	t.Helper()
+	s, err := server.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, frontend := newPipes(), servertest.Frontend(s)
+	go frontend.Serve(listener)
+	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()) })
+	return listener, frontend
+}
+
 // A channel is a server, and one answer of its that is still being written.
 type channel struct {
 	service  *quota.Service
@@ -52,14 +70,8 @@ type channel struct {
 func openChannel(t *testing.T) *channel {
 	t.Helper()
 	c := &channel{service: servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())}
-	s, err := server.New(server.Config{Service: c.service})
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener := newPipes()
-	c.frontend = servertest.Frontend(s)
-	go c.frontend.Serve(listener)
-	t.Cleanup(func() { c.frontend.Shutdown(servertest.Canceled()) })
+	listener, frontend := overPipes(t, server.Config{Service: c.service})
+	c.frontend = frontend
 	transport := &http.Transport{DialContext: listener.dial}
 	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://quotad/v1/credentials/youtube/log?follow=true", nil)
 	if err != nil {

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -57,7 +55,7 @@ func awaitOpen(t *testing.T, h *servertest.Server, want int) {
 }
 
 func TestConnectionsOfAUserAreBounded(t *testing.T) {
-	var said lines
+	var said servertest.Text
 	h := servertest.Start(t, nil)
 	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
 	first, second := h.Dial(), h.Dial()
@@ -247,24 +245,6 @@ func TestFloodIsCut(t *testing.T) {
 		t.Errorf("beyond the bound: %v, want EOF", err)
 	}
 	awaitOpen(t, h, most+overflow)
-}
-
-// lines is what a log was told.
-type lines struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func TestListenerForSomePathsOnly(t *testing.T) {

@@ -37,15 +37,8 @@ func TestLongReadsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := longLog{ledgertest.NewModel(time.Now), make(chan struct{}, 10), make(chan struct{})}
 		plan := server.Route{Method: "GET", Path: "/v1/plan", Access: server.Read, Handle: server.LongRead(func(http.ResponseWriter, *http.Request, *server.Session) error { return nil })}
-		server, err := server.New(server.Config{Service: servertest.NewService(t, ledger, servertest.YouTube()), Routes: []server.Route{plan}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		listener := newPipes()
-		frontend := servertest.Frontend(server)
-		go frontend.Serve(listener)
-		defer frontend.Shutdown(servertest.Canceled())
-		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		listener, _ := overPipes(t, server.Config{Service: servertest.NewService(t, ledger, servertest.YouTube()), Routes: []server.Route{plan}})
+		client := listener.client()
 		get := func(path string) *http.Response {
 			answer, err := client.Get("http://quotad" + path)
 			if err != nil {
@@ -114,15 +107,8 @@ func TestFollowersCatchUpInTurn(t *testing.T) {
 		ledger := &crowdedLog{Model: ledgertest.NewModel(time.Now)}
 		service := servertest.NewService(t, ledger, servertest.YouTube())
 		(&channel{service: service}).grant(t, grants)
-		server, err := server.New(server.Config{Service: service})
-		if err != nil {
-			t.Fatal(err)
-		}
-		listener := newPipes()
-		frontend := servertest.Frontend(server)
-		go frontend.Serve(listener)
-		defer frontend.Shutdown(servertest.Canceled())
-		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+		listener, _ := overPipes(t, server.Config{Service: service})
+		client := listener.client()
 		var following sync.WaitGroup
 		for range followers {
 			following.Go(func() {

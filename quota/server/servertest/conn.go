@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -98,4 +100,24 @@ func (c *Conn) Begin(method, path string) *http.Response {
 		c.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	return answer
+}
+
+// A Text keeps what is written to it, by any number of goroutines: the log of a server.
+type Text struct {
+	mu      sync.Mutex // guards written
+	written bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (t *Text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written.Write(p)
+}
+
+// String returns all of it.
+func (t *Text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written.String()
 }

@@ -151,6 +151,7 @@ type turn struct {
 	clockMs int64
 	before  []byte // the record of the period before
 	looked  bool   // it was read
+	blind   bool   // the next swap writes where no record is known, and there may be one
 	lost    bool   // another caller was the first to replace the record
 }
 
@@ -170,11 +171,11 @@ func turnsOf(c *Clients, asks []Ask) []*turn {
 	return turns
 }
 
-// guess decides by the record that is kept of the subject, if there is one. If anything is granted, the first swap
-// writes: that it does so shows that the record is the one that is there.
+// guess decides by the record that is kept of the subject, or by none if none is. If anything is granted, the first
+// swap writes: that it does so shows that the record is the one that is there.
 func (t *turn) guess(kept *Cache, c *Clients, asks []Ask, decisions []quota.Decision) {
 	text, clockMs := kept.get(t.swap.Place)
-	if text == nil || t.of.over(clockMs) != nil {
+	if clockMs == 0 || t.of.over(clockMs) != nil || len(text) == 0 && t.of.counts(clockMs) {
 		return
 	}
 	t.own, t.clockMs = text, clockMs
@@ -184,6 +185,7 @@ func (t *turn) guess(kept *Cache, c *Clients, asks []Ask, decisions []quota.Deci
 		return
 	}
 	t.write(next, endsMs)
+	t.blind = len(text) == 0
 	t.swap.NotAfterMs = clockMs + keptMs
 	if ends := t.of.notAfterMs(); ends > 0 {
 		t.swap.NotAfterMs = min(t.swap.NotAfterMs, ends)
@@ -208,7 +210,8 @@ func (t *turn) answered(c *Clients, asks []Ask, decisions []quota.Decision) (ove
 		return true, s.Err
 	}
 	if s.Subject == t.of.Subject {
-		t.lost = t.lost || s.Writes
+		t.lost = t.lost || s.Writes && !t.blind
+		t.blind = false
 		t.own, t.clockMs = s.Found, s.NowMs
 		if err := t.of.over(t.clockMs); err != nil {
 			return true, err

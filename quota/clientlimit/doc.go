@@ -5,7 +5,8 @@
 // counter.go are its two forms). A [Store] keeps the records, in a file or in Redis, by the subject's
 // [Key]. A [Decider] decides on them: it reads a record, decides, and replaces the record if it is
 // still the one that it read; else it decides again. A record that it wrote a few seconds ago is taken for the one
-// that is there (cache.go): a grant then takes one call of the store, not two. Unlike a credential's log, a lost record starts
+// that is there, and a subject of which it has none for one without (cache.go): a grant then takes one call of the
+// store, not two. Unlike a credential's log, a lost record starts
 // over with a full budget: no other copy exists, and the windows are short.
 //
 // How a request is decided: a [Service] (service.go) finds its clients in a snapshot of the

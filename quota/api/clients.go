@@ -83,13 +83,21 @@ type BatchAnswer struct {
 	Problem   *Problem
 }
 
-// formOf returns requests as a form, which may hold any bytes, unlike JSON.
+// formOf returns requests as a form, which may hold any bytes, unlike JSON. Operations and counts stand there if any
+// request has one.
 func formOf(all ...ClientRequest) url.Values {
-	form := url.Values{}
+	form, operations, counts := url.Values{}, false, false
 	for _, r := range all {
-		form.Add("subject", r.Subject)
-		form.Add("operation", r.Operation)
-		form.Add("count", strconv.FormatInt(cmp.Or(r.Count, 1), 10))
+		form["subject"] = append(form["subject"], r.Subject)
+		operations, counts = operations || r.Operation != "", counts || cmp.Or(r.Count, 1) != 1
+	}
+	for _, r := range all {
+		if operations {
+			form.Add("operation", r.Operation)
+		}
+		if counts {
+			form.Add("count", strconv.FormatInt(cmp.Or(r.Count, 1), 10))
+		}
 	}
 	return form
 }

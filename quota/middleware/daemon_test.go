@@ -62,8 +62,13 @@ func (s *scriptedDaemon) answer(form url.Values) (answer api.BatchAnswer) {
 	batch := make([]api.ClientRequest, len(form["subject"]))
 	answer.Decisions = make([]api.Decision, len(batch))
 	for i := range batch {
-		count, _ := strconv.ParseInt(form["count"][i], 10, 64)
-		batch[i] = api.ClientRequest{Subject: form["subject"][i], Operation: form["operation"][i], Count: count}
+		batch[i] = api.ClientRequest{Subject: form["subject"][i], Count: 1}
+		if form["operation"] != nil {
+			batch[i].Operation = form["operation"][i]
+		}
+		if form["count"] != nil {
+			batch[i].Count, _ = strconv.ParseInt(form["count"][i], 10, 64)
+		}
 		answer.Decisions[i] = s.decide(batch[i])
 	}
 	s.mu.Lock()

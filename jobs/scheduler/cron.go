@@ -82,19 +82,20 @@ func (c cron) Next(t time.Time) time.Time {
 	if c.hourly {
 		return c.nextPassing(t)
 	}
-	shown := c.clock.Next(c.shownLast(t))
-	if shown.IsZero() {
-		return time.Time{}
+	for shown := c.clock.Next(t.UTC().Add(c.offset(t))); !shown.IsZero(); shown = c.clock.Next(shown) {
+		if slot := c.first(shown); slot.After(t) { // else autumn repeats it
+			return slot.UTC()
+		}
 	}
-	return c.first(shown).UTC()
+	return time.Time{}
 }
 
 // nextPassing returns the next slot of an hourly line: within each stretch of
 // time between two changes of the clock it counts as if there were no changes.
 func (c cron) nextPassing(t time.Time) time.Time {
-	for {
-		_, change := t.In(c.zone).ZoneBounds()
-		offset := c.offset(t)
+	for within := t; ; {
+		_, change := within.In(c.zone).ZoneBounds()
+		offset := c.offset(within)
 		shown := c.clock.Next(t.UTC().Add(offset))
 		if shown.IsZero() {
 			return time.Time{}
@@ -102,41 +103,13 @@ func (c cron) nextPassing(t time.Time) time.Time {
 		if slot := shown.Add(-offset); change.IsZero() || slot.Before(change) {
 			return slot
 		}
-		// From the change on by the new offset; its own instant is part of that.
-		if slot := c.atChange(change); !slot.IsZero() {
-			return slot
-		}
-		t = change
+		t, within = change.Add(-1), change // whose own instant is of the stretch that it begins
 	}
-}
-
-// atChange returns the instant of a change if the line comes right then.
-func (c cron) atChange(change time.Time) time.Time {
-	shown := change.UTC().Add(c.offset(change))
-	if c.clock.Next(shown.Add(-1)).Equal(shown) {
-		return change.UTC()
-	}
-	return time.Time{}
 }
 
 func (c cron) offset(t time.Time) time.Duration {
 	_, seconds := t.In(c.zone).Zone()
 	return time.Duration(seconds) * time.Second
-}
-
-// shownLast returns the latest time of day that the clock has shown up to t. It
-// is not the one that it shows while autumn repeats an hour.
-func (c cron) shownLast(t time.Time) time.Time {
-	shown := t.UTC().Add(c.offset(t))
-	change, _ := t.In(c.zone).ZoneBounds()
-	if change.IsZero() {
-		return shown
-	}
-	beforeChange := change.UTC().Add(c.offset(change.Add(-1)) - 1)
-	if beforeChange.After(shown) {
-		return beforeChange
-	}
-	return shown
 }
 
 // first returns the first instant at which the clock shows a time of day, or, if

@@ -85,8 +85,7 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 		r.giveBack(j, run.ID, got)
 		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
 	}
-	skipped, list := j.state.skip(j.name, now, missed, skip)
-	j.apply(list...)
+	skipped := j.skip(now, missed, skip)
 	var e *executor
 	if skip.Ticks == 0 {
 		e = r.newExecutor(j, &run)
@@ -114,6 +113,28 @@ func (r *Runner) giveBack(j *jobControl, id string, got *claimed) {
 	if got != nil && got.Skipped == "" {
 		r.endShared(j, sharedProgress{Turn: got.Turn}, sharedRun{ID: id, State: RunInterrupted, Why: Shutdown}, false)
 	}
+}
+
+// skip records slots that do not become a run, of which Slot, LastSlot, Ticks and the reason are given;
+// those without ticks are none. Slots that follow one another for the same reason share a record. The caller
+// holds mu.
+func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run) {
+	for _, run := range slots {
+		if run.Ticks == 0 {
+			continue
+		}
+		if known := j.state.Skips; known != nil && known.Reason == run.Reason {
+			ticks, last, detail := run.Ticks, run.LastSlot, run.Detail
+			run = *known.copy()
+			run.Ticks, run.LastSlot, run.Detail = run.Ticks+ticks, last, detail
+		} else {
+			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), j.name, Scheduled, RunSkipped, now
+		}
+		run.EndedAt = now
+		j.apply(logRecord{Run: &run})
+		skipped = append(skipped, &run)
+	}
+	return skipped
 }
 
 func (r *Runner) reportSkipped(j *jobControl, list []*Run) {

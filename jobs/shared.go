@@ -342,11 +342,10 @@ func (r *sharedRecord) end(p sharedProgress, last sharedRun, good bool, now time
 }
 
 // free ends the run of a host that is silent.
-func (r *sharedRecord) free(now time.Time) sharedRun {
+func (r *sharedRecord) free(now time.Time) {
 	h := r.Run.Is
 	r.Last.set(now, sharedRun{ID: h.ID, Host: h.Host, Name: h.Name, Slot: h.Slot, State: RunInterrupted, Why: Died, Ended: now})
 	r.Run.set(now, holding{})
-	return r.Last.Is
 }
 
 // pause keeps the schedule from running the job; nil ends that.

@@ -209,29 +209,6 @@ func (s *state) setBookmark(region regions.Region, mark bookmark) {
 	s.Bookmarks[region] = mark
 }
 
-// skip returns the records of slots that do not become a run, of which Slot, LastSlot, Ticks and
-// the reason are given; those without ticks are none. Slots that follow one another for the same
-// reason share a record.
-func (s *state) skip(job string, now time.Time, slots ...Run) (skipped []*Run, list []logRecord) {
-	known := s.Skips
-	for _, run := range slots {
-		if run.Ticks == 0 {
-			continue
-		}
-		if known != nil && known.Reason == run.Reason {
-			ticks, last, detail := run.Ticks, run.LastSlot, run.Detail
-			run = *known.copy()
-			run.Ticks, run.LastSlot, run.Detail = run.Ticks+ticks, last, detail
-		} else {
-			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), job, Scheduled, RunSkipped, now
-		}
-		run.EndedAt = now
-		known = &run
-		skipped, list = append(skipped, known), append(list, logRecord{Run: known})
-	}
-	return skipped, list
-}
-
 // apply applies what a record says of the run.
 func (r *Run) apply(one logRecord) {
 	switch {

@@ -67,10 +67,9 @@ func (j *Job) mayMakeUp(slot, now time.Time) bool {
 // skip records slots that do not become a run, and reports them.
 func (r *Runner) skip(j *jobControl, slots ...Run) {
 	j.mu.Lock()
-	skipped, list := j.state.skip(j.name, r.now(), slots...)
-	j.apply(list...)
+	skipped := j.skip(r.now(), slots...)
 	j.mu.Unlock()
-	if len(list) > 0 {
+	if len(skipped) > 0 {
 		r.trouble(j.name, j.log.flush(true))
 		r.reportSkipped(j, skipped)
 	}

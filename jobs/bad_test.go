@@ -16,8 +16,8 @@ import (
 // another region, a restart, a kill. A region that left the job fails no more.
 func TestARegionFailsUntilItIsServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger = eight()[:3], 0
+		job := trendingIn(t, 3)
+		job.Stagger = 0
 		job.Expects = map[string]quota.Units{"list": 1}
 		bad, gate := map[string]bool{"GB": true}, quota.Decision{}
 		play := func(_ context.Context, p played) Exit {
@@ -52,10 +52,7 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 		b.run()
 		want("GB since 11:00, ×2: HTTP Error 400")
 		gate = quota.Decision{}
-		if _, err := b.Run("trending", "@0", "US"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		b.begun("US")
 		want("GB since 11:00, ×2: HTTP Error 400")
 		b.stop()
 		b = b.killed(job)
@@ -77,8 +74,8 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 // does.
 func TestAFailureThatMayBeTriedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger, job.Retry = eight()[:2], time.Minute, 1
+		job := trendingIn(t, 2)
+		job.Stagger, job.Retry = time.Minute, 1
 		job.Expects = map[string]quota.Units{"list": 1}
 		var gate atomic.Pointer[quota.Decision]
 		gate.Store(&quota.Decision{})

@@ -33,6 +33,14 @@ func trending(t *testing.T) *Job {
 	}
 }
 
+// trendingIn is that job in the first n of its regions.
+func trendingIn(t *testing.T, n int) *Job {
+	t.Helper()
+	job := trending(t)
+	job.Regions = job.Regions[:n]
+	return job
+}
+
 // A bed is a runner in a synctest bubble, whose processes and whose budget are
 // played by functions of the test. Its log tells the history.
 type bed struct {
@@ -121,6 +129,15 @@ func (b *bed) run() {
 	b.tick()
 	time.Sleep(time.Hour - time.Second)
 	synctest.Wait()
+}
+
+// begun has an operator begin a run, and waits until nothing moves any more at that instant.
+func (b *bed) begun(list ...regions.Region) Run {
+	b.t.Helper()
+	run, err := b.Run("trending", "root", list...)
+	must(b.t, err)
+	synctest.Wait()
+	return run
 }
 
 func (b *bed) stop() {

@@ -15,8 +15,7 @@ import (
 // before it was denied, over a restart and a kill; what is done is forgotten.
 func TestBookmark(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:2]
+		job := trendingIn(t, 2)
 		b := newBed(t, dir, job)
 		found := map[string][]string{}
 		hang := make(chan struct{})

@@ -16,8 +16,8 @@ import (
 // says so until then, and a job is overdue in time.
 func TestAClockThatWasAhead(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Schedule, job.ExpectSuccess = eight()[:1], every(t, 10*time.Minute, 0), 25*time.Minute
+		job := trendingIn(t, 1)
+		job.Schedule, job.ExpectSuccess = every(t, 10*time.Minute, 0), 25*time.Minute
 		now := time.Now // a clock
 		b := newBedAt(t, dir, func() time.Time { return now().Add(time.Hour) }, job)
 		b.Start(t.Context())
@@ -51,19 +51,13 @@ func TestAClockThatWasAhead(t *testing.T) {
 // daemon is killed in it, it is recovered.
 func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:2]
+		job := trendingIn(t, 2)
 		b := newBedAt(t, dir, func() time.Time { return time.Now().Add(time.Hour) }, job)
-		if _, err := b.Run("trending", "root"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		b.begun()
 		b.stop()
 		b = newBed(t, dir, job)
 		b.play = func(ctx context.Context, _ played) Exit { <-ctx.Done(); return Exit{Cause: context.Cause(ctx)} }
-		run, err := b.Run("trending", "root")
-		must(t, err)
-		synctest.Wait()
+		run := b.begun()
 		next := b.killed(job)
 		next.Start(t.Context())
 		if got := next.status().Last; got.ID != run.ID || got.State != RunInterrupted || got.Reason != Died || len(next.ended) != 1 {
@@ -79,8 +73,7 @@ func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
 // the next start does not find the line again.
 func TestADamagedLineIsAPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newBed(t, dir, job)
 		must(t, errors.Join(b.SetCursor("trending", "US"), b.Pause("trending", "root", "", 0)))
 		b.stop()
@@ -117,8 +110,8 @@ func TestTheClockIsSetDuringARun(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.Stagger, job.MaxWait = eight()[:3], 5*time.Minute, time.Minute
+				job := trendingIn(t, 3)
+				job.Stagger, job.MaxWait = 5*time.Minute, time.Minute
 				b := newBed(t, dir, job)
 				var began []time.Duration
 				var slot time.Time

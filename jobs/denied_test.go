@@ -55,8 +55,8 @@ func TestADeniedPassIsEnded(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.Stagger, job.UnitsPerRun = eight()[:2], 0, 50
+				job := trendingIn(t, 2)
+				job.Stagger, job.UnitsPerRun = 0, 50
 				job.Regions[0], job.Regions[1] = "GB", "US"
 				b := newBed(t, dir, job)
 				b.play = func(ctx context.Context, p played) Exit {
@@ -82,8 +82,8 @@ func TestNoPassIsLaunchedAfterADenial(t *testing.T) {
 	for name, granted := range map[string]bool{"that is for good": false, "that is granted later": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.Stagger, job.Parallel = eight()[:3], time.Second, 3
+				job := trendingIn(t, 3)
+				job.Stagger, job.Parallel = time.Second, 3
 				b := newBed(t, dir, job)
 				b.play = func(_ context.Context, p played) Exit {
 					if p.region != "GB" {
@@ -116,8 +116,8 @@ func TestNoPassIsLaunchedAfterADenial(t *testing.T) {
 // An answer that comes when its pass is over holds up no other.
 func TestALateDenialHoldsUpNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger = eight()[:2], time.Second
+		job := trendingIn(t, 2)
+		job.Stagger = time.Second
 		b := newBed(t, dir, job)
 		var late func(quota.Decision, error)
 		b.play = func(_ context.Context, p played) Exit {
@@ -148,8 +148,7 @@ func TestExitCodeWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions = eight()[:1]
+				job := trendingIn(t, 1)
 				b := newBed(t, dir, job)
 				b.play = func(_ context.Context, p played) Exit {
 					b.decided(p, quota.Request{Operation: "list"}, 1, quota.Decision{GrantID: "g1", Units: 1})

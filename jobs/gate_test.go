@@ -107,8 +107,8 @@ func TestTheGateAndTheReserve(t *testing.T) {
 	for _, may := range []bool{false, true} {
 		t.Run(fmt.Sprint(may), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.UseReserve, job.Expects = eight()[:1], may, map[string]quota.Units{"videos.list": 4}
+				job := trendingIn(t, 1)
+				job.UseReserve, job.Expects = may, map[string]quota.Units{"videos.list": 4}
 				b := newBed(t, dir, job)
 				b.reserved.Store(!may)
 				b.tick()
@@ -123,8 +123,8 @@ func TestTheGateAndTheReserve(t *testing.T) {
 // Parallel passes of one run are such others too.
 func TestParallelPassesShareTheBudget(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger, job.Parallel, job.Expects = eight()[:3], 0, 2, map[string]quota.Units{"videos.list": 4}
+		job := trendingIn(t, 3)
+		job.Stagger, job.Parallel, job.Expects = 0, 2, map[string]quota.Units{"videos.list": 4}
 		b := newBed(t, dir, job)
 		b.budget(5)
 		b.tick()

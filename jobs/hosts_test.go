@@ -88,8 +88,8 @@ func (h *twoHosts) count() map[string]*atomic.Int32 {
 // Each slot is run by one host, from where the run before on any host stopped; a pause, a cursor and a
 // bookmark that are set on one host hold on both.
 func TestHostsShareAJob(t *testing.T) {
-	job := trending(t)
-	job.Regions, job.Stagger = eight()[:3], 0
+	job := trendingIn(t, 3)
+	job.Stagger = 0
 	withTwoHosts(t, job, func(h *twoHosts) {
 		a, b := h.beds[0], h.beds[1]
 		counts := h.count()
@@ -147,8 +147,8 @@ func TestHostsShareAJob(t *testing.T) {
 // A run whose host dies is over for the other one soon, which names it and runs the next slot from where
 // that one was.
 func TestAHostThatDiesLosesItsRun(t *testing.T) {
-	job := trending(t)
-	job.Regions, job.Stagger = eight()[:3], 0
+	job := trendingIn(t, 3)
+	job.Stagger = 0
 	withTwoHosts(t, job, func(h *twoHosts) {
 		dead, other := 0, 1
 		for i, b := range h.beds {
@@ -185,8 +185,7 @@ func TestAHostThatDiesLosesItsRun(t *testing.T) {
 
 // A run that a person began has no slot. Of one whose host died the others do not say that it took centuries.
 func TestAManualRunOfADeadHost(t *testing.T) {
-	job := trending(t)
-	job.Regions = eight()[:1]
+	job := trendingIn(t, 1)
 	withTwoHosts(t, job, func(h *twoHosts) {
 		a, b := h.beds[0], h.beds[1]
 		a.play = func(ctx context.Context, _ played) Exit {
@@ -213,8 +212,8 @@ func TestAManualRunOfADeadHost(t *testing.T) {
 func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		store := &memoryStore{}
-		job := trending(t)
-		job.Regions, job.Stagger = eight()[:2], 0
+		job := trendingIn(t, 2)
+		job.Stagger = 0
 		b := newHost(t, dir, store, "a", job)
 		b.play = func(_ context.Context, p played) Exit {
 			store.away.Store(true)
@@ -246,8 +245,8 @@ func TestTheEndOfARunOutlivesItsDaemon(t *testing.T) {
 
 // A run whose host cannot renew its lease launches nothing more until it can.
 func TestARunWithoutTheStore(t *testing.T) {
-	job := trending(t)
-	job.Regions, job.Stagger = eight()[:3], 10*time.Minute
+	job := trendingIn(t, 3)
+	job.Stagger = 10 * time.Minute
 	withTwoHosts(t, job, func(h *twoHosts) {
 		counts := h.count()
 		h.tick()
@@ -269,8 +268,8 @@ func TestARunWithoutTheStore(t *testing.T) {
 func TestCatchUpAmongHosts(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		store := &memoryStore{}
-		job := trending(t)
-		job.Regions, job.CatchUp = eight()[:1], true
+		job := trendingIn(t, 1)
+		job.CatchUp = true
 		b := newHost(t, dir, store, "a", job)
 		b.Start(t.Context())
 		b.run()
@@ -285,8 +284,8 @@ func TestCatchUpAmongHosts(t *testing.T) {
 
 // A host whose clock is five minutes ahead does not run slots early, nor take them from the others.
 func TestAHostWhoseClockIsAhead(t *testing.T) {
-	job := trending(t)
-	job.Regions, job.Schedule = eight()[:1], every(t, 10*time.Minute, 0)
+	job := trendingIn(t, 1)
+	job.Schedule = every(t, 10*time.Minute, 0)
 	withTwoHosts(t, job, func(h *twoHosts) {
 		a, b := h.beds[0], h.beds[1]
 		b.ahead.Store(int64(5 * time.Minute))

@@ -15,19 +15,14 @@ func TestManualRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
 		must(t, b.SetCursor("trending", "DE"))
-		run, err := b.Run("trending", "root", "CA", "US")
-		must(t, err)
-		synctest.Wait()
+		run := b.begun("CA", "US")
 		// In the order asked for, at once, and without taking anybody's turn.
 		b.wants("10:50:00 run running", "10:50:00 CA running", "10:50:00 CA ok", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
 		b.wantCursor("DE")
 		if got := b.status().Last; got.ID != run.ID || got.By != "root" || got.Trigger != Manual {
 			t.Errorf("got %+v, want the run that was asked for", got)
 		}
-		if _, err := b.Run("trending", "root"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		b.begun()
 		if got := b.status().Last; got.Ring[0] != "DE" || got.State != RunDone {
 			t.Errorf("got %+v, want the ring from its cursor", got)
 		}
@@ -70,10 +65,7 @@ func TestManualRunGoesThroughTheGate(t *testing.T) {
 		job.Expects = map[string]quota.Units{"videos.list": 4}
 		b := newBed(t, dir, job)
 		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return refused(), nil }
-		if _, err := b.Run("trending", "root", "FR"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		b.begun("FR")
 		b.wants("10:50:00 run running", "10:50:00 FR not_launched (not_launched)", "10:50:00 run stopped (not_launched)")
 		b.wantCursor("US")
 	})

@@ -92,8 +92,8 @@ func TestWhatBecomesOfARun(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.Stagger = eight()[:3], 0
+				job := trendingIn(t, 3)
+				job.Stagger = 0
 				if test.job != nil {
 					test.job(job)
 				}

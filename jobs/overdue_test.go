@@ -11,8 +11,8 @@ import (
 // a pause stops the clock, and its end starts it anew.
 func TestOverdue(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.ExpectSuccess = eight()[:2], 2*time.Hour
+		job := trendingIn(t, 2)
+		job.ExpectSuccess = 2 * time.Hour
 		b := newBed(t, dir, job)
 		code := 1
 		b.play = func(context.Context, played) Exit { return Exit{Code: code} }
@@ -32,10 +32,7 @@ func TestOverdue(t *testing.T) {
 		b.run() // at 12:00, an hour after it was to be due
 		due("12:50:00")
 		code = 0
-		if _, err := b.Run("trending", "@0", "US"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		b.begun("US")
 		due("12:50:00")
 		b.run() // at 13:00
 		due("15:30:00")

@@ -29,8 +29,8 @@ func TestAPaceIsNoBudget(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.Stagger, job.MaxWait, job.Expects = eight()[:2], 0, test.wait, map[string]quota.Units{"videos.list": 4}
+				job := trendingIn(t, 2)
+				job.Stagger, job.MaxWait, job.Expects = 0, test.wait, map[string]quota.Units{"videos.list": 4}
 				b := newBed(t, dir, job)
 				back := time.Time{}
 				b.peek = func(map[string]quota.Units) (quota.Decision, error) {
@@ -104,8 +104,8 @@ func TestAPassComesAgain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.Stagger, job.MaxWait = eight()[:2], 0, time.Minute
+				job := trendingIn(t, 2)
+				job.Stagger, job.MaxWait = 0, time.Minute
 				b := newBed(t, dir, job)
 				times := 0
 				b.play = func(_ context.Context, p played) Exit {

@@ -44,8 +44,8 @@ func TestPassesAreStaggered(t *testing.T) {
 // are under way at once.
 func TestPassesWaitForOneAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger = eight()[:3], 2*time.Second
+		job := trendingIn(t, 3)
+		job.Stagger = 2 * time.Second
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			if p.region == "US" {
@@ -61,8 +61,8 @@ func TestPassesWaitForOneAnother(t *testing.T) {
 
 func TestParallelPasses(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger, job.Parallel = eight()[:4], 0, 2
+		job := trendingIn(t, 4)
+		job.Stagger, job.Parallel = 0, 2
 		b := newBed(t, dir, job)
 		b.play = func(ctx context.Context, p played) Exit {
 			switch p.region {
@@ -90,8 +90,8 @@ func TestParallelPasses(t *testing.T) {
 
 func TestWorkingDirectory(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Dir, job.MakeDir = eight()[:1], filepath.Join(dir, "data", "trending"), true
+		job := trendingIn(t, 1)
+		job.Dir, job.MakeDir = filepath.Join(dir, "data", "trending"), true
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
@@ -112,8 +112,8 @@ func TestWorkingDirectory(t *testing.T) {
 // A directory that an operator names is his: one that is mistyped, or gone, is not made.
 func TestNamedDirectoryIsNotMade(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Dir = eight()[:1], filepath.Join(dir, "dtaa")
+		job := trendingIn(t, 1)
+		job.Dir = filepath.Join(dir, "dtaa")
 		b := newBed(t, dir, job)
 		b.run()
 		if _, err := os.Stat(job.Dir); !errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +125,7 @@ func TestNamedDirectoryIsNotMade(t *testing.T) {
 // State that cannot be saved is told, and the work goes on; once it can be, it is.
 func TestTroubleWithTheDisk(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:2]
+		job := trendingIn(t, 2)
 		job.Stagger = 0
 		b := newBed(t, dir, job)
 		must(t, os.RemoveAll(dir))
@@ -174,8 +173,8 @@ func TestCursorOfARegionThatIsGone(t *testing.T) {
 // Regions that failed are served again when the last pass of the ring is over, one after the other.
 func TestFailedRegionsAreServedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger, job.Retry = eight()[:3], 10*time.Minute, 2
+		job := trendingIn(t, 3)
+		job.Stagger, job.Retry = 10*time.Minute, 2
 		b := newBed(t, dir, job)
 		tries := map[string]int{}
 		b.play = func(_ context.Context, p played) Exit {
@@ -195,8 +194,8 @@ func TestFailedRegionsAreServedAgain(t *testing.T) {
 // The regions that failed wait for retry_after each time, and are not served again in the time of the next slot.
 func TestFailedRegionsWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.Stagger, job.Retry, job.RetryAfter = eight()[:2], 10*time.Minute, 3, 19*time.Minute
+		job := trendingIn(t, 2)
+		job.Stagger, job.Retry, job.RetryAfter = 10*time.Minute, 3, 19*time.Minute
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			time.Sleep(time.Minute)

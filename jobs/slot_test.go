@@ -10,8 +10,7 @@ import (
 
 func TestOverlapIsSkipped(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newBed(t, dir, job)
 		b.play = func(context.Context, played) Exit {
 			time.Sleep(2*time.Hour + time.Minute)
@@ -30,8 +29,7 @@ func TestOverlapIsSkipped(t *testing.T) {
 
 func TestSlotIsTickedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newBed(t, dir, job)
 		slot := time.Now().UTC().Truncate(time.Hour)
 		b.Tick("trending", slot)
@@ -46,8 +44,7 @@ func TestSlotIsTickedOnce(t *testing.T) {
 // A suspended machine ticks late: one run, and what was missed has a name.
 func TestMissedWhileAsleep(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newBed(t, dir, job)
 		b.run()
 		b.forget()
@@ -62,8 +59,7 @@ func TestMissedWhileAsleep(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newBed(t, dir, job)
 		must(t, b.Pause("trending", "root", "the key is being changed", 2*time.Hour))
 		if got := b.status().Next; got.Hour() != 13 {
@@ -128,8 +124,8 @@ func TestCatchUp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t)
-				job.Regions, job.CatchUp, job.RunAtStart = eight()[:1], test.catchUp, test.start
+				job := trendingIn(t, 1)
+				job.CatchUp, job.RunAtStart = test.catchUp, test.start
 				b := newBed(t, dir, job)
 				b.run()
 				b.stop()
@@ -146,8 +142,8 @@ func TestCatchUp(t *testing.T) {
 // A job that is new, or has a new schedule, has not missed anything.
 func TestNothingMissedByANewSchedule(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.CatchUp = eight()[:1], true
+		job := trendingIn(t, 1)
+		job.CatchUp = true
 		b := newBed(t, dir, job)
 		b.Start(t.Context())
 		b.run()
@@ -163,8 +159,8 @@ func TestNothingMissedByANewSchedule(t *testing.T) {
 
 func TestRunAtStart(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions, job.RunAtStart = eight()[:2], true
+		job := trendingIn(t, 2)
+		job.RunAtStart = true
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
 			if !slices.Contains(p.Env, "QUOTAD_SCHEDULED_AT=2000-01-01T10:50:00Z") {
@@ -236,8 +232,7 @@ func TestTheFirstSlotWasMissed(t *testing.T) {
 func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		store := &memoryStore{}
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newHost(t, dir, store, "a", job)
 		b.run()
 		b.forget()
@@ -247,10 +242,7 @@ func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 		synctest.Wait()
 		store.away.Store(false)
 		b.wants("12:00:00 run skipped (ledger_unavailable) ×1")
-		if _, err := b.Run("trending", "root"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		b.begun()
 		b.forget()
 		b.tick()
 		b.wants("13:00:00 run running", "13:00:00 US running", "13:00:00 US ok", "13:00:00 run done")
@@ -262,8 +254,8 @@ func TestAnUndecidedSlotIsNotMissedToo(t *testing.T) {
 func TestARunBeginsWhoseRecordWasNotAnswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		store := &memoryStore{}
-		job := trending(t)
-		job.Regions, job.CatchUp = eight()[:1], true
+		job := trendingIn(t, 1)
+		job.CatchUp = true
 		b := newHost(t, dir, store, "a", job)
 		b.run()
 		b.forget()

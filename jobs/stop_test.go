@@ -170,8 +170,7 @@ func sameProcess(a, b Identity) bool {
 // What a killed daemon left running is ended also if the job is not configured any more.
 func TestLeftoversOfAJobThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t)
-		job.Regions = eight()[:1]
+		job := trendingIn(t, 1)
 		b := newBed(t, dir, job)
 		b.play = func(ctx context.Context, _ played) Exit {
 			<-ctx.Done()

@@ -171,14 +171,18 @@ func (j *jobControl) bookmark(region regions.Region) string {
 	return j.state.Bookmarks[region].Text
 }
 
-// lastRun returns the last run of the job on this host, under way or over, or nil.
-func (j *jobControl) lastRun() *Run {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// last returns the last run of the job on this host, under way or over, or nil. The caller holds mu.
+func (j *jobControl) last() *Run {
 	if j.executor != nil {
 		return j.executor.show()
 	}
 	return j.state.Last.copy()
+}
+
+func (j *jobControl) lastRun() *Run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last()
 }
 
 // endLeftovers ends the processes that a killed daemon left running. Until another run begins, each start does.
@@ -295,14 +299,4 @@ func (e *executor) passesOver() int {
 		return math.MaxInt
 	}
 	return e.run.over()
-}
-
-// current returns the run as it is, or nil if it is over.
-func (e *executor) current() *Run {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if e.control.executor != e {
-		return nil
-	}
-	return e.show()
 }

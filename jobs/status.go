@@ -102,10 +102,7 @@ func (j *jobControl) status(now time.Time) Status {
 	if j.state.Pause.Active(now) {
 		s.Pause = j.state.Pause
 	}
-	s.Last, s.Skips = j.executor.show(), j.state.Skips.copy()
-	if s.Last == nil {
-		s.Last = j.state.Last.copy()
-	}
+	s.Last, s.Skips = j.last(), j.state.Skips.copy()
 	return s
 }
 
@@ -214,20 +211,16 @@ type Progress struct {
 // often.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (Progress, error) {
 	const often = 100 * time.Millisecond
-	output, run := r.outputOf(id), (*Run)(nil)
+	output := r.outputOf(id)
 	if e := r.executorOf(id); e != nil {
 		for e.passesOver() <= ended && (written < 0 || output.count() <= written) && quota.Sleep(ctx, often) {
 		}
-		run = e.current()
 	}
-	if run == nil {
-		last, err := r.RunOf(id)
-		if err != nil {
-			return Progress{}, err
-		}
-		run = &last
+	run, err := r.RunOf(id)
+	if err != nil {
+		return Progress{}, err
 	}
-	progress := Progress{Run: *run}
+	progress := Progress{Run: run}
 	if written >= 0 {
 		progress.Output, progress.Written = output.after(written)
 	}

@@ -21,7 +21,6 @@ func TestWhatACommandLeavesIsSwept(t *testing.T) {
 		{"a child that holds its output", []string{"leave", "sleep"}, time.Minute},
 		{"a child that ignores TERM", []string{"leave", "stubborn"}, 50 * time.Millisecond},
 		{"a stopped child", []string{"leave", "stop"}, time.Minute},
-		{"a child with another environment", []string{"shed", "sleep"}, time.Minute},
 		{"one that forked twice", []string{"leave", "leave", "sleep"}, time.Minute},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -40,27 +39,18 @@ func TestWhatACommandLeavesIsSwept(t *testing.T) {
 	}
 }
 
-// A daemon that forked twice ends with its command where there is a cgroup. Elsewhere it is not known: the log
-// and the README say so.
+// Where there is no cgroup, a daemon that forked twice is not known: the log and the README say so.
 func TestADaemonOfACommand(t *testing.T) {
-	t.Run("cgroup", func(t *testing.T) {
-		b := begin(t, Launcher{Cgroups: cgroupRoot(t)}, command("detach", "leave", "sleep"))
-		if exit := b.end(b.ready(3)...); exit.Code != 0 || exit.Swept < 1 || exit.Left != 0 {
-			t.Errorf("got %+v, want it swept", exit)
-		}
-	})
-	t.Run("group", func(t *testing.T) {
-		b := begin(t, Launcher{}, command("detach", "leave", "sleep"))
-		pids := b.ready(3)
-		if exit := b.end(pids[1:]...); exit.Code != 0 || exit.Swept != 0 {
-			t.Errorf("got %+v, want that nothing was found", exit)
-		}
-		if p, err := readProcess(pids[0]); err != nil || p.zombie {
-			t.Errorf("got %+v, %v of the daemon, want it to live", p, err)
-		}
-		_ = syscall.Kill(pids[0], syscall.SIGKILL)
-		checkEnds(t, pids[0])
-	})
+	b := begin(t, Launcher{}, command("detach", "leave", "sleep"))
+	pids := b.ready(3)
+	if exit := b.end(pids[1:]...); exit.Code != 0 || exit.Swept != 0 {
+		t.Errorf("got %+v, want that nothing was found", exit)
+	}
+	if p, err := readProcess(pids[0]); err != nil || p.zombie {
+		t.Errorf("got %+v, %v of the daemon, want it to live", p, err)
+	}
+	_ = syscall.Kill(pids[0], syscall.SIGKILL)
+	checkEnds(t, pids[0])
 }
 
 func TestCancelEndsTheWholeFamily(t *testing.T) {

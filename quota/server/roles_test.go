@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"quotad/jobs/process/processtest"
 	"quotad/quota"
@@ -149,7 +150,7 @@ func TestRoles(t *testing.T) {
 		t.Skip("only root can call as other users")
 	}
 	member, admin, job := account(t, "nobody"), account(t, "daemon"), account(t, "bin")
-	h := servertest.Start(t, func(c *server.Config) {
+	h := clientsServed(t, func(c *server.Config) {
 		c.AdminGroup, c.JobsUID = "daemon", int(job)
 		pause := func(context.Context, *server.Session, server.None) (string, error) { return "paused", nil }
 		c.Routes = []server.Route{{Method: "POST", Path: "/v1/pause", Access: server.Operate, Handle: server.Handle(pause)}}
@@ -163,7 +164,7 @@ func TestRoles(t *testing.T) {
 	theirs := h.Acquire("theirs", api.AcquireRequest{Operation: "search.list"}).GrantID
 
 	outside := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"}).GrantID
-	members := grantTo(t, h, member, "credential=youtube&operation=search.list")
+	members := grantTo(t, h.Server, member, "credential=youtube&operation=search.list")
 
 	token := "Authorization: Bearer mine"
 	acquire := "credential=youtube&operation=videos.list"
@@ -193,6 +194,12 @@ func TestRoles(t *testing.T) {
 		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200},
 		{"observe", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=200", 200, 403, 403, 200, 200},
 		{"observe for another credential", "POST", "/v1/observe", "credential=other&operation=get&status=200", 403, 403, 403, 200, 200},
+		{"acquire for a client", "POST", "/v1/clients/public/acquire", "subject=alice", 200, 403, 200, 200, 200},
+		{"the same in a batch", "POST", "/v1/clients/closed/batch", "subject=alice", 200, 403, 200, 200, 200},
+		{"list the clients", "GET", "/v1/clients", "", 200, 200, 200, 200, 200},
+		{"read of clients", "GET", "/v1/clients/public", "", 200, 200, 200, 200, 200},
+		{"read of a client", "GET", "/v1/clients/public/subject?subject=alice", "", 200, 200, 200, 200, 200},
+		{"reset a client", "DELETE", "/v1/clients/public/subject?subject=alice", "", 403, 403, 403, 200, 200},
 		{"close a limit by an observation", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 200, 403, 403, 200, 200},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -210,7 +217,8 @@ func TestRoles(t *testing.T) {
 				{"admin", admin, nil, row.admin},
 				{"root", 0, nil, row.root},
 			} {
-				if got := as(t, h, who.uid, row.method, row.path, row.body, who.headers...); got != who.want {
+				h.Clock.Add(2 * time.Hour) // a client has its whole budget again
+				if got := as(t, h.Server, who.uid, row.method, row.path, row.body, who.headers...); got != who.want {
 					t.Errorf("%s: %d, want %d", who.name, got, who.want)
 				}
 			}

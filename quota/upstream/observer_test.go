@@ -62,6 +62,16 @@ func (s *scene) observe(heard Observation) Outcome {
 	return out
 }
 
+// add adds a limit of our own, before the others.
+func (s *scene) add(own quota.Limit) {
+	s.Helper()
+	c, _ := s.service.Credential("youtube")
+	more := quota.Credential{Name: c.Name, Operations: c.Operations, Limits: append([]quota.Limit{own}, c.Limits...)}
+	if err := s.service.SetCredentials([]*quota.Credential{&more}); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // closed expects for how long which limits are closed: "search 15h40m0s".
 func (s *scene) closed(want ...string) {
 	s.Helper()
@@ -189,13 +199,7 @@ func TestACapOfOursIsNotTheUpstreams(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene(t)
-			c, _ := s.service.Credential("youtube")
-			capped := quota.Credential{Name: c.Name, Operations: c.Operations, Limits: append([]quota.Limit{
-				{Name: "cap", Units: 40, Window: quota.Sliding(24 * time.Hour), Only: []string{"videos.list"}},
-			}, c.Limits...)}
-			if err := s.service.SetCredentials([]*quota.Credential{&capped}); err != nil {
-				t.Fatal(err)
-			}
+			s.add(quota.Limit{Name: "cap", Units: 40, Window: quota.Sliding(24 * time.Hour), Only: []string{"videos.list"}})
 			s.observe(Observation{Operation: "videos.list", Answer: row.answer})
 			s.closed(row.want)
 		})
@@ -263,13 +267,7 @@ func TestARateWithoutATime(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene(t)
-			c, _ := s.service.Credential("youtube")
-			fast := quota.Credential{Name: c.Name, Operations: c.Operations, Limits: append([]quota.Limit{
-				{Name: "second", Units: 5, Window: quota.Sliding(time.Second), Only: []string{"videos.list"}},
-			}, c.Limits...)}
-			if err := s.service.SetCredentials([]*quota.Credential{&fast}); err != nil {
-				t.Fatal(err)
-			}
+			s.add(quota.Limit{Name: "second", Units: 5, Window: quota.Sliding(time.Second), Only: []string{"videos.list"}})
 			s.observe(Observation{Operation: "videos.list", Answer: row.answer})
 			s.closed(row.want)
 		})

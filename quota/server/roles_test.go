@@ -71,6 +71,7 @@ func as(t *testing.T, h *servertest.Server, uid uint32, method, path, body strin
 // answerTo sends a request as another user, and returns the whole answer.
 func answerTo(t *testing.T, h *servertest.Server, uid uint32, method, path, body string, headers ...string) string {
 	t.Helper()
+	everybodyMayConnect(t, h)
 	headers = append(headers, "Host: quotad", servertest.Form, "Connection: close", fmt.Sprintf("Content-Length: %d", len(body)))
 	cmd := exec.Command("/proc/self/exe", h.Socket)
 	// The race detector would let each process linger for a second.
@@ -85,6 +86,14 @@ func answerTo(t *testing.T, h *servertest.Server, uid uint32, method, path, body
 	return stdout.String()
 }
 
+// everybodyMayConnect opens the socket for users who are in no group of ours.
+func everybodyMayConnect(t *testing.T, h *servertest.Server) {
+	t.Helper()
+	if err := os.Chmod(h.Socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // grantTo has another user acquire, and returns the grant's id.
 func grantTo(t *testing.T, h *servertest.Server, uid uint32, body string) string {
 	t.Helper()
@@ -97,9 +106,13 @@ func grantTo(t *testing.T, h *servertest.Server, uid uint32, body string) string
 	return d.GrantID
 }
 
-// account returns the uid of a user that every system has, and skips without it.
+// account returns the uid of a user that every system has. It skips without it, and if the test may not
+// call as that user.
 func account(t *testing.T, name string) uint32 {
 	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can call as other users")
+	}
 	u, err := user.Lookup(name)
 	if err != nil {
 		t.Skipf("needs the user %s: %v", name, err)
@@ -113,9 +126,6 @@ func account(t *testing.T, name string) uint32 {
 
 // Whoever may not is told how to come to.
 func TestHowToBecomeAnOperator(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can call as other users")
-	}
 	member := account(t, "nobody")
 	for _, row := range []struct{ name, group, method, path, body, want string }{
 		{"operate", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
@@ -132,9 +142,6 @@ func TestHowToBecomeAnOperator(t *testing.T) {
 					c.JobsUID = int(member)
 				}
 			})
-			if err := os.Chmod(h.Socket, 0o666); err != nil {
-				t.Fatal(err)
-			}
 			h.Tokens.Issue("a pass", "trending", "US", "youtube")
 			h.Acquire("a pass", api.AcquireRequest{Operation: "videos.list"})
 			if got := answerTo(t, h, member, row.method, row.path, row.body); !strings.Contains(got, row.want) {
@@ -146,18 +153,12 @@ func TestHowToBecomeAnOperator(t *testing.T) {
 
 // TestRoles is the table of Access, with real users.
 func TestRoles(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can call as other users")
-	}
 	member, admin, job := account(t, "nobody"), account(t, "daemon"), account(t, "bin")
 	h := clientsServed(t, func(c *server.Config) {
 		c.AdminGroup, c.JobsUID = "daemon", int(job)
 		pause := func(context.Context, *server.Session, server.None) (string, error) { return "paused", nil }
 		c.Routes = []server.Route{{Method: "POST", Path: "/v1/pause", Access: server.Operate, Handle: server.Handle(pause)}}
 	})
-	if err := os.Chmod(h.Socket, 0o666); err != nil { // nobody is in no group of ours
-		t.Fatal(err)
-	}
 	h.Tokens.Issue("mine", "trending", "US", "youtube")
 	h.Tokens.Issue("theirs", "charts", "DE", "youtube")
 	mine := h.Acquire("mine", api.AcquireRequest{Operation: "search.list"}).GrantID
@@ -228,14 +229,8 @@ func TestRoles(t *testing.T) {
 
 // A job that lost its token is no operator, whatever groups its user is in.
 func TestJobInTheAdminGroup(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can call as other users")
-	}
 	job := account(t, "daemon")
 	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup, c.JobsUID = "daemon", int(job) })
-	if err := os.Chmod(h.Socket, 0o666); err != nil {
-		t.Fatal(err)
-	}
 	acquire := "credential=youtube&operation=videos.list"
 	for path, body := range map[string]string{"/v1/acquire": acquire, "/v1/acquire?": acquire + "&use_reserve=true", "/v1/credentials/youtube/adjust": "limit=daily&units=1"} {
 		if got := as(t, h, job, "POST", path, body); got != http.StatusForbidden {
@@ -245,13 +240,11 @@ func TestJobInTheAdminGroup(t *testing.T) {
 }
 
 func TestSocketModeKeepsOthersOut(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can call as other users")
-	}
+	nobody := account(t, "nobody")
 	h := servertest.Start(t, nil)
 	cmd := exec.Command("/proc/self/exe", h.Socket)
 	cmd.Env, cmd.Dir = []string{callAs + "=GET /healthz HTTP/1.1\r\n\r\n"}, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: account(t, "nobody"), Gid: 65534}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: 65534}}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "permission denied") {
 		t.Errorf("connected from outside the group: %v %s", err, out)
 	}

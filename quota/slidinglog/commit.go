@@ -62,7 +62,6 @@ type waiter struct {
 	end        time.Time // its deadline; zero: none
 	// draft drafts the decision. It returns false, and does nothing, if that depends on what the draft has already.
 	draft func(*draft) bool
-	again bool // an earlier draft of it may have been appended
 
 	ended   bool // it has its answer, and err; guarded by the lock
 	err     error
@@ -93,7 +92,6 @@ func (l *Ledger) commit(ctx context.Context, c *quota.Credential, offline bool, 
 		return err
 	}
 	err = r.commit(ctx, w)
-	w.again = err != nil
 	if err != nil && l.overslept(ctx) {
 		again, cancel := l.within(context.WithoutCancel(ctx), l.config.Deadline)
 		defer cancel()

@@ -173,24 +173,26 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 // Settle implements quota.Ledger. A settlement whose outcome is unknown is not made again after a later one.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
 	var newest quota.ID // of the grant's settlements, as it was first
-	w := &waiter{entries: 1}
-	w.draft = func(d *draft) bool {
+	err = l.commit(ctx, c, true, &waiter{entries: 1, draft: func(d *draft) bool {
 		was, found := d.copy.counting(s.Grant)
 		if slices.ContainsFunc(d.corrected, func(e quota.Entry) bool { return e.ID == was.ID }) {
 			return false
 		}
+		to, n := s, len(d.entries)
 		g, _ := was.Grant()
-		if !w.again {
+		again := d.sent(func(e *quota.Entry) bool {
+			b, ok := e.Body.(quota.Settled)
+			return ok && b.Grant == was.ID && b.To == s.Units && e.By == s.Caller.By()
+		})
+		if !again {
 			newest = g.SettledBy
 		} else if newest.Less(g.SettledBy) {
-			s.Units = g.SettledTo
+			to.Units = g.SettledTo
 		}
-		n := len(d.entries)
-		decision = d.settle(s, was, found)
+		decision = d.settle(to, was, found)
 		d.unsure = d.unsure || len(d.entries) == n || decision.Raised || s.Caller.Remote != ""
 		return true
-	}
-	err = l.commit(ctx, c, true, w)
+	}})
 	return decision, err
 }
 

@@ -19,14 +19,11 @@ type operation struct {
 // once drafts the entry of an operation, as decide returns it; ok false: there is nothing to write. If an earlier
 // draft may have been appended, it is that one's entry, which may be in the log already.
 func (d *draft) once(o *operation, by quota.Caller, decide func() (e quota.Entry, ok bool)) (ok bool, err error) {
-	sent := func(a *attempt) bool {
-		return slices.ContainsFunc(a.entries, func(e quota.Entry) bool { return e.ID == o.entry.ID })
-	}
 	drafted := !o.entry.ID.IsZero()
 	if _, found := d.copy.entry(o.entry.ID); drafted && found { // also by another call, after its caller had gone
 		return true, nil
 	}
-	if drafted && slices.ContainsFunc(slices.Concat(d.maybe, d.unanswered), sent) {
+	if drafted && d.sent(func(e *quota.Entry) bool { return e.ID == o.entry.ID }) {
 		if o.gen != d.copy.facts.Gen {
 			return false, fmt.Errorf("%w: another reset came first", quota.ErrOutcomeUnknown)
 		}
@@ -38,6 +35,18 @@ func (d *draft) once(o *operation, by quota.Caller, decide func() (e quota.Entry
 	}
 	d.add(o.entry, by)
 	return true, nil
+}
+
+// sent reports whether an entry may have been appended by an earlier draft.
+func (d *draft) sent(is func(*quota.Entry) bool) bool {
+	for _, a := range slices.Concat(d.maybe, d.unanswered) {
+		for i := range a.entries {
+			if is(&a.entries[i]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // nextID returns the id that the next entry of the draft will have if its record is appended at once. So the entries

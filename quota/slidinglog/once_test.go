@@ -230,3 +230,25 @@ func TestACorrectionWithoutAnAnswerIsUnknown(t *testing.T) {
 		}
 	})
 }
+
+// A settlement that a caller may not make is refused, though its first try found the store away, and the grant was settled
+// meanwhile.
+func TestASettlementIsJudgedAfterAFreeze(t *testing.T) {
+	s := newScene(t)
+	store := &fadingStore{SimStore: s.store, answers: 1000}
+	l, other := s.open(slidinglog.Config{Store: store}), s.open(slidinglog.Config{})
+	s.follow(20, l, other)
+	d, err := other.Acquire(t.Context(), s.c, s.asks(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, grant, _ := quota.ParseGrantID(d[0].GrantID)
+	if _, err := other.Settle(t.Context(), s.c, quota.Settlement{Grant: grant, Units: 2}); err != nil {
+		t.Fatal(err)
+	}
+	ctx := &freeze{Context: t.Context(), ended: true}
+	settled, err := l.Settle(ctx, s.c, quota.Settlement{Grant: grant, Units: 1000, Bounded: true})
+	if err != nil || settled.Reason != quota.SettledTooHigh {
+		t.Errorf("%+v, %v", settled, err)
+	}
+}

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -56,8 +58,8 @@ func (c *connection) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// watch ends the contexts of the connection's requests when its caller goes away, or at a deadline for reading.
-// It returns once the caller has sent more, which waits to be read.
+// watch ends the contexts of the connection's requests when its caller goes away. It returns once the caller has sent
+// more, which waits to be read, and at a deadline for reading: net/http sets one when a request is over.
 func (c *connection) watch() {
 	gone := false
 	raw, err := c.Conn.(syscall.Conn).SyscallConn()
@@ -68,7 +70,7 @@ func (c *connection) watch() {
 			return err != syscall.EAGAIN
 		})
 	}
-	if gone || err != nil {
+	if (gone || err != nil) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.gone()
 	}
 }

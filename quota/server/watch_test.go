@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
@@ -143,5 +145,74 @@ func TestCallersOfSlowRequestsAreWatched(t *testing.T) {
 	}
 	if who := <-held.gone; who != "closes" {
 		t.Errorf("%s has gone", who)
+	}
+}
+
+// A watchedConn reports when its watch begins and ends.
+type watchedConn struct {
+	*net.UnixConn
+	begun, ended chan struct{}
+}
+
+type watchedRaw struct {
+	syscall.RawConn
+	watchedConn
+}
+
+func (c watchedConn) SyscallConn() (syscall.RawConn, error) {
+	raw, err := c.UnixConn.SyscallConn()
+	return watchedRaw{raw, c}, err
+}
+
+func (r watchedRaw) Read(f func(uintptr) bool) error {
+	close(r.begun)
+	defer close(r.ended)
+	return r.RawConn.Read(f)
+}
+
+type watchedListener struct {
+	net.Listener
+	watchedConn
+}
+
+func (l watchedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.UnixConn = conn.(*net.UnixConn)
+	}
+	return l.watchedConn, err
+}
+
+func (l watchedListener) Close() error   { return l.Listener.Close() }
+func (l watchedListener) Addr() net.Addr { return l.Listener.Addr() }
+
+// net/http may end its own read of a connection by a deadline that has passed. Then no caller has gone.
+func TestADeadlineIsNoCallerWhoHasGone(t *testing.T) {
+	h := servertest.Start(t, nil) // for its service
+	listener, err := server.Listen(filepath.Join(servertest.ShortDir(t), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := watchedConn{begun: make(chan struct{}), ended: make(chan struct{})}
+	slow := server.Route{Method: "GET", Path: "/slow", Access: server.Read, Handle: func(w http.ResponseWriter, r *http.Request, _ *server.Session) error {
+		<-watched.begun
+		control := http.NewResponseController(w)
+		control.SetReadDeadline(time.Unix(1, 0))
+		<-watched.ended
+		control.SetReadDeadline(time.Time{})
+		return r.Context().Err()
+	}}
+	next := server.Route{Method: "GET", Path: "/next", Access: server.Read, Handle: func(_ http.ResponseWriter, r *http.Request, _ *server.Session) error {
+		return r.Context().Err()
+	}}
+	servertest.Serve(t, server.Config{Service: h.Service, Routes: []server.Route{slow, next}}, watchedListener{listener, watched})
+	dial, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := servertest.NewConn(t, dial)
+	conn.Call("GET", "/slow", "")
+	if r := conn.Call("GET", "/next", ""); r.Status != http.StatusOK {
+		t.Errorf("the next request on the connection is answered %d %s", r.Status, r.Body)
 	}
 }

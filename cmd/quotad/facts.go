@@ -159,20 +159,14 @@ func (f *facts) ledger(e slidinglog.Event) {
 
 // decided records what operators and settlements do to a limit.
 func (f *facts) decided(e server.Decided) (urgent bool) {
-	credential := e.Request.Credential
-	if e.GrantID != "" {
-		credential, _, _ = quota.ParseGrantID(e.GrantID)
-	}
 	switch {
 	case e.Err != nil:
 		return errors.Is(e.Err, quota.ErrUnavailable) && !errors.Is(e.Err, context.Canceled)
 	case e.Verb == "close" && e.Decision.Granted():
-		key := credential + " " + e.Decision.Limit
-		delete(f.Closings, key)
+		delete(f.Closings, e.Request.Credential+" "+e.Decision.Limit)
 	case e.Past != "":
-		limit, by := quota.Overspent(e.Decision.Limits, false)
-		if by > 0 {
-			f.Overspent[credential+" "+limit] = &trouble.Overspent{At: time.Now(), Says: fmt.Sprintf("%s settled a grant past %s", callerName(e.Request.Caller.By()), e.Past)}
+		if limit, by := quota.Overspent(e.Decision.Limits, false); by > 0 {
+			f.Overspent[e.Request.Credential+" "+limit] = &trouble.Overspent{At: time.Now(), Says: fmt.Sprintf("%s settled a grant past %s", callerName(e.Request.Caller.By()), e.Past)}
 			return true
 		}
 	}

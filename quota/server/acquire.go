@@ -128,7 +128,8 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 			past = fmt.Sprintf("limit %q by %s", limit, by.Text())
 		}
 	}
-	s.Emit(Decided{Verb: verb, Request: quota.Request{Caller: c.Caller}, PID: c.PID, GrantID: id,
+	credential, _, _ := quota.ParseGrantID(id) // unknown if it is none
+	s.Emit(Decided{Verb: verb, Request: quota.Request{Credential: credential, Caller: c.Caller}, PID: c.PID, GrantID: id,
 		Decision: d, Past: past, Err: err, Took: time.Since(start)})
 	if err != nil {
 		return err

@@ -53,13 +53,9 @@ func (m *Metrics) decided(event server.Decided) {
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
 
-// corrected counts a settle, release, adjust, close, open or reset. The first two name their
-// credential by the grant alone.
+// corrected counts a settle, release, adjust, close, open or reset.
 func (m *Metrics) corrected(event server.Decided) {
 	name := event.Request.Credential
-	if event.GrantID != "" {
-		name, _, _ = quota.ParseGrantID(event.GrantID)
-	}
 	if _, known := m.service.Credential(name); !known {
 		name = unknown
 	}

@@ -84,9 +84,6 @@ func (o *Occurrences) Record(event any) {
 // decided finds limits that are near, or deny.
 func (o *Occurrences) decided(event server.Decided) {
 	credential, d := event.Request.Credential, event.Decision
-	if event.GrantID != "" {
-		credential, _, _ = quota.ParseGrantID(event.GrantID)
-	}
 	switch {
 	case event.Err != nil:
 	case d.Reason == quota.LimitExceeded:

@@ -8,18 +8,11 @@ import (
 	"unicode"
 )
 
-// A Page is a manual page. Its fields are plain text, which Header and Verbatim escape.
-type Page struct {
-	Name    string // "quotactl"
-	Section int
-	Version string // as quotactl --version prints it
-	Purpose string // in half a line
-}
-
-// Header returns the beginning of the page, with its section NAME.
-func (p Page) Header() string {
+// Header returns the beginning of a page, with its section NAME. The version is as quotactl --version prints it, the
+// purpose takes half a line.
+func Header(section int, version, name, purpose string) string {
 	return fmt.Sprintf(".TH %s %d \"\" \"quotad %s\"\n.SH NAME\n%s \\- %s\n",
-		Escape(strings.ToUpper(p.Name)), p.Section, Escape(p.Version), Escape(p.Name), Escape(p.Purpose))
+		Escape(strings.ToUpper(name)), section, Escape(version), Escape(name), Escape(purpose))
 }
 
 // OfUsage returns the page of a program whose usage is the whole page. Its first line is
@@ -27,8 +20,7 @@ func (p Page) Header() string {
 func OfUsage(section int, version, usage string, also ...string) string {
 	first, rest, _ := strings.Cut(usage, "\n")
 	name, purpose, _ := strings.Cut(first, " - ")
-	page := Page{Name: name, Section: section, Version: version, Purpose: purpose}
-	return page.Header() + ".SH DESCRIPTION\n" + Verbatim(strings.TrimLeft(rest, "\n")) + SeeAlso(also...)
+	return Header(section, version, name, purpose) + ".SH DESCRIPTION\n" + Verbatim(strings.TrimLeft(rest, "\n")) + SeeAlso(also...)
 }
 
 // SeeAlso returns the last section of a page, of pages such as "quotactl(1)".

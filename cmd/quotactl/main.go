@@ -273,8 +273,7 @@ func newMan(c *cli) *cobra.Command {
 // manualPage returns quotactl(1).
 func manualPage(root *cobra.Command) string {
 	var b strings.Builder
-	page := manual.Page{Name: "quotactl", Section: 1, Version: api.BuildVersion(), Purpose: "ask and operate a running quotad"}
-	b.WriteString(page.Header() + ".SH DESCRIPTION\n" + manual.Verbatim(usageOf(reveal(root, commandNames(root)...))) + ".SH COMMANDS\n")
+	b.WriteString(manual.Header(1, api.BuildVersion(), "quotactl", "ask and operate a running quotad") + ".SH DESCRIPTION\n" + manual.Verbatim(usageOf(reveal(root, commandNames(root)...))) + ".SH COMMANDS\n")
 	eachCommand(root, func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, ".SS %s\n%s", manual.Escape(cmd.Name()), manual.Verbatim(usageOf(cmd)))
 	})

@@ -138,7 +138,6 @@ func valueOf(field reflect.StructField) string {
 	}
 	known := map[reflect.Type]string{
 		reflect.TypeFor[duration]():    "duration, longer than zero",
-		reflect.TypeFor[stagger]():     `"even" or a duration`,
 		reflect.TypeFor[window]():      "duration, or a table of [window]",
 		reflect.TypeFor[instant]():     "time with its zone, such as 2026-01-01T11:30:15Z",
 		reflect.TypeFor[zone]():        "time zone",

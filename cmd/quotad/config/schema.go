@@ -29,7 +29,8 @@ func ReferenceSchema() string {
 		for _, k := range t.keys {
 			one := valueSchema(k.value)
 			one["description"] = k.means + " " + k.absent() + "."
-			add(at, k.name, one)
+			in, key := place(at, k.name)
+			in[key] = one
 		}
 	}
 	text, err := json.MarshalIndent(root, "", "\t")
@@ -43,29 +44,25 @@ func tableSchema(means string) schema {
 	return schema{"type": "object", "description": means, "additionalProperties": false}
 }
 
-// add adds a key to a table; a name of the reader's choice stands for every key.
-func add(table schema, name string, one schema) {
+// place returns where a key of a table stands: a name of the reader's choice stands for every key.
+func place(table schema, name string) (in schema, key string) {
 	if name == strings.ToUpper(name) {
-		table["additionalProperties"] = one
-		return
+		return table, "additionalProperties"
 	}
 	if table["properties"] == nil {
 		table["properties"] = schema{}
 	}
-	table["properties"].(schema)[name] = one
+	return table["properties"].(schema), name
 }
 
 // below returns the table at a path, which it makes if it is not there.
 func below(at schema, path []string) schema {
 	for _, name := range path {
-		next, known := at["additionalProperties"].(schema)
-		if name != strings.ToUpper(name) {
-			keys, _ := at["properties"].(schema)
-			next, known = keys[name].(schema)
-		}
+		in, key := place(at, name)
+		next, known := in[key].(schema)
 		if !known {
 			next = tableSchema("")
-			add(at, name, next)
+			in[key] = next
 		}
 		at = next
 	}

@@ -8,6 +8,8 @@ import "quotad/quota"
 //	default  the value of an absent key, and of one whose value cannot be read
 //	oneof    the strings that are allowed
 //	zero     a duration may be zero
+//	even     a duration may be "even"
+//	any      a region may be any text
 //	want     what the value must be, if the type does not say enough
 //	such     a name to suggest for a table that lacks one
 //	required what to write where the key is missing, which is an error
@@ -142,13 +144,13 @@ type jobTable struct {
 	table
 	Credential    string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
 	Regions       ring                `toml:"regions"`
-	Items         items               `toml:"items"`
+	Items         ring                `toml:"items" any:"ok"`
 	Every         duration            `toml:"every"`
 	Offset        duration            `toml:"offset" zero:"ok"`
 	Cron          string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
 	Timezone      zone                `toml:"timezone" default:"UTC"`
 	Schedule      string              `toml:"schedule" want:"\"manual\""`
-	Stagger       stagger             `toml:"stagger" default:"even"`
+	Stagger       duration            `toml:"stagger" default:"even" even:"ok" zero:"ok"`
 	Parallel      int                 `toml:"parallel" default:"1" max:"10000"`
 	RunAtStart    bool                `toml:"run_at_start"`
 	Missed        string              `toml:"missed" oneof:"once skip" default:"once"`

@@ -19,12 +19,23 @@ const (
 	durationExamples = `such as "90s", "30m", "24h" or "7d"`
 )
 
-// A duration is longer than zero, unless the tag of its field says zero:"ok".
+// A duration is longer than zero, unless the tag of its field says zero:"ok". By the tag even:"ok" it may be "even".
 type duration time.Duration
 
+const evenly = duration(jobs.EvenStagger)
+
 func (d *duration) decode(n node) {
-	text, ok := as[string](n, "a duration in quotes, "+durationExamples)
-	if !ok {
+	want, or := "a duration in quotes, "+durationExamples, ""
+	even := n.tag.Get("even") != ""
+	if even {
+		want, or = `"even" or `+want, `; or write "even"`
+	}
+	text, ok := as[string](n, want)
+	switch {
+	case !ok:
+		return
+	case even && text == "even":
+		*d = evenly
 		return
 	}
 	parsed, err := parseDuration(text)
@@ -32,12 +43,17 @@ func (d *duration) decode(n node) {
 		err = errors.New("must be longer than zero")
 	}
 	if err != nil {
-		n.fail("%v", err)
+		n.fail("%v%s", err, or)
 	}
 	*d = duration(parsed)
 }
 
-func (d duration) String() string { return quota.Brief(time.Duration(d)) }
+func (d duration) String() string {
+	if d == evenly {
+		return "even"
+	}
+	return quota.Brief(time.Duration(d))
+}
 
 // parseDuration reads "30m", "1.5h", "7d" or "1d12h". None is below zero.
 func parseDuration(text string) (time.Duration, error) {
@@ -51,31 +67,6 @@ func parseDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is below zero", text)
 	}
 	return d, nil
-}
-
-// A stagger is "even" or a duration.
-type stagger time.Duration
-
-const evenStagger = stagger(jobs.EvenStagger)
-
-func (s *stagger) decode(n node) {
-	text, ok := as[string](n, `"even" or a duration in quotes, `+durationExamples)
-	if *s = evenStagger; !ok || text == "even" {
-		return
-	}
-	d, err := parseDuration(text)
-	if err != nil {
-		n.fail(`%v; or write "even"`, err)
-		return
-	}
-	*s = stagger(d)
-}
-
-func (s stagger) String() string {
-	if s == evenStagger {
-		return "even"
-	}
-	return duration(s).String()
 }
 
 // A zone is a time zone.
@@ -152,35 +143,26 @@ func (w window) String() string {
 	return w.Window.String()
 }
 
-// A ring is an array of regions with plain names, and items one of any texts; no two are
-// alike.
-type (
-	ring  regions.Ring
-	items regions.Ring
-)
+// A ring is an array of regions, no two of which are alike. Their names are plain, unless the tag of its field says any:"ok".
+type ring regions.Ring
 
 func (r *ring) decode(n node) {
-	*r = ring(n.ring(func(region regions.Region) error {
-		err := region.CheckName()
-		if err != nil && region.Check() == nil {
-			err = fmt.Errorf("%w; items, instead of regions, takes any text", err)
-		}
-		return err
-	}))
-}
-
-func (i *items) decode(n node) { *i = items(n.ring(regions.Region.Check)) }
-
-func (n node) ring(check func(regions.Region) error) (list regions.Ring) {
 	for one, text := range n.texts() {
 		region := regions.Region(text)
-		if err := check(region); err != nil {
+		err := region.CheckName()
+		switch odd := region.Check(); {
+		case n.tag.Get("any") != "":
+			err = odd
+		case err != nil && odd == nil:
+			err = fmt.Errorf("%w; items, instead of regions, takes any text", err)
+		}
+		switch {
+		case err != nil:
 			one.fail("%v", err)
-		} else if slices.Contains(list, region) {
+		case slices.Contains(*r, region):
 			one.fail("region %q is listed twice: remove one", region)
-		} else {
-			list = append(list, region)
+		default:
+			*r = append(*r, region)
 		}
 	}
-	return list
 }

@@ -95,29 +95,19 @@ func (f *figures) step() {
 			f.grants = append(f.grants, d.GrantID)
 		}
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f.T, err)
 }
 
 func (f *figures) agree() {
 	f.Helper()
 	status, err := f.Status(f.Context())
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f.T, err)
 	usage, err := f.Usage(f.Context(), "api", api.UsageQuery{By: "operation"})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f.T, err)
 	var p plan.Plan
-	if err := f.Get(f.Context(), "/v1/plan", &p); err != nil {
-		f.Fatal(err)
-	}
+	must(f.T, f.Get(f.Context(), "/v1/plan", &p))
 	log, err := f.Log(f.Context(), "api", api.LogQuery{Most: 1000})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f.T, err)
 	metrics := scrape(f.T, f.Client)
 	for i, limit := range status.Credentials[0].Limits {
 		series := func(name string) float64 {
@@ -202,9 +192,7 @@ func (f *figures) quotactl(args ...string) string {
 func (f *figures) number(args ...string) int64 {
 	f.Helper()
 	n, err := strconv.ParseInt(f.quotactl(args...), 10, 64)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f.T, err)
 	return n
 }
 
@@ -250,9 +238,7 @@ func (f *figures) forecastAgrees(limit api.Limit, spent int64) {
 func span(t *testing.T, text string) (least, unit time.Duration) {
 	t.Helper()
 	least, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, unit = range []time.Duration{time.Hour, time.Minute, time.Second} {
 		if least >= unit {
 			break

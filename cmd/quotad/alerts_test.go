@@ -42,9 +42,7 @@ func startTelling(t *testing.T, text string) (daemon *child, client *api.Client,
 	t.Helper()
 	dir = shortDir(t)
 	script := "#!/bin/sh\nenv | grep '^QUOTAD_' | sort | tr '\\n' ' ' >" + dir + "/$$.told\n"
-	if err := os.WriteFile(filepath.Join(dir, "tell"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "tell"), []byte(script), 0o700))
 	writeConfig(t, dir, text)
 	return startIn(t, dir), &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}, dir
 }
@@ -55,16 +53,12 @@ func told(t *testing.T, daemon *child, dir string) []string {
 	t.Helper()
 	daemon.stop(t)
 	files, err := filepath.Glob(filepath.Join(dir, "*.told"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []string
 	varying := regexp.MustCompile(`QUOTAD_(AT|RETRY_AT|RUN_ID)=\S+ `)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n := len(varying.FindAll(text, -1)); n == 0 {
 			t.Errorf("an event without its time: %s", text)
 		}
@@ -86,9 +80,7 @@ func TestEventsAreToldOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := client.Do(context.Background(), "POST", "/v1/jobs/fetch/run", nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, client.Do(context.Background(), "POST", "/v1/jobs/fetch/run", nil, nil))
 		daemon.logs(t, "^run failed$", "job=fetch")
 	}
 	eventually(t, func() bool { // its command may have run before the last run

@@ -33,9 +33,7 @@ func tree(t *testing.T, dir string) string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return list.String()
 }
 
@@ -54,9 +52,7 @@ func acceptedBy(uid int) func(state string) error {
 func TestCheckOfTheState(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	onPort := fmt.Sprintf("[metrics]\nlisten = %q\n", taken.Addr())
 	for _, test := range []struct {
@@ -114,13 +110,9 @@ func TestCheckDuringAnAttempt(t *testing.T) {
 	state := filepath.Join(dir, ".quotad")
 	socket := filepath.Join(state, "quotad.sock")
 	release, err := lockStateDir(state)
-	if err := errors.Join(err, os.Remove(filepath.Join(state, "ledger.db")), os.Remove(socket)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.Remove(filepath.Join(state, "ledger.db")), os.Remove(socket)))
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		release()
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -164,9 +156,7 @@ func TestCheckOfAnotherBackend(t *testing.T) {
 	cmd := exec.Command("quotad")
 	cmd.Dir = dir
 	start, err := startChild(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer start.kill()
 	start.logs(t, "^cannot serve: this state directory belongs to backend")
 }
@@ -210,9 +200,7 @@ func TestCheckBeforeTheFirstStart(t *testing.T) {
 	dir := shortDir(t)
 	write(t, dir, "job.sh", "#!/bin/sh\n")
 	write(t, dir, "systemctl", systemctlShow)
-	if err := os.Chmod(filepath.Join(dir, "systemctl"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(dir, "systemctl"), 0o755))
 	for _, row := range []struct {
 		text, command string
 		code          int

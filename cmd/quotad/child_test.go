@@ -108,9 +108,7 @@ func (c *child) await(message *regexp.Regexp, fields ...string) error {
 // logs awaits a line of the log, for a test that is over without it.
 func (c *child) logs(t *testing.T, message string, fields ...string) {
 	t.Helper()
-	if err := c.await(regexp.MustCompile(message), fields...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.await(regexp.MustCompile(message), fields...))
 }
 
 func (c *child) find(message *regexp.Regexp, fields []string) (found, over bool, grown <-chan struct{}) {
@@ -214,5 +212,13 @@ func TestAwaitKnowsWhenARunIsOver(t *testing.T) {
 	}
 	if c.add(`{"message":"run stopped","run":"b"}`); !c.idle() {
 		t.Error("both runs are over")
+	}
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

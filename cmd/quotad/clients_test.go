@@ -51,9 +51,7 @@ var unawares = []unaware{
 		return []string{"node", place(t, dir, "googleapis.mjs")}, npm(dir, "googleapis@178.0.0")
 	}, [3]string{dayEnds, minuteEnds, suspended}},
 	{"google.golang.org/api", "0.250.0", false, func(t *testing.T, dir string) ([]string, string) {
-		if err := os.Rename(place(t, dir, "google.go.txt"), filepath.Join(dir, "fetch.go")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(place(t, dir, "google.go.txt"), filepath.Join(dir, "fetch.go")))
 		write(t, dir, "go.mod", "module fetch\n")
 		lacking := lacks(dir, "go", "get", "google.golang.org/api/youtube/v3@v0.250.0")
 		return []string{filepath.Join(dir, "fetch")}, lacking + lacks(dir, "go", "build", "-o", "fetch", ".")
@@ -92,9 +90,7 @@ func lacks(dir, name string, args ...string) string {
 func place(t *testing.T, dir, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata/clients", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, dir, name, string(text))
 	return filepath.Join(dir, name)
 }
@@ -220,9 +216,7 @@ func (c *unaware) meets(t *testing.T, scene string, command []string, want strin
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
 	list, err := json.Marshal(command) // as TOML has it too
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	preset, limit, units := "youtube-classic", "daily", 1_000
 	if c.github {
 		preset, limit = "github-rest", "core"
@@ -238,9 +232,7 @@ func (c *unaware) meets(t *testing.T, scene string, command []string, want strin
 	run := exec.Command("quotactl", "--socket", client.Socket, "run", "page", "--wait")
 	output, _ := run.CombinedOutput()
 	limits, err := client.Usage(t.Context(), "api", api.UsageQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := lastRun(t, client, "page")
 	got := fmt.Sprintf("%d: %s; booked %d, received %d", run.ProcessState.ExitCode(), outcomesOf(ended), limits.Total.Limits[limit], fake.received)
 	t.Log(got)

@@ -27,9 +27,7 @@ func TestKilledDaemonKeepsItsGrants(t *testing.T) {
 			dir := shortDir(t)
 			file := filepath.Join(dir, "config.toml")
 			text := "[ledger]\n" + ledger(t) + "\n[credentials.api]\nlimits.daily.units = 1_000_000\noperations.list = 1\n"
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(text), 0o600))
 			var granted, unanswered int64
 			for range 4 {
 				g, u := spendUntilKilled(t, dir)
@@ -94,9 +92,7 @@ func startProgram(t *testing.T, dir, program string) *child {
 		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 	}
 	daemon, err := startChild(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(daemon.kill)
 	daemon.logs(t, "^serving$")
 	return daemon
@@ -106,9 +102,7 @@ func startProgram(t *testing.T, dir, program string) *child {
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

@@ -273,14 +273,10 @@ func set(lines []string, line string) []string {
 func (s *sickbed) wait() {
 	s.Helper()
 	c, err := config.Load(filepath.Join(s.dir, "config.toml"), config.Host{Programs: filepath.Dir(s.client)})
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	clock := ledgertest.NewClock(time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC))
 	service, err := quota.NewService(ledgertest.NewModel(clock.Now), c.Credentials, time.Second)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	r := quota.Request{Credential: "x", Operation: s.operation, Count: quota.Units(s.spend), Caller: quota.Caller{UID: -1}}
 	if s.isShare() {
 		r.Caller.Job = "j"

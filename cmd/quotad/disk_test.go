@@ -36,9 +36,7 @@ func TestFullDisk(t *testing.T) {
 	mountSmallDisk(t, disk, "8m")
 	writeConfig(t, dir, withStateElsewhere+tellEvents)
 	told := "#!/bin/sh\necho $QUOTAD_EVENT >>" + dir + "/told\n"
-	if err := os.WriteFile(filepath.Join(dir, "tell"), []byte(told), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "tell"), []byte(told), 0o700))
 	daemon := startIn(t, dir)
 	client := &api.Client{Socket: filepath.Join(dir, "api.sock")}
 	var granted atomic.Int64
@@ -77,9 +75,7 @@ func TestFullDisk(t *testing.T) {
 	if used := usedNow(t, client); used != granted.Load() {
 		t.Errorf("%d units are used, %d were granted", used, granted.Load())
 	}
-	if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(disk, "ballast")))
 	if d, err := spend(client); err != nil || !d.Granted {
 		t.Errorf("with room again: %+v, %v", d, err)
 	}
@@ -104,9 +100,7 @@ func usedNow(t *testing.T, client *api.Client) (used int64) {
 	t.Helper()
 	eventually(t, func() bool {
 		status, err := client.Status(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := status.Credentials[0]
 		if c.Error == "" {
 			used = c.Limits[0].Used
@@ -121,9 +115,7 @@ func mountSmallDisk(t testing.TB, dir, size string) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a small file system")
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
 		t.Skipf("cannot mount a small file system: %v", err)
 	}
@@ -169,20 +161,14 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 			daemon.stop(t) // then all is in the tables
 			path := filepath.Join(dir, "ledger.db")
 			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			spoilt := spoil(content)
-			if err := os.WriteFile(path, spoilt, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(path, spoilt, 0o600))
 			for _, args := range [][]string{{"--check"}, nil} {
 				cmd := exec.Command("quotad", args...)
 				cmd.Dir = dir
 				daemon, err := startChild(cmd)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				t.Cleanup(daemon.kill)
 				daemon.logs(t, `ledger.db" is damaged: .*or move it away`)
 			}
@@ -233,9 +219,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			if used := usedNow(t, client.Client); used < 1 {
 				t.Errorf("%d units are used, want that of the pass", used)
 			}
-			if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(disk, "ballast")))
 			eventually(t, func() bool {
 				d, err := spend(client.Client)
 				return err == nil && d.Granted

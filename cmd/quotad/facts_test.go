@@ -13,9 +13,7 @@ import (
 // A ledger that was well just before it was lost is not put back.
 func TestHealthBeforeALoss(t *testing.T) {
 	f, err := openFacts(filepath.Join(t.TempDir(), "troubles.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before := time.Now()
 	f.record(slidinglog.Event{Kind: slidinglog.LostLog, Credential: "api"})
 	for _, test := range []struct {

@@ -56,9 +56,7 @@ func (s *startScene) ledger() string { return filepath.Join(s.state, "ledger.db"
 
 func (s *startScene) do(t *testing.T, steps ...error) {
 	t.Helper()
-	if err := errors.Join(steps...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(steps...))
 }
 
 // restore puts a copy of the ledger back.
@@ -202,9 +200,7 @@ func playFailedStart(t *testing.T, way failedStart) {
 	manager, socket := notifySocket(t, s.dir), passedSocket(t, s.path)
 	first := startOn(t, s.dir, s.config, socket, "LISTEN_FDNAMES=api")
 	awaitNotice(t, manager, "(?s)READY=1\n.*")
-	if err := callOnce(s.path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, callOnce(s.path))
 	first.kill()
 	way.spoil(t, s)
 	callers := startCallers(t, s.path)
@@ -218,9 +214,7 @@ func playFailedStart(t *testing.T, way failedStart) {
 	way.mend(t, s)
 	switch way.how {
 	case byHUP:
-		if err := daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, daemon.cmd.Process.Signal(syscall.SIGHUP))
 	case byReload:
 		done, err := (&api.Client{Socket: s.path}).Reload(context.Background())
 		if err != nil || !done.Started {
@@ -245,9 +239,7 @@ func (s *startScene) checkRefusal(t *testing.T, way failedStart) {
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/readyz", "/v1/status", "/metrics", "/nowhere"} {
 		answer, err := client.Get("http://quotad" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var p api.Problem
 		err = json.NewDecoder(answer.Body).Decode(&p)
 		answer.Body.Close()
@@ -259,9 +251,7 @@ func (s *startScene) checkRefusal(t *testing.T, way failedStart) {
 	}
 	for _, path := range []string{"/healthz", "/version"} {
 		answer, err := client.Get("http://quotad" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {

@@ -55,9 +55,7 @@ func TestFarIsFar(t *testing.T) {
 	day := time.Date(2026, 2, 28, 0, 0, 59, 999, time.FixedZone("Nepal", 20700))
 	for now := day; now.Before(day.Add(25 * time.Hour)); now = now.Add(time.Minute) {
 		schedule, err := scheduler.ParseCron(farFrom(now)+" * * *", time.UTC)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if next := schedule.Next(now); next.Sub(now) < 11*time.Hour {
 			t.Errorf("at %v the next slot of %v is at %v", now, schedule, next)
 		}

@@ -76,9 +76,7 @@ func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
 			t.Errorf("%s: %d units are used, want %d", name, got, want)
 		}
 		page, err := other.Log(t.Context(), "api", api.LogQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		times := 0
 		for _, e := range page.Entries {
 			if e.Note == note {

@@ -89,9 +89,7 @@ func TestJobReachesNothingOfTheDaemon(t *testing.T) {
 	dir := shortDir(t)
 	program, report := filepath.Join(dir, "job"), filepath.Join(dir, ".quotad/data/intrude/report")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if output, err := exec.Command("cp", self, program).CombinedOutput(); err != nil { // to where other users may run it
 		t.Fatalf("%v: %s", err, output)
 	}

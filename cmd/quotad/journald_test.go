@@ -15,9 +15,7 @@ func startInJournal(t *testing.T, config, stream string) *child {
 	cmd := exec.Command("sh", "-c", "JOURNAL_STREAM="+stream+" exec quotad")
 	cmd.Dir = dir
 	c, err := startChild(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.kill)
 	return c
 }

@@ -49,12 +49,8 @@ func mint(t *testing.T, dir, stdout, stderr string, code int) {
 	t.Helper()
 	text := fmt.Sprintf("#!/bin/sh\necho >>%s/runs\ncat <<'EOF'\n%s\nEOF\ncat >&2 <<'EOF'\n%s\nEOF\nexit %d\n", dir, stdout, stderr, code)
 	path := filepath.Join(dir, "mint")
-	if err := os.WriteFile(path+".new", []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path+".new", []byte(text), 0o700))
+	must(t, os.Rename(path+".new", path))
 }
 
 func (c *proxied) runs() int {
@@ -203,9 +199,7 @@ func TestCallersKey(t *testing.T) {
 	all := ""
 	for _, path := range []string{"list/ok", "list/500", "list/cut", "list/401", "list/403", "list/ok", "elsewhere", "list/a%zz", "list/ok?a=b;c"} {
 		r, err := http.NewRequest("GET", c.address+strings.Replace(path, "%zz", "", 1), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(path, "%zz") {
 			r.URL.Opaque = "/" + strings.SplitN(c.address, "/", 4)[3] + path
 		}

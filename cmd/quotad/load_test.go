@@ -180,9 +180,7 @@ func (s *loadClients) checkAnswers(t *testing.T) {
 func (s *loadClients) checkBooks(t *testing.T, client *api.Client) {
 	t.Helper()
 	status, err := client.Status(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	used := map[string]int64{}
 	for _, c := range status.Credentials {
 		used[c.Name] = c.Limits[0].Used
@@ -216,17 +214,11 @@ func resourcesOf(t *testing.T, pid int) resources {
 		t.Skip("root alone can count the descriptors of quotad")
 	}
 	descriptors, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "fd"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, resident, _ := strings.Cut(string(status), "VmRSS:")
 	memory, err := strconv.Atoi(strings.Fields(resident)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resources{descriptors: len(descriptors), memory: memory}
 }

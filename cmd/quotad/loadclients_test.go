@@ -43,12 +43,8 @@ func noop(t *testing.T) (socket string) {
 	cmd.Env = append(os.Environ(), noopSocket+"="+socket)
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()

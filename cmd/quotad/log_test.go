@@ -85,9 +85,7 @@ func FuzzJournalLines(f *testing.F) {
 			t.Fatalf("%d bytes: %.100q", len(line), line)
 		}
 		var values map[string]string
-		if err := json.Unmarshal([]byte(encoded), &values); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(encoded), &values))
 		got := values[zerolog.MessageFieldName]
 		if begin, cut := strings.CutSuffix(got, cutHere); got != message && (!cut || !strings.HasPrefix(message, begin)) {
 			t.Errorf("%.100q became %.100q", message, got)
@@ -115,16 +113,10 @@ func onTerminal(t *testing.T, config, until string) (seen string) {
 	// script(1) gives quotad a terminal, and returns what comes there.
 	cmd := exec.Command("script", "--quiet", "--return", "--command", "NO_COLOR=1 timeout 60 quotad 2>&1", "/dev/null")
 	cmd.Dir = dir
-	if err := slotsMayFallIn(configOf(cmd)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, slotsMayFallIn(configOf(cmd)))
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Wait() })
 	for buffer := make([]byte, 4096); !strings.Contains(seen, until); {
 		n, err := output.Read(buffer)

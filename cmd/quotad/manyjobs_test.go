@@ -55,9 +55,7 @@ func TestManyPasses(t *testing.T) {
 	run := func() {
 		t.Helper()
 		begun, err := jobsapi.Client{Client: client}.Begin(context.Background(), "many", jobsapi.RunRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		daemon.logs(t, "^run failed$", "run="+begun.ID, "regions=100")
 	}
 	run() // what is kept after the first time is kept for good
@@ -84,9 +82,7 @@ func TestManyPasses(t *testing.T) {
 func processesWith(t *testing.T, holds func(path string) bool) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.DeleteFunc(all, func(path string) bool { return !holds(path) })
 }
 

@@ -23,9 +23,7 @@ func TestTellsSystemd(t *testing.T) {
 	reload := func(text string) {
 		t.Helper()
 		writeConfig(t, dir, text)
-		if err := daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, daemon.cmd.Process.Signal(syscall.SIGHUP))
 		awaitNotice(t, manager, `RELOADING=1\nMONOTONIC_USEC=[0-9]+\n`)
 		awaitNotice(t, manager, `READY=1`)
 	}
@@ -37,9 +35,7 @@ func TestTellsSystemd(t *testing.T) {
 	reload(onSystemd + "kill_grace = \"1m\"\n")
 	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
 
-	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, daemon.cmd.Process.Signal(syscall.SIGTERM))
 	// Half a minute to drain, a minute of grace, and some seconds to answer.
 	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=105000000`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
@@ -112,9 +108,7 @@ func TestTellsSystemdUnderFullConnections(t *testing.T) {
 	dial := func() net.Conn {
 		t.Helper()
 		conn, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}

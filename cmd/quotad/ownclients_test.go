@@ -62,13 +62,9 @@ func TestClientsWithoutRedis(t *testing.T) {
 	}
 	server.Run(t)
 	back()
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Freeze())
 	away("with a frozen Redis")
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Thaw())
 	back()
 	one, err := client.GetClients(context.Background(), "open")
 	if err != nil || one.OutageGrants < 10 {

@@ -96,9 +96,7 @@ func TestPassesOfAnotherUser(t *testing.T) {
 	// What runs as another user is ended all the same.
 	client := &api.Client{Socket: socket}
 	var runs []struct{ ID string }
-	if err := client.Get(context.Background(), "/v1/runs?job=curious", &runs); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.Get(context.Background(), "/v1/runs?job=curious", &runs))
 	running := func() bool {
 		return exec.Command("pgrep", "--full", "^"+asleep+"$", "--uid", "www-data").Run() == nil
 	}
@@ -121,29 +119,21 @@ func TestWorkDirsAreGivenToTheUserOfJobs(t *testing.T) {
 	}
 	state := shortDir(t)
 	dir := filepath.Join(state, "data", "fetch")
-	if err := os.MkdirAll(filepath.Join(dir, "deep"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, "deep"), 0o750))
 	owners := map[string]int{"ledger.db": 0, "data/fetch": u.UID, "data/fetch/deep": u.UID, "data/fetch/deep/page": u.UID, "data/fetch/link": u.UID, "data/fetch/linked": 0, "data/fetch/theirs": 1}
 	for _, file := range []string{"ledger.db", "data/fetch/deep/page", "data/fetch/theirs"} {
-		if err := os.WriteFile(filepath.Join(state, file), []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(state, file), []byte("x"), 0o600))
 	}
 	err = errors.Join(os.Link(filepath.Join(state, "ledger.db"), filepath.Join(dir, "linked")),
 		os.Symlink(filepath.Join(state, "ledger.db"), filepath.Join(dir, "link")), os.Lchown(filepath.Join(dir, "theirs"), 1, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kept, err := give(dir, u)
 	if err != nil || len(kept) != 1 || kept[0] != filepath.Join(dir, "linked") {
 		t.Errorf("got %q, %v, want the linked file kept", kept, err)
 	}
 	for file, want := range owners {
 		info, err := os.Lstat(filepath.Join(state, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := int(info.Sys().(*syscall.Stat_t).Uid); got != want {
 			t.Errorf("%s belongs to %d, want %d", file, got, want)
 		}
@@ -156,18 +146,12 @@ func TestPassesOfAUserOutOfReach(t *testing.T) {
 		t.Skip("only root can be an ordinary user instead")
 	}
 	dir, nobody := shortDir(t), account(t, "nobody")
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(farOff(curious)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(farOff(curious)), 0o644))
 	for _, name := range []string{"curious.env", "other.env"} {
 		file := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chown(file, nobody.uid, nobody.gid)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(file, nil, 0o600), os.Chown(file, nobody.uid, nobody.gid)))
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	cmd := exec.Command("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "quotad", "--check")
 	cmd.Dir = dir
 	output, err := cmd.CombinedOutput()

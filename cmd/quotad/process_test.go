@@ -28,12 +28,8 @@ command = ["sh", "-c", "case $(grep SigIgn /proc/self/status) in *[13579bdf]???)
 	cmd := exec.Command("quotad")
 	cmd.Dir = dir
 	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	lines := bufio.NewScanner(log)
@@ -84,9 +80,7 @@ func TestStateOfOthers(t *testing.T) {
 			writeConfig(t, dir, restartable)
 			state, precious := filepath.Join(dir, ".quotad"), filepath.Join(dir, "precious")
 			for _, err := range []error{os.Mkdir(state, 0o750), os.WriteFile(precious, []byte("a file of somebody else's"), 0o600), row.spoil(state)} {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			for _, args := range [][]string{nil, {"--check"}} {
 				cmd := exec.Command("quotad", args...)
@@ -128,9 +122,7 @@ command = ["sh", "-c", "echo $$ >pid && echo holding && exec sleep 600"]
 		cmd := inMounts(t, "mount -t tmpfs none /proc/sys/kernel/random", "quotad")
 		cmd.Dir = dir
 		daemon, err := startChild(cmd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(daemon.kill)
 		daemon.logs(t, "^serving$")
 		return daemon

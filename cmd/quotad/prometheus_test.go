@@ -151,12 +151,8 @@ func TestPrometheusFindsEverything(t *testing.T) {
 	text, err := json.Marshal(map[string]any{"tests": []any{
 		map[string]any{"interval": "1m", "input_series": series, "promql_expr_test": tests},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(file, text, 0o600))
 	promtool(t, "test", "rules", file)
 }
 
@@ -170,9 +166,7 @@ func isOne(expr string) any {
 func seriesOfADaemon(t *testing.T) (series []any) {
 	t.Helper()
 	pages, err := upstream.New(upstream.Config{Quota: 10_000, Key: "the-real-upstream-key"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	youtube := httptest.NewServer(pages)
 	t.Cleanup(youtube.Close)
 	dir := shortDir(t)
@@ -218,9 +212,7 @@ func dashboardQueries(t *testing.T) (queries []query) {
 			Targets []struct{ Expr, LegendFormat string }
 		}
 	}
-	if err := json.Unmarshal([]byte(readPage(t, dashboardFile)), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(readPage(t, dashboardFile)), &dashboard))
 	variables := strings.NewReplacer("$credential", ".*", "$__rate_interval", "5m")
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {

@@ -50,13 +50,9 @@ const ownToken = "ya29.token-of-the-job"
 func publicBody(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("config/testdata/bodies.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var bodies []struct{ Name, Body string }
-	if err := json.Unmarshal(text, &bodies); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &bodies))
 	for _, b := range bodies {
 		if b.Name == name {
 			return b.Body
@@ -222,9 +218,7 @@ func TestProvidersByPlainClients(t *testing.T) {
 	list := providers(t)
 	text := func(value any) string {
 		written, err := json.Marshal(value) // as TOML has it too
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(written)
 	}
 	for _, c := range plainClients {
@@ -239,9 +233,7 @@ func TestProvidersByPlainClients(t *testing.T) {
 		write(t, dir, p.preset+".key", key)
 		mintName := filepath.Join(dir, p.preset+".mint")
 		minted := fmt.Sprintf("#!/bin/sh\necho '{\"key\": %q, \"expires\": %q}'\n", key, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
-		if err := os.WriteFile(mintName, []byte(minted), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(mintName, []byte(minted), 0o700))
 		file += fmt.Sprintf(`
 [credentials.%[1]s]
 preset = %[1]q
@@ -263,9 +255,7 @@ env = { LC_ALL = "C.UTF-8", CLIENTS = %[6]q, HEADERS = %[7]s, CALLS = %[8]s }
 			run := quotactlIn(dir, "run", p.preset, "--wait")
 			output, _ := run.CombinedOutput()
 			usage, err := client.Usage(t.Context(), p.preset, api.UsageQuery{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			booked := map[string]int{}
 			for limit, units := range usage.Total.Limits {
 				if !strings.HasSuffix(limit, "_day") && limit != "minute" && units > 0 {

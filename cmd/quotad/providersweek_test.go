@@ -43,9 +43,7 @@ func newProviderWeek(t *testing.T, from time.Time) *providerWeek {
 	dir, file := t.TempDir(), "[proxy]\nlisten = \"127.0.0.1:0\"\n"
 	program := filepath.Join(dir, "github-rest.mint")
 	write(t, dir, "github-rest.mint", "#!/bin/sh\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(program, 0o700))
 	tokens := new(servertest.Tokens)
 	for _, p := range w.list {
 		w.days[p.preset] = map[string]int{}
@@ -63,16 +61,12 @@ func newProviderWeek(t *testing.T, from time.Time) *providerWeek {
 	}
 	write(t, dir, "config.toml", file)
 	c, err := config.Load(filepath.Join(dir, "config.toml"), config.Host{StateDirectory: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if w.service, err = quota.NewService(ledgertest.NewModel(w.clock.Now), c.Credentials, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.proxy = proxy.New(proxy.Config{Address: listener.Addr().String(), Service: w.service, Tokens: tokens, Emit: func(any) {},
 		Observer: upstream.NewObserver(w.service, c.Profiles, func(upstream.Outcome) {})})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,9 +119,7 @@ func (w *providerWeek) day(p *provider) string {
 
 func pacific(t *testing.T) *time.Location {
 	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return zone
 }
 

@@ -162,9 +162,7 @@ func write(t *testing.T, dir, name, text string) {
 	if name == "config.toml" {
 		text = operable(text)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
 // operable makes the user who runs the tests an operator: root is one.
@@ -287,9 +285,7 @@ func (s *siege) get(client *http.Client, address string, id int, random *rand.Ra
 // settle compares the books.
 func (s *siege) settle(upstream *hostile) {
 	status, err := clientIn(s.dir).Status(context.Background())
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	used := int(status.Credentials[0].Limits[0].Used)
 	upstream.mu.Lock()
 	defer upstream.mu.Unlock()

@@ -78,9 +78,7 @@ func startProxiedIn(t *testing.T, dir, credential string) *proxied {
 func (c *proxied) call(method, path string) (int, string) {
 	c.Helper()
 	r, err := http.NewRequest(method, c.address+path, nil)
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	res, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
 		return 0, err.Error()
@@ -93,9 +91,7 @@ func (c *proxied) call(method, path string) (int, string) {
 func (c *proxied) used() int64 {
 	c.Helper()
 	status, err := c.pass.Status(context.Background())
-	if err != nil {
-		c.Fatal(err)
-	}
+	must(c, err)
 	return status.Credentials[0].Limits[0].Used
 }
 
@@ -292,14 +288,10 @@ func TestProxyOfPresets(t *testing.T) {
 			c := startProxied(t, fmt.Sprintf("preset = %q\n%sproxy = { upstream = %q, key_file = \"api.key\" }", preset, more, upstream.URL))
 			for _, row := range calls {
 				before, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				status, answer := c.call(row.method, row.path)
 				after, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				operation := ""
 				if len(after.Entries) > len(before.Entries) {
 					operation = after.Entries[len(after.Entries)-1].Operation

@@ -79,9 +79,7 @@ func TestServesManyReaders(t *testing.T) {
 	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	fillLedger(t, filepath.Join(dir, "state"), c.grants)
 	daemon := startConfigured(t, dir, fmt.Sprintf(readersConfig, dir), socket, "LISTEN_FDNAMES=api")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0o666), daemon.await(regexp.MustCompile("^serving$"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(socket, 0o666), daemon.await(regexp.MustCompile("^serving$"))))
 	o := &readers{socket: socket, answers: map[string]int{}}
 	s := &served{
 		T:        t,
@@ -142,9 +140,7 @@ func TestServesManyReaders(t *testing.T) {
 		t.Error("a reader: ", wrong)
 	}
 	status, err := s.operator.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := status.Credentials[0].Limits[0].Used, int64(c.grants+s.spent); got != want {
 		t.Errorf("%d units are used, %d were granted", got, want)
 	}
@@ -153,17 +149,11 @@ func TestServesManyReaders(t *testing.T) {
 // fillLedger writes the log of a daemon that is to start with that state directory.
 func fillLedger(t *testing.T, state string, grants int) {
 	t.Helper()
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(state, 0o700))
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	many := &quota.Credential{
 		Name:       "many",
 		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000_000, Window: quota.Sliding(24 * time.Hour)}},
@@ -182,9 +172,7 @@ func fillLedger(t *testing.T, state string, grants int) {
 			t.Fatal(err)
 		}
 	}
-	if err := ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ledger.Close())
 }
 
 // served are those whom readers must not keep from their work.

@@ -36,9 +36,7 @@ func readREADME(t *testing.T) string {
 func readPage(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -88,9 +86,7 @@ func everyPage(t *testing.T) (pages []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pages
 }
 
@@ -131,9 +127,7 @@ func blocksOf(readme, text string) (found []string) {
 func TestPageListsEveryRoute(t *testing.T) {
 	_, client := startWith(t, fmt.Sprintf(snippetConfig, `["true"]`))
 	var list struct{ Routes []route }
-	if err := client.Get(context.Background(), "/v1", &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.Get(context.Background(), "/v1", &list))
 	readme, want := readPage(t, apiFile), routeTable(list.Routes)
 	begin := strings.Index(readme, routeTableHead)
 	if begin < 0 {
@@ -145,9 +139,7 @@ func TestPageListsEveryRoute(t *testing.T) {
 	case !*update:
 		t.Errorf("got:\n%s\nwant, as go test ./cmd/quotad -run %s -update writes it:\n%s", got, t.Name(), want)
 	default:
-		if err := os.WriteFile(apiFile, []byte(readme[:begin]+want+readme[end:]), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(apiFile, []byte(readme[:begin]+want+readme[end:]), 0o644))
 	}
 	for _, r := range list.Routes {
 		checkFields(t, client, r)

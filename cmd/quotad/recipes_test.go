@@ -37,9 +37,7 @@ func TestRecipes(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	environ := map[string]string{
 		"NOON": zoneAt(time.Now(), 12), "GOCACHE": strings.TrimSpace(string(goCache)),
 	}
@@ -120,9 +118,7 @@ func TestRecipesGoWithPresets(t *testing.T) {
 	for _, preset := range []string{"youtube-classic", "youtube-2026-06"} {
 		for _, recipe := range []string{"a cap: ", "a share: ", "a pace: ", "the rest of the day: ", "a cap that is not enforced"} {
 			text := fmt.Sprintf("credentials.youtube.preset = %q\n[jobs.trending]%s%s", preset, jobs, blocksOf(page, "# "+recipe)[0])
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(text), 0o600))
 			if output, err := exec.Command("quotad", "--check", "--config", file).CombinedOutput(); err != nil {
 				t.Errorf("%s with %s: %v\n%s", recipe, preset, err, output)
 			}

@@ -147,9 +147,7 @@ func TestRedisInEveryState(t *testing.T) {
 
 func writePassword(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("sesame"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "password"), []byte("sesame"), 0o600))
 }
 
 // requestOf makes one request of a daemon, which is not repeated.
@@ -160,19 +158,13 @@ func requestOf(t *testing.T, dir, method, path, body string) (status int, answer
 	}}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://quotad"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return response.StatusCode, string(text)
 }
 

@@ -120,30 +120,22 @@ func (d *distant) certify(from, until time.Time) {
 func (d *distant) replace(name string, text []byte) {
 	d.Helper()
 	write(d.T, d.dir, name+".new", string(text))
-	if err := os.Rename(filepath.Join(d.dir, name+".new"), filepath.Join(d.dir, name)); err != nil {
-		d.Fatal(err)
-	}
+	must(d, os.Rename(filepath.Join(d.dir, name+".new"), filepath.Join(d.dir, name)))
 }
 
 func newCertificate(t testing.TB, from, until time.Time) (certificate, key []byte) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "quotad"}, NotBefore: from, NotAfter: until,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 }
 
@@ -174,9 +166,7 @@ func (d *distant) call(token, method, path string, fields string) reply {
 func (d *distant) callOf(host *http.Client, token, method, path, fields string) reply {
 	d.Helper()
 	r, err := http.NewRequestWithContext(d.Context(), method, "https://"+d.address+path, strings.NewReader(fields))
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	if method == "GET" || method == "DELETE" {
 		r.Body, r.ContentLength = nil, 0
 	}
@@ -185,14 +175,10 @@ func (d *distant) callOf(host *http.Client, token, method, path, fields string) 
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	answer, err := host.Do(r)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	got := reply{status: answer.StatusCode, header: answer.Header, body: string(body)}
 	var problem api.Problem
 	json.Unmarshal(body, &got.fields)
@@ -213,9 +199,7 @@ func (d *distant) want(what string, got reply, status int, reason string) {
 func (d *distant) used(limit string) int64 {
 	d.Helper()
 	var c api.Credential
-	if err := d.local.Get(context.Background(), "/v1/credentials/youtube", &c); err != nil {
-		d.Fatal(err)
-	}
+	must(d, d.local.Get(context.Background(), "/v1/credentials/youtube", &c))
 	for _, l := range c.Limits {
 		if l.Name == limit {
 			return l.Used
@@ -249,9 +233,7 @@ func TestRemoteRoutes(t *testing.T) {
 		"GET /version":                    {"", "", 200},
 	}
 	var list struct{ Routes []route }
-	if err := d.local.Get(t.Context(), "/v1", &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.local.Get(t.Context(), "/v1", &list))
 	seen := 0
 	for _, r := range list.Routes {
 		name := r.Method + " " + r.Path
@@ -303,9 +285,7 @@ func TestRemoteRights(t *testing.T) {
 	}
 
 	local, err := d.local.Acquire(t.Context(), api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, id := range map[string]string{"another caller's": other.fields.GrantID, "a user's": local.GrantID, "another credential's": "other:" + strings.SplitN(of.fields.GrantID, ":", 2)[1], "nonsense": "x"} {
 		d.want("settle "+what, d.call(d.shop, "POST", "/v1/grants/"+id+"/settle", "units=0"), 403, "forbidden")
 		d.want("release "+what, d.call(d.shop, "DELETE", "/v1/grants/"+id, ""), 403, "forbidden")
@@ -350,9 +330,7 @@ func TestRemoteRights(t *testing.T) {
 
 	// The log names callers, and the job of the same name is another.
 	var log api.LogPage
-	if err := d.local.Get(t.Context(), "/v1/credentials/youtube/log?most=1000", &log); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.local.Get(t.Context(), "/v1/credentials/youtube/log?most=1000", &log))
 	by := map[string]int{}
 	for _, e := range log.Entries {
 		if e.Kind == "grant" {
@@ -450,9 +428,7 @@ func filesHold(t *testing.T, dir, text string) (held bool) {
 		held = held || bytes.Contains(content, []byte(text))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return held
 }
 
@@ -475,14 +451,10 @@ func (d *distant) get(path string) string {
 		return net.Dial("unix", d.local.Socket)
 	}}}
 	answer, err := host.Get("http://quotad" + path)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	return string(body)
 }
 

@@ -106,9 +106,7 @@ func (d *distant) lossy(lost int64) (address string, asked *atomic.Int64) {
 func (d *distant) inFront(handler http.Handler) (address string) {
 	d.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(d.dir, "cert.pem"), filepath.Join(d.dir, "key.pem"))
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	front := httptest.NewUnstartedServer(handler)
 	front.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	front.StartTLS()
@@ -132,23 +130,17 @@ func TestRemoteBehindAProxy(t *testing.T) {
 		host := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 		defer host.CloseIdleConnections()
 		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+d.address+"/version", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Host, r.Header = "quotad.example.com", http.Header{"Authorization": {"Bearer " + token}, "X-Forwarded-For": {forwarded}}
 		answer, err := host.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer.Body.Close()
 		return answer
 	}
 	seen := func(want string) {
 		t.Helper()
 		told, err := d.local.Remote(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := told.Callers[1].From; got != want {
 			t.Errorf("the caller came from %s, want %s", got, want)
 		}
@@ -157,9 +149,7 @@ func TestRemoteBehindAProxy(t *testing.T) {
 	seen("127.0.0.1")
 	for range 3 {
 		conn, err := net.Dial("tcp", d.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 	}
 	if got := call("127.0.0.1", "wrong", "192.0.2.7"); got.StatusCode != http.StatusUnauthorized {

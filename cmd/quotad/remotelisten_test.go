@@ -75,14 +75,10 @@ func TestRemoteListener(t *testing.T) {
 
 	// A request that comes by the byte, one that never does, and a handshake that never ends.
 	slow, err := d.dial(&tls.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fmt.Fprintf(slow, "POST /v1/acquire HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 10\r\n\r\nop", d.shop)
 	silent, err := net.Dial("tcp", d.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, conn := range map[string]net.Conn{"slow": slow, "silent": silent} {
 		conn.SetReadDeadline(time.Now().Add(hangTimeout))
 		if _, err := io.Copy(io.Discard, conn); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -135,9 +131,7 @@ func (d *distant) alone() {
 	d.Helper()
 	eventually(d.T, func() bool {
 		told, err := d.local.Remote(d.Context())
-		if err != nil {
-			d.Fatal(err)
-		}
+		must(d, err)
 		return told.Connections == 0
 	})
 }
@@ -146,9 +140,7 @@ func (d *distant) alone() {
 func (d *distant) raw(request string) int {
 	d.Helper()
 	conn, err := d.dial(&tls.Config{NextProtos: []string{"http/1.1"}})
-	if err != nil {
-		d.Fatal(err)
-	}
+	must(d, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(hangTimeout))
 	sent := make(chan struct{})
@@ -169,9 +161,7 @@ func TestRemoteCertificate(t *testing.T) {
 	d := startDistant(t, "")
 	shown := func() time.Time {
 		conn, err := d.dial(&tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].NotAfter.UTC()
 	}
@@ -197,9 +187,7 @@ func TestRemoteCertificate(t *testing.T) {
 	// Broken, of another key, gone.
 	stranger, _ := newCertificate(t, time.Now(), until(10))
 	good, err := os.ReadFile(filepath.Join(d.dir, "cert.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, text := range map[string][]byte{"broken": []byte("no certificate"), "of another key": stranger, "gone": nil} {
 		if d.replace("cert.pem", text); text == nil {
 			os.Remove(filepath.Join(d.dir, "cert.pem"))
@@ -231,9 +219,7 @@ func TestRemoteCertificate(t *testing.T) {
 		{time.Now().Add(-time.Hour), until(80), 0o644, ": everybody on this host may read "},
 	} {
 		d.certify(row.from, row.until)
-		if err := os.Chmod(filepath.Join(d.dir, "key.pem"), row.mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(d.dir, "key.pem"), row.mode))
 		eventually(t, func() bool {
 			return strings.Contains(d.get("/v1/status"), row.says) && shown().Equal(soon)
 		})
@@ -308,9 +294,7 @@ func TestRemoteBudget(t *testing.T) {
 		t.Errorf("the share of the job holds %d, and it was granted %d", d.used("page"), own.Load())
 	}
 	told, err := d.local.Remote(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := told.Callers[1]; got.Name != "shop" || len(got.Spent) != 1 || got.Spent[0].Units != 40 || got.Granted != 40 || got.Refused != 140 {
 		t.Errorf("the site is listed as %+v", got)
 	}
@@ -327,9 +311,7 @@ func TestRemoteStop(t *testing.T) {
 	} else {
 		defer conn.Close()
 	}
-	if err := d.daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.daemon.cmd.Process.Signal(syscall.SIGTERM))
 	if code, err := d.daemon.end(); code != 0 || err != nil {
 		t.Errorf("quotad ends with %d, %v", code, err)
 	}

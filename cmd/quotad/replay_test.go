@@ -41,9 +41,7 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 	mountSmallDisk(t, disk, "8m")
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, twoDuringAnOutage, proxy.Addr), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, twoDuringAnOutage, proxy.Addr), 0o600))
 	daemon := startIn(t, dir)
 	client := &api.Client{Socket: filepath.Join(dir, "api.sock")}
 	acquire := func(credential, operation string) (api.Decision, error) {
@@ -76,9 +74,7 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Thaw())
 	<-again
 	var asking sync.WaitGroup
 	for range 4 {
@@ -106,12 +102,8 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 		t.Errorf("/metrics says that the ledger is up: %v", up)
 	}
 
-	if err := os.Remove(filepath.Join(disk, "ballast")); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(disk, "ballast")))
+	must(t, server.Thaw())
 	daemon.logs(t, "^ledger up$", "credential=api")
 	// The call that found Redis frozen has an id: if Redis carried it out as it thawed, it counts
 	// until it is asked again.
@@ -122,8 +114,6 @@ func TestNobodyWaitsForAReplay(t *testing.T) {
 
 func freeze(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Freeze())
 	t.Cleanup(func() { server.Thaw() })
 }

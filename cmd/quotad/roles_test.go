@@ -133,9 +133,7 @@ func TestRoles(t *testing.T) {
 		{"member with a dead token", member, "nonsense", ""},
 	}
 	var list struct{ Routes []route }
-	if err := (&api.Client{Socket: socket}).Get(context.Background(), "/v1", &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&api.Client{Socket: socket}).Get(context.Background(), "/v1", &list))
 	if len(list.Routes) < 20 {
 		t.Fatalf("the daemon lists %d routes", len(list.Routes))
 	}
@@ -161,19 +159,13 @@ func TestReadersOfMetrics(t *testing.T) {
 	daemon, client := startWith(t, rolesConfig+"[metrics]\nlisten = \"127.0.0.1:0\"\n")
 	address := "http://" + daemon.logged(t, "serving metrics", "address")
 	var list struct{ Routes []route }
-	if err := client.Get(t.Context(), "/v1", &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.Get(t.Context(), "/v1", &list))
 	read := 0
 	for _, r := range list.Routes {
 		request, err := http.NewRequestWithContext(t.Context(), r.Method, address+strings.NewReplacer("{", "", "}", "").Replace(r.Path), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer.Body.Close()
 		want := http.StatusNotFound
 		if slices.Contains([]string{"/metrics", "/healthz", "/readyz"}, r.Path) {
@@ -248,16 +240,12 @@ func (c caller) ask(t *testing.T, socket, method, path, form string) int {
 		form = ""
 	}
 	request, err := http.NewRequest(method, "http://quotad"+path, strings.NewReader(form))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if err := request.Write(conn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, request.Write(conn))
 	answer, err := http.ReadResponse(bufio.NewReader(conn), request)
 	if err != nil {
 		t.Fatalf("%s: %s %s: %v", c.name, method, path, err)
@@ -278,22 +266,14 @@ func startAs(t *testing.T, who person, config string) (dir string) {
 // startAsIn is startAs in a directory that becomes that user's.
 func startAsIn(t *testing.T, who person, dir, config string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(farOff(config)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, who.uid, who.gid); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(farOff(config)), 0o644))
+	must(t, os.Chown(dir, who.uid, who.gid))
+	must(t, os.Chmod(dir, 0o755))
 	cmd := exec.Command("quotad")
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(who.uid), Gid: uint32(who.gid)}}
 	daemon, err := startChild(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		daemon.cmd.Process.Signal(syscall.SIGTERM)
 		if _, err := daemon.end(); err != nil {

@@ -52,18 +52,14 @@ func scrape(t *testing.T, client *api.Client) map[string]float64 {
 		return d.DialContext(ctx, "unix", client.Socket)
 	}}
 	answer, err := (&http.Client{Transport: transport}).Get("http://quotad/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v: %s", answer.StatusCode, err, body)
 	}
 	problems, err := promlint.New(bytes.NewReader(body)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, problem := range problems {
 		t.Errorf("%s: %s", problem.Metric, problem.Text)
 	}
@@ -74,13 +70,9 @@ func parse(t *testing.T, body []byte) map[string]float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make(map[string]float64, len(samples))
 	for _, s := range samples {
 		all[seriesOf(s.Metric)] = float64(s.Value)
@@ -107,9 +99,7 @@ func seriesOf(m model.Metric) string {
 func fetch(t *testing.T, url string, want int) []byte {
 	t.Helper()
 	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != want {

@@ -123,9 +123,7 @@ func search(t *testing.T, what string, content []byte, secrets ...string) {
 func everyAnswer(t *testing.T, client *api.Client) []byte {
 	t.Helper()
 	var list struct{ Routes []route }
-	if err := client.Get(context.Background(), "/v1", &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.Get(context.Background(), "/v1", &list))
 	all := fmt.Appendln(nil, list)
 	names := strings.NewReplacer("{name}", "api", "{job}", "fetch", "{run}", "no-such")
 	for _, r := range list.Routes {
@@ -151,9 +149,7 @@ func everyAnswer(t *testing.T, client *api.Client) []byte {
 func everyArgument(t *testing.T) []byte {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []byte
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // it may have ended
@@ -216,7 +212,5 @@ func TestExamplesShowNoToken(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

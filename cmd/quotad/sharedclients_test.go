@@ -83,9 +83,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 				Troubles []struct{ Says string } `json:"troubles"`
 			} `json:"triage"`
 		}
-		if err := c.Get(context.Background(), "/v1/status", &status); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Get(context.Background(), "/v1/status", &status))
 		has := func(s string) bool { return strings.Contains(s, text) }
 		warned := slices.ContainsFunc(status.Ledger.Warnings, has)
 		if warned != slices.ContainsFunc(status.Triage.Troubles, func(one struct{ Says string }) bool { return has(one.Says) }) {
@@ -98,9 +96,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	eventually(t, func() bool { return found(other, "limit default: 20 units in any 24h, here 20 units in any 1h") })
 	write(config)
 	reloaded, err := other.Reload(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := "clients.public: it was counter of 1h, and is counter of 24h: every client begins at 0"; !slices.Contains(reloaded.Reminders, want) {
 		t.Errorf("the reload says %q, want %q", reloaded.Reminders, want)
 	}

@@ -21,9 +21,7 @@ import (
 func shipped(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(path, configtest.Shipped(t, "../.."), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, configtest.Shipped(t, "../.."), 0o600))
 	return path
 }
 
@@ -35,13 +33,9 @@ func TestShippedConfig(t *testing.T) {
 		t.Errorf("quotad --check --strict: %v\n%s", err, output)
 	}
 	quotad, err := exec.LookPath("quotad")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := config.Load(file, config.Host{Programs: filepath.Dir(quotad)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string]regions.Ring{
 		"trending": {"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
 		"discover": {"US", "GB", "DE"},
@@ -80,9 +74,7 @@ func TestShippedConfigInstead(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			file := shipped(t)
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, edit := range row.edits {
 				expression := regexp.MustCompile(edit[0])
 				if n := len(expression.FindAll(text, -1)); n != 1 {
@@ -91,9 +83,7 @@ func TestShippedConfigInstead(t *testing.T) {
 				text = expression.ReplaceAll(text, []byte(edit[1]))
 			}
 			env := filepath.Join(filepath.Dir(file), "youtube.env")
-			if err := errors.Join(os.WriteFile(file, text, 0o600), os.WriteFile(env, []byte("YOUTUBE_API_KEY=a-key\n"), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.WriteFile(file, text, 0o600), os.WriteFile(env, []byte("YOUTUBE_API_KEY=a-key\n"), 0o600)))
 			output, err := exec.Command("quotad", "--check", "--config", file).CombinedOutput()
 			warned := regexp.MustCompile("warning: [^r]").Match(output) // but for a Redis that is not there
 			if err != nil || warned || !regexp.MustCompile(row.want).Match(output) {

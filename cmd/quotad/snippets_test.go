@@ -69,14 +69,10 @@ func TestReadmeSnippets(t *testing.T) {
 				t.Fatalf("%d blocks of the pages begin with %s", len(blocks), s.file)
 			}
 			file := filepath.Join(shortDir(t), s.file)
-			if err := os.WriteFile(file, []byte(blocks[0]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(blocks[0]), 0o600))
 			command := []string{s.probe[0], file}
 			list, err := json.Marshal(command) // as TOML has it too
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, client := startWith(t, fmt.Sprintf(snippetConfig, list))
 			page, other := lastRun(t, client, "page"), lastRun(t, client, "other")
 			if got, want := outcomesOf(page), "US ok 1, GB ok 1, DE exhausted 0"; got != want {
@@ -96,15 +92,12 @@ func lastRun(t *testing.T, client *api.Client, job string) (run jobs.Run) {
 	operator := jobsapi.Client{Client: client}
 	eventually(t, func() bool {
 		runs, err := operator.Runs(t.Context(), jobsapi.Selection{Job: job})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(runs) == 0 || runs[0].EndedAt.IsZero() {
 			return false
 		}
-		if run, err = operator.Run(t.Context(), runs[0].ID); err != nil {
-			t.Fatal(err)
-		}
+		run, err = operator.Run(t.Context(), runs[0].ID)
+		must(t, err)
 		return true
 	})
 	return run

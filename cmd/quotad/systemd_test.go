@@ -43,9 +43,7 @@ func TestUnderSystemd(t *testing.T) {
 	if leak := regexp.MustCompile(`"(NOTIFY_SOCKET|WATCHDOG|LISTEN_|CREDENTIALS_|INVOCATION_ID|STATE_DIRECTORY)[^"]*"`).FindString(daemon.text()); leak != "" {
 		t.Errorf("a pass sees %s", leak)
 	}
-	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, daemon.cmd.Process.Signal(syscall.SIGTERM))
 	awaitNotice(t, manager, `STOPPING=1\nSTATUS=.*\nEXTEND_TIMEOUT_USEC=.*`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
@@ -65,9 +63,7 @@ func TestPassesInheritNoDescriptor(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "exec quotad 7<left-open")
 	cmd.Dir = dir
 	daemon, err := startChild(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(daemon.kill)
 	daemon.logs(t, "^listed$")
 	if open, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/7", cmd.Process.Pid)); filepath.Base(open) != "left-open" && os.Getuid() == 0 { // nobody else may look
@@ -92,23 +88,17 @@ func TestSocketOfAnotherName(t *testing.T) {
 func notifySocket(t *testing.T, dir string) *net.UnixConn {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }
 
 func receive(t *testing.T, conn *net.UnixConn) string {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(hangTimeout)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.SetReadDeadline(time.Now().Add(hangTimeout)))
 	message := make([]byte, 4096)
 	n, err := conn.Read(message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(message[:n])
 }
 
@@ -136,15 +126,11 @@ func startConfigured(t *testing.T, dir, text, path, names string) *child {
 func passedSocket(t *testing.T, path string) *os.File {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener.SetUnlinkOnClose(false)
 	defer listener.Close()
 	file, err := listener.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -164,9 +150,7 @@ func startFile(t *testing.T, dir, config string, socket *os.File, names string) 
 	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", names, "NOTIFY_SOCKET="+filepath.Join(dir, "notify"),
 		"STATE_DIRECTORY="+filepath.Join(dir, "state")+":/elsewhere", "WATCHDOG_USEC=1000000", "INVOCATION_ID=0", "CREDENTIALS_DIRECTORY=/run/credentials")
 	daemon, err := startChild(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(daemon.kill)
 	return daemon
 }

@@ -100,13 +100,9 @@ func (h *threeDaemons) strike(i int) {
 		_ = process.Signal(syscall.SIGCONT)
 	case 2:
 		h.away = append(h.away, time.Now())
-		if err := h.server.Freeze(); err != nil {
-			h.Fatal(err)
-		}
+		must(h, h.server.Freeze())
 		time.Sleep(awayTime)
-		if err := h.server.Thaw(); err != nil {
-			h.Fatal(err)
-		}
+		must(h, h.server.Thaw())
 	case 3:
 		h.flushes = append(h.flushes, time.Now())
 		h.server.Order(h, "FLUSHALL")
@@ -175,9 +171,7 @@ func (h *threeDaemons) check() {
 	named := map[string]bool{}
 	for _, client := range h.clients {
 		list, err := client.Runs(context.Background(), jobsapi.Selection{Most: 1000})
-		if err != nil {
-			h.Fatal(err)
-		}
+		must(h, err)
 		for _, run := range list {
 			for slot := run.Slot; !slot.After(latestOf(run)); slot = slot.Add(time.Second) {
 				named[run.Job+" "+slot.UTC().Format(time.RFC3339)] = true

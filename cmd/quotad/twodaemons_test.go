@@ -63,9 +63,7 @@ func TestTwoDaemonsShareAJob(t *testing.T) {
 	defer daemon.kill()
 	c := jobsapi.Client{Client: client}
 	job, err := c.Job(context.Background(), "fetch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.Elsewhere == nil || job.Elsewhere.OK != 2 {
 		t.Errorf("a new daemon shows %+v", job)
 	}

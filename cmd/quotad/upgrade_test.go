@@ -117,9 +117,7 @@ func (h *upgraded) under(program string, end syscall.Signal) (grant string) {
 		h.t.Fatal(err)
 	}
 	h.is = h.look()
-	if err := daemon.cmd.Process.Signal(end); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, daemon.cmd.Process.Signal(end))
 	<-daemon.done
 	return grant
 }
@@ -128,16 +126,12 @@ func (h *upgraded) look() (k kept) {
 	h.t.Helper()
 	k.Used = usedNow(h.t, h.client)
 	job, err := (&jobsapi.Client{Client: h.client}).Job(context.Background(), "pages")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	if job.Pause != nil {
 		k.Note = job.Pause.Note
 	}
 	k.Bookmark = h.print("bookmark", "pages", "one")
-	if err := json.Unmarshal([]byte(h.print("runs", "pages", "-o", "json")), &k.Runs); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, json.Unmarshal([]byte(h.print("runs", "pages", "-o", "json")), &k.Runs))
 	return k
 }
 
@@ -157,9 +151,7 @@ func formerQuotad(t *testing.T) string {
 	if commit == "" {
 		t.Logf("%s names no commit or tag: this version takes the place of the one before", formerVariable)
 		own, err := exec.LookPath("quotad")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return own
 	}
 	tree, bin := t.TempDir(), t.TempDir()

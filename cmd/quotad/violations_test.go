@@ -113,9 +113,7 @@ func TestForgedSum(t *testing.T) {
 			castagnoli := crc32.MakeTable(crc32.Castagnoli)
 			differs := crc32.Checksum([]byte{0x0e ^ 0x12}, castagnoli) ^ crc32.Checksum([]byte{0}, castagnoli)
 			file, err := os.OpenFile(path, os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer file.Close()
 			content, _ := os.ReadFile(path)
 			for at := 0; ; {
@@ -186,9 +184,7 @@ func (w *violated) violated(says string, record bool) {
 	w.daemon = startIn(t, w.dir)
 	w.troubled(says)
 
-	if err := os.Rename(w.file, filepath.Join(w.dir, "kept.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(w.file, filepath.Join(w.dir, "kept.jsonl")))
 	if status := w.command("status"); strings.Contains(status, "counts api wrongly") {
 		t.Errorf("it is not over: %s", status)
 	}
@@ -228,9 +224,7 @@ func (w *violated) content(says string, record bool) {
 		t.Errorf("the file has mode %v, %v", info.Mode(), err)
 	}
 	content, err := os.ReadFile(w.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var head struct {
 		Credential, Invariant, Says, Place, Record string
 		At                                         time.Time

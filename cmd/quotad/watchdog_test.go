@@ -22,9 +22,7 @@ func TestAnswers(t *testing.T) {
 		t.Helper()
 		path := filepath.Join(dir, name)
 		listener, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { listener.Close() })
 		return listener, &api.Client{Socket: path}
 	}
@@ -95,13 +93,9 @@ func TestWatchdogNeedsNoRedis(t *testing.T) {
 		asked <- err
 	}()
 	beats()
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Freeze())
 	beats()
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Thaw())
 	if err := <-asked; err != nil {
 		t.Errorf("the jobs: %v", err)
 	}

@@ -44,13 +44,9 @@ type playedDaemon struct {
 func playDaemon(t *testing.T, text string, calls map[string]quota.Units, test func(d *playedDaemon)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	c, err := config.Load(file, config.Host{StateDirectory: t.TempDir(), Now: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old := time.Unix(0, 0)
 	if err := os.Chtimes(file, old, old); err != nil { // the fake clock begins in 2000
 		t.Fatal(err)
@@ -66,9 +62,7 @@ func playDaemon(t *testing.T, text string, calls map[string]quota.Units, test fu
 func (d *playedDaemon) open() {
 	c := d.config
 	must := func(err error) {
-		if err != nil {
-			d.Fatal(err)
-		}
+		must(d, err)
 	}
 	d.inForce.Store(c)
 	d.fits.Store(&fitsOf{})
@@ -212,9 +206,7 @@ command = ["true"]
 				t.Errorf("%v: %+v", now, list)
 			}
 			usage, err := d.service.Usage(context.Background(), "youtube")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, l := range usage.Limits {
 				if l.Remaining() == 0 {
 					usedUp[l.Name]++

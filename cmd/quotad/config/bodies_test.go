@@ -33,33 +33,23 @@ operations = { call = 1 }
 // What refusals mean: the class, the limit that is closed, and until when.
 func TestBodies(t *testing.T) {
 	text, err := os.ReadFile("testdata/bodies.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var bodies []body
-	if err := json.Unmarshal(text, &bodies); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &bodies))
 	file := noPreset
 	for _, name := range presetNames() {
 		file += "[credentials." + name + "]\npreset = \"" + name + "\"\n"
 	}
 	c, err := load(t, t.TempDir(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now := time.Date(2026, 9, 25, 15, 20, 0, 0, time.UTC) // 08:20 in California
 	for _, row := range bodies {
 		t.Run(row.Name, func(t *testing.T) {
 			service, err := quota.NewService(ledgertest.NewModel(func() time.Time { return now }), c.Credentials, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			lines := strings.ReplaceAll(strings.Join(row.Headers, "\n"), "<unix seconds, 1465 s from now>", strconv.FormatInt(now.Unix()+1465, 10))
 			_, header, err := upstream.ParseHeader(lines)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			observer := upstream.NewObserver(service, c.Profiles, func(upstream.Outcome) {})
 			out, err := observer.Observe(t.Context(), upstream.Observation{Credential: row.Preset, Operation: row.Operation,
 				Answer: upstream.Answer{Status: row.Status, Header: header, Body: []byte(row.Body)}})

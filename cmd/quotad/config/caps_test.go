@@ -45,23 +45,15 @@ func loadCapped(t *testing.T, text string) (*Config, error) {
 func newCapped(t *testing.T, text string) *capped {
 	t.Helper()
 	c, err := loadCapped(t, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clock := ledgertest.NewClock(begun)
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { ledger.Close() })
 	service, err := quota.NewService(ledger, c.Credentials, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &capped{t, c, service, clock}
 }
 

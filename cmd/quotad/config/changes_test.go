@@ -175,9 +175,7 @@ func TestEveryKeyIsCompared(t *testing.T) {
 			text += row.key + " = " + value + "\n"
 		}
 		c, err := load(t, dir, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}
 	was := file("")
@@ -226,21 +224,15 @@ func keysBelow(prefix string, table reflect.Type) (keys []string) {
 func writeCertificates(t *testing.T, dir string, names ...string) (key string) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, name := range names {
 		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name}}
 		certificate, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		write(t, dir, name, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
@@ -276,13 +268,9 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			was, err := load(t, dir, from)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			is, err := load(t, dir, strings.Replace(from, row.old, row.new, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := was.Changes(is); !slices.Equal(got, row.want) {
 				t.Errorf("got\n%+v\nwant\n%+v", got, row.want)
 			}
@@ -301,9 +289,7 @@ func TestChangesElsewhere(t *testing.T) {
 		write(t, dir, "password", password)
 		write(t, dir, "fetch.env", env)
 		c, err := load(t, dir, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}
 	was := read("one", "A=1")

@@ -17,9 +17,7 @@ func loadClients(t *testing.T, text string) (*Config, error) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	if err := os.WriteFile("config.toml", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("config.toml", []byte(text), 0o600))
 	return Load("config.toml", Host{StateDirectory: "/state", Programs: dir})
 }
 
@@ -34,9 +32,7 @@ limits.minute = { units = 600, window = "1m" }
 limits.day = { units = 100_000, window = "1d", enforce = false }
 operations.search = 10
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []*clientlimit.Clients{
 		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Limits: []quota.Limit{{Name: "default", Units: 60, Window: quota.Sliding(time.Minute)}}},
 		{Name: "partner", Algorithm: clientlimit.Counter, Operations: map[string]quota.Units{"search": 10}, Limits: []quota.Limit{
@@ -92,9 +88,7 @@ enforce = false
 minute = { units = 600, window = "1m" }
 day = { units = 600, window = "1d" }
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := c.Warnings().Error(), "config.toml:6: clients.partner.limits.minute.units: it never denies anything: limit day has 600, and a longer window"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -106,9 +100,7 @@ day = { units = 600, window = "1d" }
 // What the page shows is a good file.
 func TestClientsOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../CLIENTS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(string(page), "```toml\n[clients.partners]")
 	block, _, found := strings.Cut(rest, "```")
 	if !found {
@@ -123,9 +115,7 @@ func TestClientsOfThePage(t *testing.T) {
 // being computed.
 func TestRemindersAreReadByMany(t *testing.T) {
 	c, err := loadClients(t, "[clients.public]\nunits = 60\nwindow = \"1m\"\nenforce = false\n[clients.partners.limits.week]\nunits = 60\nwindow = \"1m\"\nenforce = false\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {

@@ -53,9 +53,7 @@ timeout = "2m"
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	c, err := load(t, dir, good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	every := jobs.Every{Period: 30 * time.Minute}
 	want := &Config{
 		File:     filepath.Join(dir, "config.toml"),
@@ -110,25 +108,19 @@ func load(t *testing.T, dir, text string) (*Config, error) {
 // program makes an executable file.
 func program(t *testing.T, dir, name string) {
 	t.Helper()
-	if err := os.Chmod(write(t, dir, name, "#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(write(t, dir, name, "#!/bin/sh\n"), 0o755))
 }
 
 func write(t *testing.T, dir, name, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func makeDir(t *testing.T, dir, name string) {
 	t.Helper()
-	if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 }
 
 func TestLoadDetails(t *testing.T) {
@@ -189,13 +181,9 @@ env_file = "youtube.env"
 env = { LEVEL = "2" }
 dir = "data"
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	job, b := c.Jobs[0], c.Credentials[0]
 	tests := []struct {
 		name      string
@@ -270,13 +258,9 @@ func TestDefaultPlaces(t *testing.T) {
 	t.Chdir(t.TempDir())
 	program(t, dir, "fetch")
 	c, err := Load(file, Host{Programs: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := filepath.Join(here, ".quotad/quotad.sock"); c.Socket != want {
 		t.Errorf("the socket is %s, want %s", c.Socket, want)
 	}
@@ -307,5 +291,13 @@ func TestParseDuration(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%q is %v (%v), want %v", test.text, got, err, test.want)
 		}
+	}
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -16,9 +16,7 @@ import (
 func TestConfigurationIsARegularFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for file, want := range map[string]string{
 		pipe: "is a named pipe: name a regular file", dir: "is a directory: name a regular file", "/dev/zero": "is a device: name a regular file",
 		write(t, dir, "large", strings.Repeat("#", maxFile+1)): "has more than 1048576 bytes: name a smaller file",
@@ -49,13 +47,9 @@ func TestWarningOfAWritableConfiguration(t *testing.T) {
 	if err != nil || len(c.Warnings()) > 0 {
 		t.Fatalf("got %v, %v", err, c.Warnings())
 	}
-	if err := os.Chmod(c.File, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(c.File, 0o666))
 	c, err = Load(c.File, Host{StateDirectory: "/state", Programs: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := c.File + ":1: warning: everybody on this host may write this file, and so say what quotad runs: chmod o-w " + c.File
 	if got := c.Warnings(); len(got) != 1 || got[0].Warning() != want {
 		t.Errorf("got %v, want %s", got, want)
@@ -68,9 +62,7 @@ func TestSecretsOfAJob(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "youtube.env", "KEY=\"hunter2hunter2\"\nLEVEL=debug\n")
 	c, err := load(t, dir, strings.Replace(good, `timeout = "2m"`, `env_file = "youtube.env"`+"\nenv = { URL = \"https://example.org\" }", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := c.Jobs[0].Secrets; len(got) != 1 || got[0] != "hunter2hunter2" {
 		t.Errorf("got %q", got)
 	}
@@ -95,9 +87,7 @@ func TestCheckingWithoutTheService(t *testing.T) {
 	}
 	host.Checking = true
 	c, err := Load(file, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := fmt.Sprint(c.Warnings()); !strings.Contains(got, "LoadCredential=key:") {
 		t.Errorf("got the warnings %s", got)
 	}
@@ -112,9 +102,7 @@ func openDir(t *testing.T) (dir string, nobody *process.User) {
 	}
 	dir = t.TempDir()
 	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
-		if err := os.Chmod(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(at, 0o755))
 	}
 	return dir, nobody
 }
@@ -126,9 +114,7 @@ func TestKeyOfRootAlone(t *testing.T) {
 	program(t, dir, "fetch")
 	key := write(t, dir, "key", "the-key-of-sixteen\n")
 	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, key))
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(file, 0o644))
 	host := Host{StateDirectory: "/state", Programs: dir, Checking: true}
 	if _, err := Load(file, host); err != nil {
 		t.Fatal(err)
@@ -137,16 +123,12 @@ func TestKeyOfRootAlone(t *testing.T) {
 	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), key+" is not for user nobody to read: let quotad's group read it, as root: chgrp ") {
 		t.Errorf("got %v", err)
 	}
-	if err := errors.Join(os.Chown(key, 0, reader.GID), os.Chmod(key, 0o640)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chown(key, 0, reader.GID), os.Chmod(key, 0o640)))
 	if _, err := Load(file, host); err != nil {
 		t.Errorf("with the cure: %v", err)
 	}
 	closed := filepath.Join(dir, "closed")
-	if err := errors.Join(os.Mkdir(closed, 0o700), os.Rename(key, closed+"/key")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(closed, 0o700), os.Rename(key, closed+"/key")))
 	write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, closed+"/key"))
 	want := "/key is not for user nobody to read, who cannot enter " + closed + ": move it beside the configuration"
 	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), want) {
@@ -158,16 +140,12 @@ func TestKeyOfRootAlone(t *testing.T) {
 func TestConfigurationOfAnotherUser(t *testing.T) {
 	dir, daemon := openDir(t)
 	file := write(t, dir, "config.toml", "[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n")
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(file, 0o600))
 	want := "cannot read configuration: " + file + " is not for user nobody to read"
 	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "chgrp ") {
 		t.Errorf("got %v, want %s, and the cure", err, want)
 	}
-	if err := os.Chown(file, daemon.UID, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(file, daemon.UID, -1))
 	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err != nil {
 		t.Errorf("of its own: %v", err)
 	}
@@ -179,9 +157,7 @@ func TestCommandsOfAnotherUser(t *testing.T) {
 	dir, nobody := openDir(t)
 	program(t, dir, "fetch")
 	script := write(t, dir, "script", "#!/no/such/php\n")
-	if err := errors.Join(os.Mkdir(dir+"/closed", 0o700), os.Mkdir(dir+"/closed/deep", 0o700), os.Chmod(script, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(dir+"/closed", 0o700), os.Mkdir(dir+"/closed/deep", 0o700), os.Chmod(script, 0o755)))
 	program(t, dir, "closed/fetch")
 	const base = "[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n[jobs.a]\ncredential = \"a\"\nschedule = \"manual\"\n"
 	const byNobody = "[passes]\nuser = \"nobody\"\n"
@@ -203,9 +179,7 @@ func TestCommandsOfAnotherUser(t *testing.T) {
 		{base + "command = [\"./fetch\"]\n" + byNobody, nobody, "daemon", "", "passes of quotad's own user would have its capabilities"},
 	} {
 		file := write(t, dir, "config.toml", row.text)
-		if err := os.Chmod(file, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(file, 0o644))
 		c, err := Load(file, Host{StateDirectory: "/tmp/state", Programs: dir, Checking: true, Reader: row.reader, PassesUser: row.user})
 		if err != nil || row.err != "" {
 			if err == nil || row.err == "" || !strings.Contains(err.Error(), row.err) {

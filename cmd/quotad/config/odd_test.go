@@ -152,15 +152,11 @@ func TestOddFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("PATH", "/bin")
-			if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 			write(t, dir, "open.env", "TOKEN=abc\n")
 			write(t, dir, "read.env", "TOKEN=abc\n")
 			for name, mode := range map[string]fs.FileMode{"open.env": 0o622, "read.env": 0o604} {
-				if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(filepath.Join(dir, name), mode))
 			}
 			if got := said(t, dir, edited(t, good, test.old, test.new)); got != test.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, test.want)

@@ -32,9 +32,7 @@ func TestPassesRunAsWhomTheUnitNames(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := ""
 			if c.Passes.User != nil {
 				got = c.Passes.User.Name

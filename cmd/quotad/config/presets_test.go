@@ -21,9 +21,7 @@ func TestEachPresetIsWhole(t *testing.T) {
 			dir := t.TempDir()
 			writeKey(t, dir, "the-key-of-sixteen")
 			c, err := load(t, dir, fmt.Sprintf("[proxy]\nlisten = \"127.0.0.1:0\"\n[credentials.c]\npreset = %q\nproxy.key_file = \"a.key\"\n", name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			preset := c.Presets["c"]
 			if preset.Checked.Year() < 2026 || !strings.HasPrefix(preset.Page, "https://") || preset.Operations != len(c.Credentials[0].Operations) {
 				t.Errorf("got %+v", preset)
@@ -70,9 +68,7 @@ only = ["captions.list"]
 "search.list" = { search = 1, daily = 1 }
 "captions.list" = { daily = 50, own = 1 }
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	credential := c.Credentials[0]
 	limit := func(name string) quota.Limit {
 		l, _ := credential.Limit(name)
@@ -121,9 +117,7 @@ func TestPeriodFromAnInstant(t *testing.T) {
 	} {
 		file := write(t, t.TempDir(), "config.toml", "[credentials.c]\noperations.get = 1\nlimits.daily = { units = 10, window = { every = \"24h\", from = "+from+" }, upstream.resets = { every = \"24h\", from = "+from+" } }\n")
 		c, err := Load(file, Host{Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if after, end := c.Credentials[0].Limits[0].Window.Bounds(now); !end.Equal(time.Date(2026, 11, 27, 11, 30, 15, 0, time.UTC)) || end.Sub(after) != 24*time.Hour+time.Millisecond {
 			t.Errorf("%s: it is (%v, %v)", from, after, end)
 		}
@@ -133,9 +127,7 @@ func TestPeriodFromAnInstant(t *testing.T) {
 		}
 	}
 	c, err := load(t, t.TempDir(), "[credentials.c]\noperations.get = 1\nlimits.daily = { units = 10, window = \"23h\", upstream.resets = { every = \"24h\", from = \"2026-01-01T11:30:15Z\" } }\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := fmt.Sprint(c.Warnings()); !strings.Contains(got, `any 23h is unsafe: the upstream resets each 24h from 2026-01-01T11:30:15Z, and its longest period has 24h, in which this grants more than it does; write window = { every = "24h", from = "2026-01-01T11:30:15Z" }, or window = "24h"`) {
 		t.Errorf("got %s", got)
 	}
@@ -144,9 +136,7 @@ func TestPeriodFromAnInstant(t *testing.T) {
 func TestUpstreamWarnings(t *testing.T) {
 	warned := func(window string) string {
 		c, err := load(t, t.TempDir(), "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.limits.daily]\nwindow = "+window+"\n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return fmt.Sprint(c.Warnings())
 	}
 	if got := warned(`"24h"`); !strings.Contains(got, `:4: credentials.c.limits.daily.window: any 24h is unsafe: the upstream resets each day in America/Los_Angeles, and its longest period has 25h, in which this grants more than it does; write window = { calendar = "day", timezone = "America/Los_Angeles" }, or window = "25h"`) {
@@ -162,9 +152,7 @@ func TestUpstreamWarnings(t *testing.T) {
 	checked, _ := FindPreset("github-rest")
 	for at, want := range map[time.Time]int{checked.Checked.Add(90 * day): 0, checked.Checked.Add(91 * day): 1} {
 		c, err := Load(file, Host{Now: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := c.Warnings(); len(got) != want || want == 1 && !strings.Contains(got[0].Message, "the facts of preset github-rest were checked on 2026-09-30, more than 90 days ago: providers change their quotas, compare them with https://docs.github.com/") {
 			t.Errorf("%v: got %v", at, got)
 		}

@@ -13,9 +13,7 @@ import (
 
 func writeKey(t *testing.T, dir, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, "a.key"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.key"), []byte(text), 0o600))
 }
 
 // proxied is a file of which one thing is changed.
@@ -36,9 +34,7 @@ func TestProxy(t *testing.T) {
 	dir := t.TempDir()
 	writeKey(t, dir, " the-key-of-sixteen\r\n")
 	c, err := load(t, dir, proxied)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := c.Targets[0]
 	if c.Proxy != "127.0.0.1:9465" || len(c.Targets) != 1 || len(c.Warnings()) != 0 {
 		t.Errorf("got %+v", c)
@@ -60,14 +56,10 @@ func TestFileAddsRoutes(t *testing.T) {
 		t.Fatalf("got %v, %v", bare, err)
 	}
 	with, err := load(t, dir, "[proxy]\nlisten = \"127.0.0.1:0\"\n"+preset+"proxy.key_file = \"a.key\"\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	more, err := load(t, dir, "[proxy]\nlisten = \"127.0.0.1:0\"\n"+preset+
 		"proxy = { key_file = \"a.key\", upstream = \"http://localhost:8080\", routes = { \"GET /own\" = \"videos.list\", \"GET /youtube/v3/search\" = \"videos.list\" } }\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := with.Targets[0].Routes.Len(); more.Targets[0].Routes.Len() != n+1 || more.Targets[0].Upstream.Host != "localhost:8080" {
 		t.Errorf("got %d routes beside %d", more.Targets[0].Routes.Len(), n)
 	}
@@ -117,13 +109,9 @@ func TestProxyErrors(t *testing.T) {
 				"short.key": "Sesame-too-shor", "quoted.key": `"Sesame-open-Sesame"`, "named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame",
 				"marked.key": "\ufeffSesame-open-Sesame\n", "base64.key": "U2VzYW1lLW9wZW4tU2VzYW1l==",
 			} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
-			if err := os.Chmod(filepath.Join(dir, "open.key"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(filepath.Join(dir, "open.key"), 0o644))
 			_, err := load(t, dir, edited(t, proxied, c.old, c.new))
 			got := strings.ReplaceAll(fmt.Sprint(err), dir, "DIR")
 			switch {

@@ -66,9 +66,7 @@ func TestReferenceExamples(t *testing.T) {
 				}
 				d := &document{file: "config.toml", dir: t.TempDir()}
 				values, err := d.parse(text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				node{document: d, value: values}.into(&fileTable{})
 				for _, wrong := range d.errors {
 					if !hostSays.MatchString(wrong.Message) {
@@ -110,14 +108,10 @@ func TestReferenceText(t *testing.T) {
 func TestReferencePage(t *testing.T) {
 	for file, want := range map[string]string{"../REFERENCE.md": ReferenceMarkdown(), "quotad.schema.json": ReferenceSchema()} {
 		if *update {
-			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(want), 0o644))
 		}
 		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if string(got) != want {
 			t.Errorf("%s is not what tables.go and reference.toml say: go test ./cmd/quotad/config -run TestReferencePage -update", file)
 		}

@@ -51,16 +51,12 @@ func distantDir(t *testing.T) string {
 		if text != "" {
 			write(t, dir, name, text)
 		}
-		if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(dir, name), 0o600))
 	}
 	write(t, dir, "public.token", strings.Repeat("5", 64))
 	write(t, dir, "public.key", "a key")
 	for _, name := range []string{"public.token", "public.key"} {
-		if err := os.Chmod(filepath.Join(dir, name), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(dir, name), 0o644))
 	}
 	return dir
 }
@@ -68,9 +64,7 @@ func distantDir(t *testing.T) string {
 func TestRemote(t *testing.T) {
 	dir := distantDir(t)
 	c, err := load(t, dir, distant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := c.Remote
 	if r.Listen != ":9466" || r.CertFile != filepath.Join(dir, "c.pem") || len(r.Callers) != 2 {
 		t.Errorf("got %+v", r)

@@ -68,25 +68,17 @@ func TestSchemaFindsMistakes(t *testing.T) {
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(ReferenceSchema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("quotad.json", value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.AddResource("quotad.json", value))
 	s, err := c.Compile("quotad.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

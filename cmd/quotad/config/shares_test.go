@@ -38,9 +38,7 @@ command = ["fetch"]
 		})
 	}
 	c, err := load(t, t.TempDir(), strings.Replace(file, "SHARES", "limits.cap = { units = 30, jobs = [\"a\"] }\nlimits.others = { units = 60, except_jobs = [\"b\"] }", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for job, want := range map[string]string{"a": "can have at most 30 of pool", "b": "can have at most 90 of pool, 30 of it kept for b"} {
 		if got := strings.Join(Counts(c.Credentials[0], job, false), "\n"); got != want {
 			t.Errorf("job %s: got %q, want %q", job, got, want)

@@ -80,9 +80,7 @@ func TestAllowanceBeyondTheReserve(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c, err := load(t, t.TempDir(), openOnRedis+row.outage+"\n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			for _, w := range c.Warnings() {
 				if w.Key != "credentials.youtube.on_outage.open_units" || w.Line != 16+strings.Count(row.outage[:strings.Index(row.outage, "open_units")], "\n") {
@@ -112,9 +110,7 @@ func TestKeyInTheFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := load(t, t.TempDir(), "[credentials.y]\nlimits.daily.units = 100\noperations.list = 1\n[jobs.one]\ncredential = \"y\"\nregions = [\"US\"]\nevery = \"1h\"\n"+row.line+"\n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got string
 			for _, warning := range c.Warnings() {
 				got += warning.Error()

@@ -53,9 +53,7 @@ func TestNoSeriesStaysAtZeroForEver(t *testing.T) {
 func labelled(t *testing.T, m *Metrics, name, label string) (values []string) {
 	t.Helper()
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, family := range families {
 		if family.GetName() != name {
 			continue
@@ -70,4 +68,12 @@ func labelled(t *testing.T, m *Metrics, name, label string) (values []string) {
 	}
 	slices.Sort(values)
 	return slices.Compact(values)
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -26,9 +26,7 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 		},
 		Operations: map[string]quota.Cost{"list": {Every: 1}},
 	}}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := New("test")
 	forecast := []plan.Forecast{{Credential: "api", Limit: "daily"}, {Credential: "api", Limit: "others", GoneAt: clock.Now()}}
 	m.WatchLimits(service, upstream.NewObserver(service, nil, nil), func(context.Context) ([]plan.Forecast, error) { return forecast, nil })
@@ -65,9 +63,7 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 func gathered(t *testing.T, m *Metrics, name string) map[string]float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := map[string]float64{}
 	for _, family := range families {
 		if family.GetName() != name {

@@ -13,9 +13,7 @@ import (
 // The page of quotad explains every metric there is, by its name or its end.
 func TestPageNamesEveryMetric(t *testing.T) {
 	readme, err := os.ReadFile("../OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m := New("test")
 	m.WatchLimits(nil, nil, nil)
 	m.WatchConnections(nil)

@@ -79,15 +79,11 @@ func TestAStorm(t *testing.T) {
 	}
 	n.mu.Unlock()
 	n.Start(process.Launcher{})
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	eventually(t, func() bool { return r.ok.Load() >= 2*limits })
 	n.Stop()
 	text, err := os.ReadFile(filepath.Join(dir, "told"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	told := map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		told[line]++
@@ -123,9 +119,7 @@ func TestNothingIsToldHalf(t *testing.T) {
 		c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Ledger, Of: "ledger", Says: fmt.Sprint(i)}, Ended: ended}
 		n.Record(Changed(c, time.Now(), func() { done.Add(1) }))
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	eventually(t, func() bool { return done.Load() == 2 })
 	text, _ := os.ReadFile(filepath.Join(dir, "told"))
 	if got, want := string(text), "outage_began 0\noutage_ended\n"; got != want {
@@ -164,5 +158,13 @@ func eventually(t *testing.T, so func() bool) {
 		case <-deadline:
 			t.Fatal("it does not come to pass")
 		}
+	}
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

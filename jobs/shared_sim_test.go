@@ -3,7 +3,6 @@ package jobs
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +27,7 @@ import (
 type shareWorld struct {
 	rand   *rand.Rand
 	now    time.Duration // since worldStart
-	queue  worldQueue
-	events int
+	queue  []worldEvent  // in their order
 	temper worldTemper
 
 	values   map[string][]byte
@@ -76,28 +74,15 @@ const (
 )
 
 type worldEvent struct {
-	at     time.Duration
-	number int
-	do     func()
+	at time.Duration
+	do func()
 }
 
-type worldQueue []worldEvent
-
-func (q worldQueue) Len() int { return len(q) }
-func (q worldQueue) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(q[i].at, q[j].at), cmp.Compare(q[i].number, q[j].number)) < 0
-}
-func (q worldQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *worldQueue) Push(x any)   { *q = append(*q, x.(worldEvent)) }
-func (q *worldQueue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
+// after has something happen, later than all else that happens at that time.
 func (w *shareWorld) after(wait time.Duration, do func()) {
-	w.events++
-	heap.Push(&w.queue, worldEvent{w.now + max(wait, 0), w.events, do})
+	at := w.now + max(wait, 0)
+	i, _ := slices.BinarySearchFunc(w.queue, at+1, func(e worldEvent, at time.Duration) int { return cmp.Compare(e.at, at) })
+	w.queue = slices.Insert(w.queue, i, worldEvent{at, do})
 }
 
 func (w *shareWorld) clock() time.Time {
@@ -858,8 +843,8 @@ func simulateShares(seed uint64, traces bool) *shareWorld {
 	w.after(w.between(15*time.Second, 30*time.Second), next)
 	w.after(w.peace, w.heal)
 	for len(w.queue) > 0 && w.failed == "" && w.now < w.over {
-		event := heap.Pop(&w.queue).(worldEvent)
-		w.now = event.at
+		event := w.queue[0]
+		w.now, w.queue = event.at, w.queue[1:]
 		event.do()
 	}
 	if w.failed == "" {
@@ -873,10 +858,7 @@ func simulateShares(seed uint64, traces bool) *shareWorld {
 
 // heal ends all trouble, in one order or another.
 func (w *shareWorld) heal() {
-	if w.offset != 0 {
-		w.offset = 0
-	}
-	w.silent = min(w.silent, w.now)
+	w.offset, w.silent = 0, min(w.silent, w.now)
 	for _, i := range w.rand.Perm(len(w.hosts)) {
 		h := w.hosts[i]
 		h.wall = 0

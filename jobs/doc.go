@@ -44,7 +44,7 @@
 //	Runner.gate       while a pass asks the gate: held over the network
 //	runLog.writing    while the log of a job is written: held over a disk
 //	Runner.mu         the list of jobs
-//	Runner.ending       while it is decided whether Stop waits for something
+//	Runner.ending     while it is decided whether Stop waits for something
 //	jobControl.mu     what is known of one job, and of its run
 //	share.mu, runLog.mu, runOutput.mu, Tokens.mu
 //

@@ -67,7 +67,7 @@ func inputFile(text []byte) (*os.File, error) {
 func (l Launcher) startGrouped(cmd *exec.Cmd) (cgroup, error) {
 	dir := ""
 	if l.Cgroups != "" {
-		dir, _ = os.MkdirTemp(l.Cgroups, "pass-")
+		dir, _ = os.MkdirTemp(l.Cgroups, "pass-") // where that cannot be, it has none
 	}
 	if dir == "" {
 		return "", l.User.start(cmd.Start)

@@ -68,7 +68,9 @@ func (e *executor) hold(ctx context.Context) {
 			return
 		}
 		renewing, cancel := context.WithTimeout(ctx, changeTime)
+		j.mu.Lock()
 		p := e.progress()
+		j.mu.Unlock()
 		err := j.share.renew(renewing, e.run.ID, p)
 		cancel()
 		if err == nil {
@@ -87,12 +89,10 @@ func (e *executor) hold(ctx context.Context) {
 	}
 }
 
-// progress is what the hosts are to know of the run now.
+// progress is what the hosts are to know of the run now. The caller holds mu.
 func (e *executor) progress() sharedProgress {
 	j := e.control
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	p := sharedProgress{Bad: e.run.failing(e.bad, e.run.Passes...), Done: slices.Clone(e.dropped)}
+	p := sharedProgress{Bad: j.state.Bad, Done: slices.Clone(e.dropped)}
 	p.Turn.Cursor, p.Turn.Dry = e.run.advance(j.state.Cursor, j.state.Dry)
 	return p
 }

@@ -211,7 +211,6 @@ type executor struct {
 	job     *Job // as it was when the run began
 	run     *Run // its passes and its end may change: the job's mu guards these
 	output  *runOutput
-	bad     []Failing        // among hosts: the regions that failed before it
 	moved   chan struct{}    // among hosts: signalled when a pass is over
 	dropped []regions.Region // whose bookmarks the hosts are to drop; the job's mu guards it
 
@@ -261,7 +260,6 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	}
 	if j.share != nil {
 		_, run.Host = r.config.Host()
-		e.bad = j.state.Shared.Bad.Is
 	}
 	return e
 }

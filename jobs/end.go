@@ -42,12 +42,12 @@ func (e *executor) finish(cause error) {
 	j.mu.Lock()
 	j.apply(logRecord{ID: e.run.ID, End: e.run.ending(e.runner.now(), cause)})
 	j.executor = nil
-	run, made := e.run.copy(), j.state.measured()
+	run, made, progress := e.run.copy(), j.state.measured(), e.progress()
 	j.mu.Unlock()
 	snapshot := func() logRecord { return logRecord{Known: &j.state} }
 	e.runner.trouble(j.name, errors.Join(j.log.flush(true), j.log.keep(&j.mu, snapshot)))
 	if j.share != nil {
-		e.runner.endShared(j, e.progress(), run.shared(made), run.good())
+		e.runner.endShared(j, progress, run.shared(made), run.good())
 	}
 	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
 }

@@ -28,8 +28,7 @@ type state struct {
 	Pause     *Pause                      `json:"pause,omitempty"`
 	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
 
-	// Bad are the regions that fail, on a host that is alone; Shared has those of hosts.
-	Bad   []Failing `json:"bad,omitempty"`
+	Bad   []Failing `json:"bad,omitempty"`   // the regions that fail
 	Short *Shortage `json:"short,omitempty"` // nil: the last run on this host was not short of units
 
 	// Took is the average of a pass in the last run but one that has a pass that ended well.
@@ -86,14 +85,14 @@ func (s *state) apply(one logRecord) {
 }
 
 // share applies what the hosts of the job share, unless something newer was applied before. While a
-// run of this host is under way, the cursor follows from that.
+// run of this host is under way, the cursor and the regions that fail follow from that.
 func (s *state) share(r *sharedRecord) {
 	if r.Seq < s.Shared.Seq {
 		return
 	}
 	s.Shared, s.Slot, s.Good, s.Pause = *r, r.Slot.Is.Slot, r.Good.Is, r.Paused.Is
 	if s.running() == nil || r.Run.Is.ID != s.Last.ID {
-		s.Cursor, s.Dry, s.Moved = r.Turn.Is.Cursor, r.Turn.Is.Dry, true
+		s.Cursor, s.Dry, s.Moved, s.Bad = r.Turn.Is.Cursor, r.Turn.Is.Dry, true, r.Bad.Is
 	}
 }
 
@@ -226,7 +225,7 @@ func (s *state) unwritten() *owed {
 	}
 	end := &owed{last: s.Last.shared(s.measured()), good: s.Last.good()}
 	end.Turn.Cursor, end.Turn.Dry = s.next()
-	end.Bad = s.Last.failing(s.Shared.Bad.Is, s.Last.Passes...)
+	end.Bad = s.Bad
 	return end
 }
 

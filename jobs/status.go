@@ -124,12 +124,8 @@ func (j *jobControl) due(now time.Time) time.Time {
 }
 
 // failing returns the regions that fail, of those that the job has. The caller holds mu.
-func (j *jobControl) failing() (list []Failing) {
-	list = j.state.Bad
-	if j.share != nil {
-		list = j.state.Shared.Bad.Is
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
+func (j *jobControl) failing() []Failing {
+	return slices.DeleteFunc(slices.Clone(j.state.Bad), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 }
 
 // HasRegions reports whether the passes of a job have regions.

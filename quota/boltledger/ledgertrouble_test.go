@@ -3,7 +3,6 @@ package boltledger
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,67 +13,6 @@ import (
 	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
-
-// On a full disk what is granted is in the file and what is not there is not granted: the log
-// has each grant that was told, and no other. With room again it goes on.
-func TestFullDiskOfALedger(t *testing.T) {
-	seedtest.SkipUnderRace(t)
-	dir := smallDisk(t, "32m")
-	path, ballast := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "ballast")
-	clock := ledgertest.NewClock(noon())
-	l := openLedger(t, Config{Path: path}, clock)
-	t.Cleanup(func() { l.Close() }) // before the disk is taken away
-	c := plenty(credential)
-	granted := quota.Units(0)
-	grant := func() error {
-		d, err := acquire(t, l, c, fmt.Sprint("call-", granted))
-		if err == nil && (!d.Granted() || d.Replayed) {
-			t.Fatalf("got %+v", d)
-		}
-		if err == nil {
-			granted++
-		}
-		return err
-	}
-	must(t, grant())
-	for range 2 {
-		fill(t, ballast)
-		var err error
-		for range 100_000 {
-			if err = grant(); err != nil {
-				break
-			}
-			if granted%2000 == 0 {
-				l.Fold() // Health tells of its error
-			}
-		}
-		if !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
-			t.Fatalf("on a full disk: %v, want that nothing was decided", err)
-		}
-		if used := usedOf(t, l, c); used != granted {
-			t.Fatalf("on a full disk %d units are used of %d grants", used, granted)
-		}
-		if h := l.Health(t.Context()); h.Reachable || !strings.Contains(h.State, "no space left") && !strings.Contains(h.State, "no room") {
-			t.Errorf("on a full disk the ledger is said to be %+v", h)
-		}
-		killed := openLedger(t, Config{Path: copyLedger(t, path)}, clock)
-		if used := usedOf(t, killed, c); used != granted {
-			t.Errorf("killed on a full disk, it has %d units of %d grants", used, granted)
-		}
-		must(t, killed.Close())
-		must(t, os.Remove(ballast))
-		must(t, grant())
-		must(t, l.Fold())
-		if h := l.Health(t.Context()); !h.Reachable || h.State != "ok" {
-			t.Errorf("with room again the ledger is said to be %+v", h)
-		}
-	}
-	must(t, l.Close())
-	l = openLedger(t, Config{Path: path}, clock)
-	if used := usedOf(t, l, c); used != granted {
-		t.Errorf("after reopening %d units are used of %d grants", used, granted)
-	}
-}
 
 // A clock that is set back frees nothing, and an operator is told; one that is set right goes
 // on, and a reset is the way out.

@@ -18,21 +18,23 @@ func (a *account) acquire(ctx context.Context, ask Ask) (Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return Decision{}, err
 	}
-	if d, cached := a.denied.find(ask, time.Now()); cached {
+	begun := time.Now()
+	d, cached, generation := a.denied.find(ask, begun)
+	if cached {
 		return d, nil
 	}
 	ctx, cancel := a.service.Within(ctx)
 	defer cancel()
-	begun, generation, asks := time.Now(), a.denied.current(), []Ask{ask}
-	decisions, err := a.service.ledger.Acquire(ctx, a.credential, asks)
+	decisions, err := a.service.ledger.Acquire(ctx, a.credential, []Ask{ask})
 	if a.service.Called != nil {
 		a.service.Called(time.Since(begun))
 	}
 	if err != nil {
 		return Decision{}, err
 	}
-	a.denied.record(asks, decisions, begun, generation)
-	return decisions[0], decisions[0].Err
+	d = decisions[0]
+	a.denied.record(ask, d, begun, generation)
+	return d, d.Err
 }
 
 // denialTTL bounds how long a denial may be answered from the cache: units freed on other
@@ -71,48 +73,31 @@ type denial struct {
 	answered time.Time // when its answer came: from then on its caller waits
 }
 
-// find returns a cached denial as it reads now.
-func (c *denialCache) find(ask Ask, now time.Time) (Decision, bool) {
+// find returns a cached denial as it reads now, and else the generation that a call begins in.
+func (c *denialCache) find(ask Ask, now time.Time) (d Decision, cached bool, generation int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.byKey) == 0 { // the key need not be made
-		return Decision{}, false
+		return d, false, c.generation
 	}
 	found, ok := c.byKey[keyOf(ask)]
-	d := found.decision
+	d = found.decision
 	d.RetryAfter -= now.Sub(found.answered).Truncate(time.Millisecond)
-	return d, ok && now.Sub(found.begun) < denialTTL && d.RetryAfter > 0
+	return d, ok && now.Sub(found.begun) < denialTTL && d.RetryAfter > 0, c.generation
 }
 
-// current returns the generation that a batch begins in.
-func (c *denialCache) current() int {
+// record caches a denial of a call that began at a time, in a generation. A new grant drops the cache.
+func (c *denialCache) record(ask Ask, d Decision, begun time.Time, generation int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.generation
-}
-
-// record caches the denials of a batch that began at a time, in a generation. A new grant
-// drops the cache.
-func (c *denialCache) record(asks []Ask, decisions []Decision, begun time.Time, generation int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range decisions {
-		if d.GrantID != "" && !d.Replayed {
-			c.drop()
-			return
-		}
-	}
-	if c.generation != generation {
-		return
-	}
-	for i, d := range decisions {
-		if !d.Denied() {
-			continue
-		}
+	switch {
+	case d.GrantID != "" && !d.Replayed:
+		c.drop()
+	case d.Denied() && c.generation == generation:
 		if c.byKey == nil || len(c.byKey) >= maxDenials {
 			c.byKey = make(map[denialKey]denial)
 		}
-		c.byKey[keyOf(asks[i])] = denial{decision: d, begun: begun, answered: time.Now()}
+		c.byKey[keyOf(ask)] = denial{decision: d, begun: begun, answered: time.Now()}
 	}
 }
 

@@ -1,6 +1,7 @@
 package clientlimit
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -52,30 +53,34 @@ func (s Salt) present() []byte {
 // endsMs is when nothing that the salt has hashed counts any more.
 func (s Salt) endsMs() int64 { return (s.Period + 2) * s.LengthMs }
 
-// Ask returns what a subject asks for, an address, a network, a user or a key of any bytes.
-func (c *Clients) Ask(s Salt, of string, units quota.Units) Ask {
-	return c.asks(s, []priced{{subject: subjectOf(of), units: units}})[0]
+// keyed are the hashes of a salt. To set them up costs more than to use them, which one goroutine at a time may.
+type keyed struct {
+	Salt
+	now, before hash.Hash // of the period, and of the one before; nil: of no salt yet
 }
 
-// asks returns what subjects ask for. To set up a keyed hash costs more than to use it, so all asks share
-// those of the salt.
-func (c *Clients) asks(s Salt, all []priced) []Ask {
-	group, begins := c.group(), s.Period*s.LengthMs
-	present := hmac.New(sha256.New, s.present())
-	var before hash.Hash
+// by returns the hashes of a salt: these, if they are.
+func (k *keyed) by(s Salt) *keyed {
+	if k.now == nil || k.Period != s.Period || k.LengthMs != s.LengthMs || !bytes.Equal(k.Before, s.Before) {
+		*k = keyed{s, hmac.New(sha256.New, s.present()), hmac.New(sha256.New, s.Before)}
+	}
+	return k
+}
+
+// Ask returns what a subject asks for, an address, a network, a user or a key of any bytes.
+func (c *Clients) Ask(s Salt, of string, units quota.Units) Ask {
+	return c.asks(new(keyed).by(s), []priced{{subject: subjectOf(of), units: units}})[0]
+}
+
+// asks returns what subjects ask for.
+func (c *Clients) asks(k *keyed, all []priced) []Ask {
+	group, begins, counts := c.group(), k.Period*k.LengthMs, c.counts().Milliseconds()
 	asks := make([]Ask, len(all))
 	for i, one := range all {
 		a := &asks[i]
-		a.Subject, a.Units = one.subject.key(present, group, c.Plain), one.units
-		if a.Subject.isPlain() {
-			continue
-		}
-		if before == nil {
-			before = hmac.New(sha256.New, s.Before)
-		}
-		a.Period = Period{
-			Before: one.subject.key(before, group, c.Plain), BeforeEndsMs: begins + c.counts().Milliseconds(),
-			EndsMs: begins + s.LengthMs,
+		a.Subject, a.Units = one.subject.key(k.now, group, c.Plain), one.units
+		if !a.Subject.isPlain() {
+			a.Period = Period{Before: one.subject.key(k.before, group, c.Plain), BeforeEndsMs: begins + counts, EndsMs: begins + k.LengthMs}
 		}
 	}
 	return asks

@@ -44,6 +44,7 @@ type snapshot struct {
 type Group struct {
 	*Clients
 	batcher quota.Batcher[[]priced, struct{}]
+	keyed   keyed // of the batcher's calls
 	*counts
 }
 
@@ -226,7 +227,7 @@ func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, all []pri
 		return
 	}
 	begun := time.Now()
-	decisions := now.ledger.Decide(ctx, g.Clients, g.asks(last.Salts[g.group()], all))
+	decisions := now.ledger.Decide(ctx, g.Clients, g.asks(g.keyed.by(last.Salts[g.group()]), all))
 	s.Emit(Call{Took: time.Since(begun), Asks: len(all)})
 	var moved []priced
 	for i, d := range decisions {

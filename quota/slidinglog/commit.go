@@ -426,6 +426,8 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	r.mu.Unlock()
 	if err == nil {
 		err = r.finish(d, tail[i].At.Time())
+	} else if slices.ContainsFunc(record.Entries, func(e quota.Entry) bool { return e.Kind() != quota.KindGrant }) {
+		err = fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, err) // the log has it, and nothing revokes a correction
 	}
 	return out, true, r.unavailable(err)
 }

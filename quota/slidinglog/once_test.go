@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/ledgertest"
 	"quotad/quota/slidinglog"
 )
 
@@ -250,5 +251,24 @@ func TestASettlementIsJudgedAfterAFreeze(t *testing.T) {
 	settled, err := l.Settle(ctx, s.c, quota.Settlement{Grant: grant, Units: 1000, Bounded: true})
 	if err != nil || settled.Reason != quota.SettledTooHigh {
 		t.Errorf("%+v, %v", settled, err)
+	}
+}
+
+// The log has a correction that its host cannot write to its file. Its caller learns that it may have been made, and it
+// counts.
+func TestACorrectionThatTheFileLacks(t *testing.T) {
+	s := newScene(t)
+	file := &faultyFile{MemFile: ledgertest.NewMemFile()}
+	l := s.open(slidinglog.Config{File: file})
+	s.follow(20, l)
+	s.grant(l, 5)
+	file.appends = 1
+	_, err := l.Adjust(t.Context(), s.c, quota.Adjustment{Limit: "daily", Units: 4, Caller: boss})
+	if !errors.Is(err, quota.ErrOutcomeUnknown) || !errors.Is(err, errDisk) {
+		t.Errorf("%v, want that the outcome is unknown, and the file's error", err)
+	}
+	s.follow(8, l)
+	if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 9 || s.entriesOf(boss) != 1 {
+		t.Errorf("%+v, %v; %d entries of it", u, err, s.entriesOf(boss))
 	}
 }

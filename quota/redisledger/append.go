@@ -46,7 +46,10 @@ func (s *Store) arguments(call slidinglog.Call) []any {
 		how = strconv.FormatInt(call.Slack, 10)
 	}
 	if how != "" || call.Floor > 0 {
-		args = append(args, how, call.Floor)
+		args = append(args, how)
+	}
+	if call.Floor > 0 {
+		args = append(args, call.Floor)
 	}
 	return args
 }

@@ -36,7 +36,7 @@ type connection struct {
 	known  atomic.Bool   // there is one
 
 	gone      context.CancelFunc // ends the contexts of its requests
-	endless   atomic.Bool        // no deadline for reading is set
+	readBy    atomic.Int64       // the deadline for reading, in ns since 1970; 0: none is set; aborted: one that was past
 	unwatched atomic.Uint64      // how many requests net/http has not watched the caller of
 	late      uint64             // the last of them that took lateTime, and
 	watched   uint64             // the last that is watched; both guarded by the frontend's lock
@@ -46,31 +46,49 @@ type connection struct {
 // has gone. To begin and to abort that wakes threads, which takes a tenth of an acquire. So that read returns
 // nothing, and the frontend watches the callers of requests that take longer.
 func (c *connection) Read(p []byte) (int, error) {
-	if len(p) == 1 && c.endless.Load() && !c.frontend.isTLS && c.frontend.watchLate(c) {
+	if len(p) == 1 && c.readBy.Load() == 0 && !c.frontend.isTLS && c.frontend.watchLate(c) {
 		return 0, nil
 	}
 	return c.Conn.Read(p)
 }
 
+// aborted is a deadline by which net/http ends a read that is under way.
+const aborted = -1
+
 // SetReadDeadline implements net.Conn. Each read of a frontend has a deadline, but that of net/http for one byte.
 func (c *connection) SetReadDeadline(t time.Time) error {
-	c.endless.Store(t.IsZero())
+	by := int64(0)
+	switch {
+	case t.IsZero():
+	case time.Until(t) <= 0:
+		by = aborted
+	default:
+		by = t.UnixNano()
+	}
+	c.readBy.Store(by)
 	return c.Conn.SetReadDeadline(t)
 }
 
-// watch ends the contexts of the connection's requests when its caller goes away. It returns once the caller has sent
-// more, which waits to be read, and at a deadline for reading: net/http sets one when a request is over.
+// watch ends the contexts of the connection's requests when its caller goes away, or at a deadline for reading.
+// It returns once the caller has sent more, which waits to be read, or net/http has aborted its own read, because
+// the request is answered.
 func (c *connection) watch() {
 	gone := false
 	raw, err := c.Conn.(syscall.Conn).SyscallConn()
 	if err == nil {
 		err = raw.Read(func(fd uintptr) bool {
 			n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-			gone = n <= 0
+			gone = n <= 0 && err != syscall.EAGAIN
 			return err != syscall.EAGAIN
 		})
 	}
-	if (gone || err != nil) && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		by := c.readBy.Load()
+		gone = by > 0 && by <= time.Now().UnixNano() // not another one, which is set by now
+	} else {
+		gone = gone || err != nil
+	}
+	if gone {
 		c.gone()
 	}
 }

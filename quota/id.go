@@ -34,7 +34,8 @@ func (id ID) Compare(other ID) int {
 func (id ID) String() string { return id.format(10) }
 
 func (id ID) format(base int) string {
-	return strconv.FormatInt(id.Ms, base) + "-" + strconv.FormatInt(id.Seq, base)
+	b := strconv.AppendInt(make([]byte, 0, 2*20+1), id.Ms, base)
+	return string(strconv.AppendInt(append(b, '-'), id.Seq, base))
 }
 
 // ParseID reads what String wrote.

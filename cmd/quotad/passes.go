@@ -164,7 +164,7 @@ func (d *daemon) recordNotLaunched(event any) {
 	if p := e.Pass; p.Outcome == jobs.NotLaunched {
 		one := api.Refusal{Credential: e.Credential, By: e.Run.Job, Region: string(p.Region), Reason: string(p.Reason), Detail: p.Detail}
 		if !p.RetryAt.IsZero() {
-			one.RetryAt = &p.RetryAt
+			one.RetryAt = new(p.RetryAt)
 		}
 		d.refusals.Add(one)
 	}

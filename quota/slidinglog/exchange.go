@@ -191,6 +191,9 @@ func (r *replica) judgeBeginning() {
 // catchUp applies records of the log to the copy. Entries of this host also go into the tail,
 // because the log may lose them before the tables have them.
 func (r *replica) catchUp(tail []Placed) error {
+	if len(tail) == 0 {
+		return nil
+	}
 	r.mu.Lock()
 	again := r.copy.facts.Loss != nil // the file has these entries
 	r.mu.Unlock()

@@ -18,11 +18,11 @@ func newDiscovery(t *testing.T, c envConfig) *passRun {
 }
 
 // search runs a pass of the query six hours after the last one, as a job does.
-func (d *passRun) search(bookmark string) (code int, said string) {
-	d.t.Helper()
-	d.clock.Add(6 * time.Hour)
-	d.pass.after = d.clock.Now().Add(-defaultSince)
-	return d.next(d.t.Context(), bookmark, defaultFresh)
+func (r *passRun) search(bookmark string) (code int, said string) {
+	r.t.Helper()
+	r.clock.Add(6 * time.Hour)
+	r.pass.after = r.clock.Now().Add(-defaultSince)
+	return r.next(r.t.Context(), bookmark, defaultFresh)
 }
 
 // A search begins where the last one ended, also one that was some days ago, and an hour

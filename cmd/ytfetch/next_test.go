@@ -11,20 +11,20 @@ import (
 
 // next runs a pass that finds a bookmark, as its job's options have it, and returns its
 // exit code and what it said.
-func (d *passRun) next(ctx context.Context, bookmark string, fresh time.Duration) (code int, said string) {
-	d.t.Helper()
+func (r *passRun) next(ctx context.Context, bookmark string, fresh time.Duration) (code int, said string) {
+	r.t.Helper()
 	var log bytes.Buffer
-	p := *d.pass
-	p.slot, p.say = d.clock.Now(), func(format string, args ...any) { fmt.Fprintf(&log, format+"\n", args...) }
+	p := *r.pass
+	p.slot, p.say = r.clock.Now(), func(format string, args ...any) { fmt.Fprintf(&log, format+"\n", args...) }
 	p.bookmark, p.fresh = bookmark, fresh
 	code = report(&log, p.start(ctx))
 	return code, log.String()
 }
 
-func (d *passRun) wantStored(videos, appearances int) {
-	d.t.Helper()
-	if gotVideos, gotAppearances := countRows(d.t, d.out, "videos"), countRows(d.t, d.out, "appearances"); gotVideos != videos || gotAppearances != appearances {
-		d.t.Errorf("got %d videos, %d appearances, want %d and %d", gotVideos, gotAppearances, videos, appearances)
+func (r *passRun) wantStored(videos, appearances int) {
+	r.t.Helper()
+	if gotVideos, gotAppearances := countRows(r.t, r.out, "videos"), countRows(r.t, r.out, "appearances"); gotVideos != videos || gotAppearances != appearances {
+		r.t.Errorf("got %d videos, %d appearances, want %d and %d", gotVideos, gotAppearances, videos, appearances)
 	}
 }
 

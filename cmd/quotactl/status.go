@@ -202,36 +202,19 @@ func renderCredential(b *strings.Builder, c api.Credential, forecasts []plan.For
 	renderLimits(b, c.Name, c.Limits, forecasts, v)
 }
 
-// The bar of a limit is as wide as the screen allows, within these bounds. A bar below
-// minBar would say nothing and is left out.
-const (
-	minBar = 8
-	maxBar = 40
-)
-
 // renderLimits writes a credential's limits, one line each, with notes below.
 func renderLimits(b *strings.Builder, credential string, limits []api.Limit, forecasts []plan.Forecast, v term.View) {
-	room := v.Width - limitsTable(limits, 0).Width()
-	if room < minBar {
-		room = 0
-	}
-	t := limitsTable(limits, min(maxBar, room))
-	for i, l := range limits {
-		t.Rows[i].Below = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
-	}
-	b.WriteString(t.Text(v))
-}
-
-func limitsTable(limits []api.Limit, bar int) *term.Table {
-	t := &term.Table{Indent: 2, Columns: []term.Column{
+	t := term.Table{Indent: 2, Columns: []term.Column{
 		{Head: "LIMIT"}, {Whole: true},
 		{Head: "USED", Right: true}, {Head: "RESERVE", Right: true}, {Head: "REMAINING", Right: true}, {Head: "UNITS", Right: true},
 	}}
-	for _, l := range limits {
-		state := wording.LimitStyle(l)
-		t.Add(l.Name, term.Styled(state, barOf(l, bar)), l.Used, l.Reserve, term.Styled(state, quota.Thousands(l.Remaining)), l.Units)
+	for i, l := range limits {
+		style := wording.LimitStyle(l)
+		bar := term.Cell{Style: style, Bar: func(width int) string { return barOf(l, width) }}
+		t.Add(l.Name, bar, l.Used, l.Reserve, term.Styled(style, quota.Thousands(l.Remaining)), l.Units)
+		t.Rows[i].Below = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
 	}
-	return t
+	b.WriteString(t.Text(v))
 }
 
 // barOf draws a limit: what is used from the left, what is left of the reserve at the

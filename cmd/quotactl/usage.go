@@ -105,6 +105,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	return nil
 }
 
+// usageTable has a bar for each share.
 func usageTable(u api.Usage, limit string, v term.View) string {
 	var b strings.Builder
 	title, since := u.Credential, u.Since
@@ -115,30 +116,21 @@ func usageTable(u api.Usage, limit string, v term.View) string {
 		}
 	}
 	v.Prose(&b, 0, term.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(since), v.ZoneMark(), term.Brief(v.Now.Sub(since))))
-	if wording.Spent(u.Total, limit) == 0 && (limit != "" || u.Total.Calls == 0) {
+	total := wording.Spent(u.Total, limit)
+	if total == 0 && (limit != "" || u.Total.Calls == 0) {
 		return b.String() + "nothing was spent\n"
 	}
-	bar := min(maxBar, v.Width-term.Gap-sharesTable(u, limit, 0, v).Width())
-	if bar < minBar {
-		bar = 0
-	}
-	b.WriteString(sharesTable(u, limit, bar, v).Text(v))
-	return b.String()
-}
-
-// sharesTable has a bar for each share. The greatest share's bar has the given width.
-func sharesTable(u api.Usage, limit string, bar int, v term.View) *term.Table {
-	t := &term.Table{Columns: []term.Column{
+	t := term.Table{Columns: []term.Column{
 		{Head: strings.ToUpper(u.By)}, {Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "SHARE", Right: true}, {Whole: true},
 	}}
 	shares, greatest := wording.Shares(u, limit)
-	total := wording.Spent(u.Total, limit)
 	for _, s := range shares {
 		spent := wording.Spent(s, limit)
-		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), strings.Repeat(term.Full, share(spent, max(1, greatest), bar)))
+		bar := term.Cell{Bar: func(width int) string { return strings.Repeat(term.Full, share(spent, max(1, greatest), width)) }}
+		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), bar)
 	}
 	t.Add(term.Styled(term.Bold, "total"), callsIn(u.Total, limit), total, "", "")
-	return t
+	return b.String() + t.Text(v)
 }
 
 // callsIn is empty for one limit: how many of the calls it counts is not known.

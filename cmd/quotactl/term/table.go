@@ -14,10 +14,18 @@ import (
 type Cell struct {
 	Text  string
 	Style Style
+	Bar   func(width int) string // draws the text, in the room that the other columns leave; nil: it is there
 }
 
+// A bar is as wide as the screen allows, within these bounds. One below minBar would say nothing and is
+// left out.
+const (
+	minBar = 8
+	maxBar = 40
+)
+
 // Styled returns a cell with a style.
-func Styled(s Style, text string) Cell { return Cell{text, s} }
+func Styled(s Style, text string) Cell { return Cell{Text: text, Style: s} }
 
 // A Column is a column's head and how its cells are aligned below it.
 type Column struct {
@@ -101,8 +109,8 @@ func (t *Table) Append(b *strings.Builder, v View, widths []int) []int {
 	return wider
 }
 
-// Width is how many columns of the screen the whole table takes.
-func (t *Table) Width() int {
+// width is how many columns of the screen the whole table takes.
+func (t *Table) width() int {
 	total := t.Indent
 	for i, w := range t.widths() {
 		if i > 0 {
@@ -118,12 +126,13 @@ func (t *Table) Width() int {
 // cut.
 func (t *Table) Text(v View) string {
 	var b strings.Builder
+	t.drawBars(v.Width)
 	t.dropEmpty()
 	if !v.Whole {
 		t.sink(v.Width)
 	}
 	widths := t.widths()
-	for over := t.Width() - v.Width; over > 0 && !v.Whole; over-- {
+	for over := t.width() - v.Width; over > 0 && !v.Whole; over-- {
 		i := t.widestText(widths)
 		if i < 0 || widths[i] <= minText {
 			break
@@ -135,6 +144,17 @@ func (t *Table) Text(v View) string {
 	}
 	t.lines(&b, v, widths)
 	return b.String()
+}
+
+func (t *Table) drawBars(screen int) {
+	room := min(maxBar, screen-t.width())
+	for _, r := range t.Rows {
+		for i := range r.Cells {
+			if cell := &r.Cells[i]; cell.Bar != nil && room >= minBar {
+				cell.Text = cell.Bar(room)
+			}
+		}
+	}
 }
 
 // lines writes the rows in columns of the given widths.
@@ -166,7 +186,7 @@ func (t *Table) sink(width int) {
 	if last < 0 || !t.Columns[last].Sinks {
 		return
 	}
-	room := width - t.Width() + t.widths()[last]
+	room := width - t.width() + t.widths()[last]
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		r.Cells[last].Text, r.Below = fitting(r.Cells[last].Text, room)
@@ -202,7 +222,7 @@ func (t *Table) widestText(widths []int) int {
 func (t *Table) heads() []Cell {
 	heads := make([]Cell, len(t.Columns))
 	for i, c := range t.Columns {
-		heads[i] = Cell{c.Head, Faint}
+		heads[i] = Styled(Faint, c.Head)
 	}
 	return heads
 }

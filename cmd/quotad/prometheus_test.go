@@ -165,9 +165,7 @@ func isOne(expr string) any {
 // labels that Prometheus gives it.
 func seriesOfADaemon(t *testing.T) (series []any) {
 	t.Helper()
-	pages, err := upstream.New(upstream.Config{Quota: 10_000, Key: "the-real-upstream-key"})
-	must(t, err)
-	youtube := httptest.NewServer(pages)
+	youtube := httptest.NewServer(upstream.New(upstream.Config{Quota: 10_000, Key: "the-real-upstream-key"}))
 	t.Cleanup(youtube.Close)
 	dir := shortDir(t)
 	for name, text := range map[string]string{

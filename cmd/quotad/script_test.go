@@ -282,8 +282,7 @@ func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	// One day for all of the test: by the clock, it could end meanwhile.
 	noon := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
-	u, err := upstream.New(upstream.Config{Quota: quota, PagesPerRegion: pages, Key: key, Now: func() time.Time { return noon }})
-	ts.Check(err)
+	u := upstream.New(upstream.Config{Quota: quota, PagesPerRegion: pages, Key: key, Now: func() time.Time { return noon }})
 	s := scriptOf(ts)
 	s.upstream.Store(u)
 	if s.server == nil {

@@ -41,10 +41,7 @@ func TestSearchesLeaveNothingOut(t *testing.T) {
 		}
 		said = append(said, text)
 	}
-	sample, err := upstream.New(upstream.Config{Now: d.clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sample := upstream.New(upstream.Config{Now: d.clock.Now})
 	all, err := newYouTube("http://sample"+upstream.Path, "k", sample).send(t.Context(), searchPage("DE",
 		place{chart: d.clock.Now(), found: found{query: "golden", after: d.clock.Now().AddDate(0, 0, -30)}}))
 	if err != nil {

@@ -49,11 +49,7 @@ type envConfig struct {
 func openEnv(c envConfig) (*testEnv, error) {
 	e := &testEnv{clock: ledgertest.NewClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), marks: &bookmarks{}, served: make(chan error, 1)}
 	e.tokens.Issue(runToken, "trending", "DE", "youtube")
-	var err error
-	e.upstream, err = upstream.New(upstream.Config{Quota: c.quota, PagesPerRegion: c.pages, Key: secret, Now: e.clock.Now})
-	if err != nil {
-		return nil, err
-	}
+	e.upstream = upstream.New(upstream.Config{Quota: c.quota, PagesPerRegion: c.pages, Key: secret, Now: e.clock.Now})
 	e.ledger = &ledger{Model: ledgertest.NewModel(e.clock.Now)}
 	service, err := quota.NewService(e.ledger, []*quota.Credential{{
 		Name:       "youtube",

@@ -41,11 +41,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		if err != nil {
 			return err
 		}
-		p, err := newPass(o, stderr)
-		if err != nil {
-			return err
-		}
-		return p.start(ctx)
+		return newPass(o, stderr).start(ctx)
 	case "search":
 		return search(ctx, args, stdout)
 	case "serve":

@@ -49,16 +49,12 @@ type pass struct {
 }
 
 // newPass wires one pass together, of trending or of discover.
-func newPass(o options, stderr io.Writer) (*pass, error) {
-	tube, err := connect(o)
-	if err != nil {
-		return nil, err
-	}
+func newPass(o options, stderr io.Writer) *pass {
 	return &pass{
-		options: o, after: o.slot.Add(-o.since), quota: api.FromEnv(), tube: tube,
+		options: o, after: o.slot.Add(-o.since), quota: api.FromEnv(), tube: connect(o),
 		now: time.Now, sleep: quota.Sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
-	}, nil
+	}
 }
 
 // start opens the file that pages are stored in, runs the pass from where its bookmark says,

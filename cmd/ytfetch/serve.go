@@ -35,10 +35,6 @@ func serve(ctx context.Context, args []string, stderr io.Writer) error {
 	case config.Quota < 1 || config.PagesPerRegion < 1:
 		return misused("--quota and --pages must be at least 1")
 	}
-	api, err := upstream.New(config)
-	if err != nil {
-		return err
-	}
 	listener, err := net.Listen("tcp", listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return &failure{exitFailed, fmt.Errorf("cannot serve: another program listens at %s", listen), "name another address with --listen; port 0 is any free one"}
@@ -46,7 +42,7 @@ func serve(ctx context.Context, args []string, stderr io.Writer) error {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
 	fmt.Fprintf(stderr, "serving the sample at http://%s%s, %s a day\n", listener.Addr(), upstream.Path, quota.Count(config.Quota, "unit", "units"))
-	server := &http.Server{Handler: api, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: upstream.New(config), ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("cannot serve: %w", err)

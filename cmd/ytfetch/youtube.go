@@ -80,15 +80,11 @@ func videosByID(ids []string) request {
 }
 
 // connect returns the client of the API, or of the built-in upstream.
-func connect(o options) (*youtube, error) {
-	if !o.sample {
-		return newYouTube(o.baseURL, o.key, network()), nil
+func connect(o options) *youtube {
+	if o.sample {
+		return newYouTube("http://sample"+upstream.Path, "sample", upstream.New(upstream.Config{}))
 	}
-	sample, err := upstream.New(upstream.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return newYouTube("http://sample"+upstream.Path, "sample", sample), nil
+	return newYouTube(o.baseURL, o.key, network())
 }
 
 // network returns a transport that never sends a request twice. On a connection

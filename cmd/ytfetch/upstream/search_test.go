@@ -32,8 +32,8 @@ type results struct {
 var searchedAt = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // searched is an upstream of noon.
-func searched(t *testing.T) *upstream.Upstream {
-	return newUpstream(t, upstream.Config{Now: func() time.Time { return searchedAt }})
+func searched() *upstream.Upstream {
+	return upstream.New(upstream.Config{Now: func() time.Time { return searchedAt }})
 }
 
 // find searches for what the last day has of golden; args are parameters to set.
@@ -47,7 +47,7 @@ func find(t *testing.T, u *upstream.Upstream, args ...string) (r results) {
 }
 
 func TestSearchFindsTheNewestFirst(t *testing.T) {
-	u := searched(t)
+	u := searched()
 	seen, last, token, pages := map[string]bool{}, searchedAt, "", 0
 	for ; pages == 0 || token != ""; pages++ {
 		got := find(t, u, "pageToken", token)
@@ -72,7 +72,7 @@ func TestSearchFindsTheNewestFirst(t *testing.T) {
 // A search since the last one finds what is new, and nothing twice.
 func TestSearchesOneAfterTheOther(t *testing.T) {
 	const between = "2026-11-21T06:00:00Z"
-	u := searched(t)
+	u := searched()
 	all := find(t, u).PageInfo.TotalResults
 	before := find(t, u, "publishedBefore", between).PageInfo.TotalResults
 	after := find(t, u, "publishedAfter", between).PageInfo.TotalResults
@@ -89,13 +89,13 @@ func TestSearchesOneAfterTheOther(t *testing.T) {
 
 // Any upstream answers with the videos that another one has found: each pass has its own.
 func TestVideosByIDAreThoseThatASearchFinds(t *testing.T) {
-	found := find(t, searched(t))
+	found := find(t, searched())
 	ids := []string{"chartVideo-", "gone"}
 	for _, item := range found.Items[:48] {
 		ids = append(ids, item.ID.VideoID)
 	}
 	var got answer
-	u := searched(t)
+	u := searched()
 	get(t, u, "/videos", url.Values{"part": {"snippet,statistics"}, "id": {strings.Join(ids, ",")}, "key": {"k"}}, &got)
 	if len(got.Items) != 48 || u.Counts().Units != 1 {
 		t.Fatalf("got %d videos for %d units, want 48 for one", len(got.Items), u.Counts().Units)
@@ -124,7 +124,7 @@ func TestParametersOfASearchAreChecked(t *testing.T) {
 		{"a word that nobody uses", "q", "zyx", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			u := searched(t)
+			u := searched()
 			got, reason := find(t, u, row.parameter, row.value), ""
 			if len(got.Error.Errors) > 0 {
 				reason = got.Error.Errors[0].Reason
@@ -138,7 +138,7 @@ func TestParametersOfASearchAreChecked(t *testing.T) {
 
 // A search that does not fit is refused, and what still fits is served.
 func TestSearchOnTheLastUnits(t *testing.T) {
-	u := newUpstream(t, upstream.Config{Quota: 150})
+	u := upstream.New(upstream.Config{Quota: 150})
 	if got := find(t, u); got.Error.Code != 0 {
 		t.Fatalf("got %+v, want results", got.Error)
 	}

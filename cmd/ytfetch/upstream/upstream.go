@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -48,13 +47,10 @@ type Counts struct {
 }
 
 // New returns an upstream with its whole quota.
-func New(config Config) (*Upstream, error) {
-	if config.Quota < 0 || config.PagesPerRegion < 0 {
-		return nil, fmt.Errorf("an upstream needs a quota and a chart of at least one: quota %d, chart %d", config.Quota, config.PagesPerRegion)
-	}
+func New(config Config) *Upstream {
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
-		return nil, fmt.Errorf("cannot find midnight in California: %w", err)
+		panic(err) // time/tzdata has it
 	}
 	config.Quota, config.PagesPerRegion = cmp.Or(config.Quota, 10_000), cmp.Or(config.PagesPerRegion, 4)
 	if config.Now == nil {
@@ -63,7 +59,7 @@ func New(config Config) (*Upstream, error) {
 	u := &Upstream{config: config, pacific: pacific, mux: http.NewServeMux()}
 	u.mux.HandleFunc("GET "+Path+"/videos", u.metered(1, u.listVideos))
 	u.mux.HandleFunc("GET "+Path+"/search", u.metered(100, u.search))
-	return u, nil
+	return u
 }
 
 // Counts returns a copy of the books.

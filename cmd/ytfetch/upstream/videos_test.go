@@ -8,7 +8,7 @@ import (
 )
 
 func TestChartHasFourPagesAndEnds(t *testing.T) {
-	u := newUpstream(t, upstream.Config{})
+	u := upstream.New(upstream.Config{})
 	seen := make(map[string]bool)
 	token, tokens := "", []string{}
 	for page := 1; page <= 4; page++ {
@@ -39,7 +39,7 @@ func TestChartHasFourPagesAndEnds(t *testing.T) {
 func TestSamplesAreTheSameEveryTimeAndDifferByRegion(t *testing.T) {
 	titles := func(region string) string {
 		var all []string
-		for _, item := range list(t, newUpstream(t, upstream.Config{}), "regionCode", region).Items {
+		for _, item := range list(t, upstream.New(upstream.Config{}), "regionCode", region).Items {
 			all = append(all, item.ID+" "+item.Snippet.Title)
 		}
 		return strings.Join(all, "\n")
@@ -54,7 +54,7 @@ func TestSamplesAreTheSameEveryTimeAndDifferByRegion(t *testing.T) {
 }
 
 func TestPartsThatNobodyAskedForAreLeftOut(t *testing.T) {
-	u := newUpstream(t, upstream.Config{})
+	u := upstream.New(upstream.Config{})
 	got := list(t, u, "part", "id,statistics").Items[0]
 	if got.Snippet != nil || got.Statistics == nil {
 		t.Errorf("got %+v, want statistics without a snippet", got)
@@ -84,7 +84,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{"5 by default", "maxResults", "", 200, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			u := newUpstream(t, upstream.Config{})
+			u := upstream.New(upstream.Config{})
 			got := list(t, u, row.parameter, row.value)
 			if got.Status != row.status || got.reason() != row.reason {
 				t.Errorf("got %d %q, want %d %q", got.Status, got.reason(), row.status, row.reason)

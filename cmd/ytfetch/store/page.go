@@ -34,10 +34,9 @@ type Page struct {
 
 // Progress is how far a chart is stored.
 type Progress struct {
-	Began time.Time // when its first page was stored
-	Pages int       // the number of the last page that is stored; 0: nothing is
-	Next  string    // the token of the page after it; empty: there is none
-	Done  bool      // all pages that were requested are stored
+	Pages int    // the number of the last page that is stored; 0: nothing is
+	Next  string // the token of the page after it; empty: there is none
+	Done  bool   // all pages that were requested are stored
 }
 
 // Save stores a page, and with it how far the chart is. It takes the place of what that
@@ -139,10 +138,8 @@ ON CONFLICT (region, query, slot) DO UPDATE SET
 // Progress returns how far a chart is stored.
 func (s *Store) Progress(c Chart) (Progress, error) {
 	var p Progress
-	err := s.query("SELECT began_at, pages, next, done FROM charts WHERE region = ? AND query = ? AND slot = ?", []any{c.Region, c.Query, c.Slot},
-		func(row *sqlite3.Stmt) {
-			p = Progress{timeOf(row, 0), row.ColumnInt(1), row.ColumnText(2), row.ColumnBool(3)}
-		})
+	err := s.query("SELECT pages, next, done FROM charts WHERE region = ? AND query = ? AND slot = ?", []any{c.Region, c.Query, c.Slot},
+		func(row *sqlite3.Stmt) { p = Progress{row.ColumnInt(0), row.ColumnText(1), row.ColumnBool(2)} })
 	return p, err
 }
 

@@ -221,26 +221,25 @@ Example:
 
 func newRefusals(c *cli) *cobra.Command {
 	var since, job string
-	cmd := command("refusals [FLAGS]", "what was refused in the last day, to whom and why", refusalsUsage, func(ctx context.Context, _ []string) error { return c.refusals(ctx, since, job) })
+	cmd := command("refusals [FLAGS]", "what was refused in the last day, to whom and why", refusalsUsage, func(ctx context.Context, _ []string) error {
+		from, err := c.since(since)
+		if err != nil {
+			return err
+		}
+		list, err := c.client().Refusals(ctx)
+		list.Refusals = slices.DeleteFunc(list.Refusals, func(r api.Refusal) bool { return r.At.Before(from) || job != "" && r.By != job })
+		return show(c, list, err, refusedTimes, refusalTable)
+	})
 	sinceFlag(cmd, &since, "refusals", "")
 	cmd.Flags().StringVar(&job, "job", "", "only calls and passes of the job `NAME`")
 	return cmd
 }
 
-func (c *cli) refusals(ctx context.Context, since, job string) error {
-	from, err := c.since(since)
-	if err != nil {
-		return err
+func refusedTimes(list api.Refusals) (times int64, _ error) {
+	for _, r := range list.Refusals {
+		times += r.Times
 	}
-	list, err := c.client().Refusals(ctx)
-	list.Refusals = slices.DeleteFunc(list.Refusals, func(r api.Refusal) bool { return r.At.Before(from) || job != "" && r.By != job })
-	return show(c, list, err,
-		func(list api.Refusals) (times int64, _ error) {
-			for _, r := range list.Refusals {
-				times += r.Times
-			}
-			return times, nil
-		}, refusalTable)
+	return times, nil
 }
 
 func refusalTable(list api.Refusals, v term.View) string {

@@ -38,25 +38,23 @@ Example:
 
 func newPlan(c *cli) *cobra.Command {
 	var in jobsapi.PlanRequest
-	cmd := command("plan [FLAGS]", "does the schedule fit the limits, and what would fit", planUsage, func(ctx context.Context, _ []string) error { return c.plan(ctx, in) })
+	cmd := command("plan [FLAGS]", "does the schedule fit the limits, and what would fit", planUsage, func(ctx context.Context, _ []string) error {
+		for i, with := range in.With {
+			job, when, once := strings.Cut(with, "@")
+			if !once && strings.Contains(with, "=every:") {
+				continue
+			}
+			at, ok := c.instant(when, false)
+			if !ok {
+				return usageError("", "--with must be JOB@TIME or JOB=every:INTERVAL, such as backfill@22:00, backfill@3h, backfill@2026-03-14T22:00:00Z or trending=every:15m: %q", with)
+			}
+			in.With[i] = job + "@" + at.UTC().Format(time.RFC3339)
+		}
+		p, err := c.client().Plan(ctx, in)
+		return show(c, p, err, missing, planPage)
+	})
 	cmd.Flags().StringArrayVar(&in.With, "with", nil, "what if a job also ran once, as `JOB@TIME`: at 22:00, in 3h, or at an instant like 2026-03-14T22:00:00Z; or had another interval, as JOB=every:15m; repeat it for more")
 	return cmd
-}
-
-func (c *cli) plan(ctx context.Context, in jobsapi.PlanRequest) error {
-	for i, with := range in.With {
-		job, when, once := strings.Cut(with, "@")
-		if !once && strings.Contains(with, "=every:") {
-			continue
-		}
-		at, ok := c.instant(when, false)
-		if !ok {
-			return usageError("", "--with must be JOB@TIME or JOB=every:INTERVAL, such as backfill@22:00, backfill@3h, backfill@2026-03-14T22:00:00Z or trending=every:15m: %q", with)
-		}
-		in.With[i] = job + "@" + at.UTC().Format(time.RFC3339)
-	}
-	p, err := c.client().Plan(ctx, in)
-	return show(c, p, err, missing, planPage)
 }
 
 // missing is how many units the limit lacks that fits least.

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -40,10 +39,7 @@ func BenchmarkCost(b *testing.B) {
 	tokens := new(servertest.Tokens)
 	tokens.Issue(runToken, "trending", "US", "youtube")
 	table, _ := NewRoutes(routes)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	listener := servertest.TCP(b)
 	p := New(Config{
 		Address: listener.Addr().String(), Service: service, Tokens: tokens,
 		Emit:     func(any) {},

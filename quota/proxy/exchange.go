@@ -58,15 +58,18 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
 	defer x.cancel(nil)
 	defer x.finish(time.Now())
-	if refused := x.unlock(); refused != nil {
+	refused := x.unlock()
+	if refused == nil {
+		refused = x.acquire(x.ctx)
+	}
+	if refused != nil {
 		x.refuse(w, refused)
 		return
 	}
-	if refused := x.acquire(x.ctx); refused != nil {
-		x.refuse(w, refused)
-		return
-	}
-	x.proxy.reverse.ServeHTTP(w, r.WithContext(x.trace(x.ctx)))
+	x.proxy.reverse.ServeHTTP(w, r.WithContext(httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{
+		GotConn:      x.gotConn,
+		WroteRequest: func(httptrace.WroteRequestInfo) { x.wrote() },
+	})))
 }
 
 // refuse answers for the upstream.
@@ -161,16 +164,6 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 	return nil
 }
 
-// trace has units acquired before each sending. The transport sends a request again
-// where the connection has ended meanwhile, and the upstream may have counted what was
-// written there.
-func (x *exchange) trace(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:      x.gotConn,
-		WroteRequest: func(httptrace.WroteRequestInfo) { x.wrote() },
-	})
-}
-
 // wrote records that the request, or a part of it, may have reached the upstream.
 func (x *exchange) wrote() {
 	x.mu.Lock()
@@ -181,7 +174,9 @@ func (x *exchange) wrote() {
 	}
 }
 
-// gotConn is called before the request is written to a connection.
+// gotConn is called before the request is written to a connection. It has units acquired before each
+// sending: the transport sends a request again where the connection has ended meanwhile, and the upstream
+// may have counted what was written there.
 func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	x.mu.Lock()
 	again := x.written

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -59,10 +58,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	s.tokens.Ends(runToken, s.clock.Now().Add(5*time.Minute), time.Minute)
 	s.upstream = httptest.NewServer(answer)
 	t.Cleanup(s.upstream.Close)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servertest.TCP(t)
 	config := Config{
 		Address: listener.Addr().String(), Service: s.service, Tokens: s.tokens,
 		Observer: upstream.NewObserver(s.service, nil, func(upstream.Outcome) {}),

@@ -100,10 +100,7 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 		t.Skip("only root can connect as other users")
 	}
 	const most, own = 4, 60_000
-	metrics, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := servertest.TCP(t)
 	h := servertest.Start(t, nil)
 	h.Frontend.Bound(server.FrontendConfig{Connections: most, ConnectionsPerUser: 2, RoomFor: []int{own}})
 	served := make(chan error, 1)
@@ -240,10 +237,7 @@ func TestFloodIsCut(t *testing.T) {
 }
 
 func TestListenerForSomePathsOnly(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servertest.TCP(t)
 	h := servertest.Start(t, nil)
 	served := make(chan error, 1)
 	go func() { served <- h.Frontend.Serve(listener, "/healthz", "/readyz") }()

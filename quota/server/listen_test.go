@@ -39,6 +39,16 @@ func TestListenMode(t *testing.T) {
 	}
 }
 
+// listen listens at a path.
+func listen(t *testing.T, path string) net.Listener {
+	t.Helper()
+	l, err := server.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // staleSocket leaves what a killed daemon leaves.
 func staleSocket(t *testing.T, path string) {
 	t.Helper()
@@ -53,11 +63,7 @@ func staleSocket(t *testing.T, path string) {
 func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(servertest.ShortDir(t), "s")
 	staleSocket(t, path)
-	l, err := server.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	defer listen(t, path).Close()
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -67,12 +73,8 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 
 func TestLiveSocketIsRefused(t *testing.T) {
 	path := filepath.Join(servertest.ShortDir(t), "s")
-	first, err := server.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
-	_, err = server.Listen(path)
+	defer listen(t, path).Close()
+	_, err := server.Listen(path)
 	if err == nil || !strings.Contains(err.Error(), "another daemon serves this socket") {
 		t.Fatalf("a second daemon: %v", err)
 	}
@@ -170,16 +172,10 @@ func TestListenPaths(t *testing.T) {
 
 func TestCloseRemovesOnlyItsOwnFile(t *testing.T) {
 	path := filepath.Join(servertest.ShortDir(t), "s")
-	first, err := server.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := listen(t, path)
 	// Somebody clears the directory, and another daemon takes the place.
 	os.Remove(path)
-	second, err := server.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := listen(t, path)
 	first.Close()
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("the second daemon's socket is gone: %v", err)

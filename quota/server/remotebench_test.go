@@ -39,10 +39,7 @@ func BenchmarkRemote(b *testing.B) {
 	remote.SetCallers([]server.RemoteCaller{{Name: "shop", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}}})
 	frontend := server.NewFrontend(server.FrontendConfig{Remote: remote, TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}})
 	frontend.PassTo(s)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	listener := servertest.TCP(b)
 	served := make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	b.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })

@@ -350,10 +350,7 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 }
 
 func TestUnknownCallersOnlyRead(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := servertest.TCP(t)
 	h := servertest.Start(t, nil)
 	servertest.Serve(t, server.Config{Service: h.Service}, listener)
 	base := "http://" + listener.Addr().String()

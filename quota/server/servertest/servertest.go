@@ -112,6 +112,16 @@ func Serve(t testing.TB, config server.Config, listener net.Listener) (*server.S
 	return s, frontend
 }
 
+// TCP listens on a free port of this host.
+func TCP(t testing.TB) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
 // Canceled returns a context that has ended.
 func Canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -155,45 +155,44 @@ func (v *validation) expects(c *quota.Credential) {
 	if len(c.Operations) == 0 { // that is what is wrong
 		return
 	}
-	spent := make([]quota.Units, len(c.Limits))
 	known := true
 	for _, operation := range slices.Sorted(maps.Keys(v.job.Expects)) {
-		count := v.job.Expects[operation]
-		charges, err := v.charges(c, operation, count)
-		if err != nil {
+		if err := v.operation(c, operation, v.job.Expects[operation]); err != nil {
 			v.fail(err.Error(), "expects", operation)
 			known = false
-			continue
-		}
-		for _, charge := range charges {
-			i := c.Index(charge.Limit)
-			spent[i] = min(quota.MaxUnits, spent[i]+charge.Units)
 		}
 	}
-	for i, limit := range c.Limits {
+	if !known {
+		return
+	}
+	charges, _ := c.Sum(v.job.Calls()) // each operation is known
+	for _, charge := range charges {
+		limit := c.Limits[c.Index(charge.Limit)]
 		// Of a limit without a budget its own reserve is what is wrong.
 		budget, held := limit.Budget(v.job.UseReserve), " (units less reserve)"
 		if v.job.UseReserve {
 			held = ""
 		}
 		paced := limit.Window.Span() <= v.job.MaxWait
-		if known && budget > 0 && spent[i] > budget && !limit.DryRun && !paced {
+		if budget > 0 && charge.Units > budget && !limit.DryRun && !paced {
 			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s%s",
-				spent[i].Text(), limit.Name, quota.Thousands(budget), held), "expects")
+				charge.Units.Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}
 	}
-	if cost, limit := c.Cost(v.job.Calls()), v.job.UnitsPerRun; known && limit > 0 && cost > limit {
+	if cost, limit := c.Cost(v.job.Calls()), v.job.UnitsPerRun; limit > 0 && cost > limit {
 		v.fail(fmt.Sprintf("a run may spend %s, and a pass expects %s: none would be launched", limit.Text(), quota.Thousands(cost)), "units_per_run")
 	}
 }
 
-func (v *validation) charges(c *quota.Credential, operation string, count quota.Units) ([]quota.Charge, error) {
+// operation checks that a pass can make so many calls of an operation.
+func (v *validation) operation(c *quota.Credential, operation string, count quota.Units) error {
 	if _, known := c.Operations[operation]; !known {
-		return nil, fmt.Errorf("operation %q is not listed for credential %q: %s", operation, c.Name,
+		return fmt.Errorf("operation %q is not listed for credential %q: %s", operation, c.Name,
 			quota.Meant(operation, slices.Sorted(maps.Keys(c.Operations)), "list it under operations"))
 	}
 	if count < 1 || count > quota.MaxUnits {
-		return nil, fmt.Errorf("must be a whole number from 1 to %d: %d", quota.MaxUnits, count)
+		return fmt.Errorf("must be a whole number from 1 to %d: %d", quota.MaxUnits, count)
 	}
-	return c.Charges(operation, count, v.job.Name)
+	_, err := c.Charges(operation, count, v.job.Name)
+	return err
 }

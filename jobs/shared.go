@@ -74,6 +74,9 @@ type holding struct {
 	Beat  int64     `json:"beat"`  // its host raises it: other hosts, which skip slots meanwhile, do not
 }
 
+// underWay says which run is in the way.
+func (h holding) underWay() error { return fmt.Errorf("%w on host %s: %s", ErrUnderWay, h.Name, h.ID) }
+
 // A hostPlan is a digest of a job's schedule, regions and expected calls, by the host that has claimed a slot.
 type hostPlan struct {
 	Host   string `json:"host"`
@@ -189,15 +192,6 @@ type notYet struct {
 
 func (e *notYet) Error() string { return e.reason }
 
-// A holderError says which run holds the job.
-type holderError struct{ holding }
-
-func (e *holderError) Error() string {
-	return fmt.Sprintf("%v on host %s: %s", ErrUnderWay, e.Name, e.ID)
-}
-
-func (e *holderError) Unwrap() error { return ErrUnderWay }
-
 // A claimant is the host that claims.
 type claimant struct {
 	host, name string
@@ -285,11 +279,11 @@ func (r *sharedRecord) begun(c *claim) claimed {
 func (r *sharedRecord) overlap(c *claim, held holding, by claimant, now time.Time) (claimed, error) {
 	switch {
 	case c.Slot.IsZero():
-		return claimed{}, &holderError{held}
+		return claimed{}, held.underWay()
 	case held.ID == by.run || c.late(by.schedule, now):
-		return r.skip(c, now, Overlap, (&holderError{held}).Error()), nil
+		return r.skip(c, now, Overlap, held.underWay().Error()), nil
 	}
-	return claimed{}, &notYet{reason: (&holderError{held}).Error()}
+	return claimed{}, &notYet{reason: held.underWay().Error()}
 }
 
 // skip claims a slot without a run.
@@ -359,7 +353,7 @@ func (r *sharedRecord) pause(p *Pause, now time.Time) {
 // move sets where the next run begins. A run under way does that itself.
 func (r *sharedRecord) move(cursor regions.Cursor, now time.Time) error {
 	if r.Run.Is.ID != "" {
-		return &holderError{r.Run.Is}
+		return r.Run.Is.underWay()
 	}
 	r.Turn.set(now, turn{Cursor: cursor})
 	return nil

@@ -27,7 +27,7 @@ var sharedRules = []struct {
 	{"a run holds its job", anything, "shared.go", "	case held.ID != \"\":\n", "	case false:\n"},
 	{"a host begins no run beside its own", deaths, "shared.go", "case by.run != \"\" && by.run != held.ID:", "case false:"},
 	{"a run that was taken over is not renewed", deaths, "shared.go", "if r.Run.Is.ID != run {", "if false {"},
-	{"the cursor is refused while a run is", anything, "shared.go", "	if r.Run.Is.ID != \"\" {\n		return &holderError", "	if false {\n		return &holderError"},
+	{"the cursor is refused while a run is", anything, "shared.go", "	if r.Run.Is.ID != \"\" {\n		return r.Run", "	if false {\n		return r.Run"},
 	{"a loss is waited out", losses, "shared.go", "case lost >= 0 && lost < lossTime:", "case lost >= 0 && lost < 0:"},
 	{"the slot is put back", losses, "shared.go", "r.Slot.join(known.Slot, clock)", "false"},
 	{"the run is put back", losses, "shared.go", "r.Run.join(known.Run, clock)", "false"},

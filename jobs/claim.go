@@ -128,7 +128,7 @@ func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run) {
 			run = *known.copy()
 			run.Ticks, run.LastSlot, run.Detail = run.Ticks+ticks, last, detail
 		} else {
-			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = NewRunID(now), j.name, Scheduled, RunSkipped, now
+			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = newRunID(now), j.name, Scheduled, RunSkipped, now
 		}
 		run.EndedAt = now
 		j.apply(logRecord{Run: &run})

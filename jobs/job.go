@@ -56,9 +56,9 @@ func (j *Job) Calls() quota.Calls {
 	return quota.Calls{Job: j.Name, Count: j.Expects, Pace: j.MaxWait}
 }
 
-// WaitsFor returns whether a run of the job waits from now until a limit returns: that is a pace if
+// waitsFor returns whether a run of the job waits from now until a limit returns: that is a pace if
 // it returns within MaxWait and before the next slot, and else the end of the budget.
-func (j *Job) WaitsFor(back, now time.Time) bool {
+func (j *Job) waitsFor(back, now time.Time) bool {
 	next := j.Schedule.Next(now)
 	return j.MaxWait > 0 && back.Sub(now) <= j.MaxWait && (next.IsZero() || back.Before(next))
 }

@@ -11,7 +11,7 @@ import (
 // judge decides what became of a pass. What ended it counts in this order: a person or a stop, our
 // denial that nothing later cured, our timeout, the upstream's answer, that none of its calls was
 // made, its exit code.
-func (j *Job) judge(exit Exit, spent PassCalls) (outcome Outcome, detail string) {
+func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string) {
 	switch {
 	case exit.Err != nil:
 		return Failed, exit.Err.Error()
@@ -32,7 +32,7 @@ func (j *Job) judge(exit Exit, spent PassCalls) (outcome Outcome, detail string)
 }
 
 // denial says what a pass was denied, and that this ended it, if it did not stop by itself.
-func (j *Job) denial(exit Exit, spent PassCalls) string {
+func (j *Job) denial(exit Exit, spent passCalls) string {
 	text := fmt.Sprintf("denied by limit %q", spent.Limit)
 	switch {
 	case spent.Capped:
@@ -70,7 +70,7 @@ func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
 
 // consequence returns why the run launches nothing more after the pass, nil if it continues, and
 // completes the pass with the reason. Mark is the bookmark that the pass began with.
-func (e *executor) consequence(p *Pass, exit Exit, spent PassCalls, mark string) error {
+func (e *executor) consequence(p *Pass, exit Exit, spent passCalls, mark string) error {
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)

@@ -37,7 +37,7 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 		return Run{}, err
 	}
 	defer done()
-	run := Run{ID: NewRunID(now), Trigger: Manual, By: by, Slot: now, Ring: slices.Clone(list), Chosen: len(list) > 0}
+	run := Run{ID: newRunID(now), Trigger: Manual, By: by, Slot: now, Ring: slices.Clone(list), Chosen: len(list) > 0}
 	return r.begin(context.Background(), j, run, j.claimOf(run))
 }
 

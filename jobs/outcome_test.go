@@ -10,40 +10,40 @@ import (
 // What ended a pass counts in this order: a person or a stop, our denial, our timeout, the upstream's
 // answer, the exit code.
 func TestJudge(t *testing.T) {
-	denied := PassCalls{Denied: true, Limit: "daily"}
+	denied := passCalls{Denied: true, Limit: "daily"}
 	for _, test := range []struct {
 		name   string
 		exit   Exit
-		spent  PassCalls
+		spent  passCalls
 		want   Outcome
 		detail string
 	}{
-		{"exit 0", Exit{}, PassCalls{}, OK, ""},
+		{"exit 0", Exit{}, passCalls{}, OK, ""},
 		{"exit 0 after a denial", Exit{}, denied, Exhausted, `denied by limit "daily"`},
-		{"exit 1", Exit{Code: 1}, PassCalls{}, Failed, "exit status 1"},
+		{"exit 1", Exit{Code: 1}, passCalls{}, Failed, "exit status 1"},
 		{"exit 1 after a denial", Exit{Code: 1}, denied, Exhausted, `denied by limit "daily"`},
 		{"exit 75 after a denial", Exit{Code: 75}, denied, Exhausted, `denied by limit "daily"`},
-		{"exit 75 without a denial", Exit{Code: 75}, PassCalls{}, Exhausted, "exit status 75, without a denial"},
-		{"a signal", Exit{Code: -1, Signal: "SIGSEGV"}, PassCalls{}, Killed, "killed by SIGSEGV"},
+		{"exit 75 without a denial", Exit{Code: 75}, passCalls{}, Exhausted, "exit status 75, without a denial"},
+		{"a signal", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}, Killed, "killed by SIGSEGV"},
 		{"a signal after a denial", Exit{Code: -1, Signal: "SIGPIPE"}, denied, Exhausted, `denied by limit "daily"`},
-		{"timeout", Exit{Code: -1, Signal: "SIGTERM", Cause: ErrTimeout}, PassCalls{}, Timeout, "the pass reached its timeout"},
-		{"timeout, wrapped", Exit{Cause: fmt.Errorf("ended: %w", ErrTimeout)}, PassCalls{}, Timeout, "ended: the pass reached its timeout"},
+		{"timeout", Exit{Code: -1, Signal: "SIGTERM", Cause: ErrTimeout}, passCalls{}, Timeout, "the pass reached its timeout"},
+		{"timeout, wrapped", Exit{Cause: fmt.Errorf("ended: %w", ErrTimeout)}, passCalls{}, Timeout, "ended: the pass reached its timeout"},
 		{"timeout after a denial", Exit{Cause: ErrTimeout}, denied, Exhausted, `denied by limit "daily"; waited until its timeout`},
 		{"it went on after a denial", Exit{Code: -1, Signal: "SIGTERM", Cause: errDenied}, denied, Exhausted,
 			`denied by limit "daily"; ended after denied_grace (30s)`},
-		{"it was granted as it was ended for a denial", Exit{Cause: errDenied}, PassCalls{}, Exhausted,
+		{"it was granted as it was ended for a denial", Exit{Cause: errDenied}, passCalls{}, Exhausted,
 			"denied; ended after denied_grace (30s)"},
-		{"timeout after the upstream's word", Exit{Cause: ErrTimeout}, PassCalls{Closed: "daily"}, Timeout, "the pass reached its timeout"},
-		{"the upstream's quota is gone", Exit{Code: 1}, PassCalls{Closed: "daily"}, Exhausted, `the upstream says that limit "daily" is exhausted`},
-		{"the upstream refuses the key, and it exits 75", Exit{Code: 75}, PassCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
-		{"the upstream refuses the key, and it exits 0", Exit{}, PassCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
-		{"timeout, and it still exits 75", Exit{Code: 75, Cause: ErrTimeout}, PassCalls{}, Timeout, "the pass reached its timeout"},
-		{"shutdown", Exit{Code: -1, Signal: "SIGKILL", Cause: ErrShutdown}, PassCalls{}, Interrupted, "the daemon is stopping"},
+		{"timeout after the upstream's word", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}, Timeout, "the pass reached its timeout"},
+		{"the upstream's quota is gone", Exit{Code: 1}, passCalls{Closed: "daily"}, Exhausted, `the upstream says that limit "daily" is exhausted`},
+		{"the upstream refuses the key, and it exits 75", Exit{Code: 75}, passCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
+		{"the upstream refuses the key, and it exits 0", Exit{}, passCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
+		{"timeout, and it still exits 75", Exit{Code: 75, Cause: ErrTimeout}, passCalls{}, Timeout, "the pass reached its timeout"},
+		{"shutdown", Exit{Code: -1, Signal: "SIGKILL", Cause: ErrShutdown}, passCalls{}, Interrupted, "the daemon is stopping"},
 		{"shutdown, and it still exits 0", Exit{Cause: ErrShutdown}, denied, Interrupted, "the daemon is stopping"},
-		{"operator", Exit{Cause: ErrOperator}, PassCalls{}, Interrupted, "an operator stopped the run"},
-		{"could not be started", Exit{Code: -1, Err: errors.New("no such file")}, PassCalls{}, Failed, "no such file"},
-		{"left something running", Exit{Swept: 2}, PassCalls{}, OK, "left 2 processes running, which were ended"},
-		{"left something that cannot be ended", Exit{Swept: 2, Left: 1}, PassCalls{}, OK, "left 2 processes running, of which 1 could not be ended"},
+		{"operator", Exit{Cause: ErrOperator}, passCalls{}, Interrupted, "an operator stopped the run"},
+		{"could not be started", Exit{Code: -1, Err: errors.New("no such file")}, passCalls{}, Failed, "no such file"},
+		{"left something running", Exit{Swept: 2}, passCalls{}, OK, "left 2 processes running, which were ended"},
+		{"left something that cannot be ended", Exit{Swept: 2, Left: 1}, passCalls{}, OK, "left 2 processes running, of which 1 could not be ended"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, detail := (&Job{DeniedGrace: 30 * time.Second}).judge(test.exit, test.spent)

@@ -13,7 +13,7 @@ const maxAgain = 3
 func (e *executor) waitFor(limit string, until time.Time) bool {
 	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
 	now := e.runner.now()
-	if !e.job.WaitsFor(until, now) {
+	if !e.job.waitsFor(until, now) {
 		return false
 	}
 	e.control.mu.Lock()
@@ -27,7 +27,7 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 // comesAgain returns whether this run serves the region of a pass again that a limit has stopped, once that has
 // returned: from the bookmark that the pass left, else from its start. A pass that had something from
 // the limit and left no new bookmark, which was mark before, is repeated once.
-func (e *executor) comesAgain(p *Pass, spent PassCalls, mark string) bool {
+func (e *executor) comesAgain(p *Pass, spent passCalls, mark string) bool {
 	left := e.control.bookmark(p.Region)
 	limit := spent.Limit
 	if spent.Closed != "" && !spent.Denied {
@@ -41,7 +41,7 @@ func (e *executor) comesAgain(p *Pass, spent PassCalls, mark string) bool {
 	times := e.times[p.Region]
 	e.control.mu.Unlock()
 	until := spent.RetryAt
-	if (times > 0 || repeats) && !spent.WholeAt.IsZero() && e.job.WaitsFor(spent.WholeAt, e.runner.now()) {
+	if (times > 0 || repeats) && !spent.WholeAt.IsZero() && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
 		until = spent.WholeAt // call by call it returns too slowly
 	}
 	if times == maxAgain || repeats && times > 0 || !e.waitFor(limit, until) {

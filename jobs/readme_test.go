@@ -44,21 +44,21 @@ func TestOutcomeTable(t *testing.T) {
 	for _, row := range []struct {
 		exit, saw string
 		with      Exit
-		spent     PassCalls
+		spent     passCalls
 	}{
-		{"it did not start", "nothing", Exit{Err: os.ErrNotExist}, PassCalls{}},
-		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, PassCalls{}},
-		{"any", "quotad stops", Exit{Cause: ErrShutdown}, PassCalls{}},
-		{"any", "a limit denied its last call", Exit{Code: 1}, PassCalls{Denied: true, Limit: "daily"}},
-		{"any", "the run may spend no more", Exit{}, PassCalls{Denied: true, Capped: true}},
-		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, PassCalls{}},
-		{"any", "the upstream closed a limit", Exit{Code: 1}, PassCalls{Closed: "daily"}},
-		{"any", "the upstream refuses the key", Exit{Code: 1}, PassCalls{Refuses: "API key not valid"}},
-		{"any", "the upstream refused calls, and none was made", Exit{}, PassCalls{Refused: 2, Why: "not found"}},
-		{"75", "nothing", Exit{Code: ExitExhausted}, PassCalls{}},
-		{"a signal", "nothing", Exit{Code: -1, Signal: "SIGSEGV"}, PassCalls{}},
-		{"1 to 255", "nothing", Exit{Code: 3}, PassCalls{}},
-		{"0", "nothing", Exit{}, PassCalls{}},
+		{"it did not start", "nothing", Exit{Err: os.ErrNotExist}, passCalls{}},
+		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, passCalls{}},
+		{"any", "quotad stops", Exit{Cause: ErrShutdown}, passCalls{}},
+		{"any", "a limit denied its last call", Exit{Code: 1}, passCalls{Denied: true, Limit: "daily"}},
+		{"any", "the run may spend no more", Exit{}, passCalls{Denied: true, Capped: true}},
+		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, passCalls{}},
+		{"any", "the upstream closed a limit", Exit{Code: 1}, passCalls{Closed: "daily"}},
+		{"any", "the upstream refuses the key", Exit{Code: 1}, passCalls{Refuses: "API key not valid"}},
+		{"any", "the upstream refused calls, and none was made", Exit{}, passCalls{Refused: 2, Why: "not found"}},
+		{"75", "nothing", Exit{Code: ExitExhausted}, passCalls{}},
+		{"a signal", "nothing", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}},
+		{"1 to 255", "nothing", Exit{Code: 3}, passCalls{}},
+		{"0", "nothing", Exit{}, passCalls{}},
 	} {
 		outcome, _ := j.judge(row.with, row.spent)
 		then := "continues"

@@ -240,9 +240,9 @@ func (r *Run) copy() *Run {
 // runIDs are written with the digits of Crockford's base 32, in the order of their codes: ids sort as texts do.
 var runIDs = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// NewRunID returns an id of 15 letters and digits for a run that begins at t. Ids sort by their
+// newRunID returns an id of 15 letters and digits for a run that begins at t. Ids sort by their
 // millisecond; 24 random bits distinguish those of the same one, on any host.
-func NewRunID(t time.Time) string {
+func newRunID(t time.Time) string {
 	var id [9]byte
 	binary.BigEndian.PutUint64(id[:], uint64(t.UnixMilli())<<16)
 	rand.Read(id[6:]) // never fails: it ends the program instead

@@ -15,7 +15,7 @@ func TestRunIDs(t *testing.T) {
 	var ids []string
 	seen := make(map[string]bool)
 	for i := range 1000 {
-		id := NewRunID(begin.Add(time.Duration(i) * 37 * time.Millisecond))
+		id := newRunID(begin.Add(time.Duration(i) * 37 * time.Millisecond))
 		if len(id) != 15 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" || seen[id] {
 			t.Fatalf("%q is not a new id of 15 characters", id)
 		}
@@ -26,7 +26,7 @@ func TestRunIDs(t *testing.T) {
 	if !slices.IsSorted(ids) {
 		t.Error("ids do not sort by time")
 	}
-	if one, other := NewRunID(begin), NewRunID(begin); one == other {
+	if one, other := newRunID(begin), newRunID(begin); one == other {
 		t.Errorf("two runs of one millisecond have one id, %q", one)
 	}
 }

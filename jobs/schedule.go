@@ -24,14 +24,14 @@ type Every struct {
 	Period, Phase time.Duration
 }
 
-// MinPeriod is the shortest period at which a job may tick.
-const MinPeriod = time.Second
+// minPeriod is the shortest period at which a job may tick.
+const minPeriod = time.Second
 
 // NewEvery returns the schedule that ticks at k*period + phase since the Unix
-// epoch, for every integer k. The period is at least MinPeriod; any phase will do.
+// epoch, for every integer k. The period is at least a second; any phase will do.
 func NewEvery(period, phase time.Duration) (Every, error) {
-	if period < MinPeriod {
-		return Every{}, fmt.Errorf("a period is at least %v: %v", MinPeriod, period)
+	if period < minPeriod {
+		return Every{}, fmt.Errorf("a period is at least %v: %v", minPeriod, period)
 	}
 	return Every{period, phase % period}, nil
 }

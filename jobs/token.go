@@ -31,14 +31,14 @@ type spender struct {
 	ending *time.Timer // calls end; nil while nothing is denied for good
 	over   bool        // the token is revoked
 	calls  quota.Calls // that it is expected to make; these units are spoken for
-	record PassCalls   // without what the refusals say
+	record passCalls   // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
 	refusals []refusedCall
 	made     map[string]quota.Units // calls that were granted, by operation
 	grants   map[string]*grant      // by id
 	// tokenless has the calls to the credential's upstream that had no token, while the pass was
 	// under way.
-	tokenless PassCalls
+	tokenless passCalls
 	// If the run's budget is bounded, asked has each request id that was not refused: to ask again
 	// spends no more.
 	asked map[string]*hold
@@ -71,8 +71,8 @@ type grant struct {
 	calls     quota.Units
 }
 
-// PassCalls sum up what a pass was granted and denied.
-type PassCalls struct {
+// passCalls sum up what a pass was granted and denied.
+type passCalls struct {
 	Denied  bool        // what it needs, for want of budget, and was not granted later; not what could never be granted
 	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
@@ -162,7 +162,7 @@ func (t *Tokens) began(token string, deadline time.Time, grace time.Duration, en
 
 // revoke makes a token unknown, and returns what its pass was granted and denied. A run whose pass
 // was refused something launches none until resume.
-func (t *Tokens) revoke(token string) (r PassCalls) {
+func (t *Tokens) revoke(token string) (r passCalls) {
 	t.with(token, func(s *spender) {
 		r, s.over = s.sum(), true
 		if s.ending != nil {
@@ -174,7 +174,7 @@ func (t *Tokens) revoke(token string) (r PassCalls) {
 }
 
 // resume lets the run of a pass launch again: what the end of the pass means for it is settled.
-func (t *Tokens) resume(run *runBudget, r PassCalls) {
+func (t *Tokens) resume(run *runBudget, r passCalls) {
 	if r.Denied || r.Closed != "" {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -314,7 +314,7 @@ func (s *spender) outlasts(r refusedCall) bool {
 }
 
 // sum returns the record with what was refused last.
-func (s *spender) sum() PassCalls {
+func (s *spender) sum() passCalls {
 	r := s.record
 	for _, one := range s.refusals {
 		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
@@ -331,10 +331,10 @@ func (s *spender) sum() PassCalls {
 }
 
 // unserved reports whether none of the calls was made that quotad knows of.
-func (r *PassCalls) unserved() bool { return r.Refused > 0 && !r.Served }
+func (r *passCalls) unserved() bool { return r.Refused > 0 && !r.Served }
 
 // refuse counts a call that was not made, or not answered.
-func (r *PassCalls) refuse(why string) {
+func (r *passCalls) refuse(why string) {
 	if r.Refused++; r.Why == "" {
 		r.Why = why
 	}
@@ -380,7 +380,7 @@ func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
 }
 
 // spent returns what a pass has been granted and denied until now.
-func (t *Tokens) spent(token string) (r PassCalls) {
+func (t *Tokens) spent(token string) (r passCalls) {
 	t.with(token, func(s *spender) { r = s.sum() })
 	return r
 }

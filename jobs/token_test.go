@@ -58,12 +58,12 @@ func TestTokenRecord(t *testing.T) {
 	tokens.Settled(token, "youtube:3-0", 0, nil) // the proxy did
 	decided(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", RetryAt: retry})
 
-	want := PassCalls{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3,
+	want := passCalls{Denied: true, Limit: "daily", RetryAt: retry, Units: 31, Calls: 3,
 		Refused: 2, Why: "100 units can never fit", Served: true}
 	if got := tokens.revoke(token); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := tokens.revoke(other); got != (PassCalls{}) {
+	if got := tokens.revoke(other); got != (passCalls{}) {
 		t.Errorf("the other pass: got %+v, want nothing", got)
 	}
 }
@@ -156,19 +156,19 @@ func TestLastAnswerCounts(t *testing.T) {
 	gone, served := heard(quota.Word{Operation: "list", Limit: "daily", Until: until}), heard(quota.Word{Operation: "list"})
 	for name, row := range map[string]struct {
 		answers []func(*Tokens, string)
-		want    PassCalls
+		want    passCalls
 	}{
-		"denied":                             {[]func(*Tokens, string){asked("list", false, denied)}, PassCalls{Denied: true, Limit: "daily"}},
-		"denied in the cheaper limit":        {[]func(*Tokens, string){asked("list", false, dear)}, PassCalls{Denied: true, Limit: "uploads", Needs: 1}},
-		"denied, then granted":               {[]func(*Tokens, string){asked("list", false, denied), asked("list", false, granted)}, PassCalls{}},
-		"denied, then another one granted":   {[]func(*Tokens, string){asked("search", false, denied), asked("list", false, granted)}, PassCalls{Denied: true, Limit: "daily"}},
-		"granted, then denied":               {[]func(*Tokens, string){asked("list", false, granted), asked("list", false, denied)}, PassCalls{Denied: true, Limit: "daily"}},
-		"the upstream's quota is gone":       {[]func(*Tokens, string){asked("list", true, granted), gone}, PassCalls{Closed: "daily", RetryAt: until}},
-		"gone, then served":                  {[]func(*Tokens, string){gone, asked("list", true, granted), served}, PassCalls{}},
-		"gone, then let through, no answer":  {[]func(*Tokens, string){gone, asked("list", true, granted)}, PassCalls{Closed: "daily", RetryAt: until}},
-		"denied, then served":                {[]func(*Tokens, string){asked("list", true, denied), asked("list", true, granted), served}, PassCalls{}},
-		"a bad key":                          {[]func(*Tokens, string){heard(quota.Word{Operation: "list", Refuses: "bad key"})}, PassCalls{Refuses: "bad key"}},
-		"a bad key, then another one served": {[]func(*Tokens, string){heard(quota.Word{Operation: "list", Refuses: "bad key"}), served}, PassCalls{}},
+		"denied":                             {[]func(*Tokens, string){asked("list", false, denied)}, passCalls{Denied: true, Limit: "daily"}},
+		"denied in the cheaper limit":        {[]func(*Tokens, string){asked("list", false, dear)}, passCalls{Denied: true, Limit: "uploads", Needs: 1}},
+		"denied, then granted":               {[]func(*Tokens, string){asked("list", false, denied), asked("list", false, granted)}, passCalls{}},
+		"denied, then another one granted":   {[]func(*Tokens, string){asked("search", false, denied), asked("list", false, granted)}, passCalls{Denied: true, Limit: "daily"}},
+		"granted, then denied":               {[]func(*Tokens, string){asked("list", false, granted), asked("list", false, denied)}, passCalls{Denied: true, Limit: "daily"}},
+		"the upstream's quota is gone":       {[]func(*Tokens, string){asked("list", true, granted), gone}, passCalls{Closed: "daily", RetryAt: until}},
+		"gone, then served":                  {[]func(*Tokens, string){gone, asked("list", true, granted), served}, passCalls{}},
+		"gone, then let through, no answer":  {[]func(*Tokens, string){gone, asked("list", true, granted)}, passCalls{Closed: "daily", RetryAt: until}},
+		"denied, then served":                {[]func(*Tokens, string){asked("list", true, denied), asked("list", true, granted), served}, passCalls{}},
+		"a bad key":                          {[]func(*Tokens, string){heard(quota.Word{Operation: "list", Refuses: "bad key"})}, passCalls{Refuses: "bad key"}},
+		"a bad key, then another one served": {[]func(*Tokens, string){heard(quota.Word{Operation: "list", Refuses: "bad key"}), served}, passCalls{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var tokens Tokens
@@ -194,7 +194,7 @@ func TestOptionalCallIsNoDenial(t *testing.T) {
 	if _, d := tokens.Admit(token, optional, 11); d.Reason != quota.RunCapExceeded {
 		t.Errorf("got %+v, want it refused: the run may spend 10", d)
 	}
-	if got := tokens.revoke(token); got != (PassCalls{}) {
+	if got := tokens.revoke(token); got != (passCalls{}) {
 		t.Errorf("got %+v, want nothing on record", got)
 	}
 }
@@ -253,7 +253,7 @@ func TestRunBudget(t *testing.T) {
 	left(0)
 	tokens.revoke(token)
 	left(0) // a pass that is over has spent what it has
-	if got, want := tokens.revoke(other), (PassCalls{Denied: true}); got != want {
+	if got, want := tokens.revoke(other), (passCalls{Denied: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

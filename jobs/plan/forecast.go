@@ -204,8 +204,6 @@ func (f *future) step(s int) {
 			if fit < n && j.fits && math.Floor(l.fitting(j.cost[i], j.useReserve)) == fit {
 				l.goneAt(now, fit/n)
 			}
-		}
-		for i, l := range f.limits {
 			l.spend(s, fit*j.cost[i])
 		}
 	}

@@ -184,7 +184,7 @@ func (v *validation) expects(c *quota.Credential) {
 	}
 }
 
-// operation checks that a pass can make so many calls of an operation.
+// operation checks that calls of an operation are ones that a pass can make.
 func (v *validation) operation(c *quota.Credential, operation string, count quota.Units) error {
 	if _, known := c.Operations[operation]; !known {
 		return fmt.Errorf("operation %q is not listed for credential %q: %s", operation, c.Name,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"quotad/cmd/quotad/config"
@@ -27,9 +28,7 @@ type keys struct {
 	time     time.Duration // that one may take
 	ctx      context.Context
 	running  sync.WaitGroup
-
-	mu sync.Mutex         // guards of
-	of map[string]*oneKey // by credential
+	of       atomic.Pointer[map[string]*oneKey] // by credential
 }
 
 // A oneKey is a key, and what ends its Run.
@@ -45,7 +44,8 @@ func (d *daemon) openKeys() error {
 		return err
 	}
 	ctx, end := context.WithCancel(context.Background())
-	d.keys = &keys{launcher: launcher, dir: d.config.StateDir, time: keyTime, ctx: ctx, of: map[string]*oneKey{}}
+	d.keys = &keys{launcher: launcher, dir: d.config.StateDir, time: keyTime, ctx: ctx}
+	d.keys.of.Store(&map[string]*oneKey{})
 	d.atStop(func() {
 		end()
 		d.keys.running.Wait()
@@ -53,50 +53,39 @@ func (d *daemon) openKeys() error {
 	return nil
 }
 
-// setTargets replaces where the proxy sends calls, and runs each key_command.
+// setTargets replaces where the proxy sends calls, and runs each key_command. A key whose command is gone ends.
 func (d *daemon) setTargets(c *config.Config) {
 	if d.proxy == nil {
 		return
 	}
-	targets := make([]*proxy.Target, len(c.Targets))
-	commands := map[string][]string{}
+	targets, before, now := make([]*proxy.Target, len(c.Targets)), *d.keys.of.Load(), map[string]*oneKey{}
 	for i, configured := range c.Targets {
 		target := *configured
 		if command := c.KeyCommand(target.Credential); command != nil {
-			commands[target.Credential] = command
-			target.Key = d.keys.set(target.Credential, command)
+			one := before[target.Credential]
+			if one == nil {
+				one = d.keys.begin()
+			}
+			one.SetSource(func(ctx context.Context) (string, time.Time, error) { return d.keys.print(ctx, command) })
+			now[target.Credential], target.Key = one, one.Key
 		}
 		targets[i] = &target
 	}
 	d.proxy.SetTargets(targets)
-	d.keys.endOthers(commands)
-}
-
-// set returns the key of a credential, and runs its command.
-func (k *keys) set(credential string, command []string) *proxy.Key {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	one := k.of[credential]
-	if one == nil {
-		ctx, end := context.WithCancel(k.ctx)
-		one = &oneKey{proxy.NewKey(), end}
-		k.of[credential] = one
-		k.running.Go(func() { one.Run(ctx) })
-	}
-	one.SetSource(func(ctx context.Context) (string, time.Time, error) { return k.print(ctx, command) })
-	return one.Key
-}
-
-// endOthers ends the keys without a command.
-func (k *keys) endOthers(commands map[string][]string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for credential, one := range k.of {
-		if commands[credential] == nil {
+	d.keys.of.Store(&now)
+	for credential, one := range before {
+		if now[credential] == nil {
 			one.end()
-			delete(k.of, credential)
 		}
 	}
+}
+
+// begin begins to keep a key.
+func (k *keys) begin() *oneKey {
+	ctx, end := context.WithCancel(k.ctx)
+	one := &oneKey{proxy.NewKey(), end}
+	k.running.Go(func() { one.Run(ctx) })
+	return one
 }
 
 // keyless returns why the command of a credential prints no key; nil: it does, or there is none.
@@ -104,14 +93,10 @@ func (k *keys) keyless(credential string) *trouble.Keyless {
 	if k == nil {
 		return nil
 	}
-	k.mu.Lock()
-	one := k.of[credential]
-	k.mu.Unlock()
-	if one == nil {
-		return nil
-	}
-	if s := one.State(time.Now()); s.Err != nil {
-		return &trouble.Keyless{Since: s.Since, Says: s.Err.Error(), Over: !s.Serves, Ends: s.Ends}
+	if one := (*k.of.Load())[credential]; one != nil {
+		if s := one.State(time.Now()); s.Err != nil {
+			return &trouble.Keyless{Since: s.Since, Says: s.Err.Error(), Over: !s.Serves, Ends: s.Ends}
+		}
 	}
 	return nil
 }

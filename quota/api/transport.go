@@ -50,10 +50,12 @@ type request struct {
 	stream       bool          // the answer is read while it arrives
 	streams      bool          // it is a batch of a stream
 
-	query       string // fields as they are sent
+	query       string // fields as they are sent, if there are any
 	payload     []byte
 	contentType string
 }
+
+const typeForm = "application/x-www-form-urlencoded"
 
 // A reply is an answer, read to its end unless it is a stream.
 type reply struct {
@@ -115,7 +117,7 @@ func (r *request) encode() (err error) {
 		}
 		r.query = "?" + values.Encode()
 	case isForm:
-		r.payload, r.contentType = []byte(values.Encode()), "application/x-www-form-urlencoded"
+		r.payload, r.contentType = []byte(values.Encode()), typeForm
 	default:
 		r.contentType = "application/json"
 		r.payload, err = json.Marshal(r.fields)

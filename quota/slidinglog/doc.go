@@ -73,7 +73,8 @@
 // # Locks, in their order
 //
 // replica.locked from a decision until its record is in the copy, and while the log is followed.
-// Ledger.renaming while another id of this host is written. Ledger.folding while tables are written. Ledger.gate from the write of a frame until the copy
-// has it. replica.mu over the copy; it is never held during a call of the store or a sync.
+// Ledger.renaming while another id of this host is written. Ledger.folding while tables are written.
+// Ledger.gate from the write of a record with a place until the copy has it. Without a [Store] that includes its
+// sync, for which each call waits anyway. replica.mu over the copy; it is never held during a call of the store or a sync.
 // Ledger.mu and Ledger.identity for a few instructions. A panic in a call of the ledger ends the process.
 package slidinglog

@@ -84,8 +84,8 @@ type Ledger struct {
 	identity sync.Mutex // guards head
 	head     head
 
-	// gate is read-locked from the write of a frame until the copy has its entries, and locked
-	// while a fold begins.
+	// gate is read-locked from the write of a frame with a placed record until the copy has it, and
+	// locked while a fold begins.
 	gate    sync.RWMutex
 	folding sync.Mutex // held while Fold runs
 

@@ -60,12 +60,10 @@ func (f *facts) offlineUnits(oldest int64) (units quota.Units) {
 }
 
 // commitOffline lets a call draft on the copy, and writes the draft to the file. The log gets it when
-// the store is back. down is why the store cannot be reached.
+// the store is back. down is why the store cannot be reached. The copy has the draft before the file: so no fold
+// loses it, and none waits for its sync.
 func (r *replica) commitOffline(w *waiter, down error) error {
-	l := r.ledger
-	l.gate.RLock()
-	defer l.gate.RUnlock()
-	if err := l.config.File.Room(r.name, frameRoom+offlineRoom); err != nil {
+	if err := r.ledger.config.File.Room(r.name, frameRoom+offlineRoom); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -81,7 +79,7 @@ func (r *replica) commitOffline(w *waiter, down error) error {
 	if err != nil || len(d.entries) == 0 {
 		return err
 	}
-	if err := l.config.File.Append(r.name, frame(frameUnplaced, Placed{Body: r.newRecord(d.entries, nil).Body()}), true); err != nil {
+	if err := r.ledger.config.File.Append(r.name, frame(frameUnplaced, Placed{Body: r.newRecord(d.entries, nil).Body()}), true); err != nil {
 		return r.unavailable(err) // the entries stay in the copy, and count
 	}
 	return r.finish(d, d.clock)

@@ -252,6 +252,52 @@ func TestOpenAttemptsCountInAnOutage(t *testing.T) {
 	}
 }
 
+// A slowDisk calls a function before a frame is synced.
+type slowDisk struct {
+	*ledgertest.MemFile
+	before func()
+}
+
+func (f *slowDisk) Append(credential string, frame []byte, sync bool) error {
+	if sync {
+		f.before()
+	}
+	return f.MemFile.Append(credential, frame, sync)
+}
+
+// While a grant of an outage is synced, the tables are written, and no call of another credential waits for the disk behind
+// that. The tables have the grant.
+func TestNothingWaitsForASync(t *testing.T) {
+	s := newScene(t)
+	store := &fadingStore{SimStore: s.store, answers: 1000}
+	file, folded := &slowDisk{MemFile: ledgertest.NewMemFile()}, make(chan error, 1)
+	l := s.open(slidinglog.Config{File: file, Store: store, Policies: s.policies()})
+	s.follow(40, l)
+	store.answers = 0
+	file.before = func() {
+		go func() { folded <- l.Fold() }()
+		select {
+		case err := <-folded:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the tables wait for the sync of a grant")
+		}
+		file.before = func() {}
+	}
+	s.grant(l, 3)
+	l = s.open(slidinglog.Config{File: file.Crash(false, 0), Store: store, Policies: s.policies()})
+	if e := l.Entries(s.c); len(e) != 1 || quota.Max(e[0].Charges) != 3 {
+		t.Errorf("after a kill the file has %+v", e)
+	}
+	store.answers = 1000
+	s.follow(20, l)
+	if u, err := l.Usage(t.Context(), s.c); err != nil || u.Limits[0].Used != 3 {
+		t.Errorf("%+v, %v; want that 3 are booked once", u, err)
+	}
+}
+
 // A roomyFile calls a function when room is reserved in it.
 type roomyFile struct {
 	*ledgertest.MemFile

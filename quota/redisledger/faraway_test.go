@@ -91,7 +91,7 @@ type farHost struct {
 	ledger  *slidinglog.Ledger
 }
 
-func startFarHost(t testing.TB, addr, name string, deadline time.Duration) *farHost {
+func startFarHost(t testing.TB, addr, name string, deadline time.Duration, units quota.Units) *farHost {
 	t.Helper()
 	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), AcceptNew: true})
 	if err != nil {
@@ -102,7 +102,7 @@ func startFarHost(t testing.TB, addr, name string, deadline time.Duration) *farH
 		t.Fatal(err)
 	}
 	c := youtube()
-	c.Limits[0].Units = 1_000_000_000
+	c.Limits[0].Units = units
 	h := &farHost{c: c.Prepared()}
 	h.ledger, err = slidinglog.Open(slidinglog.Config{
 		File: file, Store: store, Label: name, Deadline: deadline, Credentials: []*quota.Credential{c.Prepared()},

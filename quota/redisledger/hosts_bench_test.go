@@ -80,8 +80,8 @@ var crowds = []crowd{
 }
 
 // BenchmarkHosts measures acquires of several hosts from one credential, beside those of the first of them alone,
-// and of the last.
-// The worst host's times count. One iteration is the median of three rounds:
+// and of the last. All are goroutines of one process, whose scheduler lets a distant one wait for the near ones that
+// have more to do: hosts of their own processes get more of it. The worst host's times count. One iteration is the median of three rounds:
 //
 //	go test -run - -bench Hosts -benchtime 1x ./quota/redisledger
 func BenchmarkHosts(b *testing.B) {
@@ -90,7 +90,7 @@ func BenchmarkHosts(b *testing.B) {
 			server := redistest.Start(b)
 			var hosts []*farHost
 			for i, away := range c.away {
-				hosts = append(hosts, startFarHost(b, farAway(b, server, away), fmt.Sprint("host ", i), 250*ms))
+				hosts = append(hosts, startFarHost(b, farAway(b, server, away), fmt.Sprint("host ", i), 250*ms, 1_000_000_000))
 			}
 			for b.Loop() {
 				var rounds []round
@@ -101,6 +101,57 @@ func BenchmarkHosts(b *testing.B) {
 				report(b, rounds)
 			}
 		})
+	}
+}
+
+// BenchmarkHostsAtTheWall measures hosts that share a limit of 1,000 units, from an empty log until all are denied: when
+// its last unit is granted, the p99 of the calls, and those that are neither granted nor denied:
+//
+//	go test -run - -bench HostsAtTheWall -benchtime 1x ./quota/redisledger
+func BenchmarkHostsAtTheWall(b *testing.B) {
+	const units = 1000
+	for _, n := range []int{1, 2, 4, 8} {
+		for _, callers := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("%dx%d", n, callers), func(b *testing.B) {
+				server := redistest.Start(b)
+				var hosts []*farHost
+				for i := range n {
+					hosts = append(hosts, startFarHost(b, farAway(b, server, 0), fmt.Sprint("host ", i), 250*ms, units))
+				}
+				all := answers{by: make(map[string]int)}
+				var wall time.Duration
+				for b.Loop() {
+					if d, err := hosts[0].service.Reset(context.Background(), "youtube", quota.Caller{}, ""); err != nil || d.Denied() {
+						b.Fatalf("reset: %+v, %v", d, err)
+					}
+					begun := time.Now()
+					var mu sync.Mutex // guards all and wall
+					var asking sync.WaitGroup
+					for i := range n * callers {
+						asking.Go(func() {
+							for how := ""; how != "denied"; {
+								asked := time.Now()
+								how = hosts[i%n].acquire()
+								mu.Lock()
+								if all.add(how, time.Since(asked)); how == "granted" {
+									wall = max(wall, time.Since(begun))
+								}
+								mu.Unlock()
+							}
+						})
+					}
+					asking.Wait()
+				}
+				if got := all.by["granted"]; got != units*b.N {
+					b.Errorf("%d units are granted, %d times, of %d", got, b.N, units)
+				}
+				slices.Sort(all.times)
+				b.ReportMetric(wall.Seconds()*1e3, "wall-ms")
+				b.ReportMetric(all.at(0.99), "p99-ms")
+				b.ReportMetric(float64(len(all.times)-all.by["granted"]-all.by["denied"]), "refused")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
 	}
 }
 

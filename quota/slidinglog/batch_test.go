@@ -260,3 +260,36 @@ func TestACallEndsByItsDeadline(t *testing.T) {
 		asking.Wait()
 	})
 }
+
+// A store is down if it has answered nothing for a whole deadline, and not for what was left of the deadline of a call that had
+// waited for others.
+func TestALateAnswerIsNoOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deadline = time.Second
+		s := newScene(t)
+		store := &slowStore{SimStore: s.store}
+		l := s.open(slidinglog.Config{Store: store, Deadline: deadline, Clock: time.Now})
+		for range 20 {
+			time.Sleep(pollTime)
+			s.follow(1, l)
+		}
+		var asking sync.WaitGroup
+		ask := func(want error, serves bool) {
+			asking.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				if _, err := l.Acquire(ctx, s.c, s.asks(1)); !errors.Is(err, want) || l.Serves(s.c) != serves {
+					t.Errorf("%v, serves: %v", err, l.Serves(s.c))
+				}
+			})
+			synctest.Wait()
+		}
+		store.takes = deadline / 4
+		ask(nil, true)
+		store.hangs = true
+		ask(quota.ErrContended, true)
+		asking.Wait()
+		ask(quota.ErrOutcomeUnknown, false)
+		asking.Wait()
+	})
+}

@@ -353,7 +353,7 @@ func (r *replica) fail(ctx context.Context, err error) error {
 	r.mu.Unlock()
 	switch {
 	case errors.Is(err, context.Canceled):
-	case ctx.Err() != nil && (answered < r.ledger.config.Deadline/2 || r.ledger.overslept(ctx)):
+	case ctx.Err() != nil && (answered < r.ledger.config.Deadline || r.ledger.overslept(ctx)):
 		if errors.Is(r.serving(), errJoining) {
 			return errJoining
 		}

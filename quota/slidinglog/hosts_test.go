@@ -37,7 +37,7 @@ func credential(window time.Duration) *quota.Credential {
 	}).Prepared()
 }
 
-// open opens a host, with a new file and the scene's store unless config names others.
+// open opens a host, with a new file, and the scene's store and clock, unless config names others.
 func (s *scene) open(config slidinglog.Config) *slidinglog.Ledger {
 	s.t.Helper()
 	if config.File == nil {
@@ -47,7 +47,10 @@ func (s *scene) open(config slidinglog.Config) *slidinglog.Ledger {
 		config.Store = s.store
 	}
 	config.Credentials = []*quota.Credential{s.c}
-	config.Clock, config.Manual, config.Pause = func() time.Time { return s.now }, true, func(_ context.Context, d time.Duration) { s.pause(d) }
+	if config.Clock == nil {
+		config.Clock = func() time.Time { return s.now }
+	}
+	config.Manual, config.Pause = true, func(_ context.Context, d time.Duration) { s.pause(d) }
 	l, err := slidinglog.Open(config)
 	if err != nil {
 		s.t.Fatal(err)

@@ -48,6 +48,7 @@ type draft struct {
 	corrected    []quota.Entry
 	full, denies bool
 	used         []quota.Units // of each limit, with the draft
+	sent         []*bool       // are set as soon as the log may have it
 	// done complete the answers once the entries are in the copy. left are the units of each limit that have
 	// left its window since.
 	done []func(now time.Time, left []quota.Units)
@@ -396,6 +397,11 @@ func (r *replica) append(ctx context.Context, d *draft) (out Outcome, done bool,
 	i := slices.IndexFunc(tail, func(p Placed) bool {
 		return slices.ContainsFunc(tags, func(t Tag) bool { return bytes.HasPrefix(p.Body, t[:]) })
 	})
+	if i >= 0 || unknown || out.Result == Unknown {
+		for _, sent := range d.sent {
+			*sent = true
+		}
+	}
 	own := &attempt{tags: tags, notAfter: call.NotAfter, entries: d.entries, slack: call.Slack > 0}
 	if i < 0 {
 		r.mu.Lock()

@@ -173,6 +173,7 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 // Settle implements quota.Ledger. A settlement whose outcome is unknown is not made again after a later one.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (decision quota.Decision, err error) {
 	var newest quota.ID // of the grant's settlements, as it was first
+	sent := false
 	err = l.commit(ctx, c, true, &waiter{entries: 1, draft: func(d *draft) bool {
 		was, found := d.copy.counting(s.Grant)
 		if slices.ContainsFunc(d.corrected, func(e quota.Entry) bool { return e.ID == was.ID }) {
@@ -180,16 +181,14 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 		}
 		to, n := s, len(d.entries)
 		g, _ := was.Grant()
-		again := d.sent(func(e *quota.Entry) bool {
-			b, ok := e.Body.(quota.Settled)
-			return ok && b.Grant == was.ID && b.To == s.Units && e.By == s.Caller.By()
-		})
-		if !again {
+		if !sent {
 			newest = g.SettledBy
 		} else if newest.Less(g.SettledBy) {
 			to.Units = g.SettledTo
 		}
-		decision = d.settle(to, was, found)
+		if decision = d.settle(to, was, found); len(d.entries) > n {
+			d.sent = append(d.sent, &sent)
+		}
 		d.unsure = d.unsure || len(d.entries) == n || decision.Raised || s.Caller.Remote != ""
 		return true
 	}})

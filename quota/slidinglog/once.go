@@ -3,7 +3,6 @@ package slidinglog
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"quotad/quota"
 )
@@ -12,18 +11,18 @@ import (
 // it is appended. So the log has it once, even if it is appended again after a lost answer, or put back by several hosts.
 // A settlement needs none: it says what its grant then counts.
 type operation struct {
-	entry quota.Entry // as it was drafted last; without an id: not yet
+	entry quota.Entry // as it was drafted last
 	gen   int64       // of the log then
+	sent  bool        // the log has it, or may get it
 }
 
 // once drafts the entry of an operation, as decide returns it; ok false: there is nothing to write. If an earlier
 // draft may have been appended, it is that one's entry, which may be in the log already.
 func (d *draft) once(o *operation, by quota.Caller, decide func() (e quota.Entry, ok bool)) (ok bool, err error) {
-	drafted := !o.entry.ID.IsZero()
-	if _, found := d.copy.entry(o.entry.ID); drafted && found { // also by another call, after its caller had gone
-		return true, nil
-	}
-	if drafted && d.sent(func(e *quota.Entry) bool { return e.ID == o.entry.ID }) {
+	if o.sent {
+		if _, found := d.copy.entry(o.entry.ID); found {
+			return true, nil
+		}
 		if o.gen != d.copy.facts.Gen {
 			return false, fmt.Errorf("%w: another reset came first", quota.ErrOutcomeUnknown)
 		}
@@ -33,20 +32,9 @@ func (d *draft) once(o *operation, by quota.Caller, decide func() (e quota.Entry
 		}
 		o.entry.ID, o.gen = d.nextID(), d.copy.facts.Gen
 	}
+	d.sent = append(d.sent, &o.sent)
 	d.add(o.entry, by)
 	return true, nil
-}
-
-// sent reports whether an entry may have been appended by an earlier draft.
-func (d *draft) sent(is func(*quota.Entry) bool) bool {
-	for _, a := range slices.Concat(d.maybe, d.unanswered) {
-		for i := range a.entries {
-			if is(&a.entries[i]) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // nextID returns the id that the next entry of the draft will have if its record is appended at once. So the entries

@@ -332,6 +332,9 @@ func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller
 			until := max(clock, facts.Position.ID.Ms, facts.voidTo())
 			return quota.Entry{Note: note, Body: quota.Reset{Until: time.UnixMilli(until).UTC()}}, true
 		})
+		if b, ok := o.entry.Body.(quota.Reset); ok && b.Until.Before(facts.Position.ID.Time()) { // it was drafted before the end
+			d.wipe = false
+		}
 		return err
 	})
 }

@@ -68,7 +68,7 @@ func (j *Job) waitsFor(back, now time.Time) bool {
 const EvenStagger time.Duration = -1
 
 // stagger returns the time between the starts of two passes of a run of n
-// regions at slot: the i-th pass starts i staggers after the slot.
+// regions at slot.
 func (j *Job) stagger(slot time.Time, n int) time.Duration {
 	if j.Stagger != EvenStagger {
 		return j.Stagger
@@ -86,7 +86,7 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 	if j.Stagger != EvenStagger {
 		return j.Stagger
 	}
-	return period / time.Duration(n)
+	return regions.Even(period, n)
 }
 
 // ExitExhausted is the exit code by which a pass says that it stopped because

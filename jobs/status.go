@@ -283,7 +283,7 @@ func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
 		ring := job.Regions.From(cursor)
 		stagger := job.stagger(slot, len(ring))
 		for i, region := range ring {
-			u.Passes = append(u.Passes, Planned{Region: region, StartsAt: slot.Add(time.Duration(i) * stagger)})
+			u.Passes = append(u.Passes, Planned{Region: region, StartsAt: regions.Start(slot, stagger, i)})
 		}
 		list = append(list, u)
 	}

@@ -87,7 +87,7 @@ func (v *validation) schedule() {
 	case j.Stagger == EvenStagger || n == 0:
 	case j.Stagger < 0:
 		v.fail(fmt.Sprintf(`must be "even" or a duration of at least 0: %v`, j.Stagger), "stagger")
-	case n > 1 && j.Stagger > (period-1)/time.Duration(n-1): // the last pass starts before the next slot
+	case !regions.Fits(period, j.Stagger, n):
 		v.fail(fmt.Sprintf(`%s, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
 			quota.Count(n, "region", "regions"), j.Stagger, period, period/time.Duration(n-1)), "stagger")
 	}

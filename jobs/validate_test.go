@@ -60,8 +60,6 @@ func TestInvalidJobs(t *testing.T) {
 		{"a retry in the next slot", func(j *Job) { j.Retry, j.RetryAfter = 1, time.Hour }, "retry_after", "1h is not less than the 1h between two slots"},
 		{"a stagger below zero", func(j *Job) { j.Stagger = -2 }, "stagger", "at least 0"},
 		{"a stagger that does not fit", func(j *Job) { j.Stagger = 9 * time.Minute }, "stagger", "8 regions, 9m0s apart, do not fit into the 1h0m0s"},
-		{"a stagger whose last pass starts with the next slot", func(j *Job) { j.Regions, j.Stagger = eight()[:5], 15*time.Minute }, "stagger", "5 regions, 15m0s apart"},
-		{"a stagger of a century", func(j *Job) { j.Stagger = 1 << 62 }, "stagger", "do not fit"},
 		{"a stagger longer than the shortest period", func(j *Job) { j.Schedule, j.Stagger = office{}, time.Minute }, "stagger", "into the 1m0s"},
 		{"no command", func(j *Job) { j.Command = nil }, "command", "needs a command"},
 		{"an empty command", func(j *Job) { j.Command = []string{""} }, "command", "needs a command"},

@@ -187,7 +187,7 @@ func (p *played) play(late func() time.Duration) (refused []string) {
 		for at := j.Schedule.Next(noon.Add(-1)); at.Before(noon.Add(60 * time.Hour)); at = j.Schedule.Next(at) {
 			stagger := j.StaggerWithin(j.Schedule.Next(at).Sub(at), len(j.Regions))
 			for i := range j.Regions {
-				passes = append(passes, pass{at.Add(time.Duration(i)*stagger + late()), j})
+				passes = append(passes, pass{regions.Start(at, stagger, i).Add(late()), j})
 			}
 		}
 	}

@@ -27,6 +27,7 @@ const (
 
 func main() {
 	process.Enter()
+	slackenTimers()
 	if err := closeToOthers(); err != nil {
 		os.Exit(fail(os.Stderr, err))
 	}

@@ -293,3 +293,45 @@ func TestALateAnswerIsNoOutage(t *testing.T) {
 		asking.Wait()
 	})
 }
+
+// A slowFile writes when it is let.
+type slowFile struct {
+	*ledgertest.MemFile
+	let chan struct{}
+}
+
+func (f slowFile) Append(credential string, frame []byte, sync bool) error {
+	<-f.let
+	return f.MemFile.Append(credential, frame, sync)
+}
+
+// A caller that goes away while another call writes its grant waits for the file.
+func TestACallerLeavesWhileItsGrantIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, file := credential(time.Hour), slowFile{ledgertest.NewMemFile(), make(chan struct{})}
+		l, err := slidinglog.Open(slidinglog.Config{File: file, Credentials: []*quota.Credential{c}, Manual: true, Clock: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asking sync.WaitGroup
+		ask := func(ctx context.Context) {
+			asking.Go(func() {
+				asks := []quota.Ask{{Request: quota.Request{Credential: c.Name, Operation: "list", Count: 1}, Charges: []quota.Charge{{Limit: "daily", Units: 1}}}}
+				if d, err := l.Acquire(ctx, c, asks); err != nil || !d[0].Granted() {
+					t.Errorf("got %v, %v", d, err)
+				}
+			})
+			synctest.Wait()
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		ask(t.Context())
+		ask(t.Context()) // leads the next draft, which has
+		ask(ctx)
+		file.let <- struct{}{}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		file.let <- struct{}{}
+		asking.Wait()
+	})
+}

@@ -134,6 +134,7 @@ func (r *replica) commit(ctx context.Context, call *waiter) error {
 					return err
 				}
 				waits = context.WithoutCancel(ctx)
+				continue // it has not the lock
 			}
 			locked = got || own.leads
 		}

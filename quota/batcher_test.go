@@ -117,23 +117,23 @@ func TestBatcherOutlivesAPanic(t *testing.T) {
 			return make([]int, len(asks)), nil
 		}}
 		var asking sync.WaitGroup
-		answers := make(map[string]any)
-		for _, ask := range []string{"first", "panic", "beside"} {
+		var answers [3]any
+		for i, ask := range []string{"first", "panic", "beside"} {
 			asking.Go(func() {
 				defer func() {
 					if what := recover(); what != nil {
-						answers[ask] = what
+						answers[i] = what
 					}
 				}()
 				_, err := b.Ask(t.Context(), ask)
-				answers[ask] = err
+				answers[i] = err
 			})
 			synctest.Wait()
 		}
 		close(hold)
 		asking.Wait()
-		if answers["panic"] != "no" || answers["beside"] != quota.ErrOutcomeUnknown || answers["first"] != nil {
-			t.Errorf("answers %v", answers)
+		if want := [...]any{nil, "no", quota.ErrOutcomeUnknown}; answers != want {
+			t.Errorf("answers %v, want %v", answers, want)
 		}
 		if _, err := b.Ask(t.Context(), "next"); err != nil {
 			t.Error(err)

@@ -84,6 +84,40 @@ func (s *scene) batch(l *slidinglog.Ledger, store *slowStore, calls ...func() er
 	return store.appends - before
 }
 
+// A settlement of an outage has a greater id than one that the log gets in the same ms, as after a step of its clock.
+// That one does not count, and makes no room for a grant in its record.
+func TestASettlementThatDoesNotCountMakesNoRoom(t *testing.T) {
+	s := newScene(t)
+	store, away := &slowStore{SimStore: s.store}, &fadingStore{SimStore: s.store, answers: 1000}
+	l, other := s.open(slidinglog.Config{Store: store}), s.openInOutage(away, new([]slidinglog.EventKind))
+	s.follow(20, l, other)
+	d, err := l.Acquire(t.Context(), s.c, s.asks(50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, grant, _ := quota.ParseGrantID(d[0].GrantID)
+	s.grant(l, 39)
+	s.follow(4, other)
+	settle := func(l *slidinglog.Ledger, units quota.Units) error {
+		_, err := l.Settle(context.Background(), s.c, quota.Settlement{Grant: grant, Units: units})
+		return err
+	}
+	s.now, away.answers = s.now.Add(time.Minute), 0
+	if err := settle(other, 40); err != nil {
+		t.Fatal(err)
+	}
+	s.now, away.answers = s.now.Add(-10*time.Second), 1000
+	s.follow(4, other, l)
+	var beside []quota.Decision
+	s.batch(l, store, func() error { return settle(l, 10) }, func() (err error) {
+		beside, err = l.Acquire(context.Background(), s.c, s.asks(30))
+		return err
+	})
+	if beside[0].Granted() {
+		t.Errorf("30 units are granted beside %v", l.Entries(s.c))
+	}
+}
+
 // Whatever waits for the log shares one append: acquires, settlements, releases and bookings. What depends on a
 // correction of the same record has one of its own.
 func TestCallsShareARecord(t *testing.T) {

@@ -102,7 +102,7 @@ func TestBatcherBoundsAnAsk(t *testing.T) {
 	})
 }
 
-// A panic is that of the call that leads the batch. The others are told that the outcome is unknown, and the next batch
+// A panic is that of the call that leads the batch. The others get an error: the outcome is unknown. The next batch
 // is led.
 func TestBatcherOutlivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,7 +55,7 @@ const MaxClientBatch = 128
 // every limit, unless the mode is "outage". Errors are as for Acquire. The request is not sent again
 // after a lost answer: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
-	return c.decide(ctx, request{method: http.MethodPost, path: Path("clients", name, "acquire"), payload: formOf(r), contentType: typeForm, once: true})
+	return c.decide(ctx, request{method: http.MethodPost, path: Path("clients", name, "acquire"), fields: formOf(r), once: true})
 }
 
 // AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
@@ -63,7 +63,7 @@ func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest
 // grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
 // the reason LedgerUnavailable. The error is about all of them.
 func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	answer, err := c.exchange(ctx, request{method: http.MethodPost, path: Path("clients", name, "stream"), payload: formOf(all...), once: true, streams: true})
+	answer, err := c.exchange(ctx, request{method: http.MethodPost, path: Path("clients", name, "stream"), fields: formOf(all...), once: true, isBatch: true})
 	if err != nil {
 		return nil, err
 	}
@@ -86,20 +86,17 @@ type BatchAnswer struct {
 
 // formOf returns requests as a form, which may hold any bytes, unlike JSON. Operations and counts stand there if any
 // request has one.
-func formOf(all ...ClientRequest) []byte {
+func formOf(all ...ClientRequest) url.Values {
 	operations := slices.ContainsFunc(all, func(r ClientRequest) bool { return r.Operation != "" })
 	counts := slices.ContainsFunc(all, func(r ClientRequest) bool { return cmp.Or(r.Count, 1) != 1 })
-	form := make([]byte, 0, 64*len(all))
-	for i, r := range all {
-		if i > 0 {
-			form = append(form, '&')
-		}
-		form = append(append(form, "subject="...), url.QueryEscape(r.Subject)...)
+	form := url.Values{}
+	for _, r := range all {
+		form.Add("subject", r.Subject)
 		if operations {
-			form = append(append(form, "&operation="...), url.QueryEscape(r.Operation)...)
+			form.Add("operation", r.Operation)
 		}
 		if counts {
-			form = strconv.AppendInt(append(form, "&count="...), cmp.Or(r.Count, 1), 10)
+			form.Add("count", strconv.FormatInt(cmp.Or(r.Count, 1), 10))
 		}
 	}
 	return form

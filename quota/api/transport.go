@@ -48,14 +48,12 @@ type request struct {
 	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it arrives
-	streams      bool          // it is a batch of a stream
+	isBatch      bool          // it is one of a stream
 
-	query       string // fields as they are sent, if there are any
+	query       string // fields as they are sent
 	payload     []byte
 	contentType string
 }
-
-const typeForm = "application/x-www-form-urlencoded"
 
 // A reply is an answer, read to its end unless it is a stream.
 type reply struct {
@@ -117,7 +115,7 @@ func (r *request) encode() (err error) {
 		}
 		r.query = "?" + values.Encode()
 	case isForm:
-		r.payload, r.contentType = []byte(values.Encode()), typeForm
+		r.payload, r.contentType = []byte(values.Encode()), "application/x-www-form-urlencoded"
 	default:
 		r.contentType = "application/json"
 		r.payload, err = json.Marshal(r.fields)
@@ -174,7 +172,7 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // attempt sends a request once, and waits for its answer within a time. A stream ends with
 // ctx.
 func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
-	if r.streams {
+	if r.isBatch {
 		return c.attemptStream(ctx, r, within)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -176,7 +176,7 @@ func unwritable() []slidinglog.TableChange {
 }
 
 // killed plays a test in a process of its own, which finds value in a variable, and kills it when it
-// has written so many lines, wherever it is by then. It calls each with every line.
+// has written a number of lines, wherever it is by then. It calls each with every line.
 func killed(t *testing.T, test, variable, value string, lines int, each func(line string)) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^"+test+"$")

@@ -291,7 +291,7 @@ func contract() []contractRow {
 	for _, header := range []string{
 		"Host: localhost", "Host: LOCALHOST:80", "Host: 127.0.0.1", "Host: 127.0.0.1:9400", "Host: [::1]:9400", "Host: ", "Host: evil.example", "Host: evil.example:80",
 		"Origin: http://localhost", "Origin: null", "Referer: http://localhost/",
-		"Sec-Fetch-Site: none", // whoever types the address into a browser may read
+		"Sec-Fetch-Site: none", // an address that a person types into a browser
 		"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin",
 	} {
 		add("GET with "+header, "GET", "/healthz", "", header)

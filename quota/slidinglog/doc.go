@@ -23,11 +23,11 @@
 // # An acquire
 //
 // Acquires and corrections wait for the replica of their credential (commit.go). The call that locks it decides
-// for all that wait, on the copy, in one draft (decide.go). If it has less than half of its deadline left, it hands the lock
-// to the call with most. The others go away at their own deadlines, and what they were granted is revoked. A call that depends on a correction of that draft waits
-// for the next one, and a denial for the one after the entries of other calls. Denials share a draft. A draft that grants is appended: with
-// a [Store], if no other host has written since and the store's clock is within the bounds of the decision; without
-// one, at this host's clock.
+// for all that wait, on the copy, in one draft (decide.go). If it has less than half of its deadline left, it hands
+// the lock to the call with most. The others go away at their own deadlines, and what they were granted is revoked.
+// A call that depends on a correction of that draft waits for the next one, and a denial for the one after the
+// entries of other calls. Denials share a draft. A draft that grants is appended: with a [Store], if no other host
+// has written since and the store's clock is within the bounds of the decision; without one, at this host's clock.
 // The record goes to the tail of the [File], then into the copy, and then the caller gets its
 // answer. A host that was behind applies the missing records to its copy, and decides again. A
 // draft that denies polls the log first, so that the answer is that of one instant.

@@ -1,7 +1,6 @@
 package slidinglog
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"quotad/quota"
@@ -41,7 +40,7 @@ func (d *draft) once(o *operation, by quota.Caller, decide func() (e quota.Entry
 // of a log are in the order of their records.
 func (d *draft) nextID() quota.ID {
 	var tag Tag
-	d.ledger.draw(tag[:binary.Size(uint32(0))])
+	d.ledger.draw(tag[:4]) // as many as an id has
 	return newID(d.place(), len(d.entries), tag)
 }
 

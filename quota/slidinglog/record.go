@@ -137,11 +137,7 @@ func (p Position) sum() (sum [4]byte) {
 	b := append(make([]byte, 0, len(p.Tag)+idSize), p.Tag[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.ID.Ms))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.ID.Seq))
-	crc := ^uint32(0)
-	for _, v := range b { // as crc32.ChecksumIEEE, which allocates b
-		crc = crc32.IEEETable[byte(crc)^v] ^ crc>>8
-	}
-	binary.BigEndian.PutUint32(sum[:], ^crc)
+	binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(b))
 	return sum
 }
 

@@ -60,17 +60,23 @@ func send(ctx context.Context, client redis.UniversalClient, verb, script string
 		return nil
 	}
 	commands := make([]*redis.Cmd, len(calls))
-	pipe := client.Pipeline()
 	for i, call := range calls {
 		call[0], call[1] = verb, script
 		commands[i] = redis.NewCmd(ctx, call...)
-		pipe.Process(ctx, once{commands[i]})
 	}
 	if err := ctx.Err(); err != nil {
 		for _, command := range commands {
 			command.SetErr(notSent{err})
 		}
 		return commands
+	}
+	if server, single := client.(*redis.Client); single && len(commands) == 1 { // which costs less
+		server.Process(ctx, once{commands[0]})
+		return commands
+	}
+	pipe := client.Pipeline()
+	for _, command := range commands {
+		pipe.Process(ctx, once{command})
 	}
 	_, err := pipe.Exec(ctx)
 	for _, command := range commands { // each has its own error, but where no connection was made

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -149,21 +148,30 @@ func wanted(t reflect.Type) string {
 
 // readForm reads "a=1&b=2".
 func (d decoder[T]) readForm(kind, text string, into reflect.Value) error {
-	form, err := url.ParseQuery(text)
-	if err != nil {
-		return fmt.Errorf("malformed %s: %w", kind, err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(form)) { // a misspelt name is why another is missing
-		if !slices.ContainsFunc(d.members, func(m member) bool { return m.name == name }) {
-			return fmt.Errorf("unknown field %.40q", name)
+	texts, unknown := make([][]string, len(d.members)), error(nil)
+	for pair := range strings.SplitSeq(text, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err == nil {
+			value, err = url.QueryUnescape(value)
+		}
+		if strings.Contains(pair, ";") {
+			err = errors.New("invalid semicolon separator in query")
+		}
+		i := slices.IndexFunc(d.members, func(m member) bool { return m.name == name })
+		switch {
+		case err != nil:
+			return fmt.Errorf("malformed %s: %w", kind, err)
+		case i >= 0:
+			texts[i] = append(texts[i], value)
+		case pair != "" && unknown == nil:
+			unknown = fmt.Errorf("unknown field %.40q", name)
 		}
 	}
-	for i, m := range d.members {
-		if err := m.set(into.Field(i), form[m.name]); err != nil {
-			return err
-		}
+	for i := 0; i < len(texts) && unknown == nil; i++ { // a misspelt name is why another is missing
+		unknown = d.members[i].set(into.Field(i), texts[i])
 	}
-	return nil
+	return unknown
 }
 
 // set stores the values that a form has of the member: of a list, one for each item.
@@ -267,6 +275,9 @@ func textOf(r *http.Request, maxBody int64) (kind, text string, problem *api.Pro
 // mediaType returns the type in a Content-Type without its parameters, or "" if the body is
 // in another character set than UTF-8.
 func mediaType(contentType string) string {
+	if contentType == "application/x-www-form-urlencoded" || contentType == "application/json" { // most are
+		return contentType
+	}
 	kind, params, err := mime.ParseMediaType(contentType)
 	charset, named := params["charset"]
 	if err != nil || named && !strings.EqualFold(charset, "utf-8") {
@@ -279,7 +290,12 @@ func mediaType(contentType string) string {
 // because a connection with an unread body cannot be used again.
 func readBody(r *http.Request, maxBody int64) (string, *api.Problem) {
 	if r.ContentLength <= maxBody {
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		body, err := make([]byte, max(0, r.ContentLength)), error(nil)
+		if r.ContentLength < 0 {
+			body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+		} else {
+			_, err = io.ReadFull(r.Body, body)
+		}
 		if err != nil {
 			return "", api.NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
 		}

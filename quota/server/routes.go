@@ -117,14 +117,17 @@ func (s *Server) ownRoutes() []Route {
 
 // route builds the mux. A known path with another method is answered 405, any other path 404.
 func (s *Server) route(routes []Route) error {
-	s.routes, s.mux = routes, http.NewServeMux()
+	s.routes, s.mux, s.plain = routes, http.NewServeMux(), make(map[[2]string]http.HandlerFunc)
 	methods := make(map[string][]string)
 	for _, route := range routes {
 		if slices.Contains(methods[route.Path], route.Method) {
 			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
 		}
 		methods[route.Path] = append(methods[route.Path], route.Method)
-		s.mux.Handle(route.pattern(), s.guard(route))
+		handle := s.guard(route)
+		if s.mux.Handle(route.pattern(), handle); !strings.Contains(route.Path, "{") {
+			s.plain[[2]string{route.Method, route.Path}] = handle
+		}
 	}
 	for path, allowed := range methods {
 		s.mux.Handle(path, wrongMethod(allowed))

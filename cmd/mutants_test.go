@@ -8,45 +8,80 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-var playMutants = flag.String("mutants", "", "play the mutants whose names match this expression, \".\" for all")
+var playMutants = flag.String("mutants", "", `play those of a package ("quota/proxy"), or those whose names match an expression; "." plays all`)
 
-// A mutant is a change of a line that breaks a promise. A test must fail with it.
+// A mutant breaks a promise, or plants a past defect again. A test must fail with it.
 //
 // Mutants are in testdata/mutants.txt of the package whose tests kill them. One is a paragraph:
 //
 //	NAME: the promise that it breaks
+//	killed by TestName, or TestName/row, or left out: by any test of the package
 //	FILE in the package, or its path from the root
 //	- the line as it is, or several; without the space around it, it is in the file once
 //	+ what takes its place, or nothing
+//
+// Another FILE line begins a change of another place. The name of a past defect begins with "defect-".
 type mutant struct {
 	name, breaks string
-	pkg, file    string // from the root
-	old, new     []string
+	pkg, killer  string // pkg from the root
+	changes      []change
 }
 
-// leastMutants is how many there are at least.
-const leastMutants = 30
+// A change replaces lines of a file.
+type change struct {
+	file     string // from the root
+	old, new []string
+}
 
-// Each mutant still changes a line of the code as it is now.
+// leastMutants and leastDefects are how many there are at least.
+const leastMutants, leastDefects = 30, 0
+
+// Each mutant still changes a line of the code as it is now, and the test that kills it is there.
 func TestMutantsApply(t *testing.T) {
-	mutants, names := readMutants(t), make(map[string]bool)
+	mutants, names, defects := readMutants(t), make(map[string]bool), 0
 	for _, m := range mutants {
 		if names[m.name] {
 			t.Errorf("two mutants are called %s", m.name)
 		}
 		names[m.name] = true
+		if strings.HasPrefix(m.name, "defect-") {
+			defects++
+		}
 		if _, err := m.apply(); err != nil {
 			t.Errorf("mutant %s does not apply: %v: break the same promise in the code as it is now, or remove the mutant if the promise is gone", m.name, err)
 		}
+		if test, _, _ := strings.Cut(m.killer, "/"); test != "" && !hasTest(t, m.pkg, test) {
+			t.Errorf("mutant %s is killed by %s, which %s lacks: name the test that has its promise now, or remove the mutant if the promise is gone", m.name, test, m.pkg)
+		}
 	}
-	if len(mutants) < leastMutants {
-		t.Errorf("there are %d mutants, not %d", len(mutants), leastMutants)
+	if len(mutants) < leastMutants || defects < leastDefects {
+		t.Errorf("there are %d mutants and %d defects, not %d and %d", len(mutants), defects, leastMutants, leastDefects)
 	}
+}
+
+// hasTest reports whether a package has a test.
+func hasTest(t *testing.T, pkg, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob("../" + pkg + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestMutants has the tests of its package kill each mutant, and prints how. It plays only those that
@@ -55,21 +90,28 @@ func TestMutants(t *testing.T) {
 	if *playMutants == "" {
 		t.Skip("-mutants . plays all")
 	}
-	chosen := regexp.MustCompile(*playMutants)
-	table := "| mutant | breaks | killed by | seconds |\n|---|---|---|--:|\n"
-	for _, m := range readMutants(t) {
-		if !chosen.MatchString(m.name) {
+	mutants := readMutants(t)
+	asked := strings.Trim(*playMutants, "./")
+	ofPackage := slices.ContainsFunc(mutants, func(m mutant) bool { return m.pkg == asked })
+	chosen, played := regexp.MustCompile(*playMutants), 0
+	table := "| package | mutant | breaks | killed by | seconds |\n|---|---|---|---|--:|\n"
+	for _, m := range mutants {
+		if ofPackage && m.pkg != asked || !ofPackage && !chosen.MatchString(m.name) {
 			continue
 		}
+		played++
 		began := time.Now()
 		by, err := m.play(t.TempDir())
 		if err != nil {
 			t.Errorf("mutant %s (%s): %v", m.name, m.breaks, err)
 			by = "**" + err.Error() + "**"
 		}
-		row := fmt.Sprintf("| %s | %s | %s | %.0f |\n", m.name, m.breaks, by, time.Since(began).Seconds())
+		row := fmt.Sprintf("| %s | %s | %s | %s | %.0f |\n", m.pkg, m.name, m.breaks, by, time.Since(began).Seconds())
 		table += row
 		fmt.Print(row) // as it comes
+	}
+	if played == 0 {
+		t.Errorf("-mutants %s is no package with mutants, and matches no name", *playMutants)
 	}
 	t.Log("\n" + table)
 }
@@ -97,58 +139,85 @@ func readMutants(t *testing.T) (mutants []mutant) {
 }
 
 func readMutant(pkg string, lines []string) (m mutant, err error) {
-	if len(lines) < 3 {
-		return m, fmt.Errorf("a name, a file or a change is missing")
-	}
 	var named bool
 	if m.name, m.breaks, named = strings.Cut(lines[0], ": "); !named {
 		return m, fmt.Errorf("no NAME: PROMISE")
 	}
-	if m.pkg, m.file = pkg, lines[1]; !strings.Contains(m.file, "/") {
-		m.file = pkg + "/" + m.file
-	}
-	for _, line := range lines[2:] {
-		switch text := strings.TrimSpace(line[1:]); line[0] {
-		case '-':
-			m.old = append(m.old, text)
-		case '+':
-			m.new = append(m.new, text)
-		default:
-			return m, fmt.Errorf("neither - nor +: %q", line)
+	m.pkg, lines = pkg, lines[1:]
+	if len(lines) > 0 {
+		var killed bool
+		if m.killer, killed = strings.CutPrefix(lines[0], "killed by "); killed {
+			lines = lines[1:]
+		} else {
+			m.killer = ""
 		}
+	}
+	for _, line := range lines {
+		last := len(m.changes) - 1
+		switch {
+		case line[0] != '-' && line[0] != '+':
+			if !strings.Contains(line, "/") {
+				line = pkg + "/" + line
+			}
+			m.changes = append(m.changes, change{file: line})
+		case last < 0:
+			return m, fmt.Errorf("a change of no file: %q", line)
+		case line[0] == '-':
+			m.changes[last].old = append(m.changes[last].old, strings.TrimSpace(line[1:]))
+		default:
+			m.changes[last].new = append(m.changes[last].new, strings.TrimSpace(line[1:]))
+		}
+	}
+	if len(m.changes) == 0 {
+		return m, fmt.Errorf("a file or a change is missing")
 	}
 	return m, nil
 }
 
-// apply returns the file with the change.
-func (m *mutant) apply() (changed string, err error) {
-	text, err := os.ReadFile("../" + m.file)
-	if err != nil {
-		return "", err
+// apply returns the files with the changes, by their paths from the root.
+func (m *mutant) apply() (changed map[string]string, err error) {
+	changed = make(map[string]string)
+	for _, c := range m.changes {
+		text, again := changed[c.file]
+		if !again {
+			content, err := os.ReadFile("../" + c.file)
+			if err != nil {
+				return nil, err
+			}
+			text = string(content)
+		}
+		if changed[c.file], err = c.apply(text); err != nil {
+			return nil, err
+		}
 	}
-	lines, at := strings.Split(string(text), "\n"), -1
+	return changed, nil
+}
+
+// apply returns the text with the change.
+func (c *change) apply(text string) (changed string, err error) {
+	lines, at := strings.Split(text, "\n"), -1
 	for i := range lines {
-		if !m.at(lines[i:]) {
+		if !c.at(lines[i:]) {
 			continue
 		}
 		if at >= 0 {
-			return "", fmt.Errorf("%s has the lines twice: add the one before", m.file)
+			return "", fmt.Errorf("%s has the lines twice: add the one before", c.file)
 		}
 		at = i
 	}
-	if at < 0 || len(m.old) == 0 {
-		return "", fmt.Errorf("%s has no line %q", m.file, strings.Join(m.old, " "))
+	if at < 0 || len(c.old) == 0 {
+		return "", fmt.Errorf("%s has no line %q", c.file, strings.Join(c.old, " "))
 	}
-	after := append([]string{strings.Join(m.new, "\n")}, lines[at+len(m.old):]...)
+	after := append([]string{strings.Join(c.new, "\n")}, lines[at+len(c.old):]...)
 	return strings.Join(append(lines[:at:at], after...), "\n"), nil
 }
 
 // at reports whether lines begin with those that the mutant changes.
-func (m *mutant) at(lines []string) bool {
-	if len(lines) < len(m.old) {
+func (c *change) at(lines []string) bool {
+	if len(lines) < len(c.old) {
 		return false
 	}
-	for i, old := range m.old {
+	for i, old := range c.old {
 		if strings.TrimSpace(lines[i]) != old {
 			return false
 		}
@@ -164,27 +233,39 @@ var (
 	ranTest    = regexp.MustCompile(`(?m)^\s*running tests:\n\s*(\S+)`)
 )
 
+// pattern returns which tests of its package kill the mutant.
+func (m *mutant) pattern() string {
+	if m.killer == "" {
+		return "."
+	}
+	return "^" + strings.ReplaceAll(m.killer, "/", "$/^") + "$"
+}
+
 // play runs the tests with the mutant, until one fails, and returns which one does.
 func (m *mutant) play(dir string) (by string, err error) {
 	changed, err := m.apply()
 	if err != nil {
 		return "", err
 	}
-	original, err := filepath.Abs("../" + m.file)
-	if err != nil {
-		return "", err
-	}
-	file, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: file}})
-	if err != nil {
-		return "", err
-	}
-	for path, content := range map[string]string{file: changed, overlay: string(list)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	overlay, replace := filepath.Join(dir, "overlay.json"), make(map[string]string)
+	for path, content := range changed {
+		original, err := filepath.Abs("../" + path)
+		if err != nil {
+			return "", err
+		}
+		replace[original] = filepath.Join(dir, fmt.Sprintf("mutant%d%s", len(replace), filepath.Ext(path)))
+		if err := os.WriteFile(replace[original], []byte(content), 0o600); err != nil {
 			return "", err
 		}
 	}
-	test := exec.Command("go", "test", "-vet=off", "-failfast", "-timeout", mutantTime.String(), "./"+m.pkg)
+	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
+		return "", err
+	}
+	test := exec.Command("go", "test", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
 	test.Dir = ".."
 	test.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay) // also of what tests build
 	output, err := test.CombinedOutput()

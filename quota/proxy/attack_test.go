@@ -111,6 +111,7 @@ func TestTurnsAway(t *testing.T) {
 		{"token after a semicolon", "GET " + videos + "?a;" + runToken, "", 400, "holds the run token"},
 		{"token in the path", "GET " + videos + "/" + runToken, "", 400, "holds the run token"},
 		{"token in an encoded path", "GET " + videos + "/%4c" + runToken[1:] + "%2Fb", "", 400, "holds the run token"},
+		{"token behind a route", "GET " + at + "/files/" + runToken, "", 400, "holds the run token"},
 		{"token as a parameter's name", "GET " + videos + "?" + runToken + "=1", "", 400, "holds the run token"},
 		{"method in the query", "GET " + videos + "?a=1&%24httpMethod=DELETE", "", 400, "with its own method"},
 		{"Rails's method in the query", "GET " + videos + "?_method=DELETE", "", 400, "with its own method"},
@@ -146,11 +147,33 @@ func TestTurnsAway(t *testing.T) {
 	if len(attempts) != 12 {
 		t.Errorf("told of %d attempts, want 12: %+v", len(attempts), attempts)
 	}
-	if got := s.tokens.Pass(runToken).Refused; len(got) != 43 || !strings.Contains(got[0], "is not this proxy") {
-		t.Errorf("refused of the pass: %d calls, want 43: %q", len(got), got)
+	if got := s.tokens.Pass(runToken).Refused; len(got) != 44 || !strings.Contains(got[0], "is not this proxy") {
+		t.Errorf("refused of the pass: %d calls, want 44: %q", len(got), got)
 	}
 	if got := s.tokens.WithoutToken(); len(got) != 2 || !strings.HasPrefix(got[0], "youtube: an upload") || !strings.HasPrefix(got[1], "youtube: the run token is missing") {
 		t.Errorf("without a token: %q, want the upload, and the call with a dead token as its key", got)
+	}
+}
+
+// reloading are tokens whose record of a call without one is a reload.
+type reloading struct {
+	server.Tokens
+	reload func()
+}
+
+func (r reloading) Tokenless(string, string) { r.reload() }
+
+// A reload may take a credential away while a call without a token is recorded for it.
+func TestReloadDuringACallWithoutAToken(t *testing.T) {
+	var s *scene
+	s = newScene(t, ok, func(c *Config, _ *Target) {
+		c.Tokens = reloading{c.Tokens, func() { s.proxy.SetTargets(nil) }}
+	})
+	other := *s.proxy.Target("youtube")
+	other.Credential = "other"
+	s.proxy.SetTargets([]*Target{s.proxy.Target("youtube"), &other})
+	if a := s.do("GET", s.proxy.Root()+"/youtube/v3/videos", nil, nil); a.status != 403 || !strings.Contains(a.body, "the run token is missing") {
+		t.Errorf("answered %d %s", a.status, a.body)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -204,4 +205,31 @@ func TestKeyCallerLeaves(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 	})
+}
+
+// Without the key of its upstream a call is not sent, and costs nothing.
+func TestWithoutItsKey(t *testing.T) {
+	key := NewKey()
+	key.got("", time.Time{}, errors.New("vault is sealed"), time.Now())
+	s := newScene(t, func(http.ResponseWriter, *http.Request) { t.Error("the call was sent") }, func(_ *Config, target *Target) { target.Key = key })
+	const why = `there is no key of credential "youtube": vault is sealed`
+	if a := s.get("youtube/v3/videos"); a.status != 503 || s.used() != 0 {
+		t.Errorf("answered %d %s, %d units are debited", a.status, a.body, s.used())
+	}
+	if got := s.tokens.Pass(runToken).Refused; len(got) != 1 || got[0] != why {
+		t.Errorf("refused of the pass: %q, want %s", got, why)
+	}
+}
+
+// A key that the upstream refuses is asked for again.
+func TestKeyThatTheUpstreamRefuses(t *testing.T) {
+	key := NewKey()
+	key.got("the key", time.Time{}, nil, time.Now())
+	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, func(_ *Config, target *Target) { target.Key = key })
+	s.get("youtube/v3/videos")
+	key.mu.Lock()
+	defer key.mu.Unlock()
+	if !key.asking {
+		t.Error("its source is not asked again")
+	}
 }

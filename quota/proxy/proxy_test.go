@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"quotad/quota"
@@ -18,8 +19,10 @@ import (
 
 func TestMetersACall(t *testing.T) {
 	var got *http.Request
-	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
-		got = r.Clone(context.Background())
+	var counted quota.Units // when it is sent
+	var s *scene
+	s = newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got, counted = r.Clone(context.Background()), s.used()
 		w.Header().Set("Etag", "abc")
 		ok(w, r)
 	}, nil)
@@ -43,8 +46,11 @@ func TestMetersACall(t *testing.T) {
 	if done.Took = 0; done != want {
 		t.Errorf("told of %+v, want %+v", done, want)
 	}
-	if s.used() != 100 {
-		t.Errorf("%d units are debited, want 100", s.used())
+	if s.used() != 100 || counted != 100 {
+		t.Errorf("%d units are debited, %d of them before it was sent, want 100", s.used(), counted)
+	}
+	if grant := s.tokens.Pass(runToken).Decisions[0].GrantID; s.tokens.Owns(runToken, grant) {
+		t.Error("the pass may settle what the proxy has sent")
 	}
 }
 
@@ -198,6 +204,20 @@ func TestHearsTheUpstream(t *testing.T) {
 				t.Errorf("the pass was told of %q", observed)
 			}
 		})
+	}
+}
+
+// A refusal is observed before the client has its last byte, and can ask again.
+func TestObservedBeforeTheEnd(t *testing.T) {
+	for name, body := range map[string]*observedBody{
+		"of a known length": {ReadCloser: io.NopCloser(strings.NewReader("gone")), left: 4},
+		"until it ends":     {ReadCloser: io.NopCloser(iotest.DataErrReader(strings.NewReader("gone"))), left: -1},
+	} {
+		observed := ""
+		body.observe = func(text []byte) { observed = string(text) }
+		if n, _ := body.Read(make([]byte, 4)); n != 4 || observed != "gone" {
+			t.Errorf("%s: read %d bytes, observed %q", name, n, observed)
+		}
 	}
 }
 

@@ -182,6 +182,10 @@ var leaks = map[string]func(w http.ResponseWriter, key string){
 		w.Header()["Set-Cookie"] = []string{"k=" + key}
 		w.Header()["X-"+key] = []string{"its name"}
 	},
+	"header of a refusal": func(w http.ResponseWriter, key string) {
+		w.Header().Set("X-Consumer", "api_key:"+key)
+		w.WriteHeader(403)
+	},
 	"early header": func(w http.ResponseWriter, key string) {
 		w.Header().Set("Link", "</a?key="+key+">; rel=preload")
 		w.WriteHeader(103)

@@ -135,6 +135,7 @@ func TestWhichLimitIsClosedAndForHowLong(t *testing.T) {
 		{"a day without a name: the narrowest of an hour or more", Observation{Operation: "comments.list", Answer: Answer{403, nil, legacy}}, []string{"daily 15h40m0s"}},
 		{"a minute without a name: the narrowest", Observation{Operation: "comments.list", Answer: Answer{429, header("Retry-After: 7"), nil}}, []string{"burst 7s"}},
 		{"a minute that does not say for how long", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(perMinute2022)}}, []string{"daily 1m0s"}},
+		{"a minute that ends now", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(`{"error":{"details":[{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quotaResetDelay":"0s"}}]}}`)}}, []string{"daily 1m0s"}},
 		{"a minute never closes the day", Observation{Operation: "videos.list", Answer: Answer{429, header("Retry-After: 86400"), nil}}, []string{"daily 1h0m0s"}},
 		{"named by another operation", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(searches2026)}}, []string{"search 15h40m0s"}},
 		{"nothing left, says a header", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 1790350200", "X-Ratelimit-Resource: core"), nil}}, []string{"daily 10m0s"}},
@@ -206,6 +207,68 @@ func TestACapOfOursIsNotTheUpstreams(t *testing.T) {
 	}
 }
 
+// Of the limits that the upstream has, an answer without a name is about the one for the fewest operations: of an
+// hour or more where it is about a day. It is about no share.
+func TestWhichOfTheUpstreamsLimits(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, row := range []struct {
+		name  string
+		known bool // the upstream has the limit
+		own   quota.Limit
+		want  string
+	}{
+		{"for fewer operations", true, quota.Limit{Units: 50_000, Window: quota.Sliding(day)}, "own 1h0m0s"},
+		{"a day, beside a limit of a minute", true, quota.Limit{Units: 60, Window: quota.Sliding(time.Minute)}, "daily 15h40m0s"},
+		{"a share", false, quota.Limit{Units: 40, Window: quota.Sliding(day), Jobs: []string{"trending"}}, "daily 1h0m0s"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newScene(t)
+			row.own.Name, row.own.Only = "own", []string{"videos.list"}
+			s.add(row.own)
+			profile := s.observer.profile("youtube")
+			if row.known {
+				profile.Limits["own"] = Counterpart{}
+			} else {
+				profile = Profile{}
+			}
+			s.observer.SetProfiles(map[string]Profile{"youtube": profile})
+			s.observe(Observation{Operation: "videos.list", Answer: Answer{403, nil, []byte(unnamed)}})
+			s.closed(row.want)
+		})
+	}
+}
+
+// learned is what a pass learns of an answer.
+type learned quota.Word
+
+func (l *learned) Observed(_ string, word quota.Word) { *l = learned(word) }
+
+// A pass learns which limit is closed, and until when; or why its key is refused, which ends its run.
+func TestWhatAPassLearns(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		heard Observation
+		want  learned
+	}{
+		{"an answer", Observation{Operation: "videos.list", Answer: Answer{Status: 200}}, learned{Operation: "videos.list"}},
+		{"a day that is over", Observation{Operation: "search.list", Answer: Answer{429, nil, []byte(searches2026)}}, learned{Operation: "search.list", Limit: "search", Until: now.Add(15*time.Hour + 40*time.Minute)}},
+		{"a key that is not valid", Observation{Operation: "videos.list", Answer: Answer{400, nil, []byte(`{"error":{"message":"Renew it.","details":[{"reason":"API_KEY_INVALID"}]}}`)}}, learned{Operation: "videos.list", Refuses: "Renew it."}},
+		{"a key that is refused without a word", Observation{Operation: "videos.list", Answer: Answer{Status: 401}}, learned{Operation: "videos.list", Refuses: "401 Unauthorized"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got learned
+			out := newScene(t).observe(row.heard)
+			out.Report("token", &got)
+			if !got.Until.Equal(row.want.Until) {
+				t.Errorf("until %v, want %v", got.Until, row.want.Until)
+			}
+			if got.Until = row.want.Until; got != row.want {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
+
 // What an operator has closed stays closed for as long as he said, with his reason.
 func TestAnOperatorsClosingStays(t *testing.T) {
 	s := newScene(t)
@@ -262,6 +325,7 @@ func TestARateWithoutATime(t *testing.T) {
 	}{
 		{"no time", Answer{429, nil, []byte("Too many requests")}, "daily 1m0s"},
 		{"a time that has passed", Answer{429, header("Retry-After: Fri, 25 Sep 2026 15:19:00 GMT"), []byte("Too many requests")}, "daily 1m0s"},
+		{"a time that no quota has", Answer{429, header("Retry-After: 315360000"), []byte("Too many requests")}, "daily 1m0s"},
 		{"a time", Answer{429, header("Retry-After: 1"), []byte("Too many requests")}, "second 1s"},
 		{"a time in words", Answer{429, nil, []byte("Too many requests, retry in 1 second.")}, "second 1s"},
 	} {

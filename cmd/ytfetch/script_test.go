@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,8 +38,12 @@ func TestMain(m *testing.M) {
 //	serve ARG...         runs the sample over HTTP until the script ends, and sets ADDRESS
 //	later SPAN           the clock of both goes on, and with it the slot
 func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Files:               files,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Values[scriptKey{}] = &script{arrived: make(chan struct{}, 1)}

@@ -241,9 +241,26 @@ func (m *mutant) pattern() string {
 	return "^" + strings.ReplaceAll(m.killer, "/", "$/^") + "$"
 }
 
+// passes returns why the test that kills the mutant does not pass without it: it may not exist, or need those before it.
+func (m *mutant) passes() error {
+	if m.killer == "" {
+		return nil
+	}
+	test := exec.Command("go", "test", "-vet=off", "-v", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
+	test.Dir = ".."
+	output, err := test.CombinedOutput()
+	if passed := regexp.MustCompile(`(?m)^\s*--- PASS: ` + regexp.QuoteMeta(m.killer) + ` `); err != nil || !passed.Match(output) {
+		return fmt.Errorf("%s does not pass by itself without the mutant", m.killer)
+	}
+	return nil
+}
+
 // play runs the tests with the mutant, until one fails, and returns which one does.
 func (m *mutant) play(dir string) (by string, err error) {
 	changed, err := m.apply()
+	if err == nil {
+		err = m.passes()
+	}
 	if err != nil {
 		return "", err
 	}

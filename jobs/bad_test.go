@@ -51,6 +51,8 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 		gate = refused() // nothing is launched
 		b.run()
 		want("GB since 11:00, ×2: HTTP Error 400")
+		b.begun("GB") // nor is the region itself
+		want("GB since 11:00, ×2: HTTP Error 400")
 		gate = quota.Decision{}
 		b.begun("US")
 		want("GB since 11:00, ×2: HTTP Error 400")
@@ -97,6 +99,35 @@ func TestAFailureThatMayBeTriedAgain(t *testing.T) {
 			t.Errorf("got %+v, want US once", f)
 		}
 	})
+}
+
+// The reason of a failed pass is what quotad has seen, else what its command wrote last to stderr, else how it ended.
+func TestWhyAPassFailed(t *testing.T) {
+	for name, row := range map[string]struct {
+		seen func(b *bed, p played)
+		said string
+		want string
+	}{
+		"it said why":                  {func(*bed, played) {}, "curl: (22) 502", "curl: (22) 502"},
+		"it said nothing":              {func(*bed, played) {}, "", "exit status 22"},
+		"none of its calls was made":   {func(b *bed, p played) { b.tokens.Refused(p.token, "no answer") }, "curl: (22) 502", "1 call and none made: no answer"},
+		"the upstream refuses the key": {func(b *bed, p played) { b.tokens.Observed(p.token, quota.Word{Refuses: "bad key"}) }, "curl: (22) 400", "bad key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				b := newBed(t, dir, trendingIn(t, 1))
+				b.play = func(_ context.Context, p played) Exit {
+					row.seen(b, p)
+					p.output(Line{Stream: "stderr", Text: row.said})
+					return Exit{Code: 22}
+				}
+				b.tick()
+				if got := b.status().Last.Passes[0].Cause(); got != row.want {
+					t.Errorf("got %q, want %q", got, row.want)
+				}
+			})
+		})
+	}
 }
 
 // A job is short of units for as long as its runs serve no region for want of them, or stop at the same one.

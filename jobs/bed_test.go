@@ -136,6 +136,9 @@ func (b *bed) begun(list ...regions.Region) Run {
 	b.t.Helper()
 	run, err := b.Run("trending", "root", list...)
 	must(b.t, err)
+	if run.ID == "" {
+		b.t.Fatal("no run begins")
+	}
 	synctest.Wait()
 	return run
 }

@@ -12,6 +12,7 @@ func TestEnvironment(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
 		job.Regions, job.Env = job.Regions[:1], map[string]string{"YOUTUBE_API_KEY": "k=1", "TZ": "Europe/Berlin"}
+		job.Secrets = []string{"k=1"}
 		b := newBed(t, dir, job)
 		b.config.Environ = []string{
 			"PATH=/usr/bin", "HOME=/var/lib/quotad", "LANG=C.UTF-8", "LC_ALL=C", "TZ=UTC", "TMPDIR=/tmp",
@@ -31,6 +32,9 @@ func TestEnvironment(t *testing.T) {
 		}
 		if !slices.Equal(pass.Env, want) {
 			t.Errorf("got\n%q\nwant\n%q", pass.Env, want)
+		}
+		if want := []string{"k=1", pass.token}; !slices.Equal(pass.Secrets, want) { // errors show the proxy's address, which has the token
+			t.Errorf("%q are removed from its output, want %q", pass.Secrets, want)
 		}
 	})
 }

@@ -102,6 +102,34 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 	})
 }
 
+// Of two passes that ask at once for the last units, one is launched.
+func TestOnePassAsksAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		one, two := trending(t), trending(t)
+		two.Name = "channels"
+		for _, job := range []*Job{one, two} {
+			job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
+		}
+		b := newBed(t, dir, one, two)
+		b.budget(5)
+		answer := b.peek
+		b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
+			time.Sleep(time.Second)
+			return answer(calls)
+		}
+		slot := time.Now().UTC().Truncate(time.Hour)
+		b.Tick("trending", slot)
+		b.Tick("channels", slot)
+		time.Sleep(time.Minute)
+		list, err := b.Status("")
+		must(t, err)
+		states := map[RunState]int{list[0].Last.State: 1}
+		if states[list[1].Last.State]++; states[RunDone] != 1 || states[RunStopped] != 1 {
+			t.Errorf("got %v, want one done, and one stopped because the other is under way", states)
+		}
+	})
+}
+
 // The gate counts the reserve for a job that may use it, and for no other.
 func TestTheGateAndTheReserve(t *testing.T) {
 	for _, may := range []bool{false, true} {

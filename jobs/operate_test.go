@@ -14,9 +14,9 @@ import (
 func TestManualRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		must(t, b.SetCursor("trending", "DE"))
+		must(t, errors.Join(b.SetCursor("trending", "DE"), b.Pause("trending", "root", "", 0)))
 		run := b.begun("CA", "US")
-		// In the order asked for, at once, and without taking anybody's turn.
+		// In the order asked for, at once, without taking anybody's turn, and though the job is paused.
 		b.wants("10:50:00 run running", "10:50:00 CA running", "10:50:00 CA ok", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
 		b.wantCursor("DE")
 		if got := b.status().Last; got.ID != run.ID || got.By != "root" || got.Trigger != Manual {

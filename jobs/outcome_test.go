@@ -37,6 +37,8 @@ func TestJudge(t *testing.T) {
 		{"the upstream's quota is gone", Exit{Code: 1}, passCalls{Closed: "daily"}, Exhausted, `the upstream says that limit "daily" is exhausted`},
 		{"the upstream refuses the key, and it exits 75", Exit{Code: 75}, passCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
 		{"the upstream refuses the key, and it exits 0", Exit{}, passCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
+		{"none of its calls was made, and it exits 0", Exit{}, passCalls{Refused: 2, Why: "no route"}, Failed, "2 calls and none made: no route"},
+		{"one of its calls was not made", Exit{}, passCalls{Refused: 1, Why: "no route", Served: true}, OK, ""},
 		{"timeout, and it still exits 75", Exit{Code: 75, Cause: ErrTimeout}, passCalls{}, Timeout, "the pass reached its timeout"},
 		{"shutdown", Exit{Code: -1, Signal: "SIGKILL", Cause: ErrShutdown}, passCalls{}, Interrupted, "the daemon is stopping"},
 		{"shutdown, and it still exits 0", Exit{Cause: ErrShutdown}, denied, Interrupted, "the daemon is stopping"},

@@ -85,6 +85,20 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// A slot at the end of a pause is run, and foretold.
+func TestAPauseEndsAtASlot(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trendingIn(t, 1))
+		must(t, b.Pause("trending", "root", "", time.Hour+10*time.Minute))
+		if got := b.status().Next; got.Hour() != 12 {
+			t.Errorf("the next run comes at %v, want it at the end of the pause", got)
+		}
+		b.run()
+		b.run()
+		b.wants("11:00:00 run skipped (paused) ×1", "12:00:00 run running", "12:00:00 US running", "12:00:00 US ok", "12:00:00 run done")
+	})
+}
+
 // The tick of a slot is on disk with its first pass: a restart does not run it
 // a second time.
 func TestRestartWithinASlot(t *testing.T) {
@@ -134,6 +148,30 @@ func TestCatchUp(t *testing.T) {
 				b.Start(t.Context())
 				synctest.Wait()
 				b.wants(test.want...)
+			})
+		})
+	}
+}
+
+// The latest slot is made up for until it is a day old.
+func TestCatchUpOfAnOldSlot(t *testing.T) {
+	for name, row := range map[string]struct {
+		late time.Duration
+		want []string
+	}{
+		"a day":      {24 * time.Hour, []string{"00:00:00 run running", "00:00:00 US running", "00:00:00 US ok", "00:00:00 run done"}},
+		"and longer": {24*time.Hour + time.Second, []string{"00:00:01 run skipped (missed) ×1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trendingIn(t, 1)
+				job.CatchUp, job.Schedule = true, every(t, 7*24*time.Hour, 0)
+				newBed(t, dir, job).stop()
+				time.Sleep(time.Until(job.Schedule.Next(time.Now())) + row.late)
+				b := newBed(t, dir, job)
+				b.Start(t.Context())
+				synctest.Wait()
+				b.wants(row.want...)
 			})
 		})
 	}

@@ -84,11 +84,12 @@ func (b *launch) end(pids ...int) jobs.Exit {
 }
 
 // checkGone checks that nothing is left of a group, and that some processes are
-// gone, too.
+// gone, too. What is left is killed, or a test that has failed would wait for it.
 func checkGone(t testing.TB, group int, pids ...int) {
 	t.Helper()
 	if n := (family{group: group}).size(); n > 0 {
 		t.Errorf("%d processes are left of group %d", n, group)
+		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}
 	for _, pid := range pids {
 		checkEnds(t, pid)
@@ -333,6 +334,17 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 	}
 	running.stop(nil)
 	running.end()
+}
+
+// Nor is one that a careless parent left open in the daemon.
+func TestKeepDescriptors(t *testing.T) {
+	given, err := syscall.Dup(syscall.Stderr)
+	must(t, err)
+	defer syscall.Close(given)
+	must(t, KeepDescriptors())
+	if flags, err := unix.FcntlInt(uintptr(given), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("the flags of descriptor %d are %#x, %v: a command would inherit it", given, flags, err)
+	}
 }
 
 // givenDescriptors returns the descriptors of this process, beyond the first

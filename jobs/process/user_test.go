@@ -75,6 +75,21 @@ func TestUser(t *testing.T) {
 	}
 }
 
+// A command is in all groups of its user, and in none of ours.
+func TestGroups(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	c := command()
+	c.Args, c.Dir = []string{"/bin/sh", "-c", "id -G"}, "/"
+	user := &User{UID: lonely, GID: lonely, Groups: []int{lonely, lonely + 1}}
+	var got string
+	exit := Launcher{User: user}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got += line.Text })
+	if want := fmt.Sprint(lonely, lonely+1); got != want {
+		t.Errorf("%+v, got groups %q, want %q", exit, got, want)
+	}
+}
+
 // Who would be a job's user must be one.
 func TestUnknownUser(t *testing.T) {
 	if u, err := LookupUser("no-such-user"); err == nil {

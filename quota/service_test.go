@@ -70,6 +70,7 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 		{"negative count", quota.Request{Credential: "youtube", Operation: "videos.list", Count: -1}, quota.BadRequest},
 		{"overflowing cost", quota.Request{Credential: "youtube", Operation: "search.list", Count: quota.MaxUnits}, quota.BadRequest},
 		{"unprintable id", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, RequestID: "a\nb"}, quota.BadRequest},
+		{"id that is not UTF-8", quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, RequestID: "a\uFFFD"}, quota.BadRequest},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d, err := k.Acquire(t.Context(), test.request)
@@ -85,8 +86,9 @@ func TestServiceRefusesWhatNoLedgerNeedsToDecide(t *testing.T) {
 
 // With and without the ledger.
 func TestServiceRefusesWhatNeverFits(t *testing.T) {
-	k, ledger := service(t)
-	for _, ledger.away = range []bool{false, true} {
+	for _, away := range []bool{false, true} {
+		k, ledger := service(t) // which remembers no refusal
+		ledger.away = away
 		for name, request := range map[string]quota.Request{
 			"cost that reaches the reserve": {Credential: "youtube", Operation: "videos.list", Count: 951},
 			"cost above units":              {Credential: "youtube", Operation: "videos.list", Count: 1001, UseReserve: true},
@@ -95,9 +97,10 @@ func TestServiceRefusesWhatNeverFits(t *testing.T) {
 				t.Errorf("%s: got %+v, %v; want cost_exceeds_limit with a detail", name, d, err)
 			}
 		}
-	}
-	if _, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1}); !errors.Is(err, quota.ErrUnavailable) {
-		t.Errorf("a request that fits: got %v without the ledger", err)
+		_, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+		if errors.Is(err, quota.ErrUnavailable) != away {
+			t.Errorf("a request that fits: got %v, the ledger is away: %v", err, away)
+		}
 	}
 }
 

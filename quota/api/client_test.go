@@ -339,6 +339,40 @@ func TestFindSocket(t *testing.T) {
 	}
 }
 
+// Where nobody names a socket, another user's daemon in the working directory is not asked.
+func TestFindSocketOfAnotherUser(t *testing.T) {
+	if _, err := os.Lstat("/run/quotad.sock"); err == nil || os.Getuid() != 0 {
+		t.Skip("a daemon is installed here, or the test may not give a file to another user")
+	}
+	t.Setenv("QUOTAD_SOCKET", "")
+	t.Chdir(t.TempDir())
+	const local = "./.quotad/quotad.sock"
+	if err := errors.Join(os.Mkdir(".quotad", 0o755), os.WriteFile(local, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := api.FindSocket(""); got != local {
+		t.Errorf("one's own: %q", got)
+	}
+	if err := os.Chown(local, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if got := api.FindSocket(""); got != "/run/quotad.sock" {
+		t.Errorf("another user's: %q, want the service's", got)
+	}
+	if got := api.FindSocket(local); got != local {
+		t.Errorf("another user's, by name: %q", got)
+	}
+}
+
+// A server reads whole numbers in digits alone.
+func TestNumbersOfAQuery(t *testing.T) {
+	h := servertest.Start(t, nil)
+	_, err := api.Ask[api.Usage](t.Context(), h.Client(""), http.MethodGet, api.Path("credentials", "youtube", "usage"), api.UsageQuery{By: "job", Most: 5_000_000})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestManyClientsAtOnce(t *testing.T) {
 	h := servertest.Start(t, nil)
 	client := h.Client("")

@@ -1,6 +1,13 @@
 package api
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"quotad/quota"
+)
 
 func TestAnswersAreReadBackAsTheyWereWritten(t *testing.T) {
 	for _, a := range answers {
@@ -16,5 +23,34 @@ func TestAnswersAreReadBackAsTheyWereWritten(t *testing.T) {
 	}
 	if p := NewProblem("invented", "x"); p.Status != 500 || p.Reason != InternalError {
 		t.Errorf("an unknown reason is written as %+v", p)
+	}
+}
+
+// What keeps a ledger from deciding is 503, by the narrowest reason, and a client knows it by each of them. A
+// caller who went away, and a fault, say nothing of the ledger.
+func TestErrorsOfALedger(t *testing.T) {
+	for _, row := range []struct {
+		err    error
+		reason quota.Reason
+		status int
+	}{
+		{quota.ErrUnavailable, LedgerUnavailable, 503},
+		{quota.ErrOutcomeUnknown, LedgerUnavailable, 503},
+		{quota.ErrUnusable, LedgerUnavailable, 503},
+		{context.DeadlineExceeded, LedgerUnavailable, 503},
+		{quota.ErrLost, Recovering, 503},
+		{quota.ErrRecovering, Recovering, 503},
+		{quota.ErrContended, Contended, 503},
+		{context.Canceled, Cancelled, 408},
+		{fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled), Cancelled, 408},
+		{errors.New("it broke"), InternalError, 500},
+	} {
+		p := ProblemFrom(fmt.Errorf("credential youtube: %w", row.err))
+		if p.Reason != row.reason || p.Status != row.status || p.Detail != "credential youtube: "+row.err.Error() {
+			t.Errorf("%v: got %+v, want %d %s", row.err, p, row.status, row.reason)
+		}
+		if errors.Is(p, ErrLedgerUnavailable) != (row.status == 503) {
+			t.Errorf("%v: a client takes it for a ledger that does not decide: %v", row.err, !(row.status == 503))
+		}
 	}
 }

@@ -64,6 +64,26 @@ func TestClusterByOneAddress(t *testing.T) {
 	}
 }
 
+// A client whose server says that it is a replica is replaced, in whatever words. Another refusal keeps it.
+func TestReadOnlyInAnyWording(t *testing.T) {
+	server := redistest.Start(t)
+	for answer, leaves := range map[string]bool{
+		"READONLY You can't write against a read only replica.":                                                      true,
+		"ERR READONLY You can't write against a read only replica.":                                                  true,
+		"ERR Error running script (call to f_1): @user_script: 43: -READONLY You can't write against a read only...": true,
+		"LOADING Redis is loading the dataset in memory":                                                             false,
+	} {
+		proxy := redistest.NewProxy(t, server)
+		s := openStoreAt(t, Config{Addrs: []string{proxy.Addr}})
+		proxy.Rewrite(func(string) string { return "-" + answer + "\r\n" })
+		before := s.current()
+		only(t, s, record(slidinglog.Position{}, "a"), slidinglog.Failed)
+		if left := s.current() != before; left != leaves {
+			t.Errorf("%s: the client is replaced: %v", answer, left)
+		}
+	}
+}
+
 // Behind one address another server is the master. A connection that leads to the one before is given up,
 // however its proxy words that it is a replica now.
 func TestFailoverBehindOneAddress(t *testing.T) {

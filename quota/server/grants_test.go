@@ -39,6 +39,32 @@ func TestSettleAndRelease(t *testing.T) {
 	}
 }
 
+// A pass settles a grant to what one call of it could cost, and no further. An operator settles it to what was spent.
+func TestASettlementIsBounded(t *testing.T) {
+	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
+	h.Tokens.Issue("ordinary", "trending", "US", "youtube")
+	h.Tokens.Issue("reserve", "nightly", "US", "youtube")
+	h.Tokens.May("reserve", true, quota.MaxUnits)
+	for _, row := range []struct {
+		token   string
+		most    int64 // 9,500 of daily, and the reserve
+		further bool
+	}{{"ordinary", 9_500, false}, {"reserve", 10_000, false}, {"", 10_000, true}} {
+		grant := h.Acquire(row.token, api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+		client := h.Client(row.token)
+		_, err := client.Settle(t.Context(), grant.GrantID, row.most+1)
+		if (err == nil) != row.further || err != nil && api.ProblemFrom(err).Status != http.StatusConflict {
+			t.Errorf("%q settles to %d: %v", row.token, row.most+1, err)
+		}
+		if d, err := client.Settle(t.Context(), grant.GrantID, row.most); err != nil || d.Units != row.most {
+			t.Errorf("%q settles to %d: got %+v, %v", row.token, row.most, d, err)
+		}
+		if _, err := client.Release(t.Context(), grant.GrantID); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The proxy alone knows whether its call was sent.
 func TestThePassMayNotSettleForTheProxy(t *testing.T) {
 	h := servertest.Start(t, nil)

@@ -77,7 +77,7 @@ func answerTo(t *testing.T, h *servertest.Server, uid uint32, method, path, body
 	// The race detector would let each process linger for a second.
 	cmd.Env = []string{"GORACE=atexit_sleep_ms=0", callAs + "=" + method + " " + path + " HTTP/1.1\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n" + body}
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid + 1}} // which gives no rights
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -369,5 +369,13 @@ func TestUnknownCallersOnlyRead(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != 403 || h.Used("youtube") != 0 {
 		t.Errorf("acquire over TCP: %d, want 403", resp.StatusCode)
+	}
+	resp, err = http.Post(base+"/v1/credentials/youtube/adjust", "application/x-www-form-urlencoded", strings.NewReader("limit=daily&units=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 403 || h.Used("youtube") != 0 {
+		t.Errorf("a booking over TCP: %d, want 403", resp.StatusCode)
 	}
 }

@@ -1,0 +1,91 @@
+package server_test
+
+import (
+	"crypto/sha256"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// A remote caller spends from the credentials and operations that the file lists for it, and changes its own
+// grants alone. No answer names another caller.
+func TestWhatARemoteCallerMay(t *testing.T) {
+	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	youtube := servertest.YouTube()
+	youtube.Limits = append(youtube.Limits, quota.Limit{Name: "share", Units: 50, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"backfill", "remote/shop"}})
+	service := servertest.NewService(t, ledgertest.NewModel(clock.Now), youtube, servertest.Other())
+	h := servertest.Start(t, func(c *server.Config) { c.Service = service })
+	remote := server.NewRemote()
+	caller := func(name, token string) server.RemoteCaller {
+		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}}
+	}
+	remote.SetCallers([]server.RemoteCaller{caller("shop", "one"), caller("blog", "two")})
+	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Remote: remote}), servertest.TCP(t), make(chan error, 1)
+	frontend.PassTo(h.Server)
+	go func() { served <- frontend.Serve(listener) }()
+	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire := servertest.NewConn(t, conn)
+	shop := func(method, path, body string) servertest.Response {
+		return wire.Call(method, path, body, servertest.Form, "Authorization: Bearer one")
+	}
+
+	videos := "credential=youtube&operation=videos.list"
+	roots := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}).GrantID
+	blogs := wire.Call("POST", "/v1/acquire", videos, servertest.Form, "Authorization: Bearer two").Text("grant_id")
+	own := shop("POST", "/v1/acquire", videos).Text("grant_id")
+	for _, row := range []struct {
+		name, method, path, body string
+		status                   int
+	}{
+		{"acquire", "POST", "/v1/acquire", videos, 200},
+		{"acquire of its only credential", "POST", "/v1/acquire", "operation=videos.list", 200},
+		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get", 403},
+		{"acquire of another operation", "POST", "/v1/acquire", "credential=youtube&operation=search.list", 403},
+		{"use the reserve", "POST", "/v1/acquire", videos + "&use_reserve=true", 403},
+		{"settle its own grant", "POST", "/v1/grants/" + own + "/settle", "units=1", 200},
+		{"settle root's grant", "POST", "/v1/grants/" + roots + "/settle", "units=0", 403},
+		{"release another caller's grant", "DELETE", "/v1/grants/" + blogs, "", 403},
+		{"read its credential", "GET", "/v1/credentials/youtube", "", 200},
+		{"read another credential", "GET", "/v1/credentials/other", "", 403},
+		{"read the log", "GET", "/v1/credentials/youtube/log", "", 403},
+		{"book", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", 403},
+		{"observe for no grant", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 403},
+		{"observe for another's grant", "POST", "/v1/observe", "grant_id=" + roots + "&status=429", 403},
+	} {
+		if got := shop(row.method, row.path, row.body); got.Status != row.status || strings.Contains(got.Body, "backfill") {
+			t.Errorf("%s: got %d %s, want %d without another's name", row.name, got.Status, got.Body, row.status)
+		}
+	}
+	for name, headers := range map[string][]string{"no token": {}, "an unknown token": {"Authorization: Bearer three"}, "an empty token": {"Authorization: Bearer "}} {
+		if got := wire.Call("GET", "/v1/status", "", headers...); got.Status != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s: got %d %s, want 401", name, got.Status, got.Body)
+		}
+	}
+	if got := shop("GET", "/v1/credentials", ""); strings.Contains(got.Body, `"other"`) {
+		t.Errorf("another credential is listed: %s", got.Body)
+	}
+
+	closing := quota.Change{Kind: quota.KindClosing, Limit: "share", Until: clock.Now().Add(20 * time.Hour), Note: "gone", Caller: quota.Caller{Job: "backfill"}}
+	if _, changed, err := service.ChangeLimit(t.Context(), "youtube", closing); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	for name, got := range map[string]servertest.Response{
+		"an acquire":     shop("POST", "/v1/acquire", videos),
+		"an observation": shop("POST", "/v1/observe", "grant_id="+own+"&status=429"),
+	} {
+		if !strings.Contains(got.Body, `"closed":{`) || strings.Contains(got.Body, "backfill") {
+			t.Errorf("%s of a limit that another closed: got %d %s, want it closed, and by nobody", name, got.Status, got.Body)
+		}
+	}
+}

@@ -93,6 +93,20 @@ func TestCheckingWithoutTheService(t *testing.T) {
 	}
 }
 
+// A pair that is renewed while quotad runs is held to what the start holds it to.
+func TestARenewedKey(t *testing.T) {
+	dir := t.TempDir()
+	key := write(t, dir, "a.key", writeCertificates(t, dir, "a.pem"))
+	if _, err := LoadPair(dir+"/a.pem", key); err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.Chmod(key, 0o644))
+	want := "everybody on this host may read " + key + ", and with it the key of the certificate: chmod o-r " + key
+	if _, err := LoadPair(dir+"/a.pem", key); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // openDir returns a directory that every user may enter, and the user nobody.
 func openDir(t *testing.T) (dir string, nobody *process.User) {
 	t.Helper()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -163,6 +164,17 @@ func TestMessageFirst(t *testing.T) {
 		if got := string(messageFirst([]byte(line + "\n"))); got != want+"\n" {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// net/http quotes what an upstream sends unasked, which may hold the key.
+func TestComplaintsQuoteNoUpstream(t *testing.T) {
+	var b bytes.Buffer
+	c := complaints{zerolog.New(&b)}
+	const said = "Unsolicited response received on idle HTTP channel"
+	fmt.Fprintln(c, said+` starting with "HTTP/1.1 200 OK\r\nX-Key: Sesame"; err=<nil>`)
+	if got, want := b.String(), `{"level":"warn","message":"`+said+`"}`+"\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

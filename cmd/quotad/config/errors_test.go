@@ -63,7 +63,10 @@ func TestErrors(t *testing.T) {
 		{"lift", `only = ["search.list"]`, `lift = "4h"`, []string{`13: credentials.youtube.limits.search.lift: is no key any more: remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h`}},
 		{"enforce of another type", `only = ["search.list"]`, `enforce = "no"`, []string{`13: credentials.youtube.limits.search.enforce: must be true or false, not the string "no"`}},
 		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`}},
-		{"a cost that only the reserve fits", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 9_501", []string{`18: credentials.youtube.operations.list: costs 9,501 units, which can never fit limit "daily": 10,000 units less a reserve of 500; write more units there, have it count other operations only (only = […]), or leave this one out`}},
+		{"a cost that only the reserve fits", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 9_501", []string{
+			`18: credentials.youtube.operations.list: costs 9,501 units, which can never fit limit "daily": ` +
+				`10,000 units less a reserve of 500; write more units there, have it count other operations only (only = […]), ` +
+				`or leave this one out`}},
 		{"a cost below zero per limit", `"videos.list" = 1`, `"videos.list" = { daily = -1 }`, []string{`17: credentials.youtube.operations."videos.list": the cost in limit "daily" must be from 0 to 9007199254740991: -1`}},
 		{"a cost of another type", `"videos.list" = 1`, `"videos.list" = "1"`, []string{`17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1"`}},
 		{"a cost per limit", `"search.list" = 100`, "\"search.list\" = { daily = 100, serch = 1 }", []string{`16: credentials.youtube.operations."search.list": unknown limit "serch": did you mean "search"?`}},

@@ -35,7 +35,8 @@ func TestNoSeriesStaysAtZeroForEver(t *testing.T) {
 		want          []string
 	}{
 		{"quotad_decisions_total", "limit", config.OnRedis, []string{"", "daily"}},
-		{"quotad_decisions_total", "reason", config.OnRedis, []string{"granted", "ledger_unavailable", "limit_closed", "limit_exceeded"}},
+		{"quotad_decisions_total", "reason", config.OnRedis, []string{
+			"granted", "ledger_unavailable", "limit_closed", "limit_exceeded"}},
 		{"quotad_would_deny_total", "limit", config.OnRedis, []string{"trial"}},
 		{"quotad_outage_grants_total", "operation", config.OnRedis, []string{"list"}},
 		{"quotad_outage_grants_total", "operation", config.Embedded, nil},

@@ -57,31 +57,41 @@ func counted(t *testing.T, m *Metrics, name string) map[string]float64 {
 // What an event counts, and what it does not.
 func TestWhatAnEventCounts(t *testing.T) {
 	acquire := func(credential, operation string, d quota.Decision) any {
-		return server.Decided{Verb: "acquire", Request: quota.Request{Credential: credential, Operation: operation, Count: 2}, Decision: d}
+		r := quota.Request{Credential: credential, Operation: operation, Count: 2}
+		return server.Decided{Verb: "acquire", Request: r, Decision: d}
 	}
-	pass := func(outcome jobs.Outcome, units quota.Units) any {
-		return jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Region: "US", Outcome: outcome, Units: units}}
+	pass := func(outcome jobs.Outcome) any {
+		return jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Region: "US", Outcome: outcome}}
 	}
 	granted, replayed := quota.Decision{}, quota.Decision{Replayed: true}
+	noOperation := quota.Decision{Reason: quota.UnknownOperation}
+	noCredential := quota.Decision{Reason: quota.UnknownCredential}
+	run := jobs.Run{Job: "fetch", State: jobs.RunRunning}
+	type values map[string]float64
 	for _, row := range []struct {
-		name, metric string
-		events       []any
-		want         map[string]float64
+		name   string
+		events []any
+		metric string
+		want   values
 	}{
-		{"a grant", "quotad_debited_units_total", []any{acquire("api", "search", granted)}, map[string]float64{"api daily search": 20, "api trial search": 20}},
-		{"a grant that is told again", "quotad_debited_units_total", []any{acquire("api", "search", replayed)}, map[string]float64{}},
-		{"its decision", "quotad_decisions_total", []any{acquire("api", "search", replayed)}, map[string]float64{"api  search replayed": 1}},
-		{"names that callers made up", "quotad_decisions_total", []any{
-			acquire("api", "lsit", quota.Decision{Reason: quota.UnknownOperation}), acquire("api", "lits", quota.Decision{Reason: quota.UnknownOperation}),
-			acquire("ipa", "list", quota.Decision{Reason: quota.UnknownCredential}), acquire("pai", "list", quota.Decision{Reason: quota.UnknownCredential}),
-		}, map[string]float64{"api  (unknown) unknown_operation": 2, "(unknown)  (unknown) unknown_credential": 2}},
-		{"a pass", "quotad_pass_duration_seconds", []any{pass(jobs.Running, 0), pass(jobs.Failed, 3)}, map[string]float64{"fetch": 1}},
-		{"a pass that was not launched", "quotad_pass_duration_seconds", []any{pass(jobs.NotLaunched, 0)}, map[string]float64{}},
-		{"its outcome", "quotad_passes_total", []any{pass(jobs.Running, 0), pass(jobs.NotLaunched, 0)}, map[string]float64{"fetch not_launched ": 1}},
-		{"a run that begins", "quotad_runs_total", []any{jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunRunning}}}, map[string]float64{}},
+		{"a grant", []any{acquire("api", "search", granted)}, "quotad_debited_units_total",
+			values{"api daily search": 20, "api trial search": 20}},
+		{"a grant that is told again", []any{acquire("api", "search", replayed)}, "quotad_debited_units_total", values{}},
+		{"its decision", []any{acquire("api", "search", replayed)}, "quotad_decisions_total",
+			values{"api  search replayed": 1}},
+		{"names that callers made up", []any{
+			acquire("api", "lsit", noOperation), acquire("api", "lits", noOperation),
+			acquire("ipa", "list", noCredential), acquire("pai", "list", noCredential),
+		}, "quotad_decisions_total",
+			values{"api  (unknown) unknown_operation": 2, "(unknown)  (unknown) unknown_credential": 2}},
+		{"a pass", []any{pass(jobs.Running), pass(jobs.Failed)}, "quotad_pass_duration_seconds", values{"fetch": 1}},
+		{"a pass that was not launched", []any{pass(jobs.NotLaunched)}, "quotad_pass_duration_seconds", values{}},
+		{"its outcome", []any{pass(jobs.Running), pass(jobs.NotLaunched)}, "quotad_passes_total",
+			values{"fetch not_launched ": 1}},
+		{"a run that begins", []any{jobs.RunChanged{Run: run}}, "quotad_runs_total", values{}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := counted(t, recording(t, row.events...), row.metric); !maps.Equal(got, row.want) {
+			if got := values(counted(t, recording(t, row.events...), row.metric)); !maps.Equal(got, row.want) {
 				t.Errorf("%s is %v, want %v", row.metric, got, row.want)
 			}
 		})

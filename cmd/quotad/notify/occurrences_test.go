@@ -38,7 +38,8 @@ func TestOccurrences(t *testing.T) {
 		{"it denies again and again", day, []step{{0, 100, true}, {hour, 100, true}, {72 * hour, 100, true}}, []string{"denied"}},
 		{"denied twice in a window", day, []step{{0, 99, true}, {hour, 60, false}, {hour, 99, true}}, []string{"denied"}},
 		{"denied, granted, denied", day, []step{{0, 99, true}, {hour, 60, false}, {hour, 99, true}, {22 * hour, 99, true}}, []string{"denied", "denied"}},
-		{"denials of a calendar day", calendar, []step{{0, 100, true}, {2 * hour, 10, false}, {hour, 100, true}, {11 * hour, 10, false}, {hour, 100, true}},
+		{"denials of a calendar day", calendar, []step{
+			{0, 100, true}, {2 * hour, 10, false}, {hour, 100, true}, {11 * hour, 10, false}, {hour, 100, true}},
 			[]string{"denied", "denied"}},
 		{"a calendar day", calendar, []step{{0, 80, false}, {13 * hour, 10, false}, {2 * hour, 80, false}}, []string{"80", "80"}},
 		{"30 calls of a small limit", second, slices.Repeat([]step{{333 * time.Millisecond, 1, false}, {333 * time.Millisecond, 2, false}, {333 * time.Millisecond, 3, false}}, 10),

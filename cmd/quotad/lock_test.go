@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A state directory is one daemon's, until that ends.
+func TestOneDaemonForAState(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	is := func(want bool) {
+		t.Helper()
+		if used, err := isLocked(dir); used != want || err != nil {
+			t.Errorf("it is in use: %v, %v, want %v", used, err, want)
+		}
+	}
+	is(false)
+	unlock, err := lockStateDir(dir)
+	must(t, err)
+	is(true)
+	want := fmt.Sprintf("another quotad uses it, pid %d: stop that one first", os.Getpid())
+	if _, err := lockStateDir(dir); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a second daemon: got %v, want %s", err, want)
+	}
+	is(true)
+	must(t, unlock())
+	is(false)
+	unlock, err = lockStateDir(dir)
+	must(t, err)
+	must(t, unlock())
+}
+
+// A state that every user of the host may replace, and a lock that is a link, are refused.
+func TestStateThatOthersReplace(t *testing.T) {
+	t.Parallel()
+	mode := func(mode os.FileMode) func(string) error {
+		return func(dir string) error { return os.Chmod(dir, mode) }
+	}
+	link := func(dir string) error { return os.Symlink(dir+"/precious", filepath.Join(dir, lockName)) }
+	for _, row := range []struct {
+		name  string
+		spoil func(dir string) error
+		says  string
+	}{
+		{"mode 777", mode(0o777), "everybody on this host may write to "},
+		{"with the sticky bit", mode(0o777 | os.ModeSticky), "everybody on this host may write to "},
+		{"the lock is a link", link, "is a symbolic link"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir := t.TempDir()
+			must(t, row.spoil(dir))
+			if _, err := lockStateDir(dir); err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("got %v, want %q", err, row.says)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) > 1 {
+				t.Errorf("it made %v", entries)
+			}
+		})
+	}
+}

@@ -42,6 +42,14 @@ func TestCheckRegions(t *testing.T) {
 	}
 }
 
+func TestBefore(t *testing.T) {
+	for region, want := range map[Region]string{"US": "US: ", None: ""} {
+		if got := region.Before(); got != want {
+			t.Errorf("a line about %q begins with %q, want %q", region, got, want)
+		}
+	}
+}
+
 func TestCheckName(t *testing.T) {
 	for _, test := range []struct {
 		region Region

@@ -25,6 +25,7 @@ func TestFits(t *testing.T) {
 	}{
 		{"one region, any stagger", time.Minute, time.Hour, 1, true},
 		{"even", 30 * time.Minute, Even(30*time.Minute, 8), 8, true},
+		{"even, by no whole seconds", time.Minute, Even(time.Minute, 40), 40, true},
 		{"the last starts a nanosecond before the period ends", 10, 3, 4, true},
 		{"the last starts as the period ends", 9, 3, 4, false},
 		{"longer than the period", time.Minute, time.Hour, 2, false},

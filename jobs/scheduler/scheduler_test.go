@@ -144,6 +144,17 @@ func TestChangedWhileTicking(t *testing.T) {
 	})
 }
 
+func TestUnscheduledWhileTicking(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		b := newBed(t)
+		b.Start()
+		b.set("trending", time.Hour, 0)
+		b.wants(time.Hour, "trending 11:00:00")
+		must(t, b.Set("trending", jobs.Unscheduled{}))
+		b.wants(2 * time.Hour)
+	})
+}
+
 func TestScheduleThatNeverComes(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)

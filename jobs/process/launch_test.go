@@ -140,6 +140,24 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// A command reads what it is given from its beginning to its end.
+func TestACommandReadsItsInput(t *testing.T) {
+	c := command()
+	c.Args, c.Stdin = []string{"/bin/cat"}, []byte("first\nlast\n")
+	b := begin(t, Launcher{}, c)
+	if exit := b.end(); exit.Code != 0 {
+		t.Errorf("got %+v, want success", exit)
+	}
+	close(b.lines)
+	var got []string
+	for line := range b.lines {
+		got = append(got, line.Text)
+	}
+	if want := []string{"first", "last"}; !slices.Equal(got, want) {
+		t.Errorf("it read %q, want %q", got, want)
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	c := command("sleep")
 	c.Timeout = 50 * time.Millisecond

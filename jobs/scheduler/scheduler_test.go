@@ -134,13 +134,16 @@ func TestChangedWhileTicking(t *testing.T) {
 		b.set("trending", 20*time.Minute, 0)
 		b.set("channels", 30*time.Minute, 25*time.Minute)
 		b.wants(25*time.Minute, "trending 11:20:00", "channels 11:25:00")
+		b.set("trending", time.Hour, 0) // and its slot of 11:40 comes no more
+		b.wants(30*time.Minute, "channels 11:55:00")
+		b.wants(5*time.Minute, "trending 12:00:00")
 		if err := b.Remove("trending"); err != nil {
 			t.Error(err)
 		}
 		if err := b.Remove("trending"); err != nil {
 			t.Errorf("removed twice: %v", err)
 		}
-		b.wants(30*time.Minute, "channels 11:55:00")
+		b.wants(time.Hour, "channels 12:25:00", "channels 12:55:00")
 	})
 }
 

@@ -171,6 +171,14 @@ func TestTroubles(t *testing.T) {
 		{"no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(2*time.Hour)); w.Jobs = nil },
 			"closed limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"for a minute, and no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(time.Minute)); w.Jobs = nil }, ""},
+		{"for hours, and its jobs have no schedule", func(w *world) {
+			w.daily.closed(7_004, now.Add(2*time.Hour))
+			w.fetch.Next, w.fill.Next = time.Time{}, time.Time{}
+		}, "closed! limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		{"for a minute, and its jobs have no schedule", func(w *world) {
+			w.daily.closed(7_004, now.Add(time.Minute))
+			w.fetch.Next, w.fill.Next = time.Time{}, time.Time{}
+		}, ""},
 		{"by an operator", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Hour)); w.daily.ByHand = true }, ""},
 
 		// was: until the next run of the job that found it, and never if no run did
@@ -275,6 +283,14 @@ func TestTroubles(t *testing.T) {
 			w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: ago(51 * time.Hour), Times: 12}}
 			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Reason: jobs.DoesNotFit}
 		}, "failing job fetch: fetch: XX fails since Tue 09:00 (12 times) > quotactl runs fetch"},
+		{"another one fails since later", func(w *world) {
+			w.fetch.Failing = []jobs.Failing{{Region: "GB", Since: ago(time.Hour), Times: 1, Cause: "exit status 3"}, {Region: "XX", Since: ago(51 * time.Hour), Times: 12, Cause: "HTTP Error 400"}}
+		}, "failing job fetch: fetch: GB, XX fail since Tue 09:00 (12 times): HTTP Error 400 > quotactl runs fetch"},
+		{"as many as are known to, and one is well", func(w *world) {
+			for i := range jobs.MaxFailing {
+				w.fetch.Failing = append(w.fetch.Failing, jobs.Failing{Region: regions.Region(fmt.Sprint("R", i)), Since: ago(time.Minute), Times: 1})
+			}
+		}, "failing job fetch: fetch: R0, R1 and 98 more fail since 11:59 > quotactl runs fetch"},
 		{"all of them", func(w *world) {
 			w.fetch.Last = nil
 			for _, r := range w.fetch.Regions {
@@ -359,6 +375,22 @@ func written(list []Trouble) string {
 		lines = append(lines, text)
 	}
 	return strings.Join(lines, " | ")
+}
+
+// A time is written so that it means no other one.
+func TestAt(t *testing.T) {
+	for _, row := range []struct {
+		in   time.Duration
+		want string
+	}{
+		{11 * time.Hour, "23:00"}, {12 * time.Hour, "Fri 00:00"}, {-13 * time.Hour, "Wed 23:00"},
+		{5 * day, "Tue 12:00"}, {7 * day, "3 Dec 12:00"}, {-7 * day, "19 Nov 12:00"},
+		{299 * day, "21 Sep 12:00"}, {365 * day, "2027-11-26"},
+	} {
+		if got := At(now.Add(row.in), now); got != row.want {
+			t.Errorf("%v from now: got %s, want %s", row.in, got, row.want)
+		}
+	}
 }
 
 // Everything is wrong at once: each kind is listed, the grave ones first, and the first of them is what a status says.

@@ -277,6 +277,7 @@ func TestWhoeverAnswersStrangely(t *testing.T) {
 		"/v1/grants/a:1-0":            func(w http.ResponseWriter) { io.WriteString(w, `{"granted":false}`) },
 		"/v1/grants/a:1-0/settle":     func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadGateway) },
 		"/v1/status":                  func(w http.ResponseWriter) { http.Error(w, "busy", http.StatusServiceUnavailable) },
+		"/v1/credentials/empty":       func(http.ResponseWriter) {},
 		"/v1/credentials/nobody-here": func(w http.ResponseWriter) { http.NotFound(w, nil) },
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answers[r.URL.Path](w) })}
@@ -286,6 +287,9 @@ func TestWhoeverAnswersStrangely(t *testing.T) {
 
 	if d, err := client.Acquire(ctx, api.AcquireRequest{}); err == nil {
 		t.Errorf("200 without JSON: %+v, want an error", d)
+	}
+	if c, err := api.Ask[api.Credential](ctx, client, http.MethodGet, "/v1/credentials/empty", nil); err == nil {
+		t.Errorf("200 without a body: %+v, want an error", c)
 	}
 	if d, err := client.Release(ctx, "a:1-0"); err == nil {
 		t.Errorf("200 that does not grant: %+v, want an error", d)
@@ -307,8 +311,9 @@ func TestClientOfAPass(t *testing.T) {
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
 	t.Setenv("QUOTAD_SOCKET", h.Socket)
 	t.Setenv("QUOTAD_TOKEN", "secret")
-	t.Setenv("http_proxy", "http://127.0.0.1:1")
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	// One of HTTP would not show: a request that is worded for it arrives, too.
+	t.Setenv("http_proxy", "socks5://127.0.0.1:1")
+	t.Setenv("HTTP_PROXY", "socks5://127.0.0.1:1")
 	d, err := api.FromEnv().Acquire(context.Background(), api.AcquireRequest{Operation: "videos.list"})
 	if err != nil || !d.Granted {
 		t.Errorf("got %+v, %v", d, err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"quotad/quota"
 )
@@ -51,6 +53,31 @@ func TestErrorsOfALedger(t *testing.T) {
 		}
 		if errors.Is(p, ErrLedgerUnavailable) != (row.status == 503) {
 			t.Errorf("%v: a client takes it for a ledger that does not decide: %v", row.err, !(row.status == 503))
+		}
+	}
+}
+
+// A refusal of the service is the same to a caller, wherever it was wrapped: with its cure.
+func TestARefusalKeepsItsHint(t *testing.T) {
+	refused := &quota.RefusedError{Decision: quota.Decision{Reason: quota.UnknownOperation, Detail: "no such operation", Hint: "list it"}}
+	p := ProblemFrom(fmt.Errorf("credential youtube: %w", refused))
+	if p.Reason != quota.UnknownOperation || p.Status != 404 || p.Detail != "no such operation" || p.Hint != "list it" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// A denial names the limits that it does not fit: none that only observes, and none with room in the reserve for who
+// may use that.
+func TestViolatedPolicies(t *testing.T) {
+	limit := func(name string, reserve quota.Units, observes bool) quota.LimitState {
+		return quota.LimitState{Limit: quota.Limit{Name: name, Units: 100, Reserve: reserve, Window: quota.Sliding(time.Hour), DryRun: observes}, Used: 95, Cost: 10}
+	}
+	room := limit("room", 20, false)
+	room.Used = 90
+	d := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Limits: []quota.LimitState{limit("trial", 0, true), limit("daily", 0, false), room}}
+	for useReserve, want := range map[bool][]string{false: {"daily", "room"}, true: {"daily"}} {
+		if got := DecisionOf(d, useReserve).ViolatedPolicies; !slices.Equal(got, want) {
+			t.Errorf("with the reserve %v: got %q, want %q", useReserve, got, want)
 		}
 	}
 }

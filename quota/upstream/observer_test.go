@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -134,6 +135,7 @@ func TestWhichLimitIsClosedAndForHowLong(t *testing.T) {
 	}{
 		{"a day without a name: the narrowest of an hour or more", Observation{Operation: "comments.list", Answer: Answer{403, nil, legacy}}, []string{"daily 15h40m0s"}},
 		{"a minute without a name: the narrowest", Observation{Operation: "comments.list", Answer: Answer{429, header("Retry-After: 7"), nil}}, []string{"burst 7s"}},
+		{"nobody knows for how long: the narrowest", Observation{Operation: "comments.list", Answer: Answer{Status: 429}}, []string{"burst 1m0s"}},
 		{"a minute that does not say for how long", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(perMinute2022)}}, []string{"daily 1m0s"}},
 		{"a minute that ends now", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(`{"error":{"details":[{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quotaResetDelay":"0s"}}]}}`)}}, []string{"daily 1m0s"}},
 		{"a minute never closes the day", Observation{Operation: "videos.list", Answer: Answer{429, header("Retry-After: 86400"), nil}}, []string{"daily 1h0m0s"}},
@@ -154,6 +156,30 @@ func TestWhichLimitIsClosedAndForHowLong(t *testing.T) {
 			s.observe(row.heard)
 			s.closed(row.want...)
 		})
+	}
+}
+
+// away is a ledger that cannot be asked.
+type away struct{ quota.Ledger }
+
+func (away) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
+	return quota.Usage{}, quota.ErrUnavailable
+}
+
+// What the upstream says is not taken for said while the ledger is away: the caller reports it again.
+func TestALedgerThatIsAway(t *testing.T) {
+	service, err := quota.NewService(away{}, []*quota.Credential{{
+		Name: "youtube", Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(time.Hour)}},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+	}}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := false
+	o := NewObserver(service, nil, func(Outcome) { told = true })
+	heard := Observation{Credential: "youtube", Operation: "videos.list", Answer: Answer{Status: 429}}
+	if out, err := o.Observe(t.Context(), heard); !errors.Is(err, quota.ErrUnavailable) || told {
+		t.Errorf("got %+v, %v, want that the ledger is unavailable", out, err)
 	}
 }
 

@@ -40,6 +40,27 @@ func TestErrorReasons(t *testing.T) {
 	}
 }
 
+// Of several reasons the gravest counts, wherever it stands. What the file says of one outranks what is common.
+func TestWhichReasonCounts(t *testing.T) {
+	for _, row := range []struct {
+		reasons []string
+		file    map[string]Class
+		want    Class
+	}{
+		{reasons: []string{"servingLimitExceeded", "dailyLimitExceeded"}, want: Day},
+		{reasons: []string{"dailyLimitExceeded", "keyInvalid"}, want: Config},
+		{reasons: []string{"rateLimitExceeded", "quotaExceeded"}, want: Day},
+		{reasons: []string{"servingLimitExceeded"}, file: map[string]Class{"servingLimitExceeded": Day}, want: Day},
+		{reasons: []string{"keyInvalid"}, file: map[string]Class{"keyInvalid": OK}, want: OK},
+	} {
+		body := `{"error":{"errors":[{"reason":"` + strings.Join(row.reasons, `"},{"reason":"`) + `"}]}}`
+		v, err := Classify(Answer{Status: 403, Body: []byte(body)}, Format{Reasons: row.file}, now)
+		if err != nil || v.Class != row.want {
+			t.Errorf("%q: got %s, %v, want %s", row.reasons, v.Class, err, row.want)
+		}
+	}
+}
+
 // Words decide what a reason leaves open, however they write a span of time; a range of data is none.
 func TestSpans(t *testing.T) {
 	for message, want := range map[string]Class{

@@ -201,6 +201,16 @@ func TestResetOfADayThatIsNotOf24Hours(t *testing.T) {
 	}
 }
 
+// A reset that has just passed is one: the upstream's clock may be behind ours.
+func TestAClockThatIsBehind(t *testing.T) {
+	for passed, is := range map[time.Duration]bool{30 * time.Second: true, time.Minute: true, 61 * time.Second: false} {
+		v, err := Classify(resets(-passed), github, now)
+		if (err == nil) != is || is && v.Class != Day {
+			t.Errorf("%v ago: got %+v, %v, want that it is taken: %v", passed, v, err, is)
+		}
+	}
+}
+
 func stampEpoch(at time.Time) string { return text(float64(at.Unix())) }
 
 func TestClassifyRefuses(t *testing.T) {

@@ -126,7 +126,7 @@ func makeDir(t *testing.T, dir, name string) {
 func TestLoadDetails(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nSPACED=a b = c\nEMPTY=\n")
-	write(t, dir, "password", "hunter2\n")
+	write(t, dir, "password", " hunter2 \r\n")
 	makeDir(t, dir, "data")
 	c, err := load(t, dir, `
 state_dir = "state"
@@ -175,6 +175,7 @@ regions = ["all"]
 every = "1d"
 parallel = 2
 missed = "skip"
+max_wait = "0s"
 command = ["fetch"]
 kill_grace = "1s"
 env_file = "youtube.env"
@@ -201,7 +202,7 @@ dir = "data"
 		{"deadline", c.Ledger.Deadline, time.Second},
 		{"redis", c.Ledger.Redis.Addrs, []string{"unix:///run/redis.sock"}},
 		{"redis user", c.Ledger.Redis.Username, "quotad"},
-		{"redis password", c.Ledger.Redis.Password, "hunter2"},
+		{"redis password", c.Ledger.Redis.Password, " hunter2 "},
 		{"redis database", c.Ledger.Redis.DB, 3},
 		{"redis keys", c.Ledger.Redis.KeyPrefix, "q"},
 		{"redis tls", c.Ledger.Redis.TLS != nil, true},
@@ -212,6 +213,7 @@ dir = "data"
 		{"costs", b.Operations, map[string]quota.Cost{"list": {Every: 2}, "search": {Per: map[string]quota.Units{"daily": 50, "calls": 1}}}},
 		{"outage", c.Outages["b"], slidinglog.Policy{Open: map[string]bool{"list": true}, Units: 5}},
 		{"outage of another credential", c.Outages["a"], slidinglog.Policy{Open: map[string]bool{}}},
+		{"no wait", job.MaxWait, time.Duration(0)},
 		{"schedule", job.Schedule.String(), "every 24h"},
 		{"stagger", job.Stagger, jobs.EvenStagger},
 		{"parallel", job.Parallel, 2},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,11 +61,11 @@ func TestWarningOfAWritableConfiguration(t *testing.T) {
 // found in other words.
 func TestSecretsOfAJob(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "youtube.env", "KEY=\"hunter2hunter2\"\nLEVEL=debug\n")
+	write(t, dir, "youtube.env", "KEY=\"hunter2hunter2\"\nPIN=87654321\nLEVEL=verbose\n") // of eight bytes, and of seven
 	c, err := load(t, dir, strings.Replace(good, `timeout = "2m"`, `env_file = "youtube.env"`+"\nenv = { URL = \"https://example.org\" }", 1))
 	must(t, err)
-	if got := c.Jobs[0].Secrets; len(got) != 1 || got[0] != "hunter2hunter2" {
-		t.Errorf("got %q", got)
+	if got, want := c.Jobs[0].Secrets, []string{"87654321", "hunter2hunter2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -65,6 +65,21 @@ func TestFileAddsRoutes(t *testing.T) {
 	}
 }
 
+// A header for the key takes the place of the preset's parameter.
+func TestFileSendsTheKeyInAHeader(t *testing.T) {
+	dir := t.TempDir()
+	writeKey(t, dir, "the-key-of-sixteen")
+	const file = "[proxy]\nlisten = \"127.0.0.1:0\"\n[credentials.c]\npreset = \"openalex\"\nproxy.key_file = \"a.key\"\n"
+	for header, want := range map[string]string{"": " api_key", "proxy.key_header = \"X-Key\"\n": "X-Key "} {
+		c, err := load(t, dir, file+header)
+		must(t, err)
+		target := c.Targets[0]
+		if got := strings.TrimPrefix(target.KeyHeader, "Authorization") + " " + target.KeyParameter; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestProxyErrors(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"not loopback", `"127.0.0.1:9465"`, `"0.0.0.0:9465"`, `2: proxy.listen: "0.0.0.0:9465" can be reached from other hosts`},

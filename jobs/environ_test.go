@@ -3,7 +3,9 @@ package jobs
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // A pass has the allowed part of the daemon's environment, its job's, and the contract: each
@@ -35,6 +37,28 @@ func TestEnvironment(t *testing.T) {
 		}
 		if want := []string{"k=1", pass.token}; !slices.Equal(pass.Secrets, want) { // errors show the proxy's address, which has the token
 			t.Errorf("%q are removed from its output, want %q", pass.Secrets, want)
+		}
+	})
+}
+
+// The deadline of a pass is its timeout after its own start, however late in the run that is.
+func TestDeadlineOfALatePass(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trendingIn(t, 2)
+		job.Stagger = 5 * time.Minute
+		b := newBed(t, dir, job)
+		deadlines := make(chan string, 2)
+		b.play = func(_ context.Context, p played) Exit {
+			i := slices.IndexFunc(p.Env, func(v string) bool { return strings.HasPrefix(v, "QUOTAD_DEADLINE=") })
+			deadlines <- p.Env[i]
+			return Exit{}
+		}
+		b.tick()
+		time.Sleep(10 * time.Minute)
+		for _, want := range []string{"QUOTAD_DEADLINE=2000-01-01T11:01:00Z", "QUOTAD_DEADLINE=2000-01-01T11:06:00Z"} {
+			if got := <-deadlines; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
 		}
 	})
 }

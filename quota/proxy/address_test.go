@@ -2,10 +2,37 @@ package proxy
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 )
+
+// The path of the upstream begins all others, on the way there and in what it links.
+func TestAnUpstreamWithAPath(t *testing.T) {
+	var got atomic.Value
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got.Store(r.RequestURI)
+		w.Header().Set("Location", "http://"+r.Host+"/base/youtube/v3/videos?id=a")
+		ok(w, r)
+	}, func(_ *Config, target *Target) { target.Upstream.Path = "/base" })
+	a := s.get("youtube/v3/videos")
+	if got.Load() != "/base/youtube/v3/videos" || a.header.Get("Location") != s.base+"youtube/v3/videos?id=a" {
+		t.Errorf("sent %v, answered %d %v", got.Load(), a.status, a.header)
+	}
+}
+
+// A key that is a parameter is escaped: it changes no other one.
+func TestAKeyAsAParameter(t *testing.T) {
+	const key = "a+b&part=c #%41/="
+	got := make(chan url.Values, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r.URL.Query(); ok(w, r) },
+		func(_ *Config, target *Target) { target.Key, target.KeyParameter = FixedKey(key), "api_key" })
+	s.get("youtube/v3/videos?part=id&api_key=dummy")
+	if q := <-got; len(q) != 2 || len(q["part"]) != 1 || q.Get("part") != "id" || len(q["api_key"]) != 1 || q.Get("api_key") != key {
+		t.Errorf("sent %q", q)
+	}
+}
 
 // A segment may hold what was escaped in it, such as an address: it is one segment for the routes,
 // and the upstream gets it as it came. Where a reader could find another operation in it, it is refused.

@@ -329,7 +329,10 @@ func TestShutdown(t *testing.T) {
 	if err := <-stopped; err == nil {
 		t.Error("the request that does not end is not told of")
 	}
-	if done := s.settled(2); len(done) != 2 || s.used() != 2 {
+	s.mu.Lock() // and does not wait: by now all is settled
+	done := s.done
+	s.mu.Unlock()
+	if len(done) != 2 || s.used() != 2 {
 		t.Errorf("told of %+v, %d units are debited", done, s.used())
 	}
 	<-ended

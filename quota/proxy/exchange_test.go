@@ -18,6 +18,7 @@ import (
 	"quotad/quota"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
+	"quotad/quota/upstream"
 )
 
 // What is given back at the end, by how far the transport came: it may still write to a
@@ -53,6 +54,20 @@ func TestFinish(t *testing.T) {
 				t.Errorf("%d units are debited, want %d", s.used(), c.want)
 			}
 		})
+	}
+}
+
+// What the upstream says of its quota counts, though the client has left before it said so.
+func TestAWordOutlastsItsClient(t *testing.T) {
+	s := newScene(t, ok, nil)
+	bearer, _ := s.tokens.Bearer(runToken)
+	x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}, operation: "videos.list"}
+	x.ctx, x.cancel = context.WithCancelCause(t.Context())
+	x.cancel(context.Canceled)
+	x.observe(upstream.Answer{Status: http.StatusTooManyRequests})
+	usage, err := s.service.Usage(t.Context(), "youtube")
+	if err != nil || usage.Limits[0].Closed.IsZero() || x.event.ObserveErr != nil {
+		t.Errorf("got %+v, %v, told of %v, want that the limit is closed", usage, err, x.event.ObserveErr)
 	}
 }
 

@@ -53,7 +53,7 @@ var routes = map[string]string{
 func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
 	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
 	s.ended.L = &s.mu
-	s.service = servertest.NewService(t, ledgertest.NewModel(s.clock.Now), servertest.YouTube(), servertest.Other())
+	s.service = servertest.NewService(t, hasty{ledgertest.NewModel(s.clock.Now)}, servertest.YouTube(), servertest.Other())
 	s.tokens.Issue(runToken, "trending", "US", "youtube")
 	s.tokens.Ends(runToken, s.clock.Now().Add(5*time.Minute), time.Minute)
 	s.upstream = httptest.NewServer(answer)
@@ -94,6 +94,23 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 		}
 	})
 	return s
+}
+
+// A hasty ledger does nothing more for a caller who has gone, as one behind a connection.
+type hasty struct{ quota.Ledger }
+
+func (l hasty) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	if ctx.Err() != nil {
+		return quota.Decision{}, ctx.Err()
+	}
+	return l.Ledger.Settle(ctx, c, s)
+}
+
+func (l hasty) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
+	if ctx.Err() != nil {
+		return quota.Usage{}, ctx.Err()
+	}
+	return l.Ledger.Usage(ctx, c)
 }
 
 // An answer is what a client got.

@@ -58,3 +58,13 @@ func TestObserveOfAPass(t *testing.T) {
 		t.Errorf("a call through the proxy: got %+v, %v, want it observed", out, err)
 	}
 }
+
+// The status that a caller names outranks that in the header, which may be of a proxy before.
+func TestObservedStatus(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "trending", "US", "youtube")
+	seen := api.Observation{Operation: "videos.list", Status: 401, Header: "HTTP/1.1 200 Connection established\r\n"}
+	if out, err := h.Client("secret").Observe(t.Context(), seen); err != nil || out.Class != "config" {
+		t.Errorf("got %+v, %v, want that of the status", out, err)
+	}
+}

@@ -228,6 +228,34 @@ func TestRunAtStart(t *testing.T) {
 	})
 }
 
+// The run at the start finishes one that ended with its daemon, in the time of the same slot.
+func TestARunAtTheStartFinishes(t *testing.T) {
+	for name, killed := range map[string]bool{"killed": true, "stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trendingIn(t, 2)
+				job.RunAtStart, job.Stagger = true, 2*time.Minute
+				b := newBed(t, dir, job)
+				b.tick()
+				time.Sleep(time.Minute)
+				b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok")
+				var next *bed
+				if killed {
+					next = b.killed(job)
+				} else {
+					b.stop()
+					next = newBed(t, dir, job)
+				}
+				next.Start(t.Context())
+				synctest.Wait()
+				if last := next.status().Last; last.Trigger != AtStart || last.State != RunRunning || last.Ring[0] != "GB" {
+					t.Errorf("got %+v, want a run that begins at GB", last)
+				}
+			})
+		})
+	}
+}
+
 // Nobody was there for the first slot of a schedule that is new: it is known all the
 // same, whether the job is new or was only given another schedule.
 func TestTheFirstSlotWasMissed(t *testing.T) {

@@ -28,7 +28,10 @@ func TestAKeyAsAParameter(t *testing.T) {
 	got := make(chan url.Values, 1)
 	s := newScene(t, func(w http.ResponseWriter, r *http.Request) { got <- r.URL.Query(); ok(w, r) },
 		func(_ *Config, target *Target) { target.Key, target.KeyParameter = FixedKey(key), "api_key" })
-	s.get("youtube/v3/videos?part=id&api_key=dummy")
+	a := s.get("youtube/v3/videos?part=id&api_key=dummy")
+	if a.status != 200 {
+		t.Fatalf("answered %d %s", a.status, a.body)
+	}
 	if q := <-got; len(q) != 2 || len(q["part"]) != 1 || q.Get("part") != "id" || len(q["api_key"]) != 1 || q.Get("api_key") != key {
 		t.Errorf("sent %q", q)
 	}

@@ -215,6 +215,30 @@ func TestTimersThatComeEarly(t *testing.T) {
 	})
 }
 
+// A tick that takes long holds up no other job, nor a reload: it is called without the lock.
+func TestNoTickUnderTheLock(t *testing.T) {
+	at(t, "10:00:00", func(t *testing.T) {
+		var s *Scheduler
+		ticks := 0
+		s, err := newScheduler(func(string, time.Time) {
+			ticks++
+			if !s.mu.TryLock() {
+				t.Error("the lock is held")
+				return
+			}
+			s.mu.Unlock()
+		}, time.Now)
+		must(t, err)
+		must(t, s.Set("trending", jobs.Every{Period: time.Hour}))
+		time.Sleep(time.Hour)
+		s.check()
+		if ticks != 1 {
+			t.Errorf("it ticked %d times, want once", ticks)
+		}
+		must(t, s.Stop())
+	})
+}
+
 // What became due while the daemon was busy starting is not lost.
 func TestDueBeforeStart(t *testing.T) {
 	at(t, "10:50:00", func(t *testing.T) {

@@ -24,7 +24,8 @@ func TestAPaceIsNoBudget(t *testing.T) {
 		want  []string
 	}{
 		{"soon", time.Minute, 40 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:40 GB running", "11:00:40 GB ok", "11:00:40 run done"}},
-		{"soon enough", time.Minute, time.Minute, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:01:00 GB running", "11:01:00 GB ok", "11:01:00 run done"}},
+		{"soon enough", time.Minute, time.Minute, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok",
+			"11:01:00 GB running", "11:01:00 GB ok", "11:01:00 run done"}},
 		{"later", time.Minute, 61 * time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}},
 		{"behind the next slot", time.Hour, time.Hour, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}},
 		{"a job that waits for nothing", 0, time.Second, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}},
@@ -43,7 +44,8 @@ func TestAPaceIsNoBudget(t *testing.T) {
 					return quota.Decision{}, nil
 				}
 				b.tick()
-				if got := b.status().Last.Waits; (got != nil) != strings.HasPrefix(test.name, "soon") || got != nil && got.Limit != "minute" {
+				got, waits := b.status().Last.Waits, strings.HasPrefix(test.name, "soon")
+				if (got != nil) != waits || waits && got.Limit != "minute" {
 					t.Errorf("it waits for %+v", got)
 				}
 				time.Sleep(50 * time.Minute)

@@ -59,8 +59,8 @@ func TestErrorsOfALedger(t *testing.T) {
 
 // A refusal of the service is the same to a caller, wherever it was wrapped: with its cure.
 func TestARefusalKeepsItsHint(t *testing.T) {
-	refused := &quota.RefusedError{Decision: quota.Decision{Reason: quota.UnknownOperation, Detail: "no such operation", Hint: "list it"}}
-	p := ProblemFrom(fmt.Errorf("credential youtube: %w", refused))
+	refused := quota.Decision{Reason: quota.UnknownOperation, Detail: "no such operation", Hint: "list it"}
+	p := ProblemFrom(fmt.Errorf("credential youtube: %w", &quota.RefusedError{Decision: refused}))
 	if p.Reason != quota.UnknownOperation || p.Status != 404 || p.Detail != "no such operation" || p.Hint != "list it" {
 		t.Errorf("got %+v", p)
 	}
@@ -70,11 +70,13 @@ func TestARefusalKeepsItsHint(t *testing.T) {
 // may use that.
 func TestViolatedPolicies(t *testing.T) {
 	limit := func(name string, reserve quota.Units, observes bool) quota.LimitState {
-		return quota.LimitState{Limit: quota.Limit{Name: name, Units: 100, Reserve: reserve, Window: quota.Sliding(time.Hour), DryRun: observes}, Used: 95, Cost: 10}
+		l := quota.Limit{Name: name, Units: 100, Reserve: reserve, Window: quota.Sliding(time.Hour), DryRun: observes}
+		return quota.LimitState{Limit: l, Used: 95, Cost: 10}
 	}
 	room := limit("room", 20, false)
 	room.Used = 90
-	d := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Limits: []quota.LimitState{limit("trial", 0, true), limit("daily", 0, false), room}}
+	limits := []quota.LimitState{limit("trial", 0, true), limit("daily", 0, false), room}
+	d := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Limits: limits}
 	for useReserve, want := range map[bool][]string{false: {"daily", "room"}, true: {"daily"}} {
 		if got := DecisionOf(d, useReserve).ViolatedPolicies; !slices.Equal(got, want) {
 			t.Errorf("with the reserve %v: got %q, want %q", useReserve, got, want)

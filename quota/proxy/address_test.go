@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,8 +33,9 @@ func TestAKeyAsAParameter(t *testing.T) {
 	if a.status != 200 {
 		t.Fatalf("answered %d %s", a.status, a.body)
 	}
-	if q := <-got; len(q) != 2 || len(q["part"]) != 1 || q.Get("part") != "id" || len(q["api_key"]) != 1 || q.Get("api_key") != key {
-		t.Errorf("sent %q", q)
+	want := url.Values{"part": {"id"}, "api_key": {key}}
+	if q := <-got; !reflect.DeepEqual(q, want) {
+		t.Errorf("sent %q, want %q", q, want)
 	}
 }
 

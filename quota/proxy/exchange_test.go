@@ -61,7 +61,8 @@ func TestFinish(t *testing.T) {
 func TestAWordOutlastsItsClient(t *testing.T) {
 	s := newScene(t, ok, nil)
 	bearer, _ := s.tokens.Bearer(runToken)
-	x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}, operation: "videos.list"}
+	c := &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}
+	x := &exchange{call: c, operation: "videos.list"}
 	x.ctx, x.cancel = context.WithCancelCause(t.Context())
 	x.cancel(context.Canceled)
 	x.observe(upstream.Answer{Status: http.StatusTooManyRequests})

@@ -135,7 +135,8 @@ func TestWhichLimitIsClosedAndForHowLong(t *testing.T) {
 	}{
 		{"a day without a name: the narrowest of an hour or more", Observation{Operation: "comments.list", Answer: Answer{403, nil, legacy}}, []string{"daily 15h40m0s"}},
 		{"a minute without a name: the narrowest", Observation{Operation: "comments.list", Answer: Answer{429, header("Retry-After: 7"), nil}}, []string{"burst 7s"}},
-		{"nobody knows for how long: the narrowest", Observation{Operation: "comments.list", Answer: Answer{Status: 429}}, []string{"burst 1m0s"}},
+		{"nobody knows for how long: the narrowest", Observation{Operation: "comments.list", Answer: Answer{Status: 429}},
+			[]string{"burst 1m0s"}},
 		{"a minute that does not say for how long", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(perMinute2022)}}, []string{"daily 1m0s"}},
 		{"a minute that ends now", Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(`{"error":{"details":[{"reason":"RATE_LIMIT_EXCEEDED","metadata":{"quotaResetDelay":"0s"}}]}}`)}}, []string{"daily 1m0s"}},
 		{"a minute never closes the day", Observation{Operation: "videos.list", Answer: Answer{429, header("Retry-After: 86400"), nil}}, []string{"daily 1h0m0s"}},

@@ -57,8 +57,10 @@ func TestOddFiles(t *testing.T) {
 		{"a manual job with a period", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\nevery = \"30m\"", `23: jobs.trending.every: has no effect with schedule = "manual": remove one of the two`},
 		{"a manual job with times", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\nstagger = \"2s\"\nmissed = \"skip\"", `23: jobs.trending.stagger: has no effect with schedule = "manual": remove one of the two` + "\n" +
 			`24: jobs.trending.missed: has no effect with schedule = "manual": remove one of the two`},
-		{"a manual job with a cron line", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\ncron = \"0 9 * * *\"\ntimezone = \"UTC\"", `23: jobs.trending.cron: has no effect with schedule = "manual": remove one of the two` + "\n" +
-			`24: jobs.trending.timezone: has no effect with schedule = "manual": remove one of the two`},
+		{"a manual job with a cron line", "every = \"30m\"\nstagger = \"2s\"",
+			"schedule = \"manual\"\ncron = \"0 9 * * *\"\ntimezone = \"UTC\"",
+			`23: jobs.trending.cron: has no effect with schedule = "manual": remove one of the two` + "\n" +
+				`24: jobs.trending.timezone: has no effect with schedule = "manual": remove one of the two`},
 		{"a manual job at the start", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"manual\"\nrun_at_start = true", `23: jobs.trending.run_at_start: only a person begins a run of a manual job: remove it`},
 		{"a schedule in words", "every = \"30m\"\nstagger = \"2s\"", "schedule = \"every 30m\"", `22: jobs.trending.schedule: must be "manual", not "every 30m": write a period as every, and a cron line as cron`},
 		{"outage unquoted", "[credentials.youtube.operations]", "[credentials.youtube.on_outage]\nvideos.list = \"open\"\nopen_units = 1\n[credentials.youtube.operations]", `16: credentials.youtube.on_outage.videos: must not be a table: an operation with a dot in its name needs quotes, "videos.list"`},

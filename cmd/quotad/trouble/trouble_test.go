@@ -174,7 +174,8 @@ func TestTroubles(t *testing.T) {
 		{"for hours, and its jobs have no schedule", func(w *world) {
 			w.daily.closed(7_004, now.Add(2*time.Hour))
 			w.fetch.Next, w.fill.Next = time.Time{}, time.Time{}
-		}, "closed! limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		}, "closed! limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: " +
+			"you have exceeded your quota > quotactl open youtube daily"},
 		{"for a minute, and its jobs have no schedule", func(w *world) {
 			w.daily.closed(7_004, now.Add(time.Minute))
 			w.fetch.Next, w.fill.Next = time.Time{}, time.Time{}
@@ -284,11 +285,15 @@ func TestTroubles(t *testing.T) {
 			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Reason: jobs.DoesNotFit}
 		}, "failing job fetch: fetch: XX fails since Tue 09:00 (12 times) > quotactl runs fetch"},
 		{"another one fails since later", func(w *world) {
-			w.fetch.Failing = []jobs.Failing{{Region: "GB", Since: ago(time.Hour), Times: 1, Cause: "exit status 3"}, {Region: "XX", Since: ago(51 * time.Hour), Times: 12, Cause: "HTTP Error 400"}}
+			w.fetch.Failing = []jobs.Failing{
+				{Region: "GB", Since: ago(time.Hour), Times: 1, Cause: "exit status 3"},
+				{Region: "XX", Since: ago(51 * time.Hour), Times: 12, Cause: "HTTP Error 400"},
+			}
 		}, "failing job fetch: fetch: GB, XX fail since Tue 09:00 (12 times): HTTP Error 400 > quotactl runs fetch"},
 		{"as many as are known to, and one is well", func(w *world) {
 			for i := range jobs.MaxFailing {
-				w.fetch.Failing = append(w.fetch.Failing, jobs.Failing{Region: regions.Region(fmt.Sprint("R", i)), Since: ago(time.Minute), Times: 1})
+				one := jobs.Failing{Region: regions.Region(fmt.Sprint("R", i)), Since: ago(time.Minute), Times: 1}
+				w.fetch.Failing = append(w.fetch.Failing, one)
 			}
 		}, "failing job fetch: fetch: R0, R1 and 98 more fail since 11:59 > quotactl runs fetch"},
 		{"all of them", func(w *world) {

@@ -327,6 +327,14 @@ func TestClientOfAPass(t *testing.T) {
 	}
 }
 
+// What a name holds makes no other path of it.
+func TestPath(t *testing.T) {
+	const want = "/v1/credentials/a%2Fb%3Fc%23%25/log"
+	if got := api.Path("credentials", "a/b?c#%", "log"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestFindSocket(t *testing.T) {
 	if _, err := os.Lstat("/run/quotad.sock"); err == nil {
 		t.Skip("a daemon is installed here")

@@ -69,8 +69,6 @@ type daemon struct {
 	inForce   atomic.Pointer[config.Config]
 	fits      atomic.Pointer[fitsOf] // of the configuration in force, or of the one before until it is known
 
-	violations violations
-
 	undo []func() // what stop does, the last one first
 }
 
@@ -92,7 +90,6 @@ func newDaemon(s *supervisor) *daemon {
 		remote: &remote{Remote: server.NewRemote()}, changed: make(chan struct{}, 1),
 	}
 	d.inForce.Store(c)
-	d.violations.unwritten = make(map[string][]byte)
 	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Remote.Callers)
 	d.host, _ = os.Hostname()
@@ -101,7 +98,7 @@ func newDaemon(s *supervisor) *daemon {
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
 		eventLog{d.log, &refusals{}}.record, d.metrics.Record, d.refusals.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
-		d.recordExit, d.recordNotLaunched, d.recordViolation,
+		d.recordExit, d.recordNotLaunched,
 	}
 	return d
 }

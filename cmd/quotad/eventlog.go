@@ -43,8 +43,6 @@ func (e eventLog) record(event any) {
 		e.proxied(event)
 	case slidinglog.Event:
 		e.outage(event)
-	case slidinglog.Violation:
-		e.log.Error().Str("credential", event.Credential).Str("invariant", string(event.Invariant)).Str("detail", event.Says).Msg("an invariant does not hold")
 	case jobs.RunChanged:
 		e.runChanged(event.Run)
 	case jobs.PassChanged:

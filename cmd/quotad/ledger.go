@@ -34,9 +34,6 @@ func (d *daemon) openLedger() (err error) {
 	if err := d.setCredentials(d.config); err != nil {
 		return err
 	}
-	for _, c := range d.config.Credentials {
-		d.violation(c.Name)
-	}
 	d.ledger.Await(d.ask) // a run at the start would find a ledger that is still being read
 	return nil
 }
@@ -58,7 +55,6 @@ func (d *daemon) setCredentials(c *config.Config) error {
 func (d *daemon) newLedger() (_ *slidinglog.Ledger, err error) {
 	c := slidinglog.Config{
 		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: d.config.Outages, OnEvent: func(e slidinglog.Event) { d.emit(e) },
-		OnViolation: func(v slidinglog.Violation) { d.emit(v) },
 	}
 	for _, credential := range d.config.Credentials {
 		c.Credentials = append(c.Credentials, credential.Prepared())

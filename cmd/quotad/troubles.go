@@ -72,7 +72,7 @@ func pingOf(c redisledger.Config) string {
 }
 
 func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, forecasts []plan.Forecast) trouble.CredentialState {
-	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keys.keyless(credential.Name), Violated: d.violation(credential.Name)}
+	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keys.keyless(credential.Name)}
 	usage, err := d.service.Usage(ctx, credential.Name)
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one

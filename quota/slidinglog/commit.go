@@ -36,7 +36,6 @@ type draft struct {
 	entries    []quota.Entry
 	// unsure means that an answer may not hold at a later clock, because something is not granted.
 	unsure  bool
-	reserve bool    // a grant may use the reserve, too
 	termSum [4]byte // what its record says of it
 	most    uint32
 	slack   int64               // what others may take meanwhile; 0: nothing

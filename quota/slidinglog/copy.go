@@ -32,7 +32,6 @@ type Copy struct {
 	written uint64                     // the stamp up to which the tables have every change
 	expires int64                      // no entry is older, in ms
 	newest  quota.ID                   // no entry is later: what is needs no look into the tables
-	merges  int                        // how often two grants of one request met
 }
 
 // openCopy opens the copy of a credential's log in a file.

@@ -88,7 +88,6 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	if !decision.Granted() {
 		return decision, -1
 	}
-	d.reserve = d.reserve || ask.UseReserve
 	grant := quota.Grant{Operation: ask.Operation, Count: ask.Count, Key: key}
 	d.add(quota.Entry{Charges: ask.Charges, Body: grant}, ask.Caller)
 	d.copy.account.Hold(d.credential, ask.Charges)

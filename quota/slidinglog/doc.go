@@ -57,11 +57,6 @@
 // One asynchronous Redis cannot exclude that a log which falls back unnoticed grants the lost units
 // again, until a host that has them polls.
 //
-// # Invariants
-//
-// Each record that is applied, and each second a part of one view, is checked against what must hold in every
-// log (invariants.go). So hosts with the same limits check each other. What does not hold is a [Violation].
-//
 // # On disk
 //
 // Everything is in the [File]: tables of entries in the format of record.go, of request keys, and of

@@ -261,7 +261,7 @@ func (r *replica) applyOne(c *Copy, record *Record) {
 	}
 	r.noticeHole(c, record)
 	r.keepSum(record)
-	if r.applyChecked(c, record); record.Says == nil || record.Says.Kind != Yield {
+	if c.apply(record); record.Says == nil || record.Says.Kind != Yield {
 		r.written[record.Host] = r.waited
 	}
 }

@@ -19,7 +19,6 @@ const (
 
 // Fold writes the changes of all copies to their tables.
 func (l *Ledger) Fold() error {
-	defer l.reportViolations()
 	l.folding.Lock()
 	defer l.folding.Unlock()
 	l.gate.Lock()
@@ -40,7 +39,6 @@ func (l *Ledger) Fold() error {
 	if len(snapshots) == 0 {
 		return nil
 	}
-	l.recountOne(snapshots)
 	var changes []TableChange
 	for _, s := range snapshots {
 		changes = append(changes, s.encode())

@@ -33,9 +33,8 @@ type Config struct {
 	// back; 0 is 3 s. They wait ten times as long for the next record of a missing host. How often a log is polled
 	// follows from it, too.
 	Quiet time.Duration
-	// OnEvent is called with each event, and OnViolation with each invariant that does not hold; nil: none.
-	OnEvent     func(Event)
-	OnViolation func(Violation)
+	// OnEvent is called with each event; nil: none.
+	OnEvent func(Event)
 	// Manual leaves following and folding to the caller, for tests.
 	Manual bool
 	// Pause waits between two tries, at most until ctx ends; nil: by a timer.
@@ -116,9 +115,6 @@ func Open(config Config) (*Ledger, error) {
 	if config.OnEvent == nil {
 		config.OnEvent = func(Event) {}
 	}
-	if config.OnViolation == nil {
-		config.OnViolation = func(Violation) {}
-	}
 	if config.Pause == nil {
 		config.Pause = func(ctx context.Context, d time.Duration) { quota.Sleep(ctx, d) }
 	}
@@ -151,7 +147,7 @@ func (l *Ledger) replica(name string) (*replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &replica{ledger: l, name: name, locked: make(chan struct{}, 1), written: make(map[HostID]time.Duration), violatedAt: make(map[Invariant]time.Time), copy: c}
+	r = &replica{ledger: l, name: name, locked: make(chan struct{}, 1), written: make(map[HostID]time.Duration), copy: c}
 	if l.config.Store != nil {
 		r.refused, r.since = errJoining, l.config.Clock()
 	}

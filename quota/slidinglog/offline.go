@@ -24,12 +24,10 @@ func (r *replica) outage(err error) bool {
 	return r.ledger.config.Store != nil && unreachable
 }
 
-// refuses returns why operations cannot be granted at all: offline, or because the credential is shut.
+// refuses returns why operations cannot be granted at all: offline.
 func (d *draft) refuses(operations ...string) error {
 	closed := slices.ContainsFunc(operations, func(operation string) bool { return !d.policy.Open[operation] })
 	switch {
-	case d.shut != nil:
-		return d.shut
 	case d.down == nil:
 		return nil
 	case d.configured == nil || closed:

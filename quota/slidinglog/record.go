@@ -61,7 +61,6 @@ type Record struct {
 	follows, near bool
 
 	draft *draft // that it was made of; nil: it was read
-	fresh bool   // its entries are new: they have their ids by its place
 	at    Placed // its place, and its bytes; zero: it is not in a log
 }
 
@@ -168,7 +167,7 @@ func (r *Record) place(p Placed) {
 	r.at, r.Tag = p, Tag(p.Body)
 	for i := range r.Entries {
 		if e := &r.Entries[i]; e.ID.Ms == 0 {
-			e.ID, e.Gen, r.fresh = newID(p.At, i, r.Tag), r.Gen, true
+			e.ID, e.Gen = newID(p.At, i, r.Tag), r.Gen
 		}
 	}
 }
@@ -192,7 +191,7 @@ func decodeRecord(p Placed) (r Record, err error) {
 		}
 		var e quota.Entry
 		if c.entry(&e, false); e.ID.Ms == 0 {
-			e.ID, e.Gen, r.fresh = newID(p.At, len(r.Entries), r.Tag), r.Gen, true
+			e.ID, e.Gen = newID(p.At, len(r.Entries), r.Tag), r.Gen
 		}
 		g, _ := e.Grant()
 		c.failed = c.failed || corrected(g) || len(e.GivenBack) > 0 // only entries of a table are

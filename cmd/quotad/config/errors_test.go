@@ -18,6 +18,9 @@ func TestErrors(t *testing.T) {
 		{"not TOML", `units = 10_000`, `units = `, []string{`6: credentials.youtube.limits.daily.units: not TOML: expected value but found '\n' instead`}},
 		{"no such key", `reserve = 500`, `reserv = 500`, []string{`7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`}},
 		{"no such table", `[ledger]`, `[leger]`, []string{`2: leger: unknown key: did you mean "ledger"?`}},
+		{"on_violation", `backend = "embedded"`, `on_violation = "close"`, []string{
+			`3: ledger.on_violation: is no key any more: remove it: quotad no longer checks its own books while it runs`,
+		}},
 		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,

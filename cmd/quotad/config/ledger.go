@@ -17,8 +17,6 @@ type Ledger struct {
 	Unsynced bool               // of Embedded: see boltledger.Config
 	Deadline time.Duration      // for one decision
 	Redis    redisledger.Config // without the name of the daemon
-	// CloseViolated means that a credential grants nothing after an invariant of its log did not hold.
-	CloseViolated bool
 }
 
 // The backends of a Ledger.
@@ -31,7 +29,7 @@ func (t *ledgerTable) ledger() Ledger {
 	if t.has("redis") && t.Backend == Embedded {
 		t.fail("redis", `is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`)
 	}
-	l := Ledger{Backend: t.Backend, Unsynced: t.Sync == "off", Deadline: time.Duration(t.Deadline), Redis: t.Redis.redis(), CloseViolated: t.OnViolation == "close"}
+	l := Ledger{Backend: t.Backend, Unsynced: t.Sync == "off", Deadline: time.Duration(t.Deadline), Redis: t.Redis.redis()}
 	if l.Backend == OnRedis {
 		l.Redis.Deadline = l.Deadline
 	}

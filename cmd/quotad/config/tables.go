@@ -38,11 +38,10 @@ type fileTable struct {
 
 type ledgerTable struct {
 	table
-	Backend     string     `toml:"backend" oneof:"embedded redis" default:"embedded"`
-	Sync        string     `toml:"sync" oneof:"always off" default:"always"`
-	Deadline    duration   `toml:"deadline" default:"250ms"`
-	OnViolation string     `toml:"on_violation" oneof:"report close" default:"report"`
-	Redis       redisTable `toml:"redis"`
+	Backend  string     `toml:"backend" oneof:"embedded redis" default:"embedded"`
+	Sync     string     `toml:"sync" oneof:"always off" default:"always"`
+	Deadline duration   `toml:"deadline" default:"250ms"`
+	Redis    redisTable `toml:"redis"`
 }
 
 type redisTable struct {
@@ -173,6 +172,7 @@ type jobTable struct {
 // gone has what to write in place of a key that quotad knew before, by the type of its table and its
 // name.
 var gone = map[string]string{
+	"ledgerTable.on_violation":      "remove it: quotad no longer checks its own books while it runs",
 	"limitTable.lift":               "remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h",
 	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",

@@ -2,7 +2,6 @@ package trouble
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +18,6 @@ type CredentialState struct {
 	Silent  *Refusal     // the upstream has not answered since its last answer; nil: it answers
 	Keyless *Keyless     // nil: its key_command prints one, or it has none
 	KeyCure string       // what to do about a key that is refused
-	// Violated is the invariant of its log that did not hold; nil: all do.
-	Violated *Violation
 }
 
 // A Keyless credential has a key_command that prints no key.
@@ -29,14 +26,6 @@ type Keyless struct {
 	Says  string    // why
 	Over  bool      // there is no key any more, so that no call is sent
 	Ends  time.Time // of the key before; zero: not known
-}
-
-// A Violation is an invariant of a log that did not hold.
-type Violation struct {
-	Says     string
-	File     string // what is known of it; without the file it is over
-	WriteErr string // why the file is not there yet; empty: it is
-	Shuts    bool   // nothing is granted meanwhile
 }
 
 // A Refusal is an upstream that does not serve a credential.
@@ -92,9 +81,6 @@ func (l *list) credential(c *CredentialState) {
 	if s := c.Silent; s != nil {
 		l.add(Trouble{Kind: Unreachable, Of: "credential " + c.Name, Says: s.Says, Grave: l.now.Sub(s.Since) > graveSilence, Since: s.Since})
 	}
-	if v := c.Violated; v != nil {
-		l.add(l.violated(c.Name, v))
-	}
 	for i := range c.Limits {
 		limit := &c.Limits[i]
 		name := c.Name + " " + limit.Name
@@ -111,20 +97,6 @@ func (l *list) credential(c *CredentialState) {
 			l.add(one)
 		}
 	}
-}
-
-// violated says that the books of a credential are wrong.
-func (l *list) violated(credential string, v *Violation) Trouble {
-	one := Trouble{Kind: Invariant, Of: "credential " + credential, Do: "mv " + v.File + " .", Grave: true}
-	lost, end := "", "move it away"
-	if v.Shuts {
-		lost, end = ", and grants nothing", "open it by moving the file away"
-	}
-	one.Says = fmt.Sprintf("quotad counts %s wrongly%s (%s): report that with %s, and %s", credential, lost, v.Says, filepath.Base(v.File), end)
-	if v.WriteErr != "" {
-		one.Do, one.Says = "df "+filepath.Dir(v.File), one.Says+"; it cannot be written: "+v.WriteErr
-	}
-	return one
 }
 
 // closed judges a limit that the upstream closed. Where our own count was used up, that was the plan; so it is where

@@ -28,7 +28,6 @@ type Kind string
 const (
 	Ledger      Kind = "ledger"      // it cannot be written or read
 	Recovering  Kind = "recovering"  // a lost log is put back
-	Invariant   Kind = "invariant"   // the books of a credential are wrong
 	Key         Kind = "key"         // the upstream refuses it, or its command prints none
 	Unreachable Kind = "unreachable" // the upstream does not answer
 	NotKept     Kind = "not kept"    // records of a job may be lost
@@ -49,7 +48,7 @@ const (
 	Lost        Kind = "lost"        // a log was lost, and put back
 )
 
-var order = [...]Kind{Ledger, Recovering, Invariant, Key, Unreachable, NotKept, Closed, Starved, Failing, Overdue, Disk, File,
+var order = [...]Kind{Ledger, Recovering, Key, Unreachable, NotKept, Closed, Starved, Failing, Overdue, Disk, File,
 	Certificate, Dry, Spent, Drift, Server, Hosts, Clock, Paused, Lost}
 
 // Nothing is what a status says without any trouble.

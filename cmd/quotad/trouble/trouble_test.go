@@ -108,15 +108,6 @@ func TestTroubles(t *testing.T) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: it recovers from a loss", Recovering: []string{"youtube"}}
 			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
 		}, "recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
-		{"the books are wrong", func(w *world) {
-			w.youtube.Violated = &Violation{Says: "budget: limit daily counts 10,001", File: "/var/lib/quotad/violation-youtube.jsonl"}
-		}, "invariant! credential youtube: quotad counts youtube wrongly (budget: limit daily counts 10,001): report that with violation-youtube.jsonl, and move it away > mv /var/lib/quotad/violation-youtube.jsonl ."},
-		{"the books are wrong, and the credential is shut", func(w *world) {
-			w.youtube.Violated = &Violation{Says: "s", File: "/var/lib/quotad/violation-youtube.jsonl", Shuts: true}
-		}, "invariant! credential youtube: quotad counts youtube wrongly, and grants nothing (s): report that with violation-youtube.jsonl, and open it by moving the file away > mv /var/lib/quotad/violation-youtube.jsonl ."},
-		{"the books are wrong, and the disk is full", func(w *world) {
-			w.youtube.Violated = &Violation{Says: "s", File: "/var/lib/quotad/violation-youtube.jsonl", WriteErr: "no space left on device"}
-		}, "invariant! credential youtube: quotad counts youtube wrongly (s): report that with violation-youtube.jsonl, and move it away; it cannot be written: no space left on device > df /var/lib/quotad"},
 		{"Redis went again while it was put back", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "connection refused"}
 			w.State.Ledger.Since = ago(time.Minute)
@@ -405,7 +396,7 @@ func TestEverythingIsWrong(t *testing.T) {
 	w.State.Ledger.Since = ago(time.Hour)
 	w.Losses = []Loss{{Credential: "youtube", At: ago(time.Hour)}, {"maps", ago(time.Hour), ago(time.Hour), 1}}
 	w.State.Disk.Err, w.State.File.Error, w.State.Certificate.NotAfter = "full", "e", ago(1)
-	w.youtube.Refuses, w.youtube.Silent, w.youtube.Violated = &Refusal{}, &Refusal{}, &Violation{}
+	w.youtube.Refuses, w.youtube.Silent = &Refusal{}, &Refusal{}
 	w.daily.closed(1, now.Add(day))
 	w.share.Drift, w.share.DriftBy = "d", 600
 	w.share.Used, w.share.Overspent = 2_001, &Overspent{}

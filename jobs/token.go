@@ -265,13 +265,13 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	if s.grants[d.GrantID] != nil || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
 	}
-	s.made[r.Operation] += d.Calls(r)
+	s.made[r.Operation] += r.Count
 	s.record.Calls++
 	s.record.Unanswered = d.GrantID
 	if d.GrantID == "" { // it costs nothing, and is not settled
 		return
 	}
-	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: d.Calls(r)}
+	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: r.Count}
 	s.record.Units += d.Units
 	s.run.spent += d.Units
 }

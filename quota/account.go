@@ -51,13 +51,12 @@ type denialKey struct {
 	job        string
 	operation  string
 	count      Units
-	atMost     bool
 	useReserve bool
 	key        string
 }
 
 func keyOf(ask Ask) denialKey {
-	return denialKey{ask.Caller.CountedAs(), ask.Operation, ask.Count, ask.AtMost, ask.UseReserve, ask.Key()}
+	return denialKey{ask.Caller.CountedAs(), ask.Operation, ask.Count, ask.UseReserve, ask.Key()}
 }
 
 // A denialCache holds denials that cannot change before a known time unless units are freed.

@@ -41,8 +41,6 @@ type Decision struct {
 	Raised   bool   // of a settle: the grant counts more than before
 	Outage   bool   // granted on this host's copy of the log while the ledger could not be reached
 
-	// Count is how many calls are granted, of a request AtMost; 0 of others.
-	Count Units
 	// Units is what the request costs; where it costs different amounts in
 	// different limits, the greatest of them.
 	Units Units
@@ -64,14 +62,6 @@ type Decision struct {
 
 // Granted reports whether the decision is a grant.
 func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
-
-// Calls returns how many calls of r are granted.
-func (d Decision) Calls(r Request) Units {
-	if d.Count > 0 {
-		return d.Count
-	}
-	return r.Count
-}
 
 // Denied reports whether the decision is a refusal that time alone ends, at RetryAt.
 func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }

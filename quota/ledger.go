@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 )
 
@@ -22,8 +21,7 @@ type Ledger interface {
 	// Acquire decides the asks one after the other, at most MaxAsks, all of credential c, and
 	// returns one decision for each. A refusal moves nothing; a grant debits
 	// every charge, or none; on return a grant is as durable as the ledger
-	// makes anything. An ask with AtMost is granted as many calls as
-	// fit at that instant; a denial is about one of them.
+	// makes anything.
 	//
 	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown each ask
 	// may or may not have been granted: asking again with the same request id
@@ -91,33 +89,6 @@ var (
 type Ask struct {
 	Request
 	Charges []Charge // in the order of the credential's limits; at least one
-}
-
-// Fewer returns the ask for n of its calls.
-func (a Ask) Fewer(n Units) Ask {
-	if n == a.Count {
-		return a
-	}
-	a.Charges = slices.Clone(a.Charges)
-	for i := range a.Charges {
-		a.Charges[i].Units = a.Charges[i].Units / a.Count * n
-	}
-	a.Count = n
-	return a
-}
-
-// Granted is the Decision.Count of a grant of the ask.
-func (a Ask) Granted() Units {
-	if a.AtMost {
-		return a.Count
-	}
-	return 0
-}
-
-// Repeats reports whether the ask has the arguments of a grant of count calls of an operation
-// under its request id.
-func (a Ask) Repeats(operation string, count Units) bool {
-	return a.Operation == operation && (a.Count == count || a.AtMost && count < a.Count)
 }
 
 // A Settlement says what a grant really cost.

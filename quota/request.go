@@ -20,10 +20,7 @@ type Request struct {
 	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
 	// If two hosts are asked at the same instant, a later answer may have another grant id: each of
 	// them settles the call.
-	RequestID string
-	// AtMost asks for as many of the calls as fit, at least one. Asked again under the
-	// same request id, it is granted as many as before.
-	AtMost     bool
+	RequestID  string
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
 	// Optional says that the caller can do without the call: a denial does not mean
 	// that its budget is exhausted.

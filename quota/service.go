@@ -172,10 +172,7 @@ func (s *Service) acquire(ctx context.Context, a *account, ask Ask) (Decision, e
 	r, charges := ask.Request, ask.Charges
 	if len(charges) == 0 { // the operation costs nothing
 		s.free.add(r, time.Now())
-		return Decision{Count: ask.Granted()}, nil
-	}
-	if r.AtMost {
-		charges = ask.Fewer(1).Charges
+		return Decision{}, nil
 	}
 	d, err := a.acquire(ctx, ask)
 	return fitting(a.credential, charges, r.UseReserve, d, err)

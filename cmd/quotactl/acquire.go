@@ -39,13 +39,9 @@ func newAcquire(c *cli) *cobra.Command {
 		if d.GrantID == "" {
 			granted = "free"
 		}
-		if d.Count > 0 {
-			granted = fmt.Sprintf("%s, %s", quota.Count(d.Count, "call", "calls"), granted)
-		}
 		return c.printDecision(d, err, [2]string{"granted", granted}, [2]string{"grant", d.GrantID})
 	})
 	c.requestFlags(cmd, &r)
-	cmd.Flags().BoolVar(&r.AtMost, "at-most", false, "as many of --count as fit, at least one; the answer says how many")
 	return cmd
 }
 

@@ -21,7 +21,7 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 		return body
 	}
 	if d.Granted() {
-		body.GrantID, body.Count, body.Units, body.Replayed = d.GrantID, int64(d.Count), int64(d.Units), d.Replayed
+		body.GrantID, body.Units, body.Replayed = d.GrantID, int64(d.Units), d.Replayed
 		if d.Outage {
 			body.Mode = "outage"
 		}

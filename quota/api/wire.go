@@ -17,9 +17,6 @@ type AcquireRequest struct {
 	// Optional says that a pass can do without the call: a denial does not end the pass, nor
 	// its run.
 	Optional bool `json:"optional,omitempty"`
-	// AtMost asks for as many of the calls as fit, at least one; Decision.Count says how
-	// many were granted. A run's units_per_run must have room for all of them.
-	AtMost bool `json:"at_most,omitempty"`
 	// Headers adds the fields RateLimit and RateLimit-Policy to a grant, too.
 	Headers bool `json:"headers,omitempty"`
 }
@@ -29,7 +26,6 @@ type AcquireRequest struct {
 type Decision struct {
 	Granted   bool   `json:"granted"`
 	GrantID   string `json:"grant_id,omitempty"` // of a grant, unless it costs nothing
-	Count     int64  `json:"count,omitempty"`    // calls that were granted, of a request at_most
 	Units     int64  `json:"units,omitempty"`    // debited, of a grant
 	Remaining int64  `json:"remaining"`          // the smallest over the limits involved, after this answer; 0 if Limits is empty
 	// Now is when it was decided, by the ledger's clock; for the calls of clients alone.

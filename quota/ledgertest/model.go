@@ -90,26 +90,16 @@ func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges
 func (q question) decide(ask quota.Ask) quota.Decision {
 	if e := q.granted(ask.Key()); e != nil {
 		g, _ := e.Grant()
-		if g.Operation != ask.Operation || g.Count != ask.Count && (!ask.AtMost || g.Count > ask.Count) {
+		if g.Operation != ask.Operation || g.Count != ask.Count {
 			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
 		}
-		ask, count := less(ask, g.Count), quota.Units(0)
-		if ask.AtMost {
-			count = g.Count
-		}
 		return quota.Decision{
-			Count: count, Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
+			Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
 			Units: quota.Max(ask.Charges), Limits: q.states(ask.Charges),
 		}
 	}
-	for ask.AtMost && ask.Count > 1 && !q.fitsNow(ask) {
-		ask = less(ask, ask.Count-1)
-	}
 	d := q.fits(ask.Charges, ask.UseReserve)
 	if d.Granted() {
-		if ask.AtMost {
-			d.Count = ask.Count
-		}
 		d.GrantID = quota.GrantID(q.c.Name, q.append(quota.Entry{
 			By: ask.Caller.By(), Region: ask.Caller.Region, Charges: ask.Charges,
 			Body: quota.Grant{Operation: ask.Operation, Count: ask.Count, Key: ask.Key()},
@@ -117,16 +107,6 @@ func (q question) decide(ask quota.Ask) quota.Decision {
 		d.Limits = q.states(ask.Charges)
 	}
 	return d
-}
-
-// less returns an ask for n of its calls.
-func less(ask quota.Ask, n quota.Units) quota.Ask {
-	var charges []quota.Charge
-	for _, charge := range ask.Charges {
-		charges = append(charges, quota.Charge{Limit: charge.Limit, Units: charge.Units / ask.Count * n})
-	}
-	ask.Charges, ask.Count = charges, n
-	return ask
 }
 
 // granted finds the newest grant of a request key that some window still holds.
@@ -140,21 +120,6 @@ func (q question) granted(key string) *quota.Entry {
 		}
 	}
 	return nil
-}
-
-// fitsNow reports whether an ask, which may be too large for ever, would be granted.
-func (q question) fitsNow(ask quota.Ask) bool {
-	for _, charge := range ask.Charges {
-		i := q.c.Index(charge.Limit)
-		limit := q.c.Limits[i]
-		if limit.DryRun {
-			continue
-		}
-		if q.closedIn(limit.Name) != (quota.Closed{}) || q.used(i, q.now)+charge.Units > limit.Budget(ask.UseReserve)+q.lentTo(limit.Name, q.now) {
-			return false
-		}
-	}
-	return true
 }
 
 // fits decides without debiting.

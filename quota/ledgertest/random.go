@@ -171,9 +171,6 @@ func (r *random) askBoth() {
 
 func (r *random) peekBoth() {
 	ask := r.randomAsk()
-	if ask.AtMost { // a peek takes all or nothing
-		ask = less(ask, 1)
-	}
 	r.say("peek %+v", ask)
 	got, err := r.ledger.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges, ask.UseReserve)
 	if err != nil {
@@ -189,9 +186,6 @@ func (r *random) randomAsk() quota.Ask {
 	for {
 		operation := []string{"one", "one", "seven", "per"}[r.rand.IntN(4)]
 		request := quota.Request{Operation: operation, Count: quota.Units(1 + r.rand.IntN(4)), UseReserve: r.rand.IntN(4) == 0}
-		if request.AtMost = r.rand.IntN(5) == 0; request.AtMost {
-			request.Count += quota.Units(r.rand.IntN(40))
-		}
 		if r.rand.IntN(3) > 0 {
 			request.Caller = []quota.Caller{{Job: "job", Run: "s"}, {Job: "other", Run: "s"}, {Remote: "shop", UID: -1}}[r.rand.IntN(3)]
 		}
@@ -207,9 +201,6 @@ func (r *random) randomAsk() quota.Ask {
 }
 
 func (r *random) canFit(ask quota.Ask) bool {
-	if ask.AtMost {
-		ask = less(ask, 1)
-	}
 	for _, charge := range ask.Charges {
 		limit, _ := r.c.Limit(charge.Limit)
 		if limit.DryRun {

@@ -61,7 +61,6 @@ func Run(t *testing.T, h Harness) {
 		{"a loan that ends before another limit has room", loanOutlasted},
 		{"a loan of a limit of the day", loanOfTheDay},
 		{"a loan under another window", loanOutlivesWindow},
-		{"as many calls as are lent", loanAtMost},
 		{"a reset ends loans", resetEndsLoans},
 		{"shares of two jobs", shares},
 		{"the grant of a share is corrected", shareCorrected},
@@ -69,7 +68,6 @@ func Run(t *testing.T, h Harness) {
 		{"the job of a share is renamed", shareOfRenamedJob},
 		{"a share known to one host only", shareOfOneHost},
 		{"a limit that is not enforced", observed},
-		{"as many calls as fit", atMost},
 		{"the boundary of a minute", boundary},
 		{"many clients at once", manyClients},
 	} {

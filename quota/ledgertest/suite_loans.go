@@ -216,18 +216,6 @@ func loanOutlivesWindow(t *testing.T, harness Harness) {
 	h.denied("list", "daily", time.Minute-tick)
 }
 
-func loanAtMost(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
-	h.granted("ten")
-	h.lend(quota.Change{Limit: "daily", Units: 7, Until: h.clock.Now().Add(time.Minute)}, true)
-	if d := h.acquire(quota.Request{Operation: "list", Count: 50, AtMost: true}); d.Count != 7 {
-		t.Errorf("got %+v, want the 7 that are lent", d)
-	}
-	if d := h.peek(h.ask(quota.Request{Operation: "list"}).Charges, false); d.Granted() {
-		t.Errorf("a peek says %+v, want a denial", d)
-	}
-}
-
 func resetEndsLoans(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	h.lend(quota.Change{Limit: "daily", Units: 10, Until: h.clock.Now().Add(time.Hour)}, true)

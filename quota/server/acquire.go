@@ -45,7 +45,6 @@ func (s *Server) requestOf(c *Session, in api.AcquireRequest) quota.Request {
 		RequestID:  in.RequestID,
 		UseReserve: in.UseReserve || c.UseReserve,
 		Optional:   in.Optional,
-		AtMost:     in.AtMost,
 		Caller:     c.Caller,
 	}
 }

@@ -24,9 +24,8 @@ const (
 	longTexts = 16  // texts of full length that a body has room for in a list of long texts
 )
 
-// A decoder reads the fields of a request into a struct with the tags of encoding/json, from the
-// body if the method has one, else from the query. A field that the request leaves out keeps its
-// default.
+// A decoder reads the fields of a request into a struct with the tags of encoding/json: from the body
+// if the method has one, else from the query. A field that is left out keeps its default.
 type decoder[T any] struct {
 	byDefault T
 	members   []member // of T, in their order
@@ -74,9 +73,11 @@ func (d decoder[T]) decode(r *http.Request) (T, error) {
 		return in, nil
 	}
 	p := api.NewProblem(quota.BadRequest, "%v", err)
-	i := slices.IndexFunc(d.members, func(m member) bool { return m.anyBytes })
-	if i >= 0 && errors.Is(err, errNotUTF8) {
+	switch i := slices.IndexFunc(d.members, func(m member) bool { return m.anyBytes }); {
+	case i >= 0 && errors.Is(err, errNotUTF8):
 		p.Hint = "JSON is UTF-8; a form takes any bytes, as " + d.members[i].name + "=%FF"
+	case err.Error() == `unknown field "at_most"`:
+		p.Hint = "it is gone: fits_count of GET /v1/credentials/NAME/why is how many calls fit: ask for that count"
 	}
 	return in, p
 }

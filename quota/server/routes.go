@@ -92,7 +92,7 @@ type None struct{}
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, optional, at_most, headers", decoded(s.acquire, api.AcquireRequest{Count: 1})},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, optional, headers", decoded(s.acquire, api.AcquireRequest{Count: 1})},
 		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what its call really cost; units", decoded(s.settle)},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"quotad/quota"
@@ -44,7 +43,7 @@ func (d *draft) decide(asks []quota.Ask) []quota.Decision {
 	for i, ask := range asks {
 		decisions[i], entries[i] = d.one(ask)
 		decisions[i].Outage = d.down != nil
-		d.unsure = d.unsure || entries[i] < 0 || decisions[i].Replayed || ask.AtMost && decisions[i].Count != ask.Count
+		d.unsure = d.unsure || entries[i] < 0 || decisions[i].Replayed
 	}
 	d.done = append(d.done, func(now time.Time, left []quota.Units) {
 		for i, n := range entries {
@@ -81,9 +80,6 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 			return d.again(ask, e), -1
 		}
 	}
-	if ask.AtMost {
-		ask = d.fewer(ask)
-	}
 	decision := d.charge(ask.Charges, ask.UseReserve)
 	if !decision.Granted() {
 		return decision, -1
@@ -93,7 +89,6 @@ func (d *draft) one(ask quota.Ask) (quota.Decision, int) {
 	d.copy.account.Hold(d.credential, ask.Charges)
 	decision.Limits = d.states(ask.Charges, d.now)
 	d.slack = min(d.slack, room(decision.Limits, ask.UseReserve))
-	decision.Count = ask.Granted()
 	return decision, len(d.entries) - 1
 }
 
@@ -124,25 +119,15 @@ func keyDigest(key string) string {
 // again answers a request that was granted before, with its grant.
 func (d *draft) again(ask quota.Ask, e quota.Entry) quota.Decision {
 	g, _ := e.Grant()
-	if !ask.Repeats(g.Operation, g.Count) {
+	if g.Operation != ask.Operation || g.Count != ask.Count {
 		return quota.Conflict(g.Operation, g.Count)
 	}
-	ask = ask.Fewer(g.Count)
 	return quota.Decision{
-		Count:    ask.Granted(),
 		GrantID:  quota.GrantID(d.credential.Name, e.ID),
 		Replayed: true,
 		Units:    quota.Max(ask.Charges),
 		Limits:   d.states(ask.Charges, d.now),
 	}
-}
-
-// fewer returns an AtMost ask with as many of its calls as fit, or one.
-func (d *draft) fewer(ask quota.Ask) quota.Ask {
-	n := 1 + sort.Search(int(ask.Count)-1, func(n int) bool {
-		return !d.charge(ask.Fewer(quota.Units(n+2)).Charges, ask.UseReserve).Granted()
-	})
-	return ask.Fewer(quota.Units(n))
 }
 
 // Peek implements quota.Ledger.

@@ -204,17 +204,14 @@ func (h *simHost) acquire() {
 	w := h.w
 	operation := []string{"one", "one", "seven", "seven", "seven", "twenty", "closed"}[w.rand.IntN(7)]
 	r := quota.Request{Credential: "api", Operation: operation, Count: 1}
-	if w.rand.IntN(6) == 0 {
-		r.AtMost, r.Count = true, 9
-	}
 	if w.rand.IntN(3) == 0 {
 		r.Caller = quota.Caller{Job: "backfill", Run: "r"}
 	}
 	if w.rand.IntN(2) == 0 { // asked at any host, as long as there is no answer
 		r.RequestID = fmt.Sprint(w.rand.IntN(12))
-		r.Operation, r.Count, r.AtMost, r.Caller = "seven", 1, false, quota.Caller{}
+		r.Operation, r.Caller = "seven", quota.Caller{}
 		if r.RequestID[0]%2 == 0 {
-			r.AtMost, r.Count = true, 2
+			r.Count = 2
 		}
 	}
 	charges, err := h.c.Charges(r.Operation, r.Count, r.Caller.Job)

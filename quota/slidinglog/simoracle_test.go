@@ -513,9 +513,6 @@ func (o *oracle) fitsCopy(h *simHost, ask quota.Ask, id quota.ID) {
 // retries holds the time to retry of a denial against the log up to where its host knows it: the request fits then
 // if nothing else happens, and not a ms before.
 func (o *oracle) retries(h *simHost, c *quota.Credential, ask quota.Ask, d quota.Decision) {
-	if ask.AtMost {
-		ask = ask.Fewer(1)
-	}
 	for _, limit := range d.Limits { // what is more than a limit ever has fits at no time: quota.Service says so
 		units, _ := quota.ChargeIn(ask.Charges, limit.Name)
 		if !limit.CatchingUp.IsZero() || units > c.Limits[c.Index(limit.Name)].Budget(false) {

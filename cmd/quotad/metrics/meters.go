@@ -83,7 +83,7 @@ func (m *meter) grant(r quota.Request, d quota.Decision) {
 		if !limit.limit.CountsJob(r.Caller.CountedAs()) {
 			continue
 		}
-		limit.debited.Add(float64(limit.cost) * float64(d.Calls(r)))
+		limit.debited.Add(float64(limit.cost) * float64(r.Count))
 		if len(states) > 0 {
 			limit.countNear(states[0])
 			states = states[1:]

@@ -166,7 +166,6 @@ type LimitState struct {
 	// because the window was lengthened: until then the limit counts as spent.
 	CatchingUp time.Time
 	Closed     Closed // zero while the limit is open
-	Lent       []Lent // the loans that run, in the order of their time; Limit.Units is without them
 }
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve

@@ -7,7 +7,7 @@
 // That keeps one log of each credential, whose lines
 // are entries (entry.go), and decides together what waits for it; ledger.go is its contract, which
 // package ledgertest tests, and sub-packages keep it in a file or in Redis. An operator's
-// closings and loans are entries, too (closing.go, loan.go). [Service.Why] and
+// closings are entries, too (closing.go). [Service.Why] and
 // [Service.Breakdown] read the log (why.go, breakdown.go).
 //
 // validate.go says what is wrong with a configured credential; name.go, text.go and units.go

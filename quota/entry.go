@@ -16,7 +16,6 @@ const (
 	KindReset      Kind = "reset"
 	KindClosing    Kind = "closing"
 	KindOpening    Kind = "opening"
-	KindLoan       Kind = "loan"
 )
 
 // An Entry is one line of a credential's log: a header, and the body of its kind. Grants and
@@ -91,14 +90,11 @@ type Reset struct {
 	Until time.Time // how far the log went: later entries count, even those of a lower generation
 }
 
-// Changed is the body of a closing, an opening or a loan.
+// Changed is the body of a closing or an opening.
 type Changed struct {
-	Change Kind // KindClosing, KindOpening or KindLoan
+	Change Kind // KindClosing or KindOpening
 	Limit  string
-	// Units is by how much a loan makes the limit higher. Zero ends the loans before it, of which the
-	// last would have ended at Until.
-	Units Units
-	Until time.Time // when a closing or a loan ends by itself
+	Until  time.Time // when a closing ends by itself
 }
 
 func (Grant) Kind() Kind     { return KindGrant }

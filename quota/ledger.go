@@ -43,15 +43,12 @@ type Ledger interface {
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
 	// Adjust books units that were spent, or freed, elsewhere, in a limit of c.
 	Adjust(ctx context.Context, c *Credential, a Adjustment) (Decision, error)
-	// ChangeLimit closes or opens a limit of c, or makes it higher until a time or ends that, on all
-	// hosts that share the log. What counts against a closed limit is denied LimitClosed,
-	// whatever its window holds. What is granted under a loan stays in the window after its end,
-	// and nothing is granted until it fits again. Changed is false, and nothing is written,
-	// where there is nothing to end, where Until has passed, or where the limit is closed until
-	// later.
+	// ChangeLimit closes or opens a limit of c, on all hosts that share the log. What counts against
+	// a closed limit is denied LimitClosed, whatever its window holds. Changed is false, and nothing is
+	// written, where the limit is open already, where Until has passed, or where the limit is closed
+	// until later.
 	ChangeLimit(ctx context.Context, c *Credential, k Change) (changed bool, err error)
-	// Reset empties the log of a credential: every limit starts from zero, is open, and has
-	// no loans.
+	// Reset empties the log of a credential: every limit starts from zero, and is open.
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error
 
 	// Usage returns the state of every limit of c, in c's order. Like the other

@@ -196,11 +196,10 @@ func (s *Service) price(r Request) (*account, []Charge, Decision) {
 }
 
 // fitting returns the ledger's answer about charges with its Detail, or the refusal of what can never
-// fit its limit: charges larger than it fit only while enough is lent. Without the ledger, no loan is
-// known.
+// fit its limit. What was granted before a limit was lowered is still answered with its grant.
 func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err error) (Decision, error) {
 	d = d.Detailed(useReserve)
-	if !errors.Is(err, ErrUnavailable) && (err != nil || d.fitsLent(useReserve)) {
+	if !errors.Is(err, ErrUnavailable) && (err != nil || !d.Denied()) {
 		return d, err
 	}
 	for _, charge := range charges {
@@ -280,19 +279,18 @@ func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adju
 	})
 }
 
-// ChangeLimit closes a limit of a credential or makes it higher, until a time, or ends that, and
-// reports whether that changed anything.
+// ChangeLimit closes a limit of a credential until a time, or opens it, and reports whether that
+// changed anything.
 func (s *Service) ChangeLimit(ctx context.Context, credential string, k Change) (d Decision, changed bool, err error) {
 	d, err = s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
-		i := c.Index(k.Limit)
-		if i < 0 {
+		if c.Index(k.Limit) < 0 {
 			return c.unknownLimit(k.Limit), nil
 		}
 		usage, err := s.ledger.Usage(ctx, c)
 		if err != nil {
 			return Decision{}, err
 		}
-		if err := k.Validate(c.Name, usage.Limits[i], usage.Now); err != nil {
+		if err := k.Validate(usage.Now); err != nil {
 			return refuse(BadRequest, err.Error()), nil
 		}
 		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()

@@ -104,6 +104,24 @@ func TestServiceRefusesWhatNeverFits(t *testing.T) {
 	}
 }
 
+// A request that was granted is answered with its grant, also if it does not fit its limit any more.
+func TestAGrantOutlivesALowerLimit(t *testing.T) {
+	k, _ := service(t)
+	r := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 900, RequestID: "a"}
+	first, err := k.Acquire(t.Context(), r)
+	if err != nil || !first.Granted() {
+		t.Fatal(first, err)
+	}
+	c := youtube()
+	c.Limits[0].Units = 500
+	if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := k.Acquire(t.Context(), r); err != nil || !d.Replayed || d.GrantID != first.GrantID {
+		t.Errorf("got %+v, %v, want the grant of before", d, err)
+	}
+}
+
 func TestRefusalsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, ledger := service(t)

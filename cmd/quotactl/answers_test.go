@@ -123,7 +123,7 @@ func whyNot() api.Why {
 				Operations: []quota.Holder{{Name: "videos.list", Units: 5_450}, {Name: "search.list", Units: 3_900}, {Units: 50}},
 			},
 			{
-				Limit: "search", Cost: 300, Missing: 100, Held: 3_800, LendForMs: 3_600_000, RaiseTo: 4_100,
+				Limit: "search", Cost: 300, Missing: 100, Held: 3_800, RaiseTo: 4_100, Sure: true,
 				Jobs: []quota.Holder{{Name: "charts", Units: 3_799}, {Units: 1}}, Regions: []quota.Holder{{Name: "US", Units: 3_800}},
 				Operations: []quota.Holder{{Name: "search.list", Units: 3_800}},
 			},
@@ -143,7 +143,8 @@ func whyNever() api.Why {
 	return api.Why{
 		Credential: "youtube", Operation: "search.list", Count: 50, Units: 5_000, Reason: "cost_exceeds_limit", Limit: "search",
 		Detail:    "5,000 units can never fit limit search of 4,000 units",
-		FitsCount: 2, Limits: limitsAt(4_120, 3_800), Obstacles: []api.Obstacle{{Limit: "search", Cost: 5_000, Missing: 4_800, Held: 3_800, LendForMs: 3_600_000, RaiseTo: 8_800}},
+		FitsCount: 2, Limits: limitsAt(4_120, 3_800),
+		Obstacles: []api.Obstacle{{Limit: "search", Cost: 5_000, Missing: 4_800, Held: 3_800, RaiseTo: 8_800, Sure: true}},
 	}
 }
 

@@ -10,7 +10,7 @@
 //	log.go                         debits and refusals
 //	callers.go                     clients of your own API, callers on other hosts
 //	acquire.go, observe.go         spend; report what the upstream answered
-//	correct.go                     book, lend, close, open and reset limits
+//	correct.go                     book, close, open and reset limits
 //	daemon.go                      reload the configuration, try an event's command
 //	instant.go                     times, as people write them
 //	main.go                        the tree of commands; from each the usage, the manual page, the check of arguments

@@ -18,6 +18,7 @@ func formerly() map[string]string {
 		"watch": now("status --watch"), "next": now("jobs"), "version": now("--version"), "release": now("settle GRANT 0"), "adjust": now("book"),
 		"runs show": now("runs RUN"), "runs --job": now("runs JOB"), "plan --days": now("plan"), "log --newest": now("log"), "status --job": now("jobs JOB"),
 		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
+		"lend":              "is gone: edit units of the limit in config.toml, then quotactl reload",
 		"status --number":   "is gone: quotactl status prints it once",
 		"acquire --at-most": "is gone: quotactl why OPERATION says how many calls fit: acquire that --count",
 		"status --every":    "is gone: --watch redraws the screen every two seconds",
@@ -52,7 +53,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			return is
 		}
 		number := unknown.GetSpecifiedShortnames()
-		if _, ok := parseUnits(number); ok && (cmd.Name() == "book" || cmd.Name() == "lend") {
+		if _, ok := parseUnits(number); ok && cmd.Name() == "book" {
 			hint = fmt.Sprintf("a number below 0 is the last argument, behind --: quotactl %s LIMIT -- -%s", cmd.Name(), number)
 		}
 	}

@@ -171,11 +171,6 @@ func entryNote(e api.Entry) string {
 		text = "close " + e.Limit + " until " + e.Until.UTC().Format(time.RFC3339)
 	case string(quota.KindOpening):
 		text = "open " + e.Limit
-	case string(quota.KindLoan):
-		text = "end the loans of " + e.Limit
-		if e.Units > 0 {
-			text = fmt.Sprintf("lend %s to %s until %s", units(e.Units), e.Limit, e.Until.UTC().Format(time.RFC3339))
-		}
 	default:
 		return grantNote(e)
 	}

@@ -34,7 +34,7 @@ func TestCommands(t *testing.T) {
 	want := map[string]string{
 		"Look":    "status page jobs runs plan why usage log refusals report",
 		"Spend":   "acquire exec settle observe",
-		"Limits":  "book lend close open reset",
+		"Limits":  "book close open reset",
 		"Operate": "run stop pause resume cursor bookmark reload notify",
 		"Other":   "man completion help",
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -267,7 +266,6 @@ func curesOf(w api.Why, v term.View) []string {
 		text string
 		part func(w api.Why, o api.Obstacle) string
 	}{
-		{"lend for a while, as an operator: ", lendCommand},
 		{"if the upstream is known to grant it again: ", openCommand},
 		{"lower the reserve in the configuration, then quotactl reload: ", reserveLine},
 		{"raise the limit in the configuration, then quotactl reload: ", unitsLine},
@@ -292,13 +290,6 @@ func ofEach(w api.Why, part func(w api.Why, o api.Obstacle) string) (parts []str
 	return parts
 }
 
-func lendCommand(w api.Why, o api.Obstacle) string {
-	if o.LendForMs == 0 {
-		return ""
-	}
-	return fmt.Sprintf("quotactl lend %s %s +%d --for %s", w.Credential, o.Limit, o.Missing, quota.Brief(time.Duration(o.LendForMs)*time.Millisecond))
-}
-
 func openCommand(w api.Why, o api.Obstacle) string {
 	if l := limitOf(w, o); o.Missing > 0 || l.Closed == nil || l.CatchingUpUntil != nil {
 		return ""
@@ -319,7 +310,7 @@ func unitsLine(w api.Why, o api.Obstacle) string {
 		return ""
 	}
 	text := fmt.Sprintf("credentials.%s.limits.%s.units = %s", w.Credential, o.Limit, configured(o.RaiseTo))
-	if o.LendForMs == 0 {
+	if !o.Sure {
 		text += " (if the upstream grants that many)"
 	}
 	return text

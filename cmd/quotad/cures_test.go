@@ -35,7 +35,6 @@ var cureKinds = map[string]*regexp.Regexp{
 	"reserve":   regexp.MustCompile(`^spend from the reserve, as an operator: (quotactl acquire .* --use-reserve)$`),
 	"wait":      regexp.MustCompile(`^wait until (.*)$`),
 	"fewer":     regexp.MustCompile(`^ask for less: (\d+) calls? would be granted now$`),
-	"lend":      regexp.MustCompile(`^lend for a while, as an operator: (quotactl lend .*)$`),
 	"open":      regexp.MustCompile(`^if the upstream is known to grant it again: (quotactl open .*)$`),
 	"configure": regexp.MustCompile(`^(?:lower the reserve|raise the limit) in the configuration, then quotactl reload: (\S+ = \S+)$`),
 }
@@ -50,7 +49,8 @@ var sick = map[string][]refused{
 		{name: "the day is spent", operation: "search.list", spend: 100, want: []string{"wait"}},
 		{name: "with a reserve", operation: "search.list", spend: 95, extra: []string{"credentials.x.limits.daily.reserve = 500"}, want: []string{"reserve", "wait", "configure"}},
 		{name: "less fits", operation: "search.list", spend: 97, count: 4, want: []string{"wait", "fewer"}},
-		{name: "a share", operation: "search.list", spend: 20, extra: shareOf(2_000, ""), want: []string{"wait", "lend", "configure"}},
+		{name: "a share", operation: "search.list", spend: 20, extra: shareOf(2_000, ""),
+			want: []string{"wait", "configure"}},
 		{name: "a share of the others", operation: "search.list", spend: 80, extra: []string{
 			"credentials.x.limits.daily.reserve = 2_000", `credentials.x.limits.others = { units = 50, except_jobs = ["j"] }`},
 			want: []string{"wait", "configure"}},
@@ -58,9 +58,13 @@ var sick = map[string][]refused{
 	},
 	"youtube-2026-06": {
 		{name: "the searches are spent", operation: "search.list", spend: 100, want: []string{"wait"}},
-		{name: "fewer are configured than are granted", operation: "search.list", spend: 50, extra: []string{"credentials.x.limits.search.units = 50"}, want: []string{"wait", "lend", "configure"}},
+		{name: "fewer are configured than are granted", operation: "search.list", spend: 50,
+			extra: []string{"credentials.x.limits.search.units = 50"},
+			want:  []string{"wait", "configure"}},
 		{name: "with a reserve", operation: "videos.list", spend: 9_500, extra: []string{"credentials.x.limits.daily.reserve = 500"}, want: []string{"reserve", "wait", "configure"}},
-		{name: "a share", operation: "search.list", spend: 20, extra: shareOf(20, `credentials.x.operations."search.list" = { search = 1, share = 1 }`), want: []string{"wait", "lend", "configure"}},
+		{name: "a share", operation: "search.list", spend: 20,
+			extra: shareOf(20, `credentials.x.operations."search.list" = { search = 1, share = 1 }`),
+			want:  []string{"wait", "configure"}},
 	},
 	"openalex": {
 		{name: "the day is spent", operation: "search", spend: 1_000, want: []string{"wait"}},
@@ -76,7 +80,9 @@ var sick = map[string][]refused{
 	"github-rest": {
 		{name: "the hour is spent", operation: "core", spend: 5_000, want: []string{"wait"}},
 		{name: "with a reserve", operation: "core", spend: 4_900, extra: []string{"credentials.x.limits.core.reserve = 100"}, want: []string{"reserve", "wait", "configure"}},
-		{name: "a share", operation: "core", spend: 200, extra: shareOf(200, `credentials.x.operations.core = { core = 1, share = 1 }`), want: []string{"wait", "lend", "configure"}},
+		{name: "a share", operation: "core", spend: 200,
+			extra: shareOf(200, `credentials.x.operations.core = { core = 1, share = 1 }`),
+			want:  []string{"wait", "configure"}},
 	},
 }
 
@@ -237,7 +243,7 @@ func (s *sickbed) try(c cure) {
 		if s.calls(s.count + 1) {
 			s.Errorf("more than the offered %s calls are granted", c.what)
 		}
-	case "lend", "open":
+	case "open":
 		s.must(strings.TrimPrefix(c.what, "quotactl "))
 	case "configure":
 		s.configure(set(s.lines, c.what))

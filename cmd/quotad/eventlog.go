@@ -150,7 +150,7 @@ func (e eventLog) decided(event server.Decided) {
 		line, verdict = e.refusal(zerolog.WarnLevel, r.Caller, event.Result()), " refused"
 	case event.Past != "":
 		line = e.refusal(zerolog.WarnLevel, r.Caller, "past "+event.Past)
-	case event.Verb == "adjust", event.Verb == "lend", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
+	case event.Verb == "adjust", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		line = e.log.Info()
 	}
 	if line == nil { // most are: do no work for them

@@ -39,7 +39,6 @@ func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
 		}
 		return times
 	}
-	units := int64(50)
 	for _, row := range []struct {
 		name    string
 		correct func(ctx context.Context, note string) (changed bool, err error)
@@ -49,10 +48,6 @@ func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
 			_, err := client.Adjust(ctx, "api", api.Adjustment{Limit: "daily", Units: 7, Note: note})
 			return true, err
 		}, 7},
-		{"lend", func(ctx context.Context, note string) (bool, error) {
-			done, err := client.Lend(ctx, "api", api.Lend{Limit: "daily", Units: &units, Until: "1h", Note: note})
-			return done.Changed, err
-		}, 0},
 		{"reset", func(ctx context.Context, note string) (bool, error) {
 			_, err := client.Reset(ctx, "api", note)
 			return true, err

@@ -86,7 +86,7 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 		if drift := drifts[l.Name]; !drift.Over(usage.Now) {
 			limit.Drift, limit.DriftBy = drift.Cause, max(0, quota.Units(-drift.By()))
 			if !drift.Until.IsZero() { // what was booked since is not missing
-				if limit.DriftBy = min(limit.DriftBy, l.Total()-l.Used); limit.DriftBy <= 0 {
+				if limit.DriftBy = min(limit.DriftBy, l.Units-l.Used); limit.DriftBy <= 0 {
 					limit.Drift, limit.DriftBy = "", 0
 				}
 			}
@@ -235,8 +235,7 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 	return answer, nil
 }
 
-// notes explain the rest, and need no person: loans, what an operator closed, what quotad does not know of an
-// upstream.
+// notes explain the rest, and need no person: what an operator closed, what quotad does not know of an upstream.
 func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble) {
 	add := func(of, do, format string, args ...any) {
 		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(fmt.Sprintf(format, args...), 300), Do: do})
@@ -244,9 +243,6 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 	for _, c := range s.Credentials {
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
-			for _, loan := range l.Lent {
-				add("limit "+name, "quotactl lend "+name+" 0", "%s: %s more until %s, lent by %s%s", name, loan.Units.Text(), trouble.At(loan.Until, now), callerName(loan.By), because(loan.Note))
-			}
 			if l.ByHand {
 				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
 			}

@@ -75,7 +75,7 @@ type PlanRequest struct {
 type Triage struct {
 	Says     string    `json:"says"`     // the first of them, or that there is none
 	Troubles []Trouble `json:"troubles"` // the worst first
-	// Notes need no person. They explain the rest, such as the loans of limits.
+	// Notes need no person. They explain the rest, such as limits that an operator closed.
 	Notes []Trouble `json:"notes,omitempty"`
 }
 

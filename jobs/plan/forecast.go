@@ -262,11 +262,7 @@ func (l *limitAhead) advance(s int, now time.Time) {
 	if s > 0 {
 		l.used = max(0, l.used-l.frees[s-1])
 	}
-	budget := float64(l.Limit.Budget(false))
-	for _, loan := range quota.Lending(l.Lent, now) {
-		budget += float64(loan.Units)
-	}
-	l.left = budget - l.used
+	l.left = float64(l.Budget(false)) - l.used
 	if l.DryRun {
 		l.left = math.Inf(1)
 	}

@@ -334,8 +334,7 @@ func TestForecastAcrossASlot(t *testing.T) {
 	}
 }
 
-// A job that a narrow limit stops spends no more of the wide one, a paused job nothing, and a loan ends
-// at its time.
+// A job that a narrow limit stops spends no more of the wide one, and a paused job nothing.
 func TestForecastWithinLimits(t *testing.T) {
 	j := job(t, "pages", 1, "every 1h", lists(100))
 	c := dailyOf(1_000, 0)
@@ -349,14 +348,6 @@ func TestForecastWithinLimits(t *testing.T) {
 	if f := l.foresee(states...); f.Hours[0] != 0 || f.Hours[1] != 0 || f.Hours[2] != 100 {
 		t.Errorf("paused: %d", f.Hours)
 	}
-
-	l = openAt(t, noon, dailyOf(100, 0))
-	l.spend("", 50)
-	l.clock.Set(noon.Add(30 * time.Minute))
-	if _, _, err := l.ChangeLimit(t.Context(), "youtube", quota.Change{Kind: quota.KindLoan, Limit: "daily", Units: 400, Until: noon.Add(3 * time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
-	l.goneIn(l.foresee(), 150*time.Minute)
 }
 
 // A log that is longer than anybody reads leaves its window evenly.

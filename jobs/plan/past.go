@@ -120,7 +120,7 @@ func (p *past) sum(limit int, whose func(string) bool) (all spent) {
 // lately returns what was spent in the last minute, and whether that counts: only if a noticeable part of a limit was
 // spent in the last hour. Else it is 0.
 func (p *past) lately(limit int, s spent) (units float64, counts bool) {
-	if s.hour < noticeable*float64(p.usage.Limits[limit].Total()) {
+	if s.hour < noticeable*float64(p.usage.Limits[limit].Units) {
 		return 0, false
 	}
 	return s.minute, true

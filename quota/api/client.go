@@ -104,12 +104,6 @@ func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (S
 	return Ask[Shut](ctx, c, http.MethodPost, Path("credentials", credential, "open"), k)
 }
 
-// Lend makes a limit higher until a time, or ends its loans. It is not sent again when the
-// answer is lost: that would lend twice.
-func (c *Client) Lend(ctx context.Context, credential string, l Lend) (LoanChange, error) {
-	return Ask[LoanChange](ctx, c, http.MethodPost, Path("credentials", credential, "lend"), l)
-}
-
 // Observe reports what the upstream answered. To report it twice does no harm, so it is sent
 // again when the answer is lost.
 func (c *Client) Observe(ctx context.Context, o Observation) (seen Observed, err error) {

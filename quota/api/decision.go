@@ -54,7 +54,7 @@ func ProblemOf(d quota.Decision) *Problem {
 func LimitOf(s quota.LimitState) Limit {
 	return Limit{
 		Name:            s.Name,
-		Units:           int64(s.Total()),
+		Units:           int64(s.Units),
 		Reserve:         int64(s.Reserve),
 		Used:            int64(s.Used),
 		Remaining:       int64(s.Remaining()),
@@ -65,9 +65,6 @@ func LimitOf(s quota.LimitState) Limit {
 		NextUnits:       int64(s.NextUnits),
 		CatchingUpUntil: TimeOf(s.CatchingUp),
 		Closed:          ClosedOf(s.Closed),
-		Lent:            int64(s.LentUnits()),
-		LentUntil:       TimeOf(s.LentUntil()),
-		Loans:           s.Lent,
 		Jobs:            s.Jobs,
 		ExceptJobs:      s.ExceptJobs,
 		DryRun:          s.DryRun,

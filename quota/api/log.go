@@ -18,13 +18,13 @@ import (
 type Entry struct {
 	ID        string    `json:"id"` // for settle, release and LogQuery.After
 	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing, opening or loan
+	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing or opening
 	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
 	By        string    `json:"by"`                  // the job, "remote/" and a remote caller, or "@" and a uid
 	Region    string    `json:"region,omitempty"`
 	// Units is the greatest of the charges; of an adjustment what it booked, below
-	// zero if it returned units; of a loan what it lends, 0 if it ends loans.
+	// zero if it returned units.
 	Units   int64    `json:"units"`
 	Charges []Charge `json:"charges"` // none of a settlement or a reset
 	// Void: of a grant that counts nothing, because two hosts granted its request. GrantID names the one
@@ -35,8 +35,8 @@ type Entry struct {
 	Settled   []SettledCharge `json:"settled,omitempty"`
 	SettledTo *int64          `json:"settled_to,omitempty"` // also of a grant that was settled
 	Asked     int64           `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
-	Limit     string          `json:"limit,omitempty"`      // of a closing, an opening or a loan
-	Until     *time.Time      `json:"until,omitempty"`      // of a closing: when the limit opens by itself; of a loan: when it ends
+	Limit     string          `json:"limit,omitempty"`      // of a closing or an opening
+	Until     *time.Time      `json:"until,omitempty"`      // of a closing: when the limit opens by itself
 	Note      string          `json:"note,omitempty"`       // of all but grants and settlements: why
 }
 

@@ -66,12 +66,12 @@ type Obstacle struct {
 	// Missing is by how many units the calls do not fit; 0 if the limit is closed, or only
 	// counts as spent until the log fills its longer window.
 	Missing int64 `json:"missing"`
-	// LendForMs is for how long an operator may lend the limit what is missing; 0 where the daemon
-	// would refuse it, or does not know that the upstream grants that much.
-	LendForMs int64 `json:"lend_for_ms,omitempty"`
 	// RaiseTo is to how many units the configuration may raise the limit so that the calls fit; 0
 	// where the upstream is known not to grant that much.
 	RaiseTo int64 `json:"raise_to,omitempty"`
+	// Sure says that there are RaiseTo units: the upstream is known to grant them, or the limit is a
+	// part of another one that counts these calls too.
+	Sure bool `json:"sure,omitempty"`
 	// Held is what the limit's window holds, before adjustments returned some of it.
 	Held int64 `json:"held"`
 	// Who holds what in the limit's window, the greatest first, at most ten.

@@ -55,7 +55,7 @@ type Decision struct {
 // Limit is the state of a limit.
 type Limit struct {
 	Name      string `json:"name"`
-	Units     int64  `json:"units"` // loans included
+	Units     int64  `json:"units"`
 	Reserve   int64  `json:"reserve"`
 	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"` // for ordinary callers: units less reserve less used, never negative
@@ -71,10 +71,6 @@ type Limit struct {
 	// beyond what the log still held.
 	CatchingUpUntil *time.Time    `json:"catching_up_until,omitempty"`
 	Closed          *quota.Closed `json:"closed,omitempty"` // absent while the limit is open
-	// Lent is how many of Units are lent, LentUntil when the first loan ends.
-	Lent      int64        `json:"lent,omitempty"`
-	LentUntil *time.Time   `json:"lent_until,omitempty"`
-	Loans     []quota.Lent `json:"loans,omitempty"`
 	// Of a share: the jobs whose calls it counts, or does not count. A remote caller is named
 	// as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
@@ -110,25 +106,6 @@ type Shut struct {
 	Changed    bool          `json:"changed"`
 	Closed     *quota.Closed `json:"closed,omitempty"` // as it is now; absent while it is open
 	Credential Credential    `json:"credential"`
-}
-
-// A Lend is the body of POST /v1/credentials/{name}/lend.
-type Lend struct {
-	Limit string `json:"limit"`
-	Units *int64 `json:"units"` // by how many units the limit is higher; 0 ends its loans now
-	// When the loan ends, or after how long ("6h"); not of 0 units.
-	Until string `json:"until,omitempty"`
-	Note  string `json:"note,omitempty"`
-}
-
-// A LoanChange is the answer to a Lend.
-type LoanChange struct {
-	Limit string `json:"limit"`
-	// Changed is false if there was no loan to end.
-	Changed    bool       `json:"changed"`
-	Units      int64      `json:"units"`           // all that is lent to the limit now
-	Until      *time.Time `json:"until,omitempty"` // when the first of its loans ends
-	Credential Credential `json:"credential"`
 }
 
 // An Observation is the body of POST /v1/observe: what the upstream answered. It names

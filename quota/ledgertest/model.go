@@ -131,7 +131,7 @@ func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
 			d.RetryAt, d.RetryAfter = at, at.Sub(q.clock)
 		}
 	}
-	return q.outlasted(q.closed(d), charges, useReserve)
+	return q.closed(d)
 }
 
 // closed refuses what counts against a closed limit.
@@ -158,7 +158,7 @@ func (q question) closedIn(limit string) quota.Closed {
 		if b.Limit == limit && b.Change == quota.KindClosing && b.Until.After(q.now) {
 			return quota.Closed{Since: e.ID.Time(), Until: b.Until, Says: e.Note, By: e.By}
 		}
-		if b.Limit == limit && b.Change != quota.KindLoan {
+		if b.Limit == limit {
 			return quota.Closed{}
 		}
 	}
@@ -169,19 +169,14 @@ func (q question) closedIn(limit string) quota.Closed {
 func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Change) (bool, error) {
 	q, done := m.about(c)
 	defer done()
-	changed := quota.Changed{Change: k.Kind, Limit: k.Limit, Units: k.Units, Until: k.Until}
-	closed, held := q.closedIn(k.Limit).Until, q.lent(k.Limit, q.now)
+	changed := quota.Changed{Change: k.Kind, Limit: k.Limit, Until: k.Until}
+	closed := q.closedIn(k.Limit).Until
 	switch {
 	case k.Kind == quota.KindOpening:
 		if closed.IsZero() {
 			return false, nil
 		}
-	case k.Kind == quota.KindLoan && k.Units == 0:
-		if len(held) == 0 {
-			return false, nil
-		}
-		changed.Until = slices.MaxFunc(held, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) }).Until
-	case !k.Until.After(q.now), k.Kind == quota.KindClosing && !k.Until.After(closed):
+	case !k.Until.After(q.now), !k.Until.After(closed):
 		return false, nil
 	}
 	q.append(quota.Entry{Note: k.Note, By: k.Caller.By(), Body: changed})
@@ -196,14 +191,14 @@ func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
 	if limit.DryRun {
 		budget = quota.MaxUnits
 	}
-	if q.used(i, q.now)+charge.Units <= budget+q.lentTo(limit.Name, q.now) {
+	if q.used(i, q.now)+charge.Units <= budget {
 		return time.Time{}
 	}
 	if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
 		return end
 	}
 	for at := range q.leaving(limit) {
-		if q.used(i, at)+charge.Units <= budget+q.lentTo(limit.Name, at) {
+		if q.used(i, at)+charge.Units <= budget {
 			return at
 		}
 	}
@@ -278,13 +273,14 @@ func (q question) states(charges []quota.Charge) []quota.LimitState {
 	states := make([]quota.LimitState, len(charges))
 	for n, charge := range charges {
 		i := q.c.Index(charge.Limit)
-		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: q.closedIn(charge.Limit), Lent: q.lent(charge.Limit, q.now)}
+		closed := q.closedIn(charge.Limit)
+		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: closed}
 	}
 	return states
 }
 
 func (q question) state(i int) quota.LimitState {
-	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name), Lent: q.lent(q.c.Limits[i].Name, q.now)}
+	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name)}
 	_, end := s.Window.Bounds(q.now)
 	if !end.IsZero() {
 		if s.Used > 0 {

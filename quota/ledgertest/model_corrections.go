@@ -39,11 +39,10 @@ func (q question) forbids(s quota.Settlement, e *quota.Entry) bool {
 	cost := is
 	granted.GivenBack, cost.GivenBack = nil, nil
 	for i, limit := range q.c.Limits {
-		lent := q.lentTo(limit.Name, q.now)
 		more := q.units(i, &is) - q.units(i, e)
 		refuses := s.Bounded && !limit.DryRun && q.inWindow(i, e, q.now) && more > 0
-		tooDear := q.units(i, &cost) > limit.Budget(s.UseReserve)+lent && q.units(i, &cost) > q.units(i, &granted)
-		noRoom := s.Caller.Remote != "" && q.used(i, q.now)+more > limit.Budget(false)+lent
+		tooDear := q.units(i, &cost) > limit.Budget(s.UseReserve) && q.units(i, &cost) > q.units(i, &granted)
+		noRoom := s.Caller.Remote != "" && q.used(i, q.now)+more > limit.Budget(false)
 		if refuses && (tooDear || noRoom) {
 			return true
 		}

@@ -135,8 +135,6 @@ func (r *random) act() {
 		r.adjustBoth()
 	case n < 90:
 		r.closeBoth()
-	case n < 92:
-		r.lendBoth()
 	case n < 95:
 		r.compareUsage()
 	case n < 97:
@@ -323,22 +321,6 @@ func (r *random) closeBoth() {
 	}
 	want, _ := r.model.ChangeLimit(context.Background(), r.c, k)
 	r.same("close", got, want)
-}
-
-// lendBoth makes a limit higher for a while, or ends that.
-func (r *random) lendBoth() {
-	l := quota.Change{Kind: quota.KindLoan, Limit: r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name, Note: "lent, so", Caller: quota.Caller{UID: 1}}
-	if r.rand.IntN(4) > 0 {
-		l.Units = quota.Units(1 + r.rand.IntN(60))
-		l.Until = time.UnixMilli(r.clock.Now().UnixMilli()).UTC().Add(time.Duration(r.rand.IntN(1200)-60) * time.Second)
-	}
-	r.say("lend %+v", l)
-	got, err := r.ledger.ChangeLimit(context.Background(), r.c, l)
-	if err != nil {
-		r.Fatal(err)
-	}
-	want, _ := r.model.ChangeLimit(context.Background(), r.c, l)
-	r.same("lend", got, want)
 }
 
 func (r *random) compareUsage() {

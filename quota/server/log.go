@@ -132,10 +132,7 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	case quota.Reset:
 		entry.Until = api.TimeOf(b.Until)
 	case quota.Changed:
-		entry.Limit, entry.Units = b.Limit, int64(b.Units)
-		if b.Change != quota.KindLoan || b.Units > 0 {
-			entry.Until = api.TimeOf(b.Until)
-		}
+		entry.Limit, entry.Until = b.Limit, api.TimeOf(b.Until)
 	}
 	return entry
 }
@@ -214,10 +211,10 @@ func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why,
 }
 
 func (s *Server) obstacle(credential string, o quota.Obstacle, counting []quota.LimitState) api.Obstacle {
-	span, to := s.raisable(credential, o, counting)
+	to, sure := s.raisable(credential, o, counting)
 	return api.Obstacle{
 		Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used + o.GivenBack), GivenBack: int64(o.GivenBack),
-		LendForMs: span.Milliseconds(), RaiseTo: int64(to),
+		RaiseTo: int64(to), Sure: sure,
 		Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
 	}
 }

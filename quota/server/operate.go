@@ -58,30 +58,12 @@ func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Chan
 	return api.Shut{Limit: k.Limit, Changed: changed, Closed: limitIn(credential, k.Limit).Closed, Credential: credential}, err
 }
 
-// lend makes a limit of the credential in the path higher until a time, or ends its loans.
-func (s *Server) lend(ctx context.Context, c *Session, in api.Lend) (api.LoanChange, error) {
-	usage, err := s.Service.Usage(ctx, c.Path("name"))
-	if err != nil {
-		return api.LoanChange{}, err
-	}
-	loan, err := loanOf(in, usage.Now)
-	if err == nil {
-		err = s.checkGrant(c.Path("name"), usage.Limits, loan)
-	}
-	if err != nil {
-		return api.LoanChange{}, err
-	}
-	changed, credential, err := s.changeLimit(ctx, "lend", c, loan)
-	l := limitIn(credential, in.Limit)
-	return api.LoanChange{Limit: in.Limit, Changed: changed, Units: l.Lent, Until: l.LentUntil, Credential: credential}, err
-}
-
 // changeLimit changes a limit of the credential in the path.
 func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quota.Change) (changed bool, is api.Credential, err error) {
 	k.Caller = c.Caller
 	_, is, err = s.change(ctx, verb, c, func(name string) (d quota.Decision, err error) {
 		d, changed, err = s.Service.ChangeLimit(ctx, name, k)
-		d.Limit, d.Units = k.Limit, k.Units
+		d.Limit = k.Limit
 		if changed {
 			d.RetryAt, d.Detail = k.Until, k.Note
 		}
@@ -90,63 +72,17 @@ func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quo
 	return changed, is, err
 }
 
-// loanOf returns the loan that a request asks for.
-func loanOf(in api.Lend, now time.Time) (quota.Change, error) {
-	loan := quota.Change{Kind: quota.KindLoan, Limit: in.Limit, Note: in.Note}
-	switch {
-	case in.Units == nil:
-		return loan, api.NewProblem(quota.BadRequest, "units are missing: by how many units the limit is higher, or 0 to end its loans")
-	case *in.Units == 0 && in.Until != "":
-		return loan, api.NewProblem(quota.BadRequest, "0 units end the loans of a limit now: leave until out, or name the units that you lend")
-	case *in.Units < 0:
-		return loan, api.NewProblem(quota.BadRequest, "units must be a whole number from 1 to %d, or 0 to end loans: to keep units back, close the limit or raise its reserve", quota.MaxUnits)
-	case *in.Units == 0:
-		return loan, nil
-	case in.Until == "":
-		return loan, api.NewProblem(quota.BadRequest, "until is missing: when the loan ends, or after how long, like 6h")
-	}
-	until, err := untilOf(in.Until, now)
-	loan.Units, loan.Until = quota.Units(*in.Units), until
-	return loan, err
-}
-
-// checkGrant refuses a loan beyond what the upstream is known to grant.
-func (s *Server) checkGrant(name string, limits []quota.LimitState, loan quota.Change) error {
-	i := slices.IndexFunc(limits, func(l quota.LimitState) bool { return l.Name == loan.Limit })
-	if i < 0 {
-		return nil // the service refuses it
-	}
-	l := limits[i]
-	units, source, known := s.Observer.Grants(name, l.Limit)
-	if !known || loan.Units == 0 || l.Total()+loan.Units <= units {
-		return nil
-	}
-	hint := "if the upstream grants more by now, set the limit's units in the configuration"
-	if room := units - l.Total(); room > 0 {
-		hint = "lend " + room.Text() + " at most; " + hint
-	}
-	return api.NewProblem(quota.BadRequest, "the upstream grants %s of limit %q, as %s: here it has %s already, and is not lent %s more",
-		units.Text(), l.Name, source, quota.Thousands(l.Total()), quota.Thousands(loan.Units)).WithHint(hint)
-}
-
-// raisable returns for how long an operator may lend a limit what calls lack, and to how many units
-// the configuration may raise it so that they fit; 0 where the upstream is known not to grant that
-// much. A loan needs a reason to believe that the units are there: the upstream grants them, or the
-// limit is a part of another one that counts these calls too.
-func (s *Server) raisable(name string, o quota.Obstacle, counting []quota.LimitState) (lend time.Duration, to quota.Units) {
-	span := min(time.Hour, o.LongestLoan())
-	now := time.Now()
-	loan := quota.Change{Kind: quota.KindLoan, Limit: o.Name, Units: o.Missing, Until: now.Add(span)}
+// raisable returns to how many units the configuration may raise a limit so that calls fit, and whether there
+// are that many: the upstream is known to grant them, or the limit is a part of another one that counts these
+// calls too. 0 where the upstream is known not to grant that much.
+func (s *Server) raisable(name string, o quota.Obstacle, counting []quota.LimitState) (to quota.Units, sure bool) {
 	onlyWaits := o.Missing == 0 || !o.Closed.IsZero() || !o.CatchingUp.IsZero()
-	if onlyWaits || s.checkGrant(name, counting, loan) != nil || loan.Validate(name, o.LimitState, now) != nil {
-		return 0, 0
+	grants, _, known := s.Observer.Grants(name, o.Limit)
+	if to = o.Units + o.Missing; onlyWaits || to > quota.MaxUnits || known && to > grants {
+		return 0, false
 	}
-	_, _, known := s.Observer.Grants(name, o.Limit)
 	isWhole := func(l quota.LimitState) bool { return !l.IsPart() }
-	if known || o.IsPart() && slices.ContainsFunc(counting, isWhole) {
-		lend = span
-	}
-	return lend, o.Units + o.Missing
+	return to, known || o.IsPart() && slices.ContainsFunc(counting, isWhole)
 }
 
 // untilOf reads an instant, or after how long it is.

@@ -103,7 +103,6 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", LongRead(Handle(s.why, api.WhyQuery{Count: 1}))},
 		{"GET", "/v1/refusals", Read, "what was refused in the last day, by kind: acquires, and passes that were not launched", Handle(s.listRefusals)},
 		{"POST", "/v1/credentials/{name}/adjust", Operate, "book units that were spent elsewhere, or return units that were not spent; limit, units, note", Handle(s.adjust)},
-		{"POST", "/v1/credentials/{name}/lend", Operate, "make a limit higher until a time, or end that: units 0; limit, units, until, note", Handle(s.lend)},
 		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", Handle(s.observe)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", Handle(s.closeLimit)},
 		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", Handle(s.openLimit)},

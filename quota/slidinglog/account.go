@@ -17,9 +17,8 @@ type Account struct {
 	// Lost is the time, in ms, up to which entries were dropped that a longer window would have
 	// to count; 0: none.
 	Lost int64
-	// Closed has the closed limits by name, and Lent the loans of each. Some may have ended.
+	// Closed has the closed limits by name. Some may be open again.
 	Closed map[string]quota.Closed
-	Lent   map[string][]quota.Lent
 
 	views []*View // in the order of the credential's limits
 }
@@ -121,64 +120,25 @@ func (a *Account) Decide(c *quota.Credential, charges []quota.Charge, useReserve
 	now := a.Now(clock)
 	d := quota.Decision{Units: quota.Max(charges), Limits: a.States(c, charges, now)}
 	for _, charge := range charges {
-		at := a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, now, log)
+		at := a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, log)
 		if at.After(d.RetryAt) {
 			d.Reason, d.Limit, d.RetryAt = quota.LimitExceeded, charge.Limit, at
 		}
 	}
 	d.Close(time.UnixMilli(clock.UnixMilli()))
-	if len(a.Lent) > 0 && d.Denied() {
-		d.RetryAt = a.afterLoans(d.RetryAt, c, charges, useReserve, now, log)
-	}
 	if d.Denied() {
 		d.RetryAfter = d.RetryAt.Sub(time.UnixMilli(clock.UnixMilli())) // by the caller's clock
 	}
 	return d
 }
 
-// afterLoans returns when charges fit all limits at once. Each limit let them fit at some time up to
-// from, but under a loan that may have ended by then.
-func (a *Account) afterLoans(from time.Time, c *quota.Credential, charges []quota.Charge, useReserve bool, now time.Time, log Entries) time.Time {
-	for {
-		at := from
-		for _, charge := range charges {
-			at = quota.Later(at, a.fits(a.views[c.Index(charge.Limit)], charge.Units, useReserve, now, from, log))
-		}
-		if at.Equal(from) {
-			return at
-		}
-		from = at // fewer loans run then
-	}
-}
-
 // fits returns when units fit a limit if nothing else happens, or the zero time if they fit now.
-// Loans count that still run at from.
-func (a *Account) fits(v *View, units quota.Units, useReserve bool, now, from time.Time, log Entries) time.Time {
+func (a *Account) fits(v *View, units quota.Units, useReserve bool, now time.Time, log Entries) time.Time {
 	limit := v.Limit()
 	if limit.DryRun { // only the largest number is a bound
 		return v.fits(v.used+units-quota.MaxUnits, now, log)
 	}
-	at := a.CatchingUp(limit.Window, now)
-	return quota.Later(at, a.fitsLent(v, units-limit.Budget(useReserve), now, quota.Later(from, at), log))
-}
-
-// fitsLent returns when units that are over the budget of an empty window fit, with loans or without,
-// or the zero time if they fit now. Only loans that still run at from count, each until its end.
-func (a *Account) fitsLent(v *View, over quota.Units, now, from time.Time, log Entries) time.Time {
-	missing := v.used + over
-	if len(a.Lent) == 0 { // the usual case
-		return v.fits(missing, now, log)
-	}
-	loans := quota.Lending(a.Lent[v.Limit().Name], from)
-	slices.SortFunc(loans, func(x, y quota.Lent) int { return x.Until.Compare(y.Until) })
-	lent := quota.LimitState{Lent: loans}.LentUnits()
-	for _, l := range loans {
-		if at := v.fits(missing-lent, now, log); over <= lent && at.Before(l.Until) {
-			return at
-		}
-		lent -= l.Units
-	}
-	return v.fits(missing, now, log)
+	return quota.Later(a.CatchingUp(limit.Window, now), v.fits(v.used+units-limit.Budget(useReserve), now, log))
 }
 
 // CatchingUp returns when the log covers the window again, or the zero time if it does at now.
@@ -221,8 +181,8 @@ func (a *Account) States(c *quota.Credential, charges []quota.Charge, now time.T
 func (a *Account) state(v *View, now time.Time) quota.LimitState {
 	limit := v.Limit()
 	s := quota.LimitState{Limit: limit, Used: v.used, CatchingUp: a.CatchingUp(limit.Window, now)}
-	if len(a.Closed)+len(a.Lent) > 0 { // few limits ever are
-		s.Closed, s.Lent = a.Closed[limit.Name].At(now), quota.Lending(a.Lent[limit.Name], now)
+	if len(a.Closed) > 0 { // few limits ever are
+		s.Closed = a.Closed[limit.Name].At(now)
 	}
 	return s
 }

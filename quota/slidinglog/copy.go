@@ -64,7 +64,7 @@ func openCopy(file File, name string) (*Copy, error) {
 // refresh updates the account from the facts.
 func (c *Copy) refresh() {
 	c.account.Clock, c.account.Lost = c.facts.Position.ID.Ms, c.facts.Since
-	c.account.Closed, c.account.Lent = c.facts.limits(c.account.Clock)
+	c.account.Closed = c.facts.closed(c.account.Clock)
 }
 
 // view calls f while the tables can be read.
@@ -131,7 +131,6 @@ func (c *Copy) expire() {
 	}
 	c.facts.Since = max(c.facts.Since, c.facts.Expired.Ms)
 	c.account.Lost = c.facts.Since
-	c.facts.forgetLoans(c.account.Clock)
 }
 
 // expired reports whether an entry has expired. One that stands has not.

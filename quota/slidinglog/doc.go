@@ -10,9 +10,6 @@
 // decision does not read the log. An [Account] has the views of a credential's limits. A view is
 // new if the limit, its window or its prices are; it then reads the entries in its window.
 //
-// A loan is an entry that raises a limit until a time. A decision made under a loan is not
-// appended at or after the end of the loan. A time to retry counts each loan until its end only.
-//
 // A [Copy] is the set. An entry has an id of its own, with its time. Corrections name the entries
 // that they change, the newest settlement counts, and of one request one grant counts. A reset begins
 // a generation, and voids the entries of lower generations up to its time. It voids no less than any

@@ -29,8 +29,8 @@ type facts struct {
 	Quiet    *quiet
 	Loss     *loss // nil: the log has the record at Position
 	Complete bool  // the log was read to its end since its beginning was last read
-	// Standing are the newest closing or opening of each limit, and its loans and their last end, in the
-	// order of their ids. Some may have ended.
+	// Standing are the newest closing or opening of each limit, in the order of their ids. Some may have
+	// ended.
 	Standing []mark
 	// Dangling are corrections of entries that the set lacks. They apply when those come.
 	Dangling []dangling

@@ -62,7 +62,7 @@ type correction struct {
 
 var boss = quota.Caller{UID: 1000}
 
-// corrections are all that there are. 12 units are used before each, of which 5 are of one grant; 7 units are lent.
+// corrections are all that there are. 12 units are used before each, of which 5 are of one grant.
 func corrections(grant quota.ID, now time.Time) []correction {
 	type ctx = context.Context
 	adjust := func(units int64) func(ctx, *slidinglog.Ledger, *quota.Credential) error {
@@ -85,16 +85,16 @@ func corrections(grant quota.ID, now time.Time) []correction {
 		}
 	}
 	return []correction{
-		{"book", adjust(4), "used 16, lent 7"},
-		{"return", adjust(-4), "used 8, lent 7"},
-		{"lend", change(quota.Change{Kind: quota.KindLoan, Units: 9, Until: now.Add(time.Hour)}), "used 12, lent 16"},
-		{"end loans", change(quota.Change{Kind: quota.KindLoan}), "used 12, lent 0"},
-		{"close", change(quota.Change{Kind: quota.KindClosing, Until: now.Add(time.Hour)}), "used 12, lent 7, closed"},
-		{"reset", func(ctx ctx, l *slidinglog.Ledger, c *quota.Credential) error { return l.Reset(ctx, c, boss, "") }, "used 0, lent 0"},
+		{"book", adjust(4), "used 16"},
+		{"return", adjust(-4), "used 8"},
+		{"close", change(quota.Change{Kind: quota.KindClosing, Until: now.Add(time.Hour)}), "used 12, closed"},
+		{"reset", func(ctx ctx, l *slidinglog.Ledger, c *quota.Credential) error {
+			return l.Reset(ctx, c, boss, "")
+		}, "used 0"},
 		{"settle", func(ctx ctx, l *slidinglog.Ledger, c *quota.Credential) error {
 			_, err := l.Settle(ctx, c, quota.Settlement{Grant: grant, Units: 2, Caller: boss})
 			return err
-		}, "used 9, lent 7"},
+		}, "used 9"},
 	}
 }
 
@@ -110,9 +110,6 @@ func eachCorrection(t *testing.T, play func(s *scene, l, other *slidinglog.Ledge
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.ChangeLimit(t.Context(), s.c, quota.Change{Kind: quota.KindLoan, Limit: "daily", Units: 7, Until: s.now.Add(30 * time.Minute)}); err != nil {
-			t.Fatal(err)
-		}
 		s.follow(1, l, other)
 		_, grant, _ := quota.ParseGrantID(d[0].GrantID)
 		k := corrections(grant, s.now)[i]
@@ -125,7 +122,7 @@ func eachCorrection(t *testing.T, play func(s *scene, l, other *slidinglog.Ledge
 						t.Fatal(err)
 					}
 					is := u.Limits[0]
-					got := fmt.Sprintf("used %d, lent %d", is.Used, is.LentUnits())
+					got := fmt.Sprintf("used %d", is.Used)
 					if !is.Closed.IsZero() {
 						got += ", closed"
 					}
@@ -182,16 +179,16 @@ func TestWhatOthersDoDuringAFreezeStays(t *testing.T) {
 		var meanwhile func()
 		switch k.name {
 		case "reset":
-			want, meanwhile = "used 3, lent 0", func() { s.grant(other, 3) }
+			want, meanwhile = "used 3", func() { s.grant(other, 3) }
 		case "settle":
-			want, meanwhile = "used 13, lent 7", func() {
+			want, meanwhile = "used 13", func() {
 				e := other.Entries(s.c)[1]
 				if _, err := other.Settle(s.t.Context(), s.c, quota.Settlement{Grant: e.ID, Units: 6, Caller: quota.Caller{UID: 1}}); err != nil {
 					t.Error(err)
 				}
 			}
 		case "return":
-			want, meanwhile = "used 11, lent 7", func() { s.grant(other, 3) }
+			want, meanwhile = "used 11", func() { s.grant(other, 3) }
 		default:
 			return
 		}

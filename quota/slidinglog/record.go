@@ -110,8 +110,12 @@ var ErrForeign = errors.New("it is not the log that this host has a copy of")
 
 var errRecord = errors.New("an entry of the log is damaged")
 
+// formerLoan is the kind of an entry that made a limit higher. Logs may still have some: they count nothing.
+const formerLoan quota.Kind = "loan"
+
 // kinds are the kinds of entries; a record has their index.
-var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset, quota.KindClosing, quota.KindOpening, quota.KindLoan}
+var kinds = []quota.Kind{quota.KindGrant, quota.KindSettlement, quota.KindAdjustment, quota.KindReset,
+	quota.KindClosing, quota.KindOpening, formerLoan}
 
 // after has the record follow the one at a position. A reader then notices if the log lacks that one.
 func (r *Record) after(p Position, near bool) {
@@ -366,13 +370,13 @@ func (c *codec) body(e *quota.Entry, kind quota.Kind) {
 		c.string(&e.Note)
 		c.time(&b.Until)
 		setBody(c, e, b)
-	default: // closing, opening, loan
+	default: // closing, opening
 		b, _ := e.Body.(quota.Changed)
 		b.Change = kind
 		c.string(&b.Limit)
 		c.string(&e.Note)
-		if kind == quota.KindLoan {
-			c.count(&b.Units)
+		if kind == formerLoan {
+			c.count(new(quota.Units))
 		}
 		c.time(&b.Until)
 		setBody(c, e, b)

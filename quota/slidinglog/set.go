@@ -18,7 +18,7 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 		return
 	}
 	kind := e.Kind()
-	standing := kind == quota.KindClosing || kind == quota.KindLoan || kind == quota.KindReset && c.facts.renews(&e)
+	standing := kind == quota.KindClosing || kind == quota.KindReset && c.facts.renews(&e)
 	if c.expired(e.ID) && !standing {
 		return
 	}
@@ -33,7 +33,9 @@ func (c *Copy) put(e quota.Entry, placed bool) {
 	case quota.Reset:
 		c.reset(&e)
 	case quota.Changed:
-		c.facts.stand(mark{e.ID, b.Change, b.Limit, b.Units, b.Until, e.Note, e.By})
+		if b.Change != formerLoan {
+			c.facts.stand(mark{e.ID, b.Change, b.Limit, b.Until, e.Note, e.By})
+		}
 	}
 	c.facts.Newest = max(c.facts.Newest, e.Gen)
 	c.set(e)

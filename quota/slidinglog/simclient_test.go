@@ -81,8 +81,6 @@ func (h *simHost) client() {
 		h.adjust()
 	case n < 92:
 		h.closeLimit()
-	case n < 94:
-		h.lend()
 	case n == 94 && w.rand.IntN(2) == 0, n > 95 && w.temper == resets:
 		h.reset()
 	default:
@@ -189,11 +187,6 @@ func (h *simHost) settleBounded(of *told, units quota.Units) {
 		w.fail("settle: %v", err)
 	case err == nil && d.Granted():
 		h.corrected(s.Caller)
-		for _, e := range h.ledger.Entries(h.c) {
-			if loan, _ := e.Body.(quota.Changed); loan.Change == quota.KindLoan {
-				most += loan.Units // it may have ended meanwhile
-			}
-		}
 		if units > most {
 			w.fail("host %s has a caller settle to %d, of %d", h.name, units, most)
 		}
@@ -350,27 +343,6 @@ func (h *simHost) closeLimit() {
 		if changed {
 			h.corrected(k.Caller)
 		}
-	}
-}
-
-// lend makes a limit higher for a while, or ends that.
-func (h *simHost) lend() {
-	w := h.w
-	l := quota.Change{Kind: quota.KindLoan, Limit: h.c.Limits[w.rand.IntN(len(h.c.Limits))].Name, Note: "so", Caller: w.corrector()}
-	if w.rand.IntN(4) > 0 {
-		l.Units, l.Until = quota.Units(1+w.rand.IntN(40)), h.time(w.rand.Int64N(4000))
-	}
-	changed, err := h.ledger.ChangeLimit(h.call(), h.c, l)
-	if h.ctx.Err() != nil {
-		return
-	}
-	w.say("%s: lend %d of %s until %v: %v %v", h.name, l.Units, l.Limit, l.Until, changed, err)
-	if err != nil && !known(err) {
-		w.fail("lend: %v", err)
-	}
-	if changed {
-		h.corrected(l.Caller)
-		w.counts.loans++
 	}
 }
 

@@ -228,28 +228,12 @@ func (s *sum) used(c *quota.Credential, ms int64) []quota.Units {
 	return used
 }
 
-// lent returns the sum of a limit's loans at a time: the loans behind the last end of loans.
-func (s *sum) lent(limit string, ms int64) (units quota.Units) {
-	var ended quota.ID
-	for _, e := range s.entries {
-		if loan, _ := e.Body.(quota.Changed); loan.Change == quota.KindLoan && loan.Limit == limit && loan.Units == 0 && !s.void(e) && ended.Less(e.ID) {
-			ended = e.ID
-		}
-	}
-	for _, e := range s.entries {
-		if loan, _ := e.Body.(quota.Changed); loan.Change == quota.KindLoan && loan.Limit == limit && !s.void(e) && ended.Less(e.ID) && loan.Until.UnixMilli() > ms {
-			units += loan.Units
-		}
-	}
-	return units
-}
-
 // closed tells whether a limit is closed at a time: the newest closing or opening counts.
 func (s *sum) closed(limit string, ms int64) bool {
 	var newest quota.Entry
 	for _, e := range s.entries {
 		b, _ := e.Body.(quota.Changed)
-		if b.Limit == limit && b.Change != quota.KindLoan && !s.void(e) && newest.ID.Less(e.ID) {
+		if b.Limit == limit && !s.void(e) && newest.ID.Less(e.ID) {
 			newest = e
 		}
 	}
@@ -440,14 +424,11 @@ func (o *oracle) over(h *simHost, c *quota.Credential, s sum, r slidinglog.Recor
 		if added == 0 || used[i]+added <= limit.Budget(false) {
 			continue
 		}
-		if lent := s.lent(limit.Name, p.At.Ms); used[i]+added <= limit.Budget(false)+lent {
-			o.w.counts.underLoans++
-		} else {
-			if o.w.traces && h != nil {
-				o.explain(h, s)
-			}
-			o.w.fail("host %s grants %d of %s, of which %d of %d are used, and %d lent", h.text(), added, limit.Name, used[i], limit.Budget(false), lent)
+		if o.w.traces && h != nil {
+			o.explain(h, s)
 		}
+		o.w.fail("host %s grants %d of %s, of which %d of %d are used",
+			h.text(), added, limit.Name, used[i], limit.Budget(false))
 	}
 }
 
@@ -501,7 +482,7 @@ func (o *oracle) fitsCopy(h *simHost, ask quota.Ask, id quota.ID) {
 				used += e.UnitsIn(c, i)
 			}
 		}
-		if most := limit.Budget(false) + s.lent(limit.Name, id.Ms); charged && units > 0 && used > most {
+		if most := limit.Budget(false); charged && units > 0 && used > most {
 			o.w.fail("host %s grants offline, and has then used %d of %d of %s", h.name, used, most, limit.Name)
 		}
 		if charged && units > 0 && s.closed(limit.Name, id.Ms) {
@@ -530,7 +511,7 @@ func (o *oracle) retries(h *simHost, c *quota.Credential, ask quota.Ask, d quota
 		used := s.used(c, ms)
 		return !slices.ContainsFunc(ask.Charges, func(charge quota.Charge) bool {
 			i := c.Index(charge.Limit)
-			return s.closed(charge.Limit, ms) || used[i]+charge.Units > c.Limits[i].Budget(false)+s.lent(charge.Limit, ms)
+			return s.closed(charge.Limit, ms) || used[i]+charge.Units > c.Limits[i].Budget(false)
 		})
 	}
 	o.w.counts.retries++
@@ -670,9 +651,6 @@ func (o *oracle) end() {
 		}
 		want := o.counts(h, &s, usage)
 		for i, limit := range usage.Limits {
-			if lent := s.lent(limit.Name, usage.Now.UnixMilli()); limit.LentUnits() != lent {
-				w.fail("host %s has %d lent to %s, the log says %d", h.name, limit.LentUnits(), limit.Name, lent)
-			}
 			if limit.Used != want[i] && limit.CatchingUp.IsZero() {
 				if w.traces {
 					o.explain(h, s)

@@ -59,7 +59,6 @@ type world struct {
 // simCounts say what a history was made of.
 type simCounts struct {
 	grants, away, denials, refusals, replays, settles, resets   int
-	loans, underLoans                                           int
 	losses, races, freezes, kills, crashes, cuts, clocks        int
 	newHosts, clones, lostFiles, fullDisks, reloads, lost, late int
 	olderFiles, waits, expired, corrections, retries            int
@@ -76,8 +75,6 @@ func (c *simCounts) add(o simCounts) {
 	c.replays += o.replays
 	c.settles += o.settles
 	c.resets += o.resets
-	c.loans += o.loans
-	c.underLoans += o.underLoans
 	c.losses += o.losses
 	c.races += o.races
 	c.freezes += o.freezes

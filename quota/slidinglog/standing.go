@@ -7,13 +7,12 @@ import (
 	"quotad/quota"
 )
 
-// A mark is an entry that closes or opens a limit, or lends to it.
+// A mark is an entry that closes or opens a limit.
 type mark struct {
 	ID       quota.ID
 	Kind     quota.Kind
 	Limit    string
-	Units    quota.Units // of a loan
-	Until    time.Time   // not of an opening
+	Until    time.Time // not of an opening
 	Note, By string
 }
 
@@ -27,34 +26,26 @@ func (f *facts) stand(m mark) {
 	slices.SortFunc(f.Standing, func(x, y mark) int { return x.ID.Compare(y.ID) })
 }
 
-// overrides reports whether a mark of the same limit counts no more: a closing or an opening before a
-// later one, and a loan before an end of loans.
-func (m mark) overrides(earlier mark) bool {
-	loan := earlier.Kind == quota.KindLoan
-	return m.Limit == earlier.Limit && earlier.ID.Less(m.ID) && loan == (m.Kind == quota.KindLoan) && (!loan || m.Units == 0)
-}
+// overrides reports whether a mark of the same limit counts no more: one before a later one.
+func (m mark) overrides(earlier mark) bool { return m.Limit == earlier.Limit && earlier.ID.Less(m.ID) }
 
-// limits returns the closed limits and the loans at a time, in ms.
-func (f *facts) limits(now int64) (closed map[string]quota.Closed, lent map[string][]quota.Lent) {
+// closed returns the closed limits at a time, in ms.
+func (f *facts) closed(now int64) map[string]quota.Closed {
 	if len(f.Standing) == 0 { // the usual case, for every record
-		return nil, nil
+		return nil
 	}
-	closed, lent = make(map[string]quota.Closed), make(map[string][]quota.Lent)
+	closed := make(map[string]quota.Closed)
 	for _, m := range f.Standing {
-		switch {
-		case m.Until.UnixMilli() <= now: // or an opening
-		case m.Kind == quota.KindClosing:
+		if m.Kind == quota.KindClosing && m.Until.UnixMilli() > now {
 			closed[m.Limit] = quota.Closed{Since: m.ID.Time(), Until: m.Until, Says: m.Note, By: m.By}
-		case m.Units > 0:
-			lent[m.Limit] = append(lent[m.Limit], quota.Lent{Units: m.Units, Since: m.ID.Time(), Until: m.Until, Note: m.Note, By: m.By})
 		}
 	}
-	return closed, lent
+	return closed
 }
 
-// standing returns the ids of the entries that close limits, or lend to them, at a time, in ms, of an
-// end of loans until the last of them would have ended, and of resets that are older than entries which
-// they void, because the clock was set back. They are kept even if no window holds them.
+// standing returns the ids of the entries that close limits at a time, in ms, and of resets that are
+// older than entries which they void, because the clock was set back. They are kept even if no window
+// holds them.
 func (c *Copy) standing(now int64) (ids []quota.ID) {
 	for _, v := range c.facts.Resets {
 		if v.By.Ms < v.To && v.To > now-c.keep().Milliseconds() {
@@ -67,11 +58,4 @@ func (c *Copy) standing(now int64) (ids []quota.ID) {
 		}
 	}
 	return ids
-}
-
-// forgetLoans drops loans that have ended and expired.
-func (f *facts) forgetLoans(now int64) {
-	f.Standing = slices.DeleteFunc(f.Standing, func(m mark) bool {
-		return m.Units > 0 && !f.Expired.Less(m.ID) && m.Until.UnixMilli() <= now
-	})
 }

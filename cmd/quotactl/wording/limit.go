@@ -45,13 +45,6 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 	case l.Remaining == 0 && !l.DryRun:
 		notes = append(notes, "exhausted")
 	}
-	for _, loan := range l.Loans {
-		text := fmt.Sprintf("%s lent by %s until %s", loan.Units.Text(), v.Caller(loan.By), v.Until(loan.Until))
-		if loan.Note != "" {
-			text += ": " + v.Clean(loan.Note)
-		}
-		notes = append(notes, text)
-	}
 	if l.CatchingUpUntil != nil {
 		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
 	}
@@ -103,11 +96,7 @@ func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 	case l.Remaining == 0 && l.NextUnitsAt != nil:
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
 	}
-	var parts []string
-	if l.LentUntil != nil {
-		parts = append(parts, fmt.Sprintf("%s lent for %s", quota.Thousands(l.Lent), term.Brief(max(0, l.LentUntil.Sub(v.Now)+time.Second-1))))
-	}
-	return strings.Join(append(parts, forecast(l, f, v)...), ", ")
+	return strings.Join(forecast(l, f, v), ", ")
 }
 
 // FitStyle colours whether the schedule fits a limit.

@@ -17,8 +17,7 @@ import (
 func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer, forecast func(context.Context) ([]plan.Forecast, error)) {
 	m.service = service
 	l := &collector{}
-	units := l.desc("quotad_limit_units", "Units that the limit has in its window, loans included.", "credential", "limit")
-	lent := l.desc("quotad_limit_lent_units", "Units of quotad_limit_units that operators have lent; absent while nothing is.", "credential", "limit")
+	units := l.desc("quotad_limit_units", "Units that the limit has in its window.", "credential", "limit")
 	reserve := l.desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch.", "credential", "limit")
 	used := l.desc("quotad_limit_used_units", "Units that are debited in the limit's window.", "credential", "limit")
 	remaining := l.desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that is not enforced.", "credential", "limit")
@@ -36,25 +35,19 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 			usage, err := service.Usage(ctx, c.Name)
 			for _, limit := range c.Limits {
 				out <- gauge(reserve, float64(limit.Reserve), c.Name, limit.Name)
-				if err != nil { // the loans are unknown too
-					out <- gauge(units, float64(limit.Units), c.Name, limit.Name)
-				}
+				out <- gauge(units, float64(limit.Units), c.Name, limit.Name)
 			}
 			if err != nil {
 				continue
 			}
 			drifts := observer.Drifts(c.Name)
 			for _, limit := range usage.Limits {
-				out <- gauge(units, float64(limit.Total()), c.Name, limit.Name)
 				out <- gauge(used, float64(limit.Used), c.Name, limit.Name)
 				left := math.Inf(1)
 				if !limit.DryRun {
 					left = float64(limit.Remaining())
 				}
 				out <- gauge(remaining, left, c.Name, limit.Name)
-				if len(limit.Lent) > 0 {
-					out <- gauge(lent, float64(limit.LentUnits()), c.Name, limit.Name)
-				}
 				if !limit.Closed.IsZero() {
 					out <- gauge(closed, float64(limit.Closed.Until.UnixMilli())/1000, c.Name, limit.Name)
 				}

@@ -117,7 +117,7 @@ func (l *list) closed(c *CredentialState, limit *LimitState, name string) {
 		return
 	}
 	one := Trouble{Kind: Closed, Of: "limit " + name, Do: "quotactl open " + name, Grave: len(spends) > 0, Since: k.Since}
-	cause := fmt.Sprintf("at %s of our %s", quota.Thousands(limit.ClosedAt), quota.Thousands(limit.Total()))
+	cause := fmt.Sprintf("at %s of our %s", quota.Thousands(limit.ClosedAt), quota.Thousands(limit.Units))
 	if limit.Drift != "" {
 		cause = limit.Drift
 		if limit.DriftBy > 0 {

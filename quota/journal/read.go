@@ -1,0 +1,325 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Unexpected says that the journal is not the one that was here: what was spent would be granted again.
+type Unexpected struct{ Credential, Dir, Why string }
+
+// Damaged says that a file is not as it was written.
+type Damaged struct {
+	File   string
+	Offset int64
+	Why    string
+}
+
+// Version says that another version of the program wrote a file.
+type Version struct{ File, Found, Want string }
+
+const cure = "; restore it, or start once with quotad --accept-new-ledger, which sets it aside and begins an empty one"
+
+func (e *Unexpected) Error() string { return e.Dir + " " + e.Why + cure }
+func (e *Damaged) Error() string {
+	return fmt.Sprint(e.File, " is damaged at byte ", e.Offset, ": ", e.Why, cure)
+}
+func (e *Version) Error() string { return e.File + " has format " + e.Found + ", not " + e.Want + cure }
+
+// Options of Open.
+type Options struct {
+	Accept bool         // set a journal aside that Open would refuse, and begin an empty one
+	Now    func() int64 // µs, for starts and stops; nil: the machine's clock
+}
+
+// Open reads the journal of a credential below a directory, or begins one where there has been none.
+func Open(dir, credential string, o Options) (*Journal, error) {
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMicro() }
+	}
+	dir = filepath.Join(dir, credential)
+	j, err := load(dir, credential, o.Now)
+	if o.Accept && (errors.As(err, new(*Unexpected)) || errors.As(err, new(*Damaged)) || errors.As(err, new(*Version))) {
+		aside, why := fmt.Sprintf("%s.aside-%d", dir, o.Now()), strings.TrimSuffix(err.Error(), cure)
+		err = nil // what follows sets it
+		for _, part := range []string{"", ".position"} {
+			if failed := os.Rename(dir+part, aside+part); !errors.Is(failed, fs.ErrNotExist) {
+				err = errors.Join(err, failed)
+			}
+		}
+		if err == nil {
+			j, err = load(dir, credential, o.Now)
+			j.cut = why + ": it is now " + aside + ", and an empty journal begins"
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open journal of %s: %w", credential, err)
+	}
+	return j, nil
+}
+
+// Verify returns why Open would refuse the journal of a credential. It changes nothing.
+func Verify(dir, credential string) error {
+	j := &Journal{dir: filepath.Join(dir, credential), credential: credential, ids: make(map[string]place)}
+	if _, err := j.readAll(); err != nil {
+		return fmt.Errorf("cannot open journal of %s: %w", credential, err)
+	}
+	return nil
+}
+
+// load reads all files, opens the last one to write it, and writes this start.
+func load(dir, credential string, now func() int64) (*Journal, error) {
+	j := &Journal{dir: dir, credential: credential, now: now, newFileAt: 1 << 20, ids: make(map[string]place)}
+	j.fdatasync = func(f *os.File) error { return os.NewSyscallError("fdatasync", syscall.Fdatasync(int(f.Fd()))) }
+	isNew, err := j.readAll()
+	if err != nil {
+		return j, err
+	}
+	if n := len(j.files); n == 0 {
+		j.id = rand.Text()
+		err = errors.Join(os.MkdirAll(dir, 0o700), j.begin(1, 0))
+	} else if j.current, err = os.OpenFile(j.path(j.files[n-1].number), os.O_RDWR, 0); err == nil {
+		err = j.current.Truncate(j.files[n-1].size)
+	}
+	if err != nil {
+		return j, err
+	}
+	j.count(began)
+	if err = j.write(Record{Kind: began, At: now()}); err == nil {
+		err = j.flush(true)
+	}
+	if !isNew && errors.Is(err, syscall.ENOSPC) { // Append reports it, until there is space
+		return j, nil
+	}
+	return j, err
+}
+
+// readAll reads all files and compares them with the position, which a new journal does not have.
+func (j *Journal) readAll() (isNew bool, err error) {
+	entries, err := os.ReadDir(j.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	for _, entry := range entries {
+		if number, err := strconv.Atoi(entry.Name()); err == nil { // else it was not put in place
+			if err := j.readFile(number); err != nil {
+				return false, err
+			}
+		}
+	}
+	var was Record
+	path, n, why := j.dir+".position", len(j.files), ""
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = new(file).scan(path, text, func(r Record) error { was = r; return nil })
+	}
+	id, size := readHeader(was)
+	isOlder := func(f file) bool { return f.number == int(was.At) && f.size < size }
+	switch none := errors.Is(err, fs.ErrNotExist); {
+	case none && (n == 0 || n == 1 && j.files[0].number == 1 && len(j.ids) == 0):
+		return true, nil
+	case none:
+		why = "has no position next to it"
+	case err != nil:
+		return false, err
+	case n == 0:
+		why = "is missing"
+	case id != j.id || was.ID != j.credential:
+		why = "is not the journal that was here"
+	case int(was.At) > j.files[n-1].number || slices.ContainsFunc(j.files, isOlder):
+		why = "is older than it was: its end is missing"
+	default:
+		return false, nil
+	}
+	return false, &Unexpected{j.credential, j.dir, why}
+}
+
+// readFile reads the next file. If its last line is incomplete, that is cut, and no file may follow.
+func (j *Journal) readFile(number int) error {
+	path, f, before := j.path(number), file{number: number}, file{number: number - 1}
+	if n := len(j.files); n > 0 {
+		before = j.files[n-1]
+	}
+	text, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return err
+	case number != before.number+1:
+		return &Damaged{j.path(before.number + 1), 0, "the file is missing"}
+	case j.cut != "":
+		return &Damaged{j.path(before.number), before.size, "this line has no end, but a file follows"}
+	}
+	err = f.scan(path, text, func(r Record) error {
+		if r.Kind == header {
+			if id, sum := readHeader(r); len(j.files) == 0 {
+				j.id, before.sum = id, uint32(sum)
+			}
+			if r != j.header(number, int64(before.sum)) {
+				return &Damaged{path, 0, "it is of another journal, or has another place in it"}
+			}
+			return nil
+		}
+		j.count(r.Kind)
+		j.note(&f, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	rest := text[f.size:]
+	if _, _, ok := readLine(rest[:max(0, len(rest)-1)], f.sum); ok || f.size == 0 { // a crash changes no byte
+		return &Damaged{path, f.size, "this line has no end"}
+	}
+	if len(rest) > 0 {
+		j.cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, len(text))
+	}
+	j.files = append(j.files, f)
+	return nil
+}
+
+// count counts a start if it follows no clean stop.
+func (j *Journal) count(kind Kind) {
+	if kind == began && j.previous != 0 && j.previous != ended {
+		j.killed++
+	}
+	j.previous = kind
+}
+
+// Read calls each with all entries after a time, oldest file first. It reads without a lock.
+func (j *Journal) Read(after int64, each func(Record) error) error {
+	j.mu.Lock()
+	files := slices.Clone(j.files)
+	j.mu.Unlock()
+	for _, f := range files {
+		if f.newest <= after {
+			continue
+		}
+		path, got := j.path(f.number), file{}
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) && int64(f.number) <= j.dropped.Load() {
+			continue
+		}
+		if err == nil {
+			err = got.scan(path, text[:min(int(f.size), len(text))], func(r Record) error {
+				if r.ID == "" || r.Kind == header || r.At <= after {
+					return nil
+				}
+				return each(r)
+			})
+		}
+		if err == nil && got.size < f.size {
+			err = &Damaged{path, got.size, "its end is missing"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan calls each with the records of whole lines, up to which it sets size and sum.
+func (f *file) scan(path string, text []byte, each func(Record) error) error {
+	for n := bytes.IndexByte(text, '\n'); n >= 0; n = bytes.IndexByte(text[f.size:], '\n') {
+		r, sum, ok := readLine(text[f.size:f.size+int64(n)], f.sum)
+		if !ok || (r.Kind == header) != (f.size == 0) {
+			return &Damaged{path, f.size, "this line is not what was written here"}
+		}
+		if found, _, _ := strings.Cut(r.Text, " "); f.size == 0 && found != format {
+			return &Version{path, found, format}
+		}
+		if err := each(r); err != nil {
+			return err
+		}
+		f.size, f.sum = f.size+int64(n)+1, sum
+	}
+	return nil
+}
+
+const format = "1"
+
+// header returns the header of a file, or the position.
+func (j *Journal) header(number int, mark int64) Record {
+	return Record{header, int64(number), j.credential, fmt.Sprintf("%s %s %d", format, j.id, mark)}
+}
+
+func readHeader(r Record) (id string, mark int64) {
+	fmt.Sscanf(r.Text, format+" %s %d", &id, &mark)
+	return id, mark
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendLine appends the line of a record that follows one with a sum.
+func (r Record) appendLine(lines []byte, before uint32) (appended []byte, sum uint32) {
+	line := fmt.Appendf(nil, "%c %d %q %q", r.Kind, r.At, r.ID, r.Text)
+	sum = crc32.Update(before, castagnoli, line)
+	return fmt.Appendf(lines, "%s %08x\n", line, sum), sum
+}
+
+// readLine reads such a line. If it is not ok, it is not as it was written, or not in its place.
+func readLine(line []byte, before uint32) (r Record, sum uint32, ok bool) {
+	n := max(0, len(line)-len(" 01234567"))
+	sum = crc32.Update(before, castagnoli, line[:n])
+	if n < 2 || string(line[n:]) != fmt.Sprintf(" %08x", sum) {
+		return r, sum, false
+	}
+	at, rest, _ := strings.Cut(string(line[2:n]), " ")
+	id, err := strconv.QuotedPrefix(rest)
+	var errs [3]error
+	r.Kind = Kind(line[0])
+	r.At, errs[0] = strconv.ParseInt(at, 10, 64)
+	r.ID, errs[1] = strconv.Unquote(id)
+	r.Text, errs[2] = strconv.Unquote(strings.TrimPrefix(rest[len(id):], " "))
+	return r, sum, err == nil && errs == [3]error{}
+}
+
+func (j *Journal) path(number int) string { return filepath.Join(j.dir, fmt.Sprintf("%08d", number)) }
+
+// begin begins a file.
+func (j *Journal) begin(number int, before uint32) error {
+	line, sum := j.header(number, int64(before)).appendLine(nil, 0)
+	if err := replace(j.path(number), line); err != nil {
+		return err
+	}
+	opened, err := os.OpenFile(j.path(number), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.current.Close() // nil, or all of it is on disk
+	j.files = append(j.files, file{number: number, size: int64(len(line)), sum: sum})
+	j.current, j.positioned = opened, time.Time{}
+	return nil
+}
+
+// replace puts a file in place, on disk.
+func replace(path string, line []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(line)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
 	"quotad/regions"
@@ -24,20 +22,17 @@ func ExampleRunner() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer ledger.Close()
-	service, err := quota.NewService(ledger, []*quota.Credential{{
+	credential := &quota.Credential{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
-	}}, time.Second)
+	}
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: dir})
+	defer ledger.Close()
+	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
+		log.Fatal(err)
+	}
+	service, err := quota.NewService(ledger, []*quota.Credential{credential}, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}

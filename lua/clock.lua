@@ -1,6 +1,7 @@
--- Reads the server's clock, in ms; lua.go puts it in front of every script.
-
+-- Stands in front of each script of a credential's log: the clock in µs, the greatest number, how long a log is
+-- quiet, and the bounds of one call (lua.go puts the numbers in).
 local time = redis.call('TIME')
-local clock_text = time[1] .. string.sub('00000' .. time[2], -6, -4)
-local clock_ms = clock_text * 1
-
+local clock = time[1] * 1000000 + time[2]
+local NONE, QUIET = 9007199254740991, $QUIET
+local WORK, WALK, PAGE, TRIM = $WORK, $WALK, $PAGE, $TRIM
+local log, state = KEYS[1], KEYS[2]

@@ -10,96 +10,109 @@ import (
 
 // A header is what a script says of itself.
 type header struct {
-	keys []string // the names of KEYS 1, 2 and so on
-	argv string   // what it takes beside
+	keys []string // what KEYS 1, 2 and so on are
+	argv []string // the numbers of arguments, in order; "…": others follow, a number of them for each
 }
 
-var sections = regexp.MustCompile(`(?s)\n KEYS  (.*?)\n ARGV  (.*?)\n reply \S`)
+var (
+	sections = regexp.MustCompile(`(?s)\n KEYS  (.*?)(?:\n| ·) ARGV  (.*?)(?:\n| ·) reply (\S.*)`)
+	numbered = regexp.MustCompile(`(?:^|· )(\d+) (?:to (\d+) )?`)
+	indexed  = regexp.MustCompile(`ARGV\[(\d+)\]`)
+	follows  = regexp.MustCompile(`for i = (\d+), #ARGV, (\d+) do`)
+)
 
-func parseHeader(t *testing.T, text string) header {
+// parse reads a header. One that says "as acquire's" takes that of acquire.
+func parse(t *testing.T, text string, acquire header) (h header) {
 	t.Helper()
 	found := sections.FindStringSubmatch("\n" + text)
 	if found == nil {
 		t.Fatalf("the header has no sections KEYS, ARGV and reply:\n%s", text)
 	}
-	h := header{argv: strings.Join(strings.Fields(found[2]), " ")}
-	for i, item := range strings.Split(found[1], "·") {
-		number, name, _ := strings.Cut(strings.TrimSpace(item), " ")
-		if number != strconv.Itoa(i+1) || name == "" {
-			t.Fatalf("KEYS %q stands where number %d should", item, i+1)
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	if keys := flat(found[1]); keys == "as acquire's" {
+		h.keys = acquire.keys
+	} else {
+		for _, item := range regexp.MustCompile(`(?:^|· )(\d+) `).FindAllStringSubmatch(keys, -1) {
+			h.keys = append(h.keys, item[1])
 		}
-		h.keys = append(h.keys, name)
+	}
+	argv, rest, more := strings.Cut(flat(found[2]), "· then ")
+	for _, item := range numbered.FindAllStringSubmatch(argv, -1) {
+		from, _ := strconv.Atoi(item[1])
+		to, err := strconv.Atoi(item[2])
+		if err != nil {
+			to = from
+		}
+		for n := from; n <= to; n++ {
+			h.argv = append(h.argv, strconv.Itoa(n))
+		}
+	}
+	if more {
+		h.argv = append(h.argv, "…")
+		_ = rest
 	}
 	return h
 }
 
-func TestHeadersSayWhichKeysAreUsed(t *testing.T) {
-	_, verbs := sources(t)
+// The arguments that a header has are those that the script uses, with all that stands in front of it.
+func TestHeadersSayWhatIsUsed(t *testing.T) {
+	verbs, _ := sources(t)
+	all := loaded()
+	acquireTop, _ := split(verbs["acquire"])
+	acquire := parse(t, acquireTop, header{})
 	for verb, text := range verbs {
 		t.Run(verb, func(t *testing.T) {
-			top, body := split(text)
-			h := parseHeader(t, top)
-			var bound, want []string
-			if found := regexp.MustCompile(`(?m)^local ([\w, ]+) = (KEYS\[1\].*)$`).FindStringSubmatch(body); found != nil {
-				bound = strings.Split(found[1], ", ")
-				for i := range bound {
-					want = append(want, "KEYS["+strconv.Itoa(i+1)+"]")
-				}
-				if found[2] != strings.Join(want, ", ") {
-					t.Errorf("%s are bound to %s, want them in order", found[1], found[2])
+			top, _ := split(text)
+			h := parse(t, top, acquire)
+			var used []string
+			body := comments.ReplaceAllString(all[verb], "")
+			for _, found := range indexed.FindAllStringSubmatch(body, -1) {
+				used = append(used, found[1])
+			}
+			slices.SortFunc(used, func(a, b string) int {
+				x, _ := strconv.Atoi(a)
+				y, _ := strconv.Atoi(b)
+				return x - y
+			})
+			used = slices.Compact(used)
+			if follows.MatchString(body) || strings.Contains(body, "ARGV[k + ") {
+				used = append(used, "…")
+			}
+			if !slices.Equal(h.argv, used) {
+				t.Errorf("the header has the arguments %q, the script uses %q", h.argv, used)
+			}
+			var keys []string
+			for _, found := range regexp.MustCompile(`KEYS\[(\d+)\]`).FindAllStringSubmatch(body, -1) {
+				if !slices.Contains(keys, found[1]) {
+					keys = append(keys, found[1])
 				}
 			}
-			if len(bound) > len(h.keys) || !slices.Equal(bound, h.keys[:len(bound)]) {
-				t.Errorf("the body binds the keys %q, the header has %q", bound, h.keys)
+			if strings.Contains(body, "for k = 2, #KEYS") {
+				keys = append(keys, "2")
 			}
-			for i, name := range h.keys {
-				key := strconv.Itoa(i + 1)
-				if i >= len(bound) && !strings.Contains(body, "KEYS["+key+"]") && !strings.Contains(body, "for k = "+key+", #KEYS") {
-					t.Errorf("the header has a key %q, which the body does not use", name)
-				}
-			}
-			if extra := "KEYS[" + strconv.Itoa(len(h.keys)+1) + "]"; strings.Contains(body, extra) {
-				t.Errorf("the body uses %s, which the header does not have", extra)
+			if slices.Sort(keys); !slices.Equal(h.keys, keys) {
+				t.Errorf("the header has the keys %q, the script uses %q", h.keys, keys)
 			}
 		})
 	}
 }
 
-func TestHeadersSayWhichArgumentsAreUsed(t *testing.T) {
-	_, verbs := sources(t)
-	for verb, text := range verbs {
-		t.Run(verb, func(t *testing.T) {
-			top, body := split(text)
-			h := parseHeader(t, top)
-			argv := h.argv
-			sameNumbers(t, argv, body)
-			sameRest(t, argv, body)
-		})
-	}
-}
-
-// sameNumbers compares the arguments that have a number of their own.
-func sameNumbers(t *testing.T, argv, body string) {
-	t.Helper()
-	argv, _, _ = strings.Cut(argv, "· then ")
-	var documented, used []string
-	for _, found := range regexp.MustCompile(`(?:^|· )(\d+) `).FindAllStringSubmatch(argv, -1) {
-		documented = append(documented, found[1])
-	}
-	for _, found := range regexp.MustCompile(`ARGV\[(\d+)\]`).FindAllStringSubmatch(body, -1) {
-		used = append(used, found[1])
-	}
-	slices.Sort(used)
-	if used = slices.Compact(used); !slices.Equal(documented, used) {
-		t.Errorf("the header has the arguments %q, the body uses %q", documented, used)
-	}
-}
-
-// sameRest compares whether some arguments follow for each of the other keys.
-func sameRest(t *testing.T, argv, body string) {
-	t.Helper()
-	documented := strings.Contains(argv, "· then for each of the others ")
-	if used := strings.Contains(body, "ARGV[k + "); documented != used {
-		t.Errorf("arguments for the other keys: %v by the header, %v in the body", documented, used)
+// Where arguments follow in groups, the first one is behind those with numbers, and the header names as many as each
+// group has.
+func TestHeadersSayWhatFollows(t *testing.T) {
+	verbs, _ := sources(t)
+	for verb, want := range map[string]struct{ first, each int }{"acquire": {10, 6}, "restore": {5, 4}} {
+		top, body := split(verbs[verb])
+		argv := strings.Join(strings.Fields(sections.FindStringSubmatch("\n" + top)[2]), " ")
+		_, rest, _ := strings.Cut(argv, "· then of each ")
+		_, rest, _ = strings.Cut(rest, ": ")
+		if got := len(strings.Split(rest, " · ")); got != want.each {
+			t.Errorf("%s: the header has %d arguments of each, want %d: %s", verb, got, want.each, rest)
+		}
+		for _, found := range follows.FindAllStringSubmatch(body, -1) {
+			if found[1] != strconv.Itoa(want.first) || found[2] != strconv.Itoa(want.each) {
+				t.Errorf("%s: %s, want from %d, each %d", verb, found[0], want.first, want.each)
+			}
+		}
 	}
 }

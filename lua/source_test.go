@@ -1,40 +1,42 @@
 package lua
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"quotad/quota/redisledger/redistest"
 )
 
 // parts stand in front of verbs, and are none.
-var parts = []string{"clock"}
+var parts = []string{"clock", "known", "settle", "server", "swapclock"}
 
-// sources reads the scripts as they stand in the directory, so that one which is
-// not embedded is tested too: verb to text, and what all have in front.
-func sources(t *testing.T) (clock string, verbs map[string]string) {
+// sources reads the scripts as they stand in the directory, so that one which is not embedded is tested too.
+func sources(t *testing.T) (verbs, shared map[string]string) {
 	t.Helper()
 	paths, err := filepath.Glob("*.lua")
 	if err != nil || len(paths) < 2 {
 		t.Fatalf("found the scripts %q: %v", paths, err)
 	}
-	verbs = make(map[string]string)
+	verbs, shared = map[string]string{}, map[string]string{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		verbs[strings.ReplaceAll(strings.TrimSuffix(path, ".lua"), "_", "")] = string(text)
+		name := strings.TrimSuffix(path, ".lua")
+		if slices.Contains(parts, name) {
+			shared[name] = string(text)
+		} else {
+			verbs[name] = string(text)
+		}
 	}
-	clock = verbs["clock"]
-	for _, part := range parts {
-		delete(verbs, part)
-	}
-	return clock, verbs
+	return verbs, shared
 }
 
 // split parts a script into its header, without the dashes, and its body.
@@ -51,45 +53,41 @@ func split(text string) (header, body string) {
 	return header, text[len(header)+2*len(lines):]
 }
 
-var stringsAndComments = regexp.MustCompile(`'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|--[^\n]*`)
-
-// code blanks out strings and comments, so that what is left is names and signs.
-func code(text string) string {
-	return stringsAndComments.ReplaceAllStringFunc(text, func(found string) string {
-		if strings.HasPrefix(found, "--") {
-			return ""
-		}
-		return "''"
-	})
-}
-
 // loaded returns what the package hands out: verb to script.
-func loaded(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := json.Marshal(All())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var fields map[string]string
-	if err := json.Unmarshal(text, &fields); err != nil {
-		t.Fatal(err)
-	}
-	verbs := make(map[string]string)
-	for field, script := range fields {
-		verbs[strings.ToLower(field)] = script
+func loaded() map[string]string {
+	scripts, verbs := reflect.ValueOf(All(Usual())), map[string]string{}
+	for i := range scripts.NumField() {
+		verbs[strings.ToLower(scripts.Type().Field(i).Name)] = scripts.Field(i).String()
 	}
 	return verbs
 }
 
 func TestEveryVerbIsLoaded(t *testing.T) {
-	clock, verbs := sources(t)
-	loaded := loaded(t)
+	verbs, shared := sources(t)
+	loaded := loaded()
 	if len(loaded) != len(verbs) {
 		t.Errorf("%d scripts are loaded, %d stand in the directory", len(loaded), len(verbs))
 	}
 	for verb, text := range verbs {
-		if got := loaded[verb]; !strings.HasPrefix(got, clock) || !strings.HasSuffix(got, text) {
-			t.Errorf("%s is not loaded as the clock, perhaps more, and its file", verb)
+		script := loaded[verb]
+		if !strings.HasSuffix(script, text) {
+			t.Errorf("%s is not loaded with its file at the end", verb)
+		}
+		if regexp.MustCompile(`\$[A-Z]`).MatchString(script) {
+			t.Errorf("%s has a bound that is not filled in", verb)
+		}
+		// A part is there if, and only if, it is used: a server compiles no more than that.
+		for part, text := range shared {
+			_, body := split(text)
+			used := false
+			for _, found := range definitions.FindAllStringSubmatch(body, -1) {
+				used = used || slices.Contains(names.FindAllString(code(strings.TrimSuffix(script, verbs[verb])), -1), found[1]) &&
+					slices.Contains(names.FindAllString(code(verbs[verb]), -1), found[1])
+			}
+			has := strings.Contains(script, text[strings.LastIndex(text, "\nlocal "):])
+			if part != "clock" && part != "swapclock" && has != used {
+				t.Errorf("%s has part %s: %v, and uses it: %v", verb, part, has, used)
+			}
 		}
 	}
 }
@@ -97,11 +95,37 @@ func TestEveryVerbIsLoaded(t *testing.T) {
 // Redis compiles a script when it is loaded, and says what is wrong with it.
 func TestEveryVerbCompiles(t *testing.T) {
 	server := redistest.Start(t)
-	for verb, script := range loaded(t) {
+	for verb, script := range loaded() {
 		t.Run(verb, func(t *testing.T) {
 			if hash := server.Do(t, "SCRIPT", "LOAD", script); len(hash.(string)) != 40 {
 				t.Errorf("got %q, want the script's hash", hash)
 			}
 		})
+	}
+}
+
+// The scripts of a log stay small enough to be read in one sitting.
+func TestSizes(t *testing.T) {
+	const most = 520 // in the end 430, of the scripts that decide
+	verbs, shared := sources(t)
+	lines := 0
+	for _, texts := range []map[string]string{verbs, shared} {
+		for name, text := range texts {
+			n := strings.Count(text, "\n")
+			if n > 260 {
+				t.Errorf("%s has %d lines", name, n)
+			}
+			if !strings.HasPrefix(name, "swap") {
+				lines += n
+			}
+			for i, line := range strings.Split(text, "\n") {
+				if n := utf8.RuneCountInString(line); n > 120 && name != "swap" {
+					t.Errorf("%s.lua:%d has %d characters", name, i+1, n)
+				}
+			}
+		}
+	}
+	if lines > most {
+		t.Errorf("they have %d lines, at most %d are wanted", lines, most)
 	}
 }

@@ -14,7 +14,7 @@ type Dimension string
 const (
 	ByJob       Dimension = "job"       // "" outside a pass
 	ByRegion    Dimension = "region"    // "" outside a pass
-	ByOperation Dimension = "operation" // "" of an adjustment
+	ByOperation Dimension = "operation" // "" of a booking
 	ByCaller    Dimension = "caller"    // Caller.By: the job, or "@" and the uid
 	ByHour      Dimension = "hour"      // when the hour began: "2026-03-14T09:00:00Z"
 )
@@ -35,7 +35,7 @@ func (d Dimension) of(e *Entry) string {
 	case ByCaller:
 		return e.By
 	case ByHour:
-		return e.ID.Time().Truncate(time.Hour).Format(time.RFC3339)
+		return e.At.UTC().Truncate(time.Hour).Format(time.RFC3339)
 	}
 	return jobNamed(e.By)
 }
@@ -67,6 +67,7 @@ type Breakdown struct {
 
 	shares map[string]*SpentBy
 	after  []time.Time // each limit counts only what is later; nil: all
+	reset  bool        // entries come newest first: what follows was before a reset
 }
 
 // newBreakdown returns an empty breakdown of entries of c.
@@ -88,7 +89,9 @@ func (b *Breakdown) limitTo(now time.Time) (oldest time.Time) {
 
 // add counts an entry, unless it is the trace of a correction, which spent nothing.
 func (b *Breakdown) add(e Entry) {
-	if kind := e.Kind(); kind != KindGrant && kind != KindAdjustment {
+	kind := e.Kind()
+	b.reset = b.reset || b.after != nil && kind == KindReset
+	if b.reset || kind != KindGrant && kind != KindBooking {
 		return
 	}
 	in, held := b.counts(&e)
@@ -97,7 +100,7 @@ func (b *Breakdown) add(e Entry) {
 	}
 	units := slices.Max(append(in, 0))
 	if b.after == nil {
-		units = max(units, Max(e.Counts())) // also in limits that are not configured any more
+		units = max(units, Max(e.Charges)) // also in limits that are not configured any more
 	}
 	b.share(&e).add(&e, in, units)
 	b.Total.add(&e, in, units)
@@ -118,10 +121,11 @@ func (b *Breakdown) share(e *Entry) *SpentBy {
 // where all entries count.
 func (b *Breakdown) counts(e *Entry) (in []Units, held bool) {
 	in, held = make([]Units, len(b.Credential.Limits)), b.after == nil
-	for i := range in {
-		if b.after == nil || e.ID.Time().After(b.after[i]) {
-			in[i] = e.UnitsIn(b.Credential, i)
-			held = held || e.spentIn(b.Credential, i) > 0
+	for i, limit := range b.Credential.Limits {
+		if b.after == nil || e.At.After(b.after[i]) {
+			in[i], _ = ChargeIn(e.Charges, limit.Name)
+			was, charged := ChargeIn(e.Asked(), limit.Name)
+			held = held || charged && max(was, in[i]) > 0
 		}
 	}
 	return in, held
@@ -211,14 +215,14 @@ func (s *Service) Spent(ctx context.Context, credential, job string, since time.
 	spent := map[string]Spent{}
 	err := s.Walk(ctx, credential, since, func(e Entry) bool {
 		g, ok := e.Grant()
-		if !ok || e.By != job || g.Void {
+		if !ok || e.By != job {
 			return true
 		}
 		one := spent[e.Region]
 		if one.Made == nil {
 			one.Made = map[string]Units{}
 		}
-		one.Units = add(one.Units, Max(e.Counts()))
+		one.Units = add(one.Units, Max(e.Charges))
 		one.Calls++
 		one.Made[g.Operation] = add(one.Made[g.Operation], g.Count)
 		spent[e.Region] = one

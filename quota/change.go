@@ -7,22 +7,20 @@ import (
 
 // A Change closes a limit until a time, or opens it.
 type Change struct {
-	Limit string
-	Kind  Kind // KindClosing or KindOpening
-	// Until is when a closing ends by itself, in whole milliseconds; zero of an opening.
-	Until  time.Time
-	Note   string // why: the upstream's words, or an operator's
+	Limit  string
+	Kind   Kind      // KindClosing or KindOpening
+	Until  time.Time // when a closing ends by itself, in whole milliseconds; zero of an opening
+	Note   string    // why: the upstream's words, or an operator's
 	Caller Caller
 }
 
-// Entry returns the entry that a change of a limit writes, and whether it changes anything: a limit
-// that is closed until later stays so, and one that is open cannot be opened.
-func (k Change) Entry(is LimitState, now time.Time) (e Entry, changes bool) {
-	changes = !is.Closed.IsZero()
-	if k.Kind == KindClosing {
-		changes = k.Until.After(now) && k.Until.After(is.Closed.Until)
+// Changes reports whether a change alters what a limit is: one that is closed until later stays so, and one that is
+// open cannot be opened.
+func (k Change) Changes(is LimitState, now time.Time) bool {
+	if k.Kind == KindOpening {
+		return !is.Closed.IsZero()
 	}
-	return Entry{Note: k.Note, Body: Changed{k.Kind, k.Limit, k.Until}}, changes
+	return k.Until.After(now) && k.Until.After(is.Closed.Until)
 }
 
 const (

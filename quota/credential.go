@@ -2,10 +2,9 @@ package quota
 
 import (
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,8 +14,9 @@ type Credential struct {
 	Name       string
 	Limits     []Limit
 	Operations map[string]Cost // an operation that is not listed is refused
-
-	bases []string // what Basis returns, once prepared
+	// Keep is for how long the log keeps entries, 0 … MaxKeep, where no window is longer. It changes nothing of what
+	// counts.
+	Keep time.Duration
 }
 
 // A Limit is a named budget of a credential: units per window.
@@ -112,36 +112,25 @@ func (c *Credential) Charges(operation string, count Units, job string) ([]Charg
 	return charges, nil
 }
 
-// Basis identifies what the i-th limit counts: it changes when, and only when, the
-// cost of some operation in that limit does, or the jobs whose calls it counts.
-func (c *Credential) Basis(i int) string {
-	if c.bases != nil {
-		return c.bases[i]
+// Terms is a text of all that decides about requests: hosts that share a ledger decide alike if, and only if, theirs
+// are equal. It is for comparing alone.
+func (c *Credential) Terms() string {
+	var text strings.Builder
+	for _, l := range c.Limits {
+		fmt.Fprintf(&text, "limit %s %d %d %q %q %q %q %t\n", l.Name, l.Units, l.Reserve, l.Window.terms(), sorted(l.Only), sorted(l.Jobs), sorted(l.ExceptJobs), l.DryRun)
 	}
-	limit := c.Limits[i]
-	hash := fnv.New64a()
-	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
-		if units := c.Operations[operation].In(limit, operation); units > 0 {
-			fmt.Fprintf(hash, "%s=%d\n", operation, units)
+	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
+		cost := c.Operations[name]
+		fmt.Fprintf(&text, "operation %s %d", name, cost.Every)
+		for _, limit := range slices.Sorted(maps.Keys(cost.Per)) {
+			fmt.Fprintf(&text, " %s=%d", limit, cost.Per[limit])
 		}
+		text.WriteString("\n")
 	}
-	fmt.Fprintf(hash, "%q %q", sorted(limit.Jobs), sorted(limit.ExceptJobs))
-	return strconv.FormatUint(hash.Sum64(), 36)
+	return text.String()
 }
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
-
-// Prepared returns a copy that has computed what Basis returns.
-func (c *Credential) Prepared() *Credential {
-	copied := *c
-	copied.bases = nil
-	bases := make([]string, len(c.Limits))
-	for i := range bases {
-		bases[i] = copied.Basis(i)
-	}
-	copied.bases = bases
-	return &copied
-}
 
 // Index returns the index of the limit of that name, or -1.
 func (c *Credential) Index(limit string) int {

@@ -32,15 +32,15 @@ type Decision struct {
 	Reason Reason
 	Detail string // of a refusal: a sentence for people
 	Hint   string // the cure of a refusal, where it is known
-	// Err is why the ledger could not decide this ask, although it did decide others
-	// of the same call; see Ledger.Acquire. Service.Acquire returns it as its error.
-	Err error
+	Err    error  // why a client's ask was not decided, although others of its batch were
 
 	GrantID  string // empty of a call that costs nothing
 	Replayed bool   // the request id had been granted before; nothing new was debited
 	Raised   bool   // of a settle: the grant counts more than before
-	Outage   bool   // granted on this host's copy of the log while the ledger could not be reached
+	Outage   bool   // granted by this host alone while the ledger could not be reached
 
+	// Would names the limits that only observe and would have refused the grant.
+	Would []string
 	// Units is what the request costs; where it costs different amounts in
 	// different limits, the greatest of them.
 	Units Units
@@ -74,8 +74,6 @@ func (d Decision) Detailed(useReserve bool) Decision {
 	case !d.Denied() || l.Name == "":
 	case d.Reason == LimitClosed:
 		d.Detail = fmt.Sprintf("limit %s is closed: %s", l.Name, l.Closed.Says)
-	case !l.CatchingUp.IsZero():
-		d.Detail = fmt.Sprintf("limit %s counts as spent until its log is as long as its window", l.Name)
 	default:
 		d.Detail = fmt.Sprintf("no room for %s in limit %s, which has %s left", l.Cost.Text(), l.Name, Thousands(l.Spendable(useReserve)))
 	}
@@ -133,8 +131,7 @@ type Shortage struct {
 }
 
 // WouldDeny returns why a grant would have been a denial if all limits were enforced, of a
-// caller with or without the reserve. A limit that is catching up would not have
-// denied what it does not know yet.
+// caller with or without the reserve.
 func (d Decision) WouldDeny(useReserve bool) []Shortage {
 	if !d.Granted() || d.Replayed {
 		return nil
@@ -145,7 +142,7 @@ func (d Decision) WouldDeny(useReserve bool) []Shortage {
 		if d.GrantID == "" { // nothing was debited
 			missing += s.Cost
 		}
-		if s.DryRun && (missing > 0 || !s.Closed.IsZero()) {
+		if s.DryRun && (missing > 0 || !s.Closed.IsZero() || slices.Contains(d.Would, s.Name)) {
 			all = append(all, Shortage{Limit: s.Name, Missing: max(0, missing), Closed: s.Closed})
 		}
 	}
@@ -162,10 +159,7 @@ type LimitState struct {
 	// frees. Zero when the window is empty, or where that is not needed.
 	NextAt    time.Time
 	NextUnits Units
-	// CatchingUp is when the log reaches back as far as the window, where it does not yet
-	// because the window was lengthened: until then the limit counts as spent.
-	CatchingUp time.Time
-	Closed     Closed // zero while the limit is open
+	Closed    Closed // zero while the limit is open
 }
 
 // Remaining is what ordinary callers may still spend by this limit: units less reserve
@@ -173,9 +167,9 @@ type LimitState struct {
 func (s LimitState) Remaining() Units { return s.Spendable(false) }
 
 // Spendable is what a caller with or without the reserve may still spend by this limit, never
-// below zero; nothing while it is closed or catching up.
+// below zero; nothing while it is closed.
 func (s LimitState) Spendable(useReserve bool) Units {
-	if !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
+	if !s.Closed.IsZero() {
 		return 0
 	}
 	return max(0, s.Budget(useReserve)-s.Used)

@@ -21,7 +21,6 @@ func TestWhatADenialSays(t *testing.T) {
 		{quota.LimitExceeded, false, quota.LimitState{Limit: day, Cost: 1, Used: 900}, "no room for 1 unit in limit daily, which has 0 left"},
 		{quota.LimitExceeded, true, quota.LimitState{Limit: day, Cost: 80, Used: 960}, "no room for 80 units in limit daily, which has 40 left"},
 		{quota.LimitExceeded, false, quota.LimitState{Limit: day, Cost: 4000}, "no room for 4,000 units in limit daily, which has 900 left"},
-		{quota.LimitExceeded, false, quota.LimitState{Limit: day, Cost: 4, CatchingUp: tomorrow}, "limit daily counts as spent until its log is as long as its window"},
 		{quota.LimitClosed, false, quota.LimitState{Limit: day, Cost: 4, Closed: quota.Closed{Until: tomorrow, Says: "Quota exceeded"}}, "limit daily is closed: Quota exceeded"},
 		{"", false, quota.LimitState{Limit: day, Cost: 1}, ""},
 	} {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/slidinglog"
 )
 
@@ -38,7 +36,7 @@ func ExampleAnchored() {
 	// what is spent on 15 March counts until 2026-04-01 11:30:15
 }
 
-// A program that meters its own calls of the YouTube Data API needs no daemon: a service on a file
+// A program that meters its own calls of the YouTube Data API needs no daemon: a service on a directory
 // is enough. Ordinary calls leave the reserve alone, and what was spent counts for 24 hours.
 func ExampleService() {
 	dir, err := os.MkdirTemp("", "budget")
@@ -46,24 +44,18 @@ func ExampleService() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
-	if err != nil {
-		log.Fatal(err)
-	}
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
-	ledger, err := slidinglog.Open(slidinglog.Config{
-		File:  file,
-		Clock: func() time.Time { return now }, Manual: true, // leave both out, except in an example
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer ledger.Close() // and the file with it
+	clock := func() time.Time { return now } // nil outside of an example: the machine's
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock), Dir: dir})
+	defer ledger.Close()
 	service, err := quota.NewService(ledger, []*quota.Credential{{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 	}}, time.Second)
+	if err == nil {
+		err = ledger.SetCredentials(service.Credentials(), nil)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -94,15 +86,9 @@ func ExampleService_Why() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
-	if err != nil {
-		log.Fatal(err)
-	}
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: func() time.Time { return now }, Manual: true})
-	if err != nil {
-		log.Fatal(err)
-	}
+	clock := func() time.Time { return now }
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock), Dir: dir})
 	defer ledger.Close()
 	service, err := quota.NewService(ledger, []*quota.Credential{{
 		Name: "youtube",
@@ -112,6 +98,9 @@ func ExampleService_Why() {
 		},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 	}}, time.Second)
+	if err == nil {
+		err = ledger.SetCredentials(service.Credentials(), nil)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (t *freeTally) addTo(b *Breakdown, since time.Time) {
 	for call, count := range t.calls {
 		began := time.Unix(call.hour*3600, 0).UTC()
 		if call.credential == b.Credential.Name && began.Add(time.Hour).After(since) {
-			e := Entry{ID: ID{Ms: began.UnixMilli()}, By: call.by, Region: call.region, Body: Grant{Operation: call.operation}}
+			e := Entry{At: began, By: call.by, Region: call.region, Body: Grant{Operation: call.operation}}
 			for _, s := range []*SpentBy{b.share(&e), &b.Total} {
 				s.Calls = add(s.Calls, count)
 			}

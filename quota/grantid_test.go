@@ -6,19 +6,21 @@ import (
 	"quotad/quota"
 )
 
-// FuzzGrantID holds that an id is read as what it was written from, in one way only.
+// FuzzGrantID holds that an id is read as what it was written from, in one way only, and is safe in a log of Redis.
 func FuzzGrantID(f *testing.F) {
 	for _, id := range []string{
-		"youtube:mwqbzgxn-0", "a:0-0", "a:1y2p0ij32e8e7-1y2p0ij32e8e7",
-		"", ":", "youtube:", ":1-0", "youtube:01-0", "youtube:1-+0", "youtube:-1-0", "you tube:1-0", "a:b:1-0", "youtube:1y2p0ij32e8e8-0", "youtube:MWQX-0",
+		"youtube:AAAABBBBCCCCDDDD", "a:0123456789ABCDEFGHIJKLMNOPQRSTUV",
+		"youtube:AAAABBBBCCCCDDD", "a:0123456789ABCDEFGHIJKLMNOPQRSTUVW",
+		"", ":", "youtube:", "youtube:aaaabbbbccccdddd", "youtube:AAAABBBBCCCCDDD ", "you tube:AAAABBBBCCCCDDDD", "a:b:AAAABBBBCCCCDDDD",
+		"youtube:AAAABBBBCCCCDDDÄ", "youtube:AAAA-BBBBCCCCDDDD",
 	} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		credential, id, err := quota.ParseGrantID(text)
 		if err != nil {
-			if credential != "" || !id.IsZero() {
-				t.Errorf("%q is refused, and read as %q and %v", text, credential, id)
+			if credential != "" || id != "" {
+				t.Errorf("%q is refused, and read as %q and %q", text, credential, id)
 			}
 			return
 		}
@@ -28,8 +30,36 @@ func FuzzGrantID(f *testing.F) {
 		if err := quota.CheckName(credential); err != nil {
 			t.Errorf("%q names a credential: %v", text, err)
 		}
-		if id.Ms < 0 || id.Seq < 0 {
-			t.Errorf("%q names an entry before the beginning: %v", text, id)
+		for _, r := range id {
+			if (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
+				t.Errorf("%q has %q", text, r)
+			}
+		}
+		if len(id) < 16 || len(id) > 32 {
+			t.Errorf("%q has an id of %d characters", text, len(id))
 		}
 	})
+}
+
+// The id of a request follows from its key; without one, each is another.
+func TestIDOfARequest(t *testing.T) {
+	r := quota.Request{Operation: "get", Count: 1, RequestID: "a"}
+	other := r
+	other.RequestID = "b"
+	if r.ID() != r.ID() || r.ID() == other.ID() {
+		t.Errorf("got %s, %s and %s", r.ID(), r.ID(), other.ID())
+	}
+	r.RequestID = ""
+	ids := map[quota.ID]bool{}
+	for range 100 {
+		ids[r.ID()], ids[quota.NewID()] = true, true
+	}
+	if len(ids) != 200 {
+		t.Errorf("of 200 ids %d differ", len(ids))
+	}
+	for _, id := range []quota.ID{other.ID(), quota.NewID()} {
+		if _, got, err := quota.ParseGrantID(quota.GrantID("youtube", id)); err != nil || got != id {
+			t.Errorf("%q is read as %q, %v", id, got, err)
+		}
+	}
 }

@@ -8,26 +8,21 @@ import (
 	"time"
 )
 
-// MaxAsks bounds the asks of one Acquire.
-const MaxAsks = 128
-
 // A Ledger keeps the log of every credential and decides about it. Any number
 // of goroutines may call it at the same time. Each call brings the credential with its
 // limits: a changed limit applies at once to what the log holds.
 //
-// A ledger has a clock of its own, which never runs backwards, and ticks in milliseconds. A
+// A ledger has a clock of its own, which never runs backwards, and ticks in microseconds. A
 // debit made at t counts in a sliding window of length w until t+w, exclusive.
 type Ledger interface {
-	// Acquire decides the asks one after the other, at most MaxAsks, all of credential c, and
-	// returns one decision for each. A refusal moves nothing; a grant debits
+	// Acquire decides an ask of credential c. A refusal moves nothing; a grant debits
 	// every charge, or none; on return a grant is as durable as the ledger
 	// makes anything.
 	//
-	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown each ask
+	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown it
 	// may or may not have been granted: asking again with the same request id
-	// finds out, and debits at most once. Where others of the same call were decided,
-	// the error of an ask is its decision's Err.
-	Acquire(ctx context.Context, c *Credential, asks []Ask) ([]Decision, error)
+	// finds out, and debits at most once.
+	Acquire(ctx context.Context, c *Credential, ask Ask) (Decision, error)
 	// Peek returns what Acquire would decide about charges, those of several operations
 	// together, of a caller with or without the reserve. It moves nothing. Its
 	// grants have no GrantID.
@@ -35,20 +30,21 @@ type Ledger interface {
 
 	// Settle sets a grant to what was really spent, 0 to release it. What it
 	// frees is at most the grant's own debit, and expires with it; what it
-	// adds is booked even past the limit. Settling to the same amount again
-	// changes nothing. The reason is UnknownGrant when the debit is not in the
-	// window of any limit any more, or never was, and SettledTooHigh for what a Bounded
+	// adds is booked even past the limit. Of two settlements the one answered last counts. The reason is
+	// UnknownGrant when the log does not hold the grant any more, or never did, and SettledTooHigh for what a Bounded
 	// settlement may not add. Like the other corrections it
 	// leaves an entry in the log that names its caller.
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
-	// Adjust books units that were spent, or freed, elsewhere, in a limit of c.
-	Adjust(ctx context.Context, c *Credential, a Adjustment) (Decision, error)
-	// ChangeLimit closes or opens a limit of c, on all hosts that share the log. What counts against
-	// a closed limit is denied LimitClosed, whatever its window holds. Changed is false, and nothing is
-	// written, where the limit is open already, where Until has passed, or where the limit is closed
-	// until later.
+	// Book counts units that were spent elsewhere in a limit of c, even past it. The decision has an id, which can
+	// be settled.
+	Book(ctx context.Context, c *Credential, b Booking) (Decision, error)
+	// ChangeLimit closes or opens a limit of c on all
+	// hosts that share the log. What counts against a closed limit is denied LimitClosed,
+	// whatever its window holds. Changed is false, and nothing is written,
+	// where there is nothing to end, where Until has passed, or where the limit is closed until
+	// later.
 	ChangeLimit(ctx context.Context, c *Credential, k Change) (changed bool, err error)
-	// Reset empties the log of a credential: every limit starts from zero, and is open.
+	// Reset has every limit of a credential start from zero, and open.
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error
 
 	// Usage returns the state of every limit of c, in c's order. Like the other
@@ -56,6 +52,8 @@ type Ledger interface {
 	Usage(ctx context.Context, c *Credential) (Usage, error)
 	// Log returns one page of the log of c.
 	Log(ctx context.Context, c *Credential, q LogQuery) (LogPage, error)
+	// Entry returns one entry of the log of c; ok is false where the log does not hold it.
+	Entry(ctx context.Context, c *Credential, id ID) (e Entry, ok bool, err error)
 	// Health returns the state of the ledger. It does not fail: what is wrong is its answer.
 	Health(ctx context.Context) Health
 
@@ -74,8 +72,7 @@ var (
 	// ErrRecovering is an ErrUnavailable: the log was lost, and grants nothing until
 	// every daemon has had time to write back what it knows.
 	ErrRecovering = fmt.Errorf("%w: it recovers from a loss", ErrUnavailable)
-	// ErrContended is an ErrUnavailable: other hosts wrote to the log each time before this
-	// one could, or other calls of this host came first until the deadline. The ledger works.
+	// ErrContended is an ErrUnavailable: of a client's record, others were first each time. The ledger works.
 	ErrContended = fmt.Errorf("%w: others were first each time", ErrUnavailable)
 	// ErrUnusable is an ErrUnavailable: the ledger answers, but it is not what it should be, until a person
 	// changes that. This is no outage: nothing is granted without the ledger.
@@ -101,12 +98,10 @@ type Settlement struct {
 	Bounded, UseReserve bool
 }
 
-// An Adjustment books units against one limit outside any operation.
-type Adjustment struct {
-	Limit string
-	// Units spent elsewhere; below zero, what was counted but not spent. The oldest
-	// bookings are freed first, then the oldest debits, and used never falls below zero.
-	Units  int64
+// A Booking counts units against one limit outside any operation.
+type Booking struct {
+	Limit  string
+	Units  Units // spent elsewhere, 1 … MaxUnits
 	Caller Caller
 	Note   string // why, for the log
 }
@@ -115,13 +110,15 @@ type Adjustment struct {
 type Usage struct {
 	Now time.Time
 	// AsOf is when the log was read last, where it cannot be read now; zero where it can.
-	AsOf   time.Time
-	Limits []LimitState
+	AsOf time.Time
+	// GrantedSince is what this host has granted since then.
+	GrantedSince Units
+	Limits       []LimitState
 }
 
 // A LogQuery selects a page of a log.
 type LogQuery struct {
-	After  ID        // continue after this entry; zero: from the beginning
+	After  time.Time // continue after the entry of this time; zero: from the beginning
 	Since  time.Time // nothing older; zero: the whole log
 	Newest bool      // newest first; After then continues towards older entries
 	Max    int       // page size, 1 … MaxLogPage
@@ -134,7 +131,7 @@ const MaxLogPage = 1000
 // page, zero when this was the last one.
 type LogPage struct {
 	Entries []Entry
-	Next    ID
+	Next    time.Time
 }
 
 // Health is what an operator should know about the ledger.
@@ -142,7 +139,7 @@ type Health struct {
 	Backend  string   // "embedded" or "redis"
 	State    string   // "ok", or what is wrong in a few words
 	Warnings []string // settings under which grants could be lost, and what is missing in the log
-	Hosts    []string // how other hosts count otherwise
+	Hosts    []string // which other hosts count otherwise
 	Clock    []string // logs that are ahead of the clock
 	// Unwritten is what cannot be written, though calls are granted still.
 	Unwritten []string

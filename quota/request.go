@@ -18,8 +18,6 @@ type Request struct {
 	// RequestID names the upstream call, so that asking again after a lost
 	// reply debits once. Optional, at most MaxRequestID bytes; scoped to the
 	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
-	// If two hosts are asked at the same instant, a later answer may have another grant id: each of
-	// them settles the call.
 	RequestID  string
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
 	// Optional says that the caller can do without the call: a denial does not mean
@@ -137,6 +135,14 @@ func (r Request) Key() string {
 	default:
 		return r.Caller.Run + "/" + url.PathEscape(r.Caller.Region) + "/" + r.RequestID
 	}
+}
+
+// ID returns the id of the entry that a grant of the request writes: the same for the same Key, else a new one.
+func (r Request) ID() ID {
+	if key := r.Key(); key != "" {
+		return idOf(key)
+	}
+	return NewID()
 }
 
 // Validate returns what is malformed about the request, or nil. It does not ask

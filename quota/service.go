@@ -15,7 +15,7 @@ import (
 // goroutines may use it at the same time.
 //
 // Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide
-// without debiting: Peek for a job about to be launched, Why for a person. Adjust, ChangeLimit
+// without debiting: Peek for a job about to be launched, Why for a person. Book, ChangeLimit
 // and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
 // Breakdown and Spent read the log.
 type Service struct {
@@ -33,7 +33,7 @@ type Service struct {
 // A snapshot is one set of configured credentials; it is replaced, never changed.
 type snapshot struct {
 	credentials []*Credential
-	accounts    map[string]*account
+	byName      map[string]*Credential
 }
 
 // NewService returns a service of the credentials' ledger, which stays the
@@ -50,17 +50,15 @@ func NewService(ledger Ledger, credentials []*Credential, deadline time.Duration
 // next decision on to what the log already holds. After an error nothing has
 // changed.
 func (s *Service) SetCredentials(credentials []*Credential) error {
-	next := &snapshot{accounts: make(map[string]*account, len(credentials))}
+	next := &snapshot{credentials: slices.Clone(credentials), byName: make(map[string]*Credential, len(credentials))}
 	for _, c := range credentials {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("credential %q: %w", c.Name, wrong[0])
 		}
-		if next.accounts[c.Name] != nil {
+		if next.byName[c.Name] != nil {
 			return fmt.Errorf("credential %q is defined twice", c.Name)
 		}
-		c = c.Prepared()
-		next.credentials = append(next.credentials, c)
-		next.accounts[c.Name] = &account{service: s, credential: c}
+		next.byName[c.Name] = c
 	}
 	s.snapshot.Store(next)
 	return nil
@@ -82,42 +80,25 @@ func (s *Service) Names() []string {
 
 // Credential returns the configured credential of that name.
 func (s *Service) Credential(name string) (*Credential, bool) {
-	a, ok := s.account(name)
-	if !ok {
-		return nil, false
-	}
-	return a.credential, true
-}
-
-func (s *Service) account(credential string) (*account, bool) {
-	a, ok := s.snapshot.Load().accounts[credential]
-	return a, ok
+	c, ok := s.snapshot.Load().byName[name]
+	return c, ok
 }
 
 // Lookup returns the credential of that name, if that operation is listed for it;
 // otherwise none, and the refusal that says what was probably meant.
 func (s *Service) Lookup(credential, operation string) (*Credential, Decision) {
-	a, refused := s.lookup(credential, operation)
-	if a == nil {
-		return nil, refused
-	}
-	return a.credential, Decision{}
-}
-
-func (s *Service) lookup(credential, operation string) (*account, Decision) {
-	a, ok := s.account(credential)
+	c, ok := s.Credential(credential)
 	if !ok {
 		return nil, s.unknownCredential(credential)
 	}
-	operations := a.credential.Operations
-	if _, known := operations[operation]; !known {
+	if _, known := c.Operations[operation]; !known {
 		detail := fmt.Sprintf("operation %q is not listed for credential %q", operation, credential)
-		if near := Nearest(operation, slices.Sorted(maps.Keys(operations))); near != "" {
+		if near := Nearest(operation, slices.Sorted(maps.Keys(c.Operations))); near != "" {
 			detail += fmt.Sprintf(", but %q is", near)
 		}
 		return nil, refuse(UnknownOperation, detail)
 	}
-	return a, Decision{}
+	return c, Decision{}
 }
 
 func (s *Service) unknownCredential(name string) Decision {
@@ -128,11 +109,11 @@ func (s *Service) unknownCredential(name string) Decision {
 
 // configured returns the credential of that name, or the refusal as an error.
 func (s *Service) configured(name string) (*Credential, error) {
-	a, ok := s.account(name)
+	c, ok := s.Credential(name)
 	if !ok {
 		return nil, &RefusedError{s.unknownCredential(name)}
 	}
-	return a.credential, nil
+	return c, nil
 }
 
 // Cost returns what calls cost, as Credential.Cost does; 0 where the credential is not
@@ -155,51 +136,59 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 // AcquireIf is Acquire, if admit admits a request that costs units. It calls decided with what it
 // returns. The cost of a request that is refused without the ledger is 0.
 func (s *Service) AcquireIf(ctx context.Context, r Request, admit func(Units) (decided func(Decision, error), d Decision)) (Decision, error) {
-	a, charges, refused := s.price(r)
+	c, charges, refused := s.price(r)
 	decided, d := admit(Max(charges))
 	if !d.Granted() {
 		return d, nil
 	}
 	d, err := refused, error(nil)
-	if a != nil {
-		d, err = s.acquire(ctx, a, Ask{Request: r, Charges: charges})
+	if c != nil {
+		d, err = s.acquire(ctx, c, Ask{Request: r, Charges: charges})
 	}
 	decided(d, err)
 	return d, err
 }
 
-func (s *Service) acquire(ctx context.Context, a *account, ask Ask) (Decision, error) {
-	r, charges := ask.Request, ask.Charges
-	if len(charges) == 0 { // the operation costs nothing
-		s.free.add(r, time.Now())
+func (s *Service) acquire(ctx context.Context, c *Credential, ask Ask) (Decision, error) {
+	if len(ask.Charges) == 0 { // the operation costs nothing
+		s.free.add(ask.Request, time.Now())
 		return Decision{}, nil
 	}
-	d, err := a.acquire(ctx, ask)
-	return fitting(a.credential, charges, r.UseReserve, d, err)
+	if err := ctx.Err(); err != nil {
+		return Decision{}, err
+	}
+	ctx, cancel := s.Within(ctx)
+	defer cancel()
+	begun := time.Now()
+	d, err := s.ledger.Acquire(ctx, c, ask)
+	if s.Called != nil {
+		s.Called(time.Since(begun))
+	}
+	return fitting(c, ask.Charges, ask.UseReserve, d, err)
 }
 
-// price returns the account of a request and what it costs there, or no account and why
+// price returns the credential of a request and what it costs there, or no credential and why
 // the request is refused without asking the ledger.
-func (s *Service) price(r Request) (*account, []Charge, Decision) {
+func (s *Service) price(r Request) (*Credential, []Charge, Decision) {
 	if err := r.Validate(); err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}
-	a, refused := s.lookup(r.Credential, r.Operation)
-	if a == nil {
+	c, refused := s.Lookup(r.Credential, r.Operation)
+	if c == nil {
 		return nil, nil, refused
 	}
-	charges, err := a.credential.Charges(r.Operation, r.Count, r.Caller.CountedAs())
+	charges, err := c.Charges(r.Operation, r.Count, r.Caller.CountedAs())
 	if err != nil {
 		return nil, nil, refuse(BadRequest, err.Error())
 	}
-	return a, charges, Decision{}
+	return c, charges, Decision{}
 }
 
-// fitting returns the ledger's answer about charges with its Detail, or the refusal of what can never
-// fit its limit. What was granted before a limit was lowered is still answered with its grant.
+// fitting returns the ledger's answer about charges with its Detail, or the refusal of what can never fit its limit. A
+// request that was granted before its limit was lowered keeps its grant.
 func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err error) (Decision, error) {
 	d = d.Detailed(useReserve)
-	if !errors.Is(err, ErrUnavailable) && (err != nil || !d.Denied()) {
+	if !d.Denied() && !errors.Is(err, ErrUnavailable) {
 		return d, err
 	}
 	for _, charge := range charges {
@@ -257,7 +246,7 @@ func (s *Service) Settle(ctx context.Context, grantID string, to Settlement) (De
 	if to.Units < 0 || to.Units > MaxUnits {
 		return refuse(BadRequest, fmt.Sprintf("units must be a whole number from 0 to %d", MaxUnits)), nil
 	}
-	if _, ok := s.account(name); !ok {
+	if _, ok := s.Credential(name); !ok {
 		return refuse(UnknownGrant, fmt.Sprintf("credential %q of this grant is not configured", name)), nil
 	}
 	return s.correct(ctx, name, func(ctx context.Context, c *Credential) (Decision, error) {
@@ -265,22 +254,23 @@ func (s *Service) Settle(ctx context.Context, grantID string, to Settlement) (De
 	})
 }
 
-// Adjust books units that were spent elsewhere against a limit of a credential
-// or, below zero, frees what was counted but not spent.
-func (s *Service) Adjust(ctx context.Context, credential string, adjustment Adjustment) (Decision, error) {
+// Book counts units that were spent elsewhere against a limit of a credential.
+func (s *Service) Book(ctx context.Context, credential string, b Booking) (Decision, error) {
 	return s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
-		if c.Index(adjustment.Limit) < 0 {
-			return c.unknownLimit(adjustment.Limit), nil
+		switch {
+		case c.Index(b.Limit) < 0:
+			return c.unknownLimit(b.Limit), nil
+		case b.Units < 1 || b.Units > MaxUnits:
+			return refuse(BadRequest, fmt.Sprintf("units must be a whole number from 1 to %d: to free what a grant or a booking counts, settle it", MaxUnits)), nil
+		case len(b.Note) > maxNote:
+			return refuse(BadRequest, fmt.Sprintf("the note has %d bytes, at most %d are allowed", len(b.Note), maxNote)), nil
 		}
-		if units := adjustment.Units; units == 0 || units < -int64(MaxUnits) || units > int64(MaxUnits) {
-			return refuse(BadRequest, fmt.Sprintf("units must be a whole number from %d to %d, not 0", -MaxUnits, MaxUnits)), nil
-		}
-		return s.ledger.Adjust(ctx, c, adjustment)
+		return s.ledger.Book(ctx, c, b)
 	})
 }
 
-// ChangeLimit closes a limit of a credential until a time, or opens it, and reports whether that
-// changed anything.
+// ChangeLimit closes a limit of a credential until a time, or opens it, and
+// reports whether that changed anything.
 func (s *Service) ChangeLimit(ctx context.Context, credential string, k Change) (d Decision, changed bool, err error) {
 	d, err = s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
 		if c.Index(k.Limit) < 0 {
@@ -293,27 +283,27 @@ func (s *Service) ChangeLimit(ctx context.Context, credential string, k Change) 
 		if err := k.Validate(usage.Now); err != nil {
 			return refuse(BadRequest, err.Error()), nil
 		}
-		k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
+		if !k.Until.IsZero() {
+			k.Until = time.UnixMilli(k.Until.UnixMilli()).UTC()
+		}
 		changed, err = s.ledger.ChangeLimit(ctx, c, k)
 		return Decision{}, err
 	})
 	return d, changed, err
 }
 
-// correct makes a correction within the deadline. What was denied before may fit after it, even if
-// it failed.
+// correct makes a correction within the deadline.
 func (s *Service) correct(ctx context.Context, credential string, do func(context.Context, *Credential) (Decision, error)) (Decision, error) {
-	a, ok := s.account(credential)
+	c, ok := s.Credential(credential)
 	if !ok {
 		return s.unknownCredential(credential), nil
 	}
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
-	defer a.denied.forget()
-	return do(ctx, a.credential)
+	return do(ctx, c)
 }
 
-// Reset empties the log of a credential, so that every limit starts from zero.
+// Reset has every limit of a credential start from zero, and open.
 func (s *Service) Reset(ctx context.Context, credential string, by Caller, note string) (Decision, error) {
 	return s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
 		return Decision{}, s.ledger.Reset(ctx, c, by, note)
@@ -339,15 +329,14 @@ func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, 
 	if err != nil {
 		return Entry{}, false, nil
 	}
-	next := ID{Ms: id.Ms, Seq: id.Seq + 1}
-	page, err := s.Log(ctx, name, LogQuery{After: next, Newest: true, Max: 1})
-	if errors.As(err, new(*RefusedError)) {
+	c, ok := s.Credential(name)
+	if !ok {
 		return Entry{}, false, nil
 	}
-	if err != nil || len(page.Entries) == 0 || page.Entries[0].ID != id || page.Entries[0].Kind() != KindGrant {
-		return Entry{}, false, err
-	}
-	return page.Entries[0], true, nil
+	ctx, cancel := s.Within(ctx)
+	defer cancel()
+	e, ok, err = s.ledger.Entry(ctx, c, id)
+	return e, ok && e.Kind() == KindGrant, err
 }
 
 // Log returns a page of a credential's log.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -29,12 +28,12 @@ type counting struct {
 	away  bool // the ledger cannot be reached
 }
 
-func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+func (c *counting) Acquire(ctx context.Context, credential *quota.Credential, ask quota.Ask) (quota.Decision, error) {
 	c.calls++
 	if c.away {
-		return nil, quota.ErrUnavailable
+		return quota.Decision{}, quota.ErrUnavailable
 	}
-	return c.Model.Acquire(ctx, credential, asks)
+	return c.Model.Acquire(ctx, credential, ask)
 }
 
 func service(t *testing.T) (*quota.Service, *counting) {
@@ -104,60 +103,24 @@ func TestServiceRefusesWhatNeverFits(t *testing.T) {
 	}
 }
 
-// A request that was granted is answered with its grant, also if it does not fit its limit any more.
-func TestAGrantOutlivesALowerLimit(t *testing.T) {
-	k, _ := service(t)
-	r := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 900, RequestID: "a"}
-	first, err := k.Acquire(t.Context(), r)
-	if err != nil || !first.Granted() {
-		t.Fatal(first, err)
+// Each refusal is the ledger's own: a settlement of another host may have made room meanwhile.
+func TestRefusalsAreAskedFor(t *testing.T) {
+	k, ledger := service(t)
+	grant := acquire(t, k, "search.list", 9)
+	for range 2 {
+		if d := acquire(t, k, "search.list", 1); d.Reason != quota.LimitExceeded {
+			t.Errorf("got %+v, want a denial", d)
+		}
 	}
-	c := youtube()
-	c.Limits[0].Units = 500
-	if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
+	if _, err := k.Settle(t.Context(), grant.GrantID, quota.Settlement{}); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := k.Acquire(t.Context(), r); err != nil || !d.Replayed || d.GrantID != first.GrantID {
-		t.Errorf("got %+v, %v, want the grant of before", d, err)
+	if d := acquire(t, k, "search.list", 1); !d.Granted() {
+		t.Errorf("got %+v after a release, want a grant at once", d)
 	}
-}
-
-func TestRefusalsAreRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k, ledger := service(t)
-		grant := acquire(t, k, "search.list", 9)
-		first := acquire(t, k, "search.list", 1)
-		calls := ledger.calls
-		asked := func(want int) {
-			t.Helper()
-			if n := ledger.calls - calls; n != want {
-				t.Errorf("the ledger was asked %d times, want %d", n, want)
-			}
-			calls = ledger.calls
-		}
-		time.Sleep(300 * time.Millisecond)
-		again := acquire(t, k, "search.list", 1)
-		asked(0)
-		if again.RetryAfter != first.RetryAfter-300*time.Millisecond || !again.RetryAt.Equal(first.RetryAt) {
-			t.Errorf("got %v until %v after %v until %v", again.RetryAfter, again.RetryAt, first.RetryAfter, first.RetryAt)
-		}
-		time.Sleep(700 * time.Millisecond)
-		acquire(t, k, "search.list", 1)
-		asked(1) // a second later
-		if d := acquire(t, k, "videos.list", 1); !d.Granted() {
-			t.Errorf("got %+v, want a grant: what fits is not refused", d)
-		}
-		asked(1)
-		acquire(t, k, "search.list", 1)
-		asked(1) // after a grant: what remains has changed
-		if _, err := k.Settle(t.Context(), grant.GrantID, quota.Settlement{}); err != nil {
-			t.Fatal(err)
-		}
-		if d := acquire(t, k, "search.list", 1); !d.Granted() {
-			t.Errorf("got %+v after a release, want a grant at once", d)
-		}
-		asked(1)
-	})
+	if ledger.calls != 4 {
+		t.Errorf("the ledger was asked %d times, want 4", ledger.calls)
+	}
 }
 
 // A request id belongs to one pass: to its attempt in the run, and to its region, whatever

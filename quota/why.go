@@ -22,31 +22,30 @@ type Obstacle struct {
 	LimitState
 	// Missing is by how much: the units by which the limit would have to be
 	// raised, its reserve lowered, or its debits lowered. 0 where the limit
-	// only counts as spent because it is CatchingUp, or is Closed.
+	// is Closed.
 	Missing Units
 	// Who holds what is in the window, the greatest first. Empty where the request
 	// could never fit.
 	Jobs, Regions, Operations []Holder
-	GivenBack                 Units // by adjustments, of what was spent in the window
 }
 
 // Why explains the decision that a request of an ordinary caller would get. Errors are
 // those of Acquire, and of reading the log, which takes as long as ctx lives.
 func (s *Service) Why(ctx context.Context, r Request) (Explanation, error) {
-	a, charges, refused := s.price(r)
-	if a == nil {
+	c, charges, refused := s.price(r)
+	if c == nil {
 		return Explanation{Decision: refused}, nil
 	}
-	d, err := s.foresee(ctx, a.credential, r, charges)
+	d, err := s.foresee(ctx, c, r, charges)
 	if err != nil || d.Reason != "" && !d.Denied() && d.Reason != CostExceedsLimit {
 		return Explanation{Decision: d}, err
 	}
 	e := explain(d, r.Count)
 	if e.ReserveAllows {
-		e.ReserveAllows, err = s.reserveAllows(ctx, a.credential, r)
+		e.ReserveAllows, err = s.reserveAllows(ctx, c, r)
 	}
 	if err == nil && d.Reason == LimitExceeded {
-		err = s.findHolders(ctx, a.credential, e.Obstacles)
+		err = s.findHolders(ctx, c, e.Obstacles)
 	}
 	return e, err
 }
@@ -95,9 +94,9 @@ func explain(d Decision, count Units) Explanation {
 		}
 		each := s.Cost / count
 		e.Fits = min(e.Fits, s.Remaining()/each)
-		e.ReserveAllows = e.ReserveAllows && s.CatchingUp.IsZero() && s.Closed.IsZero() && s.Used+s.Cost <= s.Budget(true)
+		e.ReserveAllows = e.ReserveAllows && s.Closed.IsZero() && s.Used+s.Cost <= s.Budget(true)
 		missing := max(0, s.Used+s.Cost-s.Budget(false))
-		if missing > 0 || !s.CatchingUp.IsZero() || !s.Closed.IsZero() {
+		if missing > 0 || !s.Closed.IsZero() {
 			e.Obstacles = append(e.Obstacles, Obstacle{LimitState: s, Missing: missing})
 		}
 	}
@@ -121,12 +120,6 @@ func (s *Service) findHolders(ctx context.Context, c *Credential, obstacles []Ob
 	err = s.Walk(ctx, c.Name, since, func(e Entry) bool {
 		for _, b := range breakdowns {
 			b.add(e)
-		}
-		for i := range obstacles {
-			o := &obstacles[i]
-			if l := c.Index(o.Name); e.ID.Time().After(jobs.after[l]) {
-				o.GivenBack = add(o.GivenBack, e.givenBackIn(c, l))
-			}
 		}
 		return true
 	})

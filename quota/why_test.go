@@ -47,7 +47,7 @@ func TestWhyNot(t *testing.T) {
 		t.Fatalf("got %+v, want both limits in the way", e.Obstacles)
 	}
 	daily, search := e.Obstacles[0], e.Obstacles[1]
-	if daily.Name != "daily" || daily.Missing != 190 || daily.GivenBack != 0 {
+	if daily.Name != "daily" || daily.Missing != 190 {
 		t.Errorf("got %+v, want 190 units missing", daily)
 	}
 	for _, row := range []struct {
@@ -89,7 +89,6 @@ func TestWhatWouldChangeIt(t *testing.T) {
 			c.Limits[0].Reserve -= o.Missing - quota.Units(less)
 			d.reconfigure(c)
 		}},
-		{"give back", func(d *testService, o quota.Obstacle, less int64) { d.adjust("daily", less-int64(o.Missing)) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := nearlySpent(t)
@@ -146,16 +145,6 @@ func TestWhyOfWhatNeverFits(t *testing.T) {
 		if got := d.why(operation, 1); got.Reason != want {
 			t.Errorf("%q: got %+v, want %s", operation, got, want)
 		}
-	}
-}
-
-// An adjustment gave back what the holders spent: the sums say so.
-func TestWhyAfterAnAdjustment(t *testing.T) {
-	d := nearlySpent(t)
-	d.adjust("daily", -40)
-	e := d.why("videos.list", 60)
-	if o := e.Obstacles[0]; o.Used != 900 || o.GivenBack != 40 || o.Missing != 10 {
-		t.Errorf("got %+v, want 40 units given back", o)
 	}
 }
 

@@ -51,9 +51,9 @@ func (w Window) Bounds(now time.Time) (after, end time.Time) {
 		return now.Add(-w.Length), time.Time{}
 	}
 	start, end := w.period(now)
-	// Debits are stamped in whole milliseconds: later than the last one before
+	// Debits are stamped in whole microseconds: later than the last one before
 	// the period is the same as within it.
-	return start.Add(-time.Millisecond), end
+	return start.Add(-time.Microsecond), end
 }
 
 // periods are how long each is: in words, and at most, daylight saving included.
@@ -80,6 +80,15 @@ func (w Window) String() string {
 		return Brief(w.Every) + " from " + w.From.Format(time.RFC3339Nano)
 	}
 	return Brief(w.Length)
+}
+
+// terms is a text of what the window counts.
+func (w Window) terms() string {
+	zone := ""
+	if w.Zone != nil {
+		zone = w.Zone.String()
+	}
+	return fmt.Sprintf("%d %s %s %d %d", w.Length.Microseconds(), w.Period, zone, w.Every.Microseconds(), w.From.UnixMicro())
 }
 
 // Same reports whether w and v count the same: zones that were loaded twice differ as pointers.

@@ -30,7 +30,7 @@ func TestPeriodsTile(t *testing.T) {
 				now := time.Date(2024, 1, 1, 0, 0, 0, 0, zone)
 				for until := now.AddDate(4, 0, 0); now.Before(until); {
 					after, end := w.Bounds(now)
-					start := after.Add(time.Millisecond)
+					start := after.Add(time.Microsecond)
 					if !start.Equal(now) {
 						t.Fatalf("the period at %v begins at %v", now, start)
 					}
@@ -38,7 +38,7 @@ func TestPeriodsTile(t *testing.T) {
 					if length < shortest || length > w.Span() {
 						t.Fatalf("the period at %v lasts %v", now, length)
 					}
-					for _, inside := range []time.Time{start.Add(length / 2), end.Add(-time.Millisecond)} {
+					for _, inside := range []time.Time{start.Add(length / 2), end.Add(-time.Microsecond)} {
 						if a, e := w.Bounds(inside); !a.Equal(after) || !e.Equal(end) {
 							t.Fatalf("%v lies in (%v, %v), want (%v, %v)", inside, a, e, after, end)
 						}
@@ -61,7 +61,7 @@ func TestMonthThatBeginsTwice(t *testing.T) {
 			t.Fatalf("the month at %v ends at %v, want %v", now, end, september)
 		}
 	}
-	if after, _ := w.Bounds(september); !after.Equal(september.Add(-time.Millisecond)) {
+	if after, _ := w.Bounds(september); !after.Equal(september.Add(-time.Microsecond)) {
 		t.Errorf("October begins behind %v, want where September ends, at %v", after, september)
 	}
 }
@@ -80,7 +80,7 @@ func TestDaysOfLosAngeles(t *testing.T) {
 		{time.Date(2026, 12, 24, 20, 0, 0, 0, time.UTC), "2026-12-24T08:00:00Z", 24},
 	} {
 		after, end := w.Bounds(day.noon)
-		start := after.Add(time.Millisecond).UTC()
+		start := after.Add(time.Microsecond).UTC()
 		if got := start.Format(time.RFC3339); got != day.start || end.Sub(start) != time.Duration(day.hours)*time.Hour {
 			t.Errorf("the day of %v begins at %s and lasts %v, want %s and %d h", day.noon, got, end.Sub(start), day.start, day.hours)
 		}
@@ -94,9 +94,9 @@ func TestAnchoredPeriodsTile(t *testing.T) {
 		w := quota.Anchored(every, from.In(load(t, "America/Los_Angeles")))
 		for _, n := range []time.Duration{-1000, -1, 0, 1, 300, 5000} {
 			start := from.Add(n * every)
-			for _, inside := range []time.Duration{0, time.Millisecond, every / 2, every - time.Millisecond} {
+			for _, inside := range []time.Duration{0, time.Millisecond, every / 2, every - time.Microsecond} {
 				after, end := w.Bounds(start.Add(inside))
-				if !after.Equal(start.Add(-time.Millisecond)) || !end.Equal(start.Add(every)) {
+				if !after.Equal(start.Add(-time.Microsecond)) || !end.Equal(start.Add(every)) {
 					t.Errorf("%s: %v lies in (%v, %v), want the period from %v", w, start.Add(inside), after, end, start)
 				}
 			}

@@ -142,7 +142,7 @@ kill_grace = "20s"
 const stopTime = "15s"
 
 // forget takes away what belongs to one ledger, before another one is configured.
-const forget = "systemctl stop quotad.socket quotad.service; rm /var/lib/quotad/ledger.db*"
+const forget = "systemctl stop quotad.socket quotad.service; rm -r /var/lib/quotad/ledger"
 
 // testBootWithRedis switches to a Redis that asks for a password, and boots anew.
 func testBootWithRedis(t *testing.T, m *machine) {

@@ -66,10 +66,10 @@ may password cat /run/credentials/quotad.service/redis.password
 may config cat /etc/quotad/config.toml
 may secret cat /etc/quotad/victim.env
 may history ls $state/jobs
-may ledger cat $state/ledger.db
+may ledger cat $state/ledger/api/00000001
 may kill kill -0 $PPID
 may accept touch $state/accept-new-ledger
-may link ln $state/ledger.db linked
+may link ln $state/ledger/api/00000001 linked
 dgram() { perl -MSocket -e 'socket(S, AF_UNIX, SOCK_DGRAM, 0) && send(S, $ARGV[1], 0, sockaddr_un($ARGV[0])) or exit 1' "$@"; }
 stream() { perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ARGV[0])) && syswrite(S, $ARGV[1]) or exit 1' "$@"; }
 may forge dgram /run/systemd/journal/socket "MESSAGE=forged by its socket
@@ -175,7 +175,7 @@ func testJobOfTheDaemonsUser(t *testing.T, m *machine) {
 	m.bounds(t, want)
 	m.sh(t, "rm /etc/systemd/system/quotad.service.d/daemon-user.conf /var/lib/quotad/accept-new-ledger && systemctl daemon-reload && systemctl restart quotad")
 	m.await(t, "journalctl --unit=quotad.service --priority=warning | grep 'not given to the user of jobs.*data/intruder/linked'")
-	if got := m.sh(t, "stat --format=%U /var/lib/quotad/ledger.db /var/lib/quotad/data/intruder /var/lib/quotad/data/intruder/report"); got != "quotad\nquotad-jobs\nquotad-jobs" {
+	if got := m.sh(t, "stat --format=%U /var/lib/quotad/ledger/api/00000001 /var/lib/quotad/data/intruder /var/lib/quotad/data/intruder/report"); got != "quotad\nquotad-jobs\nquotad-jobs" {
 		t.Errorf("quotad's own, the job's directory and its file belong to %q", got)
 	}
 	m.sh(t, "rm /var/lib/quotad/data/intruder/linked")

@@ -46,15 +46,18 @@ const hold = `systemd-run --quiet --unit=holder python3 -c 'import socket,time
 s=socket.socket(); s.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1); s.bind(("127.0.0.1",9465)); s.listen(); open("/run/held","w"); time.sleep(3600)'
 until test -e /run/held; do sleep 0.1; done`
 
+// damage changes a byte of the journal in its place.
+const damage = "printf '#' | dd of=/var/lib/quotad/ledger/api/00000001 bs=1 seek=20 conv=notrunc status=none"
+
 var badStarts = []badStart{
 	{"the port of the proxy is taken", proxied, hold, "systemctl stop holder; rm /run/held", "address already in use", "quotactl reload"},
 	{"the state is read-only", embedded, "printf '[Service]\\nReadOnlyPaths=/var/lib/quotad\\n' >/etc/systemd/system/quotad.service.d/ro.conf; systemctl daemon-reload",
 		"rm /etc/systemd/system/quotad.service.d/ro.conf; systemctl daemon-reload", "read-only file system", "systemctl restart quotad"},
-	{"the ledger is damaged", embedded, "cd /var/lib/quotad && mv ledger.db /root/ && head --bytes=20000 /root/ledger.db >ledger.db && chown quotad: ledger.db",
-		"mv /root/ledger.db /var/lib/quotad/", "is damaged", "systemctl reload quotad"},
-	{"the ledger is missing", embedded, "mv /var/lib/quotad/ledger.db /root/", "mv /root/ledger.db /var/lib/quotad/", "is missing", ""},
-	{"the ledger is root's", embedded, "chown root:root /var/lib/quotad/ledger.db && chmod 600 /var/lib/quotad/ledger.db",
-		"chown quotad:quotad /var/lib/quotad/ledger.db", "permission denied", "systemctl kill --kill-whom=main --signal=HUP quotad"},
+	{"the ledger is damaged", embedded, "cd /var/lib/quotad/ledger/api && cp -a 00000001 /root/ && " + damage,
+		"mv /root/00000001 /var/lib/quotad/ledger/api/", "is damaged", "systemctl reload quotad"},
+	{"the ledger is missing", embedded, "mv /var/lib/quotad/ledger/api /root/", "mv /root/api /var/lib/quotad/ledger/", "is missing", ""},
+	{"the ledger is root's", embedded, "chown root:root /var/lib/quotad/ledger/api/00000001 && chmod 600 /var/lib/quotad/ledger/api/00000001",
+		"chown quotad:quotad /var/lib/quotad/ledger/api/00000001", "permission denied", "systemctl kill --kill-whom=main --signal=HUP quotad"},
 	{"the key is for root alone", proxied, "chmod 600 /etc/quotad/api.key; chgrp root /etc/quotad/api.key", "systemd-tmpfiles --create quotad.conf",
 		"chgrp quotad /etc/quotad/api.key && chmod 640", "systemctl reload quotad"},
 	{"the file is not good", "nonsense = true\n" + embedded, "true", "cat /root/good.toml >/etc/quotad/config.toml", "nonsense: unknown key", "systemctl reload quotad"},
@@ -144,7 +147,7 @@ func testFullDiskStart(t *testing.T, m *machine) {
 	m.sh(t, "dd if=/dev/zero of=/var/lib/quotad/ballast bs=4k status=none || test -s /var/lib/quotad/ballast")
 	m.restarted(t, "KILL")
 	m.sh(t, "quotactl jobs slow | grep interrupted && quotactl status >/dev/null")
-	// A call or two may still have room in the ledger's own file.
+	// A call or two may still have room in the last block of the journal.
 	if output, code := m.try("quotactl acquire list"); code != 0 && !strings.Contains(output, "what is left cannot be known now") {
 		t.Errorf("on a full disk: exit code %d: %s", code, output)
 	}
@@ -210,15 +213,15 @@ func testCheck(t *testing.T, m *machine) {
 		spoil, mend, says string
 		code              int
 	}{
-		{"head --bytes=20000 /root/kept.db >/var/lib/quotad/ledger.db", "cat /root/kept.db >/var/lib/quotad/ledger.db", "is damaged", 1},
-		{"chown root: /var/lib/quotad/ledger.db", "chown quotad: /var/lib/quotad/ledger.db", "belongs to user root, and the state directory to quotad", 1},
+		{damage, "cat /root/kept >/var/lib/quotad/ledger/api/00000001", "is damaged", 1},
+		{"chown root: /var/lib/quotad/ledger/api/00000001", "chown quotad: /var/lib/quotad/ledger/api/00000001", "belongs to user root, and the state directory to quotad", 1},
 		{"chmod 600 /etc/quotad/api.key", "chmod 640 /etc/quotad/api.key", "is not for user quotad to read: let quotad's group read it, as root: chgrp quotad /etc/quotad/api.key && chmod 640", 78},
 		{"chown root: /etc/quotad/config.toml && chmod 600 /etc/quotad/config.toml", "true", "is not for user quotad to read: let quotad's group read it, as root: chgrp quotad /etc/quotad/config.toml && chmod 640", 78},
 		{"cp /etc/passwd /root/ && sed -i s/^quotad-jobs:/quotad-other:/ /etc/passwd", "cat /root/passwd >/etc/passwd", "quotad-jobs", 78},
 		{"true", "true", "is good.", 0},
 	} {
 		m.write(t, "/etc/quotad/config.toml", proxied)
-		m.sh(t, "systemd-tmpfiles --create quotad.conf; test -e /root/kept.db || cp /var/lib/quotad/ledger.db /root/kept.db; "+row.spoil)
+		m.sh(t, "systemd-tmpfiles --create quotad.conf; test -e /root/kept || cp /var/lib/quotad/ledger/api/00000001 /root/kept; "+row.spoil)
 		if output, code := m.try(check); code != row.code || !strings.Contains(output, row.says) {
 			t.Errorf("%s: exit code %d, want %d and %q:\n%s", row.spoil, code, row.code, row.says, output)
 		}

@@ -20,7 +20,7 @@ exec /usr/bin/curl "$@"
 
 // thief is a job that would begin with a fresh budget.
 const thief = `#!/bin/sh
-touch /var/lib/quotad/accept-new-ledger && rm /var/lib/quotad/ledger.db && kill -9 $PPID
+touch /var/lib/quotad/accept-new-ledger && rm -r /var/lib/quotad/ledger && kill -9 $PPID
 `
 
 // testNewLedger has jobs of quotad's own user link the ledger, so that it is given to them,
@@ -28,7 +28,7 @@ touch /var/lib/quotad/accept-new-ledger && rm /var/lib/quotad/ledger.db && kill 
 func testNewLedger(t *testing.T, m *machine) {
 	m.sh(t, "quotactl acquire list")
 	used := m.used(t)
-	linker := "#!/bin/sh\nln /var/lib/quotad/ledger.db linked\n"
+	linker := "#!/bin/sh\nln /var/lib/quotad/ledger/api/00000001 linked\n"
 	for name, program := range map[string]string{"linker": linker, "thief": thief} {
 		m.write(t, "/opt/"+name, program)
 	}
@@ -49,18 +49,18 @@ command = ["/opt/thief"]
 	m.asDaemon(t)
 	m.passes(t, "linker", "1 ok")
 	m.sh(t, asJobs)
-	if got := m.sh(t, "stat --format=%U /var/lib/quotad/ledger.db"); got != "quotad" {
+	if got := m.sh(t, "stat --format=%U /var/lib/quotad/ledger/api/00000001"); got != "quotad" {
 		t.Errorf("the ledger is given to %s", got)
 	}
 	m.asDaemon(t)
 	m.await(t, "quotactl run thief")
-	m.await(t, "journalctl --boot --unit=quotad.service | grep 'is missing, though there has been one'")
-	m.sh(t, "systemctl stop quotad; test ! -e /var/lib/quotad/ledger.db")
+	m.await(t, "journalctl --boot --unit=quotad.service | grep 'is missing, though jobs ran here'")
+	m.sh(t, "systemctl stop quotad; test ! -e /var/lib/quotad/ledger")
 	m.sh(t, "rm /var/lib/quotad/accept-new-ledger && touch /var/lib/quotad/accept-new-ledger && "+asJobs)
 	if got := m.used(t); got != 0 || used == 0 {
 		t.Errorf("%d units are used in a new ledger, %d were before", got, used)
 	}
-	m.await(t, "journalctl --boot --unit=quotad.service --priority=warning | grep 'a new ledger: limits count what it holds'")
+	m.await(t, "journalctl --boot --unit=quotad.service --priority=warning | grep 'a new ledger: limits count nothing that was spent before'")
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
 	m.sh(t, "systemctl reload quotad")
 }

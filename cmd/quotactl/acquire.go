@@ -26,7 +26,7 @@ free.
 Example:
   $ quotactl acquire videos.list && curl "$URL"
   granted    1 unit
-  grant      youtube:mwv51hac-bsvg1
+  grant      youtube:P6C7MCXZRIWZH5UKP6PA
   remaining  9,399 units in daily
 `
 
@@ -77,13 +77,13 @@ func (c *cli) granted(d api.Decision, err error) (api.Decision, error) {
 
 const settleUsage = `Set a grant to what its call really cost. Less returns units at once. More is
 booked even past the limit, because it has been spent. 0 returns the grant
-whole: its call was certainly never sent.
+whole: its call was certainly never sent. An operator can settle a booking, too.
 
 With -o value the answer is what remains, in units.
 
 Example:
-  $ quotactl settle youtube:mwv51hac-bsvg1 40
-  grant      youtube:mwv51hac-bsvg1
+  $ quotactl settle youtube:P6C7MCXZRIWZH5UKP6PA 40
+  grant      youtube:P6C7MCXZRIWZH5UKP6PA
   counts     40 units
   remaining  9,440 units in daily
 `

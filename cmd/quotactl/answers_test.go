@@ -18,7 +18,7 @@ func TestAnswersOnTheScreen(t *testing.T) {
 		for name, got := range map[string]string{
 			"log":          logTable(someEntries(), v),
 			"log-empty":    logTable(nil, v),
-			"acquired":     term.Pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:mmq3hk3f-0"}}, particulars(someGrant())...), v),
+			"acquired":     term.Pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:P6C7MCXZRIWZH5UKP6PA"}}, particulars(someGrant())...), v),
 			"reloaded":     renderReload(someChanges(), v),
 			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
 			"usage":        usageTable(someUsage("job"), "", v),
@@ -28,7 +28,6 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			"why-not":      whyPage(whyBody{Why: whyNot(), Schedule: askedOf(whyNot(), planned(412, plannedJob(t, "trending", 100, time.Hour)))}, v),
 			"why-reserve":  whyPage(whyBody{Why: whyReserve()}, v),
 			"why-never":    whyPage(whyBody{Why: whyNever()}, v),
-			"why-catch-up": whyPage(whyBody{Why: whyCatchingUp()}, v),
 			"why-fits":     whyPage(whyBody{Why: whyFits()}, v),
 		} {
 			checkScreen(t, fmt.Sprintf("%s-%d", name, width), got, v)
@@ -52,7 +51,7 @@ func someChanges() api.Reloaded {
 func someEntries() []api.Entry {
 	entry := func(ago time.Duration, operation string, count, units int64, by, region, note string) api.Entry {
 		when := at.Add(-ago)
-		e := api.Entry{ID: fmt.Sprintf("youtube:%d-0", when.UnixMilli()), At: when, Operation: operation, Count: count, Units: units,
+		e := api.Entry{ID: fmt.Sprintf("youtube:R5XNI6CC%012d", when.Unix()), At: when, Operation: operation, Count: count, Units: units,
 			Kind: "grant", By: by, Region: region, Note: note}
 		if units > 0 {
 			e.Charges = []api.Charge{{Limit: "daily", Units: units, Debited: units}}
@@ -65,17 +64,13 @@ func someEntries() []api.Entry {
 	settled.SettledTo = &to
 	settlement := entry(time.Hour, "", 0, 0, "charts", "GB", "")
 	settlement.Kind, settlement.GrantID, settlement.SettledTo = "settlement", settled.ID, &to
-	adjusted := entry(time.Minute, "", 0, 6000, "@1000", "", "the old script runs until the end of the month, and counts on its own")
-	adjusted.Kind, adjusted.Asked = "adjustment", 6000
-	void := entry(3*time.Second, "search.list", 1, 0, "charts", "FR", "")
-	void.Charges = []api.Charge{{Limit: "daily", Debited: 100}}
-	void.Void, void.GrantID = true, "youtube:mmq3hk8z-4chqs"
+	booked := entry(time.Minute, "", 0, 6000, "@1000", "", "the old script runs until the end of the month, and counts on its own")
+	booked.Kind = "booking"
 	return []api.Entry{
 		entry(20*time.Hour, "videos.list", 4, 4, "trending", "US", ""),
 		settled,
 		settlement,
-		adjusted,
-		void,
+		booked,
 		entry(time.Second, "channels.list.of.a\x1b[31mfriend", 1200, 1200, "@0", "", ""),
 	}
 }
@@ -117,10 +112,10 @@ func whyNot() api.Why {
 		RetryAt: &retry, RetryAfterMs: retry.Sub(at).Milliseconds(), FitsCount: 1, Limits: limitsAt(9_360, 3_800),
 		Obstacles: []api.Obstacle{
 			{
-				Limit: "daily", Cost: 300, Missing: 160, RaiseTo: 10_160, Held: 9_400, GivenBack: 40,
-				Jobs:       []quota.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 296}},
-				Regions:    []quota.Holder{{Name: "US", Units: 4_000}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
-				Operations: []quota.Holder{{Name: "videos.list", Units: 5_450}, {Name: "search.list", Units: 3_900}, {Units: 50}},
+				Limit: "daily", Cost: 300, Missing: 160, RaiseTo: 10_160, Held: 9_360,
+				Jobs:       []quota.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 256}},
+				Regions:    []quota.Holder{{Name: "US", Units: 3_960}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
+				Operations: []quota.Holder{{Name: "videos.list", Units: 5_410}, {Name: "search.list", Units: 3_900}, {Units: 50}},
 			},
 			{
 				Limit: "search", Cost: 300, Missing: 100, Held: 3_800, RaiseTo: 4_100, Sure: true,
@@ -148,16 +143,6 @@ func whyNever() api.Why {
 	}
 }
 
-func whyCatchingUp() api.Why {
-	until := at.Add(72 * time.Hour)
-	return api.Why{
-		Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Reason: "limit_exceeded", Limit: "weekly", RetryAt: &until,
-		Detail:    "limit weekly counts as spent until its log is as long as its window",
-		Limits:    []api.Limit{{Name: "weekly", Units: 1000, Used: 2, Window: "7d", WindowMs: 604_800_000, Describe: "in any 7d", CatchingUpUntil: &until}},
-		Obstacles: []api.Obstacle{{Limit: "weekly", Cost: 1, Held: 2, Jobs: []quota.Holder{{Units: 2}}, Regions: []quota.Holder{{Units: 2}}, Operations: []quota.Holder{{Name: "videos.list", Units: 2}}}},
-	}
-}
-
 func whyFits() api.Why {
 	return api.Why{Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Granted: true, FitsCount: 5_380, Limits: limitsAt(4_120, 1_000)[:1]}
 }
@@ -177,20 +162,6 @@ func TestPercent(t *testing.T) {
 	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "99%"}, {1000, 1000, "100%"}, {1500, 1000, "150%"}, {1 << 52, 1<<53 - 1, "50%"}} {
 		if got := wording.Percent(row.part, row.whole); got != row.want {
 			t.Errorf("%d of %d: got %s, want %s", row.part, row.whole, got, row.want)
-		}
-	}
-}
-
-func TestNoteOfAnAdjustment(t *testing.T) {
-	daily := []api.Charge{{Limit: "daily"}}
-	for want, e := range map[string]api.Entry{
-		"book 500 in daily":              {Units: 500, Asked: 500},
-		"book -535 of -100,000 in daily": {Units: -535, Asked: -100_000},
-		"book 0 of -5 in daily":          {Asked: -5}, // nothing was used
-	} {
-		e.Kind, e.Charges = string(quota.KindAdjustment), daily
-		if got := entryNote(e); got != want {
-			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

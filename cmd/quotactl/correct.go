@@ -8,13 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
-const bookUsage = `Book units that were spent elsewhere in a limit. A negative number, behind a --,
-returns units that were counted but not spent: of bookings first, then of the
-oldest debits, and never more than are used. For operators; the log names you.
+const bookUsage = `Book units that were spent elsewhere in a limit. They count like those of a
+call, even past the limit. To correct a booking, settle its entry.
+For operators; the log names you.
 quotactl sends it once: if the answer is lost, quotactl log shows whether it was
 booked.
 
@@ -23,44 +22,44 @@ With -o value the answer is what remains in the limit, in units.
 Example:
   $ quotactl book youtube daily 500 --reason 'the old script'
   booked     500 units in daily
+  entry      youtube:R5XNI6CC57W6YGWV
   remaining  4,910 units in daily, 3,000 units in search
-  $ quotactl book youtube daily -- -400
-  booked     -400 units in daily
-  remaining  5,310 units in daily, 3,000 units in search
 `
 
 func newBook(c *cli) *cobra.Command {
-	var a api.Adjustment
-	cmd := command("book [CREDENTIAL] LIMIT UNITS [FLAGS]\nbook [CREDENTIAL] LIMIT [FLAGS] -- -UNITS", "units spent elsewhere; below 0: counted and not spent", bookUsage, func(ctx context.Context, args []string) error {
+	var b api.Booking
+	cmd := command("book [CREDENTIAL] LIMIT UNITS [FLAGS]", "units spent elsewhere", bookUsage, func(
+		ctx context.Context, args []string,
+	) error {
 		last := len(args) - 1
 		n, ok := parseUnits(args[last])
-		if !ok || n == 0 {
-			return usageError("", "UNITS must be a whole number, not 0: %q", args[last])
+		if !ok || n < 1 {
+			hint := ""
+			if ok {
+				hint = lessBooked
+			}
+			return usageError(hint, "UNITS must be a whole number from 1: %q", args[last])
 		}
-		a.Limit, a.Units = args[last-1], n
+		b.Limit, b.Units = args[last-1], n
 		credential, logCommand := c.credentialBefore(args, 2), "quotactl log"
 		if credential != api.OnlyCredential {
 			logCommand += " " + credential
 		}
-		done, err := c.client().Adjust(ctx, credential, a)
-		did := [2]string{"booked", units(done.Units) + " in " + done.Limit}
-		switch {
-		case err != nil || done.Units == n:
-		case done.Units == 0:
-			did = [2]string{"unchanged", "nothing is used in " + done.Limit}
-		default:
-			fmt.Fprintf(c.stderr, "quotactl: only %s used: no more is returned\n", quota.Count(-done.Units, "unit was", "units were"))
-		}
+		done, err := c.client().Book(ctx, credential, b)
 		err = c.inDoubt(err, "it may be booked all the same: book it again only if "+logCommand+" does not show it")
-		return showLimit(c, done, err, done.Credential, a.Limit, did)
+		return showLimit(c, done, err, done.Credential, b.Limit,
+			[2]string{"booked", units(done.Units) + " in " + done.Limit}, [2]string{"entry", done.GrantID})
 	})
-	cmd.Flags().StringVar(&a.Note, "reason", "", "why: `TEXT` for the log")
+	cmd.Flags().StringVar(&b.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
 }
 
+// lessBooked is what to do instead of booking units below zero.
+const lessBooked = "to count less for a call or a booking, settle it: quotactl settle ID UNITS"
+
 // showLimit prints a change of a limit: what was done, and what remains of the credential.
 // The integer for scripts is what remains in the limit.
-func showLimit(c *cli, body any, err error, left api.Credential, limit string, did [2]string) error {
+func showLimit(c *cli, body any, err error, left api.Credential, limit string, did ...[2]string) error {
 	return show(c, body, err,
 		func(any) (int64, error) {
 			for _, l := range left.Limits {
@@ -71,7 +70,7 @@ func showLimit(c *cli, body any, err error, left api.Credential, limit string, d
 			return 0, fmt.Errorf("what remains is not known: %s", left.Error)
 		},
 		func(_ any, v term.View) string {
-			return term.Pairs([][2]string{did, {"remaining", remainingOf(left)}}, v)
+			return term.Pairs(append(did, [2]string{"remaining", remainingOf(left)}), v)
 		})
 }
 
@@ -82,10 +81,10 @@ func remainingOf(credential api.Credential) string {
 	return remainingText(credential.Limits)
 }
 
-const resetUsage = `Empty a credential's log: every limit starts from zero and is open. Use it for a
-new project under an old name, or after a test. quotad forgets what was spent
-and what the upstream said; the upstream does not. It cannot be undone, and
-needs --yes. For operators; the log names you.
+const resetUsage = `Start every limit of a credential from zero, and open it. Use it for a new
+project under an old name, or after a test. What was spent and what the upstream
+said counts no more; the upstream still counts it. The log still shows it. It
+cannot be undone, and needs --yes. For operators; the log names you.
 
 Example:
   $ quotactl reset youtube --yes --reason 'the project was replaced'
@@ -96,12 +95,12 @@ Example:
 func newReset(c *cli) *cobra.Command {
 	var yes bool
 	var reason string
-	cmd := command("reset CREDENTIAL [FLAGS]", "empty a log: every limit starts from zero, and is open", resetUsage, func(ctx context.Context, args []string) error {
+	cmd := command("reset CREDENTIAL [FLAGS]", "every limit starts from zero, and is open", resetUsage, func(ctx context.Context, args []string) error {
 		if !yes {
 			return usageError("quotactl usage "+args[0]+" shows it; then add --yes", "a reset forgets what %s has spent, and cannot be undone", args[0])
 		}
 		done, err := c.client().Reset(ctx, args[0], reason)
-		err = c.inDoubt(err, "it may be empty all the same: quotactl log "+args[0]+" shows it")
+		err = c.inDoubt(err, "it may be done all the same: quotactl log "+args[0]+" shows it")
 		return show(c, done, err,
 			func(done api.Credential) (int64, error) { return minRemaining([]api.Credential{done}) },
 			func(done api.Credential, v term.View) string {

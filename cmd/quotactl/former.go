@@ -54,7 +54,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		number := unknown.GetSpecifiedShortnames()
 		if _, ok := parseUnits(number); ok && cmd.Name() == "book" {
-			hint = fmt.Sprintf("a number below 0 is the last argument, behind --: quotactl %s LIMIT -- -%s", cmd.Name(), number)
+			hint = lessBooked
 		}
 	}
 	return usageError(hint, "%w", err)

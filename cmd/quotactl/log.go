@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,15 +19,16 @@ import (
 )
 
 const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
-kept for as long as a window counts it.
+kept for as long as a limit counts it, or for longer if keep of the credential
+says so.
 
 With -f, -o json writes one line of JSON for each.
 
 Example:
   $ quotactl log -n 2
-  AT        BY        REGION  OPERATION    CALLS  UNITS  ENTRY
-  09:00:00  trending  US      videos.list      1      1  youtube:mmq3hk3f-bsvg1
-  09:00:01  @alice            search.list      1    100  youtube:mmq3hk8z-4chqs
+  AT        BY        OPERATION    CALLS  UNITS  ENTRY
+  09:00:00  trending  videos.list      1      1  youtube:P6C7MCXZRIWZH5UKP6PA
+  09:00:01  @alice    search.list      1    100  youtube:7QH2VQXK5SY4LJ3MFTWA
 `
 
 // A logFilter selects lines of a log.
@@ -92,7 +94,7 @@ func (c *cli) followLog(ctx context.Context, name string, since api.Since, entri
 	}
 	q := api.LogQuery{Since: since}
 	if n := len(entries); n > 0 {
-		q.After = entries[n-1].ID
+		q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
 	}
 	var widths []int
 	if err := c.writeEntries(&widths, entries...); err != nil {
@@ -135,7 +137,7 @@ func logTable(entries []api.Entry, v term.View) string {
 
 func newLogTable(entries []api.Entry, v term.View) *term.Table {
 	t := &term.Table{Columns: []term.Column{
-		{Head: "AT" + v.ZoneMark(), Whole: true}, {Head: "BY"}, {Head: "REGION"}, {Head: "OPERATION"},
+		{Head: "AT" + v.ZoneMark(), Whole: true}, {Head: "BY", Least: 6}, {Head: "REGION"}, {Head: "OPERATION", Least: 6},
 		{Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "ENTRY", Whole: true},
 	}}
 	for _, e := range entries {
@@ -159,12 +161,11 @@ func entryNote(e api.Entry) string {
 	switch e.Kind {
 	case string(quota.KindSettlement):
 		text = fmt.Sprintf("settle %s to %s", e.GrantID, quota.Thousands(*e.SettledTo))
-	case string(quota.KindAdjustment):
-		text = "book " + quota.Thousands(e.Units)
-		if e.Units != e.Asked {
-			text += " of " + quota.Thousands(e.Asked)
+	case string(quota.KindBooking):
+		text = "book " + quota.Thousands(e.Charges[0].Debited) + " in " + e.Charges[0].Limit
+		if e.SettledTo != nil {
+			text += ", settled to " + quota.Thousands(*e.SettledTo)
 		}
-		text += " in " + e.Charges[0].Limit
 	case string(quota.KindReset):
 		text = "reset"
 	case string(quota.KindClosing):
@@ -185,15 +186,10 @@ func grantNote(e api.Entry) string {
 	for _, charge := range e.Charges {
 		debited = max(debited, charge.Debited)
 	}
-	switch {
-	case e.Void:
-		return "void: its request has two grants, and " + e.GrantID + " counts"
-	case debited == e.Units:
+	if debited == e.Units {
 		return ""
-	case e.SettledTo != nil:
-		return "settled; " + quota.Count(debited, "was", "were") + " debited"
 	}
-	return "returned by quotactl book; " + quota.Count(debited, "was", "were") + " debited"
+	return "settled; " + quota.Count(debited, "was", "were") + " debited"
 }
 
 const refusalsUsage = `List what was refused in the last day, the latest first: when, to whom, why, and

@@ -193,8 +193,8 @@ func credential(name string) *quota.Credential {
 // A lostLedger is one that cannot be reached.
 type lostLedger struct{ quota.Ledger }
 
-func (lostLedger) Acquire(context.Context, *quota.Credential, []quota.Ask) ([]quota.Decision, error) {
-	return nil, quota.ErrUnavailable
+func (lostLedger) Acquire(context.Context, *quota.Credential, quota.Ask) (quota.Decision, error) {
+	return quota.Decision{}, quota.ErrUnavailable
 }
 
 func (lostLedger) Usage(context.Context, *quota.Credential) (quota.Usage, error) {

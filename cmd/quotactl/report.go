@@ -163,7 +163,7 @@ func (r *report) play(e api.Entry) {
 			m.held, m.used, m.kept.held, m.kept.used = nil, 0, nil, 0
 		}
 	}
-	if e.Void || e.Kind != "grant" && e.Kind != "adjustment" {
+	if e.Kind != "grant" && e.Kind != "booking" {
 		return
 	}
 	var short []*metered
@@ -196,13 +196,11 @@ func (r *report) play(e api.Entry) {
 	}
 }
 
-// unitsIn returns what an entry counts in a limit; what an adjustment returned is below zero.
+// unitsIn returns what an entry counts in a limit.
 func unitsIn(e api.Entry, limit string) (units int64) {
 	for _, charge := range e.Charges {
-		if charge.Limit == limit && e.Kind == "grant" {
+		if charge.Limit == limit {
 			units += charge.Units
-		} else if charge.Limit == limit {
-			units += charge.Debited
 		}
 	}
 	return units

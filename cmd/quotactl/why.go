@@ -291,7 +291,7 @@ func ofEach(w api.Why, part func(w api.Why, o api.Obstacle) string) (parts []str
 }
 
 func openCommand(w api.Why, o api.Obstacle) string {
-	if l := limitOf(w, o); o.Missing > 0 || l.Closed == nil || l.CatchingUpUntil != nil {
+	if l := limitOf(w, o); o.Missing > 0 || l.Closed == nil {
 		return ""
 	}
 	return fmt.Sprintf("quotactl open %s %s", w.Credential, o.Limit)
@@ -299,7 +299,7 @@ func openCommand(w api.Why, o api.Obstacle) string {
 
 func reserveLine(w api.Why, o api.Obstacle) string {
 	l := limitOf(w, o)
-	if o.Missing > 0 && l.Reserve >= o.Missing && l.Closed == nil && l.CatchingUpUntil == nil {
+	if o.Missing > 0 && l.Reserve >= o.Missing && l.Closed == nil {
 		return fmt.Sprintf("credentials.%s.limits.%s.reserve = %s", w.Credential, o.Limit, configured(l.Reserve-o.Missing))
 	}
 	return ""
@@ -335,9 +335,6 @@ func renderHolders(b *strings.Builder, o api.Obstacle, v term.View) {
 	v.Item(b, 2, "jobs        ", holdersText("job", o.Jobs, o.Held, v))
 	v.Item(b, 2, "regions     ", holdersText("region", o.Regions, o.Held, v))
 	v.Item(b, 2, "operations  ", holdersText("operation", o.Operations, o.Held, v))
-	if o.GivenBack > 0 {
-		v.Item(b, 2, "returned    ", units(o.GivenBack)+" of these, by quotactl book")
-	}
 }
 
 // holdersText writes "trending 8,000 (85 %), charts 1,400 (15 %)".

@@ -22,9 +22,7 @@ import (
 	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/boltledger"
-	"quotad/quota/redisledger"
-	"quotad/quota/slidinglog"
+	"quotad/quota/journal"
 )
 
 // systemState is the state directory of the service that reads systemConfig.
@@ -125,29 +123,21 @@ func checkState(c *config.Config) error {
 	return cmp.Or(checkOwners(c.StateDir), checkLedger(c), checkPorts(c))
 }
 
-// checkLedger checks the file of the ledger. Beside Redis a damaged or missing one is read again.
+// checkLedger reads the journals of an embedded ledger. Beside Redis what they lack is there.
 func checkLedger(c *config.Config) error {
-	shared, store := c.Ledger.Backend == config.OnRedis, ""
-	if shared {
-		s, err := redisledger.OpenStore(c.Ledger.Redis) // which connects later
-		if err != nil {
+	accepted := acceptedByRoot(c.StateDir)
+	if err := checkJournals(c, accepted); err != nil || accepted || c.Ledger.Backend == config.OnRedis {
+		return err
+	}
+	for _, credential := range c.Credentials {
+		if err := journal.Verify(filepath.Join(c.StateDir, journalDir), credential.Name); err != nil {
 			return err
 		}
-		defer s.Close()
-		store = s.Name()
 	}
-	own := boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), AcceptNew: shared, History: hasHistory(c.StateDir)}
-	err := boltledger.Verify(own, func(l *boltledger.File, credentials []string) error {
-		return slidinglog.CheckFile(l, credentials, store)
-	})
-	if shared && errors.Is(err, boltledger.ErrDamaged) {
-		return nil
-	}
-	return err
+	return nil
 }
 
-// checkRunning asks the daemon that uses the state whether its ledger is the one that the file names:
-// only a restart changes it. A daemon that cannot serve uses the state only while it tries, so
+// checkRunning reports whether a daemon uses the state. One that cannot serve uses it only while it tries, so
 // checkRunning waits for the end of the attempt.
 func checkRunning(c *config.Config) (inUse bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
@@ -156,15 +146,11 @@ func checkRunning(c *config.Config) (inUse bool, err error) {
 		if inUse, err = isLocked(c.StateDir); !inUse || err != nil {
 			return false, err
 		}
-		status, err := (&api.Client{Socket: c.Socket}).Status(ctx)
+		_, err := (&api.Client{Socket: c.Socket}).Status(ctx)
 		if errors.As(err, new(*api.Problem)) && quota.Sleep(ctx, lockTime/100) {
 			continue
 		}
-		if err != nil || status.Ledger.Backend == c.Ledger.Backend {
-			return true, nil // a daemon that does not answer is not what is checked
-		}
-		name := func(backend string) string { return strings.TrimPrefix(backend, config.Embedded) }
-		return true, slidinglog.CheckStore(name(status.Ledger.Backend), name(c.Ledger.Backend))
+		return true, nil // a daemon that does not answer is not what is checked
 	}
 }
 
@@ -175,13 +161,13 @@ const askTime = 5 * time.Second
 // can open a copy that root has put back.
 func checkOwners(dir string) error {
 	own, _ := ownerOf(dir)
-	for _, pattern := range []string{"*", "jobs/*"} {
+	for _, pattern := range []string{"*", "jobs/*", journalDir + "/*", journalDir + "/*/*"} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return err
 		}
 		for _, path := range paths {
-			if filepath.Base(path) == boltledger.AcceptName {
+			if filepath.Base(path) == acceptName {
 				continue // root owns it
 			}
 			if uid, ok := ownerOf(path); ok && uid != own {

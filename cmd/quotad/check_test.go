@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"quotad/quota/api"
-	"quotad/quota/boltledger"
 )
 
 // checked returns what --check says of a directory, and its exit code.
@@ -37,14 +36,19 @@ func tree(t *testing.T, dir string) string {
 	return list.String()
 }
 
+func journalOf(state string) string { return filepath.Join(state, journalDir, "api") }
+
+// lose removes the journal of a state.
+func lose(state string) error { return os.RemoveAll(journalOf(state)) }
+
 // acceptedBy has the state be another user's, its ledger missing, and a new one accepted.
 func acceptedBy(uid int) func(state string) error {
 	return func(state string) error {
 		err := filepath.WalkDir(state, func(path string, _ os.DirEntry, err error) error {
 			return errors.Join(err, os.Lchown(path, 65534, -1))
 		})
-		accept := filepath.Join(state, boltledger.AcceptName)
-		return errors.Join(err, os.Remove(filepath.Join(state, "ledger.db")), os.WriteFile(accept, nil, 0o600), os.Chown(accept, uid, -1))
+		accept := acceptPath(state)
+		return errors.Join(err, lose(state), os.WriteFile(accept, nil, 0o600), os.Chown(accept, uid, -1))
 	}
 }
 
@@ -62,10 +66,10 @@ func TestCheckOfTheState(t *testing.T) {
 	}{
 		{"nothing is wrong", restartable, nil, ""},
 		{"no state yet", restartable, os.RemoveAll, ""},
-		{"a ledger that is missing", restartable, func(state string) error { return os.Remove(filepath.Join(state, "ledger.db")) }, "is missing, though there has been one"},
-		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(state, "ledger.db"), 65534, -1) }, "the state directory to root: chown root: "},
+		{"a ledger that is missing", restartable, lose, `/ledger/api is missing; restore it, or start once with quotad --accept-new-ledger`},
+		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(journalOf(state), "00000001"), 65534, -1) }, "the state directory to root: chown root: "},
 		{"a new ledger that root accepts", restartable, acceptedBy(0), ""},
-		{"a new ledger that another user accepts", restartable, acceptedBy(1), "is missing, though there has been one"},
+		{"a new ledger that another user accepts", restartable, acceptedBy(1), "ledger/api is missing"},
 		{"a port that is taken", restartable + onPort, nil, "[metrics] listen: listen tcp"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -110,7 +114,7 @@ func TestCheckDuringAnAttempt(t *testing.T) {
 	state := filepath.Join(dir, ".quotad")
 	socket := filepath.Join(state, "quotad.sock")
 	release, err := lockStateDir(state)
-	must(t, errors.Join(err, os.Remove(filepath.Join(state, "ledger.db")), os.Remove(socket)))
+	must(t, errors.Join(err, lose(state), os.Remove(socket)))
 	listener, err := net.Listen("unix", socket)
 	must(t, err)
 	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -121,44 +125,9 @@ func TestCheckDuringAnAttempt(t *testing.T) {
 	})}
 	go daemon.Serve(listener)
 	defer daemon.Close()
-	if output, code := checked(dir); code != exitError || !strings.Contains(output, "is missing, though there has been one") {
+	if output, code := checked(dir); code != exitError || !strings.Contains(output, "ledger/api is missing") {
 		t.Errorf("exit code %d, want that the ledger is missing: %s", code, output)
 	}
-}
-
-// --check refuses the state of another backend, as the start does, also while a daemon uses it, and
-// says how to carry over what is used.
-func TestCheckOfAnotherBackend(t *testing.T) {
-	t.Parallel()
-	dir := shortDir(t)
-	writeConfig(t, dir, restartable)
-	daemon := startIn(t, dir)
-	writeConfig(t, dir, restartable+"[ledger]\nbackend = \"redis\"\nredis.addrs = [\"127.0.0.1:1\"]\n")
-	refused := func(when string) {
-		t.Helper()
-		output, code := checked(dir)
-		for _, says := range []string{
-			"config.toml is good, but quotad could not serve: this state directory belongs to backend = \"embedded\", and the configuration names the ledger in redis",
-			"quotactl book CREDENTIAL LIMIT UNITS",
-		} {
-			if code != exitError || !strings.Contains(output, says) {
-				t.Errorf("%s: exit code %d, want that it says %q:\n%s", when, code, says, output)
-			}
-		}
-	}
-	refused("while a daemon uses it")
-	daemon.kill()
-	before := tree(t, dir)
-	refused("after its end")
-	if after := tree(t, dir); after != before {
-		t.Errorf("it changed\n%sto\n%s", before, after)
-	}
-	cmd := exec.Command("quotad")
-	cmd.Dir = dir
-	start, err := startChild(cmd)
-	must(t, err)
-	defer start.kill()
-	start.logs(t, "^cannot serve: this state directory belongs to backend")
 }
 
 // inService has a shell run a command as root on a host where the package is installed and the service has not

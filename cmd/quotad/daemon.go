@@ -37,6 +37,7 @@ type daemon struct {
 	*supervisor
 	config *config.Config
 	host   string // how people call this host; empty if it has no name
+	hostID string // drawn when the state directory was new
 
 	sinks    []func(event any) // of events
 	metrics  *metrics.Metrics
@@ -137,7 +138,7 @@ func (d *daemon) start() error {
 		Str("socket", d.socket()).Msg("serving")
 	d.greet()
 	if d.firstLedger {
-		d.log.Info().Str("file", d.statePath("ledger.db")).Msg("a new ledger")
+		d.log.Info().Str("dir", d.statePath(journalDir)).Msg("a new ledger")
 	}
 	d.checkCgroups()
 	d.warnOfSharedUser()

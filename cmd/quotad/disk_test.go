@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 	var granted atomic.Int64
 	var spending sync.WaitGroup
 	fillDisk(t, filepath.Join(disk, "ballast"))
-	for range 16 { // the ledger has kept room for some thousands
+	for range 16 {
 		spending.Go(func() {
 			for {
 				d, err := spend(client)
@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	spending.Wait()
 	var err error
-	eventually(t, func() bool { // until no fold makes room any more
+	eventually(t, func() bool {
 		fillDisk(t, filepath.Join(disk, "ballast"))
 		for _, err = spend(client); err == nil; _, err = spend(client) {
 			granted.Add(1)
@@ -76,12 +76,12 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d units are used, %d were granted", used, granted.Load())
 	}
 	must(t, os.Remove(filepath.Join(disk, "ballast")))
+	eventually(t, func() bool { // the journal is tried each second
+		return client.Get(context.Background(), "/readyz", nil) == nil
+	})
 	if d, err := spend(client); err != nil || !d.Granted {
 		t.Errorf("with room again: %+v, %v", d, err)
 	}
-	eventually(t, func() bool { // as soon as the tables are written, too
-		return client.Get(context.Background(), "/readyz", nil) == nil
-	})
 	// Here, for a daemon that could not note it on the full disk may tell it again.
 	if text, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || strings.Join(strings.Fields(string(text)), " ") != "outage_began" {
 		t.Errorf("told: %q, %v", text, err)
@@ -146,23 +146,27 @@ func fillDisk(t testing.TB, path string) {
 // and what can be done.
 func TestDamagedLedgerIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(content []byte) []byte{
-		"cut short":   func(content []byte) []byte { return content[:len(content)/2] },
-		"emptied":     func([]byte) []byte { return nil },
-		"overwritten": func(content []byte) []byte { return []byte(fmt.Sprintf("%*s", len(content), "")) },
+	for _, row := range []struct {
+		name  string
+		spoil func(content []byte) []byte
+		says  string
+	}{
+		{"cut short", func(content []byte) []byte { return content[:len(content)/2] }, `ledger/api is older than it was: its end is missing; `},
+		{"emptied", func([]byte) []byte { return nil }, `ledger/api/00000001 is damaged at byte 0: this line has no end; `},
+		{"overwritten", func(content []byte) []byte { return []byte(fmt.Sprintf("%*s", len(content), "")) }, `ledger/api/00000001 is damaged at byte 0: `},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(row.name, func(t *testing.T) {
 			dir := shortDir(t)
 			writeConfig(t, dir, strings.Replace(withStateElsewhere, `"disk"`, `"."`, 1))
 			daemon := startIn(t, dir)
 			if _, err := spend(&api.Client{Socket: filepath.Join(dir, "api.sock")}); err != nil {
 				t.Fatal(err)
 			}
-			daemon.stop(t) // then all is in the tables
-			path := filepath.Join(dir, "ledger.db")
+			daemon.stop(t) // then the position is that of the end
+			path := filepath.Join(dir, journalDir, "api", "00000001")
 			content, err := os.ReadFile(path)
 			must(t, err)
-			spoilt := spoil(content)
+			spoilt := row.spoil(content)
 			must(t, os.WriteFile(path, spoilt, 0o600))
 			for _, args := range [][]string{{"--check"}, nil} {
 				cmd := exec.Command("quotad", args...)
@@ -170,7 +174,7 @@ func TestDamagedLedgerIsRefused(t *testing.T) {
 				daemon, err := startChild(cmd)
 				must(t, err)
 				t.Cleanup(daemon.kill)
-				daemon.logs(t, `ledger.db" is damaged: .*or move it away`)
+				daemon.logs(t, row.says+".*--accept-new-ledger")
 			}
 			if now, err := os.ReadFile(path); err != nil || string(now) != string(spoilt) {
 				t.Errorf("the file was changed: %v", err)

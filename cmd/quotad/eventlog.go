@@ -150,7 +150,7 @@ func (e eventLog) decided(event server.Decided) {
 		line, verdict = e.refusal(zerolog.WarnLevel, r.Caller, event.Result()), " refused"
 	case event.Past != "":
 		line = e.refusal(zerolog.WarnLevel, r.Caller, "past "+event.Past)
-	case event.Verb == "adjust", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
+	case event.Verb == "book", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		line = e.log.Info()
 	}
 	if line == nil { // most are: do no work for them
@@ -257,6 +257,10 @@ func (e eventLog) outage(event slidinglog.Event) {
 	}
 	if event.Kind == slidinglog.Restored {
 		line.Int("records", event.Records)
+	}
+	if event.Kind == slidinglog.Cut {
+		line.Str("credential", event.Credential).Msg(event.Text)
+		return
 	}
 	line.Err(event.Err).Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -146,8 +147,10 @@ func (f *facts) ledger(e slidinglog.Event) {
 			f.Losses[e.Credential] = trouble.Loss{Credential: e.Credential, At: now}
 		}
 	case slidinglog.Restored:
-		loss.Records += e.Records
-		f.Losses[e.Credential] = loss
+		if lost { // else it is what the journal of another backend carries along
+			loss.Records += e.Records
+			f.Losses[e.Credential] = loss
+		}
 	case slidinglog.Down:
 		if f.down.IsZero() {
 			f.down = now
@@ -217,18 +220,31 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 	}
 	for i := range s.Credentials {
 		c := &s.Credentials[i]
-		if loss, lost := f.Losses[c.Name]; lost {
-			if loss.Back.IsZero() && s.Ledger.Reachable && loss.At.Before(asked) {
-				loss.Back = time.Now()
-				f.Losses[c.Name] = loss
-			}
-			s.Losses = append(s.Losses, loss)
-		}
+		s.Losses = append(s.Losses, f.lossOf(c.Name, s.Ledger.Health, asked)...)
 		c.Refuses, c.Silent = f.Refuses[c.Name], f.Silent[c.Name]
 		for n := range c.Limits {
 			f.completeLimit(c.Name, &c.Limits[n])
 		}
 	}
+}
+
+// lossOf returns what a log has lost, if it has lost anything. After a Redis with all its data was started again, nothing
+// is put back.
+func (f *facts) lossOf(credential string, h quota.Health, asked time.Time) []trouble.Loss {
+	loss, lost := f.Losses[credential]
+	recovers := slices.Contains(h.Recovering, credential)
+	if lost && loss.Back.IsZero() && h.Reachable && !recovers && loss.At.Before(asked) {
+		if loss.Records == 0 {
+			delete(f.Losses, credential)
+			return nil
+		}
+		loss.Back = time.Now()
+		f.Losses[credential] = loss
+	}
+	if !lost {
+		return nil
+	}
+	return []trouble.Loss{loss}
 }
 
 func (f *facts) completeLimit(credential string, l *trouble.LimitState) {

@@ -52,7 +52,7 @@ func (s *startScene) write(t *testing.T, name, text string) {
 	write(t, s.dir, name, text)
 }
 
-func (s *startScene) ledger() string { return filepath.Join(s.state, "ledger.db") }
+func (s *startScene) ledger() string { return filepath.Join(s.state, journalDir, "api", "00000001") }
 
 func (s *startScene) do(t *testing.T, steps ...error) {
 	t.Helper()
@@ -96,15 +96,18 @@ var failedStarts = []failedStart{
 		mend: func(t *testing.T, s *startScene) { s.do(t, s.taken.Close()) }, how: byReload,
 	},
 	{
-		name: "the ledger is damaged", reason: "not_serving", detail: `ledger ".*" is damaged`, hint: "tries again by itself",
+		name: "the ledger is damaged", reason: "not_serving", detail: `ledger/api/00000001 is damaged`, hint: "tries again by itself",
 		spoil: func(t *testing.T, s *startScene) {
 			keep(t, s)
-			s.do(t, os.Truncate(s.ledger(), 20000))
+			file, err := os.OpenFile(s.ledger(), os.O_WRONLY, 0)
+			s.do(t, err)
+			_, err = file.WriteAt([]byte("#"), 20)
+			s.do(t, err, file.Close())
 		},
 		mend: restore, how: byHUP,
 	},
 	{
-		name: "the ledger is missing", reason: "not_serving", detail: `ledger ".*" is missing, though there has been one.*--accept-new-ledger`, hint: "tries again by itself",
+		name: "the ledger is missing", reason: "not_serving", detail: `ledger/api is missing; .*--accept-new-ledger`, hint: "tries again by itself",
 		spoil: func(t *testing.T, s *startScene) {
 			keep(t, s)
 			s.do(t, os.Remove(s.ledger()))
@@ -112,7 +115,7 @@ var failedStarts = []failedStart{
 		mend: restore,
 	},
 	{
-		name: "a directory stands in the place of the ledger", reason: "not_serving", detail: `ledger ".*"`, hint: "tries again by itself",
+		name: "a directory stands in the place of the ledger", reason: "not_serving", detail: `ledger/api/00000001: is a directory`, hint: "tries again by itself",
 		spoil: func(t *testing.T, s *startScene) {
 			keep(t, s)
 			s.do(t, os.Remove(s.ledger()), os.Mkdir(s.ledger(), 0o700))

@@ -45,7 +45,7 @@ func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
 		adds    int64
 	}{
 		{"book", func(ctx context.Context, note string) (bool, error) {
-			_, err := client.Adjust(ctx, "api", api.Adjustment{Limit: "daily", Units: 7, Note: note})
+			_, err := client.Book(ctx, "api", api.Booking{Limit: "daily", Units: 7, Note: note})
 			return true, err
 		}, 7},
 		{"reset", func(ctx context.Context, note string) (bool, error) {

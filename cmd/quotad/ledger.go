@@ -1,10 +1,16 @@
 package main
 
 import (
-	"encoding/hex"
+	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 
 	"quotad/cmd/quotad/config"
 	"quotad/quota"
@@ -17,6 +23,9 @@ import (
 
 // openLedger opens the ledger, and the services that decide about credentials and clients.
 func (d *daemon) openLedger() (err error) {
+	if d.hostID, err = hostIDIn(d.config.StateDir); err != nil {
+		return err
+	}
 	if d.ledger, err = d.newLedger(); err != nil {
 		return err
 	}
@@ -34,78 +43,144 @@ func (d *daemon) openLedger() (err error) {
 	if err := d.setCredentials(d.config); err != nil {
 		return err
 	}
-	d.ledger.Await(d.ask) // a run at the start would find a ledger that is still being read
+	d.ledger.Await(d.ask) // a new log grants nothing at first: no caller meets that
 	return nil
+}
+
+// hostIDIn returns the id of the host that has a state directory: it is drawn when there is none.
+func hostIDIn(stateDir string) (string, error) {
+	path := filepath.Join(stateDir, "host")
+	text, err := os.ReadFile(path)
+	if err == nil && len(text) > 0 {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	id := rand.Text()
+	return id, replaceFile(path, []byte(id+"\n"))
 }
 
 // setCredentials replaces the credentials by those of a configuration. After an error
 // the former ones stay.
 func (d *daemon) setCredentials(c *config.Config) error {
+	if d.shared != nil {
+		ctx, cancel := context.WithTimeout(d.ask, d.config.Ledger.Deadline)
+		err := checkOlderLogs(ctx, d.shared, c)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.ledger.SetCredentials(c.Credentials, c.Outages); err != nil {
+		return err
+	}
 	if err := d.service.SetCredentials(c.Credentials); err != nil {
 		return err
 	}
 	d.observer.SetProfiles(c.Profiles)
 	d.presets.Store(&c.Presets)
 	d.metrics.Expect(c)
-	return d.ledger.SetCredentials(d.service.Credentials(), c.Outages)
+	return nil
 }
 
-// newLedger opens the ledger: the file in the state directory and, where hosts share one,
-// the store in Redis, of whose logs the file then has copies.
-func (d *daemon) newLedger() (_ *slidinglog.Ledger, err error) {
+// newLedger opens the ledger: an engine, which is Redis where hosts share one, and the journals in the state directory.
+func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 	c := slidinglog.Config{
-		Label: d.host, Deadline: d.config.Ledger.Deadline, Policies: d.config.Outages, OnEvent: func(e slidinglog.Event) { d.emit(e) },
+		Dir: d.statePath(journalDir), Name: d.host, Deadline: d.config.Ledger.Deadline, Unsynced: d.config.Ledger.Unsynced,
+		OnEvent: func(e slidinglog.Event) { d.emit(e) },
+		Terms:   func(credential string) string { return d.inForce.Load().Routes(credential) },
 	}
-	for _, credential := range d.config.Credentials {
-		c.Credentials = append(c.Credentials, credential.Prepared())
-	}
-	if c.File, err = d.openLedgerFile(); err != nil {
+	accepted := acceptedByRoot(d.config.StateDir)
+	c.Accept = d.options.acceptLedger || accepted
+	if err := checkJournals(d.config, c.Accept); err != nil {
 		return nil, err
 	}
 	if d.config.Ledger.Backend == config.OnRedis {
-		if d.shared, err = redisledger.OpenStore(d.config.Ledger.Redis); err != nil {
-			return nil, errors.Join(err, c.File.Close())
+		shared, err := redisledger.OpenStore(d.config.Ledger.Redis)
+		if err != nil {
+			return nil, err
 		}
-		c.Store = d.shared
+		d.shared, c.Engine = shared, shared
+		c.Accept = true // Redis has what a journal lacks
+		return slidinglog.Open(c), nil
 	}
-	ledger, err := slidinglog.Open(c)
-	if err != nil {
-		err = errors.Join(err, c.File.Close())
-		if d.shared != nil {
-			err = errors.Join(err, d.shared.Close())
+	if accepted {
+		if err := os.Remove(acceptPath(d.config.StateDir)); err != nil {
+			return nil, err
 		}
-		return nil, err
 	}
-	return ledger, nil
+	if !hasJournals(d.config.StateDir) {
+		if d.firstLedger = !hasHistory(d.config.StateDir); !d.firstLedger {
+			d.log.Warn().Str("dir", c.Dir).Msg("a new ledger: limits count nothing that was spent before")
+		}
+	}
+	c.Engine = slidinglog.NewMemory(nil)
+	return slidinglog.Open(c), nil
 }
 
-// openLedgerFile opens the file of the ledger. Where hosts share a ledger, Redis has what the
-// file lacks: it may be new or older than it was, and a damaged one is set aside.
-func (d *daemon) openLedgerFile() (*boltledger.File, error) {
-	c := boltledger.Config{Path: d.statePath("ledger.db"), Unsynced: d.config.Ledger.Unsynced, History: hasHistory(d.config.StateDir)}
-	if d.config.Ledger.Backend == config.Embedded {
-		c.AcceptNew = d.options.acceptLedger
-		c.Began = func(how string) {
-			if how == boltledger.FirstHere {
-				d.firstLedger = true
-				return
-			}
-			d.log.Warn().Str("file", c.Path).Str("ledger", how).
-				Msg("a new ledger: limits count what it holds, and nothing that was spent before")
+// journalDir has the journals, in the state directory.
+const journalDir = "ledger"
+
+// olderFile is the ledger of an older version.
+const olderFile = "ledger.db"
+
+// An olderError refuses a ledger of an older version: an upgrade is no fresh budget. It goes one version later.
+func olderError(what, remove string) error {
+	return fmt.Errorf(`%s is a ledger of an older version, which this one does not read:
+  1. with the old quotad running, note what is used: quotactl status; then stop it, and remove %s
+  2. start quotad, and count what was used: quotactl book CREDENTIAL LIMIT UNITS`, what, remove)
+}
+
+// checkJournals refuses the file of an older version. On one host alone it also refuses to begin with empty journals
+// where there has been a ledger, unless that is accepted.
+func checkJournals(c *config.Config, accept bool) error {
+	if path := filepath.Join(c.StateDir, olderFile); exists(path) {
+		return olderError(strconv.Quote(path), path)
+	}
+	if accept || c.Ledger.Backend == config.OnRedis || hasJournals(c.StateDir) || !hasHistory(c.StateDir) {
+		return nil
+	}
+	return fmt.Errorf("ledger %q is missing, though jobs ran here, and what was spent would be granted again: restore it; or, to begin with an empty one, "+
+		"start once with --accept-new-ledger, or create the empty file %q as root, which the next start removes",
+		filepath.Join(c.StateDir, journalDir), acceptPath(c.StateDir))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// hasJournals reports whether there has been a journal of any credential.
+func hasJournals(stateDir string) bool {
+	found, _ := filepath.Glob(filepath.Join(stateDir, journalDir, "*.position")) // the pattern is a good one
+	return len(found) > 0
+}
+
+// checkOlderLogs refuses the logs of an older version in Redis. One that cannot be reached is not asked.
+func checkOlderLogs(ctx context.Context, store *redisledger.Store, c *config.Config) error {
+	for _, credential := range c.Credentials {
+		if key, older, err := store.Older(ctx, credential.Name); err == nil && older {
+			return olderError("the key "+key+" in Redis", "it there, with redis-cli del '"+key+"'")
 		}
-		return boltledger.Open(c)
 	}
-	c.AcceptNew = true
-	file, err := boltledger.Open(c)
-	if !errors.Is(err, boltledger.ErrDamaged) {
-		return file, err
+	return nil
+}
+
+// acceptName is an empty file of root that says what --accept-new-ledger does, to the next start alone.
+const acceptName = "accept-new-ledger"
+
+func acceptPath(stateDir string) string { return filepath.Join(stateDir, acceptName) }
+
+// acceptedByRoot reports whether root has made that file. Jobs may be processes of our own user,
+// which could make one, or put another file of root in its place.
+func acceptedByRoot(stateDir string) bool {
+	info, err := os.Lstat(acceptPath(stateDir))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+		return false
 	}
-	aside := c.Path + ".damaged"
-	if err := boltledger.Move(c.Path, aside); err != nil {
-		return nil, err
-	}
-	d.log.Error().Err(err).Str("file", aside).Msg("the copy of the ledger is damaged and set aside: it is read from redis again")
-	return boltledger.Open(c)
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == 0 && stat.Nlink == 1
 }
 
 // hasHistory reports whether jobs ran here before, so that there must have been a ledger.
@@ -118,7 +193,7 @@ func hasHistory(stateDir string) bool {
 func (d *daemon) openClients() error {
 	host := clientlimit.Host{Label: d.host}
 	if d.shared != nil {
-		host.ID = func() string { id := d.ledger.Host(); return hex.EncodeToString(id[:]) }
+		host.ID = func() string { return d.hostID }
 	}
 	d.clients = clientlimit.NewService(clientlimit.Config{Deadline: d.config.Ledger.Deadline, Host: host, Emit: d.emit})
 	d.onStop("close the ledger of clients", func() error {

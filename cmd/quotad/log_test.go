@@ -142,7 +142,7 @@ func TestFirstMinuteOnATerminal(t *testing.T) {
 		`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*`,
 		`^[0-9:]+ INF runs now: trending, discover; next: (trending|discover) at ([A-Z][a-z][a-z] )?[0-9:]+, (trending|discover) at .*$`,
 		`^[0-9:]+ INF ask: quotactl$`,
-		`^[0-9:]+ INF a new ledger file=.*/ledger.db$`,
+		`^[0-9:]+ INF a new ledger dir=.*/ledger$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(lines[i]) {
 			t.Errorf("line %d is %q, want %s", i+1, lines[i], want)

@@ -105,11 +105,11 @@ func TestMetrics(t *testing.T) {
 // What an operator does to the log is counted under the credential it was done to.
 func TestMetricsOfRepairs(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("adjusting is for operators")
+		t.Skip("booking is for operators")
 	}
 	_, client := startWith(t, withMetrics)
 	ctx := context.Background()
-	if _, err := client.Adjust(ctx, "api", api.Adjustment{Limit: "daily", Units: 5}); err != nil {
+	if _, err := client.Book(ctx, "api", api.Booking{Limit: "daily", Units: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := client.Reset(ctx, "api", ""); err != nil {
@@ -120,10 +120,10 @@ func TestMetricsOfRepairs(t *testing.T) {
 	}
 	got := scrape(t, client)
 	for series, want := range map[string]float64{
-		`quotad_corrections_total{credential="api",reason="granted",verb="adjust"}`:                 1,
+		`quotad_corrections_total{credential="api",reason="granted",verb="book"}`:                   1,
 		`quotad_corrections_total{credential="api",reason="granted",verb="reset"}`:                  1,
 		`quotad_corrections_total{credential="(unknown)",reason="unknown_credential",verb="reset"}`: 1,
-		`quotad_corrections_total{credential="(unknown)",reason="granted",verb="adjust"}`:           0,
+		`quotad_corrections_total{credential="(unknown)",reason="granted",verb="book"}`:             0,
 	} {
 		if got[series] != want {
 			t.Errorf("%s is %v, want %v", series, got[series], want)

@@ -19,13 +19,13 @@ import (
 // scripts:
 //
 //	says LINE [LINE...]  waits until quotactl's first line matches, and holds its other lines against the rest
-//	redis start|kill|flush
+//	redis start|kill|flush|do COMMAND [ARG...]
 //	disk DIR SIZE        mounts a small one; it skips the script where that is not possible
 //	fill FILE            with what the disk has room for
 func TestOnCall(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
-	runScripts(t, scriptsIn(t, "testdata/oncall"), nil, func(string) string { return `backend = "embedded"` })
+	runScripts(t, scriptsIn(t, "testdata/oncall"), nil, func(string) string { return onFile })
 }
 
 func saysFirst(ts *testscript.TestScript, _ bool, args []string) {
@@ -68,6 +68,8 @@ func redisCommand(ts *testscript.TestScript, _ bool, args []string) {
 		s.redis.Kill()
 	case "flush":
 		s.redis.Do(tb, "FLUSHALL")
+	case "do":
+		s.redis.Do(tb, args[1:]...)
 	}
 }
 

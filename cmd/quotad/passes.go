@@ -69,7 +69,7 @@ func (d *daemon) openRunner() error {
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
 		Store:       store,
-		Host:        func() (id, name string) { return d.ledger.Host().String(), d.host },
+		Host:        func() (id, name string) { return d.hostID, d.host },
 	})
 	if err != nil {
 		return err

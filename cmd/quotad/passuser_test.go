@@ -39,8 +39,8 @@ may token quotactl acquire list
 may read env -u QUOTAD_TOKEN quotactl
 may spend env -u QUOTAD_TOKEN quotactl acquire list
 may list ls $state
-may ledger cat $state/ledger.db
-may remove rm -f $state/ledger.db
+may ledger cat $state/ledger/api/00000001
+may remove rm -r $state/ledger
 may jobs ls $state/jobs
 may env cat $state/../other.env
 may environ cat /proc/$PPID/environ
@@ -120,12 +120,12 @@ func TestWorkDirsAreGivenToTheUserOfJobs(t *testing.T) {
 	state := shortDir(t)
 	dir := filepath.Join(state, "data", "fetch")
 	must(t, os.MkdirAll(filepath.Join(dir, "deep"), 0o750))
-	owners := map[string]int{"ledger.db": 0, "data/fetch": u.UID, "data/fetch/deep": u.UID, "data/fetch/deep/page": u.UID, "data/fetch/link": u.UID, "data/fetch/linked": 0, "data/fetch/theirs": 1}
-	for _, file := range []string{"ledger.db", "data/fetch/deep/page", "data/fetch/theirs"} {
+	owners := map[string]int{"journal": 0, "data/fetch": u.UID, "data/fetch/deep": u.UID, "data/fetch/deep/page": u.UID, "data/fetch/link": u.UID, "data/fetch/linked": 0, "data/fetch/theirs": 1}
+	for _, file := range []string{"journal", "data/fetch/deep/page", "data/fetch/theirs"} {
 		must(t, os.WriteFile(filepath.Join(state, file), []byte("x"), 0o600))
 	}
-	err = errors.Join(os.Link(filepath.Join(state, "ledger.db"), filepath.Join(dir, "linked")),
-		os.Symlink(filepath.Join(state, "ledger.db"), filepath.Join(dir, "link")), os.Lchown(filepath.Join(dir, "theirs"), 1, 1))
+	err = errors.Join(os.Link(filepath.Join(state, "journal"), filepath.Join(dir, "linked")),
+		os.Symlink(filepath.Join(state, "journal"), filepath.Join(dir, "link")), os.Lchown(filepath.Join(dir, "theirs"), 1, 1))
 	must(t, err)
 	kept, err := give(dir, u)
 	if err != nil || len(kept) != 1 || kept[0] != filepath.Join(dir, "linked") {

@@ -237,16 +237,10 @@ func TestAWeekOfProviders(t *testing.T) {
 func (w *providerWeek) compare(p *provider) {
 	w.Helper()
 	booked := map[string]int{}
-	var credential *quota.Credential
-	for _, c := range w.service.Credentials() {
-		if c.Name == p.preset {
-			credential = c
-		}
-	}
 	err := w.service.Walk(context.Background(), p.preset, time.Unix(0, 0), func(e quota.Entry) bool {
-		for i, limit := range credential.Limits {
-			if units := e.UnitsIn(credential, i); units > 0 && limit.Name != "minute" && !strings.HasSuffix(limit.Name, "_day") {
-				booked[limit.Name] += int(units)
+		for _, charge := range e.Charges {
+			if charge.Units > 0 && charge.Limit != "minute" && !strings.HasSuffix(charge.Limit, "_day") {
+				booked[charge.Limit] += int(charge.Units)
 			}
 		}
 		return true

@@ -20,7 +20,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/boltledger"
 	"quotad/quota/seedtest"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
@@ -150,27 +149,19 @@ func TestServesManyReaders(t *testing.T) {
 func fillLedger(t *testing.T, state string, grants int) {
 	t.Helper()
 	must(t, os.Mkdir(state, 0o700))
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(state, "ledger.db"), Unsynced: true})
-	must(t, err)
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
-	must(t, err)
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(nil), Dir: filepath.Join(state, journalDir), Unsynced: true})
 	many := &quota.Credential{
 		Name:       "many",
 		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000_000, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"list": {Every: 1}},
 	}
-	const batch = quota.MaxAsks
-	for begin := 0; begin < grants; begin += batch {
-		asks := make([]quota.Ask, min(batch, grants-begin))
-		for i := range asks {
-			asks[i] = quota.Ask{
-				Request: quota.Request{Credential: "many", Operation: "list", Count: 1, Caller: quota.Caller{UID: i % 7}},
-				Charges: []quota.Charge{{Limit: "daily", Units: 1}},
-			}
-		}
-		if _, err := ledger.Acquire(t.Context(), many, asks); err != nil {
-			t.Fatal(err)
-		}
+	must(t, ledger.SetCredentials([]*quota.Credential{many}, nil))
+	for i := range grants {
+		_, err := ledger.Acquire(t.Context(), many, quota.Ask{
+			Request: quota.Request{Credential: "many", Operation: "list", Count: 1, Caller: quota.Caller{UID: i % 7}},
+			Charges: []quota.Charge{{Limit: "daily", Units: 1}},
+		})
+		must(t, err)
 	}
 	must(t, ledger.Close())
 }
@@ -209,7 +200,7 @@ func (s *served) acquire() {
 
 func (s *served) correct() {
 	s.Helper()
-	if err := s.operator.Do(s.Context(), http.MethodPost, "/v1/credentials/many/adjust", map[string]any{"limit": "daily", "units": 1}, nil); err != nil {
+	if err := s.operator.Do(s.Context(), http.MethodPost, "/v1/credentials/many/book", map[string]any{"limit": "daily", "units": 1}, nil); err != nil {
 		s.Fatalf("the operator is not served: %v", err)
 	}
 	s.spent++

@@ -44,7 +44,7 @@ func TestRecipes(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("CI") == "true" {
 		environ["REDIS"] = redistest.Start(t).Addr
 	}
-	runScripts(t, scriptsIn(t, recipesScripts), environ, func(string) string { return `backend = "embedded"` })
+	runScripts(t, scriptsIn(t, recipesScripts), environ, func(string) string { return onFile })
 }
 
 // zoneAt returns a time zone in which it is an hour of the day.
@@ -182,7 +182,7 @@ func play(ts *testscript.TestScript, block string) string {
 }
 
 // varying is what differs from one time to the next: instants, ids, durations.
-var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(:\d\d)?Z?\b|\byoutube:\w+-\w+\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
+var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(:\d\d)?Z?\b|\byoutube:[0-9A-Z]{16,32}\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
 
 func sameShown(shown, played string) bool {
 	plain := func(text string) string {

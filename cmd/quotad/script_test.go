@@ -28,13 +28,13 @@ import (
 // onRedisToo are the scripts that run on Redis too, by what reaches the ledger in another way there: what it
 // decides, what operators do to it, what hosts keep of a job in it, and clients.
 var onRedisToo = strings.Fields("budget pace closed shares reserve proxy " +
-	"crash manual skipped reload bookmark ownclients")
+	"crash killed keep manual skipped reload bookmark ownclients")
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each runs on the embedded ledger, and onRedisToo on
 // Redis too. Beside testscript's own commands:
 //
 //	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
-//	daemon NAME [ARG...]         starts quotad
+//	daemon NAME[@HOST] [ARG...]  starts quotad, as on a host of that name, which takes root
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
@@ -61,9 +61,12 @@ func TestScripts(t *testing.T) {
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return `backend = "embedded"` })
+		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return onFile })
 	})
 }
+
+// onFile are the lines of [ledger] for one host alone, with a deadline that the disk of a busy machine meets.
+const onFile = "backend = \"embedded\"\ndeadline = \"5s\""
 
 func scriptsIn(t *testing.T, dir string) []string {
 	t.Helper()
@@ -229,14 +232,19 @@ func sampleCommand(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
+	name, host, elsewhere := strings.Cut(args[0], "@")
 	cmd := exec.Command("quotad", args[1:]...)
+	if elsewhere {
+		onHost := []string{"--uts", "sh", "-c", `hostname "$0" && exec quotad "$@"`, host}
+		cmd = exec.Command("unshare", append(onHost, args[1:]...)...)
+	}
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GORACE"} {
-		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	for _, variable := range []string{"PATH", "HOME", "TMPDIR", "GORACE"} {
+		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
 	}
 	p, err := startChild(cmd)
 	ts.Check(err)
-	scriptOf(ts).daemons[args[0]] = p
+	scriptOf(ts).daemons[name] = p
 }
 
 func childOf(ts *testscript.TestScript, name string) *child {

@@ -162,7 +162,7 @@ func TestReadmeCommands(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
-	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "RUN", lastRun(t, client, "page").ID)
+	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "CREDENTIAL LIMIT UNITS", "youtube daily 1", "RUN", lastRun(t, client, "page").ID)
 	var text string
 	for _, page := range userPages(t) {
 		text += readPage(t, page)

@@ -22,7 +22,6 @@ import (
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/boltledger"
 	"quotad/quota/seedtest"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
@@ -72,10 +71,8 @@ func (d *playedDaemon) open() {
 	var err error
 	d.facts, err = openFacts(filepath.Join(c.StateDir, "troubles.json"))
 	must(err)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), Unsynced: true, AcceptNew: true})
-	must(err)
-	d.ledger, err = slidinglog.Open(slidinglog.Config{File: file, Credentials: []*quota.Credential{c.Credentials[0].Prepared()}})
-	must(err)
+	d.ledger = slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(nil), Dir: filepath.Join(c.StateDir, journalDir), Unsynced: true})
+	must(d.ledger.SetCredentials(c.Credentials, nil))
 	d.service, err = quota.NewService(d.ledger, nil, time.Second)
 	must(err)
 	must(d.service.SetCredentials(c.Credentials))

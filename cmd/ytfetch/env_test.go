@@ -122,13 +122,13 @@ type ledger struct {
 	down bool
 }
 
-func (l *ledger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+func (l *ledger) Acquire(ctx context.Context, c *quota.Credential, ask quota.Ask) (quota.Decision, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
-		return nil, quota.ErrUnavailable
+		return quota.Decision{}, quota.ErrUnavailable
 	}
-	return l.Model.Acquire(ctx, c, asks)
+	return l.Model.Acquire(ctx, c, ask)
 }
 
 func (l *ledger) goDown() {

@@ -120,7 +120,7 @@ type limitAhead struct {
 	resets time.Time
 	left   float64 // for ordinary callers; infinite while nothing is refused
 	starts float64 // what was left at first
-	shut   bool    // closed, or catching up
+	shut   bool    // closed
 	gone   time.Time
 	larger string // who needs more than is left now
 	hours  []float64
@@ -266,7 +266,7 @@ func (l *limitAhead) advance(s int, now time.Time) {
 	if l.DryRun {
 		l.left = math.Inf(1)
 	}
-	if l.shut = now.Before(l.Closed.Until) || now.Before(l.CatchingUp); l.shut {
+	if l.shut = now.Before(l.Closed.Until); l.shut {
 		l.left = 0
 	}
 	if s == 0 {

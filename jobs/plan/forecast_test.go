@@ -114,22 +114,20 @@ func TestForecastOfOthers(t *testing.T) {
 	}
 }
 
-// What an operator booked or freed by hand is no rate: it counts as used, and is not spent again in
+// What an operator booked is no rate: it counts as used, and is not spent again in
 // each hour to come. What was settled is.
-func TestForecastWithoutAdjustments(t *testing.T) {
+func TestForecastWithoutBookings(t *testing.T) {
 	for _, row := range []struct {
-		name     string
-		calls    quota.Units
-		settled  quota.Units // of the calls; below zero: they are not
-		adjusted int64
-		perHour  quota.Units
-		goneIn   time.Duration
+		name    string
+		calls   quota.Units
+		settled quota.Units // of the calls; below zero: they are not
+		booked  quota.Units
+		perHour quota.Units
+		goneIn  time.Duration
 	}{
 		{"booked alone", 0, -1, 5_000, 0, 0},
 		{"booked beside calls that may go on", 100, -1, 5_000, 100, 0},
 		{"booked beside calls that may not", 500, -1, 5_000, 500, 8 * time.Hour},
-		{"freed", 800, -1, -700, 800, 11*time.Hour + 45*time.Minute},
-		{"settled, and freed", 1_600, 800, -700, 800, 11*time.Hour + 45*time.Minute},
 		{"settled to more", 100, 800, 0, 800, 10*time.Hour + 53*time.Minute},
 		{"released", 800, 0, 5_000, 0, 0},
 	} {
@@ -143,8 +141,8 @@ func TestForecastWithoutAdjustments(t *testing.T) {
 					}
 				}
 			}
-			if row.adjusted != 0 {
-				if _, err := l.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: row.adjusted, Note: "spent elsewhere"}); err != nil {
+			if row.booked != 0 {
+				if _, err := l.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: row.booked, Note: "spent elsewhere"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -258,10 +256,11 @@ func TestForecastOfJobs(t *testing.T) {
 		{"one that lasts", small, 0, 0, []quota.Units{0, 40, 40, 40}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := openAt(t, noon, dailyOf(1_000, 0))
+			l := openAt(t, noon.Add(-time.Second), dailyOf(1_000, 0))
 			if row.spent > 0 {
 				l.spend("big", row.spent) // of another job of this daemon: it projects nothing
 			}
+			l.clock.Set(noon)
 			states := []jobs.JobState{{Job: row.job}}
 			if row.job.Name != "big" {
 				states = append(states, jobs.JobState{Job: job(t, "big", 1, "every 1h", nil)})

@@ -53,7 +53,7 @@ func readPast(ctx context.Context, service *quota.Service, c *quota.Credential) 
 	}
 	read, oldest, held := 0, usage.Now, make([]quota.Units, len(usage.Limits))
 	err = service.Walk(ctx, c.Name, since, func(e quota.Entry) bool {
-		if at := e.ID.Time(); !at.After(usage.Now) { // a later one is not in the usage
+		if at := e.At; !at.After(usage.Now) { // a later one is not in the usage
 			p.add(&e, at, held)
 			oldest = at
 			read++
@@ -69,14 +69,15 @@ func (p *past) add(e *quota.Entry, at time.Time, held []quota.Units) {
 	age := p.usage.Now.Sub(at)
 	for i, l := range p.usage.Limits {
 		if after, _ := l.Window.Bounds(p.usage.Now); at.After(after) && !l.Window.Restarts() {
-			units := e.UnitsIn(p.credential, i)
+			units, _ := quota.ChargeIn(e.Charges, l.Name)
 			held[i] += units
 			if step := int((l.Window.Length - age) / step); step < steps {
 				p.frees[i][step] += float64(units)
 			}
 		}
-		cost := float64(e.CalledIn(p.credential, i))
-		if cost == 0 || age >= day {
+		called, _ := quota.ChargeIn(e.Charges, l.Name)
+		cost := float64(called)
+		if _, isGrant := e.Grant(); !isGrant || cost == 0 || age >= day {
 			continue
 		}
 		one := spent{day: cost}

@@ -81,13 +81,13 @@ func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
 	return Ask[[]Credential](ctx, c, http.MethodGet, "/v1/credentials", nil)
 }
 
-// Adjust books units that were spent elsewhere, or returns units that were not spent.
+// Book counts units that were spent elsewhere.
 // It is not sent again when the answer is lost: that would book twice.
-func (c *Client) Adjust(ctx context.Context, credential string, a Adjustment) (Adjusted, error) {
-	return Ask[Adjusted](ctx, c, http.MethodPost, Path("credentials", credential, "adjust"), a)
+func (c *Client) Book(ctx context.Context, credential string, b Booking) (Booked, error) {
+	return Ask[Booked](ctx, c, http.MethodPost, Path("credentials", credential, "book"), b)
 }
 
-// OnlyCredential names, in questions and adjustments, the credential that alone is
+// OnlyCredential names, in questions and bookings, the credential that alone is
 // configured. If several are, the answer is a *Problem of reason quota.BadRequest.
 const OnlyCredential = "-"
 
@@ -111,7 +111,7 @@ func (c *Client) Observe(ctx context.Context, o Observation) (seen Observed, err
 	return seen, err
 }
 
-// Reset empties a credential's log, so that every limit starts from zero.
+// Reset has every limit of a credential start from zero, and open.
 func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
 	return Ask[Credential](ctx, c, http.MethodPost, Path("credentials", credential, "reset"), Reset{Confirm: credential, Note: note})
 }

@@ -53,21 +53,20 @@ func ProblemOf(d quota.Decision) *Problem {
 // LimitOf returns what every answer says of a limit.
 func LimitOf(s quota.LimitState) Limit {
 	return Limit{
-		Name:            s.Name,
-		Units:           int64(s.Units),
-		Reserve:         int64(s.Reserve),
-		Used:            int64(s.Used),
-		Remaining:       int64(s.Remaining()),
-		Window:          s.Window.String(),
-		WindowMs:        s.Window.Length.Milliseconds(),
-		Describe:        s.Describe(),
-		NextUnitsAt:     TimeOf(s.NextAt),
-		NextUnits:       int64(s.NextUnits),
-		CatchingUpUntil: TimeOf(s.CatchingUp),
-		Closed:          ClosedOf(s.Closed),
-		Jobs:            s.Jobs,
-		ExceptJobs:      s.ExceptJobs,
-		DryRun:          s.DryRun,
+		Name:        s.Name,
+		Units:       int64(s.Units),
+		Reserve:     int64(s.Reserve),
+		Used:        int64(s.Used),
+		Remaining:   int64(s.Remaining()),
+		Window:      s.Window.String(),
+		WindowMs:    s.Window.Length.Milliseconds(),
+		Describe:    s.Describe(),
+		NextUnitsAt: TimeOf(s.NextAt),
+		NextUnits:   int64(s.NextUnits),
+		Closed:      ClosedOf(s.Closed),
+		Jobs:        s.Jobs,
+		ExceptJobs:  s.ExceptJobs,
+		DryRun:      s.DryRun,
 	}
 }
 

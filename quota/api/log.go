@@ -16,42 +16,31 @@ import (
 
 // Entry is a line of a credential's log.
 type Entry struct {
-	ID        string    `json:"id"` // for settle, release and LogQuery.After
+	ID        string    `json:"id"` // for settle and release
 	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`                // grant, settlement, adjustment, reset, closing or opening
+	Kind      string    `json:"kind"`                // grant, settlement, booking, reset, closing or opening
 	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
 	By        string    `json:"by"`                  // the job, "remote/" and a remote caller, or "@" and a uid
 	Region    string    `json:"region,omitempty"`
-	// Units is the greatest of the charges; of an adjustment what it booked, below
-	// zero if it returned units.
+	// Units is the greatest of the charges.
 	Units   int64    `json:"units"`
 	Charges []Charge `json:"charges"` // none of a settlement or a reset
-	// Void: of a grant that counts nothing, because two hosts granted its request. GrantID names the one
-	// that counts.
-	Void bool `json:"void,omitempty"`
-	// Of a settlement: the grant, and what its charges were before and are after.
-	GrantID   string          `json:"grant_id,omitempty"`
-	Settled   []SettledCharge `json:"settled,omitempty"`
-	SettledTo *int64          `json:"settled_to,omitempty"` // also of a grant that was settled
-	Asked     int64           `json:"asked,omitempty"`      // of an adjustment: the units that were asked for
-	Limit     string          `json:"limit,omitempty"`      // of a closing or an opening
-	Until     *time.Time      `json:"until,omitempty"`      // of a closing: when the limit opens by itself
-	Note      string          `json:"note,omitempty"`       // of all but grants and settlements: why
+	// WouldDeny names the limits that are not enforced and would have denied a grant.
+	WouldDeny []string   `json:"would_deny,omitempty"`
+	Outage    bool       `json:"outage,omitempty"`     // it was granted while the ledger could not be reached
+	GrantID   string     `json:"grant_id,omitempty"`   // of a settlement: the grant
+	SettledTo *int64     `json:"settled_to,omitempty"` // also of a grant that was settled
+	Limit     string     `json:"limit,omitempty"`      // of a closing or an opening
+	Until     *time.Time `json:"until,omitempty"`      // of a closing: when the limit opens by itself
+	Note      string     `json:"note,omitempty"`       // of all but grants and settlements: why
 }
 
 // Charge is what an entry counts in a limit.
 type Charge struct {
 	Limit   string `json:"limit"`
-	Units   int64  `json:"units"`   // after settling, less returned units; 0 of an adjustment that returned units
-	Debited int64  `json:"debited"` // before; below zero of such an adjustment
-}
-
-// A SettledCharge is what a settlement made of a grant's charge in a limit.
-type SettledCharge struct {
-	Limit  string `json:"limit"`
-	Before int64  `json:"before"`
-	After  int64  `json:"after"`
+	Units   int64  `json:"units"`   // after settling
+	Debited int64  `json:"debited"` // before
 }
 
 // LogPage is the body of GET /v1/credentials/{name}/log.
@@ -62,7 +51,7 @@ type LogPage struct {
 
 // LogQuery selects entries of a log.
 type LogQuery struct {
-	After  string `json:"after,omitempty"`  // only entries after this one; empty: from the beginning
+	After  string `json:"after,omitempty"`  // the LogPage.Next of the page before; empty: from the beginning
 	Since  Since  `json:"since,omitempty"`  // nothing older; empty: all that is kept
 	Newest bool   `json:"newest,omitempty"` // newest first
 	Most   int    `json:"most,omitempty"`   // page size, at most quota.MaxLogPage; 0: 100

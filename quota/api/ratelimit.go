@@ -40,7 +40,7 @@ func (d *Decision) RateLimit(useReserve bool) (policy, state string) {
 
 // withReserve is what remains to a caller with the reserve.
 func (l *Limit) withReserve() int64 {
-	if l.Closed != nil || l.CatchingUpUntil != nil {
+	if l.Closed != nil {
 		return 0
 	}
 	return max(0, l.Units-l.Used)

@@ -26,7 +26,7 @@ type Usage struct {
 // SpentBy is what one job, region, operation, caller or hour spent, after settling.
 type SpentBy struct {
 	// Name is empty for units that were spent outside a pass or, by operation,
-	// booked by an adjustment. The name of an hour is its beginning, in RFC 3339.
+	// booked. The name of an hour is its beginning, in RFC 3339.
 	Name   string           `json:"name"`
 	Calls  int64            `json:"calls"`  // upstream, less those of released grants
 	Units  int64            `json:"units"`  // of each entry the greatest of its charges
@@ -63,8 +63,7 @@ type Why struct {
 type Obstacle struct {
 	Limit string `json:"limit"`
 	Cost  int64  `json:"cost"` // of the calls, in this limit
-	// Missing is by how many units the calls do not fit; 0 if the limit is closed, or only
-	// counts as spent until the log fills its longer window.
+	// Missing is by how many units the calls do not fit; 0 if the limit is closed.
 	Missing int64 `json:"missing"`
 	// RaiseTo is to how many units the configuration may raise the limit so that the calls fit; 0
 	// where the upstream is known not to grant that much.
@@ -72,13 +71,12 @@ type Obstacle struct {
 	// Sure says that there are RaiseTo units: the upstream is known to grant them, or the limit is a
 	// part of another one that counts these calls too.
 	Sure bool `json:"sure,omitempty"`
-	// Held is what the limit's window holds, before adjustments returned some of it.
+	// Held is what the limit's window holds.
 	Held int64 `json:"held"`
 	// Who holds what in the limit's window, the greatest first, at most ten.
 	Jobs       []quota.Holder `json:"jobs"`
 	Regions    []quota.Holder `json:"regions"`
 	Operations []quota.Holder `json:"operations"`
-	GivenBack  int64          `json:"given_back,omitempty"` // by adjustments
 }
 
 // UsageQuery says which entries of a log Usage sums, and by what.

@@ -65,12 +65,9 @@ type Limit struct {
 	// Describe says in words what the limit counts: "in any 24h, by all but trending".
 	Describe string `json:"describe"`
 	// When the next debit leaves the window, and how many units that frees.
-	NextUnitsAt *time.Time `json:"next_units_at,omitempty"`
-	NextUnits   int64      `json:"next_units,omitempty"`
-	// Until when the limit counts as spent because its window was lengthened
-	// beyond what the log still held.
-	CatchingUpUntil *time.Time    `json:"catching_up_until,omitempty"`
-	Closed          *quota.Closed `json:"closed,omitempty"` // absent while the limit is open
+	NextUnitsAt *time.Time    `json:"next_units_at,omitempty"`
+	NextUnits   int64         `json:"next_units,omitempty"`
+	Closed      *quota.Closed `json:"closed,omitempty"` // absent while the limit is open
 	// Of a share: the jobs whose calls it counts, or does not count. A remote caller is named
 	// as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
@@ -137,8 +134,10 @@ type Credential struct {
 	Name   string  `json:"name"`
 	Limits []Limit `json:"limits"`
 	// AsOf is when the log was read last, if the ledger cannot be reached now.
-	AsOf  *time.Time `json:"as_of,omitempty"`
-	Error string     `json:"error,omitempty"` // why the state of the limits is not known
+	AsOf *time.Time `json:"as_of,omitempty"`
+	// GrantedSince is what this host has granted since then, which is in the limits below, too.
+	GrantedSince int64  `json:"granted_since,omitempty"`
+	Error        string `json:"error,omitempty"` // why the state of the limits is not known
 	// Operations says what one call costs, by operation and limit; not in a status.
 	Operations map[string]map[string]int64 `json:"operations,omitempty"`
 }
@@ -163,18 +162,17 @@ type SettleRequest struct {
 	Units *int64 `json:"units"`
 }
 
-// Adjustment is the body of POST /v1/credentials/{name}/adjust.
-type Adjustment struct {
+// Booking is the body of POST /v1/credentials/{name}/book.
+type Booking struct {
 	Limit string `json:"limit"`
-	Units int64  `json:"units"` // spent elsewhere; below zero, counted but not spent
+	Units int64  `json:"units"` // spent elsewhere, from 1
 	Note  string `json:"note,omitempty"`
 }
 
-// Adjusted is the answer to an adjustment.
-type Adjusted struct {
-	Limit string `json:"limit"`
-	// Units is what was booked; below zero, what was returned, which is at most
-	// what was used.
+// Booked is the answer to a booking.
+type Booked struct {
+	GrantID    string     `json:"grant_id"` // for settle, by which an operator corrects it
+	Limit      string     `json:"limit"`
 	Units      int64      `json:"units"`
 	Credential Credential `json:"credential"` // as it is now
 }

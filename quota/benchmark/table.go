@@ -27,7 +27,7 @@ type Table struct {
 // Sides is the head of a table of rows that Beside adds, and OfAcquire the sources of an acquire.
 var (
 	Sides     = []string{"acquire over the socket", "quotad", "beside", "that one", "ratio"}
-	OfAcquire = []string{"lua", "quota", "quota/api", "quota/boltledger", "quota/redisledger", "quota/server", "quota/slidinglog"}
+	OfAcquire = []string{"lua", "quota", "quota/api", "quota/journal", "quota/redisledger", "quota/server", "quota/slidinglog"}
 )
 
 // Beside adds a row with both sides of a comparison: of 0, one was not measured.

@@ -2,6 +2,8 @@ package ledgertest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -49,32 +51,59 @@ func (c *Clock) OnSet(f func(time.Time)) {
 
 // A Harness opens ledgers for the suite.
 type Harness struct {
-	// Open returns an empty ledger on the clock, and a function that opens the
-	// same one again after it was closed.
+	// Open returns an empty ledger on the clock, and a function that opens the same one again after it was closed.
 	Open func(t testing.TB, clock *Clock) (ledger quota.Ledger, reopen func() quota.Ledger)
-	// Join opens another daemon's ledger on the log of the one that was opened last,
-	// where several hosts share one; nil where they do not. Two hosts then differ in
-	// what they have configured.
+	// Configure has a ledger know credentials, from then on; nil: it needs to know none.
+	Configure func(ledger quota.Ledger, credentials []*quota.Credential) error
+	// Join opens another daemon's ledger on the log of the one that was opened last, where several hosts share one;
+	// nil where they do not. Two hosts then differ in what they have configured.
 	Join func(t testing.TB) quota.Ledger
 }
 
 // A history is a ledger in the middle of its life: at a time, a request, a decision.
 type history struct {
 	testing.TB
-	clock  *Clock
-	ledger quota.Ledger
-	reopen func() quota.Ledger
-	c      *quota.Credential
+	harness Harness
+	clock   *Clock
+	ledger  quota.Ledger
+	reopen  func() quota.Ledger
+	c       *quota.Credential
+	known   map[string]*quota.Credential // that the ledger was configured with, by name
 }
 
-// begin starts a history of credential c, at a time that is as good as any.
+// begins is when histories begin: later than any machine's clock, by which a ledger that starts leaves out what is too
+// old to count.
+var begins = time.Date(2126, 11, 21, 9, 0, 0, 0, time.UTC)
+
+// begin starts a history of credential c.
 func begin(t testing.TB, h Harness, c *quota.Credential) *history {
 	t.Helper()
-	clock := NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	clock := NewClock(begins)
 	ledger, reopen := h.Open(t, clock)
-	hist := &history{TB: t, clock: clock, ledger: ledger, reopen: reopen, c: c}
+	hist := &history{TB: t, harness: h, clock: clock, ledger: ledger, reopen: reopen}
+	hist.known = map[string]*quota.Credential{}
 	t.Cleanup(func() { hist.ledger.Close() })
+	if c != nil {
+		hist.use(c)
+	}
 	return hist
+}
+
+// use continues with a credential, perhaps another form of one that is known: the file was changed.
+func (h *history) use(c *quota.Credential) {
+	h.Helper()
+	h.c, h.known[c.Name] = c, c
+	h.configure()
+}
+
+func (h *history) configure() {
+	h.Helper()
+	if h.harness.Configure == nil {
+		return
+	}
+	if err := h.harness.Configure(h.ledger, slices.Collect(maps.Values(h.known))); err != nil {
+		h.Fatal(err)
+	}
 }
 
 // again closes the ledger and opens it again.
@@ -84,6 +113,20 @@ func (h *history) again() {
 		h.Fatal(err)
 	}
 	h.ledger = h.reopen()
+	h.configure()
+}
+
+// join returns the same history as another host sees it.
+func (h *history) join(c *quota.Credential) *history {
+	h.Helper()
+	if h.harness.Join == nil {
+		h.Skip("hosts do not share this ledger")
+	}
+	other := *h
+	other.ledger, other.reopen, other.known = h.harness.Join(h.TB), nil, map[string]*quota.Credential{}
+	h.Cleanup(func() { other.ledger.Close() })
+	other.use(c)
+	return &other
 }
 
 // ask turns a request into an ask; the request may leave out what is usual.
@@ -98,21 +141,13 @@ func (h *history) ask(r quota.Request) quota.Ask {
 	return quota.Ask{Request: r, Charges: charges}
 }
 
-func (h *history) acquireAll(asks ...quota.Ask) []quota.Decision {
+func (h *history) acquire(r quota.Request) quota.Decision {
 	h.Helper()
-	decisions, err := h.ledger.Acquire(context.Background(), h.c, asks)
+	d, err := h.ledger.Acquire(context.Background(), h.c, h.ask(r))
 	if err != nil {
 		h.Fatalf("acquire: %v", err)
 	}
-	if len(decisions) != len(asks) {
-		h.Fatalf("%d decisions for %d asks", len(decisions), len(asks))
-	}
-	return decisions
-}
-
-func (h *history) acquire(r quota.Request) quota.Decision {
-	h.Helper()
-	return h.acquireAll(h.ask(r))[0]
+	return d
 }
 
 func (h *history) peek(charges []quota.Charge, useReserve bool) quota.Decision {
@@ -132,6 +167,14 @@ func (h *history) granted(operation string) quota.Decision {
 	return d
 }
 
+// times acquires an operation n times, each a call of its own.
+func (h *history) times(n int, operation string) {
+	h.Helper()
+	for range n {
+		h.granted(operation)
+	}
+}
+
 func (h *history) isGrant(d quota.Decision) {
 	h.Helper()
 	if !d.Granted() || d.GrantID == "" {
@@ -139,9 +182,7 @@ func (h *history) isGrant(d quota.Decision) {
 	}
 }
 
-// denied acquires an operation and expects a limit's refusal for that long; then
-// it holds the ledger to its word, on a copy of the request: still refused one
-// tick before, but the clock is not moved.
+// denied acquires an operation and expects a limit's refusal for that long.
 func (h *history) denied(operation, limit string, retryAfter time.Duration) quota.Decision {
 	h.Helper()
 	d := h.acquire(quota.Request{Operation: operation})
@@ -152,9 +193,16 @@ func (h *history) denied(operation, limit string, retryAfter time.Duration) quot
 func (h *history) isDenial(d quota.Decision, limit string, retryAfter time.Duration) {
 	h.Helper()
 	if d.Reason != quota.LimitExceeded || d.Limit != limit || d.RetryAfter != retryAfter {
-		h.Fatalf("got %q by limit %q for %v, want limit_exceeded by %q for %v", d.Reason, d.Limit, d.RetryAfter, limit, retryAfter)
+		h.Fatalf("got %q by limit %q for %v, want limit_exceeded by %q for %v", d.Reason, d.Limit, d.RetryAfter,
+			limit, retryAfter)
 	}
-	if !d.RetryAt.Equal(h.clock.Now().Truncate(time.Millisecond).Add(retryAfter)) {
+	h.agrees(d)
+}
+
+// agrees holds that the two times of a denial are the same by the clock, which its caller waits by.
+func (h *history) agrees(d quota.Decision) {
+	h.Helper()
+	if wait := d.RetryAt.Sub(h.clock.Now()); wait > d.RetryAfter || wait <= d.RetryAfter-time.Millisecond {
 		h.Fatalf("retry at %v after %v does not agree with a clock of %v", d.RetryAt, d.RetryAfter, h.clock.Now())
 	}
 }
@@ -179,13 +227,33 @@ func (h *history) used(want ...quota.Units) {
 	}
 }
 
-func (h *history) log(q quota.LogQuery) quota.LogPage {
+// log reads the log, page by page.
+func (h *history) log(q quota.LogQuery) (entries []quota.Entry) {
 	h.Helper()
-	page, err := h.ledger.Log(context.Background(), h.c, q)
-	if err != nil {
-		h.Fatalf("log: %v", err)
+	for {
+		page, err := h.ledger.Log(context.Background(), h.c, q)
+		if err != nil {
+			h.Fatalf("log: %v", err)
+		}
+		if q.Max > 0 && len(page.Entries) > q.Max {
+			h.Fatalf("a page of %d entries, at most %d were asked for", len(page.Entries), q.Max)
+		}
+		entries = append(entries, page.Entries...)
+		if page.Next.IsZero() {
+			return entries
+		}
+		q.After = page.Next
 	}
-	return page
+}
+
+// newest returns the newest entry of the log.
+func (h *history) newest() quota.Entry {
+	h.Helper()
+	page, err := h.ledger.Log(context.Background(), h.c, quota.LogQuery{Newest: true, Max: 1})
+	if err != nil || len(page.Entries) != 1 {
+		h.Fatalf("log: %+v, %v", page, err)
+	}
+	return page.Entries[0]
 }
 
 func (h *history) settle(d quota.Decision, units quota.Units) quota.Decision {
@@ -206,11 +274,18 @@ func (h *history) settleAs(d quota.Decision, s quota.Settlement) quota.Decision 
 	return settled
 }
 
-func (h *history) adjust(limit string, units int64) quota.Decision {
+func (h *history) book(limit string, units quota.Units) quota.Decision {
 	h.Helper()
-	d, err := h.ledger.Adjust(context.Background(), h.c, quota.Adjustment{Limit: limit, Units: units, Caller: quota.Caller{UID: 0}, Note: "checked upstream"})
+	d, err := h.ledger.Book(context.Background(), h.c, quota.Booking{Limit: limit, Units: units, Note: "checked upstream"})
 	if err != nil {
-		h.Fatalf("adjust: %v", err)
+		h.Fatalf("book: %v", err)
 	}
 	return d
+}
+
+func (h *history) reset(note string) {
+	h.Helper()
+	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 3}, note); err != nil {
+		h.Fatalf("reset: %v", err)
+	}
 }

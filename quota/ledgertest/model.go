@@ -1,8 +1,8 @@
 package ledgertest
 
 import (
+	"cmp"
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +10,8 @@ import (
 	"quotad/quota"
 )
 
-// A Model is a ledger in memory that keeps every entry for ever and works
-// everything out from them each time: too slow to use, too simple to be wrong.
+// A Model is a ledger in memory that keeps every entry for ever and works everything out from them each time: too
+// slow to use, too simple to be wrong.
 type Model struct {
 	clock func() time.Time
 
@@ -21,23 +21,20 @@ type Model struct {
 
 var _ quota.Ledger = (*Model)(nil)
 
-// A modelLog is all that the model knows of a credential.
-type modelLog struct {
-	last    quota.ID
-	entries []*quota.Entry
-}
+// A modelLog is all that the model knows of a credential: its entries, by their times.
+type modelLog struct{ entries []*quota.Entry }
 
-// A question is what is worked out: of a log, as one host's file sees it, at an
-// instant. Two hosts whose files differ ask differently of one log.
+// A question is what is worked out: of a log, as one host's file sees it, at an instant. Two hosts whose files differ
+// ask differently of one log.
 type question struct {
 	*modelLog
 	c     *quota.Credential
-	clock time.Time // the host's, which callers wait by
-	now   time.Time // the log's, never earlier than its newest entry
+	clock time.Time // the ledger's, in whole µs
+	now   time.Time // later than the newest entry
+	reset time.Time // the last one: what is older does not count
 }
 
-// NewModel returns an empty model on the given clock. Steps back of the clock
-// are ignored.
+// NewModel returns an empty model on the given clock.
 func NewModel(clock func() time.Time) *Model {
 	return &Model{clock: clock, logs: make(map[string]*modelLog)}
 }
@@ -58,267 +55,170 @@ func (m *Model) about(c *quota.Credential) (q question, done func()) {
 		l = &modelLog{}
 		m.logs[c.Name] = l
 	}
-	clock := time.UnixMilli(m.clock().UnixMilli()).UTC()
-	return question{l, c, clock, time.UnixMilli(max(clock.UnixMilli(), l.last.Ms)).UTC()}, m.mu.Unlock
-}
-
-// newest returns the id of the last entry of a credential's log.
-func (m *Model) newest(c *quota.Credential) quota.ID {
-	q, done := m.about(c)
-	defer done()
-	return q.last
+	clock := time.UnixMicro(m.clock().UnixMicro()).UTC()
+	q = question{modelLog: l, c: c, clock: clock, now: clock}
+	for _, e := range l.entries {
+		if e.Kind() == quota.KindReset {
+			q.reset = e.At
+		}
+	}
+	if n := len(l.entries); n > 0 && !clock.After(l.entries[n-1].At) {
+		q.now = l.entries[n-1].At.Add(time.Microsecond)
+	}
+	return q, m.mu.Unlock
 }
 
 // Acquire implements quota.Ledger.
-func (m *Model) Acquire(_ context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+func (m *Model) Acquire(_ context.Context, c *quota.Credential, ask quota.Ask) (quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
-	decisions := make([]quota.Decision, len(asks))
-	for i, ask := range asks {
-		decisions[i] = q.decide(ask)
+	id := ask.ID()
+	if e := q.find(id); e != nil && e.At.After(q.now.Add(-c.Keeps())) {
+		g, _ := e.Grant()
+		if g.Operation != ask.Operation || g.Count != ask.Count || e.By != ask.Caller.By() {
+			return quota.Conflict(g.Operation, g.Count), nil
+		}
+		return quota.Decision{Replayed: true, GrantID: quota.GrantID(c.Name, id), Units: quota.Max(e.Asked()),
+			Limits: q.states(ask.Charges)}, nil
 	}
-	return decisions, nil
+	d := q.decide(ask.Charges, ask.UseReserve)
+	if !d.Granted() {
+		return d, nil
+	}
+	for _, charge := range ask.Charges {
+		limit, _ := c.Limit(charge.Limit)
+		full := q.used(limit, q.now)+charge.Units > limit.Budget(ask.UseReserve)
+		if limit.DryRun && (full || !q.closed(limit.Name).IsZero()) {
+			d.Would = append(d.Would, limit.Name)
+		}
+	}
+	q.append(quota.Entry{ID: id, By: ask.Caller.By(), Region: ask.Caller.Region, Charges: ask.Charges, Would: d.Would,
+		Body: quota.Grant{Operation: ask.Operation, Count: ask.Count}})
+	return q.granted(d, id, ask.Charges), nil
+}
+
+// granted completes a decision about an entry that is in the log now. A grant does not say which of its limits are
+// closed: none is, but of those that only observe.
+func (q question) granted(d quota.Decision, id quota.ID, charges []quota.Charge) quota.Decision {
+	d.GrantID, d.Limits = quota.GrantID(q.c.Name, id), q.states(charges)
+	for i := range d.Limits {
+		d.Limits[i].Closed = quota.Closed{}
+	}
+	return d
 }
 
 // Peek implements quota.Ledger.
-func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge, useReserve bool) (quota.Decision, error) {
+func (m *Model) Peek(_ context.Context, c *quota.Credential, _ []string, charges []quota.Charge, useReserve bool) (
+	quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
-	return q.fits(charges, useReserve), nil
+	return q.decide(charges, useReserve), nil
 }
 
-func (q question) decide(ask quota.Ask) quota.Decision {
-	if e := q.granted(ask.Key()); e != nil {
-		g, _ := e.Grant()
-		if g.Operation != ask.Operation || g.Count != ask.Count {
-			return quota.Decision{Reason: quota.RequestIDConflict, Detail: "the request id was granted with other arguments"}
-		}
-		return quota.Decision{
-			Replayed: true, GrantID: quota.GrantID(q.c.Name, e.ID),
-			Units: quota.Max(ask.Charges), Limits: q.states(ask.Charges),
-		}
-	}
-	d := q.fits(ask.Charges, ask.UseReserve)
-	if d.Granted() {
-		d.GrantID = quota.GrantID(q.c.Name, q.append(quota.Entry{
-			By: ask.Caller.By(), Region: ask.Caller.Region, Charges: ask.Charges,
-			Body: quota.Grant{Operation: ask.Operation, Count: ask.Count, Key: ask.Key()},
-		}))
-		d.Limits = q.states(ask.Charges)
-	}
-	return d
-}
-
-// granted finds the newest grant of a request key that some window still holds.
-func (q question) granted(key string) *quota.Entry {
-	if key == "" {
-		return nil
-	}
-	for _, e := range slices.Backward(q.entries) {
-		if g, _ := e.Grant(); g.Key == key && q.counted(e) {
-			return e
-		}
-	}
-	return nil
-}
-
-// fits decides without debiting.
-func (q question) fits(charges []quota.Charge, useReserve bool) quota.Decision {
-	d := quota.Decision{Units: quota.Max(charges), Limits: q.states(charges)}
+// decide decides without debiting.
+func (q question) decide(charges []quota.Charge, useReserve bool) quota.Decision {
+	d := quota.Decision{Units: quota.Max(charges), Limits: q.states(charges), Now: q.now}
+	var until, longest time.Time
 	for _, charge := range charges {
-		if at := q.fitsAt(charge, useReserve); at.After(d.RetryAt) {
-			d.Reason, d.Limit = quota.LimitExceeded, charge.Limit
-			d.RetryAt, d.RetryAfter = at, at.Sub(q.clock)
+		limit, _ := q.c.Limit(charge.Limit)
+		if limit.DryRun {
+			continue
+		}
+		closed := q.closed(limit.Name).Until
+		at := quota.Later(closed, q.fitsAt(limit, charge.Units, useReserve))
+		until = quota.Later(until, at)
+		switch {
+		case at.IsZero():
+		case !closed.IsZero() && (d.Reason != quota.LimitClosed || closed.After(longest)):
+			d.Reason, d.Limit, longest = quota.LimitClosed, limit.Name, closed
+		case closed.IsZero() && d.Reason != quota.LimitClosed && at.After(longest):
+			d.Reason, d.Limit, longest = quota.LimitExceeded, limit.Name, at
 		}
 	}
-	return q.closed(d)
-}
-
-// closed refuses what counts against a closed limit.
-func (q question) closed(d quota.Decision) quota.Decision {
-	latest := time.Time{}
-	for _, s := range d.Limits {
-		if until := s.Closed.Until; until.After(latest) && !s.DryRun {
-			d.Reason, d.Limit, latest = quota.LimitClosed, s.Name, until
-		}
-	}
-	if latest.After(d.RetryAt) {
-		d.RetryAt = latest
-	}
-	if !d.RetryAt.IsZero() {
-		d.RetryAfter = d.RetryAt.Sub(q.clock)
+	if !until.IsZero() {
+		d.RetryAt = inMillis(until)
+		d.RetryAfter = (d.RetryAt.Sub(q.clock) + time.Millisecond - 1).Truncate(time.Millisecond)
 	}
 	return d
 }
 
-// closedIn returns what the newest entry about a limit says of it.
-func (q question) closedIn(limit string) quota.Closed {
-	for _, e := range slices.Backward(q.entries) {
-		b, _ := e.Body.(quota.Changed)
-		if b.Limit == limit && b.Change == quota.KindClosing && b.Until.After(q.now) {
-			return quota.Closed{Since: e.ID.Time(), Until: b.Until, Says: e.Note, By: e.By}
-		}
-		if b.Limit == limit {
-			return quota.Closed{}
-		}
-	}
-	return quota.Closed{}
-}
+// inMillis rounds a time up to whole milliseconds.
+func inMillis(t time.Time) time.Time { return time.UnixMilli((t.UnixMicro() + 999) / 1000).UTC() }
 
-// ChangeLimit implements quota.Ledger.
-func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Change) (bool, error) {
-	q, done := m.about(c)
-	defer done()
-	changed := quota.Changed{Change: k.Kind, Limit: k.Limit, Until: k.Until}
-	closed := q.closedIn(k.Limit).Until
-	switch {
-	case k.Kind == quota.KindOpening:
-		if closed.IsZero() {
-			return false, nil
-		}
-	case !k.Until.After(q.now), !k.Until.After(closed):
-		return false, nil
-	}
-	q.append(quota.Entry{Note: k.Note, By: k.Caller.By(), Body: changed})
-	return true, nil
-}
-
-// fitsAt tries every instant at which something leaves the window.
-func (q question) fitsAt(charge quota.Charge, useReserve bool) time.Time {
-	i := q.c.Index(charge.Limit)
-	limit := q.c.Limits[i]
-	budget := limit.Budget(useReserve)
-	if limit.DryRun {
-		budget = quota.MaxUnits
-	}
-	if q.used(i, q.now)+charge.Units <= budget {
+// fitsAt tries every instant at which something leaves the window; zero: it fits now.
+func (q question) fitsAt(limit quota.Limit, units quota.Units, useReserve bool) time.Time {
+	fits := func(at time.Time) bool { return q.used(limit, at)+units <= limit.Budget(useReserve) }
+	if fits(q.now) {
 		return time.Time{}
 	}
 	if _, end := limit.Window.Bounds(q.now); !end.IsZero() {
 		return end
 	}
-	for at := range q.leaving(limit) {
-		if q.used(i, at)+charge.Units <= budget {
+	for _, e := range q.entries {
+		if at := e.At.Add(limit.Window.Length); at.After(q.now) && fits(at) {
 			return at
 		}
 	}
 	return q.now.Add(limit.Window.Length) // never: its caller knows
 }
 
-// used sums what limit i holds at an instant, now or later.
-func (q question) used(i int, at time.Time) quota.Units {
-	sum := quota.Units(0)
+// used sums what a limit holds at an instant, now or later.
+func (q question) used(limit quota.Limit, at time.Time) (sum quota.Units) {
 	for _, e := range q.entries {
-		if q.inWindow(i, e, at) {
-			sum += q.units(i, e)
+		if q.counts(limit, e, at) {
+			units, _ := quota.ChargeIn(e.Charges, limit.Name)
+			sum += units
 		}
 	}
 	return sum
 }
 
-func (q question) inWindow(i int, e *quota.Entry, at time.Time) bool {
-	after, _ := q.c.Limits[i].Window.Bounds(at)
-	return e.ID.Time().After(after)
+// counts reports whether a limit's window holds an entry at an instant.
+func (q question) counts(limit quota.Limit, e *quota.Entry, at time.Time) bool {
+	after, _ := limit.Window.Bounds(at)
+	return e.At.After(after) && e.At.After(q.reset)
 }
 
-func (q question) counted(e *quota.Entry) bool {
-	for i := range q.c.Limits {
-		if q.inWindow(i, e, q.now) {
-			return true
+// closed returns what the newest entry about a limit says of it: a closing that is shorter than the one in effect is
+// not written.
+func (q question) closed(limit string) quota.Closed {
+	for _, e := range slices.Backward(q.entries) {
+		b, changes := e.Body.(quota.Changed)
+		switch {
+		case e.Kind() == quota.KindReset:
+			return quota.Closed{}
+		case changes && b.Limit == limit:
+			return quota.Closed{Since: e.At, Until: b.Until, Says: e.Note, By: e.By}.At(q.now)
 		}
 	}
-	return false
-}
-
-// countsJob reports whether a limit counts the calls of a job, or of "@" and a uid.
-func countsJob(limit quota.Limit, by string) bool {
-	switch {
-	case len(limit.Jobs) > 0:
-		return slices.Contains(limit.Jobs, by)
-	default:
-		return !slices.Contains(limit.ExceptJobs, by)
-	}
-}
-
-// units is what an entry counts in limit i: what it was charged there, else what its
-// operation costs its job today; settled as quota.Settlement says; less what was returned.
-func (q question) units(i int, e *quota.Entry) quota.Units {
-	limit := q.c.Limits[i]
-	charge := quota.Units(0)
-	g, granted := e.Grant()
-	if granted && countsJob(limit, e.By) {
-		charge = q.c.Operations[g.Operation].In(limit, g.Operation) * g.Count
-	}
-	greatest := quota.Units(0)
-	for _, c := range e.Charges {
-		greatest = max(greatest, c.Units)
-		if c.Limit == limit.Name {
-			charge = max(0, c.Units)
-		}
-	}
-	if g.Settled && charge >= greatest {
-		charge = g.SettledTo
-	} else if g.Settled {
-		charge = min(charge, g.SettledTo)
-	}
-	for _, c := range e.GivenBack {
-		if c.Limit == limit.Name {
-			charge -= min(charge, c.Units)
-		}
-	}
-	return charge
+	return quota.Closed{}
 }
 
 func (q question) states(charges []quota.Charge) []quota.LimitState {
-	states := make([]quota.LimitState, len(charges))
-	for n, charge := range charges {
-		i := q.c.Index(charge.Limit)
-		closed := q.closedIn(charge.Limit)
-		states[n] = quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Cost: charge.Units, Closed: closed}
+	states := make([]quota.LimitState, 0, len(charges))
+	for _, charge := range charges {
+		if limit, found := q.c.Limit(charge.Limit); found {
+			states = append(states, quota.LimitState{Limit: limit, Used: q.used(limit, q.now), Cost: charge.Units,
+				Closed: q.closed(limit.Name)})
+		}
 	}
 	return states
 }
 
-func (q question) state(i int) quota.LimitState {
-	s := quota.LimitState{Limit: q.c.Limits[i], Used: q.used(i, q.now), Closed: q.closedIn(q.c.Limits[i].Name)}
-	_, end := s.Window.Bounds(q.now)
-	if !end.IsZero() {
-		if s.Used > 0 {
-			s.NextAt, s.NextUnits = end, s.Used
-		}
-		return s
-	}
-	for at := range q.leaving(s.Limit) {
-		if freed := s.Used - q.used(i, at); freed > 0 {
-			s.NextAt, s.NextUnits = at, freed
-			return s
+// find returns the newest entry of an id.
+func (q question) find(id quota.ID) *quota.Entry {
+	for _, e := range slices.Backward(q.entries) {
+		if e.ID == id {
+			return e
 		}
 	}
-	return s
-}
-
-// leaving yields every instant from now on at which something leaves a sliding window.
-func (q question) leaving(limit quota.Limit) iter.Seq[time.Time] {
-	return func(yield func(time.Time) bool) {
-		last := q.now
-		for _, e := range q.entries {
-			if at := e.ID.Time().Add(limit.Window.Length); at.After(last) {
-				last = at
-				if !yield(at) {
-					return
-				}
-			}
-		}
-	}
+	return nil
 }
 
 // append writes an entry at now.
 func (q question) append(e quota.Entry) quota.ID {
-	e.ID = quota.ID{Ms: q.now.UnixMilli()}
-	if e.ID.Ms == q.last.Ms {
-		e.ID.Seq = q.last.Seq + 1
-	}
-	q.last, q.entries = e.ID, append(q.entries, &e)
+	e.ID, e.At = cmp.Or(e.ID, quota.NewID()), q.now
+	q.modelLog.entries = append(q.entries, &e)
 	return e.ID
 }
 
@@ -327,36 +227,60 @@ func (m *Model) Usage(_ context.Context, c *quota.Credential) (quota.Usage, erro
 	q, done := m.about(c)
 	defer done()
 	u := quota.Usage{Now: q.now}
-	for i := range c.Limits {
-		u.Limits = append(u.Limits, q.state(i))
+	for _, limit := range c.Limits {
+		s := quota.LimitState{Limit: limit, Used: q.used(limit, q.now), Closed: q.closed(limit.Name)}
+		q.next(&s)
+		u.Limits = append(u.Limits, s)
 	}
 	return u, nil
 }
 
+// next fills in when something leaves a limit's window.
+func (q question) next(s *quota.LimitState) {
+	if s.Used == 0 {
+		return
+	}
+	if _, end := s.Window.Bounds(q.now); !end.IsZero() {
+		s.NextAt, s.NextUnits = end, s.Used
+		return
+	}
+	for _, e := range q.entries {
+		if units, _ := quota.ChargeIn(e.Charges, s.Name); units > 0 && q.counts(s.Limit, e, q.now) {
+			s.NextAt, s.NextUnits = inMillis(e.At.Add(s.Window.Length)), units
+			return
+		}
+	}
+}
+
 // Log implements quota.Ledger.
-func (m *Model) Log(_ context.Context, c *quota.Credential, lq quota.LogQuery) (quota.LogPage, error) {
+func (m *Model) Log(_ context.Context, c *quota.Credential, lq quota.LogQuery) (page quota.LogPage, err error) {
 	q, done := m.about(c)
 	defer done()
-	var page quota.LogPage
 	entries := slices.Clone(q.entries)
 	if lq.Newest {
 		slices.Reverse(entries)
 	}
+	most := cmp.Or(lq.Max, quota.MaxLogPage)
 	for _, e := range entries {
-		behind := lq.After.IsZero() || lq.After.Less(e.ID) && !lq.Newest || e.ID.Less(lq.After) && lq.Newest
-		if !behind || e.ID.Time().Before(lq.Since) {
+		follows := lq.After.IsZero() || e.At.After(lq.After) != lq.Newest && !e.At.Equal(lq.After)
+		if !follows || e.At.Before(lq.Since) {
 			continue
 		}
-		if len(page.Entries) == lq.Max {
-			page.Next = page.Entries[lq.Max-1].ID
+		if len(page.Entries) == most {
+			page.Next = page.Entries[most-1].At
 			break
 		}
-		entry := *e
-		if g, ok := e.Grant(); ok {
-			g.Key = ""
-			entry.Body = g
-		}
-		page.Entries = append(page.Entries, entry)
+		page.Entries = append(page.Entries, *e)
 	}
 	return page, nil
+}
+
+// Entry implements quota.Ledger.
+func (m *Model) Entry(_ context.Context, c *quota.Credential, id quota.ID) (e quota.Entry, ok bool, err error) {
+	q, done := m.about(c)
+	defer done()
+	if found := q.find(id); found != nil {
+		return *found, true, nil
+	}
+	return e, false, nil
 }

@@ -2,7 +2,8 @@ package ledgertest
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"time"
 
 	"quotad/quota"
 )
@@ -11,102 +12,101 @@ import (
 func (m *Model) Settle(_ context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
-	i := slices.IndexFunc(q.entries, func(e *quota.Entry) bool { return e.ID == s.Grant && e.Kind() == quota.KindGrant })
-	if i < 0 || !q.counted(q.entries[i]) {
-		return quota.Decision{Reason: quota.UnknownGrant}, nil
+	e := q.find(s.Grant)
+	_, isGrant := bodyOf(e).(quota.Grant)
+	_, isBooking := bodyOf(e).(quota.Booked)
+	known := isGrant || isBooking && !s.Bounded
+	if !known || !e.At.After(q.now.Add(-c.Keeps())) || !e.At.After(q.reset) {
+		return quota.Gone(quota.GrantID(c.Name, s.Grant)), nil
 	}
-	e := q.entries[i]
-	raised := false
-	if g, _ := e.Grant(); !g.Settled || g.SettledTo != s.Units {
-		if q.forbids(s, e) {
-			return quota.Decision{Reason: quota.SettledTooHigh}, nil
+	if s.Bounded && q.forbids(s, e) {
+		return quota.Decision{Reason: quota.SettledTooHigh}, nil
+	}
+	was := e.Charges
+	d := quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Raised: s.Units > quota.Max(was)}
+	if to, settled := e.Settled(); !settled || to != s.Units {
+		is := settledTo(e, s.Units)
+		for _, charge := range is {
+			before, _ := quota.ChargeIn(was, charge.Limit)
+			if limit, found := c.Limit(charge.Limit); found && q.used(limit, q.now)-before+charge.Units > quota.MaxUnits {
+				return quota.Decision{Reason: quota.BadRequest}, nil
+			}
 		}
-		trace := quota.Settled{Grant: s.Grant, To: s.Units, Before: q.counts(e)}
-		e.Settle(s.Units, quota.ID{})
-		trace.After = q.counts(e)
-		raised = quota.Max(trace.After) > quota.Max(trace.Before)
-		q.append(quota.Entry{By: s.Caller.By(), Body: trace})
+		e.Was, e.Charges = e.Asked(), is
+		q.append(quota.Entry{By: s.Caller.By(), Region: s.Caller.Region, Body: quota.Settled{Grant: s.Grant, To: s.Units}})
+		q.now = q.now.Add(time.Microsecond) // what the answer shows is read after that
 	}
-	return quota.Decision{GrantID: quota.GrantID(c.Name, s.Grant), Units: s.Units, Raised: raised, Limits: q.states(q.charged(e))}, nil
+	d.Limits = q.states(was)
+	return d, nil
 }
 
-// forbids reports whether a settlement adds what its caller may not.
+func bodyOf(e *quota.Entry) quota.Body {
+	if e == nil {
+		return nil
+	}
+	return e.Body
+}
+
+// settledTo returns what an entry would count: see quota.Settlement.Units.
+func settledTo(e *quota.Entry, to quota.Units) (charges []quota.Charge) {
+	greatest := quota.Max(e.Asked())
+	for _, charge := range e.Asked() {
+		if charge.Units == greatest {
+			charge.Units = to
+		}
+		charge.Units = min(charge.Units, to)
+		charges = append(charges, charge)
+	}
+	return charges
+}
+
+// forbids reports whether a settlement adds what its caller may not: see quota.Settlement.Bounded.
 func (q question) forbids(s quota.Settlement, e *quota.Entry) bool {
-	granted, is := *e, *e
-	g, _ := e.Grant()
-	granted.Body = quota.Grant{Operation: g.Operation, Count: g.Count}
-	is.Settle(s.Units, quota.ID{})
-	cost := is
-	granted.GivenBack, cost.GivenBack = nil, nil
-	for i, limit := range q.c.Limits {
-		more := q.units(i, &is) - q.units(i, e)
-		refuses := s.Bounded && !limit.DryRun && q.inWindow(i, e, q.now) && more > 0
-		tooDear := q.units(i, &cost) > limit.Budget(s.UseReserve) && q.units(i, &cost) > q.units(i, &granted)
-		noRoom := s.Caller.Remote != "" && q.used(i, q.now)+more > limit.Budget(false)
-		if refuses && (tooDear || noRoom) {
+	for _, charge := range settledTo(e, s.Units) {
+		limit, found := q.c.Limit(charge.Limit)
+		now, _ := quota.ChargeIn(e.Charges, charge.Limit)
+		asked, _ := quota.ChargeIn(e.Asked(), charge.Limit)
+		more := charge.Units - now
+		if !found || limit.DryRun || more <= 0 || !q.counts(limit, e, q.now) {
+			continue
+		}
+		tooDear := charge.Units > max(limit.Budget(s.UseReserve), asked)
+		if tooDear || s.Caller.Remote != "" && q.used(limit, q.now)+more > limit.Budget(false) {
 			return true
 		}
 	}
 	return false
 }
 
-// counts returns what an entry counts in the limits that it was charged in, whichever
-// are configured.
-func (q question) counts(e *quota.Entry) []quota.Charge {
-	counts := slices.Clone(e.Charges)
-	for n, charge := range e.Charges {
-		alone := &quota.Credential{Limits: []quota.Limit{{Name: charge.Limit}}}
-		counts[n].Units = question{c: alone}.units(0, e)
-	}
-	return counts
-}
-
-// charged returns what an entry was charged in the limits there are.
-func (q question) charged(e *quota.Entry) []quota.Charge {
-	var charges []quota.Charge
-	for _, limit := range q.c.Limits {
-		for _, charge := range e.Charges {
-			if charge.Limit == limit.Name {
-				charges = append(charges, charge)
-			}
-		}
-	}
-	return charges
-}
-
-// Adjust implements quota.Ledger. What it returns, it takes off the oldest bookings
-// of the limit's window, and then off its oldest entries, and that stays with them.
-func (m *Model) Adjust(_ context.Context, c *quota.Credential, a quota.Adjustment) (quota.Decision, error) {
+// Book implements quota.Ledger.
+func (m *Model) Book(_ context.Context, c *quota.Credential, b quota.Booking) (quota.Decision, error) {
 	q, done := m.about(c)
 	defer done()
-	booked, i := a.Units, c.Index(a.Limit)
-	if a.Units < 0 {
-		left := quota.Units(-a.Units)
-		for _, kind := range []quota.Kind{quota.KindAdjustment, ""} { // "": any
-			for _, e := range q.entries {
-				if units := min(left, q.units(i, e)); units > 0 && q.inWindow(i, e, q.now) && (kind == "" || e.Kind() == kind) {
-					e.GiveBack(a.Limit, units)
-					left -= units
-				}
-			}
-		}
-		booked = a.Units + int64(left)
+	charges := []quota.Charge{{Limit: b.Limit, Units: b.Units}}
+	if limit, _ := c.Limit(b.Limit); q.used(limit, q.now)+b.Units > quota.MaxUnits {
+		return quota.Decision{Reason: quota.BadRequest, Detail: fmt.Sprintf("limit %q would hold too much", b.Limit)}, nil
 	}
-	q.append(quota.Entry{
-		By: a.Caller.By(), Note: a.Note, Body: quota.Adjusted{Asked: a.Units},
-		Charges: []quota.Charge{{Limit: a.Limit, Units: quota.Units(booked)}},
-	})
-	return quota.Decision{Units: quota.Units(max(booked, -booked))}, nil
+	id := q.append(quota.Entry{By: b.Caller.By(), Region: b.Caller.Region, Note: b.Note, Charges: charges,
+		Body: quota.Booked{}})
+	return q.granted(quota.Decision{Units: b.Units, Now: q.now}, id, charges), nil
+}
+
+// ChangeLimit implements quota.Ledger.
+func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Change) (bool, error) {
+	q, done := m.about(c)
+	defer done()
+	if !k.Changes(quota.LimitState{Closed: q.closed(k.Limit)}, q.now) {
+		return false, nil
+	}
+	q.append(quota.Entry{By: k.Caller.By(), Region: k.Caller.Region, Note: k.Note,
+		Body: quota.Changed{Limit: k.Limit, Until: k.Until}})
+	return true, nil
 }
 
 // Reset implements quota.Ledger.
 func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	q, done := m.about(c)
 	defer done()
-	q.entries = nil
-	if q.last.Ms > q.clock.UnixMilli() {
-		q.last, q.now = quota.ID{}, q.clock
-	}
-	q.append(quota.Entry{By: by.By(), Note: note, Body: quota.Reset{}})
+	q.append(quota.Entry{By: by.By(), Region: by.Region, Note: note, Body: quota.Reset{}})
 	return nil
 }

@@ -35,7 +35,9 @@ func settle(t *testing.T, harness Harness) {
 	h.used(100, 100)
 	h.clock.Add(time.Minute)
 	h.used(100, 0)
-	h.clock.Add(24 * time.Hour)
+	h.clock.Add(23*time.Hour - tick)
+	h.used(100, 0)
+	h.clock.Add(tick)
 	h.used(0, 0)
 }
 
@@ -84,35 +86,53 @@ func settleBounded(t *testing.T, harness Harness) {
 	}
 }
 
-// settleReturned settles a grant of which an adjustment has returned units to more than a call may cost now: at
-// most to what the grant counts without the settlement.
-func settleReturned(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(100, quota.Sliding(time.Hour)))
-	grant := h.granted("most")
-	h.adjust("daily", -30)
-	h.c = one(20, quota.Sliding(time.Hour))
-	for _, row := range []struct {
-		units quota.Units
-		want  quota.Reason
-		used  quota.Units
-	}{{50, "", 20}, {70, "", 40}, {71, quota.SettledTooHigh, 40}} {
-		got := h.settleAs(grant, quota.Settlement{Units: row.units, Caller: quota.Caller{UID: 1000}, Bounded: true})
-		if got.Reason != row.want {
-			t.Errorf("to %d units: %+v, want reason %q", row.units, got, row.want)
-		}
-		h.used(row.used)
+// settleBoundedLater settles a call to more after a minute's window has let it go: that limit does not count it any
+// more, so it does not matter what the limit has left.
+func settleBoundedLater(t *testing.T, harness Harness) {
+	c := one(1000, quota.Sliding(24*time.Hour))
+	c.Limits = append(c.Limits, quota.Limit{Name: "minute", Units: 20, Window: quota.Sliding(time.Minute)})
+	h := begin(t, harness, c)
+	shop := quota.Caller{UID: -1, Remote: "shop"}
+	d := h.acquire(quota.Request{Operation: "ten", Caller: shop})
+	h.isGrant(d)
+	to := func(units quota.Units) quota.Decision {
+		return h.settleAs(d, quota.Settlement{Units: units, Caller: shop, Bounded: true})
 	}
+	if got := to(21); got.Reason != quota.SettledTooHigh {
+		t.Errorf("more than a minute has: got %+v", got)
+	}
+	h.clock.Add(time.Minute)
+	h.times(2, "ten")
+	if got := to(15); got.Reason != "" {
+		t.Errorf("got %+v, want it counted in the day", got)
+	}
+	h.used(35, 20)
+}
 
-	// What was returned is no room for a greater cost.
-	h = begin(t, harness, one(50, quota.Sliding(time.Hour)))
-	grant = h.granted("ten")
-	h.adjust("daily", -10)
-	for units, want := range map[quota.Units]quota.Reason{51: quota.SettledTooHigh, 50: ""} {
-		if got := h.settleAs(grant, quota.Settlement{Units: units, Caller: quota.Caller{UID: 1000}, Bounded: true}); got.Reason != want {
-			t.Errorf("to %d units of which 10 were returned: %+v, want reason %q", units, got, want)
+// settleSmallerCharge settles a grant that charges one limit less than another: the smaller charge shrinks, and never
+// grows; all that tie for the greatest are settled.
+func settleSmallerCharge(t *testing.T, harness Harness) {
+	c := one(1000, quota.Sliding(time.Hour))
+	c.Limits = append(c.Limits, quota.Limit{Name: "bytes", Units: 1000, Window: quota.Sliding(time.Hour)},
+		quota.Limit{Name: "calls", Units: 1000, Window: quota.Sliding(time.Hour)})
+	c.Operations = map[string]quota.Cost{"get": {Per: map[string]quota.Units{"daily": 50, "bytes": 50, "calls": 3}}}
+	h := begin(t, harness, c)
+	d := h.granted("get")
+	for _, row := range []struct{ to, daily, bytes, calls quota.Units }{
+		{50, 50, 50, 3}, {2, 2, 2, 2}, {3, 3, 3, 3}, {70, 70, 70, 3}, {0, 0, 0, 0}, {1, 1, 1, 1},
+	} {
+		if got := h.settle(d, row.to); got.Units != row.to {
+			t.Errorf("got %+v, want it settled to %d", got, row.to)
 		}
+		h.used(row.daily, row.bytes, row.calls)
 	}
-	h.used(40)
+	h.again()
+	h.used(1, 1, 1)
+	_, id, _ := quota.ParseGrantID(d.GrantID)
+	e, found, err := h.ledger.Entry(context.Background(), h.c, id)
+	if to, settled := e.Settled(); err != nil || !found || to != 1 || !settled || quota.Max(e.Asked()) != 50 {
+		t.Errorf("got %+v, %v, %v, want 50 units settled to 1", e, found, err)
+	}
 }
 
 func settleTooLate(t *testing.T, harness Harness) {
@@ -120,163 +140,143 @@ func settleTooLate(t *testing.T, harness Harness) {
 	d := h.granted("list")
 	h.granted("list")
 	unknown := d
-	unknown.GrantID = "one:1-7"
+	unknown.GrantID = "one:AAAABBBBCCCCDDDD"
 	if got := h.settle(unknown, 0); got.Reason != quota.UnknownGrant {
 		t.Errorf("got %+v for a grant that never was, want unknown_grant", got)
 	}
-	h.adjust("daily", 3)
-	page := h.log(quota.LogQuery{Max: 10})
-	correction := quota.Decision{GrantID: quota.GrantID("one", page.Entries[len(page.Entries)-1].ID)}
+	h.settle(d, 3)
+	correction := quota.Decision{GrantID: quota.GrantID("one", h.newest().ID)}
 	if got := h.settle(correction, 0); got.Reason != quota.UnknownGrant {
 		t.Errorf("got %+v for a correction's id, want unknown_grant", got)
 	}
+	h.used(4)
 	h.clock.Add(time.Hour)
 	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
 		t.Errorf("got %+v after the window, want unknown_grant", got)
 	}
+	h.clock.Add(tick)
 	h.used(0)
 	other := *h.c
 	other.Name = "other"
-	h.c = &other
+	h.use(&other)
 	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
 		t.Errorf("got %+v for another credential's grant, want unknown_grant", got)
 	}
 }
 
-func adjust(t *testing.T, harness Harness) {
+func book(t *testing.T, harness Harness) {
 	h := begin(t, harness, daily())
-	if d := h.adjust("daily", 40); d.Units != 40 {
-		t.Errorf("booked %d units, want 40", d.Units)
+	d := h.book("daily", 40)
+	if d.Units != 40 || len(d.Limits) != 1 || d.Limits[0].Used != 40 {
+		t.Errorf("got %+v, want 40 units of daily", d)
 	}
 	h.used(40, 0)
 	h.clock.Add(time.Minute)
-	h.granted("search.list")
-	if d := h.adjust("daily", -60); d.Units != 60 {
-		t.Errorf("gave back %d units, want 60", d.Units)
+	h.book("search", 500) // past the limit, since it has happened
+	h.used(40, 500)
+	h.denied("search.list", "search", time.Hour)
+	e := h.newest()
+	if e.Kind() != quota.KindBooking || e.By != "@0" || e.Note != "checked upstream" || !slices.Equal(e.Charges, []quota.Charge{{Limit: "search", Units: 500}}) {
+		t.Errorf("the log has %+v, want who booked how much, and why", e)
 	}
-	h.used(80, 100)
-	if d := h.adjust("search", -1000); d.Units != 100 {
-		t.Errorf("gave back %d units, want the 100 that were used", d.Units)
+	if got := h.settleAs(d, quota.Settlement{Units: 0, Bounded: true}); got.Reason != quota.UnknownGrant {
+		t.Errorf("got %+v, want a booking to be an operator's", got)
 	}
-	h.used(80, 0)
-	// The oldest are returned first: the 40 booked, and 20 of the search.
-	h.clock.Add(24*time.Hour - time.Minute)
-	h.used(80, 0)
-	h.clock.Add(time.Minute)
-	h.used(0, 0)
-	if d := h.adjust("daily", -5); d.Units != 0 {
-		t.Errorf("gave back %d units of an empty window, want 0", d.Units)
+	if got := h.settle(d, 100); got.Reason != "" || got.Units != 100 || !got.Raised {
+		t.Errorf("got %+v, want 100 units", got)
 	}
-	h.used(0, 0)
-	d := h.granted("videos.insert")
-	h.adjust("daily", -400)
-	h.settle(d, 0)
-	h.used(0, 0)
-	h.granted("videos.list")
-	h.used(1, 0)
-
-	page := h.log(quota.LogQuery{Max: 20})
-	i := slices.IndexFunc(page.Entries, func(e quota.Entry) bool { a, _ := e.Body.(quota.Adjusted); return a.Asked == -5 })
-	if i < 0 || page.Entries[i].By != "@0" || page.Entries[i].Note != "checked upstream" || !slices.Equal(page.Entries[i].Charges, []quota.Charge{{Limit: "daily"}}) {
-		t.Errorf("the log does not tell who adjusted, by how much, and why: %+v", page.Entries)
+	h.used(100, 500)
+	h.settle(d, 0) // a mistake
+	h.used(0, 500)
+	if got := h.book("daily", quota.MaxUnits); got.Reason != "" {
+		t.Errorf("got %+v, want all that can be counted", got)
 	}
-}
-
-// undoneBooking books units by mistake, and returns them: who spent what is as it was before.
-func undoneBooking(t *testing.T, harness Harness) {
-	h := begin(t, harness, daily())
-	h.granted("videos.insert")
-	h.clock.Add(time.Minute)
-	h.adjust("daily", 300)
-	h.adjust("daily", -300)
-	h.clock.Add(24*time.Hour - time.Minute - time.Millisecond)
-	d := h.granted("videos.list")
-	if h.clock.Add(time.Millisecond); d.Limits[0].Used < 100 {
-		t.Errorf("%d units are used, while the call that spent them is in the window", d.Limits[0].Used)
+	if got := h.book("daily", 1); got.Reason != quota.BadRequest {
+		t.Errorf("got %+v, want one unit too many refused", got)
 	}
-	h.used(1, 0) // it has left the window, and nothing of the booking is left
-	h.adjust("daily", 5)
-	h.adjust("daily", -6) // more than what was booked
+	h.used(quota.MaxUnits, 500)
+	h.again()
+	h.used(quota.MaxUnits, 500)
+	h.clock.Add(24*time.Hour + tick)
 	h.used(0, 0)
 }
 
+// reset begins at zero again. The log keeps what was before: it does not count, and nothing corrects it.
 func reset(t *testing.T, harness Harness) {
 	h := begin(t, harness, daily())
 	d := h.granted("videos.insert")
 	h.isGrant(h.acquire(quota.Request{Operation: "search.list", RequestID: "a"}))
-	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 3}, "a new project"); err != nil {
-		t.Fatal(err)
-	}
+	h.reset("a new project")
 	h.used(0, 0)
-	page := h.log(quota.LogQuery{Max: 10})
-	if len(page.Entries) != 1 || page.Entries[0].By != "@3" || page.Entries[0].Kind() != quota.KindReset || page.Entries[0].Note != "a new project" {
-		t.Errorf("got the log %+v, want a trace of the reset alone", page.Entries)
+	if e := h.newest(); e.By != "@3" || e.Kind() != quota.KindReset || e.Note != "a new project" {
+		t.Errorf("got %+v, want who reset, and why", e)
 	}
 	if got := h.settle(d, 0); got.Reason != quota.UnknownGrant {
 		t.Errorf("got %+v for a grant before the reset, want unknown_grant", got)
 	}
-	again := h.acquire(quota.Request{Operation: "search.list", RequestID: "a"})
-	h.isGrant(again)
-	if again.Replayed {
-		t.Error("a request id survived the reset")
+	if again := h.acquire(quota.Request{Operation: "search.list", RequestID: "a"}); !again.Replayed {
+		t.Errorf("got %+v, want the grant of the call that was made before", again)
 	}
-	h.used(100, 100)
+	h.used(0, 0)
+	h.clock.Add(time.Minute)
+	h.granted("search.list")
+	if next := h.usage().Limits[0]; !next.NextAt.Equal(h.clock.Now().Add(24*time.Hour)) || next.NextUnits != 100 {
+		t.Errorf("got %v, %d, want the next to leave to be after the reset", next.NextAt, next.NextUnits)
+	}
 	h.again()
 	h.used(100, 100)
+	h.times(2, "search.list")
+	h.denied("search.list", "search", time.Hour)
 }
 
 func logPages(t *testing.T, harness Harness) {
 	h := begin(t, harness, daily())
 	var ids []quota.ID
+	var at []time.Time
+	note := func() {
+		e := h.newest()
+		ids, at = append(ids, e.ID), append(at, e.At)
+	}
 	for i := range 25 {
 		region := []string{"US", "GB"}[i%2]
 		d := h.acquire(quota.Request{Operation: "videos.list", Count: quota.Units(i + 1), Caller: quota.Caller{Job: "trending", Run: "r", Region: region}})
 		h.isGrant(d)
-		_, id, _ := quota.ParseGrantID(d.GrantID)
-		ids = append(ids, id)
+		if note(); quota.GrantID("youtube", ids[len(ids)-1]) != d.GrantID {
+			t.Errorf("the newest entry is %s, want that of grant %s", ids[len(ids)-1], d.GrantID)
+		}
 		if i%3 == 0 {
 			h.clock.Add(time.Minute)
 		}
 		if i == 4 {
 			h.settle(d, 2)
-			page := h.log(quota.LogQuery{Max: 1, Newest: true})
-			ids = append(ids, page.Entries[0].ID)
+			note()
 		}
 	}
-	pages := func(q quota.LogQuery) (got []quota.ID, entries []quota.Entry) {
-		for {
-			page := h.log(q)
-			if len(page.Entries) > q.Max {
-				t.Fatalf("a page of %d entries, at most %d were asked for", len(page.Entries), q.Max)
-			}
-			for _, e := range page.Entries {
-				got = append(got, e.ID)
-				entries = append(entries, e)
-			}
-			if page.Next.IsZero() {
-				return got, entries
-			}
-			q.After = page.Next
+	pages := func(q quota.LogQuery) (got []quota.ID) {
+		for _, e := range h.log(q) {
+			got = append(got, e.ID)
+		}
+		return got
+	}
+	for _, most := range []int{1, 4, 13, 26, 27, 1000} {
+		if got := pages(quota.LogQuery{Max: most}); !slices.Equal(got, ids) {
+			t.Errorf("in pages of %d: got %v, want %v", most, got, ids)
+		}
+		newest := pages(quota.LogQuery{Max: most, Newest: true})
+		if slices.Reverse(newest); !slices.Equal(newest, ids) {
+			t.Errorf("newest first, in pages of %d: got %v, want the reverse of %v", most, newest, ids)
+		}
+		if got := pages(quota.LogQuery{Max: most, Since: at[10]}); !slices.Equal(got, ids[10:]) {
+			t.Errorf("since %v: got %v, want %v", at[10], got, ids[10:])
+		}
+		if got := pages(quota.LogQuery{Max: most, Since: at[10], Newest: true}); len(got) != len(ids)-10 || got[len(got)-1] != ids[10] {
+			t.Errorf("since %v, newest first: got %v, want %v", at[10], got, ids[10:])
 		}
 	}
-	oldest, entries := pages(quota.LogQuery{Max: 4})
-	if !slices.Equal(oldest, ids) {
-		t.Errorf("oldest first: got %v, want %v", oldest, ids)
-	}
-	newest, _ := pages(quota.LogQuery{Max: 7, Newest: true})
-	slices.Reverse(newest)
-	if !slices.Equal(newest, ids) {
-		t.Errorf("newest first: got %v, want the reverse of %v", newest, ids)
-	}
-	since, _ := pages(quota.LogQuery{Max: 5, Since: ids[10].Time()})
-	at := slices.IndexFunc(ids, func(id quota.ID) bool { return id.Ms == ids[10].Ms })
-	if !slices.Equal(since, ids[at:]) {
-		t.Errorf("since %v: got %v, want %v", ids[10].Time(), since, ids[at:])
-	}
-	e := entries[4]
-	counts := e.Counts()
+	e := h.log(quota.LogQuery{})[4]
 	g, _ := e.Grant()
-	if g.Operation != "videos.list" || g.Count != 5 || e.By != "trending" || e.Region != "US" || e.Charges[0].Units != 5 || !slices.Equal(counts, []quota.Charge{{Limit: "daily", Units: 2}}) {
+	to, settled := e.Settled()
+	if g.Operation != "videos.list" || g.Count != 5 || e.By != "trending" || e.Region != "US" || e.Asked()[0].Units != 5 || to != 2 || !settled {
 		t.Errorf("got %+v, want 5 videos.list of trending in US, settled to 2", e)
 	}
 }

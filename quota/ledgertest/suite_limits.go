@@ -80,8 +80,9 @@ func calendarPeriods(t *testing.T, harness Harness) {
 	h.granted("list")
 	h.denied("list", "daily", time.Hour)
 
-	h.c = one(1, quota.Calendar(quota.Month, kolkata)) // a ledger may still be reading the other
-	h.c.Name = "monthly"
+	monthly := one(1, quota.Calendar(quota.Month, kolkata))
+	monthly.Name = "monthly"
+	h.use(monthly)
 	h.granted("list")
 	end := time.Date(2026, 5, 31, 18, 30, 0, 0, time.UTC)
 	h.denied("list", "daily", end.Sub(h.clock.Now()))
@@ -103,9 +104,9 @@ func bothWindows(t *testing.T, harness Harness) {
 	h.used(4, 2)
 	// The day refuses until midnight, the log only until nine.
 	h.denied("list", "day", 24*time.Hour)
-	h.clock.Add(9 * time.Hour)
+	h.clock.Add(9*time.Hour + tick)
 	h.used(2, 2)
-	h.denied("list", "day", 15*time.Hour)
+	h.denied("list", "day", 15*time.Hour-tick)
 	h.clock.Add(15 * time.Hour)
 	h.granted("list")
 	h.used(1, 1)
@@ -116,16 +117,17 @@ func changedUnits(t *testing.T, harness Harness) {
 	h.granted("ten")
 	h.clock.Add(time.Minute)
 	h.denied("list", "daily", 59*time.Minute)
-	h.c = one(12, quota.Sliding(time.Hour))
+	h.use(one(12, quota.Sliding(time.Hour)))
 	h.granted("list")
-	h.c = one(5, quota.Sliding(time.Hour))
+	h.use(one(5, quota.Sliding(time.Hour)))
 	h.used(11)
 	d := h.denied("list", "daily", 59*time.Minute)
 	if d.Remaining() != 0 {
 		t.Errorf("got %d remaining of an overdrawn limit, want 0", d.Remaining())
 	}
-	h.c = one(12, quota.Sliding(time.Hour))
-	h.c.Limits[0].Reserve = 11
+	c := one(12, quota.Sliding(time.Hour))
+	c.Limits[0].Reserve = 11
+	h.use(c)
 	h.denied("list", "daily", time.Hour)
 }
 
@@ -134,55 +136,72 @@ func shorterWindow(t *testing.T, harness Harness) {
 	h.granted("ten")
 	h.clock.Add(10 * time.Minute)
 	h.denied("list", "daily", 50*time.Minute)
-	h.c = one(10, quota.Sliding(30*time.Minute))
+	h.use(one(10, quota.Sliding(30*time.Minute)))
 	h.denied("list", "daily", 20*time.Minute)
-	h.c = one(10, quota.Sliding(5*time.Minute))
+	h.use(one(10, quota.Sliding(5*time.Minute)))
 	h.used(0)
 	h.granted("list")
-	// Back to the hour: what had left is counted again, or known to be missing.
-	h.c = one(20, quota.Sliding(time.Hour))
-	if limit := h.usage().Limits[0]; limit.Used != 11 && limit.CatchingUp.IsZero() {
-		t.Errorf("got %+v, want 11 units used, or a limit that is catching up", limit)
-	}
+	h.use(one(20, quota.Sliding(time.Hour))) // what had left is counted again: the log has it
+	h.used(11)
+	h.again()
+	h.used(11)
 }
 
-// longerWindow lengthens a window beyond what the log kept.
+// longerWindow lengthens windows: they count what the log has, each entry by the charge that it has.
 func longerWindow(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(1000, quota.Sliding(time.Minute)))
-	asks := make([]quota.Ask, 50)
-	for i := range asks {
-		asks[i] = h.ask(quota.Request{Operation: "list"})
-	}
+	c := one(1000, quota.Sliding(time.Minute))
+	c.Keep = 24 * time.Hour
+	h := begin(t, harness, c)
 	for range 20 {
-		h.acquireAll(asks...)
+		h.times(5, "list")
 		h.clock.Add(30 * time.Second)
 	}
-	h.c = one(1000, quota.Sliding(time.Hour))
-	d := h.acquire(quota.Request{Operation: "list"})
-	if _, isModel := h.ledger.(*Model); isModel {
-		h.isDenial(d, "daily", 50*time.Minute)
-		return
+	h.used(9)
+	for _, window := range []time.Duration{10 * time.Minute, 2 * time.Minute, time.Hour, time.Minute} {
+		c := one(1000, quota.Sliding(window))
+		c.Keep, c.Operations = 24*time.Hour, map[string]quota.Cost{"list": {Every: 7}, "most": {Every: 995}}
+		h.use(c)
+		h.used(min(100, quota.Units(window/(30*time.Second))*5-1)) // the first of five leaves now
 	}
-	if d.Reason != quota.LimitExceeded || d.RetryAfter <= 0 || d.RetryAfter > time.Hour {
-		t.Fatalf("got %+v, want a denial until the log reaches back an hour", d)
-	}
-	if !d.Limits[0].CatchingUp.Equal(d.RetryAt) {
-		t.Errorf("got %+v, want it said that the limit is catching up", d)
-	}
-	u := h.usage()
-	if !u.Limits[0].CatchingUp.Equal(d.RetryAt) || u.Limits[0].Remaining() != 0 {
-		t.Errorf("usage says %+v, want it to be catching up until %v", u.Limits[0], d.RetryAt)
-	}
-	h.clock.Set(d.RetryAt.Add(-tick))
-	h.denied("list", "daily", tick)
-	h.clock.Add(tick)
-	h.granted("list")
-	if u := h.usage(); !u.Limits[0].CatchingUp.IsZero() {
-		t.Errorf("usage still says %+v", u.Limits[0])
-	}
+	c = one(100, quota.Sliding(time.Hour))
+	c.Keep = 24 * time.Hour
+	h.use(c)
+	h.denied("list", "daily", 50*time.Minute)
+	h.again()
+	h.denied("list", "daily", 50*time.Minute)
 }
 
-func renamedLimit(t *testing.T, harness Harness) {
+// calendarToSliding changes the kind of a window in both directions, twice, with entries on both sides of midnight.
+func calendarToSliding(t *testing.T, harness Harness) {
+	day, sliding := one(100, quota.Calendar(quota.Day, time.UTC)), one(100, quota.Sliding(24*time.Hour))
+	day.Keep, sliding.Keep = 48*time.Hour, 48*time.Hour
+	h := begin(t, harness, day)
+	h.clock.Set(time.Date(2126, 11, 21, 20, 0, 0, 0, time.UTC))
+	h.granted("most")
+	h.clock.Add(5 * time.Hour) // 01:00
+	h.granted("ten")
+	h.used(10)
+	for range 2 {
+		h.use(sliding)
+		h.used(80)
+		h.denied("most", "daily", 19*time.Hour)
+		h.use(day)
+		h.used(10)
+	}
+	h.granted("most")
+	h.denied("most", "daily", 23*time.Hour)
+	h.use(sliding)
+	h.used(150)
+	h.denied("list", "daily", 19*time.Hour)
+	h.clock.Add(19 * time.Hour)
+	h.used(80)
+	h.granted("ten")
+	h.use(day)
+	h.used(90)
+}
+
+// newLimit adds limits, and gives one another name: a new one counts what entries charged it, which is nothing.
+func newLimit(t *testing.T, harness Harness) {
 	h := begin(t, harness, daily())
 	h.granted("search.list")
 	h.granted("videos.list")
@@ -190,46 +209,18 @@ func renamedLimit(t *testing.T, harness Harness) {
 	released := h.granted("search.list")
 	h.settle(released, 0)
 	c := daily()
-	c.Limits[0].Name = "everything"
 	c.Limits[1].Name = "searches"
-	h.c = c
-	h.used(101, 100)
-	h.granted("search.list")
-	h.used(201, 200)
-	// A limit that did not exist before counts what it would have counted, at
-	// today's costs, and only as far as its window reaches.
-	c = daily()
-	c.Limits = append(c.Limits, quota.Limit{Name: "reads", Units: 10, Window: quota.Sliding(30 * time.Second), Only: []string{"videos.list"}})
-	h.c = c
-	h.used(201, 200, 0)
-	c = daily()
 	c.Limits = append(c.Limits, quota.Limit{Name: "lists", Units: 10, Window: quota.Sliding(time.Hour), Only: []string{"videos.list"}})
-	h.c = c
-	h.used(201, 200, 1)
-	h.clock.Add(time.Hour)
-	h.used(201, 0, 0)
-}
-
-// limitOfOneHost alternates between two hosts, one of which has a limit more.
-func limitOfOneHost(t *testing.T, harness Harness) {
-	few, more := one(100, quota.Sliding(time.Hour)), one(100, quota.Sliding(time.Hour))
-	more.Limits = append(more.Limits, quota.Limit{Name: "extra", Units: 50, Window: quota.Sliding(time.Minute)})
-	h := begin(t, harness, few)
-	want := quota.Units(0)
-	for range 4 {
-		h.c = few
-		h.granted("ten")
-		h.c = more
-		h.granted("list")
-		want += 11
-		h.used(want, want)
-		h.clock.Add(time.Second)
-	}
-	h.c = few
-	h.granted("list")
-	h.c = more
-	h.clock.Add(time.Minute - 4*time.Second)
-	h.used(45, 34)
-	h.clock.Add(4 * time.Second)
-	h.used(45, 0)
+	h.use(c)
+	h.used(101, 0, 0)
+	h.granted("search.list")
+	h.granted("videos.list")
+	h.used(202, 100, 1)
+	h.use(daily())
+	h.used(202, 100) // search counts what it was charged, under its name
+	h.use(c)
+	h.again()
+	h.used(202, 100, 1)
+	h.clock.Add(time.Hour + tick)
+	h.used(202, 0, 0)
 }

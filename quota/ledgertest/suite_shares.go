@@ -58,18 +58,16 @@ func shares(t *testing.T, harness Harness) {
 	h.used(100, 40, 70)
 	h.isDenial(h.acquire(tens("trending", 1)), "daily", 23*time.Hour)
 
-	// Asks of several jobs are decided in one batch, each by its own limits.
 	h.clock.Add(23 * time.Hour)
-	got := h.acquireAll(h.ask(tens("backfill", 4)), h.ask(tens("backfill", 1)), h.ask(tens("trending", 1)))
-	if !got[0].Granted() || got[1].Limit != "cap" || got[2].Limit != "daily" {
-		t.Errorf("got %+v, want backfill granted once, then denied by its cap, and trending by daily", got)
-	}
+	h.isGrant(h.acquire(tens("backfill", 4)))
+	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
+	h.isDenial(h.acquire(tens("trending", 1)), "daily", time.Hour)
 	h.used(100, 40, 70)
 	h.again()
 	h.used(100, 40, 70)
 }
 
-// A share's grant is settled, released and adjusted like any other.
+// A share's grant is settled and released like any other.
 func shareCorrected(t *testing.T, harness Harness) {
 	h := begin(t, harness, shared())
 	most, one := h.acquire(tens("backfill", 3)), h.acquire(tens("backfill", 1))
@@ -80,83 +78,12 @@ func shareCorrected(t *testing.T, harness Harness) {
 	h.settle(most, 40) // more than was asked for: it has happened
 	h.used(40, 40, 40)
 	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
-	h.adjust("cap", 3)
+	h.book("cap", 3)
 	h.used(40, 43, 40)
-	h.adjust("cap", -20)
-	h.used(40, 23, 40)
+	h.settle(most, 20)
+	h.used(20, 23, 20)
 	h.isGrant(h.acquire(tens("backfill", 1)))
-	h.used(50, 33, 50)
-}
-
-// Limits that are new at noon count what the log holds, by the job that each entry
-// names.
-func shareIsNew(t *testing.T, harness Harness) {
-	c := shared()
-	all := c.Limits
-	c.Limits = all[:1]
-	h := begin(t, harness, c)
-	h.isGrant(h.acquire(tens("backfill", 2)))
-	settled := h.acquire(tens("backfill", 2))
-	h.isGrant(h.acquire(tens("trending", 1)))
-	h.isGrant(h.acquire(tens("", 1)))
-	h.settle(settled, 15)
-	h.clock.Add(3 * time.Hour)
-	h.c = shared()
-	h.used(55, 35, 45)
-	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 21*time.Hour)
-	h.isGrant(h.acquire(tens("trending", 1)))
-	h.used(65, 35, 45)
-	h.again()
-	h.used(65, 35, 45)
-	h.settle(settled, 5)
-	h.used(55, 25, 35)
-	h.clock.Add(21 * time.Hour)
-	h.used(10, 0, 0)
-}
-
-// Under a new name a job begins with nothing of its own; what it spent under the old one
-// stays where it was charged.
-func shareOfRenamedJob(t *testing.T, harness Harness) {
-	h := begin(t, harness, shared())
-	h.isGrant(h.acquire(tens("backfill", 4)))
-	h.clock.Add(time.Hour)
-	renamed := shared()
-	renamed.Limits[1].Name, renamed.Limits[1].Jobs = "cap2", []string{"archive"}
-	h.c = renamed
-	h.used(40, 0, 40)
-	h.isGrant(h.acquire(tens("archive", 3)))
-	h.used(70, 30, 70)
-	h.isDenial(h.acquire(tens("archive", 1)), "others", 23*time.Hour)
-
-	// Who keeps the limit keeps what it was charged, too, and counts the new name's as well.
-	h.c = shared()
-	h.c.Limits[1].Jobs = []string{"archive", "backfill"}
-	h.used(70, 70, 70)
-	h.isDenial(h.acquire(tens("archive", 1)), "cap", 23*time.Hour)
-}
-
-// Two hosts of which one has no shares yet: each counts by its own file.
-func shareOfOneHost(t *testing.T, harness Harness) {
-	if harness.Join == nil {
-		t.Skip("hosts do not share this ledger")
-	}
-	c := shared()
-	c.Limits = c.Limits[:1]
-	h := begin(t, harness, c)
-	joined := harness.Join(t)
-	t.Cleanup(func() { joined.Close() })
-	first, with := h.ledger, shared()
-	h.isGrant(h.acquire(tens("backfill", 3)))
-	h.ledger, h.c = joined, with
-	h.used(30, 30, 30)
-	h.isGrant(h.acquire(tens("trending", 1)))
-	h.ledger, h.c = first, c
-	h.used(40)
-	h.isGrant(h.acquire(tens("backfill", 1)))
-	h.ledger, h.c = joined, with
-	h.used(50, 40, 40)
-	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
-	h.ledger, h.c = first, c
+	h.used(30, 33, 30)
 }
 
 // A limit that is not enforced counts like any other, reports what it would have denied, and
@@ -194,19 +121,29 @@ func observed(t *testing.T, harness Harness) {
 	if _, err := h.ledger.ChangeLimit(t.Context(), h.c, quota.Change{Kind: quota.KindClosing, Limit: "search", Until: until, Note: "gone"}); err != nil {
 		t.Fatal(err)
 	}
-	h.clock.Add(time.Hour)
+	h.clock.Add(time.Hour + tick)
 	d = h.granted("search.list")
-	if got := d.WouldDeny(false); len(got) != 1 || !got[0].Closed.Until.Equal(until) {
-		t.Errorf("got %+v, want it to tell that the limit is closed", got)
+	if got := d.WouldDeny(false); len(got) != 1 || got[0].Limit != "search" || len(d.Would) != 1 {
+		t.Errorf("got %+v, %q, want the limit that is closed", got, d.Would)
 	}
 	h.again()
 	h.used(900, 100)
 
 	// Enforced from now on, it counts what it has seen.
-	h.c = daily()
-	h.c.Limits[1].Units = 150
-	h.clock.Set(until)
+	c = daily()
+	c.Limits[1].Units = 150
+	h.use(c)
+	h.clock.Set(until.Add(tick))
 	h.used(900, 0)
 	h.granted("search.list")
 	h.denied("videos.insert", "daily", 22*time.Hour)
+	var would []string
+	for _, e := range h.log(quota.LogQuery{}) {
+		if len(e.Would) > 0 {
+			would = append(would, e.Would...)
+		}
+	}
+	if len(would) != 3 || would[0] != "search" {
+		t.Errorf("the log has %q, want three grants that search would have refused", would)
+	}
 }

@@ -7,11 +7,10 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"testing"
+	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/server/servertest"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
@@ -24,17 +23,13 @@ func BenchmarkCost(b *testing.B) {
 	real := httptest.NewServer(http.HandlerFunc(ok))
 	defer real.Close()
 	address, _ := url.Parse(real.URL)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(b.TempDir(), "ledger.db"), Unsynced: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer ledger.Close()
 	credential := servertest.YouTube()
 	credential.Limits[0].Units = quota.MaxUnits
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: b.TempDir(), Unsynced: true})
+	defer ledger.Close()
+	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
+		b.Fatal(err)
+	}
 	service := servertest.NewService(b, ledger, credential)
 	tokens := new(servertest.Tokens)
 	tokens.Issue(runToken, "trending", "US", "youtube")

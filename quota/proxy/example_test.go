@@ -9,11 +9,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/proxy"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
@@ -37,20 +35,17 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer ledger.Close()
-	service, err := quota.NewService(ledger, []*quota.Credential{{
+	credential := &quota.Credential{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
-	}}, time.Second)
+	}
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: dir})
+	defer ledger.Close()
+	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
+		log.Fatal(err)
+	}
+	service, err := quota.NewService(ledger, []*quota.Credential{credential}, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}

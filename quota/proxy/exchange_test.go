@@ -110,7 +110,7 @@ func TestAFreeCall(t *testing.T) {
 	if err := s.service.SetCredentials([]*quota.Credential{c}); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := s.service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: 10_000}); err != nil || !d.Granted() {
+	if d, err := s.service.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 10_000}); err != nil || !d.Granted() {
 		t.Fatal(d, err)
 	}
 	if got := s.get("youtube/v3/search"); got.status != http.StatusForbidden {

@@ -303,8 +303,8 @@ func TestLedgerAway(t *testing.T) {
 // away is a ledger that is not there.
 type away struct{ quota.Ledger }
 
-func (away) Acquire(context.Context, *quota.Credential, []quota.Ask) ([]quota.Decision, error) {
-	return nil, fmt.Errorf("%w: it is away", quota.ErrUnavailable)
+func (away) Acquire(context.Context, *quota.Credential, quota.Ask) (quota.Decision, error) {
+	return quota.Decision{}, fmt.Errorf("%w: it is away", quota.ErrUnavailable)
 }
 
 var _ server.Tokens = (*servertest.Tokens)(nil)

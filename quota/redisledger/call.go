@@ -22,6 +22,9 @@ type once struct{ *redis.Cmd }
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
+// current returns the client.
+func (s *Store) current() redis.UniversalClient { return *s.client.Load() }
+
 // run calls a script several times, in one pipeline. The arguments of each call have room for two more
 // in front.
 func (s *Store) run(ctx context.Context, script script, calls [][]any) []*redis.Cmd {

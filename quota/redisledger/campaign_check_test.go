@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
 	"quotad/quota/slidinglog"
 )
@@ -36,6 +35,7 @@ type request struct {
 // A debit is an entry of the log that stands for a request.
 type debit struct {
 	id      quota.ID
+	at      time.Time
 	marker  string
 	charges map[string]quota.Units // after settling
 }
@@ -87,12 +87,12 @@ func (c *campaign) debits(checker *slidinglog.Ledger, credential *quota.Credenti
 			c.Fatal(err)
 		}
 		for _, e := range page.Entries {
-			if g, ok := e.Grant(); !ok || g.Void { // the trace of a correction, or counted by another one
+			if _, ok := e.Grant(); !ok { // the trace of a correction
 				continue
 			}
-			d := debit{id: e.ID, marker: e.Region, charges: make(map[string]quota.Units)}
-			for i, limit := range credential.Limits {
-				d.charges[limit.Name] = e.UnitsIn(credential, i)
+			d := debit{id: e.ID, at: e.At, marker: e.Region, charges: make(map[string]quota.Units)}
+			for _, charge := range e.Charges {
+				d.charges[charge.Limit] = charge.Units
 			}
 			debits = append(debits, d)
 		}
@@ -105,25 +105,20 @@ func (c *campaign) debits(checker *slidinglog.Ledger, credential *quota.Credenti
 
 // checker opens a host that has nothing but what Redis has.
 func (c *campaign) checker() *slidinglog.Ledger {
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(c.TempDir(), "ledger.db"), AcceptNew: true})
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{c.server.Addr}, Deadline: hanging})
 	if err != nil {
 		c.Fatal(err)
 	}
-	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{c.server.Addr}})
-	if err != nil {
-		c.Fatal(err)
-	}
-	l, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: "checker", Deadline: hanging, Quiet: campaignQuiet})
-	if err == nil {
-		err = l.SetCredentials(campaignCredentials(), nil)
-	}
-	if err != nil {
-		c.Fatal(err)
-	}
+	l := slidinglog.Open(slidinglog.Config{Engine: store, Dir: c.TempDir(), Name: "checker", Deadline: hanging, Manual: true})
 	c.Cleanup(func() { l.Close() })
-	for tick := time.NewTicker(10 * time.Millisecond); !l.Health(c.Context()).Reachable; {
-		<-tick.C
+	service, err := quota.NewService(l, campaignCredentials(), hanging)
+	if err == nil {
+		err = l.SetCredentials(service.Credentials(), nil)
 	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	l.Await(c.Context())
 	return l
 }
 
@@ -152,7 +147,7 @@ func (c *campaign) check() {
 		c.noneMissing(credential, granted, debits)
 		c.allExplained(credential, requests, debits)
 		for _, limit := range credential.Limits {
-			c.neverOver(limit, credential.Name+": what clients were granted", spansOfGrants(c, granted))
+			c.neverOver(limit, credential.Name+": what clients were granted", spansOfGrants(c, granted, debits))
 			c.neverOver(limit, credential.Name+": what the log holds", spansOfDebits(requests, debits, limit.Name))
 		}
 		c.sumsAgree(checker, credential, debits)
@@ -166,25 +161,17 @@ func (c *campaign) check() {
 	}
 }
 
-// noneMissing expects each grant once in the log, unless it has left every window.
+// noneMissing expects each grant once in the log.
 func (c *campaign) noneMissing(credential *quota.Credential, granted []*request, debits []debit) {
 	byMarker := make(map[string][]debit)
-	newest := int64(0)
 	for _, d := range debits {
 		byMarker[d.marker] = append(byMarker[d.marker], d)
-		newest = max(newest, d.id.Ms)
 	}
 	var missing []string
 	for _, r := range granted {
 		id := entryOf(c, r.grant)
-		standsFor := func(d debit) bool {
-			// What was granted alone may have been debited before, unheard: it is
-			// not booked twice.
-			is := d.id == id || r.outage
-			return is && (r.released || greatest(d.charges) > 0)
-		}
-		gone := id.Ms <= newest-(24*time.Hour).Milliseconds()
-		if !gone && !slices.ContainsFunc(byMarker[r.marker], standsFor) {
+		standsFor := func(d debit) bool { return d.id == id && (r.released || greatest(d.charges) > 0) }
+		if !slices.ContainsFunc(byMarker[r.marker], standsFor) {
 			missing = append(missing, fmt.Sprintf("%s as %s (in an outage: %v; the log has %+v)", r.marker, id, r.outage, byMarker[r.marker]))
 		}
 	}
@@ -210,16 +197,11 @@ func (c *campaign) allExplained(credential *quota.Credential, requests map[strin
 			continue
 		}
 		times[d.marker]++
-		// In an outage a request without an id may be granted a second time, after a call whose
-		// reply was lost.
-		twice := times[d.marker] == 2 && r.outage
 		switch {
-		case times[d.marker] > 1 && !twice:
+		case times[d.marker] > 1:
 			c.Errorf("%s: %s was debited %d times, here as %+v", credential.Name, d.marker, times[d.marker], d)
-		case twice, r.grant == "" && (!r.answered || r.last == unavailable):
-			// Its host was killed, or ended, before it could give back what a
-			// call debited whose reply was lost. In an outage the request was
-			// granted once more without the ledger.
+		case r.grant == "" && (!r.answered || r.last == unavailable):
+			// Its host was killed, or ended, before it had the answer.
 			unheard, lost = unheard+1, lost+units
 		case r.grant == "":
 			c.Errorf("%s: %s was told %q, and debited as %+v", credential.Name, d.marker, r.last, d)
@@ -239,16 +221,20 @@ func greatest(charges map[string]quota.Units) quota.Units {
 
 // A span is units that count from a time on.
 type span struct {
-	ms    int64
+	at    time.Time
 	units quota.Units
 	what  string
 }
 
-func spansOfGrants(t testing.TB, granted []*request) []span {
+func spansOfGrants(t testing.TB, granted []*request, debits []debit) []span {
+	at := make(map[quota.ID]time.Time)
+	for _, d := range debits {
+		at[d.id] = d.at
+	}
 	var spans []span
 	for _, r := range granted {
-		if !r.released {
-			spans = append(spans, span{entryOf(t, r.grant).Ms, r.units, r.marker})
+		if id := entryOf(t, r.grant); !r.released && !at[id].IsZero() {
+			spans = append(spans, span{at[id], r.units, r.marker})
 		}
 	}
 	return spans
@@ -260,7 +246,7 @@ func spansOfDebits(requests map[string]*request, debits []debit, limit string) [
 	var spans []span
 	for _, d := range debits {
 		if r := requests[d.marker]; r == nil || !r.released {
-			spans = append(spans, span{d.id.Ms, d.charges[limit], d.marker})
+			spans = append(spans, span{d.at, d.charges[limit], d.marker})
 		}
 	}
 	return spans
@@ -268,11 +254,11 @@ func spansOfDebits(requests map[string]*request, debits []debit, limit string) [
 
 // neverOver expects that no window ever holds more than the limit.
 func (c *campaign) neverOver(limit quota.Limit, what string, spans []span) {
-	slices.SortFunc(spans, func(a, b span) int { return int(a.ms - b.ms) })
+	slices.SortFunc(spans, func(a, b span) int { return a.at.Compare(b.at) })
 	sum, oldest := quota.Units(0), 0
 	for _, s := range spans {
 		sum += s.units
-		for spans[oldest].ms <= s.ms-limit.Window.Length.Milliseconds() {
+		for !spans[oldest].at.After(s.at.Add(-limit.Window.Length)) {
 			sum -= spans[oldest].units
 			oldest++
 		}
@@ -322,7 +308,7 @@ func (c *campaign) sumsAgree(l *slidinglog.Ledger, credential *quota.Credential,
 	for _, limit := range u.Limits {
 		sum := quota.Units(0)
 		for _, d := range debits {
-			if d.id.Ms > u.Now.Add(-limit.Window.Length).UnixMilli() {
+			if d.at.After(u.Now.Add(-limit.Window.Length)) {
 				sum += d.charges[limit.Name]
 			}
 		}

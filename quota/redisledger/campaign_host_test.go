@@ -1,11 +1,11 @@
 package redisledger_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
 	"quotad/quota/slidinglog"
 )
@@ -102,11 +101,7 @@ func TestCampaignHost(t *testing.T) {
 		wg.Go(func() { c.run(ctx) })
 	}
 	fmt.Println("ready")
-	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); {
-		for !isWhole(t, service) {
-		}
-		fmt.Println("heard")
-	}
+	io.Copy(io.Discard, os.Stdin)
 	cancel()
 	wg.Wait()
 	awaitHealth(t, service)
@@ -125,25 +120,20 @@ func greet(c *campaignClient) {
 // openCampaignHost puts a daemon's ledger together as in production.
 func openCampaignHost(t *testing.T, name string) (*quota.Service, func()) {
 	const deadline = 250 * time.Millisecond
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(os.Getenv(campaignFolderVariable), "ledger.db"), AcceptNew: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{os.Getenv(campaignAddrVariable)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Store: store, Label: name, Deadline: deadline, Quiet: campaignQuiet})
-	if err == nil {
-		err = ledger.SetCredentials(campaignCredentials(), campaignPolicies)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(os.Getenv(campaignFolderVariable), "ledger")
+	ledger := slidinglog.Open(slidinglog.Config{Engine: store, Dir: dir, Name: name, Deadline: deadline})
 	service, err := quota.NewService(ledger, campaignCredentials(), deadline)
+	if err == nil {
+		err = ledger.SetCredentials(service.Credentials(), campaignPolicies)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	ledger.Await(t.Context())
 	return service, func() {
 		if err := ledger.Close(); err != nil {
 			t.Error(err)
@@ -171,7 +161,7 @@ func awaitHealth(t *testing.T, service *quota.Service) {
 // isWhole tells whether the host serves every log, and has just looked at its end.
 func isWhole(t *testing.T, service *quota.Service) bool {
 	for _, c := range campaignCredentials() {
-		if _, err := service.Usage(t.Context(), c.Name); err != nil {
+		if u, err := service.Usage(t.Context(), c.Name); err != nil || !u.AsOf.IsZero() {
 			return false
 		}
 	}

@@ -19,9 +19,6 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// campaignQuiet is how long a log is quiet after a loss.
-const campaignQuiet = 3 * time.Second
-
 // A campaign lets three hosts with their clients work on one Redis, and does to
 // it, and to them, what may happen.
 type campaign struct {
@@ -35,6 +32,7 @@ type campaign struct {
 	proxies []*redistest.Proxy
 	hosts   []*campaignHost
 	stepped []time.Time // when the clock was
+	ahead   time.Duration
 	struck  map[string]int
 }
 
@@ -51,7 +49,7 @@ var strikes = []struct {
 	{"an older copy of Redis' data is put back", (*campaign).putBackACopy},
 	{"a new host joins", (*campaign).join},
 	{"the scripts are flushed", func(c *campaign) { c.server.Order(c, "SCRIPT FLUSH") }},
-	{"the clock steps on", func(c *campaign) { c.step(time.Duration(1+c.rand.IntN(5)) * time.Hour) }},
+	{"the clock steps on", (*campaign).stepOn},
 	{"the clock steps back for a while", (*campaign).stepBack},
 }
 
@@ -71,9 +69,6 @@ func TestCampaign(t *testing.T) {
 	c.begin(seedtest.Seed(t, 1))
 	for _, name := range []string{"a", "b", "c"} {
 		c.hosts = append(c.hosts, c.newHost(name))
-	}
-	for _, h := range c.hosts {
-		h.hear() // of the others, all of which have written by now
 	}
 	c.rage(time.Duration(length) * time.Second)
 	for _, h := range c.hosts {
@@ -96,9 +91,7 @@ func (c *campaign) begin(seed uint64) {
 // rage strikes again and again, each kind as often as the others, and ends in
 // peace.
 func (c *campaign) rage(length time.Duration) {
-	for i, p := range c.proxies {
-		p.Disturb(loseSome(rand.New(rand.NewPCG(c.seed, uint64(1+i)))))
-	}
+	c.lose(true)
 	for end := time.Now().Add(length); time.Now().Before(end); {
 		for _, i := range c.rand.Perm(len(strikes)) {
 			c.pass(time.Duration(100+c.rand.IntN(400)) * time.Millisecond)
@@ -106,8 +99,17 @@ func (c *campaign) rage(length time.Duration) {
 			strikes[i].strike(c)
 		}
 	}
+	c.lose(false)
+}
+
+// lose has the proxies lose some calls and answers from now on, or none.
+func (c *campaign) lose(some bool) {
 	for _, p := range c.proxies {
-		p.Disturb(func([]string) redistest.Fault { return redistest.Pass })
+		choose := func([]string) redistest.Fault { return redistest.Pass }
+		if some {
+			choose = loseSome(rand.New(rand.NewPCG(c.rand.Uint64(), 1)))
+		}
+		p.Disturb(choose)
 		p.Release()
 	}
 }
@@ -145,28 +147,40 @@ func (c *campaign) freezeRedis() {
 	}
 }
 
-// flushWithoutAHost flushes Redis while one host can put nothing back, for longer than the log
-// is quiet without it.
+// flushWithoutAHost flushes Redis while one host can put nothing back, for longer than the log is quiet. The others
+// have mirrored what that one wrote.
 func (c *campaign) flushWithoutAHost() {
 	process := c.hosts[c.rand.IntN(len(c.hosts))].command.Process
 	if err := process.Signal(syscall.SIGSTOP); err != nil {
 		c.Fatal(err)
 	}
+	c.lose(false)
+	c.pass(3 * time.Second)
 	c.server.Order(c, "FLUSHALL")
-	c.pass(campaignQuiet/2 + time.Duration(c.rand.Int64N(int64(campaignQuiet))))
+	c.pass(time.Second + time.Duration(c.rand.Int64N(int64(3*time.Second))))
+	c.lose(true)
 	if err := process.Signal(syscall.SIGCONT); err != nil {
 		c.Fatal(err)
 	}
 }
 
-// putBackACopy has Redis fall back by some tenths of a second while one host, which keeps what
-// it knows, sees the rest: a host that writes at once is noticed by the others' looks.
+// copied replaces a log by an older copy of it, on another server: what declare.lua does there.
+const copied = `
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('RESTORE', KEYS[1], 0, ARGV[1])
+redis.call('RESTORE', KEYS[2], 0, ARGV[2])
+local now = redis.call('TIME')
+redis.call('HSET', KEYS[2], 'server', 'another', 'epoch', ARGV[3], 'quiet', string.format('%.0f', (now[1] + 2) * 1e6 + now[2]))`
+
+// putBackACopy has Redis fall back by some tenths of a second.
 func (c *campaign) putBackACopy() {
-	for _, key := range []string{"quotad:{spent}:log", "quotad:{loose}:log"} {
-		dump, ok := c.server.Do(c, "DUMP", key).(string)
+	for _, name := range []string{"spent", "loose"} {
+		keys := []string{"quotad:{" + name + "}:entries", "quotad:{" + name + "}:state"}
+		entries, ok := c.server.Do(c, "DUMP", keys[0]).(string)
+		state, found := c.server.Do(c, "DUMP", keys[1]).(string)
 		c.pass(time.Duration(c.rand.IntN(300)) * time.Millisecond)
-		if ok {
-			c.server.Do(c, "RESTORE", key, "0", dump, "REPLACE")
+		if ok && found {
+			c.server.Do(c, "EVAL", copied, "2", keys[0], keys[1], entries, state, fmt.Sprint("copy", c.rand.Uint64()))
 		}
 	}
 }
@@ -192,6 +206,14 @@ func (c *campaign) step(by time.Duration) {
 	}
 }
 
+// stepOn sets the clock forward, but not by so much in all that an entry leaves the log.
+func (c *campaign) stepOn() {
+	by := time.Duration(1+c.rand.IntN(5)) * time.Hour
+	if c.ahead += by; c.ahead < 20*time.Hour {
+		c.step(by)
+	}
+}
+
 // stepBack sets the clock back, and right again: as long as it is behind, it
 // stands still for the ledger, and nothing would come back.
 func (c *campaign) stepBack() {
@@ -212,7 +234,7 @@ type campaignHost struct {
 
 	command *exec.Cmd
 	stdin   io.WriteCloser
-	said    chan string // "ready", or "heard"
+	said    chan string // "ready"
 	output  chan string // all that it printed, once it has ended
 }
 
@@ -251,16 +273,7 @@ func (h *campaignHost) start() {
 	h.await()
 }
 
-// hear returns once the host has heard who else writes to the logs.
-func (h *campaignHost) hear() {
-	h.c.Helper()
-	if _, err := fmt.Fprintln(h.stdin, "hear"); err != nil {
-		h.c.Fatal(err)
-	}
-	h.await()
-}
-
-// await waits until the host says what it was asked for.
+// await waits until the host says that it is ready.
 func (h *campaignHost) await() {
 	h.c.Helper()
 	select {
@@ -274,7 +287,7 @@ func (h *campaignHost) await() {
 func (h *campaignHost) read(stdout io.Reader) {
 	var all strings.Builder
 	for lines := bufio.NewScanner(stdout); lines.Scan(); {
-		if line := lines.Text(); line == "ready" || line == "heard" {
+		if line := lines.Text(); line == "ready" {
 			h.said <- line
 		}
 		fmt.Fprintln(&all, lines.Text())

@@ -35,7 +35,7 @@ const (
 const oneDial = 1
 
 // client returns the client of a configuration that validate accepts.
-func (c Config) client(dial dialFunc) redis.UniversalClient {
+func (c Config) client(s *Store) redis.UniversalClient {
 	// What go-redis would print is in the errors that it returns.
 	logging.Disable()
 	// It would also subscribe to a managed service's maintenance, and look the address up by
@@ -49,7 +49,8 @@ func (c Config) client(dial dialFunc) redis.UniversalClient {
 		DisableIdentity: true, // a round trip less for each connection
 		ReadTimeout:     max(answerTime, c.Deadline/2), WriteTimeout: max(answerTime, c.Deadline/2),
 		ConnMaxLifetime: connectionAge, ConnMaxLifetimeJitter: connectionJitter,
-		Dialer:                   dial,
+		Dialer:                   s.dial,
+		OnConnect:                s.onConnect,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if path, unix := c.socket(); unix {
@@ -84,9 +85,6 @@ func (c Config) validate() error {
 	return nil
 }
 
-// current returns the client.
-func (s *Store) current() redis.UniversalClient { return *s.client.Load() }
-
 // replace replaces a client, and with it all connections, at most once a second. Calls that are under way
 // may still be answered on the old ones.
 func (s *Store) replace(was redis.UniversalClient, config Config) {
@@ -95,7 +93,7 @@ func (s *Store) replace(was redis.UniversalClient, config Config) {
 	if s.current() != was || s.ctx.Err() != nil || time.Since(s.replaced) < time.Second {
 		return
 	}
-	next := config.client(s.dial)
+	next := config.client(s)
 	s.client.Store(&next)
 	s.replaced = time.Now()
 	s.background.Go(func() {
@@ -126,8 +124,6 @@ const connectTime = 5 * time.Second
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
-
-type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // dial makes a connection. It records why that failed last, for those who did not wait that long.
 func (s *Store) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -1,15 +1,15 @@
 package redisledger_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/slidinglog"
@@ -18,19 +18,13 @@ import (
 // A daemon is one as far as its ledger goes, which is as it is put together in production.
 type daemon struct {
 	testing.TB
-	file    *boltledger.File
 	ledger  *slidinglog.Ledger
 	service *quota.Service
 	events  chan slidinglog.Event
-	dir     string
 }
 
 // deadline is long, so that a busy machine does not pass for an outage.
 const deadline = 2 * time.Second
-
-// quiet is how long a log is quiet after a loss. A test waits for it, and ten times as long
-// where a daemon stays away.
-const quiet = 300 * time.Millisecond
 
 // hanging is the time after which a test hangs, and is not only slow.
 const hanging = 3 * time.Minute
@@ -46,83 +40,51 @@ func youtube() *quota.Credential {
 	}
 }
 
-// start opens a host on a server, with its copy of the logs in dir, and waits until it serves.
-func start(t testing.TB, server *redistest.Server, name, dir string) *daemon {
+// start opens a host on an address, with its journal in dir, and waits until it decides.
+func start(t testing.TB, config redisledger.Config, name, dir string) *daemon {
 	t.Helper()
-	h := begin(t, server.Addr, name, dir)
-	h.serves()
-	for len(h.events) > 0 { // an empty log was quiet at first
+	h := begin(t, config, name, dir)
+	h.ledger.Await(t.Context())
+	for len(h.events) > 0 {
 		<-h.events
 	}
 	return h
 }
 
-// begin opens a host, for which a server is the same wherever a test starts it again.
-func begin(t testing.TB, addr, name, dir string) *daemon {
+// begin opens a host, and does not wait.
+func begin(t testing.TB, config redisledger.Config, name, dir string) *daemon {
 	t.Helper()
-	return beginOn(t, redisledger.Config{Addrs: []string{addr}}, name, dir, "redis")
-}
-
-// beginOn opens a host on a store of a name, or under its own.
-func beginOn(t testing.TB, config redisledger.Config, name, dir, storeName string) *daemon {
-	t.Helper()
-	h := &daemon{TB: t, events: make(chan slidinglog.Event, 1000), dir: dir}
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db"), AcceptNew: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := &daemon{TB: t, events: make(chan slidinglog.Event, 10_000)}
+	config.Deadline = max(config.Deadline, deadline)
 	store, err := redisledger.OpenStore(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.file = file
-	h.ledger, err = slidinglog.Open(slidinglog.Config{
-		File: file, Store: namedStore{store, cmp.Or(storeName, store.Name())}, Label: name, Deadline: deadline, Quiet: quiet, OnEvent: func(e slidinglog.Event) { h.events <- e },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.configure(youtube(), slidinglog.Policy{Open: map[string]bool{"videos.list": true}, Units: 5})
+	h.ledger = slidinglog.Open(slidinglog.Config{Engine: store, Dir: filepath.Join(dir, name), Name: name,
+		Deadline: config.Deadline, Unsynced: true, OnEvent: func(e slidinglog.Event) { h.events <- e }})
 	t.Cleanup(h.stop)
+	h.configure(youtube(), slidinglog.Policy{Open: map[string]bool{"videos.list": true}, Units: 5})
 	return h
 }
 
-type namedStore struct {
-	*redisledger.Store
-	name string
+func at(server *redistest.Server) redisledger.Config {
+	return redisledger.Config{Addrs: []string{server.Addr}}
 }
-
-// Name implements slidinglog.Store.
-func (s namedStore) Name() string { return s.name }
 
 // configure has the host count a credential, and follow a policy, from now on.
 func (h *daemon) configure(c *quota.Credential, p slidinglog.Policy) {
 	h.Helper()
-	err := h.ledger.SetCredentials([]*quota.Credential{c}, map[string]slidinglog.Policy{c.Name: p})
-	if err == nil && h.service == nil {
-		h.service, err = quota.NewService(h.ledger, []*quota.Credential{c}, deadline)
-	} else if err == nil {
-		err = h.service.SetCredentials([]*quota.Credential{c})
+	service, err := quota.NewService(h.ledger, []*quota.Credential{c}, deadline)
+	if err == nil {
+		err = h.ledger.SetCredentials(service.Credentials(), map[string]slidinglog.Policy{c.Name: p})
 	}
 	if err != nil {
 		h.Fatal(err)
 	}
+	h.service = service
 }
 
-// serves waits until the host decides about its log.
-func (h *daemon) serves() {
-	h.Helper()
-	until := time.After(hanging)
-	for tick := time.NewTicker(quiet / 20); !h.ledger.Health(h.Context()).Reachable; {
-		select {
-		case <-tick.C:
-		case <-until:
-			h.Fatalf("the ledger does not serve: %+v", h.ledger.Health(h.Context()))
-		}
-	}
-}
-
-// emptyRedis starts a Redis for a test that runs beside others: a loss takes a quiet period.
+// emptyRedis starts a Redis for a test that runs beside others, since it waits while a log is quiet.
 func emptyRedis(t *testing.T, args ...string) *redistest.Server {
 	t.Helper()
 	t.Parallel()
@@ -136,11 +98,17 @@ func (h *daemon) stop() {
 	}
 }
 
-func (h *daemon) acquire(operation, id string) quota.Decision {
+// tryOnce acquires an operation.
+func (h *daemon) tryOnce(operation, id string) (quota.Decision, error) {
+	r := quota.Request{Credential: "youtube", Operation: operation, Count: 1, RequestID: id}
+	return h.service.Acquire(context.Background(), r)
+}
+
+func (h *daemon) granted(operation string) quota.Decision {
 	h.Helper()
-	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: operation, Count: 1, RequestID: id})
-	if err != nil {
-		h.Fatal(err)
+	d, err := h.tryOnce(operation, "")
+	if err != nil || !d.Granted() {
+		h.Fatalf("got %+v, %v, want a grant", d, err)
 	}
 	return d
 }
@@ -148,61 +116,33 @@ func (h *daemon) acquire(operation, id string) quota.Decision {
 // refused acquires an operation, and expects the ledger to be unavailable.
 func (h *daemon) refused(operation string) {
 	h.Helper()
-	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: operation, Count: 1})
+	d, err := h.tryOnce(operation, "")
 	if !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
 		h.Errorf("got %+v, %v for %s, want an unavailable ledger", d, err, operation)
 	}
 }
 
-func (h *daemon) granted(operation string) quota.Decision {
-	h.Helper()
-	d := h.acquire(operation, "")
-	if !d.Granted() {
-		h.Fatalf("got %+v, want a grant", d)
-	}
-	return d
-}
-
-// used waits until a host knows what is used. What another host wrote it knows at its next
-// look, and while it looks already, usage does not wait for that.
+// used waits until the log holds so much, and decides.
 func (h *daemon) used(want quota.Units) {
 	h.Helper()
-	for until, tick := time.Now().Add(hanging), time.NewTicker(quiet/20); ; <-tick.C {
-		got := h.usage()
-		if got == want {
-			return
-		}
-		if time.Now().After(until) {
-			h.Fatalf("%d units are used, want %d", got, want)
-		}
-	}
+	var got quota.Usage
+	var err error
+	h.eventually(func() bool {
+		got, err = h.service.Usage(context.Background(), "youtube")
+		return err == nil && got.AsOf.IsZero() && got.Limits[0].Used == want
+	}, func() { h.Logf("used are %+v, %v, want %d", got, err, want) })
 }
 
-// usage is what the limit counts.
-func (h *daemon) usage() quota.Units {
+// eventually waits until something is so, or says what is.
+func (h *daemon) eventually(so func() bool, says ...func()) {
 	h.Helper()
-	u, err := h.service.Usage(context.Background(), "youtube")
-	if err != nil {
-		h.Fatal(err)
-	}
-	return u.Limits[0].Used
-}
-
-// eventually waits until something is so.
-func (h *daemon) eventually(so func() bool) {
-	h.Helper()
-	for until, tick := time.Now().Add(hanging), time.NewTicker(quiet/20); !so(); <-tick.C {
+	for until, tick := time.Now().Add(hanging), time.NewTicker(20*time.Millisecond); !so(); <-tick.C {
 		if time.Now().After(until) {
+			for _, say := range says {
+				say()
+			}
 			h.Fatal("it does not come to pass")
 		}
-	}
-}
-
-// hear has hosts learn what is used, and with it which daemons wrote to the log.
-func hear(want quota.Units, hosts ...*daemon) {
-	for _, h := range hosts {
-		h.Helper()
-		h.used(want)
 	}
 }
 
@@ -220,4 +160,93 @@ func (h *daemon) await(kind slidinglog.EventKind) slidinglog.Event {
 			h.Fatalf("no event %q", kind)
 		}
 	}
+}
+
+// A spree is hosts whose callers ask for units all the time, while something happens to Redis.
+type spree struct {
+	*testing.T
+	units  quota.Units // that there are
+	hosts  []*daemon
+	told   atomic.Int64
+	asking sync.WaitGroup
+	ctx    context.Context
+	stop   context.CancelFunc
+}
+
+const spreeUnits = 400
+
+// newSpree starts hosts, each with a caller.
+func newSpree(t *testing.T, configs ...redisledger.Config) *spree {
+	return newSpreeOf(t, spreeUnits, configs...)
+}
+
+func newSpreeOf(t *testing.T, units quota.Units, configs ...redisledger.Config) *spree {
+	s := &spree{T: t, units: units}
+	s.ctx, s.stop = context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		s.stop()
+		s.asking.Wait()
+	})
+	dir := t.TempDir()
+	for i, config := range configs {
+		s.hosts = append(s.hosts, s.host(config, string(rune('a'+i)), dir))
+	}
+	for _, h := range s.hosts {
+		h.ledger.Await(t.Context())
+	}
+	for _, h := range s.hosts {
+		s.asks(h)
+	}
+	return s
+}
+
+func (s *spree) host(config redisledger.Config, name, dir string) *daemon {
+	h := begin(s, config, name, dir)
+	c := youtube()
+	c.Limits[0].Units = s.units
+	h.configure(c, slidinglog.Policy{})
+	return h
+}
+
+// asks has a caller ask a host from now on.
+func (s *spree) asks(h *daemon) {
+	service := h.service
+	s.asking.Go(func() {
+		for quota.Sleep(s.ctx, 5*time.Millisecond) {
+			r := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1}
+			if d, err := service.Acquire(context.Background(), r); err == nil && d.Granted() {
+				s.told.Add(1)
+			}
+		}
+	})
+}
+
+// spent waits until so many units were told.
+func (s *spree) spent(n int64) {
+	s.Helper()
+	s.hosts[0].eventually(func() bool { return s.told.Load() >= n })
+}
+
+// full waits until all is spent on each host, and holds by how much it is over.
+func (s *spree) full(what string, bound int64) (over int64) {
+	s.Helper()
+	for _, h := range s.hosts {
+		if h.ledger != nil {
+			h.eventually(func() bool {
+				d, err := h.tryOnce("videos.list", "")
+				if err == nil && d.Granted() {
+					s.told.Add(1)
+				}
+				return err == nil && d.Denied()
+			})
+		}
+	}
+	s.stop()
+	s.asking.Wait()
+	over = max(0, s.told.Load()-int64(s.units))
+	s.Logf("%s: over by %d of %d", what, over, s.units)
+	if over > bound {
+		s.Errorf("%s: over by %d, want at most %d", what, over, bound)
+	}
+	return over
 }

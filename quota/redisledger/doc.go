@@ -1,21 +1,14 @@
 // Package redisledger keeps in Redis what hosts share: the logs of credentials, the records of jobs and the
 // records of client limits.
 //
-// # The store
+// # The engine
 //
-// [Store] keeps one key for each log, a stream. append.lua appends a record if the log
-// still ends where its caller saw it end, and if Redis' clock is within the caller's bounds; else
-// it returns what the caller lacks, or that the caller's own last record is gone. It decides
-// nothing: every host decides on its own copy of the log, by package slidinglog, which says what
-// becomes of a lost reply, of an outage and of a lost log. Of a record it reads the head only, to append a grant
-// also behind grants of other hosts that its host has not read, if it has room for them.
-// The calls of one Append go in one pipeline, in a Cluster one to each node.
+// [Store] is a slidinglog.Engine: it runs the scripts of package lua, one call at a time, in two keys of each credential
+// and one of all daemons. It repeats no call, and has go-redis repeat none: package slidinglog asks again under the same
+// id. Each new connection declares, before anything else, which server it leads to: on another one than
+// a log was written on, nothing is granted until all hosts have looked (engine.go).
 //
-// An entry of the stream has one field, with one record. What another version wrote has others:
-// it is returned as something that is no record, which slidinglog refuses.
-//
-// The log is trimmed of what no host needs any more. It expires when no host has written to it for
-// twice as long as entries are needed.
+// A log expires when nothing was written to it for twice as long as entries are kept.
 //
 // # Client limits
 //

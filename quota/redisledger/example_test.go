@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/redisledger"
 	"quotad/quota/slidinglog"
 )
 
-// Programs on several hosts share a budget in Redis. Each keeps a copy of the log in a file and decides on
-// that: so it can go on with a few calls while Redis is away, and put back what Redis loses.
+// Programs on several hosts share a budget in Redis, which decides. Each keeps a journal: so it can go on with a few
+// calls while Redis is away, and put back what Redis loses.
 func ExampleOpenStore() {
 	youtube := &quota.Credential{
 		Name:       "youtube",
@@ -25,23 +24,18 @@ func ExampleOpenStore() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	file, err := boltledger.Open(boltledger.Config{Path: "/var/lib/fetch/ledger.db"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ledger, err := slidinglog.Open(slidinglog.Config{
-		File:        file,
-		Store:       store,
-		Label:       "alpha", // this host, for people
-		Credentials: []*quota.Credential{youtube},
-		Policies: map[string]slidinglog.Policy{
-			"youtube": {Open: map[string]bool{"videos.list": true}, Units: 50}, // while Redis is away; a search is refused
-		},
+	ledger := slidinglog.Open(slidinglog.Config{
+		Engine: store,
+		Dir:    "/var/lib/fetch", // of the journals
+		Name:   "alpha",          // this host, for people
+	})
+	err = ledger.SetCredentials([]*quota.Credential{youtube}, map[string]slidinglog.Policy{
+		"youtube": {Open: map[string]bool{"videos.list": true}, Units: 50}, // while Redis is away; a search is refused
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ledger.Close() // and the store and the file with it
+	defer ledger.Close() // and the store with it
 	service, err := quota.NewService(ledger, []*quota.Credential{youtube}, time.Second)
 	if err != nil {
 		log.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/clientlimit"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
@@ -93,26 +92,21 @@ type farHost struct {
 
 func startFarHost(t testing.TB, addr, name string, deadline time.Duration, units quota.Units) *farHost {
 	t.Helper()
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), AcceptNew: true})
-	if err != nil {
-		t.Fatal(err)
-	}
 	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}, Deadline: deadline})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := youtube()
 	c.Limits[0].Units = units
-	h := &farHost{c: c.Prepared()}
-	h.ledger, err = slidinglog.Open(slidinglog.Config{
-		File: file, Store: store, Label: name, Deadline: deadline, Credentials: []*quota.Credential{c.Prepared()},
-		Policies: map[string]slidinglog.Policy{c.Name: {Open: map[string]bool{"videos.list": true}, Units: 1_000_000}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := &farHost{c: c}
+	h.ledger = slidinglog.Open(slidinglog.Config{Engine: store, Dir: t.TempDir(), Name: name, Deadline: deadline})
 	t.Cleanup(func() { h.ledger.Close() })
-	if h.service, err = quota.NewService(h.ledger, []*quota.Credential{c}, deadline); err != nil {
+	h.service, err = quota.NewService(h.ledger, []*quota.Credential{c}, deadline)
+	if err == nil {
+		policy := slidinglog.Policy{Open: map[string]bool{"videos.list": true}, Units: 1_000_000}
+		err = h.ledger.SetCredentials(h.service.Credentials(), map[string]slidinglog.Policy{c.Name: policy})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	h.ledger.Await(t.Context())

@@ -20,25 +20,17 @@ func rewritten(scripts lua.Scripts, f func(string) string) lua.Scripts {
 	return scripts
 }
 
-// The keys that may hold a test's time, as expressions in Lua. They read the same for
-// every test: Redis compiles a script once, not once a ledger.
-const (
-	clockOfServer     = "'clock'"
-	clockOfPrefix     = "string.match(KEYS[1], '^[^{]*') .. 'clock'"
-	clockOfCredential = "string.match(KEYS[1], '^.*}') .. ':clock'" // a script in a Cluster sees no key of another slot
-)
-
-// onClock returns the scripts with their one clock replaced: they read the time, in
-// milliseconds, from a key. For tests that take days; a server's clock cannot be set.
+// onClock returns the scripts, of which those of clients read the time, in milliseconds, from a key. For tests that
+// take days; a server's clock cannot be set.
 func onClock(t testing.TB, key string) lua.Scripts {
 	t.Helper()
 	const text = "time[1] .. string.sub('00000' .. time[2], -6, -4)"
-	return rewritten(lua.All(), func(script string) string {
-		if strings.Count(script, text) != 1 {
-			t.Fatalf("a script does not read the clock once by %s", text)
-		}
-		return strings.Replace(script, text, "redis.call('GET', "+key+")", 1)
-	})
+	scripts := noQuiet()
+	if strings.Count(scripts.Swap, text) != 1 {
+		t.Fatalf("swap.lua does not read the clock once by %s", text)
+	}
+	scripts.Swap = strings.Replace(scripts.Swap, text, "redis.call('GET', "+key+")", 1)
+	return scripts
 }
 
 // guard stands in front of a script and fails it when it touches a key, other
@@ -48,7 +40,7 @@ local declared = { [%s] = true }
 for _, key in ipairs(KEYS) do declared[key] = true end
 local function guarded(call)
   return function(command, ...)
-    if command == 'TIME' then return call('TIME') end
+    if command == 'TIME' or command == 'INFO' then return call(command, ...) end
     for i, key in ipairs({ ... }) do
       if (i == 1 or command == 'DEL') and not declared[key] then
         error(command .. ' of the undeclared key ' .. tostring(key))
@@ -65,9 +57,22 @@ func guarded(t testing.TB, clock string) lua.Scripts {
 }
 
 func TestTheGuardWorks(t *testing.T) {
-	script := fmt.Sprintf(guard, clockOfServer) + "redis.call('GET', 'clock') return redis.call('GET', KEYS[1] .. 'x')"
+	script := fmt.Sprintf(guard, "'clock'") + "redis.call('GET', 'clock') return redis.call('GET', KEYS[1] .. 'x')"
 	err := connect(t, Config{Addrs: []string{redistest.Start(t).Addr}}).Eval(t.Context(), script, []string{"key"}).Err()
 	if err == nil || !strings.Contains(err.Error(), "undeclared key keyx") {
 		t.Errorf("got %v from a script that builds a key", err)
+	}
+}
+
+// A key that is not declared is on another node of a Cluster.
+func TestScriptsTouchDeclaredKeysOnly(t *testing.T) {
+	scripts := rewritten(noQuiet(), func(script string) string { return fmt.Sprintf(guard, "'none'") + script })
+	s, err := openStore(Config{Addrs: []string{redistest.Start(t).Addr}}, scripts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := useScripts(t.Context(), s); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,55 +1,56 @@
 package redisledger
 
 import (
-	"path/filepath"
+	"context"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"quotad/lua"
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/slidinglog"
 )
 
-// quickly is how long the logs of tests are quiet after a loss that wait for no more.
-const quickly = 12 * time.Millisecond
-
-// openLedger opens a ledger on a store, with its file.
-func openLedger(t testing.TB, store slidinglog.Store, path string, config slidinglog.Config) *slidinglog.Ledger {
-	t.Helper()
-	file, err := boltledger.Open(boltledger.Config{Path: path, Unsynced: true, AcceptNew: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.File, config.Store, config.Deadline = file, store, hanging
-	if config.Quiet == 0 {
-		config.Quiet = quickly
-	}
-	l, err := slidinglog.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// openAt opens a ledger on a server's own clock.
-func openAt(t testing.TB, config Config) (*slidinglog.Ledger, *Store) {
-	t.Helper()
-	store, err := OpenStore(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := openLedger(t, store, filepath.Join(t.TempDir(), "ledger.db"), slidinglog.Config{Credentials: []*quota.Credential{hundred()}})
-	t.Cleanup(func() { l.Close() })
-	return l, store
-}
-
 func connect(t testing.TB, config Config) redis.UniversalClient {
 	t.Helper()
-	client := config.client(nil)
+	client := config.client(&Store{config: config})
 	t.Cleanup(func() { client.Close() })
 	return client
+}
+
+// openStoreAt returns a store on the server's own clock.
+func openStoreAt(t testing.TB, config Config) *Store {
+	t.Helper()
+	s, err := OpenStore(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// noQuiet are the scripts, without quiet: nobody else has anything to put back.
+func noQuiet() lua.Scripts {
+	bounds := lua.Usual()
+	bounds.QuietMicros = 0
+	return lua.All(bounds)
+}
+
+// openAt opens a ledger of hundred's on a store of its own.
+func openAt(t testing.TB, config Config, scripts lua.Scripts) (*slidinglog.Ledger, *Store) {
+	t.Helper()
+	store, err := openStore(config, scripts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := slidinglog.Open(slidinglog.Config{Engine: store, Dir: t.TempDir(), Name: "here",
+		Deadline: config.Deadline, Manual: true, Unsynced: true})
+	t.Cleanup(func() { l.Close() })
+	if err := l.SetCredentials([]*quota.Credential{hundred()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return l, store
 }
 
 // hundred is a credential of a hundred units a day.
@@ -61,11 +62,38 @@ func hundred() *quota.Credential {
 	}
 }
 
-// ask is an ask of hundred's, without an id if that is empty.
-func ask(operation, id string) quota.Ask {
+// ask is an ask of hundred's.
+func ask(operation string) quota.Ask {
 	units := hundred().Operations[operation].Every
 	return quota.Ask{
-		Request: quota.Request{Credential: "one", Operation: operation, Count: 1, RequestID: id, Caller: quota.Caller{UID: 1}},
+		Request: quota.Request{Credential: "one", Operation: operation, Count: 1, Caller: quota.Caller{UID: 1}},
 		Charges: []quota.Charge{{Limit: "daily", Units: units}},
 	}
+}
+
+// entry is the text of a grant of one unit.
+const entry = " daily=1\ngrant list 1 @1 % %"
+
+// hour is for how long these logs keep an entry, in µs.
+const hour = int64(time.Hour / time.Microsecond)
+
+// put writes an entry to the log of youtube, as a host that puts it back.
+func put(ctx context.Context, s *Store, id string) error {
+	_, err := s.Run(ctx, "youtube", slidinglog.Restore, []any{"epoch", "", hour, 0, id, time.Now().UnixMicro(), 0, entry})
+	return err
+}
+
+// has reports whether the log of youtube has an entry.
+func has(t testing.TB, s *Store, id string) bool {
+	t.Helper()
+	values, err := s.Run(t.Context(), "youtube", slidinglog.Mirror, []any{0, "", 1, id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(values) > 2
+}
+
+// acquireArgs ask for a unit of a limit of an hour.
+func acquireArgs(id, epoch string, keep int64, max int) []any {
+	return []any{id, entry, "", epoch, 0, keep, 0, "drawn", 0, "daily", hour, 0, max, 1, 0}
 }

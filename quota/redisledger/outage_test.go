@@ -1,65 +1,58 @@
 package redisledger_test
 
 import (
+	"context"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/slidinglog"
 )
 
-func TestFrozenLedger(t *testing.T) {
+// Redis is frozen: closed operations are refused within the deadline, open ones are granted alone and put back.
+func TestFrozenRedis(t *testing.T) {
 	server := emptyRedis(t)
-	h := start(t, server, "a", t.TempDir())
+	h := start(t, at(server), "a", t.TempDir())
 	h.granted("search.list")
-	if err := server.Process.Signal(syscall.SIGSTOP); err != nil {
+	h.eventually(func() bool { // it has heard what is left
+		u, err := h.service.Usage(t.Context(), "youtube")
+		return err == nil && u.Limits[0].Used == 10
+	})
+	time.Sleep(1100 * time.Millisecond) // and polled since
+	if err := server.Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	// The first to ask waits for the deadline, no longer; then all are answered at once.
+	begun := time.Now()
 	h.refused("search.list")
-	for calls, open := range map[string]bool{"videos.list": true, "search.list": false} {
-		if d, err := h.service.Peek(t.Context(), "youtube", quota.Calls{Count: map[string]quota.Units{calls: 1}}, nil, false); (err == nil) != open || open && !d.Granted() {
-			t.Errorf("got %+v, %v for a peek at %s, want it to be open: %v", d, err, calls, open)
+	if took := time.Since(begun); took > 10*deadline {
+		t.Errorf("the refusal took %v", took)
+	}
+	for operation, open := range map[string]bool{"videos.list": true, "search.list": false} {
+		calls := quota.Calls{Count: map[string]quota.Units{operation: 1}}
+		d, err := h.service.Peek(t.Context(), "youtube", calls, nil, false)
+		if (err == nil) != open || open && !d.Granted() {
+			t.Errorf("got %+v, %v for a peek at %s, want it to be open: %v", d, err, operation, open)
 		}
 	}
-	var ids []string
 	for range 5 {
-		d := h.granted("videos.list")
-		if !d.Outage {
+		if d := h.granted("videos.list"); !d.Outage {
 			t.Errorf("got %+v, want a grant of the outage", d)
 		}
-		ids = append(ids, d.GrantID)
 	}
-	h.refused("videos.list") // beyond open_units
-	_, last, _ := quota.ParseGrantID(ids[4])
-	granted := last.Time()
-	if _, err := h.service.Settle(t.Context(), ids[0], quota.Settlement{}); err != nil {
-		t.Errorf("a grant of the outage cannot be released during it: %v", err)
-	}
-	server.Process.Signal(syscall.SIGCONT)
+	h.refused("videos.list") // beyond the allowance
+	server.Thaw()
 	if e := h.await(slidinglog.Up); e.Units != 5 {
-		t.Errorf("%d units were booked back, want 5", e.Units)
+		t.Errorf("%d units were granted alone, want 5", e.Units)
 	}
-	// One search was granted. Another one was sent, and if Redis carried it out as it went on, it
-	// was given back: nobody was told of it. Of the outage's five one was released.
-	h.granted("search.list")
-	h.used(10 + 4 + 10)
-	page, err := h.service.Log(t.Context(), "youtube", quota.LogQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range page.Entries {
-		if g, _ := e.Grant(); g.Operation == "videos.list" && e.ID.Time().Equal(granted) {
-			return
-		}
-	}
-	t.Errorf("%s was not booked with its own time: %+v", ids[4], page.Entries)
+	h.used(15)
 }
 
-func TestHealthTells(t *testing.T) {
+func TestHealthSays(t *testing.T) {
 	server := emptyRedis(t)
-	h := start(t, server, "a", t.TempDir())
-	h.granted("search.list")
+	h := start(t, at(server), "a", t.TempDir())
 	health := h.service.Health(t.Context())
 	if !health.Reachable || len(health.Warnings) == 0 {
 		t.Errorf("got %+v, want a reachable ledger that persists nothing", health)
@@ -69,4 +62,58 @@ func TestHealthTells(t *testing.T) {
 	if health = h.service.Health(t.Context()); health.Reachable || health.State == "ok" {
 		t.Errorf("got %+v of a dead ledger", health)
 	}
+}
+
+// A script that runs for too long is ended by SCRIPT KILL: a call meanwhile is refused, and it goes on after it.
+func TestScriptKill(t *testing.T) {
+	server := emptyRedis(t, "--lua-time-limit", "1")
+	h := start(t, at(server), "a", t.TempDir())
+	h.granted("videos.list")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		server.Try("EVAL", "while true do end", "0")
+	}()
+	h.eventually(func() bool {
+		_, err := h.tryOnce("search.list", "")
+		return err != nil && strings.Contains(err.Error(), "SCRIPT KILL")
+	})
+	server.Order(t, "SCRIPT KILL")
+	<-ended
+	h.eventually(func() bool {
+		d, err := h.tryOnce("search.list", "the one")
+		return err == nil && d.Granted()
+	})
+}
+
+// On a full disk of a host its calls are granted, and the trouble is said; when there is room, the journal has them.
+func TestFullDiskOfAHost(t *testing.T) {
+	server, disk := emptyRedis(t), t.TempDir()
+	if os.Getuid() != 0 || syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m") != nil {
+		t.Skip("cannot mount a small file system")
+	}
+	t.Cleanup(func() { syscall.Unmount(disk, syscall.MNT_DETACH) })
+	h := start(t, at(server), "a", disk)
+	ballast, err := os.Create(disk + "/ballast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = ballast.Write(make([]byte, 4096))
+	}
+	ballast.Close()
+	plenty := youtube()
+	plenty.Limits[0].Units = 10_000
+	h.configure(plenty, slidinglog.Policy{})
+	granted := quota.Units(0)
+	for h.ledger.Health(context.Background()).Unwritten == nil {
+		h.granted("videos.list")
+		granted++
+	}
+	if err := os.Remove(ballast.Name()); err != nil {
+		t.Fatal(err)
+	}
+	h.eventually(func() bool { return h.ledger.Health(context.Background()).Unwritten == nil })
+	server.Order(t, "FLUSHALL")
+	h.used(granted)
 }

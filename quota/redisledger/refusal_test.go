@@ -9,7 +9,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
-	"quotad/quota/slidinglog"
 )
 
 // What Redis answers is said with its cure, whatever a server before 7 or a proxy puts in front of it. What
@@ -42,11 +41,12 @@ func TestRefusals(t *testing.T) {
 		{"ERR something that nobody has met", "redis refuses: ERR something", true},
 	} {
 		proxy.Rewrite(func(string) string { return "-" + row.answer + "\r\n" })
-		o := only(t, s, record(slidinglog.Position{}, "a"), slidinglog.Failed)
-		if !strings.HasPrefix(o.Err.Error(), "redis refuses: ") || !strings.Contains(o.Err.Error(), row.says) || !errors.Is(o.Err, quota.ErrUnavailable) {
-			t.Errorf("%s\ngot %v\nwant %q", row.answer, o.Err, row.says)
+		err := put(t.Context(), s, "a")
+		if err == nil || !strings.HasPrefix(err.Error(), "redis refuses: ") || !strings.Contains(err.Error(), row.says) ||
+			!errors.Is(err, quota.ErrUnavailable) {
+			t.Errorf("%s\ngot %v\nwant %q", row.answer, err, row.says)
 		}
-		if unusable := errors.Is(o.Err, quota.ErrUnusable); unusable != row.unusable {
+		if unusable := errors.Is(err, quota.ErrUnusable); unusable != row.unusable {
 			t.Errorf("%s: only a person can change it: %v", row.answer, unusable)
 		}
 	}
@@ -77,7 +77,9 @@ func TestReadOnlyInAnyWording(t *testing.T) {
 		s := openStoreAt(t, Config{Addrs: []string{proxy.Addr}})
 		proxy.Rewrite(func(string) string { return "-" + answer + "\r\n" })
 		before := s.current()
-		only(t, s, record(slidinglog.Position{}, "a"), slidinglog.Failed)
+		if err := put(t.Context(), s, "a"); err == nil {
+			t.Errorf("%s: the call is carried out", answer)
+		}
 		if left := s.current() != before; left != leaves {
 			t.Errorf("%s: the client is replaced: %v", answer, left)
 		}
@@ -97,7 +99,9 @@ func TestFailoverBehindOneAddress(t *testing.T) {
 			before, after := redistest.Start(t), redistest.Start(t)
 			proxy := redistest.NewProxy(t, before)
 			s := openStoreAt(t, Config{Addrs: []string{proxy.Addr}})
-			at := appended(t, s, slidinglog.Position{}, "a")
+			if err := put(t.Context(), s, "a"); err != nil {
+				t.Fatal(err)
+			}
 			proxy.Lead(after)
 			before.Do(t, "REPLICAOF", "127.0.0.1", "1")
 			proxy.Rewrite(func(reply string) string {
@@ -108,12 +112,12 @@ func TestFailoverBehindOneAddress(t *testing.T) {
 			})
 			begun := time.Now()
 			for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
-				o := s.Append(t.Context(), []slidinglog.Call{record(at, "b")})[0]
-				if o.Result == slidinglog.Lost { // it is the other server, which is empty
+				err := put(t.Context(), s, "b")
+				if err == nil && !has(t, s, "a") { // it is the other server, which was empty
 					break
 				}
 				if time.Since(begun) > hanging {
-					t.Fatalf("the connection stays with a replica: %+v", o)
+					t.Fatalf("the connection stays with a replica: %v", err)
 				}
 			}
 			t.Logf("it took %v", time.Since(begun))
@@ -138,12 +142,12 @@ func TestMixedUpTLS(t *testing.T) {
 			s := openStoreAt(t, row.config)
 			begun := time.Now()
 			for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
-				o := s.Append(short(t), []slidinglog.Call{record(slidinglog.Position{}, "a")})[0]
-				if o.Err != nil && strings.Contains(o.Err.Error(), row.says) && strings.HasPrefix(o.Err.Error(), "cannot reach redis: ") {
+				err := put(short(t), s, "a")
+				if err != nil && strings.Contains(err.Error(), row.says) && strings.HasPrefix(err.Error(), "cannot reach redis: ") {
 					break
 				}
 				if time.Since(begun) > hanging {
-					t.Fatalf("got %v, want %q", o.Err, row.says)
+					t.Fatalf("got %v, want %q", err, row.says)
 				}
 			}
 		})

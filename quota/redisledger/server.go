@@ -14,7 +14,7 @@ import (
 // infoTime is for how long what the server said of itself counts.
 const infoTime = time.Minute
 
-// Health implements slidinglog.Store.
+// Health implements slidinglog.Engine.
 func (s *Store) Health(ctx context.Context) (warnings []string, err error) {
 	if err := s.current().Ping(ctx).Err(); err != nil {
 		return nil, s.failure(false, err)
@@ -125,20 +125,26 @@ func deadlineFor(trip time.Duration) time.Duration {
 
 // writeOnce does once all that quotad does in Redis.
 func (s *Store) writeOnce(ctx context.Context) error {
-	tag := slidinglog.NewTag()
-	call := slidinglog.Call{Credential: checked, Keep: time.Second, NotAfter: 1<<53 - 1, Body: tag[:], Blind: true}
-	for range 2 {
-		out := s.Append(ctx, []slidinglog.Call{call})[0]
-		if out.Err != nil {
-			return out.Err
-		}
-		call.Blind, call.Wipe = false, true
-		call.At = slidinglog.Position{ID: out.At, Tag: tag}
+	defer s.names.Delete(checked)
+	defer s.current().Del(ctx, s.keys(checked)...)
+	nobody := []any{"", "", "", "", 0, 1, 0, "e", 0}
+	runs := []struct {
+		script slidinglog.Script
+		args   []any
+	}{
+		{slidinglog.Restore, []any{"e", "", 1, 0, "check", 1, 1, "\nreset - 0 % % %"}},
+		{slidinglog.Acquire, append(nobody, "check", 1, 0, 1, 1, 0)},
+		{slidinglog.Correct, append(nobody[:0:0], "id", "\nreset - 0 % % %", "", "e", 0, 1, 0, "e", 0)},
+		{slidinglog.Walk, []any{"check", 0, 1, 1}},
+		{slidinglog.Mirror, []any{0, "", 1}},
 	}
-	for _, at := range []slidinglog.Position{call.At, {}} {
-		if out := s.Append(ctx, []slidinglog.Call{{Credential: checked, At: at, Probe: true}})[0]; out.Err != nil {
-			return out.Err
+	for _, run := range runs {
+		if _, err := s.Run(ctx, checked, run.script, run.args); err != nil {
+			return err
 		}
+	}
+	if _, err := s.Run(ctx, slidinglog.AllHosts, slidinglog.Hosts, []any{"", "", time.Hour.Milliseconds()}); err != nil {
+		return err
 	}
 	swap := &clientlimit.Swap{Place: clientlimit.Place{Group: checked}}
 	for range 2 {

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,13 +34,15 @@ type Config struct {
 	cluster bool // the one address is that of a Cluster
 }
 
-// A Store is a slidinglog.Store in Redis, Redis Cluster or Valkey, from version 6.2 on. Each
-// credential has one key, a stream.
+// A Store is a slidinglog.Engine in Redis, Redis Cluster or Valkey, from version 6.2 on, and keeps what else hosts
+// share. Each credential has two keys.
 type Store struct {
 	config  Config // with its defaults
 	client  atomic.Pointer[redis.UniversalClient]
-	appends script // append.lua
-	swaps   script // swap.lua
+	scripts map[slidinglog.Script]script
+	declare *redis.Script
+	swaps   script   // swap.lua
+	names   sync.Map // of the credentials whose logs were used: each new connection declares them
 	// patience is how long after it was read a client's record may be replaced: what is granted counts
 	// from when it was read.
 	patience   time.Duration
@@ -61,11 +60,11 @@ type Store struct {
 	silent   bool       // it does not allow INFO
 }
 
-var _ slidinglog.Store = (*Store)(nil)
+var _ slidinglog.Engine = (*Store)(nil)
 
 // OpenStore returns a store that connects when it is first used: a Redis that is down delays
 // no start. Mistakes in the configuration are errors.
-func OpenStore(config Config) (*Store, error) { return openStore(config, lua.All()) }
+func OpenStore(config Config) (*Store, error) { return openStore(config, lua.All(lua.Usual())) }
 
 func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	config.KeyPrefix = cmp.Or(config.KeyPrefix, DefaultKeyPrefix)
@@ -73,26 +72,17 @@ func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{config: config, appends: newScript(sources.Append), swaps: newScript(sources.Swap), patience: config.Deadline}
+	s := &Store{config: config, swaps: newScript(sources.Swap), patience: config.Deadline, declare: redis.NewScript(sources.Declare)}
+	s.scripts = map[slidinglog.Script]script{
+		slidinglog.Acquire: newScript(sources.Acquire), slidinglog.Correct: newScript(sources.Correct),
+		slidinglog.Walk: newScript(sources.Walk), slidinglog.Restore: newScript(sources.Restore),
+		slidinglog.Mirror: newScript(sources.Mirror), slidinglog.Hosts: newScript(sources.Hosts),
+	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	client := config.client(s.dial)
+	client := config.client(s)
 	s.client.Store(&client)
 	return s, nil
 }
-
-// name says which logs a configuration leads to: the same for all ways to write it down.
-func (c Config) name() string {
-	where := "master " + c.MasterName // Sentinels may come and go
-	if c.MasterName == "" {
-		addrs := slices.Clone(c.Addrs)
-		slices.Sort(addrs)
-		where = strings.Join(slices.Compact(addrs), ",")
-	}
-	return fmt.Sprintf("redis %s, database %d, key prefix %q", where, c.DB, c.KeyPrefix)
-}
-
-// Name implements slidinglog.Store.
-func (s *Store) Name() string { return s.config.name() }
 
 // Close closes the connections.
 func (s *Store) Close() error {
@@ -100,6 +90,3 @@ func (s *Store) Close() error {
 	s.background.Wait()
 	return s.current().Close()
 }
-
-// key is that of a credential's log. Its hash tag is the credential's name.
-func (s *Store) key(credential string) string { return s.config.KeyPrefix + "{" + credential + "}:log" }

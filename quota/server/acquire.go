@@ -223,7 +223,7 @@ func (s *Server) observationOf(c *Session, in api.Observation) (upstream.Observa
 	return observation, nil
 }
 
-// A Decided is the result of an acquire, settle, release, adjust, close, open or reset.
+// A Decided is the result of an acquire, settle, release, book, close, open or reset.
 type Decided struct {
 	Verb     string        // which of these
 	Request  quota.Request // of an acquire, with names as the caller sent them; of the others the Caller and, if known, the Credential

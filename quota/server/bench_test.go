@@ -22,19 +22,15 @@ type instant struct {
 	decision quota.Decision
 }
 
-func (i instant) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	decisions := make([]quota.Decision, len(asks))
-	for n := range asks {
-		decisions[n] = i.decision
-	}
-	return decisions, nil
+func (i instant) Acquire(context.Context, *quota.Credential, quota.Ask) (quota.Decision, error) {
+	return i.decision, nil
 }
 
 // BenchmarkAcquire compares an acquire with a handler that does nothing, on the
 // same kind of socket and for the same lean client.
 func BenchmarkAcquire(b *testing.B) {
 	daily := quota.LimitState{Limit: servertest.YouTube().Limits[0], Used: 9_500, Cost: 1}
-	granted := quota.Decision{GrantID: "youtube:mwqbzgxn-0", Units: 1, Limits: []quota.LimitState{daily}}
+	granted := quota.Decision{GrantID: "youtube:ABCDEFGHIJKLMNOP", Units: 1, Limits: []quota.LimitState{daily}}
 	denied := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Units: 1, Limits: []quota.LimitState{daily},
 		RetryAfter: time.Minute, RetryAt: time.Unix(1795260896, 0)}
 	b.Run("floor: no-op handler", func(b *testing.B) {

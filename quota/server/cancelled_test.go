@@ -19,13 +19,13 @@ type heldLedger struct {
 	entered, release chan struct{}
 }
 
-func (l *heldLedger) Acquire(ctx context.Context, c *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
+func (l *heldLedger) Acquire(ctx context.Context, c *quota.Credential, ask quota.Ask) (quota.Decision, error) {
 	l.entered <- struct{}{}
 	select {
 	case <-l.release:
-		return l.Model.Acquire(ctx, c, asks)
+		return l.Model.Acquire(ctx, c, ask)
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return quota.Decision{}, ctx.Err()
 	}
 }
 

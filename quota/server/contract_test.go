@@ -24,8 +24,9 @@ func TestContract(t *testing.T) {
 		h.Tokens.Issue("theirs", "charts", "DE", "youtube")
 		h.Tokens.Issue("dead", "trending", "US", "youtube")
 		h.Tokens.Revoke("dead")
-		h.Dial().Call("POST", "/v1/acquire", `{"credential":"youtube","operation":"search.list","request_id":"first"}`, servertest.JSON)
-		h.Dial().Call("POST", "/v1/acquire", `{"operation":"videos.list","request_id":"own"}`, servertest.JSON, "Authorization: Bearer mine")
+		search := h.Dial().Call("POST", "/v1/acquire", `{"credential":"youtube","operation":"search.list","request_id":"first"}`, servertest.JSON)
+		own := h.Dial().Call("POST", "/v1/acquire", `{"operation":"videos.list","request_id":"own"}`, servertest.JSON, "Authorization: Bearer mine")
+		ids := strings.NewReplacer("SEARCH", search.Text("grant_id"), "OWN", own.Text("grant_id"))
 		h.Dial().Call("POST", "/v1/acquire", `{"credential":"other","operation":"get","count":2}`, servertest.JSON)
 		spent := func() string {
 			alice, _, _, err := h.service.Usage(t.Context(), "public", "alice")
@@ -35,7 +36,7 @@ func TestContract(t *testing.T) {
 			return fmt.Sprint(h.Used("youtube"), " and ", alice.Limits[0].Used)
 		}
 		wire, before := h.Dial(), spent()
-		answer := wire.Call(row.method, row.path, row.body, row.headers...)
+		answer := wire.Call(row.method, ids.Replace(row.path), row.body, row.headers...)
 		write(&got, row.name, answer)
 		if now := spent(); answer.Status >= 400 && now != before {
 			t.Errorf("%s: a refusal moved %s units to %s", row.name, before, now)
@@ -107,8 +108,9 @@ type contractRow struct {
 func contract() []contractRow {
 	const (
 		mine   = "Authorization: Bearer mine"
-		search = "/v1/grants/youtube:mwq6g800-0" // outside any pass
-		own    = "/v1/grants/youtube:mwq6g800-1" // of the pass that holds the token "mine"
+		search = "/v1/grants/SEARCH" // stands for the id of one outside any pass
+		own    = "/v1/grants/OWN"    // of the pass that holds the token "mine"
+		none   = "youtube:ABCDEFGHIJKLMNOP"
 		videos = "credential=youtube&operation=videos.list"
 	)
 	var rows []contractRow
@@ -249,13 +251,13 @@ func contract() []contractRow {
 	form("settle: an unknown field", search+"/settle", "units=50&limit=daily")
 	json("settle: its own", own+"/settle", `{"units":2}`, mine)
 	json("settle: another's", search+"/settle", `{"units":2}`, mine)
-	json("settle: no such grant", "/v1/grants/youtube:1-1/settle", `{"units":2}`)
+	json("settle: no such grant", "/v1/grants/"+none+"/settle", `{"units":2}`)
 	json("settle: no id", "/v1/grants/nonsense/settle", `{"units":2}`)
-	json("settle: of an unknown credential", "/v1/grants/vimeo:1-1/settle", `{"units":2}`)
+	json("settle: of an unknown credential", "/v1/grants/vimeo:ABCDEFGHIJKLMNOP/settle", `{"units":2}`)
 	add("release", "DELETE", search, "")
 	add("release: its own", "DELETE", own, "", mine)
 	add("release: another's", "DELETE", search, "", mine)
-	add("release: no such grant", "DELETE", "/v1/grants/youtube:1-1", "")
+	add("release: no such grant", "DELETE", "/v1/grants/"+none, "")
 	add("release: with a body", "DELETE", search, "units=0", servertest.Form)
 	add("release: with a query", "DELETE", search+"?units=0", "")
 
@@ -263,14 +265,14 @@ func contract() []contractRow {
 	for _, path := range []string{
 		"/v1/status", "/v1/credentials", youtube, "/v1/credentials/vimeo", "/v1", "/healthz", "/readyz", "/version", "/", "/v1/nothing", "/v1/acquire",
 		"/v1/status?verbose=1", "/v1/status?", youtube + "/log", youtube + "/log?most=0", youtube + "/log?most=1001", youtube + "/log?most=x", youtube + "/log?most=1&most=2",
-		youtube + "/log?newest=true", youtube + "/log?newest=yes", youtube + "/log?follow=true&newest=true", youtube + "/log?after=nonsense", youtube + "/log?after=other:1-1",
-		youtube + "/log?after=youtube:1-1", youtube + "/log?since=7d", youtube + "/log?since=2026-03-14T09:00:00Z", youtube + "/log?since=yesterday", youtube + "/log?since=-1h",
+		youtube + "/log?newest=true", youtube + "/log?newest=yes", youtube + "/log?follow=true&newest=true", youtube + "/log?after=nonsense", youtube + "/log?after=0",
+		youtube + "/log?after=1795251600000000", youtube + "/log?after=" + none, youtube + "/log?since=7d", youtube + "/log?since=2026-03-14T09:00:00Z", youtube + "/log?since=yesterday", youtube + "/log?since=-1h",
 		youtube + "/log?since=", "/v1/credentials/vimeo/log", "/v1/credentials/vimeo/log?since=1h", youtube + "/log?since=0s", youtube + "/log?since=1w",
 		youtube + "/log?since=99999999999d", youtube + "/log?since=3000d", youtube + "/log?since=2026-11-21T09:00:00%2B01:00", youtube + "/log?most=1000", youtube + "/log?page=2", youtube + "/usage", youtube + "/usage?by=hour", youtube + "/usage?by=day", youtube + "/usage?most=0",
 		youtube + "/usage?most=-1", youtube + "/usage?by=caller", youtube + "/usage?by=job&by=hour", youtube + "/usage?since=never",
 		youtube + "/usage?most=5", youtube + "/usage?since=1h", "/v1/credentials/vimeo/usage", youtube + "/why", youtube + "/why?operation=videos.list",
 		youtube + "/why?operation=nothing", youtube + "/why?operation=videos.list&count=0", youtube + "/why?operation=search.list&count=99", "/v1/credentials/vimeo/why?operation=x",
-		youtube + "/why?operation=videos.list&units=1", "/v1/grants/youtube:1-0",
+		youtube + "/why?operation=videos.list&units=1", "/v1/grants/" + none,
 		"/v1/status?%zz", "/v1/../status", "//v1/status",
 	} {
 		add("GET "+path, "GET", path, "")
@@ -304,19 +306,19 @@ func contract() []contractRow {
 	add("GET http://healthz", "GET", "/", "", "Host: healthz")
 	add("POST from a page", "POST", "/v1/acquire", videos, servertest.Form, "Origin: http://localhost")
 
-	json("adjust", youtube+"/adjust", `{"limit":"daily","units":20,"note":"by hand"}`)
-	json("adjust: back", youtube+"/adjust", `{"limit":"daily","units":-20}`)
-	form("adjust", youtube+"/adjust", "limit=daily&units=-20")
-	json("adjust: no units", youtube+"/adjust", `{"limit":"daily"}`)
-	json("adjust: zero", youtube+"/adjust", `{"limit":"daily","units":0}`)
-	json("adjust: half a unit", youtube+"/adjust", `{"limit":"daily","units":0.5}`)
-	json("adjust: beyond the largest", youtube+"/adjust", `{"limit":"daily","units":9007199254740992}`)
-	json("adjust: a long note", youtube+"/adjust", `{"limit":"daily","units":1,"note":"`+strings.Repeat("n", 300)+`"}`)
-	json("adjust: an unknown field", youtube+"/adjust", `{"limit":"daily","units":1,"reason":"none"}`)
-	json("adjust: no limit", youtube+"/adjust", `{"units":1}`)
-	json("adjust: an unknown limit", youtube+"/adjust", `{"limit":"hourly","units":1}`)
-	json("adjust: an unknown credential", "/v1/credentials/vimeo/adjust", `{"limit":"daily","units":1}`)
-	json("adjust: with a token", youtube+"/adjust", `{"limit":"daily","units":1}`, mine)
+	json("book", youtube+"/book", `{"limit":"daily","units":20,"note":"by hand"}`)
+	json("book: below zero", youtube+"/book", `{"limit":"daily","units":-20}`)
+	form("book", youtube+"/book", "limit=daily&units=20")
+	json("book: no units", youtube+"/book", `{"limit":"daily"}`)
+	json("book: zero", youtube+"/book", `{"limit":"daily","units":0}`)
+	json("book: half a unit", youtube+"/book", `{"limit":"daily","units":0.5}`)
+	json("book: beyond the largest", youtube+"/book", `{"limit":"daily","units":9007199254740992}`)
+	json("book: a long note", youtube+"/book", `{"limit":"daily","units":1,"note":"`+strings.Repeat("n", 300)+`"}`)
+	json("book: an unknown field", youtube+"/book", `{"limit":"daily","units":1,"reason":"none"}`)
+	json("book: no limit", youtube+"/book", `{"units":1}`)
+	json("book: an unknown limit", youtube+"/book", `{"limit":"hourly","units":1}`)
+	json("book: an unknown credential", "/v1/credentials/vimeo/book", `{"limit":"daily","units":1}`)
+	json("book: with a token", youtube+"/book", `{"limit":"daily","units":1}`, mine)
 	form("clients: no body", "/v1/clients/public/acquire", "")
 	form("clients: an empty subject", "/v1/clients/public/acquire", "subject=")
 	form("clients: a subject of a megabyte", "/v1/clients/public/acquire", "subject="+strings.Repeat("x", 1<<20))

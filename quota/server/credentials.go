@@ -96,7 +96,7 @@ func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Cred
 	}
 	state := api.Credential{Name: name, Limits: limits}
 	if !usage.AsOf.IsZero() {
-		state.AsOf = &usage.AsOf
+		state.AsOf, state.GrantedSince = &usage.AsOf, int64(usage.GrantedSince)
 	}
 	return state, nil
 }

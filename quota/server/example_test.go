@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
 )
@@ -26,21 +25,18 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(dir, "ledger.db")})
-	if err != nil {
-		log.Fatal(err)
-	}
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: func() time.Time { return now }, Manual: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer ledger.Close()
-	service, err := quota.NewService(ledger, []*quota.Credential{{
+	youtube := &quota.Credential{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
-	}}, time.Second)
+	}
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(func() time.Time { return now }), Dir: dir})
+	defer ledger.Close()
+	if err := ledger.SetCredentials([]*quota.Credential{youtube}, nil); err != nil {
+		log.Fatal(err)
+	}
+	service, err := quota.NewService(ledger, []*quota.Credential{youtube}, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}

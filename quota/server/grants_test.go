@@ -92,9 +92,9 @@ func (l *deadlineLedger) note(ctx context.Context) {
 	l.until = append(l.until, end)
 }
 
-func (l *deadlineLedger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
+func (l *deadlineLedger) Entry(ctx context.Context, c *quota.Credential, id quota.ID) (quota.Entry, bool, error) {
 	l.note(ctx)
-	return l.Model.Log(ctx, c, q)
+	return l.Model.Entry(ctx, c, id)
 }
 
 func (l *deadlineLedger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {

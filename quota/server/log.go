@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"quotad/quota"
@@ -35,7 +36,7 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 	}
 	answer := api.LogPage{Entries: each(page.Entries, func(e quota.Entry) api.Entry { return entryOf(name, e) })}
 	if !page.Next.IsZero() {
-		answer.Next = quota.GrantID(name, page.Next)
+		answer.Next = strconv.FormatInt(page.Next.UnixMicro(), 10)
 	}
 	Write(w, http.StatusOK, typeJSON, answer)
 	return nil
@@ -44,11 +45,11 @@ func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.
 func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (quota.LogQuery, error) {
 	q := quota.LogQuery{Newest: in.Newest, Max: in.Most}
 	if in.After != "" {
-		credential, id, err := quota.ParseGrantID(in.After)
-		if err != nil || credential != name {
-			return q, api.NewProblem(quota.BadRequest, "after must be the id of an entry of this log: %.80q", in.After)
+		us, err := strconv.ParseInt(in.After, 10, 64)
+		if err != nil || us < 1 {
+			return q, api.NewProblem(quota.BadRequest, "after must be the next of a page of this log: %.80q", in.After)
 		}
-		q.After = id
+		q.After = time.UnixMicro(us).UTC()
 	}
 	if in.Since == "" {
 		return q, nil
@@ -75,7 +76,7 @@ func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, 
 			return
 		}
 		for _, e := range page.Entries {
-			q.After = e.ID
+			q.After = e.At
 			lines.Encode(entryOf(name, e)) // Flush returns the error
 		}
 		if control.Flush() != nil {
@@ -106,31 +107,22 @@ func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, 
 
 func entryOf(name string, e quota.Entry) api.Entry {
 	entry := api.Entry{
-		ID: quota.GrantID(name, e.ID), At: e.ID.Time(), Kind: string(e.Kind()),
+		ID: quota.GrantID(name, e.ID), At: e.At, Kind: string(e.Kind()), Outage: e.Outage, WouldDeny: e.Would,
 		By: e.By, Region: e.Region, Note: e.Note, Charges: make([]api.Charge, len(e.Charges)),
 	}
-	for i, counts := range e.Counts() {
-		entry.Charges[i] = api.Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(e.Charges[i].Units)}
+	for i, counts := range e.Charges {
+		was, _ := quota.ChargeIn(e.Asked(), counts.Limit)
+		entry.Charges[i] = api.Charge{Limit: counts.Limit, Units: int64(counts.Units), Debited: int64(was)}
 		entry.Units = max(entry.Units, int64(counts.Units))
+	}
+	if to, settled := e.Settled(); settled {
+		entry.SettledTo = new(int64(to))
 	}
 	switch b := e.Body.(type) {
 	case quota.Grant:
-		entry.Operation, entry.Count, entry.Void = b.Operation, int64(b.Count), b.Void
-		if b.Settled {
-			entry.SettledTo = new(int64(b.SettledTo))
-		}
-		if b.Void {
-			entry.GrantID = quota.GrantID(name, b.Counted)
-		}
+		entry.Operation, entry.Count = b.Operation, int64(b.Count)
 	case quota.Settled:
 		entry.GrantID, entry.SettledTo = quota.GrantID(name, b.Grant), new(int64(b.To))
-		for i, before := range b.Before {
-			entry.Settled = append(entry.Settled, api.SettledCharge{Limit: before.Limit, Before: int64(before.Units), After: int64(b.After[i].Units)})
-		}
-	case quota.Adjusted:
-		entry.Asked, entry.Units = b.Asked, entry.Charges[0].Debited
-	case quota.Reset:
-		entry.Until = api.TimeOf(b.Until)
 	case quota.Changed:
 		entry.Limit, entry.Until = b.Limit, api.TimeOf(b.Until)
 	}
@@ -176,7 +168,7 @@ func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Tim
 	for _, limit := range state.Limits {
 		begin, end := limit.Window.Bounds(state.Now)
 		if !end.IsZero() {
-			begin = begin.Add(time.Millisecond) // the first instant of the period
+			begin = begin.Add(time.Microsecond) // the first instant of the period
 		}
 		began[limit.Name] = begin.UTC()
 		if begin.Before(earliest) {
@@ -213,7 +205,7 @@ func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why,
 func (s *Server) obstacle(credential string, o quota.Obstacle, counting []quota.LimitState) api.Obstacle {
 	to, sure := s.raisable(credential, o, counting)
 	return api.Obstacle{
-		Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used + o.GivenBack), GivenBack: int64(o.GivenBack),
+		Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used),
 		RaiseTo: int64(to), Sure: sure,
 		Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
 	}

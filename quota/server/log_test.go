@@ -8,6 +8,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ func logOf(h *servertest.Server, q api.LogQuery) (lines []string, page api.LogPa
 	return lines, page
 }
 
+// placeOf returns where a page continues behind an entry.
+func placeOf(e api.Entry) string { return strconv.FormatInt(e.At.UnixMicro(), 10) }
+
 func TestLog(t *testing.T) {
 	h := servertest.Start(t, nil)
 	if got := h.Dial().Call("GET", "/v1/credentials/youtube/log", ""); got.Body != `{"entries":[]}`+"\n" {
@@ -45,7 +49,7 @@ func TestLog(t *testing.T) {
 	if _, err := h.Client("us").Settle(t.Context(), search, 40); err != nil {
 		t.Fatal(err)
 	}
-	settled := "settlement 0 trending  "
+	settled := "settlement 0 trending US "
 	all := []string{"search.list 40 trending US ", "videos.list 3 trending US ", settled}
 
 	got, page := logOf(h, api.LogQuery{})
@@ -69,11 +73,11 @@ func TestLog(t *testing.T) {
 	}{
 		{"newest first", api.LogQuery{Newest: true}, []string{all[2], all[1], all[0]}},
 		{"the newest", api.LogQuery{Newest: true, Most: 1}, all[2:]},
-		{"behind an entry", api.LogQuery{After: search}, all[1:]},
-		{"since an hour", api.LogQuery{Since: "60m"}, all[1:]},
+		{"behind an entry", api.LogQuery{After: placeOf(first)}, all[1:]},
+		{"since an hour", api.LogQuery{Since: "61m"}, all[1:]},
 		{"since a day", api.LogQuery{Since: "1d"}, all},
 		{"since an instant", api.LogQuery{Since: api.Since(h.Clock.Now().Format(time.RFC3339))}, all[2:]},
-		{"behind the last", api.LogQuery{After: page.Entries[2].ID}, nil},
+		{"behind the last", api.LogQuery{After: placeOf(page.Entries[2])}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h.T = t
@@ -128,7 +132,8 @@ func TestFollow(t *testing.T) {
 	f.want(second)
 	third := video(h)
 	f.want(third)
-	follow(h, t.Context(), api.LogQuery{After: second}).want(third)
+	_, page := logOf(h, api.LogQuery{Most: 2})
+	follow(h, t.Context(), api.LogQuery{After: page.Next}).want(third)
 	f.want(video(h))
 
 	final := video(h)
@@ -221,6 +226,7 @@ func TestUsage(t *testing.T) {
 	h.Clock.Add(90 * time.Minute)
 	h.Acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
+	h.Clock.Add(time.Minute)
 
 	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
 	if err != nil {

@@ -23,8 +23,8 @@ func TestObserveOfAPass(t *testing.T) {
 		says string
 	}{
 		{"another credential", api.Observation{Credential: "other", Operation: "get", Status: 429}, quota.Forbidden, "spends from another credential"},
-		{"a grant of another credential", api.Observation{GrantID: "other:1-0", Status: 429}, quota.Forbidden, "spends from another credential"},
-		{"a grant that is not known", api.Observation{GrantID: "youtube:1-0", Status: 429}, quota.UnknownGrant, "is not in the log"},
+		{"a grant of another credential", api.Observation{GrantID: "other:ABCDEFGHIJKLMNOP", Status: 429}, quota.Forbidden, "spends from another credential"},
+		{"a grant that is not known", api.Observation{GrantID: "youtube:ABCDEFGHIJKLMNOP", Status: 429}, quota.UnknownGrant, "is not in the log"},
 		{"a grant that is none", api.Observation{GrantID: "youtube", Status: 429}, quota.UnknownGrant, "is not in the log"},
 		{"neither operation nor grant", api.Observation{Status: 429}, quota.BadRequest, "operation is missing, or grant_id"},
 		{"both", api.Observation{Operation: "search.list", GrantID: grant.GrantID, Status: 429}, quota.BadRequest, "do not go together"},

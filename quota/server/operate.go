@@ -11,15 +11,12 @@ import (
 	"quotad/quota/api"
 )
 
-func (s *Server) adjust(ctx context.Context, c *Session, in api.Adjustment) (api.Adjusted, error) {
-	d, credential, err := s.change(ctx, "adjust", c, func(name string) (quota.Decision, error) {
-		return s.Service.Adjust(ctx, name, quota.Adjustment{Limit: in.Limit, Units: in.Units, Caller: c.Caller, Note: in.Note})
+func (s *Server) book(ctx context.Context, c *Session, in api.Booking) (api.Booked, error) {
+	d, credential, err := s.change(ctx, "book", c, func(name string) (quota.Decision, error) {
+		b := quota.Booking{Limit: in.Limit, Units: quota.Units(in.Units), Caller: c.Caller, Note: in.Note}
+		return s.Service.Book(ctx, name, b)
 	})
-	answer := api.Adjusted{Limit: in.Limit, Units: int64(d.Units), Credential: credential}
-	if in.Units < 0 {
-		answer.Units = -answer.Units
-	}
-	return answer, err
+	return api.Booked{GrantID: d.GrantID, Limit: in.Limit, Units: int64(d.Units), Credential: credential}, err
 }
 
 func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Credential, error) {
@@ -76,7 +73,7 @@ func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quo
 // are that many: the upstream is known to grant them, or the limit is a part of another one that counts these
 // calls too. 0 where the upstream is known not to grant that much.
 func (s *Server) raisable(name string, o quota.Obstacle, counting []quota.LimitState) (to quota.Units, sure bool) {
-	onlyWaits := o.Missing == 0 || !o.Closed.IsZero() || !o.CatchingUp.IsZero()
+	onlyWaits := o.Missing == 0 || !o.Closed.IsZero()
 	grants, _, known := s.Observer.Grants(name, o.Limit)
 	if to = o.Units + o.Missing; onlyWaits || to > quota.MaxUnits || known && to > grants {
 		return 0, false

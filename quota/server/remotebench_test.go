@@ -28,7 +28,7 @@ import (
 func BenchmarkRemote(b *testing.B) {
 	const token = "0123456789abcdef0123456789abcdef"
 	daily := quota.LimitState{Limit: servertest.YouTube().Limits[0], Used: 9_500, Cost: 1}
-	granted := quota.Decision{GrantID: "youtube:mwqbzgxn-0", Units: 1, Limits: []quota.LimitState{daily}}
+	granted := quota.Decision{GrantID: "youtube:ABCDEFGHIJKLMNOP", Units: 1, Limits: []quota.LimitState{daily}}
 	socket, err := server.Listen(servertest.ShortDir(b) + "/s")
 	if err != nil {
 		b.Fatal(err)

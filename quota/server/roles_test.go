@@ -128,11 +128,11 @@ func account(t *testing.T, name string) uint32 {
 func TestHowToBecomeAnOperator(t *testing.T) {
 	member := account(t, "nobody")
 	for _, row := range []struct{ name, group, method, path, body, want string }{
-		{"operate", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
-		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "as root: groupadd no-such-group"},
-		{"correct", "daemon", "DELETE", "/v1/grants/youtube:mwq6g800-0", "", "releases its own grants with its run token"},
-		{"by name", "daemon", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", "user nobody may read and acquire"},
-		{"another's, by name", "daemon", "DELETE", "/v1/grants/youtube:mwq6g800-0", "", "not one that user nobody acquired"},
+		{"operate", "daemon", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
+		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", "as root: groupadd no-such-group"},
+		{"correct", "daemon", "DELETE", "/v1/grants/{grant}", "", "releases its own grants with its run token"},
+		{"by name", "daemon", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", "user nobody may read and acquire"},
+		{"another's, by name", "daemon", "DELETE", "/v1/grants/{grant}", "", "not one that user nobody acquired"},
 		{"a job without a token", "daemon", "POST", "/v1/acquire", "credential=youtube&operation=videos.list", "a pass finds its run token in $QUOTAD_TOKEN"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -143,8 +143,9 @@ func TestHowToBecomeAnOperator(t *testing.T) {
 				}
 			})
 			h.Tokens.Issue("a pass", "trending", "US", "youtube")
-			h.Acquire("a pass", api.AcquireRequest{Operation: "videos.list"})
-			if got := answerTo(t, h, member, row.method, row.path, row.body); !strings.Contains(got, row.want) {
+			grant := h.Acquire("a pass", api.AcquireRequest{Operation: "videos.list"}).GrantID
+			path := strings.Replace(row.path, "{grant}", grant, 1)
+			if got := answerTo(t, h, member, row.method, path, row.body); !strings.Contains(got, row.want) {
 				t.Errorf("got %s, want a hint with %q", got, row.want)
 			}
 		})
@@ -159,6 +160,11 @@ func TestRoles(t *testing.T) {
 		pause := func(context.Context, *server.Session, server.None) (string, error) { return "paused", nil }
 		c.Routes = []server.Route{{Method: "POST", Path: "/v1/pause", Access: server.Operate, Handle: server.Handle(pause)}}
 	})
+	other := servertest.Other()
+	other.Limits[0].Units = 10 // enough for each of them
+	if err := h.Service.SetCredentials([]*quota.Credential{servertest.YouTube(), other}); err != nil {
+		t.Fatal(err)
+	}
 	h.Tokens.Issue("mine", "trending", "US", "youtube")
 	h.Tokens.Issue("theirs", "charts", "DE", "youtube")
 	mine := h.Acquire("mine", api.AcquireRequest{Operation: "search.list"}).GrantID
@@ -179,18 +185,18 @@ func TestRoles(t *testing.T) {
 	}{
 		{"read", "GET", "/v1/status", "", 200, 200, 200, 200, 200},
 		{"acquire", "POST", "/v1/acquire", acquire, 200, 403, 200, 200, 200},
-		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get&request_id=x", 403, 403, 200, 200, 200},
+		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get", 403, 403, 200, 200, 200},
 		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 403, 200, 200},
 		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 403, 200, 200},
 		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 403, 200, 200, 200},
-		{"release what was never granted", "DELETE", "/v1/grants/youtube:1-1", "", 403, 403, 404, 404, 404},
+		{"release what was never granted", "DELETE", "/v1/grants/youtube:ABCDEFGHIJKLMNOP", "", 403, 403, 404, 404, 404},
 		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 403, 200, 200},
 		{"settle its own grant upwards", "POST", "/v1/grants/" + mine + "/settle", "units=150", 200, 403, 403, 200, 200},
 		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 403, 200, 200},
 		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 403, 200, 200},
 		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 403, 200, 200},
 		{"read the log", "GET", "/v1/credentials/youtube/log", "", 200, 200, 200, 200, 200},
-		{"adjust", "POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1", 403, 403, 403, 200, 200},
+		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403, 403, 403, 200, 200},
 		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 403, 200, 200},
 		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200},
 		{"observe", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=200", 200, 403, 403, 200, 200},
@@ -232,7 +238,7 @@ func TestJobInTheAdminGroup(t *testing.T) {
 	job := account(t, "daemon")
 	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup, c.JobsUID = "daemon", int(job) })
 	acquire := "credential=youtube&operation=videos.list"
-	for path, body := range map[string]string{"/v1/acquire": acquire, "/v1/acquire?": acquire + "&use_reserve=true", "/v1/credentials/youtube/adjust": "limit=daily&units=1"} {
+	for path, body := range map[string]string{"/v1/acquire": acquire, "/v1/acquire?": acquire + "&use_reserve=true", "/v1/credentials/youtube/book": "limit=daily&units=1"} {
 		if got := as(t, h, job, "POST", path, body); got != http.StatusForbidden {
 			t.Errorf("%s %s: %d, want 403", path, body, got)
 		}
@@ -370,7 +376,7 @@ func TestUnknownCallersOnlyRead(t *testing.T) {
 	if resp.StatusCode != 403 || h.Used("youtube") != 0 {
 		t.Errorf("acquire over TCP: %d, want 403", resp.StatusCode)
 	}
-	resp, err = http.Post(base+"/v1/credentials/youtube/adjust", "application/x-www-form-urlencoded", strings.NewReader("limit=daily&units=1"))
+	resp, err = http.Post(base+"/v1/credentials/youtube/book", "application/x-www-form-urlencoded", strings.NewReader("limit=daily&units=1"))
 	if err != nil {
 		t.Fatal(err)
 	}

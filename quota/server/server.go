@@ -57,7 +57,7 @@ type Config struct {
 	// Status holds further sections of GET /v1/status: the member's name, and
 	// the function that returns its value.
 	Status map[string]func(context.Context) any
-	// Emit is called with a Decided of every acquire, settle, release, adjust, close, open and
+	// Emit is called with a Decided of every acquire, settle, release, book, close, open and
 	// reset that was understood, a Forbidden of every request that its caller may not make, and a
 	// ClientReset when an operator has reset a subject: before the request is answered and by the
 	// goroutine that serves it, so it should be quick. Nil: events are dropped.

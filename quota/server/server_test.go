@@ -1,13 +1,11 @@
 package server_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,42 +102,38 @@ func TestNamesThatClash(t *testing.T) {
 	}
 }
 
-// A failing ledger answers everything with an error, a nil one only to each request
-// of a call by itself.
+// A failing ledger answers everything with an error.
 type failing struct {
 	*ledgertest.Model
 	err error
 }
 
-func (f failing) Acquire(_ context.Context, _ *quota.Credential, asks []quota.Ask) ([]quota.Decision, error) {
-	if f.err == nil { // as a ledger that grants others of the call from an allowance
-		return slices.Repeat([]quota.Decision{{Err: quota.ErrUnavailable}}, len(asks)), nil
-	}
-	return nil, f.err
+func (f failing) Acquire(context.Context, *quota.Credential, quota.Ask) (quota.Decision, error) {
+	return quota.Decision{}, f.err
 }
 
 func (f failing) Peek(context.Context, *quota.Credential, []string, []quota.Charge, bool) (quota.Decision, error) {
-	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+	return quota.Decision{}, f.err
 }
 
 func (f failing) Settle(context.Context, *quota.Credential, quota.Settlement) (quota.Decision, error) {
-	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+	return quota.Decision{}, f.err
 }
 
-func (f failing) Adjust(context.Context, *quota.Credential, quota.Adjustment) (quota.Decision, error) {
-	return quota.Decision{}, cmp.Or(f.err, quota.ErrUnavailable)
+func (f failing) Book(context.Context, *quota.Credential, quota.Booking) (quota.Decision, error) {
+	return quota.Decision{}, f.err
 }
 
 func (f failing) Reset(context.Context, *quota.Credential, quota.Caller, string) error {
-	return cmp.Or(f.err, quota.ErrUnavailable)
+	return f.err
 }
 
 func (f failing) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
-	return quota.Usage{}, cmp.Or(f.err, quota.ErrUnavailable)
+	return quota.Usage{}, f.err
 }
 
 func (f failing) Log(context.Context, *quota.Credential, quota.LogQuery) (quota.LogPage, error) {
-	return quota.LogPage{}, cmp.Or(f.err, quota.ErrUnavailable)
+	return quota.LogPage{}, f.err
 }
 
 func (f failing) Health(context.Context) quota.Health {
@@ -154,7 +148,6 @@ func TestLedgerUnavailable(t *testing.T) {
 		why  error
 		want string
 	}{
-		{"by itself", nil, "ledger_unavailable"},
 		{"unreachable", fmt.Errorf("cannot reach it: %w", quota.ErrUnavailable), "ledger_unavailable"},
 		{"unanswered", fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown), "ledger_unavailable"},
 		{"lost", fmt.Errorf("%w: it was flushed", quota.ErrLost), "recovering"},
@@ -172,15 +165,15 @@ func testUnavailable(t *testing.T, why error, reason string) {
 	})
 	for _, row := range []struct{ method, path, body string }{
 		{"POST", "/v1/acquire", "credential=youtube&operation=videos.list"},
-		{"POST", "/v1/grants/youtube:1-0/settle", "units=1"},
-		{"DELETE", "/v1/grants/youtube:1-0", ""},
+		{"POST", "/v1/grants/youtube:ABCDEFGHIJKLMNOP/settle", "units=1"},
+		{"DELETE", "/v1/grants/youtube:ABCDEFGHIJKLMNOP", ""},
 		{"GET", "/v1/credentials", ""},
 		{"GET", "/v1/credentials/youtube", ""},
 		{"GET", "/v1/credentials/youtube/log", ""},
 		{"GET", "/v1/credentials/youtube/log?follow=true", ""},
 		{"GET", "/v1/credentials/youtube/usage", ""},
 		{"GET", "/v1/credentials/youtube/why?operation=videos.list", ""},
-		{"POST", "/v1/credentials/youtube/adjust", "limit=daily&units=1"},
+		{"POST", "/v1/credentials/youtube/book", "limit=daily&units=1"},
 		{"POST", "/v1/credentials/youtube/reset", "confirm=youtube"},
 		{"GET", "/readyz", ""},
 	} {

@@ -83,7 +83,7 @@ func (s *scene) closed(want ...string) {
 	var got []string
 	for _, limit := range usage.Limits {
 		if !limit.Closed.IsZero() {
-			got = append(got, fmt.Sprint(limit.Name, " ", limit.Closed.Until.Sub(usage.Now)))
+			got = append(got, fmt.Sprint(limit.Name, " ", limit.Closed.Until.Sub(s.clock.Now())))
 		}
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -373,7 +373,7 @@ func TestObserveRefuses(t *testing.T) {
 		detail string
 	}{
 		{"an unknown operation", Observation{Operation: "search.lst"}, quota.UnknownOperation, `operation "search.lst" is not listed for credential "youtube", but "search.list" is`},
-		{"a grant that never was", Observation{Grant: "youtube:1-0"}, quota.UnknownGrant, `grant "youtube:1-0" is not in the log`},
+		{"a grant that never was", Observation{Grant: "youtube:ABCDEFGHIJKLMNOP"}, quota.UnknownGrant, `grant "youtube:ABCDEFGHIJKLMNOP" is not in the log`},
 		{"10 MB", Observation{Operation: "search.list", Answer: Answer{Status: 429, Body: make([]byte, 10<<20)}}, quota.BadRequest, "the body has 10485760 bytes, at most 65536 are read"},
 		{"no text", Observation{Operation: "search.list", Answer: Answer{Status: 429, Body: []byte("\xff\xfe")}}, quota.BadRequest, "the body is not UTF-8 text; a compressed one must be decompressed first"},
 		{"ten years ahead", Observation{Operation: "videos.list", Answer: Answer{403, header("X-Ratelimit-Remaining: 0", "X-Ratelimit-Reset: 2105883000"), nil}}, quota.BadRequest, "the answer refuses until 2036-09-24T15:30:00Z, which no quota does"},
@@ -459,7 +459,7 @@ func TestExhaustedBeforeOurCount(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := newScene(t)
-			if _, err := s.service.Adjust(t.Context(), "youtube", quota.Adjustment{Limit: "daily", Units: int64(row.ours)}); err != nil {
+			if _, err := s.service.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: row.ours}); err != nil {
 				t.Fatal(err)
 			}
 			out := s.observe(Observation{Operation: row.operation, Answer: row.answer})
@@ -490,8 +490,9 @@ func TestStrange(t *testing.T) {
 	if last, known := s.observer.Strange("youtube"); known {
 		t.Errorf("got %+v, want nothing", last)
 	}
+	s.clock.Add(time.Second)
 	s.observe(Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte(`{"code":"NEW","message":"<b>No.</b>"}`)}})
-	if last, _ := s.observer.Strange("youtube"); last != (Strange{now, "videos.list", "NEW", "No."}) {
+	if last, _ := s.observer.Strange("youtube"); last != (Strange{s.clock.Now(), "videos.list", "NEW", "No."}) {
 		t.Errorf("got %+v", last)
 	}
 	s.observer.SetProfiles(nil)

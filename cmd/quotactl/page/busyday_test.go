@@ -15,7 +15,6 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/slidinglog"
 )
 
@@ -169,11 +168,9 @@ type day struct {
 
 func openDay(t *testing.T, planned plannedDay, c *config.Config, clock func() time.Time) *day {
 	d := &day{t: t, plannedDay: planned, Config: c}
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(c.StateDir, "ledger.db"), Unsynced: true})
+	d.ledger = slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock), Dir: filepath.Join(c.StateDir, "ledger"), Unsynced: true})
+	err := d.ledger.SetCredentials(c.Credentials, nil)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if d.ledger, err = slidinglog.Open(slidinglog.Config{File: file, Clock: clock}); err != nil {
 		t.Fatal(err)
 	}
 	if d.service, err = quota.NewService(d.ledger, c.Credentials, time.Second); err != nil {

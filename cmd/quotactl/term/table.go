@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ type Column struct {
 	Head  string
 	Right bool // numbers align to the right
 	Whole bool // never cut: part of an id is of no use
+	Least int  // its minimum width on a narrow screen; 0: minText
 	Sinks bool // of the last column: text that does not fit is below its row
 }
 
@@ -134,7 +136,7 @@ func (t *Table) Text(v View) string {
 	widths := t.widths()
 	for over := t.width() - v.Width; over > 0 && !v.Whole; over-- {
 		i := t.widestText(widths)
-		if i < 0 || widths[i] <= minText {
+		if i < 0 {
 			break
 		}
 		widths[i]--
@@ -204,14 +206,15 @@ func fitting(text string, room int) (fits, rest string) {
 	return fits, strings.TrimPrefix(text[len(fits):], between)
 }
 
-// minText is the minimum width of a text column on a narrow screen.
+// minText is the minimum width of a text column on a narrow screen, unless it says otherwise.
 const minText = 8
 
 // widestText returns the widest column that may be cut, or -1.
 func (t *Table) widestText(widths []int) int {
 	widest := -1
 	for i, w := range widths {
-		if cuttable := !t.Columns[i].Right && !t.Columns[i].Whole; cuttable && (widest < 0 || w > widths[widest]) {
+		c := t.Columns[i]
+		if cuttable := !c.Right && !c.Whole && w > cmp.Or(c.Least, minText); cuttable && (widest < 0 || w > widths[widest]) {
 			widest = i
 		}
 	}

@@ -29,7 +29,7 @@ func LimitStyle(l api.Limit) term.Style {
 // Bar is what the bar of a limit shows as used, and at its end as reserve; the rest is left. Of a
 // limit that is closed all is used.
 func Bar(l api.Limit) (used, reserve int64) {
-	if l.CatchingUpUntil == nil && l.Closed == nil {
+	if l.Closed == nil {
 		reserve = max(0, min(l.Reserve, l.Units-l.Used))
 	}
 	return max(0, l.Units-l.Remaining-reserve), reserve
@@ -44,9 +44,6 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
 	case l.Remaining == 0 && !l.DryRun:
 		notes = append(notes, "exhausted")
-	}
-	if l.CatchingUpUntil != nil {
-		notes = append(notes, "counts as spent until the log fills its longer window, "+v.When(*l.CatchingUpUntil))
 	}
 	if l.NextUnitsAt != nil {
 		notes = append(notes, fmt.Sprintf("%s back %s", quota.Units(l.NextUnits).Text(), v.When(*l.NextUnitsAt)))
@@ -86,11 +83,13 @@ func roughly(d time.Duration) string {
 func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string {
 	switch {
 	case c.AsOf != nil:
-		return "as of " + v.Clock(*c.AsOf)
+		text := "as of " + v.Clock(*c.AsOf)
+		if c.GrantedSince > 0 {
+			text += fmt.Sprintf(", %s granted here since", quota.Units(c.GrantedSince).Text())
+		}
+		return text
 	case l.Closed != nil:
 		return "closed, opens in " + term.Brief(max(0, l.Closed.Until.Sub(v.Now)))
-	case l.CatchingUpUntil != nil:
-		return "counts as spent until " + v.Clock(*l.CatchingUpUntil)
 	case l.DryRun:
 		return "not enforced"
 	case l.Remaining == 0 && l.NextUnitsAt != nil:

@@ -2,13 +2,11 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/boltledger"
 	"quotad/quota/ledgertest"
 	"quotad/quota/slidinglog"
 )
@@ -47,11 +45,9 @@ func newCapped(t *testing.T, text string) *capped {
 	c, err := loadCapped(t, text)
 	must(t, err)
 	clock := ledgertest.NewClock(begun)
-	file, err := boltledger.Open(boltledger.Config{Path: filepath.Join(t.TempDir(), "ledger.db"), Unsynced: true})
-	must(t, err)
-	ledger, err := slidinglog.Open(slidinglog.Config{File: file, Clock: clock.Now})
-	must(t, err)
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock.Now), Dir: t.TempDir(), Unsynced: true})
 	t.Cleanup(func() { ledger.Close() })
+	must(t, ledger.SetCredentials(c.Credentials, nil))
 	service, err := quota.NewService(ledger, c.Credentials, time.Minute)
 	must(t, err)
 	return &capped{t, c, service, clock}

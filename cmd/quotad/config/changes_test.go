@@ -43,6 +43,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"credentials.c.limits.calls.units", `10`, `20`},
 	{"credentials.c.operations.list", `1`, `{ daily = 1, calls = 2 }`},
 	{"credentials.c.operations.search", `{ calls = 1 }`, `{ calls = 2 }`},
+	{"credentials.c.keep", `"7d"`, `"14d"`},
 	{"credentials.c.answers.reasons.gone", `"day"`, `"minute"`},
 	{"credentials.c.answers.headers.limit", `"one"`, `"two"`},
 	{"credentials.c.answers.headers.used", `"one"`, `"two"`},

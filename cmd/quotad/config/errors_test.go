@@ -63,7 +63,13 @@ func TestErrors(t *testing.T) {
 		{"free for everybody else", "window = \"24h\"\n", "window = \"24h\"\njobs = [\"trending\"]\n", []string{`18: credentials.youtube.operations."videos.list": only limits with jobs of their own count this operation, so it would be free for everybody else: let a limit without jobs count it`}},
 		{"free for a job", "window = \"24h\"\n", "window = \"24h\"\nexcept_jobs = [\"trending\"]\n", []string{`18: credentials.youtube.operations."videos.list": no limit counts this operation for job "trending", so it would be free: let a limit without except_jobs count it`}},
 		{"a share less than expected", `only = ["search.list"]`, "only = [\"videos.list\"]\njobs = [\"trending\"]\nreserve = 3_997", []string{`26: jobs.trending.expects: a pass expects 4 units of limit "search", which never has more than 3 (units less reserve)`}},
-		{"lift", `only = ["search.list"]`, `lift = "4h"`, []string{`13: credentials.youtube.limits.search.lift: is no key any more: remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h`}},
+		{"keep too long", `[credentials.youtube.operations]`, "[credentials.youtube]\nkeep = \"400d\"\n[credentials.youtube.operations]", []string{
+			`16: credentials.youtube.keep: must be from 10m to 366d: 400d; leave it out to keep what the limits count`}},
+		{"keep too short", `[credentials.youtube.operations]`, "[credentials.youtube]\nkeep = \"599s\"\n[credentials.youtube.operations]", []string{
+			`16: credentials.youtube.keep: must be from 10m to 366d: 9m59s; leave it out to keep what the limits count`}},
+		{"keep without unit", `[credentials.youtube.operations]`, "[credentials.youtube]\nkeep = 7\n[credentials.youtube.operations]", []string{
+			`16: credentials.youtube.keep: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 7`}},
+		{"lift", `only = ["search.list"]`, `lift = "4h"`, []string{`13: credentials.youtube.limits.search.lift: is no key any more: remove it: at that hour, edit units of the limit, then quotactl reload`}},
 		{"enforce of another type", `only = ["search.list"]`, `enforce = "no"`, []string{`13: credentials.youtube.limits.search.enforce: must be true or false, not the string "no"`}},
 		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`}},
 		{"a cost that only the reserve fits", `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 9_501", []string{

@@ -118,7 +118,7 @@ func TestPeriodFromAnInstant(t *testing.T) {
 		file := write(t, t.TempDir(), "config.toml", "[credentials.c]\noperations.get = 1\nlimits.daily = { units = 10, window = { every = \"24h\", from = "+from+" }, upstream.resets = { every = \"24h\", from = "+from+" } }\n")
 		c, err := Load(file, Host{Now: now})
 		must(t, err)
-		if after, end := c.Credentials[0].Limits[0].Window.Bounds(now); !end.Equal(time.Date(2026, 11, 27, 11, 30, 15, 0, time.UTC)) || end.Sub(after) != 24*time.Hour+time.Millisecond {
+		if after, end := c.Credentials[0].Limits[0].Window.Bounds(now); !end.Equal(time.Date(2026, 11, 27, 11, 30, 15, 0, time.UTC)) || end.Sub(after) != 24*time.Hour+time.Microsecond {
 			t.Errorf("%s: it is (%v, %v)", from, after, end)
 		}
 		warnings := c.Warnings()

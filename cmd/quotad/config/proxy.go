@@ -184,3 +184,11 @@ func (c *Config) KeyCure(credential string) string {
 	}
 	return "quotactl reload"
 }
+
+// Routes is a text of what a credential's calls through the proxy are counted as.
+func (c *Config) Routes(credential string) string {
+	if t := c.file.Credentials[credential]; t != nil && t.Proxy != nil {
+		return fmt.Sprint(t.Proxy.Routes, t.Proxy.Billing) // a map is printed in the order of its keys
+	}
+	return ""
+}

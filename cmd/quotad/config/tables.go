@@ -68,6 +68,7 @@ type credentialTable struct {
 	Preset     string                 `toml:"preset"`
 	Limits     map[string]*limitTable `toml:"limits" such:"daily"`
 	Operations costs                  `toml:"operations"`
+	Keep       duration               `toml:"keep"`
 	OnOutage   outageTable            `toml:"on_outage"`
 	Answers    answersTable           `toml:"answers"`
 	Proxy      *targetTable           `toml:"proxy"`
@@ -173,7 +174,7 @@ type jobTable struct {
 // name.
 var gone = map[string]string{
 	"ledgerTable.on_violation":      "remove it: quotad no longer checks its own books while it runs",
-	"limitTable.lift":               "remove it, and lend to the limit at that hour: quotactl lend LIMIT UNITS --for 4h",
+	"limitTable.lift":               "remove it: at that hour, edit units of the limit, then quotactl reload",
 	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",

@@ -45,6 +45,19 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// A log that is kept no longer than a limit counts it has a key that does nothing.
+func TestKeepWithinAWindow(t *testing.T) {
+	for keep, want := range map[string]string{
+		"1d": `2: warning: credentials.youtube.keep: does nothing: a limit counts what was granted for 24h, and the log keeps that: remove it, or write more`,
+		"2d": "",
+	} {
+		text := "\ncredentials.youtube.keep = \"" + keep + "\"\ncredentials.youtube.limits.daily.units = 100\ncredentials.youtube.operations.list = 1\n"
+		if got := said(t, t.TempDir(), text); got != want {
+			t.Errorf("keep %s: got %v, want %s", keep, got, want)
+		}
+	}
+}
+
 const openOnRedis = `
 [ledger]
 backend = "redis"

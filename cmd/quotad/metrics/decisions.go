@@ -53,7 +53,7 @@ func (m *Metrics) decided(event server.Decided) {
 
 func percentLabel(percent quota.Units) string { return strconv.FormatInt(int64(percent), 10) }
 
-// corrected counts a settle, release, adjust, close, open or reset.
+// corrected counts a settle, release, book, close, open or reset.
 func (m *Metrics) corrected(event server.Decided) {
 	name := event.Request.Credential
 	if _, known := m.service.Credential(name); !known {
@@ -64,6 +64,9 @@ func (m *Metrics) corrected(event server.Decided) {
 
 // outage counts the edges of a shared ledger's outage.
 func (m *Metrics) outage(event slidinglog.Event) {
+	if event.Kind == slidinglog.Cut {
+		return
+	}
 	m.outageEdges.WithLabelValues(event.Credential, string(event.Kind)).Inc()
 	switch event.Kind {
 	case slidinglog.Up:

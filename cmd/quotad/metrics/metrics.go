@@ -67,7 +67,7 @@ func New(version string) *Metrics {
 	}).Set(1)
 
 	m.decisions = m.counters("quotad_decisions_total", "Decided acquires; the reason of a grant is granted, or replayed when the same request had been granted before. The limit is the one that refused.", "credential", "limit", "operation", "reason")
-	m.corrections = m.counters("quotad_corrections_total", "Requests to settle or release a grant, to adjust or reset a log, and to close or open a limit; the reason is granted if it was done.", "credential", "verb", "reason")
+	m.corrections = m.counters("quotad_corrections_total", "Requests to settle or release a grant, to book in or reset a log, and to close or open a limit; the reason is granted if it was done.", "credential", "verb", "reason")
 	m.debited = m.counters("quotad_debited_units_total", "Units that grants debited, before any settling.", "credential", "limit", "operation")
 	m.near = m.counters("quotad_near_limit_total", "How often the use of a limit rose over a percentage of what jobs may spend, after it had been well below.", "credential", "limit", "percent")
 	m.nearUnits = m.counters("quotad_near_limit_units_total", "Units that were debited above a percentage of what jobs may spend.", "credential", "limit", "percent")

@@ -48,7 +48,7 @@ func newWorld() *world {
 	for _, l := range limits {
 		c.Limits = append(c.Limits, l.Limit)
 	}
-	w.Credentials = []CredentialState{{Credential: c.Prepared(), Limits: limits, KeyCure: "replace youtube.key, then quotactl reload"}}
+	w.Credentials = []CredentialState{{Credential: c, Limits: limits, KeyCure: "replace youtube.key, then quotactl reload"}}
 	job := func(name string, expects quota.Units, every time.Duration) jobs.Status {
 		return jobs.Status{Name: name, Credential: "youtube", Regions: regions.Ring{"US", "XX", "GB"}, Expects: map[string]quota.Units{"search": expects},
 			Next: now.Add(every), Last: &jobs.Run{ID: "1", State: jobs.RunDone, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}}
@@ -100,7 +100,7 @@ func TestTroubles(t *testing.T) {
 			w.State.Ledger.Ping = "redis-cli -h 10.0.0.7 -p 6379 ping"
 		}, "ledger! ledger: Redis cannot be reached: every call is refused: dial tcp 10.0.0.7:6379: connect: connection refused > redis-cli -h 10.0.0.7 -p 6379 ping"},
 		{"the embedded ledger has no room", func(w *world) {
-			w.State.Ledger.Health = quota.Health{Backend: "embedded", State: "write ledger.db-tail: no space left on device"}
+			w.State.Ledger.Health = quota.Health{Backend: "embedded", State: "write ledger/youtube/00000001: no space left on device"}
 		}, "ledger! ledger: the ledger cannot be written, because the disk is full: every call is refused > df /var/lib/quotad"},
 
 		// was: nothing, but lines of the log

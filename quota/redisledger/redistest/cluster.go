@@ -104,3 +104,21 @@ func (s *Server) says(tb testing.TB, command []string, want ...string) {
 		tb.Fatalf("%v of redis does not say %q: %v\n%v", command, want, err, said)
 	}
 }
+
+// MoveSlot moves a slot of a Cluster with its keys, as redis-cli does.
+func MoveSlot(tb testing.TB, from, to *Server, slot string) {
+	tb.Helper()
+	id := func(s *Server) string { return fmt.Sprint(s.Do(tb, "CLUSTER", "MYID")) }
+	to.Do(tb, "CLUSTER", "SETSLOT", slot, "IMPORTING", id(from))
+	from.Do(tb, "CLUSTER", "SETSLOT", slot, "MIGRATING", id(to))
+	keys := []string{"MIGRATE", "127.0.0.1", to.port(), "", "0", "5000", "KEYS"}
+	for _, key := range from.Do(tb, "CLUSTER", "GETKEYSINSLOT", slot, "1000").([]any) {
+		keys = append(keys, key.(string))
+	}
+	if len(keys) > 7 {
+		from.Do(tb, keys...)
+	}
+	for _, node := range []*Server{to, from} {
+		node.Do(tb, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
+	}
+}

@@ -185,3 +185,6 @@ func (s *Server) ask(args ...string) (any, error) {
 	value, _, err := read(bufio.NewReader(conn), nil)
 	return value, err
 }
+
+// Try sends a command, whatever becomes of it.
+func (s *Server) Try(args ...string) { s.ask(args...) }

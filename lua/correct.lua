@@ -1,0 +1,45 @@
+-- Settles a grant, resets a log, closes or opens a limit; each is an entry that charges nothing.
+--
+-- KEYS  as acquire's · ARGV  1 to 9 as acquire's; line 2 of the entry says what is done: settle GRANT UNITS ·
+--       reset - 0 · close LIMIT UNTIL, in µs; 0: it opens
+-- reply as acquire's: done at · entry, or empty: nothing changed · the grant as it was, or empty · gone now · over now:
+--       a sum would exceed the greatest number · again at entry · lost · late · quiet until
+
+local what, of, number, why = corrected(ARGV[2])
+local asked, has = '=' .. ARGV[1], '=' .. ARGV[3]
+local fields = { 'clock', 'epoch', 'quiet', 'void', asked, has, 'trimmed', 'count', '=' .. of, '~' .. of }
+local s = redis.call('HMGET', state, unpack(fields))
+local last = (s[1] or 0) * 1
+local now = clock > last and clock or last + 1
+if missed(s[2], last, s[7], s[6], now) then return { 'lost', clock, last } end
+if s[8] * 1 ~= redis.call('ZCARD', log) then -- one key was evicted, or edited
+  redis.call('DEL', log, state)
+  return { 'lost', clock, last }
+end
+if s[5] then return { 'again', clock, last, redis.call('ZSCORE', log, ARGV[1]) * 1, s[5] } end
+if late() then return { 'late', clock, last } end
+local quiet = hushed(s[3])
+if quiet then return { 'quiet', clock, last, quiet } end
+if what == 'settle' then
+  local at = redis.call('ZSCORE', log, of)
+  if not at or at * 1 <= math.max(now - ARGV[6], (s[4] or 0) * 1) or string.sub(s[9] or '', 1, 1) ~= ' ' then
+    return { 'gone', clock, last, now }
+  end
+  if s[10] and string.match(s[10], '^%d+') == number then return { 'done', clock, last, now, '', s[9] } end
+  local _, list = changes(s[9], number * 1)
+  for j = 1, #list, 2 do
+    for w in string.gmatch(redis.call('HGET', state, '@' .. list[j]) or '', '%d+') do
+      local sum = redis.call('HGET', state, '+' .. list[j] .. ' ' .. w) or 0
+      if sum + list[j + 1] > NONE then return { 'over', clock, last, now } end
+    end
+  end
+  redis.call('HSET', state, '~' .. of, number .. ' ' .. string.format('%.0f', now))
+  settle(of)
+elseif what == 'reset' then
+  redis.call('HSET', state, 'void', string.format('%.0f', now)) -- closings older than that are over, too
+else
+  close(of, number * 1, now, why)
+end
+redis.call('ZADD', log, now, ARGV[1])
+redis.call('HSET', state, 'clock', string.format('%.0f', now), 'count', s[8] + 1, '=' .. ARGV[1], ARGV[2])
+return { 'done', clock, now, now, ARGV[2], s[9] or '' }

@@ -1,0 +1,157 @@
+package quota_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"quotad/quota"
+)
+
+// A check has of a limit what an engine needs: its window at an instant, the budget of the caller, and the cost.
+func TestChecks(t *testing.T) {
+	california := load(t, "America/Los_Angeles")
+	c := &quota.Credential{
+		Name: "youtube",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 1000, Reserve: 100, Window: quota.Calendar(quota.Day, california)},
+			{Name: "search", Units: 300, Window: quota.Sliding(time.Hour), Only: []string{"search.list"}},
+			{Name: "trial", Units: 50, Window: quota.Anchored(24*time.Hour, nine), DryRun: true},
+		},
+		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
+	}
+	now := time.Date(2026, 11, 1, 20, 0, 0, 5000, time.UTC) // a day of 25 hours
+	charges, err := c.Charges("search.list", 2, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := quota.Check{Limit: "daily", From: time.Date(2026, 11, 1, 6, 59, 59, 999999000, time.UTC),
+		Ends: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
+	search := quota.Check{Limit: "search", Length: time.Hour}
+	trial := quota.Check{Limit: "trial", From: time.Date(2026, 11, 1, 8, 59, 59, 999999000, time.UTC),
+		Ends: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC), Observes: true}
+	with := func(check quota.Check, most, cost quota.Units) quota.Check {
+		check.Max, check.Cost = most, cost
+		return check
+	}
+	all := func(daily, search300, trial50, cost quota.Units) []quota.Check {
+		return []quota.Check{with(day, daily, cost), with(search, search300, cost), with(trial, trial50, cost)}
+	}
+	for name, row := range map[string]struct{ got, want []quota.Check }{
+		"ordinary":       {c.Checks(charges, false, now), all(900, 300, 50, 200)},
+		"with reserve":   {c.Checks(charges, true, now), all(1000, 300, 50, 200)},
+		"one limit":      {c.Checks(charges[1:2], false, now), []quota.Check{with(search, 300, 200)}},
+		"no such limit":  {c.Checks([]quota.Charge{{Limit: "gone", Units: 1}}, false, now), []quota.Check{}},
+		"what they hold": {c.Looks(now), all(quota.MaxUnits-1, quota.MaxUnits-1, quota.MaxUnits-1, 0)},
+	} {
+		for i := range row.got {
+			row.got[i].From, row.got[i].Ends = row.got[i].From.UTC(), row.got[i].Ends.UTC()
+		}
+		if !reflect.DeepEqual(row.got, row.want) {
+			t.Errorf("%s: got %+v\nwant %+v", name, row.got, row.want)
+		}
+	}
+}
+
+// The log keeps an entry as long as any limit counts it, as long as Keep says, and for ten minutes.
+func TestKeeps(t *testing.T) {
+	for _, row := range []struct {
+		window quota.Window
+		keep   time.Duration
+		want   time.Duration
+	}{
+		{quota.Sliding(time.Minute), 0, 10 * time.Minute},
+		{quota.Sliding(time.Minute), 5 * time.Minute, 10 * time.Minute},
+		{quota.Sliding(time.Minute), 7 * 24 * time.Hour, 7 * 24 * time.Hour},
+		{quota.Sliding(24 * time.Hour), 0, 24 * time.Hour},
+		{quota.Sliding(24 * time.Hour), time.Hour, 24 * time.Hour},
+		{quota.Calendar(quota.Day, time.UTC), 0, 26 * time.Hour},
+		{quota.Calendar(quota.Month, time.UTC), 0, 32 * 24 * time.Hour},
+	} {
+		c := youtube()
+		c.Keep, c.Limits[0].Window = row.keep, row.window
+		c.Limits = append(c.Limits, quota.Limit{Name: "minute", Units: 1, Window: quota.Sliding(time.Minute)})
+		if got := c.Keeps(); got != row.want {
+			t.Errorf("%s, keep %v: %v, want %v", row.window, row.keep, got, row.want)
+		}
+	}
+}
+
+// Terms are equal where two credentials decide alike, however they are written, and differ by each thing that decides.
+func TestTerms(t *testing.T) {
+	california := load(t, "America/Los_Angeles")
+	credential := func(edit func(*quota.Credential)) string {
+		c := &quota.Credential{
+			Name: "youtube",
+			Limits: []quota.Limit{
+				{Name: "daily", Units: 1000, Reserve: 50, Window: quota.Calendar(quota.Day, california),
+					Only: []string{"search.list", "videos.list"}},
+				{Name: "cap", Units: 100, Window: quota.Sliding(time.Hour), Jobs: []string{"backfill", "remote/shop"}},
+				{Name: "others", Units: 700, Window: quota.Anchored(time.Hour, nine), ExceptJobs: []string{"trending", "charts"}},
+			},
+			Operations: map[string]quota.Cost{
+				"search.list": {Per: map[string]quota.Units{"daily": 100, "cap": 1}}, "videos.list": {Every: 1},
+			},
+		}
+		edit(c)
+		return c.Terms()
+	}
+	terms := credential(func(*quota.Credential) {})
+	for name, edit := range map[string]func(*quota.Credential){
+		"nothing":                   func(*quota.Credential) {},
+		"its name":                  func(c *quota.Credential) { c.Name = "other" },
+		"how long it keeps":         func(c *quota.Credential) { c.Keep = 7 * 24 * time.Hour },
+		"the order of operations":   func(c *quota.Credential) { c.Limits[0].Only = []string{"videos.list", "search.list"} },
+		"the order of jobs":         func(c *quota.Credential) { c.Limits[1].Jobs = []string{"remote/shop", "backfill"} },
+		"the order of except_jobs":  func(c *quota.Credential) { c.Limits[2].ExceptJobs = []string{"charts", "trending"} },
+		"a zone that is read again": func(c *quota.Credential) { c.Limits[0].Window.Zone = load(t, "America/Los_Angeles") },
+		"the same instant, written in a zone": func(c *quota.Credential) {
+			c.Limits[2].Window.From = nine.In(california)
+		},
+	} {
+		if got := credential(edit); got != terms {
+			t.Errorf("%s changes\n%sto\n%s", name, terms, got)
+		}
+	}
+	known := map[string]string{terms: "nothing"}
+	for name, edit := range map[string]func(*quota.Credential){
+		"units":            func(c *quota.Credential) { c.Limits[0].Units++ },
+		"reserve":          func(c *quota.Credential) { c.Limits[0].Reserve++ },
+		"a limit's name":   func(c *quota.Credential) { c.Limits[2].Name = "rest" },
+		"enforce":          func(c *quota.Credential) { c.Limits[0].DryRun = true },
+		"fewer operations": func(c *quota.Credential) { c.Limits[0].Only = c.Limits[0].Only[:1] },
+		"every operation":  func(c *quota.Credential) { c.Limits[0].Only = nil },
+		"a job":            func(c *quota.Credential) { c.Limits[1].Jobs[0] = "back fill" },
+		"jobs as one":      func(c *quota.Credential) { c.Limits[1].Jobs = []string{"backfill remote/shop"} },
+		"no jobs":          func(c *quota.Credential) { c.Limits[1].Jobs = nil },
+		"jobs, not except": func(c *quota.Credential) {
+			c.Limits[2].Jobs, c.Limits[2].ExceptJobs = c.Limits[2].ExceptJobs, nil
+		},
+		"an excepted job":    func(c *quota.Credential) { c.Limits[2].ExceptJobs = c.Limits[2].ExceptJobs[:1] },
+		"a day in UTC":       func(c *quota.Credential) { c.Limits[0].Window = quota.Calendar(quota.Day, time.UTC) },
+		"an hour in a zone":  func(c *quota.Credential) { c.Limits[0].Window = quota.Calendar(quota.Hour, california) },
+		"a sliding day":      func(c *quota.Credential) { c.Limits[0].Window = quota.Sliding(24 * time.Hour) },
+		"two hours":          func(c *quota.Credential) { c.Limits[1].Window = quota.Sliding(2 * time.Hour) },
+		"a millisecond more": func(c *quota.Credential) { c.Limits[1].Window.Length += time.Millisecond },
+		"a longer period":    func(c *quota.Credential) { c.Limits[2].Window.Every *= 2 },
+		"a later period":     func(c *quota.Credential) { c.Limits[2].Window.From = nine.Add(time.Millisecond) },
+		"a cost":             func(c *quota.Credential) { c.Operations["videos.list"] = quota.Cost{Every: 2} },
+		"a cost of nothing":  func(c *quota.Credential) { c.Operations["videos.list"] = quota.Cost{} },
+		"a cost in a limit":  func(c *quota.Credential) { c.Operations["search.list"].Per["cap"] = 2 },
+		"one limit less":     func(c *quota.Credential) { delete(c.Operations["search.list"].Per, "cap") },
+		"another operation":  func(c *quota.Credential) { c.Operations["get"] = quota.Cost{Every: 1} },
+		"no operation":       func(c *quota.Credential) { delete(c.Operations, "videos.list") },
+		"a limit more": func(c *quota.Credential) {
+			c.Limits = append(c.Limits, quota.Limit{Name: "x", Units: 1, Window: quota.Sliding(time.Hour)})
+		},
+		"the order of limits": func(c *quota.Credential) { // in which a denial names the first of several
+			c.Limits[0], c.Limits[1] = c.Limits[1], c.Limits[0]
+		},
+	} {
+		got := credential(edit)
+		if other, taken := known[got]; taken {
+			t.Errorf("%s and %s are the same terms", name, other)
+		}
+		known[got] = name
+	}
+}

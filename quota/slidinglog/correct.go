@@ -1,0 +1,157 @@
+package slidinglog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quotad/quota"
+)
+
+// correct makes a correction, as an entry of its own.
+func (l *log) correct(ctx context.Context, e quota.Entry) (reply, error) {
+	if err := l.writable(); err != nil {
+		return reply{}, err
+	}
+	c := call{id: string(quota.NewID()), text: textOf(e), correct: true}
+	return l.ask(ctx, &c)
+}
+
+// Settle implements quota.Ledger.
+func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
+	one, err := l.find(c)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	grant := quota.GrantID(c.Name, s.Grant)
+	if s.Bounded {
+		e, found, err := l.Entry(ctx, c, s.Grant)
+		if err != nil {
+			return quota.Decision{}, err
+		}
+		if found && e.Kind() != quota.KindGrant { // a booking is an operator's
+			return quota.Gone(grant), nil
+		}
+		if why, err := one.forbids(ctx, c, s, e, found); err != nil || why != "" {
+			return quota.Decision{Reason: quota.SettledTooHigh, Detail: why, Hint: "if it was spent all the same, an operator can settle it"}, err
+		}
+	}
+	settled := quota.Settled{Grant: s.Grant, To: s.Units}
+	r, err := one.correct(ctx, quota.Entry{Body: settled, By: s.Caller.By(), Region: s.Caller.Region})
+	switch {
+	case err != nil:
+		return quota.Decision{}, err
+	case r.word == gone:
+		return quota.Gone(grant), nil
+	case r.word == over:
+		return tooMuch("a limit"), nil
+	}
+	was, _ := parse(string(s.Grant), r.at, r.was)
+	d := quota.Decision{GrantID: grant, Units: s.Units, Raised: s.Units > quota.Max(was.Charges)}
+	d, _ = one.withLimits(ctx, c, d, was.Charges)
+	return d, nil
+}
+
+// tooMuch refuses what would make a sum too great to be exact.
+func tooMuch(limit string) quota.Decision {
+	detail := fmt.Sprintf("%s would hold more than %s", limit, quota.MaxUnits.Text())
+	return quota.Decision{Reason: quota.BadRequest, Detail: detail}
+}
+
+// forbids returns why a caller that is no operator may not settle a grant; empty: it may. A call costs at most what
+// was granted for it, or what an empty window has; a remote caller adds at most what is left.
+func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settlement, e quota.Entry, found bool) (string, error) {
+	if g, ok := e.Grant(); !found || !ok || g.Count < 1 {
+		return "", nil // the script says that it is gone
+	}
+	l.mu.Lock()
+	at := l.logTime()
+	l.mu.Unlock()
+	narrowest, why := quota.MaxUnits, ""
+	greatest := quota.Max(e.Asked())
+	var more []quota.Charge
+	for _, charge := range e.Asked() {
+		limit, found := c.Limit(charge.Limit)
+		after, _ := limit.Window.Bounds(at)
+		now, _ := quota.ChargeIn(e.Charges, charge.Limit)
+		to := min(charge.Units, s.Units)
+		if charge.Units == greatest {
+			to = s.Units
+		}
+		if !found || limit.DryRun || to <= now || !e.At.After(after) {
+			continue
+		}
+		more = append(more, quota.Charge{Limit: charge.Limit, Units: to - now})
+		if most := limit.Budget(s.UseReserve); to > max(most, charge.Units) && most < narrowest {
+			narrowest, why = most, fmt.Sprintf("no call costs %s: limit %s has %s in all", to.Text(), limit.Name, quota.Thousands(most))
+		}
+	}
+	if why != "" || s.Caller.Remote == "" || len(more) == 0 {
+		return why, nil
+	}
+	d, err := l.withLimits(ctx, c, quota.Decision{}, more)
+	for _, state := range d.Limits {
+		if left := max(0, state.Budget(false)-state.Used); state.Cost > left {
+			return fmt.Sprintf("this adds %s, and limit %s has %s left for this caller", state.Cost.Text(), state.Name, quota.Thousands(left)), nil
+		}
+	}
+	return "", err
+}
+
+// Book implements quota.Ledger.
+func (l *Ledger) Book(ctx context.Context, c *quota.Credential, b quota.Booking) (quota.Decision, error) {
+	one, err := l.find(c)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	if err := one.writable(); err != nil {
+		return quota.Decision{}, err
+	}
+	charges := []quota.Charge{{Limit: b.Limit, Units: b.Units}}
+	e := quota.Entry{Body: quota.Booked{}, By: b.Caller.By(), Region: b.Caller.Region, Note: b.Note, Charges: charges}
+	books := call{id: string(quota.NewID()), text: textOf(e), at: func(now time.Time) []quota.Check {
+		checks := c.Checks(charges, true, now)
+		for i := range checks {
+			checks[i].Max, checks[i].Observes = quota.MaxUnits, false
+		}
+		return checks
+	}}
+	r, err := one.ask(ctx, &books)
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	if r.word == denied {
+		return tooMuch("limit " + b.Limit), nil
+	}
+	d := decide(c, books.checks, r)
+	d.GrantID = quota.GrantID(c.Name, quota.ID(books.id))
+	return d, nil
+}
+
+// ChangeLimit implements quota.Ledger.
+func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (changed bool, err error) {
+	one, err := l.find(c)
+	if err != nil {
+		return false, err
+	}
+	u, _, err := one.look(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	if i := c.Index(k.Limit); i < 0 || !k.Changes(u.Limits[i], u.Now) {
+		return false, nil
+	}
+	body := quota.Changed{Limit: k.Limit, Until: k.Until}
+	_, err = one.correct(ctx, quota.Entry{Body: body, By: k.Caller.By(), Region: k.Caller.Region, Note: k.Note})
+	return err == nil, err
+}
+
+// Reset implements quota.Ledger.
+func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
+	one, err := l.find(c)
+	if err != nil {
+		return err
+	}
+	_, err = one.correct(ctx, quota.Entry{Body: quota.Reset{}, By: by.By(), Region: by.Region, Note: note})
+	return err
+}

@@ -1,0 +1,940 @@
+package slidinglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/lua"
+	"quotad/quota"
+)
+
+// Three losses while callers go on: each host puts back what it has before anything is granted.
+func TestFlushedLogIsPutBack(t *testing.T) {
+	play(t, 3, func(t *testing.T, w *world) {
+		for range 3 {
+			for _, h := range w.hosts {
+				h.spend(80, 2*time.Millisecond)
+			}
+			w.engine.flush()
+		}
+		w.full(0)
+	})
+}
+
+// The first host that misses something has all others put back what they have, too: the one that notices is not the
+// one that has it.
+func TestAllPutBackWhatOneMisses(t *testing.T) {
+	play(t, 3, func(t *testing.T, w *world) {
+		dead, has, notices := w.hosts[0], w.hosts[1], w.hosts[2]
+		dead.spend(300, time.Millisecond)
+		w.engine.copy()
+		notices.way.disturb(func(s Script, _ []any) fault { return fault{drop: s == Mirror} })
+		dead.spend(300, time.Millisecond)
+		time.Sleep(1100 * time.Millisecond)
+		dead.kill()
+		notices.ask(1)
+		has.way.disturb(func(Script, []any) fault { return fault{drop: true} }) // it does not look at once
+		w.engine.fallBack("first")
+		if _, err := notices.ask(1); !errors.Is(err, quota.ErrRecovering) {
+			t.Errorf("got %v, want that the log recovers", err)
+		}
+		has.way.disturb(nil)
+		w.full(0)
+	})
+}
+
+// Of many callers that are told lost at one time, one puts the journal back.
+func TestOneCallerPutsBack(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.spend(100, time.Millisecond)
+		w.engine.flush()
+		before := w.engine.restored
+		h.way.disturb(delayed(Restore, 10*time.Millisecond, 0))
+		var callers sync.WaitGroup
+		for range 64 {
+			callers.Go(func() { h.Acquire(t.Context(), h.c, askOf("", 1)) })
+		}
+		callers.Wait()
+		if n := w.engine.restored - before; n != 100 {
+			t.Errorf("%d entries were put back, want the journal's 100 once", n)
+		}
+	})
+}
+
+// A machine that boots hours behind: what the log granted keeps its time, and counts when TIME is right again.
+func TestPutBackAtItsOwnTime(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		w.hosts[0].spend(600, time.Millisecond)
+		w.engine.set(func() { w.engine.offset = -3 * time.Hour })
+		w.engine.flush()
+		time.Sleep(3500 * time.Millisecond)
+		w.engine.set(func() { w.engine.offset = 0 })
+		w.full(0)
+	})
+}
+
+// A clock that is set back by an hour frees nothing, and one that is set forward and back again neither.
+func TestStepsOfTheClock(t *testing.T) {
+	for _, steps := range [][]time.Duration{{-time.Hour, 0}, {10 * time.Minute, 0}, {-time.Hour, 10 * time.Minute, 0}} {
+		t.Run(fmt.Sprint(steps), func(t *testing.T) {
+			play(t, 2, func(t *testing.T, w *world) {
+				for _, step := range steps {
+					w.hosts[0].spend(200, time.Millisecond)
+					w.hosts[1].spend(100, time.Millisecond)
+					w.engine.set(func() { w.engine.offset = step })
+				}
+				w.full(0)
+			})
+		})
+	}
+}
+
+// TIME steps back across the end of a period: the log's own clock stays in the new one.
+func TestClockStepsBackAcrossAPeriodsEnd(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		window := quota.Anchored(time.Hour, time.Now().Truncate(time.Hour))
+		for _, h := range w.hosts {
+			h.configure(credential(100, window), nil)
+		}
+		time.Sleep(time.Hour - 3*time.Second)
+		told := func() (n quota.Units) {
+			before := w.told
+			for _, h := range w.hosts {
+				h.spend(120, time.Millisecond)
+			}
+			return w.told - before
+		}
+		if n := told(); n != 100 {
+			t.Fatalf("a period grants %d, want 100", n)
+		}
+		time.Sleep(3 * time.Second)
+		if n := told(); n != 100 {
+			t.Fatalf("the next one grants %d, want 100", n)
+		}
+		w.engine.set(func() { w.engine.offset = -10 * time.Second })
+		if n := told(); n != 0 {
+			t.Errorf("after a step back %d are granted, want none", n)
+		}
+	})
+}
+
+// A log that runs ahead of TIME is a grave trouble; a reset leaves nothing that counts.
+func TestLogAheadOfTime(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		w.engine.set(func() { w.engine.offset = 2 * time.Hour })
+		h.spend(10, time.Millisecond)
+		w.engine.set(func() { w.engine.offset = 0 })
+		time.Sleep(1100 * time.Millisecond)
+		if clocks := h.Health(t.Context()).Clock; len(clocks) != 1 {
+			t.Errorf("Health has %q, want that the log is ahead", clocks)
+		}
+		if err := h.Reset(t.Context(), h.c, quota.Caller{}, "the clock"); err != nil {
+			t.Fatal(err)
+		}
+		if used := h.used(); used != 0 {
+			t.Errorf("%d are used after a reset", used)
+		}
+	})
+}
+
+// A log that a restore began says on which server: an older copy of it on another one grants nothing at first, also
+// to a host that has never seen it.
+func TestNewHostAfterAnOlderCopy(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		has := w.hosts[0]
+		has.spend(300, time.Millisecond)
+		w.engine.copy()
+		has.spend(600, time.Millisecond)
+		has.way.disturb(func(Script, []any) fault { return fault{drop: true} }) // until its next poll
+		w.engine.fallBack("second")
+		fresh := w.host("b")
+		fresh.spend(500, time.Millisecond)
+		has.way.disturb(nil)
+		w.full(0)
+	})
+}
+
+// Restores that take longer than the quiet: each page that is not the last prolongs it.
+func TestSlowRestore(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		has := w.hosts[0]
+		for _, h := range w.hosts {
+			h.configure(credential(4000, quota.Sliding(time.Hour)), nil)
+		}
+		for range 3600 {
+			has.ask(1)
+		}
+		has.way.disturb(delayed(Restore, 700*time.Millisecond, 0))
+		w.engine.flush()
+		fresh := w.host("b")
+		fresh.configure(has.c, nil)
+		for range 3000 {
+			fresh.ask(1)
+			time.Sleep(5 * time.Millisecond)
+		}
+		has.way.disturb(nil)
+		time.Sleep(3 * time.Second)
+		for range 1000 {
+			fresh.ask(1)
+		}
+		if t.Logf("told %d of 4000", w.told); w.told != 4000 {
+			t.Errorf("told %d of 4000", w.told)
+		}
+	})
+}
+
+// The log is lost once more between two pages: they begin anew.
+func TestLostBetweenPages(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.configure(credential(2000, quota.Sliding(time.Hour)), nil)
+		for range 1600 {
+			h.ask(1)
+		}
+		pages := 0
+		h.way.disturb(func(s Script, _ []any) fault {
+			if s == Restore {
+				if pages++; pages == 3 {
+					w.engine.flush()
+				}
+			}
+			return fault{}
+		})
+		w.engine.flush()
+		time.Sleep(3500 * time.Millisecond)
+		for range 600 {
+			h.ask(1)
+		}
+		if w.told != 2000 || pages < 6 {
+			t.Errorf("told %d of 2000 after %d pages", w.told, pages)
+		}
+	})
+}
+
+// One of the two keys is deleted, or the log is edited: what is left is noticed by the next poll.
+func TestOneKeyIsGone(t *testing.T) {
+	for _, parts := range [][]string{{"entries"}, {"state"}, {"entries", "state"}} {
+		t.Run(strings.Join(parts, " and "), func(t *testing.T) {
+			play(t, 2, func(t *testing.T, w *world) {
+				w.hosts[0].spend(300, time.Millisecond)
+				w.hosts[1].spend(200, time.Millisecond)
+				w.engine.del(parts...)
+				w.full(0)
+			})
+		})
+	}
+	t.Run("edited", func(t *testing.T) {
+		play(t, 2, func(t *testing.T, w *world) {
+			w.hosts[0].spend(500, time.Millisecond)
+			w.engine.set(func() {
+				entries := w.engine.twin.memory.keys["c:entries"]
+				for _, m := range entries.order[:300] {
+					delete(entries.scores, m.name)
+				}
+				entries.order = slices.Delete(entries.order, 0, 300)
+				for field := range w.engine.twin.memory.keys["c:state"].hash {
+					if strings.HasPrefix(field, ">") {
+						delete(w.engine.twin.memory.keys["c:state"].hash, field)
+					}
+				}
+			})
+			time.Sleep(1100 * time.Millisecond)
+			w.full(0)
+		})
+	})
+}
+
+// One living host puts back what a dead one wrote, but for what it had not mirrored.
+func TestFlushBesideADeadHost(t *testing.T) {
+	for _, after := range []time.Duration{0, 1100 * time.Millisecond} {
+		t.Run(after.String(), func(t *testing.T) {
+			play(t, 2, func(t *testing.T, w *world) {
+				dead := w.hosts[0]
+				dead.spend(280, 5*time.Millisecond)
+				dead.kill()
+				time.Sleep(after)
+				w.engine.flush()
+				if after > 0 {
+					w.full(0)
+				} else {
+					w.full(200) // its last second
+				}
+				w.host("a") // it comes back
+				time.Sleep(3500 * time.Millisecond)
+				if used := w.hosts[1].used(); used != w.told {
+					t.Errorf("%d are used, %d were told", used, w.told)
+				}
+			})
+		})
+	}
+}
+
+// What came back at old times is mirrored, too.
+func TestMirrorWhatCameBack(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		away, other := w.hosts[0], w.hosts[1]
+		away.configure(away.c, &Policy{Open: map[string]bool{"op": true}, Units: 200})
+		time.Sleep(1100 * time.Millisecond)
+		away.way.disturb(func(Script, []any) fault { return fault{drop: true} })
+		away.spend(200, time.Millisecond)
+		if w.told != 200 {
+			t.Fatalf("told %d alone, want 200", w.told)
+		}
+		for range 3 { // the other one goes on, and mirrors
+			other.spend(10, time.Millisecond)
+			time.Sleep(time.Second)
+		}
+		away.way.disturb(nil)
+		time.Sleep(2100 * time.Millisecond) // it puts back; the other one mirrors
+		away.kill()
+		w.engine.flush()
+		w.full(0)
+	})
+}
+
+// A grant whose log is gone when its answer arrives is asked for again before it is answered.
+func TestGrantOfALogThatIsGone(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		held := false
+		h.way.disturb(func(s Script, args []any) fault {
+			if s == Acquire && args[0] != "" && !held {
+				held = true
+				return fault{after: 3 * time.Second}
+			}
+			return fault{}
+		})
+		answered := make(chan quota.Decision)
+		go func() {
+			d, _ := h.askAs("", 7, 10*time.Second)
+			answered <- d
+		}()
+		time.Sleep(time.Second / 2)
+		w.engine.flush()
+		d := <-answered
+		time.Sleep(2 * time.Second)
+		if used := h.used(); !d.Granted() || used != 7 {
+			t.Errorf("granted %v, and %d are used; want 7", d.Granted(), used)
+		}
+	})
+}
+
+// Closings, openings, resets and settlements come back in any order: the outcome is one.
+func TestCorrectionsInAnyOrder(t *testing.T) {
+	w := newTwin(t, lua.Usual(), nil)
+	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
+	ago := func(s int64) int64 { return w.clock - s*1e6 }
+	closing := func(s int64) string { return fmt.Sprintf("\nclose daily %d @0 %% why", w.clock+s*1e6) }
+	records := []record{
+		{id: "old", at: ago(12), text: " daily=50\ngrant op 50 @0 % %"},
+		{id: "reset", at: ago(11), text: "\nreset - 0 @0 % %"},
+		{id: "grant", at: ago(10), text: " daily=9\ngrant op 9 @0 % %"},
+		{id: "first", at: ago(9), text: "\nsettle grant 4 @0 % %"},
+		{id: "last", at: ago(8), text: "\nsettle grant 6 @0 % %"},
+		{id: "longest", at: ago(7), text: closing(900)},
+		{id: "opened", at: ago(6), text: "\nclose daily 0 @0 % %"},
+		{id: "longer", at: ago(5), text: closing(300)},
+		{id: "shorter", at: ago(4), text: closing(100)},
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		r.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+		if err := w.forget(w.keys()...); err != nil {
+			t.Fatal(err)
+		}
+		args := []any{"e", "", int64(3600e6), 0}
+		for _, r := range records {
+			args = append(args, r.id, r.at, 0, r.text)
+		}
+		if _, err := w.run(Restore, args...); err != nil {
+			t.Fatal(err)
+		}
+		w.clock += 3e6
+		look := call{epoch: "e", keep: 3600e6, checks: []quota.Check{{Limit: "daily", Length: time.Hour, Max: 100, Cost: 1}}}
+		got, err := w.ask(look, "drawn")
+		w.clock -= 3e6
+		if err != nil || got.word != denied || got.limits[0].used != 6 || got.limits[0].retry != w.clock+300e6 {
+			t.Fatalf("in this order %v\ngot %+v, %v; want 6 used, closed for 300 s", records, got, err)
+		}
+	}
+}
+
+// A settlement is held on its way while another host settles the same grant: the one answered last counts.
+func TestHeldSettlement(t *testing.T) {
+	for _, hold := range []time.Duration{50, 150, 400, 1500, 5000} {
+		for _, way := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%d ms %s", hold, way), func(t *testing.T) {
+				play(t, 2, func(t *testing.T, w *world) {
+					far, near := w.hosts[0], w.hosts[1]
+					d, err := near.ask(9)
+					if err != nil {
+						t.Fatal(err)
+					}
+					before, after := hold*time.Millisecond, time.Duration(0)
+					if way == "after" {
+						before, after = after, before
+					}
+					far.way.disturb(delayed(Correct, before, after))
+					type answer struct {
+						at  time.Time
+						err error
+					}
+					answered := make(chan answer, 1)
+					go func() {
+						err := far.settle(d.GrantID, 3, within)
+						answered <- answer{time.Now(), err}
+					}()
+					time.Sleep(min(hold, 300)*time.Millisecond + 10*time.Millisecond)
+					if err := near.settle(d.GrantID, 5, within); err != nil {
+						t.Fatal(err)
+					}
+					want, at := quota.Units(5), time.Now()
+					if a := <-answered; a.err == nil && a.at.After(at) {
+						want = 3
+					}
+					time.Sleep(hold*time.Millisecond + time.Second)
+					if used := near.used(); used != want {
+						t.Errorf("%d are used, want %d", used, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What arrives after its caller has left does nothing: an acquire, a settlement, a closing, a reset, a booking.
+func TestLateCalls(t *testing.T) {
+	calls := map[string]func(ctx context.Context, h *host, grant quota.ID) error{
+		"acquire": func(ctx context.Context, h *host, _ quota.ID) error {
+			_, err := h.Acquire(ctx, h.c, askOf("", 100))
+			return err
+		},
+		"book": func(ctx context.Context, h *host, _ quota.ID) error {
+			_, err := h.Book(ctx, h.c, quota.Booking{Limit: "daily", Units: 100})
+			return err
+		},
+		"settle": func(ctx context.Context, h *host, grant quota.ID) error {
+			_, err := h.Settle(ctx, h.c, quota.Settlement{Grant: grant, Units: 100})
+			return err
+		},
+		"reset": func(ctx context.Context, h *host, _ quota.ID) error {
+			return h.Reset(ctx, h.c, quota.Caller{}, "")
+		},
+		"close": func(ctx context.Context, h *host, _ quota.ID) error {
+			k := quota.Change{Limit: "daily", Kind: quota.KindClosing, Until: time.Now().Add(time.Hour)}
+			_, err := h.ChangeLimit(ctx, h.c, k)
+			return err
+		},
+	}
+	for name, do := range calls {
+		t.Run(name, func(t *testing.T) {
+			play(t, 1, func(t *testing.T, w *world) {
+				h := w.hosts[0]
+				d, err := h.ask(9)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, grant, _ := quota.ParseGrantID(d.GrantID)
+				h.way.disturb(func(s Script, args []any) fault {
+					if (s == Acquire || s == Correct) && args[0] != "" {
+						return fault{before: time.Second}
+					}
+					return fault{}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				if err := do(ctx, h, grant); !errors.Is(err, quota.ErrOutcomeUnknown) {
+					t.Errorf("got %v, want that the outcome is unknown", err)
+				}
+				time.Sleep(3 * time.Second)
+				h.way.disturb(nil)
+				if d, err := h.ask(1); err != nil || !d.Granted() || h.used() != 10 {
+					t.Errorf("a late call was carried out: %+v %v, %d are used", d, err, h.used())
+				}
+			})
+		})
+	}
+}
+
+// An answer that is lost is asked for again under the same id, and counts once.
+func TestLostAnswerCountsOnce(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h, lost := w.hosts[0], 0
+		h.way.disturb(func(s Script, args []any) fault {
+			lose := s == Acquire && args[0] != "" && lost < 3
+			if lose {
+				lost++
+			}
+			return fault{lose: lose}
+		})
+		d, err := h.ask(5)
+		if err != nil || !d.Granted() || d.Replayed && lost != 3 || h.used() != 5 {
+			t.Errorf("got %+v %v, %d are used; want 5 once", d, err, h.used())
+		}
+	})
+}
+
+// Two hosts have two windows of one limit, as in a reload: each has a sum of its own.
+func TestTwoWindowsOfALimit(t *testing.T) {
+	w := newTwin(t, lua.Usual(), nil)
+	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
+	args := []any{"e", "", int64(3600e6), 0}
+	for i := range 3000 {
+		args = append(args, fmt.Sprint("i", i), w.clock-3000e6+int64(i)*1e6, 0, " daily=1\ngrant op 1 @0 % %")
+	}
+	if _, err := w.run(Restore, args...); err != nil {
+		t.Fatal(err)
+	}
+	look := func(length time.Duration) quota.Units {
+		w.clock += 1e6
+		checks := []quota.Check{{Limit: "daily", Length: length, Max: 1e6, Cost: 1}}
+		r, err := w.ask(call{epoch: "e", keep: 3600e6, checks: checks}, "drawn")
+		if err != nil || r.word != fits {
+			t.Fatal(r, err)
+		}
+		return r.limits[0].used
+	}
+	w.clock += 3e6
+	look(25 * time.Minute)
+	look(50 * time.Minute)
+	w.pages = 0
+	for i := range 100 {
+		if short, long := look(25*time.Minute), look(50*time.Minute); short < 1290 || long < 2790 {
+			t.Fatalf("turn %d: %d and %d are used", i, short, long)
+		}
+	}
+	if w.pages > 0 {
+		t.Errorf("%d calls went on: they move one sum to and fro", w.pages)
+	}
+}
+
+// What was dropped from the log refuses nothing: a limit that is new or longer counts what the log has.
+func TestTrimmedRefusesNothing(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.configure(credential(10, quota.Sliding(time.Minute)), nil)
+		h.Ledger.log("c").keep = int64(10 * time.Minute / time.Microsecond)
+		h.spend(5, time.Second)
+		time.Sleep(11 * time.Minute)
+		h.spend(3, 20*time.Second) // these drop the first ones
+		h.configure(credential(10, quota.Sliding(time.Hour)), nil)
+		if d, err := h.ask(1); err != nil || !d.Granted() || h.used() != 4 {
+			t.Errorf("got %+v %v, %d are used; want what the log has", d, err, h.used())
+		}
+	})
+}
+
+// A host with a shorter window drops nothing that another one needs.
+func TestGreatestKeepOfAllHosts(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		short, long := w.hosts[0], w.hosts[1]
+		short.kill()
+		short = w.host("c")
+		short.configure(credential(budget, quota.Sliding(time.Minute)), nil)
+		long.spend(100, time.Millisecond)
+		time.Sleep(30 * time.Minute)
+		for range 3 {
+			short.spend(10, time.Millisecond)
+			time.Sleep(time.Minute)
+		}
+		if used := long.used(); used != 130 {
+			t.Errorf("%d are used in an hour, want 130", used)
+		}
+	})
+}
+
+// What another host dropped is not missed.
+func TestTrimmedIsNotMissed(t *testing.T) {
+	w := newTwin(t, lua.Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200}, nil)
+	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
+	if _, err := w.run(Restore, "e", "", 600e6, 0); err != nil {
+		t.Fatal(err)
+	}
+	check := []quota.Check{{Limit: "daily", Length: time.Minute, Max: 100, Cost: 1}}
+	ask := func(id, last string, lastAt int64) reply {
+		c := call{id: id, text: " daily=1\ngrant op 1 @0 % %", epoch: "e", keep: 600e6, checks: check}
+		c.last, c.lastAt = last, lastAt
+		r, err := w.ask(c, "drawn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := ask("one", "", 0)
+	w.clock += 700e6
+	ask("two", "", 0) // it drops the first one
+	if r := ask("three", "one", first.at); r.word != granted {
+		t.Errorf("got %s, want granted: it is older than what is kept", r.word)
+	}
+	if r := ask("four", "unknown", w.clock); r.word != lost {
+		t.Errorf("got %s, want lost", r.word)
+	}
+}
+
+// The settlement of a grant that never comes back leaves nothing behind.
+func TestSettlementOfAGrantThatNeverComes(t *testing.T) {
+	w := newTwin(t, lua.Usual(), nil)
+	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
+	if _, err := w.run(Restore, "e", "", 600e6, 0, "s", w.clock-1e6, 0, "\nsettle gone 5 @0 % %"); err != nil {
+		t.Fatal(err)
+	}
+	state := w.memory.keys[w.keys()[1]].hash
+	if state["~gone"] == "" {
+		t.Fatal("the settlement is not kept for its grant")
+	}
+	w.clock += 700e6
+	check := []quota.Check{{Limit: "daily", Length: time.Minute, Max: 100, Cost: 1}}
+	c := call{id: "one", text: " daily=1\ngrant op 1 @0 % %", epoch: "e", keep: 600e6, checks: check}
+	if r, err := w.ask(c, "drawn"); err != nil || r.word != granted {
+		t.Fatal(r, err)
+	}
+	for field := range state {
+		if field[0] == '~' {
+			t.Errorf("field %q stays", field)
+		}
+	}
+}
+
+// A log that is lost again and again is a trouble: two masters may answer.
+func TestLostAgainAndAgain(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		for i := range 4 {
+			if warnings := h.Health(t.Context()).Warnings; (len(warnings) > 0) != (i > 2) {
+				t.Errorf("after %d losses: %q", i, warnings)
+			}
+			h.ask(1)
+			w.engine.flush()
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(11 * time.Minute)
+		if warnings := h.Health(t.Context()).Warnings; len(warnings) > 0 {
+			t.Errorf("after 11 minutes: %q", warnings)
+		}
+	})
+}
+
+// A sum over many entries is counted in pages, none longer than the bound.
+func TestRecountInPages(t *testing.T) {
+	w := newTwin(t, lua.Usual(), nil)
+	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
+	const entries = 20_000
+	for from := 0; from < entries; from += 500 {
+		args := []any{"e", "", int64(86400e6), 0}
+		for i := from; i < from+500; i++ {
+			args = append(args, fmt.Sprint("i", i), w.clock-entries*1e6+int64(i)*1e6, 0, " daily=1\ngrant op 1 @0 % %")
+		}
+		if _, err := w.run(Restore, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.clock += 3e6
+	checks := []quota.Check{{Limit: "daily", Length: 24 * time.Hour, Max: entries, Cost: 1}}
+	r, err := w.ask(call{epoch: "e", keep: 86400e6, checks: checks}, "drawn")
+	first := w.clock - 3e6 - entries*1e6
+	if err != nil || r.word != denied || r.limits[0].used != entries || r.limits[0].retry != first+86400e6 {
+		t.Errorf("got %+v %v", r, err)
+	}
+	if least := entries / lua.Usual().Work; w.pages < least-1 || w.pages > least+2 {
+		t.Errorf("it went on %d times, want about %d", w.pages, least)
+	}
+}
+
+// Callers of all hosts at one time are granted the budget, and no more.
+func TestConcurrentCalls(t *testing.T) {
+	play(t, 3, func(t *testing.T, w *world) {
+		var callers sync.WaitGroup
+		var mu sync.Mutex // guards told
+		told := 0
+		for i := range 30 {
+			h := w.hosts[i%3]
+			callers.Go(func() {
+				for range 50 {
+					if d, err := h.Acquire(t.Context(), h.c, askOf("", 1)); err == nil && d.Granted() {
+						mu.Lock()
+						told++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if told != budget || w.hosts[0].used() != budget {
+			t.Errorf("told %d, used %d, want %d", told, w.hosts[0].used(), budget)
+		}
+	})
+}
+
+// The id of a request is compared with the request alone: not with what it costs by now.
+func TestKnownIDs(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		ask := func(h *host, operation string, units quota.Units) quota.Decision {
+			a := askOf("id", units)
+			a.Operation, a.Count = operation, 1
+			d, err := h.Acquire(t.Context(), h.c, a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		if d := ask(w.hosts[0], "op", 5); !d.Granted() || d.Replayed {
+			t.Fatalf("got %+v", d)
+		}
+		if d := ask(w.hosts[1], "op", 7); !d.Granted() || !d.Replayed || d.Units != 5 {
+			t.Errorf("at another price: got %+v, want the grant of 5", d)
+		}
+		if d := ask(w.hosts[1], "other", 5); d.Reason != quota.RequestIDConflict {
+			t.Errorf("another operation: got %+v, want a conflict", d)
+		}
+		w.engine.set(func() { w.engine.twin.server = "second" }) // the log is quiet
+		if d := ask(w.hosts[1], "op", 5); !d.Replayed {
+			t.Errorf("while the log is quiet: got %+v, want the grant", d)
+		}
+	})
+}
+
+// A settlement that is done is answered so, even if the limits cannot be read after it.
+func TestSettledThoughTheLimitsAreNotRead(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		d, err := h.ask(9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.way.disturb(func(s Script, _ []any) fault { return fault{drop: s == Acquire} })
+		if err := h.settle(d.GrantID, 4, within); err != nil {
+			t.Errorf("got %v, want no error: it is done", err)
+		}
+		h.way.disturb(nil)
+		if used := h.used(); used != 4 {
+			t.Errorf("%d are used, want 4", used)
+		}
+	})
+}
+
+// On a shared log a journal that takes nothing refuses nothing, and is a trouble.
+func TestJournalFails(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.log("c").journal.Close()
+		if d, err := h.ask(1); err != nil || !d.Granted() {
+			t.Errorf("got %+v %v, want granted", d, err)
+		}
+		if h.Health(t.Context()).Unwritten == nil {
+			t.Error("Health does not say it")
+		}
+	})
+}
+
+// While the engine is away, hosts share what was left, each grants at most its allowance, and an id counts once.
+func TestOutage(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		for _, h := range w.hosts {
+			h.configure(h.c, &Policy{Open: map[string]bool{"op": true}, Units: 300})
+		}
+		w.hosts[0].spend(500, time.Millisecond)
+		time.Sleep(1100 * time.Millisecond)
+		w.engine.set(func() { w.engine.away = true })
+		for _, h := range w.hosts {
+			before := w.told
+			for range 2 {
+				if d, err := h.askAs("id of "+h.name, 100, within); err != nil || !d.Granted() {
+					t.Fatal(d, err)
+				}
+			}
+			h.spend(400, time.Millisecond)
+			if told := w.told - before; told != 250 {
+				t.Errorf("host %s grants %d alone, want half of the 500 that were left", h.name, told)
+			}
+			if d, err := h.ask(1); err == nil || d.GrantID != "" {
+				t.Errorf("host %s: got %+v %v beyond that, want an error alone", h.name, d, err)
+			}
+		}
+		w.engine.set(func() { w.engine.away = false })
+		time.Sleep(2 * time.Second)
+		if used := w.hosts[0].used(); used != w.told {
+			t.Errorf("%d are used, %d were told", used, w.told)
+		}
+		w.full(0)
+	})
+}
+
+// While calls wait for an engine that answers nothing, an open operation is granted alone, not refused as recovering.
+func TestOutageWithoutAnswers(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.configure(h.c, &Policy{Open: map[string]bool{"op": true}, Units: 300})
+		time.Sleep(1100 * time.Millisecond)
+		h.way.disturb(func(Script, []any) fault { return fault{before: 5 * time.Second} })
+		for n := range 20 {
+			if d, err := h.ask(1); err != nil || !d.Outage {
+				t.Errorf("call %d: got %+v %v, want a grant of the outage", n, d, err)
+			}
+		}
+		h.kill()
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// What a host granted alone is put back alone: its whole journal, in pages, would prolong a quiet that is in effect,
+// and with calls that fail now and then the log would be quiet for ever.
+func TestGrantsOfAnOutageArePutBackAlone(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.configure(credential(3000, quota.Sliding(time.Hour)), &Policy{Open: map[string]bool{"op": true}, Units: 300})
+		for range 1500 {
+			h.ask(1)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		before := w.engine.restored
+		for range 10 {
+			h.way.disturb(func(Script, []any) fault { return fault{drop: true} })
+			if d, err := h.ask(1); err != nil || !d.Outage {
+				t.Fatalf("got %+v %v, want a grant of the outage", d, err)
+			}
+			h.way.disturb(nil)
+			if d, err := h.ask(1); err != nil || d.Outage {
+				t.Fatalf("got %+v %v, want a grant of the log", d, err)
+			}
+		}
+		if n := w.engine.restored - before; n != 10 {
+			t.Errorf("%d entries were put back, want the 10 that were granted alone", n)
+		}
+		if used := h.used(); used != 1520 {
+			t.Errorf("%d are used, want 1520", used)
+		}
+	})
+}
+
+// A log that is quiet is not away: nothing is granted alone.
+func TestQuietIsNotAway(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.configure(h.c, &Policy{Open: map[string]bool{"op": true}, Units: 300})
+		time.Sleep(1100 * time.Millisecond)
+		w.engine.set(func() { w.engine.twin.server = "second" })
+		w.engine.flush()
+		if d, err := h.ask(1); !errors.Is(err, quota.ErrRecovering) {
+			t.Errorf("got %+v %v, want that it recovers", d, err)
+		}
+	})
+}
+
+// Hosts say that they live: a clean stop takes the row away, a dead host's goes after a day, and two daemons of one
+// name are a trouble after 5 s together.
+func TestHosts(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		names := func() string {
+			time.Sleep(1100 * time.Millisecond)
+			var list []string
+			for _, row := range w.hosts[0].Rows() {
+				list = append(list, row.Name)
+			}
+			slices.Sort(list)
+			return strings.Join(list, " ")
+		}
+		if got := names(); got != "a b" {
+			t.Errorf("hosts %q", got)
+		}
+		w.host("c").dead = true
+		if err := w.hosts[2].Close(); err != nil {
+			t.Fatal(err)
+		}
+		d := w.host("d")
+		time.Sleep(time.Millisecond) // it has said that it lives
+		d.kill()
+		if got := names(); got != "a b d" {
+			t.Errorf("hosts %q after a clean stop", got)
+		}
+		if h := w.hosts[0].Health(t.Context()).Hosts; len(h) > 0 {
+			t.Errorf("trouble %q", h)
+		}
+		other := w.host("b2")
+		other.config.Name = "b"
+		time.Sleep(8 * time.Second)
+		if h := other.Health(t.Context()).Hosts; len(h) != 1 {
+			t.Errorf("two daemons of one name: %q", h)
+		}
+		other.configure(credential(5, quota.Sliding(time.Hour)), nil)
+		time.Sleep(2 * time.Second)
+		if h := w.hosts[0].Health(t.Context()).Hosts; len(h) != 1 {
+			t.Errorf("hosts that count differently: %q", h)
+		}
+	})
+}
+
+// A row that nobody renews is dropped after a day, by the engine's clock.
+func TestRowsOfHosts(t *testing.T) {
+	w := newTwin(t, lua.Usual(), nil)
+	w.name, w.clock = AllHosts, 1_764_000_000e6
+	run := func(id, text string) []any {
+		values, err := w.run(Hosts, id, text, (24 * time.Hour).Milliseconds())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values
+	}
+	run("one", "first")
+	w.clock += 3600e6
+	if got := run("two", "second"); len(got) != 7 {
+		t.Errorf("got %v, want two rows", got)
+	}
+	w.clock += 23*3600e6 + 1e6
+	if got := run("", ""); len(got) != 4 || got[1] != "two" {
+		t.Errorf("got %v, want the second one alone", got)
+	}
+	if got := run("two", ""); len(got) != 1 {
+		t.Errorf("got %v, want none", got)
+	}
+}
+
+// A host that is frozen between a decision and its answer, for longer than any quiet, loses nothing.
+func TestFrozenHost(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		frozen := w.hosts[0]
+		frozen.spend(300, time.Millisecond)
+		frozen.way.disturb(func(Script, []any) fault { return fault{after: 10 * time.Second} })
+		answered := make(chan bool)
+		go func() {
+			d, err := frozen.askAs("", 50, time.Minute)
+			answered <- err == nil && d.Granted()
+		}()
+		time.Sleep(time.Millisecond)
+		frozen.way.disturb(nil)
+		w.engine.flush()
+		w.hosts[1].spend(900, time.Millisecond)
+		time.Sleep(2 * time.Second)
+		<-answered
+		w.full(0)
+	})
+}
+
+// A limit is closed while a call is under way: what decides is when it arrives.
+func TestClosedWhileUnderWay(t *testing.T) {
+	play(t, 2, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.way.disturb(func(s Script, args []any) fault { return fault{before: 100 * time.Millisecond} })
+		answered := make(chan quota.Decision)
+		go func() {
+			d, _ := h.ask(1)
+			answered <- d
+		}()
+		time.Sleep(50 * time.Millisecond)
+		k := quota.Change{Limit: "daily", Kind: quota.KindClosing, Until: time.Now().Add(time.Hour), Note: "so"}
+		if changed, err := w.hosts[1].ChangeLimit(t.Context(), h.c, k); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		if d := <-answered; d.Reason != quota.LimitClosed {
+			t.Errorf("got %+v, want that the limit is closed", d)
+		}
+	})
+}

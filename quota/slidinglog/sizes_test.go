@@ -1,0 +1,161 @@
+package slidinglog_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"quotad/lua"
+	"quotad/quota"
+	"quotad/quota/ledgertest"
+	"quotad/quota/slidinglog"
+)
+
+// A countingEngine counts what it is asked.
+type countingEngine struct {
+	slidinglog.Engine
+	runs map[slidinglog.Script]int
+}
+
+func (e *countingEngine) Run(ctx context.Context, name string, s slidinglog.Script, args []any) ([]any, error) {
+	e.runs[s]++
+	return e.Engine.Run(ctx, name, s, args)
+}
+
+// Ten thousand entries: the wait of each denial is exact, however long the walk, and a window that ends, moves or is
+// lengthened over all of them is worked off in pages.
+func TestTenThousandEntries(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	c := func(window quota.Window) *quota.Credential {
+		return &quota.Credential{Name: "one", Keep: 31 * 24 * time.Hour, Operations: map[string]quota.Cost{"get": {Every: 1}},
+			Limits: []quota.Limit{{Name: "daily", Units: n, Window: window}}}
+	}
+	day := quota.Sliding(24 * time.Hour)
+	b := newBed(t, c(day))
+	engine := &countingEngine{slidinglog.NewMemory(b.clock.Now), map[slidinglog.Script]int{}}
+	b.l = open(t, slidinglog.Config{Engine: engine, Dir: t.TempDir()})
+	b.reload(c(day))
+	for range n {
+		b.granted("get", 1)
+		b.clock.Add(3 * time.Second)
+	}
+	for _, missing := range []quota.Units{1, 10, 11, 100, 101, 500, 501, 5000, 9999, n} {
+		clear(engine.runs)
+		b.denied("get", missing, noon.Add(24*time.Hour+3*time.Second*time.Duration(missing-1)))
+		if got, most := engine.runs[slidinglog.Walk], int(missing)/100+1; got > most {
+			t.Errorf("%d units missing: %d calls walk, want %d at most", missing, got, most)
+		}
+	}
+	clear(engine.runs)
+	d := b.ask(quota.Request{Operation: "get", Count: n + 1})
+	if d.Reason != quota.CostExceedsLimit || engine.runs[slidinglog.Walk] > 0 {
+		t.Errorf("more than the limit has: got %+v after %d walks, want none", d, engine.runs[slidinglog.Walk])
+	}
+	until := noon.Add(24*time.Hour + 3*time.Second*4999)
+	b.clock.Set(until.Add(-time.Millisecond))
+	b.denied("get", 5000, until)
+	b.clock.Set(until)
+	b.granted("get", 5000) // half of them leave at once
+	b.used(n)
+	for _, row := range []struct {
+		window quota.Window
+		used   quota.Units
+	}{
+		{quota.Sliding(time.Minute), 5000}, {quota.Sliding(30 * 24 * time.Hour), n + 5000}, {day, n},
+		{quota.Calendar(quota.Day, time.UTC), 5000}, {quota.Calendar(quota.Month, time.UTC), n + 5000},
+		{quota.Sliding(time.Hour), 5000},
+	} {
+		clear(engine.runs)
+		b.reload(c(row.window))
+		b.used(row.used)
+		if got := engine.runs[slidinglog.Acquire]; got > 2*n/500+5 {
+			t.Errorf("%s: %d calls move the sum", row.window, got)
+		}
+	}
+}
+
+// Sixty-four limits, all of them full of more than a call may read, are decided, and the one that refuses the longest
+// is named.
+func TestSixtyFourLimits(t *testing.T) {
+	t.Parallel()
+	c := &quota.Credential{Name: "many", Operations: map[string]quota.Cost{"get": {Every: 1}}}
+	for i := range 64 {
+		c.Limits = append(c.Limits, quota.Limit{Name: fmt.Sprintf("l-%d", i), Units: quota.Units(20 + i/4),
+			Window: quota.Sliding(time.Duration(100+i) * time.Second)})
+	}
+	b := newBed(t, c)
+	engine := slidinglog.NewMemoryOf(b.clock.Now, lua.All(lua.Bounds{Work: 20, Walk: 5, Page: 3, Trim: 5}))
+	b.l = open(t, slidinglog.Config{Engine: engine, Dir: t.TempDir()})
+	b.reload(c)
+	model, err := quota.NewService(ledgertest.NewModel(b.clock.Now), []*quota.Credential{c}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := 0
+	for i := range 60 {
+		r := quota.Request{Credential: "many", Operation: "get", Count: quota.Units(1 + i%3*6), RequestID: fmt.Sprint(i)}
+		got := b.ask(r)
+		want, err := model.Acquire(t.Context(), r)
+		of := func(d quota.Decision) string {
+			return fmt.Sprintf("%q by %q until %v, %d left", d.Reason, d.Limit, d.RetryAt, d.Remaining())
+		}
+		if err != nil || of(got) != of(want) {
+			t.Fatalf("%d: got %s\nwant %s, %v", i, of(got), of(want), err)
+		}
+		if b.clock.Add(time.Second); got.Granted() {
+			granted++
+		} else if i%4 == 0 {
+			b.clock.Set(got.RetryAt)
+		}
+	}
+	if granted < 10 || granted > 50 {
+		t.Errorf("%d of 60 were granted: it is no history", granted)
+	}
+}
+
+// Walks of some limits leave the work to the others: no call waits for itself.
+func TestWalksLeaveWork(t *testing.T) {
+	t.Parallel()
+	c := &quota.Credential{Name: "many", Operations: map[string]quota.Cost{"get": {Every: 1}}}
+	for i := range 7 {
+		day := quota.Limit{Name: fmt.Sprintf("day-%d", i), Units: 150, Window: quota.Sliding(24 * time.Hour)}
+		c.Limits = append(c.Limits, day)
+	}
+	c.Limits = append(c.Limits, quota.Limit{Name: "hour", Units: 150, Window: quota.Sliding(time.Hour)})
+	b := newBed(t, c)
+	for range 150 {
+		b.granted("get", 1)
+		b.clock.Add(30 * time.Second)
+	}
+	b.denied("get", 150, noon.Add(24*time.Hour+149*30*time.Second))
+	b.clock.Add(20 * time.Minute) // forty leave the last limit
+	b.denied("get", 120, noon.Add(24*time.Hour+119*30*time.Second))
+}
+
+// Up to 2^53-1 all is exact, and nothing is counted beyond.
+func TestTheGreatestNumber(t *testing.T) {
+	t.Parallel()
+	c := &quota.Credential{Name: "vast", Operations: map[string]quota.Cost{"get": {Every: 1}},
+		Limits: []quota.Limit{{Name: "a", Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)}}}
+	b := newBed(t, c)
+	most := b.granted("get", quota.MaxUnits-2)
+	b.granted("get", 1)
+	b.denied("get", 2, noon.Add(time.Hour))
+	one := b.granted("get", 1)
+	b.used(quota.MaxUnits)
+	d, err := b.Settle(t.Context(), one.GrantID, quota.Settlement{Units: 2})
+	if err != nil || d.Reason != quota.BadRequest {
+		t.Errorf("one unit more than can be counted: got %+v, %v", d, err)
+	}
+	b.used(quota.MaxUnits)
+	b.killed().used(quota.MaxUnits)
+	if d, err := b.Settle(t.Context(), most.GrantID, quota.Settlement{Units: 5}); err != nil || d.Reason != "" {
+		t.Errorf("got %+v, %v, want it settled", d, err)
+	}
+	b.used(7)
+	b.killed().used(7)
+	b.clock.Add(time.Hour + time.Millisecond)
+	b.used(0)
+}

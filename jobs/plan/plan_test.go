@@ -225,7 +225,7 @@ func (p *played) play(late func() time.Duration) (refused []string) {
 func TestSumIsWhatHappens(t *testing.T) {
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	offered := 0
-	for i := range 5 {
+	for i := range 3 {
 		p := randomSchedule(t, random)
 		for n, f := range p.fits() {
 			p.credential.Limits[n].Units = max(1, f.AtWorst)
@@ -269,8 +269,8 @@ func TestSumIsWhatHappens(t *testing.T) {
 			t.Errorf("schedule %d: %s was offered, and was refused", i, changed.Schedule)
 		}
 	}
-	if offered < 4 {
-		t.Errorf("%d of 5 were offered an interval: this says little", offered)
+	if offered < 2 {
+		t.Errorf("%d of 3 were offered an interval: this says little", offered)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestIDOfARequest(t *testing.T) {
 	r := quota.Request{Operation: "get", Count: 1, RequestID: "a"}
 	other := r
 	other.RequestID = "b"
-	if r.ID() != r.ID() || r.ID() == other.ID() {
+	if again := r; again.ID() != r.ID() || r.ID() == other.ID() {
 		t.Errorf("got %s, %s and %s", r.ID(), r.ID(), other.ID())
 	}
 	r.RequestID = ""

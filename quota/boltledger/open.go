@@ -6,13 +6,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
-
-	"quotad/quota"
 )
 
 // lockWait is how long a file that another process uses is waited for.
@@ -41,23 +38,6 @@ func openBolt(path, name string, options *bbolt.Options) (*bbolt.DB, error) {
 		return nil, fmt.Errorf("cannot open %s: %w", name, err)
 	}
 	return db, nil
-}
-
-// writeError returns why something was not written, with its cure.
-func writeError(err error) error {
-	cure := ""
-	if errors.Is(err, syscall.ENOSPC) {
-		cure = ": free space on the disk"
-	}
-	return fmt.Errorf("cannot write ledger%s: %w: %w", cure, quota.ErrUnavailable, err)
-}
-
-// readError says that the file could not be read.
-func readError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("cannot read ledger: %w: %w", quota.ErrUnavailable, err)
 }
 
 // A faultError is bbolt's panic about a damaged file, or the kernel's fault in one that ends too

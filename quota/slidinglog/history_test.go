@@ -2,6 +2,7 @@ package slidinglog
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -90,7 +91,7 @@ func (w *twin) run(s Script, args ...any) ([]any, error) {
 	if s != Mirror {
 		here = args
 	}
-	got, err := w.memory.Run(nil, w.name, s, here)
+	got, err := w.memory.Run(context.Background(), w.name, s, here)
 	if err != nil || w.conn == nil {
 		return got, err
 	}

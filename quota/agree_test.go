@@ -163,19 +163,6 @@ func (h *randomHistory) held(limit string, used quota.Units) (sum quota.Units) {
 	return used
 }
 
-func (d *testService) used() []quota.Units {
-	d.Helper()
-	usage, err := d.Usage(d.Context(), "youtube")
-	if err != nil {
-		d.Fatal(err)
-	}
-	var used []quota.Units
-	for _, limit := range usage.Limits {
-		used = append(used, limit.Used)
-	}
-	return used
-}
-
 // openLedger returns an embedded ledger.
 func openLedger(t testing.TB, clock func() time.Time) *slidinglog.Ledger {
 	t.Helper()

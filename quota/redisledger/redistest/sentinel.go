@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -46,13 +47,23 @@ func startSentinel(tb testing.TB, watch string) *Server {
 	return s
 }
 
-// Synced returns when the replica has all that the master wrote.
+// Synced returns when the replica has all that the master had written when it was called.
 func (w *Watched) Synced(tb testing.TB) {
 	tb.Helper()
-	info := fmt.Sprint(w.Master.Do(tb, "INFO", "replication"))
-	_, rest, _ := strings.Cut(info, "master_repl_offset:")
-	offset, _, _ := strings.Cut(rest, "\r\n")
-	w.Replica.says(tb, []string{"INFO", "replication"}, "slave_repl_offset:"+offset+"\r\n")
+	offset := func(s *Server, name string) int {
+		answer, _ := s.ask("INFO", "replication")
+		_, rest, _ := strings.Cut(fmt.Sprint(answer), "\n"+name+":")
+		text, _, _ := strings.Cut(rest, "\r\n")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	wrote := offset(w.Master, "master_repl_offset")
+	if err := until(w.Replica.done, func() bool { return offset(w.Replica, "slave_repl_offset") >= wrote }); err != nil || wrote < 0 {
+		tb.Fatalf("the replica has not what the master wrote, %d bytes: %v", wrote, err)
+	}
 }
 
 // A Guarded is a master with its replicas, and the Sentinels that replace it by one of these.

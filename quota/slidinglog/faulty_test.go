@@ -51,6 +51,13 @@ func (f *faulty) run(credential string, s Script, args []any, declared string) (
 	return values, declared, err
 }
 
+// put returns how many entries hosts have sent to be put back.
+func (f *faulty) put() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.restored
+}
+
 func (f *faulty) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,10 +219,13 @@ func credential(units quota.Units, window quota.Window) *quota.Credential {
 }
 
 // host starts a host, or one that was killed: it has the journal of its name.
-func (w *world) host(name string) *host {
+func (w *world) host(name string) *host { return w.named(name, name) }
+
+// named begins a host whose journals another one of its name does not use.
+func (w *world) named(dir, name string) *host {
 	h := &host{world: w, name: name, c: credential(budget, quota.Sliding(time.Hour))}
 	h.way = &way{to: w.engine, declared: map[string]string{}, calls: map[Script]int{}}
-	h.Ledger = Open(Config{Engine: h.way, Dir: filepath.Join(w.dir, name), Name: name, Unsynced: true})
+	h.Ledger = Open(Config{Engine: h.way, Dir: filepath.Join(w.dir, dir), Name: name, Unsynced: true})
 	h.configure(h.c, nil)
 	w.hosts = append(w.hosts, h)
 	return h

@@ -56,14 +56,14 @@ func TestOneCallerPutsBack(t *testing.T) {
 		h := w.hosts[0]
 		h.spend(100, time.Millisecond)
 		w.engine.flush()
-		before := w.engine.restored
+		before := w.engine.put()
 		h.way.disturb(delayed(Restore, 10*time.Millisecond, 0))
 		var callers sync.WaitGroup
 		for range 64 {
 			callers.Go(func() { h.Acquire(t.Context(), h.c, askOf("", 1)) })
 		}
 		callers.Wait()
-		if n := w.engine.restored - before; n != 100 {
+		if n := w.engine.put() - before; n != 100 {
 			t.Errorf("%d entries were put back, want the journal's 100 once", n)
 		}
 	})
@@ -795,7 +795,7 @@ func TestGrantsOfAnOutageArePutBackAlone(t *testing.T) {
 			h.ask(1)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		before := w.engine.restored
+		before := w.engine.put()
 		for range 10 {
 			h.way.disturb(func(Script, []any) fault { return fault{drop: true} })
 			if d, err := h.ask(1); err != nil || !d.Outage {
@@ -806,7 +806,7 @@ func TestGrantsOfAnOutageArePutBackAlone(t *testing.T) {
 				t.Fatalf("got %+v %v, want a grant of the log", d, err)
 			}
 		}
-		if n := w.engine.restored - before; n != 10 {
+		if n := w.engine.put() - before; n != 10 {
 			t.Errorf("%d entries were put back, want the 10 that were granted alone", n)
 		}
 		if used := h.used(); used != 1520 {
@@ -858,8 +858,7 @@ func TestHosts(t *testing.T) {
 		if h := w.hosts[0].Health(t.Context()).Hosts; len(h) > 0 {
 			t.Errorf("trouble %q", h)
 		}
-		other := w.host("b2")
-		other.config.Name = "b"
+		other := w.named("b2", "b")
 		time.Sleep(8 * time.Second)
 		if h := other.Health(t.Context()).Hosts; len(h) != 1 {
 			t.Errorf("two daemons of one name: %q", h)

@@ -61,7 +61,8 @@ func (w *Watched) Synced(tb testing.TB) {
 		return n
 	}
 	wrote := offset(w.Master, "master_repl_offset")
-	if err := until(w.Replica.done, func() bool { return offset(w.Replica, "slave_repl_offset") >= wrote }); err != nil || wrote < 0 {
+	err := until(w.Replica.done, func() bool { return offset(w.Replica, "slave_repl_offset") >= wrote })
+	if err != nil || wrote < 0 {
 		tb.Fatalf("the replica has not what the master wrote, %d bytes: %v", wrote, err)
 	}
 }

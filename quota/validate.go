@@ -31,8 +31,9 @@ func (c *Credential) Validate() []*FieldError {
 	if len(c.Operations) == 0 {
 		v.fail([]string{"operations"}, "a credential needs at least one operation: one that is not listed is refused")
 	}
-	if c.Keep < 0 || c.Keep > LongestWindow {
-		v.fail([]string{"keep"}, "must be at most %s: %v", Brief(LongestWindow), c.Keep)
+	if c.Keep != 0 && (c.Keep < leastKeep || c.Keep > LongestWindow) {
+		v.fail([]string{"keep"}, "must be from %s to %s: %s; leave it out to keep what the limits count",
+			Brief(leastKeep), Brief(LongestWindow), Brief(c.Keep))
 	}
 	for _, limit := range c.Limits {
 		v.limit(limit)

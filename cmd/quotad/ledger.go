@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"quotad/cmd/quotad/config"
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/boltledger"
 	"quotad/quota/clientlimit"
@@ -90,6 +91,7 @@ func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 		Dir: d.statePath(journalDir), Name: d.host, Deadline: d.config.Ledger.Deadline, Unsynced: d.config.Ledger.Unsynced,
 		OnEvent: func(e slidinglog.Event) { d.emit(e) },
 		Terms:   func(credential string) string { return d.inForce.Load().Routes(credential) },
+		Jobs:    func() []string { return scheduled(d.inForce.Load().Jobs) },
 	}
 	accepted := acceptedByRoot(d.config.StateDir)
 	c.Accept = d.options.acceptLedger || accepted
@@ -117,6 +119,16 @@ func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 	}
 	c.Engine = slidinglog.NewMemory(nil)
 	return slidinglog.Open(c), nil
+}
+
+// scheduled names the jobs that have slots.
+func scheduled(list []*jobs.Job) (names []string) {
+	for _, j := range list {
+		if _, manual := j.Schedule.(jobs.Unscheduled); !manual {
+			names = append(names, j.Name)
+		}
+	}
+	return names
 }
 
 // journalDir has the journals, in the state directory.

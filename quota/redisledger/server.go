@@ -134,7 +134,7 @@ func (s *Store) writeOnce(ctx context.Context) error {
 	}{
 		{slidinglog.Restore, []any{"e", "", 1, 0, "check", 1, 1, "\nreset - 0 % % %"}},
 		{slidinglog.Acquire, append(nobody, "check", 1, 0, 1, 1, 0)},
-		{slidinglog.Correct, append(nobody[:0:0], "id", "\nreset - 0 % % %", "", "e", 0, 1, 0, "e", 0)},
+		{slidinglog.Correct, []any{"id", "\nreset - 0 % % %", "", "e", 0, 1, 0, "e", 0}},
 		{slidinglog.Walk, []any{"check", 0, 1, 1}},
 		{slidinglog.Mirror, []any{0, "", 1}},
 	}

@@ -13,8 +13,8 @@ import (
 	"quotad/quota"
 )
 
-// A HostRow is what a daemon says of itself each second.
-type HostRow struct {
+// A hostRow is what a daemon says of itself each second.
+type hostRow struct {
 	Name  string            `json:"name"`
 	Terms map[string]string `json:"terms"`          // of each credential a digest of what decides
 	Keep  map[string]int64  `json:"keep"`           // of each credential, µs
@@ -31,13 +31,11 @@ const (
 )
 
 // row returns this host's.
-func (l *Ledger) row() HostRow {
-	row := HostRow{Name: l.config.Name, Terms: map[string]string{}, Keep: map[string]int64{}}
+func (l *Ledger) row() hostRow {
+	row := hostRow{Name: l.config.Name, Terms: map[string]string{}, Keep: map[string]int64{}}
 	for _, one := range l.all() {
-		one.mu.Lock()
-		row.Terms[one.name] = one.ledger.digest(one.credential)
-		row.Keep[one.name] = one.credential.Keeps().Microseconds()
-		one.mu.Unlock()
+		c := one.current()
+		row.Terms[one.name], row.Keep[one.name] = l.digest(c), c.Keeps().Microseconds()
 	}
 	if l.config.Jobs != nil {
 		row.Jobs = l.config.Jobs()
@@ -118,14 +116,14 @@ func (l *Ledger) pollHosts(ctx context.Context) {
 }
 
 // hosts runs the script: an empty text has this host's row go.
-func (l *Ledger) hosts(ctx context.Context, text string) (rows []HostRow, err error) {
+func (l *Ledger) hosts(ctx context.Context, text string) (rows []hostRow, err error) {
 	values, err := l.config.Engine.Run(ctx, AllHosts, Hosts, []any{l.config.ID, text, rowsFor.Milliseconds()})
 	if err != nil {
 		return nil, err
 	}
 	in := reader{values: values}
 	for now := in.int(); len(in.values) > 0 && !in.wrong; {
-		row := HostRow{ID: in.text()}
+		row := hostRow{ID: in.text()}
 		row.Is = time.Duration(now-in.int()) * time.Millisecond
 		if json.Unmarshal([]byte(in.text()), &row) == nil { // another version's says nothing
 			rows = append(rows, row)

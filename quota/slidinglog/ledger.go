@@ -46,7 +46,7 @@ type Event struct {
 	Took       time.Duration // of Up: how long it was down
 	Units      quota.Units   // of Up: granted by this host meanwhile, and to be put back
 	Records    int           // of Restored: entries that were put back
-	Text       string        // of Journal: what was done to it
+	Text       string        // of Cut: what was done to the journal
 }
 
 // An EventKind is what happened.
@@ -73,7 +73,7 @@ type Ledger struct {
 
 	mu      sync.Mutex // guards what follows
 	logs    map[string]*log
-	rows    []HostRow
+	rows    []hostRow // what the daemons on this ledger last said of themselves
 	differs []string
 	lives   int
 }
@@ -164,9 +164,12 @@ func (l *Ledger) open(c *quota.Credential) (*log, error) {
 		one.last, one.lastAt = last.ID, last.At
 	}
 	if memory, alone := l.config.Engine.(*Memory); alone {
-		if err := one.replay(l.ctx, memory); err != nil {
-			return nil, errors.Join(err, j.Close())
-		}
+		err = one.replay(l.ctx, memory)
+	} else {
+		err = one.readOffline()
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
 	}
 	return one, nil
 }
@@ -203,7 +206,7 @@ func (l *Ledger) Await(ctx context.Context) {
 	defer stop()
 	for _, one := range l.all() {
 		for ctx.Err() == nil {
-			asking, cancel := context.WithTimeout(ctx, l.config.Deadline)
+			asking, cancel := context.WithTimeout(ctx, max(l.config.Deadline, pollEvery))
 			_, _, err := one.look(asking, one.current())
 			cancel()
 			if !errors.Is(err, quota.ErrRecovering) {
@@ -243,7 +246,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, ask quota.Ask
 	if r.word == granted {
 		one.fresh(asks.checks, r)
 		e, _ := parse(asks.id, r.at, r.text)
-		d.GrantID, d.Would, d.Outage = quota.GrantID(c.Name, id), e.Would, e.Outage
+		d.GrantID, d.Would = quota.GrantID(c.Name, id), e.Would
 	}
 	return d, nil
 }
@@ -398,7 +401,7 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 	if !q.Since.IsZero() {
 		since = q.Since.UnixMicro() - 1 // nothing older
 	}
-	args := []any{since, "", max}
+	args := []any{since, "", max + 1} // one more, to know whether others follow
 	switch {
 	case q.Newest && q.After.IsZero():
 		args[1] = int64(quota.MaxUnits)
@@ -411,13 +414,14 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 	if err != nil {
 		return page, err
 	}
+	if len(records) > max {
+		records = records[:max]
+		page.Next = atMicros(records[max-1].At)
+	}
 	for _, r := range records {
 		if e, ok := parse(r.ID, r.At, r.Text); ok {
 			page.Entries = append(page.Entries, e)
 		}
-	}
-	if len(records) == max {
-		page.Next = atMicros(records[max-1].At)
 	}
 	return page, nil
 }
@@ -446,13 +450,6 @@ func (l *Ledger) Killed() (n int) {
 		n = max(n, one.journal.Killed())
 	}
 	return n
-}
-
-// Rows returns what the daemons on this ledger last said of themselves.
-func (l *Ledger) Rows() []HostRow {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.rows)
 }
 
 // A log may be ahead of the clock by that much, and a journal behind the log.
@@ -501,8 +498,8 @@ func (l *log) health(h *quota.Health) {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("the journal of %s lags behind the log by %s: what others wrote since is on no disk of this host",
 			l.name, quota.Brief(lag.Truncate(time.Second))))
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(l.losses), func(t time.Time) bool { return time.Since(t) > lossesWithin })); n >= manyLosses {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("the log of %s was lost %d times within 10 minutes: do two masters answer?", l.name, n))
+	if l.losses = l.lately(); len(l.losses) >= manyLosses {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("the log of %s was lost %d times within 10 minutes: do two masters answer?", l.name, len(l.losses)))
 	}
 	if l.down != nil && h.Reachable {
 		h.State, h.Reachable = l.down.Error(), false

@@ -42,10 +42,10 @@ type log struct {
 	downSince  time.Time
 	quietUntil time.Time // by the machine's clock
 	losses     []time.Time
-	ahead      time.Duration // of the log's clock before TIME
-	heard      quota.Usage   // when the engine answered last
-	offline    []offlineGrant
-	alone      quota.Units      // that it granted since it is away
+	ahead      time.Duration    // of the log's clock before TIME
+	heard      quota.Usage      // when the engine answered last
+	offline    []offlineGrant   // that the allowance counts, the oldest first
+	alone      quota.Units      // that it granted since the engine is away
 	unwritten  []journal.Record // what the journal could not take
 	failing    error            // why
 	mirrored   mirrored
@@ -75,7 +75,7 @@ func (l *log) logTime() time.Time {
 // know fills in what the host knows.
 func (l *log) know(ctx context.Context, c *call) error {
 	l.mu.Lock()
-	unknown, alone := l.epoch == "", len(l.offline) > 0
+	unknown, alone := l.epoch == "", len(l.notBack()) > 0
 	l.mu.Unlock()
 	switch {
 	case unknown:
@@ -207,23 +207,32 @@ func (l *log) wrote(r reply, id string) error {
 		return nil
 	}
 	record := journal.Record{Kind: journal.Own, At: r.at, ID: id, Text: r.text}
-	if memory, alone := l.engine.(*Memory); alone && r.word == granted {
-		if err := l.journal.Append(record); err != nil { // what a start would not know is not granted
+	memory, alone := l.engine.(*Memory)
+	switch {
+	case l.engine.Shared():
+		l.write(record) // what fails is in Health: the log has the entry, and other hosts do
+		return nil
+	case alone && r.word == granted:
+		if err := l.append(record); err != nil { // what a start would not know is not granted
 			memory.takeBack(l.name, id)
-			l.mu.Lock()
-			l.failing = err
-			l.mu.Unlock()
 			return fmt.Errorf("%w: %w", quota.ErrUnavailable, err)
 		}
+	default:
+		if err := l.write(record); err != nil {
+			return notKept(err)
+		}
 	}
-	err := l.write(record) // if it is not there
-	if err == nil && !l.engine.Shared() && !l.ledger.config.Unsynced {
-		err = l.sync()
+	if l.ledger.config.Unsynced {
+		return nil
 	}
-	if err != nil && !l.engine.Shared() {
-		return fmt.Errorf("%w: it counts, but is not in the journal: %w", quota.ErrOutcomeUnknown, err)
+	if err := l.sync(); err != nil {
+		return notKept(err)
 	}
-	return nil // hosts that share the log have it too
+	return nil
+}
+
+func notKept(err error) error {
+	return fmt.Errorf("%w: it counts, but is not in the journal: %w", quota.ErrOutcomeUnknown, err)
 }
 
 // maxUnwritten bounds what waits for a disk that is full: where hosts share the log, that has the rest.
@@ -231,13 +240,23 @@ const maxUnwritten = 10_000
 
 // write appends to the journal. What it does not take is tried again each second.
 func (l *log) write(records ...journal.Record) error {
+	err := l.append(records...)
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.unwritten = append(l.unwritten, records...)
+		l.unwritten = l.unwritten[max(0, len(l.unwritten)-maxUnwritten):]
+	}
+	return err
+}
+
+// append appends to the journal.
+func (l *log) append(records ...journal.Record) error {
 	err := l.journal.Append(records...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
 		l.failing = err
-		l.unwritten = append(l.unwritten, records...)
-		l.unwritten = l.unwritten[max(0, len(l.unwritten)-maxUnwritten):]
 		return err
 	}
 	for _, r := range records {
@@ -286,12 +305,17 @@ func (l *log) lose(epoch string) {
 	known := l.epoch == epoch && l.lostEpoch != epoch && !expired
 	if known {
 		l.lostEpoch = epoch
-		l.losses = append(slices.DeleteFunc(l.losses, func(t time.Time) bool { return time.Since(t) > lossesWithin }), time.Now())
+		l.losses = append(l.lately(), time.Now())
 	}
 	l.mu.Unlock()
 	if known {
 		l.ledger.config.OnEvent(Event{Credential: l.name, Kind: LostLog, Err: quota.ErrLost})
 	}
+}
+
+// lately returns when the log was lost within the last minutes. mu is held.
+func (l *log) lately() []time.Time {
+	return slices.DeleteFunc(l.losses, func(t time.Time) bool { return time.Since(t) > lossesWithin })
 }
 
 // A log that is lost as often as that within a time is a trouble.
@@ -324,7 +348,7 @@ func (l *log) restore(ctx context.Context, of string) error {
 	defer func() { <-l.restoring }()
 	for range mostLosses {
 		l.mu.Lock()
-		epoch, grants := l.epoch, slices.Clone(l.offline)
+		epoch, grants := l.epoch, l.notBack()
 		l.mu.Unlock()
 		if epoch != of {
 			return nil
@@ -333,16 +357,14 @@ func (l *log) restore(ctx context.Context, of string) error {
 		if err != nil {
 			return err
 		}
-		asked := time.Now()
-		epoch, told, newest, added, err := l.putBack(ctx, "", records)
+		back, err := l.putBack(ctx, "", records)
 		if errors.Is(err, quota.ErrLost) {
 			continue // once more from the beginning
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			l.restored(of, back, grants)
 		}
-		l.restored(of, epoch, told, newest, asked, added, grants)
-		return nil
+		return err
 	}
 	return quota.ErrRecovering
 }
@@ -358,25 +380,25 @@ func (l *log) replay(ctx context.Context, m *Memory) error {
 		}
 		return corrects
 	})
-	if err == nil {
-		_, _, _, _, err = l.putBack(ctx, "", nil)
-	}
 	if err != nil {
+		return err
+	}
+	m.forget(l.name) // what it has of a credential that was removed, and is back
+	if _, err := l.putBack(ctx, "", nil); err != nil {
 		return err
 	}
 	if len(plain) > 0 {
 		m.load(l.name, plain)
 	}
-	asked := time.Now()
-	epoch, told, newest, added, err := l.putBack(ctx, "", corrections)
+	back, err := l.putBack(ctx, "", corrections)
 	if err == nil {
-		l.restored("", epoch, told, newest, asked, added, nil)
+		l.restored("", back, nil)
 	}
 	return err
 }
 
 // kept returns what the host has to put back, the oldest first.
-func (l *log) kept(grants []offlineGrant) (records []journal.Record, err error) {
+func (l *log) kept(grants []journal.Record) (records []journal.Record, err error) {
 	l.mu.Lock()
 	now := cmp.Or(l.nowMicros(0), time.Now().UnixMicro())
 	after, corrections := now-l.keep, now-max(l.keep, keepCorrections.Microseconds())
@@ -389,43 +411,51 @@ func (l *log) kept(grants []offlineGrant) (records []journal.Record, err error) 
 		return nil
 	})
 	for _, g := range grants { // those that a full disk did not take
-		if !ids[g.record.ID] {
-			records = append(records, g.record)
+		if !ids[g.ID] {
+			records = append(records, g)
 		}
 	}
 	slices.SortStableFunc(records, func(a, b journal.Record) int { return cmp.Compare(a.At, b.At) })
 	return records, err
 }
 
+// A putBack is what restore.lua answered to the last page.
+type putBack struct {
+	epoch        string
+	told, newest int64     // TIME; the time of the log's newest entry
+	asked        time.Time // when the first page was asked for
+	added        int       // by all pages
+}
+
 // putBack calls the script, page by page, for a log of an epoch if it is known.
-func (l *log) putBack(ctx context.Context, known string, records []journal.Record) (epoch string, told, newest int64, added int, err error) {
+func (l *log) putBack(ctx context.Context, known string, records []journal.Record) (back putBack, err error) {
 	l.mu.Lock()
 	keep := l.keep
 	l.mu.Unlock()
-	epoch = known
+	back = putBack{epoch: known, asked: time.Now()}
 	for first := true; first || len(records) > 0; first = false {
 		n := min(len(records), pageOf)
-		args := append(make([]any, 0, 4+4*n), rand.Text(), epoch, keep, asInt(n < len(records)))
+		args := append(make([]any, 0, 4+4*n), rand.Text(), back.epoch, keep, asInt(n < len(records)))
 		for _, r := range records[:n] {
 			args = append(args, r.ID, r.At, asInt(r.Kind == journal.Alone), r.Text)
 		}
 		values, err := l.engine.Run(ctx, l.name, Restore, args)
 		if err != nil {
 			l.note(err, true)
-			return "", 0, 0, added, err
+			return back, err
 		}
 		in := reader{values: values}
-		if epoch = in.text(); len(values) == 1 && epoch == lost {
-			return "", 0, 0, added, quota.ErrLost
+		if back.epoch = in.text(); len(values) == 1 && back.epoch == lost {
+			return back, quota.ErrLost
 		}
-		told, newest = in.int(), in.int()
-		added += int(in.int())
+		back.told, back.newest = in.int(), in.int()
+		back.added += int(in.int())
 		if in.wrong {
-			return "", 0, 0, added, errReply
+			return back, errReply
 		}
 		records = records[n:]
 	}
-	return epoch, told, newest, added, nil
+	return back, nil
 }
 
 // putBackOffline puts back what the host granted while the engine was away.
@@ -435,19 +465,15 @@ func (l *log) putBackOffline(ctx context.Context) error {
 	}
 	defer func() { <-l.restoring }()
 	l.mu.Lock()
-	grants := slices.Clone(l.offline)
+	grants := l.notBack()
 	l.mu.Unlock()
-	records := make([]journal.Record, len(grants))
-	for i, g := range grants {
-		records[i] = g.record
-	}
-	if len(records) == 0 { // another call was first
+	if len(grants) == 0 { // another call was first
 		return nil
 	}
-	_, _, _, _, err := l.putBack(ctx, "", records)
+	_, err := l.putBack(ctx, "", grants)
 	if err == nil {
 		l.mu.Lock()
-		l.offline = l.offline[len(grants):]
+		l.areBack(grants)
 		l.mu.Unlock()
 	}
 	return err
@@ -461,23 +487,23 @@ func asInt(b bool) int {
 }
 
 // restored makes the log the one that the host knows.
-func (l *log) restored(of, epoch string, told, newest int64, asked time.Time, added int, grants []offlineGrant) {
+func (l *log) restored(of string, back putBack, grants []journal.Record) {
 	l.mu.Lock()
-	l.epoch, l.seen = epoch, newest
-	if asked.After(l.asked) {
-		l.told, l.asked, l.toldAt = told, asked, time.Now()
+	l.epoch, l.seen = back.epoch, back.newest
+	if back.asked.After(l.asked) {
+		l.told, l.asked, l.toldAt = back.told, back.asked, time.Now()
 	}
-	l.offline = l.offline[len(grants):]
+	l.areBack(grants)
 	for _, g := range grants {
-		if g.record.At > l.lastAt && l.journal.Has(g.record.ID) {
-			l.last, l.lastAt = g.record.ID, g.record.At
+		if g.At > l.lastAt && l.journal.Has(g.ID) {
+			l.last, l.lastAt = g.ID, g.At
 		}
 	}
 	l.mu.Unlock()
-	if !l.engine.Shared() || added <= len(grants) && of == "" {
+	if !l.engine.Shared() || back.added <= len(grants) && of == "" {
 		return
 	}
-	l.ledger.config.OnEvent(Event{Credential: l.name, Kind: Restored, Records: added})
+	l.ledger.config.OnEvent(Event{Credential: l.name, Kind: Restored, Records: back.added})
 }
 
 // note keeps whether the engine can be reached, and reports a change. What refuses writes is away until one is done,

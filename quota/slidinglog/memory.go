@@ -161,6 +161,14 @@ func (m *Memory) mirror(credential string, args []any) []any {
 	return reply
 }
 
+// forget drops a log.
+func (m *Memory) forget(credential string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, credential+":entries")
+	delete(m.keys, credential+":state")
+}
+
 // load adds grants and bookings that nothing corrects yet to a log that counts nothing yet, the oldest first: as
 // restore.lua does, but a day of them at a start within milliseconds.
 func (m *Memory) load(credential string, records []journal.Record) {

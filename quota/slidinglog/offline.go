@@ -1,7 +1,6 @@
 package slidinglog
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,11 +16,51 @@ type Policy struct {
 	Units quota.Units
 }
 
-// An offlineGrant is one that this host made while the engine could not be reached, until it is put back.
+// An offlineGrant is one that this host made while the engine could not be reached. The allowance counts it as long as
+// any window does.
 type offlineGrant struct {
-	record  journal.Record
-	charges []quota.Charge
-	ask     quota.Ask
+	record journal.Record
+	entry  quota.Entry
+	isBack bool // in the log
+}
+
+// readOffline reads from the journal what the allowance counts. What is not in the log a start puts back anyway.
+func (l *log) readOffline() error {
+	return l.journal.Read(0, func(r journal.Record) error {
+		if e, ok := parse(r.ID, r.At, r.Text); ok && r.Kind == journal.Alone {
+			l.offline = append(l.offline, offlineGrant{record: r, entry: e, isBack: true})
+		}
+		return nil
+	})
+}
+
+// notBack returns the grants that are to be put back. mu is held.
+func (l *log) notBack() (records []journal.Record) {
+	for _, g := range l.offline {
+		if !g.isBack {
+			records = append(records, g.record)
+		}
+	}
+	return records
+}
+
+// areBack notes that grants are in the log. mu is held.
+func (l *log) areBack(records []journal.Record) {
+	for i := range l.offline {
+		g := &l.offline[i]
+		g.isBack = g.isBack || slices.ContainsFunc(records, func(r journal.Record) bool { return r.ID == g.record.ID })
+	}
+}
+
+// allowed returns what is left of the allowance. mu is held.
+func (l *log) allowed() quota.Units {
+	oldest := l.logTime().Add(-l.credential.Longest()).UnixMicro()
+	l.offline = slices.DeleteFunc(l.offline, func(g offlineGrant) bool { return g.isBack && g.record.At <= oldest })
+	left := l.policy.Units
+	for _, g := range l.offline {
+		left -= quota.Max(g.entry.Charges)
+	}
+	return max(0, left)
 }
 
 // acquireOffline grants an ask by this host alone: not more than the allowance, and than each limit had left when the
@@ -33,24 +72,24 @@ func (l *log) acquireOffline(c *quota.Credential, ask quota.Ask, id quota.ID, do
 	d = quota.Decision{GrantID: quota.GrantID(c.Name, id), Units: quota.Max(ask.Charges), Outage: true}
 	l.mu.Lock()
 	if i := slices.IndexFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == string(id) }); i >= 0 {
-		was := l.offline[i].ask
+		was := l.offline[i].entry
 		l.mu.Unlock()
-		if was.Operation != ask.Operation || was.Count != ask.Count {
-			return quota.Conflict(was.Operation, was.Count), nil
-		}
-		d.Replayed = true
-		return d, nil
+		return againOffline(ask, was, d), nil
 	}
 	if l.journal.Has(string(id)) {
 		l.mu.Unlock()
-		return l.againOffline(c, ask, id, d)
+		was, err := l.inJournal(id)
+		if err != nil {
+			return quota.Decision{}, err
+		}
+		return againOffline(ask, was, d), nil
 	}
 	if err := l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err != nil {
 		l.mu.Unlock()
 		return quota.Decision{}, err
 	}
 	record.At = l.logTime().UnixMicro()
-	l.offline = append(l.offline, offlineGrant{record, ask.Charges, ask})
+	l.offline = append(l.offline, offlineGrant{record: record, entry: e})
 	l.alone += quota.Max(ask.Charges)
 	l.mu.Unlock()
 	if l.write(record) == nil {
@@ -59,35 +98,25 @@ func (l *log) acquireOffline(c *quota.Credential, ask quota.Ask, id quota.ID, do
 	return d, nil
 }
 
-// againOffline answers a request that is in the journal.
-func (l *log) againOffline(c *quota.Credential, ask quota.Ask, id quota.ID, d quota.Decision) (quota.Decision, error) {
-	e, found, err := l.inJournal(id)
-	if err != nil {
-		return quota.Decision{}, err
+// againOffline answers a request that this host knows, by its entry.
+func againOffline(ask quota.Ask, was quota.Entry, d quota.Decision) quota.Decision {
+	if g, isGrant := was.Grant(); isGrant && !sameRequest(was, ask) {
+		return quota.Conflict(g.Operation, g.Count)
 	}
-	if g, ok := e.Grant(); found && ok && !sameRequest(e, ask) {
-		return quota.Conflict(g.Operation, g.Count), nil
-	}
-	d.Replayed, d.Outage = true, e.Outage
-	return d, nil
+	d.Replayed, d.Outage = true, was.Outage
+	return d
 }
 
 // inJournal reads an entry from the journal.
-func (l *log) inJournal(id quota.ID) (e quota.Entry, ok bool, err error) {
+func (l *log) inJournal(id quota.ID) (e quota.Entry, err error) {
 	err = l.journal.Read(0, func(r journal.Record) error {
 		if r.ID == string(id) {
-			e, ok = parse(r.ID, r.At, r.Text)
-			return errFound
+			e, _ = parse(r.ID, r.At, r.Text)
 		}
 		return nil
 	})
-	if errors.Is(err, errFound) {
-		err = nil
-	}
-	return e, ok, err
+	return e, err
 }
-
-var errFound = errors.New("found")
 
 // allows returns why charges are not granted while the engine is away. mu is held.
 func (l *log) allows(c *quota.Credential, operation string, charges []quota.Charge, useReserve bool, down error) error {
@@ -97,11 +126,7 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 	if l.heard.Now.IsZero() {
 		return fmt.Errorf("%w: this host has had no answer yet", down)
 	}
-	left := l.policy.Units
-	for _, g := range l.offline {
-		left -= quota.Max(g.charges)
-	}
-	if left = max(0, left); quota.Max(charges) > left {
+	if left := l.allowed(); quota.Max(charges) > left {
 		return fmt.Errorf("%w: of the %s for an outage of the ledger %s are left, and %s are asked", quota.ErrUnavailable,
 			l.policy.Units.Text(), quota.Thousands(left), quota.Thousands(quota.Max(charges)))
 	}
@@ -120,10 +145,7 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 			room = 0
 		}
 		room /= quota.Units(max(1, l.ledger.living()))
-		for _, g := range l.offline {
-			units, _ := quota.ChargeIn(g.charges, charge.Limit)
-			room -= units
-		}
+		room -= l.chargedAlone(charge.Limit)
 		if charge.Units > room {
 			return fmt.Errorf("%w: limit %q had no room for %s when the ledger last answered", quota.ErrUnavailable, charge.Limit, charge.Units.Text())
 		}
@@ -158,14 +180,19 @@ func (l *log) usageOffline(c *quota.Credential, down error) (u quota.Usage, err 
 				s.Used, s.Closed = heard.Used, heard.Closed.At(u.Now)
 			}
 		}
-		for _, g := range l.offline {
-			units, _ := quota.ChargeIn(g.charges, limit.Name)
-			s.Used += units
-		}
+		s.Used += l.chargedAlone(limit.Name)
 		u.Limits = append(u.Limits, s)
 	}
-	for _, g := range l.offline {
-		u.GrantedSince += quota.Max(g.charges)
-	}
+	u.GrantedSince = l.alone
 	return u, nil
+}
+
+// chargedAlone returns what grants charge to a limit that the log does not have yet. mu is held.
+func (l *log) chargedAlone(limit string) (units quota.Units) {
+	for _, g := range l.offline {
+		if n, _ := quota.ChargeIn(g.entry.Charges, limit); !g.isBack {
+			units += n
+		}
+	}
+	return units
 }

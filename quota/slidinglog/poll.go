@@ -30,19 +30,7 @@ func (l *log) poll(ctx context.Context, drop bool) {
 	l.writeAgain()
 	if l.engine.Shared() {
 		l.sync() // what fails is in Health
-		c := l.current()
-		if u, _, err := l.look(ctx, c); err == nil {
-			l.mu.Lock()
-			l.heard = u
-			epoch := l.epoch
-			l.mu.Unlock()
-			if _, _, _, _, err := l.putBack(ctx, epoch, nil); err == nil { // nothing: does the engine take writes?
-				l.note(nil, true)
-			}
-			l.mirror(ctx)
-		} else if errors.Is(err, quota.ErrRecovering) {
-			l.mirror(ctx)
-		}
+		l.pollShared(ctx)
 	}
 	if drop {
 		l.renew(ctx)
@@ -54,6 +42,23 @@ func (l *log) poll(ctx context.Context, drop bool) {
 			l.failing = err
 			l.mu.Unlock()
 		}
+	}
+}
+
+// pollShared looks at a log that other hosts use, too. A log that is quiet is mirrored all the same.
+func (l *log) pollShared(ctx context.Context) {
+	u, _, err := l.look(ctx, l.current())
+	if err == nil {
+		l.mu.Lock()
+		l.heard = u
+		epoch := l.epoch
+		l.mu.Unlock()
+		if _, err := l.putBack(ctx, epoch, nil); err == nil { // nothing: does the engine take writes?
+			l.note(nil, true)
+		}
+	}
+	if err == nil || errors.Is(err, quota.ErrRecovering) {
+		l.mirror(ctx)
 	}
 }
 
@@ -136,7 +141,7 @@ func (l *log) mirror(ctx context.Context) {
 	m, from := l.mirrored, l.logTime().UnixMicro()-l.keep
 	l.mu.Unlock()
 	for first := true; ; first = false {
-		epoch, back, records, err := l.page(ctx, max(m.at, from), 0, mirrorPage)
+		epoch, back, records, err := readPage(ctx, l.engine, l.name, []any{max(m.at, from), "", mirrorPage})
 		if err != nil {
 			l.note(err, false)
 			return
@@ -167,15 +172,8 @@ func (l *log) mirror(ctx context.Context) {
 	}
 }
 
-// page reads the log after a time or, if it is not 0, before another one, newest first.
-func (l *log) page(ctx context.Context, after, before int64, count int) (epoch string, back int64, records []journal.Record, err error) {
-	args := []any{after, "", count}
-	if before > 0 {
-		args[1] = before
-	}
-	return readPage(ctx, l.engine, l.name, args)
-}
-
+// readPage reads a page of a log: after a time; or before another one, if that is not empty, newest first; how many; or
+// one entry by its id.
 func readPage(ctx context.Context, engine Engine, name string, args []any) (epoch string, back int64, records []journal.Record, err error) {
 	values, err := engine.Run(ctx, name, Mirror, args)
 	if err != nil {
@@ -195,7 +193,7 @@ func readPage(ctx context.Context, engine Engine, name string, args []any) (epoc
 // reading returns the engine or, while that cannot be reached, a Memory of what the journal has.
 func (l *log) reading(ctx context.Context) (Engine, error) {
 	l.mu.Lock()
-	down, keep, grants := l.down, l.keep, append([]offlineGrant(nil), l.offline...)
+	down, keep, grants := l.down, l.keep, l.notBack()
 	l.mu.Unlock()
 	if down == nil {
 		return l.engine, nil
@@ -206,6 +204,6 @@ func (l *log) reading(ctx context.Context) (Engine, error) {
 	}
 	now := time.Now()
 	copied := &log{ledger: l.ledger, engine: NewMemory(func() time.Time { return now }), name: l.name, keep: keep}
-	_, _, _, _, err = copied.putBack(ctx, "", records)
+	_, err = copied.putBack(ctx, "", records)
 	return copied.engine, err
 }

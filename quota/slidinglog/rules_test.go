@@ -768,6 +768,34 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// The allowance is that of any window: another outage has what the one before left, also after a restart.
+func TestAllowanceOfAWindow(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		policy := &Policy{Open: map[string]bool{"op": true}, Units: 100}
+		outage := func(want quota.Units) {
+			t.Helper()
+			h.configure(h.c, policy)
+			time.Sleep(1100 * time.Millisecond)
+			w.engine.set(func() { w.engine.away = true })
+			before := w.told
+			h.spend(150, time.Millisecond)
+			if told := w.told - before; told != want {
+				t.Errorf("%d are granted alone, want %d", told, want)
+			}
+			w.engine.set(func() { w.engine.away = false })
+			time.Sleep(2 * time.Second)
+		}
+		outage(100)
+		outage(0)
+		h.kill()
+		h = w.host("a") // with its journal
+		outage(0)
+		time.Sleep(time.Hour)
+		outage(100)
+	})
+}
+
 // While calls wait for an engine that answers nothing, an open operation is granted alone, not refused as recovering.
 func TestOutageWithoutAnswers(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
@@ -829,6 +857,13 @@ func TestQuietIsNotAway(t *testing.T) {
 	})
 }
 
+// rowsOf returns what a ledger last read of all hosts.
+func rowsOf(l *Ledger) []hostRow {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.rows)
+}
+
 // Hosts say that they live: a clean stop takes the row away, a dead host's goes after a day, and two daemons of one
 // name are a trouble after 5 s together.
 func TestHosts(t *testing.T) {
@@ -836,7 +871,7 @@ func TestHosts(t *testing.T) {
 		names := func() string {
 			time.Sleep(1100 * time.Millisecond)
 			var list []string
-			for _, row := range w.hosts[0].Rows() {
+			for _, row := range rowsOf(w.hosts[0].Ledger) {
 				list = append(list, row.Name)
 			}
 			slices.Sort(list)

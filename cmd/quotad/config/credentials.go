@@ -113,30 +113,17 @@ func (t *limitTable) mustName(key, kind string, names []string) {
 // check records errors. A limit that leaves nothing to spend becomes an unlimited one: else each
 // operation that it counts would be an error too.
 func (t *credentialTable) check(c *quota.Credential) {
-	t.checkKeep(c)
 	t.addErrors(c.Validate())
+	if longest := c.Longest(); c.Keep > 0 && c.Keep <= longest {
+		t.at("keep").warn("does nothing: a limit counts what was granted for %s, and the log keeps that: "+
+			"remove it, or write more", quota.Brief(longest))
+	}
 	for i := range c.Limits {
 		if l := &c.Limits[i]; l.Budget(false) < 1 {
 			l.Units, l.Reserve = quota.MaxUnits, 0
 		}
 	}
 	t.neverFit(c)
-}
-
-// leastKeep is for how long the log keeps entries at least: a request id is known, and a grant can be settled.
-const leastKeep = 10 * time.Minute
-
-// checkKeep refuses what is out of bounds. What a limit counts the log keeps anyway.
-func (t *credentialTable) checkKeep(c *quota.Credential) {
-	switch longest := c.Longest(); {
-	case c.Keep == 0:
-	case c.Keep < leastKeep || c.Keep > quota.LongestWindow:
-		t.fail("keep", "must be from %s to %s: %s; leave it out to keep what the limits count",
-			quota.Brief(leastKeep), quota.Brief(quota.LongestWindow), quota.Brief(c.Keep))
-	case c.Keep <= longest:
-		t.at("keep").warn("does nothing: a limit counts what was granted for %s, and the log keeps that: remove it, or write more",
-			quota.Brief(longest))
-	}
 }
 
 // neverFit records costs in the file that never fit a limit. Costs of a preset may: its operations

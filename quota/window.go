@@ -91,11 +91,6 @@ func (w Window) terms() string {
 	return fmt.Sprintf("%d %s %s %d %d", w.Length.Microseconds(), w.Period, zone, w.Every.Microseconds(), w.From.UnixMicro())
 }
 
-// Same reports whether w and v count the same: zones that were loaded twice differ as pointers.
-func (w Window) Same(v Window) bool {
-	return w.Length == v.Length && w.Restarts() == v.Restarts() && (!w.Restarts() || w.String() == v.String())
-}
-
 func (w Window) validate() error {
 	switch {
 	case w.Period == "" && w.Every != 0:

@@ -109,7 +109,8 @@ func TestAnchoredPeriodsTile(t *testing.T) {
 	if w.String() != "24h from 2026-01-01T11:30:15Z" || w.Describe() != "each 24h from 2026-01-01T11:30:15Z" {
 		t.Errorf("got %q, %q", w, w.Describe())
 	}
-	if !w.Same(quota.Anchored(24*time.Hour, from.Truncate(time.Second).Local())) || w.Same(quota.Anchored(24*time.Hour, from)) || w.Same(quota.Sliding(24*time.Hour)) {
+	zoned := quota.Anchored(24*time.Hour, from.Truncate(time.Second).Local())
+	if w != zoned || w == quota.Anchored(24*time.Hour, from) || w == quota.Sliding(24*time.Hour) {
 		t.Error("the same window is another one, or another one the same")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -99,7 +100,7 @@ func TestGoesOnWithoutSystemd(t *testing.T) {
 // from proving that it is alive.
 func TestTellsSystemdUnderFullConnections(t *testing.T) {
 	t.Parallel()
-	const most, heard = 4, 4 + 64
+	const most, heard = 4, 4 + 16 + 64 // 16 are root's
 	dir := shortDir(t)
 	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	daemon := startConfigured(t, dir, fmt.Sprintf("access.connections_per_user = %d\n", most)+strings.Replace(onSystemd, "run_at_start = true", "", 1),
@@ -112,7 +113,7 @@ func TestTellsSystemdUnderFullConnections(t *testing.T) {
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	for range heard {
+	for range heard - 16*min(os.Getuid(), 1) {
 		dial()
 	}
 	if n, err := dial().Read(make([]byte, 1)); err == nil {

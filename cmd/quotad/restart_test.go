@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,6 +48,15 @@ func TestRestartsLoseNobody(t *testing.T) {
 			}
 		})
 	}
+	if _, err := exec.LookPath("curl"); err == nil {
+		callers.Go(func() {
+			for ctx.Err() == nil && !t.Failed() {
+				if text, err := curlOnce(path, "list").CombinedOutput(); err != nil || !strings.HasPrefix(string(text), `{"granted":true`) {
+					t.Errorf("curl: %v: %s", err, text)
+				}
+			}
+		})
+	}
 	for range restarts {
 		daemon := startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api")
 		awaitNotice(t, manager, "(?s)READY=1\n.*")
@@ -59,6 +70,29 @@ func TestRestartsLoseNobody(t *testing.T) {
 	callers.Wait()
 	t.Logf("%d calls were answered over %d restarts", answered.Load(), restarts)
 	last.logs(t, "^serving$")
+}
+
+// curlOnce acquires as API.md has scripts do it.
+func curlOnce(socket, operation string) *exec.Cmd {
+	return exec.Command("curl", "-sS", "--max-time", "10", "--retry", "5", "--retry-connrefused", "--retry-max-time", "10",
+		"--unix-socket", socket, "http://quotad/v1/acquire", "-d", "operation="+operation)
+}
+
+// A script that has curl repeat what a restart cost does not wait out a denial.
+func TestCurlDoesNotWaitOutADenial(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	dir := shortDir(t)
+	socket := filepath.Join(dir, "api.sock")
+	startConfigured(t, dir, strings.Replace(restartable, "1_000_000", "1", 1), socket, "LISTEN_FDNAMES=api").logs(t, "^serving$")
+	for _, want := range []string{`{"granted":true`, `"reason":"limit_exceeded"`} {
+		cmd := curlOnce(socket, "list")
+		text, _ := cmd.CombinedOutput()
+		if !strings.Contains(string(text), want) || strings.Contains(string(text), "Will retry") {
+			t.Errorf("curl printed %s, want %s", text, want)
+		}
+	}
 }
 
 // callOnce acquires over a connection of its own, as curl does. A connection that

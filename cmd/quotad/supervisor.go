@@ -60,12 +60,10 @@ func newSupervisor(o options, s systemd, stderr io.Writer) *supervisor {
 
 // bounds returns the limits on connections.
 func (s *supervisor) bounds() server.FrontendConfig {
-	b := server.FrontendConfig{
-		RoomFor: []int{os.Getuid(), s.jobsUID()}, Self: os.Getpid(),
-		ErrorLog: stdlog.New(complaints{s.log}, "", 0),
-	}
+	b := server.FrontendConfig{Self: os.Getpid(), ErrorLog: stdlog.New(complaints{s.log}, "", 0)}
 	if s.config != nil {
 		b.Connections, b.ConnectionsPerUser = s.config.Access.Connections, s.config.Access.ConnectionsPerUser
+		b.AdminGroup = s.config.Access.AdminGroup
 	}
 	return b
 }

@@ -81,7 +81,7 @@ func (s *Server) streamClients() Handler {
 			return err
 		}
 		if over := connectionOf(r); over != nil {
-			defer context.AfterFunc(s.closing, over.closeRead)()
+			defer context.AfterFunc(s.closing, func() { over.Close() })()
 		}
 		defer control.SetReadDeadline(time.Unix(1, 0))         // net/http would read on
 		w.Header()["Transfer-Encoding"] = []string{"identity"} // the answer ends with the connection

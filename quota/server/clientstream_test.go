@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,39 +162,4 @@ func TestClientStreamLasts(t *testing.T) {
 			t.Errorf("it ended %v late", took-time.Millisecond)
 		}
 	})
-}
-
-// A server that shuts down answers each batch that has arrived, and waits for no other.
-func TestShutdownOfClientStreams(t *testing.T) {
-	for range 20 {
-		h := clientsServed(t, nil)
-		streams, results := make([]*batchStream, 16), make(chan error, 16)
-		for i := range streams {
-			streams[i] = openBatches(t, h.Dial(), "public")
-			streams[i].ask(t, "subject=alice")
-		}
-		down := make(chan error, 1)
-		go func() { down <- h.Frontend.Shutdown(t.Context()) }()
-		for _, s := range streams[1:] {
-			go func() {
-				if s.send("subject=bob") != nil {
-					results <- nil // it knows that nothing was asked
-					return
-				}
-				_, err := s.receive()
-				results <- err
-			}()
-		}
-		for range streams[1:] {
-			if err := <-results; err != nil {
-				t.Errorf("a batch that was sent: %v", err)
-			}
-		}
-		if a, err := streams[0].receive(); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("without a batch: %+v, %v", a, err)
-		}
-		if err := <-down; err != nil {
-			t.Error(err)
-		}
-	}
 }

@@ -1,8 +1,8 @@
 // Package server is the daemon's local API: HTTP/1.1 over a Unix socket.
 //
-// A request takes this path. A Frontend accepts a connection, and counts it by the user at its other
-// end (SO_PEERCRED). If there are too many, the answer is 503. The Frontend hands the request to its
-// current Server: one that is Refusing while the daemon cannot
+// A request takes this path. A Frontend accepts a connection if there is a place for it, in all and for the
+// user at its other end (SO_PEERCRED); root and the admin group have some of their own. Else the answer is
+// 503. The Frontend hands the request to its current Server: one that is Refusing while the daemon cannot
 // serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds
 // the Route. The route's guard makes a Session of the request: who calls, with which run token,
 // and whether the route's Access allows it. The Handler decodes the fields of the body or the

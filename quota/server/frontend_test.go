@@ -59,14 +59,6 @@ func TestDoorChangesItsServer(t *testing.T) {
 	if r := conn.Call("GET", "/readyz", ""); r.Status != http.StatusOK {
 		t.Errorf("/readyz of a server that decides: %d %s", r.Status, r.Body)
 	}
-	frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 1})
-	second, err := net.Dial("unix", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := servertest.NewConn(t, second).Call("GET", "/healthz", ""); r.Text("reason") != "too_many_connections" {
-		t.Errorf("past a bound that was set meanwhile: %d %s", r.Status, r.Body)
-	}
 	conn.Close()
 	if err := frontend.Shutdown(t.Context()); err != nil {
 		t.Error(err)

@@ -33,6 +33,16 @@ func dialAs(t *testing.T, h *servertest.Server, uid uint32) *servertest.Conn {
 	return w
 }
 
+// dialPlain dials as a user who is no operator, and returns their uid.
+func dialPlain(t *testing.T, h *servertest.Server) (*servertest.Conn, int) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return h.Dial(), os.Getuid()
+	}
+	nobody := account(t, "nobody")
+	return dialAs(t, h, nobody), int(nobody)
+}
+
 func setThreadUser(t *testing.T, uid uintptr) {
 	t.Helper()
 	const unchanged = ^uintptr(0)
@@ -59,13 +69,14 @@ func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	var said servertest.Text
 	h := servertest.Start(t, nil)
 	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
-	first, second := h.Dial(), h.Dial()
+	first, uid := dialPlain(t, h)
+	second, _ := dialPlain(t, h)
 	for _, w := range []*servertest.Conn{first, second} {
 		if got := w.Call("GET", "/healthz", ""); got.Status != http.StatusOK {
 			t.Fatalf("within the bound: %d %s", got.Status, got.Body)
 		}
 	}
-	third := h.Dial()
+	third, _ := dialPlain(t, h)
 	got := third.Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form)
 	if got.Status != http.StatusServiceUnavailable || got.Text("reason") != "too_many_connections" || got.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %d %s, want 503 too_many_connections", got.Status, got.Body)
@@ -79,13 +90,14 @@ func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	if got := second.Call("GET", "/healthz", ""); got.Status != http.StatusOK {
 		t.Errorf("another's connection: %d, want 200", got.Status)
 	}
-	if text := said.String(); !strings.Contains(text, fmt.Sprintf("connections are refused: uid %d has 2 connections", os.Getuid())) {
+	if text := said.String(); !strings.Contains(text, fmt.Sprintf("connections are refused: uid %d has 2 connections", uid)) {
 		t.Errorf("the log says %q", text)
 	}
 
 	first.Conn.Close()
 	awaitOpen(t, h, 1)
-	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != http.StatusOK {
+	fourth, _ := dialPlain(t, h)
+	if got := fourth.Call("GET", "/healthz", ""); got.Status != http.StatusOK {
 		t.Errorf("after one has gone: %d, want 200", got.Status)
 	}
 	if refused := h.Frontend.Connections().Refused; refused != 1 {
@@ -93,16 +105,16 @@ func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	}
 }
 
-// Users who together take every connection there is do not lock out those who
-// operate the daemon, its own user, and whoever reads its metrics.
+// Users who together take every connection there is do not lock out those who operate the daemon, and whoever
+// reads its metrics.
 func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can connect as other users")
 	}
-	const most, own = 4, 60_000
+	const most = 4
 	metrics := servertest.TCP(t)
 	h := servertest.Start(t, nil)
-	h.Frontend.Bound(server.FrontendConfig{Connections: most, ConnectionsPerUser: 2, RoomFor: []int{own}})
+	h.Frontend.Bound(server.FrontendConfig{Connections: most, ConnectionsPerUser: 2})
 	served := make(chan error, 1)
 	go func() { served <- h.Frontend.Serve(metrics, "/healthz") }()
 	t.Cleanup(func() {
@@ -118,10 +130,17 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	if got := dialAs(t, h, 60_009).Call("GET", "/healthz", ""); got.Status != http.StatusServiceUnavailable {
 		t.Errorf("one more user: %d, want 503", got.Status)
 	}
-	for name, w := range map[string]*servertest.Conn{"root": h.Dial(), "the daemon's own user": dialAs(t, h, own), "metrics": dialTCP(t, metrics.Addr())} {
+	for name, w := range map[string]*servertest.Conn{"root": h.Dial(), "metrics": dialTCP(t, metrics.Addr())} {
 		if got := w.Call("GET", "/healthz", ""); got.Status != http.StatusOK {
 			t.Errorf("%s: %d %s, want 200", name, got.Status, got.Body)
 		}
+	}
+	for range 15 { // the rest of the places of their own
+		h.Dial()
+	}
+	awaitOpen(t, h, most+16+1)
+	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != http.StatusServiceUnavailable {
+		t.Errorf("root's own flood: %d, want 503", got.Status)
 	}
 }
 
@@ -188,8 +207,9 @@ func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	const most = 2
 	h := servertest.Start(t, nil)
 	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: most, Self: os.Getpid()})
+	everybodyMayConnect(t, h)
 	for range most {
-		begun := otherProcess(h, "GET /healthz HTTP/1.1\r\n")
+		begun := otherProcess(t, h, "GET /healthz HTTP/1.1\r\n")
 		if err := begun.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +219,7 @@ func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 		})
 	}
 	awaitOpen(t, h, most)
-	if got, err := otherProcess(h, "GET /healthz HTTP/1.1\r\nHost: quotad\r\n\r\n").Output(); !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
+	if got, err := otherProcess(t, h, "GET /healthz HTTP/1.1\r\nHost: quotad\r\n\r\n").Output(); !strings.HasPrefix(string(got), "HTTP/1.1 503 ") {
 		t.Errorf("another process of this user: %s %v, want 503", got, err)
 	}
 	own := h.Dial()
@@ -214,10 +234,14 @@ func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 }
 
 // otherProcess is another process, that connects, sends something and reads until the
-// server hangs up.
-func otherProcess(h *servertest.Server, sends string) *exec.Cmd {
+// server hangs up; the user is no operator.
+func otherProcess(t *testing.T, h *servertest.Server, sends string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe", h.Socket)
-	cmd.Env = []string{"GORACE=atexit_sleep_ms=0", callAs + "=" + sends}
+	cmd.Env, cmd.Dir = []string{"GORACE=atexit_sleep_ms=0", callAs + "=" + sends}, "/"
+	if os.Getuid() == 0 {
+		nobody := account(t, "nobody")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
 	return cmd
 }
 
@@ -227,10 +251,11 @@ func TestFloodIsCut(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: most})
 	for range most + overflow {
-		h.Dial()
+		dialPlain(t, h)
 	}
 	awaitOpen(t, h, most+overflow)
-	if _, err := h.Dial().In.ReadByte(); !errors.Is(err, io.EOF) {
+	beyond, _ := dialPlain(t, h)
+	if _, err := beyond.In.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("beyond the bound: %v, want EOF", err)
 	}
 	awaitOpen(t, h, most+overflow)

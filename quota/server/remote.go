@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -126,21 +125,6 @@ func addressOf(text string) netip.Addr {
 		address, _ = netip.ParseAddr(text)
 	}
 	return address.Unmap().WithZone("")
-}
-
-// peerOf returns the peer of a connection from another host: without TLS it is a proxy on this one.
-func (m *Remote) peerOf(conn net.Conn, isTLS bool) peer {
-	return peer{origin: origin{unknownUID, networkOf(addressOf(conn.RemoteAddr().String()))}, remote: m, isProxy: !isTLS}
-}
-
-// networkOf returns what one host may have to itself: an IPv4 address, or a /64.
-func networkOf(address netip.Addr) netip.Prefix {
-	bits := 64
-	if address.Is4() {
-		bits = 32
-	}
-	network, _ := address.Prefix(bits) // of no address it is the zero one
-	return network
 }
 
 // State returns the callers, and what became of their requests.

@@ -25,7 +25,6 @@ const (
 	writeTimeout = 10 * time.Second                              // deciding and answering
 	walkTime     = api.LongReadTimeout - slotTime - writeTimeout // for a handler that may read a whole log
 	maxHeader    = 8 << 10
-	maxStreams   = 64       // of one connection of HTTP/2
 	maxPath      = 512      // bytes: no name has more than 64
 	maxBody      = 64 << 10 // more if a field says so by its tag max
 	maxDrain     = 2 << 20  // of an oversized body, discarded so that the connection stays usable
@@ -139,11 +138,7 @@ func newServer(c Config) *Server {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p := unknownPeer
-	c := connectionOf(r)
-	if c != nil {
-		r, p = c.begin(w, r), c.peer
-	}
+	p := peerFrom(r)
 	if p.remote == nil { // a remote caller learns the version only with a token
 		w.Header()["Server"] = s.name
 	}
@@ -159,9 +154,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	problem := s.checkOrigin(r, p.remote != nil)
 	if problem == nil && p.remote != nil {
 		r, problem = p.remote.admit(w, r)
-		if caller := remoteOf(r); caller != nil {
-			c.frontend.keep(c, caller)
-		}
 	}
 	if problem != nil {
 		s.reject(w, r, "", quota.Caller{UID: p.uid}, problem)

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ func TestEnvironment(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
 		job.Regions, job.Env = job.Regions[:1], map[string]string{"YOUTUBE_API_KEY": "k=1", "TZ": "Europe/Berlin"}
+		job.Files = filepath.Join(dir, "data", "trending")
 		job.Secrets = []string{"k=1"}
 		b := newBed(t, dir, job)
 		b.config.Environ = []string{
@@ -27,7 +29,7 @@ func TestEnvironment(t *testing.T) {
 		b.tick()
 		want := []string{
 			"HOME=/var/lib/quotad", "LANG=C.UTF-8", "LC_ALL=C", "PATH=/usr/bin",
-			"QUOTAD_CREDENTIAL=youtube", "QUOTAD_DEADLINE=2000-01-01T11:01:00Z", "QUOTAD_JOB=trending", "QUOTAD_PROXY=http://proxy/youtube",
+			"QUOTAD_CREDENTIAL=youtube", "QUOTAD_DEADLINE=2000-01-01T11:01:00Z", "QUOTAD_JOB=trending", "QUOTAD_JOB_DIR=" + job.Files, "QUOTAD_PROXY=http://proxy/youtube",
 			"QUOTAD_REGION=US", "QUOTAD_RUN_ID=" + b.status().Last.ID, "QUOTAD_SCHEDULED_AT=2000-01-01T11:00:00Z",
 			"QUOTAD_SOCKET=/run/quotad.sock", "QUOTAD_TOKEN=" + pass.token,
 			"TMPDIR=/tmp", "TZ=Europe/Berlin", "YOUTUBE_API_KEY=k=1",

@@ -39,8 +39,8 @@ type Job struct {
 	RetryAfter    time.Duration // how much later that is each time, unless the next slot comes before
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
+	Files     string            // the directory that passes keep files in; it is made when missing; empty: none
 	Dir       string            // the working directory of a pass
-	MakeDir   bool              // Dir is made when missing; false: its owner has to
 	Env       map[string]string // on top of the allow-list, below the contract
 	Secrets   []string          // removed from what a pass writes
 	Timeout   time.Duration     // of a pass, then TERM; at least a second

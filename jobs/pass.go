@@ -115,6 +115,7 @@ func (e *executor) command(p Pass, token, mark string) Command {
 		"QUOTAD_JOB":          e.job.Name,
 		"QUOTAD_RUN_ID":       e.run.ID,
 		"QUOTAD_CREDENTIAL":   e.job.Credential,
+		"QUOTAD_JOB_DIR":      e.job.Files,
 		"QUOTAD_SCHEDULED_AT": e.run.Slot.UTC().Format(time.RFC3339), // not the launch
 		"QUOTAD_DEADLINE":     p.Deadline.UTC().Format(time.RFC3339),
 	}
@@ -134,12 +135,10 @@ func (e *executor) command(p Pass, token, mark string) Command {
 	}
 }
 
-// launch runs the command of a pass in its working directory.
+// launch runs the command of a pass. The directory of its job is there.
 func (e *executor) launch(ask context.Context, c Command, output func(Line)) Exit {
-	if e.job.MakeDir {
-		if err := os.MkdirAll(c.Dir, 0o750); err != nil {
-			return Exit{Err: fmt.Errorf("cannot make the working directory: %w", err), Code: -1}
-		}
+	if err := os.MkdirAll(e.job.Files, 0o750); err != nil && e.job.Files != "" {
+		return Exit{Err: fmt.Errorf("cannot make the directory of the job: %w", err), Code: -1}
 	}
 	return e.runner.config.Launcher.Launch(ask, e.force, c, output)
 }

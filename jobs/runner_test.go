@@ -88,22 +88,22 @@ func TestParallelPasses(t *testing.T) {
 	})
 }
 
-func TestWorkingDirectory(t *testing.T) {
+func TestDirectoryOfAJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trendingIn(t, 1)
-		job.Dir, job.MakeDir = filepath.Join(dir, "data", "trending"), true
+		job.Files = filepath.Join(dir, "data", "trending")
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {
-			if info, err := os.Stat(p.Dir); err != nil || !info.IsDir() {
-				t.Errorf("the working directory is not there: %v", err)
+			if info, err := os.Stat(job.Files); err != nil || !info.IsDir() {
+				t.Errorf("the directory is not there: %v", err)
 			}
 			return Exit{}
 		}
 		b.run()
-		must(t, os.RemoveAll(job.Dir))
-		must(t, os.WriteFile(job.Dir, nil, 0o600))
+		must(t, os.RemoveAll(job.Files))
+		must(t, os.WriteFile(job.Files, nil, 0o600))
 		b.run()
-		if got := b.status().Last.Passes[0]; got.Outcome != Failed || !strings.Contains(got.Detail, "working directory") {
+		if got := b.status().Last.Passes[0]; got.Outcome != Failed || !strings.Contains(got.Detail, "the directory of the job") {
 			t.Errorf("got %+v, want a failed pass", got)
 		}
 	})

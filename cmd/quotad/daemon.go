@@ -114,7 +114,7 @@ func (d *daemon) open() error {
 		d.lockState,
 		d.openSocket,
 		d.startNotifier,
-		func() error { return d.makeWorkDirs(d.config) },
+		func() error { return d.makeJobDirs(d.config) },
 		d.openLedger,
 		d.openMetrics,
 		d.openProxy,

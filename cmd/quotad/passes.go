@@ -191,10 +191,9 @@ func (d *daemon) warnOfSharedUser() {
 	}
 }
 
-// makeWorkDirs makes the directories of jobs that name none, where passes run as
-// another user. That user owns them, and may enter those above but not list them.
+// makeJobDirs makes the directories in which jobs keep files, if passes run as another user. That user owns them, and may enter those above but not list them.
 // The rest of the state directory stays ours alone.
-func (d *daemon) makeWorkDirs(c *config.Config) error {
+func (d *daemon) makeJobDirs(c *config.Config) error {
 	if c.Passes.User == nil {
 		return nil
 	}
@@ -202,12 +201,9 @@ func (d *daemon) makeWorkDirs(c *config.Config) error {
 		return err
 	}
 	for _, job := range c.Jobs {
-		if !job.MakeDir {
-			continue // an operator's directory
-		}
 		kept, err := []string(nil), makeEnterable(c.DataDir())
 		if err == nil {
-			kept, err = give(job.Dir, c.Passes.User)
+			kept, err = give(job.Files, c.Passes.User)
 		}
 		for _, file := range kept {
 			d.log.Warn().Str("file", file).Msg("not given to the user of jobs: the file has a second name, under which it may be quotad's")

@@ -130,7 +130,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.ConfigChange) error
 		}
 	}
 	if changed(changes, "jobs") {
-		if err := d.makeWorkDirs(is); err != nil {
+		if err := d.makeJobDirs(is); err != nil {
 			return err
 		}
 		if err := d.setJobs(was.Jobs, is.Jobs); err != nil {

@@ -155,7 +155,7 @@ func Load(file string, host Host) (*Config, error) {
 	return c, nil
 }
 
-// DataDir holds the working directories of jobs that name none.
+// DataDir holds a directory for each job, in which its passes keep files.
 func (c *Config) DataDir() string { return filepath.Join(c.StateDir, "data") }
 
 func (t *fileTable) config() *Config {

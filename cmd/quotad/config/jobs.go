@@ -19,9 +19,8 @@ func (t *fileTable) jobs(c *Config) {
 	for _, name := range t.names("jobs") {
 		one := t.Jobs[name]
 		job := one.job(name)
-		if job.Dir == "" {
-			job.Dir, job.MakeDir = filepath.Join(c.DataDir(), name), true
-		}
+		job.Files = filepath.Join(c.DataDir(), name)
+		job.Dir = cmp.Or(job.Dir, job.Files)
 		wrong := job.Validate(c.Credentials)
 		for _, w := range wrong {
 			if one.has("items") && slices.Equal(w.Path, []string{"regions"}) {

@@ -81,7 +81,7 @@ func (c *Config) warnOfCommands() {
 		if err := user.CheckProgram(job.Command[0], cmp.Or(job.Env["PATH"], os.Getenv("PATH"))); err != nil {
 			at.at("command").warn("%s cannot run: %v", job.Command[0], err)
 		}
-		if job.MakeDir {
+		if job.Dir == job.Files {
 			dir = filepath.Dir(c.StateDir) // quotad opens what is below
 		}
 		if closed, _ := user.Closed(dir, process.Execute); closed != "" {

@@ -24,6 +24,7 @@ type jobControl struct {
 	state    state
 	executor *executor  // of the run under way, or nil
 	output   *runOutput // of the last run since the start; nil before it
+	follows  time.Time  // the slot that waits for another job; zero: none does
 	died     *Run       // that a killed daemon left open, until it has been reported
 	unsaved  error      // what is wrong with the log, until that has been reported
 }
@@ -248,15 +249,20 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	e := &executor{
 		runner: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
 		output: &runOutput{run: run.ID},
-		rest:   run.Ring, retries: run.Retry, due: time.Now().Add(run.Slot.Sub(r.now())),
+		rest:   run.Ring, retries: run.Retry,
 		done: make(chan struct{}), moved: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	e.budget = &runBudget{max: run.UnitsPerRun, free: e.wake}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)
+	begins := run.Slot
+	if e.job.After != "" { // it has waited
+		begins = run.StartedAt
+	}
+	e.due = time.Now().Add(begins.Sub(run.StartedAt))
 	if run.Trigger != Manual { // an operator waits for a manual run
-		e.stagger = e.job.stagger(run.Slot, len(run.Ring))
+		e.stagger = e.job.stagger(begins, len(run.Ring))
 	}
 	if j.share != nil {
 		_, run.Host = r.config.Host()

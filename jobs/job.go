@@ -19,6 +19,8 @@ type Job struct {
 	Parallel   int           // passes of a run under way at once; 0 means 1
 	RunAtStart bool          // a run when the daemon starts, unless the latest slot has had one; then the schedule
 
+	After string // the job of which a run has to be done before; empty: none
+
 	// CatchUp says that one run makes up for slots that passed while no daemon was running, until the
 	// next slot, and for a day at most.
 	CatchUp bool

@@ -21,9 +21,11 @@ type state struct {
 	Dry    int            `json:"dry,omitempty"`
 	Moved  bool           `json:"moved,omitempty"`
 
-	Slot  time.Time `json:"slot,omitzero"`   // that was claimed last
-	Good  time.Time `json:"good,omitzero"`   // when the last good run ended, or the job was resumed
-	Skips *Run      `json:"skips,omitempty"` // the ticks that were skipped last, for one reason
+	Slot time.Time `json:"slot,omitzero"` // that was claimed last
+	Good time.Time `json:"good,omitzero"` // when the last good run ended, or the job was resumed
+	// GoodSlot is the slot of the last good run on this host.
+	GoodSlot time.Time `json:"good_slot,omitzero"`
+	Skips    *Run      `json:"skips,omitempty"` // the ticks that were skipped last, for one reason
 
 	Pause     *Pause                      `json:"pause,omitempty"`
 	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
@@ -142,7 +144,7 @@ func (s *state) applyToLast(one logRecord) {
 	}
 	if one.End != nil {
 		if s.Last.good() {
-			s.Good = s.Last.EndedAt
+			s.Good, s.GoodSlot = s.Last.EndedAt, s.Last.Slot
 		}
 		if !s.Last.Chosen {
 			s.Short = s.Last.shortage(s.Short)

@@ -24,6 +24,8 @@ type Status struct {
 	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
 	Next        time.Time      `json:"next_run,omitzero"` // its next slot that is not paused; zero if none comes
 	Pause       *Pause         `json:"pause,omitempty"`   // nil unless it is paused
+	After       string         `json:"after,omitempty"`   // the job that it runs after; empty: none
+	Follows     time.Time      `json:"follows,omitzero"`  // the slot that waits for that job; zero: none does
 	// Bookmarks are the regions that have one, by name.
 	Bookmarks []regions.Region `json:"bookmarks,omitempty"`
 	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
@@ -89,6 +91,7 @@ func (j *jobControl) status(now time.Time) Status {
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
 		Cursor: j.cursor(), Bookmarks: slices.Sorted(maps.Keys(j.state.Bookmarks)), Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 	}
+	s.After, s.Follows = j.job.After, j.follows
 	s.Elsewhere = j.elsewhere()
 	s.Hosts, s.Clock = j.doubts(now)
 	s.NotKept = j.log.lost()

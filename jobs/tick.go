@@ -20,6 +20,9 @@ func (r *Runner) Tick(job string, slot time.Time) {
 // becomes of the slot, it is skipped, and tried again for as long as it may be made up for.
 func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	r.goUnlessStopping(func(ctx context.Context) { // else this slot counts as missed at the next start
+		if !r.follow(ctx, j, slot) {
+			return
+		}
 		run := Run{ID: newRunID(r.now()), Trigger: trigger, Slot: slot}
 		c := j.claimOf(run)
 		_, err := r.begin(ctx, j, run, c)

@@ -87,10 +87,15 @@ func (v *validation) schedule() {
 	case j.Stagger == EvenStagger || n == 0:
 	case j.Stagger < 0:
 		v.fail(fmt.Sprintf(`must be "even" or a duration of at least 0: %v`, j.Stagger), "stagger")
-	case !regions.Fits(period, j.Stagger, n):
+	case !j.StaggerFits():
 		v.fail(fmt.Sprintf(`%s, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
 			quota.Count(n, "region", "regions"), j.Stagger, period, period/time.Duration(n-1)), "stagger")
 	}
+}
+
+// StaggerFits returns whether the last pass of a run starts before the next slot.
+func (j *Job) StaggerFits() bool {
+	return j.Stagger == EvenStagger || regions.Fits(shortestPeriod(j.Schedule), j.Stagger, len(j.Regions))
 }
 
 // shortestPeriod returns the shortest time between two of the schedule's first

@@ -28,6 +28,13 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	if j.Pause != nil {
 		lines = append(lines, term.Styled(term.Yellow, pause(*j.Pause, v)))
 	}
+	if j.After != "" {
+		text := "runs after " + j.After
+		if !j.Follows.IsZero() {
+			text = fmt.Sprintf("the slot %s waits for a run of %s that is done", v.When(j.Follows), j.After)
+		}
+		lines = append(lines, term.Styled(term.Plain, text))
+	}
 	if IsOverdue(j, v) {
 		lines = append(lines, term.Styled(term.Red, "overdue: a good run was due "+v.When(j.Due)))
 	}

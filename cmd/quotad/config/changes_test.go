@@ -79,6 +79,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.regions", `["US", "GB"]`, `["GB", "US"]`},
 	{"jobs.a.every", `"1h"`, `"2h"`},
 	{"jobs.a.offset", `"1m"`, `"2m"`},
+	{"jobs.a.after", `"b"`, `"c"`},
 	{"jobs.a.stagger", `"1s"`, `"even"`},
 	{"jobs.a.parallel", `1`, `2`},
 	{"jobs.a.run_at_start", `true`, `false`},

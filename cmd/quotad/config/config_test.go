@@ -4,6 +4,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -215,7 +216,7 @@ dir = "data"
 		{"outage of another credential", c.Outages["a"], slidinglog.Policy{Open: map[string]bool{}}},
 		{"no wait", job.MaxWait, time.Duration(0)},
 		{"schedule", job.Schedule.String(), "every 24h"},
-		{"stagger", job.Stagger, jobs.EvenStagger},
+		{"stagger", job.Stagger, 2 * time.Second},
 		{"parallel", job.Parallel, 2},
 		{"missed", job.CatchUp, false},
 		{"passes", c.Passes, Passes{}},
@@ -227,6 +228,17 @@ dir = "data"
 	for _, test := range tests {
 		if !reflect.DeepEqual(test.got, test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
+		}
+	}
+}
+
+// Without stagger, regions start 2 s apart, or spread over a period that is too short for that.
+func TestDefaultStagger(t *testing.T) {
+	for every, want := range map[string]time.Duration{"4h": 2 * time.Second, "5s": 2 * time.Second, "4s": jobs.EvenStagger} {
+		text := strings.Replace(good, "every = \"30m\"\nstagger = \"2s\"", fmt.Sprintf("every = %q", every), 1)
+		c, err := load(t, t.TempDir(), text)
+		if err != nil || c.Jobs[0].Stagger != want {
+			t.Errorf("every %s: got %v (%v), want %v", every, c.Jobs[0].Stagger, err, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestErrors(t *testing.T) {
 		{"on_violation", `backend = "embedded"`, `on_violation = "close"`, []string{
 			`3: ledger.on_violation: is no key any more: remove it: quotad no longer checks its own books while it runs`,
 		}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
@@ -136,6 +136,8 @@ func TestErrors(t *testing.T) {
 			`3: passes.user: no user "no-such-user" on this host: create it (useradd --system no-such-user) or name another`,
 		}},
 		{"stagger too long", `stagger = "2s"`, `stagger = "15m"`, []string{`23: jobs.trending.stagger: 3 regions, 15m0s apart, do not fit into the 30m0s between two slots: use "even", or less than 15m0s`}},
+		{"after no job", `stagger = "2s"`, `after = "trendin"`, []string{`23: jobs.trending.after: job "trendin" is not configured: did you mean "trending"?`}},
+		{"after itself", `stagger = "2s"`, `after = "trending"`, []string{`23: jobs.trending.after: no job of a circle would ever run: trending after trending`}},
 		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
 		{"stagger negative", `stagger = "2s"`, `stagger = "-2s"`, []string{`23: jobs.trending.stagger: "-2s" is below zero; or write "even"`}},
 		{"expects unknown", `expects = { "videos.list" = 4 }`, `expects = { "video.list" = 4, "serach" = 1 }`, []string{

@@ -33,6 +33,11 @@ func (t *fileTable) jobs(c *Config) {
 		one.addErrors(wrong)
 		c.Jobs = append(c.Jobs, job)
 	}
+	for _, job := range c.Jobs {
+		if err := job.CheckAfter(c.Jobs); err != nil {
+			t.Jobs[job.Name].fail("after", "%v", err)
+		}
+	}
 }
 
 func (t *jobTable) job(name string) *jobs.Job {
@@ -54,6 +59,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 		Credential:    t.Credential,
 		Regions:       ring,
 		Schedule:      t.schedule(),
+		After:         t.After,
 		Stagger:       time.Duration(t.Stagger),
 		Parallel:      t.Parallel,
 		RunAtStart:    t.RunAtStart,
@@ -72,6 +78,9 @@ func (t *jobTable) job(name string) *jobs.Job {
 	}
 	j.Env, j.Secrets = t.env()
 	j.MaxWait = time.Duration(t.MaxWait)
+	if !t.has("stagger") && j.Schedule != nil && !j.StaggerFits() {
+		j.Stagger = jobs.EvenStagger
+	}
 	if !t.has("max_wait") && j.Schedule != nil {
 		j.MaxWait = jobs.DefaultMaxWait(j.Schedule)
 	}
@@ -155,7 +164,7 @@ func (t *jobTable) manual() jobs.Schedule {
 	if t.Schedule != "" && t.Schedule != "manual" {
 		t.fail("schedule", `must be "manual", not %q: write a period as every, and a cron line as cron`, t.Schedule)
 	}
-	for _, key := range []string{"every", "offset", "cron", "timezone", "stagger", "missed"} {
+	for _, key := range []string{"every", "offset", "cron", "timezone", "after", "stagger", "missed"} {
 		if t.has(key) {
 			t.fail(key, `has no effect with schedule = "manual": remove one of the two`)
 		}

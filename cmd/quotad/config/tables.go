@@ -150,7 +150,8 @@ type jobTable struct {
 	Cron          string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
 	Timezone      zone                `toml:"timezone" default:"UTC"`
 	Schedule      string              `toml:"schedule" want:"\"manual\""`
-	Stagger       duration            `toml:"stagger" default:"even" even:"ok" zero:"ok"`
+	After         string              `toml:"after" want:"the name of a job in quotes"`
+	Stagger       duration            `toml:"stagger" default:"2s" even:"ok" zero:"ok"`
 	Parallel      int                 `toml:"parallel" default:"1" max:"10000"`
 	RunAtStart    bool                `toml:"run_at_start"`
 	Missed        string              `toml:"missed" oneof:"once skip" default:"once"`

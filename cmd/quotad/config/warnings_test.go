@@ -16,6 +16,7 @@ units = 100
 credential = "youtube"
 regions = ["US", "GB"]
 every = "1h"
+stagger = "even"
 expects = { "videos.list" = 60 }
 command = ["fetch"]
 

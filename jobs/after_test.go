@@ -1,0 +1,151 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotad/regions"
+)
+
+// A slot runs once the other job's latest slot at or before it, or something later, is done.
+func TestFollowOn(t *testing.T) {
+	at := func(clock string) time.Time {
+		if clock == "" {
+			return time.Time{}
+		}
+		day, err := time.Parse("15:04", clock)
+		must(t, err)
+		return day.AddDate(2026, 2, 0)
+	}
+	hourly, daily, quarter := every(t, time.Hour, 0), every(t, 24*time.Hour, 3*time.Hour), every(t, 15*time.Minute, 0)
+	for _, row := range []struct {
+		name            string
+		own, other      Schedule
+		slot, good, now string
+		want            string
+	}{
+		{"the run of the same slot is done", hourly, hourly, "06:00", "06:00", "06:01", "runs"},
+		{"it is not", hourly, hourly, "06:00", "05:00", "06:01", "waits"},
+		{"none ever was", hourly, hourly, "06:00", "", "06:01", "waits"},
+		{"it is not until the next slot", hourly, hourly, "06:00", "05:00", "06:59", "waits"},
+		{"nor then", hourly, hourly, "06:00", "05:00", "07:00", "over"},
+		{"it is at the next slot", hourly, hourly, "06:00", "06:00", "07:00", "runs"},
+		{"a run by hand is done", hourly, hourly, "06:00", "06:17", "06:18", "runs"},
+		{"a rarer job was done today", hourly, daily, "06:00", "03:00", "06:00", "runs"},
+		{"and not since its slot", hourly, daily, "06:00", "02:59", "06:00", "waits"},
+		{"a more frequent job has done its latest slot", hourly, quarter, "06:10", "06:00", "06:10", "runs"},
+		{"and not yet", hourly, quarter, "06:15", "06:00", "06:15", "waits"},
+		{"a manual job was run since the slot before", hourly, Unscheduled{}, "06:00", "05:20", "06:00", "runs"},
+		{"and not since", hourly, Unscheduled{}, "06:00", "04:59", "06:00", "waits"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := "waits"
+			switch runs, over := followOn(row.own, row.other, at(row.slot), at(row.good), at(row.now)); {
+			case runs:
+				got = "runs"
+			case over:
+				got = "over"
+			}
+			if got != row.want {
+				t.Errorf("got %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+// The bed's job trending runs after fetch: with it, after it failed and was run again by hand, and never.
+func TestAfterAnotherJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		fetch, load := trendingIn(t, 1), trendingIn(t, 2)
+		fetch.Name, fetch.Regions, load.After, load.Stagger = "fetch", regions.Ring{"all"}, "fetch", time.Second
+		b := newBed(t, dir, load, fetch)
+		code := 0
+		b.play = func(_ context.Context, p played) Exit {
+			if p.region == "all" {
+				time.Sleep(90*time.Second + time.Second/2)
+				return Exit{Code: code}
+			}
+			return Exit{}
+		}
+		both := func() {
+			b.tick()
+			b.Tick("fetch", time.Now().UTC())
+			synctest.Wait()
+		}
+		both()
+		if got := b.status(); got.Follows.Hour() != 11 || got.After != "fetch" {
+			t.Errorf("the slot %v waits for %q, want that of 11", got.Follows, got.After)
+		}
+		time.Sleep(10 * time.Minute)
+		b.wants("11:00:00 run running", "11:00:00 all running", "11:01:30 all ok", "11:01:30 run done",
+			"11:01:31 run running", "11:01:31 US running", "11:01:31 US ok", "11:01:32 GB running", "11:01:32 GB ok", "11:01:32 run done")
+
+		code = 1
+		both()
+		time.Sleep(10 * time.Minute)
+		code = 0
+		_, err := b.Run("fetch", "root")
+		must(t, err)
+		time.Sleep(10 * time.Minute)
+		b.wants("12:00:00 run running", "12:00:00 all running", "12:01:30 all failed", "12:01:30 run failed",
+			"12:10:00 run running", "12:10:00 all running", "12:11:30 all ok", "12:11:30 run done",
+			"12:11:31 run running", "12:11:31 US running", "12:11:31 US ok", "12:11:32 GB running", "12:11:32 GB ok", "12:11:32 run done")
+
+		b.tick() // fetch is not run at 13:00
+		b.tick() // nor at 14:00
+		time.Sleep(10*time.Minute + time.Second/2)
+		b.wants("14:00:00 run skipped (after) ×1")
+		must(t, b.Pause("trending", "root", "", 0))
+		time.Sleep(time.Minute)
+		b.wants("14:10:01 run skipped (paused) ×1")
+		if got := b.status().Follows; !got.IsZero() {
+			t.Errorf("the slot %v waits, want none", got)
+		}
+	})
+}
+
+// What was done before a restart is done after it; a slot that waited then is made up for.
+func TestAfterARestart(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		fetch, load := trendingIn(t, 1), trendingIn(t, 1)
+		fetch.Name, load.After, load.CatchUp = "fetch", "fetch", true
+		b := newBed(t, dir, load, fetch)
+		b.Tick("fetch", time.Now().UTC().Truncate(time.Hour))
+		synctest.Wait()
+		b.tick()
+		b.forget()
+		b.stop()
+		b = newBed(t, dir, load, fetch)
+		b.Start(t.Context())
+		synctest.Wait()
+		b.wants()
+		b.Tick("fetch", time.Now().UTC())
+		time.Sleep(time.Minute)
+		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:00 run done",
+			"11:00:01 run running", "11:00:01 US running", "11:00:01 US ok", "11:00:01 run done")
+	})
+}
+
+func TestCheckAfter(t *testing.T) {
+	after := map[string]string{"fetch": "", "sort": "fetch", "typo": "fetsh", "self": "self", "a": "b", "b": "c", "c": "a", "d": "a", "e": "typo"}
+	var all []*Job
+	for name, other := range after {
+		all = append(all, &Job{Name: name, After: other})
+	}
+	want := map[string]string{
+		"typo": `job "fetsh" is not configured: did you mean "fetch"?`, "self": "no job of a circle would ever run: self after self",
+		"a": "no job of a circle would ever run: a after b after c after a", "b": "no job of a circle would ever run: b after c after a after b",
+		"c": "no job of a circle would ever run: c after a after b after c",
+	}
+	for _, j := range all {
+		got := ""
+		if err := j.CheckAfter(all); err != nil {
+			got = err.Error()
+		}
+		if got != want[j.Name] {
+			t.Errorf("%s: got %q, want %q", j.Name, got, want[j.Name])
+		}
+	}
+}

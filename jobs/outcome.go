@@ -36,7 +36,7 @@ type Reason string
 const (
 	Overlap           Reason = "overlap"            // the job's previous run was still under way
 	Paused            Reason = "paused"             // the job was paused
-	After             Reason = "after"              // the job that it runs after had no run that was done, until the next slot
+	After             Reason = "after"              // the job that it runs after was not done until the next slot
 	Missed            Reason = "missed"             // no daemon was running at the time
 	DoesNotFit        Reason = "not_launched"       // what remained was less than the pass expects to use
 	Closed            Reason = "closed"             // a limit was closed: the upstream or an operator says so

@@ -234,7 +234,8 @@ dir = "data"
 
 // Without stagger, regions start 2 s apart, or spread over a period that is too short for that.
 func TestDefaultStagger(t *testing.T) {
-	for every, want := range map[string]time.Duration{"4h": 2 * time.Second, "5s": 2 * time.Second, "4s": jobs.EvenStagger} {
+	const apart = 2 * time.Second
+	for every, want := range map[string]time.Duration{"4h": apart, "5s": apart, "4s": jobs.EvenStagger} {
 		text := strings.Replace(good, "every = \"30m\"\nstagger = \"2s\"", fmt.Sprintf("every = %q", every), 1)
 		c, err := load(t, t.TempDir(), text)
 		if err != nil || c.Jobs[0].Stagger != want {

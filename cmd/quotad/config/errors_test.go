@@ -136,8 +136,10 @@ func TestErrors(t *testing.T) {
 			`3: passes.user: no user "no-such-user" on this host: create it (useradd --system no-such-user) or name another`,
 		}},
 		{"stagger too long", `stagger = "2s"`, `stagger = "15m"`, []string{`23: jobs.trending.stagger: 3 regions, 15m0s apart, do not fit into the 30m0s between two slots: use "even", or less than 15m0s`}},
-		{"after no job", `stagger = "2s"`, `after = "trendin"`, []string{`23: jobs.trending.after: job "trendin" is not configured: did you mean "trending"?`}},
-		{"after itself", `stagger = "2s"`, `after = "trending"`, []string{`23: jobs.trending.after: no job of a circle would ever run: trending after trending`}},
+		{"after no job", `stagger = "2s"`, `after = "fetch"`, []string{`23: jobs.trending.after: job "fetch" is not configured`}},
+		{"after itself", `stagger = "2s"`, `after = "trending"`, []string{
+			`23: jobs.trending.after: no job of a circle would ever run: trending after trending`,
+		}},
 		{"stagger malformed", `stagger = "2s"`, `stagger = "evenly"`, []string{`23: jobs.trending.stagger: "evenly" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"; or write "even"`}},
 		{"stagger negative", `stagger = "2s"`, `stagger = "-2s"`, []string{`23: jobs.trending.stagger: "-2s" is below zero; or write "even"`}},
 		{"expects unknown", `expects = { "videos.list" = 4 }`, `expects = { "video.list" = 4, "serach" = 1 }`, []string{

@@ -133,7 +133,7 @@ func classText(out api.Observed, v term.View) string {
 	switch upstream.Class(out.Class) {
 	case upstream.OK:
 		return "it says nothing against the quota of " + out.Operation
-	case upstream.Config:
+	case upstream.Key:
 		return "change the key, the project or its quota; nothing is closed"
 	default:
 		return "no limit is closed"

@@ -215,11 +215,14 @@ func (e eventLog) forbidden(attempt server.Forbidden) {
 
 // observed logs what an upstream says about its quota: each limit that it closes, and what it refuses.
 func (e eventLog) observed(out upstream.Outcome) {
+	if out.Before != "" {
+		e.log.Warn().Str("credential", out.Credential).Str("booked", out.Before).Msg("the upstream had counted calls before quotad")
+	}
 	switch {
 	case out.Changed:
 		e.log.Warn().Str("credential", out.Credential).Str("limit", out.Limit).Str("operation", out.Operation).Str("class", string(out.Class)).
 			Str("by", out.Closed.By).Time("until", out.Closed.Until).Str("says", out.Says).Msg("limit closed")
-	case out.Class == upstream.Config || out.Class == upstream.Unknown && out.Limit == "":
+	case out.Class == upstream.Key || out.Class == upstream.Unknown && out.Limit == "":
 		e.refusal(zerolog.ErrorLevel, unknownCaller, "upstream "+out.Credential+" "+string(out.Class)).
 			Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg("upstream refuses")
 	}

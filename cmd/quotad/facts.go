@@ -185,7 +185,7 @@ func (f *facts) observed(out upstream.Outcome) (urgent bool) {
 	case out.Class == upstream.OK:
 		delete(f.Refuses, c)
 		return refused
-	case out.Class == upstream.Config, out.Class == upstream.Billing:
+	case out.Class == upstream.Key, out.Class == upstream.Billing:
 		if !refused {
 			f.Refuses[c] = &trouble.Refusal{Since: time.Now(), Says: out.Says}
 		}

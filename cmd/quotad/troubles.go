@@ -77,20 +77,13 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one
 	}
-	drifts, fits := d.observer.Drifts(credential.Name), *d.fits.Load()
+	counts, fits := d.observer.Counts(credential.Name), *d.fits.Load()
 	for _, l := range usage.Limits {
 		ahead := plan.ForecastOf(forecasts, credential.Name, l.Name)
 		limit := trouble.LimitState{LimitState: l, GoneAt: ahead.GoneAt, Spender: callerName(ahead.Spender), Rate: ahead.Rate}
 		fit := fits[credential.Name+" "+l.Name]
 		limit.Fits, limit.Asks = fit.Fits, fit.Demand > 0
-		if drift := drifts[l.Name]; !drift.Over(usage.Now) {
-			limit.Drift, limit.DriftBy = drift.Cause, max(0, quota.Units(-drift.By()))
-			if !drift.Until.IsZero() { // what was booked since is not missing
-				if limit.DriftBy = min(limit.DriftBy, l.Units-l.Used); limit.DriftBy <= 0 {
-					limit.Drift, limit.DriftBy = "", 0
-				}
-			}
-		}
+		limit.Size = counts[l.Name].Size.Units
 		one.Limits = append(one.Limits, limit)
 	}
 	return one
@@ -246,13 +239,6 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 			if l.ByHand {
 				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
 			}
-		}
-		if strange, known := d.observer.Strange(c.Name); known && now.Sub(strange.At) < 24*time.Hour {
-			why := "without a reason"
-			if strange.Reason != "" {
-				why = "for " + strange.Reason + ", which quotad does not know: give it a class in answers.reasons"
-			}
-			add("credential "+c.Name, "quotactl log "+c.Name, "%s: the upstream refused %s at %s %s. It says: %s", c.Name, strange.Operation, trouble.At(strange.At, now), why, strange.Says)
 		}
 	}
 	presets := *d.presets.Load()

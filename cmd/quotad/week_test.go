@@ -286,7 +286,7 @@ every = "1h"
 expect_success = "2h"
 command = ["true"]
 `, nil, func(d *playedDaemon) {
-		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Config, Says: "API_KEY_INVALID"}, Credential: "youtube"})
+		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Key, Says: "API_KEY_INVALID"}, Credential: "youtube"})
 		d.pass(3*time.Hour, time.Minute, func(time.Time, []trouble.Trouble) {})
 		before := d.alerts()
 		slices.Sort(before)

@@ -98,7 +98,7 @@ func (e *callError) failure(err error) *failure {
 			exitDenied, fmt.Errorf("upstream says that %s is gone, though quotad granted the call: their books differ: %w", gone, err),
 			"another program spends from the same project, or the limit in quotad's config is above the project's own: compare with the project's quota page",
 		}
-	case upstream.Config, upstream.Billing:
+	case upstream.Key, upstream.Billing:
 		return &failure{
 			exitConfiguration, fmt.Errorf("upstream does not accept this configuration: %w", err),
 			"check YOUTUBE_API_KEY, whether its project has the API enabled, and the region's code",
@@ -118,7 +118,7 @@ type envelope struct {
 }
 
 // format is what is particular to YouTube's answers: that these two are no quota's.
-var format = upstream.Format{Reasons: map[string]upstream.Class{"forbidden": upstream.Config, "invalidRegionCode": upstream.Config}}
+var format = upstream.Format{Reasons: map[string]upstream.Class{"forbidden": upstream.Key, "invalidRegionCode": upstream.Key}}
 
 // classify reads an error answer. What it says of the quota is what quotad makes of it too. An
 // answer that is no envelope, of a proxy perhaps, is judged by its status.
@@ -156,7 +156,7 @@ func (e *callError) classOfStatus() upstream.Class {
 	case e.reason == "invalidPageToken":
 		return staleToken
 	case e.reason == "badRequest" && strings.Contains(e.message, "API key"): // which has no reason of its own
-		return upstream.Config
+		return upstream.Key
 	case e.status == http.StatusTooManyRequests, e.status == http.StatusForbidden:
 		return upstream.Unknown
 	case e.status >= 500, e.status == http.StatusRequestTimeout:

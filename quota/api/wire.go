@@ -73,19 +73,6 @@ type Limit struct {
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
 	DryRun     bool     `json:"dry_run,omitempty"` // it is not enforced: it refuses nothing
-	// Drift compares our count with what the upstream said last; in a status alone.
-	Drift *Drift `json:"drift,omitempty"`
-}
-
-// Drift compares our count of a limit with the upstream's. What the upstream did not say is absent.
-type Drift struct {
-	At     time.Time `json:"at"`               // when it said so
-	Units  *int64    `json:"units,omitempty"`  // the size of the limit, as it says
-	Ours   *int64    `json:"ours,omitempty"`   // what we counted then
-	Theirs *int64    `json:"theirs,omitempty"` // what it counts
-	By     int64     `json:"by"`               // ours less theirs
-	Far    bool      `json:"far"`              // it counts more by 5 % of the limit, or gives it another size
-	Cause  string    `json:"cause,omitempty"`  // the likely one, of one that is far
 }
 
 // A Closing is the body of POST /v1/credentials/{name}/close and of …/open.

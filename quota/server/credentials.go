@@ -6,7 +6,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/upstream"
 )
 
 // ownSections are the members of GET /v1/status from this package.
@@ -88,27 +87,11 @@ func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Cred
 	if err != nil {
 		return api.Credential{}, err
 	}
-	limits, drifts := each(c.visible(usage.Limits), api.LimitOf), s.Observer.Drifts(name)
-	for i := range limits {
-		if d, said := drifts[limits[i].Name]; said && !d.Over(usage.Now) {
-			limits[i].Drift = driftOf(d)
-		}
-	}
-	state := api.Credential{Name: name, Limits: limits}
+	state := api.Credential{Name: name, Limits: each(c.visible(usage.Limits), api.LimitOf)}
 	if !usage.AsOf.IsZero() {
 		state.AsOf, state.GrantedSince = &usage.AsOf, int64(usage.GrantedSince)
 	}
 	return state, nil
-}
-
-func driftOf(d upstream.Drift) *api.Drift {
-	known := func(a upstream.Amount) *int64 {
-		if !a.Known {
-			return nil
-		}
-		return new(int64(a.Units))
-	}
-	return &api.Drift{At: d.At.UTC(), Units: known(d.Says), Ours: known(d.Ours), Theirs: known(d.Theirs), By: d.By(), Far: d.Cause != "", Cause: d.Cause}
 }
 
 // stateOrError is for answers that say more than the state.

@@ -74,7 +74,8 @@ func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quo
 // calls too. 0 where the upstream is known not to grant that much.
 func (s *Server) raisable(name string, o quota.Obstacle, counting []quota.LimitState) (to quota.Units, sure bool) {
 	onlyWaits := o.Missing == 0 || !o.Closed.IsZero()
-	grants, _, known := s.Observer.Grants(name, o.Limit)
+	size := s.Observer.Counts(name)[o.Name].Size
+	grants, known := size.Units, size.Known
 	if to = o.Units + o.Missing; onlyWaits || to > quota.MaxUnits || known && to > grants {
 		return 0, false
 	}

@@ -27,5 +27,5 @@ func ExampleClassify() {
 	// Output:
 	// day: The request cannot be completed because you have exceeded your quota.
 	// minute: User Rate Limit Exceeded
-	// config: YouTube Data API has not been used in project 1 before or it is disabled.
+	// key: YouTube Data API has not been used in project 1 before or it is disabled.
 }

@@ -1,11 +1,12 @@
 package upstream
 
 import (
+	"bufio"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/textproto"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,9 +14,8 @@ import (
 	"quotad/quota"
 )
 
-// Headers names the fields by which an upstream says what is left. A name that is
-// empty is not read; none has a default, because the same name means a time with one
-// upstream and a number of seconds with another.
+// Headers names the fields by which an upstream says what is left. One that is empty is not read: none has a default,
+// because the same name means a time with one upstream and a number of seconds with another.
 type Headers struct {
 	Limit, Used, Remaining string
 	Ratio                  string // a field that holds "used/limit": "32/40", "api-usage=18/5000"
@@ -24,28 +24,53 @@ type Headers struct {
 	ResetIs                Encoding
 }
 
-var ratio = regexp.MustCompile(`\b(\d{1,16})/(\d{1,16})\b`)
+var (
+	ratio = regexp.MustCompile(`\b(\d{1,16})/(\d{1,16})\b`)
+	// rateLimit finds name, remaining units and seconds in the field RateLimit: "daily";r=0;t=3600
+	// (draft-ietf-httpapi-ratelimit-headers).
+	rateLimit = regexp.MustCompile(`"([^"]*)"[^,]*?;\s*r=(\d+)(?:[^,]*?;\s*t=(\d+))?`)
+)
 
-// left returns what the headers say of one limit, if anything.
-func (h Headers) left(header http.Header) []Left {
-	l := Left{
-		Name: Line(header.Get(h.Resource)), Limit: amount(header.Get(h.Limit)),
-		Used: amount(header.Get(h.Used)), Remaining: amount(header.Get(h.Remaining)),
+// left returns what the header says of the limits, if anything. Where fields list numbers, such as "100,1000", the limits
+// have no name, and their sizes say which they are.
+func (h Headers) left(header http.Header) (list []Left) {
+	var fields [3][]string
+	for i, name := range []string{h.Limit, h.Used, h.Remaining} {
+		fields[i] = strings.Split(header.Get(name), ",")
 	}
 	if found := ratio.FindStringSubmatch(header.Get(h.Ratio)); found != nil {
-		l.Used, l.Limit = amount(found[1]), amount(found[2])
+		fields[0], fields[1] = found[2:], found[1:2]
 	}
-	if l.Limit.Known && l.Used.Known && !l.Remaining.Known {
-		l.Remaining = Known(max(0, l.Limit.Units-l.Used.Units))
+	for i := range max(len(fields[0]), len(fields[1]), len(fields[2])) {
+		var n [3]Amount
+		for k, texts := range fields {
+			text, _, _ := strings.Cut(append(texts[min(i, len(texts)):], "")[0], ";")
+			n[k] = amount(text)
+		}
+		if n[0].Known && n[1].Known && !n[2].Known {
+			n[2] = Known(max(0, n[0].Units-n[1].Units))
+		}
+		if n != [3]Amount{} {
+			list = append(list, Left{Line(header.Get(h.Resource)), n[0], n[1], n[2]})
+		}
 	}
-	if !l.Limit.Known && !l.Used.Known && !l.Remaining.Known {
-		return nil
+	for _, found := range rateLimit.FindAllStringSubmatch(header.Get("RateLimit"), 9) {
+		list = append(list, Left{Name: Line(found[1]), Remaining: amount(found[2])})
 	}
-	return []Left{l}
+	return list
 }
 
-// amount reads a whole number of units. It drops the fraction, because some upstreams write
-// "599.0".
+// reset returns when the header says that an exhausted limit resets; the zero time where it does not say.
+func (h Headers) reset(header http.Header, now time.Time) time.Time {
+	for _, found := range rateLimit.FindAllStringSubmatch(header.Get("RateLimit"), 9) {
+		if found[2] == "0" {
+			return Seconds.read(found[3], now)
+		}
+	}
+	return h.ResetIs.read(header.Get(h.Reset), now)
+}
+
+// amount reads a whole number of units. It drops the fraction, because some upstreams write "599.0".
 func amount(value string) Amount {
 	before, fraction, _ := strings.Cut(strings.TrimSpace(value), ".")
 	units, err := strconv.ParseInt(before, 10, 64)
@@ -66,78 +91,69 @@ const (
 	RFC3339  Encoding = "rfc3339"
 )
 
-// read returns the time that a text stands for, RFC3339 unless e says otherwise; the zero time
-// of an empty text.
-func (e Encoding) read(text string, now time.Time) (time.Time, error) {
+const (
+	maxReset = 32 * 24 * time.Hour // how far ahead a reset may lie: no quota is of more than a month
+	skew     = time.Minute         // by which the upstream's clock may be behind ours
+)
+
+// read returns the time that a text stands for. One that cannot be read or that no quota has is zero, as if it were
+// absent: one that has passed, or that is more than a month away.
+func (e Encoding) read(text string, now time.Time) (at time.Time) {
 	text = strings.TrimSpace(text)
-	if text == "" {
-		return time.Time{}, nil
-	}
 	number := amount(text)
 	switch {
-	case e == Epoch && number.Known && number.Units <= 1<<40:
-		return time.Unix(int64(number.Units), 0).UTC(), nil
+	case e == Epoch && number.Known:
+		at = time.Unix(int64(number.Units), 0)
 	case e == Seconds && number.Known:
 		return Duration.read(text+"s", now)
 	case e == Duration:
 		if d, err := time.ParseDuration(text); err == nil {
-			return now.Add(d), nil
+			at = now.Add(d)
 		}
-	case e != Epoch && e != Seconds:
-		if at, err := time.Parse(time.RFC3339, text); err == nil {
-			return at, nil
-		}
+	case e == RFC3339:
+		at, _ = time.Parse(time.RFC3339, text)
 	}
-	return time.Time{}, fmt.Errorf("the answer refuses until %.60q, which cannot be read as a time", text)
+	if at.Before(now.Add(-skew)) || at.After(now.Add(maxReset)) {
+		return time.Time{}
+	}
+	return at.UTC()
 }
 
 // retryAfter reads a Retry-After: seconds, or a date.
 func retryAfter(value string, now time.Time) time.Time {
 	if at, err := http.ParseTime(strings.TrimSpace(value)); err == nil {
-		value = at.Sub(now).String()
-		return soon(Duration, value, now)
+		value = strconv.FormatInt(int64(at.Sub(now)/time.Second), 10)
 	}
-	return soon(Seconds, value, now)
+	return Seconds.read(value, now)
 }
 
-// ParseHeader reads lines of "Name: value" as curl -i or -D write them. It returns the number
-// in the line of the status, or 0 without one. Of several answers, of a proxy and of redirects,
-// the last one counts.
+// ParseHeader reads lines of "Name: value" as curl -i or -D write them. It returns the number in the line of the status,
+// or 0 without one. Of several answers, of a proxy and of redirects, the last one counts.
 func ParseHeader(text string) (status int, h http.Header, err error) {
-	h = make(http.Header)
-	n := 0
-	for l := range strings.Lines(text) {
-		n++
-		l = strings.TrimRight(l, "\r\n")
-		name, value, ok := strings.Cut(l, ":")
-		switch {
-		case strings.HasPrefix(l, "HTTP/"):
-			h = make(http.Header)
-			var version string
-			if _, err := fmt.Sscan(l, &version, &status); err != nil {
-				return 0, nil, fmt.Errorf("cannot find a status in %.60q", l)
-			}
-		case strings.TrimSpace(l) == "":
-		case !ok || name == "" || strings.ContainsAny(name, " \t"):
-			return 0, nil, fmt.Errorf("line %d of the header is not \"Name: value\": %.60q", n, l)
-		default:
-			h.Add(name, strings.TrimSpace(value))
+	if at := strings.LastIndex("\n"+text, "\nHTTP/"); at >= 0 {
+		line, fields, _ := strings.Cut(text[at:], "\n")
+		if text = fields; len(strings.Fields(line)) > 1 {
+			status, err = strconv.Atoi(strings.Fields(line)[1])
+		}
+		if err != nil || status == 0 {
+			return 0, nil, fmt.Errorf("cannot find a status in %.60q", line)
 		}
 	}
-	return status, h, nil
+	fields, err := textproto.NewReader(bufio.NewReader(strings.NewReader(strings.TrimSpace(text) + "\r\n\r\n"))).ReadMIMEHeader()
+	if err != nil {
+		return 0, nil, fmt.Errorf("the header is not lines of \"Name: value\": %.120s", err)
+	}
+	return status, http.Header(fields), nil
 }
 
-// aboutQuota are parts of the names of fields that are about a quota.
-var aboutQuota = []string{"limit", "quota", "remaining", "reset", "retry-after", "usage"}
+// aboutQuota is what names of fields about a quota hold.
+var aboutQuota = regexp.MustCompile(`(?i)limit|quota|remaining|reset|retry-after|usage`)
 
-// FormatHeader writes the fields of a header that are about a quota, judged by their names, as
-// ParseHeader reads them. So no cookie leaves with them.
+// FormatHeader writes the fields of a header that are about a quota, judged by their names, as ParseHeader reads them. So
+// no cookie leaves with them.
 func FormatHeader(h http.Header) string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if slices.ContainsFunc(aboutQuota, func(word string) bool { return strings.Contains(strings.ToLower(name), word) }) {
-			fmt.Fprintf(&b, "%s: %s\n", name, h.Get(name))
-		}
-	}
-	return b.String()
+	kept, b := maps.Clone(h), new(strings.Builder)
+	maps.DeleteFunc(kept, func(name string, _ []string) bool { return !aboutQuota.MatchString(name) })
+	_ = kept.Write(b) // to memory
+	return strings.ReplaceAll(b.String(), "\r", "")
 }

@@ -1,11 +1,9 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
+	"maps"
 	"sync"
 	"time"
 
@@ -22,8 +20,6 @@ type Profile struct {
 type Counterpart struct {
 	Names  []string     // what the upstream calls it, in its answers
 	Resets quota.Window // the calendar window by which it resets; zero: not known
-	Units  quota.Units  // how large it is by default, as Source says; 0: not known
-	Source string       // "preset youtube-classic"
 }
 
 // An Observation is what an upstream answered to a call.
@@ -40,16 +36,13 @@ type Observation struct {
 
 // An Outcome is what was made of an observation.
 type Outcome struct {
-	// Refused says why nothing was made of it; then the rest is zero.
-	Refused quota.Decision
+	Refused quota.Decision // why nothing was made of it; then the rest is zero
 	Verdict
 	Credential, Operation string
-	// Limit is the one that the answer is about, by our name for it; empty where none
-	// is concerned, or none is known to be.
-	Limit string
-	// Closed is how that limit is closed now, and Changed whether this observation closed it.
-	Closed  quota.Closed
-	Changed bool
+	Limit                 string       // the one that the answer is about, by our name for it; empty: none, or none is known to be
+	Closed                quota.Closed // how that limit is closed now
+	Changed               bool         // this observation closed it
+	Before                string       // what others had spent before quotad, and is booked now: "940 units of daily"
 }
 
 // Report reports to the pass that holds a token what the outcome means for it.
@@ -60,7 +53,7 @@ func (out *Outcome) Report(token string, passes interface {
 	switch {
 	case out.Limit != "":
 		word.Limit, word.Until = out.Limit, out.Closed.Until
-	case out.Class == Config || out.Class == Billing:
+	case out.Class == Key || out.Class == Billing:
 		word.Refuses = out.Says
 	case out.Class != OK:
 		word.Unclear = true
@@ -68,105 +61,90 @@ func (out *Outcome) Report(token string, passes interface {
 	passes.Observed(token, word)
 }
 
-// An Observer classifies what upstreams answer, and closes limits accordingly. Any number
-// of goroutines may use it at the same time.
+// A Count is what an upstream said last of a limit, beside our own count.
+type Count struct {
+	Ours         quota.Units
+	Theirs, Size Amount // of units counted, and of the limit, as the upstream says
+}
+
+// An Observer classifies what upstreams answer, and closes limits accordingly. Any number of goroutines may use it at the
+// same time.
 type Observer struct {
 	service *quota.Service
 	report  func(Outcome)
 
 	mu       sync.Mutex // guards what follows
 	profiles map[string]Profile
-	drifts   map[string]map[string]Drift // by credential and limit
-	strange  map[string]Strange          // by credential
+	counts   map[string]map[string]Count // by credential and limit
+	doubts   map[string]map[string]int   // by credential and limit: refusals that nothing explained, since a good answer
+	begun    map[string]bool             // "credential limit": what was spent before quotad is counted
 }
 
-// Strange is a refusal that nothing explained: a reason that is not known, or none.
-type Strange struct {
-	At                time.Time
-	Operation, Reason string // Reason is what the upstream calls it, if anything
-	Says              string
-}
-
-// NewObserver returns an observer of a service's credentials. It passes each outcome that
-// was not refused to report, which returns at once.
+// NewObserver returns an observer of a service's credentials. It passes each outcome that was not refused to report,
+// which returns at once.
 func NewObserver(service *quota.Service, profiles map[string]Profile, report func(Outcome)) *Observer {
-	return &Observer{service: service, report: report, profiles: profiles, drifts: make(map[string]map[string]Drift), strange: make(map[string]Strange)}
+	o := &Observer{service: service, report: report, counts: map[string]map[string]Count{}, begun: map[string]bool{}}
+	o.SetProfiles(profiles)
+	return o
 }
 
 // SetProfiles replaces what is known of the upstreams. What nothing explained may be explained now.
 func (o *Observer) SetProfiles(profiles map[string]Profile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.profiles = profiles
-	clear(o.strange)
+	o.profiles, o.doubts = profiles, map[string]map[string]int{}
 }
 
-// Strange returns the last refusal of a credential's calls that nothing explained.
-func (o *Observer) Strange(credential string) (last Strange, known bool) {
+// Counts returns what the upstream counts of a credential's limits, by their names.
+func (o *Observer) Counts(credential string) map[string]Count {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	last, known = o.strange[credential]
-	return last, known
+	return maps.Clone(o.counts[credential])
 }
 
-func (o *Observer) setStrange(credential string, last Strange) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.strange[credential] = last
-}
-
-func (o *Observer) profile(credential string) Profile {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.profiles[credential]
-}
-
-// Observe classifies an answer, closes the limit that it is about, and compares counts. A remote
-// caller's word closes its share, if it has one, and its counts are not compared. A
-// malformed observation is an outcome that is refused, and closes nothing; the errors are
-// those of quota.Ledger.
+// Observe classifies an answer, closes the limit that it is about, and compares counts. Of a remote caller, the word
+// closes its share, if it has one, no longer than what it spent counts, and its counts are not compared. A malformed
+// observation is an outcome that is refused, and closes nothing; the errors are those of quota.Ledger.
 func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, error) {
-	c, refused, err := o.identify(ctx, &seen)
-	if c == nil {
-		return Outcome{Refused: refused}, err
-	}
-	s := &observing{observer: o, credential: c, profile: o.profile(c.Name)}
-	s.out = Outcome{Verdict: Verdict{Class: OK}, Credential: c.Name, Operation: seen.Operation}
-	if !seen.isSilentOfQuota(s.profile.Format) {
-		if err := s.work(ctx, seen); err != nil {
-			return Outcome{}, err
-		}
-	}
-	if s.out.Refused.Reason == "" && !(seen.Caller.Remote != "" && s.out.Class == OK) {
-		o.report(s.out)
-	}
-	return s.out, nil
-}
-
-// isSilentOfQuota recognizes most answers that say nothing of the quota, without reading the
-// log.
-func (seen *Observation) isSilentOfQuota(f Format) bool {
-	a := seen.Answer
-	return !seen.Silent && a.Status >= 100 && a.Status < 400 && len(a.Body) == 0 && f.Headers.left(a.Header) == nil
-}
-
-// identify returns the credential that was called, and completes the operation; no credential
-// where the observation is refused.
-func (o *Observer) identify(ctx context.Context, seen *Observation) (*quota.Credential, quota.Decision, error) {
 	if seen.Grant != "" {
 		e, ok, err := o.service.Grant(ctx, seen.Grant)
 		if err != nil {
-			return nil, quota.Decision{}, err
+			return Outcome{}, err
 		}
 		if !ok {
-			return nil, quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}, nil
+			return Outcome{Refused: quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}}, nil
 		}
 		seen.Credential, _, _ = quota.ParseGrantID(seen.Grant)
 		g, _ := e.Grant()
 		seen.Operation = g.Operation
 	}
 	c, refused := o.service.Lookup(seen.Credential, seen.Operation)
-	return c, refused, nil
+	if c == nil {
+		return Outcome{Refused: refused}, nil
+	}
+	s := &observing{observer: o, credential: c}
+	o.mu.Lock()
+	s.profile = o.profiles[c.Name]
+	o.mu.Unlock()
+	s.out = Outcome{Verdict: Verdict{Class: OK}, Credential: c.Name, Operation: seen.Operation}
+	if !seen.isPlain(s.profile.Format) {
+		if err := s.work(ctx, seen); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if s.out.Class == OK && seen.Answer.Status < 400 {
+		s.trust()
+	}
+	if s.out.Class != "" && !(seen.Caller.Remote != "" && s.out.Class == OK) {
+		o.report(s.out)
+	}
+	return s.out, nil
+}
+
+// isPlain recognizes most answers that say nothing of the quota, without reading the log.
+func (seen *Observation) isPlain(f Format) bool {
+	a := seen.Answer
+	return !seen.Silent && a.Status >= 100 && a.Status < 400 && (len(a.Body) == 0 || len(f.Reason) == 0) && f.Headers.left(a.Header) == nil
 }
 
 // An observing is an observation that is being worked on.
@@ -190,142 +168,41 @@ func (s *observing) work(ctx context.Context, seen Observation) (err error) {
 			return nil
 		}
 	}
-	if s.out.Class == Unknown && !seen.Silent {
-		s.observer.setStrange(s.credential.Name, Strange{s.usage.Now, s.out.Operation, s.out.reason, s.out.Says})
+	if seen.Caller.Remote == "" {
+		if err := s.count(ctx); err != nil {
+			return err
+		}
 	}
-	if err := s.close(ctx, seen.Caller); err != nil || seen.Caller.Remote != "" {
-		return err
-	}
-	s.compare()
-	return nil
+	return s.close(ctx, seen.Caller)
 }
 
 // close closes the limit that the verdict is about, if it is about one.
 func (s *observing) close(ctx context.Context, by quota.Caller) error {
-	if s.out.Class == OK || s.out.Class == Config {
+	if s.out.Class == OK || s.out.Class == Key {
 		return nil
 	}
-	i := s.own(s.limit(), by)
+	i := s.limit(by)
 	if i < 0 {
 		return nil
 	}
 	limit := s.usage.Limits[i]
 	s.out.Limit, s.out.Closed = limit.Name, limit.Closed
 	until := s.until(limit)
+	if by.Remote != "" { // a stranger
+		until = quota.Earlier(until, windowEnd(limit.Window, s.usage.Now))
+	}
 	if !until.After(s.usage.Now) { // or it resets this minute
 		return nil
 	}
 	k := quota.Change{Kind: quota.KindClosing, Limit: limit.Name, Until: until, Note: s.out.Says, Caller: by}
 	d, changed, err := s.observer.service.ChangeLimit(ctx, s.credential.Name, k)
-	if err != nil {
-		return err
-	}
-	if d.Reason != "" {
-		return fmt.Errorf("cannot close limit %q: %s", limit.Name, d.Detail)
+	if err == nil && d.Reason != "" {
+		err = fmt.Errorf("cannot close limit %q: %s", limit.Name, d.Detail)
 	}
 	if s.out.Changed = changed; changed {
-		s.out.Closed = quota.Closed{Since: s.usage.Now, Until: k.Until, Says: k.Note, By: by.By()}
+		s.out.Closed = quota.Closed{Since: s.usage.Now, Until: until, Says: k.Note, By: by.By()}
 	}
-	return nil
-}
-
-// limit returns the limit that is meant: the one that the upstream names, else the
-// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one
-// if there is any; -1 if there is none. One that is closed already is meant all the same: a
-// call that counts against it now was sent before it was closed, and says nothing of a
-// wider one.
-func (s *observing) limit() int {
-	if i := s.named(s.out.Names...); i >= 0 {
-		return i
-	}
-	isLong := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
-	if s.out.Class != Day && s.out.Class != Billing {
-		// A rate without a time is one of a minute at least, which a limit of a second is too short for.
-		isTimed := s.out.Class != Minute || !s.out.Reset.IsZero()
-		isShort := func(limit quota.Limit) bool {
-			return !isLong(limit) && (isTimed || limit.Window.Span() >= shortClosing)
-		}
-		if i := s.likeliest(isShort); i >= 0 {
-			return i
-		}
-	}
-	return s.likeliest(isLong)
-}
-
-// own returns the limit that a caller's word may close, of what it is about: a remote caller that has
-// shares closes the narrowest of them.
-func (s *observing) own(i int, by quota.Caller) int {
-	if i < 0 || by.Remote == "" {
-		return i
-	}
-	own := -1
-	for n, state := range s.usage.Limits {
-		limit := state.Limit
-		if !slices.Contains(limit.Jobs, by.By()) || s.cost(limit) == 0 {
-			continue
-		}
-		if own < 0 || limit.Units < s.usage.Limits[own].Units {
-			own = n
-		}
-	}
-	if own >= 0 {
-		return own
-	}
-	return i
-}
-
-// named returns the limit that the upstream calls by one of the names; -1 if there is none.
-func (s *observing) named(names ...string) int {
-	for _, name := range names {
-		isName := func(own string) bool { return strings.EqualFold(own, name) }
-		for i, limit := range s.usage.Limits {
-			if slices.ContainsFunc(s.profile.Limits[limit.Name].Names, isName) {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// likeliest returns which of the limits that may be meant an answer without a name is about;
-// -1 if there is none. It must count the operation, and is no share: the upstream knows
-// nothing of one.
-func (s *observing) likeliest(may func(quota.Limit) bool) int {
-	best := -1
-	for i, state := range s.usage.Limits {
-		limit := state.Limit
-		if limit.IsShare() || s.cost(limit) == 0 || !may(limit) {
-			continue
-		}
-		if best < 0 || s.compareLimits(limit, s.usage.Limits[best].Limit) < 0 {
-			best = i
-		}
-	}
-	return best
-}
-
-// cost is what the operation costs in a limit.
-func (s *observing) cost(limit quota.Limit) quota.Units {
-	return s.credential.Operations[s.out.Operation].In(limit, s.out.Operation)
-}
-
-// compareLimits puts a limit that the profile knows before a cap of ours, then the one that
-// counts fewer operations, then the one that has room for fewer calls.
-func (s *observing) compareLimits(x, y quota.Limit) int {
-	rank := func(limit quota.Limit) (unknown, operations int) {
-		if _, known := s.profile.Limits[limit.Name]; !known {
-			unknown = 1
-		}
-		for operation, cost := range s.credential.Operations {
-			if cost.In(limit, operation) > 0 {
-				operations++
-			}
-		}
-		return unknown, operations
-	}
-	unknownX, operationsX := rank(x)
-	unknownY, operationsY := rank(y)
-	return cmp.Or(unknownX-unknownY, operationsX-operationsY, cmp.Compare(x.Units/s.cost(x), y.Units/s.cost(y)))
+	return err
 }
 
 const (
@@ -333,36 +210,59 @@ const (
 	longClosing  = time.Hour   // where no reset is known
 )
 
-// until returns until when a limit is closed; the zero time leaves it as it is. Whatever
-// the answer says, that is at most until what was debited by now does not count any more.
+// until returns until when a limit is closed; the zero time leaves it as it is. A time that the answer names is kept,
+// however long it is.
 func (s *observing) until(limit quota.LimitState) time.Time {
-	now, at := s.usage.Now, s.out.Reset
+	now, reset := s.usage.Now, time.Time{}
+	for _, w := range []quota.Window{limit.Window, s.profile.Limits[limit.Name].Resets} {
+		if w.Restarts() {
+			reset = quota.Earlier(windowEnd(w, now), windowEnd(limit.Window, now))
+		}
+	}
 	switch {
 	case s.out.Class == Unknown && !limit.Closed.IsZero():
 		return time.Time{} // the call was sent before the limit was closed
 	case s.out.Class == Unknown:
-		at = now.Add(shortClosing)
-	case s.out.Class == Minute && !at.After(now): // or "now" is what it says
-		at = now.Add(shortClosing)
-	case s.out.Class == Minute:
-		at = quota.Earlier(at, now.Add(longClosing))
-	case at.IsZero():
-		at = s.reset(limit.Limit)
+		return now.Add(s.doubt(limit.Name))
+	case !s.out.Reset.IsZero():
+		return s.out.Reset
+	case s.out.Class != Minute && reset.IsZero():
+		return quota.Earlier(now.Add(longClosing), windowEnd(limit.Window, now))
+	case s.out.Class == Minute && (reset.IsZero() || limit.Window.Span() >= time.Hour): // its period is not the rate's
+		return now.Add(shortClosing)
 	}
-	if _, end := limit.Window.Bounds(now); limit.Window.Restarts() {
-		return quota.Earlier(at, end)
-	}
-	return quota.Earlier(at, now.Add(limit.Window.Length))
+	return reset
 }
 
-// reset returns when an exhausted limit resets where the answer does not say: as is known of
-// the upstream, or of the limit's own period, else in an hour.
-func (s *observing) reset(limit quota.Limit) time.Time {
-	for _, w := range []quota.Window{s.profile.Limits[limit.Name].Resets, limit.Window} {
-		if w.Restarts() {
-			_, end := w.Bounds(s.usage.Now)
-			return end
-		}
+// windowEnd returns when nothing that is debited now counts any more.
+func windowEnd(w quota.Window, now time.Time) time.Time {
+	if w.Restarts() {
+		_, end := w.Bounds(now)
+		return end
 	}
-	return s.usage.Now.Add(longClosing)
+	return now.Add(w.Length)
+}
+
+// doubt returns for how long a limit is closed without an explanation: a minute, and twice as long each time, up to an
+// hour, until an answer is good.
+func (s *observing) doubt(limit string) time.Duration {
+	s.observer.mu.Lock()
+	defer s.observer.mu.Unlock()
+	times := s.observer.doubts[s.credential.Name]
+	if times == nil {
+		times = map[string]int{}
+		s.observer.doubts[s.credential.Name] = times
+	}
+	times[limit]++
+	return min(shortClosing<<min(times[limit]-1, 6), longClosing)
+}
+
+// trust ends the doubts about the limits that count an operation which had a good answer.
+func (s *observing) trust() {
+	s.observer.mu.Lock()
+	defer s.observer.mu.Unlock()
+	maps.DeleteFunc(s.observer.doubts[s.credential.Name], func(name string, _ int) bool {
+		limit, _ := s.credential.Limit(name)
+		return s.cost(limit) > 0
+	})
 }

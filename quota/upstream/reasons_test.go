@@ -22,7 +22,7 @@ func TestErrorReasons(t *testing.T) {
 		OVERLOADED_CREDENTIALS LOCATION_ORG_POLICY_VIOLATED TLS_ORG_POLICY_VIOLATED CREDENTIAL_ANDROID_APP_INVALID
 		JWT_TOKEN_INVALID CREDENTIAL_TYPE_UNSUPPORTED ACCOUNT_TYPE_UNSUPPORTED ENDPOINT_USAGE_RESTRICTION_VIOLATED
 		TLS_CIPHER_RESTRICTION_VIOLATED MCP_SERVER_DISABLED`) {
-		want[reason] = Config
+		want[reason] = Key
 	}
 	for reason, class := range want {
 		for _, status := range []int{400, 403, 429} {
@@ -44,53 +44,19 @@ func TestErrorReasons(t *testing.T) {
 func TestWhichReasonCounts(t *testing.T) {
 	for _, row := range []struct {
 		reasons []string
-		file    map[string]Class
+		file    Reasons
 		want    Class
 	}{
 		{reasons: []string{"servingLimitExceeded", "dailyLimitExceeded"}, want: Day},
-		{reasons: []string{"dailyLimitExceeded", "keyInvalid"}, want: Config},
+		{reasons: []string{"dailyLimitExceeded", "keyInvalid"}, want: Key},
 		{reasons: []string{"rateLimitExceeded", "quotaExceeded"}, want: Day},
-		{reasons: []string{"servingLimitExceeded"}, file: map[string]Class{"servingLimitExceeded": Day}, want: Day},
-		{reasons: []string{"keyInvalid"}, file: map[string]Class{"keyInvalid": OK}, want: OK},
+		{reasons: []string{"servingLimitExceeded"}, file: Reasons{"servingLimitExceeded": Day}, want: Day},
+		{reasons: []string{"keyInvalid"}, file: Reasons{"keyInvalid": OK}, want: OK},
 	} {
 		body := `{"error":{"errors":[{"reason":"` + strings.Join(row.reasons, `"},{"reason":"`) + `"}]}}`
 		v, err := Classify(Answer{Status: 403, Body: []byte(body)}, Format{Reasons: row.file}, now)
 		if err != nil || v.Class != row.want {
 			t.Errorf("%q: got %s, %v, want %s", row.reasons, v.Class, err, row.want)
-		}
-	}
-}
-
-// Words decide what a reason leaves open, however they write a span of time; a range of data is none.
-func TestSpans(t *testing.T) {
-	for message, want := range map[string]Class{
-		"You may make 5 requests a second.":                      Minute,
-		"Quota of 1000 requests / 100 seconds is exceeded.":      Minute,
-		"Quota of 1000 requests/100s is exceeded.":               Minute,
-		"Queries per hundred seconds":                            Minute,
-		"Queries per 1,000 seconds":                              Minute,
-		"500 requests in 60 sec":                                 Minute,
-		"The 100-second quota is used up.":                       Minute,
-		"Quota exceeded for GET /m":                              Day,
-		"Quota exceeded for limit 'Calls per 30 days per user'.": Day,
-	} {
-		body := fmt.Sprintf(`{"error":{"errors":[{"reason":"quotaExceeded","message":%q}]}}`, message)
-		if v, err := Classify(Answer{Status: 403, Body: []byte(body)}, Format{}, now); err != nil || v.Class != want {
-			t.Errorf("%s: got %s, %v, want %s", message, v.Class, err, want)
-		}
-	}
-	for message, want := range map[string]Class{
-		"The range exceeds the limit: only the last 90 days are kept.":     OK,
-		"Your plan limits this to posts within the last 7 days.":           OK,
-		"You have exceeded the limit of 9 requests within the last 7 days": Day,
-		"Deadline exceeded: the call did not end within 30 seconds.":       OK,
-		"Too many calls within 30 seconds":                                 Minute,
-		"Daily message quota exceeded":                                     Day,
-		"Quota exceeded, limit: 0.5 rps":                                   Minute,
-		"Quota exceeded, limit: 0.":                                        Config,
-	} {
-		if v, err := Classify(Answer{Status: 400, Body: fmt.Appendf(nil, `{"message":%q}`, message)}, Format{}, now); err != nil || v.Class != want {
-			t.Errorf("%s: got %s, %v, want %s", message, v.Class, err, want)
 		}
 	}
 }
@@ -107,17 +73,71 @@ func TestLongBodies(t *testing.T) {
 		want       Class
 	}{
 		{"one message", `{"error":{"message":"` + strings.Repeat("x", MaxBody-26) + `"}}`, Unknown},
-		{"a rate at its end", `{"error":{"message":"` + strings.Repeat("x ", 30_000) + `rate limit exceeded"}}`, Minute},
+		{"a rate at its end", `{"error":{"status":"RESOURCE_EXHAUSTED","message":"` + strings.Repeat("x ", 30_000) + `rate limit exceeded"}}`, Minute},
 		{"many reasons", many + `{"reason":"dailyLimitExceeded"}]}}`, Day},
 		{"deep", deep + `"x"` + strings.Repeat("}", 6000), Unknown},
 		{"not closed", deep, Unknown},
-		{"text", strings.Repeat("per day ", MaxBody/8), Day},
+		{"text", strings.Repeat("per day ", MaxBody/8), Unknown},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if v, err := Classify(Answer{Status: 429, Body: []byte(row.body)}, Format{}, now); err != nil || v.Class != row.want {
 				t.Errorf("got %s, %v, want %s", v.Class, err, row.want)
 			}
 		})
+	}
+}
+
+// A file says where the reason stands, and what it means, whatever the status is.
+func TestReasonsOfAFile(t *testing.T) {
+	const twelve = `{"code":429,"message":"You have run out of API credits for the day. 801 were used.","status":"error"}`
+	reasons := Reasons{"429": Unknown, "*for the day*": Day, "*for the current minute*": Minute, "OVER_QUERY_LIMIT": Day, "true": Key, "2.5": Billing, "*": Minute}
+	for _, row := range []struct {
+		name, pointers string
+		status         int
+		body           string
+		want           Class
+	}{
+		{"a text", "/status", 200, `{"status":"OVER_QUERY_LIMIT"}`, Day},
+		{"a text of no table", "/status", 200, `{"status":"ZERO_RESULTS"}`, Minute},
+		{"a pattern", "/message", 200, twelve, Day},
+		{"a number", "/code", 200, twelve, Unknown},
+		{"two that disagree: the first", "/message /code", 429, twelve, Day},
+		{"two that disagree, the other way", "/code /message", 429, twelve, Unknown},
+		{"a fraction", "/code", 200, `{"code":2.5}`, Billing},
+		{"a truth value", "/blocked", 200, `{"blocked":true}`, Key},
+		{"in a list", "/errors/1/type", 200, `{"errors":[{},{"type":"OVER_QUERY_LIMIT"}]}`, Day},
+		{"beyond a list", "/errors/2/type", 200, `{"errors":[{},{"type":"OVER_QUERY_LIMIT"}]}`, OK},
+		{"a list, by a name", "/errors/type", 200, `{"errors":[{"type":"OVER_QUERY_LIMIT"}]}`, OK},
+		{"it meets a list", "/errors", 200, `{"errors":["OVER_QUERY_LIMIT"]}`, OK},
+		{"it meets a number on its way", "/code/of", 200, twelve, OK},
+		{"nothing there", "/reason", 200, twelve, OK},
+		{"null", "/code", 200, `{"code":null}`, OK},
+		{"escapes", "/a~1b/c~0d", 200, `{"a/b":{"c~d":"OVER_QUERY_LIMIT"}}`, Day},
+		{"a body that is not JSON", "/status", 200, `status=OVER_QUERY_LIMIT`, OK},
+		{"one that is cut", "/status", 200, `{"status":"OVER_QUERY_LIMIT"`, OK},
+		{"Google's own, and no pointer", "", 403, `{"error":{"errors":[{"reason":"OVER_QUERY_LIMIT"}]}}`, Day},
+		{"a status", "", 429, ``, Unknown},
+	} {
+		f := Format{Reasons: reasons}
+		for _, text := range strings.Fields(row.pointers) {
+			p, err := ParsePointer(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Reason = append(f.Reason, p)
+		}
+		if v, err := Classify(Answer{Status: row.status, Body: []byte(row.body)}, f, now); err != nil || v.Class != row.want {
+			t.Errorf("%s: got %s, %v, want %s", row.name, v.Class, err, row.want)
+		}
+	}
+	stray := Format{Reasons: Reasons{"429": OK}} // of a pool that all share
+	if v, err := Classify(Answer{Status: 429, Body: []byte(`{"message":"Too Many Requests"}`)}, stray, now); err != nil || v.Class != OK {
+		t.Errorf("got %s, %v, want that the file says ok", v.Class, err)
+	}
+	for _, wrong := range []string{"", "status", "#/status", "/a~2", "/a~"} {
+		if p, err := ParsePointer(wrong); err == nil {
+			t.Errorf("%q is taken for %q", wrong, p)
+		}
 	}
 }
 

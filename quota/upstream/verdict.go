@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -23,22 +24,18 @@ const (
 	OK      Class = "ok"      // the answer says nothing against the quota
 	Minute  Class = "minute"  // too many calls in a short time: the quota itself is not exhausted
 	Day     Class = "day"     // a limit is exhausted until it resets: a day's, an hour's, a month's
-	Config  Class = "config"  // a person has to change something: the key, the project, a quota of 0
+	Key     Class = "key"     // a person has to change something: the key, the project, a quota of 0
 	Billing Class = "billing" // a person has to pay, or to raise a spending cap
 	Unknown Class = "unknown" // refused for its quota, but for how long is not said
+
+	hour Class = "hour" // a Day that ends within the hour
 )
 
 // Classes are all of them.
-func Classes() []Class { return []Class{OK, Minute, Day, Config, Billing, Unknown} }
+func Classes() []Class { return []Class{OK, Minute, Day, Key, Billing, Unknown} }
 
 // MaxBody is the longest body that is read, in bytes.
 const MaxBody = 64 << 10
-
-// maxReset is how far ahead a reset may lie: no quota is of more than a month.
-const maxReset = 32 * 24 * time.Hour
-
-// skew is by how much the upstream's clock may be behind ours.
-const skew = time.Minute
 
 // An Answer is what an upstream answered to one call.
 type Answer struct {
@@ -50,18 +47,10 @@ type Answer struct {
 // A Verdict is what an answer says of the upstream's quota.
 type Verdict struct {
 	Class Class
-	// Names are what the upstream calls the limit that it refers to, the most specific
-	// first: an id, the name in its message, a metric. Empty where it names none.
-	Names []string
-	// Reset is when the limit resets; zero where the answer does not say.
-	Reset time.Time
-	// Says is the upstream's own words on one line; empty where it has none.
-	Says string
-	// Left is what the upstream says of what is left, limit by limit.
-	Left []Left
-
-	hourly bool   // of Day: it resets within the hour
-	reason string // of Unknown: what the upstream calls it
+	Names []string  // of the limit that it refers to, the most specific first: an id, the name in its message, a metric
+	Reset time.Time // when the limit resets; zero where the answer does not say
+	Says  string    // the upstream's own words on one line; empty where it has none
+	Left  []Left    // what the upstream says of what is left, limit by limit
 }
 
 // A Left is what an upstream says of one limit.
@@ -79,19 +68,15 @@ type Amount struct {
 // Known returns an amount that is known.
 func Known(units quota.Units) Amount { return Amount{Units: units, Known: true} }
 
-// A Format says what is particular to the answers of one upstream. The zero value
-// reads what several have in common.
+// A Format says what is particular to the answers of one upstream. The zero value reads what several have in common.
 type Format struct {
-	// Reasons gives a class to a reason, and outranks the common ones.
-	Reasons map[string]Class
-	Headers Headers
-	// Day is the calendar window by which the upstream's daily quotas reset; without
-	// one, the start of a day does not say when it ends.
-	Day quota.Window
+	Reason  []Pointer    // where a body says its reason, whatever the status is; the first that Reasons has counts
+	Reasons Reasons      // of these, of Google's, and of statuses ("429"): they outrank the common ones
+	Headers Headers      // of what is left
+	Day     quota.Window // by which its daily quotas reset; zero: the start of a day does not say when it ends
 }
 
-// Classify returns what an answer says at now. It fails where the answer cannot be
-// read, or where it refuses until a time that cannot be right.
+// Classify returns what an answer says at now. It fails where the answer cannot be read.
 func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	switch {
 	case a.Status < 100 || a.Status > 599:
@@ -101,133 +86,87 @@ func Classify(a Answer, f Format, now time.Time) (Verdict, error) {
 	case !utf8.Valid(a.Body):
 		return Verdict{}, fmt.Errorf("the body is not UTF-8 text; a compressed one must be decompressed first")
 	}
-	found := readBody(a)
-	v := Verdict{Names: found.names(), Left: append(f.Headers.left(a.Header), found.left...)}
-	if len(found.messages) > 0 {
-		v.Says = Line(found.messages[0])
+	reasons, message := f.readBody(a)
+	var g google
+	if a.Status >= 400 {
+		g = readGoogle(a.Body, f.Day, now)
 	}
+	message, reasons = append(g.messages, message)[0], slices.Concat(reasons, g.reasons)
+	v := Verdict{Names: g.names, Left: append(f.Headers.left(a.Header), g.left...), Says: Line(message)}
 	after := retryAfter(a.Header.Get("Retry-After"), now)
-	class := f.classOf(a, found, v.Left, !after.IsZero())
-	if v.Class = class; class == OK {
+	timed := after.After(now) || !g.reset.IsZero() || !g.retry.IsZero()
+	if v.Class = f.classOf(a, reasons, &g, v.Left, timed, message); v.Class == OK {
 		return v, nil
 	}
-	if v.Says == "" {
-		v.Says = Line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(found.reasons, " "), http.StatusText(a.Status))))
-	}
-	switch class {
-	case Config:
-		return v, nil
-	case Unknown:
-		v.reason = found.named()
-	}
+	v.Says = cmp.Or(v.Says, Line(fmt.Sprintf("%d %s", a.Status, cmp.Or(strings.Join(reasons, " "), http.StatusText(a.Status)))))
 	if name := Line(a.Header.Get(f.Headers.Resource)); name != "" && len(v.Names) == 0 {
 		v.Names = []string{name}
 	}
-	var err error
-	if v.Reset, err = f.reset(a.Header, found, class, now); err != nil {
-		return Verdict{}, err
+	times := []time.Time{g.reset, f.Headers.reset(a.Header, now), after}
+	switch v.Class {
+	case Key:
+		return v, nil
+	case Minute: // Gemini says seconds of a day, too; a header's reset is that of a day or an hour
+		times[1] = g.retry
+	case hour:
+		v.Class, times = Day, append(times, now.Add(time.Hour).UTC())
 	}
-	if v.Reset.IsZero() {
-		v.Reset = found.retryAt(class, after, now)
-	}
-	if class == hour {
-		if v.Class, v.hourly = Day, true; v.Reset.IsZero() {
-			v.Reset = now.Add(time.Hour).UTC()
-		}
+	isSaid := func(at time.Time) bool { return !at.IsZero() && (v.Class == Day || at.After(now)) }
+	if i := slices.IndexFunc(times, isSaid); i >= 0 {
+		v.Reset = times[i]
 	}
 	return v, nil
 }
 
-// hour is the class of a limit that resets within the hour: a Day that is shorter.
-const hour Class = "hour"
+// ofQuota are words of a refusal for a quota. They do not say which, nor for how long.
+var ofQuota = regexp.MustCompile(`(?i)quota|(rate|request|calls?|usage) ?limit|limit (is )?(exceeded|reached)|too many|throttl|abuse detection`)
 
-// classOf decides by the most specific thing that the answer says: by structure, then by reasons
-// that mean one thing, then by words, then by other reasons, and by the status last.
-func (f Format) classOf(a Answer, found *findings, left []Left, timed bool) Class {
-	switch {
-	case a.Status < 400 && !found.refuses:
-		return OK
-	case found.zeroQuota:
-		return Config
-	}
-	class := found.class()
-	for _, reason := range found.reasons {
-		class = cmp.Or(class, f.Reasons[reason])
-	}
-	if class = cmp.Or(class, gravest(found.reasons, certain)); class != "" {
-		return class
+// classOf decides by the most specific thing that the answer says: by what the file or a preset says of its reasons, by
+// Google's envelope, by the fields of its header, and by the status last.
+func (f Format) classOf(a Answer, reasons []string, g *google, left []Left, timed bool, message string) Class {
+	for _, reason := range reasons {
+		if class := f.Reasons.classOf(reason); class != "" {
+			return class
+		}
 	}
 	isEmpty := func(l Left) bool { return l.Remaining == Known(0) }
-	if (a.limits() || found.refuses) && slices.ContainsFunc(left, isEmpty) {
-		return Day
-	}
-	byReason := gravest(found.reasons, unclear)
-	if found.refuses || byReason != "" || slices.Contains(refusals, a.Status) {
-		loose := byReason != "" || a.Status == http.StatusTooManyRequests
-		class = cmp.Or(words(found.messages, loose), byReason, words(found.reasons, false))
-	}
-	return cmp.Or(class, classOfStatus(a, found, timed))
-}
-
-// refusals are the statuses with which upstreams refuse calls that are too many.
-var refusals = []int{http.StatusBadRequest, http.StatusForbidden, 420, http.StatusTooManyRequests, http.StatusServiceUnavailable}
-
-// limits reports whether the answer's status is one of a limit, most of the time.
-func (a Answer) limits() bool {
-	return a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
-}
-
-// classOfStatus decides where nothing more specific does. A 403 that does not name its reason
-// may be about anything: it says nothing of the quota.
-func classOfStatus(a Answer, found *findings, timed bool) Class {
+	limits := a.Status == http.StatusTooManyRequests || a.Status == http.StatusForbidden
+	class, byStatus := g.class(), f.Reasons[strconv.Itoa(a.Status)]
 	switch {
-	case a.limits() && (timed || found.hasDelay()):
+	case a.Status < 400:
+		return OK
+	case class != "" && class != Unknown:
+		return class
+	case byStatus != "":
+		return byStatus
+	case limits && slices.ContainsFunc(left, isEmpty):
+		return Day
+	case limits && timed:
 		return Minute
-	case a.Status == http.StatusTooManyRequests:
+	case class == Unknown, a.Status == http.StatusTooManyRequests, a.Status == 420:
 		return Unknown
 	case a.Status == http.StatusUnauthorized:
-		return Config
+		return Key
 	case a.Status == http.StatusPaymentRequired:
 		return Billing
-	case found.service != "" || a.limits() && slices.ContainsFunc(found.messages, speaksOfExhaustion):
+	case (a.Status == http.StatusForbidden || a.Status == http.StatusBadRequest) && ofQuota.MatchString(message):
 		return Unknown
-	default:
-		return OK
 	}
-}
-
-// reset returns when the upstream says that the limit resets; the zero time where it does not
-// say. No quota resets in the past, or after more than a month.
-func (f Format) reset(h http.Header, found *findings, class Class, now time.Time) (time.Time, error) {
-	at, err := found.reset(f.Day, now)
-	if at.IsZero() && err == nil && class != Minute {
-		at, err = f.Headers.ResetIs.read(h.Get(f.Headers.Reset), now)
-	}
-	switch {
-	case err != nil || at.IsZero():
-		return time.Time{}, err
-	case at.Before(now.Add(-skew)):
-		return time.Time{}, fmt.Errorf("the answer refuses until %s, which has passed", at.UTC().Format(time.RFC3339))
-	case at.After(now.Add(maxReset)):
-		return time.Time{}, fmt.Errorf("the answer refuses until %s, which no quota does", at.UTC().Format(time.RFC3339))
-	}
-	return at.UTC(), nil
+	return OK
 }
 
 // maxLine is how much Line keeps, in runes.
 const maxLine = 300
 
 var (
-	// secrets are the parameters of an address that hold one.
 	secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
-	// tags are those of HTML: not all that stands between < and >.
-	tags = regexp.MustCompile(`(?i)</?(?:a|abbr|b|body|br|center|code|div|em|font|h[1-6]|head|hr|html|i|img|li|meta|ol|p|pre|small|span|strong|style|sub|sup|table|td|th|title|tr|tt|u|ul)(?:[\s/][^<>]*)?>|<!--.*?-->|<!doctype[^<>]*>`)
-	// entities end with a semicolon: an address holds &region=US.
+	// tags are those of HTML: not all that stands between < and >. Entities end with a semicolon: an address holds &region=US.
+	tags     = regexp.MustCompile(`(?i)</?(?:a|b|body|br|code|div|em|h[1-6]|head|html|i|p|pre|span|strong|title)(?:[\s/][^<>]*)?>|<!--.*?-->|<!doctype[^<>]*>`)
 	entities = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31}\d{0,2});`)
 )
 
-// Line keeps a foreign text on one line and short, without escape sequences, without tags and
-// entities of HTML, and without a key that it may quote from an address.
+// Line keeps a foreign text on one line and short, without escape sequences, without tags and entities of HTML, and
+// without a key that it may quote from an address.
 func Line(text string) string {
 	text = tags.ReplaceAllString(strings.ToValidUTF8(text, "?"), "")
 	text = tags.ReplaceAllString(entities.ReplaceAllStringFunc(text, html.UnescapeString), "")

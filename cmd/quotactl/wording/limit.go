@@ -48,9 +48,6 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 	if l.NextUnitsAt != nil {
 		notes = append(notes, fmt.Sprintf("%s back %s", quota.Units(l.NextUnits).Text(), v.When(*l.NextUnitsAt)))
 	}
-	if l.Drift != nil && l.Drift.Cause != "" {
-		notes = append(notes, v.Clean(l.Drift.Cause))
-	}
 	if text := strings.Join(forecast(l, f, v), ", "); text != "" {
 		notes = append(notes, text)
 	}

@@ -20,6 +20,7 @@ type body struct {
 	Status                  int
 	Headers                 []string
 	Body                    string
+	Answers                 string // what a file says of a provider that no preset knows
 	Want                    upstream.Class
 	Limit, Until            string // that is closed, and for how long
 }
@@ -39,6 +40,12 @@ func TestBodies(t *testing.T) {
 	file := noPreset
 	for _, name := range presetNames() {
 		file += "[credentials." + name + "]\npreset = \"" + name + "\"\n"
+	}
+	for i, row := range bodies {
+		if row.Answers != "" {
+			file += strings.Replace(noPreset, "none", strconv.Itoa(i), 1) + "answers = { " + row.Answers + " }\n"
+			bodies[i].Preset = strconv.Itoa(i)
+		}
 	}
 	c, err := load(t, t.TempDir(), file)
 	must(t, err)

@@ -44,6 +44,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"credentials.c.operations.list", `1`, `{ daily = 1, calls = 2 }`},
 	{"credentials.c.operations.search", `{ calls = 1 }`, `{ calls = 2 }`},
 	{"credentials.c.keep", `"7d"`, `"14d"`},
+	{"credentials.c.answers.reason", `"/code"`, `["/code", "/status"]`},
 	{"credentials.c.answers.reasons.gone", `"day"`, `"minute"`},
 	{"credentials.c.answers.headers.limit", `"one"`, `"two"`},
 	{"credentials.c.answers.headers.used", `"one"`, `"two"`},
@@ -149,7 +150,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"on_event.limit_closed", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.overspent", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.upstream_refuses", `["fetch"]`, `["fetch", "more"]`},
-	{"on_event.counts_differ", `["fetch"]`, `["fetch", "more"]`},
 	{"on_event.timeout", `"1s"`, `"2s"`},
 	{"log.level", `"info"`, `"debug"`},
 }

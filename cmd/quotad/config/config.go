@@ -81,7 +81,6 @@ const (
 	LimitClosed     EventName = "limit_closed"     // the upstream closed a limit before our count was used up
 	UpstreamRefuses EventName = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill, or a key_command fails
 	Overspent       EventName = "overspent"        // a grant was settled past what a limit may have
-	CountsDiffer    EventName = "counts_differ"    // the upstream counts more, by more than 5 % of a limit
 )
 
 // OnEvent says which commands run on events.

@@ -147,23 +147,10 @@ func (t *credentialTable) profile() upstream.Profile {
 		if p.Limits == nil {
 			p.Limits = map[string]upstream.Counterpart{}
 		}
-		limit := upstream.Counterpart{Names: one.Upstream.Names, Resets: resets}
-		if units := presetUnits(t.Preset, name); units > 0 {
-			limit.Units, limit.Source = units, "preset "+t.Preset
-		}
-		p.Limits[name] = limit
+		p.Limits[name] = upstream.Counterpart{Names: one.Upstream.Names, Resets: resets}
 		one.compareResets(resets)
 	}
 	return p
-}
-
-// presetUnits returns the units of a limit in a preset, or 0.
-func presetUnits(name, limit string) quota.Units {
-	preset, _ := FindPreset(name)
-	limits, _ := preset.values["limits"].(map[string]any)
-	one, _ := limits[limit].(map[string]any)
-	units, _ := one["units"].(int64)
-	return quota.Units(units)
 }
 
 // compareResets warns of a sliding window that is shorter than the longest period by which
@@ -181,8 +168,24 @@ func (t *limitTable) compareResets(resets quota.Window) {
 		duration(t.Window.Length), resets.Describe(), duration(longest), instead, duration(longest))
 }
 
+// Pointers are a JSON pointer, or several in their order.
+type pointers []upstream.Pointer
+
+func (p *pointers) decode(n node) {
+	if _, one := n.value.(string); one {
+		n.value = []any{n.value}
+	}
+	for at, text := range n.texts() {
+		one, err := upstream.ParsePointer(text)
+		if err != nil {
+			at.fail("%v", err)
+		}
+		*p = append(*p, one)
+	}
+}
+
 func (t *answersTable) format() upstream.Format {
-	f := upstream.Format{Headers: upstream.Headers{
+	f := upstream.Format{Reason: t.Reason, Headers: upstream.Headers{
 		Limit: t.Headers.Limit, Used: t.Headers.Used, Remaining: t.Headers.Remaining, Ratio: t.Headers.Ratio,
 		Resource: t.Headers.Resource, Reset: t.Headers.Reset, ResetIs: upstream.Encoding(t.Headers.ResetIs),
 	}}
@@ -191,10 +194,10 @@ func (t *answersTable) format() upstream.Format {
 	}
 	for reason, class := range t.Reasons {
 		if f.Reasons == nil {
-			f.Reasons = map[string]upstream.Class{}
+			f.Reasons = upstream.Reasons{}
 		}
 		if f.Reasons[reason] = upstream.Class(class); !slices.Contains(upstream.Classes(), f.Reasons[reason]) {
-			t.fail("reasons", "%q must be one of ok, minute, day, config, billing, unknown, not %q", reason, class)
+			t.fail("reasons", "%q must be one of ok, minute, day, key, billing, unknown, not %q", reason, class)
 		}
 	}
 	return f

@@ -91,6 +91,7 @@ type targetTable struct {
 // An answersTable says how the upstream words its answers.
 type answersTable struct {
 	table
+	Reason  pointers          `toml:"reason"`
 	Reasons map[string]string `toml:"reasons"`
 	Headers headersTable      `toml:"headers"`
 }
@@ -179,6 +180,7 @@ var gone = map[string]string{
 	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
+	"eventsTable.counts_differ":     "remove it: what the upstream counts is a metric, quotad_limit_drift_units",
 	"remoteTable.behind":            "remove it: without cert_file, quotad answers a proxy on this host",
 	"passesTable.parallel":          "remove it, and set parallel in each job",
 }
@@ -254,7 +256,6 @@ type eventsTable struct {
 	LimitClosed     command `toml:"limit_closed"`
 	UpstreamRefuses command `toml:"upstream_refuses"`
 	Overspent       command `toml:"overspent"`
-	CountsDiffer    command `toml:"counts_differ"`
 
 	Timeout duration `toml:"timeout" default:"30s"`
 }

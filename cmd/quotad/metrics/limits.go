@@ -23,7 +23,7 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 	remaining := l.desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that is not enforced.", "credential", "limit")
 	exhausted := l.desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else continues as in the last hour or minute; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent.", "credential", "limit")
 	closed := l.desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open.", "credential", "limit")
-	drift := l.desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said, or all of the limit while it calls that exhausted for the day; absent where it never did.", "credential", "limit")
+	drift := l.desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did.", "credential", "limit")
 	up := l.desc("quotad_ledger_up", "1 while the ledger decides, else 0.", "backend")
 	l.collect = func(out chan<- prometheus.Metric) {
 		ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
@@ -40,7 +40,7 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 			if err != nil {
 				continue
 			}
-			drifts := observer.Drifts(c.Name)
+			counts := observer.Counts(c.Name)
 			for _, limit := range usage.Limits {
 				out <- gauge(used, float64(limit.Used), c.Name, limit.Name)
 				left := math.Inf(1)
@@ -51,8 +51,8 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 				if !limit.Closed.IsZero() {
 					out <- gauge(closed, float64(limit.Closed.Until.UnixMilli())/1000, c.Name, limit.Name)
 				}
-				if d, said := drifts[limit.Name]; said && d.Theirs.Known && !d.Over(usage.Now) {
-					out <- gauge(drift, float64(d.By()), c.Name, limit.Name)
+				if count, said := counts[limit.Name]; said && count.Theirs.Known {
+					out <- gauge(drift, float64(count.Ours-count.Theirs.Units), c.Name, limit.Name)
 				}
 				if seconds, known := exhaustion(c.Name, limit, forecasts, usage.Now); known {
 					out <- gauge(exhausted, seconds, c.Name, limit.Name)

@@ -43,7 +43,6 @@ var reports = map[trouble.Kind]struct {
 	trouble.Overdue: {config.OverdueBegan, config.OverdueEnded, "job trending", "trending has had no good run for 26h", "quotactl runs trending"},
 	trouble.Closed:  {config.LimitClosed, "", "limit youtube daily", "the upstream closed youtube daily at 7,600 of 10,000 units", "quotactl log youtube"},
 	trouble.Key:     {config.UpstreamRefuses, "", "credential youtube", "the upstream refuses the key of youtube", "quotactl log youtube"},
-	trouble.Drift:   {config.CountsDiffer, "", "limit youtube daily", "the upstream counts 700 units more of youtube daily", "quotactl log youtube"},
 	trouble.Spent:   {config.Overspent, "", "limit youtube daily", "youtube daily is 12 units over its budget", "quotactl log youtube"},
 }
 

@@ -8,8 +8,8 @@ import (
 	"quotad/quota"
 )
 
-// Two things need a person: a disk that is nearly full, and a project of which YouTube counts more than quotad
-// does, because a program elsewhere spends from it. The worst is first, and each has its cure.
+// Two things need a person: a key that YouTube refuses, and a disk that is nearly full. The worst is first, and each has
+// its cure.
 func ExampleList() {
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 	daily := quota.Limit{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}
@@ -20,12 +20,9 @@ func ExampleList() {
 				Limits:     []quota.Limit{daily},
 				Operations: map[string]quota.Cost{"search.list": {Every: 100}},
 			},
-			Limits: []trouble.LimitState{{
-				LimitState: quota.LimitState{Limit: daily, Used: 4_000},
-				Fits:       true,
-				Drift:      "the upstream counts 9,000 units, and we count 4,000",
-				DriftBy:    5_000,
-			}},
+			Limits:  []trouble.LimitState{{LimitState: quota.LimitState{Limit: daily, Used: 4_000}, Fits: true}},
+			Refuses: &trouble.Refusal{Says: "API key not valid"},
+			KeyCure: "replace youtube.key, then quotactl reload",
 		}},
 		Disk: trouble.DiskState{Dir: "/var/lib/quotad", Free: 20 << 20, Size: 8 << 30},
 	}
@@ -33,10 +30,10 @@ func ExampleList() {
 		fmt.Printf("%s of %s\n  %s\n  %s\n", t.Kind, t.Of, t.Says, t.Do)
 	}
 	// Output:
+	// key of credential youtube
+	//   youtube's key is refused: API key not valid
+	//   replace youtube.key, then quotactl reload
 	// disk of host
 	//   the disk of /var/lib/quotad has 20 MB left
 	//   df /var/lib/quotad
-	// drift of limit youtube daily
-	//   youtube daily: the upstream counts 9,000 units, and we count 4,000
-	//   quotactl book youtube daily 5000
 }

@@ -54,8 +54,7 @@ type LimitState struct {
 	ClosedAt quota.Units // of one that is closed: what was used then
 	ByHand   bool        // an operator closed it
 
-	Drift     string      // why the upstream counts otherwise; empty: it does not, or that is not far
-	DriftBy   quota.Units // how much more it counts, or 0
+	Size      quota.Units // of the limit, as the upstream says; 0: it does not
 	Overspent *Overspent  // nil: no settlement was past its budget
 }
 
@@ -64,7 +63,11 @@ const graveSilence = 5 * time.Minute
 // credential judges what is of a credential.
 func (l *list) credential(c *CredentialState) {
 	if r := c.Refuses; r != nil {
-		l.add(Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: c.KeyCure, Grave: true, Since: r.Since})
+		one := Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: c.KeyCure, Grave: true, Since: r.Since}
+		if strings.Contains(r.Says, "suspended") { // another key of the project is refused as well
+			one.Says, one.Do = c.Name+" is refused: "+r.Says, "ask the upstream's provider"
+		}
+		l.add(one)
 	}
 	if k := c.Keyless; k != nil {
 		one := Trouble{Kind: Key, Of: "credential " + c.Name, Do: "quotactl reload", Grave: k.Over, Since: k.Since}
@@ -89,13 +92,6 @@ func (l *list) credential(c *CredentialState) {
 		if o := limit.Overspent; o != nil && limit.Used > limit.LimitState.Budget(false) {
 			l.add(Trouble{Kind: Spent, Of: "limit " + name, Says: name + " is past its budget: " + o.Says, Do: "quotactl log " + c.Name, Since: o.At})
 		}
-		if limit.Drift != "" && limit.Closed.IsZero() {
-			one := Trouble{Kind: Drift, Of: "limit " + name, Says: name + ": " + limit.Drift, Do: "quotactl usage " + c.Name}
-			if limit.DriftBy > 0 {
-				one.Do = fmt.Sprintf("quotactl book %s %d", name, limit.DriftBy)
-			}
-			l.add(one)
-		}
 	}
 }
 
@@ -118,11 +114,8 @@ func (l *list) closed(c *CredentialState, limit *LimitState, name string) {
 	}
 	one := Trouble{Kind: Closed, Of: "limit " + name, Do: "quotactl open " + name, Grave: len(spends) > 0, Since: k.Since}
 	cause := fmt.Sprintf("at %s of our %s", quota.Thousands(limit.ClosedAt), quota.Thousands(limit.Units))
-	if limit.Drift != "" {
-		cause = limit.Drift
-		if limit.DriftBy > 0 {
-			one.Do = fmt.Sprintf("quotactl book %s %d", name, limit.DriftBy)
-		}
+	if limit.Size > 0 && limit.Size != limit.Units {
+		cause += fmt.Sprintf("; the upstream's limit is %s", quota.Thousands(limit.Size))
 	}
 	one.Says = strings.TrimSuffix(fmt.Sprintf("%s is closed until %s: %s: %s", name, l.at(k.Until), cause, k.Says), ": ")
 	l.add(one)

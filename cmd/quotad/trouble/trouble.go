@@ -40,7 +40,6 @@ const (
 	Certificate Kind = "certificate" // it ends soon, or has ended
 	Dry         Kind = "runs dry"    // a limit will be used up before its units come back
 	Spent       Kind = "overspent"   // a settlement took a limit past its budget
-	Drift       Kind = "drift"       // the upstream counts more
 	Server      Kind = "server"      // Redis may lose or double grants
 	Hosts       Kind = "hosts"       // they count or schedule differently
 	Clock       Kind = "clock"       // it is wrong, or was
@@ -49,7 +48,7 @@ const (
 )
 
 var order = [...]Kind{Ledger, Recovering, Key, Unreachable, NotKept, Closed, Starved, Failing, Overdue, Disk, File,
-	Certificate, Dry, Spent, Drift, Server, Hosts, Clock, Paused, Lost}
+	Certificate, Dry, Spent, Server, Hosts, Clock, Paused, Lost}
 
 // Nothing is what a status says without any trouble.
 const Nothing = "nothing needs attention"

@@ -151,8 +151,8 @@ func TestTroubles(t *testing.T) {
 		// was: "1 limit is closed" for each of these, red, with "quotactl open", and the page's HTML
 		{"closed before our own count was used up", func(w *world) {
 			w.daily.closed(7_004, now.Add(20*time.Hour))
-			w.daily.Drift, w.daily.DriftBy = "exhausted at 7,004 of our 10,000: another program has spent some 3,000", 2_996
-		}, "closed! limit youtube daily: youtube daily is closed until Fri 08:00: exhausted at 7,004 of our 10,000: another program has spent some 3,000: you have exceeded your quota > quotactl book youtube daily 2996"},
+			w.daily.Size = 6_000
+		}, "closed! limit youtube daily: youtube daily is closed until Fri 08:00: at 7,004 of our 10,000; the upstream's limit is 6,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"nothing is known of their count", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Hour)) },
 			"closed! limit youtube daily: youtube daily is closed until Fri 08:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"when it was used up", func(w *world) { w.daily.closed(9_500, now.Add(20*time.Hour)) }, ""},
@@ -174,6 +174,10 @@ func TestTroubles(t *testing.T) {
 		{"by an operator", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Hour)); w.daily.ByHand = true }, ""},
 
 		// was: until the next run of the job that found it, and never if no run did
+		{"a project is suspended", func(w *world) {
+			w.youtube.Refuses = &Refusal{ago(time.Hour), "Consumer 'api_key:AIza' has been suspended."}
+		},
+			"key! credential youtube: youtube is refused: Consumer 'api_key:AIza' has been suspended > ask the upstream's provider"},
 		{"a key is refused", func(w *world) { w.youtube.Refuses = &Refusal{ago(time.Hour), "API_KEY_INVALID"} },
 			"key! credential youtube: youtube's key is refused: API_KEY_INVALID > replace youtube.key, then quotactl reload"},
 		{"a key that its job sends", func(w *world) {
@@ -325,10 +329,6 @@ func TestTroubles(t *testing.T) {
 			"clock host: the clock was set back by 1h; slots until 12:40 are run as they come"},
 		{"and those have come", func(w *world) { w.ClockWas, w.ClockBy = now, time.Hour }, ""},
 
-		{"the upstream counts more", func(w *world) { w.daily.Drift, w.daily.DriftBy = "the upstream counts 600 units more", 600 },
-			"drift limit youtube daily: youtube daily: the upstream counts 600 units more > quotactl book youtube daily 600"},
-		{"it has another size", func(w *world) { w.daily.Drift = "the upstream's limit is 6,000 units" },
-			"drift limit youtube daily: youtube daily: the upstream's limit is 6,000 units > quotactl usage youtube"},
 		{"Redis may lose grants", func(w *world) { w.State.Ledger.Warnings = []string{"appendonly is no", "min-replicas-to-write is 0"} },
 			"server ledger: appendonly is no; min-replicas-to-write is 0 > quotad --check --config /etc/quotad/config.toml"},
 
@@ -398,7 +398,6 @@ func TestEverythingIsWrong(t *testing.T) {
 	w.State.Disk.Err, w.State.File.Error, w.State.Certificate.NotAfter = "full", "e", ago(1)
 	w.youtube.Refuses, w.youtube.Silent = &Refusal{}, &Refusal{}
 	w.daily.closed(1, now.Add(day))
-	w.share.Drift, w.share.DriftBy = "d", 600
 	w.share.Used, w.share.Overspent = 2_001, &Overspent{}
 	w.minute.GoneAt, w.minute.Asks = now, true
 	w.pace.Fits, w.pace.Asks = true, true

@@ -1,0 +1,166 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/quota"
+)
+
+// limit returns the limit that is meant: the one that the upstream names, or that has the size it names; else the
+// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one if there is any; -1 if there is
+// none. One that is closed already is meant all the same: a call that counts against it now was sent before it was closed,
+// and says nothing of a wider one. For a remote caller with shares it is the narrowest of them.
+func (s *observing) limit(by quota.Caller) int {
+	i := s.named(s.out.Names...)
+	for _, left := range slices.Backward(s.out.Left) { // of a list of numbers the longest limit stands last
+		if i < 0 && left.Remaining == Known(0) {
+			if i = s.named(left.Name); i < 0 {
+				i = s.sized(left)
+			}
+		}
+	}
+	isLong := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
+	if i < 0 && s.out.Class != Day && s.out.Class != Billing {
+		i = s.likeliest(func(limit quota.Limit) bool {
+			// A rate without a time is one of a minute at least, which a limit of a second is too short for.
+			return !isLong(limit) && (!s.out.Reset.IsZero() || limit.Window.Span() >= shortClosing)
+		})
+	}
+	if i < 0 {
+		i = s.likeliest(isLong)
+	}
+	if i < 0 || by.Remote == "" {
+		return i
+	}
+	own := -1
+	for n, state := range s.usage.Limits {
+		if slices.Contains(state.Jobs, by.By()) && s.cost(state.Limit) > 0 && (own < 0 || state.Units < s.usage.Limits[own].Units) {
+			own = n
+		}
+	}
+	if own >= 0 {
+		return own
+	}
+	return i
+}
+
+// named returns the limit that the upstream calls by one of the names; -1 if there is none.
+func (s *observing) named(names ...string) int {
+	for _, name := range names {
+		isName := func(own string) bool { return strings.EqualFold(own, name) }
+		for i, limit := range s.usage.Limits {
+			if slices.ContainsFunc(s.profile.Limits[limit.Name].Names, isName) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// sized returns the limit that has the size which the upstream says; -1 if there is none.
+func (s *observing) sized(left Left) int {
+	return s.likeliest(func(limit quota.Limit) bool { return Known(limit.Units) == left.Limit })
+}
+
+// likeliest returns which of the limits that may be meant an answer without a name is about; -1 if there is none. It must
+// count the operation, and is no share: the upstream knows nothing of one. One that the profile knows comes before a cap
+// of ours, then the one that counts fewer operations, then the one that has room for fewer calls.
+func (s *observing) likeliest(may func(quota.Limit) bool) int {
+	rank := func(limit quota.Limit) []int {
+		counted, ofUpstream := 0, 1
+		for operation, cost := range s.credential.Operations {
+			if cost.In(limit, operation) > 0 {
+				counted++
+			}
+		}
+		if _, known := s.profile.Limits[limit.Name]; known {
+			ofUpstream = 0
+		}
+		return []int{ofUpstream, counted, int(limit.Units / s.cost(limit))}
+	}
+	best := -1
+	for i, state := range s.usage.Limits {
+		if limit := state.Limit; !limit.IsShare() && s.cost(limit) > 0 && may(limit) &&
+			(best < 0 || slices.Compare(rank(limit), rank(s.usage.Limits[best].Limit)) < 0) {
+			best = i
+		}
+	}
+	return best
+}
+
+// cost is what the operation costs in a limit.
+func (s *observing) cost(limit quota.Limit) quota.Units {
+	return s.credential.Operations[s.out.Operation].In(limit, s.out.Operation)
+}
+
+// count compares what the upstream says is left with our own count. What has no name is about the limit of its size, or
+// else about the likeliest that counts the operation.
+func (s *observing) count(ctx context.Context) (err error) {
+	for _, left := range s.out.Left {
+		i := s.named(left.Name)
+		if left.Name == "" {
+			if i = s.sized(left); i < 0 && len(s.out.Left) == 1 {
+				i = s.likeliest(func(quota.Limit) bool { return true })
+			}
+		}
+		if i < 0 {
+			continue
+		}
+		limit := s.usage.Limits[i]
+		c := Count{Ours: limit.Used, Theirs: left.Used, Size: left.Limit}
+		if left.Remaining.Known && !left.Used.Known {
+			c.Theirs = Known(max(0, cmp.Or(left.Limit.Units, limit.Units)-left.Remaining.Units))
+		}
+		o := s.observer
+		o.mu.Lock()
+		if o.counts[s.credential.Name] == nil {
+			o.counts[s.credential.Name] = map[string]Count{}
+		}
+		o.counts[s.credential.Name][limit.Name] = c
+		o.mu.Unlock()
+		if s.out.Class == OK { // else it is closed
+			err = cmp.Or(s.before(ctx, limit.Limit, c.Theirs.Units-c.Ours), err)
+		}
+	}
+	return err
+}
+
+const (
+	firstDay   = 24 * time.Hour // of a log: what the upstream counts more then was spent before
+	beforeNote = "before quotad"
+)
+
+// before books what the upstream counts more than we do, once, on the first day of a log.
+func (s *observing) before(ctx context.Context, limit quota.Limit, more quota.Units) error {
+	o, name, key := s.observer, s.credential.Name, s.credential.Name+" "+limit.Name
+	o.mu.Lock()
+	done := o.begun[key]
+	o.begun[key] = true
+	o.mu.Unlock()
+	if done || more <= 0 {
+		return nil
+	}
+	first, err := o.service.Log(ctx, name, quota.LogQuery{Max: 1})
+	isNew := len(first.Entries) == 0 || s.usage.Now.Sub(first.Entries[0].At) < firstDay
+	if err == nil && isNew {
+		err = o.service.Walk(ctx, name, time.Time{}, func(e quota.Entry) bool {
+			_, counted := quota.ChargeIn(e.Charges, limit.Name)
+			isNew = !counted || e.Note != beforeNote
+			return isNew
+		})
+	}
+	if err == nil && isNew {
+		_, err = o.service.Book(ctx, name, quota.Booking{Limit: limit.Name, Units: more, Note: beforeNote})
+		s.out.Before = more.Text() + " of " + limit.Name
+	}
+	if err != nil {
+		o.mu.Lock()
+		delete(o.begun, key)
+		o.mu.Unlock()
+	}
+	return err
+}

@@ -30,7 +30,7 @@ func TestObserveOfAPass(t *testing.T) {
 		{"both", api.Observation{Operation: "search.list", GrantID: grant.GrantID, Status: 429}, quota.BadRequest, "do not go together"},
 		{"a body of 10 MB", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 10<<20)}, quota.BadRequest, "bytes"},
 		{"a long body", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 65<<10)}, quota.BadRequest, "body has at most 65536 bytes"},
-		{"a header that is none", api.Observation{Operation: "search.list", Status: 429, Header: "<html>"}, quota.BadRequest, "line 1 of the header"},
+		{"a header that is none", api.Observation{Operation: "search.list", Status: 429, Header: "<html>"}, quota.BadRequest, "the header is not lines of"},
 	} {
 		_, err := client.Observe(t.Context(), row.in)
 		if p := api.ProblemFrom(err); p.Reason != row.want || !strings.Contains(p.Detail, row.says) {
@@ -64,7 +64,7 @@ func TestObservedStatus(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
 	seen := api.Observation{Operation: "videos.list", Status: 401, Header: "HTTP/1.1 200 Connection established\r\n"}
-	if out, err := h.Client("secret").Observe(t.Context(), seen); err != nil || out.Class != "config" {
+	if out, err := h.Client("secret").Observe(t.Context(), seen); err != nil || out.Class != "key" {
 		t.Errorf("got %+v, %v, want that of the status", out, err)
 	}
 }

@@ -13,11 +13,7 @@ import (
 // loop launches one pass after the other, only if the gate lets it, until the run is through or something stops
 // it. It returns when the last pass is over.
 func (e *executor) loop() {
-	var holding, passes sync.WaitGroup
-	held, letGo := context.WithCancel(context.Background())
-	if e.control.share != nil {
-		holding.Go(func() { e.hold(held) })
-	}
+	var passes sync.WaitGroup
 	for e.launching.Err() == nil {
 		p, wait := e.next()
 		if wait == through {
@@ -35,8 +31,6 @@ func (e *executor) loop() {
 		}
 	}
 	passes.Wait()
-	letGo()
-	holding.Wait()
 	e.finish(context.Cause(e.launching))
 	e.end(nil)
 	e.kill(nil)
@@ -72,8 +66,6 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 		return p, e.resumes.Sub(now)
 	case len(e.again) == 0 && now.Before(e.due):
 		return p, e.due.Sub(now)
-	case j.share != nil && !j.share.mayLaunch(e.run.ID):
-		return p, j.share.again()
 	case len(e.again) > 0:
 		p.Region, e.again = e.again[0], e.again[1:]
 	default:

@@ -72,7 +72,7 @@ type played struct {
 
 func newBed(t testing.TB, dir string, jobs ...*Job) *bed {
 	t.Helper()
-	return newHost(t, dir, nil, "", jobs...)
+	return newHost(t, dir, nil, jobs...)
 }
 
 // newBedAt returns a bed with another clock.
@@ -83,8 +83,8 @@ func newBedAt(t *testing.T, dir string, now func() time.Time, jobs ...*Job) *bed
 	return b
 }
 
-// newHost returns a bed on one of the hosts that share a store, or on one that is alone.
-func newHost(t testing.TB, dir string, store RecordStore, host string, jobs ...*Job) *bed {
+// newHost returns a bed on host a of those that share a ledger, or on one that is alone.
+func newHost(t testing.TB, dir string, hosts func() ([]Daemon, time.Duration, bool), jobs ...*Job) *bed {
 	t.Helper()
 	b := &bed{t: t, dir: dir}
 	b.play = func(context.Context, played) Exit { return Exit{} }
@@ -92,7 +92,7 @@ func newHost(t testing.TB, dir string, store RecordStore, host string, jobs ...*
 	runner, err := Open(Config{
 		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
 		EndLeftover: b.endLeftover, Now: func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) },
-		Store: store, Host: func() (id, name string) { return host, host },
+		Name: "a", Hosts: hosts,
 	})
 	if err != nil {
 		t.Fatal(err)

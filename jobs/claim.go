@@ -1,50 +1,38 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"time"
-
-	"quotad/quota"
 )
 
-// claimOf is how a run is claimed: with its slot. An operator's has none. That at a start has the latest
-// one, unless the run of that is to be finished.
-func (j *jobControl) claimOf(run Run) *claim {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	c := &claim{Run: run.ID, Slot: run.Slot}
+// slotOf returns the slot that a run takes: an operator's takes none. One at a start takes the latest one, unless the
+// run of that is to be finished.
+func (j *jobControl) slotOf(run *Run) time.Time {
 	switch {
 	case run.Trigger == Manual, run.Trigger == AtStart && j.state.Last.isUnfinished() && !j.state.Pause.Active(run.Slot):
-		c.Slot = time.Time{}
+		return time.Time{}
 	case run.Trigger == AtStart:
-		c.Slot = Latest(j.job.Schedule, run.Slot)
+		return Latest(j.job.Schedule, run.Slot)
 	}
-	return c
+	return run.Slot
 }
 
 // claim decides what becomes of a run that is to begin, and of its slot: it begins, or skip says why
-// not. After an error the slot is not its own. Missed are slots before it, after another one, that had
-// no run. Among hosts, got is what they have decided; else nil. The caller holds mu.
-func (j *jobControl) claim(run *Run, c *claim, got *claimed, after, now time.Time, stopping bool) (missed, skip Run, err error) {
+// not. After an error the slot was taken before. Missed are slots before it that had no run. The caller holds mu.
+func (j *jobControl) claim(run *Run, now time.Time, stopping bool) (missed, skip Run, err error) {
 	manual := run.Trigger == Manual
-	if got == nil && !c.Slot.IsZero() && !c.Slot.After(notAhead(j.state.Slot, run.Slot)) {
+	if slot := j.slotOf(run); !slot.IsZero() && !slot.After(notAhead(j.state.Slot, run.Slot)) {
 		return missed, skip, errClaimed // what was claimed under a clock that was ahead takes nothing
 	}
 	if !manual {
-		if got != nil {
-			after = quota.Later(after, got.Since)
-		}
-		missed = gapBetween(j.job.Schedule, after, run.Slot)
+		missed = gapBetween(j.job.Schedule, j.slot(now), run.Slot)
 	}
 	switch {
 	case stopping && manual:
 		err = ErrStopping
 	case stopping:
 		skip = skippedSlot(run.Slot, Shutdown, "")
-	case got != nil && got.Skipped != "":
-		skip = skippedSlot(run.Slot, got.Skipped, got.Detail)
-	case got == nil && !manual && j.state.Pause.Active(now):
+	case !manual && j.state.Pause.Active(now):
 		skip = skippedSlot(run.Slot, Paused, "")
 	case j.executor != nil && manual:
 		err = j.underWayError()
@@ -54,35 +42,20 @@ func (j *jobControl) claim(run *Run, c *claim, got *claimed, after, now time.Tim
 	return missed, skip, err
 }
 
-// underWayError says which run of this host is in the way of another one. The caller holds mu.
+// underWayError says which run is in the way of another one. The caller holds mu.
 func (j *jobControl) underWayError() error {
 	return fmt.Errorf("%w: %s", ErrUnderWay, j.executor.run.ID)
 }
 
 // begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It
 // returns the run as it began, which continues. A run of the job that is under way prevents that: the
-// slot is skipped. Among hosts, c claims it; after an error it may be tried again.
-func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (Run, error) {
-	var got *claimed
-	j.mu.Lock()
-	known := j.slot(r.now())
-	j.mu.Unlock()
-	if j.share != nil {
-		shared, err := j.share.claim(ctx, c)
-		r.keepShared(j)
-		if err != nil {
-			return Run{}, fmt.Errorf("job %q: %w", j.name, err)
-		}
-		if got = &shared; run.Trigger == Scheduled || run.Trigger == CatchUp {
-			run.Slot = got.Slot
-		}
-	}
+// slot is skipped.
+func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 	now := r.now()
 	j.mu.Lock()
-	missed, skip, err := j.claim(&run, c, got, known, now, r.isStopping())
+	missed, skip, err := j.claim(&run, now, r.isStopping())
 	if err != nil {
 		j.mu.Unlock()
-		r.giveBack(j, run.ID, got)
 		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
 	}
 	skipped := j.skip(now, missed, skip)
@@ -96,7 +69,6 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	r.trouble(j.name, j.log.flush(true))
 	r.reportSkipped(j, skipped)
 	if e == nil {
-		r.giveBack(j, run.ID, got)
 		return Run{}, nil
 	}
 	if r.isStopping() { // by now
@@ -106,13 +78,6 @@ func (r *Runner) begin(ctx context.Context, j *jobControl, run Run, c *claim) (R
 	begun := *run.copy()
 	go e.loop()
 	return begun, nil
-}
-
-// giveBack frees the job among the hosts, if it was claimed for a run that does not begin after all.
-func (r *Runner) giveBack(j *jobControl, id string, got *claimed) {
-	if got != nil && got.Skipped == "" {
-		r.endShared(j, sharedProgress{Turn: got.Turn}, sharedRun{ID: id, State: RunInterrupted, Why: Shutdown}, false)
-	}
 }
 
 // skip records slots that do not become a run, of which Slot, LastSlot, Ticks and the reason are given;

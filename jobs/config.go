@@ -33,11 +33,10 @@ type Config struct {
 
 	Now func() time.Time // the wall clock
 
-	// Store keeps a record of each job for all hosts that run it; nil: this host is alone.
-	Store RecordStore
-	// Host returns an id of this host that no other one has, and its name, for people. It is not called
-	// on a host that is alone.
-	Host func() (id, name string)
+	Name string // of this host, by which jobs name it
+	// Hosts returns the daemons on the ledger when it named them last, and how long ago that was; known is false
+	// if it has not yet. Nil: this host is alone.
+	Hosts func() (list []Daemon, age time.Duration, known bool)
 }
 
 // A Gate decides whether calls could be afforded; a quota.Service is one.

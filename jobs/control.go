@@ -15,9 +15,8 @@ import (
 // A jobControl is what is known of one job: its definition, the run under way, and
 // the state that its log holds.
 type jobControl struct {
-	name  string
-	log   *runLog
-	share *share // of the record that its hosts share; nil on a host that is alone
+	name string
+	log  *runLog
 
 	mu       sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
 	job      *Job       // replaced, never changed
@@ -50,10 +49,6 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 		err = errors.Join(err, j.recover(running, now))
 	}
 	j.unsaved = err
-	if c.Store != nil {
-		j.share = newShare(c.Store, j.name, c.Host)
-		j.share.recall(j.state.Shared, j.state.Bookmarks, j.state.unwritten())
-	}
 	return j, nil
 }
 
@@ -105,9 +100,6 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 // define replaces the job's definition. Slots of a new schedule count from now on, and that is on
 // disk before the first of them: if no daemon runs then, it was missed.
 func (j *jobControl) define(job *Job, now time.Time) error {
-	if j.share != nil {
-		j.share.define(job)
-	}
 	j.mu.Lock()
 	j.job = job
 	here, schedule := j.state.Here, job.Schedule.String()
@@ -166,12 +158,6 @@ func (j *jobControl) cursor() regions.Cursor {
 	return cursor
 }
 
-func (j *jobControl) bookmark(region regions.Region) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.state.Bookmarks[region].Text
-}
-
 // last returns the last run of the job on this host, under way or over, or nil. The caller holds mu.
 func (j *jobControl) last() *Run {
 	if j.executor != nil {
@@ -212,8 +198,6 @@ type executor struct {
 	job     *Job // as it was when the run began
 	run     *Run // its passes and its end may change: the job's mu guards these
 	output  *runOutput
-	moved   chan struct{}    // among hosts: signalled when a pass is over
-	dropped []regions.Region // whose bookmarks the hosts are to drop; the job's mu guards it
 
 	budget *runBudget
 
@@ -250,7 +234,7 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 		runner: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
 		output: &runOutput{run: run.ID},
 		rest:   run.Ring, retries: run.Retry,
-		done: make(chan struct{}), moved: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	e.budget = &runBudget{max: run.UnitsPerRun, free: e.wake}
 	e.ask, e.end = context.WithCancelCause(context.Background())
@@ -264,8 +248,8 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	if run.Trigger != Manual { // an operator waits for a manual run
 		e.stagger = e.job.stagger(begins, len(run.Ring))
 	}
-	if j.share != nil {
-		_, run.Host = r.config.Host()
+	if r.config.Hosts != nil {
+		run.Host = r.config.Name
 	}
 	return e
 }
@@ -303,4 +287,13 @@ func (e *executor) passesOver() int {
 		return math.MaxInt
 	}
 	return e.run.over()
+}
+
+// doubt returns what is wrong with the clock; empty: nothing. The caller holds mu.
+func (j *jobControl) doubts(now time.Time) (clock string) {
+	if ahead := j.state.ahead(now); !ahead.IsZero() {
+		clock = fmt.Sprintf("the clock was set back: what is recorded for %v counts no more, that is %v ahead",
+			ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
+	}
+	return clock
 }

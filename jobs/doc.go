@@ -30,11 +30,8 @@
 //
 // # Several hosts
 //
-// The hosts of a job share one small record of it (shared.go), which a host replaces only as it was read
-// (share.go): who holds the job and until when, the last slot, the pause, the cursor, the last run.
-// Bookmarks are beside it. The runs themselves are known on their own host alone. A run renews its lease
-// and ends in the record (among.go). What a host reads there it writes to NAME.runs, and puts it back
-// if the store loses it. A host that is alone shares nothing, and pays nothing for this.
+// A job runs by its schedule on one host (hosts.go): the one that it names, else the first by name of those that
+// live. Cursor, pause and runs are each host's own.
 //
 // # Locks
 //
@@ -46,7 +43,7 @@
 //	Runner.mu         the list of jobs
 //	Runner.ending     while it is decided whether Stop waits for something
 //	jobControl.mu     what is known of one job, and of its run
-//	share.mu, runLog.mu, runOutput.mu, Tokens.mu
+//	runLog.mu, runOutput.mu, Tokens.mu
 //
 // Nothing waits under any but the first three, which no reader takes.
 package jobs

@@ -42,12 +42,9 @@ func (e *executor) finish(cause error) {
 	j.mu.Lock()
 	j.apply(logRecord{ID: e.run.ID, End: e.run.ending(e.runner.now(), cause)})
 	j.executor = nil
-	run, made, progress := e.run.copy(), j.state.measured(), e.progress()
+	run := e.run.copy()
 	j.mu.Unlock()
 	snapshot := func() logRecord { return logRecord{Known: &j.state} }
 	e.runner.trouble(j.name, errors.Join(j.log.flush(true), j.log.keep(&j.mu, snapshot)))
-	if j.share != nil {
-		e.runner.endShared(j, progress, run.shared(made), run.good())
-	}
 	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
 }

@@ -12,6 +12,7 @@ import (
 type Job struct {
 	Name       string
 	Credential string
+	Host       string       // the name of the host that runs it by its schedule; empty: the first that lives
 	Regions    regions.Ring // at least one, no two alike; only regions.None of a job that has none
 
 	Schedule   Schedule

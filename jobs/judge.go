@@ -69,15 +69,15 @@ func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
 }
 
 // consequence returns why the run launches nothing more after the pass, nil if it continues, and
-// completes the pass with the reason. Mark is the bookmark that the pass began with.
-func (e *executor) consequence(p *Pass, exit Exit, spent passCalls, mark string) error {
+// completes the pass with the reason.
+func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)
 		if spent.Capped {
 			return &stop{reason: RunCapExceeded, detail: p.Detail}
 		}
-		if e.comesAgain(p, spent, mark) {
+		if e.comesAgain(p, spent) {
 			return nil
 		}
 		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt, limit: p.Limit}

@@ -1,13 +1,10 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
-	"quotad/quota"
 	"quotad/regions"
 )
 
@@ -38,7 +35,7 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	}
 	defer done()
 	run := Run{ID: newRunID(now), Trigger: Manual, By: by, Slot: now, Ring: slices.Clone(list), Chosen: len(list) > 0}
-	return r.begin(context.Background(), j, run, j.claimOf(run))
+	return r.begin(j, run)
 }
 
 // StopRun ends the passes of a run under way and launches no more of it. It does
@@ -65,11 +62,7 @@ func (r *Runner) SetCursor(job string, region regions.Region) error {
 			return err
 		}
 	}
-	if j.share != nil {
-		err = r.askHosts(j, func(ctx context.Context) error { return j.share.move(ctx, cursor) })
-	} else {
-		err = j.move(cursor)
-	}
+	err = j.move(cursor)
 	if err != nil {
 		return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
 	}
@@ -95,70 +88,21 @@ func (r *Runner) Pause(job, by, note string, length time.Duration) error {
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}
-	return r.setPause(job, logRecord{Pause: p}, func(ctx context.Context, s *share) error { return s.pause(ctx, by, note, length) })
+	return r.record(job, logRecord{Pause: p})
 }
 
 // Resume ends a pause, if there is one.
 func (r *Runner) Resume(job string) error {
-	return r.setPause(job, logRecord{Resumed: r.now()}, func(ctx context.Context, s *share) error { return s.resume(ctx) })
+	return r.record(job, logRecord{Resumed: r.now()})
 }
 
-// setPause records a pause or its end, or has the hosts of a job share it.
-func (r *Runner) setPause(job string, one logRecord, shared func(context.Context, *share) error) error {
+// record records what an operator set.
+func (r *Runner) record(job string, one logRecord) error {
 	j, err := r.state(job)
 	if err != nil {
 		return err
 	}
-	if j.share == nil {
-		return j.commit(true, one)
-	}
-	if err := r.askHosts(j, func(ctx context.Context) error { return shared(ctx, j.share) }); err != nil {
-		return fmt.Errorf("cannot share the pause of job %q with other hosts: %w", job, err)
-	}
-	return nil
-}
-
-// MaxBookmark is the maximum length of a bookmark in bytes.
-const MaxBookmark = 4096
-
-// Bookmark returns what the last pass of a region left for the next one; empty if
-// nothing. The error is ErrUnknown.
-func (r *Runner) Bookmark(job string, region regions.Region) (string, error) {
-	j, err := r.regionOf(job, region)
-	if err != nil {
-		return "", err
-	}
-	text, _ := r.bookmark(j, region)
-	return text, nil
-}
-
-// SetBookmark replaces what the next pass of a region finds, on any host; empty removes it. On
-// return it is on disk. A run is that of the pass that leaves it; an operator has none. The errors
-// are ErrUnknown, ErrInvalid, those of the disk and, among hosts, those of the store.
-func (r *Runner) SetBookmark(job string, region regions.Region, run, text string) error {
-	j, err := r.regionOf(job, region)
-	if err != nil {
-		return err
-	}
-	if len(text) > MaxBookmark || !utf8.ValidString(text) || hasNUL(text) {
-		return fmt.Errorf("%w: a bookmark is text of at most %d bytes without NUL", ErrInvalid, MaxBookmark)
-	}
-	if j.share != nil {
-		return r.askHosts(j, func(ctx context.Context) error { return j.share.setMark(ctx, region, run, text) })
-	}
-	j.mu.Lock()
-	at := quota.Later(r.now(), j.state.Bookmarks[region].At.Add(time.Millisecond))
-	j.apply(logRecord{Marks: map[regions.Region]bookmark{region: {text, at}}})
-	j.mu.Unlock()
-	return j.log.flush(true)
-}
-
-func (r *Runner) regionOf(job string, region regions.Region) (*jobControl, error) {
-	j, err := r.state(job)
-	if err == nil {
-		err = j.has(region)
-	}
-	return j, err
+	return j.commit(true, one)
 }
 
 // has returns ErrUnknown unless a region is one of the job's.

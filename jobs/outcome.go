@@ -61,5 +61,5 @@ var (
 	ErrStopping = errors.New("the daemon is stopping and begins nothing more")
 )
 
-// errClaimed means that a slot does not become a run of this host.
-var errClaimed = errors.New("another host has claimed the slot")
+// errClaimed means that a slot has become a run, or was skipped.
+var errClaimed = errors.New("the slot was taken before")

@@ -25,10 +25,8 @@ func (e *executor) waitFor(limit string, until time.Time) bool {
 }
 
 // comesAgain returns whether this run serves the region of a pass again that a limit has stopped, once that has
-// returned: from the bookmark that the pass left, else from its start. A pass that had something from
-// the limit and left no new bookmark, which was mark before, is repeated once.
-func (e *executor) comesAgain(p *Pass, spent passCalls, mark string) bool {
-	left := e.control.bookmark(p.Region)
+// returned: three times at most.
+func (e *executor) comesAgain(p *Pass, spent passCalls) bool {
 	limit := spent.Limit
 	if spent.Closed != "" && !spent.Denied {
 		limit = spent.Closed
@@ -36,15 +34,14 @@ func (e *executor) comesAgain(p *Pass, spent passCalls, mark string) bool {
 	if spent.Past != "" || limit == "" || spent.RetryAt.IsZero() {
 		return false
 	}
-	repeats := spent.Calls > 0 && (left == "" || left == mark)
 	e.control.mu.Lock()
 	times := e.times[p.Region]
 	e.control.mu.Unlock()
 	until := spent.RetryAt
-	if (times > 0 || repeats) && !spent.WholeAt.IsZero() && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
+	if times > 0 && !spent.WholeAt.IsZero() && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
 		until = spent.WholeAt // call by call it returns too slowly
 	}
-	if times == maxAgain || repeats && times > 0 || !e.waitFor(limit, until) {
+	if times == maxAgain || !e.waitFor(limit, until) {
 		return false
 	}
 	e.control.mu.Lock()

@@ -58,8 +58,7 @@ func TestAPaceIsNoBudget(t *testing.T) {
 	}
 }
 
-// A pass that such a limit has stopped comes again: three times at most if it was granted nothing or
-// left a bookmark, else once, from its start.
+// A pass that such a limit has stopped comes again, three times at most.
 func TestAPassComesAgain(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -74,28 +73,11 @@ func TestAPassComesAgain(t *testing.T) {
 			return Exit{}
 		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US ok",
 			"11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
-		{"left bookmarks", func(b *bed, p played, n int) Exit {
-			if n > 2 {
-				return Exit{}
-			}
-			b.spend(p, p.region+string(rune('0'+n)), 1)
-			if err := b.SetBookmark("trending", "US", "", string(rune('a'+n))); err != nil {
-				b.t.Error(err)
-			}
-			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
-			return Exit{Code: ExitExhausted}
-		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US exhausted",
-			"11:00:30 US running", "11:00:30 US ok", "11:00:30 GB running", "11:00:30 GB ok", "11:00:30 run done"}},
 		{"three times", func(b *bed, p played, n int) Exit {
 			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
 			return Exit{Code: ExitExhausted}
 		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US exhausted",
 			"11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
-		{"would do the same again", func(b *bed, p played, n int) Exit {
-			b.spend(p, p.region, 1)
-			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
-			return Exit{Code: ExitExhausted}
-		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:10 run stopped (exhausted)"}},
 		{"from its start, which it pays for twice", func(b *bed, p played, n int) Exit {
 			b.spend(p, p.region+string(rune('0'+n)), 1)
 			if n == 0 {

@@ -69,11 +69,10 @@ func (e *executor) skip(p Pass, why *stop) {
 
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
-	mark, read := e.runner.bookmark(e.control, p.Region)
 	p.Outcome, p.StartedAt, p.token = Running, e.runner.now(), token
 	p.from = e.output.count()
 	p.Deadline = p.StartedAt.Add(e.job.Timeout)
-	command := e.command(p, token, mark)
+	command := e.command(p, token)
 	e.record(p, nil)
 
 	command.Started = func(id Identity) { e.started(p, id) }
@@ -98,16 +97,11 @@ func (e *executor) pass(p Pass, token string) {
 	if p.Outcome.Failure() && spent.Refuses == "" && !spent.unserved() {
 		p.Said = said
 	}
-	if p.Outcome == OK && (!read || e.control.bookmark(p.Region) != "") {
-		e.control.mu.Lock()
-		e.dropped = append(e.dropped, p.Region)
-		e.control.mu.Unlock()
-	}
-	e.record(p, e.consequence(&p, exit, spent, mark))
+	e.record(p, e.consequence(&p, exit, spent))
 	e.runner.config.Tokens.resume(e.budget, spent)
 }
 
-func (e *executor) command(p Pass, token, mark string) Command {
+func (e *executor) command(p Pass, token string) Command {
 	config := &e.runner.config
 	contract := map[string]string{
 		"QUOTAD_SOCKET":       config.Socket,
@@ -121,9 +115,6 @@ func (e *executor) command(p Pass, token, mark string) Command {
 	}
 	if p.Region != regions.None {
 		contract["QUOTAD_REGION"] = string(p.Region)
-	}
-	if mark != "" {
-		contract["QUOTAD_BOOKMARK"] = mark
 	}
 	if proxy := config.Proxy(e.job.Credential, token); proxy != "" {
 		contract["QUOTAD_PROXY"] = proxy
@@ -167,7 +158,4 @@ func (e *executor) record(p Pass, halt error) {
 	j.mu.Unlock()
 	e.runner.trouble(j.name, j.log.flush(p.Outcome != Running))
 	e.runner.config.OnEvent(PassChanged{run, p, e.job.Credential})
-	if p.Outcome != Running {
-		wake(e.moved)
-	}
 }

@@ -64,7 +64,7 @@ func TestOutcomeTable(t *testing.T) {
 		then := "continues"
 		if outcome == Exhausted && !row.spent.Capped {
 			then = "waits if the limit returns within max_wait; else ends: " + string(BudgetGone)
-		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent, ""); err != nil {
+		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent); err != nil {
 			then = "ends: " + string((&Run{Ring: regions.Ring{"US"}}).ending(time.Time{}, err).Reason)
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", row.exit, row.saw, outcome, yes[outcome.Served()], yes[outcome.Failure()], then)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"quotad/quota"
 )
 
 // Open returns a runner that continues where the last one left off. What was under way when
@@ -100,7 +98,6 @@ func (r *Runner) SetJobs(list []*Job) error {
 	maps.Copy(r.states, opened)
 	r.jobs = configured
 	r.mu.Unlock()
-	r.lookAtHosts(context.Background())
 	return nil
 }
 
@@ -118,13 +115,6 @@ func (r *Runner) Start(ctx context.Context) {
 	}
 	sweeps.Wait()
 	r.retired = nil
-	if r.config.Store != nil {
-		r.goUnlessStopping(func(ctx context.Context) {
-			for quota.Sleep(ctx, idleTime) {
-				r.lookAtHosts(ctx)
-			}
-		})
-	}
 	for _, j := range r.all() {
 		r.start(j)
 	}
@@ -191,23 +181,5 @@ func (r *Runner) Stop(ask, force context.Context) {
 	r.background.Wait()              // all of it ends with stopping, and no call takes long
 	for _, e := range r.underWay() { // what was about to begin then, and launches nothing
 		<-e.done
-	}
-}
-
-// lookAtHosts reads what the hosts share.
-func (r *Runner) lookAtHosts(ctx context.Context) {
-	all := r.all()
-	if r.config.Store == nil || len(all) == 0 {
-		return
-	}
-	list := make([]*share, len(all))
-	for i, j := range all {
-		list[i] = j.share
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	lookAll(ctx, r.config.Store, list)
-	for _, j := range all {
-		r.keepShared(j)
 	}
 }

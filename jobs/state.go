@@ -3,7 +3,6 @@ package jobs
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"time"
 
 	"quotad/quota"
@@ -27,8 +26,7 @@ type state struct {
 	GoodSlot time.Time `json:"good_slot,omitzero"`
 	Skips    *Run      `json:"skips,omitempty"` // the ticks that were skipped last, for one reason
 
-	Pause     *Pause                      `json:"pause,omitempty"`
-	Bookmarks map[regions.Region]bookmark `json:"bookmarks,omitempty"`
+	Pause *Pause `json:"pause,omitempty"`
 
 	Bad   []Failing `json:"bad,omitempty"`   // the regions that fail
 	Short *Shortage `json:"short,omitempty"` // nil: the last run on this host was not short of units
@@ -37,16 +35,6 @@ type state struct {
 	Took Made `json:"took,omitempty"`
 
 	Here hostFacts `json:"here,omitzero"`
-
-	// Shared is the record of the job that its hosts share, as this one knows it; zero on a host that is
-	// alone. What is above follows from it where it says so.
-	Shared sharedRecord `json:"shared,omitzero"`
-}
-
-// A bookmark is what a pass left for the next one of its region. No text: there is none.
-type bookmark struct {
-	Text string    `json:"text"`
-	At   time.Time `json:"at"`
 }
 
 // apply applies a record.
@@ -75,26 +63,6 @@ func (s *state) apply(one logRecord) {
 	}
 	if one.Host != nil {
 		s.Here = *one.Host
-	}
-	if one.Shared != nil {
-		s.share(one.Shared)
-	}
-	for region, mark := range one.Marks {
-		if !mark.At.Before(s.Bookmarks[region].At) {
-			s.setBookmark(region, mark)
-		}
-	}
-}
-
-// share applies what the hosts of the job share, unless something newer was applied before. While a
-// run of this host is under way, the cursor and the regions that fail follow from that.
-func (s *state) share(r *sharedRecord) {
-	if r.Seq < s.Shared.Seq {
-		return
-	}
-	s.Shared, s.Slot, s.Good, s.Pause = *r, r.Slot.Is.Slot, r.Good.Is, r.Paused.Is
-	if s.running() == nil || r.Run.Is.ID != s.Last.ID {
-		s.Cursor, s.Dry, s.Moved, s.Bad = r.Turn.Is.Cursor, r.Turn.Is.Dry, true, r.Bad.Is
 	}
 }
 
@@ -135,9 +103,6 @@ func (s *state) applyToLast(one logRecord) {
 	}
 	s.Last.apply(one)
 	if p := one.Pass; p != nil {
-		if p.Outcome == OK {
-			s.setBookmark(p.Region, bookmark{}) // that work is done
-		}
 		if p.Outcome == OK || p.Attempt >= s.Last.Retry { // else it is tried again
 			s.Bad = s.Last.failing(s.Bad, *p)
 		}
@@ -194,22 +159,6 @@ func (s *state) next() (regions.Cursor, int) {
 	return s.Last.advance(s.Cursor, s.Dry)
 }
 
-// setBookmark replaces the map: a copy of the state may be on its way to the disk.
-func (s *state) setBookmark(region regions.Region, mark bookmark) {
-	if mark.Text == "" && s.Bookmarks[region].Text == "" {
-		return
-	}
-	s.Bookmarks = maps.Clone(s.Bookmarks)
-	if mark.Text == "" {
-		delete(s.Bookmarks, region)
-		return
-	}
-	if s.Bookmarks == nil {
-		s.Bookmarks = map[regions.Region]bookmark{}
-	}
-	s.Bookmarks[region] = mark
-}
-
 // apply applies what a record says of the run.
 func (r *Run) apply(one logRecord) {
 	switch {
@@ -218,17 +167,6 @@ func (r *Run) apply(one logRecord) {
 	case one.End != nil:
 		one.End.of(r)
 	}
-}
-
-// unwritten is the end of the last run, which the hosts may not know of; nil: there is none.
-func (s *state) unwritten() *owed {
-	if s.Last == nil {
-		return nil
-	}
-	end := &owed{last: s.Last.shared(s.measured()), good: s.Last.good()}
-	end.Turn.Cursor, end.Turn.Dry = s.next()
-	end.Bad = s.Bad
-	return end
 }
 
 // maxCounted bounds how many missed slots are counted one by one.
@@ -265,9 +203,6 @@ type logRecord struct {
 
 	Known *state     `json:"known,omitempty"` // a snapshot: what the records before this one say
 	Host  *hostFacts `json:"host,omitempty"`
-
-	Shared *sharedRecord               `json:"shared,omitempty"` // as this host knows it from now on
-	Marks  map[regions.Region]bookmark `json:"marks,omitempty"`  // that were set, here or on other hosts
 }
 
 // HostFacts are what only this host uses.

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +25,6 @@ type Status struct {
 	Pause       *Pause         `json:"pause,omitempty"`   // nil unless it is paused
 	After       string         `json:"after,omitempty"`   // the job that it runs after; empty: none
 	Follows     time.Time      `json:"follows,omitzero"`  // the slot that waits for that job; zero: none does
-	// Bookmarks are the regions that have one, by name.
-	Bookmarks []regions.Region `json:"bookmarks,omitempty"`
 	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
 	// expected.
 	Due     time.Time `json:"overdue_at,omitzero"`
@@ -36,36 +33,9 @@ type Status struct {
 	Failing []Failing `json:"failing,omitempty"`
 	Short   *Shortage `json:"short,omitempty"`    // nil: its last run here was not short of units
 	NotKept string    `json:"not_kept,omitempty"` // why what happened may be forgotten; empty: it is on disk
-	Hosts   string    `json:"hosts,omitempty"`    // how another host has it otherwise
+	Hosts   string    `json:"hosts,omitempty"`    // what is wrong with the host that it names
 	Clock   string    `json:"clock,omitempty"`    // what is wrong with the clock
-	// Elsewhere is the run of the job on another host that is under way, or ended after Last; nil if
-	// there is none, or this host is alone.
-	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
-}
-
-// Elsewhere is what a host knows of a run on another one.
-type Elsewhere struct {
-	Run     string      `json:"run"`
-	Host    string      `json:"host"`
-	State   RunState    `json:"state"`
-	Reason  Reason      `json:"reason,omitempty"`
-	OK      int         `json:"ok"`      // regions served
-	Regions int         `json:"regions"` // of this many
-	Units   quota.Units `json:"units"`
-	EndedAt time.Time   `json:"ended_at,omitzero"`
-}
-
-// elsewhere returns the run on another host that the record names. The caller holds mu.
-func (j *jobControl) elsewhere() *Elsewhere {
-	held, last := j.state.Shared.Run.Is, j.state.Shared.Last.Is
-	isOwn := func(id string) bool { return id == "" || j.state.Last != nil && j.state.Last.ID == id }
-	switch {
-	case !isOwn(held.ID):
-		return &Elsewhere{Run: held.ID, Host: held.Name, State: RunRunning}
-	case !isOwn(last.ID) && j.executor == nil:
-		return &Elsewhere{last.ID, last.Name, last.State, last.Why, last.OK, last.Of, last.Units, last.Ended}
-	}
-	return nil
+	Host    string    `json:"host,omitempty"`     // which other host runs it by its schedule; empty: this one, or none does
 }
 
 // Status returns the status of a job, or, if job is empty, of every one in the order of
@@ -78,7 +48,9 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	now := r.now()
 	all := make([]Status, 0, len(list))
 	for _, j := range list {
-		all = append(all, j.status(now))
+		s := j.status(now)
+		s.Host, s.Hosts = r.elsewhere(j.current(), now)
+		all = append(all, s)
 	}
 	return all, nil
 }
@@ -89,11 +61,10 @@ func (j *jobControl) status(now time.Time) Status {
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
-		Cursor: j.cursor(), Bookmarks: slices.Sorted(maps.Keys(j.state.Bookmarks)), Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
+		Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 	}
 	s.After, s.Follows = j.job.After, j.follows
-	s.Elsewhere = j.elsewhere()
-	s.Hosts, s.Clock = j.doubts(now)
+	s.Clock = j.doubts(now)
 	s.NotKept = j.log.lost()
 	s.Failing, s.Short = j.failing(), j.state.Short
 	if j.state.Here.Schedule == "" {

@@ -18,6 +18,7 @@ func formerly() map[string]string {
 		"watch": now("status --watch"), "next": now("jobs"), "version": now("--version"), "release": now("settle GRANT 0"), "adjust": now("book"),
 		"runs show": now("runs RUN"), "runs --job": now("runs JOB"), "plan --days": now("plan"), "log --newest": now("log"), "status --job": now("jobs JOB"),
 		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
+		"bookmark":          "is gone: a pass keeps a file in $QUOTAD_JOB_DIR",
 		"lend":              "is gone: edit units of the limit in config.toml, then quotactl reload",
 		"status --number":   "is gone: quotactl status prints it once",
 		"acquire --at-most": "is gone: quotactl why OPERATION says how many calls fit: acquire that --count",

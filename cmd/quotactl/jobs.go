@@ -19,8 +19,8 @@ import (
 )
 
 const jobsUsage = `List the jobs; or show one: its pause, its last run and its next ones, where
-they begin, the regions, and which of them have a bookmark. The next runs are
-those of the schedule, if no run ends early for want of budget.
+they begin, and the regions. The next runs are those of the schedule, if no run
+ends early for want of budget.
 
 Example:
   $ quotactl jobs
@@ -106,9 +106,6 @@ func jobPage(j jobsapi.Job, v term.View) string {
 	if j.Regions[0] != regions.None {
 		v.Prose(&b, 2, term.Plain, "regions "+wording.Regions(j.Regions))
 	}
-	if len(j.Bookmarks) > 0 {
-		v.Prose(&b, 2, term.Plain, "bookmarks "+wording.Regions(j.Bookmarks))
-	}
 	expects := "has no expects"
 	if len(j.Expects) > 0 {
 		expects = "expects " + callsText(j.Expects)
@@ -167,32 +164,6 @@ func newCursor(c *cli) *cobra.Command {
 		}
 		return show(c, job, err, nil, func(job jobsapi.Job, _ term.View) string { return string(job.Cursor) + "\n" })
 	})
-}
-
-const bookmarkUsage = `Show the bookmark that the last pass of a region left for the next one, such as
-the page at which its budget ended. Without a bookmark it prints nothing. With
---clear the next pass begins at the first page. A job without regions has one
-bookmark.
-
-Example:
-  $ quotactl bookmark trending FR
-  5 CGQQAA
-`
-
-func newBookmark(c *cli) *cobra.Command {
-	clear := false
-	cmd := c.change("bookmark JOB [REGION] [--clear]", "show or clear what a pass left for the next one", bookmarkUsage, func(ctx context.Context, args []string) error {
-		ask := c.client().Bookmark
-		if clear {
-			ask = c.client().ClearBookmark
-		}
-		bookmark, err := ask(ctx, args[0], append(args, string(regions.None))[1])
-		return show(c, bookmark, err, nil, func(b jobsapi.Bookmark, v term.View) string {
-			return strings.TrimLeft(v.Clean(b.Bookmark)+"\n", "\n")
-		})
-	})
-	cmd.Flags().BoolVar(&clear, "clear", false, "remove it")
-	return cmd
 }
 
 const pauseUsage = `Stop scheduling a job until you resume it. A restart of quotad does not end the

@@ -203,9 +203,6 @@ func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err erro
 		return name, nil
 	case err != nil:
 		return "", err
-	case job.Elsewhere != nil && job.Elsewhere.State == jobs.RunRunning:
-		e := job.Elsewhere
-		return "", &failure{code: exitNotFound, err: fmt.Errorf("run %s of job %q is under way on host %s", e.Run, name, e.Host), hint: "stop it there"}
 	case job.Last == nil || job.Last.State != jobs.RunRunning:
 		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs " + name}
 	}

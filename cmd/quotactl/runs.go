@@ -76,8 +76,8 @@ func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error 
 	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: most})
 	return show(c, f.apply(runs, since), err, length, func(runs []jobs.Run, v term.View) string {
 		text := runTable(runs, v)
-		if job.Elsewhere != nil {
-			text += wording.Elsewhere(job.Elsewhere, v) + "\n"
+		if job.Host != "" {
+			text += wording.RunsOn(job, v) + "\n"
 		}
 		return text
 	})

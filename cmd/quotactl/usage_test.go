@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 		"Look":    "status page jobs runs plan why usage log refusals report",
 		"Spend":   "acquire exec settle observe",
 		"Limits":  "book close open reset",
-		"Operate": "run stop pause resume cursor bookmark reload notify",
+		"Operate": "run stop pause resume cursor reload notify",
 		"Other":   "man completion help",
 	}
 	got, hidden := map[string]string{}, []string{}

@@ -54,10 +54,16 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
+// machineName returns what the machine calls itself.
+func machineName() string {
+	name, _ := os.Hostname()
+	return name
+}
+
 // checkedHost is where the configuration is to be used. The file of the service is used in
 // its state directory and by its user, though systemd does not pass them here, before its first start too.
 func checkedHost(o options, s systemd) config.Host {
-	host, own := config.Host{StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}, ""
+	host, own := config.Host{Name: machineName(), StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}, ""
 	if file, err := filepath.Abs(o.config); err == nil && file == systemConfig && s.stateDirectory == "" {
 		var passes string
 		own, passes = usersOfUnit()

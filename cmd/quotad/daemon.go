@@ -36,7 +36,6 @@ import (
 type daemon struct {
 	*supervisor
 	config *config.Config
-	host   string // how people call this host; empty if it has no name
 	hostID string // drawn when the state directory was new
 
 	sinks    []func(event any) // of events
@@ -93,7 +92,6 @@ func newDaemon(s *supervisor) *daemon {
 	d.inForce.Store(c)
 	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Remote.Callers)
-	d.host, _ = os.Hostname()
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.reloads.recordGrace(c)
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)

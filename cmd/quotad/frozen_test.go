@@ -16,15 +16,24 @@ import (
 	"quotad/quota/redisledger/redistest"
 )
 
+const oneMillion = `
+[ledger]
+deadline = "1s"
+backend = "redis"
+redis.addrs = [%q]
+[credentials.api]
+limits.daily.units = 1_000_000
+operations.list = 1
+`
+
 // A daemon stands still between what Redis does for an operator and its answer, until after the call's deadline. The
 // operator is told what was done, and the log has it once. What another host is granted meanwhile stays.
 func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
 	t.Parallel()
-	config := strings.Replace(dueEachSecond, "[ledger]\n", "[ledger]\ndeadline = \"1s\"\n", 1)
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
-	daemon, client := startWith(t, fmt.Sprintf(config, proxy.Addr))
-	_, other := startWith(t, fmt.Sprintf(config, server.Addr))
+	daemon, client := startWith(t, fmt.Sprintf(oneMillion, proxy.Addr))
+	_, other := startWith(t, fmt.Sprintf(oneMillion, server.Addr))
 	acquire := func(count int64) bool {
 		d, err := other.Acquire(t.Context(), api.AcquireRequest{Credential: "api", Operation: "list", Count: count})
 		return err == nil && d.Granted

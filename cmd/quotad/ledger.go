@@ -88,7 +88,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 // newLedger opens the ledger: an engine, which is Redis where hosts share one, and the journals in the state directory.
 func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 	c := slidinglog.Config{
-		Dir: d.statePath(journalDir), Name: d.host, Deadline: d.config.Ledger.Deadline, Unsynced: d.config.Ledger.Unsynced,
+		Dir: d.statePath(journalDir), Name: d.config.Name, Deadline: d.config.Ledger.Deadline, Unsynced: d.config.Ledger.Unsynced,
 		OnEvent: func(e slidinglog.Event) { d.emit(e) },
 		Terms:   func(credential string) string { return d.inForce.Load().Routes(credential) },
 		Jobs:    func() []string { return scheduled(d.inForce.Load().Jobs) },
@@ -203,7 +203,7 @@ func hasHistory(stateDir string) bool {
 
 // openClients opens the service of the clients, and watches the hosts that share Redis.
 func (d *daemon) openClients() error {
-	host := clientlimit.Host{Label: d.host}
+	host := clientlimit.Host{Label: d.config.Name}
 	if d.shared != nil {
 		host.ID = func() string { return d.hostID }
 	}

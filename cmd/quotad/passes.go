@@ -46,10 +46,6 @@ func (d *daemon) checkCgroups() {
 
 // openRunner opens the runner of the jobs, with what it kept of them.
 func (d *daemon) openRunner() error {
-	var store jobs.RecordStore // of the records of jobs for all hosts; nil on one that is alone
-	if d.shared != nil {
-		store = d.shared
-	}
 	var proxied func(credential, token string) string // the address for a pass; nil without a proxy
 	if d.proxy != nil {
 		proxied = d.proxy.AddressFor
@@ -68,8 +64,8 @@ func (d *daemon) openRunner() error {
 		Environ:     passEnviron(user),
 		EndLeftover: process.EndLeftover,
 		Now:         time.Now,
-		Store:       store,
-		Host:        func() (id, name string) { return d.hostID, d.host },
+		Name:        d.config.Name,
+		Hosts:       d.jobHosts(),
 	})
 	if err != nil {
 		return err
@@ -79,6 +75,20 @@ func (d *daemon) openRunner() error {
 	d.metrics.WatchTroubles(func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list })
 	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
 	return nil
+}
+
+// jobHosts returns what names the daemons on a ledger that hosts share; nil: this host is alone.
+func (d *daemon) jobHosts() func() ([]jobs.Daemon, time.Duration, bool) {
+	if d.shared == nil {
+		return nil
+	}
+	return func() (list []jobs.Daemon, age time.Duration, known bool) {
+		rows, age, known := d.ledger.Hosts()
+		for _, row := range rows {
+			list = append(list, jobs.Daemon{ID: row.ID, Name: row.Name, Jobs: row.Jobs, Ago: row.Ago, Self: row.Self})
+		}
+		return list, age, known
+	}
 }
 
 // passEnviron is our own environment, as passes inherit it: with their own home.

@@ -188,7 +188,7 @@ func (s *supervisor) attempt() (*daemon, error) {
 }
 
 func (s *supervisor) load() (*config.Config, error) {
-	return load(s.options.config, config.Host{StateDirectory: s.systemd.stateDirectory, PassesUser: s.systemd.passesUser})
+	return load(s.options.config, config.Host{Name: machineName(), StateDirectory: s.systemd.stateDirectory, PassesUser: s.systemd.passesUser})
 }
 
 // socket is where the API is served, as callers reach it.

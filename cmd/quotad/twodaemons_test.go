@@ -3,105 +3,165 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	jobsapi "quotad/jobs/api"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
 // Each pass notes for which slot it is, and of which daemon.
 const everySecond = `
+name = %q
 [ledger]
 backend = "redis"
 redis.addrs = [%q]
-deadline = "5s"
+deadline = "1s"
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1
 [jobs.fetch]
 credential = "api"
-regions = ["one", "two"]
-every = "1s"
-stagger = "0s"
-command = ["sh", "-c", 'echo $QUOTAD_SCHEDULED_AT $QUOTAD_REGION $QUOTAD_SOCKET >>%s']
+every = %q
+command = ["sh", "-c", 'echo $QUOTAD_SCHEDULED_AT %s >>%s']
 `
 
-// TwoDaemons are daemons on one Redis that run one job.
+// TwoDaemons are daemons on one Redis that have one job. The first by name, a, reaches Redis through a proxy.
 type twoDaemons struct {
-	t       *testing.T
+	*testing.T
 	file    string // of the passes
+	every   time.Duration
+	proxy   *redistest.Proxy
+	dirs    map[string]string
 	daemons map[string]*child
 	clients map[string]jobsapi.Client
 }
 
-func TestTwoDaemonsShareAJob(t *testing.T) {
-	t.Parallel()
-	h := &twoDaemons{
-		t: t, file: filepath.Join(shortDir(t), "passes"), daemons: map[string]*child{}, clients: map[string]jobsapi.Client{},
-	}
+func newTwoDaemons(t *testing.T, every time.Duration) *twoDaemons {
 	server := redistest.Start(t)
-	for _, name := range []string{"a", "b"} {
-		daemon, client := startWith(t, fmt.Sprintf(everySecond, server.Addr, h.file))
+	h := &twoDaemons{
+		T: t, file: filepath.Join(shortDir(t), "passes"), every: every, proxy: redistest.NewProxy(t, server),
+		dirs: map[string]string{}, daemons: map[string]*child{}, clients: map[string]jobsapi.Client{},
+	}
+	for name, addr := range map[string]string{"a": h.proxy.Addr, "b": server.Addr} {
+		daemon, client := startWith(t, fmt.Sprintf(everySecond, name, addr, every, name, h.file))
 		h.daemons[name], h.clients[name] = daemon, jobsapi.Client{Client: client}
+		h.dirs[name] = filepath.Dir(filepath.Dir(client.Socket))
 	}
-	h.await(8)
-	h.daemons["a"].kill()
-	h.await(14) // b goes on alone
-
-	// What is known to one is known to the other, and outlives both.
-	b := h.clients["b"]
-	if _, err := b.Pause(context.Background(), "fetch", jobsapi.PauseRequest{Note: "the key is being changed"}); err != nil {
-		t.Fatal(err)
-	}
-	daemon, client := startWith(t, fmt.Sprintf(everySecond, server.Addr, h.file))
-	defer daemon.kill()
-	c := jobsapi.Client{Client: client}
-	job, err := c.Job(context.Background(), "fetch")
-	must(t, err)
-	if job.Pause == nil || job.Pause.Note != "the key is being changed" || job.Elsewhere == nil || job.Elsewhere.OK != 2 {
-		t.Errorf("a new daemon shows %+v", job)
-	}
-	for _, command := range []string{"runs", "jobs", "why"} {
-		shown, err := exec.Command("quotactl", "--socket", client.Socket, command, "fetch").CombinedOutput()
-		if err != nil || !regexp.MustCompile(`last run on \S+: done .*, 2 of 2, 0 units`).Match(shown) {
-			t.Errorf("quotactl %s fetch shows nothing of the run elsewhere: %v\n%s", command, err, shown)
-		}
-	}
-	h.check()
+	return h
 }
 
-// passes are the lines that the passes have written.
-func (h *twoDaemons) passes() []string {
+// passes are what the passes have written, of each slot the names of its daemons in their order.
+func (h *twoDaemons) passes() (slots []string, by map[string][]string) {
 	text, err := os.ReadFile(h.file)
 	if err != nil && !os.IsNotExist(err) {
-		h.t.Fatal(err)
+		h.Fatal(err)
 	}
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
+	by = map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		slot, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if by[slot] == nil {
+			slots = append(slots, slot)
+		}
+		by[slot] = append(by[slot], name)
+	}
+	return slots, by
 }
 
-func (h *twoDaemons) await(passes int) {
-	h.t.Helper()
-	eventually(h.t, func() bool { return len(h.passes()) >= passes })
+// runsOn waits until a daemon has run a slot.
+func (h *twoDaemons) runsOn(name string) {
+	h.Helper()
+	before, _ := h.passes()
+	eventually(h.T, func() bool {
+		slots, by := h.passes()
+		return len(slots) > len(before) && by[slots[len(slots)-1]][0] == name
+	})
 }
 
-// check holds that no slot was run by two daemons, nor a region of it twice.
-func (h *twoDaemons) check() {
-	by, all := map[string]string{}, h.passes()
-	for i, pass := range all {
-		fields := strings.Fields(pass)
-		slot, daemon := fields[0], fields[2]
-		if by[slot] == "" {
-			by[slot] = daemon
-		}
-		if by[slot] != daemon || slices.Contains(all[:i], pass) {
-			h.t.Errorf("slot %s was run twice:\n%s", slot, strings.Join(all, "\n"))
+// The job runs on the first of the two by name. The other one says so, and takes over once that has been silent for
+// 15 seconds.
+func TestTwoDaemonsRunAJobOnOne(t *testing.T) {
+	t.Parallel()
+	h := newTwoDaemons(t, time.Second)
+	h.runsOn("a")
+	eventually(t, func() bool {
+		shown, err := exec.Command("quotactl", "--socket", h.clients["b"].Socket, "jobs", "fetch").CombinedOutput()
+		return err == nil && strings.Contains(string(shown), "runs on a")
+	})
+	before, _ := h.passes() // at first b did not know of a
+	h.runsOn("a")
+	h.runsOn("a")
+	slots, by := h.passes()
+	for _, slot := range slots[len(before):] {
+		if len(by[slot]) != 1 || by[slot][0] != "a" {
+			t.Errorf("slot %s was run by %v, want a", slot, by[slot])
 		}
 	}
-	h.t.Logf("%d passes in %d slots", len(all), len(by))
+	if _, err := h.clients["b"].Begin(context.Background(), "fetch", jobsapi.RunRequest{}); err != nil {
+		t.Errorf("an operator cannot run it on b: %v", err)
+	}
+	h.daemons["a"].kill()
+	h.runsOn("b")
+}
+
+// While the host that runs the job is killed, frozen, cut off and back, a slot runs twice or not at all only around a
+// change of the host.
+func TestHostsTakeOver(t *testing.T) {
+	changes := seedtest.OnlyLong(t, "changes of the host two daemons go through, such as 10")
+	h := newTwoDaemons(t, 2*time.Second)
+	random := rand.New(rand.NewPCG(57, 1))
+	h.runsOn("a")
+	began := time.Now()
+	var around []time.Time
+	change := func(do func()) {
+		around = append(around, time.Now())
+		do()
+		time.Sleep(20*time.Second + time.Duration(random.IntN(2000))*time.Millisecond)
+	}
+	for i := 0; i < changes; i += 2 {
+		a := h.daemons["a"].cmd.Process
+		switch i / 2 % 3 {
+		case 0:
+			change(h.daemons["a"].kill)
+			h.runsOn("b")
+			change(func() { h.daemons["a"] = startIn(h.T, h.dirs["a"]) })
+		case 1:
+			change(func() { _ = a.Signal(syscall.SIGSTOP) })
+			h.runsOn("b")
+			change(func() { _ = a.Signal(syscall.SIGCONT) })
+		case 2:
+			change(func() { h.proxy.Disturb(func([]string) redistest.Fault { return redistest.CutBefore }) })
+			change(func() { h.proxy.Disturb(func([]string) redistest.Fault { return redistest.Pass }) })
+		}
+		h.runsOn("a")
+	}
+	_, by := h.passes()
+	twice, none, all := 0, 0, 0
+	for slot := began.Truncate(h.every).Add(h.every); slot.Before(time.Now().Add(-h.every)); slot = slot.Add(h.every) {
+		n := len(by[slot.UTC().Format(time.RFC3339)])
+		all++
+		if n == 1 {
+			continue
+		}
+		if n == 0 {
+			none++
+		} else {
+			twice++
+		}
+		near := false
+		for _, at := range around {
+			near = near || slot.After(at.Add(-2*h.every)) && slot.Before(at.Add(24*time.Second))
+		}
+		if !near {
+			t.Errorf("slot %v had %d runs, and no host had changed", slot, n)
+		}
+	}
+	t.Logf("%d slots with %d changes: %d ran twice, %d not at all", all, len(around), twice, none)
 }

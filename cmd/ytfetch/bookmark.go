@@ -2,15 +2,16 @@ package main
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
-
-	jobsapi "quotad/jobs/api"
 )
 
 // A place is where a pass begins in a chart, or in what a query finds. As a bookmark it is "6
@@ -181,16 +182,41 @@ func (p *pass) lately(last, began time.Time) string {
 }
 
 // leave sets where the next pass of the region begins. It is called when a chart is begun
-// and after each page, not when the pass ends: a killed pass has no time for it. It costs a
-// write to quotad's disk, which is little compared to a call upstream. If it fails, the pass
+// and after each page, not when the pass ends: a killed pass has no time for it. If it fails, the pass
 // continues, and the next one fetches again what is already there.
-func (p *pass) leave(ctx context.Context, at place) {
-	if p.quota.Token == "" {
-		return // by hand there is no next pass
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
-	defer cancel()
-	if err := (jobsapi.Client{Client: p.quota}).LeaveBookmark(ctx, at.bookmark()); err != nil {
+func (p *pass) leave(at place) {
+	if err := p.keep(at.bookmark()); err != nil {
 		p.say("cannot leave a bookmark at page %d: %v", at.number, err)
 	}
+}
+
+// keepFile replaces the bookmark of the region; an empty one removes it. By hand there is no next pass.
+func (o *options) keepFile(text string) error {
+	if o.jobDir == "" {
+		return nil
+	}
+	if text == "" {
+		if err := os.Remove(o.bookmarkFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	next := o.bookmarkFile() + ".new"
+	if err := os.WriteFile(next, []byte(text+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, o.bookmarkFile())
+}
+
+func (o *options) bookmarkFile() string {
+	return filepath.Join(o.jobDir, "page."+url.PathEscape(o.region))
+}
+
+// left returns the bookmark of the region, empty if there is none.
+func (o *options) left() string {
+	if o.jobDir == "" {
+		return ""
+	}
+	text, _ := os.ReadFile(o.bookmarkFile())
+	return strings.TrimSuffix(string(text), "\n")
 }

@@ -81,6 +81,7 @@ func TestPassThatCannotLeaveABookmark(t *testing.T) {
 
 func TestByHandNoBookmarkIsLeft(t *testing.T) {
 	r := newRun(t, envConfig{limit: 100, quota: 100})
+	r.pass.keep = new(options).keepFile
 	r.pass.quota, r.pass.credential = &api.Client{Socket: r.socket()}, "youtube"
 	r.ends(t.Context(), ending{exitOK, []int{50, 50, 50, 50}, 4, "done"})
 	r.leaves()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"quotad/cmd/ytfetch/upstream"
-	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
@@ -62,8 +60,7 @@ func openEnv(c envConfig) (*testEnv, error) {
 	if e.dir, err = os.MkdirTemp("", "ytf"); err != nil {
 		return nil, err
 	}
-	put := server.Route{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something", Handle: server.Handle(e.marks.leave)}
-	s, err := server.New(server.Config{Service: service, Tokens: &e.tokens, Version: "test", Routes: []server.Route{put}})
+	s, err := server.New(server.Config{Service: service, Tokens: &e.tokens, Version: "test"})
 	if err != nil {
 		return nil, err
 	}
@@ -145,14 +142,16 @@ type bookmarks struct {
 	left []string
 }
 
-func (m *bookmarks) leave(_ context.Context, _ *server.Session, in jobsapi.Bookmark) (jobsapi.Bookmark, error) {
+func (m *bookmarks) keep(text string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken {
-		return in, quota.ErrUnavailable
+		return quota.ErrUnavailable
 	}
-	m.left = append(m.left, in.Bookmark)
-	return in, nil
+	if text != "" {
+		m.left = append(m.left, text)
+	}
+	return nil
 }
 
 func (m *bookmarks) all() []string {

@@ -53,12 +53,11 @@ type killing struct {
 
 type killedFetch struct {
 	*testEnv
-	t        *testing.T
-	dir      string
-	bookmark string // as quotad keeps it
-	calls    chan chan struct{}
-	tube     *httptest.Server
-	slots    []time.Time
+	t     *testing.T
+	dir   string
+	calls chan chan struct{}
+	tube  *httptest.Server
+	slots []time.Time
 }
 
 func newKilledFetch(t *testing.T) *killedFetch {
@@ -92,7 +91,7 @@ func (f *killedFetch) run(i int, kill *killing) {
 	f.slots = append(f.slots, slot)
 	pass := exec.Command("ytfetch", "trending", "--base-url", f.tube.URL+upstream.Path, "--out", f.dir, "--fresh", "0", "--retain", "0")
 	pass.Env = append(os.Environ(), "YOUTUBE_API_KEY="+secret, "QUOTAD_SOCKET="+f.socket(), "QUOTAD_TOKEN="+runToken, "QUOTAD_CREDENTIAL=youtube",
-		"QUOTAD_REGION=DE", "QUOTAD_SCHEDULED_AT="+slot.Format(time.RFC3339), "QUOTAD_DEADLINE=", "QUOTAD_BOOKMARK="+f.bookmark)
+		"QUOTAD_REGION=DE", "QUOTAD_SCHEDULED_AT="+slot.Format(time.RFC3339), "QUOTAD_DEADLINE=", "QUOTAD_JOB_DIR="+f.dir)
 	if err := pass.Start(); err != nil {
 		f.t.Fatal(err)
 	}
@@ -110,25 +109,13 @@ func (f *killedFetch) run(i int, kill *killing) {
 			}
 			pass.Process.Kill()
 			<-ended
-			f.keepBookmark(false)
 			return
 		case err := <-ended:
 			if err != nil {
 				f.t.Fatalf("the pass fails: %v", err)
 			}
-			f.keepBookmark(true)
 			return
 		}
-	}
-}
-
-// keepBookmark does what quotad does: a pass that ended well has none.
-func (f *killedFetch) keepBookmark(ok bool) {
-	if marks := f.marks.all(); len(marks) > 0 {
-		f.bookmark = marks[len(marks)-1]
-	}
-	if ok {
-		f.bookmark = ""
 	}
 }
 
@@ -163,12 +150,13 @@ func (f *killedFetch) stored() int64 {
 // checkNext looks where the next pass begins: behind what is stored of the chart.
 func (f *killedFetch) checkNext(i int) {
 	f.t.Helper()
-	at, ok := parsePlace(f.bookmark)
+	left := (&options{region: "DE", jobDir: f.dir}).left()
+	at, ok := parsePlace(left)
 	if !ok {
-		f.t.Fatalf("kill %d: bookmark %q", i, f.bookmark)
+		f.t.Fatalf("kill %d: bookmark %q", i, left)
 	}
 	f.open(func(p *pass) {
-		p.bookmark = f.bookmark
+		p.bookmark = left
 		_, err := p.resume()
 		progress, _ := p.file.Progress(p.chartOf(at.chart))
 		if next := p.begin; err != nil || !progress.Done && next.number != progress.Pages+1 {

@@ -30,7 +30,8 @@ type options struct {
 	sample   bool
 	fresh    time.Duration // a chart that was begun less than this ago is not fetched again
 	retain   time.Duration // how long what upstream answered is kept; 0: for ever
-	bookmark string        // where the last pass stopped; empty: none
+	jobDir   string        // where the last pass of a region left where it stopped; empty: nowhere
+	bookmark string        // that; empty: nothing
 	slot     time.Time     // the scheduled time of the run
 	deadline time.Time     // when quotad ends the pass; zero: never
 
@@ -46,8 +47,9 @@ const (
 
 // parseOptions reads the command line, and the environment for what it leaves out.
 func parseOptions(name string, args []string) (options, error) {
-	o := options{credential: os.Getenv("QUOTAD_CREDENTIAL"), bookmark: os.Getenv("QUOTAD_BOOKMARK"), key: strings.TrimSpace(os.Getenv("YOUTUBE_API_KEY"))}
+	o := options{credential: os.Getenv("QUOTAD_CREDENTIAL"), jobDir: os.Getenv("QUOTAD_JOB_DIR"), key: strings.TrimSpace(os.Getenv("YOUTUBE_API_KEY"))}
 	err := o.parseFlags(name, args)
+	o.bookmark = o.left()
 	if err == nil {
 		o.slot, err = instant("QUOTAD_SCHEDULED_AT", time.Now())
 	}

@@ -39,6 +39,7 @@ type pass struct {
 	tube  *youtube
 	file  *store.Store
 
+	keep  func(bookmark string) error // empty: there is none any more
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) bool
 	say   func(format string, args ...any)
@@ -51,7 +52,7 @@ type pass struct {
 // newPass wires one pass together, of trending or of discover.
 func newPass(o options, stderr io.Writer) *pass {
 	return &pass{
-		options: o, after: o.slot.Add(-o.since), quota: api.FromEnv(), tube: connect(o),
+		options: o, keep: o.keepFile, after: o.slot.Add(-o.since), quota: api.FromEnv(), tube: connect(o),
 		now: time.Now, sleep: quota.Sleep,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	}
@@ -74,6 +75,9 @@ func (p *pass) start(ctx context.Context) (err error) {
 	default:
 		err = p.run(ctx)
 	}
+	if err == nil {
+		err = p.keep("")
+	}
 	return cmp.Or(err, p.purge())
 }
 
@@ -82,7 +86,7 @@ func (p *pass) start(ctx context.Context) (err error) {
 func (p *pass) run(ctx context.Context) error {
 	p.id, p.stored = rand.Text()[:10], make(stored)
 	if p.begin.isFirst() {
-		p.leave(ctx, p.begin)
+		p.leave(p.begin)
 	} else {
 		p.say("continuing at page %d", p.begin.number)
 	}
@@ -90,7 +94,7 @@ func (p *pass) run(ctx context.Context) error {
 	if classOf(err) == staleToken {
 		p.say("%v; starting over from page 1", err)
 		again := p.first()
-		p.leave(ctx, again) // the next pass would spend a unit on that token again
+		p.leave(again) // the next pass would spend a unit on that token again
 		err = p.chart(ctx, again)
 	}
 	switch {
@@ -117,7 +121,7 @@ func (p *pass) chart(ctx context.Context, at place) error {
 			return fmt.Errorf("upstream names page %d as its own next page: it seems to ignore page tokens", at.number)
 		}
 		at = at.page(at.number+1, next)
-		p.leave(ctx, at)
+		p.leave(at)
 	}
 }
 
@@ -177,7 +181,7 @@ func (p *pass) discovered(ctx context.Context, at place) (got page, err error) {
 		return got, err
 	}
 	if search {
-		p.leave(ctx, at)
+		p.leave(at)
 	}
 	list, err := p.get(ctx, at.number, videosByID(unknown))
 	got.Items, got.left = list.Items, list.left

@@ -47,6 +47,7 @@ func newRun(t *testing.T, c envConfig) *passRun {
 	}
 	t.Cleanup(func() { file.Close() })
 	r.pass = &pass{
+		keep:    r.marks.keep,
 		options: options{region: "DE", slot: e.clock.Now(), baseURL: e.baseURL(), out: r.out, retain: defaultRetain}, begin: firstPage(e.clock.Now()), quota: &api.Client{Socket: e.socket(), Token: runToken},
 		tube: newYouTube(e.baseURL(), secret, network()), file: file,
 		now: e.clock.Now, sleep: r.sleep,

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 //	exits CODE CMD...    runs a command that must end with that code
 //	terminate [KILL]     when upstream's hanging call has arrived, TERM or KILL to what runs in the background
 //	books UNITS          what quotad has debited within its window, and upstream charged today
-//	bookmark [none]      what the next pass finds in its environment: what the last one left
+//	bookmark TEXT|none   what the next pass finds
 //	rows N TABLE [DIR]   how many rows a table of DIR/videos.db has, or those that a condition selects
 //	serve ARG...         runs the sample over HTTP until the script ends, and sets ADDRESS
 //	later SPAN           the clock of both goes on, and with it the slot
@@ -78,7 +78,7 @@ func startQuotad(ts *testscript.TestScript, _ bool, args []string) {
 		"BASE": e.baseURL(), "YOUTUBE_API_KEY": secret,
 		"SOCKET": e.socket(), "TOKEN": runToken,
 		"QUOTAD_SOCKET": e.socket(), "QUOTAD_TOKEN": runToken, "QUOTAD_CREDENTIAL": "youtube", "QUOTAD_REGION": "DE",
-		"QUOTAD_SCHEDULED_AT": "2026-11-21T13:30:00+01:00", "QUOTAD_DEADLINE": time.Now().Add(time.Minute).Format(time.RFC3339),
+		"QUOTAD_JOB_DIR": ts.MkAbs("."), "QUOTAD_SCHEDULED_AT": "2026-11-21T13:30:00+01:00", "QUOTAD_DEADLINE": time.Now().Add(time.Minute).Format(time.RFC3339),
 	} {
 		ts.Setenv(name, value)
 	}
@@ -157,11 +157,11 @@ func books(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func bookmark(ts *testscript.TestScript, _ bool, args []string) {
-	left := ""
-	if marks := scriptOf(ts).env.marks.all(); len(marks) > 0 && len(args) == 0 {
-		left = marks[len(marks)-1]
+	left := &options{region: "DE", jobDir: ts.Getenv("QUOTAD_JOB_DIR")}
+	if args[0] == "none" {
+		args[0] = ""
 	}
-	ts.Setenv("QUOTAD_BOOKMARK", left)
+	ts.Check(left.keepFile(args[0]))
 }
 
 func later(ts *testscript.TestScript, _ bool, args []string) {

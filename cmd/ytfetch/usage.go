@@ -66,7 +66,7 @@ without a key. It runs until it is interrupted.
 Environment:
   YOUTUBE_API_KEY      the key, unless --sample; it is never printed or stored
   QUOTAD_SOCKET        where quotad listens; also QUOTAD_TOKEN, QUOTAD_REGION,
-                       QUOTAD_SCHEDULED_AT, QUOTAD_DEADLINE, QUOTAD_BOOKMARK:
+                       QUOTAD_SCHEDULED_AT, QUOTAD_DEADLINE, QUOTAD_JOB_DIR:
                        set by quotad
   QUOTAD_CREDENTIAL    which credential to spend from; by hand it must be set
 

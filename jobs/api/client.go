@@ -77,23 +77,6 @@ func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job
 	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "cursor"), r)
 }
 
-// Bookmark returns what the last pass of a region left for the next one.
-func (c Client) Bookmark(ctx context.Context, job, region string) (Bookmark, error) {
-	return api.Ask[Bookmark](ctx, c.Client, http.MethodGet, api.Path("jobs", job, "bookmarks", region), nil)
-}
-
-// ClearBookmark makes the next pass of a region begin without a bookmark.
-func (c Client) ClearBookmark(ctx context.Context, job, region string) (Bookmark, error) {
-	return api.Ask[Bookmark](ctx, c.Client, http.MethodDelete, api.Path("jobs", job, "bookmarks", region), nil)
-}
-
-// LeaveBookmark sets the bookmark for the next pass of the region whose run token the
-// client has; empty clears it.
-func (c Client) LeaveBookmark(ctx context.Context, text string) error {
-	_, err := api.Ask[Bookmark](ctx, c.Client, http.MethodPut, "/v1/bookmark", Bookmark{text})
-	return err
-}
-
 // Plan returns what the schedule asks of the limits, and whether it fits.
 func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
 	return api.AskLong[plan.Plan](ctx, c.Client, "/v1/plan", r)

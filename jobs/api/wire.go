@@ -36,12 +36,6 @@ type PauseRequest struct {
 	ForMs int64  `json:"for_ms,omitempty"` // how long; 0: until it is resumed
 }
 
-// Bookmark is what a pass leaves for the next pass of its region: the body of PUT
-// /v1/bookmark, and the answer of its routes.
-type Bookmark struct {
-	Bookmark string `json:"bookmark" max:"4096"` // empty: none; at most jobs.MaxBookmark bytes
-}
-
 // CursorRequest is the body of POST /v1/jobs/{job}/cursor.
 type CursorRequest struct {
 	Region string `json:"region,omitempty"` // empty: the beginning of the ring

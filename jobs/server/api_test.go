@@ -187,22 +187,6 @@ func TestRunTokenDoesNotOperate(t *testing.T) {
 	h.refused(err, http.StatusForbidden) // the token died with its pass
 }
 
-// The API takes a bookmark as long as a runner keeps it.
-func TestLongBookmark(t *testing.T) {
-	h := open(t, 100, job(t, "trending", "wait"))
-	run := must[jobs.Run](t)(h.Begin(t.Context(), "trending", jobsapi.RunRequest{}))
-	var token string
-	must[int](t)(fmt.Sscanf(<-h.lines, "%x", &token))
-	pass := jobsapi.Client{Client: &api.Client{Socket: h.Client.Client.Socket, Token: token}}
-	longest := strings.Repeat(`"`, jobs.MaxBookmark)
-	if err := pass.LeaveBookmark(t.Context(), longest); err != nil {
-		t.Errorf("a bookmark of %d bytes: %v", len(longest), err)
-	}
-	h.refused(pass.LeaveBookmark(t.Context(), longest+"x"), http.StatusBadRequest)
-	must[jobs.Run](t)(h.StopRun(t.Context(), run.ID))
-	h.ended()
-}
-
 // The empty lists are lists, not null.
 func TestEmptyLists(t *testing.T) {
 	h := open(t, 100)

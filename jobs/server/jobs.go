@@ -143,35 +143,3 @@ func (h handlers) stop(_ context.Context, c *server.Session, _ server.None) (job
 	run, err := h.runner.RunOf(id)
 	return *brief(&run), h.problem(err, subject{run: id})
 }
-
-// bookmark returns the bookmark of the job and region in the path, else of the pass that calls.
-func (h handlers) bookmark(_ context.Context, c *server.Session, _ server.None) (jobsapi.Bookmark, error) {
-	job, region, err := placeOf(c)
-	if err != nil {
-		return jobsapi.Bookmark{}, err
-	}
-	text, err := h.runner.Bookmark(job, region)
-	return jobsapi.Bookmark{Bookmark: text}, h.problem(err, subject{job: job, regions: []regions.Region{region}})
-}
-
-func (h handlers) setBookmark(_ context.Context, c *server.Session, in jobsapi.Bookmark) (jobsapi.Bookmark, error) {
-	job, region, err := placeOf(c)
-	if err != nil {
-		return jobsapi.Bookmark{}, err
-	}
-	return in, h.problem(h.runner.SetBookmark(job, region, c.Caller.Run, in.Bookmark), subject{job: job, regions: []regions.Region{region}})
-}
-
-func (h handlers) clearBookmark(ctx context.Context, c *server.Session, _ server.None) (jobsapi.Bookmark, error) {
-	return h.setBookmark(ctx, c, jobsapi.Bookmark{})
-}
-
-func placeOf(c *server.Session) (job string, region regions.Region, err error) {
-	switch {
-	case c.Path("job") != "":
-		return c.Path("job"), regions.Region(c.Path("region")), nil
-	case c.Caller.Region == "":
-		return "", "", api.NewProblem(quota.BadRequest, "only a pass, by its run token, has a bookmark: without one name job and region, quotactl bookmark JOB REGION")
-	}
-	return c.Caller.Job, regions.Region(c.Caller.Region), nil
-}

@@ -22,11 +22,6 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: server.Handle(h.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: server.Operate, Does: "end a pause", Handle: server.Handle(h.resume)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/cursor", Access: server.Operate, Does: "set the region at which the next run begins; region", Handle: server.Handle(h.cursor)},
-		{Method: http.MethodGet, Path: "/v1/bookmark", Access: server.Read, Does: "what the last pass of the token's region left", Handle: server.Handle(h.bookmark)},
-		{Method: http.MethodPut, Path: "/v1/bookmark", Access: server.Spend, Does: "leave something for the next pass of the token's region; bookmark", Handle: server.Handle(h.setBookmark)},
-		{Method: http.MethodDelete, Path: "/v1/bookmark", Access: server.Spend, Does: "leave nothing", Handle: server.Handle(h.clearBookmark)},
-		{Method: http.MethodGet, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Read, Does: "what the last pass of a region left", Handle: server.Handle(h.bookmark)},
-		{Method: http.MethodDelete, Path: "/v1/jobs/{job}/bookmarks/{region}", Access: server.Operate, Does: "clear it: the next pass begins at the first page", Handle: server.Handle(h.clearBookmark)},
 		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the passes under way", Handle: server.Handle(h.stop)},
 	}
 }

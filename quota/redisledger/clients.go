@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -141,4 +143,20 @@ func (s *Store) answers(node redis.UniversalClient, timeout time.Duration) bool 
 func isLate(err error) bool {
 	var late interface{ Timeout() bool } // a connection's error, or a context's
 	return errors.As(err, &late) && late.Timeout()
+}
+
+// parseSwap reads what swap.lua answers to a call, which writes or only reads.
+func (s *Store) parseSwap(command *redis.Cmd, writes bool) (swapped bool, found []byte, clockMs int64, err error) {
+	if err := command.Err(); err != nil {
+		return false, nil, 0, s.failure(writes, err)
+	}
+	text, _ := command.Val().(string)
+	at := strings.IndexAny(text, "+-")
+	if at < 0 {
+		return false, nil, 0, errReply
+	}
+	if clockMs, err = strconv.ParseInt(text[:at], 10, 64); err != nil {
+		return false, nil, 0, errReply
+	}
+	return text[at] == '+', []byte(text[at+1:]), clockMs, nil
 }

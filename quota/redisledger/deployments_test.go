@@ -1,11 +1,9 @@
 package redisledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -114,30 +112,10 @@ func everyVerb(t testing.TB, config Config) error {
 	if err := useClients(ctx, store); err != nil {
 		return err
 	}
-	if err := useRecords(ctx, store); err != nil {
-		return err
-	}
 	if h := l.Health(ctx); !h.Reachable {
 		return errors.New(h.State)
 	}
 	return nil
-}
-
-// useRecords writes two records of one slot, and reads them.
-func useRecords(ctx context.Context, s *Store) error {
-	keys := []string{"{job:a}", "{job:a}:mark:DE"}
-	values, clocks, err := s.ReadRecords(ctx, keys)
-	if err != nil {
-		return err
-	}
-	next := [][]byte{[]byte("a"), []byte("b")}
-	if _, _, _, err = s.SwapRecord(ctx, keys, values[0], next, clocks[0].Add(hanging)); err != nil {
-		return err
-	}
-	if values, _, err = s.ReadRecords(ctx, keys); err == nil && !slices.EqualFunc(values, next, bytes.Equal) {
-		return fmt.Errorf("got the records %q, want %q", values, next)
-	}
-	return err
 }
 
 // takeTen acquires ten units, once the log is no longer quiet: an empty one may have been lost.

@@ -20,8 +20,8 @@ type hostRow struct {
 	Keep  map[string]int64  `json:"keep"`           // of each credential, µs
 	Jobs  []string          `json:"jobs,omitempty"` // that it schedules
 
-	ID string        `json:"-"`
-	Is time.Duration `json:"-"` // how long ago it said so, by the engine's clock
+	ID  string        `json:"-"`
+	Ago time.Duration `json:"-"` // how long ago it said so, by the engine's clock
 }
 
 // A daemon that has said nothing for this long does not live, and its row goes after a day.
@@ -29,6 +29,25 @@ const (
 	livesFor = 5 * time.Second
 	rowsFor  = 24 * time.Hour
 )
+
+// A Daemon is one on the ledger.
+type Daemon struct {
+	ID, Name string
+	Jobs     []string      // that it schedules
+	Ago      time.Duration // since it said so, by the engine's clock
+	Self     bool          // it is this one
+}
+
+// Hosts returns the daemons on the ledger when the engine named them last, and how long ago that was; known is
+// false if it has not yet.
+func (l *Ledger) Hosts() (list []Daemon, age time.Duration, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, row := range l.rows {
+		list = append(list, Daemon{row.ID, row.Name, row.Jobs, row.Ago, row.ID == l.config.ID})
+	}
+	return list, time.Since(l.polled), !l.polled.IsZero()
+}
 
 // row returns this host's.
 func (l *Ledger) row() hostRow {
@@ -80,7 +99,7 @@ func (l *Ledger) pollHosts(ctx context.Context) {
 		for name, us := range other.Keep {
 			keep[name] = max(keep[name], us)
 		}
-		if other.Is > livesFor {
+		if other.Ago > livesFor {
 			continue
 		}
 		living++
@@ -112,6 +131,7 @@ func (l *Ledger) pollHosts(ctx context.Context) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.polled = time.Now()
 	l.rows, l.differs, l.lives = rows, slices.Sorted(maps.Keys(differs)), living
 }
 
@@ -124,7 +144,7 @@ func (l *Ledger) hosts(ctx context.Context, text string) (rows []hostRow, err er
 	in := reader{values: values}
 	for now := in.int(); len(in.values) > 0 && !in.wrong; {
 		row := hostRow{ID: in.text()}
-		row.Is = time.Duration(now-in.int()) * time.Millisecond
+		row.Ago = time.Duration(now-in.int()) * time.Millisecond
 		if json.Unmarshal([]byte(in.text()), &row) == nil { // another version's says nothing
 			rows = append(rows, row)
 		}

@@ -74,6 +74,7 @@ type Ledger struct {
 	mu      sync.Mutex // guards what follows
 	logs    map[string]*log
 	rows    []hostRow // what the daemons on this ledger last said of themselves
+	polled  time.Time // when
 	differs []string
 	lives   int
 }

@@ -87,17 +87,15 @@ func (p Picture) runTitle(r jobs.Run) string {
 // Ticks returns the last runs of a job on this host, the oldest first, and whether a later one ended on
 // another host.
 func (p Picture) Ticks(j jobsapi.Job) (ticks []Bar) {
-	const most = 12 // as many as a row has room for
-	last := time.Time{}
+	const most = 12            // as many as a row has room for
 	for _, r := range p.Runs { // the latest first
 		if r.Job == j.Name && r.State != jobs.RunSkipped && len(ticks) < most {
 			ticks = append(ticks, Bar{Class: tone(wording.RunStyle(r)), Title: p.runTitle(r)})
-			last = quota.Later(last, lastSign(r, p.Now))
 		}
 	}
 	slices.Reverse(ticks)
-	if e := j.Elsewhere; e != nil && e.EndedAt.After(last) {
-		ticks = append(ticks, Bar{Class: "gap", Title: "last run on " + p.Clean(e.Host)})
+	if j.Host != "" {
+		ticks = append(ticks, Bar{Class: "gap", Title: "runs on " + p.Clean(j.Host)})
 	}
 	return ticks
 }

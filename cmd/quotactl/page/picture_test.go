@@ -340,7 +340,7 @@ func TestLastRunsOfAJob(t *testing.T) {
 		runs = append(runs, run("often", "a", float64(i), jobs.RunDone))
 	}
 	var both, alone, often jobsapi.Job
-	both.Name, both.Elsewhere, alone.Name, often.Name = "both", &jobs.Elsewhere{Host: "b", EndedAt: at.Add(-time.Hour)}, "alone", "often"
+	both.Name, both.Host, alone.Name, often.Name = "both", "b", "alone", "often"
 	f := Facts{Runs: runs}
 	f.Status.Jobs = []jobsapi.Job{both, alone, often}
 	p := Picture{Facts: f, View: viewOf(80)}

@@ -21,6 +21,8 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 		next = "not configured any more"
 	case j.Schedule == jobs.Unscheduled{}.String():
 		next = "runs only by quotactl run " + j.Name
+	case j.Host != "":
+		next = RunsOn(j, v)
 	case j.Next.IsZero():
 		next = "no next run"
 	}
@@ -41,9 +43,6 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	if j.Skips != nil {
 		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skips, v)))
 	}
-	if e := j.Elsewhere; e != nil {
-		lines = append(lines, term.Styled(term.Plain, Elsewhere(e, v)))
-	}
 	if j.Last == nil {
 		return append(lines, NoRun)
 	}
@@ -53,18 +52,8 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 // NoRun says that a job has not run.
 var NoRun = term.Styled(term.Faint, "no run yet")
 
-// Elsewhere says what is known of a run on another host: quotactl there has the rest.
-func Elsewhere(e *jobs.Elsewhere, v term.View) string {
-	if e.State == jobs.RunRunning {
-		return fmt.Sprintf("run %s is under way on %s", e.Run, v.Clean(e.Host))
-	}
-	state := string(e.State)
-	if e.Reason != "" {
-		state += fmt.Sprintf(" (%s)", Word(e.Reason))
-	}
-	return fmt.Sprintf("last run on %s: %s %s, %s of %s, %s", v.Clean(e.Host), state, v.When(e.EndedAt),
-		quota.Thousands(e.OK), quota.Thousands(e.Regions), e.Units.Text())
-}
+// RunsOn says which other host runs a job.
+func RunsOn(j jobsapi.Job, v term.View) string { return "runs on " + v.Clean(j.Host) }
 
 // IsOverdue reports whether a job should have had a good run by now.
 func IsOverdue(j jobsapi.Job, v term.View) bool {

@@ -15,7 +15,7 @@ import (
 func NeedsRestart(changes []api.ConfigChange) (keys []string) {
 	for _, c := range changes {
 		switch first, rest, _ := strings.Cut(c.Key, "."); first {
-		case "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy":
+		case "name", "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy":
 			keys = append(keys, c.Key)
 		case "remote":
 			if !strings.HasPrefix(rest, "callers") {

@@ -19,6 +19,7 @@ import (
 
 // everyKey is a file in which each key stands, and what each may be changed to.
 var everyKey = []struct{ key, was, is string }{
+	{"name", `"one"`, `"two"`},
 	{"state_dir", `"one"`, `"two"`},
 	{"socket", `"one.sock"`, `"two.sock"`},
 	{"ledger.backend", `"redis"`, ``}, // the other one has no use for what is below
@@ -77,6 +78,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"clients.b.limits.minute.window", `"1m"`, `"2m"`},
 	{"clients.b.limits.minute.enforce", `true`, `false`},
 	{"jobs.a.credential", `"c"`, `"d"`},
+	{"jobs.a.host", `"one"`, `"two"`},
 	{"jobs.a.regions", `["US", "GB"]`, `["GB", "US"]`},
 	{"jobs.a.every", `"1h"`, `"2h"`},
 	{"jobs.a.offset", `"1m"`, `"2m"`},

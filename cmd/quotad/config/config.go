@@ -24,6 +24,7 @@ import (
 // A Config is what a configuration file means on this host. Its paths are absolute.
 type Config struct {
 	File        string // as it was given
+	Name        string // of this host, for others and for people
 	StateDir    string // need not exist yet
 	Socket      string
 	LogLevel    string // "debug", "info", "warn" or "error"
@@ -91,6 +92,8 @@ type OnEvent struct {
 
 // A Host is what the meaning of a file depends on, apart from its text.
 type Host struct {
+	// Name is that of the machine.
+	Name string
 	// StateDirectory is what systemd passes as $STATE_DIRECTORY; empty without it.
 	StateDirectory string
 	// PassesUser is the user that passes run as if the file names none. Our units pass it
@@ -160,6 +163,7 @@ func (c *Config) DataDir() string { return filepath.Join(c.StateDir, "data") }
 func (t *fileTable) config() *Config {
 	t.defaultPlaces()
 	c := &Config{
+		Name:     cmp.Or(t.Name, t.document.host.Name),
 		StateDir: string(t.StateDir),
 		Socket:   string(t.Socket),
 		LogLevel: t.Log.Level,

@@ -31,6 +31,9 @@ func (t *fileTable) jobs(c *Config) {
 			}
 		}
 		one.addErrors(wrong)
+		if c.Ledger.Backend != OnRedis && job.Host != "" && job.Host != c.Name {
+			job.Schedule, job.RunAtStart = jobs.Unscheduled{}, false // that host does not share this ledger
+		}
 		c.Jobs = append(c.Jobs, job)
 	}
 	for _, job := range c.Jobs {
@@ -57,6 +60,7 @@ func (t *jobTable) job(name string) *jobs.Job {
 	j := &jobs.Job{
 		Name:          name,
 		Credential:    t.Credential,
+		Host:          t.Host,
 		Regions:       ring,
 		Schedule:      t.schedule(),
 		After:         t.After,

@@ -146,7 +146,7 @@ func TestOddFiles(t *testing.T) {
 		{"no addrs", "backend = \"embedded\"", "backend = \"redis\"\nredis.addrs = []", `4: ledger.redis.addrs: must hold at least one "host:port" or "unix:///path"`},
 		{"an empty tls table", "backend = \"embedded\"", "backend = \"redis\"\nredis.tls = {}", ""},
 		{"log level in capitals", "[ledger]", "log.level = \"INFO\"\n[ledger]", `2: log.level: must be one of "debug", "info", "warn", "error", not "INFO"`},
-		{"a mode for the socket", "[ledger]", "socket_mode = 0o666\n[ledger]", `2: socket_mode: unknown key: known are "access", "clients", "credentials", "jobs", "ledger", "log", "metrics", "on_event", "passes", "proxy", "remote", "socket", "state_dir"`},
+		{"a mode for the socket", "[ledger]", "socket_mode = 0o666\n[ledger]", `2: socket_mode: unknown key: known are "access", "clients", "credentials", "jobs", "ledger", "log", "metrics", "name", "on_event", "passes", "proxy", "remote", "socket", "state_dir"`},
 		{"a large number in the Swiss way", "units = 10_000", "units = 10'000", `6: credentials.youtube.limits.daily: not TOML: expected a top-level item to end with a newline, comment, or EOF, but got '\'' instead; a large number is written 10_000`},
 		{"a cost in scientific notation", "\"videos.list\" = 1", "\"videos.list\" = 1e0", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the fraction 1.0: write 1`},
 		{"parallel as a string", "timeout = \"2m\"", "parallel = \"2\"", `26: jobs.trending.parallel: must be a whole number, not the string "2"`},

@@ -18,6 +18,7 @@ import "quotad/quota"
 
 type fileTable struct {
 	table
+	Name        string                      `toml:"name"`
 	StateDir    path                        `toml:"state_dir"`
 	Socket      path                        `toml:"socket"`
 	Ledger      ledgerTable                 `toml:"ledger"`
@@ -144,6 +145,7 @@ type outageTable struct {
 type jobTable struct {
 	table
 	Credential    string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
+	Host          string              `toml:"host"`
 	Regions       ring                `toml:"regions"`
 	Items         ring                `toml:"items" any:"ok"`
 	Every         duration            `toml:"every"`

@@ -33,7 +33,7 @@ func (l *list) job(j *jobs.Status) {
 		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + ": a restart would not know what happened: " + j.NotKept, Do: "df " + l.State.Disk.Dir, Grave: true})
 	}
 	if j.Hosts != "" {
-		l.add(Trouble{Kind: Hosts, Of: of, Says: j.Name + ": " + j.Hosts, Do: "quotactl jobs " + j.Name})
+		l.add(Trouble{Kind: Hosts, Of: of, Says: j.Name + ": " + j.Hosts, Do: "quotactl jobs " + j.Name, Grave: true})
 	}
 	if j.Clock != "" {
 		l.add(Trouble{Kind: Clock, Of: of, Says: j.Name + ": " + j.Clock, Do: "timedatectl"})

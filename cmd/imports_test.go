@@ -30,7 +30,7 @@ var packages = []struct {
 
 	// What binds the domain to a technology.
 	{"quota/api", "quota", ""},
-	{"quota/middleware", "quota quota/api quota/clientlimit", ""},
+	{"quota/middleware", "quota quota/api", ""},
 	{"quota/server", "quota quota/api quota/clientlimit quota/upstream", ""},
 	{"quota/proxy", "quota quota/api quota/server quota/upstream", ""},
 	{"quota/server/servertest", "quota quota/api quota/ledgertest quota/server", ""},
@@ -38,8 +38,7 @@ var packages = []struct {
 	{"quota/upstream", "quota", ""},
 	{"quota/clientlimit", "quota", ""},
 	{"quota/journal", "", ""},
-	{"quota/boltledger", "quota quota/clientlimit", "go.etcd.io/bbolt"},
-	{"quota/redisledger", "quota quota/clientlimit quota/slidinglog lua", "github.com/redis/go-redis/v9"},
+	{"quota/redisledger", "quota quota/api quota/clientlimit quota/slidinglog lua", "github.com/redis/go-redis/v9"},
 	{"quota/ledgertest", "quota quota/clientlimit quota/seedtest", ""},
 	{"quota/seedtest", "", ""},
 	{"quota/benchmark", "", ""},

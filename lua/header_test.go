@@ -75,7 +75,7 @@ func TestHeadersSayWhatIsUsed(t *testing.T) {
 				return x - y
 			})
 			used = slices.Compact(used)
-			if follows.MatchString(body) || strings.Contains(body, "ARGV[k + ") {
+			if follows.MatchString(body) {
 				used = append(used, "…")
 			}
 			if !slices.Equal(h.argv, used) {
@@ -86,9 +86,6 @@ func TestHeadersSayWhatIsUsed(t *testing.T) {
 				if !slices.Contains(keys, found[1]) {
 					keys = append(keys, found[1])
 				}
-			}
-			if strings.Contains(body, "for k = 2, #KEYS") {
-				keys = append(keys, "2")
 			}
 			if slices.Sort(keys); !slices.Equal(h.keys, keys) {
 				t.Errorf("the header has the keys %q, the script uses %q", h.keys, keys)

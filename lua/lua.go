@@ -30,10 +30,10 @@ var (
 	mirror string
 	//go:embed hosts.lua
 	hosts string
-	//go:embed swapclock.lua
-	swapClock string
-	//go:embed swap.lua
-	swap string
+	//go:embed client_log.lua
+	clientLog string
+	//go:embed client_counter.lua
+	clientCounter string
 )
 
 // Bounds are what one call may do: entries that an acquire reads, those of a walk, of the first page, and those that
@@ -48,7 +48,7 @@ func Usual() Bounds { return Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200, Q
 
 // Scripts are the sources of all verbs, ready to be loaded.
 type Scripts struct {
-	Acquire, Correct, Walk, Restore, Declare, Mirror, Hosts, Swap string
+	Acquire, Correct, Walk, Restore, Declare, Mirror, Hosts, ClientLog, ClientCounter string
 }
 
 // All returns the scripts.
@@ -60,6 +60,6 @@ func All(b Bounds) Scripts {
 	return Scripts{
 		Acquire: verb(known, acquire), Correct: verb(known, settle, correct), Walk: verb(walk),
 		Restore: verb(server, settle, restore), Declare: verb(server, declare), Mirror: verb(mirror),
-		Hosts: hosts, Swap: swapClock + "\n" + swap,
+		Hosts: hosts, ClientLog: clientLog, ClientCounter: clientCounter,
 	}
 }

@@ -32,7 +32,6 @@ type Decision struct {
 	Reason Reason
 	Detail string // of a refusal: a sentence for people
 	Hint   string // the cure of a refusal, where it is known
-	Err    error  // why a client's ask was not decided, although others of its batch were
 
 	GrantID  string // empty of a call that costs nothing
 	Replayed bool   // the request id had been granted before; nothing new was debited
@@ -61,7 +60,7 @@ type Decision struct {
 }
 
 // Granted reports whether the decision is a grant.
-func (d Decision) Granted() bool { return d.Reason == "" && d.Err == nil }
+func (d Decision) Granted() bool { return d.Reason == "" }
 
 // Denied reports whether the decision is a refusal that time alone ends, at RetryAt.
 func (d Decision) Denied() bool { return d.Reason == LimitExceeded || d.Reason == LimitClosed }

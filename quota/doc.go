@@ -13,8 +13,6 @@
 //
 // The example of [Service] is a program that needs no daemon.
 //
-// A [Batcher] has asks of any kind answered in batches, for the clients of package clientlimit and for middleware.
-//
-// The package writes no files. Each batcher has a mutex, and nothing waits under one; the
-// configured credentials are a snapshot that is replaced as a whole.
+// The package writes no files. The configured
+// credentials are a snapshot that is replaced as a whole.
 package quota

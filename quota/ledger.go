@@ -72,8 +72,6 @@ var (
 	// ErrRecovering is an ErrUnavailable: the log was lost, and grants nothing until
 	// every daemon has had time to write back what it knows.
 	ErrRecovering = fmt.Errorf("%w: it recovers from a loss", ErrUnavailable)
-	// ErrContended is an ErrUnavailable: of a client's record, others were first each time. The ledger works.
-	ErrContended = fmt.Errorf("%w: others were first each time", ErrUnavailable)
 	// ErrUnusable is an ErrUnavailable: the ledger answers, but it is not what it should be, until a person
 	// changes that. This is no outage: nothing is granted without the ledger.
 	ErrUnusable = fmt.Errorf("%w", ErrUnavailable)

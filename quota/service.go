@@ -19,10 +19,8 @@ import (
 // and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
 // Breakdown and Spent read the log.
 type Service struct {
-	// Called, if set, is called with how long the ledger took to decide a request. Hosts, if
-	// set, returns more of what hosts count differently, for Health. Set them before the service is used.
+	// Called, if set, is called with how long the ledger took to decide a request. Set it before the service is used.
 	Called func(took time.Duration)
-	Hosts  func() []string
 
 	ledger   Ledger
 	deadline time.Duration
@@ -385,9 +383,5 @@ func (s *Service) Walk(ctx context.Context, credential string, since time.Time, 
 func (s *Service) Health(ctx context.Context) Health {
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
-	h := s.ledger.Health(ctx)
-	if s.Hosts != nil {
-		h.Hosts = append(h.Hosts, s.Hosts()...)
-	}
-	return h
+	return s.ledger.Health(ctx)
 }

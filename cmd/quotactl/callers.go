@@ -14,9 +14,9 @@ import (
 
 const clientsUsage = `Show the limits of the clients of your own APIs, or what one subject has left.
 
-Subjects are kept as hashes, unless the group says subjects = "plain": with
---subject you see the hash. Calls are counted since this quotad started. With
--o value and --subject the answer is what remains, in units.
+Subjects are kept as hashes: with --subject you see the hash. Calls are counted
+since this quotad started. With -o value and --subject the answer is what
+remains, in units.
 
 Example:
   $ quotactl clients public --subject 192.0.2.1

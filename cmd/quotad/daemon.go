@@ -22,7 +22,6 @@ import (
 	jobsserver "quotad/jobs/server"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/boltledger"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/redisledger"
@@ -43,22 +42,22 @@ type daemon struct {
 	notifier *notify.Notifier
 	refusals *server.Refusals
 
-	ledger      *slidinglog.Ledger
-	firstLedger bool               // there was none here
-	shared      *redisledger.Store // nil: the ledger is embedded
-	service     *quota.Service
-	clients     *clientlimit.Service
-	clientFile  *boltledger.Clients                      // nil until there are clients beside an embedded ledger
-	observer    *upstream.Observer                       // of what the upstreams answer
-	presets     atomic.Pointer[map[string]config.Preset] // that are in force, by credential
-	exits       sync.WaitGroup                           // unexplained ones that are being recorded
-	tokens      *jobs.Tokens
-	remote      *remote      // callers on other hosts
-	proxy       *proxy.Proxy // nil: there is none
-	keys        *keys        // that commands print; nil without a proxy
-	runner      *jobs.Runner
-	planner     *plan.Planner
-	schedule    *scheduler.Scheduler
+	ledger       *slidinglog.Ledger
+	firstLedger  bool               // there was none here
+	shared       *redisledger.Store // nil: the ledger is embedded
+	service      *quota.Service
+	clients      *clientlimit.Service
+	clientCounts *clientlimit.Memory                      // nil beside Redis
+	observer     *upstream.Observer                       // of what the upstreams answer
+	presets      atomic.Pointer[map[string]config.Preset] // that are in force, by credential
+	exits        sync.WaitGroup                           // unexplained ones that are being recorded
+	tokens       *jobs.Tokens
+	remote       *remote      // callers on other hosts
+	proxy        *proxy.Proxy // nil: there is none
+	keys         *keys        // that commands print; nil without a proxy
+	runner       *jobs.Runner
+	planner      *plan.Planner
+	schedule     *scheduler.Scheduler
 
 	api       *server.Server // that the frontend passes requests to
 	metricsAt net.Listener   // the address of the metrics; nil: there is none

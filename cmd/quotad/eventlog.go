@@ -193,8 +193,8 @@ func (e eventLog) wouldDeny(event server.Decided) {
 func (e eventLog) clientDecided(event clientlimit.Decided) {
 	d, line, message := event.Decision, e.log.Debug(), "client call granted"
 	switch {
-	case d.Err != nil:
-		line, message = e.refusal(zerolog.ErrorLevel, unknownCaller, "clients "+event.Clients).Err(d.Err), "client call failed"
+	case event.Err != nil:
+		line, message = e.refusal(zerolog.ErrorLevel, unknownCaller, "clients "+event.Clients).Err(event.Err), "client call failed"
 	case d.Outage:
 		line, message = e.refusal(zerolog.WarnLevel, unknownCaller, "clients without ledger "+event.Clients), "client call granted without the ledger"
 	}

@@ -15,8 +15,6 @@ import (
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota"
-	"quotad/quota/boltledger"
-	"quotad/quota/clientlimit"
 	"quotad/quota/redisledger"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
@@ -24,7 +22,7 @@ import (
 
 // openLedger opens the ledger, and the services that decide about credentials and clients.
 func (d *daemon) openLedger() (err error) {
-	if d.hostID, err = hostIDIn(d.config.StateDir); err != nil {
+	if d.hostID, err = drawnIn(d.statePath("host")); err != nil {
 		return err
 	}
 	if d.ledger, err = d.newLedger(); err != nil {
@@ -35,7 +33,6 @@ func (d *daemon) openLedger() (err error) {
 		return err
 	}
 	d.service.Called = d.metrics.LedgerCalled
-	d.service.Hosts = func() []string { return d.clients.Differences() }
 	d.observer = upstream.NewObserver(d.service, nil, func(o upstream.Outcome) { d.emit(o) })
 	d.atStop(d.exits.Wait)
 	if err := d.openClients(); err != nil {
@@ -48,9 +45,8 @@ func (d *daemon) openLedger() (err error) {
 	return nil
 }
 
-// hostIDIn returns the id of the host that has a state directory: it is drawn when there is none.
-func hostIDIn(stateDir string) (string, error) {
-	path := filepath.Join(stateDir, "host")
+// drawnIn returns what a file holds that is drawn when there is none.
+func drawnIn(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if err == nil && len(text) > 0 {
 		return strings.TrimSpace(string(text)), nil
@@ -58,8 +54,8 @@ func hostIDIn(stateDir string) (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	id := rand.Text()
-	return id, replaceFile(path, []byte(id+"\n"))
+	drawn := rand.Text()
+	return drawn, replaceFile(path, []byte(drawn+"\n"))
 }
 
 // setCredentials replaces the credentials by those of a configuration. After an error
@@ -199,54 +195,4 @@ func acceptedByRoot(stateDir string) bool {
 func hasHistory(stateDir string) bool {
 	kept, err := os.ReadDir(filepath.Join(stateDir, "jobs"))
 	return err == nil && len(kept) > 0
-}
-
-// openClients opens the service of the clients, and watches the hosts that share Redis.
-func (d *daemon) openClients() error {
-	host := clientlimit.Host{Label: d.config.Name}
-	if d.shared != nil {
-		host.ID = func() string { return d.hostID }
-	}
-	d.clients = clientlimit.NewService(clientlimit.Config{Deadline: d.config.Ledger.Deadline, Host: host, Emit: d.emit})
-	d.onStop("close the ledger of clients", func() error {
-		if d.clientFile == nil {
-			return nil
-		}
-		return d.clientFile.Close()
-	})
-	if err := d.setClients(d.config); err != nil {
-		return err
-	}
-	d.background(d.clients.Watch)
-	return nil
-}
-
-// setClients replaces the clients by those of a configuration. After an error the former
-// ones stay.
-func (d *daemon) setClients(c *config.Config) error {
-	store, err := d.clientStore(len(c.Clients) > 0)
-	if err != nil {
-		return err
-	}
-	d.metrics.ExpectClients(c.Clients)
-	return d.clients.SetClients(store, c.Clients)
-}
-
-// clientStore returns the store in Redis or, with the embedded ledger, a file of its own, which is
-// opened when it is first needed.
-func (d *daemon) clientStore(needed bool) (clientlimit.Store, error) {
-	switch {
-	case d.shared != nil:
-		return d.shared, nil
-	case d.clientFile != nil || !needed:
-		return d.clientFile, nil
-	}
-	opened, err := boltledger.OpenClients(d.statePath("clients.db"), func(setAside string, err error) {
-		d.log.Error().Err(err).Str("file", setAside).Msg("client limits start empty: the file of what they used is damaged, and was moved aside")
-	})
-	if err != nil {
-		return nil, err
-	}
-	d.clientFile = opened
-	return opened, nil
 }

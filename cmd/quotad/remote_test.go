@@ -226,7 +226,6 @@ func TestRemoteRoutes(t *testing.T) {
 		"GET /v1/credentials":             {"", "", 200},
 		"GET /v1/credentials/{name}":      {"/v1/credentials/youtube", "", 200},
 		"POST /v1/clients/{name}/acquire": {"/v1/clients/public/acquire", "subject=a", 200},
-		"POST /v1/clients/{name}/batch":   {"/v1/clients/public/batch", "subject=a&subject=b", 200},
 		"GET /v1":                         {"", "", 200},
 		"GET /healthz":                    {"", "", 200},
 		"GET /readyz":                     {"", "", 200},
@@ -295,7 +294,7 @@ func TestRemoteRights(t *testing.T) {
 	d.want("read another credential", d.call(d.shop, "GET", "/v1/credentials/other", ""), 403, "forbidden")
 	d.want("read the only one", d.call(d.shop, "GET", "/v1/credentials/-", ""), 200, "")
 	d.want("ask about other clients", d.call(d.shop, "POST", "/v1/clients/staff/acquire", "subject=a"), 403, "forbidden")
-	d.want("ask about clients that are not there", d.call(d.shop, "POST", "/v1/clients/none/batch", "subject=a"), 403, "forbidden")
+	d.want("ask about clients that are not there", d.call(d.shop, "POST", "/v1/clients/none/acquire", "subject=a"), 403, "forbidden")
 	d.want("settle upwards", d.call(d.shop, "POST", "/v1/grants/"+of.fields.GrantID+"/settle", "units=3"), 200, "")
 	if got := d.used("shops"); got != 3 {
 		t.Errorf("the share of the shop holds %d, want 3", got)

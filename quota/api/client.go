@@ -30,7 +30,6 @@ type Client struct {
 	once      sync.Once // guards making socket and transport
 	socket    string
 	transport *http.Transport
-	kept      keptStreams
 }
 
 // FromEnv returns the client of a pass, with the socket and the token from its

@@ -1,12 +1,9 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 )
 
@@ -47,57 +44,22 @@ type ClientRequest struct {
 	Count     int64  `json:"count"`                         // calls; 0 means 1
 }
 
-// MaxClientBatch is how many requests AcquireClients takes at once.
-const MaxClientBatch = 128
-
 // AcquireClient asks whether a subject may make a call now. The Decision is a grant, or a
 // denial of reason limit_exceeded or cost_exceeds_limit. Decision.Limits is the state of
 // every limit, unless the mode is "outage". Errors are as for Acquire. The request is not sent again
 // after a lost answer: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
-	return c.decide(ctx, request{method: http.MethodPost, path: Path("clients", name, "acquire"), fields: formOf(r), once: true})
+	return c.decide(ctx, request{method: http.MethodPost, path: Path("clients", name, "acquire"), fields: r.form(), once: true})
 }
 
-// AcquireClients asks for several calls at once, 1 to MaxClientBatch of them, of the same
-// subject or of different ones. It returns a decision for each, in their order: a
-// grant, a denial, or another refusal, as its Reason says. A call that could not be decided has
-// the reason LedgerUnavailable. The error is about all of them.
-func (c *Client) AcquireClients(ctx context.Context, name string, all []ClientRequest) ([]Decision, error) {
-	answer, err := c.exchange(ctx, request{method: http.MethodPost, path: Path("clients", name, "stream"), fields: formOf(all...), once: true, isBatch: true})
-	if err != nil {
-		return nil, err
+// form returns a request as a form, which may hold any bytes, unlike JSON.
+func (r ClientRequest) form() url.Values {
+	form := url.Values{"subject": {r.Subject}}
+	if r.Operation != "" {
+		form.Set("operation", r.Operation)
 	}
-	batch := answer.batch
-	if batch.Problem != nil {
-		batch.Problem.answer = answer
-		return nil, batch.Problem
-	}
-	if len(batch.Decisions) != len(all) {
-		return nil, fmt.Errorf("quotad answered with %d decisions where there are %d to make", len(batch.Decisions), len(all))
-	}
-	return batch.Decisions, nil
-}
-
-// A BatchAnswer is a gob of the answer to POST /v1/clients/{name}/stream: the decisions of a batch, or why there are none.
-type BatchAnswer struct {
-	Decisions []Decision
-	Problem   *Problem
-}
-
-// formOf returns requests as a form, which may hold any bytes, unlike JSON. Operations and counts stand there if any
-// request has one.
-func formOf(all ...ClientRequest) url.Values {
-	operations := slices.ContainsFunc(all, func(r ClientRequest) bool { return r.Operation != "" })
-	counts := slices.ContainsFunc(all, func(r ClientRequest) bool { return cmp.Or(r.Count, 1) != 1 })
-	form := url.Values{}
-	for _, r := range all {
-		form.Add("subject", r.Subject)
-		if operations {
-			form.Add("operation", r.Operation)
-		}
-		if counts {
-			form.Add("count", strconv.FormatInt(cmp.Or(r.Count, 1), 10))
-		}
+	if r.Count > 1 || r.Count < 0 {
+		form.Set("count", strconv.FormatInt(r.Count, 10))
 	}
 	return form
 }

@@ -7,6 +7,9 @@ import (
 	"quotad/quota"
 )
 
+// ModeHeader is the field of an answer that has the mode of a grant, "outage", where the answer has RateLimit else.
+const ModeHeader = "Quotad-Mode"
+
 // DecisionOf returns how a decision is answered. useReserve says whether the reserve was part of the caller's budget.
 func DecisionOf(d quota.Decision, useReserve bool) Decision {
 	body := Decision{Granted: d.Granted(), Now: TimeOf(d.Now), Limits: make([]Limit, len(d.Limits))}
@@ -15,10 +18,6 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 	}
 	if len(d.Limits) > 0 {
 		body.Remaining = int64(d.Remaining())
-	}
-	if d.Err != nil {
-		body.refuse(ProblemFrom(d.Err))
-		return body
 	}
 	if d.Granted() {
 		body.GrantID, body.Units, body.Replayed = d.GrantID, int64(d.Units), d.Replayed

@@ -8,9 +8,6 @@
 // Problem. One table (problem.go) maps errors to reasons and statuses: the daemon reads it
 // forwards, the client backwards.
 //
-// A middleware asks for each of its own requests, so AcquireClients has streams (stream.go): a call writes and reads a
-// connection that it has to itself meanwhile.
-//
-// The package writes nothing to disk. Its locks are a Client's once, which makes its transport, and that of
-// keptStreams; neither is held while a connection is used. The daemon's side is in quota/server, which no client links.
+// The package writes nothing to disk. Its lock is a Client's once, which makes its transport; it is not
+// held while a connection is used. The daemon's side is in quota/server, which no client links.
 package api

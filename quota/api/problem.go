@@ -15,9 +15,7 @@ import (
 const (
 	LedgerUnavailable quota.Reason = "ledger_unavailable" // 503: ask again later, with the same request id
 	// Recovering is LedgerUnavailable while this host reads the log, or the hosts put back what it has lost.
-	// Contended is LedgerUnavailable because other hosts wrote first each time.
 	Recovering       quota.Reason = "recovering"
-	Contended        quota.Reason = "contended"
 	NotFound         quota.Reason = "not_found" // no such path or resource
 	MethodNotAllowed quota.Reason = "method_not_allowed"
 	Conflict         quota.Reason = "conflict"       // the resource's state does not allow it now
@@ -40,8 +38,8 @@ const (
 	NotServing quota.Reason = "not_serving"
 )
 
-// ErrLedgerUnavailable is a Problem of reason LedgerUnavailable, Recovering or
-// Contended: the daemon answered, but could not decide.
+// ErrLedgerUnavailable is a Problem of reason LedgerUnavailable, or Recovering: the
+// daemon answered, but could not decide.
 var ErrLedgerUnavailable = errors.New("the ledger is unavailable")
 
 // An answer is one row of the table that binds errors and reasons to statuses.
@@ -81,7 +79,6 @@ var answers = [...]answer{
 		quota.ErrUnavailable, quota.ErrOutcomeUnknown, context.DeadlineExceeded,
 	}},
 	{reason: Recovering, status: http.StatusServiceUnavailable, errs: []error{quota.ErrLost, quota.ErrRecovering}},
-	{reason: Contended, status: http.StatusServiceUnavailable, errs: []error{quota.ErrContended}},
 	// Behind the errors of a ledger, which wrap why they gave up.
 	{reason: Cancelled, status: http.StatusRequestTimeout, errs: []error{context.Canceled}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
@@ -178,5 +175,5 @@ func (p *Problem) Error() string { return cmp.Or(p.Detail, string(p.Reason)) }
 
 // Is makes errors.Is find ErrLedgerUnavailable.
 func (p *Problem) Is(target error) bool {
-	return target == ErrLedgerUnavailable && (p.Reason == LedgerUnavailable || p.Reason == Recovering || p.Reason == Contended)
+	return target == ErrLedgerUnavailable && (p.Reason == LedgerUnavailable || p.Reason == Recovering)
 }

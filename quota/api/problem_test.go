@@ -42,7 +42,6 @@ func TestErrorsOfALedger(t *testing.T) {
 		{context.DeadlineExceeded, LedgerUnavailable, 503},
 		{quota.ErrLost, Recovering, 503},
 		{quota.ErrRecovering, Recovering, 503},
-		{quota.ErrContended, Contended, 503},
 		{context.Canceled, Cancelled, 408},
 		{fmt.Errorf("%w: %w", quota.ErrUnavailable, context.Canceled), Cancelled, 408},
 		{errors.New("it broke"), InternalError, 500},

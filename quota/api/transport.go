@@ -48,7 +48,6 @@ type request struct {
 	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
 	stream       bool          // the answer is read while it arrives
-	isBatch      bool          // it is one of a stream
 
 	query       string // fields as they are sent
 	payload     []byte
@@ -61,7 +60,6 @@ type reply struct {
 	version string // of the daemon; empty when not known
 	body    []byte
 	stream  io.ReadCloser
-	batch   *BatchAnswer // of a batch of a stream
 }
 
 // do makes a request and decodes its answer into into, unless that is nil.
@@ -172,9 +170,6 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // attempt sends a request once, and waits for its answer within a time. A stream ends with
 // ctx.
 func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
-	if r.isBatch {
-		return c.attemptStream(ctx, r, within)
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })
 	resp, err := c.send(ctx, r)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"quotad/quota"
@@ -21,13 +20,11 @@ type Clients struct {
 	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation
 	// that is not listed is refused; a call that names none costs 1.
 	Operations map[string]quota.Units
-	// Plain keeps subjects as they are; otherwise, a reader of the ledger learns none.
-	Plain bool
 	// OpenOnOutage grants calls, and does not count them, while the ledger cannot decide.
 	OpenOnOutage bool
 }
 
-// MaxLimits bounds a subject's record.
+// MaxLimits bounds what a store counts of a subject.
 const MaxLimits = 8
 
 // An Algorithm is how a subject's usage is kept.
@@ -37,45 +34,19 @@ type Algorithm string
 const (
 	// Log keeps each grant with its time: exact, in memory that grows with the units.
 	Log Algorithm = "log"
-	// Counter keeps two sums per limit, those of the current window of the clock and of the
-	// one before, and weights the latter by how much of it is in the trailing window: an
-	// approximation, in constant memory.
+	// Counter keeps two sums per limit, in constant memory: c, of the window of the clock that is now, and p, of the
+	// one before. With U units in a window of W ms, of which e ms are over, n units are granted if
+	// c + ⌈p × (W−e)/W⌉ + n ≤ U. In any trailing window that is less than 2U: nearly so for a subject that spends U
+	// at the very end of one window, and then all that the formula allows. TestCounterError prints what random
+	// traffic gets. Within a window of the clock, never more than U; and a denial ends in less than 2W.
 	Counter Algorithm = "counter"
 )
 
-// MaxUnits bounds a record's numbers, which are of 32 bits.
+// MaxUnits bounds what a call costs, and what a limit has.
 const MaxUnits quota.Units = 1<<32 - 1
 
-// maxLogUnits bounds the record of a log, which is read and written as a whole.
+// maxLogUnits bounds the entries of a log.
 const maxLogUnits = 100_000
-
-// group returns the name of the records of these clients. Other windows have other records: a
-// subject begins at 0 in them.
-func (c *Clients) group() string {
-	lengths := make([]int64, len(c.Limits))
-	for i, limit := range c.Limits {
-		lengths[i] = int64(limit.Window.Length / time.Second)
-	}
-	slices.Sort(lengths)
-	group := []byte(string(c.Algorithm) + " " + c.Name)
-	for _, seconds := range lengths {
-		group = strconv.AppendInt(append(group, ' '), seconds, 10)
-	}
-	return string(group)
-}
-
-// counts returns for how long a grant counts at most: in a log for the longest window, in a counter
-// to the end of the bucket after its own.
-func (c *Clients) counts() time.Duration {
-	longest := time.Duration(0)
-	for _, limit := range c.Limits {
-		longest = max(longest, limit.Window.Length)
-	}
-	if c.Algorithm == Counter {
-		return 2 * longest
-	}
-	return longest
-}
 
 // price returns what a request costs, or why it is refused without asking the ledger. A call without
 // an operation costs 1.

@@ -1,4 +1,4 @@
-package clientlimit
+package clientlimit_test
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/clientlimit"
 	"quotad/quota/seedtest"
 )
 
@@ -14,9 +15,9 @@ import (
 type comparison struct {
 	t *testing.T
 
-	counter, log      *Clients
-	record, logRecord []byte
-	grants            []grantAt // of the counter, in the trailing window
+	now          int64
+	counter, log *clientlimit.Service
+	grants       []grantAt // of the counter, in the trailing window
 
 	asks, granted   int
 	units, logUnits quota.Units // granted by the counter, and by the log
@@ -32,7 +33,7 @@ type grantAt struct {
 
 // trailing returns what was granted in the window that ends with a time.
 func (x *comparison) trailing(ms int64) (sum quota.Units) {
-	for len(x.grants) > 0 && x.grants[0].ms <= ms-x.counter.Limits[0].Window.Length.Milliseconds() {
+	for len(x.grants) > 0 && x.grants[0].ms <= ms-errorWindow.Milliseconds() {
 		x.grants = x.grants[1:]
 	}
 	for _, g := range x.grants {
@@ -41,15 +42,35 @@ func (x *comparison) trailing(ms int64) (sum quota.Units) {
 	return sum
 }
 
+// limited returns clients who have the units of the comparison, by its clock.
+func (x *comparison) limited(algorithm clientlimit.Algorithm) *clientlimit.Service {
+	service := clientlimit.NewService(nil)
+	limit := quota.Limit{Name: "default", Units: errorUnits, Window: quota.Sliding(errorWindow)}
+	err := service.SetClients(clientlimit.NewMemory(func() time.Time { return time.UnixMilli(x.now) }), "a secret of the test",
+		[]*clientlimit.Clients{{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{limit}}})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return service
+}
+
+func (x *comparison) acquire(service *clientlimit.Service, units quota.Units) quota.Decision {
+	d, err := service.Acquire(x.t.Context(), "public", clientlimit.Request{Subject: "alice", Count: units})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return d
+}
+
 func (x *comparison) ask(ms int64, units quota.Units) quota.Decision {
-	limit := x.counter.Limits[0].Units
+	const limit = errorUnits
 	exact := x.trailing(ms) + units
 	x.asks++
-	if after, _, d := x.log.Decide(x.logRecord, ms, units); d.Granted() {
-		x.logRecord = after
+	x.now = ms
+	if x.acquire(x.log, units).Granted() {
 		x.logUnits += units
 	}
-	after, _, d := x.counter.Decide(x.record, ms, units)
+	d := x.acquire(x.counter, units)
 	switch {
 	case !d.Granted() && exact <= limit:
 		x.fitted++
@@ -57,7 +78,6 @@ func (x *comparison) ask(ms int64, units quota.Units) quota.Decision {
 		x.over++
 	}
 	if d.Granted() {
-		x.record = after
 		x.grants = append(x.grants, grantAt{ms, units})
 		x.granted++
 		x.units += units
@@ -76,7 +96,7 @@ const (
 // What the proof of the counter's error bound says holds, and traffic is far from it.
 func TestCounterError(t *testing.T) {
 	window := errorWindow.Milliseconds()
-	begin := nine - nine%window
+	begin := int64(1_763_715_600_000) // a whole minute
 	end := begin + errorWindows*window
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	// arrivals asks at random times, at a rate that is so many times the limit's.
@@ -116,7 +136,8 @@ func TestCounterError(t *testing.T) {
 		}, 2*errorUnits - 1},
 	} {
 		t.Run(traffic.name, func(t *testing.T) {
-			x := &comparison{t: t, counter: limited(Counter, errorUnits, errorWindow), log: limited(Log, errorUnits, errorWindow)}
+			x := &comparison{t: t}
+			x.counter, x.log = x.limited(clientlimit.Counter), x.limited(clientlimit.Log)
 			traffic.play(x)
 			percent := func(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
 			mean := percent(int(x.sum), x.granted*errorUnits)

@@ -2,74 +2,60 @@ package clientlimit
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"quotad/quota"
 )
 
-// A Service decides what the subjects of the configured clients may do. Any number of
-// goroutines may use it at the same time.
+// A Service decides what the subjects of the configured clients may do. Any number of goroutines may use it at the same
+// time.
 type Service struct {
-	Config
+	emit     func(event any)
 	snapshot atomic.Pointer[snapshot]
-}
-
-// A Config is what a service needs.
-type Config struct {
-	Deadline time.Duration // of each call of the ledger
-	Host     Host
-	// Emit is called with a Decided of every request whose caller waits for it, and a Call of every
-	// deciding call of the ledger. It delays the request, and should be quick. Nil: events are dropped.
-	Emit func(event any)
-}
-
-// A Call is a deciding call of the ledger.
-type Call struct {
-	Took time.Duration
-	Asks int
 }
 
 // A snapshot is one configuration; it is replaced, never changed.
 type snapshot struct {
-	*sharing // nil while there are no clients
-	groups   []*Group
-	byName   map[string]*Group
+	store  Store // nil while there are no clients
+	fixed  bool  // the secret is the configuration's
+	secret *atomic.Pointer[string]
+	groups []*Group
+	byName map[string]*Group
 }
 
 // A Group is those clients that have one name.
 type Group struct {
 	*Clients
-	batcher quota.Batcher[[]priced, struct{}]
-	keyed   keyed // of the batcher's calls
+	prefix string // of what is hashed to a key
+	limits []Bound
 	*counts
 }
 
-// Counts are what became of the requests of clients since the daemon started. They survive a change
-// of the configuration.
+// Counts are what became of the calls of clients since the daemon started. They survive a change of the configuration.
 type counts struct{ granted, denied, outageGrants, undecided atomic.Int64 }
 
-// Stats are the outcomes of requests since the daemon started.
+// Stats are the outcomes of calls since the daemon started.
 type Stats struct {
 	Granted      int64 // with those of OutageGrants
 	Denied       int64
-	OutageGrants int64 // without the ledger
+	OutageGrants int64 // without the store
 	Undecided    int64
 }
 
-// Stats returns the outcomes of requests.
+// Stats returns the outcomes of calls.
 func (t *counts) Stats() Stats {
 	return Stats{t.granted.Load(), t.denied.Load(), t.outageGrants.Load(), t.undecided.Load()}
 }
 
 // count counts a decision.
-func (t *counts) count(d quota.Decision) {
+func (t *counts) count(d quota.Decision, err error) {
 	switch {
-	case errors.Is(d.Err, context.Canceled):
-	case d.Err != nil:
+	case errors.Is(err, context.Canceled):
+	case err != nil:
 		t.undecided.Add(1)
 	case !d.Granted():
 		t.denied.Add(1)
@@ -81,9 +67,6 @@ func (t *counts) count(d quota.Decision) {
 	}
 }
 
-// batchGroups is how many requests, each of one or several asks, share a call of the ledger.
-const batchGroups = 32
-
 // A Request is a call that a subject wants to make, or Count of them.
 type Request struct {
 	Subject   string // any bytes, at least one
@@ -91,42 +74,34 @@ type Request struct {
 	Count     quota.Units
 }
 
-// A priced request has its cost, and a place for its decision.
-type priced struct {
-	subject  subject
-	units    quota.Units
-	decision *quota.Decision
-}
-
-// A Decided is the outcome of a request. It does not name the subject, which belongs in no log and
-// no metric.
+// A Decided is the outcome of a request. It does not name the subject, which belongs in no log and no metric.
 type Decided struct {
-	Clients   string         // as the caller sent it
-	Operation string         // as the caller sent it
-	Known     bool           // clients of that name are configured
-	Decision  quota.Decision // or, as its Err, why there is none
-	Took      time.Duration  // to decide, waiting for others included
+	Clients   string // as the caller sent it
+	Operation string // as the caller sent it
+	Known     bool   // clients of that name are configured
+	Decision  quota.Decision
+	Err       error // why there is no decision
+	Took      time.Duration
 }
 
-// NewService returns a service of no clients.
-func NewService(c Config) *Service {
-	if c.Emit == nil {
-		c.Emit = func(any) {}
-	}
-	s := &Service{Config: c}
+// NewService returns a service of no clients. Emit is called with a Decided of every request whose caller waits for it;
+// it delays the request, and should be quick.
+func NewService(emit func(event any)) *Service {
+	s := &Service{emit: emit}
 	s.snapshot.Store(&snapshot{})
 	return s
 }
 
-// SetClients replaces the configured clients. The caller closes the store, and needs none without
-// clients. After an error nothing has changed.
-func (s *Service) SetClients(store Store, all []*Clients) error {
-	was, next := s.snapshot.Load(), &snapshot{byName: make(map[string]*Group, len(all))}
-	if next.sharing = was.sharing; next.sharing == nil || next.ledger.Store != store {
-		next.sharing = &sharing{ledger: Decider{store, NewCache(time.Now)}, host: s.Host, emit: s.Emit, lock: make(chan struct{}, 1)}
-		next.last.Store(&seen{})
+// SetClients replaces the configured clients. An empty secret is the one that the users of the store share. The caller
+// closes the store, and needs none without clients. After an error nothing has changed.
+func (s *Service) SetClients(store Store, secret string, all []*Clients) error {
+	was, next := s.snapshot.Load(), &snapshot{store: store, fixed: secret != "", byName: make(map[string]*Group, len(all))}
+	if next.secret = was.secret; next.fixed || was.fixed || was.store != store {
+		next.secret = new(atomic.Pointer[string])
 	}
-	mine := &configured{all: all, terms: make(map[string][]string, len(all))}
+	if next.fixed {
+		next.secret.Store(&secret)
+	}
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("clients %q: %w", c.Name, wrong[0])
@@ -134,19 +109,12 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 		if next.byName[c.Name] != nil {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &Group{Clients: c, counts: &counts{}}
+		g := &Group{Clients: c, prefix: c.records(), limits: c.bounds(), counts: &counts{}}
 		if before := was.byName[c.Name]; before != nil {
 			g.counts = before.counts
 		}
-		g.batcher.Deadline, g.batcher.Max = s.Deadline, batchGroups
-		g.batcher.Do = func(ctx context.Context, requests [][]priced) ([]struct{}, error) {
-			s.decide(ctx, next, g, slices.Concat(requests...), 0)
-			return make([]struct{}, len(requests)), nil
-		}
 		next.groups, next.byName[c.Name] = append(next.groups, g), g
-		mine.terms[c.Name] = c.terms()
 	}
-	next.mine.Store(mine)
 	s.snapshot.Store(next)
 	return nil
 }
@@ -154,8 +122,8 @@ func (s *Service) SetClients(store Store, all []*Clients) error {
 // Groups returns the configured clients, in the order of configuration.
 func (s *Service) Groups() []*Group { return s.snapshot.Load().groups }
 
-// Group returns the configured clients of a name. If there are none it returns nil, and the refusal
-// with the name that was probably meant.
+// Group returns the configured clients of a name. If there are none it returns nil, and the refusal with the name that
+// was probably meant.
 func (s *Service) Group(name string) (*Group, quota.Decision) {
 	now := s.snapshot.Load()
 	if g := now.byName[name]; g != nil {
@@ -170,82 +138,92 @@ func (s *Service) Group(name string) (*Group, quota.Decision) {
 	}
 }
 
-// Acquire decides requests of one or several subjects, in their order, and returns one
-// decision for each. A refusal is a decision. If a request could not be decided, and the
-// clients are not OpenOnOutage, its decision's Err says why: an error of Decider.Decide, or the
-// context's own while the requests still wait for a batch.
-func (s *Service) Acquire(ctx context.Context, name string, requests ...Request) []quota.Decision {
+// Watch reads the shared secret every ten seconds until ctx ends, and puts it back if it is lost: another one may have
+// taken its place, under which every subject begins at 0.
+func (s *Service) Watch(ctx context.Context) {
+	for quota.Sleep(ctx, 10*time.Second) {
+		if now := s.snapshot.Load(); now.secret != nil && now.secret.Load() != nil {
+			now.share(ctx) // if that fails, the one that is known stays in use
+		}
+	}
+}
+
+// share returns the secret as it is in the store.
+func (n *snapshot) share(ctx context.Context) (string, error) {
+	known := n.secret.Load()
+	if n.fixed {
+		return *known, nil
+	}
+	drawn := rand.Text() + rand.Text()
+	if known != nil {
+		drawn = *known
+	}
+	found, err := n.store.Secret(ctx, drawn)
+	if err == nil {
+		n.secret.Store(&found)
+	}
+	return found, err
+}
+
+// call returns how a store is asked for units of a subject.
+func (n *snapshot) call(ctx context.Context, g *Group, subject string, units quota.Units) (c Call, err error) {
+	c = Call{Clients: g.Name, Algorithm: g.Algorithm, Limits: g.limits, Units: units}
+	secret := n.secret.Load()
+	if secret == nil {
+		drawn, err := n.share(ctx)
+		if err != nil {
+			return c, err
+		}
+		secret = &drawn
+	}
+	c.Key = keyOf(*secret, g.prefix, subject)
+	return c, nil
+}
+
+// Acquire decides a request. A refusal is a decision. An error says why there is none, unless OpenOnOutage grants then.
+func (s *Service) Acquire(ctx context.Context, name string, r Request) (d quota.Decision, err error) {
 	begun := time.Now()
-	g, unknown := s.Group(name)
-	decisions, asks := make([]quota.Decision, len(requests)), make([]priced, 0, len(requests))
-	for i, r := range requests {
-		if decisions[i] = unknown; g == nil {
-			continue
-		}
-		units, refused := g.price(r)
-		if decisions[i] = refused; refused.Granted() {
-			asks = append(asks, priced{subjectOf(r.Subject), units, &decisions[i]})
+	g, d := s.Group(name)
+	if g != nil {
+		var units quota.Units
+		if units, d = g.price(r); d.Granted() {
+			d, err = s.decide(ctx, g, r.Subject, units)
+			g.count(d, err)
 		}
 	}
-	if len(asks) > 0 {
-		_, err := g.batcher.Ask(ctx, asks)
-		for _, ask := range asks {
-			if err != nil {
-				*ask.decision = quota.Decision{Err: err}
-			}
-			g.settle(ask)
-		}
+	if s.emit != nil && !errors.Is(err, context.Canceled) { // else the caller went away
+		s.emit(Decided{name, r.Operation, g != nil, d, err, time.Since(begun)})
 	}
-	took := time.Since(begun)
-	for i, d := range decisions {
-		if errors.Is(d.Err, context.Canceled) {
-			continue // the caller went away, and nothing happened
-		}
-		s.Emit(Decided{Clients: name, Operation: requests[i].Operation, Known: g != nil, Decision: d, Took: took})
-	}
-	return decisions
+	return d, err
 }
 
-// settle counts the decision about an ask. If there is none and the clients are open, it grants.
-func (g *Group) settle(ask priced) {
-	err := ask.decision.Err
-	away := (errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)) && !errors.Is(err, quota.ErrContended)
-	if away && g.OpenOnOutage {
-		*ask.decision = quota.Decision{Outage: true, Units: ask.units}
+func (s *Service) decide(ctx context.Context, g *Group, subject string, units quota.Units) (d quota.Decision, err error) {
+	now := s.snapshot.Load()
+	c, err := now.call(ctx, g, subject, units)
+	var n Count
+	if err == nil {
+		n, err = now.store.Count(ctx, c)
 	}
-	g.count(*ask.decision)
+	switch {
+	case err == nil:
+		return g.decision(n, units), nil
+	case g.OpenOnOutage && (errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown)):
+		return quota.Decision{Outage: true, Units: units}, nil
+	}
+	return d, err
 }
 
-// decide has the ledger decide asks, at that time of its clock or later. Those whose period turns out
-// to be over are decided again in the next one.
-func (s *Service) decide(ctx context.Context, now *snapshot, g *Group, all []priced, clockMs int64) {
-	last, err := now.current(ctx, clockMs)
-	if err != nil {
-		for _, ask := range all {
-			*ask.decision = quota.Decision{Err: err}
-		}
-		return
-	}
-	begun := time.Now()
-	decisions := now.ledger.Decide(ctx, g.Clients, g.asks(g.keyed.by(last.Salts[g.group()]), all))
-	s.Emit(Call{Took: time.Since(begun), Asks: len(all)})
-	var moved []priced
-	for i, d := range decisions {
-		if *all[i].decision = d; movedTo(d.Err) > clockMs {
-			moved = append(moved, all[i])
-		}
-	}
-	if len(moved) > 0 {
-		s.decide(ctx, now, g, moved, movedTo(moved[0].decision.Err))
-	}
-}
-
-// Usage returns the state of a subject's limits, and under which key it is kept. A refusal
-// is a decision.
+// Usage returns the state of a subject's limits, and its key. A refusal is a decision.
 func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, refused quota.Decision, err error) {
-	refused, err = s.about(ctx, name, subject, func(ctx context.Context, ledger Decider, c *Clients, of Ask) error {
-		k = of.Subject
-		u, err = ledger.Usage(ctx, c, of)
+	refused, err = s.about(name, subject, func(now *snapshot, g *Group) error {
+		c, err := now.call(ctx, g, subject, 0)
+		if err != nil {
+			return err
+		}
+		n, err := now.store.Count(ctx, c)
+		if err == nil {
+			u, k = quota.Usage{Now: timeOf(n.NowMs), Limits: g.states(n)}, c.Key
+		}
 		return err
 	})
 	return u, k, refused, err
@@ -253,13 +231,17 @@ func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usag
 
 // Reset deletes what a subject has used. A refusal is a decision.
 func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
-	return s.about(ctx, name, subject, func(ctx context.Context, ledger Decider, c *Clients, of Ask) error {
-		return ledger.Reset(ctx, c, of)
+	return s.about(name, subject, func(now *snapshot, g *Group) error {
+		c, err := now.call(ctx, g, subject, 0)
+		if err != nil {
+			return err
+		}
+		return now.store.Forget(ctx, c)
 	})
 }
 
-// about asks the ledger something about one subject.
-func (s *Service) about(ctx context.Context, name, subject string, do func(context.Context, Decider, *Clients, Ask) error) (quota.Decision, error) {
+// about asks something about one subject.
+func (s *Service) about(name, subject string, ask func(*snapshot, *Group) error) (quota.Decision, error) {
 	g, refused := s.Group(name)
 	if g != nil {
 		_, refused = g.price(Request{Subject: subject, Count: 1})
@@ -267,18 +249,5 @@ func (s *Service) about(ctx context.Context, name, subject string, do func(conte
 	if !refused.Granted() {
 		return refused, nil
 	}
-	now := s.snapshot.Load()
-	ctx, cancel := context.WithTimeout(ctx, s.Deadline)
-	defer cancel()
-	for clockMs := int64(0); ; {
-		last, err := now.current(ctx, clockMs)
-		if err != nil {
-			return quota.Decision{}, err
-		}
-		err = do(ctx, now.ledger, g.Clients, g.Ask(last.Salts[g.group()], subject, 0))
-		if movedTo(err) <= clockMs {
-			return quota.Decision{}, err
-		}
-		clockMs = movedTo(err)
-	}
+	return refused, ask(s.snapshot.Load(), g)
 }

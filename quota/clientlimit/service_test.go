@@ -2,11 +2,14 @@ package clientlimit_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -15,7 +18,7 @@ import (
 )
 
 var public = &clientlimit.Clients{
-	Name: "public", Algorithm: clientlimit.Log, Plain: true, OpenOnOutage: true,
+	Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true,
 	Limits:     []quota.Limit{{Name: "default", Units: 3, Window: quota.Sliding(time.Minute)}},
 	Operations: map[string]quota.Units{"search": 2},
 }
@@ -33,14 +36,12 @@ type scene struct {
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s := &scene{clock: ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))}
 	s.ledger = ledgertest.NewClientStore(s.clock.Now)
-	s.Service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second, Emit: func(event any) {
+	s.Service = clientlimit.NewService(func(event any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if e, ok := event.(clientlimit.Decided); ok {
-			s.events = append(s.events, e)
-		}
-	}})
-	if err := s.SetClients(s.ledger, all); err != nil {
+		s.events = append(s.events, event.(clientlimit.Decided))
+	})
+	if err := s.SetClients(s.ledger, "a secret of the test", all); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -52,13 +53,9 @@ func (s *scene) stats(name string) clientlimit.Stats {
 }
 
 // ask decides about one call.
-func (s *scene) ask(t *testing.T, name, subject, operation string, count quota.Units) quota.Decision {
+func (s *scene) ask(t *testing.T, name, subject, operation string, count quota.Units) (quota.Decision, error) {
 	t.Helper()
-	decisions := s.Acquire(context.Background(), name, clientlimit.Request{Subject: subject, Operation: operation, Count: count})
-	if len(decisions) != 1 {
-		t.Fatalf("one request has %d decisions", len(decisions))
-	}
-	return decisions[0]
+	return s.Acquire(t.Context(), name, clientlimit.Request{Subject: subject, Operation: operation, Count: count})
 }
 
 func TestServiceDecides(t *testing.T) {
@@ -82,35 +79,17 @@ func TestServiceDecides(t *testing.T) {
 		{"unknown clients", "pubic", "carol", "", 1, quota.UnknownClients, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			d := s.ask(t, row.clients, row.subject, row.operation, row.count)
-			if d.Reason != row.want || d.Err != nil || d.Remaining() != row.remaining {
-				t.Errorf("got %q (%v), %d remaining, want %q, %d", d.Reason, d.Err, d.Remaining(), row.want, row.remaining)
+			d, err := s.ask(t, row.clients, row.subject, row.operation, row.count)
+			if d.Reason != row.want || err != nil || d.Remaining() != row.remaining {
+				t.Errorf("got %q (%v), %d remaining, want %q, %d", d.Reason, err, d.Remaining(), row.want, row.remaining)
 			}
 		})
 	}
 	if stats := s.stats("public"); stats != (clientlimit.Stats{Granted: 3, Denied: 3}) {
 		t.Errorf("counted: %+v", stats)
 	}
-	if d := s.ask(t, "pubic", "alice", "", 1); d.Hint != "did you mean public?" {
+	if d, _ := s.ask(t, "pubic", "alice", "", 1); d.Hint != "did you mean public?" {
 		t.Errorf("hint: %q", d.Hint)
-	}
-}
-
-// Requests of one call are decided in their order, each on its own.
-func TestServiceDecidesSeveral(t *testing.T) {
-	s := newScene(t, public)
-	decisions := s.Acquire(context.Background(), "public",
-		clientlimit.Request{Subject: "alice", Count: 2}, clientlimit.Request{Subject: "", Count: 1}, clientlimit.Request{Subject: "alice", Count: 2},
-		clientlimit.Request{Subject: "bob", Count: 2}, clientlimit.Request{Subject: "alice", Count: 1})
-	var got []quota.Reason
-	for _, d := range decisions {
-		got = append(got, d.Reason)
-	}
-	if want := []quota.Reason{"", quota.BadRequest, quota.LimitExceeded, "", ""}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if len(s.events) != len(decisions) {
-		t.Errorf("%d of %d decisions were told of", len(s.events), len(decisions))
 	}
 }
 
@@ -121,14 +100,14 @@ func TestServiceDuringAnOutage(t *testing.T) {
 	for _, down := range []error{quota.ErrUnavailable, fmt.Errorf("%w: gone", quota.ErrOutcomeUnknown)} {
 		s.ledger.Fail(down)
 		for range 5 { // more than the limit has
-			if d := s.ask(t, "public", "alice", "search", 1); !d.Granted() || !d.Outage || d.Units != 2 || len(d.Limits) != 0 {
+			if d, err := s.ask(t, "public", "alice", "search", 1); err != nil || !d.Granted() || !d.Outage || d.Units != 2 || len(d.Limits) != 0 {
 				t.Errorf("of open clients: %+v", d)
 			}
 		}
-		if d := s.ask(t, "closed", "alice", "", 1); !errors.Is(d.Err, down) || d.Outage {
+		if d, err := s.ask(t, "closed", "alice", "", 1); !errors.Is(err, down) || d.Outage {
 			t.Errorf("of closed clients: %+v", d)
 		}
-		if d := s.ask(t, "public", "alice", "serch", 1); d.Reason != quota.UnknownOperation {
+		if d, _ := s.ask(t, "public", "alice", "serch", 1); d.Reason != quota.UnknownOperation {
 			t.Errorf("of an unknown operation: %+v", d)
 		}
 		if _, _, _, err := s.Usage(context.Background(), "public", "alice"); !errors.Is(err, down) {
@@ -139,7 +118,7 @@ func TestServiceDuringAnOutage(t *testing.T) {
 		}
 	}
 	s.ledger.Fail(nil)
-	if d := s.ask(t, "public", "alice", "", 3); !d.Granted() || d.Outage {
+	if d, err := s.ask(t, "public", "alice", "", 3); err != nil || !d.Granted() || d.Outage {
 		t.Errorf("what was granted during the outage counts: %+v", d)
 	}
 	if stats := s.stats("public"); stats != (clientlimit.Stats{Granted: 11, OutageGrants: 10}) {
@@ -150,26 +129,12 @@ func TestServiceDuringAnOutage(t *testing.T) {
 	}
 }
 
-// A call that other hosts were faster than each time has no decision, also of open clients: the ledger is there.
-func TestServiceWhoseCallsLoseEachRace(t *testing.T) {
+// A caller that goes away is no outage: nothing is granted to it.
+func TestServiceAndACallerThatLeaves(t *testing.T) {
 	s := newScene(t, public)
-	s.ledger.Fail(fmt.Errorf("%w: %w", quota.ErrContended, quota.ErrUnavailable))
-	if d := s.ask(t, "public", "alice", "", 1); !errors.Is(d.Err, quota.ErrContended) || d.Outage {
-		t.Errorf("got %+v, want %v", d, quota.ErrContended)
-	}
-	if stats := s.stats("public"); stats != (clientlimit.Stats{Undecided: 1}) {
-		t.Errorf("counted: %+v", stats)
-	}
-}
-
-// A caller who goes away is no outage: nothing is granted to him.
-func TestServiceAndACallerWhoLeaves(t *testing.T) {
-	s := newScene(t, public)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	d := s.Acquire(ctx, "public", clientlimit.Request{Subject: "alice", Count: 1})[0]
-	if !errors.Is(d.Err, context.Canceled) || d.Outage {
-		t.Errorf("got %+v", d)
+	s.ledger.Fail(context.Canceled)
+	if d, err := s.ask(t, "public", "alice", "", 1); !errors.Is(err, context.Canceled) || d.Outage {
+		t.Errorf("got %+v, %v", d, err)
 	}
 	if stats := s.stats("public"); len(s.events) > 0 || stats != (clientlimit.Stats{}) {
 		t.Errorf("told of %+v, counted %+v", s.events, stats)
@@ -181,21 +146,21 @@ func TestServiceKeepsUsageWhenReconfigured(t *testing.T) {
 	s.ask(t, "public", "alice", "", 3)
 	more := *public
 	more.Limits = []quota.Limit{{Name: "default", Units: 5, Window: quota.Sliding(time.Minute)}}
-	if err := s.SetClients(s.ledger, []*clientlimit.Clients{&more}); err != nil {
+	if err := s.SetClients(s.ledger, "a secret of the test", []*clientlimit.Clients{&more}); err != nil {
 		t.Fatal(err)
 	}
-	if d := s.ask(t, "public", "alice", "", 2); !d.Granted() || d.Remaining() != 0 {
+	if d, _ := s.ask(t, "public", "alice", "", 2); !d.Granted() || d.Remaining() != 0 {
 		t.Errorf("with two units more: %+v", d)
 	}
 	if stats := s.stats("public"); stats.Granted != 2 {
 		t.Errorf("counted: %+v", stats)
 	}
 	for _, bad := range [][]*clientlimit.Clients{{public, public}, {{Name: "public"}}} {
-		if err := s.SetClients(s.ledger, bad); err == nil {
+		if err := s.SetClients(s.ledger, "", bad); err == nil {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
-	if d := s.ask(t, "public", "bob", "", 5); !d.Granted() {
+	if d, _ := s.ask(t, "public", "bob", "", 5); !d.Granted() {
 		t.Errorf("after a configuration that was not taken: %+v", d)
 	}
 }
@@ -207,7 +172,7 @@ func TestServiceResets(t *testing.T) {
 		t.Fatal(refused, err)
 	}
 	usage, key, _, err := s.Usage(context.Background(), "public", "alice")
-	if err != nil || len(usage.Limits) != 1 || usage.Limits[0].Used != 0 || key != "=alice" {
+	if err != nil || len(usage.Limits) != 1 || usage.Limits[0].Used != 0 || key == (clientlimit.Key{}) {
 		t.Errorf("got %+v of %q, %v", usage, key, err)
 	}
 	for _, about := range []struct{ name, subject string }{{"pubic", "alice"}, {"public", ""}} {
@@ -217,24 +182,96 @@ func TestServiceResets(t *testing.T) {
 	}
 }
 
-// Requests at the same time share the ledger's calls, and none is granted twice.
-func TestServiceAtOnce(t *testing.T) {
-	few := *public
-	few.Limits = []quota.Limit{{Name: "default", Units: 100, Window: quota.Sliding(time.Minute)}}
-	s := newScene(t, &few)
-	var callers sync.WaitGroup
-	for i := range 8 {
-		callers.Go(func() {
-			for range 50 {
-				s.Acquire(context.Background(), "public", clientlimit.Request{Subject: "alice", Count: 1}, clientlimit.Request{Subject: strings.Repeat("x", i+1), Count: 1})
+// Without a secret in the file, the first that asks draws one. Where it is lost, the one that is known is put back; where
+// another has taken its place, that one counts.
+func TestTheSecretInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &secretStore{ClientStore: ledgertest.NewClientStore(time.Now)}
+		ctx, stop := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer stop()
+		open := func() *clientlimit.Service {
+			s := clientlimit.NewService(nil)
+			if err := s.SetClients(store, "", []*clientlimit.Clients{public}); err != nil {
+				t.Fatal(err)
 			}
-		})
+			watching.Go(func() { s.Watch(ctx) })
+			return s
+		}
+		key := func(s *clientlimit.Service) clientlimit.Key {
+			t.Helper()
+			_, k, _, err := s.Usage(ctx, "public", "alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k
+		}
+		one, other := open(), open()
+		first := key(one)
+		if drawn := store.set(""); len(drawn) < 32 {
+			t.Errorf("the secret is %q", drawn)
+		}
+		time.Sleep(11 * time.Second) // it is put back
+		if got := key(other); got != first {
+			t.Error("a host that shares the store has another key")
+		}
+		store.set("another one that somebody wrote")
+		if key(one) != first {
+			t.Error("the secret is read at each call")
+		}
+		time.Sleep(11 * time.Second)
+		if now := key(one); now == first || now != key(other) {
+			t.Error("a secret that was replaced is not taken over")
+		}
+		if err := other.SetClients(store, "one in the file", []*clientlimit.Clients{public}); err != nil || key(other) == key(one) {
+			t.Errorf("the file's secret does not count: %v", err)
+		}
+		if err := other.SetClients(store, "", []*clientlimit.Clients{public}); err != nil || key(other) != key(one) {
+			t.Errorf("without one in the file: %v", err)
+		}
+	})
+}
+
+// A secretStore has a secret, as Redis does.
+type secretStore struct {
+	*ledgertest.ClientStore
+	mu     sync.Mutex // guards secret
+	secret string
+}
+
+func (s *secretStore) Secret(_ context.Context, ours string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secret == "" {
+		s.secret = ours
 	}
-	callers.Wait()
-	if usage, _, _, err := s.Usage(context.Background(), "public", "alice"); err != nil || usage.Limits[0].Used != 100 {
-		t.Errorf("used %+v, %v", usage, err)
+	return s.secret, nil
+}
+
+// set replaces the secret, and returns the one before.
+func (s *secretStore) set(secret string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.secret
+	s.secret = secret
+	return was
+}
+
+// Whoever else knows the secret makes the same keys, in any language.
+func TestKeysAreAContract(t *testing.T) {
+	s := newScene(t, &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{
+		{Name: "hour", Units: 3, Window: quota.Sliding(time.Hour)}, {Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},
+	}})
+	keyed := hmac.New(sha256.New, []byte("a secret of the test"))
+	keyed.Write([]byte("public\x00log\x0060000,3600000\x002001:db8::1"))
+	want := hex.EncodeToString(keyed.Sum(nil)[:16])
+	for _, subject := range []string{"2001:db8::1", "2001:0db8:0::1", "2001:DB8::1"} {
+		if _, got, _, err := s.Usage(t.Context(), "public", subject); err != nil || got.String() != want {
+			t.Errorf("%s: %s, %v, want %s", subject, got, err, want)
+		}
 	}
-	if stats := s.stats("public"); stats != (clientlimit.Stats{Granted: 500, Denied: 300}) {
-		t.Errorf("counted: %+v", stats)
+	if _, got, _, err := s.Usage(t.Context(), "public", "2001:db8::2"); err != nil || got.String() == want {
+		t.Errorf("another subject has the key %s, %v", got, err)
 	}
 }

@@ -2,6 +2,8 @@ package ledgertest
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,138 +11,131 @@ import (
 	"quotad/quota/clientlimit"
 )
 
-// A ClientHarness opens ledgers of client limits for the suite.
+// A ClientHarness opens stores of client limits for the suite.
 type ClientHarness struct {
-	// Open returns an empty ledger on the clock, and a function that closes it and opens
-	// the same one again. The last one is closed when the test has ended.
-	Open func(t testing.TB, clock *Clock) (ledger ClientLedger, reopen func() ClientLedger)
-	// Join opens another daemon's ledger of the same records; nil where no daemons share
-	// any.
-	Join func(t testing.TB) ClientLedger
+	// Open returns an empty store on the clock, and a function that returns the same one after a restart.
+	Open func(t testing.TB, clock *Clock) (store clientlimit.Store, reopen func() clientlimit.Store)
+	// Join opens another daemon's store of the same records; nil where no daemons share any.
+	Join func(t testing.TB) clientlimit.Store
 }
 
-// A ClientLedger is a clientlimit.Ledger, or the model of one.
-type ClientLedger interface {
-	Decide(ctx context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) []quota.Decision
-	Usage(ctx context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error)
-	Reset(ctx context.Context, c *clientlimit.Clients, of clientlimit.Ask) error
+// A ClientStore is a store in memory that can be away.
+type ClientStore struct {
+	*clientlimit.Memory
+	mu  sync.Mutex // guards err
+	err error
 }
 
-var (
-	_ ClientLedger = clientlimit.Decider{}
-	_ ClientLedger = (*ClientModel)(nil)
-)
+// NewClientStore returns an empty store on a clock.
+func NewClientStore(clock func() time.Time) *ClientStore {
+	return &ClientStore{Memory: clientlimit.NewMemory(clock)}
+}
 
-// RunClients holds a ledger to the contract of clientlimit.Ledger, with both algorithms.
-// No window is shorter than a minute: a ledger may drop a record by another clock than the
-// one that is set.
-func RunClients(t *testing.T, harness ClientHarness) {
-	both := []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}
-	for _, test := range []struct {
-		name       string
-		algorithms []clientlimit.Algorithm
-		run        func(*clientHistory)
-	}{
-		{"a log slides", both[:1], clientLog},
-		{"a log of weighted calls", both[:1], clientWeights},
-		{"a counter slides", both[1:], clientCounter},
-		{"a counter of weighted calls", both[1:], clientCounterWeights},
-		{"everything leaves", both, clientExpiry},
-		{"several windows, all or nothing", both, clientWindows},
-		{"what can never fit", both, clientNever},
-		{"a denial moves nothing", both, clientDenial},
-		{"a batch is decided in order", both, clientBatch},
-		{"a limit that is not enforced", both, clientObserved},
-		{"subjects and clients are isolated", both, clientIsolation},
-		{"subjects of any bytes", both, clientKeys},
-		{"reset", both, clientReset},
-		{"records survive reopening", both, clientReopening},
-		{"the clock steps back", both, clientClock},
-		{"changed units", both, clientUnits},
-		{"a limit is renamed, one is added, one goes, a window changes", both, clientLimits},
-		{"numbers saturate", both, clientSaturation},
-		{"many at once", both, clientMany},
-		{"the value that hosts share", both[:1], clientShared},
-		{"a period ends", both, clientPeriods},
-		{"a swap is in time", both[:1], clientSwaps},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			for _, algorithm := range test.algorithms {
-				t.Run(string(algorithm), func(t *testing.T) { test.run(beginClients(t, harness, algorithm)) })
-			}
-		})
+// Fail has every call from now on fail; nil ends that.
+func (s *ClientStore) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *ClientStore) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Count implements clientlimit.Store.
+func (s *ClientStore) Count(ctx context.Context, c clientlimit.Call) (clientlimit.Count, error) {
+	if err := s.failure(); err != nil {
+		return clientlimit.Count{}, err
 	}
+	return s.Memory.Count(ctx, c)
 }
 
-// A clientHistory is a ledger of client limits in the middle of its life.
+// Forget implements clientlimit.Store.
+func (s *ClientStore) Forget(ctx context.Context, c clientlimit.Call) error {
+	if err := s.failure(); err != nil {
+		return err
+	}
+	return s.Memory.Forget(ctx, c)
+}
+
+// A clientHistory is clients in the middle of their life.
 type clientHistory struct {
 	testing.TB
 	harness ClientHarness
 	clock   *Clock
-	ledger  ClientLedger
-	reopen  func() ClientLedger
-	c       *clientlimit.Clients
+	store   clientlimit.Store
+	reopen  func() clientlimit.Store
+	c       clientlimit.Clients
+	service *clientlimit.Service
 }
 
-// beginClients starts a history at nine o'clock, when buckets of whole minutes begin, of
-// clients that have six units a minute.
+// beginClients starts a history at nine o'clock, when windows of whole minutes begin, of clients that have six units a
+// minute.
 func beginClients(t testing.TB, harness ClientHarness, algorithm clientlimit.Algorithm) *clientHistory {
 	t.Helper()
-	h := &clientHistory{TB: t, harness: harness, clock: NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))}
-	h.ledger, h.reopen = harness.Open(t, h.clock)
-	h.c = &clientlimit.Clients{Name: "public", Algorithm: algorithm}
+	h := &clientHistory{TB: t, harness: harness, clock: NewClock(nineOClock)}
+	h.store, h.reopen = harness.Open(t, h.clock)
+	h.c = clientlimit.Clients{Name: "public", Algorithm: algorithm}
 	h.limit("minute", 6, time.Minute)
 	return h
 }
 
+var nineOClock = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
 // limit has the clients have a limit, or another one by its name; no units: none.
 func (h *clientHistory) limit(name string, units quota.Units, window time.Duration) {
 	h.Helper()
-	next := *h.c
-	next.Limits = nil
+	var limits []quota.Limit
 	for _, l := range h.c.Limits {
 		if l.Name != name {
-			next.Limits = append(next.Limits, l)
+			limits = append(limits, l)
 		}
 	}
 	if units > 0 {
-		next.Limits = append(next.Limits, quota.Limit{Name: name, Units: units, Window: quota.Sliding(window)})
+		limits = append(limits, quota.Limit{Name: name, Units: units, Window: quota.Sliding(window)})
 	}
-	if wrong := next.Validate(); wrong != nil {
-		h.Fatal(wrong[0])
-	}
-	h.c = &next
+	h.c.Limits = limits
+	h.configure()
 }
 
-func (h *clientHistory) decide(asks ...clientlimit.Ask) []quota.Decision {
-	h.Helper()
-	decisions := h.ledger.Decide(context.Background(), h.c, asks)
-	if len(decisions) != len(asks) {
-		h.Fatalf("%d decisions for %d asks", len(decisions), len(asks))
-	}
-	for _, d := range decisions {
-		if d.Err == nil && !d.Now.Equal(h.clock.Now()) {
-			h.Fatalf("decided at %v, want %v", d.Now, h.clock.Now())
-		}
-	}
-	return decisions
+// enforce has the first limit enforced, or not.
+func (h *clientHistory) enforce(enforce bool) {
+	h.c.Limits[0].DryRun = !enforce
+	h.configure()
 }
 
-func (h *clientHistory) ask(subject clientlimit.Key, units quota.Units) quota.Decision {
+func (h *clientHistory) configure() {
 	h.Helper()
-	return h.decide(clientlimit.Ask{Subject: subject, Units: units})[0]
+	h.service = serviceOf(h, h.store, h.c)
 }
 
-// granted expects a grant, and what each limit has left after it.
-func (h *clientHistory) granted(subject clientlimit.Key, units quota.Units, remaining ...quota.Units) quota.Decision {
+// secret is the one of all histories, so that their records have the same keys after a restart.
+const secret = "a secret of the tests"
+
+func serviceOf(t testing.TB, store clientlimit.Store, c clientlimit.Clients) *clientlimit.Service {
+	t.Helper()
+	service := clientlimit.NewService(nil)
+	if err := service.SetClients(store, secret, []*clientlimit.Clients{&c}); err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+func (h *clientHistory) ask(subject string, units quota.Units) quota.Decision {
 	h.Helper()
-	d := h.ask(subject, units)
-	h.isGrant(d, units, remaining...)
+	d, err := h.service.Acquire(context.Background(), h.c.Name, clientlimit.Request{Subject: subject, Count: units})
+	if err != nil || !d.Now.Equal(h.clock.Now()) {
+		h.Fatalf("decided at %v, want %v: %v", d.Now, h.clock.Now(), err)
+	}
 	return d
 }
 
-func (h *clientHistory) isGrant(d quota.Decision, units quota.Units, remaining ...quota.Units) {
+// granted expects a grant, and what each limit has left after it.
+func (h *clientHistory) granted(subject string, units quota.Units, remaining ...quota.Units) quota.Decision {
 	h.Helper()
+	d := h.ask(subject, units)
 	if !d.Granted() || d.Units != units || d.GrantID != "" || len(d.Limits) != len(h.c.Limits) {
 		h.Fatalf("got %+v, want a grant of %d", d, units)
 	}
@@ -149,11 +144,12 @@ func (h *clientHistory) isGrant(d quota.Decision, units quota.Units, remaining .
 			h.Fatalf("limit %q has %d units left at a cost of %d, want %d", d.Limits[i].Name, got, d.Limits[i].Cost, want)
 		}
 	}
+	return d
 }
 
-// denied expects a denial for that long, and holds the ledger to its word: one tick before
-// that time it denies, and at it it would not any more. The clock stands as before then.
-func (h *clientHistory) denied(subject clientlimit.Key, units quota.Units, limit string, after time.Duration) {
+// denied expects a denial for that long, and holds the store to its word: one tick before that time it denies, and at it
+// it would not any more. The clock stands as before then.
+func (h *clientHistory) denied(subject string, units quota.Units, limit string, after time.Duration) {
 	h.Helper()
 	before := h.clock.Now()
 	d := h.ask(subject, units)
@@ -173,9 +169,9 @@ func (h *clientHistory) denied(subject clientlimit.Key, units quota.Units, limit
 	h.clock.Set(before)
 }
 
-func (h *clientHistory) usage(subject clientlimit.Key) quota.Usage {
+func (h *clientHistory) usage(subject string) quota.Usage {
 	h.Helper()
-	u, err := h.ledger.Usage(context.Background(), h.c, clientlimit.Ask{Subject: subject})
+	u, _, _, err := h.service.Usage(context.Background(), h.c.Name, subject)
 	if err != nil || len(u.Limits) != len(h.c.Limits) || !u.Now.Equal(h.clock.Now()) {
 		h.Fatalf("usage: %+v, %v", u, err)
 	}
@@ -183,7 +179,7 @@ func (h *clientHistory) usage(subject clientlimit.Key) quota.Usage {
 }
 
 // used expects what each limit counts.
-func (h *clientHistory) used(subject clientlimit.Key, want ...quota.Units) {
+func (h *clientHistory) used(subject string, want ...quota.Units) {
 	h.Helper()
 	for i, l := range h.usage(subject).Limits {
 		if l.Used != want[i] {
@@ -193,7 +189,7 @@ func (h *clientHistory) used(subject clientlimit.Key, want ...quota.Units) {
 }
 
 // next expects when units come back to the first limit next, and how many.
-func (h *clientHistory) next(subject clientlimit.Key, after time.Duration, units quota.Units) {
+func (h *clientHistory) next(subject string, after time.Duration, units quota.Units) {
 	h.Helper()
 	l := h.usage(subject).Limits[0]
 	if got := l.NextAt.Sub(h.clock.Now()); got != after || l.NextUnits != units {
@@ -201,9 +197,51 @@ func (h *clientHistory) next(subject clientlimit.Key, after time.Duration, units
 	}
 }
 
-func (h *clientHistory) reset(subject clientlimit.Key) {
+func (h *clientHistory) reset(subject string) {
 	h.Helper()
-	if err := h.ledger.Reset(context.Background(), h.c, clientlimit.Ask{Subject: subject}); err != nil {
-		h.Fatal(err)
+	if refused, err := h.service.Reset(context.Background(), h.c.Name, subject); err != nil || !refused.Granted() {
+		h.Fatal(refused, err)
+	}
+}
+
+// RunBoundOfLogs holds that a log that is not enforced forgets its oldest grants. It takes 100,000 calls.
+func RunBoundOfLogs(t *testing.T, harness ClientHarness) {
+	clientBound(beginClients(t, harness, clientlimit.Log))
+}
+
+// RunClients holds a store to its contract, with both algorithms. No window is shorter than a minute: a store may drop a
+// record by another clock than the one that is set.
+func RunClients(t *testing.T, harness ClientHarness) {
+	both := []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}
+	for _, test := range []struct {
+		name       string
+		algorithms []clientlimit.Algorithm
+		run        func(*clientHistory)
+	}{
+		{"a log slides", both[:1], clientLog},
+		{"a log of weighted calls", both[:1], clientWeights},
+		{"a counter slides", both[1:], clientCounter},
+		{"a counter of weighted calls", both[1:], clientCounterWeights},
+		{"everything leaves", both, clientExpiry},
+		{"several windows, all or nothing", both, clientWindows},
+		{"what can never fit", both, clientNever},
+		{"a denial moves nothing", both, clientDenial},
+		{"a limit that is not enforced", both, clientObserved},
+		{"subjects and clients are isolated", both, clientIsolation},
+		{"subjects of any bytes", both, clientKeys},
+		{"reset", both, clientReset},
+		{"records survive a restart", both, clientReopening},
+		{"the clock steps back", both, clientClock},
+		{"changed units", both, clientUnits},
+		{"a limit is renamed, one is added, one goes, a window changes", both, clientLimits},
+		{"great numbers", both, clientGreat},
+		{"a window of a year", both, clientYear},
+		{"many at once", both, clientMany},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, algorithm := range test.algorithms {
+				t.Run(fmt.Sprint(algorithm), func(t *testing.T) { test.run(beginClients(t, harness, algorithm)) })
+			}
+		})
 	}
 }

@@ -1,22 +1,20 @@
 package ledgertest
 
 import (
-	"context"
+	"fmt"
+	"slices"
 	"sort"
-	"sync"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 )
 
-// A ClientModel does what a clientlimit.Ledger does: it keeps every grant, and sums them
-// all for each decision. When something fits it finds by trying.
-type ClientModel struct {
-	clock func() time.Time
-
-	mu       sync.Mutex // guards what follows
-	subjects map[clientlimit.Place]*modelSubject
+// A clientModel does what clients do: it keeps every grant, and sums them all for each decision. When something fits
+// it finds by trying.
+type clientModel struct {
+	clock    func() time.Time
+	subjects map[string]*modelSubject // by the clients, their windows and the name
 }
 
 // A modelSubject has its grants.
@@ -31,35 +29,20 @@ type modelGrant struct {
 	units quota.Units
 }
 
-// NewClientModel returns an empty ledger on a clock.
-func NewClientModel(clock func() time.Time) *ClientModel {
-	return &ClientModel{clock: clock, subjects: make(map[clientlimit.Place]*modelSubject)}
-}
-
-// Decide is as that of a clientlimit.Ledger.
-func (m *ClientModel) Decide(_ context.Context, c *clientlimit.Clients, asks []clientlimit.Ask) []quota.Decision {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	decisions := make([]quota.Decision, len(asks))
-	for i, ask := range asks {
-		decisions[i] = m.decide(c, ask)
-	}
-	return decisions
-}
-
-func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.Decision {
+func (m *clientModel) ask(c *clientlimit.Clients, subject string, units quota.Units) quota.Decision {
 	clock := m.clock().UnixMilli()
-	s := m.subject(c, ask)
+	s := m.subject(c, subject)
 	now := s.now(c, clock)
-	d := quota.Decision{Units: ask.Units, Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}
+	d := quota.Decision{Units: units, Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}
 	for _, l := range c.Limits {
-		if ask.Units > l.Units && !l.DryRun {
-			d.Reason, d.Limit, d.Detail = quota.CostExceedsLimit, l.Name, "can never fit"
-			return charged(d)
+		if units > l.Units && !l.DryRun {
+			never := quota.NeverFits(units, l.Name, l.Units)
+			never.Now, never.Limits = d.Now, d.Limits
+			return charged(never)
 		}
 	}
 	for i, l := range c.Limits {
-		if room := l.Units - ask.Units; d.Limits[i].Used > room && !l.DryRun {
+		if room := l.Units - units; d.Limits[i].Used > room && !l.DryRun {
 			if at := time.UnixMilli(s.falls(c, l, now, room)).UTC(); at.After(d.RetryAt) {
 				d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, l.Name, at, at.Sub(d.Now)
 			}
@@ -68,20 +51,10 @@ func (m *ClientModel) decide(c *clientlimit.Clients, ask clientlimit.Ask) quota.
 	if !d.Granted() {
 		return charged(d)
 	}
-	s.grants, s.last = saturated(s.grants, modelGrant{now, ask.Units}), now
-	m.subjects[c.Place(ask.Subject)] = s
+	s.grants, s.last = append(s.grants, modelGrant{now, units}), now
+	m.subjects[recordOf(c, subject)] = s
 	d.Limits = s.states(c, now)
 	return d
-}
-
-// saturated returns grants with one more. Those of one ms are one.
-func saturated(grants []modelGrant, g modelGrant) []modelGrant {
-	if n := len(grants) - 1; n >= 0 && grants[n].ms == g.ms {
-		g.units += grants[n].units
-		grants = grants[:n]
-	}
-	g.units = min(g.units, clientlimit.MaxUnits)
-	return append(grants, g)
 }
 
 // charged returns a refusal with what was asked for in each limit.
@@ -92,29 +65,36 @@ func charged(d quota.Decision) quota.Decision {
 	return d
 }
 
-// Usage is as that of a clientlimit.Ledger.
-func (m *ClientModel) Usage(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) (quota.Usage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *clientModel) usage(c *clientlimit.Clients, subject string) quota.Usage {
 	clock := m.clock().UnixMilli()
-	s := m.subject(c, of)
-	now := s.now(c, clock)
-	return quota.Usage{Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, now)}, nil
+	s := m.subject(c, subject)
+	return quota.Usage{Now: time.UnixMilli(clock).UTC(), Limits: s.states(c, s.now(c, clock))}
 }
 
-// Reset is as that of a clientlimit.Ledger.
-func (m *ClientModel) Reset(_ context.Context, c *clientlimit.Clients, of clientlimit.Ask) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.subjects, c.Place(of.Subject))
-	return nil
+func (m *clientModel) reset(c *clientlimit.Clients, subject string) {
+	delete(m.subjects, recordOf(c, subject))
+}
+
+// recordOf names what counts together.
+func recordOf(c *clientlimit.Clients, subject string) string {
+	var windows []time.Duration
+	for _, l := range c.Limits {
+		windows = append(windows, l.Window.Length)
+	}
+	slices.Sort(windows)
+	return fmt.Sprint(c.Name, c.Algorithm, windows, subject)
+}
+
+func (m *clientModel) subject(c *clientlimit.Clients, name string) *modelSubject {
+	if s := m.subjects[recordOf(c, name)]; s != nil {
+		return s
+	}
+	return &modelSubject{limits: c.Limits}
 }
 
 // ends reports whether, by the time that the clock shows, a subject's record may be gone
 // that counts something at an earlier time.
-func (m *ClientModel) ends(earlier, clock time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *clientModel) ends(earlier, clock time.Time) bool {
 	for _, s := range m.subjects {
 		for _, l := range s.limits {
 			window := l.Window.Length.Milliseconds()
@@ -127,13 +107,6 @@ func (m *ClientModel) ends(earlier, clock time.Time) bool {
 		}
 	}
 	return false
-}
-
-func (m *ClientModel) subject(c *clientlimit.Clients, of clientlimit.Ask) *modelSubject {
-	if s := m.subjects[c.Place(of.Subject)]; s != nil {
-		return s
-	}
-	return &modelSubject{limits: c.Limits}
 }
 
 // now is the clock's time, and not before what is known of the newest grant: its time in a
@@ -175,7 +148,6 @@ func counted(grants []modelGrant, window, now int64) quota.Units {
 			previous += g.units
 		}
 	}
-	current, previous = min(current, clientlimit.MaxUnits), min(previous, clientlimit.MaxUnits)
 	return current + previous - previous*quota.Units(now%window)/quota.Units(window)
 }
 

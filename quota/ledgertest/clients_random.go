@@ -12,115 +12,113 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// RandomClients plays random histories, of both algorithms, against the ledger and the
-// naive model at once, and compares every answer.
-func RandomClients(t *testing.T, harness ClientHarness) {
+// RandomClients plays random histories of both algorithms, as many of each as seedtest.LongVariable says, against the
+// store and the naive model at once, and compares every answer.
+func RandomClients(t *testing.T, harness ClientHarness, lives int) {
 	seedtest.SkipUnderRace(t)
-	seed, steps := seedtest.Seed(t, 1), stepsOf(t)
-	const life = 1000
-	for n := 0; n*life < steps; n++ {
-		algorithm := []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter}[n%2]
-		t.Run(fmt.Sprint(n, " ", algorithm), func(t *testing.T) {
-			r := newRandomClients(t, harness, algorithm, rand.New(rand.NewPCG(seed, uint64(n))))
-			for range min(life, steps-n*life) {
-				r.step()
+	seed, lives := seedtest.Seed(t, 1), seedtest.Long(t, lives)
+	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			r := &randomClients{clientHistory: beginClients(t, harness, algorithm)}
+			stores := []clientlimit.Store{r.store}
+			if harness.Join != nil {
+				stores = append(stores, harness.Join(t), harness.Join(t))
 			}
-			for _, subject := range r.subjects {
-				r.compareUsage(subject)
+			for n := 0; n < lives && !t.Failed(); n++ {
+				if harness.Join == nil && n%20 == 0 { // a restart takes as long as there are records
+					r.store, r.reopen = harness.Open(t, r.clock)
+					stores[0] = r.store
+				}
+				r.play(n, stores, rand.New(rand.NewPCG(seed, uint64(n))))
 			}
 		})
-		if t.Failed() {
-			return
-		}
 	}
 }
 
-// A randomClients is ledgers of the same records and a model that are asked the same.
+// stepsOfClients is how long a history is.
+const stepsOfClients = 40
+
+// A randomClients is hosts that share records, and a model that is asked the same.
 type randomClients struct {
 	*clientHistory
 	transcript
-	rand     *rand.Rand
-	model    *ClientModel
-	subjects []string
-	hosts    []clientHost
-	salts    map[string]clientlimit.Salt // by group
+	rand  *rand.Rand
+	model *clientModel
+	hosts []clientHost
 }
 
-// A clientHost is a ledger, and what is configured there.
+// A clientHost is a store, and what is configured there.
 type clientHost struct {
-	ledger ClientLedger
-	c      *clientlimit.Clients
+	store clientlimit.Store
+	c     clientlimit.Clients
 }
 
-func newRandomClients(t *testing.T, harness ClientHarness, algorithm clientlimit.Algorithm, random *rand.Rand) *randomClients {
-	r := &randomClients{clientHistory: beginClients(t, harness, algorithm), rand: random, subjects: []string{"alice", "192.0.2.1", "c"}, salts: make(map[string]clientlimit.Salt)}
-	r.model = NewClientModel(r.clock.Now)
-	r.transcript = transcript{test: t, now: r.clock.Now}
-	r.hosts = []clientHost{{r.ledger, r.clients()}}
-	for harness.Join != nil && len(r.hosts) < 3 {
-		r.hosts = append(r.hosts, clientHost{harness.Join(t), r.hosts[0].c})
+// play plays a history of clients with a name of their own.
+func (r *randomClients) play(n int, stores []clientlimit.Store, random *rand.Rand) {
+	r.rand, r.c.Name = random, fmt.Sprint("random", n)
+	r.transcript = transcript{test: r.TB.(*testing.T), now: r.clock.Now}
+	r.say("history %d", n)
+	r.clock.Set(nineOClock)
+	r.model = &clientModel{clock: r.clock.Now, subjects: make(map[string]*modelSubject)}
+	r.draw()
+	r.hosts = nil
+	for _, store := range stores {
+		r.hosts = append(r.hosts, clientHost{store, r.c})
 	}
-	return r
+	for range stepsOfClients {
+		r.step()
+	}
+	r.configure()
+	for _, subject := range subjectsOfClients {
+		r.compareUsage(subject)
+	}
+	stores[0] = r.hosts[0].store // it may have been opened again
 }
 
-// clients draws limits of few sets of windows, so that hosts meet in one.
-func (r *randomClients) clients() *clientlimit.Clients {
-	c := &clientlimit.Clients{Name: "random", Algorithm: r.c.Algorithm}
+var subjectsOfClients = []string{"alice", "192.0.2.1", "c"}
+
+// draw draws limits of few sets of windows, so that hosts meet in one.
+func (r *randomClients) draw() {
+	r.c.Limits = nil
 	windows := []time.Duration{time.Minute, 61 * time.Second, 7 * time.Minute, time.Hour}
 	windows = windows[r.rand.IntN(4):]
 	r.rand.Shuffle(len(windows), func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
 	for _, window := range windows {
-		c.Limits = append(c.Limits, quota.Limit{
-			Name: window.String(), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)), DryRun: r.rand.IntN(5) == 0,
+		r.c.Limits = append(r.c.Limits, quota.Limit{
+			Name: fmt.Sprint("w", int(window.Seconds())), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)),
+			DryRun: r.rand.IntN(5) == 0,
 		})
 	}
-	return c
 }
 
 func (r *randomClients) step() {
 	n := r.rand.IntN(len(r.hosts))
-	r.ledger, r.c = r.hosts[n].ledger, r.hosts[n].c
+	r.store, r.c = r.hosts[n].store, r.hosts[n].c
+	r.configure()
+	subject := subjectsOfClients[r.rand.IntN(len(subjectsOfClients))]
 	switch what := r.rand.IntN(100); {
 	case what < 60:
-		r.askBoth()
+		units := quota.Units(1 + r.rand.IntN(9))
+		r.say("host %d: %s asks for %d of %+v", n, subject, units, r.c.Limits)
+		got, want := r.ask(subject, units), r.model.ask(&r.c, subject, units)
+		got.Detail, got.Hint, want.Detail, want.Hint = "", "", "", ""
+		r.same("the decision", got, want)
 	case what < 85:
 		r.moveClock()
 	case what < 93:
-		r.compareUsage(r.subject())
+		r.compareUsage(subject)
 	case what < 94:
-		r.resetBoth()
+		r.say("reset %s", subject)
+		r.reset(subject)
+		r.model.reset(&r.c, subject)
 	case what < 98:
-		r.c = r.clients()
+		r.draw()
 		r.say("host %d has limits %+v", n, r.c.Limits)
 	case len(r.hosts) == 1:
-		r.say("reopen")
-		r.ledger = r.reopen()
+		r.say("restart")
+		r.store = r.reopen()
 	}
-	r.hosts[n] = clientHost{r.ledger, r.c}
-}
-
-func (r *randomClients) subject() string { return r.subjects[r.rand.IntN(len(r.subjects))] }
-
-// ask returns what a subject asks for, of the ledger in the period that it is, and of the model.
-func (r *randomClients) ask(subject string, units quota.Units) (ask, ofModel clientlimit.Ask) {
-	group := r.c.Place("").Group
-	r.salts[group] = r.salts[group].At(r.c, r.clock.Now().UnixMilli())
-	return r.c.Ask(r.salts[group], subject, units), clientlimit.Ask{Subject: clientlimit.Key(subject), Units: units}
-}
-
-func (r *randomClients) askBoth() {
-	n := 1 + r.rand.IntN(4)
-	asks, ofModel := make([]clientlimit.Ask, n), make([]clientlimit.Ask, n)
-	for i := range asks {
-		asks[i], ofModel[i] = r.ask(r.subject(), quota.Units(1+r.rand.IntN(9)))
-	}
-	r.say("ask %+v by %+v", ofModel, r.c.Limits)
-	got := r.decide(asks...)
-	want := r.model.Decide(context.Background(), r.c, ofModel)
-	for i := range asks {
-		got[i].Detail, got[i].Hint, want[i].Detail = "", "", ""
-		r.same(fmt.Sprintf("ask %d %+v", i, ofModel[i]), got[i], want[i])
-	}
+	r.hosts[n] = clientHost{r.store, r.c}
 }
 
 func (r *randomClients) moveClock() {
@@ -128,9 +126,8 @@ func (r *randomClients) moveClock() {
 		time.Millisecond, 17 * time.Millisecond, time.Second, 9 * time.Second, time.Minute - time.Millisecond, time.Minute,
 		7 * time.Minute, 31 * time.Minute, -time.Second, -2 * time.Hour,
 	}
-	now := r.clock.Now()
-	step := append(steps, now.Truncate(24*time.Hour).Add(24*time.Hour-2*time.Minute).Sub(now))[r.rand.IntN(len(steps)+1)] // a period ends soon
-	// Back to before a record's end a ledger may know it still, or not.
+	now, step := r.clock.Now(), steps[r.rand.IntN(len(steps))]
+	// Back to before a record's end a store may know it still, or not.
 	if step < 0 && r.model.ends(now.Add(step), now) {
 		return
 	}
@@ -138,23 +135,11 @@ func (r *randomClients) moveClock() {
 	r.clock.Add(step)
 }
 
-func (r *randomClients) resetBoth() {
-	subject := r.subject()
-	r.say("reset %q", subject)
-	ask, ofModel := r.ask(subject, 0)
-	if err := r.ledger.Reset(context.Background(), r.c, ask); err != nil {
-		r.Fatal(err)
-	}
-	_ = r.model.Reset(context.Background(), r.c, ofModel)
-}
-
 func (r *randomClients) compareUsage(subject string) {
 	r.Helper()
-	ask, ofModel := r.ask(subject, 0)
-	got, err := r.ledger.Usage(context.Background(), r.c, ask)
+	got, _, _, err := r.service.Usage(context.Background(), r.c.Name, subject)
 	if err != nil {
 		r.Fatal(err)
 	}
-	want, _ := r.model.Usage(context.Background(), r.c, ofModel)
-	r.same("usage of "+subject, got, want)
+	r.same("usage of "+subject, got, r.model.usage(&r.c, subject))
 }

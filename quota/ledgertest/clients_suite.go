@@ -13,7 +13,7 @@ import (
 )
 
 // Subjects of the histories.
-const alice, bob clientlimit.Key = "=alice", "#\x00\x80bob"
+const alice, bob = "192.0.2.1", "\x00\x80bob"
 
 func clientLog(h *clientHistory) {
 	h.limit("minute", 2, time.Minute)
@@ -136,35 +136,9 @@ func clientDenial(h *clientHistory) {
 	h.granted(alice, 1, 0)
 }
 
-func clientBatch(h *clientHistory) {
-	var asks []clientlimit.Ask
-	for range 5 {
-		asks = append(asks, clientlimit.Ask{Subject: alice, Units: 2}, clientlimit.Ask{Subject: bob, Units: 1}, clientlimit.Ask{Subject: "=c", Units: 7})
-	}
-	for i, d := range h.decide(asks...) {
-		n := i / 3
-		switch {
-		case i%3 == 2:
-			if d.Reason != quota.CostExceedsLimit {
-				h.Errorf("ask %d: got %+v, want that it never fits", i, d)
-			}
-		case i%3 == 1:
-			h.isGrant(d, 1, quota.Units(5-n))
-		case n < 3:
-			h.isGrant(d, 2, quota.Units(4-2*n))
-		default:
-			if d.Reason != quota.LimitExceeded {
-				h.Errorf("ask %d: got %+v, want a denial", i, d)
-			}
-		}
-	}
-	h.used(alice, 6)
-	h.used(bob, 5)
-}
-
 func clientObserved(h *clientHistory) {
 	h.limit("hour", 8, time.Hour)
-	h.c.Limits[0].DryRun = true
+	h.enforce(false)
 	h.granted(alice, 5, 1, 3)
 	d := h.granted(alice, 3, 0, 0)
 	short := d.WouldDeny(false)
@@ -176,7 +150,7 @@ func clientObserved(h *clientHistory) {
 		h.Fatalf("got %+v, want a denial by the hour", d)
 	}
 	h.granted(bob, 7, 0, 1) // more than the minute can have
-	h.c.Limits[0].DryRun = false
+	h.enforce(true)
 	h.used(alice, 8, 8)
 	h.clock.Add(3 * time.Minute)
 	h.used(alice, 0, 8)
@@ -185,30 +159,28 @@ func clientObserved(h *clientHistory) {
 func clientIsolation(h *clientHistory) {
 	h.granted(alice, 6, 0)
 	h.granted(bob, 6, 0)
-	other := *h.c
-	other.Name = "partners"
-	h.c = &other
+	h.c.Name = "partners"
+	h.configure()
 	h.granted(alice, 6, 0)
-	changed := other
-	changed.Algorithm = clientlimit.Log
-	if other.Algorithm == clientlimit.Log {
-		changed.Algorithm = clientlimit.Counter
+	if h.c.Algorithm == clientlimit.Log {
+		h.c.Algorithm = clientlimit.Counter
+	} else {
+		h.c.Algorithm = clientlimit.Log
 	}
-	h.c = &changed
+	h.configure()
 	h.granted(alice, 6, 0) // another algorithm begins at 0
+	h.granted("::ffff:192.0.2.9", 6, 0)
+	h.denied("192.0.2.9", 1, "minute", h.ask("192.0.2.9", 1).RetryAfter) // the same one in another notation
 }
 
 func clientKeys(h *clientHistory) {
-	plain := *h.c
-	plain.Plain = true
-	key := func(subject string) clientlimit.Key { return plain.Ask(clientlimit.Salt{}, subject, 1).Subject }
-	subjects := []string{"", " ", "a", "A", "a:b", "a:b:", "{a}", "{}", "\x00", "\x00\x00", "\xff\xfe", "\r\n", "*", "ä", "192.0.2.1", "2001:db8::/64",
+	subjects := []string{" ", "a", "A", "a:b", "a:b:", "{a}", "{}", "\x00", "\x00\x00", "\xff\xfe", "\r\n", "*", "ä", "192.0.2.1", "2001:db8::/64",
 		strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("\xff", 1<<20)}
 	for i, subject := range subjects {
-		h.granted(key(subject), quota.Units(1+i%6), quota.Units(5-i%6))
+		h.granted(subject, quota.Units(1+i%6), quota.Units(5-i%6))
 	}
 	for i, subject := range subjects {
-		h.used(key(subject), quota.Units(1+i%6))
+		h.used(subject, quota.Units(1+i%6))
 	}
 }
 
@@ -224,10 +196,12 @@ func clientReset(h *clientHistory) {
 
 func clientReopening(h *clientHistory) {
 	h.granted(alice, 4, 2)
-	h.ledger = h.reopen()
+	h.store = h.reopen()
+	h.configure()
 	h.used(alice, 4)
 	h.granted(alice, 2, 0)
-	h.ledger = h.reopen()
+	h.store = h.reopen()
+	h.configure()
 	if d := h.ask(alice, 1); d.Reason != quota.LimitExceeded {
 		h.Errorf("got %+v, want a denial", d)
 	}
@@ -261,22 +235,19 @@ func clientClock(h *clientHistory) {
 	h.used(alice, 7)
 }
 
-// limits that are not enforced count on; nothing overflows.
-func clientSaturation(h *clientHistory) {
-	h.c.Limits[0].DryRun = true
+// Limits that are not enforced count on, also when the units are many.
+func clientGreat(h *clientHistory) {
+	h.enforce(false)
 	const most = clientlimit.MaxUnits
 	for range 3 {
-		h.granted(alice, most+1, 0)
+		h.granted(alice, most, 0)
 	}
-	h.used(alice, most)
-	h.clock.Add(30 * time.Second)
-	h.granted(alice, most, 0)
-	if h.c.Algorithm == clientlimit.Log {
-		h.used(alice, 2*most)
-	} else {
-		h.used(alice, most)
+	sum := 3 * most
+	if h.c.Algorithm == clientlimit.Counter { // whose sums are bounded
+		sum = most
 	}
-	h.c.Limits[0].DryRun = false
+	h.used(alice, sum)
+	h.enforce(true)
 	if d := h.ask(alice, 1); d.Reason != quota.LimitExceeded {
 		h.Errorf("got %+v, want a denial", d)
 	}
@@ -284,29 +255,50 @@ func clientSaturation(h *clientHistory) {
 	h.granted(alice, 6, 0)
 }
 
-// Whatever asks at the same time, and at whichever of the daemons: each subject has its
-// units, and no more.
+func clientYear(h *clientHistory) {
+	const year = 365 * 24 * time.Hour
+	h.limit("year", 25_000, year)
+	h.limit("minute", 0, 0)
+	h.granted(alice, 25_000, 0)
+	d := h.ask(alice, 1)
+	h.denied(alice, 1, "year", d.RetryAfter)
+	h.clock.Set(d.RetryAt)
+	h.granted(alice, 1)
+}
+
+// The oldest grants are forgotten once there are more than a log has of limits that are enforced.
+func clientBound(h *clientHistory) {
+	const most = 100_000
+	h.limit("hour", 6, time.Hour)
+	h.limit("minute", 0, 0)
+	h.enforce(false)
+	for range most + 10 {
+		h.clock.Add(tick)
+		h.ask(alice, 1)
+	}
+	h.used(alice, most)
+}
+
+// Whatever asks at the same time, and at whichever of the daemons: each subject has its units, and no more.
 func clientMany(h *clientHistory) {
-	ledgers := []ClientLedger{h.ledger}
-	for h.harness.Join != nil && len(ledgers) < 3 {
-		ledgers = append(ledgers, h.harness.Join(h))
+	services := []*clientlimit.Service{h.service}
+	for h.harness.Join != nil && len(services) < 3 {
+		services = append(services, serviceOf(h, h.harness.Join(h), h.c))
 	}
 	const subjects, asks = 8, 20
 	var granted [subjects]atomic.Int64
 	var wg sync.WaitGroup
-	for _, ledger := range ledgers {
+	for _, service := range services {
 		for n := range asks {
 			wg.Go(func() {
-				batch := make([]clientlimit.Ask, subjects)
-				for i := range batch {
-					batch[i] = clientlimit.Ask{Subject: clientlimit.Key(fmt.Sprint("=", (i+n)%subjects)), Units: 1}
-				}
-				for i, d := range ledger.Decide(context.Background(), h.c, batch) {
-					if d.Err != nil {
-						h.Error(d.Err)
-					}
-					if d.Granted() {
-						granted[(i+n)%subjects].Add(1)
+				for i := range subjects {
+					i = (i + n) % subjects
+					request := clientlimit.Request{Subject: fmt.Sprint("user", i), Count: 1}
+					d, err := service.Acquire(context.Background(), h.c.Name, request)
+					if err != nil {
+						h.Error(err)
+					} else if d.Granted() {
+						granted[i].Add(1)
 					}
 				}
 			})

@@ -54,8 +54,11 @@ func (h *handler) jittered(wait time.Duration) time.Duration {
 	return wait + time.Duration(rand.Int64N(longest+1))*time.Millisecond
 }
 
-// addRateLimit adds the RateLimit fields of the limits that are enforced.
+// addRateLimit adds the RateLimit fields of the limits that are enforced, or says that the ledger was not asked.
 func addRateLimit(h http.Header, d api.Decision) {
+	if d.Mode != "" {
+		h.Set(api.ModeHeader, d.Mode)
+	}
 	if policy, state := d.RateLimit(false); policy != "" { // added, not set: another handler may wrap this one
 		h.Add("RateLimit-Policy", policy)
 		h.Add("RateLimit", state)

@@ -38,10 +38,12 @@ func TestServeLimited(t *testing.T) {
 	if os.Getenv(daemonVariable) == "" && os.Getenv(redisVariable) == "" {
 		t.Skip("only a process of the benchmark serves")
 	}
-	handler := middleware.Handler(hello, middleware.Options{
+	limiter := openLimits(t)
+	if limiter == nil {
+		limiter = &api.Client{Socket: os.Getenv(daemonVariable)}
+	}
+	handler := middleware.Handler(limiter, hello, middleware.Options{
 		Clients:    os.Getenv(clientsVariable),
-		Client:     &api.Client{Socket: os.Getenv(daemonVariable)},
-		Limits:     openLimits(t),
 		Identify:   []middleware.Identify{func(r *http.Request) string { return r.FormValue("subject") }},
 		FailClosed: true,
 		Timeout:    time.Minute, // what is not decided would not be measured
@@ -56,14 +58,10 @@ func TestServeLimited(t *testing.T) {
 }
 
 // openLimits returns limits that the server decides by itself; nil: the daemon does.
-func openLimits(t *testing.T) *middleware.Limits {
+func openLimits(t *testing.T) middleware.Limiter {
 	addr := os.Getenv(redisVariable)
 	if addr == "" {
 		return nil
-	}
-	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"unix://" + addr}, KeyPrefix: "alone:", Deadline: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
 	}
 	units, err := strconv.Atoi(os.Getenv(unitsVariable))
 	if err != nil {
@@ -74,7 +72,8 @@ func openLimits(t *testing.T) *middleware.Limits {
 		t.Fatal(err)
 	}
 	name := os.Getenv(clientsVariable)
-	limits, err := middleware.Open(store, 10*time.Second, &clientlimit.Clients{
+	config := redisledger.Config{Addrs: []string{"unix://" + addr}, KeyPrefix: "alone:", Deadline: 10 * time.Second}
+	limits, err := redisledger.OpenClients(config, "", &clientlimit.Clients{
 		Name: name, Algorithm: clientlimit.Algorithm(name),
 		Limits: []quota.Limit{{Name: "default", Units: quota.Units(units), Window: quota.Sliding(window)}},
 	})
@@ -113,7 +112,7 @@ redis.addrs = ["unix://%s"]
 		where  string
 		daemon *benchmark.Process
 		redis  *benchmark.Process
-	}{{"Redis", onRedis, redis}, {"a file", embedded, nil}} {
+	}{{"Redis", onRedis, redis}, {"memory", embedded, nil}} {
 		counts := []*benchmark.Process{row.daemon}
 		if row.redis != nil {
 			counts = append(counts, row.redis)
@@ -128,7 +127,7 @@ redis.addrs = ["unix://%s"]
 	for _, algorithm := range []string{"log", "counter"} {
 		server := benchmark.Again(b, "TestServeLimited", redisVariable+"="+redis.Socket, clientsVariable+"="+algorithm,
 			unitsVariable+"="+strconv.Itoa(limit), windowVariable+"="+window.String())
-		all = append(all, limited{"quota/middleware alone, " + algorithm + ", Redis", server.Socket, "/", []*benchmark.Process{server, redis}, redis})
+		all = append(all, limited{"redisledger.OpenClients, " + algorithm + ", Redis", server.Socket, "/", []*benchmark.Process{server, redis}, redis})
 	}
 	return all
 }
@@ -194,7 +193,7 @@ func BenchmarkLimiters(b *testing.B) {
 	few := startLimited(b, redis, boundaryLimit, boundaryWindow)
 	table := benchmark.Table{
 		Name: "limiters", Command: "QUOTAD_BENCH_README=1 go test -run - -bench Limiters -benchtime 1x -v ./quota/middleware",
-		Sources: []string{"lua", "quota", "quota/api", "quota/boltledger", "quota/clientlimit", "quota/middleware", "quota/redisledger", "quota/server"},
+		Sources: []string{"lua", "quota", "quota/api", "quota/clientlimit", "quota/middleware", "quota/redisledger", "quota/server"},
 		Head:    []string{"limit by", "waits, µs", "times", "CPU, µs", "times", "bytes", fmt.Sprint("of ", boundaryLimit)},
 	}
 	for b.Loop() {

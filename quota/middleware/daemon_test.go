@@ -1,12 +1,12 @@
 package middleware
 
 import (
+	"encoding/json"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,7 +16,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/server/servertest"
 )
 
 // A scriptedDaemon answers what its test says, to show what a daemon hardly ever says. It
@@ -26,7 +25,7 @@ type scriptedDaemon struct {
 	decide func(api.ClientRequest) api.Decision
 
 	mu      sync.Mutex // guards what follows
-	batches [][]api.ClientRequest
+	calls   []api.ClientRequest
 	refusal *api.Problem  // instead of decisions
 	frozen  chan struct{} // nothing is answered before it is closed; nil: everything is
 }
@@ -44,7 +43,7 @@ func startScripted(t *testing.T, decide func(api.ClientRequest) api.Decision) *s
 	}
 	d := &scriptedDaemon{client: &api.Client{Socket: filepath.Join(dir, "s")}, decide: decide}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/clients/public/stream", servertest.Batches(d.answer))
+	mux.HandleFunc("POST /v1/clients/public/acquire", d.answer)
 	server := &http.Server{Handler: mux}
 	done := make(chan struct{})
 	go func() {
@@ -58,37 +57,34 @@ func startScripted(t *testing.T, decide func(api.ClientRequest) api.Decision) *s
 	return d
 }
 
-func (s *scriptedDaemon) answer(form url.Values) (answer api.BatchAnswer) {
-	batch := make([]api.ClientRequest, len(form["subject"]))
-	answer.Decisions = make([]api.Decision, len(batch))
-	for i := range batch {
-		batch[i] = api.ClientRequest{Subject: form["subject"][i], Count: 1}
-		if form["operation"] != nil {
-			batch[i].Operation = form["operation"][i]
-		}
-		if form["count"] != nil {
-			batch[i].Count, _ = strconv.ParseInt(form["count"][i], 10, 64)
-		}
-		answer.Decisions[i] = s.decide(batch[i])
+func (s *scriptedDaemon) answer(w http.ResponseWriter, r *http.Request) {
+	call := api.ClientRequest{Subject: r.PostFormValue("subject"), Operation: r.PostFormValue("operation"), Count: 1}
+	if count := r.PostFormValue("count"); count != "" {
+		call.Count, _ = strconv.ParseInt(count, 10, 64)
 	}
+	decision := s.decide(call)
 	s.mu.Lock()
-	s.batches = append(s.batches, batch)
+	s.calls = append(s.calls, call)
 	refusal, frozen := s.refusal, s.frozen
 	s.mu.Unlock()
 	if frozen != nil {
 		<-frozen
 	}
+	status, body := http.StatusOK, any(decision)
 	if refusal != nil {
-		return api.BatchAnswer{Problem: refusal}
+		status, body = refusal.Status, refusal
+	} else if !decision.Granted {
+		status = api.NewProblem(quota.Reason(decision.Reason), "").Status
 	}
-	return answer
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body)
 }
 
-// asked returns the batches so far.
-func (s *scriptedDaemon) asked() [][]api.ClientRequest {
+// asked returns the calls so far.
+func (s *scriptedDaemon) asked() []api.ClientRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.batches
+	return s.calls
 }
 
 // freeze has nothing answered until thaw is called.
@@ -149,9 +145,9 @@ func serve(h http.Handler, change ...func(*http.Request)) *http.Response {
 // hello is what stands behind the middleware.
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello\n") })
 
-// with returns options that ask the daemon and tell the test's log.
-func with(t *testing.T, d *scriptedDaemon) Options {
-	return Options{Clients: "public", Client: d.client, Timeout: patience, ErrorLog: log.New(t.Output(), "", 0)}
+// options wait long, and tell the test's log.
+func options(t *testing.T) Options {
+	return Options{Clients: "public", Timeout: patience, ErrorLog: log.New(t.Output(), "", 0)}
 }
 
 // lines is a log that a test reads.

@@ -1,24 +1,16 @@
-// Package middleware gives each client of a net/http server a budget of its own, which
-// the daemon keeps: on one host in its file, on several in the Redis that they share.
+// Package middleware gives each client of a net/http server a budget of its own, which a [Limiter] keeps: a daemon, or
+// without one a Redis that several servers share (redisledger.OpenClients).
 //
-// Without a daemon, Open returns limits that this process decides by itself, on a store such as a Redis, which other
-// servers may share (Options.Limits, and the example of Open).
+// A request goes this way. Handler identifies its subject (identify.go) and its cost, and asks the limiter
+// (limiter.go). A granted request is passed on, with the fields RateLimit and RateLimit-Policy set already, so that any
+// answer of the handler has them; a denied one is answered with 429, Retry-After and problem details (answer.go), which
+// do not say who was denied. What was granted without the ledger has the field Quotad-Mode: outage.
 //
-// A request goes this way. Handler identifies its subject (identify.go) and
-// its cost, and asks the daemon over its socket (limiter.go): a request that finds no batch
-// in flight asks at once, and those that come meanwhile share the next one. A granted request
-// is passed on, with the fields RateLimit and RateLimit-Policy set already, so that any
-// answer of the handler has them; a denied one is answered with 429, Retry-After
-// and problem details (answer.go), which do not say who was denied.
+// Without an answer of the daemon within Options.Timeout, requests are passed on, or refused with 503 if FailClosed is
+// set. Then one request in a quarter of a second still asks, so that a daemon that is frozen does not delay each of them.
 //
-// Without an answer from the daemon within Options.Timeout requests are passed on, or
-// refused with 503 if FailClosed is set. Then one request in a quarter of a second still
-// asks, so that a daemon that is frozen does not delay each of them.
+// What clients send is never trusted: X-Forwarded-For counts from proxies that are configured, and a subject of any
+// length or bytes reaches the limiter as a short one.
 //
-// What clients send is never trusted: X-Forwarded-For counts from proxies that are
-// configured, and a subject of any length or bytes reaches the daemon as a short one, so
-// that a client does not avoid the limits by what the daemon would refuse to read.
-//
-// The package writes no files. Only Open starts a goroutine, which reads what servers share until Close. Its locks are a limiter's mu and
-// its batcher's; neither is held while the other is taken, nor while the daemon is asked.
+// The package writes no files and starts no goroutine. Its lock is an asker's mu, which is not held while it asks.
 package middleware

@@ -33,9 +33,9 @@ func Example() {
 	videos.HandleFunc("GET /search", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "results") })
 	videos.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 
-	limited := middleware.Handler(videos, middleware.Options{
-		Clients:        "public",                    // [clients.public] in the daemon's config.toml
-		Client:         &api.Client{Socket: socket}, // found by itself where quotad is installed
+	daemon := &api.Client{Socket: socket} // found by itself where quotad is installed
+	limited := middleware.Handler(daemon, videos, middleware.Options{
+		Clients:        "public", // [clients.public] in the daemon's config.toml
 		Identify:       []middleware.Identify{middleware.ByHeader("X-API-Key")},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Skip:           func(r *http.Request) bool { return r.URL.Path == "/healthz" },
@@ -62,43 +62,6 @@ func Example() {
 	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"limit \"default\" has no room for this request now","violated-policies":["default"],"retry_after_ms":60000}
 	// /search: 200 OK, RateLimit: "default";r=5;t=60
 	// /healthz: 200 OK
-}
-
-// A server limits its clients by itself, without a daemon. Servers on the same store share the limits.
-func ExampleOpen() {
-	// In production: store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"127.0.0.1:6379"}})
-	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
-	store := ledgertest.NewClientStore(clock.Now)
-
-	limits, err := middleware.Open(store, time.Second, &clientlimit.Clients{
-		Name:         "public",
-		Algorithm:    clientlimit.Log,
-		Limits:       []quota.Limit{{Name: "minute", Units: 2, Window: quota.Sliding(time.Minute)}},
-		OpenOnOutage: true,
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer limits.Close()
-
-	videos := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "videos") })
-	web := httptest.NewServer(middleware.Handler(videos, middleware.Options{
-		Clients:  "public",
-		Limits:   limits,
-		Identify: []middleware.Identify{middleware.ByHeader("X-API-Key")},
-		Timeout:  time.Second,
-		Jitter:   -1, // so that this example always says the same
-	}))
-	defer web.Close()
-
-	for range 3 {
-		get(web.URL+"/videos", "X-API-Key", "k1")
-	}
-	// Output:
-	// /videos: 200 OK, RateLimit: "minute";r=1;t=60
-	// /videos: 200 OK, RateLimit: "minute";r=0;t=60
-	// /videos: 429 Too Many Requests, RateLimit: "minute";r=0;t=60, Retry-After: 60
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"limit \"minute\" has no room for this request now","violated-policies":["minute"],"retry_after_ms":60000}
 }
 
 // get prints how a request with one header field is answered.
@@ -133,8 +96,8 @@ func get(url, field, value string) {
 //	operations.search = 5
 func exampleDaemon() (socket string, stop func()) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
-	clients := clientlimit.NewService(clientlimit.Config{Deadline: time.Minute})
-	err := clients.SetClients(ledgertest.NewClientStore(clock.Now), []*clientlimit.Clients{{
+	clients := clientlimit.NewService(nil)
+	err := clients.SetClients(ledgertest.NewClientStore(clock.Now), "", []*clientlimit.Clients{{
 		Name:       "public",
 		Algorithm:  clientlimit.Log,
 		Limits:     []quota.Limit{{Name: "default", Units: 10, Window: quota.Sliding(time.Minute)}},

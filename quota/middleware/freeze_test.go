@@ -38,14 +38,13 @@ func TestRedisFreezes(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
-			ledger, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{redis.Addr}})
+			ledger, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{redis.Addr}, Deadline: 100 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { ledger.Close() })
-			const deadline = 100 * time.Millisecond
-			clients := clientlimit.NewService(clientlimit.Config{Deadline: deadline})
-			if err := clients.SetClients(ledger, []*clientlimit.Clients{{
+			clients := clientlimit.NewService(nil)
+			if err := clients.SetClients(ledger, "", []*clientlimit.Clients{{
 				Name: "public", Algorithm: clientlimit.Counter, OpenOnOutage: !row.closed,
 				Limits: []quota.Limit{{Name: "day", Units: 2, Window: quota.Sliding(24 * time.Hour)}},
 			}}); err != nil {
@@ -60,7 +59,7 @@ func TestRedisFreezes(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			h := middleware.Handler(hello, middleware.Options{Clients: "public", Client: &api.Client{Socket: socket},
+			h := middleware.Handler(&api.Client{Socket: socket}, hello, middleware.Options{Clients: "public",
 				FailClosed: row.closed, Timeout: hangTimeout, ErrorLog: log.New(t.Output(), "", 0)})
 			awaitAnswer(t, h, http.StatusTooManyRequests, true)
 			if err := redis.Freeze(); err != nil {
@@ -116,8 +115,8 @@ window = "1s"
 algorithm = "counter"
 on_outage = %q
 `, redis.Addr, unitsASecond, row.onOutage))
-			web := httptest.NewServer(middleware.Handler(hello, middleware.Options{
-				Clients: "public", Client: &api.Client{Socket: daemon.Socket}, FailClosed: row.closed,
+			web := httptest.NewServer(middleware.Handler(&api.Client{Socket: daemon.Socket}, hello, middleware.Options{
+				Clients: "public", FailClosed: row.closed,
 				Identify: []middleware.Identify{middleware.ByHeader("X-API-Key")}, ErrorLog: log.New(t.Output(), "", 0),
 			}))
 			defer web.Close()

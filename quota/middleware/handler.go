@@ -14,15 +14,11 @@ import (
 	"quotad/quota/api"
 )
 
-// Options say how a Handler asks the daemon, for whom, and what it does without an answer.
+// Options say for whom a Handler asks, and what it does without an answer.
 type Options struct {
 	// Clients names the [clients.NAME] of the daemon's configuration, which says what each
 	// subject may spend.
 	Clients string
-	// Limits decide in this process; nil: the daemon does.
-	Limits *Limits
-	// Client asks the daemon; nil: one that finds its socket by itself.
-	Client *api.Client
 
 	// Identify names the subject whose budget a request spends: the first of these that knows
 	// decides. Where none does, it is the budget of the address.
@@ -44,8 +40,7 @@ type Options struct {
 	// answers that its ledger is unavailable, its on_outage was "closed", and the answer is
 	// 503 either way.
 	FailClosed bool
-	// Timeout is how long to wait for an answer of the daemon; 0 means 100 ms. A request that
-	// comes while others are asked about may wait as long for the next batch before.
+	// Timeout is how long to wait for an answer of the daemon; 0 means 100 ms.
 	// When Redis stops answering, the daemon waits for it as long as its ledger.deadline says:
 	// with a shorter timeout, the first requests of an outage count as not answered.
 	Timeout time.Duration
@@ -67,27 +62,18 @@ const (
 	defaultJitter  = 0.1
 )
 
-// Handler passes on to next what the daemon grants, and answers the rest. It panics if
-// the options make no sense. Each Handler asks by itself: one that wraps several routes
-// has them share its batches.
-func Handler(next http.Handler, o Options) http.Handler {
+// Handler passes on to next what the limiter grants, and answers the rest. It panics if the options make no sense.
+func Handler(limiter Limiter, next http.Handler, o Options) http.Handler {
 	if err := o.check(); err != nil {
 		panic("middleware: " + err.Error())
-	}
-	if o.Client == nil {
-		o.Client = new(api.Client)
 	}
 	if o.Cost == nil {
 		o.Cost = func(*http.Request) (string, int64) { return "", 1 }
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.Jitter = max(0, cmp.Or(o.Jitter, defaultJitter))
-	return &handler{
-		Options:   o,
-		next:      next,
-		addresses: o.TrustedProxies,
-		limiter:   newLimiter(o, cmp.Or(o.ErrorLog, log.Default())),
-	}
+	o.ErrorLog = cmp.Or(o.ErrorLog, log.Default())
+	return &handler{Options: o, next: next, addresses: o.TrustedProxies, asker: newAsker(limiter, o)}
 }
 
 func (o Options) check() error {
@@ -109,7 +95,7 @@ type handler struct {
 	Options
 	next      http.Handler
 	addresses addresses
-	limiter   *limiter
+	asker     *asker
 }
 
 // ServeHTTP implements http.Handler.
@@ -145,10 +131,10 @@ const unknown = "it is not known now whether there is room for this request"
 // undecided passes on or refuses a request about which the daemon did not decide.
 func (h *handler) undecided(w http.ResponseWriter, r *http.Request, d api.Decision, err error) {
 	if err == nil {
-		h.limiter.complain(quota.Reason(d.Reason), d.Detail, d.Hint)
+		h.asker.complain(quota.Reason(d.Reason), d.Detail, d.Hint)
 	} else if !isSilence(err) {
 		p := api.ProblemFrom(err)
-		h.limiter.complain(p.Reason, p.Detail, p.Hint)
+		h.asker.complain(p.Reason, p.Detail, p.Hint)
 	}
 	if h.FailClosed {
 		refuse(w, api.LedgerUnavailable, unknown, h.jittered(time.Second))
@@ -162,8 +148,7 @@ func isSilence(err error) bool {
 	return errors.Is(err, errAway) || errors.Is(err, api.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// decide asks the daemon about a request, unless the daemon would reject it as malformed: what
-// one client sends must not spoil the batch that it shares with others.
+// decide asks about a request, unless it would be rejected as malformed.
 func (h *handler) decide(r *http.Request) (api.Decision, error) {
 	operation, count := h.Cost(r)
 	if count < 1 || count > int64(quota.MaxUnits) {
@@ -174,7 +159,7 @@ func (h *handler) decide(r *http.Request) (api.Decision, error) {
 			return api.Decision{Reason: string(quota.UnknownOperation), Detail: err.Error()}, nil
 		}
 	}
-	return h.limiter.decide(r.Context(), api.ClientRequest{Subject: h.subject(r), Operation: operation, Count: count})
+	return h.asker.decide(r.Context(), api.ClientRequest{Subject: h.subject(r), Operation: operation, Count: count})
 }
 
 func (h *handler) subject(r *http.Request) string {

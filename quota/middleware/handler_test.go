@@ -41,7 +41,7 @@ func TestGrantedAnswersTellTheLimits(t *testing.T) {
 		}, http.StatusOK},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			answer := serve(Handler(row.answer, with(t, d)))
+			answer := serve(Handler(d.client, row.answer, options(t)))
 			if answer.StatusCode != row.status {
 				t.Errorf("answered %s", answer.Status)
 			}
@@ -66,7 +66,7 @@ func checkFields(t *testing.T, h http.Header, policy, state string) {
 func TestHandlerHasTheServersWriter(t *testing.T) {
 	d := startScripted(t, grant)
 	var got http.ResponseWriter
-	h := Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { got = w }), with(t, d))
+	h := Handler(d.client, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { got = w }), options(t))
 	outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.ServeHTTP(w, r); got != w {
 			t.Errorf("a %T has become a %T", w, got)
@@ -78,16 +78,16 @@ func TestHandlerHasTheServersWriter(t *testing.T) {
 // A handler inside another one adds its limits to the outer one's.
 func TestOneLimitAroundAnother(t *testing.T) {
 	d := startScripted(t, grant)
-	answer := serve(Handler(Handler(hello, with(t, d)), with(t, d)))
+	answer := serve(Handler(d.client, Handler(d.client, hello, options(t)), options(t)))
 	if got := answer.Header.Values("RateLimit"); len(got) != 2 {
 		t.Errorf("RateLimit is %q, want one of each", got)
 	}
 }
 
 func TestDenial(t *testing.T) {
-	o := with(t, startScripted(t, denial))
+	o := options(t)
 	o.Jitter = -1
-	answer := serve(Handler(hello, o))
+	answer := serve(Handler(startScripted(t, denial).client, hello, o))
 	checkFields(t, answer.Header, `"minute";q=60;w=60, "day";q=1000;w=86400`, `"minute";r=0;t=3, "day";r=0`)
 	checkProblem(t, answer, map[string]any{
 		"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
@@ -117,9 +117,10 @@ func checkProblem(t *testing.T, answer *http.Response, want map[string]any) {
 }
 
 func TestWhatNeverFits(t *testing.T) {
-	answer := serve(Handler(hello, with(t, startScripted(t, func(api.ClientRequest) api.Decision {
+	d := startScripted(t, func(api.ClientRequest) api.Decision {
 		return api.Decision{Reason: string(quota.CostExceedsLimit), Limit: "minute", Requested: 61, Limits: limits(60)}
-	}))))
+	})
+	answer := serve(Handler(d.client, hello, options(t)))
 	checkFields(t, answer.Header, `"minute";q=60;w=60, "day";q=1000;w=86400`, `"minute";r=60, "day";r=600`)
 	checkProblem(t, answer, map[string]any{"type": "about:blank", "title": "Unprocessable Entity", "status": 422.0,
 		"detail": `this request costs more than limit "minute" ever has`})
@@ -131,9 +132,9 @@ func TestWhatNeverFits(t *testing.T) {
 func TestJitterLengthensOnly(t *testing.T) {
 	d := startScripted(t, denial)
 	for _, row := range []struct{ jitter, most float64 }{{-1, 2500}, {0, 2750}, {0.5, 3750}, {2, 7500}} {
-		o := with(t, d)
+		o := options(t)
 		o.Jitter = row.jitter
-		h := Handler(hello, o)
+		h := Handler(d.client, hello, o)
 		least, greatest := float64(1<<30), 0.0
 		for range 100 {
 			answer := serve(h)
@@ -178,10 +179,10 @@ func TestWhoIsAskedFor(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := startScripted(t, grant)
-			o := with(t, d)
+			o := options(t)
 			o.Identify, o.TrustedProxies = row.identify, proxies
-			serve(Handler(hello, o), row.change...)
-			if got := d.asked(); len(got) != 1 || got[0][0].Subject != row.want {
+			serve(Handler(d.client, hello, o), row.change...)
+			if got := d.asked(); len(got) != 1 || got[0].Subject != row.want {
 				t.Errorf("the daemon was asked for %.100v, want %s", got, row.want)
 			}
 		})
@@ -194,10 +195,10 @@ func from(peer string) func(*http.Request) {
 
 func TestSkipAndCost(t *testing.T) {
 	d := startScripted(t, grant)
-	o := with(t, d)
+	o := options(t)
 	o.Skip = func(r *http.Request) bool { return r.URL.Path == "/healthz" }
 	o.Cost = func(r *http.Request) (string, int64) { return "list", int64(len(r.URL.Query()["id"])) }
-	h := Handler(hello, o)
+	h := Handler(d.client, hello, o)
 	path := func(text string) func(*http.Request) {
 		return func(r *http.Request) {
 			r.URL.Path, r.URL.RawQuery, _ = strings.Cut(text, "?")
@@ -207,7 +208,7 @@ func TestSkipAndCost(t *testing.T) {
 		t.Errorf("what is skipped: %s, %v, and the daemon was asked for %v", answer.Status, answer.Header, d.asked())
 	}
 	serve(h, path("/things?id=a&id=b&id=c"))
-	if got := d.asked(); len(got) != 1 || got[0][0].Operation != "list" || got[0][0].Count != 3 {
+	if got := d.asked(); len(got) != 1 || got[0].Operation != "list" || got[0].Count != 3 {
 		t.Errorf("the daemon was asked for %v, want 3 × list", got)
 	}
 	checkProblem(t, serve(h, path("/things")), map[string]any{"type": "about:blank", "title": "Bad Request", "status": 400.0,
@@ -243,14 +244,14 @@ func TestRefusalsOfTheDaemon(t *testing.T) {
 				d := startScripted(t, row.decide)
 				d.refuse(row.refusal)
 				var logged lines
-				o := with(t, d)
+				o := options(t)
 				o.FailClosed, o.ErrorLog = closed, log.New(&logged, "", 0)
 				o.Cost = func(*http.Request) (string, int64) { return row.operation, 1 }
 				want := row.open
 				if closed {
 					want = row.closed
 				}
-				h := Handler(hello, o)
+				h := Handler(d.client, hello, o)
 				for range 3 {
 					if got := serve(h); got.StatusCode != want || want == 503 && got.Header.Get("Retry-After") == "" {
 						t.Errorf("FailClosed %v: answered %s, %v", closed, got.Status, got.Header)
@@ -266,12 +267,12 @@ func TestRefusalsOfTheDaemon(t *testing.T) {
 
 func TestDecisionsAreObserved(t *testing.T) {
 	d := startScripted(t, denial)
-	o := with(t, d)
+	o := options(t)
 	var told []string
 	o.OnDecision = func(r *http.Request, d api.Decision, err error) {
 		told = append(told, fmt.Sprint(r.URL.Path, " ", d.Reason, " ", errors.Is(err, api.ErrLedgerUnavailable)))
 	}
-	h := Handler(hello, o)
+	h := Handler(d.client, hello, o)
 	serve(h)
 	d.refuse(api.NewProblem(api.LedgerUnavailable, "no Redis"))
 	serve(h)
@@ -297,7 +298,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 					t.Error("the handler was made")
 				}
 			}()
-			Handler(hello, row.o)
+			Handler(nil, hello, row.o)
 		})
 	}
 }

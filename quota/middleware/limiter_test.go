@@ -2,65 +2,15 @@ package middleware
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quotad/quota/api"
 )
-
-// Requests that come while the daemon is being asked share the next question, and each
-// gets its own answer.
-func TestRequestsShareQuestions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := Handler(hello, with(t, &scriptedDaemon{client: &api.Client{}})).(*handler)
-		begun, hold := make(chan struct{}, 2), make(chan struct{})
-		var sizes []int // of the questions
-		h.limiter.batcher.Do = func(_ context.Context, batch []api.ClientRequest) ([]api.Decision, error) {
-			sizes = append(sizes, len(batch))
-			begun <- struct{}{}
-			<-hold
-			answers := make([]api.Decision, len(batch))
-			for i, r := range batch {
-				if answers[i] = grant(r); strings.HasSuffix(r.Subject, "7") {
-					answers[i] = denial(r)
-				}
-			}
-			return answers, nil
-		}
-		var serving sync.WaitGroup
-		status := make([]int, 40)
-		ask := func(i int) {
-			serving.Go(func() { status[i] = serve(h, from(fmt.Sprintf("192.0.2.%d:1", i))).StatusCode })
-		}
-		ask(0)
-		<-begun
-		for i := 1; i < len(status); i++ {
-			ask(i)
-		}
-		synctest.Wait()
-		close(hold)
-		serving.Wait()
-		if !slices.Equal(sizes, []int{1, len(status) - 1}) {
-			t.Errorf("the daemon was asked for %v at once", sizes)
-		}
-		for i, got := range status {
-			want := http.StatusOK
-			if i%10 == 7 {
-				want = http.StatusTooManyRequests
-			}
-			if got != want {
-				t.Errorf("client %d was answered %d, want %d", i, got, want)
-			}
-		}
-	})
-}
 
 // eventually waits until something is so.
 func eventually(t *testing.T, so func() bool) {
@@ -86,9 +36,9 @@ func TestADaemonThatDoesNotAnswer(t *testing.T) {
 		t.Run(row.logged, func(t *testing.T) {
 			d := startScripted(t, denial)
 			var logged lines
-			o := with(t, d)
+			o := options(t)
 			o.FailClosed, o.Timeout, o.ErrorLog = row.closed, 20*time.Millisecond, log.New(&logged, "", 0)
-			h := Handler(hello, o)
+			h := Handler(d.client, hello, o)
 			thaw := d.freeze(t)
 			var serving sync.WaitGroup
 			for range 20 {
@@ -115,19 +65,19 @@ func TestADaemonThatDoesNotAnswer(t *testing.T) {
 
 // A daemon that is not there is as one that does not answer.
 func TestNoDaemon(t *testing.T) {
-	o := Options{Clients: "public", Client: &api.Client{Socket: t.TempDir() + "/none"}, ErrorLog: log.New(t.Output(), "", 0)}
-	if got := serve(Handler(hello, o)); got.StatusCode != http.StatusOK {
+	o, none := Options{Clients: "public", ErrorLog: log.New(t.Output(), "", 0)}, &api.Client{Socket: t.TempDir() + "/none"}
+	if got := serve(Handler(none, hello, o)); got.StatusCode != http.StatusOK {
 		t.Errorf("answered %s", got.Status)
 	}
 	o.FailClosed = true
-	if got := serve(Handler(hello, o)); got.StatusCode != http.StatusServiceUnavailable {
+	if got := serve(Handler(none, hello, o)); got.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("closed: answered %s", got.Status)
 	}
 }
 
 // While the daemon is away, one request at a time asks it.
 func TestOneAsksADaemonThatIsAway(t *testing.T) {
-	a := newLimiter(Options{Clients: "public", Timeout: 100 * time.Millisecond}, log.New(t.Output(), "", 0))
+	a := newAsker(nil, Options{Clients: "public", Timeout: 100 * time.Millisecond, ErrorLog: log.New(t.Output(), "", 0)})
 	now := time.Now()
 	may := func(want bool, why string) {
 		t.Helper()
@@ -157,8 +107,8 @@ func TestOneAsksADaemonThatIsAway(t *testing.T) {
 // Until then the others are dealt with at once.
 func TestNobodyAsksADaemonThatIsAway(t *testing.T) {
 	d := startScripted(t, denial)
-	h := Handler(hello, with(t, d)).(*handler)
-	h.limiter.record(api.ErrUnreachable, time.Now().Add(time.Hour))
+	h := Handler(d.client, hello, options(t)).(*handler)
+	h.asker.record(api.ErrUnreachable, time.Now().Add(time.Hour))
 	if got := serve(h); got.StatusCode != http.StatusOK || len(d.asked()) != 0 {
 		t.Errorf("answered %s, and the daemon was asked for %v", got.Status, d.asked())
 	}
@@ -168,7 +118,7 @@ func TestNobodyAsksADaemonThatIsAway(t *testing.T) {
 func TestAClientThatHasGone(t *testing.T) {
 	d := startScripted(t, grant)
 	handled := false
-	h := Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { handled = true }), with(t, d))
+	h := Handler(d.client, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { handled = true }), options(t))
 	if got := serve(h, gone); got.StatusCode != http.StatusServiceUnavailable || handled {
 		t.Errorf("answered %s; handled: %v", got.Status, handled)
 	}
@@ -178,4 +128,15 @@ func gone(r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel()
 	*r = *r.WithContext(ctx)
+}
+
+// What was granted without the ledger says so, and not what is left.
+func TestAGrantWithoutTheLedger(t *testing.T) {
+	d := startScripted(t, func(api.ClientRequest) api.Decision {
+		return api.Decision{Granted: true, Units: 1, Mode: "outage"}
+	})
+	got := serve(Handler(d.client, hello, options(t)))
+	if got.StatusCode != http.StatusOK || got.Header.Get("RateLimit") != "" || got.Header.Get("Quotad-Mode") != "outage" {
+		t.Errorf("answered %s, %v", got.Status, got.Header)
+	}
 }

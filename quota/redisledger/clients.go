@@ -2,80 +2,135 @@ package redisledger
 
 import (
 	"context"
-	"crypto/sha1"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/clientlimit"
 )
 
 var _ clientlimit.Store = (*Store)(nil)
 
-// Swap implements clientlimit.Store. All swaps go in one pipeline, in a Cluster in one to each node. One
-// that was not answered is not repeated: nothing would show whether the first one was carried out. A
-// node that did not answer is not called until it does, and its swaps fail at once.
-func (s *Store) Swap(ctx context.Context, all []*clientlimit.Swap) {
-	var sent []*clientlimit.Swap
-	var nodes []redis.UniversalClient
-	var calls [][]any
-	begun := time.Now()
-	for _, one := range all {
-		key := s.clientKey(one.Place)
-		node, err := s.clientNode(ctx, key)
-		if err != nil {
-			one.Err = err
-			continue
+// Clients are client limits that this process decides by itself, without a daemon, in a Redis that it shares with
+// others: with other servers, and with daemons that have the same [clients.NAME]. They are a middleware.Limiter.
+type Clients struct {
+	store   *Store
+	service *clientlimit.Service
+	watch   sync.WaitGroup
+}
+
+// OpenClients returns limits that Redis decides. A Redis that is down delays nothing: calls are decided by each Clients'
+// OpenOnOutage. An empty secret is the one in Redis.
+func OpenClients(config Config, secret string, all ...*clientlimit.Clients) (*Clients, error) {
+	store, err := OpenStore(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &Clients{store: store, service: clientlimit.NewService(nil)}
+	if err := c.service.SetClients(store, secret, all); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	c.watch.Go(func() { c.service.Watch(store.ctx) })
+	return c, nil
+}
+
+// Close closes the connections.
+func (c *Clients) Close() error {
+	c.store.stop()
+	c.watch.Wait()
+	return c.store.Close()
+}
+
+// AcquireClient decides as a daemon does.
+func (c *Clients) AcquireClient(ctx context.Context, clients string, r api.ClientRequest) (api.Decision, error) {
+	request := clientlimit.Request{Subject: r.Subject, Operation: r.Operation, Count: max(1, quota.Units(r.Count))}
+	d, err := c.service.Acquire(ctx, clients, request)
+	if err != nil {
+		return api.Decision{}, api.ProblemFrom(err)
+	}
+	return api.DecisionOf(d, false), nil
+}
+
+// Count implements clientlimit.Store. A call that was not answered is not repeated: nothing would show whether the
+// first one was carried out.
+func (s *Store) Count(ctx context.Context, c clientlimit.Call) (n clientlimit.Count, err error) {
+	key, script := s.clientKey(c), s.clientLog
+	if c.Algorithm == clientlimit.Counter {
+		script = s.clientCounter
+	}
+	args := append(make([]any, 2, 5+2*len(c.Limits)), 1, key, int64(c.Units))
+	for _, l := range c.Limits {
+		args = append(args, l.WindowMs, int64(l.Units))
+	}
+	var values []int64
+	err = s.onNode(ctx, key, c.Units > 0, func(ctx context.Context) error {
+		values, err = s.run(ctx, script, [][]any{args})[0].Int64Slice()
+		return err
+	})
+	if err != nil {
+		return n, err
+	}
+	if len(values) != 2+4*len(c.Limits) {
+		return n, errReply
+	}
+	n = clientlimit.Count{NowMs: values[0], Granted: values[1] == 1, Limits: make([]clientlimit.Use, len(c.Limits))}
+	for i := range n.Limits {
+		use := values[2+4*i:]
+		n.Limits[i] = clientlimit.Use{
+			Used: quota.Units(use[0]), NextMs: use[1], NextUnits: quota.Units(use[2]), FitsMs: use[3],
 		}
-		sent, nodes, calls = append(sent, one), append(nodes, node), append(calls, s.swapArguments(key, one))
 	}
-	for i, command := range s.run(ctx, s.swaps, calls) {
-		one := sent[i]
-		one.Swapped, one.Found, one.NowMs, one.Err = s.parseSwap(command, one.Writes)
-		if err := command.Err(); err != nil {
-			if isLate(err) && time.Since(begun) < s.config.Deadline/2 {
-				one.Err = fmt.Errorf("%w: %w", quota.ErrContended, one.Err) // others had the time
-				continue
-			}
-			s.recordNode(nodes[i], err)
+	return n, nil
+}
+
+// Forget implements clientlimit.Store.
+func (s *Store) Forget(ctx context.Context, c clientlimit.Call) error {
+	key := s.clientKey(c)
+	return s.onNode(ctx, key, true, func(ctx context.Context) error { return s.current().Del(ctx, key).Err() })
+}
+
+// Secret implements clientlimit.Store.
+func (s *Store) Secret(ctx context.Context, ours string) (secret string, err error) {
+	key := s.config.KeyPrefix + "clients:secret"
+	err = s.onNode(ctx, key, false, func(ctx context.Context) error {
+		err := s.current().SetArgs(ctx, key, ours, redis.SetArgs{Mode: "NX"}).Err() // by SET, as the counter
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
 		}
+		secret, err = s.current().Get(ctx, key).Result()
+		return err
+	})
+	if err == nil && len(secret) < clientlimit.LeastSecret {
+		err = fmt.Errorf("%w: the secret at %s in redis is shorter than %d bytes: delete it there", quota.ErrUnusable, key, clientlimit.LeastSecret)
 	}
+	return secret, err
 }
 
-// swapArguments are those of swap.lua.
-func (s *Store) swapArguments(key string, one *clientlimit.Swap) []any {
-	args := append(make([]any, 2, 9), 1, key)
-	if !one.Writes {
-		return append(args, "", "", 0, 0, 0)
-	}
-	hash, notAfterMs := sha1.Sum(one.Read), one.ReadMs+s.patience.Milliseconds()
-	if one.NotAfterMs > 0 {
-		notAfterMs = min(notAfterMs, one.NotAfterMs)
-	}
-	return append(args, hex.EncodeToString(hash[:]), one.Next, one.EndsMs, notAfterMs, one.ReadMs)
+func (s *Store) clientKey(c clientlimit.Call) string {
+	return s.config.KeyPrefix + "c:" + c.Key.String()
 }
 
-// clientKey is short: with the counter, the key is most of what Redis keeps of a subject.
-func (s *Store) clientKey(at clientlimit.Place) string {
-	if at == (clientlimit.Place{}) {
-		return s.config.KeyPrefix + "clients:salts"
+// onNode calls the node that has a key, within the deadline, unless it is away.
+func (s *Store) onNode(ctx context.Context, key string, writes bool, call func(context.Context) error) error {
+	node, err := s.clientNode(ctx, key)
+	if err != nil {
+		return err
 	}
-	hash := sha256.Sum256([]byte(clientVersion + at.Group + "\x00" + string(at.Subject)))
-	return s.config.KeyPrefix + "c" + string(hash[:clientKeySize])
+	inTime, cancel := context.WithTimeout(ctx, s.config.Deadline)
+	defer cancel()
+	if err = call(inTime); err == nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		s.recordNode(node, err)
+	}
+	return s.failure(writes, err)
 }
-
-// clientVersion is the version of a record's form: each has keys of its own.
-const clientVersion = "4"
-
-// clientKeySize bytes distinguish 2^48 subjects.
-const clientKeySize = 12
 
 // clientNode returns the node that has a key, or why it is not called.
 func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClient, error) {
@@ -143,20 +198,4 @@ func (s *Store) answers(node redis.UniversalClient, timeout time.Duration) bool 
 func isLate(err error) bool {
 	var late interface{ Timeout() bool } // a connection's error, or a context's
 	return errors.As(err, &late) && late.Timeout()
-}
-
-// parseSwap reads what swap.lua answers to a call, which writes or only reads.
-func (s *Store) parseSwap(command *redis.Cmd, writes bool) (swapped bool, found []byte, clockMs int64, err error) {
-	if err := command.Err(); err != nil {
-		return false, nil, 0, s.failure(writes, err)
-	}
-	text, _ := command.Val().(string)
-	at := strings.IndexAny(text, "+-")
-	if at < 0 {
-		return false, nil, 0, errReply
-	}
-	if clockMs, err = strconv.ParseInt(text[:at], 10, 64); err != nil {
-		return false, nil, 0, errReply
-	}
-	return text[at] == '+', []byte(text[at+1:]), clockMs, nil
 }

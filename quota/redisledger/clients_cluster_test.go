@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -28,14 +29,14 @@ func clusterClientsWithoutReply(t *testing.T, config Config) {
 		return &cutConn{Conn: conn, cutting: &cutting}, err
 	}
 	c := hourly()
-	awaitAnswer(t, l, c, "=alice")
+	awaitAnswer(t, l, c, "alice")
 	cutting.Store(true)
-	if _, err := takeOne(t.Context(), l, c, "=alice"); !errors.Is(err, quota.ErrOutcomeUnknown) {
+	if _, err := takeOne(t.Context(), l, c, "alice"); !errors.Is(err, quota.ErrOutcomeUnknown) {
 		t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
 	}
 	cutting.Store(false)
-	awaitAnswer(t, l, c, "=alice")
-	wantUsed(t, l, c, "=alice", 3)
+	awaitAnswer(t, l, c, "alice")
+	wantUsed(t, l, c, "alice", 3)
 }
 
 // A cutConn breaks when the reply to a script has come that replaces a record.
@@ -46,7 +47,7 @@ type cutConn struct {
 }
 
 func (c *cutConn) Write(b []byte) (int, error) {
-	c.script = bytes.Contains(b, []byte("evalsha")) && bytes.Count(b, []byte("$40\r\n")) > 1 // the script's hash, and the record's
+	c.script = bytes.Contains(b, []byte("evalsha"))
 	return c.Conn.Write(b)
 }
 
@@ -64,42 +65,53 @@ func clusterClientsOfFrozenNode(t *testing.T, config Config, frozen *redistest.S
 	l, c := openStoreAt(t, config), hourly()
 	c.Name = "frozen"
 	ctx := t.Context()
-	var asks []clientlimit.Ask
-	at := map[int]string{} // by ask, the node
+	var subjects []string
+	at := map[string]string{} // by subject, the node
+	service, err := serviceOn(l, c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range 30 {
-		asks = append(asks, clientlimit.Ask{Subject: clientlimit.Key([]byte{'=', byte('a' + i)}), Units: 1})
-		node, err := l.current().(*redis.ClusterClient).MasterForKey(ctx, l.clientKey(c.Place(asks[i].Subject)))
+		subject := fmt.Sprint("user", i)
+		subjects = append(subjects, subject)
+		_, key, _, err := service.Usage(ctx, c.Name, subject)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at[i] = node.Options().Addr
+		name := l.clientKey(clientlimit.Call{Key: key})
+		node, err := l.current().(*redis.ClusterClient).MasterForKey(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at[subject] = node.Options().Addr
 	}
 	if err := frozen.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
 	for {
-		decisions, settled := clientlimit.Decider{Store: l}.Decide(ctx, c, asks), true
-		for i, d := range decisions {
-			away := at[i] == frozen.Addr
-			if away && d.Err == nil {
-				t.Fatalf("ask %d: a frozen node has decided", i)
+		settled := true
+		for _, subject := range subjects {
+			_, err := takeOne(ctx, l, c, subject)
+			away := at[subject] == frozen.Addr
+			if away && err == nil {
+				t.Fatalf("%s: a frozen node has decided", subject)
 			}
-			settled = settled && (d.Err == nil) != away && (!away || errors.Is(d.Err, quota.ErrUnavailable))
+			settled = settled && (err == nil) != away && (!away || errors.Is(err, quota.ErrUnavailable))
 		}
 		if settled {
 			break
 		}
 		if time.Since(begun) > hanging {
-			t.Fatalf("asks of the others wait for the frozen node: %+v", decisions)
+			t.Fatal("calls of the others wait for the frozen node")
 		}
 	}
 	if err := frozen.Thaw(); err != nil {
 		t.Fatal(err)
 	}
-	for i, ask := range asks {
-		if at[i] == frozen.Addr {
-			awaitAnswer(t, l, c, ask.Subject)
+	for subject, node := range at {
+		if node == frozen.Addr {
+			awaitAnswer(t, l, c, subject)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,36 +14,47 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// A subject of the counter takes what Redis needs for a key with an expiry, about 120 bytes
-// with the malloc that Debian has, and 48 for its record; once it has been idle for two windows
-// it takes nothing. For more subjects:
+// A subject takes what Redis needs for a key with an expiry, and its record; once it has been idle for two windows it
+// takes nothing. For more subjects:
 //
 //	QUOTAD_TEST_LONG=10000000 go test -run TestMemoryPerSubject -v -timeout 1h ./quota/redisledger
 func TestMemoryPerSubject(t *testing.T) {
-	t.Parallel()
+	for algorithm, most := range map[clientlimit.Algorithm]float64{clientlimit.Counter: 220, clientlimit.Log: 280} {
+		t.Run(string(algorithm), func(t *testing.T) {
+			t.Parallel()
+			memoryPerSubject(t, algorithm, most)
+		})
+	}
+}
+
+func memoryPerSubject(t *testing.T, algorithm clientlimit.Algorithm, most float64) {
 	n := seedtest.Long(t, 10_000)
 	clock := redistest.NewClock(t)
 	server := redistest.StartOn(t, clock)
-	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
-	c := hourly()
-	before, begun := usedMemory(t, server), time.Now()
-	asks := make([]clientlimit.Ask, 0, 500)
-	for i := range n {
-		address := fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)
-		asks = append(asks, clientlimit.Ask{Subject: c.Ask(clientlimit.Salt{}, address, 1).Subject, Units: 1})
-		if len(asks) < cap(asks) && i < n-1 {
-			continue
-		}
-		for _, d := range (clientlimit.Decider{Store: l}).Decide(t.Context(), c, asks) {
-			if !d.Granted() {
-				t.Fatalf("got %+v, want a grant", d)
-			}
-		}
-		asks = asks[:0]
+	l, c := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}})), hourly()
+	c.Algorithm = algorithm
+	service, err := serviceOn(l, c)
+	if err != nil {
+		t.Fatal(err)
 	}
+	before, begun := usedMemory(t, server), time.Now()
+	var asking sync.WaitGroup
+	for from := range 8 {
+		asking.Go(func() {
+			for i := from; i < n; i += 8 {
+				address := fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)
+				d, err := service.Acquire(t.Context(), c.Name, clientlimit.Request{Subject: address, Count: 1})
+				if err != nil || !d.Granted() {
+					t.Errorf("got %+v, %v, want a grant", d, err)
+					return
+				}
+			}
+		})
+	}
+	asking.Wait()
 	each := float64(usedMemory(t, server)-before) / float64(n)
 	t.Logf("%s subjects in %v: %.1f bytes each", quota.Thousands(quota.Units(n)), time.Since(begun).Round(time.Millisecond), each)
-	if most := 220.0; each > most {
+	if each > most {
 		t.Errorf("a subject takes %.1f bytes, want at most %.0f", each, most)
 	}
 	if clock == nil {

@@ -2,36 +2,22 @@ package redisledger
 
 import (
 	"context"
-	"errors"
-	"strings"
-	"sync"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
 )
 
-// clockOfClients is the key of the time behind the same prefix as a subject's.
-const clockOfClients = "string.sub(KEYS[1], 1, -14) .. 'clock'"
-
-// clientScripts are the scripts on a clock of the test. A record outlives its time by a
-// day: Redis lets it expire by its own clock, on which the test's hours are seconds.
-func clientScripts(t testing.TB, clock string) lua.Scripts {
-	return rewritten(guarded(t, clock), func(script string) string {
-		return strings.NewReplacer("'PX', ", "'PX', 86400000 + ", "'PEXPIRE', subject, ", "'PEXPIRE', subject, 86400000 + ").Replace(script)
-	})
-}
-
 // patient has calls wait for their answers, on a busy machine too.
 func patient(l *Store) *Store {
-	l.patience = hanging
+	l.config.Deadline = hanging
 	switch client := l.current().(type) {
 	case *redis.Client:
 		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
@@ -41,29 +27,31 @@ func patient(l *Store) *Store {
 	return l
 }
 
-// clientHarness opens ledgers of client limits on one server, each under a key prefix of its own.
+// clientHarness opens stores of client limits on one server, on the test's clock. Redis lets a record expire by its own
+// clock, on which the test's hours are seconds.
 func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
-	var join func(t testing.TB) ledgertest.ClientLedger
+	var join func(t testing.TB) clientlimit.Store
+	var opened atomic.Int64
 	return ledgertest.ClientHarness{
-		Open: func(t testing.TB, clock *ledgertest.Clock) (ledgertest.ClientLedger, func() ledgertest.ClientLedger) {
-			config := Config{Addrs: []string{server.Addr}, KeyPrefix: "quotad:" + t.Name() + ":"}
-			client := connect(t, config)
+		Open: func(t testing.TB, clock *ledgertest.Clock) (clientlimit.Store, func() clientlimit.Store) {
+			config := Config{Addrs: []string{server.Addr}, KeyPrefix: fmt.Sprintf("suite%d:", opened.Add(1))}
+			client, key := connect(t, config), config.KeyPrefix+"clock"
 			clock.OnSet(func(now time.Time) {
-				if err := client.Set(context.Background(), config.KeyPrefix+"clock", now.UnixMilli(), 0).Err(); err != nil {
+				if err := client.Set(context.Background(), key, now.UnixMilli(), 0).Err(); err != nil {
 					t.Error(err)
 				}
 			})
-			join = func(t testing.TB) ledgertest.ClientLedger {
-				l, err := openStore(config, clientScripts(t, clockOfClients))
+			join = func(t testing.TB) clientlimit.Store {
+				l, err := openStore(config, guarded(t, "'"+key+"'"))
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { l.Close() })
-				return clientlimit.Decider{Store: patient(l), Kept: clientlimit.NewCache(clock.Now)}
+				return patient(l)
 			}
-			return join(t), func() ledgertest.ClientLedger { return join(t) }
+			return join(t), func() clientlimit.Store { return join(t) }
 		},
-		Join: func(t testing.TB) ledgertest.ClientLedger { return join(t) },
+		Join: func(t testing.TB) clientlimit.Store { return join(t) },
 	}
 }
 
@@ -72,46 +60,35 @@ func TestClients(t *testing.T) {
 	ledgertest.RunClients(t, clientHarness(redistest.Start(t)))
 }
 
-// Two hosts ask for one subject all the time: together they are granted what its limit has, and
-// one that lost each time says so, and that nothing was debited.
-func TestHostsSwapOneRecord(t *testing.T) {
+// A log that is not enforced forgets its oldest grants, and what it decides costs the same as with few.
+func TestLogsAreBounded(t *testing.T) {
 	t.Parallel()
-	addr := redistest.Start(t).Addr
-	c := &clientlimit.Clients{Name: "public", Limits: []quota.Limit{{Name: "daily", Units: 300, Window: quota.Sliding(24 * time.Hour)}}}
-	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
-		c.Algorithm = algorithm
-		var granted, contended atomic.Int64
-		var hosts sync.WaitGroup
-		for range 4 {
-			l, err := OpenStore(Config{Addrs: []string{addr}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			patient(l)
-			hosts.Go(func() {
-				for range 150 {
-					d, err := takeOne(t.Context(), l, c, "=alice")
-					switch {
-					case errors.Is(err, quota.ErrContended):
-						contended.Add(1)
-					case err != nil:
-						t.Error(err)
-					case d.Granted():
-						granted.Add(1)
-					}
-				}
-			})
-		}
-		hosts.Wait()
-		if granted.Load() != 300 {
-			t.Errorf("%s: %d units of 300 were granted, and %d asks lost each time", algorithm, granted.Load(), contended.Load())
+	server := redistest.Start(t)
+	l, c := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}})), hourly()
+	c.Algorithm, c.Limits[0].Units = clientlimit.Log, 100_000
+	if _, err := takeOne(t.Context(), l, c, "alice"); err != nil {
+		t.Fatal(err)
+	}
+	key := server.Do(t, "KEYS", "*:c:*").([]any)[0].(string)
+	server.Do(t, "EVAL", `local now = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
+		redis.call('DEL', KEYS[1])
+		for i = 1, 100000 do redis.call('ZADD', KEYS[1], now - 100000 + i, i .. ' 1') end`, "1", key)
+	if d, err := takeOne(t.Context(), l, c, "alice"); err != nil || d.Reason != quota.LimitExceeded || d.Remaining() != 0 {
+		t.Errorf("got %+v, %v, want a denial by 100,000 units", d, err)
+	}
+	c.Limits[0].DryRun = true
+	for range 3 {
+		if _, err := takeOne(t.Context(), l, c, "alice"); err != nil {
+			t.Fatal(err)
 		}
 	}
-	l := openStoreAt(t, Config{Addrs: []string{addr}})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := takeOne(ctx, l, c, "=alice"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
-		t.Errorf("got %v", err)
+	if n := server.Do(t, "ZCARD", key); n != int64(100_000) {
+		t.Errorf("the log has %v entries", n)
 	}
+}
+
+// By night, 20,000 histories of each algorithm: QUOTAD_TEST_LONG=20000.
+func TestRandomClients(t *testing.T) {
+	t.Parallel()
+	ledgertest.RandomClients(t, clientHarness(redistest.Start(t)), 1000)
 }

@@ -150,24 +150,26 @@ func useLog(ctx context.Context, l *slidinglog.Ledger) error {
 func useClients(ctx context.Context, l *Store) error {
 	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
 		c := &clientlimit.Clients{Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "hourly", Units: 5, Window: quota.Sliding(time.Hour)}}}
-		var asks []clientlimit.Ask
-		for i := range 40 {
-			subject := clientlimit.Key("=" + strconv.Itoa(i))
-			asks = append(asks, clientlimit.Ask{Subject: subject, Units: 5}, clientlimit.Ask{Subject: subject, Units: 1})
-		}
-		ledger := clientlimit.Decider{Store: l}
-		for i, d := range ledger.Decide(ctx, c, asks) {
-			if d.Err != nil {
-				return d.Err
-			}
-			if d.Granted() != (i%2 == 0) {
-				return fmt.Errorf("ask %d got %+v", i, d)
-			}
-		}
-		if err := ledger.Reset(ctx, c, asks[0]); err != nil {
+		service := clientlimit.NewService(nil)
+		if err := service.SetClients(l, "", []*clientlimit.Clients{c}); err != nil {
 			return err
 		}
-		u, err := ledger.Usage(ctx, c, asks[0])
+		for i := range 40 {
+			for n, granted := range []bool{true, true, false} {
+				count := []quota.Units{2, 3, 1}[n]
+				d, err := service.Acquire(ctx, "public", clientlimit.Request{Subject: strconv.Itoa(i), Count: count})
+				if err != nil {
+					return err
+				}
+				if d.Granted() != granted {
+					return fmt.Errorf("call %d of %d got %+v", n, i, d)
+				}
+			}
+		}
+		if _, err := service.Reset(ctx, "public", "0"); err != nil {
+			return err
+		}
+		u, _, _, err := service.Usage(ctx, "public", "0")
 		if err != nil {
 			return err
 		}
@@ -175,9 +177,7 @@ func useClients(ctx context.Context, l *Store) error {
 			return fmt.Errorf("%d units are used after a reset", used)
 		}
 	}
-	shared := &clientlimit.Swap{}
-	l.Swap(ctx, []*clientlimit.Swap{shared})
-	return shared.Err
+	return nil
 }
 
 func TestFailover(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package redisledger keeps in Redis what hosts share: the logs of credentials, the records of jobs and the
-// records of client limits.
+// Package redisledger keeps in Redis what hosts share: the logs of credentials, the records of jobs and what
+// clients of your own APIs have used.
 //
 // # The engine
 //
@@ -12,15 +12,11 @@
 //
 // # Client limits
 //
-// What a subject of client limits has used is a record of its own, a string. Package clientlimit
-// says what it holds, and decides by it. In one pipeline for a batch, swap.lua reads records, or replaces those that
-// are still as they were read. The records are a key each,
-// so that in a Cluster they are spread over its nodes. What hosts share, their secrets among it, is
-// at the key "clients:salts".
+// A subject of client limits has one key. client_log.lua or client_counter.lua decides in one call, which is not repeated
+// (clients.go). In a Cluster the keys are spread over its nodes. [OpenClients] does that without a daemon.
 //
-// No host has a copy of a record: a subject whose record is lost has its whole budget again. After a
-// call that was not answered for half a deadline, its node is pinged until it answers. Until then it is not called: asks
-// fail at once, and clientlimit decides them by policy.
+// After a call that was not answered, its node is pinged until it answers. Until then it is not called: calls fail at
+// once, and clientlimit decides them by policy.
 //
 // # Answers and connections
 //

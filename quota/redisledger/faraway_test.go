@@ -2,6 +2,7 @@ package redisledger_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/clientlimit"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
@@ -115,8 +117,6 @@ func startFarHost(t testing.TB, addr, name string, deadline time.Duration, units
 
 func answer(d quota.Decision, err error) string {
 	switch {
-	case errors.Is(err, quota.ErrContended):
-		return "contended"
 	case errors.Is(err, quota.ErrRecovering):
 		return "recovering"
 	case err != nil:
@@ -178,8 +178,8 @@ func TestClientsFarAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	service := clientlimit.NewService(clientlimit.Config{Deadline: hanging})
-	err = service.SetClients(store, []*clientlimit.Clients{{
+	service := clientlimit.NewService(nil)
+	err = service.SetClients(store, "", []*clientlimit.Clients{{
 		Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true,
 		Limits: []quota.Limit{{Name: "hourly", Units: 3, Window: quota.Sliding(time.Hour)}},
 	}})
@@ -187,8 +187,8 @@ func TestClientsFarAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 5 {
-		d := service.Acquire(t.Context(), "public", clientlimit.Request{Subject: "alice", Count: 1})[0]
-		if d.Err != nil || d.Outage || d.Granted() != (n < 3) {
+		d, err := service.Acquire(t.Context(), "public", clientlimit.Request{Subject: "alice", Count: 1})
+		if err != nil || d.Outage || d.Granted() != (n < 3) {
 			t.Fatalf("call %d of 3 that fit: %+v", n+1, d)
 		}
 	}
@@ -202,5 +202,68 @@ func TestClientsFarAway(t *testing.T) {
 	defer hasty.Close()
 	if lacks, err := hasty.Check(t.Context(), false); err != nil || !slices.ContainsFunc(lacks, func(s string) bool { return strings.Contains(s, "set deadline in [ledger] to ") }) {
 		t.Errorf("%q, %v; want the deadline that is needed", lacks, err)
+	}
+}
+
+// Servers ask for one subject all the time, and wait for answers about others that are late by 200 ms: never more than
+// the units are granted in any window, by Redis' clock.
+func TestNeverMoreInAnyWindow(t *testing.T) {
+	t.Parallel()
+	const units, window = 10, time.Second
+	server := redistest.Start(t)
+	late := farAway(t, server, 200*time.Millisecond)
+	var mu sync.Mutex // guards grants
+	var grants []time.Time
+	var servers sync.WaitGroup
+	for n := range 2 {
+		open := func(addr string) *redisledger.Clients {
+			c, err := redisledger.OpenClients(redisledger.Config{Addrs: []string{addr}, Deadline: hanging}, "", &clientlimit.Clients{
+				Name: "public", Algorithm: clientlimit.Log,
+				Limits: []quota.Limit{{Name: "second", Units: units, Window: quota.Sliding(window)}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+		near, far := open(server.Addr), open(late)
+		servers.Go(func() {
+			for i := range 8 {
+				other := api.ClientRequest{Subject: fmt.Sprint("other", n, i)}
+				if _, err := far.AcquireClient(t.Context(), "public", other); err != nil {
+					t.Error(err)
+				}
+				for _, c := range []*redisledger.Clients{near, far, near} {
+					for range 20 {
+						d, err := c.AcquireClient(t.Context(), "public", api.ClientRequest{Subject: "greedy"})
+						if err != nil {
+							t.Error(err)
+						} else if !d.Granted {
+							break
+						} else {
+							mu.Lock()
+							grants = append(grants, *d.Now)
+							mu.Unlock()
+						}
+					}
+				}
+			}
+		})
+	}
+	servers.Wait()
+	for _, from := range grants {
+		n := 0
+		for _, at := range grants {
+			if !at.Before(from) && at.Before(from.Add(window)) {
+				n++
+			}
+		}
+		if n > units {
+			t.Fatalf("%d units were granted in the window from %v", n, from)
+		}
+	}
+	if len(grants) <= units {
+		t.Errorf("%d units were granted in several windows", len(grants))
 	}
 }

@@ -24,12 +24,15 @@ func rewritten(scripts lua.Scripts, f func(string) string) lua.Scripts {
 // take days; a server's clock cannot be set.
 func onClock(t testing.TB, key string) lua.Scripts {
 	t.Helper()
-	const text = "time[1] .. string.sub('00000' .. time[2], -6, -4)"
 	scripts := noQuiet()
-	if strings.Count(scripts.Swap, text) != 1 {
-		t.Fatalf("swap.lua does not read the clock once by %s", text)
+	for _, script := range []*string{&scripts.ClientLog, &scripts.ClientCounter} {
+		const text = "redis.call('TIME')"
+		if strings.Count(*script, text) != 1 {
+			t.Fatalf("a script of clients does not read the clock once by %s", text)
+		}
+		ms := "redis.call('GET', " + key + ")"
+		*script = strings.Replace(*script, text, "{ math.floor("+ms+" / 1000), "+ms+" % 1000 * 1000 }", 1)
 	}
-	scripts.Swap = strings.Replace(scripts.Swap, text, "redis.call('GET', "+key+")", 1)
 	return scripts
 }
 

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -146,12 +147,12 @@ func (s *Store) writeOnce(ctx context.Context) error {
 	if _, err := s.Run(ctx, slidinglog.AllHosts, slidinglog.Hosts, []any{"", "", time.Hour.Milliseconds()}); err != nil {
 		return err
 	}
-	swap := &clientlimit.Swap{Place: clientlimit.Place{Group: checked}}
-	for range 2 {
-		if s.Swap(ctx, []*clientlimit.Swap{swap}); swap.Err != nil {
-			return swap.Err
+	c := clientlimit.Call{Algorithm: clientlimit.Log, Limits: []clientlimit.Bound{{WindowMs: 1000, Units: 1}}, Units: 1}
+	for _, c.Algorithm = range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+		rand.Read(c.Key[:]) // never fails
+		if _, err := s.Count(ctx, c); err != nil {
+			return err
 		}
-		swap = &clientlimit.Swap{Place: swap.Place, Writes: true, Read: swap.Found, Next: []byte(checked), ReadMs: swap.NowMs, EndsMs: swap.NowMs + 2000}
 	}
-	return nil
+	return s.Forget(ctx, c)
 }

@@ -37,21 +37,18 @@ type Config struct {
 // A Store is a slidinglog.Engine in Redis, Redis Cluster or Valkey, from version 6.2 on, and keeps what else hosts
 // share. Each credential has two keys.
 type Store struct {
-	config  Config // with its defaults
-	client  atomic.Pointer[redis.UniversalClient]
-	scripts map[slidinglog.Script]script
-	declare *redis.Script
-	swaps   script   // swap.lua
-	names   sync.Map // of the credentials whose logs were used: each new connection declares them
-	// patience is how long after it was read a client's record may be replaced: what is granted counts
-	// from when it was read.
-	patience   time.Duration
-	doubted    sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
-	answered   atomic.Bool           // a script was carried out
-	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
-	ctx        context.Context       // ends with Close
-	stop       context.CancelFunc
-	background sync.WaitGroup
+	config                   Config // with its defaults
+	client                   atomic.Pointer[redis.UniversalClient]
+	scripts                  map[slidinglog.Script]script
+	declare                  *redis.Script
+	clientLog, clientCounter script
+	names                    sync.Map              // of the credentials whose logs were used: each new connection declares them
+	doubted                  sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
+	answered                 atomic.Bool           // a script was carried out
+	undialed                 atomic.Pointer[error] // why the last connection was not made; nil: it was
+	ctx                      context.Context       // ends with Close
+	stop                     context.CancelFunc
+	background               sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	replaced time.Time  // when the client was replaced last
@@ -72,7 +69,8 @@ func openStore(config Config, sources lua.Scripts) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{config: config, swaps: newScript(sources.Swap), patience: config.Deadline, declare: redis.NewScript(sources.Declare)}
+	s := &Store{config: config, declare: redis.NewScript(sources.Declare)}
+	s.clientLog, s.clientCounter = newScript(sources.ClientLog), newScript(sources.ClientCounter)
 	s.scripts = map[slidinglog.Script]script{
 		slidinglog.Acquire: newScript(sources.Acquire), slidinglog.Correct: newScript(sources.Correct),
 		slidinglog.Walk: newScript(sources.Walk), slidinglog.Restore: newScript(sources.Restore),

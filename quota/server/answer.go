@@ -21,6 +21,9 @@ func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers 
 			w.Header()["RateLimit-Policy"], w.Header()["RateLimit"] = []string{policy}, []string{state}
 		}
 	}
+	if body.Mode != "" && headers {
+		w.Header().Set(api.ModeHeader, body.Mode)
+	}
 	switch {
 	case d.Granted() && d.Units == 0:
 		Write(w, http.StatusOK, typeJSON, freeGrant{decisionBody: body})

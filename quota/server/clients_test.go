@@ -30,9 +30,9 @@ func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
 	t.Helper()
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	s := &clientScene{ledger: ledgertest.NewClientStore(clock.Now)}
-	s.service = clientlimit.NewService(clientlimit.Config{Deadline: time.Second})
-	if err := s.service.SetClients(s.ledger, []*clientlimit.Clients{
-		{Name: "public", Algorithm: clientlimit.Log, Plain: true, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
+	s.service = clientlimit.NewService(nil)
+	if err := s.service.SetClients(s.ledger, "", []*clientlimit.Clients{
+		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
 			{Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},
 			{Name: "hour", Units: 5, Window: quota.Sliding(time.Hour)},
 			{Name: "watched", Units: 2, Window: quota.Sliding(2 * time.Hour), DryRun: true},
@@ -147,46 +147,12 @@ func TestSubjectsOfAnyBytes(t *testing.T) {
 	}
 }
 
-func TestClientBatch(t *testing.T) {
-	h := clientsServed(t, nil)
-	requests := []api.ClientRequest{
-		{Subject: "alice", Operation: "search"}, {Subject: "\xff"}, {Subject: "alice", Count: 2}, {Subject: ""}, {Subject: "bob", Operation: "serch"},
-		{Subject: "bob", Count: 4}, {Subject: "bob", Count: -1}, {Subject: "alice"},
-	}
-	decisions, err := h.Client("").AcquireClients(context.Background(), "public", requests)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"", "", "limit_exceeded", "bad_request", "unknown_operation", "cost_exceeds_limit", "bad_request", ""}
-	for i, d := range decisions {
-		if d.Reason != want[i] || d.Granted != (want[i] == "") || d.Granted && (d.Now == nil || len(d.Limits) != 3) {
-			t.Errorf("%d: %+v, want %q", i, d, want[i])
-		}
-	}
-	if d := decisions[2]; d.Status != 429 || d.RetryAfterMs != 60_000 || d.Limit != "minute" || len(d.ViolatedPolicies) != 1 || d.Type == "" {
-		t.Errorf("the denial: %+v", d)
-	}
-	wire := h.Dial()
-	got := wire.Call("POST", "/v1/clients/public/batch", `{"subject":["carol","carol"],"operation":["search",""],"count":[1,1]}`, servertest.JSON)
-	if got.Status != 200 || strings.Count(got.Body, `"granted":true`) != 2 {
-		t.Errorf("as JSON: %d %s", got.Status, got.Body)
-	}
-	h.ledger.Fail(quota.ErrUnavailable)
-	if decisions, err = h.Client("").AcquireClients(context.Background(), "closed", requests[:1]); err != nil || decisions[0].Reason != "unknown_operation" {
-		t.Errorf("got %+v, %v", decisions, err)
-	}
-	if decisions, err = h.Client("").AcquireClients(context.Background(), "closed", requests[1:3]); err != nil || len(decisions) != 2 ||
-		decisions[1].Reason != "ledger_unavailable" || decisions[1].Status != 503 || decisions[1].Granted {
-		t.Errorf("without a ledger: %+v, %v", decisions, err)
-	}
-}
-
 func TestClientsDuringAnOutage(t *testing.T) {
 	h := clientsServed(t, nil)
 	h.ledger.Fail(quota.ErrUnavailable)
 	wire := h.Dial()
 	open := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&count=3", servertest.Form)
-	if open.Status != 200 || open.Text("mode") != "outage" || open.Text("units") != "3" || open.Header.Get("RateLimit") != "" {
+	if open.Status != 200 || open.Text("mode") != "outage" || open.Text("units") != "3" || open.Header.Get("RateLimit") != "" || open.Header.Get("Quotad-Mode") != "outage" {
 		t.Errorf("open: %d %s", open.Status, open.Body)
 	}
 	closed := wire.Call("POST", "/v1/clients/closed/acquire", "subject=alice", servertest.Form)

@@ -15,9 +15,7 @@
 //
 // The example serves the API from a program of one's own.
 //
-// On a stream of batches (clients.go), a request is a line of the body, and does not take this path.
-//
-// Shutdown accepts nothing more, ends the streams that follow a log or decide batches, answers every
+// Shutdown accepts nothing more, ends the streams that follow a log, answers every
 // request that has arrived, and then closes what is left.
 //
 // The package writes the socket that Listen makes. Its locks are those of Frontend and Refusals. None

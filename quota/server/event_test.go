@@ -25,7 +25,6 @@ func TestResultOfAnEvent(t *testing.T) {
 		{"unknown outcome", server.Decided{Err: quota.ErrOutcomeUnknown}, "ledger_unavailable"},
 		{"lost", server.Decided{Err: quota.ErrLost}, "recovering"},
 		{"quiet after a loss", server.Decided{Err: quota.ErrRecovering}, "recovering"},
-		{"every race lost", server.Decided{Err: quota.ErrContended}, "contended"},
 		{"given up", server.Decided{Err: context.Canceled}, "cancelled"},
 		{"given up on a call of a shared ledger", server.Decided{Err: fmt.Errorf("redis: %w: %w", quota.ErrUnavailable, context.Canceled)}, "cancelled"},
 		{"given up, and perhaps done", server.Decided{Err: fmt.Errorf("redis: %w: %w", quota.ErrOutcomeUnknown, context.Canceled)}, "cancelled"},

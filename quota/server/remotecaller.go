@@ -92,7 +92,7 @@ func (c *Session) count(result string) {
 var remoteRoutes = []string{
 	"POST /v1/acquire", "POST /v1/grants/{id}/settle", "DELETE /v1/grants/{id}", "POST /v1/observe",
 	"GET /v1/status", "GET /v1/credentials", "GET /v1/credentials/{name}",
-	"POST /v1/clients/{name}/acquire", "POST /v1/clients/{name}/batch",
+	"POST /v1/clients/{name}/acquire",
 	"GET /v1", "GET /healthz", "GET /readyz", "GET /version",
 }
 

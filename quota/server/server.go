@@ -125,7 +125,7 @@ func newServer(c Config) *Server {
 		s.Observer = upstream.NewObserver(s.Service, nil, func(upstream.Outcome) {})
 	}
 	if s.Clients == nil {
-		s.Clients = clientlimit.NewService(clientlimit.Config{})
+		s.Clients = clientlimit.NewService(nil)
 	}
 	if s.Emit == nil {
 		s.Emit = func(any) {}

@@ -152,7 +152,6 @@ func TestLedgerUnavailable(t *testing.T) {
 		{"unanswered", fmt.Errorf("cannot reach it: %w", quota.ErrOutcomeUnknown), "ledger_unavailable"},
 		{"lost", fmt.Errorf("%w: it was flushed", quota.ErrLost), "recovering"},
 		{"quiet", fmt.Errorf("%w: daemons put back what they know", quota.ErrRecovering), "recovering"},
-		{"outrun", fmt.Errorf("credential: %w", quota.ErrContended), "contended"},
 	} {
 		t.Run(row.name, func(t *testing.T) { testUnavailable(t, row.why, row.want) })
 	}

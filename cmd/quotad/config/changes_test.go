@@ -71,7 +71,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"clients.a.window", `"1m"`, `"2m"`},
 	{"clients.a.enforce", `true`, `false`},
 	{"clients.a.algorithm", `"log"`, `"counter"`},
-	{"clients.a.subjects", `"digest"`, `"plain"`},
+	{"clients.secret_file", `"one"`, `"two"`},
 	{"clients.a.operations.search", `10`, `5`},
 	{"clients.a.on_outage", `"open"`, `"closed"`},
 	{"clients.b.limits.minute.units", `60`, `30`},
@@ -208,6 +208,10 @@ func keysBelow(prefix string, table reflect.Type) (keys []string) {
 		field := table.Field(i)
 		key := prefix + field.Tag.Get("toml")
 		below := field.Type
+		if strings.HasSuffix(key, "*") && below.Kind() == reflect.Map && below.Elem().Kind() == reflect.Pointer {
+			keys = append(keys, keysBelow(prefix+`\w+\.`, below.Elem().Elem())...)
+			continue
+		}
 		if below.Kind() == reflect.Map && below.Elem().Kind() == reflect.Pointer {
 			key, below = key+`\.\w+`, below.Elem()
 		}

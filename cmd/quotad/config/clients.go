@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"quotad/quota"
@@ -21,10 +22,24 @@ func (t *clientsTable) decode(n node) {
 	n.intoTable(t)
 }
 
+// groups returns the names of the clients.
+func (t *fileTable) groups() []string {
+	return slices.DeleteFunc(t.names("clients"), func(key string) bool { return key == "secret_file" })
+}
+
+// secret returns the text of its file, without space around it.
+func (t *clientGroups) secret() string {
+	secret := strings.TrimSpace(t.SecretFile.text)
+	if t.SecretFile.read && len(secret) < clientlimit.LeastSecret {
+		t.fail("secret_file", "%s has fewer than %d bytes: write what openssl rand -hex 32 prints", t.SecretFile.path, clientlimit.LeastSecret)
+	}
+	return secret
+}
+
 // clients checks the clients of each name on their own.
 func (t *fileTable) clients() (all []*clientlimit.Clients) {
-	for _, name := range t.names("clients") {
-		one := t.Clients[name]
+	for _, name := range t.groups() {
+		one := t.Clients.Groups[name]
 		c := one.clients(name)
 		// If limits lack keys, all further errors would follow from that.
 		if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
@@ -37,7 +52,7 @@ func (t *fileTable) clients() (all []*clientlimit.Clients) {
 
 func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	c := &clientlimit.Clients{
-		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, Plain: t.Subjects == "plain", OpenOnOutage: t.OnOutage == "open",
+		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, OpenOnOutage: t.OnOutage == "open",
 	}
 	add := func(name string, limit *clientLimitTable) {
 		limit.require("units", "60")
@@ -90,6 +105,9 @@ func (c *Config) warnOfClients() {
 // ChangedClientRecords returns, after a reload, a warning for each group with another algorithm or other
 // windows: its clients begin at 0.
 func (c *Config) ChangedClientRecords(was *Config) (all Errors) {
+	if len(c.Clients) > 0 && c.ClientSecret != was.ClientSecret {
+		all = append(all, c.document.at([]string{"clients", "secret_file"}, "the secret is another one: every client begins at 0"))
+	}
 	for _, clients := range c.Clients {
 		for _, before := range was.Clients {
 			if before.Name != clients.Name {
@@ -119,7 +137,7 @@ func recordsOf(clients *clientlimit.Clients) string {
 
 // pathOf returns the path of a key of a limit in the file.
 func (c *Config) pathOf(clients *clientlimit.Clients, l quota.Limit, key string) []string {
-	if c.file.Clients[clients.Name].has("limits") {
+	if c.file.Clients.Groups[clients.Name].has("limits") {
 		return []string{"clients", clients.Name, "limits", l.Name, key}
 	}
 	return []string{"clients", clients.Name, key}

@@ -23,25 +23,26 @@ import (
 
 // A Config is what a configuration file means on this host. Its paths are absolute.
 type Config struct {
-	File        string // as it was given
-	Name        string // of this host, for others and for people
-	StateDir    string // need not exist yet
-	Socket      string
-	LogLevel    string // "debug", "info", "warn" or "error"
-	Metrics     string // the loopback address at which metrics are served too; empty: none
-	Proxy       string // the loopback address at which calls are metered; empty: none
-	Remote      Remote
-	Access      Access
-	Ledger      Ledger
-	Credentials []*quota.Credential
-	Outages     map[string]slidinglog.Policy // by credential, each has one
-	Profiles    map[string]upstream.Profile  // by credential, if something is known of its upstream
-	Presets     map[string]Preset            // by credential, if it has one
-	Targets     []*proxy.Target              // of calls through the proxy, for each credential that has one
-	Passes      Passes
-	Jobs        []*jobs.Job
-	Clients     []*clientlimit.Clients // of your own API
-	OnEvent     OnEvent
+	File         string // as it was given
+	Name         string // of this host, for others and for people
+	StateDir     string // need not exist yet
+	Socket       string
+	LogLevel     string // "debug", "info", "warn" or "error"
+	Metrics      string // the loopback address at which metrics are served too; empty: none
+	Proxy        string // the loopback address at which calls are metered; empty: none
+	Remote       Remote
+	Access       Access
+	Ledger       Ledger
+	Credentials  []*quota.Credential
+	Outages      map[string]slidinglog.Policy // by credential, each has one
+	Profiles     map[string]upstream.Profile  // by credential, if something is known of its upstream
+	Presets      map[string]Preset            // by credential, if it has one
+	Targets      []*proxy.Target              // of calls through the proxy, for each credential that has one
+	Passes       Passes
+	Jobs         []*jobs.Job
+	Clients      []*clientlimit.Clients // of your own API
+	ClientSecret string                 // of secret_file; empty: the one that quotad draws
+	OnEvent      OnEvent
 
 	file     *fileTable // for Changes
 	document *document  // for warnings
@@ -179,7 +180,7 @@ func (t *fileTable) config() *Config {
 	t.jobs(c)
 	c.Remote = t.remote()
 	t.shares()
-	c.Clients = t.clients()
+	c.Clients, c.ClientSecret = t.clients(), t.Clients.secret()
 	return c
 }
 

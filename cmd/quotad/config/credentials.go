@@ -25,7 +25,7 @@ func (t *credentialTable) decode(n node) {
 // credentials adds the credentials to c, and checks each by itself.
 func (t *fileTable) credentials(c *Config) {
 	c.Outages, c.Profiles, c.Presets = map[string]slidinglog.Policy{}, map[string]upstream.Profile{}, map[string]Preset{}
-	if len(t.names("credentials")) == 0 && len(t.names("clients")) == 0 {
+	if len(t.names("credentials")) == 0 && len(t.groups()) == 0 {
 		t.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
 	for _, name := range t.names("credentials") {

@@ -212,7 +212,11 @@ func (n node) intoTable(target tabular) {
 		into := v.FieldByIndex(field.Index)
 		delete(others, key)
 		if key == "*" { // it is the last one
-			into.Set(reflect.ValueOf(others))
+			if field.Type == reflect.TypeFor[map[string]any]() {
+				into.Set(reflect.ValueOf(others))
+			} else {
+				node{n.document, n.path, others, at.values, field.Tag}.into(into.Addr().Interface())
+			}
 			return
 		}
 		value, present := at.values[key]

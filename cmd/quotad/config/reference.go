@@ -84,6 +84,7 @@ func appendReference(tables []referenceTable, explained map[string]referenceKey,
 		key = strings.Replace(key, "*", "OPERATION", 1)
 		below := strings.TrimPrefix(path+"."+key, ".")
 		if inner, name := tableIn(field.Type); inner != nil {
+			below = strings.TrimSuffix(below, ".OPERATION")
 			next := len(tables)
 			tables = appendReference(tables, explained, below+name, inner)
 			tables[next].true = field.Type.Kind() == reflect.Pointer

@@ -89,7 +89,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 		one.require("credentials", `["`+append(t.names("credentials"), "youtube")[0]+`"]`)
 	}
 	one.known("credentials", "credential", one.Credentials, t.names("credentials"))
-	one.known("subjects", "table [clients.NAME]", one.Subjects, t.names("clients"))
+	one.known("subjects", "table [clients.NAME]", one.Subjects, t.groups())
 	one.known("operations", "operation", one.Operations, t.operationsOf(one.Credentials))
 	return server.RemoteCaller{
 		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects, Rate: int(one.Rate),

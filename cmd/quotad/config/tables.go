@@ -24,7 +24,7 @@ type fileTable struct {
 	Ledger      ledgerTable                 `toml:"ledger"`
 	Credentials map[string]*credentialTable `toml:"credentials" such:"youtube"`
 	Jobs        map[string]*jobTable        `toml:"jobs" such:"trending"`
-	Clients     map[string]*clientsTable    `toml:"clients" such:"public"`
+	Clients     clientGroups                `toml:"clients"`
 	Passes      passesTable                 `toml:"passes"`
 	Access      accessTable                 `toml:"access"`
 	Metrics     listenTable                 `toml:"metrics"`
@@ -183,8 +183,15 @@ var gone = map[string]string{
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
 	"eventsTable.counts_differ":     "remove it: what the upstream counts is a metric, quotad_limit_drift_units",
+	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
 	"remoteTable.behind":            "remove it: without cert_file, quotad answers a proxy on this host",
 	"passesTable.parallel":          "remove it, and set parallel in each job",
+}
+
+type clientGroups struct {
+	table
+	SecretFile contents                 `toml:"secret_file" secret:"the secret"`
+	Groups     map[string]*clientsTable `toml:"*" such:"public"`
 }
 
 // A clientsTable has either one limit in its own keys or several in limits.
@@ -195,7 +202,6 @@ type clientsTable struct {
 	Enforce    bool                         `toml:"enforce" default:"true"`
 	Limits     map[string]*clientLimitTable `toml:"limits" such:"minute"`
 	Algorithm  string                       `toml:"algorithm" oneof:"log counter" default:"log"`
-	Subjects   string                       `toml:"subjects" oneof:"digest plain" default:"digest"`
 	Operations calls                        `toml:"operations"`
 	OnOutage   string                       `toml:"on_outage" oneof:"open closed" default:"open"`
 }

@@ -52,8 +52,8 @@ func (m *Metrics) clientDecided(event clientlimit.Decided) {
 		name, operation = unknown, unknown
 	case d.Reason == quota.UnknownOperation, d.Reason == quota.BadRequest: // it is not checked
 		operation = unknown
-	case d.Err != nil:
-		reason = string(api.ProblemFrom(d.Err).Reason)
+	case event.Err != nil:
+		reason = string(api.ProblemFrom(event.Err).Reason)
 	case d.Granted():
 		reason = server.Granted
 		m.clientGranted(name, d)

@@ -41,7 +41,7 @@ type Metrics struct {
 	outageGrants, outageEdges, bookedBack, restored *prometheus.CounterVec
 
 	clientDecisions, clientOutage, clientWouldDeny, clientNear *prometheus.CounterVec
-	clientAcquire, clientCalls, clientBatches                  prometheus.Histogram
+	clientAcquire                                              prometheus.Histogram
 
 	runs, passes, passUnits, commands *prometheus.CounterVec
 	passTook                          *prometheus.HistogramVec
@@ -90,9 +90,7 @@ func New(version string) *Metrics {
 	m.clientWouldDeny = m.counters("quotad_client_would_deny_total", "Granted calls of clients that a limit would have denied if it were enforced.", "clients", "limit")
 
 	m.clientNear = m.counters("quotad_client_near_limit_total", "How often the use of a client rose over a percentage of a limit.", "clients", "limit", "percent")
-	m.clientAcquire = m.histogram("quotad_client_acquire_duration_seconds", "Time to decide a call of a client, waiting for others included.", callTimes)
-	m.clientCalls = m.histogram("quotad_client_ledger_call_duration_seconds", "Time of one call of the ledger that decides calls of clients.", callTimes)
-	m.clientBatches = m.histogram("quotad_client_ledger_call_requests", "Calls of clients that shared one deciding call of the ledger.", prometheus.ExponentialBuckets(1, 2, 8))
+	m.clientAcquire = m.histogram("quotad_client_acquire_duration_seconds", "Time to decide a call of a client.", callTimes)
 
 	m.runs = m.counters("quotad_runs_total", "Runs that are over; skipped ones are slots that did not become a run, and slots missed in a row count as one.", "job", "state", "reason")
 	m.passes = m.counters("quotad_passes_total", "Passes that are over, or were not launched.", "job", "outcome", "reason")
@@ -128,9 +126,6 @@ func (m *Metrics) Record(event any) {
 		m.decided(event)
 	case clientlimit.Decided:
 		m.clientDecided(event)
-	case clientlimit.Call:
-		m.clientCalls.Observe(event.Took.Seconds())
-		m.clientBatches.Observe(float64(event.Asks))
 	case upstream.Outcome:
 		m.answers.WithLabelValues(event.Credential, string(event.Class), strconv.FormatBool(event.Changed)).Inc()
 	case proxy.Finished:

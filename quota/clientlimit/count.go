@@ -1,0 +1,154 @@
+package clientlimit
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/quota"
+)
+
+// A Store counts what subjects use, by its own clock: in Redis, or in memory. Any number of goroutines may use it.
+type Store interface {
+	// Count decides about units of one subject, and counts them if they fit every limit. An error is a
+	// quota.ErrUnavailable if nothing was counted, and a quota.ErrOutcomeUnknown if it may have been.
+	Count(ctx context.Context, c Call) (Count, error)
+	// Forget deletes what a subject has used.
+	Forget(ctx context.Context, c Call) error
+	// Secret returns the secret that the users of the store share: ours, if they have none yet.
+	Secret(ctx context.Context, ours string) (string, error)
+}
+
+// A Call asks a store for units of one subject.
+type Call struct {
+	Clients   string
+	Algorithm Algorithm
+	Limits    []Bound // the shortest window first
+	Key       Key
+	Units     quota.Units // 0: it only looks
+}
+
+// A Bound is a limit as a store counts it.
+type Bound struct {
+	WindowMs int64
+	Units    quota.Units // 0: it denies nothing
+}
+
+// A Count is what a store says of a Call.
+type Count struct {
+	NowMs   int64
+	Granted bool
+	Limits  []Use // in the order of the call
+}
+
+// A Use is what a limit counts of a subject. Times are 0 if there is none.
+type Use struct {
+	Used      quota.Units // with those that are granted
+	NextMs    int64       // when some of them leave
+	NextUnits quota.Units // how many
+	FitsMs    int64       // when the units of a denied call fit this limit
+}
+
+// LeastSecret is how many bytes a secret has at least.
+const LeastSecret = 16
+
+// A Key is the name of a subject in a store.
+type Key [16]byte
+
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// records names the records of these clients. With other windows, or another algorithm, a subject has another record,
+// and begins at 0.
+func (c *Clients) records() string {
+	windows := make([]string, len(c.Limits))
+	for i, bound := range c.bounds() {
+		windows[i] = strconv.FormatInt(bound.WindowMs, 10)
+	}
+	return c.Name + "\x00" + string(c.Algorithm) + "\x00" + strings.Join(windows, ",") + "\x00"
+}
+
+// bounds returns the limits as a store counts them.
+func (c *Clients) bounds() []Bound {
+	all := make([]Bound, len(c.Limits))
+	for i, limit := range c.Limits {
+		all[i] = Bound{limit.Window.Length.Milliseconds(), limit.Units}
+		if limit.DryRun {
+			all[i].Units = 0
+		}
+	}
+	slices.SortFunc(all, func(a, b Bound) int { return cmp.Compare(a.WindowMs, b.WindowMs) })
+	return all
+}
+
+// keyOf returns the key of a subject: a hash by a secret, so that a reader of the store learns no subject. An address or
+// a network has one key in all its notations.
+func keyOf(secret, records, subject string) (k Key) {
+	if address, err := netip.ParseAddr(subject); err == nil {
+		subject = address.Unmap().String()
+	} else if network, err := netip.ParsePrefix(subject); err == nil {
+		subject = network.Masked().String()
+	}
+	keyed := hmac.New(sha256.New, []byte(secret))
+	io.WriteString(keyed, records)
+	io.WriteString(keyed, subject)
+	copy(k[:], keyed.Sum(nil))
+	return k
+}
+
+// decision returns what a count means for a call of that many units.
+func (c *Clients) decision(n Count, units quota.Units) quota.Decision {
+	d := quota.Decision{Units: units, Now: timeOf(n.NowMs)}
+	for i, limit := range c.Limits {
+		at := timeOf(n.Limits[c.rank(i)].FitsMs)
+		if !n.Granted && !limit.DryRun && units > limit.Units {
+			d = quota.NeverFits(units, limit.Name, limit.Units)
+			d.Now = timeOf(n.NowMs)
+			break
+		}
+		if at.After(d.RetryAt) {
+			d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, limit.Name, at, at.Sub(d.Now)
+		}
+	}
+	d.Limits = c.states(n)
+	for i := range d.Limits {
+		if !n.Granted {
+			d.Limits[i].Cost = units
+		}
+	}
+	return d.Detailed(false)
+}
+
+// states returns the state of each limit.
+func (c *Clients) states(n Count) []quota.LimitState {
+	states := make([]quota.LimitState, len(c.Limits))
+	for i, limit := range c.Limits {
+		use := n.Limits[c.rank(i)]
+		states[i] = quota.LimitState{Limit: limit, Used: use.Used, NextAt: timeOf(use.NextMs), NextUnits: use.NextUnits}
+	}
+	return states
+}
+
+// rank returns where a limit is among the bounds: their windows all differ.
+func (c *Clients) rank(i int) (n int) {
+	for _, other := range c.Limits {
+		if other.Window.Length < c.Limits[i].Window.Length {
+			n++
+		}
+	}
+	return n
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

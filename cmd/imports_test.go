@@ -65,8 +65,8 @@ var packages = []struct {
 	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/quotactl/page", "cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api regions", ""},
 	{"cmd/quotactl/wording", "cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api regions", ""},
-	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream cmd/ytfetch/store cmd/quotactl/term", ""},
-	{"cmd/ytfetch/store", "regions", "github.com/ncruces/go-sqlite3"},
+	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream", ""},
+	{"cmd/ytsearch", "quota quota/api cmd/manual", "github.com/ncruces/go-sqlite3"},
 	{"cmd/ytfetch/upstream", "", ""},
 	{"systemd", "", ""}, // units, and the tests of them
 }
@@ -104,7 +104,7 @@ func TestImports(t *testing.T) {
 
 // Tests that start processes end them in any case, but where each ends by itself.
 func TestProcessesEndWithTheirTests(t *testing.T) {
-	const brief = "cmd cmd/quotad/config cmd/ytfetch/store jobs/scheduler quota/api quota/slidinglog"
+	const brief = "cmd cmd/quotad/config jobs/scheduler quota/api quota/slidinglog"
 	starters := []string{"os/exec", module + "jobs/process", module + "quota/redisledger/redistest"}
 	for _, p := range listPackages(t) {
 		path, imports := strings.TrimPrefix(p.ImportPath, module), slices.Concat(p.TestImports, p.XTestImports)
@@ -147,8 +147,8 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"quota/api", "quota quota/api", ""},
 		{"quota/middleware", "quota quota/api quota/clientlimit quota/middleware", ""},
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions", ""},
-		{"cmd/ytfetch", "cmd/manual cmd/ytfetch cmd/ytfetch/store cmd/ytfetch/upstream cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions",
-			"github.com/ncruces golang.org/x"},
+		{"cmd/ytfetch", "cmd/manual cmd/ytfetch cmd/ytfetch/upstream quota quota/api", ""},
+		{"cmd/ytsearch", "cmd/manual cmd/ytsearch quota quota/api", "github.com/ncruces golang.org/x"},
 		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
@@ -163,11 +163,13 @@ func TestClientsLinkNoServer(t *testing.T) {
 	}
 }
 
-// SQLite is most of ytfetch's size, and takes longest to build: the daemon is free of it.
-func TestDaemonLinksNoSQLite(t *testing.T) {
-	for _, linked := range linkedBy(t, "cmd/quotad") {
-		if strings.HasPrefix(linked, "github.com/ncruces/") {
-			t.Errorf("links %s", linked)
+// SQLite takes longest to build: what README's first command builds is free of it.
+func TestFirstBuildHasNoSQLite(t *testing.T) {
+	for _, program := range []string{"cmd/quotad", "cmd/quotactl", "cmd/ytfetch"} {
+		for _, linked := range linkedBy(t, program) {
+			if strings.HasPrefix(linked, "github.com/ncruces/") {
+				t.Errorf("%s links %s", program, linked)
+			}
 		}
 	}
 }

@@ -233,7 +233,7 @@ func testUpgrade(t *testing.T, m *machine) {
 }
 
 // findOurs lists what is there of quotad.
-const findOurs = `find / -xdev -path /src -prune -o -path /proc -prune -o \( -name 'quotad*' -o -name 'quotactl*' -o -name 'ytfetch*' \) -print
+const findOurs = `find / -xdev -path /src -prune -o -path /proc -prune -o \( -name 'quotad*' -o -name 'quotactl*' -o -name 'ytfetch*' -o -name 'ytsearch*' \) -print
 	getent passwd quotad; getent group quotad quota quotad-admin; systemctl list-unit-files --no-legend 'quotad*'; true`
 
 // testUninstall runs the README's commands: first the programs go, then what

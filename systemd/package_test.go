@@ -104,9 +104,10 @@ func testPackage(t *testing.T, m *machine) {
 		t.Errorf("it does not say how to go on:\n%s", output)
 	}
 	for file, want := range map[string]string{
-		"/usr/bin/quotad": "root root 755", "/usr/bin/ytfetch": "root root 755",
+		"/usr/bin/quotad": "root root 755", "/usr/bin/ytfetch": "root root 755", "/usr/bin/ytsearch": "root root 755",
 		"/etc/quotad": "root quotad 750", "/etc/quotad/config.toml": "root quotad 640",
 		"/usr/share/man/man1/quotactl.1.gz": "root root 644", "/usr/share/man/man1/ytfetch.1.gz": "root root 644",
+		"/usr/share/man/man1/ytsearch.1.gz":    "root root 644",
 		"/usr/share/man/man5/quotad.toml.5.gz": "root root 644", "/usr/share/man/man8/quotad.8.gz": "root root 644", "/usr/share/quotad/quotad.schema.json": "root root 644",
 		"/usr/share/bash-completion/completions/quotactl": "root root 644", "/usr/share/doc/quotad/changelog.gz": "root root 644",
 		"/usr/share/doc/quotad/examples/alerts.yml": "root root 644", "/usr/share/doc/quotad/examples/dashboard.json": "root root 644",
@@ -150,7 +151,7 @@ func testPackage(t *testing.T, m *machine) {
 	m.sh(t, "systemctl start quotad") // as an administrator
 	m.await(t, "quotactl runs trending --outcome ok -o value | grep -q 1")
 	m.await(t, "quotactl runs discover --outcome ok -o value | grep -q 1")
-	m.sh(t, "ytfetch search golden | grep -qi golden")
+	m.sh(t, "ytsearch /var/lib/quotad/data/trending golden | grep -qi golden")
 	testFirstJob(t, m)
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
 	m.write(t, "/opt/long", long)

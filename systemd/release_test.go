@@ -86,7 +86,7 @@ func TestRelease(t *testing.T) {
 		if packed := read(t, filepath.Join(dir, "usr/share/doc/quotad/copyright")); packed != notices {
 			t.Errorf("%s: the package has other notices", arch)
 		}
-		for _, program := range []string{"quotad", "quotactl", "ytfetch"} {
+		for _, program := range []string{"quotad", "quotactl", "ytfetch", "ytsearch"} {
 			file := filepath.Join(dir, "usr/bin", program)
 			if got := must("file", file); !strings.Contains(got, machine) || !strings.Contains(got, "statically linked") {
 				t.Errorf("%s for %s is %s", program, arch, got)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,128 +11,91 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/upstream"
 )
 
-// lastCallTime bounds a call to quotad that a pass makes even while it is being ended.
-const lastCallTime = 2 * time.Second
+const (
+	lastCallTime = 2 * time.Second // of a call to quotad that a pass makes even while it is being ended
+	maxReport    = 60_000          // bytes of an answer that quotad takes
+)
 
-// call acquires and makes one upstream call. Each has a request id of its own,
-// a repeated one too: upstream charges for it again. Its errors are failures
-// if quotad denies or fails, else *callErrors.
-func (p *pass) call(ctx context.Context, number int, r request) (got page, err error) {
-	grant := api.Decision{Remaining: unknownLeft}
-	if !p.metered {
-		p.calls++
-		if grant, err = p.acquire(ctx, r.operation, fmt.Sprintf("%s-page-%d-call-%d", p.id, number, p.calls)); err != nil {
-			return page{}, err
-		}
+// call acquires and makes one upstream call. Each has a request id of its own, a repeated one too: upstream charges for
+// it again.
+func (p *pass) call(ctx context.Context, r request) (got page, err error) {
+	if p.metered {
+		got, err = p.send(ctx, r)
+		got.left = -1
+		return got, p.judge(ctx, r.operation, "", err)
 	}
-	got, err = p.tube.send(ctx, r)
-	if got.left = grant.Remaining; grant.Granted && len(grant.Limits) == 0 {
-		got.left = unknownLeft // no limit counts the call
-	}
-	var failed *callError
-	if errors.As(err, &failed) {
-		failed.operation, failed.grant = r.operation, grant.GrantID
-		if failed.class == unsent && grant.GrantID != "" {
-			p.release(ctx, grant.GrantID)
-		}
-	}
-	return got, err
-}
-
-func (p *pass) acquire(ctx context.Context, operation, requestID string) (api.Decision, error) {
-	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: requestID})
-	if d.Granted {
-		return d, nil
-	}
-	reason, hint := quota.Reason(d.Reason), api.Hint(err)
-	var problem *api.Problem
-	if errors.As(err, &problem) {
-		reason = problem.Reason
-	}
-	code := codeOf(reason)
-	if errors.Is(err, api.ErrUnreachable) {
-		code = exitUnavailable
-	}
-	switch {
-	case err != nil && code == exitConfiguration:
-		err = fmt.Errorf("quotad refused %s: %w", operation, err)
-	case err != nil:
-		err = fmt.Errorf("cannot ask for units: %w", err)
-	case code == exitDenied:
-		err = fmt.Errorf("quotad denied %s: %s", operation, denial(d.Detail, d.RetryAt))
-	default:
-		err = fmt.Errorf("quotad refused %s: %s", operation, d.Detail)
-	}
-	return d, &failure{code, err, hint}
-}
-
-// codeOf returns the exit code of a refusal by quotad.
-func codeOf(reason quota.Reason) int {
-	switch api.NewProblem(reason, "").Status {
-	case http.StatusTooManyRequests:
-		return exitDenied
-	case http.StatusServiceUnavailable:
-		return exitUnavailable
-	case http.StatusInternalServerError: // also of a reason that is not known
-		return exitFailed
-	default:
-		return exitConfiguration
-	}
-}
-
-// denial is why quotad denied a call, and when it fits.
-func denial(detail string, fits *time.Time) string {
-	if fits == nil {
-		return detail
-	}
-	return detail + "; it fits at " + fits.UTC().Format(time.RFC3339)
-}
-
-// release releases the units of a call that was never sent, also when the pass is being
-// ended. A grant that cannot be released stays debited, which is the safe side.
-func (p *pass) release(ctx context.Context, grantID string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
-	defer cancel()
-	d, err := p.quota.Release(ctx, grantID)
-	if err == nil && !d.Granted {
-		err = errors.New(d.Reason)
-	}
+	grant, err := p.acquire(ctx, r.operation)
 	if err != nil {
-		p.say("cannot release the units of a call that was never sent: %v", err)
+		return got, err
 	}
+	got, err = p.send(ctx, r)
+	got.left = grant.Remaining
+	return got, p.judge(ctx, r.operation, grant.GrantID, err)
 }
 
-// observe reports to quotad what upstream answered, if the pass does not retry: other passes
-// then do not waste a call. A report that is lost costs each of them one call, and this pass
-// nothing.
-func (p *pass) observe(ctx context.Context, failed *callError) {
-	if failed.status == 0 || failed.grant == "" {
-		return
+func (p *pass) acquire(ctx context.Context, operation string) (api.Decision, error) {
+	p.calls++
+	id := fmt.Sprintf("%s-%d", p.id, p.calls)
+	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: id})
+	problem := &api.Problem{Reason: quota.Reason(d.Reason), Detail: d.Detail}
+	switch {
+	case d.Granted:
+		return d, nil
+	case err != nil && !errors.As(err, &problem):
+		return d, &failure{exitUnavailable, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
+	}
+	f := &failure{exitConfiguration, fmt.Errorf("quotad refused %s: %s", operation, problem.Detail), problem.Hint}
+	switch api.NewProblem(problem.Reason, "").Status {
+	case http.StatusTooManyRequests:
+		f.code = exitDenied
+	case http.StatusServiceUnavailable:
+		f.code = exitUnavailable
+	case http.StatusInternalServerError:
+		f.code = exitFailed
+	}
+	if d.RetryAt != nil {
+		f.err = fmt.Errorf("%w; it fits at %s", f.err, d.RetryAt.UTC().Format(time.RFC3339))
+	}
+	return d, f
+}
+
+// judge returns what the error of a call means for the pass. Of an error answer quotad says so, and closes a limit of
+// which upstream says that it is used up: other passes then do not waste a call. What came through its proxy, without a
+// grant, it knows already. The grant of a call that was never sent is released; else it stays debited, the safe side.
+func (p *pass) judge(ctx context.Context, operation, grantID string, err error) error {
+	var failed *callError
+	if !errors.As(err, &failed) {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastCallTime)
 	defer cancel()
-	observation := api.Observation{GrantID: failed.grant, Status: int64(failed.status), Header: upstream.FormatHeader(failed.header)}
-	if len(failed.body) <= upstream.MaxBody {
-		observation.Body = strings.ToValidUTF8(string(failed.body), "?")
+	class := map[int]string{401: "key", 403: "day", 429: "minute"}[failed.status]
+	if failed.unsent && grantID != "" {
+		if _, err := p.quota.Release(ctx, grantID); err != nil {
+			p.say("cannot release the units of a call that was never sent: %v", err)
+		}
+	} else if failed.err == nil && grantID != "" {
+		var header bytes.Buffer
+		_ = failed.header.WriteSubset(&header, map[string]bool{"Set-Cookie": true})
+		body := strings.ToValidUTF8(string(failed.body[:min(len(failed.body), maxReport)]), "?")
+		seen, err := p.quota.Observe(ctx,
+			api.Observation{GrantID: grantID, Status: int64(failed.status), Header: header.String(), Body: body})
+		if err != nil {
+			p.say("cannot report to quotad what upstream answered: %v", err)
+		} else if seen.Class != "ok" {
+			class = seen.Class
+		}
 	}
-	out, err := p.quota.Observe(ctx, observation)
-	switch {
-	case err != nil:
-		p.say("cannot report to quotad what upstream answered: %v", err)
-	case out.Changed:
-		p.say("limit %s is closed until %s", out.Limit, out.Closed.Until.Format(time.RFC3339))
+	switch class {
+	case "day", "minute", "unknown":
+		return &failure{exitDenied, fmt.Errorf("%s was granted, and upstream refuses it: %w", operation, failed),
+			"if this repeats, another program spends from the same project, or its limits are below those in quotad's " +
+				"configuration: compare with the project's quota page"}
+	case "key", "billing":
+		return &failure{exitConfiguration, fmt.Errorf("upstream does not accept this configuration: %w", failed),
+			"check YOUTUBE_API_KEY, whether its project has the API enabled, and the region's code"}
 	}
-}
-
-// failure makes a failure of the error that ended the pass.
-func (p *pass) failure(err error) *failure {
-	f := fail(exitFailed, err)
-	var failed *callError
-	if !errors.As(err, &f) && errors.As(err, &failed) {
-		f = failed.failure(err)
-	}
-	return &failure{f.code, fmt.Errorf("%w; %s stored", f.err, p.stored), f.hint}
+	return err
 }

@@ -1,38 +1,235 @@
 package main
 
+//ci:norace
+
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"quotad/cmd/ytfetch/upstream"
 	"quotad/quota/api"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+	quotaupstream "quotad/quota/upstream"
 )
 
-func TestDeniedPassKeepsItsPages(t *testing.T) {
-	r := newRun(t, envConfig{limit: 2, quota: 100})
-	r.ends(t.Context(), ending{exitDenied, []int{50, 50}, 2,
-		"ytfetch: stopped: quotad denied videos.list: no room for 1 unit in limit daily, which has 0 left; it fits at 2026-11-22T12:00:00Z; 100 videos on 2 pages stored\n"})
-	if r.pauses != nil {
-		t.Errorf("the pass slept %v for budget", r.pauses)
+const (
+	secret   = "AIzaSy-secret+key/of the=project"
+	runToken = "token-of-the-pass"
+)
+
+// An env is what a pass meets: a quotad that serves its API on a Unix socket, and an upstream that counts what it
+// charges. When the test ends, their books are equal, no request id has served twice, and the key is in no file.
+type env struct {
+	*servertest.Server
+	t        *testing.T
+	upstream *upstream.Upstream
+	base     string // of the upstream
+	dir      string
+	spent    int64 // by others
+	sampled  bool  // passes called another upstream, too
+}
+
+// newEnv has an upstream of so many units, and leaves a pass so many of quotad's.
+func newEnv(t *testing.T, left, units, pages int) *env {
+	t.Helper()
+	e := &env{t: t, dir: t.TempDir()}
+	e.Server = servertest.Start(t, func(c *server.Config) {
+		c.Observer = quotaupstream.NewObserver(c.Service, nil, func(quotaupstream.Outcome) {})
+	})
+	e.Tokens.Issue(runToken, "trending", "DE", "youtube")
+	if e.spent = int64(9_500 - left); e.spent > 0 {
+		e.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: e.spent})
+	}
+	e.upstream = upstream.New(upstream.Config{Quota: units, PagesPerRegion: pages, Key: secret, Now: e.Clock.Now})
+	tube := httptest.NewServer(e.upstream)
+	e.base = tube.URL + upstream.Path
+	t.Cleanup(tube.Close)
+	t.Cleanup(e.check)
+	return e
+}
+
+func (e *env) debited() int64 { return int64(e.Used("youtube")) - e.spent }
+
+func (e *env) check() {
+	if debited, charged := e.debited(), int64(e.upstream.Counts().Units); debited != charged && !e.sampled {
+		e.t.Errorf("quotad's books hold %d units, upstream charged %d", debited, charged)
+	}
+	seen := make(map[string]bool)
+	for _, request := range e.Tokens.Pass(runToken).Requests {
+		if request.RequestID == "" || seen[request.RequestID] {
+			e.t.Errorf("request id %q stands for two calls", request.RequestID)
+		}
+		seen[request.RequestID] = true
+	}
+	err := filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(path+string(content), "secret") {
+			e.t.Errorf("the key is in %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		e.t.Error(err)
 	}
 }
 
-func TestWithoutALedgerNothingIsFetched(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	r.ledger.goDown()
-	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot ask for units: ledger unavailable"})
+// lines reads all lines of a directory as any program would, and fails if one is not whole.
+func lines(t *testing.T, dir string) (all []line) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || len(text) > 0 && text[len(text)-1] != '\n' {
+			t.Fatalf("%s, %v, ends within a line", file, err)
+		}
+		for one := range bytes.Lines(text) {
+			var l line
+			if err := json.Unmarshal(one, &l); err != nil || filepath.Base(file) != l.At.Format(time.DateOnly)+"-"+l.Region+".jsonl" {
+				t.Fatalf("%s: %v, line %s", file, err, one)
+			}
+			all = append(all, l)
+		}
+	}
+	return all
 }
 
-// So answers a quotad that is busy, or that cannot serve because of its configuration.
-func TestQuotadThatCannotServeIsUnavailable(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	listener, err := net.Listen("unix", filepath.Join(r.dir, "other.sock"))
+// A passRun is an env with one pass over DE in it, ready to go, and what it leaves behind.
+type passRun struct {
+	*env
+	pass   *pass
+	log    bytes.Buffer // as on stderr
+	pauses []time.Duration
+}
+
+func newRun(t *testing.T, left, units int) *passRun {
+	r := &passRun{env: newEnv(t, left, units, 0)}
+	r.pass = &pass{
+		options: options{command: "trending", region: "DE", base: r.base, key: secret, out: r.dir, dir: r.dir},
+		quota:   r.Client(runToken), client: connect(false), now: r.Clock.Now, id: "pass",
+		sleep: func(ctx context.Context, d time.Duration) bool {
+			r.pauses = append(r.pauses, d)
+			return ctx.Err() == nil
+		},
+		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },
+	}
+	return r
+}
+
+// ends runs the pass, and checks its exit code, how many videos are stored in all, how many calls upstream has had, and
+// what stderr says among other things.
+func (r *passRun) ends(ctx context.Context, code, videos, calls int, log string) {
+	r.t.Helper()
+	if got := report(&r.log, r.pass.run(ctx)); got != code {
+		r.t.Errorf("got exit code %d, want %d", got, code)
+	}
+	if got := len(lines(r.t, r.dir)); got != videos {
+		r.t.Errorf("got %d videos stored, want %d", got, videos)
+	}
+	if got := r.upstream.Counts().Requests; got != calls {
+		r.t.Errorf("got %d calls upstream, want %d", got, calls)
+	}
+	if !strings.Contains(r.log.String(), log) || strings.Contains(r.log.String(), "secret") {
+		r.t.Errorf("want %q on stderr, and no key:\n%s", log, &r.log)
+	}
+}
+
+// again is the next pass of the region.
+func (r *passRun) again() {
+	r.log.Reset()
+	r.pass.videos, r.pass.id = 0, r.pass.id+"+"
+}
+
+// tomorrow is another day for quotad and upstream.
+func (r *passRun) tomorrow() {
+	r.Clock.Add(25 * time.Hour)
+	r.spent = 0
+	r.again()
+}
+
+func TestDeniedPassIsContinued(t *testing.T) {
+	r := newRun(t, 2, 100)
+	r.ends(t.Context(), exitDenied, 100, 2, "ytfetch: stopped: quotad refused videos.list: no room for 1 unit in limit daily, "+
+		"which has 0 left; it fits at 2026-11-22T09:00:00Z; 100 videos stored\n")
+	if r.pauses != nil {
+		t.Errorf("the pass slept %v for units", r.pauses)
+	}
+	r.tomorrow()
+	r.ends(t.Context(), 0, 200, 4, "continuing at page 3\npage 3: 50 videos, 9,499 units left\n")
+	ranks := make(map[int]bool)
+	for _, l := range lines(t, r.dir) {
+		ranks[l.Rank] = true
+	}
+	if len(ranks) != 200 || !ranks[1] || !ranks[200] {
+		t.Errorf("got %d ranks, want those from 1 to 200", len(ranks))
+	}
+	r.again()
+	r.ends(t.Context(), 0, 400, 8, "page 1: 50 videos") // the chart was done
+}
+
+// With a unit a day, the place must be gone before the pass starts over: the next pass would spend its unit on it again.
+func TestStalePlaceIsDropped(t *testing.T) {
+	r := newRun(t, 1, 100)
+	r.pass.keep(place{Of: r.pass.first().Of, Page: 3, Token: "of-yesterday"})
+	r.ends(t.Context(), exitDenied, 0, 1, "invalidPageToken: The request specifies an invalid page token.; starting over from page 1")
+	if at := r.pass.resume(); at.Page != 1 || at.Token != "" {
+		t.Errorf("the next pass begins at %+v, want page 1", at)
+	}
+}
+
+func TestPlacesThatAreOfNoUse(t *testing.T) {
+	r := newRun(t, 100, 100)
+	first := r.pass.first()
+	r.pass.pages = 2
+	for _, text := range []string{"", "{", "null", "[]", `{"of":"` + first.Of + `","page":0}`, `{"of":"another","page":2}`,
+		`{"of":"` + first.Of + `","page":3,"token":"C00100"}`} {
+		if err := os.WriteFile(r.pass.placeFile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if at := r.pass.resume(); at.Page != 1 || at.Token != "" {
+			t.Errorf("%q: got %+v, want page 1", text, at)
+		}
+	}
+	if err := os.Mkdir(r.pass.placeFile()+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.ends(t.Context(), 0, 100, 2, "the next pass cannot continue here: ")
+}
+
+// The list is denied: what the search found is not paid for again.
+func TestSearchIsPaidForOnce(t *testing.T) {
+	r := newRun(t, 100, 1000)
+	r.pass.command, r.pass.query, r.pass.since = "discover", "golden", 24*time.Hour
+	r.ends(t.Context(), exitDenied, 0, 1, "quotad refused videos.list: ")
+	r.tomorrow()
+	r.ends(t.Context(), 0, 50, 2, "50 found, 50 listed, 9,499 units left")
+	if got := lines(t, r.dir)[0]; got.Query != "golden" || got.Rank != 0 {
+		t.Errorf("got %+v, want a line of the query", got)
+	}
+	r.again()
+	r.ends(t.Context(), 0, 100, 4, "50 found")
+	r.pass.query = "zyx"
+	r.again()
+	r.ends(t.Context(), 0, 100, 5, "done: 0 videos in ")
+}
+
+func TestWhatQuotadRefuses(t *testing.T) {
+	listener, err := net.Listen("unix", filepath.Join(servertest.ShortDir(t), "busy.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,58 +240,155 @@ func TestQuotadThatCannotServeIsUnavailable(t *testing.T) {
 	})}
 	go busy.Serve(listener)
 	defer busy.Close()
-	r.pass.quota = &api.Client{Socket: listener.Addr().String()}
-	r.ends(t.Context(), ending{exitUnavailable, nil, 0, "cannot ask for units: the state directory is read-only"})
-}
-
-func TestRefusalThatIsNoDenialIsConfiguration(t *testing.T) {
-	for name, change := range map[string]func(*pass){
-		"another credential": func(p *pass) { p.credential = "other" },
-		"a dead token":       func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} },
+	for _, row := range []struct {
+		name   string
+		change func(*pass)
+		code   int
+		log    string
+	}{
+		{"another credential", func(p *pass) { p.credential = "other" }, exitConfiguration, "quotad refused videos.list: "},
+		{"a dead token", func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} }, exitConfiguration,
+			"quotad refused videos.list: "},
+		{"no daemon", func(p *pass) { p.quota = &api.Client{Socket: "none.sock"} }, exitUnavailable, "ytfetch: hint: is quotad running?"},
+		{"one that cannot serve", func(p *pass) { p.quota = &api.Client{Socket: listener.Addr().String()} }, exitUnavailable,
+			"the state directory is read-only"},
+		{"a directory that is a file", func(p *pass) { p.out = filepath.Join(p.out, "none", "..", "file") }, exitFailed, "not a directory"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRun(t, envConfig{limit: 100, quota: 100})
-			change(r.pass)
-			r.ends(t.Context(), ending{exitConfiguration, nil, 0, "quotad refused videos.list: "})
+		t.Run(row.name, func(t *testing.T) {
+			r := newRun(t, 100, 100)
+			if err := os.WriteFile(filepath.Join(r.dir, "file"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			row.change(r.pass)
+			r.ends(t.Context(), row.code, 0, 0, row.log)
 		})
 	}
 }
 
-// The grant of a call that was never sent goes back even when the pass is being
-// ended: check compares the books.
-func TestInterruptedBeforeTheCallIsSent(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	ctx, cancel := context.WithCancel(t.Context())
-	r.pass.tube.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		cancel()
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}
-	r.ends(ctx, ending{exitInterrupted, nil, 0, "interrupted"})
+// SIGTERM: what has been answered is stored.
+func TestInterruptedPass(t *testing.T) {
+	t.Run("after a page", func(t *testing.T) {
+		r := newRun(t, 100, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.upstream.Inject(nil, func(_ http.ResponseWriter, req *http.Request) {
+			cancel()
+			<-req.Context().Done()
+		})
+		r.ends(ctx, exitInterrupted, 50, 2, "ytfetch: stopped: interrupted; 50 videos stored")
+		if at := r.pass.resume(); at.Page != 2 {
+			t.Errorf("the next pass begins at %+v, want page 2", at)
+		}
+	})
+	t.Run("between two calls", func(t *testing.T) {
+		r := newRun(t, 100, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.pass.sleep = func(context.Context, time.Duration) bool {
+			cancel()
+			return false
+		}
+		r.upstream.Inject(refuse(500, "backendError", ""))
+		r.ends(ctx, exitInterrupted, 0, 1, "interrupted")
+	})
 }
 
-func TestInterruptedWhileCoolingDown(t *testing.T) {
-	r := newRun(t, envConfig{limit: 100, quota: 100})
-	ctx, cancel := context.WithCancel(t.Context())
-	r.pass.sleep = func(context.Context, time.Duration) bool {
-		cancel()
-		return false
+func TestCallsThatAreNotSentAreReleased(t *testing.T) {
+	r := newRun(t, 100, 100)
+	r.pass.base = "http://127.0.0.1:1"
+	r.ends(t.Context(), exitFailed, 0, 0, "cannot reach upstream: dial tcp 127.0.0.1:1: connect: connection refused; trying again in 1s")
+	if r.debited() != 0 || len(r.Tokens.Pass(runToken).Decisions) != 3 {
+		t.Errorf("%d units are debited after %d calls", r.debited(), len(r.Tokens.Pass(runToken).Decisions))
 	}
-	r.upstream.Inject(minuteLimit)
-	r.ends(ctx, ending{exitInterrupted, nil, 1, "interrupted; 0 videos on 0 pages stored"})
 }
 
-// The budget holds against passes that run at the same time, and upstream never
-// has to refuse: what quotad promises.
+// refuse answers in the documented form of an error.
+func refuse(status int, reason, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{
+			"code": status, "message": message, "errors": []map[string]string{{"reason": reason, "message": message}},
+		}})
+	}
+}
+
+// What upstream's next answers are, how the pass ends, and how long it slept before it called again.
+func TestTroubleUpstream(t *testing.T) {
+	text := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }
+	}
+	const second = time.Second
+	perDay := refuse(429, "rateLimitExceeded", "Quota exceeded for quota metric 'Queries' and limit 'Queries per day' of service "+
+		"'youtube.googleapis.com' for consumer 'project_number:1'.")
+	stale, backend := refuse(400, "invalidPageToken", "The token."), refuse(500, "backendError", "Backend Error")
+	portal, same := text(`{"welcome":"sign in"}`), text(`{"items":[],"nextPageToken":"C00050"}`)
+	moved := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }
+	drop := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	type answers []http.HandlerFunc // nil: a page
+	for _, row := range []struct {
+		name          string
+		answers       answers
+		code          int
+		videos, calls int
+		log           string
+		pauses        []time.Duration
+	}{
+		{"a limit of the day", answers{nil, perDay}, exitDenied, 50, 2, "limit 'Queries per day'", nil},
+		{"a refusal that nobody knows", answers{nil, refuse(403, "somethingNew", "no")}, exitDenied, 50, 2, "403 somethingNew: no", nil},
+		{"a key that is echoed stays hidden", answers{refuse(400, "keyInvalid", "Bad key "+secret)}, exitConfiguration, 0, 1, "Bad key [key]", nil},
+		{"commands to a terminal", answers{refuse(404, "gone", "\x1b[31mred")}, exitFailed, 0, 1, "404 gone:  [31mred", nil},
+		{"a stale token starts over", answers{nil, nil, stale}, 0, 300, 7, "invalidPageToken", nil},
+		{"but once", answers{nil, nil, stale, nil, stale}, exitFailed, 150, 5, "; 150 videos stored", nil},
+		{"a server error is tried again", answers{nil, backend, backend}, 0, 200, 6, "backendError", []time.Duration{second, 2 * second}},
+		{"but not for ever", answers{backend, backend, backend}, exitFailed, 0, 3, "backendError", []time.Duration{second, 2 * second}},
+		// Each of upstream's charges has a grant of its own: nothing below the pass repeats a call.
+		{"an answer that is lost", answers{nil, drop, nil, drop}, 0, 200, 6, "upstream was called but sent no page", []time.Duration{second, second}},
+		{"an answer that is no page", answers{portal, portal, portal}, exitFailed, 0, 3, "not a page of videos", []time.Duration{second, 2 * second}},
+		{"tokens that are ignored", answers{same, same}, exitFailed, 0, 2, "ignore page tokens", nil},
+		{"a redirect is not followed", answers{moved}, exitFailed, 0, 1, "upstream answered 302", nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := newRun(t, 100, 100)
+			r.upstream.Inject(row.answers...)
+			r.ends(t.Context(), row.code, row.videos, row.calls, row.log)
+			if !slices.Equal(r.pauses, row.pauses) {
+				t.Errorf("got pauses %v, want %v", r.pauses, row.pauses)
+			}
+		})
+	}
+}
+
+// Upstream's day ends before quotad's: it is told, and the next pass does not call.
+func TestUpstreamsDayIsOverBeforeQuotads(t *testing.T) {
+	r := newRun(t, 100, 2)
+	r.ends(t.Context(), exitDenied, 100, 3, "videos.list was granted, and upstream refuses it: upstream answered 403 quotaExceeded: ")
+	grant := r.Tokens.Pass(runToken).Decisions[2].GrantID // upstream charged nobody for this one
+	if d, err := r.pass.quota.Release(t.Context(), grant); err != nil || !d.Granted {
+		t.Errorf("cannot release the third grant: %+v, %v", d, err)
+	}
+	r.again()
+	r.ends(t.Context(), exitDenied, 100, 3, "quotad refused videos.list: limit daily is closed")
+}
+
+func TestOddSearchResults(t *testing.T) {
+	for _, body := range []string{`{"items":[{"id":{"videoId":"a,b&c"}}]}`, `{"items":[{"id":"x"}]}`, `{"items":[{}]}`} {
+		r := newRun(t, 500, 1000)
+		r.pass.command, r.pass.query = "discover", "golden"
+		r.upstream.Inject(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+		r.ends(t.Context(), exitFailed, 0, 1, "not a page of search results")
+	}
+}
+
+// The budget holds against passes that run at the same time, and upstream never has to refuse: what quotad promises.
+// They append to the same file, each page as a whole.
 func TestBudgetHoldsOverManyPasses(t *testing.T) {
-	r := newRun(t, envConfig{limit: 20, quota: 20})
+	r := newRun(t, 20, 20)
 	codes := make(chan int, 8)
-	for range cap(codes) {
+	for i := range cap(codes) {
 		own := *r.pass
-		var log bytes.Buffer
-		own.say = func(format string, args ...any) {}
-		own.out = t.TempDir()
-		go func() { codes <- report(&log, own.start(t.Context())) }()
+		own.id, own.dir, own.say = fmt.Sprint(i), t.TempDir(), func(string, ...any) {}
+		go func() {
+			var log bytes.Buffer
+			codes <- report(&log, own.run(t.Context()))
+		}()
 	}
 	var all []int
 	for range cap(codes) {
@@ -103,7 +397,7 @@ func TestBudgetHoldsOverManyPasses(t *testing.T) {
 	if slices.Contains(all, exitFailed) || !slices.Contains(all, exitDenied) {
 		t.Errorf("got exit codes %v, want 0 and 75 only", all)
 	}
-	if got := r.upstream.Counts(); got.Units != 20 || got.Refused != 0 {
-		t.Errorf("got %+v, want 20 units and nothing refused", got)
+	if got := r.upstream.Counts(); got.Units != 20 || got.Refused != 0 || len(lines(t, r.dir)) != 1000 {
+		t.Errorf("got %+v and %d videos, want 20 units, nothing refused and 1,000 videos", got, len(lines(t, r.dir)))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"quotad/cmd/ytfetch/upstream"
@@ -17,10 +16,9 @@ import (
 // serve answers as the API does from the built-in upstream, until it is interrupted.
 func serve(ctx context.Context, args []string, stderr io.Writer) error {
 	var config upstream.Config
-	var listen string
 	flags := newFlags()
 	sample := flags.Bool("sample", false, "")
-	flags.StringVar(&listen, "listen", "127.0.0.1:8080", "")
+	listen := flags.String("listen", "127.0.0.1:8080", "")
 	flags.StringVar(&config.Key, "key", "", "")
 	flags.IntVar(&config.Quota, "quota", 10_000, "")
 	flags.IntVar(&config.PagesPerRegion, "pages", 4, "")
@@ -35,13 +33,12 @@ func serve(ctx context.Context, args []string, stderr io.Writer) error {
 	case config.Quota < 1 || config.PagesPerRegion < 1:
 		return misused("--quota and --pages must be at least 1")
 	}
-	listener, err := net.Listen("tcp", listen)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return &failure{exitFailed, fmt.Errorf("cannot serve: another program listens at %s", listen), "name another address with --listen; port 0 is any free one"}
-	} else if err != nil {
+	listener, err := net.Listen("tcp", *listen)
+	if err != nil {
 		return fmt.Errorf("cannot serve: %w", err)
 	}
-	fmt.Fprintf(stderr, "serving the sample at http://%s%s, %s a day\n", listener.Addr(), upstream.Path, quota.Count(config.Quota, "unit", "units"))
+	fmt.Fprintf(stderr, "serving the sample at http://%s%s, %s a day\n",
+		listener.Addr(), upstream.Path, quota.Count(config.Quota, "unit", "units"))
 	server := &http.Server{Handler: upstream.New(config), ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
+	"unicode"
 
 	"quotad/cmd/ytfetch/upstream"
 )
@@ -21,188 +21,165 @@ const (
 	callTimeout = 30 * time.Second // of one call, its body included
 	maxAnswer   = 16 << 20         // bytes of an answer; a real page of 50 has some 200 kB
 	perPage     = 50               // the most that a call gives for its units
+	videoParts  = "snippet,contentDetails,statistics"
 )
-
-// A youtube calls the API. The key travels in the URL, as documented; whatever
-// it returns is free of both.
-type youtube struct {
-	base   string
-	key    string
-	client *http.Client
-}
 
 // A page is one page of a chart, or of what a query finds, its items as upstream wrote them.
 type page struct {
 	Next  string            `json:"nextPageToken"` // empty: the last page
 	Items []json.RawMessage `json:"items"`
-	Found []string          `json:"-"` // what a query finds, by id, of which Items has those that were new; nil: no query was asked
-	left  int64             // units, after the last call for it
+	left  int64             // units, after the call for it; below 0: unknown
 }
 
-// unknownLeft is what is left after a call for which the pass asked for no units.
-const unknownLeft = -1
-
-// The operations that ytfetch calls, as quotad's configuration names them.
-const (
-	videosList = "videos.list"
-	searchList = "search.list"
-)
-
-// A request is an upstream call that may be repeated.
+// A request is an upstream call that may be repeated. Its operation is named as in quotad's configuration.
 type request struct {
 	operation string
 	query     url.Values
 }
 
-const videoParts = "snippet,contentDetails,statistics"
-
-// chartPage asks for the page of a region's chart that token names, the first one if it is
-// empty.
+// chartPage asks for the page of a region's chart that token names, the first one if it is empty.
 func chartPage(region, token string) request {
-	return request{videosList, url.Values{
-		"part": {videoParts}, "chart": {"mostPopular"},
-		"regionCode": {region}, "maxResults": {strconv.Itoa(perPage)}, "pageToken": {token},
+	r := request{"videos.list", url.Values{
+		"part": {videoParts}, "chart": {"mostPopular"}, "regionCode": {region}, "maxResults": {strconv.Itoa(perPage)},
 	}}
+	if token != "" {
+		r.query.Set("pageToken", token)
+	}
+	return r
 }
 
-// searchPage asks for a page of what a query finds in a region, the newest videos first.
-func searchPage(region string, at place) request {
-	return request{searchList, url.Values{
-		"part": {"snippet"}, "q": {at.query}, "type": {"video"}, "order": {"date"}, "regionCode": {region},
-		"publishedAfter": {at.after.UTC().Format(time.RFC3339)}, "publishedBefore": {at.chart.UTC().Format(time.RFC3339)},
-		"maxResults": {strconv.Itoa(perPage)}, "pageToken": {at.token},
+// searchPage asks for the newest videos that a query finds in a region.
+func searchPage(region, query string, after time.Time) request {
+	return request{"search.list", url.Values{
+		"part": {"snippet"}, "q": {query}, "type": {"video"}, "order": {"date"}, "regionCode": {region},
+		"publishedAfter": {after.UTC().Format(time.RFC3339)}, "maxResults": {strconv.Itoa(perPage)},
 	}}
 }
 
 // videosByID asks for at most perPage videos. One that is gone is not among the answers.
 func videosByID(ids []string) request {
-	return request{videosList, url.Values{"part": {videoParts}, "id": {strings.Join(ids, ",")}}}
+	return request{"videos.list", url.Values{"part": {videoParts}, "id": {strings.Join(ids, ",")}}}
 }
 
-// connect returns the client of the API, or of the built-in upstream.
-func connect(o options) *youtube {
-	if o.sample {
-		return newYouTube("http://sample"+upstream.Path, "sample", upstream.New(upstream.Config{}))
-	}
-	return newYouTube(o.baseURL, o.key, network())
-}
-
-// network returns a transport that never sends a request twice. On a connection
-// that is used again, net/http repeats a GET whose answer was lost: upstream
-// would charge twice for one grant.
-func network() *http.Transport {
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
-}
-
-func newYouTube(base, key string, transport http.RoundTripper) *youtube {
-	return &youtube{
-		base: strings.TrimSuffix(base, "/"), key: key,
-		client: &http.Client{
-			Transport: transport,
-			Timeout:   callTimeout,
-			// A redirect would carry the key to the host that it names.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
-}
-
-// send makes one call. Every error is a *callError.
-func (y *youtube) send(ctx context.Context, r request) (page, error) {
-	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
-	})
-	status, header, body, err := y.get(ctx, "/"+strings.TrimSuffix(r.operation, ".list"), r.query)
-	switch {
-	case err != nil && status == 0 && !connected.Load():
-		return page{}, &callError{class: unsent, err: y.clean(err)}
-	case err != nil:
-		return page{}, &callError{class: transient, status: status, err: y.clean(err)}
-	case status != http.StatusOK:
-		failed := classify(status, header, body, time.Now())
-		failed.message = y.hide(failed.message)
-		return page{}, failed
-	}
-	p, err := readPage(body)
-	if err == nil && r.operation == searchList {
-		p.Found, err = idsOf(p.Items)
-	}
-	if err != nil {
-		return page{}, &callError{class: transient, status: status, err: err}
-	}
-	return p, nil
-}
-
-// readPage refuses what is JSON but no page: an empty chart has empty items.
-func readPage(body []byte) (page, error) {
-	var p page
-	if err := json.Unmarshal(body, &p); err != nil {
-		return page{}, fmt.Errorf("not a page of videos: %w", err)
-	}
-	if p.Items == nil {
-		return page{}, errors.New("not a page of videos: it has no items")
-	}
-	return p, nil
-}
-
-// idsOf returns the ids of what a query finds. An id goes into a bookmark and into the next
-// call: one of other characters than upstream's is refused.
-func idsOf(results []json.RawMessage) ([]string, error) {
-	ids := make([]string, 0, len(results))
+// idsOf returns the ids of what a query finds.
+func idsOf(results []json.RawMessage) (ids []string, err error) {
 	for _, raw := range results {
-		var result struct {
-			ID struct {
-				VideoID string `json:"videoId"`
-			} `json:"id"`
+		var result struct{ ID struct{ VideoID string } }
+		err := json.Unmarshal(raw, &result)
+		if id := result.ID.VideoID; err != nil || id == "" || strings.ContainsAny(id, ", ") {
+			return nil, fmt.Errorf("not a page of search results: %.60q is not the id of a video", id)
 		}
-		if err := json.Unmarshal(raw, &result); err != nil {
-			return nil, fmt.Errorf("not a page of search results: %w", err)
-		}
-		id := result.ID.VideoID
-		if id == "" || len(id) > 20 || strings.TrimLeft(id, idCharacters) != "" {
-			return nil, fmt.Errorf("not a page of search results: %q is not the id of a video", id)
-		}
-		ids = append(ids, id)
+		ids = append(ids, result.ID.VideoID)
 	}
 	return ids, nil
 }
 
-const idCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-
-// get returns status 0 when no answer came.
-func (y *youtube) get(ctx context.Context, path string, query url.Values) (status int, header http.Header, body []byte, err error) {
-	if query.Get("pageToken") == "" {
-		query.Del("pageToken")
-	}
-	if y.key != "" {
-		query.Set("key", y.key)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, y.base+path+"?"+query.Encode(), nil)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	response, err := y.client.Do(request)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	defer response.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	return response.StatusCode, response.Header, body, err
+// A callError says why a call brought no page.
+type callError struct {
+	passing         bool // calling again may help
+	unsent          bool // the call is not spent
+	status          int  // 0: no answer came
+	header          http.Header
+	body            []byte
+	reason, message string // of the documented form of an error answer
+	err             error  // of the network, or of reading the answer; nil: upstream answered with an error
 }
 
-// clean takes the URL, and so the key, out of a network error.
-func (y *youtube) clean(err error) error {
+func (e *callError) Error() string {
+	switch {
+	case e.unsent:
+		return fmt.Sprintf("cannot reach upstream: %v", e.err)
+	case e.err != nil:
+		return fmt.Sprintf("upstream was called but sent no page: %v", e.err)
+	}
+	return fmt.Sprintf("upstream answered %d %s: %s", e.status, e.reason, e.message)
+}
+
+// isStale reports whether upstream does not accept a page token any more.
+func isStale(err error) bool {
+	var failed *callError
+	return errors.As(err, &failed) && failed.reason == "invalidPageToken"
+}
+
+// connect returns the client of the API, or of the built-in upstream. On a connection that is used again, net/http
+// would repeat a GET whose answer was lost, and upstream charge twice for one grant. A redirect would carry the key to
+// the host that it names.
+func connect(sample bool) *http.Client {
+	client := &http.Client{
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true},
+		Timeout:       callTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if sample {
+		client.Transport = upstream.New(upstream.Config{})
+	}
+	return client
+}
+
+// send makes one call. The key travels in the URL, as documented; no error names either. Every error is a *callError.
+func (p *pass) send(ctx context.Context, r request) (got page, err error) {
+	if p.key != "" {
+		r.query.Set("key", p.key)
+	}
+	failed := &callError{passing: true}
+	address := strings.TrimSuffix(p.base, "/") + "/" + strings.TrimSuffix(r.operation, ".list") + "?" + r.query.Encode()
+	err = p.read(ctx, address, failed)
+	var dialed *net.OpError
 	var withURL *url.Error
-	if errors.As(err, &withURL) {
+	if failed.unsent = errors.As(err, &dialed) && dialed.Op == "dial"; errors.As(err, &withURL) {
 		err = withURL.Err
 	}
-	return errors.New(y.hide(err.Error()))
+	if err == nil && failed.status == http.StatusOK {
+		if err = json.Unmarshal(failed.body, &got); err == nil && got.Items != nil { // an empty chart has empty items
+			return got, nil
+		}
+		err = errors.New("it is not a page of videos")
+	}
+	if err != nil {
+		failed.err = errors.New(p.printable(err.Error()))
+		return page{}, failed
+	}
+	failed.passing = failed.status >= 500 || failed.status == http.StatusRequestTimeout
+	var said struct {
+		Error struct {
+			Message string
+			Errors  []struct{ Reason string }
+		}
+	}
+	_ = json.Unmarshal(failed.body, &said) // what has another form is judged by its status
+	failed.message = p.printable(said.Error.Message)
+	if len(said.Error.Errors) > 0 {
+		failed.reason = p.printable(said.Error.Errors[0].Reason)
+	}
+	return page{}, failed
 }
 
-// hide takes the key out of a text.
-func (y *youtube) hide(text string) string {
-	if y.key == "" {
-		return text
+// read reads an answer.
+func (p *pass) read(ctx context.Context, address string, answer *callError) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
 	}
-	return strings.ReplaceAll(text, y.key, "[key]")
+	response, err := p.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer.status, answer.header = response.StatusCode, response.Header
+	answer.body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return err
+}
+
+// printable makes one short line of a text from outside, without the key and without commands to a terminal.
+func (p *pass) printable(text string) string {
+	if p.key != "" {
+		text = strings.ReplaceAll(text, p.key, "[key]")
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.ToValidUTF8(text[:min(len(text), 400)], "")
 }

@@ -1,0 +1,230 @@
+package main
+
+//ci:norace
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotad/jobs/process/processtest"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(processtest.Tests(m.Run), map[string]func(){"ytsearch": main})
+}
+
+// Scripts run the command. exits CODE CMD... is of one that ends with that code.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
+				got := 0
+				if exit, is := ts.Exec(args[1], args[2:]...).(*exec.ExitError); is {
+					got = exit.ExitCode()
+				}
+				if strconv.Itoa(got) != args[0] {
+					ts.Fatalf("got exit code %d, want %s", got, args[0])
+				}
+			},
+		}})
+}
+
+// A library is a directory of lines, and what a search in it says.
+type library struct {
+	t   *testing.T
+	dir string
+}
+
+func (l library) append(file, text string) {
+	l.t.Helper()
+	f, err := os.OpenFile(filepath.Join(l.dir, file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// of is a line as ytfetch writes it.
+func of(id, region, title string) string {
+	text, err := json.Marshal(map[string]any{"at": "2026-11-28T10:00:00Z", "region": region, "video": map[string]any{
+		"id": id, "snippet": map[string]any{"title": title, "channelTitle": "Someone", "tags": []string{"a tag"}},
+		"statistics": map[string]string{"viewCount": "1234"},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	return string(text) + "\n"
+}
+
+// open brings in what is new, and returns the videos by id: title and regions.
+func (l library) open() map[string]string {
+	l.t.Helper()
+	db, err := openIndex(l.t.Context(), l.dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT id, videos.title || (SELECT group_concat(' ' || region, '') FROM places WHERE video = number)
+		FROM videos JOIN texts ON texts.rowid = number WHERE texts MATCH '"a tag"'`)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return collect(l.t, rows)
+}
+
+func collect(t *testing.T, rows *sql.Rows) map[string]string {
+	defer rows.Close()
+	all := map[string]string{}
+	for rows.Next() {
+		var id, rest string
+		if err := rows.Scan(&id, &rest); err != nil {
+			t.Fatal(err)
+		}
+		all[id] = rest
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (l library) has(want map[string]string) {
+	l.t.Helper()
+	if got := l.open(); fmt.Sprint(got) != fmt.Sprint(want) {
+		l.t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestIndexFollowsTheFiles(t *testing.T) {
+	l := library{t, t.TempDir()}
+	const de, fr = "2026-11-28-DE.jsonl", "2026-11-28-FR.jsonl"
+	l.append(de, of("a", "DE", "one")+of("b", "DE", "two"))
+	l.has(map[string]string{"a": "one DE", "b": "two DE"})
+	// A video that is fetched again is one, in all of its regions, with its new texts.
+	l.append(fr, of("a", "FR", "uno")+of("a", "FR", "eins"))
+	l.has(map[string]string{"a": "eins DE FR", "b": "two DE"})
+	// A line that is being written, or was torn, is left for later; ytfetch may cut it off.
+	half := of("c", "FR", "three")
+	l.append(fr, half[:40])
+	l.has(map[string]string{"a": "eins DE FR", "b": "two DE"})
+	l.append(fr, half[40:])
+	l.has(map[string]string{"a": "eins DE FR", "b": "two DE", "c": "three FR"})
+	// A file that became shorter is another one.
+	if err := os.WriteFile(filepath.Join(l.dir, fr), []byte(of("d", "FR", "four")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.has(map[string]string{"a": "eins DE FR", "b": "two DE", "c": "three FR", "d": "four FR"})
+	// What was in a file that is gone leaves the index.
+	if err := os.Remove(filepath.Join(l.dir, fr)); err != nil {
+		t.Fatal(err)
+	}
+	l.has(map[string]string{"a": "eins DE", "b": "two DE"})
+	text, err := os.ReadFile(filepath.Join(l.dir, "ytsearch.db"))
+	if err != nil || strings.Contains(string(text), "three") {
+		t.Errorf("%v: a word of a video that is gone is still in the file", err)
+	}
+}
+
+// Each of several processes waits for the one that brings in.
+func TestSeveralAtOnce(t *testing.T) {
+	l := library{t, t.TempDir()}
+	for i := range 500 {
+		l.append("2026-11-28-DE.jsonl", of(strconv.Itoa(i), "DE", "golden "+strconv.Itoa(i)))
+	}
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() {
+			output, err := exec.Command("ytsearch", l.dir, "golden", "--limit", "1").CombinedOutput()
+			if err == nil && !strings.Contains(string(output), "1 of 500 videos") {
+				err = fmt.Errorf("it says %s", output)
+			}
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A search that is killed while it brings in leaves an index that the next one completes.
+func TestKilledIndex(t *testing.T) {
+	l := library{t, t.TempDir()}
+	var text strings.Builder
+	for i := range 3000 {
+		text.WriteString(of(strconv.Itoa(i), "DE", "golden "+strconv.Itoa(i)))
+	}
+	l.append("2026-11-28-DE.jsonl", text.String())
+	for i := range 5 {
+		command := exec.Command("ytsearch", "index", l.dir)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(30*(i+1)) * time.Millisecond) // the moment of the kill
+		command.Process.Kill()
+		command.Wait()
+	}
+	if got := len(l.open()); got != 3000 {
+		t.Errorf("got %d videos, want 3000", got)
+	}
+}
+
+func TestOtherFiles(t *testing.T) {
+	line := of("a", "DE", "one")
+	for _, row := range []struct {
+		name, file, text string
+		want             string // of the error; empty: none
+	}{
+		{"not a database", "ytsearch.db", strings.Repeat("no database", 1000), "ytsearch.db: sqlite3: file is not a database"},
+		{"lines of another program", "2026-11-27-US.jsonl", "{}\n[1]\nnull\n\"x\"\n{\"video\":7}\n\n\xff\xfe\n" + strings.Repeat("x", 1<<20), ""},
+		{"another name", "notes.jsonl", "{}\n", ""},
+		{"an empty file", "2026-11-27-US.jsonl", "", ""},
+	} {
+		l := library{t, t.TempDir()}
+		l.append("2026-11-28-DE.jsonl", line)
+		l.append(row.file, row.text)
+		db, err := openIndex(t.Context(), l.dir)
+		if row.want == "" && err == nil {
+			db.Close()
+			l.has(map[string]string{"a": "one DE"})
+		} else if err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want %q", row.name, err, row.want)
+		}
+	}
+}
+
+func TestExpression(t *testing.T) {
+	for words, want := range map[string]string{
+		`golden river`:         `"golden" "river"`,
+		`golden OR silver`:     `"golden" OR "silver"`,
+		`riv* "a b"* NOT c`:    `"riv"* "a b"* NOT "c"`,
+		`golden -river`:        `"golden" NOT "river"`,
+		`-river`:               `"river"`,
+		`(a OR b) AND let's`:   `( "a" OR "b" ) AND "let's"`,
+		`"`:                    ``,
+		`* 🎵 -`:                ``,
+		`NEAR`:                 `"NEAR"`,
+		`title:x ^y {z} a+b`:   `"title:x" "^y" "{z}" "a+b"`,
+		`a"b`:                  `"a" "b"`,
+		"東京 \xff x\x00y":       `"東京" "x` + "\x00" + `y"`,
+		`"golden river" "open`: `"golden river" "open"`,
+	} {
+		if got, _ := expression(words); got != want {
+			t.Errorf("%s: got %s, want %s", words, got, want)
+		}
+	}
+}

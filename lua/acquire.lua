@@ -1,7 +1,8 @@
 -- Decides one request, and books it in all its limits or in none. A booking is a request whose limits have no max.
 --
 -- KEYS  1 log, a sorted set: id → the µs at which it counts, no two the same · 2 state, a hash: clock (of the newest
---       entry) · epoch · quiet (until) · void (up to) · trimmed (up to) · trim (next) · server · back (how often
+--       entry) · epoch · quiet (until) · void (up to) · trimmed (up to) · trim (next) · wrong (the last µs of a wrong
+--       clock) · server · back (how often
 --       entries came back) · count (of the entries) · =ID an entry, see quota/slidinglog/README.md · ~ID its
 --       settlement: units at · of each limit !NAME its closings · @NAME the windows that are counted, each by its
 --       length; of each of them +NAME WINDOW the units of the entries after >NAME WINDOW · <NAME WINDOW none of
@@ -19,7 +20,8 @@
 local function span(i) -- which window a check is about
   return ARGV[i + 2] == '0' and ARGV[i + 1] or string.format('%.0f', ARGV[i + 2] - ARGV[i + 1])
 end
-local fields = { 'clock', 'epoch', 'quiet', 'void', 'trimmed', 'trim', '=' .. ARGV[1], '=' .. ARGV[3], 'count' }
+local fields = { 'clock', 'epoch', 'quiet', 'void', 'trimmed', 'trim', '=' .. ARGV[1], '=' .. ARGV[3], 'count',
+  'wrong' }
 for i = 10, #ARGV, 6 do
   local n, window = #fields, ARGV[i] .. ' ' .. span(i)
   fields[n + 1], fields[n + 2], fields[n + 3] = '+' .. window, '>' .. window, '<' .. window
@@ -28,7 +30,7 @@ end
 local s = redis.call('HMGET', state, unpack(fields))
 local last = (s[1] or 0) * 1
 local now = clock > last and clock or last + 1
-if missed(s[2], last, s[5], s[8], now) then return { 'lost', clock, last } end
+if missed(s[2], last, s[5], s[8], now, s[10]) then return { 'lost', clock, last } end
 local at = s[7] and redis.call('ZSCORE', log, ARGV[1])
 if ARGV[1] == '' and s[9] * 1 ~= redis.call('ZCARD', log) or s[7] and not at then -- one key was evicted, or edited
   redis.call('DEL', log, state)
@@ -133,7 +135,7 @@ local function put(field, value) set[#set + 1], set[#set + 2] = field, value end
 local function write() if #set > 2 then redis.call(unpack(set)) end end
 for i = 10, #ARGV, 6 do
   local name, length, ends, max, cost = ARGV[i], ARGV[i + 1] * 1, ARGV[i + 2] * 1, ARGV[i + 3] * 1, ARGV[i + 4] * 1
-  local k = 9 + (i - 10) / 6 * 5
+  local k = 10 + (i - 10) / 6 * 5
   local sum, through, oldest, closings = s[k + 1], s[k + 2], s[k + 3], s[k + 4] or ''
   local window, from = name .. ' ' .. span(i), length
   all[name] = s[k + 5]

@@ -4,4 +4,8 @@ local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local NONE, QUIET = 9007199254740991, $QUIET
 local WORK, WALK, PAGE, TRIM = $WORK, $WALK, $PAGE, $TRIM
+local AHEAD = 60000000 -- a log that is further ahead of TIME was written by a wrong clock
 local log, state = KEYS[1], KEYS[2]
+
+-- misdated says whether a wrong clock, which a reset ended, gave a time: it is to come, and not later than wrong.
+local function misdated(at, wrong, last) return wrong and at <= wrong * 1 and at > math.max(clock, last) + AHEAD end

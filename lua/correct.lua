@@ -1,17 +1,18 @@
 -- Settles a grant, resets a log, closes or opens a limit; each is an entry that charges nothing.
 --
 -- KEYS  as acquire's · ARGV  1 to 9 as acquire's; line 2 of the entry says what is done: settle GRANT UNITS ·
---       reset - 0 · close LIMIT UNTIL, in µs; 0: it opens
+--       reset - 0, answered with the last µs of a clock that was wrong · close LIMIT UNTIL, in µs; 0: it opens
 -- reply as acquire's: done at · entry, or empty: nothing changed · the grant as it was, or empty · gone now · over now:
 --       a sum would exceed the greatest number · again at entry · lost · late · quiet until
 
 local what, of, number, why = corrected(ARGV[2])
 local asked, has = '=' .. ARGV[1], '=' .. ARGV[3]
-local fields = { 'clock', 'epoch', 'quiet', 'void', asked, has, 'trimmed', 'count', '=' .. of, '~' .. of }
+local fields = { 'clock', 'epoch', 'quiet', 'void', asked, has, 'trimmed', 'count', '=' .. of, '~' .. of, 'wrong',
+  'server' }
 local s = redis.call('HMGET', state, unpack(fields))
 local last = (s[1] or 0) * 1
 local now = clock > last and clock or last + 1
-if missed(s[2], last, s[7], s[6], now) then return { 'lost', clock, last } end
+if missed(s[2], last, s[7], s[6], now, s[11]) then return { 'lost', clock, last } end
 if s[8] * 1 ~= redis.call('ZCARD', log) then -- one key was evicted, or edited
   redis.call('DEL', log, state)
   return { 'lost', clock, last }
@@ -36,6 +37,14 @@ if what == 'settle' then
   redis.call('HSET', state, '~' .. of, number .. ' ' .. string.format('%.0f', now))
   settle(of)
 elseif what == 'reset' then
+  if last > clock + AHEAD then -- another log begins, at TIME
+    local wrong = string.format('%.0f', math.max(last, s[11] or 0))
+    redis.call('DEL', log, state)
+    redis.call('HSET', state, 'epoch', ARGV[8], 'server', s[12], 'wrong', wrong, 'trimmed',
+      string.format('%.0f', clock))
+    now, s[8] = clock, 0
+    ARGV[2] = string.gsub(ARGV[2], '%d+', wrong, 1)
+  end
   redis.call('HSET', state, 'void', string.format('%.0f', now)) -- closings older than that are over, too
 else
   close(of, number * 1, now, why)

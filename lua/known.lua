@@ -2,9 +2,10 @@
 
 -- missed says whether the log is another than this host knows. The first that misses something draws another
 -- epoch, so that all others put back what they have. What restore would not add is not missed.
-local function missed(epoch, last, trimmed, known, now)
+local function missed(epoch, last, trimmed, known, now, wrong)
   if epoch ~= ARGV[4] then return true end
   local has = ARGV[3] == '' or known or ARGV[7] * 1 <= math.max(trimmed or 0, now - ARGV[6])
+  has = has or misdated(ARGV[7] * 1, wrong, last)
   if last >= ARGV[5] * 1 and has then return false end
   redis.call('HSET', state, 'epoch', ARGV[8], 'quiet', string.format('%.0f', clock + QUIET))
   return true

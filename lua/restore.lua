@@ -5,8 +5,8 @@
 --       3 keep, µs · 4 1: pages follow · then of each entry: id · time in µs · 1: a host granted it alone · entry
 -- reply epoch · TIME · time of the newest entry · how many were added; or lost
 
-local s = redis.call('HMGET', state, 'clock', 'epoch', 'quiet', 'trimmed', 'count', 'void')
-local epoch, last, void = s[2], (s[1] or 0) * 1, (s[6] or 0) * 1
+local s = redis.call('HMGET', state, 'clock', 'epoch', 'quiet', 'trimmed', 'count', 'void', 'wrong')
+local epoch, last, void, wrong = s[2], (s[1] or 0) * 1, (s[6] or 0) * 1, (s[7] or 0) * 1
 if ARGV[2] ~= '' and epoch ~= ARGV[2] then return { 'lost' } end
 local now, added, quiet = math.max(clock, last), 0, s[3] and clock < s[3] * 1
 if not epoch then -- nothing is granted before all hosts have looked
@@ -17,11 +17,13 @@ end
 for i = 5, #ARGV, 4 do
   local id, at, entry = ARGV[i], ARGV[i + 1] * 1, ARGV[i + 3]
   if ARGV[i + 2] == '1' then at = math.min(now, at) end -- a host's own clock may be ahead
+  if misdated(at, wrong, last) then at, entry = 0, '' end
   local wrote, what, of, number, why = at, corrected(entry)
   if what == 'close' then close(of, number * 1, wrote, why) end -- these two may be put twice, and be older than keep
-  if what == 'reset' and wrote > void then
-    void = wrote
-    redis.call('HSET', state, 'void', string.format('%.0f', void))
+  if what == 'reset' then
+    void = math.max(void, wrote)
+    wrong = math.max(wrong, number * 1)
+    redis.call('HSET', state, 'void', string.format('%.0f', void), 'wrong', string.format('%.0f', wrong))
   end
   if at > math.max(now - ARGV[3], (s[4] or 0) * 1) and redis.call('HSETNX', state, '=' .. id, entry) == 1 then
     while redis.call('ZCOUNT', log, string.format('%.0f', at), string.format('%.0f', at)) > 0 do at = at + 1 end

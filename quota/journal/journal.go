@@ -50,7 +50,6 @@ type Journal struct {
 	current  *os.File         // the last one of files; changed with disk held, too
 	files    []file           // oldest first
 	ids      map[string]place // of each entry
-	last     Record           // newest entry
 	unsynced []byte           // the end of current that may not be on disk
 	failed   bool             // the last sync
 	torn     bool             // a failed write may have left bytes after the last line
@@ -83,15 +82,8 @@ func (j *Journal) Has(id string) bool {
 	return j.ids[id].number > 0
 }
 
-// Last returns the newest entry, without its Text, even if it is dropped.
-func (j *Journal) Last() (Record, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.last, j.last.ID != ""
-}
-
-// Append writes entries by one write(2), but for those whose ID the journal has from that time or a later one. If it
-// returns an error, none counts.
+// Append writes entries by one write(2), but for those whose ID the journal has last from that time. If it returns an
+// error, none counts.
 func (j *Journal) Append(records ...Record) error {
 	for _, r := range records {
 		if r.Kind != Own && r.Kind != Alone && r.Kind != Mirrored || r.ID == "" || len(r.ID) > 300 {
@@ -142,19 +134,16 @@ func (j *Journal) write(records ...Record) (err error) {
 	return nil
 }
 
-// knows reports whether the journal has an entry, or a later one of its id. mu is held.
-func (j *Journal) knows(r Record) bool { return j.ids[r.ID].number > 0 && r.At <= j.ids[r.ID].at }
+// knows reports whether the journal has an entry. mu is held.
+func (j *Journal) knows(r Record) bool { return j.ids[r.ID].number > 0 && r.At == j.ids[r.ID].at }
 
 // note records that a file has an entry.
 func (j *Journal) note(f *file, r Record) {
 	if r.ID == "" || j.knows(r) {
 		return
 	}
-	r.ID, r.Text = strings.Clone(r.ID), "" // it may be a part of a whole line
-	j.ids[r.ID], f.newest = place{f.number, r.At}, max(f.newest, r.At)
-	if j.last.ID == "" || r.At >= j.last.At {
-		j.last = r
-	}
+	// The id may be a part of a whole line.
+	j.ids[strings.Clone(r.ID)], f.newest = place{f.number, r.At}, max(f.newest, r.At)
 }
 
 // prepare repairs a failed sync, and begins a new file after a full one. No Append writes to either meanwhile. All of

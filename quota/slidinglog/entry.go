@@ -141,6 +141,15 @@ func closedBy(line string) (c quota.Closed) {
 
 func atMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
+// misdated returns the last time of a wrong clock, if the entry is a reset that ended one; 0: it is not.
+func misdated(text string) (us int64) {
+	if number, isReset := strings.CutPrefix(text, "\nreset - "); isReset {
+		number, _, _ = strings.Cut(number, " ")
+		us, _ = strconv.ParseInt(number, 10, 64) // what parse refuses ends nothing
+	}
+	return us
+}
+
 // keptAlways reports whether journals keep an entry for longer than windows: it is put back whatever its age.
 func keptAlways(text string) bool {
 	return strings.HasPrefix(text, "\nclose ") || strings.HasPrefix(text, "\nreset ")

@@ -18,6 +18,7 @@ type model struct {
 
 	epoch, server                            string // no epoch: there is no log
 	clock, quiet, void, trimmed, trim, times int64
+	wrong                                    int64         // the last time of a clock that a reset ended
 	entries                                  []*modelEntry // by at
 	closings                                 map[string][]modelClosing
 	settled                                  map[string]modelSettled // by grant, also of one that is not there
@@ -141,7 +142,7 @@ func (m *model) used(limit string, from int64) (sum int64) {
 func (m *model) before(clock int64, c call, drawn string) (now int64, r reply, ok bool) {
 	now = max(clock, m.clock+1)
 	r = reply{time: clock, clock: m.clock}
-	known := c.last == "" || m.find(c.last) != nil || c.lastAt <= max(m.trimmed, now-c.keep)
+	known := c.last == "" || m.find(c.last) != nil || c.lastAt <= max(m.trimmed, now-c.keep) || m.misdated(clock, c.lastAt)
 	e := m.find(c.id)
 	switch {
 	case m.epoch != c.epoch:
@@ -283,14 +284,23 @@ func (m *model) correct(clock int64, c call, drawn string) reply {
 		m.settled[of] = modelSettled{number, now}
 		m.settle(grant)
 	case "reset":
+		if m.clock > clock+60e6 {
+			began := newModel(m.bounds)
+			began.epoch, began.server, began.wrong, began.trimmed = drawn, m.server, max(m.wrong, m.clock), clock
+			e.line2 = strings.Replace(e.line2, "0", fmt.Sprint(began.wrong), 1)
+			*m, now, e.at = *began, clock, clock
+		}
 		m.void = now
 	case "close":
 		m.close(clock, of, modelClosing{number, now, why})
 	}
 	m.add(e)
-	r.word, r.clock, r.at, r.text = done, now, now, c.text
+	r.word, r.clock, r.at, r.text = done, now, now, e.text()
 	return r
 }
+
+// misdated reports whether a time is one of the clock that a reset ended.
+func (m *model) misdated(clock, at int64) bool { return at <= m.wrong && at > max(clock, m.clock)+60e6 }
 
 // close adds a closing, and drops those that are over.
 func (m *model) close(clock int64, limit string, c modelClosing) {
@@ -335,11 +345,14 @@ func (m *model) restore(clock int64, server, drawn, first string, keep int64, mo
 		}
 		e, wrote := modelEntryOf(w.id, at, w.text), at
 		what, of, number, why := e.corrects()
+		if m.misdated(clock, at) {
+			continue
+		}
 		switch what {
 		case "close":
 			m.close(clock, of, modelClosing{number, wrote, why})
 		case "reset":
-			m.void = max(m.void, wrote)
+			m.void, m.wrong = max(m.void, wrote), max(m.wrong, number)
 		}
 		if at <= max(now-keep, m.trimmed) || m.find(w.id) != nil {
 			continue

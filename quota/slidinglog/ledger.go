@@ -161,13 +161,10 @@ func (l *Ledger) open(c *quota.Credential) (*log, error) {
 	}
 	one := &log{ledger: l, engine: l.config.Engine, name: c.Name, journal: j, restoring: make(chan struct{}, 1), credential: c}
 	one.keep = c.Keeps().Microseconds()
-	if last, found := j.Last(); found {
-		one.last, one.lastAt = last.ID, last.At
-	}
 	if memory, alone := l.config.Engine.(*Memory); alone {
 		err = one.replay(l.ctx, memory)
 	} else {
-		err = one.readOffline()
+		err = one.readJournal()
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
@@ -492,7 +489,7 @@ func (l *log) health(h *quota.Health) {
 		h.Recovering = append(h.Recovering, l.name)
 	}
 	if l.ahead > aheadOf {
-		h.Clock = append(h.Clock, fmt.Sprintf("the log of %s is %s ahead of the clock: what it holds leaves late, by as much",
+		h.Clock = append(h.Clock, fmt.Sprintf("the log of %s is %s ahead of the clock: what it holds leaves late, by as much; quotactl reset %[1]s begins another one",
 			l.name, quota.Brief(l.ahead.Truncate(time.Second))))
 	}
 	if lag := time.Since(l.mirrored.whole); l.down == nil && !l.mirrored.whole.IsZero() && lag > mostLag {

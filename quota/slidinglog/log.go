@@ -111,6 +111,9 @@ func (l *log) learn(c *call, r reply) (same bool) {
 	if l.epoch != c.epoch {
 		return false
 	}
+	if misdated(r.text) > 0 {
+		l.epoch = "" // the log has begun anew
+	}
 	l.seen = max(l.seen, r.clock)
 	if r.word == quiet {
 		l.quietUntil = time.Now().Add(time.Duration(r.at-r.time) * time.Microsecond)
@@ -260,11 +263,16 @@ func (l *log) append(records ...journal.Record) error {
 		return err
 	}
 	for _, r := range records {
-		if r.At > l.lastAt && r.Kind != journal.Alone {
-			l.last, l.lastAt = r.ID, r.At
-		}
+		l.newest(r)
 	}
 	return nil
+}
+
+// newest keeps the newest entry, which a loss of the log is noticed by. mu is held.
+func (l *log) newest(r journal.Record) {
+	if r.Kind != journal.Alone && (r.At > l.lastAt || misdated(r.Text) > 0) {
+		l.last, l.lastAt = r.ID, r.At
+	}
 }
 
 // sync makes what was written durable.
@@ -405,6 +413,9 @@ func (l *log) kept(grants []journal.Record) (records []journal.Record, err error
 	l.mu.Unlock()
 	ids := map[string]bool{}
 	err = l.journal.Read(corrections, func(r journal.Record) error {
+		if misdated(r.Text) > 0 {
+			records = nil // it began the log anew
+		}
 		if r.At > after || keptAlways(r.Text) {
 			records, ids[r.ID] = append(records, r), true
 		}

@@ -24,9 +24,11 @@ type offlineGrant struct {
 	isBack bool // in the log
 }
 
-// readOffline reads from the journal what the allowance counts. What is not in the log a start puts back anyway.
-func (l *log) readOffline() error {
+// readJournal reads which entry is the newest, and what the allowance counts. What is not in the log a start puts back
+// anyway.
+func (l *log) readJournal() error {
 	return l.journal.Read(0, func(r journal.Record) error {
+		l.newest(r)
 		if e, ok := parse(r.ID, r.At, r.Text); ok && r.Kind == journal.Alone {
 			l.offline = append(l.offline, offlineGrant{record: r, entry: e, isBack: true})
 		}

@@ -126,12 +126,14 @@ func TestClockStepsBackAcrossAPeriodsEnd(t *testing.T) {
 	})
 }
 
-// A log that runs ahead of TIME is a grave trouble; a reset leaves nothing that counts.
+// A log that runs ahead of TIME is a grave trouble. A reset begins it anew at TIME: nothing of the wrong clock counts,
+// also not what another host puts back, and later entries leave in time.
 func TestLogAheadOfTime(t *testing.T) {
-	play(t, 1, func(t *testing.T, w *world) {
-		h := w.hosts[0]
-		w.engine.set(func() { w.engine.offset = 2 * time.Hour })
+	play(t, 2, func(t *testing.T, w *world) {
+		h, other := w.hosts[0], w.hosts[1]
+		w.engine.set(func() { w.engine.offset = 400 * 24 * time.Hour })
 		h.spend(10, time.Millisecond)
+		other.spend(10, time.Millisecond)
 		w.engine.set(func() { w.engine.offset = 0 })
 		time.Sleep(1100 * time.Millisecond)
 		if clocks := h.Health(t.Context()).Clock; len(clocks) != 1 {
@@ -140,8 +142,26 @@ func TestLogAheadOfTime(t *testing.T) {
 		if err := h.Reset(t.Context(), h.c, quota.Caller{}, "the clock"); err != nil {
 			t.Fatal(err)
 		}
-		if used := h.used(); used != 0 {
-			t.Errorf("%d are used after a reset", used)
+		for _, what := range []string{"a reset", "a flush"} {
+			time.Sleep(5 * time.Second)
+			if clocks := h.Health(t.Context()).Clock; len(clocks) != 0 {
+				t.Errorf("after %s Health has %q", what, clocks)
+			}
+			h.spend(3, time.Millisecond)
+			other.spend(4, time.Millisecond)
+			want := quota.Units(7)
+			if what == "a flush" {
+				want = 14
+			}
+			if used := h.used(); used != want {
+				t.Errorf("%d are used after %s, want %d", used, what, want)
+			}
+			time.Sleep(1100 * time.Millisecond)
+			w.engine.flush()
+		}
+		time.Sleep(h.c.Longest())
+		if used := other.used(); used != 0 {
+			t.Errorf("%d are used a window later", used)
 		}
 	})
 }

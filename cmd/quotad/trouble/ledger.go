@@ -90,7 +90,7 @@ func (l *list) ledger() {
 		l.add(Trouble{Kind: Hosts, Of: "ledger", Says: text})
 	}
 	for _, text := range h.Clock {
-		l.add(Trouble{Kind: Clock, Of: "ledger", Says: text})
+		l.add(Trouble{Kind: Clock, Of: "ledger", Says: text, Grave: true})
 	}
 	for _, text := range h.Unwritten {
 		l.add(Trouble{Kind: Disk, Of: "host", Says: text, Do: "df " + h.Dir, Grave: true})

@@ -114,7 +114,7 @@ func TestEveryVerbCompiles(t *testing.T) {
 
 // The scripts of a log stay small enough to be read in one sitting.
 func TestSizes(t *testing.T) {
-	const most = 535 // in the end 430, of the scripts that decide
+	const most = 538 // in the end 430, of the scripts that decide
 	verbs, shared := sources(t)
 	lines := 0
 	for _, texts := range []map[string]string{verbs, shared} {

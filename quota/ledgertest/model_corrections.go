@@ -107,7 +107,7 @@ func (m *Model) ChangeLimit(_ context.Context, c *quota.Credential, k quota.Chan
 func (m *Model) Reset(_ context.Context, c *quota.Credential, by quota.Caller, note string) error {
 	q, done := m.about(c)
 	defer done()
-	if q.now.Sub(q.clock) > time.Minute+time.Microsecond { // a wrong clock dated entries: the log begins anew
+	if q.now.Sub(q.clock) > time.Minute+time.Microsecond { // a wrong clock dated entries: another log begins
 		q.entries, q.now = nil, q.clock
 	}
 	q.append(quota.Entry{By: by.By(), Region: by.Region, Note: note, Body: quota.Reset{}})

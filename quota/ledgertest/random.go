@@ -327,7 +327,8 @@ func (r *random) closeBoth() {
 // resetBoth resets the log. Where hosts share one that a wrong clock wrote, the others put back a part of it until they
 // know of the reset: that is not drawn.
 func (r *random) resetBoth() {
-	if usage, _ := r.model.Usage(context.Background(), r.c); len(r.hosts) > 1 && usage.Now.Sub(r.clock.Now()) > time.Minute {
+	usage, _ := r.model.Usage(context.Background(), r.c)
+	if len(r.hosts) > 1 && usage.Now.Sub(r.clock.Now()) > time.Minute {
 		return
 	}
 	r.say("reset")

@@ -86,12 +86,8 @@ func (w *twin) keys() []string { return []string{w.name + ":entries", w.name + "
 
 // run runs a script in both.
 func (w *twin) run(s Script, args ...any) ([]any, error) {
-	here := args // a Memory reads a log without the script, and so without a clock
 	args = append(slices.Clone(args), w.clock, w.server)
-	if s != Mirror {
-		here = args
-	}
-	got, err := w.memory.Run(context.Background(), w.name, s, here)
+	got, err := w.memory.Run(context.Background(), w.name, s, args)
 	if err != nil || w.conn == nil {
 		return got, err
 	}

@@ -112,7 +112,7 @@ func (l *log) learn(c *call, r reply) (same bool) {
 		return false
 	}
 	if misdated(r.text) > 0 {
-		l.epoch = "" // the log has begun anew
+		l.epoch = "" // another log has begun
 	}
 	l.seen = max(l.seen, r.clock)
 	if r.word == quiet {
@@ -411,18 +411,17 @@ func (l *log) kept(grants []journal.Record) (records []journal.Record, err error
 	now := cmp.Or(l.nowMicros(0), time.Now().UnixMicro())
 	after, corrections := now-l.keep, now-max(l.keep, keepCorrections.Microseconds())
 	l.mu.Unlock()
-	ids := map[string]bool{}
 	err = l.journal.Read(corrections, func(r journal.Record) error {
 		if misdated(r.Text) > 0 {
-			records = nil // it began the log anew
+			records = nil // another log began with it
 		}
 		if r.At > after || keptAlways(r.Text) {
-			records, ids[r.ID] = append(records, r), true
+			records = append(records, r)
 		}
 		return nil
 	})
 	for _, g := range grants { // those that a full disk did not take
-		if !ids[g.ID] {
+		if !l.journal.Has(g.ID) {
 			records = append(records, g)
 		}
 	}

@@ -67,7 +67,7 @@ func NewMemoryOf(now func() time.Time, sources lua.Scripts) *Memory {
 		"setmetatable(_G, { __index = no, __newindex = no })"
 	must(m.state.DoString(strict))
 	texts := map[Script]string{Acquire: sources.Acquire, Correct: sources.Correct, Walk: sources.Walk,
-		Restore: sources.Restore, Hosts: sources.Hosts}
+		Restore: sources.Restore, Mirror: sources.Mirror, Hosts: sources.Hosts}
 	for s, text := range texts {
 		f, err := m.state.LoadString(text)
 		must(err)
@@ -96,9 +96,6 @@ func (m *Memory) Close() error { return nil }
 func (m *Memory) Run(_ context.Context, credential string, s Script, args []any) ([]any, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s == Mirror {
-		return m.mirror(credential, args), nil
-	}
 	k, a := m.state.CreateTable(2, 0), m.state.CreateTable(len(args), 0)
 	k.Append(glua.LString(credential + ":entries"))
 	k.Append(glua.LString(credential + ":state"))
@@ -119,46 +116,6 @@ func (m *Memory) Run(_ context.Context, credential string, s Script, args []any)
 	default:
 		return []any{reply}, nil
 	}
-}
-
-// mirror answers as mirror.lua does, which it need not run: readers do not delay decisions.
-func (m *Memory) mirror(credential string, args []any) []any {
-	log, state := m.keys[credential+":entries"], m.keys[credential+":state"]
-	if log == nil {
-		log = &key{}
-	}
-	if state == nil {
-		state = &key{}
-	}
-	back, _ := strconv.ParseInt(state.hash["back"], 10, 64)
-	reply := []any{state.hash["epoch"], back}
-	add := func(one member) {
-		if text, ok := state.hash["="+one.name]; ok {
-			reply = append(reply, one.name, int64(one.score), text)
-		}
-	}
-	if len(args) > 3 {
-		name := fmt.Sprint(args[3])
-		if at, ok := log.scores[name]; ok {
-			add(member{at, name})
-		}
-		return reply
-	}
-	number := func(i int) float64 { f, _ := strconv.ParseFloat(fmt.Sprint(args[i]), 64); return f }
-	from, count := log.find(math.Nextafter(number(0), math.Inf(1)), ""), int(number(2))
-	page := log.order[from:]
-	if fmt.Sprint(args[1]) != "" {
-		page = log.order[from:max(from, log.find(number(1), ""))]
-		page = page[max(0, len(page)-count):]
-		for _, one := range slices.Backward(page) {
-			add(one)
-		}
-		return reply
-	}
-	for _, one := range page[:min(count, len(page))] {
-		add(one)
-	}
-	return reply
 }
 
 // forget drops a log.

@@ -122,10 +122,10 @@ func (f *facts) record(event any) (urgent bool) {
 	case proxy.Finished:
 		_, was := f.Silent[e.Credential]
 		switch {
-		case e.Status > 0:
-			delete(f.Silent, e.Credential)
 		case e.Silent != "" && !was:
 			f.Silent[e.Credential] = &trouble.Refusal{Since: time.Now(), Says: e.Silent}
+		case e.Silent == "" && e.Status > 0:
+			delete(f.Silent, e.Credential)
 		}
 	case jobs.RunChanged:
 		return e.Run.State == jobs.RunFailed
@@ -176,10 +176,9 @@ func (f *facts) decided(e server.Decided) (urgent bool) {
 	return false
 }
 
-// observed records what an upstream says of a key, and that it answers.
+// observed records what an upstream says of a key.
 func (f *facts) observed(out upstream.Outcome) (urgent bool) {
 	c := out.Credential
-	delete(f.Silent, c)
 	_, refused := f.Refuses[c]
 	switch {
 	case out.Class == upstream.OK:
@@ -222,6 +221,9 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 		c := &s.Credentials[i]
 		s.Losses = append(s.Losses, f.lossOf(c.Name, s.Ledger.Health, asked)...)
 		c.Refuses, c.Silent = f.Refuses[c.Name], f.Silent[c.Name]
+		if s := c.Silent; s != nil && strings.Contains(s.Says, " answers 5") && time.Since(s.Since) < time.Minute {
+			c.Silent = nil // an error of a moment
+		}
 		for n := range c.Limits {
 			f.completeLimit(c.Name, &c.Limits[n])
 		}

@@ -114,8 +114,8 @@ units = %d
 upstream = %q
 key_file = "youtube.key"
 key_header = "X-Goog-Api-Key"
-billing = %q
-dialect = "google"
+free = %s
+refusals = "google"
 routes = { "GET /youtube/v3/videos" = "videos.list" }
 [jobs.hold]
 credential = "youtube"
@@ -131,17 +131,17 @@ dir = "."
 // Whatever happens to connections, clients and quotad itself, what the upstream counts is
 // debited: it never has to say no. What is debited beyond that are calls that failed.
 func TestProxyNeverCountsTooFew(t *testing.T) {
-	for _, billing := range []string{"always", "not-304"} {
-		t.Run(billing, func(t *testing.T) {
+	for _, free := range []string{"[]", "[304]"} {
+		t.Run(free, func(t *testing.T) {
 			t.Parallel()
 			const clients, kills = 8, 3
 			calls := seedtest.Long(t, 250) // that are paid for
-			upstream := &hostile{quota: calls, free304: billing == "not-304", got: map[int]int{}}
+			upstream := &hostile{quota: calls, free304: free == "[304]", got: map[int]int{}}
 			server := httptest.NewServer(upstream)
 			t.Cleanup(server.Close)
 			s := &siege{T: t, dir: shortDir(t)}
 			write(t, s.dir, "youtube.key", "the-real-upstream-key\n")
-			write(t, s.dir, "config.toml", fmt.Sprintf(metered, calls, server.URL, billing))
+			write(t, s.dir, "config.toml", fmt.Sprintf(metered, calls, server.URL, free))
 			s.start()
 			for n := range clients {
 				s.clients.Go(func() { s.call(rand.New(rand.NewPCG(7, uint64(n)))) })

@@ -89,7 +89,6 @@ func TestTurnsAway(t *testing.T) {
 		{"encoded slash", "GET " + at + "/files%2f..%2fyoutube/v3/search", "", 400, "not a plain segment"},
 		{"encoded slash alone", "GET " + at + "/youtube%2Fv3%2Fsearch", "", 404, "no route"},
 		{"encoded slash before dots", "GET " + at + "/files/a%2f..%2fyoutube", "", 400, "not a plain segment"},
-		{"encoded for ever", "GET " + at + "/files/%2525252541", "", 400, "not a plain segment"},
 		{"a batch behind an encoded slash", "POST " + at + "/batch%2Fyoutube/v3", "Content-Length: 0", 404, "send them one by one"},
 		{"backslash", "GET " + at + "/files/..%5cyoutube", "", 400, "not a plain segment"},
 		{"empty segments", "GET " + at + "//youtube/v3/search", "", 400, "the address in $QUOTAD_PROXY ends with a slash"},
@@ -147,8 +146,8 @@ func TestTurnsAway(t *testing.T) {
 	if len(attempts) != 12 {
 		t.Errorf("told of %d attempts, want 12: %+v", len(attempts), attempts)
 	}
-	if got := s.tokens.Pass(runToken).Refused; len(got) != 44 || !strings.Contains(got[0], "is not this proxy") {
-		t.Errorf("refused of the pass: %d calls, want 44: %q", len(got), got)
+	if got := s.tokens.Pass(runToken).Refused; len(got) != 43 || !strings.Contains(got[0], "is not this proxy") {
+		t.Errorf("refused of the pass: %d calls, want 43: %q", len(got), got)
 	}
 	if got := s.tokens.WithoutToken(); len(got) != 2 || !strings.HasPrefix(got[0], "youtube: an upload") || !strings.HasPrefix(got[1], "youtube: the run token is missing") {
 		t.Errorf("without a token: %q, want the upload, and the call with a dead token as its key", got)

@@ -40,12 +40,12 @@ func BenchmarkCost(b *testing.B) {
 		Emit:     func(any) {},
 		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
 	})
-	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}})
+	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Refusals: Google, Routes: table}})
 	go p.Serve(listener)
 	defer p.Shutdown(context.Background())
 	bare := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(address) },
-		Transport: newTransport(), FlushInterval: -1, BufferPool: newBuffers(),
+		Transport: newTransport(), FlushInterval: -1, BufferPool: new(buffers),
 	})
 	defer bare.Close()
 

@@ -1,13 +1,11 @@
 package proxy
 
 import (
-	"cmp"
 	"encoding/base64"
 	"fmt"
-	"iter"
-	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,7 +28,7 @@ type call struct {
 
 // locate returns the call that a request is, or why it is refused; then the call has no token, or
 // no target, where these are not known.
-func (p *Proxy) locate(w http.ResponseWriter, r *http.Request) (*call, *api.Problem) {
+func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
 	c := &call{proxy: p, method: r.Method}
 	credential := c.authenticate(r)
 	problem := p.checkHost(r)
@@ -39,9 +37,6 @@ func (p *Proxy) locate(w http.ResponseWriter, r *http.Request) (*call, *api.Prob
 		return c, problem
 	case c.token == "":
 		return c, c.tokenless(r)
-	}
-	if problem = p.limiter.keep(w, r, c.token); problem != nil {
-		return c, problem
 	}
 	if c.target = p.Target(credential); c.target == nil {
 		return c, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
@@ -80,14 +75,13 @@ func (c *call) authenticate(r *http.Request) (credential string) {
 	return ""
 }
 
-// tokenless returns why a request without a live token is refused. It is reported for the
-// credentials whose routes it matches, and worded as the first of them does.
+// tokenless returns why a request without a live token is refused. It is reported for the credentials whose routes it
+// matches, and worded as one of them does.
 func (c *call) tokenless(r *http.Request) *api.Problem {
 	segments, _ := split(c.path)
-	query := r.URL.Query()
 	problem := api.NewProblem(quota.Forbidden, "the run token is missing: neither the path nor the key is that of a pass under way").
 		WithHint("the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key")
-	if what, hint := uncounted(segments, query); what != "" {
+	if what, hint := uncounted(segments, r.URL.Query()); what != "" {
 		problem = api.NewProblem(quota.UnknownOperation, "%s cannot be counted here", what).WithHint(hint)
 	} else if len(segments) > 1 && c.proxy.Target(segments[0]) == nil && c.proxy.Target(segments[1]) != nil {
 		return api.NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass").
@@ -96,11 +90,10 @@ func (c *call) tokenless(r *http.Request) *api.Problem {
 	for len(segments) > 0 && isUpload(segments[0]) {
 		segments = segments[1:]
 	}
-	targets := *c.proxy.targets.Load() // a reload may replace them
-	for _, name := range slices.Sorted(maps.Keys(targets)) {
-		if _, found := targets[name].Routes.find(c.method, segments, query); found {
+	for name, target := range *c.proxy.targets.Load() {
+		if _, err := target.Routes.find(c.method, segments, r.URL.Query()); err == nil {
 			c.proxy.config.Tokens.Tokenless(name, problem.Detail+": "+problem.Hint)
-			c.target = cmp.Or(c.target, targets[name])
+			c.target = target
 		}
 	}
 	return problem
@@ -151,35 +144,31 @@ func (c *call) operation() (string, quota.Decision) {
 		return refuse(quota.BadRequest, hint, "%v", err)
 	}
 	query, _ := url.ParseQuery(c.query) // strip has read it
-	operation, found := c.target.Routes.find(c.method, segments, query)
-	for other := range readings(segments) {
-		if what, hint := uncounted(other, query); what != "" {
-			return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
-		}
-		if another, also := c.target.Routes.find(c.method, other, query); also && found && another != operation {
-			return refuse(quota.BadRequest, "an escaped character in it makes the difference: write the path without", "the path can be read as %q and as %q", operation, another)
-		}
+	if what, hint := uncounted(segments, query); what != "" {
+		return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
 	}
-	if name := c.target.Routes.twice(c.method, segments, query); name != "" {
-		return refuse(quota.BadRequest, "send it once", "the parameter %.40q comes with two values, and the operation depends on it", name)
-	}
-	if !found {
-		hint := fmt.Sprintf("a route of this kind is %q: routes are added in [credentials.%s.proxy.routes]", c.target.Routes.nearest(segments), c.target.Credential)
-		return refuse(quota.UnknownOperation, hint, "no route of credential %q matches %.20s %.80q", c.target.Credential, c.method, c.path)
-	}
-	if operation == "" {
-		hint := fmt.Sprintf("a route of your own in [credentials.%s.proxy.routes] names its operation", c.target.Credential)
-		return refuse(quota.UnknownOperation, hint, "a route of credential %q refuses %.20s %.80q: what such a call costs is not known", c.target.Credential, c.method, c.path)
+	operation, err := c.target.Routes.find(c.method, segments, query)
+	table := fmt.Sprintf("[credentials.%s.proxy.routes]", c.target.Credential)
+	switch {
+	case err == errNoRoute:
+		return refuse(quota.UnknownOperation, "routes are added in "+table, "no route of credential %q matches %.20s %.80q",
+			c.target.Credential, c.method, c.path)
+	case err != nil:
+		return refuse(quota.BadRequest, "", "%v", err)
+	case operation == "":
+		return refuse(quota.UnknownOperation, "a route of your own in "+table+" names its operation",
+			"a route of credential %q refuses %.20s %.80q: what such a call costs is not known", c.target.Credential, c.method, c.path)
 	}
 	return operation, quota.Decision{}
 }
 
 // uncounted names what a request is where it is more than one call, or none.
 func uncounted(segments []string, query url.Values) (what, hint string) {
+	first, _, _ := strings.Cut(append(segments, "")[0], "/")
 	switch {
-	case len(segments) > 0 && segments[0] == "batch":
+	case first == "batch":
 		return "a batch", "it counts as many calls as it has parts: send them one by one"
-	case len(segments) > 0 && isUpload(segments[0]) || slices.ContainsFunc(uploads, query.Has):
+	case isUpload(first) || slices.ContainsFunc(uploads, query.Has):
 		return "an upload", "its parts are no calls of their own: acquire before, upload directly"
 	}
 	return "", ""
@@ -188,8 +177,12 @@ func uncounted(segments []string, query url.Values) (what, hint string) {
 // isUpload reports whether paths that begin with a segment are those of uploads, at Google.
 func isUpload(segment string) bool { return segment == "upload" || segment == "resumable" }
 
-// split returns the segments of an escaped path, decoded. One may hold a slash that was escaped,
-// such as an address as the name of a site. It refuses what some readers read as no segment.
+// unplain finds what some readers take for no part of a segment, or for another one: what leads elsewhere, ends a
+// segment, is dropped at its end, or is escaped once more.
+var unplain = regexp.MustCompile(`^$|(^|/)\.\.?(/|$)|[\\;\x00-\x1f\x7f]|[. ]$|%[0-9A-Fa-f]{2}`)
+
+// split returns the segments of an escaped path, decoded once. One may hold a slash that was escaped, such as an
+// address as the name of a site. It refuses what some readers read as another path.
 func split(path string) ([]string, error) {
 	path = strings.TrimSuffix(path[1:], "/")
 	if path == "" {
@@ -201,54 +194,12 @@ func split(path string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the path cannot be read: %v", err)
 		}
-		if isUnclearSegment(plain) {
+		if unplain.MatchString(plain) {
 			return nil, fmt.Errorf("the path holds %.40q, which is not a plain segment", escaped)
 		}
 		segments[i] = plain
 	}
 	return segments, nil
-}
-
-// maxEscapes is how often a segment may be escaped.
-const maxEscapes = 3
-
-// isUnclearSegment reports whether a reader that decodes a segment again finds none, or one
-// that leads elsewhere.
-func isUnclearSegment(segment string) bool {
-	for range maxEscapes {
-		if segment == "" || strings.ContainsAny(segment, "\\\x00") || slices.ContainsFunc(strings.Split(segment, "/"), isDots) {
-			return true
-		}
-		again, err := url.PathUnescape(segment)
-		if err != nil || again == segment {
-			return false
-		}
-		segment = again
-	}
-	return true
-}
-
-func isDots(part string) bool { return part == "." || part == ".." }
-
-// readings iterates over what readers find in decoded segments: those segments, or more of them
-// where an escaped slash is taken for one, or the same after decoding them again.
-func readings(segments []string) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		for range maxEscapes {
-			again, apart := make([]string, len(segments)), []string(nil)
-			for i, s := range segments {
-				apart = append(apart, strings.FieldsFunc(s, func(r rune) bool { return r == '/' })...)
-				if plain, err := url.PathUnescape(s); err == nil {
-					s = plain
-				}
-				again[i] = s
-			}
-			if !yield(segments) || !slices.Equal(apart, segments) && !yield(apart) || slices.Equal(again, segments) {
-				return
-			}
-			segments = again
-		}
-	}
 }
 
 // strip removes keys from a query, and leaves the rest as it was written. A query that
@@ -329,15 +280,15 @@ func (x *exchange) rewrite(out *http.Request) {
 			delete(out.Header, name)
 		}
 	}
-	out.Header.Set("Accept-Encoding", "identity") // the answer is searched for the key
+	out.Header.Set("Accept-Encoding", "identity") // quotad reads what an answer says of the quota
 	switch {
 	case x.key == "":
 	case t.KeyParameter != "":
-		out.URL.RawQuery = strings.TrimPrefix(c.query+"&", "&") + url.QueryEscape(t.KeyParameter) + "=" + url.QueryEscape(string(x.key))
+		out.URL.RawQuery = strings.TrimPrefix(c.query+"&", "&") + url.QueryEscape(t.KeyParameter) + "=" + url.QueryEscape(x.key)
 	case t.KeyHeader == authorization:
-		out.Header.Set(authorization, "Bearer "+string(x.key))
+		out.Header.Set(authorization, "Bearer "+x.key)
 	default:
-		out.Header.Set(t.KeyHeader, string(x.key))
+		out.Header.Set(t.KeyHeader, x.key)
 	}
 }
 

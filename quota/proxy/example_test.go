@@ -18,11 +18,11 @@ import (
 )
 
 // A program that knows nothing of quotas calls the YouTube Data API by another base address. It may spend 250
-// units a day. The third search is not sent, and is answered in YouTube's format, so clients stop. The upstream
-// here repeats the key that it gets: the program does not see it even then.
+// units a day. The third search is not sent, and is answered in YouTube's format, so clients stop. The program has
+// no key: the proxy sends it.
 func Example() {
 	youtube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintln(w, "results of", r.URL.Query().Get("q"), "for key", r.Header.Get("X-Goog-Api-Key"))
+		fmt.Fprintln(w, "results of", r.URL.Query().Get("q"), "for a key:", r.Header.Get("X-Goog-Api-Key") != "")
 	}))
 	defer youtube.Close()
 	address, err := url.Parse(youtube.URL)
@@ -67,8 +67,7 @@ func Example() {
 		Upstream:   address,
 		Key:        proxy.FixedKey("the-real-key"),
 		KeyHeader:  "X-Goog-Api-Key",
-		Billing:    proxy.Always,
-		Dialect:    proxy.Google,
+		Refusals:   proxy.Google,
 		Routes:     routes,
 	}})
 	web.Config.Handler = meter
@@ -86,8 +85,8 @@ func Example() {
 		answer.Body.Close()
 	}
 	// Output:
-	// 200 OK: results of cats for key ************
-	// 200 OK: results of dogs for key ************
+	// 200 OK: results of cats for a key: true
+	// 200 OK: results of dogs for a key: true
 	// 429 Too Many Requests: {"error":{"code":429,"message":"quotad:
 }
 

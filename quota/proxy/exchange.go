@@ -24,7 +24,8 @@ type Finished struct {
 	Status  int
 	Refused quota.Reason
 	Err     error
-	// Silent says that the upstream gave no answer, and why; empty: it did, or was not asked for all of it.
+	// Silent says that the upstream gave no answer, and why, or one of its own trouble (5xx); empty: it gave another
+	// one, or was not asked for all of it.
 	Silent string
 	Sent   int // how often the request was written to the upstream: more than once where a connection had ended
 	// ObserveErr is why the answer could not be observed; nil: it was.
@@ -36,77 +37,55 @@ type Finished struct {
 type exchange struct {
 	*call
 	operation string
-	key       secret          // that is sent; empty: the client's own is
-	header    http.Header     // of the client
-	ctx       context.Context // ends when the client leaves, or by cancel
-	cancel    context.CancelCauseFunc
+	key       string         // that is sent; empty: the client's own is
+	header    http.Header    // of the client
+	grant     quota.Decision // of the units of one sending
+	ctx       context.Context
 
 	mu      sync.Mutex // guards what follows: the transport calls from goroutines of its own
-	grants  []quota.Decision
-	sent    int      // how often the request was written
-	written bool     // on the connection that the transport got last
-	got     bool     // the transport got a connection, and may be writing to it
-	refused *refusal // of sending it again
-	free    bool     // the upstream does not charge for its answer
+	sent    int        // how often the request was written
+	written bool       // on the connection that the transport got last
+	got     bool       // the transport got a connection, and may be writing to it
+	free    bool       // the upstream does not charge for its answer
 	event   Finished
 }
 
 // serve acquires units for a request, sends it and passes its answer on.
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.event = Finished{Credential: x.target.Credential, Operation: x.operation, Caller: x.bearer.Caller}
-	x.header = r.Header
-	x.ctx, x.cancel = context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, x))
-	defer x.cancel(nil)
+	x.ctx, x.header = context.WithValue(r.Context(), exchangeKey{}, x), r.Header
 	defer x.finish(time.Now())
 	refused := x.unlock()
 	if refused == nil {
-		refused = x.acquire(x.ctx)
+		refused = x.acquire()
 	}
 	if refused != nil {
-		x.refuse(w, refused)
+		x.update(func(e *Finished) { e.Refused = refused.problem.Reason })
+		refused.write(w, x.target.Refusals)
 		return
 	}
 	x.proxy.reverse.ServeHTTP(w, r.WithContext(httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{
-		GotConn:      x.gotConn,
+		GotConn:      func(httptrace.GotConnInfo) { x.gotConn() },
 		WroteRequest: func(httptrace.WroteRequestInfo) { x.wrote() },
 	})))
 }
 
-// refuse answers for the upstream.
-func (x *exchange) refuse(w http.ResponseWriter, refused *refusal) {
-	x.update(func(e *Finished) { e.Refused = refused.problem.Reason })
-	refused.write(w, x.target.Dialect)
-}
-
 // fail answers where the upstream did not.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
-	for _, key := range append(x.ownKeys(), x.key) {
-		err = key.redactError(err)
-	}
-	x.mu.Lock()
-	refused := x.refused
-	x.event.Err = err
-	x.mu.Unlock()
-	if refused != nil {
-		x.refuse(w, refused)
-		return
-	}
+	err = x.withoutKey(err)
+	x.update(func(e *Finished) { e.Err = err })
 	problem := api.NewProblem(api.UpstreamUnreachable, "no answer from %s: %s", x.target.Upstream.Host, causeOf(err))
 	var timeout net.Error
-	var unreadable *unreadableError
-	switch {
-	case errors.As(err, &timeout) && timeout.Timeout():
+	if errors.As(err, &timeout) && timeout.Timeout() {
 		problem.WithStatus(http.StatusGatewayTimeout)
-	case errors.As(err, &unreadable):
-		problem.Detail = err.Error()
 	}
-	if !errors.Is(err, context.Canceled) && !errors.As(err, &unreadable) {
+	if !errors.Is(err, context.Canceled) {
 		x.update(func(e *Finished) { e.Silent = problem.Detail })
 	}
 	if !errors.Is(context.Cause(x.ctx), errStopped) {
 		x.proxy.config.Tokens.Refused(x.token, problem.Detail)
 	}
-	(&refusal{problem: problem}).write(w, x.target.Dialect)
+	(&refusal{problem: problem}).write(w, x.target.Refusals)
 }
 
 // causeOf returns what an error of the transport says, without what it was doing to whom.
@@ -132,7 +111,7 @@ func (x *exchange) unlock() *refusal {
 		return nil
 	}
 	key, err := x.target.Key.get(x.ctx)
-	if x.key = secret(key); err == nil {
+	if x.key = key; err == nil {
 		return nil
 	}
 	problem := api.NewProblem(api.UpstreamUnreachable, "there is no key of credential %q: %v", x.target.Credential, err).WithStatus(http.StatusServiceUnavailable)
@@ -144,13 +123,13 @@ func (x *exchange) unlock() *refusal {
 const settleTime = 5 * time.Second
 
 // acquire asks for the units of one sending.
-func (x *exchange) acquire(ctx context.Context) *refusal {
+func (x *exchange) acquire() *refusal {
 	start := time.Now()
 	request := quota.Request{
 		Credential: x.target.Credential, Operation: x.operation, Count: 1,
 		UseReserve: x.bearer.UseReserve, Proxied: true, Caller: x.bearer.Caller,
 	}
-	d, err := server.AcquireByToken(ctx, x.proxy.config.Service, x.proxy.config.Tokens, x.token, request)
+	d, err := server.AcquireByToken(x.ctx, x.proxy.config.Service, x.proxy.config.Tokens, x.token, request)
 	x.proxy.config.Emit(server.Decided{Verb: "acquire", Request: request, Decision: d, Err: err, Took: time.Since(start)})
 	switch {
 	case err != nil:
@@ -158,9 +137,7 @@ func (x *exchange) acquire(ctx context.Context) *refusal {
 	case !d.Granted():
 		return refusalOf(d, x.bearer)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.grants = append(x.grants, d)
+	x.grant = d
 	return nil
 }
 
@@ -174,28 +151,16 @@ func (x *exchange) wrote() {
 	}
 }
 
-// gotConn is called before the request is written to a connection. It has units acquired before each
-// sending: the transport sends a request again where the connection has ended meanwhile, and the upstream
-// may have counted what was written there.
-func (x *exchange) gotConn(info httptrace.GotConnInfo) {
+// gotConn is called before the request is written to a connection: the transport sends a request again where the
+// connection has ended meanwhile, and the upstream may have counted what was written there.
+func (x *exchange) gotConn() {
 	x.mu.Lock()
-	again := x.written
+	defer x.mu.Unlock()
 	x.written, x.got = false, true
-	x.mu.Unlock()
-	if !again {
-		return
-	}
-	if refused := x.acquire(x.ctx); refused != nil {
-		x.mu.Lock()
-		x.refused = refused
-		x.mu.Unlock()
-		x.cancel(errNotAgain)
-		info.Conn.Close() // nothing more is written
-	}
 }
 
-// finish releases the grants for which nothing was sent, or for which the upstream does not
-// charge. The transport may still write to a connection that it got.
+// finish settles the grant to what was sent, less what was free. The transport may still write to a connection that it
+// got.
 func (x *exchange) finish(began time.Time) {
 	x.mu.Lock()
 	charged := x.sent
@@ -205,31 +170,40 @@ func (x *exchange) finish(began time.Time) {
 	if x.free {
 		charged--
 	}
-	unspent := x.grants[min(len(x.grants), max(0, charged)):]
 	x.event.Sent, x.event.Took = x.sent, time.Since(began)
 	event := x.event
 	x.mu.Unlock()
-	for _, grant := range unspent {
-		if grant.GrantID != "" {
-			x.release(grant.GrantID)
-		}
+	if charged != 1 && x.grant.GrantID != "" {
+		x.settle(max(0, charged))
 	}
 	x.proxy.config.Emit(event)
 }
 
-// release releases a grant. One that cannot be released stays debited, which is the safe
-// side.
-func (x *exchange) release(grantID string) {
+// settle counts a number of sendings in place of one. A grant that cannot be released stays debited, which is the safe
+// side. In a limit where the operation costs less than in others, a settlement adds nothing: there the rest is booked.
+func (x *exchange) settle(sendings int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), settleTime)
 	defer cancel()
-	start := time.Now()
-	d, err := x.proxy.config.Service.Settle(ctx, grantID, quota.Settlement{Caller: x.bearer.Caller})
+	start, service, verb := time.Now(), x.proxy.config.Service, "settle"
+	if sendings == 0 {
+		verb = "release"
+	}
+	units := x.grant.Units * quota.Units(sendings)
+	d, err := service.Settle(ctx, x.grant.GrantID, quota.Settlement{Units: units, Caller: x.bearer.Caller})
 	if err == nil && d.Granted() {
-		x.proxy.config.Tokens.Settled(x.token, grantID, 0, nil)
+		x.proxy.config.Tokens.Settled(x.token, x.grant.GrantID, units, nil)
+	}
+	credential, _ := service.Credential(x.target.Credential)
+	for _, l := range x.grant.Limits {
+		cost := credential.Operations[x.operation].In(l.Limit, x.operation)
+		if err == nil && sendings > 1 && cost < x.grant.Units {
+			more := quota.Booking{Limit: l.Name, Units: cost * quota.Units(sendings-1), Caller: x.bearer.Caller, Note: "sent again"}
+			_, err = service.Book(ctx, credential.Name, more)
+		}
 	}
 	x.proxy.config.Emit(server.Decided{
-		Verb: "release", Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
-		GrantID: grantID, Decision: d, Err: err, Took: time.Since(start),
+		Verb: verb, Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
+		GrantID: x.grant.GrantID, Decision: d, Err: err, Took: time.Since(start),
 	})
 }
 

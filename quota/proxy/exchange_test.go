@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"sync"
@@ -24,7 +23,7 @@ import (
 // What is given back at the end, by how far the transport came: it may still write to a
 // connection that it has got, and what it tries again after it wrote nothing costs nothing.
 func TestFinish(t *testing.T) {
-	got := func(x *exchange) { x.gotConn(httptrace.GotConnInfo{}) }
+	got := (*exchange).gotConn
 	for _, c := range []struct {
 		name  string
 		steps []func(*exchange)
@@ -41,14 +40,15 @@ func TestFinish(t *testing.T) {
 			s := newScene(t, ok, nil)
 			bearer, _ := s.tokens.Bearer(runToken)
 			x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}, operation: "videos.list"}
-			x.ctx, x.cancel = context.WithCancelCause(t.Context())
-			if refused := x.acquire(x.ctx); refused != nil {
+			var cancel context.CancelFunc
+			x.ctx, cancel = context.WithCancel(t.Context())
+			if refused := x.acquire(); refused != nil {
 				t.Fatal(refused.problem)
 			}
 			for _, step := range c.steps {
 				step(x)
 			}
-			x.cancel(context.Canceled)
+			cancel()
 			x.finish(time.Now())
 			if s.used() != c.want {
 				t.Errorf("%d units are debited, want %d", s.used(), c.want)
@@ -63,8 +63,9 @@ func TestAWordOutlastsItsClient(t *testing.T) {
 	bearer, _ := s.tokens.Bearer(runToken)
 	c := &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}
 	x := &exchange{call: c, operation: "videos.list"}
-	x.ctx, x.cancel = context.WithCancelCause(t.Context())
-	x.cancel(context.Canceled)
+	var cancel context.CancelFunc
+	x.ctx, cancel = context.WithCancel(t.Context())
+	cancel()
 	x.observe(upstream.Answer{Status: http.StatusTooManyRequests})
 	usage, err := s.service.Usage(t.Context(), "youtube")
 	if err != nil || usage.Limits[0].Closed.IsZero() || x.event.ObserveErr != nil {

@@ -97,7 +97,10 @@ func (k *Key) got(key string, ends time.Time, err error, now time.Time) time.Dur
 		if k.err == nil {
 			k.since = now
 		}
-		k.err = secret(k.text).redactError(err)
+		k.err = err
+		if k.text != "" {
+			k.err = errors.New(hide(err.Error(), k.text))
+		}
 		k.fails++
 		return min(retryAfter<<min(k.fails-1, 10), maxRetry)
 	}

@@ -45,7 +45,6 @@ type Proxy struct {
 	config Config
 
 	targets   atomic.Pointer[map[string]*Target]
-	limiter   limiter
 	transport *http.Transport
 	reverse   *httputil.ReverseProxy
 	http      *http.Server
@@ -53,39 +52,30 @@ type Proxy struct {
 	cut       context.CancelCauseFunc // ends the requests that are left
 }
 
-// errNotAgain ends a request that cannot be paid for once more, and errStopped one that
-// outlasts the proxy.
-var (
-	errNotAgain = errors.New("the connection ended, and the call may not be sent again")
-	errStopped  = errors.New("the proxy has stopped")
-)
+// errStopped ends a request that outlasts the proxy.
+var errStopped = errors.New("the proxy has stopped")
 
 // New returns a proxy that is ready to Serve.
 func New(c Config) *Proxy {
 	p := &Proxy{config: c, transport: newTransport()}
-	p.limiter = limiter{max: maxConnections, open: make(map[net.Conn]*connection)}
 	p.SetTargets(nil)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { exchangeOf(r.In).rewrite(r.Out) },
 		Transport:      p.transport,
 		FlushInterval:  -1,
 		ErrorLog:       c.ErrorLog,
-		BufferPool:     newBuffers(),
+		BufferPool:     new(buffers),
 		ModifyResponse: func(res *http.Response) error { return exchangeOf(res.Request).answered(res) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { exchangeOf(r).fail(w, err) },
 	}
 	var ctx context.Context
 	ctx, p.cut = context.WithCancelCause(context.Background())
 	p.http = &http.Server{
-		Handler:     p,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return context.WithValue(ctx, connectionKey{}, conn)
-		},
-		ConnState:         p.limiter.setState,
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    maxHeader,
+		Handler:           p,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          c.ErrorLog,
 
 		DisableGeneralOptionsHandler: true,
@@ -108,7 +98,7 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:        time.Minute,
 		ExpectContinueTimeout:  time.Second,
 		ResponseHeaderTimeout:  5 * time.Minute,
-		MaxResponseHeaderBytes: maxAnswer,
+		MaxResponseHeaderBytes: 256 << 10,
 	}
 }
 
@@ -161,12 +151,7 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.answering.Add(1)
 	defer p.answering.Done()
-	connection := http.NewResponseController(w)
-	w = &patientWriter{w, connection}
-	if r.ContentLength != 0 {
-		r.Body = &patientBody{r.Body, connection}
-	}
-	c, problem := p.locate(w, r)
+	c, problem := p.locate(r)
 	if problem != nil {
 		p.reject(w, c, problem)
 		return
@@ -175,7 +160,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !refused.Granted() {
 		p.config.Tokens.Refused(c.token, refused.Detail)
 		p.config.Emit(server.Decided{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
-		refusalOf(refused, c.bearer).write(w, c.target.Dialect)
+		refusalOf(refused, c.bearer).write(w, c.target.Refusals)
 		return
 	}
 	x := &exchange{call: c, operation: operation}
@@ -186,16 +171,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
 	dialect := Problem
 	if c.target != nil {
-		dialect = c.target.Dialect
+		dialect = c.target.Refusals
 	}
 	if c.token != "" {
 		p.config.Tokens.Refused(c.token, problem.Detail)
 	}
-	switch {
-	case problem.Reason == api.TooManyConnections: // counted, and logged as other failures of an acquire are
-		p.config.Emit(server.Decided{Verb: "acquire", Request: quota.Request{Credential: c.bearer.Credential, Count: 1, Caller: c.bearer.Caller}, Err: problem})
-	case c.token == "" || problem.Reason == quota.Forbidden:
+	if c.token == "" || problem.Reason == quota.Forbidden {
 		p.config.Emit(server.Forbidden{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})
 	}
 	(&refusal{problem: problem}).write(w, dialect)
 }
+
+// Buffers are a pool of buffers for bodies.
+type buffers struct{ pool sync.Pool }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte {
+	if buffer, _ := b.pool.Get().(*[32 << 10]byte); buffer != nil {
+		return buffer[:]
+	}
+	return make([]byte, 32<<10)
+}
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
+	"quotad/quota/upstream"
 )
 
 func TestMetersACall(t *testing.T) {
@@ -127,97 +127,211 @@ func TestChargesWhatWasSent(t *testing.T) {
 			t.Errorf("%d units are debited, want 1", s.used())
 		}
 	})
-	for status, billing := range map[int]struct {
-		rule Billing
-		want quota.Units
-	}{500: {Always, 1}, 304: {Not304, 0}, 404: {Not304, 1}} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) },
-				func(_ *Config, target *Target) { target.Billing = billing.rule })
-			if a := s.get("youtube/v3/videos"); a.status != status {
+	const refusal = `{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`
+	for _, row := range []struct {
+		status  int
+		free    []int
+		refused bool // it is free
+		want    quota.Units
+	}{{500, nil, true, 1}, {304, []int{304}, false, 0}, {304, nil, false, 1}, {404, []int{304}, false, 1}, {429, nil, true, 0}, {429, nil, false, 1}, {200, nil, true, 1}} {
+		t.Run(fmt.Sprint(row), func(t *testing.T) {
+			s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+				if w.WriteHeader(row.status); row.status == 429 {
+					io.WriteString(w, refusal)
+				}
+			}, func(_ *Config, target *Target) { target.Free, target.RefusedFree = row.free, row.refused })
+			if a := s.get("youtube/v3/videos"); a.status != row.status {
 				t.Errorf("answered %d %s", a.status, a.body)
 			}
-			if s.settled(1); s.used() != billing.want {
-				t.Errorf("%d units are debited, want %d", s.used(), billing.want)
+			if s.settled(1); s.used() != row.want {
+				t.Errorf("%d units are debited, want %d", s.used(), row.want)
 			}
 		})
 	}
 }
 
-// The transport sends a GET again where a connection that it kept has ended: each sending
-// is paid for before it begins, or not made.
-func TestPaysForEachSending(t *testing.T) {
-	for _, left := range []struct {
-		calls quota.Units // that the run may still make
-		want  int         // status
-	}{{3, 200}, {2, 403}} {
-		t.Run(fmt.Sprint(left.calls), func(t *testing.T) {
-			var received atomic.Int64
-			s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
-				if received.Add(1) == 2 { // of a connection that was used before
-					conn, _, _ := w.(http.Hijacker).Hijack()
-					conn.Close()
-					return
-				}
-				ok(w, r)
-			}, nil)
-			s.tokens.May(runToken, false, left.calls)
-			s.get("youtube/v3/videos")
-			if a := s.get("youtube/v3/videos"); a.status != left.want {
-				t.Errorf("answered %d %s", a.status, a.body)
-			}
-			s.settled(2)
-			if got, debited := received.Load(), s.used(); debited != quota.Units(got) || debited != left.calls {
-				t.Errorf("the upstream got %d requests, %d units are debited, want %d", got, debited, left.calls)
-			}
-		})
+// The transport sends a GET again where a connection that it kept has ended: each sending is counted in each limit.
+func TestCountsEachSending(t *testing.T) {
+	var received atomic.Int64
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		if received.Add(1) == 2 { // of a connection that was used before
+			conn, _, _ := w.(http.Hijacker).Hijack()
+			conn.Close()
+			return
+		}
+		ok(w, r)
+	}, nil)
+	c := servertest.YouTube()
+	c.Limits = append(c.Limits, quota.Limit{Name: "calls", Units: 100, Window: quota.Sliding(time.Hour)})
+	c.Operations["videos.list"] = quota.Cost{Per: map[string]quota.Units{"daily": 5, "calls": 1}}
+	if err := s.service.SetCredentials([]*quota.Credential{c}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if a := s.get("youtube/v3/videos"); a.status != 200 {
+			t.Errorf("answered %d %s", a.status, a.body)
+		}
+	}
+	s.settled(2)
+	usage, err := s.service.Usage(t.Context(), "youtube")
+	calls := usage.Limits[len(usage.Limits)-1]
+	if got := quota.Units(received.Load()); err != nil || got != 3 || s.used() != 5*got || calls.Used != got {
+		t.Errorf("the upstream got %d requests, %d units and %d calls are debited: %v", got, s.used(), calls.Used, err)
 	}
 }
 
 // What the upstream answers on its quota is taken in before the client can ask again.
 func TestHearsTheUpstream(t *testing.T) {
 	const exhausted = `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","message":"you have exceeded your quota"}]}}`
-	for _, encoding := range []string{"", "gzip"} {
-		t.Run(encoding, func(t *testing.T) {
-			received := 0
-			s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
-				received++
-				if encoding == "gzip" {
-					w.Header().Set("Content-Encoding", "gzip")
-					w.WriteHeader(403)
-					w.Write(zip(exhausted))
-					return
-				}
-				w.WriteHeader(403)
-				io.WriteString(w, exhausted)
-			}, nil)
-			header := http.Header{"Accept-Encoding": {"gzip, br"}}
-			a := s.do("GET", s.base+"youtube/v3/videos", header, nil)
-			if a.status != 403 || a.body != exhausted {
-				t.Errorf("answered %d %q", a.status, a.body)
-			}
-			again := s.get("youtube/v3/videos")
-			if again.status != 403 || !strings.Contains(again.body, `"reason":"limit_closed"`) || again.header.Get("Retry-After") != "" || received != 1 {
-				t.Errorf("answered %d %q, after %d calls", again.status, again.body, received)
-			}
-			if observed := s.tokens.Pass(runToken).Observed; len(observed) != 1 || observed[0] != "daily" {
-				t.Errorf("the pass was told of %q", observed)
-			}
-		})
+	received := 0
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		if received++; r.Header.Get("Accept-Encoding") != "identity" {
+			t.Errorf("asked for %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.WriteHeader(403)
+		io.WriteString(w, exhausted)
+	}, nil)
+	a := s.do("GET", s.base+"youtube/v3/videos", http.Header{"Accept-Encoding": {"gzip, br"}}, nil)
+	if a.status != 403 || a.body != exhausted {
+		t.Errorf("answered %d %q", a.status, a.body)
+	}
+	again := s.get("youtube/v3/videos")
+	if again.status != 403 || !strings.Contains(again.body, `"reason":"limit_closed"`) || again.header.Get("Retry-After") != "" || received != 1 {
+		t.Errorf("answered %d %q, after %d calls", again.status, again.body, received)
+	}
+	if observed := s.tokens.Pass(runToken).Observed; len(observed) != 1 || observed[0] != "daily" {
+		t.Errorf("the pass was told of %q", observed)
 	}
 }
 
-// A refusal is observed before the client has its last byte, and can ask again.
-func TestObservedBeforeTheEnd(t *testing.T) {
-	for name, body := range map[string]*observedBody{
-		"of a known length": {ReadCloser: io.NopCloser(strings.NewReader("gone")), left: 4},
-		"until it ends":     {ReadCloser: io.NopCloser(iotest.DataErrReader(strings.NewReader("gone"))), left: -1},
-	} {
-		observed := ""
-		body.observe = func(text []byte) { observed = string(text) }
-		if n, _ := body.Read(make([]byte, 4)); n != 4 || observed != "gone" {
-			t.Errorf("%s: read %d bytes, observed %q", name, n, observed)
+// Where a file says where an answer has its reason, an answer refuses whatever its status is.
+func TestRefusedWith200(t *testing.T) {
+	reason, err := upstream.ParsePointer("/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[string]int{"OVER_QUERY_LIMIT": 1, "ZERO_RESULTS": 2} {
+		received := 0
+		s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+			received++
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"status":"`+status+`"}`)
+		}, func(c *Config, target *Target) {
+			target.ReadsAll = true
+			c.Observer = upstream.NewObserver(c.Service, map[string]upstream.Profile{"youtube": {Format: upstream.Format{
+				Reason: []upstream.Pointer{reason}, Reasons: upstream.Reasons{"OVER_QUERY_LIMIT": upstream.Day},
+			}}}, func(upstream.Outcome) {})
+		})
+		for range 2 {
+			s.get("youtube/v3/videos")
 		}
+		if received != want {
+			t.Errorf("%s: the upstream got %d calls, want %d", status, received, want)
+		}
+	}
+}
+
+// The key is overwritten in errors that repeat it, however short it is, in the header and the body; the rest of a long
+// error, and one that is cut, are passed on as they come.
+func TestOverwritesTheKeyInErrors(t *testing.T) {
+	for _, key := range []string{"DEMO_KEY", realKey} {
+		long := strings.Repeat("x", upstream.MaxBody) + " end"
+		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Key", "it is "+key)
+			if r.URL.Query().Get("good") != "" {
+				io.WriteString(w, key)
+				return
+			}
+			w.WriteHeader(400)
+			io.WriteString(w, "bad key "+key+" "+long)
+		}, func(_ *Config, target *Target) { target.Key = FixedKey(key) })
+		stars := strings.Repeat("*", len(key))
+		if a := s.get("youtube/v3/videos"); a.body != "bad key "+stars+" "+long || a.header.Get("X-Key") != "it is "+stars {
+			t.Errorf("answered %v %.60q, %d bytes", a.header, a.body, len(a.body))
+		}
+		if a := s.get("youtube/v3/videos?good=1"); a.body != key {
+			t.Errorf("a good answer: %q, want it as it came", a.body)
+		}
+	}
+}
+
+// A client's own key comes back to it, and nothing that quotad keeps holds it.
+func TestAClientsOwnKey(t *testing.T) {
+	var says []string
+	const own = "sk-own-0123456789"
+	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(401)
+		io.WriteString(w, `{"message":"Incorrect API key: `+own+`"}`)
+	}, func(c *Config, target *Target) {
+		target.Key = nil
+		c.Observer = upstream.NewObserver(c.Service, nil, func(out upstream.Outcome) { says = append(says, out.Says) })
+	})
+	a := s.do("GET", s.base+"youtube/v3/videos", http.Header{authorization: {"Bearer " + own}}, nil)
+	if !strings.Contains(a.body, own) || len(says) != 1 || strings.Contains(says[0], own) {
+		t.Errorf("answered %q, told of %q", a.body, says)
+	}
+}
+
+// An upstream without a key gets the client's own, but not the run token, and its answers are passed
+// on as they are.
+func TestUpstreamWithoutAKey(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		w.Header().Set("Content-Encoding", "br")
+		io.WriteString(w, "a % and a \\u0074")
+	}, func(_ *Config, target *Target) { target.Key = nil })
+	header := http.Header{"Authorization": {"Bearer own"}, "X-Goog-Api-Key": {runToken}}
+	a := s.do("GET", s.base+"youtube/v3/videos?part=id&key=own&token="+runToken, header, nil)
+	r := <-got
+	if a.status != 200 || a.body != "a % and a \\u0074" || a.header.Get("Content-Encoding") != "br" {
+		t.Errorf("answered %+v", a)
+	}
+	if r.URL.RawQuery != "part=id&key=own" || r.Header.Get("Authorization") != "Bearer own" || r.Header[apiKeyHeader] != nil {
+		t.Errorf("sent %s %v", r.URL, r.Header)
+	}
+	other := strings.ReplaceAll(apiKeyHeader, "-", "_")
+	s.do("GET", s.base+"youtube/v3/videos", http.Header{apiKeyHeader: {"own"}, other: {"other"}}, nil)
+	if r := <-got; r.Header.Get(apiKeyHeader) != "own" || r.Header[other] != nil {
+		t.Errorf("sent %v", r.Header)
+	}
+}
+
+// A key may be a parameter of the query. It replaces the client's own, and what the client has in the
+// header of a key is not sent.
+func TestKeyAsParameter(t *testing.T) {
+	got := make(chan *http.Request, 1)
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		got <- r
+		fmt.Fprintf(w, `{"self":%q}`, r.URL.String())
+	}, func(_ *Config, target *Target) { target.KeyHeader, target.KeyParameter = authorization, "api_key" })
+	for query, want := range map[string]string{
+		"?part=id&api_key=none": "part=id&api_key=" + realKey,
+		"?api_key=none&api_key": "api_key=" + realKey,
+		"":                      "api_key=" + realKey,
+		"?%61pi_key=x&a=b":      "a=b&api_key=" + realKey,
+	} {
+		a := s.do("GET", s.base+"youtube/v3/videos"+query, http.Header{"Authorization": {"apikey none"}}, nil)
+		if r := <-got; r.URL.RawQuery != want || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s: sent %s %v, want %s", query, r.URL, r.Header, want)
+		}
+		if a.status != 200 {
+			t.Errorf("answered %+v", a)
+		}
+	}
+	s.do("GET", s.proxy.Root()+"/youtube/v3/videos?api_key="+runToken, nil, nil)
+	if r := <-got; r.URL.RawQuery != "api_key="+realKey {
+		t.Errorf("sent %s for the run token as key", r.URL)
+	}
+}
+
+// An upstream that answers 5xx serves no pass, and the pass learns why.
+func TestAnswersOfTrouble(t *testing.T) {
+	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil)
+	s.get("youtube/v3/videos")
+	pass, done := s.tokens.Pass(runToken), s.settled(1)[0]
+	if len(pass.Refused) != 1 || pass.Refused[0] != "youtube answers 500" || len(pass.Observed) != 0 || done.Silent != pass.Refused[0] {
+		t.Errorf("told of %+v; the pass: %+v", done, pass)
 	}
 }
 
@@ -251,16 +365,13 @@ func TestSpeaksTheDialect(t *testing.T) {
 		body    []string
 	}{
 		{"a day", time.Hour, time.Minute, Google, 403, http.Header{"Retry-After": {""}}, []string{outlived, `"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`}},
-		{"a day", time.Hour, time.Minute, GitHub, 403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Limit": {"4000"}, "X-Ratelimit-Reset": {"1795338000"}, "Retry-After": {""}}, []string{`"message":"API rate limit exceeded: quotad: `, outlived}},
 		{"a day", time.Hour, time.Minute, Problem, 429, http.Header{"Retry-After": {""}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_at":"2026-11-22T09:00:00Z","type"`, outlived}},
 		{"within the pass", daylong, 0, Google, 429, http.Header{"Retry-After": {"86400"}}, []string{`"code":429`, `"domain":"usageLimits","reason":"rateLimitExceeded"`, `"reason":"limit_exceeded"`}},
-		{"within the pass", daylong, 0, GitHub, 429, http.Header{"X-Ratelimit-Remaining": {""}, "Retry-After": {"86400"}}, []string{`"message":"You have exceeded a secondary rate limit: quotad: `}},
 		{"within the pass", daylong, 0, Problem, 429, http.Header{"Retry-After": {"86400"}}, []string{`"retry_after_ms":86400000`}},
 		{"within max_wait", time.Hour, daylong, Google, 429, http.Header{"Retry-After": {""}}, []string{`"reason":"rateLimitExceeded"`, outlived}},
-		{"within max_wait", time.Hour, daylong, GitHub, 429, http.Header{"Retry-After": {""}}, []string{"secondary rate limit", outlived}},
 	} {
 		t.Run(string(c.dialect)+", "+c.name, func(t *testing.T) {
-			s := newScene(t, ok, func(_ *Config, target *Target) { target.Dialect = c.dialect })
+			s := newScene(t, ok, func(_ *Config, target *Target) { target.Refusals = c.dialect })
 			s.tokens.Ends(runToken, s.clock.Now().Add(c.timeout), c.maxWait)
 			for range 40 {
 				s.get("youtube/v3/search")
@@ -291,9 +402,9 @@ func TestSpeaksTheDialect(t *testing.T) {
 
 // A ledger that cannot decide is nobody's exhaustion.
 func TestLedgerAway(t *testing.T) {
-	for dialect, want := range map[Dialect]string{Google: "backendError", GitHub: "ledger_unavailable", Problem: "ledger_unavailable"} {
+	for dialect, want := range map[Dialect]string{Google: "backendError", Problem: "ledger_unavailable"} {
 		service := servertest.NewService(t, away{}, servertest.YouTube())
-		s := newScene(t, ok, func(c *Config, target *Target) { c.Service, target.Dialect = service, dialect })
+		s := newScene(t, ok, func(c *Config, target *Target) { c.Service, target.Refusals = service, dialect })
 		if a := s.get("youtube/v3/videos"); a.status != 503 || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, want) {
 			t.Errorf("%s: answered %d %v %s", dialect, a.status, a.header, a.body)
 		}

@@ -16,7 +16,6 @@ type Dialect string
 // The dialects.
 const (
 	Google  Dialect = "google"
-	GitHub  Dialect = "github"
 	Problem Dialect = "problem" // RFC 9457, as our own API
 )
 
@@ -48,11 +47,7 @@ type quotad struct {
 	RetryAt time.Time    `json:"retry_at,omitzero"`
 }
 
-// Content types of Google and of GitHub.
-var (
-	googleJSON = []string{"application/json; charset=UTF-8"}
-	gitHubJSON = []string{"application/json; charset=utf-8"}
-)
+var googleJSON = []string{"application/json; charset=UTF-8"}
 
 // write answers a request in a dialect.
 func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
@@ -62,8 +57,6 @@ func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
 	switch {
 	case dialect == Google:
 		r.writeGoogle(w)
-	case dialect == GitHub:
-		r.writeGitHub(w)
 	case r.decision.Reason != "":
 		server.WriteDecision(w, r.decision, r.useReserve, false)
 	default:
@@ -104,35 +97,6 @@ func (r *refusal) writeGoogle(w http.ResponseWriter) {
 		Error  envelope `json:"error"`
 		Quotad quotad   `json:"quotad"`
 	}{envelope{status, one.Message, []item{one}}, r.quotad()})
-}
-
-// writeGitHub says that a rate limit is exceeded as GitHub does: nothing remains, until a
-// time in seconds since 1970. What passes soon is a secondary rate limit there.
-func (r *refusal) writeGitHub(w http.ResponseWriter) {
-	status, message := r.problem.Status, r.message()
-	if r.exhausted() {
-		status = http.StatusForbidden
-		message = "API rate limit exceeded: " + message
-		h := w.Header()
-		h.Set("X-Ratelimit-Remaining", "0")
-		if at := r.decision.RetryAt; !at.IsZero() {
-			h.Set("X-Ratelimit-Reset", strconv.FormatInt(at.Add(time.Second-1).Unix(), 10))
-		}
-		for _, l := range r.decision.Limits {
-			if l.Name == r.decision.Limit {
-				h.Set("X-Ratelimit-Limit", strconv.FormatInt(int64(l.Units), 10))
-				h.Set("X-Ratelimit-Used", strconv.FormatInt(int64(l.Used), 10))
-			}
-		}
-		h.Set("X-Ratelimit-Resource", r.decision.Limit)
-	}
-	if r.pace {
-		message = "You have exceeded a secondary rate limit: " + message
-	}
-	server.Write(w, status, gitHubJSON, struct {
-		Message string `json:"message"`
-		Quotad  quotad `json:"quotad"`
-	}{message, r.quotad()})
 }
 
 // message is the refusal in words, as a client prints them.

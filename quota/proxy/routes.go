@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,9 +19,7 @@ type RouteError struct {
 	Err   error
 }
 
-// NewRoutes returns routes of patterns and their operations. Of patterns that match the
-// same request one must be narrower than all others, and counts. The errors are all that
-// is wrong.
+// NewRoutes returns routes of patterns and their operations. The errors are all that is wrong.
 func NewRoutes(table map[string]string) (*Routes, []*RouteError) {
 	routes, wrong := &Routes{}, []*RouteError(nil)
 	for _, text := range slices.Sorted(maps.Keys(table)) {
@@ -33,84 +30,70 @@ func NewRoutes(table map[string]string) (*Routes, []*RouteError) {
 		}
 		routes.patterns = append(routes.patterns, p)
 	}
-	for i := range routes.patterns {
-		if err := routes.conflict(i); err != nil {
-			wrong = append(wrong, &RouteError{Route: routes.patterns[i].text, Err: err})
-		}
-	}
 	return routes, wrong
-}
-
-// conflict returns an error if a request could match the i-th pattern and one before it of another
-// operation, and neither is narrower, nor is a third one for such requests.
-func (r *Routes) conflict(i int) error {
-	p := &r.patterns[i]
-	for n := range r.patterns[:i] {
-		other := &r.patterns[n]
-		switch covers, covered := p.covers(other), other.covers(p); {
-		case covers && covered:
-			return fmt.Errorf("matches the same requests as %q: remove one of the two", other.text)
-		case !covers && !covered && p.operation != other.operation && p.overlaps(other) && !r.decides(p, other):
-			return fmt.Errorf("overlaps %q, and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match", other.text)
-		}
-	}
-	return nil
-}
-
-// decides reports whether a pattern narrower than both p and q matches all that both match: it has
-// no part that neither has.
-func (r *Routes) decides(p, q *pattern) bool {
-	return slices.ContainsFunc(r.patterns, func(third pattern) bool {
-		return p.covers(&third) && q.covers(&third) && third.isOf(p, q)
-	})
 }
 
 // Len is how many routes there are.
 func (r *Routes) Len() int { return len(r.patterns) }
 
-// twice returns a parameter whose value decides which pattern matches, and that a request has with
-// two values: the upstream may read either. It is empty if there is none.
-func (r *Routes) twice(method string, path []string, query url.Values) string {
-	for _, p := range r.patterns {
+var errNoRoute = errors.New("no route matches")
+
+// find returns the operation of the pattern that matches and says most of the request. It is an error if none
+// matches, if two of other operations say as much, or if a parameter decides that the request has with two values:
+// the upstream may read either.
+func (r *Routes) find(method string, path []string, query url.Values) (operation string, err error) {
+	best, err := -1, errNoRoute
+	for i := range r.patterns {
+		p := &r.patterns[i]
+		if !p.matches(method, path) {
+			continue
+		}
 		for _, one := range p.query {
-			if values := query[one.name]; !one.any && len(slices.Compact(slices.Clone(values))) > 1 && p.matches(method, path) {
-				return one.name
+			if values := query[one.name]; !one.any && len(slices.Compact(slices.Clone(values))) > 1 {
+				return "", fmt.Errorf("the parameter %.40q comes with two values, and the operation depends on it: send it once", one.name)
+			}
+		}
+		if says := p.says(method); p.matchesQuery(query) && says >= best {
+			if says == best && operation != p.operation && err == nil {
+				err = fmt.Errorf("the routes of %q and %q match alike: write one of them more narrowly", operation, p.operation)
+				continue
+			}
+			if says > best || err == errNoRoute {
+				best, operation, err = says, p.operation, nil
 			}
 		}
 	}
-	return ""
+	return operation, err
 }
 
-// find returns the operation of the narrowest pattern that matches.
-func (r *Routes) find(method string, path []string, query url.Values) (operation string, found bool) {
-	var best *pattern
-	for i := range r.patterns {
-		p := &r.patterns[i]
-		if !p.matches(method, path) || !p.matchesQuery(query) {
-			continue
-		}
-		if best == nil || best.covers(p) {
-			best = p
+// says is how much a pattern says of a request that it matches: by its literal segments first, then by its parameters,
+// and by its method.
+func (p *pattern) says(method string) int {
+	n := 0
+	for _, s := range p.segments {
+		switch {
+		case !s.any:
+			n += 1000
+		case s.verb != "":
+			n += 600
+		default:
+			n += 100
 		}
 	}
-	if best == nil {
-		return "", false
+	if !p.rest {
+		n += 50
 	}
-	return best.operation, true
-}
-
-// nearest returns the pattern that looks most like a request, for a hint.
-func (r *Routes) nearest(path []string) string {
-	common := func(p pattern) (n int) {
-		for n < min(len(path), len(p.segments)) && p.segments[n].matches(path[n]) {
+	for _, one := range p.query {
+		if n += 4; !one.any {
 			n++
 		}
-		return n
 	}
-	if len(r.patterns) == 0 {
-		return ""
+	if p.method == method {
+		n += 2
+	} else if p.method != "*" {
+		n++
 	}
-	return slices.MaxFunc(r.patterns, func(a, b pattern) int { return cmp.Compare(common(a), common(b)) }).text
+	return n
 }
 
 // A pattern is a method and a path template, as Google's discovery documents write
@@ -187,7 +170,7 @@ func parseSegment(part string) (segment, error) {
 	switch name, verb, has := strings.Cut(part, ":"); {
 	case part == "":
 		return segment{}, errors.New("has an empty segment in its path: write one slash, and none at the end")
-	case isDots(part):
+	case part == "." || part == "..":
 		return segment{}, fmt.Errorf("has the segment %q, which no request reaches: write the path itself", part)
 	case part == "**":
 		return segment{}, errors.New("has ** elsewhere than at its end: write * for one segment")
@@ -250,63 +233,5 @@ func (s segment) matches(part string) bool {
 	return s.verb == "" || len(part) > len(s.verb)+1 && strings.HasSuffix(part, ":"+s.verb)
 }
 
-// overlaps reports whether a request can match both p and q.
-func (p *pattern) overlaps(q *pattern) bool {
-	overlap := (coversMethod(p.method, q.method) || coversMethod(q.method, p.method)) && (p.coversLength(q) || q.coversLength(p))
-	for i := range min(len(p.segments), len(q.segments)) {
-		overlap = overlap && (p.segments[i].covers(q.segments[i]) || q.segments[i].covers(p.segments[i]))
-	}
-	for _, one := range p.query {
-		other := q.parameter(one.name)
-		overlap = overlap && (other == nil || one.any || other.any || *other == one)
-	}
-	return overlap
-}
-
-// isOf reports whether each part of a pattern that p and q cover is one of p's or of q's.
-func (t *pattern) isOf(p, q *pattern) bool {
-	for i, s := range t.segments {
-		if !(i < len(p.segments) && s == p.segments[i] || i < len(q.segments) && s == q.segments[i]) {
-			return false
-		}
-	}
-	return (t.method == p.method || t.method == q.method) && t.rest == (p.rest && q.rest) &&
-		!slices.ContainsFunc(t.query, func(one parameter) bool { return !slices.Contains(p.query, one) && !slices.Contains(q.query, one) })
-}
-
-// parameter returns the one of that name; nil: the pattern names none.
-func (p *pattern) parameter(name string) *parameter {
-	i := slices.IndexFunc(p.query, func(one parameter) bool { return one.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &p.query[i]
-}
-
-// covers reports whether p matches all requests that q does.
-func (p *pattern) covers(q *pattern) bool {
-	if !coversMethod(p.method, q.method) || !p.coversLength(q) {
-		return false
-	}
-	for i, s := range p.segments {
-		if !s.covers(q.segments[i]) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(p.query, func(one parameter) bool {
-		other := q.parameter(one.name)
-		return other == nil || !one.any && *other != one
-	})
-}
-
 // coversMethod: a route of GET matches HEAD, too.
 func coversMethod(a, b string) bool { return a == b || a == "*" || a == "GET" && b == "HEAD" }
-
-func (s segment) covers(o segment) bool {
-	return s == o || s.any && (o.any && s.verb == "" || !o.any && s.matches(o.literal))
-}
-
-// coversLength compares how many segments the two may have.
-func (p *pattern) coversLength(q *pattern) bool {
-	return len(p.segments) == len(q.segments) && p.rest == q.rest || p.rest && len(q.segments) >= len(p.segments)
-}

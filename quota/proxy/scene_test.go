@@ -1,10 +1,9 @@
 package proxy
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -76,7 +75,7 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 	if wrong != nil {
 		t.Fatal(wrong)
 	}
-	target := &Target{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Billing: Always, Dialect: Google, Routes: table}
+	target := &Target{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Refusals: Google, Routes: table}
 	if edit != nil {
 		edit(&config, target)
 	}
@@ -111,6 +110,17 @@ func (l hasty) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, err
 		return quota.Usage{}, ctx.Err()
 	}
 	return l.Ledger.Usage(ctx, c)
+}
+
+func (s *scene) dial() net.Conn {
+	s.Helper()
+	conn, err := net.Dial("tcp", s.proxy.config.Address)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(3 * time.Minute))
+	return conn
 }
 
 // An answer is what a client got.
@@ -169,12 +179,3 @@ func (s *scene) used() quota.Units {
 }
 
 func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"items":[]}`) }
-
-// zip compresses a text.
-func zip(text string) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	io.WriteString(w, text)
-	w.Close() // nothing fails that is written to memory
-	return b.Bytes()
-}

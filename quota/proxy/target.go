@@ -1,9 +1,6 @@
 package proxy
 
-import (
-	"net/http"
-	"net/url"
-)
+import "net/url"
 
 // A Target is the one upstream that a credential's calls go to.
 type Target struct {
@@ -14,8 +11,10 @@ type Target struct {
 	// "Authorization", after Bearer.
 	Key                     *Key
 	KeyHeader, KeyParameter string
-	Billing                 Billing
-	Dialect                 Dialect
+	Free                    []int // statuses of answers for which the upstream does not charge: 304
+	RefusedFree             bool  // nor does it for an answer that refuses
+	ReadsAll                bool  // an answer may refuse whatever its status is
+	Refusals                Dialect
 	Routes                  *Routes
 }
 
@@ -23,18 +22,6 @@ type Target struct {
 func (t *Target) isKey(parameter string) bool {
 	return t.Key != nil && (parameter == t.KeyParameter && parameter != "" || parameter == apiKeyParam && t.KeyHeader == apiKeyHeader)
 }
-
-// Billing says which answers an upstream does not charge for.
-type Billing string
-
-// The rules of billing.
-const (
-	Always Billing = "always"  // also for an answer that refuses, or fails
-	Not304 Billing = "not-304" // a 304 is free
-)
-
-// free reports whether the upstream charges nothing for an answer.
-func (b Billing) free(status int) bool { return b == Not304 && status == http.StatusNotModified }
 
 const (
 	apiKeyHeader  = "X-Goog-Api-Key"

@@ -110,7 +110,8 @@ func found(expression *regexp.Regexp, text string) string {
 	return Line(append(expression.FindStringSubmatch(text), "", "")[1])
 }
 
-// Spans of time, in names of limits, in units and in messages: "PerDayPerProject", "per 100 seconds", "1/min/{user}", "USER-100s".
+// Spans of time, in names of limits, in units and in messages: "PerDayPerProject", "per 100 seconds", "1/min/{user}",
+// "USER-100s".
 var (
 	ofMinutes = regexp.MustCompile(`(?i)per[ _-]?([\d,]+[ _-]?)?(second|min)|/ ?(\d+ ?)?(s|sec|min|m)\b|-\d+[sm]$|\b[qr]ps\b`)
 	ofHours   = regexp.MustCompile(`(?i)per[ _-]?hour|/h\b|-\d+h$`)
@@ -165,8 +166,9 @@ func means(class Class, reasons string) meaning {
 
 var (
 	// certain are reasons that mean one thing, whatever the words beside them say: those of google.api.ErrorReason
-	// (google/api/error_reason.proto), and older ones (developers.google.com/webmaster-tools/v1/errors). What needs a person
-	// is first, then what lasts longest. IAM_PERMISSION_DENIED is about one resource, like a 403 that names no reason.
+	// (google/api/error_reason.proto), and older ones (developers.google.com/webmaster-tools/v1/errors). What needs a
+	// person is first, then what lasts longest. IAM_PERMISSION_DENIED is about one resource, like a 403 that names no
+	// reason.
 	certain = []meaning{
 		means(Key, `(API_KEY|CONSUMER|GCP|ACCESS_TOKEN|JWT_TOKEN|CREDENTIALS?|MCP_SERVER|USER_PROJECT|USER_BLOCKED|SESSION_COOKIE|
 			ORG_RESTRICTION|LOCATION|TLS|SECURITY_POLICY|SYSTEM_PARAMETER)_\w+|ACCOUNT_(STATE|TYPE)_\w+|SERVICE_(DISABLED|NOT_VISIBLE)|

@@ -31,8 +31,8 @@ var (
 	rateLimit = regexp.MustCompile(`"([^"]*)"[^,]*?;\s*r=(\d+)(?:[^,]*?;\s*t=(\d+))?`)
 )
 
-// left returns what the header says of the limits, if anything. Where fields list numbers, such as "100,1000", the limits
-// have no name, and their sizes say which they are.
+// left returns what the header says of the limits, if anything. Where fields list numbers, such as "100,1000", the
+// limits have no name, and their sizes say which they are.
 func (h Headers) left(header http.Header) (list []Left) {
 	var fields [3][]string
 	for i, name := range []string{h.Limit, h.Used, h.Remaining} {
@@ -127,8 +127,8 @@ func retryAfter(value string, now time.Time) time.Time {
 	return Seconds.read(value, now)
 }
 
-// ParseHeader reads lines of "Name: value" as curl -i or -D write them. It returns the number in the line of the status,
-// or 0 without one. Of several answers, of a proxy and of redirects, the last one counts.
+// ParseHeader reads lines of "Name: value" as curl -i or -D write them. It returns the number in the line of the
+// status, or 0 without one. Of several answers, of a proxy and of redirects, the last one counts.
 func ParseHeader(text string) (status int, h http.Header, err error) {
 	if at := strings.LastIndex("\n"+text, "\nHTTP/"); at >= 0 {
 		line, fields, _ := strings.Cut(text[at:], "\n")
@@ -149,8 +149,8 @@ func ParseHeader(text string) (status int, h http.Header, err error) {
 // aboutQuota is what names of fields about a quota hold.
 var aboutQuota = regexp.MustCompile(`(?i)limit|quota|remaining|reset|retry-after|usage`)
 
-// FormatHeader writes the fields of a header that are about a quota, judged by their names, as ParseHeader reads them. So
-// no cookie leaves with them.
+// FormatHeader writes the fields of a header that are about a quota, judged by their names, as ParseHeader reads
+// them. So no cookie leaves with them.
 func FormatHeader(h http.Header) string {
 	kept, b := maps.Clone(h), new(strings.Builder)
 	maps.DeleteFunc(kept, func(name string, _ []string) bool { return !aboutQuota.MatchString(name) })

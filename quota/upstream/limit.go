@@ -11,9 +11,9 @@ import (
 )
 
 // limit returns the limit that is meant: the one that the upstream names, or that has the size it names; else the
-// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one if there is any; -1 if there is
-// none. One that is closed already is meant all the same: a call that counts against it now was sent before it was closed,
-// and says nothing of a wider one. For a remote caller with shares it is the narrowest of them.
+// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one if there is any; -1 if
+// there is none. One that is closed already is meant all the same: a call that counts against it now was sent before
+// it was closed, and says nothing of a wider one. For a remote caller with shares it is the narrowest of them.
 func (s *observing) limit(by quota.Caller) int {
 	i := s.named(s.out.Names...)
 	for _, left := range slices.Backward(s.out.Left) { // of a list of numbers the longest limit stands last
@@ -66,9 +66,9 @@ func (s *observing) sized(left Left) int {
 	return s.likeliest(func(limit quota.Limit) bool { return Known(limit.Units) == left.Limit })
 }
 
-// likeliest returns which of the limits that may be meant an answer without a name is about; -1 if there is none. It must
-// count the operation, and is no share: the upstream knows nothing of one. One that the profile knows comes before a cap
-// of ours, then the one that counts fewer operations, then the one that has room for fewer calls.
+// likeliest returns which of the limits that may be meant an answer without a name is about; -1 if there is none. It
+// must count the operation, and is no share: the upstream knows nothing of one. One that the profile knows comes
+// before a cap of ours, then the one that counts fewer operations, then the one that has room for fewer calls.
 func (s *observing) likeliest(may func(quota.Limit) bool) int {
 	rank := func(limit quota.Limit) []int {
 		counted, ofUpstream := 0, 1

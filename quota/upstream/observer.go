@@ -67,8 +67,8 @@ type Count struct {
 	Theirs, Size Amount // of units counted, and of the limit, as the upstream says
 }
 
-// An Observer classifies what upstreams answer, and closes limits accordingly. Any number of goroutines may use it at the
-// same time.
+// An Observer classifies what upstreams answer, and closes limits accordingly. Any number of goroutines may use it at
+// the same time.
 type Observer struct {
 	service *quota.Service
 	report  func(Outcome)

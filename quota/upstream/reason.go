@@ -86,7 +86,8 @@ func matches(pattern, text string) bool {
 // messageKeys are where upstreams put their words, the most specific first.
 var messageKeys = []string{"error_description", "detail", "message", "error_message", "description", "info", "title", "error"}
 
-// readBody returns the reasons in a body, at the pointers of the format, and its words for people. A page of HTML has none.
+// readBody returns the reasons in a body, at the pointers of the format, and its words for people. A page of HTML has
+// none.
 func (f Format) readBody(a Answer) (reasons []string, message string) {
 	var value any
 	if json.Unmarshal(a.Body, &value) != nil {

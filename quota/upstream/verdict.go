@@ -160,7 +160,8 @@ const maxLine = 300
 
 var (
 	secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
-	// tags are those of HTML: not all that stands between < and >. Entities end with a semicolon: an address holds &region=US.
+	// tags are those of HTML: not all that stands between < and >. Entities end with a semicolon: an address holds
+	// &region=US.
 	tags     = regexp.MustCompile(`(?i)</?(?:a|b|body|br|code|div|em|h[1-6]|head|html|i|p|pre|span|strong|title)(?:[\s/][^<>]*)?>|<!--.*?-->|<!doctype[^<>]*>`)
 	entities = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31}\d{0,2});`)
 )

@@ -42,7 +42,9 @@ func (t *fileTable) credentials(c *Config) {
 			c.Profiles[name] = profile
 		}
 		if one.Proxy != nil {
-			c.Targets = append(c.Targets, one.Proxy.target(credential))
+			target := one.Proxy.target(credential)
+			target.RefusedFree, target.ReadsAll = one.Answers.Refused == "free", len(one.Answers.Reason) > 0
+			c.Targets = append(c.Targets, target)
 		}
 		if preset, err := FindPreset(one.Preset); err == nil {
 			c.Presets[name] = preset

@@ -106,7 +106,7 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 	slices.Sort(secrets)
 	for name, value := range t.Env {
 		env[name] = string(value)
-		if isKey := keyName.MatchString(name) && len(value) >= minKey && value[0] != '/'; isKey || Redacted(string(value)) != string(value) {
+		if isKey := keyName.MatchString(name) && len(value) >= 2*minSecret && value[0] != '/'; isKey || Redacted(string(value)) != string(value) {
 			t.at("env", name).warn("holds a key, and readers of this file have it: write it into env_file, or into key_file of the proxy")
 			secrets = append(secrets, string(value))
 		}

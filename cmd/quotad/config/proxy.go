@@ -32,7 +32,21 @@ func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 	address, _ := url.Parse(string(t.Upstream)) // it was read before
 	return &proxy.Target{
 		Credential: c.Name, Upstream: address, Key: t.key(), KeyHeader: http.CanonicalHeaderKey(t.KeyHeader), KeyParameter: t.KeyParameter,
-		Billing: proxy.Billing(t.Billing), Dialect: proxy.Dialect(t.Dialect), Routes: t.routes(c),
+		Free: t.Free, Refusals: proxy.Dialect(t.Refusals), Routes: t.routes(c),
+	}
+}
+
+// Statuses are those of answers.
+type statuses []int
+
+func (s *statuses) decode(n node) {
+	list, _ := as[[]any](n, "an array of statuses, such as [304]")
+	for i, value := range list {
+		status, _ := value.(int64)
+		if status < 100 || status > 599 {
+			n.below(element(i), value).fail("must be a status from 100 to 599: %v", value)
+		}
+		*s = append(*s, int(status))
 	}
 }
 
@@ -76,15 +90,9 @@ func CheckKey(where, key string) error {
 		return fmt.Errorf("%s holds NAME= before the key: leave it out", where)
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return fmt.Errorf("%s must hold the key on a line by itself, and nothing else", where)
-	case len(key) < minKey:
-		return fmt.Errorf("%s holds a key of %s: quotad overwrites the key where an answer repeats it, and one of fewer than %d is found by chance",
-			where, quota.Count(len(key), "character", "characters"), minKey)
 	}
 	return nil
 }
-
-// minKey is the minimum length of a key.
-const minKey = 16
 
 // assignment finds a line of an env file; the = of base64 are at its end.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[^=]`)
@@ -188,7 +196,7 @@ func (c *Config) KeyCure(credential string) string {
 // Routes is a text of what a credential's calls through the proxy are counted as.
 func (c *Config) Routes(credential string) string {
 	if t := c.file.Credentials[credential]; t != nil && t.Proxy != nil {
-		return fmt.Sprint(t.Proxy.Routes, t.Proxy.Billing) // a map is printed in the order of its keys
+		return fmt.Sprint(t.Proxy.Routes, t.Proxy.Free) // a map is printed in the order of its keys
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ func TestProxy(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	if got.Credential != "c" || got.Upstream.String() != "https://api.example.com/base" || !reflect.DeepEqual(got.Key, proxy.FixedKey("the-key-of-sixteen")) || got.KeyHeader != "Authorization" ||
-		got.Billing != proxy.Always || got.Dialect != proxy.Problem || got.Routes.Len() != 2 {
+		len(got.Free) != 0 || got.Refusals != proxy.Problem || got.Routes.Len() != 2 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestProxyErrors(t *testing.T) {
 		{"key in the address", `/base/`, `/?key=Sesame`, `7: credentials.c.proxy.upstream: holds more than a host and a path: write a key into key_file`},
 		{"upstream missing", `upstream = "https://api.example.com/base/"`, ``, `6: credentials.c.proxy.upstream: is missing: add upstream = "https://www.googleapis.com"`},
 		{"an upstream without a key", `key_file = "a.key"`, ``, ``},
-		{"a short key", `"a.key"`, `"short.key"`, `8: credentials.c.proxy.key_file: DIR/short.key holds a key of 15 characters: quotad overwrites the key where an answer repeats it, and one of fewer than 16 is found by chance`},
+		{"a short key", `"a.key"`, `"short.key"`, ``},
 		{"a key in quotes", `"a.key"`, `"quoted.key"`, `8: credentials.c.proxy.key_file: DIR/quoted.key holds the key in quotes: leave them out`},
 		{"a key with its name", `"a.key"`, `"named.key"`, `8: credentials.c.proxy.key_file: DIR/named.key holds NAME= before the key: leave it out`},
 		{"a key after a mark", `"a.key"`, `"marked.key"`, `8: credentials.c.proxy.key_file: DIR/marked.key begins with a byte order mark: save it as UTF-8 without one`},
@@ -108,20 +108,20 @@ func TestProxyErrors(t *testing.T) {
 		{"a command of no words", `key_file = "a.key"`, `key_command = []`, `8: credentials.c.proxy.key_command: must name a program, such as ["/usr/local/bin/token"]`},
 		{"a parameter", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_parameter = \"api key\"", `9: credentials.c.proxy.key_parameter: "api key" is not the name of a parameter: write "api_key"`},
 		{"a parameter and a header", `key_file = "a.key"`, "key_file = \"a.key\"\nkey_parameter = \"api_key\"\nkey_header = \"X-Key\"", `9: credentials.c.proxy.key_parameter: sends the key in the query, and key_header sends it in a header: remove one`},
-		{"billing", `key_file = "a.key"`, "key_file = \"a.key\"\nbilling = \"never\"", `9: credentials.c.proxy.billing: must be one of "always", "not-304", not "never"`},
+		{"billing", `key_file = "a.key"`, "key_file = \"a.key\"\nbilling = \"not-304\"", `9: credentials.c.proxy.billing: is no key any more: write free = [304]`},
+		{"dialect", `key_file = "a.key"`, "key_file = \"a.key\"\ndialect = \"github\"", `9: credentials.c.proxy.dialect: is no key any more: write refusals = "google", or "problem"`},
+		{"a status that is none", `key_file = "a.key"`, "key_file = \"a.key\"\nfree = [304, 3040]", `9: credentials.c.proxy.free: must be a status from 100 to 599: 3040`},
 		{"unknown operation", `= "search"`, `= "serch"`, `10: credentials.c.proxy.routes."GET /search": unknown operation "serch" (give it a cost in [credentials.c.operations]): did you mean "search"?`},
 		{"no route", `"GET /*"`, `"GET *"`, `11: credentials.c.proxy.routes."GET *": is not a route: write a method, or *, and a path, such as "GET /youtube/v3/search"`},
 		{"overlap", `"GET /*"`, `"* /search"`, ``},
-		{"chance", `"GET /search" = "search"`, `"GET /a/*" = "search"` + "\n" + `"GET /*/b" = "list"`, `10: credentials.c.proxy.routes."GET /a/*": overlaps "GET /*/b", and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match`},
 		{"a query without a space", `"GET /search" = "search"`, `"GET /search?q" = "search"`, `10: credentials.c.proxy.routes."GET /search?q": has the segment "search?q": a path is not encoded, and parameters follow it after a space, such as "GET /works ?search"`},
-		{"parameters", `"GET /search" = "search"`, `"GET /search ?q" = "search"` + "\n" + `"GET /search ?page" = "list"`, `10: credentials.c.proxy.routes."GET /search ?q": overlaps "GET /search ?page", and neither is narrower: a request of both would be either; write one of them more narrowly, or add a route for what both match`},
 		{"no routes", "[credentials.c.proxy.routes]\n\"GET /search\" = \"search\"\n\"GET /*\" = \"list\"\n", ``, `6: credentials.c.proxy.routes: is missing: add routes = { "GET /youtube/v3/search" = "search.list" }, or name a preset`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range map[string]string{
 				"a.key": "the-key-of-sixteen", "open.key": "Sesame", "empty.key": "\n", "two.key": "Sesame\nopen\n",
-				"short.key": "Sesame-too-shor", "quoted.key": `"Sesame-open-Sesame"`, "named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame",
+				"short.key": "DEMO_KEY", "quoted.key": `"Sesame-open-Sesame"`, "named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame",
 				"marked.key": "\ufeffSesame-open-Sesame\n", "base64.key": "U2VzYW1lLW9wZW4tU2VzYW1l==",
 			} {
 				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

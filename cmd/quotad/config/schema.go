@@ -83,6 +83,8 @@ func valueSchema(value string) schema {
 			choices = append(choices, word[1])
 		}
 		return schema{"enum": choices}
+	case strings.Contains(value, ", or array of"):
+		return schema{"type": []string{"string", "array"}}
 	case strings.Contains(value, "table of [window]"):
 		return schema{"anyOf": []schema{{"type": "string"}, {"$ref": "#/$defs/window"}}}
 	case value == "true or false":

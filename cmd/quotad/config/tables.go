@@ -84,8 +84,8 @@ type targetTable struct {
 	Key          string            `toml:"key" want:"\"caller\""`
 	KeyHeader    string            `toml:"key_header" default:"Authorization"`
 	KeyParameter string            `toml:"key_parameter"`
-	Billing      string            `toml:"billing" oneof:"always not-304" default:"always"`
-	Dialect      string            `toml:"dialect" oneof:"google github problem" default:"problem"`
+	Free         statuses          `toml:"free"`
+	Refusals     string            `toml:"refusals" oneof:"google problem" default:"problem"`
 	Routes       map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
 }
 
@@ -94,6 +94,7 @@ type answersTable struct {
 	table
 	Reason  pointers          `toml:"reason"`
 	Reasons map[string]string `toml:"reasons"`
+	Refused string            `toml:"refused" oneof:"counted free" default:"counted"`
 	Headers headersTable      `toml:"headers"`
 }
 
@@ -184,6 +185,8 @@ var gone = map[string]string{
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
 	"eventsTable.counts_differ":     "remove it: what the upstream counts is a metric, quotad_limit_drift_units",
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
+	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
+	"targetTable.dialect":           `write refusals = "google", or "problem"`,
 	"remoteTable.behind":            "remove it: without cert_file, quotad answers a proxy on this host",
 	"passesTable.parallel":          "remove it, and set parallel in each job",
 }

@@ -141,7 +141,7 @@ func (x *exchange) observe(answer upstream.Answer) {
 		x.free = x.free || err == nil && out.Class != upstream.OK && x.target.RefusedFree
 	})
 	switch {
-	case answer.Status >= http.StatusInternalServerError && out.Class == upstream.OK: // it serves nobody
+	case answer.Status >= http.StatusInternalServerError && out.Class == upstream.OK: // its own trouble
 		silent := fmt.Sprintf("%s answers %d", x.target.Credential, answer.Status)
 		x.update(func(e *Finished) { e.Silent = silent })
 		x.proxy.config.Tokens.Refused(x.token, silent)

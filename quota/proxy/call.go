@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -150,7 +151,7 @@ func (c *call) operation() (string, quota.Decision) {
 	operation, err := c.target.Routes.find(c.method, segments, query)
 	table := fmt.Sprintf("[credentials.%s.proxy.routes]", c.target.Credential)
 	switch {
-	case err == errNoRoute:
+	case errors.Is(err, errNoRoute):
 		return refuse(quota.UnknownOperation, "routes are added in "+table, "no route of credential %q matches %.20s %.80q",
 			c.target.Credential, c.method, c.path)
 	case err != nil:

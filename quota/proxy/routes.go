@@ -58,7 +58,7 @@ func (r *Routes) find(method string, path []string, query url.Values) (operation
 				err = fmt.Errorf("the routes of %q and %q match alike: write one of them more narrowly", operation, p.operation)
 				continue
 			}
-			if says > best || err == errNoRoute {
+			if says > best || errors.Is(err, errNoRoute) {
 				best, operation, err = says, p.operation, nil
 			}
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -124,7 +125,7 @@ func TestRoutesByParameter(t *testing.T) {
 		segments, _ := split(path)
 		values, _ := url.ParseQuery(query)
 		got, err := table.find(method, segments, values)
-		if err != nil && err != errNoRoute {
+		if err != nil && !errors.Is(err, errNoRoute) {
 			got = "twice " + strings.Split(err.Error(), `"`)[1]
 		}
 		if got != want {

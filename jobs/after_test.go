@@ -114,7 +114,7 @@ func TestAfterARestart(t *testing.T) {
 		fetch, load := trendingIn(t, 1), trendingIn(t, 1)
 		fetch.Name, load.After, load.CatchUp = "fetch", "fetch", true
 		b := newBed(t, dir, load, fetch)
-		b.Tick("fetch", time.Now().UTC().Truncate(time.Hour))
+		b.Tick("fetch", time.Now().UTC())
 		synctest.Wait()
 		b.tick()
 		b.forget()

@@ -9,7 +9,7 @@ import (
 // run of that is to be finished.
 func (j *jobControl) slotOf(run *Run) time.Time {
 	switch {
-	case run.Trigger == Manual, run.Trigger == AtStart && j.state.Last.isUnfinished() && !j.state.Pause.Active(run.Slot):
+	case run.Trigger == Manual, run.Trigger == AtStart && j.state.Unfinished && !j.state.Pause.Active(run.Slot):
 		return time.Time{}
 	case run.Trigger == AtStart:
 		return Latest(j.job.Schedule, run.Slot)
@@ -58,15 +58,15 @@ func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 		j.mu.Unlock()
 		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
 	}
-	skipped := j.skip(now, missed, skip)
+	skipped, lines := j.skip(now, missed, skip)
 	var e *executor
 	if skip.Ticks == 0 {
 		e = r.newExecutor(j, &run)
-		j.apply(logRecord{Run: &run})
-		j.executor, j.output = e, e.output
+		j.state.begin(&run)
+		j.executor, j.run, j.output = e, &run, e.output
 	}
 	j.mu.Unlock()
-	r.trouble(j.name, j.log.flush(true))
+	r.trouble(j.name, j.save(false, lines...)) // the first pass syncs it
 	r.reportSkipped(j, skipped)
 	if e == nil {
 		return Run{}, nil
@@ -83,7 +83,7 @@ func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 // skip records slots that do not become a run, of which Slot, LastSlot, Ticks and the reason are given;
 // those without ticks are none. Slots that follow one another for the same reason share a record. The caller
 // holds mu.
-func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run) {
+func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run, lines []runsLine) {
 	for _, run := range slots {
 		if run.Ticks == 0 {
 			continue
@@ -96,10 +96,10 @@ func (j *jobControl) skip(now time.Time, slots ...Run) (skipped []*Run) {
 			run.ID, run.Job, run.Trigger, run.State, run.StartedAt = newRunID(now), j.name, Scheduled, RunSkipped, now
 		}
 		run.EndedAt = now
-		j.apply(logRecord{Run: &run})
-		skipped = append(skipped, &run)
+		j.state.skip(&run)
+		skipped, lines = append(skipped, &run), append(lines, runsLine{Run: &run})
 	}
-	return skipped
+	return skipped, lines
 }
 
 func (r *Runner) reportSkipped(j *jobControl, list []*Run) {

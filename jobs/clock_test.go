@@ -2,11 +2,7 @@ package jobs
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,42 +62,6 @@ func TestTheLastRunIsTheLastInTheFile(t *testing.T) {
 		if runs, err := next.Runs("", 2); err != nil || len(runs) != 2 || runs[0].ID != run.ID {
 			t.Errorf("got %+v, %v, want the run that began last first", runs, err)
 		}
-	})
-}
-
-// A line that cannot be read may have been a pause: the job is paused until a person has looked, and
-// the next start does not find the line again.
-func TestADamagedLineIsAPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trendingIn(t, 1)
-		b := newBed(t, dir, job)
-		must(t, errors.Join(b.SetCursor("trending", "US"), b.Pause("trending", "root", "", 0)))
-		b.stop()
-		path := filepath.Join(dir, "trending.runs")
-		data, err := os.ReadFile(path)
-		must(t, err)
-		lines := strings.SplitAfter(string(data), "\n")
-		lines[len(lines)-2] = "{" + lines[len(lines)-2]
-		must(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
-		b = newBed(t, dir, job)
-		b.Start(t.Context())
-		if p := b.status().Pause; p == nil || p.By != "quotad" || !strings.Contains(p.Note, "1 line of") {
-			t.Errorf("got %+v, want a pause that says why", p)
-		}
-		b.mu.Lock()
-		if len(b.log) != 1 || !strings.Contains(b.log[0], "cannot be read: the job is paused until it is resumed") {
-			t.Errorf("got %q, want one trouble", b.log)
-		}
-		b.mu.Unlock()
-		b.forget()
-		b.tick()
-		b.wants("11:00:00 run skipped (paused) ×1")
-		must(t, b.Resume("trending"))
-		b.stop()
-		b = newBed(t, dir, job)
-		b.Start(t.Context())
-		b.tick()
-		b.wants("12:00:00 run running", "12:00:00 US running", "12:00:00 US ok", "12:00:00 run done")
 	})
 }
 

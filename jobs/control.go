@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,89 +13,143 @@ import (
 	"quotad/regions"
 )
 
-// A jobControl is what is known of one job: its definition, the run under way, and
-// the state that its log holds.
+// A jobControl is what is known of one job: its definition, its last run, and
+// the state that its file holds.
 type jobControl struct {
-	name string
-	log  *runLog
+	name  string
+	files files
 
 	mu       sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
 	job      *Job       // replaced, never changed
 	state    state
+	run      *Run       // that began last, under way or over; nil: none has since the start
+	past     *Run       // if none has: the last one of those before, once it was read
 	executor *executor  // of the run under way, or nil
 	output   *runOutput // of the last run since the start; nil before it
 	follows  time.Time  // the slot that waits for another job; zero: none does
 	died     *Run       // that a killed daemon left open, until it has been reported
-	unsaved  error      // what is wrong with the log, until that has been reported
+	unsaved  error      // what is wrong with the files, until that has been reported
+	aside    string     // which of them could not be understood; empty: none
+	why      string     // the last write failed; empty: it did not
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or
 // was killed.
 func openJob(c *Config, job *Job) (*jobControl, error) {
-	j := &jobControl{name: job.Name, job: job}
-	var recent []byte
-	var err error
-	if j.log, recent, err = openRunLog(logPath(c.Dir, j.name)); err != nil {
-		return nil, err
-	}
-	damaged, err := j.log.each(recent, j.state.apply)
+	j := &jobControl{name: job.Name, job: job, files: files{dir: c.Dir, job: job.Name}}
+	aside, err := j.files.load(&j.state)
 	if err != nil {
 		return nil, err
 	}
-	now := c.Now().UTC()
-	if damaged > 0 {
-		err = j.distrust(damaged, now)
+	if aside != nil {
+		j.aside = aside.Error()
 	}
-	if running := j.state.running(); running != nil {
-		err = errors.Join(err, j.recover(running, now))
+	if j.state.Run != nil {
+		err = j.recover(c.Now().UTC())
 	}
-	j.unsaved = err
+	j.unsaved = errors.Join(aside, err)
 	return j, nil
 }
 
-// distrust pauses a job whose log is damaged: what is missing may have been a pause.
-func (j *jobControl) distrust(damaged int, now time.Time) error {
-	lost := fmt.Sprintf("%s of %q cannot be read", quota.Count(damaged, "line", "lines"), j.log.path)
-	if j.state.Pause == nil {
-		j.state.Pause = &Pause{Since: now, By: "quotad", Note: lost + ": look at the job's cursor, then resume it"}
+// recover ends the run during which the daemon was killed: nothing of it runs any more, and no
+// region stays running. Of a run whose end is in NAME.runs, only that was not in the state yet.
+func (j *jobControl) recover(now time.Time) error {
+	var lines []runsLine
+	run := j.state.Run
+	known, passes, err := j.files.find(run.ID)
+	if known.ID == "" {
+		if run.Ring == nil {
+			run.Ring = j.job.Regions.From(j.state.From)
+		}
+		run.Passes = append(passes, run.Passes...)
+		j.state.Left = nil
+		for i := range run.Passes {
+			if p := &run.Passes[i]; p.Process != nil {
+				j.state.Left = append(j.state.Left, *p.Process)
+			}
+		}
+		run.end(now, RunInterrupted, Stop{Reason: Died})
+		for i := range run.Passes[len(passes):] {
+			lines = append(lines, runsLine{Of: run.ID, Pass: &run.Passes[len(passes)+i]})
+		}
+		lines = append(lines, runsLine{Run: new(run.head())})
+		j.died, j.run = run.copy(), run
+		j.state.end(run)
 	}
-	j.log.add(logRecord{Known: &j.state}) // the next start reads no damaged line
-	return errors.Join(fmt.Errorf("%s: the job is paused until it is resumed", lost), j.log.flush(true))
+	j.state.Run = nil
+	return errors.Join(err, j.save(true, lines...))
 }
 
-// recover ends the run during which the daemon was killed: nothing of it runs any more, and no
-// region stays running. After an error, such as a full disk, the next start recovers it again.
-func (j *jobControl) recover(own *Run, now time.Time) error {
-	err := j.commit(true, logRecord{ID: own.ID, End: &ending{At: now, State: RunInterrupted, Reason: Died}})
-	j.died = own.copy()
+// save writes the state, and lines of what has ended. With sync the state is on disk on return. If this is killed in
+// between, a pass lacks its line rather than its turn, and a run its end in the state: recover finds the line.
+func (j *jobControl) save(sync bool, lines ...runsLine) (err error) {
+	j.files.writing.Lock()
+	defer j.files.writing.Unlock()
+	j.mu.Lock()
+	text := j.encode(j.state)
+	j.mu.Unlock()
+	for _, one := range lines {
+		if one.Run != nil {
+			err = errors.Join(err, j.files.add(one))
+		}
+	}
+	err = errors.Join(err, j.files.replace(text, sync))
+	for _, one := range lines {
+		if one.Run == nil {
+			err = errors.Join(err, j.files.add(one))
+		}
+	}
+	return j.kept(err)
+}
+
+// kept notes whether the last write failed.
+func (j *jobControl) kept(err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.why = ""
+	if err != nil {
+		j.why = err.Error()
+	}
 	return err
 }
 
-// apply applies records, and has the log write them in this order. The caller holds mu.
-func (j *jobControl) apply(list ...logRecord) {
-	for _, one := range list {
-		j.state.apply(one)
+// encode returns what the file is to hold. The caller holds mu.
+func (j *jobControl) encode(s state) []byte {
+	s.Version = stateVersion
+	if e := j.executor; e != nil {
+		run := e.run.head()
+		for e.open < len(e.run.Passes) && e.run.Passes[e.open].Outcome != Running {
+			e.open++
+		}
+		for _, p := range e.run.Passes[e.open:] {
+			if p.Outcome == Running {
+				run.Passes = append(run.Passes, p)
+			}
+		}
+		if !run.Chosen {
+			run.Ring = nil
+		}
+		s.Run = &run
 	}
-	j.log.add(list...)
+	return append(encoded(s), '\n')
 }
 
-// commit applies and writes records of what has happened. With sync they are on disk on return. The
-// error is why they could not be written: they hold all the same.
-func (j *jobControl) commit(sync bool, list ...logRecord) error {
+// change changes the state as an operator wants. It is on disk before it holds.
+func (j *jobControl) change(how func(*state)) error {
+	j.files.writing.Lock()
+	defer j.files.writing.Unlock()
 	j.mu.Lock()
-	j.apply(list...)
+	next := j.state
+	how(&next)
+	text := j.encode(next)
 	j.mu.Unlock()
-	return j.log.flush(sync)
-}
-
-// setHere changes the facts of this host.
-func (j *jobControl) setHere(how func(*hostFacts)) error {
+	if err := j.kept(j.files.replace(text, true)); err != nil {
+		return err
+	}
 	j.mu.Lock()
-	here := j.state.Here
-	how(&here)
-	j.apply(logRecord{Host: &here})
-	j.mu.Unlock()
-	return j.log.flush(true)
+	defer j.mu.Unlock()
+	how(&j.state)
+	return nil
 }
 
 // define replaces the job's definition. Slots of a new schedule count from now on, and that is on
@@ -102,40 +157,55 @@ func (j *jobControl) setHere(how func(*hostFacts)) error {
 func (j *jobControl) define(job *Job, now time.Time) error {
 	j.mu.Lock()
 	j.job = job
-	here, schedule := j.state.Here, job.Schedule.String()
+	known, schedule := j.state, job.Schedule.String()
 	j.mu.Unlock()
-	if here.Schedule == schedule && (!here.Expected.IsZero() || job.ExpectSuccess == 0) {
+	if known.Schedule == schedule && (!known.Expected.IsZero() || job.ExpectSuccess == 0) {
 		return nil
 	}
-	return j.setHere(func(h *hostFacts) {
-		if here.Schedule == "" || here.Expected.IsZero() { // it is new, or was put back
-			h.Expected = now
+	return j.set(func(s *state) {
+		if known.Schedule == "" || known.Expected.IsZero() { // it is new, or was put back
+			s.Expected = now
 		}
-		if here.Schedule != schedule {
-			h.Since, h.Schedule = now, schedule
+		if known.Schedule != schedule {
+			s.Since, s.Schedule = now, schedule
 		}
 	})
+}
+
+// set changes the state and writes it. It holds even if it cannot be written.
+func (j *jobControl) set(how func(*state)) error {
+	j.mu.Lock()
+	how(&j.state)
+	j.mu.Unlock()
+	return j.save(true)
 }
 
 // retire records that the job is not configured any more: it misses nothing.
 func (j *jobControl) retire() error {
 	j.mu.Lock()
-	configured := j.state.Here.Schedule != ""
+	configured := j.state.Schedule != ""
 	j.mu.Unlock()
 	if !configured {
 		return nil
 	}
-	return j.setHere(func(h *hostFacts) { h.Schedule = "" })
+	return j.set(func(s *state) { s.Schedule = "" })
 }
 
 // slot is the last one whose fate this host knows. What lies too far ahead of the clock is none. The
 // caller holds mu.
 func (j *jobControl) slot(now time.Time) time.Time {
-	slot := quota.Later(notAhead(j.state.Slot, now), notAhead(j.state.Here.Since, now))
+	slot := quota.Later(notAhead(j.state.Slot, now), notAhead(j.state.Since, now))
 	if s := j.state.Skips; s != nil {
 		slot = quota.Later(slot, notAhead(s.LastSlot, now))
 	}
 	return slot
+}
+
+// taken returns the last slot that became a run, or was skipped.
+func (j *jobControl) taken(now time.Time) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return notAhead(j.state.Slot, now)
 }
 
 // underWay returns the executor of the run under way, or nil.
@@ -152,40 +222,60 @@ func (j *jobControl) current() *Job {
 	return j.job
 }
 
-// cursor is where the next run begins, given the run under way. The caller holds mu.
-func (j *jobControl) cursor() regions.Cursor {
-	cursor, _ := j.state.next()
-	return cursor
-}
-
-// last returns the last run of the job on this host, under way or over, or nil. The caller holds mu.
+// last returns the last run of the job since the start, under way or over, or the last one before that, or nil. The
+// caller holds mu.
 func (j *jobControl) last() *Run {
-	if j.executor != nil {
+	switch {
+	case j.executor != nil:
 		return j.executor.show()
+	case j.run != nil:
+		return j.run.copy()
+	case j.past != nil && j.past.ID != "":
+		return j.past.copy()
 	}
-	return j.state.Last.copy()
+	return nil
 }
 
+// lastRun is last. It reads the run before the start, once.
 func (j *jobControl) lastRun() *Run {
+	past := j.readPast()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.past = cmp.Or(j.past, past)
 	return j.last()
 }
 
-// endLeftovers ends the processes that a killed daemon left running. Until another run begins, each start does.
-func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
-	last := j.lastRun()
-	if last == nil {
+// readPast reads the last run before the start, unless there is nothing to read.
+func (j *jobControl) readPast() *Run {
+	j.mu.Lock()
+	needless := j.run != nil || j.past != nil
+	j.mu.Unlock()
+	if needless {
 		return nil
 	}
-	var trouble []error
-	for _, p := range last.Passes {
-		if p.Process == nil {
-			continue
+	const among = 20 // of skipped slots
+	runs, _ := j.files.latest(among)
+	for _, run := range runs {
+		if run.State != RunSkipped {
+			return &run
 		}
-		if _, err := end(ctx, *p.Process, j.current().KillGrace); err != nil {
+	}
+	return &Run{}
+}
+
+// endLeftovers ends the processes that a killed daemon left running. Until that is done, each start does.
+func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context, Identity, time.Duration) (bool, error)) error {
+	j.mu.Lock()
+	left := j.state.Left
+	j.mu.Unlock()
+	var trouble []error
+	for _, id := range left {
+		if _, err := end(ctx, id, j.current().KillGrace); err != nil {
 			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
 		}
+	}
+	if len(left) > 0 && len(trouble) == 0 {
+		return j.set(func(s *state) { s.Left = nil })
 	}
 	return errors.Join(trouble...)
 }
@@ -198,6 +288,9 @@ type executor struct {
 	job     *Job // as it was when the run began
 	run     *Run // its passes and its end may change: the job's mu guards these
 	output  *runOutput
+	late    int // how many slots in a row had overlapped before it
+	dry     int // how many runs in a row have run dry where this one began
+	open    int // the passes before this one are over; the job's mu guards it
 
 	budget *runBudget
 
@@ -228,12 +321,12 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	run.Job, run.StartedAt, run.State = j.name, r.now(), RunRunning
 	run.UnitsPerRun, run.Retry = j.job.UnitsPerRun, j.job.Retry
 	if !run.Chosen {
-		run.Ring = j.job.Regions.From(j.cursor())
+		run.Ring = j.job.Regions.From(j.state.Cursor)
 	}
 	e := &executor{
 		runner: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
-		output: &runOutput{run: run.ID},
-		rest:   run.Ring, retries: run.Retry,
+		output: &runOutput{run: run.ID}, dry: j.state.Dry, late: j.state.Overlaps,
+		rest: run.Ring, retries: run.Retry,
 		done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	e.budget = &runBudget{max: run.UnitsPerRun, free: e.wake}

@@ -47,6 +47,12 @@ func TestADeniedPassIsEnded(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			b.denyUntil(p, "list", time.Now().Add(time.Hour))
 		}, []string{"11:00:00 GB running", "11:00:40 GB exhausted", "11:00:40 run stopped (exhausted)"}},
+		{"the upstream refuses it for a day", func(b *bed, p played) {
+			b.tokens.Observed(p.token, quota.Word{Operation: "list", Limit: "daily", Until: time.Now().Add(79892 * time.Second)})
+		}, []string{"11:00:00 GB running", "11:00:30 GB exhausted", "11:00:30 run stopped (exhausted)"}},
+		{"the upstream refuses it for less than the timeout", func(b *bed, p played) {
+			b.tokens.Observed(p.token, quota.Word{Operation: "list", Limit: "daily", Until: time.Now().Add(50 * time.Second)})
+		}, []string{"11:00:00 GB running", "11:01:00 GB exhausted", "11:01:00 run stopped (exhausted)"}},
 		{"it could do without", func(b *bed, p played) {
 			b.decided(p, quota.Request{Operation: "list", Optional: true}, 1, refused())
 		}, []string{"11:00:00 GB running", "11:01:00 GB timeout", "11:01:00 US running", "11:01:00 US ok", "11:01:00 run failed"}},

@@ -17,16 +17,12 @@
 //
 // The example of [Runner] is a run whose budget ends half way.
 //
-// # The log of a job
+// # The files of a job
 //
-// A jobControl holds what is known of one job (control.go). All of it follows from the records of
-// the job's log which are applied one after the other (state.go): a run begins, a
-// pass begins and ends, a run ends, ticks were skipped, an operator paused the job or moved the
-// cursor. The order of the records counts, not the times in them: a clock may be set back. The log is
-// NAME.runs in the runner's directory and, once that is long, NAME.runs.1 before it (history.go). The end
-// of a pass or run and what an operator sets are synced, and with them all records before. A daemon that is killed loses no record. A power cut
-// may lose those since the last sync; then the slot is run again. From time to time a record is a
-// snapshot of all that the records before it say, so that a start need not read those.
+// A jobControl holds what is known of one job (control.go). What a restart needs is its state (state.go), which is in
+// NAME.json of the runner's directory and is replaced as a whole; NAME.runs has what ended (files.go). Both are
+// written before what they say is reported. A daemon that is killed serves no region again but those under way. A
+// power cut may lose what followed the last sync: passes begin and end synced, and so do commands of operators.
 //
 // # Several hosts
 //
@@ -39,11 +35,11 @@
 //
 //	Runner.reloading  while the jobs are replaced
 //	Runner.gate       while a pass asks the gate: held over the network
-//	runLog.writing    while the log of a job is written: held over a disk
+//	files.writing     while the files of a job are written: held over a disk
 //	Runner.mu         the list of jobs
 //	Runner.ending     while it is decided whether Stop waits for something
 //	jobControl.mu     what is known of one job, and of its run
-//	runLog.mu, runOutput.mu, Tokens.mu
+//	runOutput.mu, Tokens.mu
 //
 // Nothing waits under any but the first three, which no reader takes.
 package jobs

@@ -3,29 +3,46 @@ package jobs
 import (
 	"errors"
 	"time"
+
+	"quotad/quota"
 )
 
+// A Stop is why a run launches nothing more, or a pass was not launched.
+type Stop struct {
+	Reason  Reason
+	Detail  string      // for people
+	Limit   string      // if one stopped it
+	Needs   quota.Units // there
+	RetryAt time.Time   // when it would have continued; zero: unknown
+}
+
+func (s *Stop) Error() string { return "the run stopped: " + string(s.Reason) }
+
 // ending returns how a run ends; cause is why it launched nothing more, nil if nothing was in its way.
-func (r *Run) ending(now time.Time, cause error) *ending {
-	s, stopped := errors.AsType[*stop](cause)
+func (r *Run) ending(cause error) (RunState, Stop) {
+	stop, stopped := errors.AsType[*Stop](cause)
 	switch {
 	case r.through():
-		return &ending{At: now, State: RunDone}
+		return RunDone, Stop{}
 	case stopped:
-		return &ending{now, RunStopped, s.reason, s.detail, s.retryAt}
+		return RunStopped, *stop
 	}
-	return &ending{At: now, State: RunInterrupted, Reason: reasonOf(cause)}
+	return RunInterrupted, Stop{Reason: reasonOf(cause)}
 }
 
-// A stop is why a run itself launches nothing more.
-type stop struct {
-	reason  Reason
-	detail  string
-	retryAt time.Time
-	limit   string // if one stopped it
+// end ends a run, as failed if a region failed in it. It is the one place that judges that:
+// people, logs and metrics go by the state.
+func (r *Run) end(at time.Time, state RunState, why Stop) {
+	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = at, state, why.Reason, why.Detail, why.RetryAt
+	for i := range r.Passes {
+		if p := &r.Passes[i]; p.Outcome == Running {
+			p.Outcome, p.Reason, p.EndedAt, p.Process, p.Deadline = Interrupted, why.Reason, at, nil, time.Time{}
+		}
+	}
+	if len(r.Failed()) > 0 {
+		r.State = RunFailed
+	}
 }
-
-func (s *stop) Error() string { return "the run stopped: " + string(s.reason) }
 
 // reasonOf names the cause for which we ended a run or a pass.
 func reasonOf(cause error) Reason {
@@ -38,13 +55,17 @@ func reasonOf(cause error) Reason {
 // finish records how the run ended, and makes the job free for the next one. Cause is why it
 // launched nothing more, nil if nothing was in its way.
 func (e *executor) finish(cause error) {
-	j := e.control
+	j, now := e.control, e.runner.now()
 	j.mu.Lock()
-	j.apply(logRecord{ID: e.run.ID, End: e.run.ending(e.runner.now(), cause)})
+	state, why := e.run.ending(cause)
+	e.run.end(now, state, why)
+	j.state.end(e.run)
+	if j.state.Overlaps == e.late && e.run.Trigger != Manual {
+		j.state.Overlaps = 0
+	}
 	j.executor = nil
 	run := e.run.copy()
 	j.mu.Unlock()
-	snapshot := func() logRecord { return logRecord{Known: &j.state} }
-	e.runner.trouble(j.name, errors.Join(j.log.flush(true), j.log.keep(&j.mu, snapshot)))
+	e.runner.trouble(j.name, errors.Join(j.save(true, runsLine{Run: new(run.head())}), j.files.trim(now)))
 	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
 }

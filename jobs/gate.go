@@ -23,20 +23,20 @@ func (e *executor) askGate(token string) (d quota.Decision, spokenFor bool, err 
 
 // refusal returns why the gate refused a pass; spokenFor says that it counted what others are
 // expected to spend.
-func refusal(d quota.Decision, spokenFor bool) *stop {
+func refusal(d quota.Decision, spokenFor bool) *Stop {
 	switch d.Reason {
 	case quota.LimitExceeded:
 		if spokenFor {
 			d.Detail += ", with the passes under way"
 		}
-		return &stop{DoesNotFit, d.Detail, d.RetryAt, d.Limit}
+		return &Stop{Reason: DoesNotFit, Detail: d.Detail, Limit: d.Limit, RetryAt: d.RetryAt}
 	case quota.LimitClosed:
-		return &stop{Closed, d.Detail, d.RetryAt, d.Limit}
+		return &Stop{Reason: Closed, Detail: d.Detail, Limit: d.Limit, RetryAt: d.RetryAt}
 	case quota.CostExceedsLimit:
 		if spokenFor {
 			d.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: it fits when they are over", d.Units.Text(), d.Limit)
 		}
-		return &stop{reason: DoesNotFit, detail: d.Detail, limit: d.Limit}
+		return &Stop{Reason: DoesNotFit, Detail: d.Detail, Limit: d.Limit}
 	}
-	return &stop{reason: Reason(d.Reason), detail: d.Detail}
+	return &Stop{Reason: Reason(d.Reason), Detail: d.Detail}
 }

@@ -117,7 +117,7 @@ func TestOnePassAsksAtATime(t *testing.T) {
 			time.Sleep(time.Second)
 			return answer(calls)
 		}
-		slot := time.Now().UTC().Truncate(time.Hour)
+		slot := time.Now().UTC()
 		b.Tick("trending", slot)
 		b.Tick("channels", slot)
 		time.Sleep(time.Minute)

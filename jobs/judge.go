@@ -8,8 +8,8 @@ import (
 	"quotad/quota"
 )
 
-// judge decides what became of a pass. What ended it counts in this order: a person or a stop, our
-// denial that nothing later cured, our timeout, the upstream's answer, that none of its calls was
+// judge decides what became of a pass. What ended it counts in this order: a person or a stop, a
+// refusal, ours or the upstream's, that nothing later cured, our timeout, that none of its calls was
 // made, its exit code.
 func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string) {
 	switch {
@@ -17,12 +17,10 @@ func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string)
 		return Failed, exit.Err.Error()
 	case errors.Is(exit.Cause, ErrOperator), errors.Is(exit.Cause, ErrShutdown):
 		return Interrupted, exit.Cause.Error()
-	case spent.Denied, errors.Is(exit.Cause, errDenied):
+	case spent.Denied, spent.Closed != "", errors.Is(exit.Cause, errDenied):
 		return Exhausted, j.denial(exit, spent)
 	case exit.Cause != nil:
 		return Timeout, exit.Cause.Error()
-	case spent.Closed != "":
-		return Exhausted, fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
 	case spent.Refuses != "":
 		return Failed, spent.Refuses
 	case spent.unserved():
@@ -31,7 +29,7 @@ func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string)
 	return j.judgeExit(exit)
 }
 
-// denial says what a pass was denied, and that this ended it, if it did not stop by itself.
+// denial says what a pass was refused, and that this ended it, if it did not stop by itself.
 func (j *Job) denial(exit Exit, spent passCalls) string {
 	text := fmt.Sprintf("denied by limit %q", spent.Limit)
 	switch {
@@ -39,6 +37,8 @@ func (j *Job) denial(exit Exit, spent passCalls) string {
 		text = fmt.Sprintf("the run may spend %s", j.UnitsPerRun.Text())
 	case spent.Past != "":
 		text = "settled a grant past " + spent.Past
+	case spent.Closed != "" && !spent.Denied:
+		text = fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
 	case spent.Limit == "":
 		text = "denied"
 	}
@@ -75,18 +75,18 @@ func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
 	case Exhausted:
 		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)
 		if spent.Capped {
-			return &stop{reason: RunCapExceeded, detail: p.Detail}
+			return &Stop{Reason: RunCapExceeded, Detail: p.Detail}
 		}
 		if e.comesAgain(p, spent) {
 			return nil
 		}
-		return &stop{reason: BudgetGone, detail: p.Detail, retryAt: p.RetryAt, limit: p.Limit}
+		return &Stop{Reason: BudgetGone, Detail: p.Detail, RetryAt: p.RetryAt, Limit: p.Limit}
 	case Interrupted:
 		p.Reason = reasonOf(exit.Cause)
 		return exit.Cause
 	}
 	if spent.Refuses != "" {
-		return &stop{reason: UpstreamRefuses, detail: spent.Refuses}
+		return &Stop{Reason: UpstreamRefuses, Detail: spent.Refuses}
 	}
 	return nil
 }

@@ -76,9 +76,8 @@ func (j *jobControl) move(cursor regions.Cursor) error {
 		defer j.mu.Unlock()
 		return j.underWayError()
 	}
-	j.apply(logRecord{Cursor: &cursor})
 	j.mu.Unlock()
-	return j.log.flush(true)
+	return j.change(func(s *state) { s.Cursor, s.Dry = cursor, 0 })
 }
 
 // Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until
@@ -88,21 +87,21 @@ func (r *Runner) Pause(job, by, note string, length time.Duration) error {
 	if length > 0 {
 		p.Until = p.Since.Add(length)
 	}
-	return r.record(job, logRecord{Pause: p})
+	return r.setPause(job, p)
 }
 
 // Resume ends a pause, if there is one.
 func (r *Runner) Resume(job string) error {
-	return r.record(job, logRecord{Resumed: r.now()})
+	return r.setPause(job, nil)
 }
 
-// record records what an operator set.
-func (r *Runner) record(job string, one logRecord) error {
+func (r *Runner) setPause(job string, p *Pause) error {
 	j, err := r.state(job)
 	if err != nil {
 		return err
 	}
-	return j.commit(true, one)
+	now := r.now()
+	return j.change(func(s *state) { s.pause(p, now) })
 }
 
 // has returns ErrUnknown unless a region is one of the job's.

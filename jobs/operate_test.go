@@ -89,7 +89,7 @@ func TestSetCursor(t *testing.T) {
 func TestRuns(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		one, two := trending(t), trending(t)
-		two.Name = "channels"
+		two.Name, two.CatchUp = "channels", true
 		one.Regions, two.Regions = eight()[:1], eight()[:1]
 		b := newBed(t, dir, one, two)
 		for range 3 {

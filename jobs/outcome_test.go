@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What ended a pass counts in this order: a person or a stop, our denial, our timeout, the upstream's
-// answer, the exit code.
+// What ended a pass counts in this order: a person or a stop, a refusal, ours or the upstream's, our timeout, the
+// exit code.
 func TestJudge(t *testing.T) {
 	denied := passCalls{Denied: true, Limit: "daily"}
 	for _, test := range []struct {
@@ -33,7 +33,8 @@ func TestJudge(t *testing.T) {
 			`denied by limit "daily"; ended after denied_grace (30s)`},
 		{"it was granted as it was ended for a denial", Exit{Cause: errDenied}, passCalls{}, Exhausted,
 			"denied; ended after denied_grace (30s)"},
-		{"timeout after the upstream's word", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}, Timeout, "the pass reached its timeout"},
+		{"timeout after the upstream's word", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}, Exhausted,
+			`the upstream says that limit "daily" is exhausted; waited until its timeout`},
 		{"the upstream's quota is gone", Exit{Code: 1}, passCalls{Closed: "daily"}, Exhausted, `the upstream says that limit "daily" is exhausted`},
 		{"the upstream refuses the key, and it exits 75", Exit{Code: 75}, passCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},
 		{"the upstream refuses the key, and it exits 0", Exit{}, passCalls{Refuses: "API key not valid"}, Failed, "API key not valid"},

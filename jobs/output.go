@@ -63,10 +63,10 @@ func (o *runOutput) count() int {
 }
 
 const (
-	// maxTailLines and maxLineBytes bound what a pass shows of its output: its last lines, and the
+	// maxTail and maxLineBytes bound what is kept of the output of a pass: its last lines, and the
 	// beginning of each.
-	maxTailLines = 10
-	maxLineBytes = 256
+	maxTail      = 4 << 10
+	maxLineBytes = 1 << 10
 )
 
 // tail returns the last lines of a region after the first n of the run, and the last one that was written to
@@ -85,5 +85,9 @@ func (o *runOutput) tail(region regions.Region, n int) (lines []string, said str
 			said = text
 		}
 	}
-	return lines[max(0, len(lines)-maxTailLines):], said
+	from, size := len(lines), 0
+	for ; from > 0 && size+len(lines[from-1])+1 <= maxTail; from-- {
+		size += len(lines[from-1]) + 1
+	}
+	return lines[from:], said
 }

@@ -56,7 +56,7 @@ func TestDue(t *testing.T) {
 	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	job := trending(t)
 	job.ExpectSuccess = time.Hour
-	j := &jobControl{job: job, log: &runLog{}, state: state{Here: hostFacts{Expected: at}}}
+	j := &jobControl{job: job, state: state{Expected: at}}
 	want := func(want time.Time) {
 		t.Helper()
 		if got := j.due(at.Add(time.Hour)); !got.Equal(want) {
@@ -64,13 +64,15 @@ func TestDue(t *testing.T) {
 		}
 	}
 	want(at.Add(time.Hour))
-	ends := func(id string, end ending) {
-		j.apply(logRecord{Run: &Run{ID: id, StartedAt: at, State: RunRunning}}, logRecord{ID: id, End: &end})
+	ends := func(after time.Duration, end RunState, reason Reason) {
+		run := &Run{StartedAt: at}
+		run.end(at.Add(after), end, Stop{Reason: reason})
+		j.state.end(run)
 	}
-	ends("1", ending{At: at.Add(time.Minute), State: RunDone})
-	ends("2", ending{At: at.Add(2 * time.Minute), State: RunStopped, Reason: BudgetGone})
+	ends(time.Minute, RunDone, "")
+	ends(2*time.Minute, RunStopped, BudgetGone)
 	want(at.Add(time.Hour + time.Minute))
-	ends("3", ending{At: at.Add(3 * time.Minute), State: RunStopped, Reason: RunCapExceeded})
+	ends(3*time.Minute, RunStopped, RunCapExceeded)
 	want(at.Add(time.Hour + 3*time.Minute))
 	j.state.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
 	want(at.Add(4 * time.Hour))

@@ -37,7 +37,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
 		e.putBack(p.Region)
 	case err != nil:
-		e.skip(p, &stop{reason: LedgerUnavailable, detail: err.Error()})
+		e.skip(p, &Stop{Reason: LedgerUnavailable, Detail: err.Error()})
 	default:
 		config.OnEvent(GateRefused{e.job.Credential, d})
 		e.skip(p, refusal(d, spokenFor))
@@ -46,7 +46,7 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 }
 
 // cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
-func (e *executor) cannotAfford() *stop {
+func (e *executor) cannotAfford() *Stop {
 	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
 	left := e.runner.config.Tokens.left(e.budget, expected)
 	if left >= max(1, expected) {
@@ -56,12 +56,12 @@ func (e *executor) cannotAfford() *stop {
 	if left > 0 {
 		detail = fmt.Sprintf("a pass expects %s, the run has %s of %s left", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.max))
 	}
-	return &stop{reason: RunCapExceeded, detail: detail}
+	return &Stop{Reason: RunCapExceeded, Detail: detail}
 }
 
 // skip records that a pass was not launched, and stops the run there.
-func (e *executor) skip(p Pass, why *stop) {
-	p.Outcome, p.Reason, p.Detail, p.RetryAt, p.Limit = NotLaunched, why.reason, why.detail, why.retryAt, why.limit
+func (e *executor) skip(p Pass, why *Stop) {
+	p.Outcome, p.Reason, p.Detail, p.RetryAt, p.Limit = NotLaunched, why.Reason, why.Detail, why.RetryAt, why.Limit
 	p.StartedAt = e.runner.now()
 	p.EndedAt = p.StartedAt
 	e.record(p, why)
@@ -84,7 +84,7 @@ func (e *executor) pass(p Pass, token string) {
 		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
-	p.Made = e.runner.config.Tokens.made(token)
+	p.Made, p.Refusals = e.runner.config.Tokens.calls(token)
 	spent := e.runner.config.Tokens.revoke(token)
 	p.EndedAt, p.Process, p.Deadline, p.token = e.runner.now(), nil, time.Time{}, ""
 	p.Units, p.Calls, p.Denied, p.Needs = spent.Units, spent.Calls, spent.Denied, spent.Needs
@@ -138,24 +138,36 @@ func (e *executor) launch(ask context.Context, c Command, output func(Line)) Exi
 // one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
-	e.runner.trouble(e.job.Name, e.control.commit(false, passRecord(e.run.ID, p)))
+	e.control.mu.Lock()
+	e.run.put(p)
+	e.control.mu.Unlock()
+	e.runner.trouble(e.job.Name, e.control.save(false))
 }
 
-// record records what is known of a pass: in the run, in its log, and as an event. One that is
-// over is on disk on return. If halt is not nil, the run launches nothing more; its last pass may
-// yield its region's turn.
+// record records what is known of a pass: in the run, in the files of the job, and as an event. One that
+// begins is on disk on return, and so is what one that is over means for the next run. If halt is not nil, the run
+// launches nothing more; its last pass may yield its region's turn.
 func (e *executor) record(p Pass, halt error) {
 	if halt != nil {
 		e.halt(halt)
 	}
-	j := e.control
+	j, over := e.control, p.Outcome != Running
+	var lines []runsLine
 	j.mu.Lock()
 	if halt != nil && !e.run.Chosen {
-		p.Yields = e.run.yields(p, j.state.Dry)
+		p.Yields = e.run.yields(p, e.dry)
 	}
-	j.apply(passRecord(e.run.ID, p))
+	known := p
+	if p.Outcome == OK {
+		known.Tail = nil // the file has it
+	}
+	e.run.put(known)
+	if over {
+		j.state.pass(e.run, &p, e.dry)
+		lines = append(lines, runsLine{Of: e.run.ID, Pass: &p})
+	}
 	run := e.run.head()
 	j.mu.Unlock()
-	e.runner.trouble(j.name, j.log.flush(p.Outcome != Running))
+	e.runner.trouble(j.name, j.save(true, lines...))
 	e.runner.config.OnEvent(PassChanged{run, p, e.job.Credential})
 }

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"quotad/regions"
 )
@@ -51,8 +50,8 @@ func TestOutcomeTable(t *testing.T) {
 		{"any", "quotad stops", Exit{Cause: ErrShutdown}, passCalls{}},
 		{"any", "a limit denied its last call", Exit{Code: 1}, passCalls{Denied: true, Limit: "daily"}},
 		{"any", "the run may spend no more", Exit{}, passCalls{Denied: true, Capped: true}},
+		{"any", "the upstream closed a limit", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}},
 		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, passCalls{}},
-		{"any", "the upstream closed a limit", Exit{Code: 1}, passCalls{Closed: "daily"}},
 		{"any", "the upstream refuses the key", Exit{Code: 1}, passCalls{Refuses: "API key not valid"}},
 		{"any", "the upstream refused calls, and none was made", Exit{}, passCalls{Refused: 2, Why: "not found"}},
 		{"75", "nothing", Exit{Code: ExitExhausted}, passCalls{}},
@@ -65,7 +64,8 @@ func TestOutcomeTable(t *testing.T) {
 		if outcome == Exhausted && !row.spent.Capped {
 			then = "waits if the limit returns within max_wait; else ends: " + string(BudgetGone)
 		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent); err != nil {
-			then = "ends: " + string((&Run{Ring: regions.Ring{"US"}}).ending(time.Time{}, err).Reason)
+			_, why := (&Run{Ring: regions.Ring{"US"}}).ending(err)
+			then = "ends: " + string(why.Reason)
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", row.exit, row.saw, outcome, yes[outcome.Served()], yes[outcome.Failure()], then)
 	}

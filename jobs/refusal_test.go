@@ -20,7 +20,7 @@ func TestWhatTheGateSays(t *testing.T) {
 		{quota.LimitClosed, false, "closed", "no room"},
 	} {
 		got := refusal(quota.Decision{Reason: row.reason, Detail: "no room", RetryAt: tomorrow}, row.spokenFor)
-		if got.reason != row.word || got.detail != row.want || !got.retryAt.Equal(tomorrow) {
+		if got.Reason != row.word || got.Detail != row.want || !got.RetryAt.Equal(tomorrow) {
 			t.Errorf("got %+v, want %s, %q, until tomorrow", *got, row.word, row.want)
 		}
 	}

@@ -66,13 +66,14 @@ type Pass struct {
 	RetryAt    time.Time   `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
 	StartedAt  time.Time   `json:"started_at"`
 	EndedAt    time.Time   `json:"ended_at,omitzero"`
-	Units      quota.Units `json:"units"`             // spent: debited, less what was returned
-	Calls      int64       `json:"calls"`             // of acquire that were granted
-	Made       Made        `json:"made,omitempty"`    // of one that is over
-	Tail       []string    `json:"tail,omitempty"`    // the last lines of its output
-	Process    *Identity   `json:"process,omitempty"` // while it runs; also of one whose daemon was killed: it may live on
-	PID        int         `json:"pid,omitempty"`     // while it runs here, for people
-	Deadline   time.Time   `json:"deadline,omitzero"` // while it runs: when its timeout strikes
+	Units      quota.Units `json:"units"`              // spent: debited, less what was returned
+	Calls      int64       `json:"calls"`              // of acquire that were granted
+	Made       Made        `json:"made,omitempty"`     // of one that is over
+	Refusals   []Refusal   `json:"refusals,omitempty"` // the last ones, of one that is over
+	Tail       []string    `json:"tail,omitempty"`     // the last lines of its output
+	Process    *Identity   `json:"process,omitempty"`  // while it runs; also of one whose daemon was killed: it may live on
+	PID        int         `json:"pid,omitempty"`      // while it runs here, for people
+	Deadline   time.Time   `json:"deadline,omitzero"`  // while it runs: when its timeout strikes
 
 	token string // while it runs here
 	from  int    // how many lines the run had written before it
@@ -88,6 +89,18 @@ type Pace struct {
 	Limit string    `json:"limit"`
 	Until time.Time `json:"until"`
 }
+
+// A Refusal is a call of a pass that quotad denied.
+type Refusal struct {
+	Operation string      `json:"operation"`
+	Limit     string      `json:"limit,omitempty"`
+	Needed    quota.Units `json:"needed"`
+	Left      quota.Units `json:"left"`
+	FitsAt    time.Time   `json:"fits_at,omitzero"`
+}
+
+// maxRefusals is how many of them are kept of a pass.
+const maxRefusals = 10
 
 // Made says how many calls of each operation were granted, and not released.
 type Made map[string]quota.Units
@@ -255,29 +268,6 @@ type passName struct {
 }
 
 func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
-
-// An ending is what is known of a run once it is over.
-type ending struct {
-	At      time.Time `json:"at"`
-	State   RunState  `json:"state"`
-	Reason  Reason    `json:"reason,omitempty"`
-	Detail  string    `json:"detail,omitempty"`
-	RetryAt time.Time `json:"retry_at,omitzero"`
-}
-
-// of ends a run like this, as failed if a region failed in it. It is the one place that judges that:
-// people, logs and metrics go by the state.
-func (e *ending) of(r *Run) {
-	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = e.At, e.State, e.Reason, e.Detail, e.RetryAt
-	for i := range r.Passes {
-		if p := &r.Passes[i]; p.Outcome == Running {
-			p.Outcome, p.Reason, p.EndedAt, p.Deadline = Interrupted, e.Reason, e.At, time.Time{}
-		}
-	}
-	if len(r.Failed()) > 0 {
-		r.State = RunFailed
-	}
-}
 
 // isUnfinished returns whether a run, which may be nil, ended with its daemon before it had gone
 // through the ring.

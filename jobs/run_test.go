@@ -38,18 +38,18 @@ func TestTail(t *testing.T) {
 	}
 	output.add("US", Line{Text: "of the pass before", Stream: "stderr"})
 	for i := range 25 {
-		output.add("US", Line{Text: strings.Repeat("x", i)})
+		output.add("US", Line{Text: strings.Repeat("x", 20*i)})
 		output.add("GB", Line{Text: "of another region", Stream: "stderr"})
 	}
 	got, said := output.tail("US", 1)
-	if len(got) != maxTailLines || len(got[0]) != 15 || len(got[maxTailLines-1]) != 24 || said != "" {
-		t.Errorf("got %q, %q, want the last %d lines", got, said, maxTailLines)
+	if len(got) != 10 || len(got[0]) != 300 || len(got[9]) != 480 || said != "" { // 3,910 bytes with their newlines
+		t.Errorf("got %q, %q, want the last 10 lines", got, said)
 	}
 	output.add("US", Line{Text: "no such key", Stream: "stderr"})
 	output.add("US", Line{Text: " ", Stream: "stderr"})
 	output.add("US", Line{Text: strings.Repeat("ö", 1000)})
 	got, said = output.tail("US", 1)
-	if last := got[maxTailLines-1]; len(last) > maxLineBytes+len("…") || !strings.HasSuffix(last, "ö…") || said != "no such key" {
+	if last := got[len(got)-1]; len(last) > maxLineBytes+len("…") || !strings.HasSuffix(last, "ö…") || said != "no such key" {
 		t.Errorf("got %q, %q, want the beginning of the line, marked as cut", last, said)
 	}
 }
@@ -60,7 +60,7 @@ func TestHowARunEnded(t *testing.T) {
 	pass := func(region string, attempt int, o Outcome) Pass {
 		return Pass{Region: regions.Region(region), Attempt: attempt, Outcome: o}
 	}
-	dry := &stop{reason: BudgetGone}
+	dry := &Stop{Reason: BudgetGone}
 	for _, row := range []struct {
 		name   string
 		passes []Pass
@@ -81,7 +81,8 @@ func TestHowARunEnded(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			run := Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, Passes: row.passes}
-			run.apply(logRecord{End: run.ending(now, row.cause)})
+			state, why := run.ending(row.cause)
+			run.end(now, state, why)
 			if run.State != row.want || len(run.Failed()) != row.failed || !run.EndedAt.Equal(now) {
 				t.Errorf("%s, %d failed, want %s, %d", run.State, len(run.Failed()), row.want, row.failed)
 			}

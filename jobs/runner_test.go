@@ -122,37 +122,6 @@ func TestNamedDirectoryIsNotMade(t *testing.T) {
 	})
 }
 
-// State that cannot be saved is told, and the work goes on; once it can be, it is.
-func TestTroubleWithTheDisk(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trendingIn(t, 2)
-		job.Stagger = 0
-		b := newBed(t, dir, job)
-		must(t, os.RemoveAll(dir))
-		b.run()
-		if got := b.status().Last; got.State != RunDone {
-			t.Errorf("got %+v, want it done", got)
-		}
-		if log := strings.Join(b.log, "\n"); !strings.Contains(log, "trouble: trending: cannot add to the log of runs") {
-			t.Errorf("got %s, want the trouble told", log)
-		}
-		must(t, os.Mkdir(dir, 0o750))
-		b.run()
-		if runs, err := b.states["trending"].log.latest(10); err != nil || len(runs) != 2 || len(runs[1].Passes) != 2 || runs[1].State != RunDone {
-			t.Errorf("got %+v, %v, want both runs, whole", runs, err)
-		}
-	})
-}
-
-func TestOpenRefusesWhatAnotherVersionWrote(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "trending.runs"), []byte(`{"v":1,"pause":{}}`+"\n"), 0o600))
-	_, err := Open(Config{Jobs: []*Job{trending(t)}, Dir: dir, Now: time.Now})
-	if err == nil || !strings.Contains(err.Error(), `job "trending"`) || !strings.Contains(err.Error(), "move the file away") {
-		t.Errorf("got %v, want the job, the file and the cure", err)
-	}
-}
-
 // A region that is gone from the configuration takes the cursor to the beginning.
 func TestCursorOfARegionThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {

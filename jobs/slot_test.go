@@ -27,9 +27,30 @@ func TestOverlapIsSkipped(t *testing.T) {
 	})
 }
 
+// A run that takes longer than the time between two slots overlaps again and again, until one is in time.
+func TestOverlapsInARow(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trendingIn(t, 1))
+		took := 90 * time.Minute
+		b.play = func(context.Context, played) Exit { time.Sleep(took); return Exit{} }
+		for _, want := range []int{0, 1, 1, 2, 2, 3} { // after each slot
+			b.tick()
+			if got := b.status().Overlaps; got != want {
+				t.Errorf("%d overlaps, want %d", got, want)
+			}
+		}
+		took = time.Minute
+		b.run()
+		if got := b.status().Overlaps; got != 0 {
+			t.Errorf("%d overlaps after a run that was in time", got)
+		}
+	})
+}
+
 func TestSlotIsTickedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trendingIn(t, 1)
+		job.CatchUp = true
 		b := newBed(t, dir, job)
 		slot := time.Now().UTC().Truncate(time.Hour)
 		b.Tick("trending", slot)
@@ -51,10 +72,31 @@ func TestMissedWhileAsleep(t *testing.T) {
 		time.Sleep(4 * time.Hour)
 		b.run()
 		b.wants("16:00:00 run skipped (missed) ×4", "16:00:00 run running", "16:00:00 US running", "16:00:00 US ok", "16:00:00 run done")
-		if runs, err := b.states["trending"].log.latest(10); err != nil || len(runs) != 3 {
+		if runs, err := b.states["trending"].files.latest(10); err != nil || len(runs) != 3 {
 			t.Errorf("the log has %d runs, %v, want two and what was missed", len(runs), err)
 		}
 	})
+}
+
+// A slot that is ticked late was missed: it runs once, unless the job skips what it missed.
+func TestASlotThatIsTickedLate(t *testing.T) {
+	for name, catchUp := range map[string]bool{"once": true, "skip": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trendingIn(t, 1)
+				job.CatchUp = catchUp
+				b := newBed(t, dir, job)
+				time.Sleep(11*time.Minute + 7*time.Second)
+				b.Tick("trending", time.Now().Truncate(time.Hour).UTC())
+				synctest.Wait()
+				if catchUp {
+					b.wants("11:01:07 run running", "11:01:07 US running", "11:01:07 US ok", "11:01:07 run done")
+				} else {
+					b.wants("11:01:07 run skipped (missed) ×1")
+				}
+			})
+		})
+	}
 }
 
 func TestPause(t *testing.T) {

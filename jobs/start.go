@@ -44,12 +44,12 @@ const retiredGrace = 10 * time.Second
 
 // retire records for the jobs that are not configured that they miss nothing from now on.
 func (r *Runner) retire() error {
-	logs, err := filepath.Glob(logPath(r.config.Dir, "*"))
+	logs, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+stateEnding))
 	if err != nil {
 		return fmt.Errorf("cannot look through state directory %q: %w", r.config.Dir, err)
 	}
 	for _, path := range logs {
-		name := strings.TrimSuffix(filepath.Base(path), logEnding)
+		name := strings.TrimSuffix(filepath.Base(path), stateEnding)
 		if r.states[name] != nil {
 			continue
 		}
@@ -145,7 +145,7 @@ func (r *Runner) reportDied(j *jobControl) {
 func (r *Runner) countDied(j *jobControl, run *Run) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	var list []logRecord
+	var lines []runsLine
 	for i := range run.Passes {
 		p := &run.Passes[i]
 		if p.Reason != Died {
@@ -157,9 +157,14 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 		}
 		of := spent[string(p.Region)]
 		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
-		list = append(list, passRecord(run.ID, *p))
+		lines = append(lines, runsLine{Of: run.ID, Pass: p})
 	}
-	return j.commit(false, list...)
+	j.mu.Lock()
+	for _, one := range lines {
+		j.run.put(*one.Pass)
+	}
+	j.mu.Unlock()
+	return j.save(false, lines...)
 }
 
 // Stop begins no further run or pass, and waits until those under way are over and

@@ -1,70 +1,51 @@
 package jobs
 
 import (
-	"bytes"
-	"encoding/json"
 	"time"
 
 	"quotad/quota"
 	"quotad/regions"
 )
 
-// A state is what the records of a job's log say together, in their order.
+// A state is what this host keeps of a job in NAME.json. Its size does not grow with the ring.
 type state struct {
-	// Last is the run that began last on this host. Earlier ones are in the log alone.
-	Last *Run `json:"last,omitempty"`
-	// Cursor and Dry are those before the last run; if Moved, those after it. Dry is how many runs
-	// in a row began at the cursor's region and stopped right there, although they had units to
-	// spend.
+	Version int `json:"v"`
+
+	// Cursor is where the next run begins, given the run under way. Dry is how many runs in a row
+	// began at its region and stopped right there, although they had units to spend.
 	Cursor regions.Cursor `json:"cursor,omitempty"`
 	Dry    int            `json:"dry,omitempty"`
-	Moved  bool           `json:"moved,omitempty"`
 
-	Slot time.Time `json:"slot,omitzero"` // that was claimed last
-	Good time.Time `json:"good,omitzero"` // when the last good run ended, or the job was resumed
-	// GoodSlot is the slot of the last good run on this host.
-	GoodSlot time.Time `json:"good_slot,omitzero"`
-	Skips    *Run      `json:"skips,omitempty"` // the ticks that were skipped last, for one reason
+	Slot       time.Time `json:"slot,omitzero"`      // that became a run last, or was skipped
+	Good       time.Time `json:"good,omitzero"`      // when the last good run ended, or the job was resumed
+	GoodSlot   time.Time `json:"good_slot,omitzero"` // the slot of the last good run
+	Unfinished bool      `json:"unfinished,omitempty"`
+	Skips      *Run      `json:"skips,omitempty"` // the slots that were skipped last, for one reason
+	Pause      *Pause    `json:"pause,omitempty"`
+	Overlaps   int       `json:"overlaps,omitempty"` // slots in a row at which a run was under way, or the run before had been
 
-	Pause *Pause `json:"pause,omitempty"`
+	// Run is the run under way, with the passes under way alone. Without its Ring: that is the job's, From this cursor,
+	// unless an operator chose it.
+	Run  *Run           `json:"run,omitempty"`
+	From regions.Cursor `json:"from,omitempty"`
+	Left []Identity     `json:"left,omitempty"` // processes that a killed daemon left running
 
 	Bad   []Failing `json:"bad,omitempty"`   // the regions that fail
-	Short *Shortage `json:"short,omitempty"` // nil: the last run on this host was not short of units
+	Short *Shortage `json:"short,omitempty"` // nil: the last run was not short of units
+	Took  []Made    `json:"took,omitempty"`  // the average pass of each of the last runs with one that ended well
 
-	// Took is the average of a pass in the last run but one that has a pass that ended well.
-	Took Made `json:"took,omitempty"`
-
-	Here hostFacts `json:"here,omitzero"`
+	// Schedule is the job's schedule. It is empty while the job is not configured: then it misses
+	// nothing. Slots up to Since cannot have been missed: they were of another schedule.
+	Schedule string    `json:"schedule,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Expected time.Time `json:"expected,omitzero"` // since when good runs are expected
 }
 
-// apply applies a record.
-func (s *state) apply(one logRecord) {
-	switch {
-	case one.Known != nil:
-		*s = *one.Known
-	case one.Run != nil && one.Run.State == RunSkipped:
-		s.Skips = one.Run
-		if one.Run.Reason != LedgerUnavailable {
-			s.claim(one.Run.LastSlot, one.Run.EndedAt)
-		}
-	case one.Run != nil:
-		s.begin(one.Run)
-	case one.ID != "":
-		s.applyToLast(one)
-	case one.Cursor != nil:
-		s.Cursor, s.Dry, s.Moved = *one.Cursor, 0, true
-	case one.Pause != nil:
-		s.Pause = one.Pause
-	case !one.Resumed.IsZero():
-		if s.Pause != nil {
-			s.Good = one.Resumed // no good run was expected meanwhile
-		}
-		s.Pause = nil
-	}
-	if one.Host != nil {
-		s.Here = *one.Host
-	}
-}
+// stateVersion is that of the files of a job. Those of other versions are set aside.
+const stateVersion = 3
+
+// meanOf is how many runs count for what a pass usually needs.
+const meanOf = 10
 
 // claim records that a slot became a run or was skipped, at a time. One before it that lay too far
 // ahead is forgotten: the clock was set back.
@@ -83,90 +64,82 @@ func (s *state) ahead(now time.Time) (furthest time.Time) {
 	return furthest
 }
 
-// begin applies a run that begins.
-func (s *state) begin(r *Run) {
-	if s.Last != nil && s.Last.ID == r.ID {
-		return
+// skip records slots that did not become a run.
+func (s *state) skip(r *Run) {
+	s.Skips = r
+	if r.Reason == Overlap {
+		s.Overlaps++
 	}
-	s.Cursor, s.Dry = s.next()
-	s.Took = s.measured()
-	s.Last, s.Moved, s.Skips = r, false, nil
+	s.claim(r.LastSlot, r.EndedAt)
+}
+
+// begin records that a run begins.
+func (s *state) begin(r *Run) {
+	s.From, s.Skips = s.Cursor, nil
 	if r.Trigger != Manual {
 		s.claim(r.Slot, r.StartedAt)
 	}
 }
 
-// applyToLast applies a record about the run that began last.
-func (s *state) applyToLast(one logRecord) {
-	if s.Last == nil || s.Last.ID != one.ID {
-		return
-	}
-	s.Last.apply(one)
-	if p := one.Pass; p != nil {
-		if p.Outcome == OK || p.Attempt >= s.Last.Retry { // else it is tried again
-			s.Bad = s.Last.failing(s.Bad, *p)
-		}
-	}
-	if one.End != nil {
-		if s.Last.good() {
-			s.Good, s.GoodSlot = s.Last.EndedAt, s.Last.Slot
-		}
-		if !s.Last.Chosen {
-			s.Short = s.Last.shortage(s.Short)
-		}
-		s.Bad = s.Last.failing(s.Bad, s.Last.Failed()...)
+// pass records that a pass of a run is over.
+func (s *state) pass(r *Run, p *Pass, dry int) {
+	s.Cursor, s.Dry = r.advance(s.From, dry)
+	if p.Outcome == OK || p.Attempt >= r.Retry { // else it is tried again
+		s.Bad = r.failing(s.Bad, *p)
 	}
 }
 
-// running is the run under way, or nil.
-func (s *state) running() *Run {
-	if s.Last == nil || s.Last.State != RunRunning {
+// end records that a run is over.
+func (s *state) end(r *Run) {
+	if r.good() {
+		s.Good, s.GoodSlot = r.EndedAt, r.Slot
+	}
+	if !r.Chosen {
+		s.Short = r.shortage(s.Short)
+	}
+	s.Bad = r.failing(s.Bad, r.Failed()...)
+	s.Unfinished = r.isUnfinished()
+	if made := r.made(); made != nil {
+		s.Took = append(s.Took[max(0, len(s.Took)-meanOf+1):len(s.Took):len(s.Took)], made)
+	}
+}
+
+// pause records what an operator wants; nil ends a pause.
+func (s *state) pause(p *Pause, now time.Time) {
+	if p == nil && s.Pause != nil {
+		s.Good = now // no good run was expected meanwhile
+	}
+	s.Pause = p
+}
+
+// took is the average of the calls of a pass that ended well, rounded up; nil if none did.
+func (s *state) took() Made { return mean(s.Took) }
+
+func mean(list []Made) Made {
+	if len(list) == 0 {
 		return nil
 	}
-	return s.Last
-}
-
-// measured is the average of the calls of the last run's passes that ended well, rounded up. If
-// there are none, it is that of an earlier run, or nil.
-func (s *state) measured() Made {
-	if s.Last == nil {
-		return s.Took
-	}
-	sum, passes := Made{}, quota.Units(0)
-	for _, p := range s.Last.Passes {
-		if p.Outcome == OK {
-			passes++
-			for operation, calls := range p.Made {
-				sum[operation] += calls
-			}
+	sum, n := Made{}, quota.Units(len(list))
+	for _, made := range list {
+		for operation, calls := range made {
+			sum[operation] += calls
 		}
 	}
-	if passes == 0 {
-		return s.Took
-	}
 	for operation, calls := range sum {
-		sum[operation] = (calls + passes - 1) / passes
+		sum[operation] = (calls + n - 1) / n
 	}
 	return sum
 }
 
-// next returns where the next run begins, given how far the last one has come, and how many runs
-// have run dry there.
-func (s *state) next() (regions.Cursor, int) {
-	if s.Last == nil || s.Moved {
-		return s.Cursor, s.Dry
+// made is the average of the calls of the run's passes that ended well; nil if none did.
+func (r *Run) made() Made {
+	var list []Made
+	for _, p := range r.Passes {
+		if p.Outcome == OK {
+			list = append(list, p.Made)
+		}
 	}
-	return s.Last.advance(s.Cursor, s.Dry)
-}
-
-// apply applies what a record says of the run.
-func (r *Run) apply(one logRecord) {
-	switch {
-	case one.Pass != nil:
-		r.put(*one.Pass)
-	case one.End != nil:
-		one.End.of(r)
-	}
+	return mean(list)
 }
 
 // maxCounted bounds how many missed slots are counted one by one.
@@ -185,57 +158,4 @@ func gapBetween(s Schedule, after, before time.Time) Run {
 // skippedSlot is a slot that does not become a run.
 func skippedSlot(slot time.Time, reason Reason, detail string) Run {
 	return Run{Ticks: 1, Slot: slot, LastSlot: slot, Reason: reason, Detail: detail}
-}
-
-// A logRecord is a line of a job's log: one fact about its runs, or what an operator set. It has one
-// of the following.
-type logRecord struct {
-	Version int `json:"v"`
-
-	Run  *Run    `json:"run,omitempty"` // one that begins, or skipped ticks, as they stand now
-	ID   string  `json:"id,omitempty"`  // of the run that what follows belongs to
-	Pass *Pass   `json:"pass,omitempty"`
-	End  *ending `json:"end,omitempty"`
-
-	Cursor  *regions.Cursor `json:"cursor,omitempty"`
-	Pause   *Pause          `json:"pause,omitempty"`
-	Resumed time.Time       `json:"resumed,omitzero"`
-
-	Known *state     `json:"known,omitempty"` // a snapshot: what the records before this one say
-	Host  *hostFacts `json:"host,omitempty"`
-}
-
-// HostFacts are what only this host uses.
-type hostFacts struct {
-	// Schedule is the job's schedule. It is empty while the job is not configured: then it misses
-	// nothing. Slots up to Since cannot have been missed: they were of another schedule, or this host
-	// could not decide what becomes of them.
-	Schedule string    `json:"schedule,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	Expected time.Time `json:"expected,omitzero"` // since when good runs are expected
-}
-
-// recordVersion is that of the lines. Those of other versions are refused.
-const recordVersion = 2
-
-func passRecord(id string, p Pass) logRecord { return logRecord{ID: id, Pass: &p} }
-
-// encodeRecords writes records as lines.
-func encodeRecords(list ...logRecord) []byte {
-	var lines bytes.Buffer
-	for _, one := range list {
-		one.Version = recordVersion
-		lines.Write(encoded(one))
-		lines.WriteByte('\n')
-	}
-	return lines.Bytes()
-}
-
-// encoded returns a value of this package as JSON.
-func encoded(value any) []byte {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // nothing in it can fail
-	}
-	return text
 }

@@ -31,11 +31,14 @@ type Status struct {
 	Last    *Run      `json:"last_run,omitempty"` // its last run, under way or over; nil if there was none
 	Skips   *Run      `json:"skipped,omitempty"`  // the slots since that began that did not become a run; nil if there were none
 	Failing []Failing `json:"failing,omitempty"`
-	Short   *Shortage `json:"short,omitempty"`    // nil: its last run here was not short of units
-	NotKept string    `json:"not_kept,omitempty"` // why what happened may be forgotten; empty: it is on disk
-	Hosts   string    `json:"hosts,omitempty"`    // what is wrong with the host that it names
-	Clock   string    `json:"clock,omitempty"`    // what is wrong with the clock
-	Host    string    `json:"host,omitempty"`     // which other host runs it by its schedule; empty: this one, or none does
+	// Overlaps are slots in a row that were skipped because a run was under way, with no run between that was in time.
+	Overlaps int       `json:"overlaps,omitempty"`
+	Short    *Shortage `json:"short,omitempty"`    // nil: its last run here was not short of units
+	NotKept  string    `json:"not_kept,omitempty"` // why what happened may be forgotten; empty: it is on disk
+	Hosts    string    `json:"hosts,omitempty"`    // what is wrong with the host that it names
+	Aside    string    `json:"aside,omitempty"`    // which file of it could not be understood
+	Clock    string    `json:"clock,omitempty"`    // what is wrong with the clock
+	Host     string    `json:"host,omitempty"`     // which other host runs it by its schedule; empty: this one, or none does
 }
 
 // Status returns the status of a job, or, if job is empty, of every one in the order of
@@ -56,18 +59,19 @@ func (r *Runner) Status(job string) ([]Status, error) {
 }
 
 func (j *jobControl) status(now time.Time) Status {
+	last := j.lastRun()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
-		Cursor: j.cursor(), Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
+		Cursor: j.state.Cursor, Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 	}
 	s.After, s.Follows = j.job.After, j.follows
 	s.Clock = j.doubts(now)
-	s.NotKept = j.log.lost()
-	s.Failing, s.Short = j.failing(), j.state.Short
-	if j.state.Here.Schedule == "" {
+	s.NotKept, s.Aside = j.why, j.aside
+	s.Failing, s.Short, s.Overlaps = j.failing(), j.state.Short, j.state.Overlaps
+	if j.state.Schedule == "" {
 		s.Schedule, s.Next = "removed", time.Time{}
 	}
 	if ring := j.job.Regions.From(s.Cursor); len(ring) > 0 {
@@ -76,7 +80,7 @@ func (j *jobControl) status(now time.Time) Status {
 	if j.state.Pause.Active(now) {
 		s.Pause = j.state.Pause
 	}
-	s.Last, s.Skips = j.last(), j.state.Skips.copy()
+	s.Last, s.Skips = last, j.state.Skips.copy()
 	return s
 }
 
@@ -87,7 +91,7 @@ func (j *jobControl) due(now time.Time) time.Time {
 	if j.job.ExpectSuccess == 0 {
 		return time.Time{}
 	}
-	since := quota.Later(notAhead(j.state.Good, now), notAhead(j.state.Here.Expected, now))
+	since := quota.Later(notAhead(j.state.Good, now), notAhead(j.state.Expected, now))
 	if p := j.state.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}
@@ -136,16 +140,20 @@ func (r *Runner) Runs(job string, n int) ([]Run, error) {
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	all := r.known()
-	for _, j := range all {
-		if run := j.lastRun(); run != nil && run.ID == id {
-			return *run, nil
-		}
-	}
-	for _, j := range all {
-		if run, found, err := j.log.find(id); err != nil {
+	for _, j := range r.known() {
+		run, passes, err := j.files.find(id)
+		if err != nil {
 			return Run{}, err
-		} else if found {
+		}
+		if last := j.lastRun(); last != nil && last.ID == id {
+			run = *last
+			for _, p := range passes { // with what they wrote
+				if known := run.attempt(p.Region, p.Attempt); known == nil || known.Outcome != Running {
+					run.put(p)
+				}
+			}
+		}
+		if run.ID != "" {
 			return run, nil
 		}
 	}
@@ -154,18 +162,18 @@ func (r *Runner) RunOf(id string) (Run, error) {
 
 // runs returns the last n runs of the job.
 func (j *jobControl) runs(now time.Time, n int) ([]Run, error) {
-	past, err := j.log.latest(n)
+	past, err := j.files.latest(n)
 	if err != nil {
 		return nil, err
 	}
-	if last := j.lastRun(); last != nil { // the file may lack its last records
+	if last := j.lastRun(); last != nil { // it may be under way, or the disk full
 		if i := slices.IndexFunc(past, func(run Run) bool { return run.ID == last.ID }); i >= 0 {
 			past[i] = *last
-		} else if len(past) < n {
-			past = append([]Run{*last}, past...)
+		} else {
+			past = append([]Run{*last}, past...)[:min(n, len(past)+1)]
 		}
 	}
-	return slices.DeleteFunc(past, func(run Run) bool { return run.StartedAt.Before(now.Add(-maxRunAge)) }), nil
+	return past, nil
 }
 
 // A Progress is a run, and what its passes have written since the caller asked before. A pass that is
@@ -268,7 +276,7 @@ func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
 func (j *jobControl) next() (*Job, regions.Cursor, *Pause) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.job, j.cursor(), j.state.Pause
+	return j.job, j.state.Cursor, j.state.Pause
 }
 
 // A JobState is the state of a job: what a plan goes by.
@@ -295,5 +303,5 @@ func (r *Runner) JobStates() ([]JobState, time.Time) {
 func (j *jobControl) known() JobState {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return JobState{j.job, j.state.Pause, j.state.measured(), j.executor.show()}
+	return JobState{j.job, j.state.Pause, j.state.took(), j.executor.show()}
 }

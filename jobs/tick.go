@@ -5,11 +5,23 @@ import (
 	"time"
 )
 
+// late is how old a slot is that was missed, though it is ticked: the machine has slept, or stood still.
+const late = 30 * time.Second
+
 // Tick has a job's slot run, or records why it is not. It returns at once. A slot
 // that was ticked before, a job that is not configured, and ticks after Stop are ignored.
 func (r *Runner) Tick(job string, slot time.Time) {
-	if j, err := r.state(job); err == nil {
+	j, err := r.state(job)
+	if err != nil {
+		return
+	}
+	switch now := r.now(); {
+	case now.Sub(slot) < late:
 		r.tick(j, Scheduled, slot)
+	case j.current().mayMakeUp(slot, now):
+		r.tick(j, CatchUp, slot)
+	case slot.After(j.taken(now)):
+		r.skip(j, skippedSlot(slot, Missed, ""))
 	}
 }
 
@@ -49,10 +61,10 @@ func (j *Job) mayMakeUp(slot, now time.Time) bool {
 // skip records slots that do not become a run, and reports them.
 func (r *Runner) skip(j *jobControl, slots ...Run) {
 	j.mu.Lock()
-	skipped := j.skip(r.now(), slots...)
+	skipped, lines := j.skip(r.now(), slots...)
 	j.mu.Unlock()
 	if len(skipped) > 0 {
-		r.trouble(j.name, j.log.flush(true))
+		r.trouble(j.name, j.save(true, lines...))
 		r.reportSkipped(j, skipped)
 	}
 }

@@ -34,6 +34,7 @@ type spender struct {
 	record passCalls   // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
 	refusals []refusedCall
+	denied   []Refusal              // the last ones
 	made     map[string]quota.Units // calls that were granted, by operation
 	grants   map[string]*grant      // by id
 	// tokenless has the calls to the credential's upstream that had no token, while the pass was
@@ -257,6 +258,8 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	case !d.Granted() && !d.Denied():
 		s.record.refuse(d.Detail)
 	case d.Denied() && !r.Optional:
+		s.denied = append(s.denied[max(0, len(s.denied)-maxRefusals+1):],
+			Refusal{r.Operation, d.Limit, d.State().Cost, d.Remaining(), d.RetryAt})
 		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, units: d.State().Cost, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
 		s.answer(r.Operation)
@@ -308,9 +311,12 @@ func (s *spender) answer(operation string, refused ...refusedCall) {
 	}
 }
 
-// outlasts returns whether a call that was denied cannot be granted before the pass is ended.
+// outlasts returns whether a call that was refused, by whomever, cannot be made before the pass is ended.
 func (s *spender) outlasts(r refusedCall) bool {
-	return r.denied && !r.settled && (r.retryAt.IsZero() || s.bearer.EndsBefore(r.retryAt))
+	if r.settled || r.retryAt.IsZero() && !r.denied {
+		return false
+	}
+	return r.retryAt.IsZero() || s.bearer.EndsBefore(r.retryAt)
 }
 
 // sum returns the record with what was refused last.
@@ -385,11 +391,11 @@ func (t *Tokens) spent(token string) (r passCalls) {
 	return r
 }
 
-// made returns how many calls of each operation the token's pass was granted, less those that
-// it released.
-func (t *Tokens) made(token string) (calls map[string]quota.Units) {
-	t.with(token, func(s *spender) { calls = maps.Clone(s.made) })
-	return calls
+// calls returns how many calls of each operation the token's pass was granted, less those that
+// it released, and the last ones that it was denied.
+func (t *Tokens) calls(token string) (made map[string]quota.Units, denied []Refusal) {
+	t.with(token, func(s *spender) { made, denied = maps.Clone(s.made), slices.Clone(s.denied) })
+	return made, denied
 }
 
 // Owns returns whether the token's pass may settle that grant: one that it acquired

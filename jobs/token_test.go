@@ -316,8 +316,8 @@ func TestReleasedCallWasNotMade(t *testing.T) {
 		{"settled", 5, 6},
 	} {
 		tokens.Settled(token, "a", row.units, nil)
-		if got := tokens.made(token)["list"]; got != row.want {
-			t.Errorf("%s: it made %d calls, want %d", row.name, got, row.want)
+		if made, _ := tokens.calls(token); made["list"] != row.want {
+			t.Errorf("%s: it made %v, want %d calls", row.name, made, row.want)
 		}
 	}
 }

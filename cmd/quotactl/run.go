@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/regions"
 )
 
@@ -21,7 +23,8 @@ which leaves the cursor alone. The passes run one after the other, without a
 stagger, and need units like any other. A paused job runs too.
 
 With --wait the lines that the passes write are printed as they come, behind
-their region: those of stdout to stdout, those of stderr to stderr.
+their region: those of stdout to stdout, those of stderr to stderr. If a run of
+the job is under way, --wait waits for that one, unless you name a --region.
 
 Example:
   $ quotactl run backfill --region US --wait
@@ -37,6 +40,10 @@ func newRun(c *cli) *cobra.Command {
 	wait := false
 	cmd := c.change("run JOB [FLAGS]", "begin a run now", runUsage, func(ctx context.Context, args []string) error {
 		run, err := c.client().Begin(ctx, args[0], r)
+		if job, under := c.underWay(ctx, args[0], err); under && wait && len(r.Regions) == 0 {
+			fmt.Fprintf(c.stderr, "quotactl: a run of %s is under way: waiting for its end\n", args[0])
+			return c.awaitRun(ctx, *job.Last)
+		}
 		err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
 		if err == nil && wait {
 			return c.awaitRun(ctx, run)
@@ -46,6 +53,16 @@ func newRun(c *cli) *cobra.Command {
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
 	cmd.Flags().BoolVar(&wait, "wait", false, "print what the passes write and how they end, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
 	return cmd
+}
+
+// underWay returns a job whose run under way has prevented another one, as err says.
+func (c *cli) underWay(ctx context.Context, name string, err error) (job jobsapi.Job, under bool) {
+	var problem *api.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusConflict {
+		return job, false
+	}
+	job, err = c.client().Job(ctx, name)
+	return job, err == nil && job.Last != nil && job.Last.State == jobs.RunRunning
 }
 
 // awaitRun prints what the passes of a run write, and each pass as it ends, until the run is over.

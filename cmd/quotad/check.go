@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
-	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -113,12 +112,6 @@ func ownerOf(path string) (uid int, ok bool) {
 func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
-	}
-	for _, job := range c.Jobs {
-		err := jobs.CheckLog(filepath.Join(c.StateDir, "jobs"), job.Name)
-		if err != nil && !errors.Is(err, fs.ErrPermission) { // another user may ask about a quotad that runs
-			return err
-		}
 	}
 	if inUse, err := checkRunning(c); inUse || err != nil {
 		return err

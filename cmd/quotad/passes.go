@@ -108,7 +108,7 @@ func (d *daemon) openSchedule() (err error) {
 	}
 	d.onStop("end the schedule", d.schedule.Stop)
 	if every := d.systemd.watchdog / beats; every > 0 {
-		return d.schedule.Beat(every, func() { d.beat(every) })
+		d.schedule.Beat(every, func() { d.beat(every) })
 	}
 	return nil
 }

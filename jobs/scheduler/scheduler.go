@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,12 +15,23 @@ import (
 // A Scheduler calls a function for each slot of each job. Any number of
 // goroutines may use it at the same time.
 type Scheduler struct {
-	tick   func(job string, slot time.Time)
-	now    func() time.Time // the wall clock
-	timers gocron.Scheduler
+	tick    func(job string, slot time.Time)
+	now     func() time.Time // the wall clock
+	timers  gocron.Scheduler
+	beats   []beat          // what Start begins to call
+	going   context.Context // until Stop, which waits for beating
+	stop    context.CancelFunc
+	beating sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows, and what entries point to
 	entries map[string]*entry
+}
+
+// A beat is a function that is called at an interval of the monotonic clock: gocron computes its timers from the wall
+// clock, and while that is behind after it was set back, none comes.
+type beat struct {
+	every time.Duration
+	call  func()
 }
 
 // heartbeat is how often the slots are checked in addition to the timers. Timers
@@ -42,9 +54,8 @@ func newScheduler(tick func(string, time.Time), now func() time.Time) (*Schedule
 		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
 	}
 	s := &Scheduler{tick: tick, now: now, timers: timers, entries: make(map[string]*entry)}
-	if _, err := timers.NewJob(gocron.DurationJob(heartbeat), gocron.NewTask(s.check)); err != nil {
-		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
-	}
+	s.going, s.stop = context.WithCancel(context.Background())
+	s.beats = []beat{{heartbeat, s.check}}
 	return s, nil
 }
 
@@ -53,10 +64,26 @@ func newScheduler(tick func(string, time.Time), now func() time.Time) (*Schedule
 func (s *Scheduler) Start() {
 	s.timers.Start()
 	s.check()
+	for _, b := range s.beats {
+		s.beating.Go(func() {
+			ticker := time.NewTicker(b.every)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-s.going.Done():
+					return
+				case <-ticker.C:
+					b.call()
+				}
+			}
+		})
+	}
 }
 
 // Stop ends all ticks and waits for those under way.
 func (s *Scheduler) Stop() error {
+	s.stop()
+	s.beating.Wait()
 	if err := s.timers.Shutdown(); err != nil {
 		return fmt.Errorf("cannot stop the scheduler: %w", err)
 	}
@@ -108,23 +135,14 @@ func (s *Scheduler) Remove(job string) error {
 	return nil
 }
 
-// Beat calls a function at an interval from the loop that ticks, each time after the slots
-// were checked: while it is called, ticks come. A call that would begin while the last one
-// is under way is skipped. Nothing is called
-// before Start, nor after Stop, which waits for a call under way.
-func (s *Scheduler) Beat(every time.Duration, call func()) error {
-	_, err := s.timers.NewJob(
-		gocron.DurationJob(every),
-		gocron.NewTask(func() {
-			s.check()
-			call()
-		}),
-		gocron.WithSingletonMode(gocron.LimitModeReschedule),
-	)
-	if err != nil {
-		return fmt.Errorf("cannot schedule a beat every %v: %w", every, err)
-	}
-	return nil
+// Beat has Start begin to call a function at an interval of the monotonic clock, each time after the slots
+// were checked: while it is called, ticks come. A call that takes longer delays the next one. Nothing is called
+// after Stop, which waits for a call under way.
+func (s *Scheduler) Beat(every time.Duration, call func()) {
+	s.beats = append(s.beats, beat{every, func() {
+		s.check()
+		call()
+	}})
 }
 
 // check ticks what the timers should have ticked.

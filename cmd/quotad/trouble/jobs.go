@@ -12,6 +12,7 @@ import (
 
 const (
 	shortRuns    = 2 // in a row without units, and a job starves
+	manyOverlaps = 3 // in a row, and a job fails: that does not mend itself
 	shortRegions = 3 // the same of one region
 	longPause    = 24 * time.Hour
 	farRun       = 60 * 24 * time.Hour
@@ -22,12 +23,13 @@ func (l *list) job(j *jobs.Status) {
 	of := "job " + j.Name
 	p := j.Pause
 	switch {
-	case p != nil && p.By == "quotad":
-		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + " is not run by schedule, and a pause of it may be lost: " + p.Note, Do: "quotactl resume " + j.Name, Grave: true, Since: p.Since})
 	case p != nil && p.Until.IsZero() && l.now.Sub(p.Since) > longPause:
 		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s is paused since %s, without an end", j.Name, l.at(p.Since)), Do: "quotactl resume " + j.Name, Since: p.Since})
 	case j.Next.Sub(l.now) > farRun:
 		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s has its next run in %s, %s", j.Name, quota.Count(int(j.Next.Sub(l.now).Hours()/24), "day", "days"), l.at(j.Next)), Do: "quotactl jobs " + j.Name})
+	}
+	if j.Aside != "" {
+		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + ": " + j.Aside, Do: "quotactl jobs " + j.Name})
 	}
 	if j.NotKept != "" {
 		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + ": a restart would not know what happened: " + j.NotKept, Do: "df " + l.State.Disk.Dir, Grave: true})
@@ -47,6 +49,10 @@ func (l *list) job(j *jobs.Status) {
 
 // failing judges a job of which regions fail.
 func (l *list) failing(j *jobs.Status, of string) {
+	if j.Overlaps >= manyOverlaps {
+		l.add(Trouble{Kind: Failing, Of: of, Do: "quotactl runs " + j.Name,
+			Says: fmt.Sprintf("%s: a run was still under way at %d slots in a row: give it more time between two, or set parallel", j.Name, j.Overlaps)})
+	}
 	if len(j.Failing) == 0 {
 		return
 	}

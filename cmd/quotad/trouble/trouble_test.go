@@ -142,9 +142,11 @@ func TestTroubles(t *testing.T) {
 		{"the tables cannot be written", func(w *world) { w.State.Ledger.Unwritten = []string{"the tables cannot be written"} }, "disk! host: the tables cannot be written > df /var/lib/quotad"},
 
 		// was: "nothing needs attention"
-		{"a line of its log cannot be read", func(w *world) {
-			w.fetch.Pause, w.fetch.Next = &jobs.Pause{Since: ago(time.Hour), By: "quotad", Note: "1 line of fetch.runs cannot be read"}, time.Time{}
-		}, "not kept! job fetch: fetch is not run by schedule, and a pause of it may be lost: 1 line of fetch.runs cannot be read > quotactl resume fetch"},
+		{"its state cannot be understood", func(w *world) { w.fetch.Aside = "cannot understand fetch.json" },
+			"not kept job fetch: fetch: cannot understand fetch.json > quotactl jobs fetch"},
+		{"two overlaps in a row", func(w *world) { w.fetch.Overlaps = 2 }, ""},
+		{"three overlaps in a row", func(w *world) { w.fetch.Overlaps = 3 },
+			"failing job fetch: fetch: a run was still under way at 3 slots in a row: give it more time between two, or set parallel > quotactl runs fetch"},
 		{"records are not on disk", func(w *world) { w.fetch.NotKept = "no space left on device" },
 			"not kept! job fetch: fetch: a restart would not know what happened: no space left on device > df /var/lib/quotad"},
 
@@ -322,7 +324,7 @@ func TestTroubles(t *testing.T) {
 
 		// was: a line of the log, or a warning without a kind
 		{"hosts count differently", func(w *world) { w.State.Ledger.Hosts = []string{"youtube: host b counts differently"} }, "hosts ledger: youtube: host b counts differently"},
-		{"hosts schedule differently", func(w *world) { w.fetch.Hosts = "host b has another schedule" }, "hosts job fetch: fetch: host b has another schedule > quotactl jobs fetch"},
+		{"hosts schedule differently", func(w *world) { w.fetch.Hosts = "host b has another schedule" }, "hosts! job fetch: fetch: host b has another schedule > quotactl jobs fetch"},
 		{"a log is ahead of the clock", func(w *world) { w.State.Ledger.Clock = []string{"youtube is 2h ahead"} }, "clock! ledger: youtube is 2h ahead"},
 		{"a job's records are", func(w *world) { w.fetch.Clock = "the clock was set back" }, "clock job fetch: fetch: the clock was set back > timedatectl"},
 		{"the clock was set back", func(w *world) { w.ClockWas, w.ClockBy = now.Add(40*time.Minute), time.Hour },

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +28,46 @@ func TestAppendLines(t *testing.T) {
 		if got, _ := os.ReadFile(path); string(got) != row.want {
 			t.Errorf("%s: got %.200q, want %q", row.name, got, row.want)
 		}
+	}
+}
+
+// Who appends waits until no other process appends, as /proc/locks shows it.
+func TestAppendsWaitForEachOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	other, err := os.Create(path)
+	if err == nil {
+		err = syscall.Flock(int(other.Fd()), syscall.LOCK_SH)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(int(other.Fd()), &stat); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- appendLines(path, []byte("new\n")) }()
+	waits := regexp.MustCompile(fmt.Sprintf(`-> FLOCK .*:%d `, stat.Ino))
+	for locks := []byte(nil); !waits.Match(locks); {
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+			if locks, err = os.ReadFile("/proc/locks"); err != nil {
+				t.Skip(err)
+			}
+		}
+	}
+	if _, err := other.WriteString("other\n"); err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "other\nnew\n" {
+		t.Errorf("got %q, want the lines of both", got)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			"usage-limit":  usageTable(someUsage("job"), "search", v),
 			"usage-hour":   usageTable(hourlyUsage(), "", v),
 			"usage-none":   usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
-			"why-not":      whyPage(whyBody{Why: whyNot(), Schedule: askedOf(whyNot(), planned(412, plannedJob(t, "trending", 100, time.Hour)))}, v),
+			"why-not":      whyPage(whyBody{Why: whyNot(), Schedule: askedOf(whyNot(), planned(plannedJob("trending", 100, time.Hour)))}, v),
 			"why-reserve":  whyPage(whyBody{Why: whyReserve()}, v),
 			"why-never":    whyPage(whyBody{Why: whyNever()}, v),
 			"why-fits":     whyPage(whyBody{Why: whyFits()}, v),

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	jobsapi "quotad/jobs/api"
 	"quotad/quota/api"
 )
 
@@ -43,13 +42,13 @@ func newReload(c *cli) *cobra.Command {
 func (c *cli) warnOfPlan(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	p, err := c.client().Plan(limited, jobsapi.PlanRequest{})
+	p, err := c.client().Plan(limited)
 	if err != nil {
 		return
 	}
 	for _, l := range p.Limits {
-		if len(l.Shares) > 0 && !l.Fits && !l.DryRun {
-			fmt.Fprintf(c.stderr, "quotactl: warning: %s; %s\n", l.Shortage(), l.Cure())
+		if l.Over() > 0 {
+			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", l.Shortage())
 		}
 	}
 }

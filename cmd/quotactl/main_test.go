@@ -144,7 +144,7 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 	config := server.Config{
 		Emit: refusals.Record, Refusals: refusals,
 		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(planner)),
-		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner), "forecast": jobsserver.ForecastSection(planner)},
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner), "rates": jobsserver.RatesSection(planner)},
 	}
 	if names[0] == "old" {
 		config.Version, config.Routes = "v0.1.0", jobsserver.Routes(runner)

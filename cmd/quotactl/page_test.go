@@ -26,7 +26,7 @@ func TestTerminalSaysWhatThePageSays(t *testing.T) {
 			}
 			for _, c := range s.Credentials {
 				for _, l := range c.Limits {
-					said(l.Name, strings.Join(wording.LimitNotes(l, plan.ForecastOf(s.Forecast, c.Name, l.Name), v), "; "))
+					said(l.Name, strings.Join(wording.LimitNotes(l, plan.RateOf(s.Rates, c.Name, l.Name), v), "; "))
 				}
 			}
 			for _, j := range s.Jobs {

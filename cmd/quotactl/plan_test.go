@@ -14,11 +14,9 @@ import (
 // Plans as they are printed.
 func TestPlansOnTheScreen(t *testing.T) {
 	for name, p := range map[string]plan.Plan{
-		"fits":     planned(0, plannedJob(t, "trending", 8, 30*time.Minute)),
-		"late":     planned(0, plannedJob(t, "trending", 98, time.Hour)),
-		"tight":    planned(412, plannedJob(t, "trending", 100, time.Hour), searches(t)),
-		"hopeless": planned(0, plannedJob(t, "trending", 100, time.Hour), plannedJob(t, "world", 200, 20*time.Minute)),
-		"unknown":  {Limits: planned(0).Limits, Measured: []string{"charts"}, Unknown: []string{"backfill", "routes"}, Elsewhere: []string{"nightly"}},
+		"fits":    planned(plannedJob("trending", 8, 30*time.Minute)),
+		"tight":   planned(plannedJob("trending", 100, time.Hour), searches()),
+		"unknown": {Limits: planned().Limits, Measured: []string{"charts"}, Unknown: []string{"backfill", "routes"}},
 	} {
 		for _, width := range []int{40, 80, 200} {
 			checkScreen(t, fmt.Sprintf("plan-%s-%d", name, width), planPage(p, viewOf(width)), viewOf(width))
@@ -26,8 +24,8 @@ func TestPlansOnTheScreen(t *testing.T) {
 	}
 }
 
-// planned is the plan of some jobs beside other callers.
-func planned(others quota.Units, list ...*jobs.Job) plan.Plan {
+// planned is the plan of some jobs.
+func planned(list ...*jobs.Job) plan.Plan {
 	c := &quota.Credential{
 		Name: "youtube",
 		Limits: []quota.Limit{
@@ -36,14 +34,12 @@ func planned(others quota.Units, list ...*jobs.Job) plan.Plan {
 		},
 		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"search": 1}}},
 	}
-	outside := func(_ string, limit int) quota.Units { return others * quota.Units(1-limit) }
-	return plan.Plan{Limits: plan.CheckFit(list, []*quota.Credential{c}, at, outside)}
+	return plan.Plan{Limits: plan.Sum(list, []*quota.Credential{c})}
 }
 
 // plannedJob is a job that takes four pages of each of n regions.
-func plannedJob(t *testing.T, name string, n int, period time.Duration) *jobs.Job {
-	t.Helper()
-	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: jobs.Every{Period: period}, Stagger: jobs.EvenStagger, Timeout: 5 * time.Minute, KillGrace: 10 * time.Second,
+func plannedJob(name string, n int, period time.Duration) *jobs.Job {
+	j := &jobs.Job{Name: name, Credential: "youtube", Schedule: jobs.Every{Period: period},
 		Expects: map[string]quota.Units{"videos.list": 4}}
 	for i := range n {
 		j.Regions = append(j.Regions, regions.Region(fmt.Sprintf("R%03d", i)))
@@ -51,8 +47,8 @@ func plannedJob(t *testing.T, name string, n int, period time.Duration) *jobs.Jo
 	return j
 }
 
-func searches(t *testing.T) *jobs.Job {
-	j := plannedJob(t, "searches", 8, 90*time.Minute)
+func searches() *jobs.Job {
+	j := plannedJob("searches", 8, 90*time.Minute)
 	j.Expects = map[string]quota.Units{"search.list": 1}
 	return j
 }

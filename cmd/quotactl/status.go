@@ -28,9 +28,9 @@ another size.
 With -o value the answer is what remains, in units: the smallest of the limits
 shown, of one credential. With -o json it is the whole status of the daemon.
 
-The bar shows what is used, what is free, and at its end the reserve. OUTLOOK is
-a forecast for one day: the jobs run as planned, and all other callers continue
-to spend as in the last hour or minute.
+The bar shows what is used, what is free, and at its end the reserve. OUTLOOK
+says when the limit is used up if all others spend as in the last hour, unless
+the schedule alone does the same.
 
 With --all, each job shows the passes of its last run that were not ok; quotactl
 runs RUN prints all of them.
@@ -178,7 +178,7 @@ func renderStatus(s jobsapi.Status, v term.View) string {
 		v.Prose(&b, 0, term.Faint, noCredential)
 	}
 	for _, c := range s.Credentials {
-		renderCredential(&b, c, s.Forecast, v)
+		renderCredential(&b, c, s.Rates, v)
 		renderProxied(&b, s.Proxy, c.Name, v)
 	}
 	for _, j := range s.Jobs {
@@ -188,7 +188,7 @@ func renderStatus(s jobsapi.Status, v term.View) string {
 	return b.String()
 }
 
-func renderCredential(b *strings.Builder, c api.Credential, forecasts []plan.Forecast, v term.View) {
+func renderCredential(b *strings.Builder, c api.Credential, rates []plan.Rate, v term.View) {
 	b.WriteByte('\n')
 	title := "credential " + c.Name
 	if c.AsOf != nil {
@@ -199,11 +199,11 @@ func renderCredential(b *strings.Builder, c api.Credential, forecasts []plan.For
 		v.Prose(b, 2, term.Red, "not known: "+c.Error)
 		return
 	}
-	renderLimits(b, c.Name, c.Limits, forecasts, v)
+	renderLimits(b, c.Name, c.Limits, rates, v)
 }
 
 // renderLimits writes a credential's limits, one line each, with notes below.
-func renderLimits(b *strings.Builder, credential string, limits []api.Limit, forecasts []plan.Forecast, v term.View) {
+func renderLimits(b *strings.Builder, credential string, limits []api.Limit, rates []plan.Rate, v term.View) {
 	t := term.Table{Indent: 2, Columns: []term.Column{
 		{Head: "LIMIT"}, {Whole: true},
 		{Head: "USED", Right: true}, {Head: "RESERVE", Right: true}, {Head: "REMAINING", Right: true}, {Head: "UNITS", Right: true},
@@ -212,7 +212,7 @@ func renderLimits(b *strings.Builder, credential string, limits []api.Limit, for
 		style := wording.LimitStyle(l)
 		bar := term.Cell{Style: style, Bar: func(width int) string { return barOf(l, width) }}
 		t.Add(l.Name, bar, l.Used, l.Reserve, term.Styled(style, quota.Thousands(l.Remaining)), l.Units)
-		t.Rows[i].Below = strings.Join(wording.LimitNotes(l, plan.ForecastOf(forecasts, credential, l.Name), v), "; ")
+		t.Rows[i].Below = strings.Join(wording.LimitNotes(l, plan.RateOf(rates, credential, l.Name), v), "; ")
 	}
 	b.WriteString(t.Text(v))
 }
@@ -355,7 +355,7 @@ func glanceLimits(s jobsapi.Status, v term.View) *term.Table {
 		}
 		for _, l := range c.Limits {
 			style := wording.LimitStyle(l)
-			outlook := wording.Outlook(c, l, plan.ForecastOf(s.Forecast, c.Name, l.Name), v)
+			outlook := wording.Outlook(c, l, plan.RateOf(s.Rates, c.Name, l.Name), v)
 			t.Add(c.Name+" "+l.Name, term.Styled(style, barOf(l, bar)), term.Styled(style, quota.Thousands(l.Remaining)),
 				l.Units-l.Reserve, term.Styled(term.Faint, outlook))
 		}

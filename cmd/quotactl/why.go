@@ -112,7 +112,7 @@ func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery, asJo
 		named, run = cmp.Or(named, job.Credential), unitsOfRun(job)
 	}
 	w, err := c.client().Why(ctx, c.credential(named), q)
-	p, _ := c.client().Plan(ctx, jobsapi.PlanRequest{}) // empty if the ledger is away
+	p, _ := c.client().Plan(ctx) // empty if the ledger is away
 	return show(c, whyBody{w, run, askedOf(w, p), asJob}, err,
 		func(w whyBody) (int64, error) { return max(maxMissing(w.Why), run.missing(w.Units)), nil }, whyPage)
 }
@@ -215,10 +215,9 @@ func whyPage(body whyBody, v term.View) string {
 	return b.String()
 }
 
-// renderFit writes what the schedule asks of a limit, for whom, and what would make it fit.
+// renderFit writes what the schedule asks of a limit, and for whom.
 func renderFit(b *strings.Builder, f plan.Fit, v term.View) {
 	v.Item(b, 2, "limit "+f.Limit+": ", "the schedule "+f.String()+"; by "+f.ByJob())
-	cure(b, f, v)
 }
 
 // shortageText says what a limit that is not enforced would do.

@@ -45,7 +45,7 @@ func (c *cli) ofJob(ctx context.Context, job jobsapi.Job) (whyJob, error) {
 		}
 		body.Pass = append(body.Pass, w)
 	}
-	p, _ := client.Plan(ctx, jobsapi.PlanRequest{}) // empty if the ledger is away
+	p, _ := client.Plan(ctx) // empty if the ledger is away
 	for _, f := range p.Limits {
 		if f.Credential == job.Credential && slices.ContainsFunc(f.Shares, func(s plan.JobDemand) bool { return s.Job == job.Name }) {
 			body.Schedule = append(body.Schedule, f)
@@ -77,7 +77,7 @@ func whyJobPage(body whyJob, v term.View) string {
 		renderPass(&b, w, unitsOfRun(j), v)
 	}
 	for _, f := range body.Schedule {
-		if !f.Fits {
+		if f.Over() > 0 {
 			renderFit(&b, f, v)
 		}
 	}

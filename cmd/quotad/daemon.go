@@ -264,10 +264,10 @@ func (d *daemon) serveMetrics() {
 // openAPI makes the server that answers callers.
 func (d *daemon) openAPI() (err error) {
 	sections := map[string]func(context.Context) any{ // of the status, beside quota's own
-		"triage":   func(ctx context.Context) any { return d.triage(ctx) },
-		"jobs":     jobsserver.Section(d.runner),
-		"forecast": jobsserver.ForecastSection(d.planner),
-		"config":   func(context.Context) any { return d.reloads.state.Load() },
+		"triage": func(ctx context.Context) any { return d.triage(ctx) },
+		"jobs":   jobsserver.Section(d.runner),
+		"rates":  jobsserver.RatesSection(d.planner),
+		"config": func(context.Context) any { return d.reloads.state.Load() },
 	}
 	if d.proxy != nil {
 		sections["proxy"] = d.proxySection

@@ -73,7 +73,7 @@ func (d *daemon) openRunner() error {
 	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
 	d.metrics.WatchRemote(d.remote.state)
 	d.metrics.WatchTroubles(func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list })
-	d.metrics.WatchLimits(d.service, d.observer, d.planner.Forecast)
+	d.metrics.WatchLimits(d.service, d.observer)
 	return nil
 }
 

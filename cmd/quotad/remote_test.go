@@ -318,7 +318,7 @@ func TestRemoteRights(t *testing.T) {
 		d.call(d.shop, "GET", "/v1/status", ""), d.call(d.shop, "GET", "/v1/credentials", ""), d.call(d.shop, "GET", "/v1/credentials/youtube", ""), of,
 		d.call(d.shop, "POST", "/v1/acquire", "operation=videos.list&count=40"), d.call(d.shop, "GET", "/readyz", ""), d.call(d.shop, "GET", "/v1/credentials/other", ""),
 	} {
-		if found := regexp.MustCompile(`page|jobs|triage|forecast|config|"other"|staff|` + d.dir).FindString(strings.ReplaceAll(got.body, `may not read credential \"other\"`, "")); found != "" {
+		if found := regexp.MustCompile(`page|jobs|triage|rates|config|"other"|staff|` + d.dir).FindString(strings.ReplaceAll(got.body, `may not read credential \"other\"`, "")); found != "" {
 			t.Errorf("it reads of %s: %s", found, got.body)
 		}
 	}

@@ -29,7 +29,7 @@ import (
 )
 
 // state collects what is known of the daemon. A ledger that does not answer costs its deadline.
-func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.State {
+func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	c, file, asked := d.inForce.Load(), d.reloads.state.Load(), time.Now()
 	s := trouble.State{
 		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir, Ping: pingOf(c.Ledger.Redis)},
@@ -50,7 +50,7 @@ func (d *daemon) state(ctx context.Context, forecasts []plan.Forecast) trouble.S
 	s.Jobs, _ = d.runner.Status("") // of all jobs it cannot fail
 	for _, credential := range d.service.Credentials() {
 		s.Ledger.IsOpen = s.Ledger.IsOpen || len(c.Outages[credential.Name].Open) > 0
-		s.Credentials = append(s.Credentials, d.credentialState(ctx, c, credential, forecasts))
+		s.Credentials = append(s.Credentials, d.credentialState(ctx, c, credential, rates))
 	}
 	d.facts.complete(&s, asked)
 	return s
@@ -71,7 +71,7 @@ func pingOf(c redisledger.Config) string {
 	return "redis-cli -h " + host + " -p " + port + " ping"
 }
 
-func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, forecasts []plan.Forecast) trouble.CredentialState {
+func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, rates []plan.Rate) trouble.CredentialState {
 	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keys.keyless(credential.Name)}
 	usage, err := d.service.Usage(ctx, credential.Name)
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
@@ -79,10 +79,10 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 	}
 	counts, fits := d.observer.Counts(credential.Name), *d.fits.Load()
 	for _, l := range usage.Limits {
-		ahead := plan.ForecastOf(forecasts, credential.Name, l.Name)
-		limit := trouble.LimitState{LimitState: l, GoneAt: ahead.GoneAt, Spender: callerName(ahead.Spender), Rate: ahead.Rate}
+		rate := plan.RateOf(rates, credential.Name, l.Name)
+		limit := trouble.LimitState{LimitState: l, GoneAt: rate.GoneAt, Spender: callerName(rate.Spender), Rate: rate.Beyond}
 		fit := fits[credential.Name+" "+l.Name]
-		limit.Fits, limit.Asks = fit.Fits, fit.Demand > 0
+		limit.Fits, limit.Asks = fit.Fits || fit.Holds && !l.IsShare(), fit.Demand > 0
 		limit.Size = counts[l.Name].Size.Units
 		one.Limits = append(one.Limits, limit)
 	}
@@ -94,8 +94,8 @@ type fitsOf map[string]plan.Fit
 
 // troubles returns the state of the daemon, and what needs a person.
 func (d *daemon) troubles(ctx context.Context) (trouble.State, []trouble.Trouble) {
-	forecasts, _ := d.planner.Forecast(ctx) // if the ledger does not answer, the list says so
-	s, now := d.state(ctx, forecasts), time.Now()
+	rates, _ := d.planner.Rates(ctx) // if the ledger does not answer, the list says so
+	s, now := d.state(ctx, rates), time.Now()
 	return s, d.facts.dated(trouble.List(s, now), now)
 }
 

@@ -78,6 +78,6 @@ func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job
 }
 
 // Plan returns what the schedule asks of the limits, and whether it fits.
-func (c Client) Plan(ctx context.Context, r PlanRequest) (plan.Plan, error) {
-	return api.AskLong[plan.Plan](ctx, c.Client, "/v1/plan", r)
+func (c Client) Plan(ctx context.Context) (plan.Plan, error) {
+	return api.Ask[plan.Plan](ctx, c.Client, http.MethodGet, "/v1/plan", nil)
 }

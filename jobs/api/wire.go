@@ -13,11 +13,11 @@ type Status struct {
 	api.Status
 	Triage Triage `json:"triage"`
 	Jobs   []Job  `json:"jobs"`
-	// Forecast has one for each limit whose window is at least an hour long; empty while the ledger
+	// Rates has one for each limit whose window is at least an hour long; empty while the ledger
 	// does not answer.
-	Forecast []plan.Forecast   `json:"forecast"`
-	Config   api.Configuration `json:"config"`
-	Proxy    *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
+	Rates  []plan.Rate       `json:"rates"`
+	Config api.Configuration `json:"config"`
+	Proxy  *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
 }
 
 // Job is the state of a job.
@@ -56,13 +56,6 @@ type RunQuery struct {
 	WaitMs  int64 `json:"wait_ms"` // at most MaxWait
 	Ended   int   `json:"ended"`   // how many passes the caller knows to be over
 	Written int   `json:"written"` // how many lines of output it knows; below 0, or none: it wants no lines
-}
-
-// PlanRequest asks for a plan.
-type PlanRequest struct {
-	// With asks what if: one more run, "backfill@2026-11-24T02:00:00Z", or another interval,
-	// "trending=every:15m".
-	With []string `json:"with,omitempty"`
 }
 
 // A Triage lists what needs a person.

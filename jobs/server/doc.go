@@ -1,5 +1,5 @@
 // Package server serves the jobs and their runs over the daemon's local API: its Routes,
-// PlanRoute, Section and ForecastSection are added to a server of quota/server.
+// PlanRoute, Section and RatesSection are added to a server of quota/server.
 //
 // A handler (jobs.go) asks the jobs.Runner and answers with the types of jobs/api. A refusal of the
 // runner becomes a problem, with its cure if that is known (hints.go). There are no

@@ -138,7 +138,7 @@ func openOn(t *testing.T, ledger quota.Ledger, units quota.Units, list ...*jobs.
 	planner := &plan.Planner{Runner: h.runner, Service: service}
 	servertest.Serve(t, server.Config{
 		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(h.runner), jobsserver.PlanRoute(planner)),
-		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner), "forecast": jobsserver.ForecastSection(planner)},
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(h.runner), "rates": jobsserver.RatesSection(planner)},
 	}, listener)
 	t.Cleanup(func() {
 		ask, cancel := context.WithCancel(context.Background())

@@ -21,10 +21,10 @@ type Curve struct {
 	Limit    api.Limit
 	Now      time.Time
 	Held     []Point   // what the window holds now, by when it was spent; the last is at Now
-	Ahead    []Point   // the forecast; the first is at Now
+	Ahead    []Point   // a straight line from Now until it is used up; none if it is not, or as the schedule explains
 	max      int64     // the most of the limit and of these
 	full     time.Time // when the budget is gone if it is spent evenly from the beginning
-	dryAt    time.Time // when the forecast has it used up; zero: it has not
+	dryAt    time.Time // when it is used up; zero: it is not
 	opensAt  time.Time // when the limit, which is closed, opens; zero: it is open
 	resetsAt time.Time // when all units come back; zero: they come back one by one
 }
@@ -35,21 +35,20 @@ type Point struct {
 	Units int64
 }
 
-// minChart is the shortest window for which hours are fine enough, and maxAhead how far a
-// forecast looks.
+// minChart is the shortest window for which hours are fine enough, and maxAhead how far it looks ahead.
 const (
 	minChart = 2 * time.Hour
 	maxAhead = 24 * time.Hour
 )
 
-// curveOf returns what a limit's window holds, by when it was spent, and how that develops
-// by the forecast; or why there is no such curve.
-func curveOf(l api.Limit, spent Usage, ahead plan.Forecast, now time.Time) Curve {
+// curveOf returns what a limit's window holds, by when it was spent, and how it is used up at the rate of the last hour;
+// or why there is no such curve.
+func curveOf(l api.Limit, spent Usage, rate plan.Rate, now time.Time) Curve {
 	length := slidingWindow(l)
 	sliding := length > 0
 	from, known := spent.Windows[l.Name]
-	resets := ahead.ResetsAt
-	if resets.IsZero() && l.NextUnitsAt != nil {
+	resets := time.Time{}
+	if l.NextUnitsAt != nil {
 		resets = *l.NextUnitsAt
 	}
 	switch {
@@ -60,7 +59,7 @@ func curveOf(l api.Limit, spent Usage, ahead plan.Forecast, now time.Time) Curve
 	case !known || !sliding && resets.IsZero():
 		return Curve{Why: "no curve: when its window began is not known"}
 	}
-	c := Curve{axis: axis{From: from, Until: resets}, Limit: l, Now: now, full: resets, resetsAt: resets, dryAt: ahead.GoneAt}
+	c := Curve{axis: axis{From: from, Until: resets}, Limit: l, Now: now, full: resets, resetsAt: resets, dryAt: rate.GoneAt}
 	if sliding {
 		c.Until, c.full, c.resetsAt = now.Add(min(length, maxAhead)), now, time.Time{}
 	}
@@ -69,7 +68,9 @@ func curveOf(l api.Limit, spent Usage, ahead plan.Forecast, now time.Time) Curve
 	}
 	held := heldSpans(spent.Usage, l.Name, from)
 	c.Held = heldPoints(held, from, spent.Until, Point{At: now, Units: l.Used})
-	c.Ahead = c.aheadPoints(held, coming(ahead))
+	if !c.dryAt.IsZero() {
+		c.Ahead = []Point{{now, l.Used}, {c.dryAt, max(l.Used, c.Budget())}}
+	}
 	c.max = max(1, l.Units)
 	for _, point := range slices.Concat(c.Held, c.Ahead) {
 		c.max = max(c.max, point.Units)
@@ -86,15 +87,6 @@ type span struct {
 	units    int64
 }
 
-// within is how many of the units are spent between two times.
-func (s span) within(from, to time.Time) float64 {
-	whole, part := s.to.Sub(s.from), quota.Earlier(s.to, to).Sub(quota.Later(s.from, from))
-	if whole <= 0 || part <= 0 {
-		return 0
-	}
-	return float64(s.units) * float64(part) / float64(whole)
-}
-
 // heldSpans are the hours of a usage: of the first and the last one, the part that counts.
 func heldSpans(u api.Usage, limit string, from time.Time) (spans []span) {
 	for _, s := range u.Shares {
@@ -103,15 +95,6 @@ func heldSpans(u api.Usage, limit string, from time.Time) (spans []span) {
 		}
 	}
 	slices.SortFunc(spans, func(x, y span) int { return x.from.Compare(y.from) })
-	return spans
-}
-
-// coming are the hours of a forecast.
-func coming(f plan.Forecast) (spans []span) {
-	for i, units := range f.Hours {
-		at := f.From.Add(time.Duration(i) * time.Hour)
-		spans = append(spans, span{at, at.Add(time.Hour), int64(units)})
-	}
 	return spans
 }
 
@@ -132,27 +115,6 @@ func heldPoints(held []span, from, until time.Time, now Point) []Point {
 	}
 	add(until)
 	return append(points, now)
-}
-
-// aheadPoints continue hour by hour for a day at most: what leaves a sliding window comes back, and
-// what is foreseen is spent.
-func (c Curve) aheadPoints(held, foreseen []span) []Point {
-	length := slidingWindow(c.Limit)
-	points := []Point{{At: c.Now, Units: c.Limit.Used}}
-	for at, end := c.Now, quota.Earlier(c.Until, c.Now.Add(maxAhead)); at.Before(end); {
-		at = quota.Earlier(at.Truncate(time.Hour).Add(time.Hour), end)
-		used := float64(c.Limit.Used)
-		for _, s := range foreseen {
-			used += s.within(c.Now, at)
-		}
-		for _, s := range held {
-			if length > 0 {
-				used -= s.within(c.From, at.Add(-length))
-			}
-		}
-		points = append(points, Point{At: at, Units: max(0, int64(used+0.5))})
-	}
-	return points
 }
 
 // The size of a curve's plot in pixels. It is as wide as there is room.
@@ -196,7 +158,7 @@ type event struct {
 	Y                      int
 }
 
-// Events name what the forecast comes to, and when units come back.
+// Events name when it is used up, and when units come back.
 func (c Curve) Events() []event {
 	var list []event
 	add := func(at time.Time, what, class string) {
@@ -224,7 +186,7 @@ func (c Curve) Values() (list []Value) {
 	for i := 1; i < len(points); i++ {
 		from, p, what := points[i-1], points[i], "used"
 		if p.At.After(c.Now) {
-			what = "foreseen"
+			what = "used by then"
 		}
 		text := fmt.Sprintf("%s: %s of %s %s", p.At.In(c.zone).Format("Mon 15:04"), quota.Thousands(p.Units), quota.Thousands(c.Limit.Units), what)
 		list = append(list, Value{c.Percent(from.At), percentOf(c.part(p.At) - c.part(from.At)), text})

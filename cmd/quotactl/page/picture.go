@@ -64,7 +64,7 @@ func rank(tone string) int { return slices.Index([]string{"bad", "warn", ""}, to
 type LimitRow struct {
 	Credential api.Credential
 	api.Limit
-	Forecast   plan.Forecast
+	Rate       plan.Rate
 	ID, Tone   string
 	Fill, Kept int64
 }
@@ -75,7 +75,7 @@ func (p Picture) LimitRows() (rows []LimitRow) {
 		for _, l := range c.Limits {
 			id := "limit-" + c.Name + "-" + l.Name
 			used, kept := wording.Bar(l)
-			rows = append(rows, LimitRow{c, l, plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), id, p.Tone(id), used, kept})
+			rows = append(rows, LimitRow{c, l, plan.RateOf(p.Status.Rates, c.Name, l.Name), id, p.Tone(id), used, kept})
 		}
 	}
 	slices.SortStableFunc(rows, func(x, y LimitRow) int { return rank(x.Tone) - rank(y.Tone) })
@@ -104,7 +104,7 @@ func (p Picture) Schedule(c api.Credential, l api.Limit) Line {
 
 // Curve returns what a limit holds over time.
 func (p Picture) Curve(c api.Credential, l api.Limit) Curve {
-	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], plan.ForecastOf(p.Status.Forecast, c.Name, l.Name), p.Now)
+	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], plan.RateOf(p.Status.Rates, c.Name, l.Name), p.Now)
 	curve.zone = p.Zone
 	curve.Label = fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, c.Name, quota.Thousands(l.Used), quota.Thousands(l.Units))
 	return curve

@@ -98,7 +98,7 @@ func (s *Source) askForMore(ctx context.Context) {
 			f.Usage[c.Name][by] = u
 		}
 	}
-	f.Plan, f.PlanErr = s.Client.Plan(ctx, jobsapi.PlanRequest{})
+	f.Plan, f.PlanErr = s.Client.Plan(ctx)
 	f.Runs, f.RunsErr = s.Client.Runs(ctx, jobsapi.Selection{Most: maxRuns})
 	f.Refusals, f.RefusalsErr = s.Client.Refusals(ctx)
 }

@@ -20,14 +20,14 @@ func ExampleOutlook() {
 	back := now.Add(3*time.Hour + 20*time.Minute)
 	daily := api.Limit{Name: "daily", Units: 10_000, Reserve: 500, Used: 6_100, Remaining: 3_400, Window: "24h", WindowMs: 86_400_000,
 		Describe: "in any 24h", NextUnitsAt: &back, NextUnits: 100}
-	forecast := plan.Forecast{Credential: "youtube", Limit: "daily", From: now, Until: now.Add(24 * time.Hour), PerHour: 850, GoneAt: now.Add(4 * time.Hour)}
-	fmt.Println(wording.Outlook(api.Credential{Name: "youtube"}, daily, forecast, view))
-	for _, note := range wording.LimitNotes(daily, forecast, view) {
+	rate := plan.Rate{Credential: "youtube", Limit: "daily", PerHour: 850, GoneAt: now.Add(4*time.Hour + 2*time.Minute)}
+	fmt.Println(wording.Outlook(api.Credential{Name: "youtube"}, daily, rate, view))
+	for _, note := range wording.LimitNotes(daily, rate, view) {
 		fmt.Println("-", note)
 	}
 	// Output:
-	// used up in about 4h, 850 in the last hour
+	// used up at about 13:02 UTC, 850 in the last hour
 	// - in any 24h
 	// - 100 units back in 3h 20m, at 12:20:00 UTC
-	// - used up in about 4h, 850 in the last hour
+	// - used up at about 13:02 UTC, 850 in the last hour
 }

@@ -37,7 +37,7 @@ func Bar(l api.Limit) (used, reserve int64) {
 
 // LimitNotes says how long a debit counts, what is unusual about a limit, when units come
 // back and, where it is known, how fast they are spent.
-func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
+func LimitNotes(l api.Limit, r plan.Rate, v term.View) []string {
 	notes := []string{l.Describe}
 	switch {
 	case l.Closed != nil:
@@ -48,24 +48,19 @@ func LimitNotes(l api.Limit, f plan.Forecast, v term.View) []string {
 	if l.NextUnitsAt != nil {
 		notes = append(notes, fmt.Sprintf("%s back %s", quota.Units(l.NextUnits).Text(), v.When(*l.NextUnitsAt)))
 	}
-	if text := strings.Join(forecast(l, f, v), ", "); text != "" {
+	if text := strings.Join(spending(l, r, v), ", "); text != "" {
 		notes = append(notes, text)
 	}
 	return notes
 }
 
-// forecast says how long the rest of a limit lasts, and what was spent in the last hour, where
-// something is.
-func forecast(l api.Limit, f plan.Forecast, v term.View) (parts []string) {
-	switch {
-	case l.Remaining == 0 || l.Closed != nil || l.DryRun:
-	case !f.GoneAt.IsZero():
-		parts = append(parts, "used up in about "+roughly(f.GoneAt.Sub(v.Now)))
-	case f.TooLittle != "":
-		parts = append(parts, "too little for "+v.Clean(f.TooLittle))
+// spending says when a limit is used up faster than the schedule explains, and what was spent in the last hour.
+func spending(l api.Limit, r plan.Rate, v term.View) (parts []string) {
+	if l.Remaining > 0 && !r.GoneAt.IsZero() {
+		parts = append(parts, "used up at about "+strings.TrimSuffix(v.Clock(r.GoneAt.Truncate(time.Minute)), ":00")+v.ZoneMark())
 	}
-	if f.PerHour > 0 {
-		parts = append(parts, quota.Thousands(f.PerHour)+" in the last hour")
+	if r.PerHour > 0 {
+		parts = append(parts, quota.Thousands(r.PerHour)+" in the last hour")
 	}
 	return parts
 }
@@ -77,7 +72,7 @@ func roughly(d time.Duration) string {
 }
 
 // Outlook says the one thing that is worth knowing of a limit.
-func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string {
+func Outlook(c api.Credential, l api.Limit, r plan.Rate, v term.View) string {
 	switch {
 	case c.AsOf != nil:
 		text := "as of " + v.Clock(*c.AsOf)
@@ -92,7 +87,7 @@ func Outlook(c api.Credential, l api.Limit, f plan.Forecast, v term.View) string
 	case l.Remaining == 0 && l.NextUnitsAt != nil:
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
 	}
-	return strings.Join(forecast(l, f, v), ", ")
+	return strings.Join(spending(l, r, v), ", ")
 }
 
 // FitStyle colours whether the schedule fits a limit.
@@ -100,10 +95,8 @@ func FitStyle(f plan.Fit) term.Style {
 	switch {
 	case f.Demand == 0:
 		return term.Faint
-	case f.Fits:
+	case f.Over() == 0:
 		return term.Green
-	case f.FitsOnTime() || f.DryRun:
-		return term.Yellow
 	}
 	return term.Red
 }

@@ -149,7 +149,7 @@ func Load(file string, host Host) (*Config, error) {
 		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
 	c.File, c.file, c.document = file, t, d
-	d.fits = sync.OnceValue(func() []plan.Fit { return plan.CheckFit(c.Jobs, c.Credentials, jobs.Reference, nil) })
+	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
 	c.warnOfPresets(host.Now)
 	c.warnOfAllowances()
 	c.warnOfShares()

@@ -14,19 +14,18 @@ import (
 )
 
 // Fits returns whether the jobs fit the limits, limit by limit, if no other caller
-// spends from them. The first call may take seconds.
+// spends from them.
 func (c *Config) Fits() []plan.Fit { return c.document.fits() }
 
 // Warnings returns what is hardly meant but no error. Among them are each limit whose reserve has
 // no room for what an outage may grant, and each limit that the jobs do not fit, where runs will end
-// early; its line is that of the interval whose change would help.
+// early.
 func (c *Config) Warnings() Errors {
 	warnings := slices.Clone(c.document.warnings)
 	for _, f := range c.Fits() {
-		if f.Fits || f.DryRun {
-			continue
+		if f.Over() > 0 {
+			warnings = append(warnings, c.document.at([]string{"credentials", f.Credential, "limits", f.Limit}, "%s", f.Shortage()))
 		}
-		warnings = append(warnings, c.document.at(cureOf(f), "%s; %s", f.Shortage(), f.Cure()))
 	}
 	warnings.sort()
 	return warnings
@@ -104,12 +103,4 @@ func outageCost(outage slidinglog.Policy, l quota.Limit, c *quota.Credential) (m
 		}
 	}
 	return maxCost
-}
-
-// cureOf returns the path of the key that would change, else of the limit.
-func cureOf(f plan.Fit) []string {
-	if f.Change == nil {
-		return []string{"credentials", f.Credential, "limits", f.Limit}
-	}
-	return []string{"jobs", f.Change.Job, "every"}
 }

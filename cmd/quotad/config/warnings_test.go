@@ -16,7 +16,6 @@ units = 100
 credential = "youtube"
 regions = ["US", "GB"]
 every = "1h"
-stagger = "even"
 expects = { "videos.list" = 60 }
 command = ["fetch"]
 
@@ -27,16 +26,17 @@ every = "1h"
 command = ["fetch"]
 `
 
-// Where no change of one job is enough, it is the limit that is told of.
+// A warning names who asks for how much.
 func TestWarnings(t *testing.T) {
 	for _, row := range []struct {
 		name, more string
 		want       string // after the file
 	}{
-		{"a job that has no expects", "", `10: warning: jobs.one.every: youtube daily: the schedule does not fit: ` +
-			`2,880 units asked in any 24h, 2,780 more than the 100 for jobs; one every 3d instead of 1h would fit`},
+		{"a job that has no expects", "", `2: warning: credentials.youtube.limits.daily: ` +
+			`youtube daily: the schedule does not fit: 2,880 units asked in any 24h, 2,780 more than the 100 for jobs: one 2,880 (24 runs)`},
 		{"two that each ask for more than there is", `expects = { "videos.list" = 100 }`, `2: warning: credentials.youtube.limits.daily: ` +
-			`youtube daily: the schedule does not fit: 7,680 units asked in any 24h, 7,580 more than the 100 for jobs; no other interval of one job is enough`},
+			`youtube daily: the schedule does not fit: 7,680 units asked in any 24h, 7,580 more than the 100 for jobs: ` +
+			`two 4,800 (24 runs), one 2,880 (24 runs)`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if got := said(t, t.TempDir(), twoHungry+row.more); got != row.want {

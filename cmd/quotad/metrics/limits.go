@@ -3,25 +3,21 @@ package metrics
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/upstream"
 )
 
-// WatchLimits exposes the state of the service's limits and of its ledger, and the forecast of
-// the limits. A scrape leaves out what the ledger does not answer in time.
-func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer, forecast func(context.Context) ([]plan.Forecast, error)) {
+// WatchLimits exposes the state of the service's limits and of its ledger. A scrape leaves out what the ledger does not answer in time.
+func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observer) {
 	m.service = service
 	l := &collector{}
 	units := l.desc("quotad_limit_units", "Units that the limit has in its window.", "credential", "limit")
 	reserve := l.desc("quotad_limit_reserve_units", "Units of the limit that jobs may not touch.", "credential", "limit")
 	used := l.desc("quotad_limit_used_units", "Units that are debited in the limit's window.", "credential", "limit")
 	remaining := l.desc("quotad_limit_remaining_units", "Units that jobs may still spend: units less reserve less used; +Inf of a limit that is not enforced.", "credential", "limit")
-	exhausted := l.desc("quotad_limit_exhaustion_seconds", "Time until the limit denies something, if the jobs run as planned and all else continues as in the last hour or minute; +Inf if that is a day away or more, or the limit denies nothing; absent of windows shorter than an hour that are not spent.", "credential", "limit")
 	closed := l.desc("quotad_limit_closed_until_seconds", "When the limit opens, which the upstream or an operator closed, in seconds since 1970; absent while it is open.", "credential", "limit")
 	drift := l.desc("quotad_limit_drift_units", "Units that are counted here, less those that the upstream counts, as it last said; absent where it never did.", "credential", "limit")
 	up := l.desc("quotad_ledger_up", "1 while the ledger decides, else 0.", "backend")
@@ -30,7 +26,6 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 		defer cancel()
 		health := service.Health(ctx)
 		out <- gauge(up, boolValue(health.Reachable), health.Backend)
-		forecasts, _ := forecast(ctx) // absent if the ledger does not answer
 		for _, c := range service.Credentials() {
 			usage, err := service.Usage(ctx, c.Name)
 			for _, limit := range c.Limits {
@@ -54,27 +49,8 @@ func (m *Metrics) WatchLimits(service *quota.Service, observer *upstream.Observe
 				if count, said := counts[limit.Name]; said && count.Theirs.Known {
 					out <- gauge(drift, float64(count.Ours-count.Theirs.Units), c.Name, limit.Name)
 				}
-				if seconds, known := exhaustion(c.Name, limit, forecasts, usage.Now); known {
-					out <- gauge(exhausted, seconds, c.Name, limit.Name)
-				}
 			}
 		}
 	}
 	m.registry.MustRegister(l)
-}
-
-// exhaustion returns the seconds until a limit denies something.
-func exhaustion(credential string, limit quota.LimitState, forecasts []plan.Forecast, now time.Time) (seconds float64, known bool) {
-	switch f := plan.ForecastOf(forecasts, credential, limit.Name); {
-	case limit.DryRun:
-		return math.Inf(1), true
-	case limit.Remaining() == 0 || f.TooLittle != "" && f.GoneAt.IsZero():
-		return 0, true
-	case f.Limit == "":
-		return 0, false
-	case f.GoneAt.IsZero():
-		return math.Inf(1), true
-	default:
-		return max(0, f.GoneAt.Sub(now).Seconds()), true
-	}
 }

@@ -1,19 +1,16 @@
 package metrics
 
 import (
-	"context"
 	"math"
 	"testing"
 	"time"
 
-	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/ledgertest"
 	"quotad/quota/upstream"
 )
 
-// The obvious alerts, on nothing remaining and on nothing remaining soon, are of limits that
-// deny: not of one that is not enforced.
+// The obvious alert, on nothing remaining, is of limits that deny: not of one that is not enforced.
 func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	day := quota.Calendar(quota.Day, time.UTC)
@@ -28,33 +25,14 @@ func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
 	}}, time.Minute)
 	must(t, err)
 	m := New("test")
-	forecast := []plan.Forecast{{Credential: "api", Limit: "daily"}, {Credential: "api", Limit: "others", GoneAt: clock.Now()}}
-	m.WatchLimits(service, upstream.NewObserver(service, nil, nil), func(context.Context) ([]plan.Forecast, error) { return forecast, nil })
+	m.WatchLimits(service, upstream.NewObserver(service, nil, nil))
 	if d, err := service.Acquire(t.Context(), quota.Request{Credential: "api", Operation: "list", Count: 80}); err != nil || !d.Granted() {
 		t.Fatalf("got %+v, %v", d, err)
 	}
-	never := math.Inf(1)
-	for _, row := range []struct {
-		name       string
-		at         time.Time
-		remaining  map[string]float64
-		exhaustion map[string]float64
-		goneAt     time.Time // of daily, as it is foreseen
-	}{
-		{"before it is gone", time.Date(2026, 11, 21, 19, 0, 0, 0, time.UTC),
-			map[string]float64{"daily": 20, "others": 0, "trial": never}, map[string]float64{"daily": 1800, "others": 0, "trial": never}, time.Date(2026, 11, 21, 19, 30, 0, 0, time.UTC)},
-		{"no end is foreseen", time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC),
-			map[string]float64{"daily": 20, "others": 0, "trial": never}, map[string]float64{"daily": never, "others": 0, "trial": never}, time.Time{}},
-	} {
-		clock.Set(row.at)
-		forecast[0].GoneAt = row.goneAt
-		for name, want := range map[string]map[string]float64{"quotad_limit_remaining_units": row.remaining, "quotad_limit_exhaustion_seconds": row.exhaustion} {
-			got := gathered(t, m, name)
-			for limit, want := range want {
-				if got[limit] != want {
-					t.Errorf("%s: %s of %s is %v, want %v", row.name, name, limit, got[limit], want)
-				}
-			}
+	got := gathered(t, m, "quotad_limit_remaining_units")
+	for limit, want := range map[string]float64{"daily": 20, "others": 0, "trial": math.Inf(1)} {
+		if got[limit] != want {
+			t.Errorf("of %s %v are left, want %v", limit, got[limit], want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestPageNamesEveryMetric(t *testing.T) {
 	readme, err := os.ReadFile("../OPERATING.md")
 	must(t, err)
 	m := New("test")
-	m.WatchLimits(nil, nil, nil)
+	m.WatchLimits(nil, nil)
 	m.WatchConnections(nil)
 	m.WatchRemote(nil)
 	m.WatchTroubles(nil)

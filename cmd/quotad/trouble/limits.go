@@ -45,8 +45,8 @@ type LimitState struct {
 	quota.LimitState
 	// Fits means that what the schedule asks of the limit has room in it, and Asks that it asks anything.
 	Fits, Asks bool
-	// GoneAt is when it is used up by the forecast; zero: it is not for a day. Spender is who spends most then, and
-	// Rate how much in an hour.
+	// GoneAt is when everybody but the schedule uses it up; zero: they do not within a day. Spender is who spends most of
+	// that, and Rate how much in an hour.
 	GoneAt  time.Time
 	Spender string
 	Rate    quota.Units
@@ -124,7 +124,7 @@ func (l *list) closed(c *CredentialState, limit *LimitState, name string) {
 // wasSpent returns whether our own count of a limit was used up when the upstream closed it.
 func (l *LimitState) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.LimitState.Budget(false) }
 
-// dry judges a limit that the forecast uses up. It is in the way of a job only if the schedule has room in it.
+// dry judges a limit that is used up faster than the schedule explains. It is in the way of a job only if the schedule has room in it.
 func (l *list) dry(c *CredentialState, limit *LimitState, name string) {
 	if limit.GoneAt.IsZero() || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || limit.DryRun {
 		return

@@ -1,0 +1,185 @@
+package plan
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/jobs/scheduler"
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// ring has n regions.
+func ring(n int) (list regions.Ring) {
+	for i := range n {
+		list = append(list, regions.Region(fmt.Sprint("r", i)))
+	}
+	return list
+}
+
+// The table has what the plan of worst windows, which this sum has replaced, said of 400 random schedules: those that
+// fit as long as no pass is late are on-time there. Each job is EVERY+PHASE/REGIONS*UNITS@STAGGER.
+func TestTheSumSaysWhatThePlanSaid(t *testing.T) {
+	text, err := os.ReadFile("testdata/verdicts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(rows) != 400 {
+		t.Fatalf("got %d schedules, want 400", len(rows))
+	}
+	for _, row := range rows {
+		words := strings.Fields(row)
+		var list []*jobs.Job
+		for i, word := range words[2:] {
+			fields := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune("+/*@", r) })
+			n, units := 0, 0
+			fmt.Sscan(fields[2], &n)
+			fmt.Sscan(fields[3], &units)
+			stagger := jobs.EvenStagger
+			if fields[4] != "even" {
+				stagger, _ = time.ParseDuration(fields[4])
+			}
+			period, err := time.ParseDuration(fields[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, &jobs.Job{
+				Name: fmt.Sprint("j", i), Credential: "api", Regions: ring(n), Stagger: stagger, Schedule: jobs.Every{Period: period},
+				Expects: map[string]quota.Units{"list": quota.Units(units)},
+			})
+		}
+		units := quota.Units(0)
+		fmt.Sscan(words[1], &units)
+		f := Sum(list, []*quota.Credential{credential(quota.Limit{Name: "daily", Units: units, Window: quota.Sliding(day)})})[0]
+		if want := words[0] != "does-not-fit"; f.Fits != want {
+			t.Errorf("%s: %v", row, &f)
+		}
+	}
+}
+
+func credential(limits ...quota.Limit) *quota.Credential {
+	return &quota.Credential{Name: "api", Limits: limits, Operations: map[string]quota.Cost{"list": {Every: 1}}}
+}
+
+func cron(t *testing.T, line, zone string) jobs.Schedule {
+	t.Helper()
+	in, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scheduler.ParseCron(line, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSum(t *testing.T) {
+	sliding := func(name string, units quota.Units, w time.Duration) quota.Limit {
+		return quota.Limit{Name: name, Units: units, Window: quota.Sliding(w)}
+	}
+	berlin, _ := time.LoadLocation("Europe/Berlin")
+	daily := sliding("daily", 100, day)
+	berlinDay := quota.Limit{Name: "daily", Units: 100, Window: quota.Calendar(quota.Day, berlin)}
+	job := func(name string, s jobs.Schedule, n int) *jobs.Job {
+		return &jobs.Job{Name: name, Credential: "api", Regions: ring(n), Schedule: s, Expects: map[string]quota.Units{"list": 1}}
+	}
+	hourly := jobs.Every{Period: time.Hour}
+	with := func(j *jobs.Job, change func(*jobs.Job)) *jobs.Job { change(j); return j }
+	share := quota.Limit{Name: "share", Units: 10, Window: quota.Sliding(time.Hour), Jobs: []string{"fill"}}
+	reserved := daily
+	reserved.Reserve = 10
+	for _, row := range []struct {
+		name   string
+		limits []quota.Limit
+		list   []*jobs.Job
+		want   string // of each limit
+	}{
+		{"nothing", []quota.Limit{daily}, nil, "asks for none of its 100 units: "},
+		{"a job", []quota.Limit{daily}, []*jobs.Job{job("a", hourly, 4)}, "fits: 96 of 100 units asked in any 24h, 4 left: a 96 (24 runs)"},
+		{"two jobs, the greater first", []quota.Limit{daily}, []*jobs.Job{job("a", jobs.Every{Period: day}, 5), job("b", hourly, 4)},
+			"does not fit: 101 units asked in any 24h, 1 more than the 100 for jobs: b 96 (24 runs), a 5 (1 run)"},
+		{"the reserve", []quota.Limit{reserved}, []*jobs.Job{job("a", hourly, 4)},
+			"does not fit: 96 units asked in any 24h, 6 more than the 90 for jobs: a 96 (24 runs)"},
+		{"the reserve, for a job that may use it", []quota.Limit{reserved},
+			[]*jobs.Job{with(job("a", hourly, 4), func(j *jobs.Job) { j.UseReserve = true })},
+			"fits: 96 of 100 units asked in any 24h, 4 left: a 96 (24 runs)"},
+		{"a manual job asks for nothing", []quota.Limit{daily}, []*jobs.Job{job("a", jobs.Unscheduled{}, 99)}, "asks for none of its 100 units: "},
+		{"weekly jobs of two days", []quota.Limit{daily}, []*jobs.Job{job("mon", cron(t, "0 9 * * 1", "UTC"), 60), job("thu", cron(t, "0 9 * * 4", "UTC"), 60)},
+			"fits: 60 of 100 units asked in any 24h, 40 left: mon 60 (1 run)"},
+		{"weekly jobs of one night", []quota.Limit{daily}, []*jobs.Job{job("mon", cron(t, "0 21 * * 1", "UTC"), 60), job("tue", cron(t, "0 9 * * 2", "UTC"), 60)},
+			"does not fit: 120 units asked in any 24h, 20 more than the 100 for jobs: mon 60 (1 run), tue 60 (1 run)"},
+		{"the same, by calendar days", []quota.Limit{berlinDay}, []*jobs.Job{job("mon", cron(t, "0 21 * * 1", "UTC"), 60), job("tue", cron(t, "0 9 * * 2", "UTC"), 60)},
+			"fits: 60 of 100 units asked each day in Europe/Berlin, 40 left: mon 60 (1 run)"},
+		{"a yearly job beside an hourly one", []quota.Limit{daily}, []*jobs.Job{job("a", hourly, 4), job("b", cron(t, "0 0 24 12 *", "UTC"), 5)},
+			"does not fit: 101 units asked in any 24h, 1 more than the 100 for jobs: a 96 (24 runs), b 5 (1 run)"},
+		{"a day of 25 hours is a note", []quota.Limit{berlinDay}, []*jobs.Job{job("a", hourly, 4), job("b", jobs.Every{Period: day}, 1)},
+			"fits: 97 of 100 units asked each day in Europe/Berlin; a day of 25 hours asks for 102: a 96 (24 runs), b 1 (1 run)"},
+		{"a pace", []quota.Limit{sliding("minute", 3, time.Minute)}, []*jobs.Job{with(job("a", hourly, 4), func(j *jobs.Job) { j.MaxWait = time.Minute })},
+			"is held back: 4 of 3 units asked in any 1m: a 4 (1 run)"},
+		{"a pace that one job does not wait for", []quota.Limit{sliding("minute", 3, time.Minute)}, []*jobs.Job{job("a", hourly, 4)},
+			"does not fit: 4 units asked in any 1m, 1 more than the 3 for jobs: a 4 (1 run)"},
+		{"a job asks for no more than its share", []quota.Limit{sliding("daily", 300, day), share}, []*jobs.Job{job("fill", hourly, 40), job("a", jobs.Every{Period: day}, 60)},
+			"fits: 300 of 300 units asked in any 24h, 0 left: fill 240 (24 runs), a 60 (1 run)\nis held back: 40 of 10 units asked in any 1h: fill 40 (1 run)"},
+		{"even passes", []quota.Limit{sliding("daily", 28, day)}, []*jobs.Job{with(job("a", jobs.Every{Period: 7 * time.Hour}, 8), func(j *jobs.Job) { j.Stagger = jobs.EvenStagger })},
+			"fits: 28 of 28 units asked in any 24h, 0 left: a 28 (4 runs)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got []string
+			for _, f := range Sum(row.list, []*quota.Credential{credential(row.limits...)}) {
+				got = append(got, f.String()+": "+f.ByJob())
+			}
+			if strings.Join(got, "\n") != row.want {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), row.want)
+			}
+		})
+	}
+}
+
+// Others are said to use a limit up only if they do so before the schedule would.
+func TestUsedUp(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	sliding, calendar := quota.Sliding(day), quota.Calendar(quota.Day, time.UTC)
+	for _, row := range []struct {
+		name         string
+		window       quota.Window
+		used, demand quota.Units // of 1,000
+		others       float64     // an hour
+		coming       map[int]quota.Units
+		want         string
+	}{
+		{"nobody else", sliding, 600, 600, 0, nil, ""},
+		{"a loop, beside jobs that have spent what they ask", sliding, 600, 600, 120, nil, "15:20"},
+		{"the same, where less is left", sliding, 900, 600, 120, nil, "12:50"},
+		{"jobs that have more to spend", sliding, 0, 600, 120, map[int]quota.Units{60: 600}, "15:20"},
+		{"the same, later", sliding, 0, 600, 120, map[int]quota.Units{300: 600}, "17:00"},
+		{"others that always spend so much leave room", sliding, 900, 600, 16, nil, ""},
+		{"nothing is left", sliding, 1000, 600, 120, nil, "12:00"},
+		{"not within a day", sliding, 300, 0, 29, nil, ""},
+		{"a period that ends before", calendar, 0, 0, 80, nil, ""},
+		{"and one that does not", calendar, 400, 0, 80, nil, "19:30"},
+		{"a schedule that does not fit does the same", sliding, 600, 2400, 10, map[int]quota.Units{60: 400}, ""},
+		{"and others before it", sliding, 600, 2400, 1200, map[int]quota.Units{60: 400}, "12:20"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 1000, Window: row.window}, Used: row.used}
+			coming := make([]quota.Units, 24*60)
+			for at, units := range row.coming {
+				coming[at] = units
+			}
+			fit := Fit{Demand: row.demand, Budget: 1000, Fits: row.demand <= 1000}
+			got := ""
+			if at := usedUp(l, fit, row.others, coming, now); !at.IsZero() {
+				got = at.Format("15:04")
+			}
+			if got != row.want {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}

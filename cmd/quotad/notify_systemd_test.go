@@ -44,8 +44,8 @@ func TestTellsSystemd(t *testing.T) {
 	}
 }
 
-// The line has the troubles that quotactl has: no older forecast judges it.
-func TestTellsSystemdWhatIsForeseen(t *testing.T) {
+// The line has the troubles that quotactl has.
+func TestSystemdGetsTheRate(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
 	dir := shortDir(t)
@@ -60,15 +60,15 @@ func TestTellsSystemdWhatIsForeseen(t *testing.T) {
 		}
 		said += string(output)
 	}
-	const foreseen = "api daily is used up at about "
-	if !strings.Contains(said, foreseen) {
+	const usedUp = "api daily is used up at about "
+	if !strings.Contains(said, usedUp) {
 		t.Errorf("quotactl says\n%s", said)
 	}
 	line := ""
 	for !strings.Contains(line, "; 97 of 1,000 units left") {
 		line = receive(t, manager)
 	}
-	if !strings.HasPrefix(line, "STATUS="+foreseen) {
+	if !strings.HasPrefix(line, "STATUS="+usedUp) {
 		t.Errorf("systemd gets %q, and quotactl says\n%s", line, said)
 	}
 }

@@ -183,6 +183,9 @@ func (p *Planner) ratesOf(
 		coming, lately := comingOf(all, states, c, l.Name, usage.Now)
 		for by, units := range spent[i] {
 			r.PerHour += units
+			if i := slices.IndexFunc(states, func(s jobs.JobState) bool { return s.Job.Name == by }); i >= 0 && states[i].Run == nil {
+				continue // a run that has ended spends nothing more
+			}
 			units -= lately[by]
 			others += max(0, units)
 			if units > r.Beyond || units == r.Beyond && units > 0 && by < r.Spender {

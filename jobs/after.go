@@ -85,6 +85,8 @@ func (j *Job) CheckAfter(all []*Job) error {
 			return fmt.Errorf("job %q is not configured", j.After)
 		case i < 0:
 			return nil // that job says so
+		case one == j && all[i].Host != j.Host:
+			return fmt.Errorf("job %q runs on another host: write the same host in both", j.After)
 		}
 		one = all[i]
 		if path = append(path, one.Name); one == j {

@@ -145,6 +145,8 @@ func TestCheckAfter(t *testing.T) {
 		"b": circle + "b after c after a after b",
 		"c": circle + "c after a after b after c",
 	}
+	all = append(all, &Job{Name: "away", After: "fetch", Host: "collector-2"})
+	want["away"] = `job "fetch" runs on another host: write the same host in both`
 	for _, j := range all {
 		got := ""
 		if err := j.CheckAfter(all); err != nil {

@@ -17,8 +17,8 @@ func formerly() map[string]string {
 	return map[string]string{
 		"watch": now("status --watch"), "next": now("jobs"), "version": now("--version"), "release": now("settle GRANT 0"), "adjust": now("book"),
 		"runs show": now("runs RUN"), "runs --job": now("runs JOB"), "plan --days": now("plan"),
-		"plan --with": "is gone: change the interval in a copy of config.toml, and quotad --check --config COPY",
-		 "log --newest": now("log"), "status --job": now("jobs JOB"),
+		"plan --with":  "is gone: change the interval in a copy of config.toml, and quotad --check --config COPY",
+		"log --newest": now("log"), "status --job": now("jobs JOB"),
 		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
 		"bookmark":          "is gone: a pass keeps a file in $QUOTAD_JOB_DIR",
 		"lend":              "is gone: edit units of the limit in config.toml, then quotactl reload",

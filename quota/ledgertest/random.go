@@ -383,6 +383,3 @@ func (r *random) compareAll() {
 		r.compareLog()
 	}
 }
-
-// stepsOf returns how many steps of a history of clients are played.
-func stepsOf(t *testing.T) int { return seedtest.Long(t, 5000) }

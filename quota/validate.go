@@ -77,19 +77,19 @@ func (v *validation) limit(l Limit) {
 		}
 	}
 	if len(l.Jobs) > 0 && len(l.ExceptJobs) > 0 {
-		fail("except_jobs", "cannot be combined with jobs or callers: remove one of them")
+		fail("except_jobs", "cannot be combined with jobs: remove one of them")
 	}
 	v.jobs(l, "jobs", l.Jobs)
 	v.jobs(l, "except_jobs", l.ExceptJobs)
 }
 
-// jobs checks the jobs of a share, or its remote callers, which the file lists apart.
+// jobs checks the jobs of a share, and its remote callers.
 func (v *validation) jobs(l Limit, key string, names []string) {
 	for i, name := range names {
-		key, kind := key, "job"
+		kind := "job"
 		caller, isRemote := strings.CutPrefix(name, RemotePrefix)
 		if isRemote {
-			key, kind = "callers", "caller"
+			kind = "caller"
 		}
 		if err := CheckName(caller); err != nil {
 			v.fail([]string{"limits", l.Name, key}, "%v", err)

@@ -21,6 +21,7 @@ func formerly() map[string]string {
 		"log --newest": now("log"), "status --job": now("jobs JOB"),
 		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
 		"bookmark":          "is gone: a pass keeps a file in $QUOTAD_JOB_DIR",
+		"remote":            "is gone: the log has what each caller spent (quotactl usage --by caller), quotad's own log what it was refused",
 		"lend":              "is gone: edit units of the limit in config.toml, then quotactl reload",
 		"status --number":   "is gone: quotactl status prints it once",
 		"acquire --at-most": "is gone: quotactl why OPERATION says how many calls fit: acquire that --count",

@@ -56,7 +56,7 @@ func newRoot(c *cli) *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newReport(c), newClients(c), newRemote(c)}},
+		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newReport(c), newClients(c)}},
 		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newObserve(c)}},
 		{"Limits", []*cobra.Command{newBook(c), newClose(c), newOpen(c), newReset(c)}},
 		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newReload(c), newNotify(c)}},
@@ -64,7 +64,7 @@ func newRoot(c *cli) *cobra.Command {
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
 		for _, cmd := range group.commands {
-			cmd.GroupID, cmd.Hidden = group.title, cmd.Name() == "clients" || cmd.Name() == "remote" // see configured
+			cmd.GroupID, cmd.Hidden = group.title, cmd.Name() == "clients" // see configured
 		}
 		root.AddCommand(group.commands...)
 	}
@@ -155,9 +155,6 @@ func (c *cli) configured(ctx context.Context) (names []string) {
 	defer cancel()
 	if list, err := c.client().ListClients(ctx); err == nil && len(list) > 0 {
 		names = append(names, "clients")
-	}
-	if remote, err := c.client().Remote(ctx); err == nil && remote.Address != "" {
-		names = append(names, "remote")
 	}
 	return names
 }

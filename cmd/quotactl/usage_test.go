@@ -49,7 +49,7 @@ func TestCommands(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if want := []string{"clients", "remote"}; !slices.Equal(hidden, want) {
+	if want := []string{"clients"}; !slices.Equal(hidden, want) {
 		t.Errorf("%q are listed only where they are configured, want %q", hidden, want)
 	}
 }

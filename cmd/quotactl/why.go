@@ -100,11 +100,7 @@ type whyBody struct {
 func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery, asJob *whyJob) error {
 	named := strings.Join(credential, "")
 	var run *runUnits
-	if caller, isRemote := strings.CutPrefix(q.Job, quota.RemotePrefix); isRemote {
-		if err := c.knowsRemote(ctx, caller); err != nil {
-			return err
-		}
-	} else if q.Job != "" { // the API would read an unknown name as a caller outside any pass
+	if q.Job != "" && !strings.HasPrefix(q.Job, quota.RemotePrefix) { // the API would read an unknown name as a caller outside any pass
 		job, err := c.client().Job(ctx, q.Job)
 		if err != nil {
 			return err

@@ -52,9 +52,9 @@ type daemon struct {
 	presets      atomic.Pointer[map[string]config.Preset] // that are in force, by credential
 	exits        sync.WaitGroup                           // unexplained ones that are being recorded
 	tokens       *jobs.Tokens
-	remote       *remote      // callers on other hosts
-	proxy        *proxy.Proxy // nil: there is none
-	keys         *keys        // that commands print; nil without a proxy
+	remote       server.Remote // callers on other hosts
+	proxy        *proxy.Proxy  // nil: there is none
+	keys         *keys         // that commands print; nil without a proxy
 	runner       *jobs.Runner
 	planner      *plan.Planner
 	schedule     *scheduler.Scheduler
@@ -86,7 +86,7 @@ func newDaemon(s *supervisor) *daemon {
 	c := s.config
 	d := &daemon{
 		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(),
-		remote: &remote{Remote: server.NewRemote()}, changed: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1),
 	}
 	d.inForce.Store(c)
 	d.fits.Store(&fitsOf{})
@@ -273,7 +273,7 @@ func (d *daemon) openAPI() (err error) {
 		sections["proxy"] = d.proxySection
 	}
 	routes := append(jobsserver.Routes(d.runner),
-		jobsserver.PlanRoute(d.planner), d.metrics.Route(), d.notifyRoute(), server.ReloadRoute(d.reload), server.RemoteRoute(d.service, d.remote.state))
+		jobsserver.PlanRoute(d.planner), d.metrics.Route(), d.notifyRoute(), server.ReloadRoute(d.reload))
 	d.api, err = server.New(server.Config{
 		Service:    d.service,
 		Clients:    d.clients,

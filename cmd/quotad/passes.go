@@ -71,7 +71,6 @@ func (d *daemon) openRunner() error {
 		return err
 	}
 	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
-	d.metrics.WatchRemote(d.remote.state)
 	d.metrics.WatchTroubles(func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list })
 	d.metrics.WatchLimits(d.service, d.observer)
 	return nil

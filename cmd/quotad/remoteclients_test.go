@@ -137,16 +137,7 @@ func TestRemoteBehindAProxy(t *testing.T) {
 		answer.Body.Close()
 		return answer
 	}
-	seen := func(want string) {
-		t.Helper()
-		told, err := d.local.Remote(t.Context())
-		must(t, err)
-		if got := told.Callers[1].From; got != want {
-			t.Errorf("the caller came from %s, want %s", got, want)
-		}
-	}
 	call("127.0.0.1", d.shop, "192.0.2.7")
-	seen("127.0.0.1")
 	for range 3 {
 		conn, err := net.Dial("tcp", d.address)
 		must(t, err)
@@ -159,7 +150,7 @@ func TestRemoteBehindAProxy(t *testing.T) {
 		t.Errorf("a good token from there: %d, want 200", got.StatusCode)
 	}
 	d.daemon.logs(t, "^request forbidden$", "from=127.0.0.1", "by=@")
-	if strings.Contains(d.daemon.all(), d.shop) || !strings.Contains(d.get("/v1/remote"), `"wrong_tokens":1,`) {
-		t.Errorf("got %s", d.get("/v1/remote"))
+	if strings.Contains(d.daemon.all(), d.shop) {
+		t.Error("the log has a token")
 	}
 }

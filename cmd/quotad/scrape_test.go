@@ -30,7 +30,7 @@ func startWith(t *testing.T, config string) (*child, *api.Client) {
 }
 
 // logged returns a field of the first line of the log with a message.
-func (c *child) logged(t *testing.T, message, field string) string {
+func (c *child) logged(t testing.TB, message, field string) string {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -111,7 +111,7 @@ func runScripts(t *testing.T, files []string, environ map[string]string, ledger 
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"configure": configure, "edit": edit, "change": change, "readme": readme, "sample": sampleCommand,
-			"daemon": daemonCommand, "await": await, "signal": signalCommand, "ends": ends,
+			"daemon": daemonCommand, "await": await, "address": addressCommand, "signal": signalCommand, "ends": ends,
 			"upstream": upstreamCommand, "books": books, "gone": gone, "shows": shows,
 			"says": saysFirst, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
 		},
@@ -259,6 +259,12 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	message, err := regexp.Compile(args[1])
 	ts.Check(err)
 	ts.Check(childOf(ts, args[0]).await(message, args[2:]...))
+}
+
+// address DAEMON MESSAGE writes the address that a line of the log has into the file address.
+func addressCommand(ts *testscript.TestScript, _ bool, args []string) {
+	t := ts.Value(tbKey{}).(testing.TB)
+	ts.Check(os.WriteFile(ts.MkAbs("address"), []byte(childOf(ts, args[0]).logged(t, args[1], "address")), 0o600))
 }
 
 func signalCommand(ts *testscript.TestScript, _ bool, args []string) {

@@ -8,69 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 )
-
-// Addresses that open as many connections as they may, without a token and again whenever one is
-// closed, take none of the calls of a caller with a token, which opens a connection for each; nor
-// does a neighbour at that caller's own address.
-func TestStrangersCloseNothing(t *testing.T) {
-	t.Parallel()
-	d := startDistant(t, "[access]\nconnections = 48\nconnections_per_user = 8\n")
-	var over atomic.Bool
-	var flood sync.WaitGroup
-	var opened atomic.Int64
-	from := func(host byte) *net.Dialer {
-		return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, host)}, Timeout: hangTimeout}
-	}
-	for host := byte(2); host <= 10; host++ {
-		dialer := from(host)
-		for range 10 {
-			flood.Go(func() {
-				for !over.Load() {
-					conn, err := dialer.Dial("tcp", d.address)
-					if err != nil {
-						continue
-					}
-					opened.Add(1)
-					conn.SetReadDeadline(time.Now().Add(time.Second)) // it never sends
-					conn.Read(make([]byte, 1))
-					conn.Close()
-				}
-			})
-		}
-	}
-	eventually(t, func() bool { return opened.Load() > 100 })
-	come := func(neighbours int) { // at the good caller's own address, which has room for 8
-		for range neighbours {
-			conn, err := from(1).Dial("tcp", d.address)
-			if err != nil {
-				t.Error("a neighbour: ", err)
-				return
-			}
-			t.Cleanup(func() { conn.Close() })
-		}
-	}
-	come(8)
-	for n := range 20 {
-		host := d.host()
-		var neighbours sync.WaitGroup
-		neighbours.Go(func() { come(3) }) // however long the handshake takes
-		if got := d.callOf(host, d.shop, "POST", "/v1/acquire", "operation=videos.list"); got.status != 200 {
-			t.Errorf("call %d of the good caller: %d %s", n, got.status, got.body)
-		}
-		host.CloseIdleConnections()
-		neighbours.Wait()
-	}
-	over.Store(true)
-	flood.Wait()
-	if !strings.Contains(d.daemon.all(), "connections that no good token keeps open are closed to make room: address 127.0.0.") {
-		t.Error("the log has no line of the connections that were closed")
-	}
-}
 
 // A stolen token spends the share of its caller, or closes it. Others lose none of their calls.
 func TestStolenToken(t *testing.T) {

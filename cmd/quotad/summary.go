@@ -64,7 +64,7 @@ func (p printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", 
 func (p printer) remote(r config.Remote) {
 	by := "over TLS"
 	if r.CertFile == "" {
-		by = "in plain HTTP, for a proxy on this host"
+		by = "in plain HTTP, on this network alone"
 	}
 	p.line("remote  %s, %s", r.Listen, by)
 	for _, c := range r.Callers {

@@ -43,10 +43,6 @@ func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	if unix.Statfs(c.StateDir, &disk) == nil {
 		s.Disk.Free, s.Disk.Size = disk.Bavail*uint64(disk.Bsize), disk.Blocks*uint64(disk.Bsize)
 	}
-	if r := d.remote.certificate; r != nil {
-		is := r.state()
-		s.Certificate = trouble.CertificateState{File: c.Remote.CertFile, NotBefore: is.NotBefore, NotAfter: is.NotAfter, Error: is.Error}
-	}
 	s.Jobs, _ = d.runner.Status("") // of all jobs it cannot fail
 	for _, credential := range d.service.Credentials() {
 		s.Ledger.IsOpen = s.Ledger.IsOpen || len(c.Outages[credential.Name].Open) > 0

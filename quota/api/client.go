@@ -133,11 +133,6 @@ func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
 	return Ask[Refusals](ctx, c, http.MethodGet, "/v1/refusals", nil)
 }
 
-// Remote returns the callers on other hosts.
-func (c *Client) Remote(ctx context.Context) (Remote, error) {
-	return Ask[Remote](ctx, c, http.MethodGet, "/v1/remote", nil)
-}
-
 // Do makes a request of any method, and decodes the answer into into. Fields is a struct or
 // url.Values: a GET or DELETE has them in its query, another request in its body. A nil fields is
 // none, and a nil into discards the answer. The path begins with '/', and its parts are escaped

@@ -18,9 +18,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	start := time.Now()
 	request := s.requestOf(c, in)
 	d, err := s.decide(r.Context(), c, request)
-	event := Decided{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)}
-	s.Emit(event)
-	c.count(event.Result())
+	s.Emit(Decided{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
 	if err != nil {
 		return err
 	}

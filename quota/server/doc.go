@@ -9,9 +9,9 @@
 // query into a struct (decode.go), asks the quota.Service, or for clients the
 // clientlimit.Service, and writes JSON (answer.go). A refusal is an api.Problem.
 //
-// Callers on other hosts come through a Frontend of their own, over TLS, to the same Server. A
-// Remote knows each by its token; remoteRoutes is the one table of what they may ask for, and a
-// RemoteCaller lists with what.
+// Callers on other hosts come through a Frontend of their own to the same Server. A Remote knows
+// each by its token; remoteRoutes is the one table of what they may ask for, and a RemoteCaller
+// lists with what.
 //
 // The example serves the API from a program of one's own.
 //

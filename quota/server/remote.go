@@ -1,51 +1,38 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-// A Remote knows the remote callers by their tokens, and records when and from where each
-// came. Any number of goroutines may use it at the same time.
+// A RemoteCaller is a caller on another host, which has no daemon. Its token identifies it: it
+// may use the routes in remoteRoutes, for the names listed here.
+type RemoteCaller struct {
+	Name        string
+	Tokens      [][sha256.Size]byte // the digests of those that are valid now
+	Credentials []string
+	Operations  []string // nil: all of those credentials
+	Clients     []string // the groups whose clients it may ask about
+}
+
+// A Remote knows the remote callers by their tokens. Its zero value knows none. Any number of
+// goroutines may use it at the same time.
 type Remote struct {
-	since   time.Time
-	callers atomic.Pointer[[]*RemoteCaller]
-	wrong   atomic.Uint64 // requests without a token that is known
+	callers atomic.Pointer[[]RemoteCaller]
 }
 
-// NewRemote returns a Remote without callers.
-func NewRemote() *Remote {
-	r := &Remote{since: time.Now()}
-	r.callers.Store(new([]*RemoteCaller))
-	return r
-}
-
-// SetCallers replaces the callers. The counts of one that stays are kept.
-func (m *Remote) SetCallers(callers []RemoteCaller) {
-	next := make([]*RemoteCaller, len(callers))
-	for i, c := range callers {
-		c.counts = &remoteCounts{}
-		for _, was := range *m.callers.Load() {
-			if was.Name == c.Name {
-				c.counts = was.counts
-			}
-		}
-		next[i] = &c
-	}
-	m.callers.Store(&next)
-}
+// SetCallers replaces the callers.
+func (m *Remote) SetCallers(callers []RemoteCaller) { m.callers.Store(&callers) }
 
 type remoteKey struct{}
 
@@ -60,21 +47,11 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	token, problem := tokenIn(r)
 	if problem == nil {
 		if c := m.bearer(token); c != nil {
-			now := time.Now()
-			c.counts.last.Store(&remoteVisit{now, addressOf(r.RemoteAddr)})
-			r = r.WithContext(context.WithValue(r.Context(), remoteKey{}, c))
-			if wait := c.wait(now); wait > 0 {
-				c.counts.refused.Add(1)
-				w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
-				return r, api.NewProblem(api.Busy, "remote caller %q asks more than its rate allows, which is %s a second", c.Name, quota.Count(c.rate(), "request", "requests")).
-					WithHint("rate in [remote.callers." + c.Name + "] allows more")
-			}
-			return r, nil
+			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
 		}
 		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
 			WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")
 	}
-	m.wrong.Add(1)
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	return r, problem
 }
@@ -83,10 +60,14 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 // in constant time.
 func (m *Remote) bearer(token string) (found *RemoteCaller) {
 	digest := sha256.Sum256([]byte(token))
-	for _, c := range *m.callers.Load() {
+	callers := m.callers.Load()
+	if callers == nil {
+		return nil
+	}
+	for i, c := range *callers {
 		for _, known := range c.Tokens {
 			if subtle.ConstantTimeCompare(known[:], digest[:]) == 1 {
-				found = c
+				found = &(*callers)[i]
 			}
 		}
 	}
@@ -127,20 +108,77 @@ func addressOf(text string) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// State returns the callers, and what became of their requests.
-func (m *Remote) State() api.Remote {
-	state := api.Remote{Since: m.since.UTC(), WrongTokens: m.wrong.Load(), Callers: []api.RemoteCaller{}}
-	for _, c := range *m.callers.Load() {
-		one := api.RemoteCaller{
-			Spent: []api.RemoteSpent{},
-			Name:  c.Name, Credentials: c.Credentials, Operations: c.Operations, Subjects: c.Clients, Tokens: len(c.Tokens),
-			Granted: c.counts.granted.Load(), Refused: c.counts.refused.Load(), Forbidden: c.counts.forbidden.Load(),
-		}
-		if last := c.counts.last.Load(); last != nil {
-			one.LastSeen, one.From = api.TimeOf(last.at), last.from.String()
-		}
-		state.Callers = append(state.Callers, one)
+// remoteRoutes are the routes that a remote caller may use. Every other route is refused. checkRoute
+// checks what the path names; the handlers check what is in a body: see forbids, forbidsGrant and
+// observationOf.
+var remoteRoutes = []string{
+	"POST /v1/acquire", "POST /v1/grants/{id}/settle", "DELETE /v1/grants/{id}", "POST /v1/observe",
+	"GET /v1/status", "GET /v1/credentials", "GET /v1/credentials/{name}",
+	"POST /v1/clients/{name}/acquire",
+	"GET /v1", "GET /healthz", "GET /readyz", "GET /version",
+}
+
+// forbids gives the same answer for a name that is not configured and for one of another caller.
+func (c *RemoteCaller) forbids(what, name string) *api.Problem {
+	return api.NewProblem(quota.Forbidden, "remote caller %q may not %s %.80q", c.Name, what, name)
+}
+
+// checkRoute refuses a route that is not for the remote caller, or names what is not.
+func (c *RemoteCaller) checkRoute(route Route, r *http.Request) *api.Problem {
+	switch name := r.PathValue("name"); {
+	case !slices.Contains(remoteRoutes, route.pattern()):
+		return api.NewProblem(quota.Forbidden, "%s is not for remote callers", route.pattern()).
+			WithHint("ask over the socket of the daemon's own host")
+	case route.ofCredential() && name != api.OnlyCredential && !slices.Contains(c.Credentials, name):
+		return c.forbids("read credential", name)
+	case strings.HasPrefix(route.Path, "/v1/clients/{name}") && !slices.Contains(c.Clients, name):
+		return c.forbids("ask about clients", name)
 	}
-	slices.SortFunc(state.Callers, func(a, b api.RemoteCaller) int { return cmp.Compare(a.Name, b.Name) })
-	return state
+	return nil
+}
+
+// checkRequest refuses an acquire that the caller may not make.
+func (c *RemoteCaller) checkRequest(r quota.Request) quota.Decision {
+	d := quota.Decision{Reason: quota.Forbidden}
+	switch {
+	case r.Credential != "" && !slices.Contains(c.Credentials, r.Credential):
+		d.Detail = fmt.Sprintf("remote caller %q may not spend from credential %.80q", c.Name, r.Credential)
+	case c.Operations != nil && !slices.Contains(c.Operations, r.Operation):
+		d.Detail = fmt.Sprintf("remote caller %q may not use operation %.80q", c.Name, r.Operation)
+	case r.UseReserve:
+		d.Detail = "the reserve is not for remote callers"
+	default:
+		return quota.Decision{}
+	}
+	return d
+}
+
+// notItsGrant refuses a change to a grant that the session's remote caller did not acquire.
+func (c *Session) notItsGrant() quota.Decision {
+	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.remote.Name)}
+}
+
+// visible returns the limits that count the caller, without the names of others.
+func (c *Session) visible(limits []quota.LimitState) []quota.LimitState {
+	if c.remote == nil {
+		return limits
+	}
+	var own []quota.LimitState
+	for _, l := range limits {
+		if !l.CountsJob(c.Caller.CountedAs()) {
+			continue
+		}
+		l.Jobs, l.ExceptJobs, l.Closed.By = nil, nil, ""
+		own = append(own, l)
+	}
+	return own
+}
+
+// names returns the credentials that the caller may know.
+func (s *Server) names(c *Session) []string {
+	all := s.Service.Names()
+	if c.remote == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.remote.Credentials, name) })
 }

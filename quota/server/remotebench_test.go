@@ -35,7 +35,7 @@ func BenchmarkRemote(b *testing.B) {
 	}
 	s, _ := servertest.Serve(b, server.Config{Service: servertest.NewService(b, instant{ledgertest.NewModel(time.Now), granted}, servertest.YouTube())}, socket)
 	certificate, pool := benchCertificate(b)
-	remote := server.NewRemote()
+	remote := new(server.Remote)
 	remote.SetCallers([]server.RemoteCaller{{Name: "shop", Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}}})
 	frontend := server.NewFrontend(server.FrontendConfig{Remote: remote, TLS: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}})
 	frontend.PassTo(s)

@@ -22,7 +22,7 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 	youtube.Limits = append(youtube.Limits, quota.Limit{Name: "share", Units: 50, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"backfill", "remote/shop"}})
 	service := servertest.NewService(t, ledgertest.NewModel(clock.Now), youtube, servertest.Other())
 	h := servertest.Start(t, func(c *server.Config) { c.Service = service })
-	remote := server.NewRemote()
+	remote := new(server.Remote)
 	caller := func(name, token string) server.RemoteCaller {
 		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}}
 	}

@@ -144,7 +144,6 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 		}
 		c, problem := s.admit(r, route)
 		if problem != nil {
-			c.countForbidden()
 			s.reject(w, r, route.pattern(), c.Caller, problem)
 			return
 		}

@@ -123,7 +123,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.s", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},
 	{"jobs.t", `{ credential = "e", regions = ["US"], schedule = "manual", command = ["fetch"] }`, ``},
 	{"credentials.e.limits.away.units", `5`, ``}, // a share of a caller
-	{"credentials.e.limits.away.callers", `["shop"]`, `["shop", "blog"]`},
+	{"credentials.e.limits.away.jobs", `["@shop"]`, `["@shop", "@blog"]`},
 	{"remote.listen", `"127.0.0.1:9466"`, `"127.0.0.1:9467"`},
 	{"remote.cert_file", `"one.pem"`, `"two.pem"`},
 	{"remote.key_file", `"one.key"`, `"two.key"`},
@@ -131,7 +131,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"remote.callers.shop.credentials", `["c", "e"]`, `["e"]`},
 	{"remote.callers.shop.operations", `["list"]`, `["list", "search"]`},
 	{"remote.callers.shop.subjects", `["a"]`, `["b"]`},
-	{"remote.callers.shop.rate", `10`, `20`},
 	{"remote.callers.blog", `{ token_file = "blog.token", credentials = ["e"] }`, ``},
 	{"passes.drain", `"1s"`, `"2s"`},
 	{"passes.cgroups", `"off"`, ``}, // another one is not everywhere

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"quotad/quota"
@@ -59,7 +60,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 		one := t.Limits[limit]
 		c.Limits = append(c.Limits, quota.Limit{
 			Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
-			Jobs: one.sharers(), ExceptJobs: one.ExceptJobs, DryRun: !one.Enforce,
+			Jobs: sharers(one.Jobs), ExceptJobs: sharers(one.ExceptJobs), DryRun: !one.Enforce,
 		})
 	}
 	for operation, cost := range t.Operations {
@@ -76,7 +77,6 @@ func (t *fileTable) shares() {
 			l := t.Credentials[credential].Limits[limit]
 			t.share(credential, l, "jobs", l.Jobs)
 			t.share(credential, l, "except_jobs", l.ExceptJobs)
-			t.shareOfCallers(credential, l)
 		}
 	}
 }
@@ -85,23 +85,17 @@ func (t *fileTable) share(credential string, l *limitTable, key string, names []
 	l.mustName(key, "job", names)
 	for _, name := range names {
 		job, known := t.Jobs[name]
-		switch {
+		caller, isRemote := strings.CutPrefix(name, "@")
+		switch one := t.Remote.Callers[caller]; {
+		case isRemote && one == nil:
+			l.fail(key, "there is no [remote.callers.%s]%s", caller, suggest(caller, t.Remote.names("callers")))
+		case isRemote && !slices.Contains(one.Credentials, credential):
+			l.fail(key, "caller %q may not spend from this credential: add %q to its credentials", caller, credential)
+		case isRemote:
 		case !known:
 			l.fail(key, "there is no job %q%s", name, suggest(name, t.names("jobs")))
 		case job.Credential != "" && job.Credential != credential:
 			l.fail(key, "job %q spends from credential %q, not from this one", name, job.Credential)
-		}
-	}
-}
-
-func (t *fileTable) shareOfCallers(credential string, l *limitTable) {
-	l.mustName("callers", "caller", l.Callers)
-	for _, name := range l.Callers {
-		switch one := t.Remote.Callers[name]; {
-		case one == nil:
-			l.fail("callers", "there is no [remote.callers.%s]%s", name, suggest(name, t.Remote.names("callers")))
-		case !slices.Contains(one.Credentials, credential):
-			l.fail("callers", "caller %q may not spend from this credential: add %q to its credentials", name, credential)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 		}},
 		{"only unknown", `only = ["search.list"]`, `only = ["search.list",` + "\n" + `"serch"]`, []string{`13: credentials.youtube.limits.search.only: unknown operation "serch": list it under operations`}},
 		{"only of another type", `only = ["search.list"]`, "only = [\n1]", []string{`14: credentials.youtube.limits.search.only: must hold strings in quotes, not 1`}},
-		{"jobs and except_jobs", `only = ["search.list"]`, "jobs = [\"trending\"]\nexcept_jobs = [\"trending\"]", []string{`14: credentials.youtube.limits.search.except_jobs: cannot be combined with jobs or callers: remove one of them`}},
+		{"jobs and except_jobs", `only = ["search.list"]`, "jobs = [\"trending\"]\nexcept_jobs = [\"trending\"]", []string{`14: credentials.youtube.limits.search.except_jobs: cannot be combined with jobs: remove one of them`}},
 		{"jobs unknown", `only = ["search.list"]`, `jobs = ["trendign"]`, []string{`13: credentials.youtube.limits.search.jobs: there is no job "trendign": did you mean "trending"?`}},
 		{"except_jobs unknown", `only = ["search.list"]`, `except_jobs = ["backfill"]`, []string{`13: credentials.youtube.limits.search.except_jobs: there is no job "backfill": known are "trending"`}},
 		{"no jobs", `only = ["search.list"]`, `jobs = []`, []string{`13: credentials.youtube.limits.search.jobs: must name at least one job: leave it out for a limit that counts everybody's calls`}},

@@ -19,7 +19,7 @@ import (
 // A Remote says where callers from other hosts are answered, and which callers there are.
 type Remote struct {
 	Listen            string // empty: nowhere
-	CertFile, KeyFile string // empty: plain HTTP on loopback, behind a proxy
+	CertFile, KeyFile string // empty: plain HTTP, on a loopback or private address
 	Callers           []server.RemoteCaller
 }
 
@@ -48,8 +48,8 @@ func (t *remoteTable) checkListen() {
 		}
 		return
 	}
-	if address, err := netip.ParseAddrPort(string(t.Listen)); !t.requirePair() && (err != nil || !address.Addr().IsLoopback()) {
-		t.fail("listen", `%q can be reached from other hosts, and without TLS tokens would travel in plain text: add cert_file and key_file; or, where a proxy on this host has the certificate, write "127.0.0.1:9466"`, t.Listen)
+	if address, err := netip.ParseAddrPort(string(t.Listen)); !t.requirePair() && (err != nil || !address.Addr().IsLoopback() && !address.Addr().IsPrivate()) {
+		t.fail("listen", `%q can be reached from everywhere, and without TLS tokens would travel in plain text: add cert_file and key_file; or write an address of a private network or, where a proxy on this host has the certificate, "127.0.0.1:9466"`, t.Listen)
 	}
 }
 
@@ -92,7 +92,7 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 	one.known("subjects", "table [clients.NAME]", one.Subjects, t.groups())
 	one.known("operations", "operation", one.Operations, t.operationsOf(one.Credentials))
 	return server.RemoteCaller{
-		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects, Rate: int(one.Rate),
+		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects,
 	}
 }
 
@@ -123,13 +123,15 @@ func (t *fileTable) operationsOf(credentials []string) (all []string) {
 	return all
 }
 
-// sharers returns the jobs and callers whose calls a limit counts, as quota.Limit names them.
-func (t *limitTable) sharers() []string {
-	sharers := slices.Clone(t.Jobs)
-	for _, caller := range t.Callers {
-		sharers = append(sharers, quota.RemotePrefix+caller)
+// sharers returns the jobs and remote callers that a key names, as quotad knows them: "@shop" is a caller.
+func sharers(names []string) (known []string) {
+	for _, name := range names {
+		if caller, isRemote := strings.CutPrefix(name, "@"); isRemote {
+			name = quota.RemotePrefix + caller
+		}
+		known = append(known, name)
 	}
-	return sharers
+	return known
 }
 
 // An anyAddress is an address that other hosts may reach: a port alone, or with an IP

@@ -11,7 +11,7 @@ import (
 // distant is a file of which one thing is changed.
 const distant = `[credentials.c]
 limits.daily.units = 100
-limits.few = { units = 10, jobs = ["shop"], callers = ["shop"] }
+limits.few = { units = 10, jobs = ["shop", "@shop"] }
 operations = { list = 1, search = 10 }
 [credentials.d]
 limits.daily.units = 100
@@ -88,7 +88,9 @@ func TestBadRemotes(t *testing.T) {
 		{"no listen", `listen = ":9466"`, ``, `remote.listen: is missing: add listen = ":9466"`},
 		{"half a certificate", `key_file = "c.key"`, ``, `remote.key_file: is missing`},
 		{"another half", `cert_file = "c.pem"`, ``, `remote.cert_file: is missing: add cert_file`},
-		{"plain text", "cert_file = \"c.pem\"\nkey_file = \"c.key\"", ``, `remote.listen: ":9466" can be reached from other hosts, and without TLS tokens would travel in plain text`},
+		{"a private address", "listen = \":9466\"\ncert_file = \"c.pem\"\nkey_file = \"c.key\"", `listen = "8.8.8.8:9466"`, `remote.listen: "8.8.8.8:9466" can be reached from everywhere`},
+		{"every address", "listen = \":9466\"\ncert_file = \"c.pem\"\nkey_file = \"c.key\"", `listen = "0.0.0.0:9466"`, `remote.listen: "0.0.0.0:9466" can be reached from everywhere`},
+		{"plain text", "cert_file = \"c.pem\"\nkey_file = \"c.key\"", ``, `remote.listen: ":9466" can be reached from everywhere, and without TLS tokens would travel in plain text`},
 		{"behind a proxy", `key_file = "c.key"`, "key_file = \"c.key\"\nbehind = \"127.0.0.1\"", `remote.behind: is no key any more: remove it: without cert_file`},
 		{"certificate of another key", `"c.pem"`, `"other.pem"`, `remote.cert_file: cannot be used with key_file: tls: private key does not match public key`},
 		{"empty certificate", `"c.pem"`, `"empty.pem"`, `remote.cert_file: cannot be used with key_file: tls: failed to find any PEM data`},
@@ -113,11 +115,13 @@ func TestBadRemotes(t *testing.T) {
 		{"another credential's operation", `["list"]`, `["get"]`, `remote.callers.shop.operations: there is no operation "get"`},
 		{"no operation", `["list"]`, `[]`, `remote.callers.shop.operations: must name at least one operation, or be left out`},
 		{"unknown clients", `["public"]`, `["private"]`, `remote.callers.shop.subjects: there is no table [clients.NAME] "private": known are "public"`},
-		{"unknown caller of a share", `callers = ["shop"]`, `callers = ["shops"]`, `credentials.c.limits.few.callers: there is no [remote.callers.shops]: did you mean "shop"?`},
-		{"no caller of a share", `callers = ["shop"]`, `callers = []`, `credentials.c.limits.few.callers: must name at least one caller`},
-		{"a caller twice", `callers = ["shop"]`, `callers = ["shop", "shop"]`, `credentials.c.limits.few.callers: caller "shop" is listed twice: remove one`},
-		{"caller of another credential", "operations.get = 1", "operations.get = 1\nlimits.few = { units = 1, callers = [\"shop\"] }", `credentials.d.limits.few.callers: caller "shop" may not spend from this credential: add "d" to its credentials`},
-		{"callers and except_jobs", `jobs = ["shop"], callers`, `except_jobs = ["shop"], callers`, `credentials.c.limits.few.except_jobs: cannot be combined with jobs or callers: remove one of them`},
+		{"unknown caller of a share", `"@shop"`, `"@shops"`, `credentials.c.limits.few.jobs: there is no [remote.callers.shops]: did you mean "shop"?`},
+		{"no caller of a share", `["shop", "@shop"]`, `[]`, `credentials.c.limits.few.jobs: must name at least one job`},
+		{"a caller twice", `["shop", "@shop"]`, `["@shop", "@shop"]`, `credentials.c.limits.few.jobs: caller "shop" is listed twice: remove one`},
+		{"caller of another credential", "operations.get = 1", "operations.get = 1\nlimits.few = { units = 1, jobs = [\"@shop\"] }", `credentials.d.limits.few.jobs: caller "shop" may not spend from this credential: add "d" to its credentials`},
+		{"callers and except_jobs", `jobs =`, `except_jobs = ["shop"], jobs =`, `credentials.c.limits.few.except_jobs: cannot be combined with jobs: remove one of them`},
+		{"the key of before", `jobs = ["shop", "@shop"]`, `callers = ["shop"]`, `credentials.c.limits.few.callers: is no key any more: write "@shop" in jobs`},
+		{"a rate", `subjects = ["public"]`, `rate = 5`, `remote.callers.shop.rate: is no key any more: remove it`},
 		{"misspelt", `subjects =`, `subject =`, `remote.callers.shop.subject: unknown key: did you mean "subjects"?`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -134,7 +138,7 @@ func TestOddRemotes(t *testing.T) {
 	dir := distantDir(t)
 	nobody, _, _ := strings.Cut(distant, "[remote.callers")
 	for _, row := range []struct{ name, text, want string }{
-		{"nobody", strings.Replace(nobody, `, callers = ["shop"]`, "", 1), "remote.listen: no caller is configured"},
+		{"nobody", strings.Replace(nobody, `, "@shop"`, "", 1), "remote.listen: no caller is configured"},
 		{"nowhere", strings.Replace(distant, "listen = \":9466\"\ncert_file = \"c.pem\"\nkey_file = \"c.key\"\n", "", 1), `remote.callers: does nothing without an address: add listen = ":9466" to [remote]`},
 	} {
 		if got := said(t, dir, row.text); !strings.Contains(got, "warning: "+row.want) {

@@ -117,7 +117,6 @@ type limitTable struct {
 	Only       []string    `toml:"only"`
 	Jobs       []string    `toml:"jobs"`
 	ExceptJobs []string    `toml:"except_jobs"`
-	Callers    []string    `toml:"callers"`
 	Enforce    bool        `toml:"enforce" default:"true"`
 
 	Upstream struct { // the upstream's own side of the limit
@@ -187,6 +186,8 @@ var gone = map[string]string{
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
 	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
 	"targetTable.dialect":           `write refusals = "google", or "problem"`,
+	"limitTable.callers":            `write "@shop" in jobs`,
+	"callerTable.rate":              "remove it: a limit with jobs = [\"@NAME\"] and a short window bounds a caller",
 	"remoteTable.behind":            "remove it: without cert_file, quotad answers a proxy on this host",
 	"passesTable.parallel":          "remove it, and set parallel in each job",
 }
@@ -249,7 +250,6 @@ type callerTable struct {
 	Credentials []string  `toml:"credentials"`
 	Operations  []string  `toml:"operations"`
 	Subjects    []string  `toml:"subjects"`
-	Rate        int       `toml:"rate" default:"50" max:"10000"`
 }
 
 type eventsTable struct {

@@ -4,7 +4,7 @@
 // [Metrics.Record] is a sink of the daemon's events (metrics.go): decisions, passes, runs, alerts,
 // outages (decisions.go), and decisions about clients (clients.go). Grants have counters of their own
 // for each operation (meters.go). At each scrape a collector (collector.go) reads the limits
-// (limits.go), what needs a person (troubles.go), the clients and the remote callers (remote.go). The values of
+// (limits.go), what needs a person (troubles.go) and the clients. The values of
 // labels are names of the configuration and words of quotad's own, never what a caller sent: their
 // number is bounded.
 //

@@ -17,7 +17,6 @@ func TestPageNamesEveryMetric(t *testing.T) {
 	m := New("test")
 	m.WatchLimits(nil, nil)
 	m.WatchConnections(nil)
-	m.WatchRemote(nil)
 	m.WatchTroubles(nil)
 	descs := make(chan *prometheus.Desc)
 	go func() {

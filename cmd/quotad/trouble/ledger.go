@@ -43,13 +43,6 @@ type FileState struct {
 	ChangedAt time.Time // after it was read; zero: it was not
 }
 
-// A CertificateState is that of the certificate for remote callers; no File: there is none.
-type CertificateState struct {
-	File                string
-	NotBefore, NotAfter time.Time
-	Error               string // why its replacement cannot be used
-}
-
 // refused says what Redis or a disk answers that does not write, and what shows more.
 var refused = [...]struct{ answer, says, do string }{
 	{"OOM", "Redis refuses writes (OOM)", "redis-cli config get maxmemory"},
@@ -131,7 +124,7 @@ const (
 	lowDisk = 64 << 20 // bytes
 	lowPart = 0.02     // of the disk
 	enough  = 1.5      // of these bounds, until it is low no more
-	renewal = 14 * 24 * time.Hour
+
 )
 
 // host judges what is of this host: its disk, its clock, its files.
@@ -156,26 +149,4 @@ func (l *list) host() {
 	case !f.ChangedAt.IsZero():
 		l.add(Trouble{Kind: File, Of: f.Name, Says: f.Name + " is newer than what runs", Do: "quotactl reload", Since: f.ChangedAt})
 	}
-	if l.State.Certificate.File != "" {
-		l.certificate(l.State.Certificate)
-	}
-}
-
-// certificate judges the certificate for remote callers. One that is valid for a short time only is to be renewed in
-// the last quarter of it.
-func (l *list) certificate(c CertificateState) {
-	one := Trouble{Kind: Certificate, Of: "certificate " + c.File, Do: "quotactl remote", Grave: true}
-	switch says := "the certificate for remote callers "; {
-	case l.now.After(c.NotAfter):
-		one.Says, one.Since = says+"has ended, and they refuse it", c.NotAfter
-	case l.now.Before(c.NotBefore):
-		one.Says = says + "is not valid before " + l.at(c.NotBefore) + ": is this host's clock right?"
-	case c.Error != "":
-		one.Says, one.Grave = says+"cannot be replaced, and ends "+l.at(c.NotAfter)+": "+c.Error, false
-	case c.NotAfter.Sub(l.now) < min(renewal, c.NotAfter.Sub(c.NotBefore)/4):
-		one.Says, one.Grave = says+"was not renewed, and ends "+l.at(c.NotAfter), false
-	default:
-		return
-	}
-	l.add(one)
 }

@@ -37,7 +37,6 @@ const (
 	Overdue     Kind = "overdue"     // no good run for expect_success
 	Disk        Kind = "disk"        // it is full, or nearly
 	File        Kind = "file"        // the configuration that runs is not the one on disk
-	Certificate Kind = "certificate" // it ends soon, or has ended
 	Dry         Kind = "runs dry"    // a limit will be used up before its units come back
 	Spent       Kind = "overspent"   // a settlement took a limit past its budget
 	Server      Kind = "server"      // Redis may lose or double grants
@@ -48,7 +47,7 @@ const (
 )
 
 var order = [...]Kind{Ledger, Recovering, Key, Unreachable, NotKept, Closed, Starved, Failing, Overdue, Disk, File,
-	Certificate, Dry, Spent, Server, Hosts, Clock, Paused, Lost}
+	Dry, Spent, Server, Hosts, Clock, Paused, Lost}
 
 // Nothing is what a status says without any trouble.
 const Nothing = "nothing needs attention"
@@ -59,7 +58,6 @@ type State struct {
 	Losses      []Loss
 	Disk        DiskState
 	File        FileState
-	Certificate CertificateState
 	Credentials []CredentialState
 	Jobs        []jobs.Status
 	ClockWas    time.Time // what the host's clock showed before it was set back; zero: it was not

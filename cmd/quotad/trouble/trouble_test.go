@@ -41,7 +41,6 @@ func newWorld() *world {
 	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "ok", Reachable: true}
 	w.State.Ledger.Dir, w.State.File.Name = "/var/lib/quotad", "/etc/quotad/config.toml"
 	w.State.Disk = DiskState{Dir: "/var/lib/quotad", Free: 50 << 30, Size: 100 << 30}
-	w.State.Certificate = CertificateState{File: "cert.pem", NotBefore: ago(day), NotAfter: now.Add(80 * day)}
 	limits := []LimitState{limit("daily", 10_000, 24*time.Hour), limit("share", 2_000, 24*time.Hour, "fill"), limit("pace", 500, 6*time.Hour, "fill"), limit("minute", 100, time.Minute)}
 	limits[0].Reserve, limits[0].Fits, limits[0].Asks, limits[3].Fits = 500, true, true, true
 	c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 100}}}
@@ -334,19 +333,6 @@ func TestTroubles(t *testing.T) {
 		{"Redis may lose grants", func(w *world) { w.State.Ledger.Warnings = []string{"appendonly is no", "min-replicas-to-write is 0"} },
 			"server ledger: appendonly is no; min-replicas-to-write is 0 > quotad --check --config /etc/quotad/config.toml"},
 
-		{"a certificate ends soon", func(w *world) {
-			w.State.Certificate.NotBefore, w.State.Certificate.NotAfter = ago(77*day), now.Add(13*day)
-		},
-			"certificate certificate cert.pem: the certificate for remote callers was not renewed, and ends 9 Dec 12:00 > quotactl remote"},
-		{"in two weeks", func(w *world) { w.State.Certificate.NotAfter = now.Add(14*day + 1) }, ""},
-		{"one of six days is renewed late", func(w *world) { w.State.Certificate.NotAfter = now.Add(5 * day) }, ""},
-		{"it has ended", func(w *world) { w.State.Certificate.NotAfter = ago(time.Hour) },
-			"certificate! certificate cert.pem: the certificate for remote callers has ended, and they refuse it > quotactl remote"},
-		{"it is not valid yet", func(w *world) { w.State.Certificate.NotBefore = now.Add(time.Hour) },
-			"certificate! certificate cert.pem: the certificate for remote callers is not valid before 13:00: is this host's clock right? > quotactl remote"},
-		{"its replacement is wrong", func(w *world) { w.State.Certificate.Error = "no key" },
-			"certificate certificate cert.pem: the certificate for remote callers cannot be replaced, and ends 14 Feb 12:00: no key > quotactl remote"},
-
 		// was: a line of the log
 		{"settled past the budget", func(w *world) {
 			w.daily.Used, w.daily.Overspent = 9_501, &Overspent{ago(time.Hour), "remote/shop settled a grant past limit \"daily\" by 1 unit"}
@@ -397,7 +383,7 @@ func TestEverythingIsWrong(t *testing.T) {
 	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "OOM", Warnings: []string{"w"}, Hosts: []string{"h"}, Clock: []string{"c"}}
 	w.State.Ledger.Since = ago(time.Hour)
 	w.Losses = []Loss{{Credential: "youtube", At: ago(time.Hour)}, {"maps", ago(time.Hour), ago(time.Hour), 1}}
-	w.State.Disk.Err, w.State.File.Error, w.State.Certificate.NotAfter = "full", "e", ago(1)
+	w.State.Disk.Err, w.State.File.Error = "full", "e"
 	w.youtube.Refuses, w.youtube.Silent = &Refusal{}, &Refusal{}
 	w.daily.closed(1, now.Add(day))
 	w.share.Used, w.share.Overspent = 2_001, &Overspent{}

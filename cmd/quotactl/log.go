@@ -13,6 +13,7 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/regions"
@@ -81,34 +82,38 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 		slices.Reverse(list)
 	}
 	if f.follow {
-		return c.followLog(ctx, name, asQuery(since), list)
+		return c.followLog(ctx, client, name, asQuery(since), list)
 	}
 	return show(c, api.LogPage{Entries: list}, nil, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
 }
 
-// followLog prints entries, and then new ones, until it is interrupted or the daemon
-// stops.
-func (c *cli) followLog(ctx context.Context, name string, since api.Since, entries []api.Entry) error {
+// followPace is how often new entries are asked for.
+const followPace = time.Second
+
+// followLog prints entries, and then new ones, until it is interrupted or the daemon stops. While the ledger
+// cannot be reached it prints nothing, and leaves nothing out.
+func (c *cli) followLog(ctx context.Context, client jobsapi.Client, name string, since api.Since, entries []api.Entry) error {
 	if c.output == "value" {
 		return noInteger()
 	}
-	q := api.LogQuery{Since: since}
-	if n := len(entries); n > 0 {
-		q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
-	}
+	q := api.LogQuery{Since: since, Most: quota.MaxLogPage}
 	var widths []int
-	if err := c.writeEntries(&widths, entries...); err != nil {
-		return err
-	}
-	for e, err := range c.client().FollowLog(ctx, name, q) {
-		if err != nil {
+	for {
+		if n := len(entries); n > 0 {
+			q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
+		}
+		if err := c.writeEntries(&widths, entries...); err != nil {
 			return err
 		}
-		if err := c.writeEntries(&widths, e); err != nil {
+		if len(entries) < quota.MaxLogPage && !quota.Sleep(ctx, followPace) {
+			return ctx.Err()
+		}
+		page, err := client.Log(ctx, name, q)
+		if err != nil && !errors.Is(err, api.ErrLedgerUnavailable) {
 			return err
 		}
+		entries = page.Entries
 	}
-	return &failure{code: exitUnreachable, err: errors.New("quotad has stopped"), hint: "run quotactl log -f again once quotad runs"}
 }
 
 // writeEntries prints entries below those before: as lines of JSON, or as a table whose columns get

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -308,22 +307,20 @@ func (o *readers) get(ctx context.Context, who person, path string) (*http.Respo
 // follow reads a log from its beginning, and on for as long as the load lasts.
 func (o *readers) follow(ctx context.Context, who person, follows func()) {
 	defer follows()
-	answer, err := o.get(ctx, who, "/v1/credentials/many/log?follow=true&most=1000")
-	if err != nil {
-		o.complain("cannot follow: %v", err)
-		return
-	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
-	if answer.StatusCode != http.StatusOK {
-		o.complain("cannot follow: %s", answer.Status)
-		return
-	}
-	for lines.Scan() {
+	var page api.LogPage
+	for after := ""; ctx.Err() == nil; after = page.Next {
+		answer, err := o.get(ctx, who, "/v1/credentials/many/log?most=1000&after="+after)
+		if err == nil {
+			page = api.LogPage{}
+			err = json.NewDecoder(answer.Body).Decode(&page)
+			answer.Body.Close()
+		}
+		if err != nil && ctx.Err() == nil {
+			o.complain("cannot follow: %v", err)
+			return
+		}
 		follows()
-	}
-	if ctx.Err() == nil {
-		o.complain("a log that is followed ends: %v", lines.Err())
+		quota.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 

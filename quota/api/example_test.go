@@ -143,7 +143,7 @@ func ExampleClient_Settle() {
 	// 250 <nil>
 }
 
-// The log says who spent what. FollowLog continues with what is written next.
+// The log says who spent what.
 func ExampleClient_Log() {
 	socket, stop := exampleDaemon()
 	defer stop()

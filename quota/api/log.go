@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"math"
 	"net/http"
 	"strconv"
@@ -55,7 +51,6 @@ type LogQuery struct {
 	Since  Since  `json:"since,omitempty"`  // nothing older; empty: all that is kept
 	Newest bool   `json:"newest,omitempty"` // newest first
 	Most   int    `json:"most,omitempty"`   // page size, at most quota.MaxLogPage; 0: 100
-	Follow bool   `json:"follow,omitempty"` // FollowLog sets it
 }
 
 // A Since is an instant: RFC 3339, or how long ago it was ("90m", "7d"). Empty: none.
@@ -114,35 +109,4 @@ func ParseSpan(text string) (time.Duration, error) {
 // Log returns a page of a credential's log.
 func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
 	return Ask[LogPage](ctx, c, http.MethodGet, Path("credentials", credential, "log"), q)
-}
-
-// FollowLog yields the entries that a query selects, and then new ones as they
-// are written. It ends without an error when the daemon shuts down, else with
-// one: the context's if that has ended.
-func (c *Client) FollowLog(ctx context.Context, credential string, q LogQuery) iter.Seq2[Entry, error] {
-	q.Follow = true
-	return func(yield func(Entry, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		answer, err := c.exchange(ctx, request{method: http.MethodGet, path: Path("credentials", credential, "log"), fields: q, stream: true})
-		if err != nil {
-			yield(Entry{}, err)
-			return
-		}
-		defer answer.stream.Close()
-		for lines := json.NewDecoder(answer.stream); ; {
-			var e Entry
-			err := lines.Decode(&e)
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(Entry{}, c.failure(ctx, err))
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }

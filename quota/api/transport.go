@@ -47,19 +47,17 @@ type request struct {
 	fields       any           // sent in the query of a GET or DELETE, else as JSON, url.Values as a form; nil: none
 	once         bool          // it is not sent again if it may have arrived
 	within       time.Duration // for one answer; 0: attemptTimeout
-	stream       bool          // the answer is read while it arrives
 
 	query       string // fields as they are sent
 	payload     []byte
 	contentType string
 }
 
-// A reply is an answer, read to its end unless it is a stream.
+// A reply is an answer, read to its end.
 type reply struct {
 	status  int
 	version string // of the daemon; empty when not known
 	body    []byte
-	stream  io.ReadCloser
 }
 
 // do makes a request and decodes its answer into into, unless that is nil.
@@ -167,15 +165,11 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-// attempt sends a request once, and waits for its answer within a time. A stream ends with
-// ctx.
+// attempt sends a request once, and waits for its answer within a time.
 func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })
 	resp, err := c.send(ctx, r)
-	if err == nil && r.stream && resp.StatusCode == http.StatusOK && late.Stop() {
-		return reply{status: resp.StatusCode, stream: resp.Body}, nil
-	}
 	defer cancel(nil)
 	defer late.Stop()
 	var answer reply

@@ -164,9 +164,6 @@ func (f *Frontend) Connections() Connections {
 // has not asked anything yet gets unreadTime for it: http.Server.Shutdown alone would read its request and
 // not answer. If ctx ends first, Shutdown closes the connections that are left and returns the error of ctx.
 func (f *Frontend) Shutdown(ctx context.Context) error {
-	if s := f.server.Load(); s != nil {
-		s.endStreams()
-	}
 	f.closing.Store(true)
 	f.http.SetKeepAlivesEnabled(false)
 	first, cancel := context.WithTimeout(ctx, unreadTime)

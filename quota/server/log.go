@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -14,32 +12,24 @@ import (
 
 const usualPage = 100
 
-func (s *Server) log(w http.ResponseWriter, r *http.Request, c *Session, in api.LogQuery) error {
+func (s *Server) log(ctx context.Context, c *Session, in api.LogQuery) (answer api.LogPage, err error) {
 	if in.Most < 1 || in.Most > quota.MaxLogPage {
-		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, in.Most)
-	}
-	if in.Follow && in.Newest {
-		return api.NewProblem(quota.BadRequest, "follow sends newer entries as they are written: it cannot be combined with newest")
+		return answer, api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, in.Most)
 	}
 	name := c.Path("name")
-	q, err := s.logQuery(r.Context(), name, in)
+	q, err := s.logQuery(ctx, name, in)
 	if err != nil {
-		return err
+		return answer, err
 	}
-	page, err := s.Service.Log(r.Context(), name, q)
+	page, err := s.Service.Log(ctx, name, q)
 	if err != nil {
-		return err
+		return answer, err
 	}
-	if in.Follow && r.Method == http.MethodGet {
-		s.follow(r.Context(), w, c, q, page)
-		return nil
-	}
-	answer := api.LogPage{Entries: each(page.Entries, func(e quota.Entry) api.Entry { return entryOf(name, e) })}
+	answer.Entries = each(page.Entries, func(e quota.Entry) api.Entry { return entryOf(name, e) })
 	if !page.Next.IsZero() {
 		answer.Next = strconv.FormatInt(page.Next.UnixMicro(), 10)
 	}
-	Write(w, http.StatusOK, typeJSON, answer)
-	return nil
+	return answer, nil
 }
 
 func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (quota.LogQuery, error) {
@@ -57,52 +47,6 @@ func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (qu
 	usage, err := s.Service.Usage(ctx, name)
 	q.Since = in.Since.At(usage.Now)
 	return q, err
-}
-
-// followPace is how often a follower reads what is new.
-const followPace = 500 * time.Millisecond
-
-// follow sends a page and what follows it, as lines of JSON, until the caller goes away or the
-// server shuts down; then it still sends what was written before that. While the ledger cannot be
-// reached it sends nothing, and leaves nothing out. The request's deadlines do not bind it: each
-// page has a time of its own.
-func (s *Server) follow(ctx context.Context, w http.ResponseWriter, c *Session, q quota.LogQuery, page quota.LogPage) {
-	name, control, lines := c.Path("name"), http.NewResponseController(w), json.NewEncoder(w)
-	lines.SetEscapeHTML(false)
-	control.SetReadDeadline(time.Time{})
-	w.Header()["Content-Type"] = typeLines
-	for last := false; ; {
-		if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
-			return
-		}
-		for _, e := range page.Entries {
-			q.After = e.At
-			lines.Encode(entryOf(name, e)) // Flush returns the error
-		}
-		if control.Flush() != nil {
-			return // the caller has gone, or does not read
-		}
-		leave := func() {}
-		if page.Next.IsZero() {
-			if last {
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.closing.Done():
-				last = true
-			case <-time.After(followPace):
-			}
-		} else { // takes turns with other long reads: a follower that is far behind reads page after page
-			var err error
-			if leave, err = s.longReads.enter(ctx); err != nil {
-				return // the caller has gone
-			}
-		}
-		page, _ = s.Service.Log(ctx, name, q) // without entries if it fails
-		leave()
-	}
 }
 
 func entryOf(name string, e quota.Entry) api.Entry {

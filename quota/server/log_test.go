@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -16,7 +14,6 @@ import (
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/ledgertest"
-	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
 
@@ -100,79 +97,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// A follower reads a log as it is written.
-type follower struct {
-	t    *testing.T
-	next func() (api.Entry, error, bool)
-}
-
-func follow(h *servertest.Server, ctx context.Context, q api.LogQuery) *follower {
-	next, stop := iter.Pull2(h.Client("").FollowLog(ctx, "youtube", q))
-	h.T.Cleanup(stop)
-	return &follower{h.T, next}
-}
-
-func (f *follower) want(id string) {
-	f.t.Helper()
-	if e, err, ok := f.next(); err != nil || !ok || e.ID != id {
-		f.t.Fatalf("got %+v, %v, %v, want %s", e, err, ok, id)
-	}
-}
-
 func video(h *servertest.Server) string {
 	return h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}).GrantID
-}
-
-func TestFollow(t *testing.T) {
-	h := servertest.Start(t, nil)
-	first := video(h)
-	second := video(h)
-	f := follow(h, t.Context(), api.LogQuery{Most: 1})
-	f.want(first)
-	f.want(second)
-	third := video(h)
-	f.want(third)
-	_, page := logOf(h, api.LogQuery{Most: 2})
-	follow(h, t.Context(), api.LogQuery{After: page.Next}).want(third)
-	f.want(video(h))
-
-	final := video(h)
-	if err := h.Frontend.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	f.want(final)
-	if e, err, ok := f.next(); ok {
-		t.Errorf("got %+v, %v behind the end", e, err)
-	}
-}
-
-func TestFollowerLeaves(t *testing.T) {
-	h := servertest.Start(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	f := follow(h, ctx, api.LogQuery{})
-	f.want(video(h))
-	cancel()
-	if e, err, _ := f.next(); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %+v, %v, want the cancellation", e, err)
-	}
-	for h.Frontend.Connections().Open > 1 { // the other is the client's that acquired
-		runtime.Gosched()
-	}
-}
-
-func TestFollowOfNobody(t *testing.T) {
-	h := servertest.Start(t, nil)
-	for _, err := range h.Client("").FollowLog(t.Context(), "vimeo", api.LogQuery{}) {
-		if p := new(api.Problem); !errors.As(err, &p) || p.Status != 404 {
-			t.Errorf("got %v, want that the credential is unknown", err)
-		}
-	}
-	nobody := &api.Client{Socket: h.Socket + ".not"}
-	for _, err := range nobody.FollowLog(t.Context(), "youtube", api.LogQuery{}) {
-		if !errors.Is(err, api.ErrUnreachable) {
-			t.Errorf("got %v, want that nobody answers", err)
-		}
-	}
 }
 
 // A mute ledger does not tell what it holds, for a while.
@@ -198,25 +124,6 @@ func (m *mute) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, err
 		return quota.Usage{}, quota.ErrUnavailable
 	}
 	return m.Model.Usage(ctx, c)
-}
-
-func TestFollowOverAnOutage(t *testing.T) {
-	ledger := &mute{Model: ledgertest.NewModel(time.Now), asked: make(chan struct{}, 1)}
-	h := servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledger, servertest.YouTube()) })
-	f := follow(h, t.Context(), api.LogQuery{})
-	f.want(video(h))
-	ledger.silent.Store(true)
-	missed := video(h)
-	<-ledger.asked
-	ledger.silent.Store(false)
-	f.want(missed)
-
-	ledger.silent.Store(true)
-	for _, err := range h.Client("").FollowLog(t.Context(), "youtube", api.LogQuery{}) {
-		if !errors.Is(err, api.ErrLedgerUnavailable) {
-			t.Errorf("got %v, want that the ledger is unavailable", err)
-		}
-	}
 }
 
 func TestUsage(t *testing.T) {

@@ -1,12 +1,9 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
 	"net/http"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,59 +74,6 @@ func TestLongReadsTakeTurns(t *testing.T) {
 		}
 		if got := <-third; got != http.StatusOK {
 			t.Errorf("a read whose turn came: %d, want 200", got)
-		}
-	})
-}
-
-// A crowdedLog is a ledger whose log takes a while to read on in, and which knows how
-// many did so at once.
-type crowdedLog struct {
-	*ledgertest.Model
-	now, most atomic.Int32
-}
-
-func (l *crowdedLog) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
-	page, err := l.Model.Log(ctx, c, q)
-	if q.After.IsZero() || len(page.Entries) == 0 {
-		return page, err
-	}
-	l.most.Store(max(l.most.Load(), l.now.Add(1)))
-	time.Sleep(time.Millisecond)
-	l.now.Add(-1)
-	return page, err
-}
-
-// Those who follow a log from long ago catch up in turn, as many pages at once as may be, and each
-// gets everything.
-func TestFollowersCatchUpInTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const followers, grants = 16, 20
-		ledger := &crowdedLog{Model: ledgertest.NewModel(time.Now)}
-		service := servertest.NewService(t, ledger, servertest.YouTube())
-		(&channel{service: service}).grant(t, grants)
-		listener, _ := overPipes(t, server.Config{Service: service})
-		client := listener.client()
-		var following sync.WaitGroup
-		for range followers {
-			following.Go(func() {
-				answer, err := client.Get("http://quotad/v1/credentials/youtube/log?follow=true&most=1")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer answer.Body.Close()
-				lines, n := bufio.NewScanner(answer.Body), 0
-				for n < grants && lines.Scan() {
-					n++
-				}
-				if n < grants {
-					t.Errorf("a follower is told of %d grants of %d: %v", n, grants, lines.Err())
-				}
-			})
-		}
-		following.Wait()
-		if most := ledger.most.Load(); most > max(1, int32(runtime.GOMAXPROCS(0)/2)) {
-			t.Errorf("%d pages were read at once", most)
 		}
 	})
 }

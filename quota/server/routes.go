@@ -98,7 +98,7 @@ func (s *Server) ownRoutes() []Route {
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
-		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most, follow", decoded(s.log, api.LogQuery{Most: usualPage})},
+		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most", Handle(s.log, api.LogQuery{Most: usualPage})},
 		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what, by job, region, operation, caller or hour; by, since, most", LongRead(Handle(s.usage, api.UsageQuery{By: string(quota.ByJob), Most: math.MaxInt}))},
 		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", LongRead(Handle(s.why, api.WhyQuery{Count: 1}))},
 		{"GET", "/v1/refusals", Read, "what was refused in the last day, by kind: acquires, and passes that were not launched", Handle(s.listRefusals)},

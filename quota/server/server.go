@@ -34,7 +34,6 @@ const (
 var (
 	typeJSON    = []string{"application/json"}
 	typeProblem = []string{"application/problem+json"}
-	typeLines   = []string{"application/x-ndjson"}
 	retrySoon   = []string{"1"} // when the ledger may be back is not known
 )
 
@@ -78,14 +77,12 @@ type Forbidden struct {
 type Server struct {
 	Config // as given, with the defaults
 
-	name       []string // of the server and its version, a header's value
-	routes     []Route
-	mux        *http.ServeMux
-	plain      map[[2]string]http.HandlerFunc // by method and path, without a name in it: it is found faster here
-	refusal    *NotServing                    // nil: the server decides
-	longReads  longReads
-	closing    context.Context // ends when the server shuts down, so that streams end
-	endStreams func()          // ends it
+	name      []string // of the server and its version, a header's value
+	routes    []Route
+	mux       *http.ServeMux
+	plain     map[[2]string]http.HandlerFunc // by method and path, without a name in it: it is found faster here
+	refusal   *NotServing                    // nil: the server decides
+	longReads longReads
 }
 
 // New returns a server for a Frontend to pass requests to. It fails if two routes,
@@ -118,7 +115,6 @@ func Refusing(why NotServing, c Config) (*Server, error) {
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
 	s := &Server{Config: c, longReads: make(longReads, max(1, runtime.GOMAXPROCS(0)/2))}
-	s.closing, s.endStreams = context.WithCancel(context.Background())
 	s.name = []string{api.ServerName + c.Version}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {

@@ -169,7 +169,6 @@ func testUnavailable(t *testing.T, why error, reason string) {
 		{"GET", "/v1/credentials", ""},
 		{"GET", "/v1/credentials/youtube", ""},
 		{"GET", "/v1/credentials/youtube/log", ""},
-		{"GET", "/v1/credentials/youtube/log?follow=true", ""},
 		{"GET", "/v1/credentials/youtube/usage", ""},
 		{"GET", "/v1/credentials/youtube/why?operation=videos.list", ""},
 		{"POST", "/v1/credentials/youtube/book", "limit=daily&units=1"},

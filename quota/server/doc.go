@@ -15,7 +15,7 @@
 //
 // The example serves the API from a program of one's own.
 //
-// Shutdown accepts nothing more, ends the streams that follow a log, answers every
+// Shutdown accepts nothing more, gives connections that have not asked yet a moment for it, answers every
 // request that has arrived, and then closes what is left.
 //
 // The package writes the socket that Listen makes. Its locks are those of Frontend and Refusals. None

@@ -97,10 +97,6 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func video(h *servertest.Server) string {
-	return h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}).GrantID
-}
-
 // A mute ledger does not tell what it holds, for a while.
 type mute struct {
 	*ledgertest.Model

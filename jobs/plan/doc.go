@@ -2,6 +2,6 @@
 // uses a limit up before that ([Rate], in rate.go).
 //
 // The sum is of what passes expect, in the window that asks for the most. A job asks for no more than its own shares and
-// paces grant. It does not depend on when it is read. A [Planner] asks for both on behalf of a runner and a service. It
-// reads the last hour of a log at most once in 20 times as long as that takes. Its lock is mu, under which nothing waits.
+// paces grant. It does not depend on when it is read. A [Planner] asks for both on behalf of a runner and a service. Its
+// lock is mu, under which nothing waits.
 package plan

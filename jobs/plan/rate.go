@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -32,12 +31,11 @@ type Rate struct {
 }
 
 // RateOf returns the rate of a limit, the zero value if there is none.
-func RateOf(all []Rate, credential, limit string) Rate {
-	i := slices.IndexFunc(all, func(r Rate) bool { return r.Credential == credential && r.Limit == limit })
-	if i < 0 {
-		return Rate{}
+func RateOf(all []Rate, credential, limit string) (r Rate) {
+	if i := slices.IndexFunc(all, func(r Rate) bool { return r.Credential == credential && r.Limit == limit }); i >= 0 {
+		r = all[i]
 	}
-	return all[i]
+	return r
 }
 
 // A Planner plans for the jobs of a runner and the credentials of a service. Any number of goroutines may use it.
@@ -48,202 +46,142 @@ type Planner struct {
 	mu    sync.Mutex // guards what follows; nothing waits under it
 	rates []Rate     // the last ones
 	until time.Time  // they are given until then
-	fits  []Fit      // the last sum
-	of    []any      // what it is of
+}
+
+// states returns the jobs, and each as the sum takes it: with what it expects, or the mean of its last ten runs.
+func (p *Planner) states() (states []jobs.JobState, list []*jobs.Job) {
+	states, _ = p.Runner.JobStates()
+	for _, s := range states {
+		job := *s.Job
+		if len(job.Expects) == 0 {
+			job.Expects = s.Took
+		}
+		list = append(list, &job)
+	}
+	return states, list
 }
 
 // Plan returns what the schedule asks of each limit.
 func (p *Planner) Plan() *Plan {
-	result := &Plan{}
-	states, _ := p.Runner.JobStates()
-	result.Limits = p.sum(states, p.expecting(states, result))
+	states, list := p.states()
+	result := &Plan{Limits: Sum(list, p.Service.Credentials())}
+	for i, s := range states {
+		switch {
+		case len(s.Job.Expects) > 0 || s.Job.Schedule.Next(jobs.Reference).IsZero():
+		case len(list[i].Expects) > 0:
+			result.Measured = append(result.Measured, s.Job.Name)
+		default:
+			result.Unknown = append(result.Unknown, s.Job.Name)
+		}
+	}
 	return result
 }
 
-// sum adds up again if something has changed.
-func (p *Planner) sum(states []jobs.JobState, list []*jobs.Job) []Fit {
-	credentials, of := p.Service.Credentials(), []any{}
-	for _, c := range credentials {
-		of = append(of, c)
-	}
-	for i, job := range list {
-		of = append(of, states[i].Job, fmt.Sprint(job.Expects))
-	}
-	p.mu.Lock()
-	fits, known := p.fits, slices.Equal(p.of, of)
-	p.mu.Unlock()
-	if !known {
-		fits = Sum(list, credentials)
-		p.mu.Lock()
-		p.fits, p.of = fits, of
-		p.mu.Unlock()
-	}
-	return fits
-}
-
-// expecting returns the jobs with what their passes spend: what they expect, or the mean of the last ten runs.
-func (p *Planner) expecting(states []jobs.JobState, named *Plan) (list []*jobs.Job) {
-	for _, s := range states {
-		job := s.Job
-		if len(job.Expects) == 0 && !job.Schedule.Next(jobs.Reference).IsZero() {
-			one := *job
-			one.Expects, job = p.measured(job.Name), &one
-			if len(one.Expects) == 0 {
-				named.Unknown = append(named.Unknown, job.Name)
-			} else {
-				named.Measured = append(named.Measured, job.Name)
-			}
-		}
-		list = append(list, job)
-	}
-	return list
-}
-
-// measured returns the mean calls of the passes of a job that ended well in its last ten runs, rounded up.
-func (p *Planner) measured(job string) jobs.Made {
-	runs, _ := p.Runner.Runs(job, 10) // what cannot be read is not known
-	sum, passes := jobs.Made{}, quota.Units(0)
-	for _, r := range runs {
-		for _, pass := range r.Passes {
-			if pass.Outcome == jobs.OK {
-				passes++
-				for operation, calls := range pass.Made {
-					sum[operation] += calls
-				}
-			}
-		}
-	}
-	for operation, calls := range sum {
-		sum[operation] = (calls + passes - 1) / passes
-	}
-	return sum
-}
-
-// Rates returns one for each limit whose window is an hour long, or longer. They may be some seconds old. The error is
-// the ledger's.
+// Rates returns one for each limit whose window is an hour long, or longer. It reads the last hour of each log, at most
+// once in 20 times as long as that takes. The error is the ledger's.
 func (p *Planner) Rates(ctx context.Context) ([]Rate, error) {
 	p.mu.Lock()
-	rates, fresh := p.rates, time.Now().Before(p.until)
+	rates, begun := p.rates, time.Now()
+	fresh := begun.Before(p.until)
 	p.mu.Unlock()
 	if fresh {
 		return rates, nil
 	}
-	begun := time.Now()
 	rates = []Rate{}
-	states, _ := p.Runner.JobStates()
-	all := p.expecting(states, &Plan{})
-	fits := p.sum(states, all)
+	states, list := p.states()
 	for _, c := range p.Service.Credentials() {
-		list, err := p.ratesOf(ctx, c, states, all, fits)
+		fits := Sum(list, []*quota.Credential{c})
+		usage, err := p.Service.Usage(ctx, c.Name)
 		if err != nil {
 			return nil, err
 		}
-		rates = append(rates, list...)
+		spent, read := map[string]map[string]quota.Units{}, 0 // by caller and limit
+		err = p.Service.Walk(ctx, c.Name, usage.Now.Add(-time.Hour), func(e quota.Entry) bool {
+			if spent[e.By] == nil {
+				spent[e.By] = map[string]quota.Units{}
+			}
+			if _, isGrant := e.Grant(); isGrant {
+				for _, charge := range e.Charges {
+					spent[e.By][charge.Limit] += charge.Units
+				}
+			}
+			read++
+			return read < 100_000
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range usage.Limits {
+			i := slices.IndexFunc(fits, func(f Fit) bool { return f.Limit == l.Name })
+			if i >= 0 && l.Window.Nominal() >= time.Hour {
+				rates = append(rates, rateOf(l, fits[i], c, states, list, spent, usage.Now))
+			}
+		}
 	}
-	const share = 20 // of the time they take a twentieth
 	p.mu.Lock()
-	p.rates, p.until = rates, time.Now().Add(share*time.Since(begun))
+	p.rates, p.until = rates, time.Now().Add(20*time.Since(begun))
 	p.mu.Unlock()
 	return rates, nil
 }
 
-// ratesOf reads the last hour of a log.
-func (p *Planner) ratesOf(
-	ctx context.Context, c *quota.Credential, states []jobs.JobState, all []*jobs.Job, fits []Fit,
-) (list []Rate, err error) {
-	usage, err := p.Service.Usage(ctx, c.Name)
-	if err != nil {
-		return nil, err
-	}
-	spent := make([]map[string]quota.Units, len(usage.Limits)) // by caller
-	for i := range spent {
-		spent[i] = map[string]quota.Units{}
-	}
-	const most = 100_000
-	read := 0
-	err = p.Service.Walk(ctx, c.Name, usage.Now.Add(-time.Hour), func(e quota.Entry) bool {
-		if _, isGrant := e.Grant(); isGrant && !e.At.After(usage.Now) {
-			for i, l := range usage.Limits {
-				units, _ := quota.ChargeIn(e.Charges, l.Name)
-				spent[i][e.By] += units
-			}
-		}
-		read++
-		return read < most
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, l := range usage.Limits {
-		at := slices.IndexFunc(fits, func(f Fit) bool { return f.Credential == c.Name && f.Limit == l.Name })
-		if at < 0 || l.Window.Nominal() < time.Hour {
-			continue
-		}
-		r, others := Rate{Credential: c.Name, Limit: l.Name}, quota.Units(0)
-		coming, lately := comingOf(all, states, c, l.Name, usage.Now)
-		for by, units := range spent[i] {
-			r.PerHour += units
-			if i := slices.IndexFunc(states, func(s jobs.JobState) bool { return s.Job.Name == by }); i >= 0 && states[i].Run == nil {
-				continue // a run that has ended spends nothing more
-			}
-			units -= lately[by]
-			others += max(0, units)
-			if units > r.Beyond || units == r.Beyond && units > 0 && by < r.Spender {
-				r.Spender, r.Beyond = by, units
-			}
-		}
-		if l.Closed.IsZero() && !l.DryRun {
-			r.GoneAt = usedUp(l, fits[at], float64(others), coming, usage.Now)
-		}
-		list = append(list, r)
-	}
-	return list, nil
-}
-
-// comingOf returns what the coming slots of the jobs spend of a limit in each minute of a day, and what each job's slots
-// of the last hour did, with one more: it may have been late.
-func comingOf(all []*jobs.Job, states []jobs.JobState, c *quota.Credential, limit string, now time.Time) (coming []quota.Units, lately map[string]quota.Units) {
-	coming, lately = make([]quota.Units, day/time.Minute), map[string]quota.Units{}
-	for i, job := range all {
+// rateOf goes by what each caller has spent in the last hour. A job has spent what its slots of that hour explain, with
+// one more, which may have been late; one whose run has ended spends nothing more than its coming slots.
+func rateOf(
+	l quota.LimitState, fit Fit, c *quota.Credential, states []jobs.JobState, list []*jobs.Job, spent map[string]map[string]quota.Units, now time.Time,
+) Rate {
+	r, others := Rate{Credential: fit.Credential, Limit: fit.Limit}, quota.Units(0)
+	coming, explained := make([]quota.Units, day/time.Minute), map[string]quota.Units{}
+	for i, job := range list {
 		charges, _ := c.Sum(job.Calls())
-		run, _ := quota.ChargeIn(charges, limit)
-		first := job.Schedule.Next(now.Add(-time.Hour))
-		if run *= quota.Units(len(job.Regions)); job.Credential != c.Name || run == 0 || first.IsZero() {
-			continue
+		run, _ := quota.ChargeIn(charges, l.Name)
+		if run *= quota.Units(len(job.Regions)); job.Credential != c.Name {
+			run = 0
 		}
-		lately[job.Name] = run
-		for at := first; !at.IsZero() && at.Before(now.Add(day)); at = job.Schedule.Next(at) {
+		explained[job.Name] = run
+		for at := job.Schedule.Next(now.Add(-time.Hour)); run > 0 && !at.IsZero() && at.Before(now.Add(day)); at = job.Schedule.Next(at) {
 			if !at.After(now) {
-				lately[job.Name] += run
+				explained[job.Name] += run
 			} else if !states[i].Pause.Active(at) {
 				coming[at.Sub(now)/time.Minute] += run
 			}
 		}
+		if states[i].Run == nil {
+			explained[job.Name] = quota.MaxUnits
+		}
 	}
-	return coming, lately
+	for by, in := range spent {
+		r.PerHour += in[l.Name]
+		beyond := max(0, in[l.Name]-explained[by])
+		others += beyond
+		if beyond > r.Beyond || beyond == r.Beyond && beyond > 0 && by < r.Spender {
+			r.Spender, r.Beyond = by, beyond
+		}
+	}
+	if l.Closed.IsZero() && !l.DryRun {
+		r.GoneAt = usedUp(l, fit, float64(others), coming, now)
+	}
+	return r
 }
 
 // usedUp returns when a limit is used up by the coming slots, and by everybody else in a straight line. It is zero if it
 // is not within a day or before the period ends, or if the coming slots alone do the same. Of a sliding window, others
 // that spend as much all the time have to leave the schedule too little.
 func usedUp(l quota.LimitState, fit Fit, others float64, coming []quota.Units, now time.Time) time.Time {
-	_, resets := l.Window.Bounds(now)
-	inWindow := others * l.Window.Nominal().Hours()
-	if others == 0 || !l.Window.Restarts() && float64(fit.Demand)+inWindow <= float64(fit.Budget) {
+	if others == 0 || !l.Window.Restarts() && float64(fit.Demand)+others*l.Window.Nominal().Hours() <= float64(fit.Budget) {
 		return time.Time{}
 	}
-	left, growth := float64(l.Remaining()), quota.Units(0)
-	most := max(0, fit.Demand-l.Used) // what the jobs spend on top, until what leaves makes up for it
+	_, resets := l.Window.Bounds(now)
+	left, growth, most := float64(l.Remaining()), quota.Units(0), max(0, fit.Demand-l.Used)
 	if !fit.Fits {
-		most = quota.MaxUnits
+		most = quota.MaxUnits // else the jobs spend no more on top: what leaves makes up for it
 	}
 	for i, units := range coming {
 		at := now.Add(time.Duration(i) * time.Minute)
-		growth += units
+		growth = min(growth+units, most)
 		switch {
-		case !resets.IsZero() && !at.Before(resets), left > 0 && float64(min(growth, most)) >= left:
+		case !resets.IsZero() && !at.Before(resets), left > 0 && float64(growth) >= left:
 			return time.Time{}
-		case float64(min(growth, most))+others*float64(i)/60 >= left:
+		case float64(growth)+others*float64(i)/60 >= left:
 			return at
 		}
 	}

@@ -66,13 +66,13 @@ func (f *Fit) Shortage() string {
 
 // ByJob names who asks for how much, the most first: "trending 9,600 (24 runs)".
 func (f *Fit) ByJob() string {
-	const named = 4
 	var parts []string
-	for _, s := range f.Shares[:min(named, len(f.Shares))] {
+	for i, s := range f.Shares {
+		if i == 4 {
+			parts = append(parts, quota.Count(len(f.Shares)-i, "more job", "more jobs"))
+			break
+		}
 		parts = append(parts, fmt.Sprintf("%s %s (%s)", s.Job, quota.Thousands(s.Demand), quota.Count(s.Slots, "run", "runs")))
-	}
-	if n := len(f.Shares) - named; n > 0 {
-		parts = append(parts, quota.Count(n, "more job", "more jobs"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -82,45 +82,44 @@ func (f *Fit) ByJob() string {
 func Sum(list []*jobs.Job, credentials []*quota.Credential) []Fit {
 	fits := []Fit{}
 	for _, c := range credentials {
-		var own []*scheduled
+		var all []*demand
 		for _, job := range list {
 			if job.Credential == c.Name && !job.Schedule.Next(jobs.Reference).IsZero() {
-				own = append(own, newScheduled(job, c))
+				all = append(all, demandOf(job, c))
 			}
 		}
 		for _, limit := range c.Limits {
-			fits = append(fits, fitOf(own, c, limit))
+			fits = append(fits, fitOf(all, c.Name, limit))
 		}
 	}
 	return fits
 }
 
-// A scheduled is a job with what a pass costs, and the slots of a cron line.
-type scheduled struct {
+// A demand is what a job asks of a credential.
+type demand struct {
 	*jobs.Job
-	charges []quota.Charge
-	slots   []int64 // in nanoseconds since the Unix epoch
+	limits  []quota.Limit
+	charges []quota.Charge // of a pass
+	slots   []time.Time    // of a cron line
+	end     time.Time      // slots has all before
 }
 
-// newScheduled reads the slots of 8 days and the longest window or, of a cron line that is due less often than weekly,
-// of a year.
-func newScheduled(job *jobs.Job, c *quota.Credential) *scheduled {
-	s := &scheduled{Job: job}
-	s.charges, _ = c.Sum(job.Calls()) // of an operation that the credential does not have, the configuration says so
+// demandOf reads the slots of 8 days and the longest window or, of a cron line that has fewer than 500, of a year.
+func demandOf(job *jobs.Job, c *quota.Credential) *demand {
+	d, until := &demand{Job: job, limits: c.Limits}, jobs.Reference
+	d.charges, _ = c.Sum(job.Calls()) // of an operation that the credential does not have, the configuration says so
 	if _, isEvery := job.Schedule.(jobs.Every); isEvery {
-		return s
+		return d
 	}
-	first, until := job.Schedule.Next(jobs.Reference), jobs.Reference
 	for _, limit := range c.Limits {
 		until = quota.Later(until, jobs.Reference.Add(8*day+length(limit.Window)))
 	}
-	if job.Schedule.Next(first).Sub(first).Abs() > 7*day {
-		until = jobs.Reference.Add(366 * day)
+	at := job.Schedule.Next(jobs.Reference)
+	for !at.IsZero() && (at.Before(until) || len(d.slots) < 500 && at.Before(jobs.Reference.Add(366*day))) {
+		d.slots, at = append(d.slots, at), job.Schedule.Next(at)
 	}
-	for ; !first.IsZero() && first.Before(until); first = job.Schedule.Next(first) {
-		s.slots = append(s.slots, first.UnixNano())
-	}
-	return s
+	d.end = at
+	return d
 }
 
 // length is that of a window's usual period.
@@ -131,93 +130,87 @@ func length(w quota.Window) time.Duration {
 	return w.Nominal()
 }
 
-// fitOf sums up what jobs ask of a limit. A job by every asks in each window for its most; those of cron lines are added
-// up in the windows that begin with one of their slots.
-func fitOf(own []*scheduled, c *quota.Credential, limit quota.Limit) Fit {
-	f := Fit{Credential: c.Name, Limit: limit.Name, Window: limit.Window.Describe(), DryRun: limit.DryRun}
+// fitOf sums up what jobs ask of a limit.
+func fitOf(all []*demand, credential string, limit quota.Limit) Fit {
+	f := Fit{Credential: credential, Limit: limit.Name, Window: limit.Window.Describe(), DryRun: limit.DryRun}
 	reserve, waits, count := true, true, 0
-	for _, s := range own {
-		if units, _ := quota.ChargeIn(s.charges, limit.Name); units > 0 {
-			reserve, waits, count = reserve && s.UseReserve, waits && limit.Window.Span() <= s.MaxWait, count+1
+	for _, d := range all {
+		if units, _ := quota.ChargeIn(d.charges, limit.Name); units > 0 {
+			reserve, waits, count = reserve && d.UseReserve, waits && limit.Window.Span() <= d.MaxWait, count+1
 		}
 	}
 	f.Budget = limit.Budget(reserve && count > 0)
 	f.Holds = count > 0 && waits || count == 1 && limit.IsShare()
-	f.Demand, f.Shares = worst(own, c, limit, length(limit.Window))
-	if f.Fits = f.Demand <= f.Budget; f.Fits && hasLongDay(limit.Window) {
-		if long, _ := worst(own, c, limit, 25*time.Hour); long > f.Budget {
+	f.Demand, f.Shares = worst(all, limit, length(limit.Window))
+	f.Fits = f.Demand <= f.Budget
+	if limit.Window.Period == quota.Day && f.Fits {
+		_, shift := jobs.Reference.In(limit.Window.Zone).ZoneBounds()
+		if long, _ := worst(all, limit, 25*time.Hour); long > f.Budget && !shift.IsZero() {
 			f.LongDay = long
 		}
 	}
 	return f
 }
 
-// worst returns the most that jobs ask of a limit in a window of a length, and who asks.
-func worst(own []*scheduled, c *quota.Credential, limit quota.Limit, w time.Duration) (most quota.Units, shares []JobDemand) {
-	shares = []JobDemand{}
-	begins := []int64{jobs.Reference.UnixNano()}
-	for _, s := range own {
-		begins = append(begins, s.slots...)
+// worst returns the most that jobs ask of a limit in a window of a length, and who asks. Jobs by every ask in each window
+// for their most; those of cron lines are added up in the windows that begin with one of their slots.
+func worst(all []*demand, limit quota.Limit, w time.Duration) (most quota.Units, shares []JobDemand) {
+	begins := []time.Time{jobs.Reference}
+	for _, d := range all {
+		begins = append(begins, d.slots...)
 	}
-	slices.Sort(begins)
-	last := int64(0)
-	most = -1
-	for _, from := range slices.Compact(begins) {
-		if after, _ := limit.Window.Bounds(time.Unix(0, from)); limit.Window.Restarts() {
-			from = after.UnixNano() + 1
-		}
-		sum := quota.Units(0)
-		for _, s := range own {
-			sum = min(sum+s.asks(c, limit, from, w).Demand, quota.MaxUnits)
-		}
-		if sum > most {
-			most, last = sum, from
+	if limit.Window.Restarts() {
+		for i, at := range begins {
+			after, _ := limit.Window.Bounds(at)
+			begins[i] = after.Add(time.Microsecond)
 		}
 	}
-	for _, s := range own {
-		if d := s.asks(c, limit, last, w); d.Demand > 0 {
-			shares = append(shares, d)
+	slices.SortFunc(begins, time.Time.Compare)
+	for _, from := range slices.CompactFunc(begins, time.Time.Equal) {
+		sum, asked := quota.Units(0), []JobDemand{}
+		for _, d := range all {
+			if one := d.asks(limit, from, w); one.Demand > 0 {
+				sum, asked = min(sum+one.Demand, quota.MaxUnits), append(asked, one)
+			}
+		}
+		if sum > most || shares == nil {
+			most, shares = sum, asked
 		}
 	}
 	slices.SortStableFunc(shares, func(a, b JobDemand) int { return cmp.Compare(b.Demand, a.Demand) })
 	return most, shares
 }
 
-// asks returns what the job asks of a limit in the window from an instant in nanoseconds, as far as the limits that hold it back let it.
-func (s *scheduled) asks(c *quota.Credential, limit quota.Limit, from int64, w time.Duration) JobDemand {
-	units, _ := quota.ChargeIn(s.charges, limit.Name)
-	slots, passes, n := 0, 0, len(s.Regions)
-	if every, ok := s.Schedule.(jobs.Every); ok {
+// asks returns what the job asks of a limit in the window from an instant, as far as the limits that hold it back let it.
+func (d *demand) asks(limit quota.Limit, from time.Time, w time.Duration) JobDemand {
+	units, _ := quota.ChargeIn(d.charges, limit.Name)
+	slots, passes, n := 0, 0, len(d.Regions)
+	if every, ok := d.Schedule.(jobs.Every); ok {
 		slots = int((w + every.Period - 1) / every.Period)
 		last := n // passes of the last run in the window
-		if stagger := s.StaggerWithin(every.Period, n); stagger > 0 {
+		if stagger := d.StaggerWithin(every.Period, n); stagger > 0 {
 			last = min(n, 1+int((w-1-time.Duration(slots-1)*every.Period)/stagger))
 		}
 		passes = (slots-1)*n + last
 	} else {
-		first, _ := slices.BinarySearch(s.slots, from)
-		end, _ := slices.BinarySearch(s.slots, from+int64(w))
-		slots = end - first
-		passes = slots * n
+		to := from.Add(w)
+		if _, end := limit.Window.Bounds(from); limit.Window.Period == quota.Month {
+			to = end
+		}
+		if over := to.Sub(d.end); over > 0 { // the same weekdays, among the slots
+			back := (over + 7*day - 1) / (7 * day) * 7 * day
+			from, to = from.Add(-back), to.Add(-back)
+		}
+		first, _ := slices.BinarySearchFunc(d.slots, from, time.Time.Compare)
+		end, _ := slices.BinarySearchFunc(d.slots, to, time.Time.Compare)
+		slots, passes = end-first, (end-first)*n
 	}
-	for _, other := range c.Limits {
-		isOwn := other.IsShare() && len(other.Jobs) == 1 || other.Window.Span() <= s.MaxWait
-		if cost, _ := quota.ChargeIn(s.charges, other.Name); cost > 0 && isOwn && other.Name != limit.Name && !other.DryRun {
+	for _, other := range d.limits {
+		isOwn := other.IsShare() && len(other.Jobs) == 1 || other.Window.Span() <= d.MaxWait
+		if cost, _ := quota.ChargeIn(d.charges, other.Name); cost > 0 && isOwn && other.Name != limit.Name && !other.DryRun {
 			times := (w + length(other.Window) - 1) / length(other.Window)
-			passes = int(min(quota.Units(passes), other.Budget(s.UseReserve)/cost*quota.Units(times)))
+			passes = int(min(quota.Units(passes), other.Budget(d.UseReserve)/cost*quota.Units(times)))
 		}
 	}
-	return JobDemand{s.Name, slots, min(units, quota.MaxUnits/quota.Units(max(1, passes))) * quota.Units(passes)}
-}
-
-// hasLongDay returns whether a window is a calendar day of a zone in which one has 25 hours.
-func hasLongDay(w quota.Window) bool {
-	for at := jobs.Reference; w.Period == quota.Day && at.Before(jobs.Reference.Add(366*day)); {
-		after, end := w.Bounds(at)
-		if end.Sub(after) > day+time.Minute {
-			return true
-		}
-		at = end
-	}
-	return false
+	return JobDemand{d.Name, slots, min(units, quota.MaxUnits/quota.Units(max(1, passes))) * quota.Units(passes)}
 }

@@ -118,6 +118,20 @@ func TestSum(t *testing.T) {
 			"fits: 60 of 100 units asked each day in Europe/Berlin, 40 left: mon 60 (1 run)"},
 		{"a yearly job beside an hourly one", []quota.Limit{daily}, []*jobs.Job{job("a", hourly, 4), job("b", cron(t, "0 0 24 12 *", "UTC"), 5)},
 			"does not fit: 101 units asked in any 24h, 1 more than the 100 for jobs: a 96 (24 runs), b 5 (1 run)"},
+		{"a yearly line beside an hourly one", []quota.Limit{daily},
+			[]*jobs.Job{job("a", cron(t, "0 * * * *", "UTC"), 4), job("b", cron(t, "0 0 24 12 *", "UTC"), 5)},
+			"does not fit: 101 units asked in any 24h, 1 more than the 100 for jobs: a 96 (24 runs), b 5 (1 run)"},
+		{"a line of the end of the month", []quota.Limit{daily},
+			[]*jobs.Job{job("a", cron(t, "0 9 28-30 * *", "UTC"), 4)},
+			"fits: 4 of 100 units asked in any 24h, 96 left: a 4 (1 run)"},
+		{"a monthly line in a short month",
+			[]quota.Limit{{Name: "monthly", Units: 100, Window: quota.Calendar(quota.Month, time.UTC)}},
+			[]*jobs.Job{job("a", cron(t, "0 9 1 * *", "UTC"), 60)},
+			"fits: 60 of 100 units asked each month in UTC, 40 left: a 60 (1 run)"},
+		{"a zone without summer time has no day of 25 hours",
+			[]quota.Limit{{Name: "daily", Units: 100, Window: quota.Calendar(quota.Day, time.UTC)}},
+			[]*jobs.Job{job("a", hourly, 4), job("b", jobs.Every{Period: day}, 1)},
+			"fits: 97 of 100 units asked each day in UTC, 3 left: a 96 (24 runs), b 1 (1 run)"},
 		{"a day of 25 hours is a note", []quota.Limit{berlinDay}, []*jobs.Job{job("a", hourly, 4), job("b", jobs.Every{Period: day}, 1)},
 			"fits: 97 of 100 units asked each day in Europe/Berlin; a day of 25 hours asks for 102: a 96 (24 runs), b 1 (1 run)"},
 		{"a pace", []quota.Limit{sliding("minute", 3, time.Minute)}, []*jobs.Job{with(job("a", hourly, 4), func(j *jobs.Job) { j.MaxWait = time.Minute })},
@@ -181,5 +195,27 @@ func TestUsedUp(t *testing.T) {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
+	}
+}
+
+// Of what a job spent its slots explain some, and all once its run has ended.
+func TestRateOf(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
+	c := credential(quota.Limit{Name: "daily", Units: 1000, Window: quota.Sliding(day)})
+	var list []*jobs.Job
+	for _, name := range []string{"loop", "ended"} {
+		list = append(list, &jobs.Job{Name: name, Credential: "api", Regions: ring(4),
+			Schedule: jobs.Every{Period: time.Hour}, Expects: map[string]quota.Units{"list": 1}})
+	}
+	states := []jobs.JobState{{Job: list[0], Run: &jobs.Run{}}, {Job: list[1]}}
+	spent := map[string]map[string]quota.Units{
+		"loop": {"daily": 208}, "ended": {"daily": 500}, "@0": {"daily": 20},
+	}
+	l := quota.LimitState{Limit: c.Limits[0], Used: 750}
+	fit := Fit{Credential: "api", Limit: "daily", Demand: 192, Budget: 1000, Fits: true}
+	r := rateOf(l, fit, c, states, list, spent, now)
+	// 8 of the loop are of its slot and of one that was late; 250 are left at 220 an hour.
+	if r.PerHour != 728 || r.Spender != "loop" || r.Beyond != 200 || !r.GoneAt.Equal(now.Add(69*time.Minute)) {
+		t.Errorf("got %+v, want 200 beyond the schedule by the loop, and nothing left in 69 minutes", r)
 	}
 }

@@ -22,13 +22,13 @@ type problem struct {
 }
 
 // deny answers what does not fit now with 429, and what never will with 422.
-func (h *handler) deny(w http.ResponseWriter, d api.Decision) {
+func deny(w http.ResponseWriter, d api.Decision) {
 	if quota.Reason(d.Reason) == quota.CostExceedsLimit {
 		addRateLimit(w.Header(), d)
 		refuse(w, quota.CostExceedsLimit, "this request costs more than limit "+strconv.Quote(d.Limit)+" ever has", 0)
 		return
 	}
-	wait := h.jittered(time.Duration(d.RetryAfterMs) * time.Millisecond)
+	wait := jittered(time.Duration(d.RetryAfterMs) * time.Millisecond)
 	d.RetryAfterMs = wait.Milliseconds()
 	addRateLimit(w.Header(), d)
 	refuse(w, quota.LimitExceeded, "limit "+strconv.Quote(d.Limit)+" has no room for this request now", wait, d.ViolatedPolicies...)
@@ -47,11 +47,10 @@ func refuse(w http.ResponseWriter, reason quota.Reason, detail string, wait time
 	w.Write(append(body, '\n')) // an error means that the caller went away
 }
 
-// jittered lengthens a wait at random, by whole milliseconds: clients that were refused
-// together do not return together, and none returns too early.
-func (h *handler) jittered(wait time.Duration) time.Duration {
-	longest := max(0, int64(float64(wait.Milliseconds())*h.Jitter))
-	return wait + time.Duration(rand.Int64N(longest+1))*time.Millisecond
+// jittered lengthens a wait by up to a tenth, at random: clients that were refused together do not return together, and
+// none returns too early.
+func jittered(wait time.Duration) time.Duration {
+	return wait + time.Duration(rand.Int64N(wait.Milliseconds()/10+1))*time.Millisecond
 }
 
 // addRateLimit adds the RateLimit fields of the limits that are enforced, or says that the ledger was not asked.

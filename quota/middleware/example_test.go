@@ -2,9 +2,9 @@ package middleware_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -21,9 +21,9 @@ import (
 	"quotad/quota/server"
 )
 
-// Each client of a video server has 10 units a minute, and the daemon counts them. A search costs 5, the health
-// check nothing. A client with an API key has a budget for that key. Others have one for their address, which
-// the proxy in front of the server passes on.
+// Each client of a video server has 10 units a minute, and the daemon counts them. A search costs 5. The health check is
+// not limited, as it does not go through the handler. A client with an API key has a budget for that key. Others have one
+// for their address, which the proxy in front of the server passes on.
 func Example() {
 	socket, stop := exampleDaemon()
 	defer stop()
@@ -31,23 +31,23 @@ func Example() {
 	videos := http.NewServeMux()
 	videos.HandleFunc("GET /videos", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "videos") })
 	videos.HandleFunc("GET /search", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "results") })
-	videos.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 
 	daemon := &api.Client{Socket: socket} // found by itself where quotad is installed
 	limited := middleware.Handler(daemon, videos, middleware.Options{
 		Clients:        "public", // [clients.public] in the daemon's config.toml
 		Identify:       []middleware.Identify{middleware.ByHeader("X-API-Key")},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Skip:           func(r *http.Request) bool { return r.URL.Path == "/healthz" },
 		Cost: func(r *http.Request) (string, int64) {
 			if r.URL.Path == "/search" {
 				return "search", 1
 			}
 			return "", 1
 		},
-		Jitter: -1, // so that this example always says the same
 	})
-	web := httptest.NewServer(limited)
+	all := http.NewServeMux()
+	all.Handle("/", limited)
+	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	web := httptest.NewServer(all)
 	defer web.Close()
 
 	get(web.URL+"/videos", "X-API-Key", "k1")
@@ -56,12 +56,15 @@ func Example() {
 	get(web.URL+"/search", "X-Forwarded-For", "203.0.113.7")
 	get(web.URL+"/healthz", "X-API-Key", "k1")
 	// Output:
-	// /videos: 200 OK, RateLimit: "default";r=9;t=60
-	// /search: 200 OK, RateLimit: "default";r=4;t=60
-	// /search: 429 Too Many Requests, RateLimit: "default";r=4;t=60, Retry-After: 60
-	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota exceeded","status":429,"detail":"limit \"default\" has no room for this request now","violated-policies":["default"],"retry_after_ms":60000}
-	// /search: 200 OK, RateLimit: "default";r=5;t=60
-	// /healthz: 200 OK
+	// /videos 200 OK
+	//   RateLimit: "default";r=9;t=60
+	// /search 200 OK
+	//   RateLimit: "default";r=4;t=60
+	// /search 429 Too Many Requests
+	//   limit "default" has no room for this request now
+	// /search 200 OK
+	//   RateLimit: "default";r=5;t=60
+	// /healthz 200 OK
 }
 
 // get prints how a request with one header field is answered.
@@ -76,15 +79,14 @@ func get(url, field, value string) {
 		log.Fatal(err)
 	}
 	defer answer.Body.Close()
-	fmt.Print(r.URL.Path, ": ", answer.Status)
-	for _, name := range []string{"RateLimit", "Retry-After"} {
-		if value := answer.Header.Get(name); value != "" {
-			fmt.Print(", ", name, ": ", value)
-		}
+	fmt.Println(r.URL.Path, answer.Status)
+	if limit := answer.Header.Get("RateLimit"); limit != "" && answer.StatusCode == http.StatusOK {
+		fmt.Println("  RateLimit:", limit)
 	}
-	fmt.Println()
-	if answer.StatusCode != http.StatusOK {
-		io.Copy(os.Stdout, answer.Body)
+	if answer.StatusCode != http.StatusOK { // with Retry-After, of 60 to 66 s
+		var problem struct{ Detail string }
+		json.NewDecoder(answer.Body).Decode(&problem)
+		fmt.Println("  " + problem.Detail)
 	}
 }
 

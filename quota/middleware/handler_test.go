@@ -2,13 +2,11 @@ package middleware
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,13 +83,11 @@ func TestOneLimitAroundAnother(t *testing.T) {
 }
 
 func TestDenial(t *testing.T) {
-	o := options(t)
-	o.Jitter = -1
-	answer := serve(Handler(startScripted(t, denial).client, hello, o))
+	answer := serve(Handler(startScripted(t, denial).client, hello, options(t)))
 	checkFields(t, answer.Header, `"minute";q=60;w=60, "day";q=1000;w=86400`, `"minute";r=0;t=3, "day";r=0`)
 	checkProblem(t, answer, map[string]any{
 		"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Quota exceeded", "status": 429.0,
-		"detail": `limit "minute" has no room for this request now`, "violated-policies": []any{"minute", "day"}, "retry_after_ms": 2500.0,
+		"detail": `limit "minute" has no room for this request now`, "violated-policies": []any{"minute", "day"}, "retry_after_ms": "soon",
 	})
 	if got := answer.Header.Get("Retry-After"); got != "3" {
 		t.Errorf("Retry-After is %s, want 3", got)
@@ -110,6 +106,9 @@ func checkProblem(t *testing.T, answer *http.Response, want map[string]any) {
 	var got map[string]any
 	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
 		t.Fatal(err)
+	}
+	if ms, _ := got["retry_after_ms"].(float64); ms >= 2500 && ms <= 2750 { // at random
+		got["retry_after_ms"] = "soon"
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the problem is %v, want %v", got, want)
@@ -130,26 +129,21 @@ func TestWhatNeverFits(t *testing.T) {
 }
 
 func TestJitterLengthensOnly(t *testing.T) {
-	d := startScripted(t, denial)
-	for _, row := range []struct{ jitter, most float64 }{{-1, 2500}, {0, 2750}, {0.5, 3750}, {2, 7500}} {
-		o := options(t)
-		o.Jitter = row.jitter
-		h := Handler(d.client, hello, o)
-		least, greatest := float64(1<<30), 0.0
-		for range 100 {
-			answer := serve(h)
-			var p problem
-			if err := json.NewDecoder(answer.Body).Decode(&p); err != nil {
-				t.Fatal(err)
-			}
-			least, greatest = min(least, float64(p.RetryAfterMs)), max(greatest, float64(p.RetryAfterMs))
-			if want := fmt.Sprint((p.RetryAfterMs + 999) / 1000); answer.Header.Get("Retry-After") != want {
-				t.Errorf("Retry-After is %s beside %d ms", answer.Header.Get("Retry-After"), p.RetryAfterMs)
-			}
+	h := Handler(startScripted(t, denial).client, hello, options(t))
+	least, greatest := int64(1<<30), int64(0)
+	for range 100 {
+		answer := serve(h)
+		var p problem
+		if err := json.NewDecoder(answer.Body).Decode(&p); err != nil {
+			t.Fatal(err)
 		}
-		if least < 2500 || greatest > row.most || row.most > 2500 && least == greatest {
-			t.Errorf("jitter %v: 2500 ms have become %v to %v, want up to %v", row.jitter, least, greatest, row.most)
+		least, greatest = min(least, p.RetryAfterMs), max(greatest, p.RetryAfterMs)
+		if want := fmt.Sprint((p.RetryAfterMs + 999) / 1000); answer.Header.Get("Retry-After") != want {
+			t.Errorf("Retry-After is %s beside %d ms", answer.Header.Get("Retry-After"), p.RetryAfterMs)
 		}
+	}
+	if least < 2500 || greatest > 2750 || least == greatest {
+		t.Errorf("2500 ms have become %v to %v, want up to a tenth more", least, greatest)
 	}
 }
 
@@ -193,19 +187,15 @@ func from(peer string) func(*http.Request) {
 	return func(r *http.Request) { r.RemoteAddr = peer }
 }
 
-func TestSkipAndCost(t *testing.T) {
+func TestCost(t *testing.T) {
 	d := startScripted(t, grant)
 	o := options(t)
-	o.Skip = func(r *http.Request) bool { return r.URL.Path == "/healthz" }
 	o.Cost = func(r *http.Request) (string, int64) { return "list", int64(len(r.URL.Query()["id"])) }
 	h := Handler(d.client, hello, o)
 	path := func(text string) func(*http.Request) {
 		return func(r *http.Request) {
 			r.URL.Path, r.URL.RawQuery, _ = strings.Cut(text, "?")
 		}
-	}
-	if answer := serve(h, path("/healthz")); answer.StatusCode != http.StatusOK || answer.Header.Get("RateLimit") != "" || len(d.asked()) != 0 {
-		t.Errorf("what is skipped: %s, %v, and the daemon was asked for %v", answer.Status, answer.Header, d.asked())
 	}
 	serve(h, path("/things?id=a&id=b&id=c"))
 	if got := d.asked(); len(got) != 1 || got[0].Operation != "list" || got[0].Count != 3 {
@@ -229,10 +219,9 @@ func TestRefusalsOfTheDaemon(t *testing.T) {
 		logged       string
 	}{
 		{"one is malformed", refusal(quota.BadRequest), nil, "", 400, 400, ""},
-		{"the ledger is away for one", refusal(api.LedgerUnavailable), nil, "", 503, 503, ""},
-		{"the ledger is away", grant, api.NewProblem(api.LedgerUnavailable, "no Redis"), "", 503, 503, ""},
+		{"the ledger is away for one", refusal(api.LedgerUnavailable), nil, "", 503, 503, "ledger_unavailable"},
+		{"the ledger is away", grant, api.NewProblem(api.LedgerUnavailable, "no Redis"), "", 503, 503, "ledger_unavailable: no Redis"},
 		{"an unknown operation", refusal(quota.UnknownOperation), nil, "list", 200, 503, "unknown_operation"},
-		{"no operation at all", grant, nil, "a b", 200, 503, "unknown_operation"},
 		{"unknown clients", grant, api.NewProblem(quota.UnknownClients, "no [clients.public]"), "", 200, 503, "unknown_clients: no [clients.public]"},
 		{"an older daemon", grant, api.NewProblem(api.NotFound, "no such path"), "", 200, 503, "not_found"},
 		{"not allowed", grant, api.NewProblem(quota.Forbidden, "not you"), "", 200, 503, "forbidden"},
@@ -265,22 +254,6 @@ func TestRefusalsOfTheDaemon(t *testing.T) {
 	}
 }
 
-func TestDecisionsAreObserved(t *testing.T) {
-	d := startScripted(t, denial)
-	o := options(t)
-	var told []string
-	o.OnDecision = func(r *http.Request, d api.Decision, err error) {
-		told = append(told, fmt.Sprint(r.URL.Path, " ", d.Reason, " ", errors.Is(err, api.ErrLedgerUnavailable)))
-	}
-	h := Handler(d.client, hello, o)
-	serve(h)
-	d.refuse(api.NewProblem(api.LedgerUnavailable, "no Redis"))
-	serve(h)
-	if want := []string{"/things limit_exceeded false", "/things  true"}; !slices.Equal(told, want) {
-		t.Errorf("told %q, want %q", told, want)
-	}
-}
-
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -290,7 +263,6 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		{"clients that are no name", Options{Clients: "a b"}},
 		{"no network", Options{Clients: "public", TrustedProxies: []netip.Prefix{{}}}},
 		{"a network that no address is in", Options{Clients: "public", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}}},
-		{"no time", Options{Clients: "public", Timeout: -1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			defer func() {

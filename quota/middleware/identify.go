@@ -44,14 +44,14 @@ func ByUser(name func(*http.Request) string) Identify {
 // unidentified is the subject that callers share that nothing distinguishes.
 const unidentified = "unidentified"
 
-// maxSubject is the length of the longest subject that the daemon keeps as it is.
+// maxSubject is the length of the longest subject that stays as it is.
 const maxSubject = 64
 
-// bounded returns a subject that the daemon accepts whatever a client sent: one that is
-// longer than 64 bytes, not printable or begins with '#' becomes '#' and its digest.
+// bounded returns a subject that can be read and written, whatever a client sent: one that is longer than 64 bytes, not
+// printable or begins with '#' becomes '#' and its digest.
 func bounded(subject string) string {
-	isUnprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	if len(subject) > maxSubject || strings.HasPrefix(subject, "#") || !utf8.ValidString(subject) || strings.ContainsFunc(subject, isUnprintable) {
+	isUnprintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if len(subject) > maxSubject || strings.HasPrefix(subject, "#") || strings.ContainsFunc(subject, isUnprintable) {
 		return "#" + digest(subject)
 	}
 	return subject
@@ -68,6 +68,16 @@ type addresses []netip.Prefix
 
 // forwardedFor is where each proxy appends the address that called it.
 const forwardedFor = "X-Forwarded-For"
+
+// subject returns whom a request is for.
+func (h *handler) subject(r *http.Request) string {
+	for _, identify := range h.Identify {
+		if subject := identify(r); subject != "" {
+			return bounded(subject)
+		}
+	}
+	return addresses(h.TrustedProxies).subject(r)
+}
 
 // subject returns the client's address, or the network that an IPv6 client has to itself.
 func (a addresses) subject(r *http.Request) string {
@@ -88,7 +98,9 @@ func (a addresses) subject(r *http.Request) string {
 // the client is that hop.
 func (a addresses) client(r *http.Request) netip.Addr {
 	hop := parseHop(r.RemoteAddr)
-	if !a.trusts(hop) && !a.trustsSocket(r) {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	socket := local != nil && local.Network() == "unix" && len(a) > 0 // a peer there has no address, and is a proxy
+	if !a.trusts(hop) && !socket {
 		return hop
 	}
 	for _, line := range slices.Backward(r.Header[forwardedFor]) {
@@ -111,29 +123,18 @@ func (a addresses) trusts(hop netip.Addr) bool {
 	return slices.ContainsFunc(a, func(p netip.Prefix) bool { return p.Contains(hop) })
 }
 
-// trustsSocket reports whether the peer is a proxy that has no address: on a Unix socket,
-// where proxies are expected at all, every peer is one.
-func (a addresses) trustsSocket(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && local.Network() == "unix" && len(a) > 0
-}
-
-// parseHop reads an address, with or without a port, brackets and a zone. Anything else
-// ("unknown", "@", nothing at all) is the zero address.
+// parseHop reads an address, with or without a port, brackets and a zone, as one host has it: a zone says only by which
+// of our interfaces it was reached, and ::ffff:192.0.2.1 is 192.0.2.1. Anything else ("unknown", "@", nothing at all) is
+// the zero address.
 func parseHop(text string) netip.Addr {
 	text = strings.Trim(text, " \t")
-	if with, err := netip.ParseAddrPort(text); err == nil {
-		return plain(with.Addr())
-	}
-	if inside, ok := strings.CutPrefix(text, "["); ok {
-		if text, ok = strings.CutSuffix(inside, "]"); !ok || !strings.Contains(text, ":") {
-			return netip.Addr{}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		with, err := netip.ParseAddrPort(text)
+		if err != nil { // in brackets, without a port
+			with, _ = netip.ParseAddrPort(text + ":0")
 		}
+		address = with.Addr()
 	}
-	address, _ := netip.ParseAddr(text)
-	return plain(address)
+	return address.Unmap().WithZone("")
 }
-
-// plain returns the address as one host has it: a zone says only by which of our
-// interfaces it was reached, and ::ffff:192.0.2.1 is 192.0.2.1.
-func plain(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") }

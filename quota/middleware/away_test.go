@@ -77,29 +77,29 @@ func TestNoDaemon(t *testing.T) {
 
 // While the daemon is away, one request at a time asks it.
 func TestOneAsksADaemonThatIsAway(t *testing.T) {
-	a := newAsker(nil, Options{Clients: "public", Timeout: 100 * time.Millisecond, ErrorLog: log.New(t.Output(), "", 0)})
+	h := Handler(nil, hello, options(t)).(*handler)
 	now := time.Now()
 	may := func(want bool, why string) {
 		t.Helper()
-		if got := a.mayAsk(now); got != want {
+		if got := h.mayAsk(now); got != want {
 			t.Errorf("%s: mayAsk is %v", why, got)
 		}
 	}
 	may(true, "at first")
 	may(true, "always")
-	a.record(api.ErrUnreachable, now)
+	h.record(api.Decision{Granted: true}, api.ErrUnreachable, now)
 	may(false, "just after a failure")
 	now = now.Add(retryAfter - 1)
 	may(false, "a tick too early")
 	now = now.Add(1)
 	may(true, "in time")
 	may(false, "while another asks")
-	now = now.Add(a.wait)
-	a.record(api.ErrUnreachable, now)
+	now = now.Add(h.Timeout)
+	h.record(api.Decision{Granted: true}, api.ErrUnreachable, now)
 	may(false, "just after another failure")
 	now = now.Add(retryAfter)
 	may(true, "in time again")
-	a.record(nil, now)
+	h.record(api.Decision{Granted: true}, nil, now)
 	may(true, "as it answers")
 	may(true, "as it answers, for all")
 }
@@ -108,7 +108,7 @@ func TestOneAsksADaemonThatIsAway(t *testing.T) {
 func TestNobodyAsksADaemonThatIsAway(t *testing.T) {
 	d := startScripted(t, denial)
 	h := Handler(d.client, hello, options(t)).(*handler)
-	h.asker.record(api.ErrUnreachable, time.Now().Add(time.Hour))
+	h.record(api.Decision{}, api.ErrUnreachable, time.Now().Add(time.Hour))
 	if got := serve(h); got.StatusCode != http.StatusOK || len(d.asked()) != 0 {
 		t.Errorf("answered %s, and the daemon was asked for %v", got.Status, d.asked())
 	}
@@ -130,13 +130,22 @@ func gone(r *http.Request) {
 	*r = *r.WithContext(ctx)
 }
 
-// What was granted without the ledger says so, and not what is left.
+// What was granted without the ledger says so, and not what is left; so does the log, once a minute.
 func TestAGrantWithoutTheLedger(t *testing.T) {
 	d := startScripted(t, func(api.ClientRequest) api.Decision {
 		return api.Decision{Granted: true, Units: 1, Mode: "outage"}
 	})
-	got := serve(Handler(d.client, hello, options(t)))
-	if got.StatusCode != http.StatusOK || got.Header.Get("RateLimit") != "" || got.Header.Get("Quotad-Mode") != "outage" {
-		t.Errorf("answered %s, %v", got.Status, got.Header)
+	var logged lines
+	o := options(t)
+	o.ErrorLog = log.New(&logged, "", 0)
+	h := Handler(d.client, hello, o)
+	for range 3 {
+		got := serve(h)
+		if got.StatusCode != http.StatusOK || got.Header.Get("RateLimit") != "" || got.Header.Get("Quotad-Mode") != "outage" {
+			t.Errorf("answered %s, %v", got.Status, got.Header)
+		}
+	}
+	if got := logged.String(); got != "clients public: calls are granted without the ledger\n" {
+		t.Errorf("logged %q", got)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -24,8 +23,8 @@ func (d *daemon) openClients() error {
 			d.log.Error().Err(err).Msg("cannot read what clients have used: they begin at 0")
 		}
 		d.onStop("save what clients have used", func() error {
-			var text bytes.Buffer
-			return errors.Join(d.clientCounts.Save(&text), replaceFile(d.statePath("clients"), text.Bytes()))
+			file, err := os.OpenFile(d.statePath("clients"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			return errors.Join(err, d.clientCounts.Save(file), file.Close())
 		})
 	}
 	if err := d.setClients(d.config); err != nil {

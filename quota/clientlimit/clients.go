@@ -13,12 +13,12 @@ import (
 type Clients struct {
 	Name      string
 	Algorithm Algorithm
-	// Limits are what each subject has to itself, 1 to MaxLimits of them: a grant is
-	// debited in every one, or in none. Their windows slide and are of whole seconds, and
-	// their names and windows all differ. They have no reserve and count every operation.
+	// Limits are what each subject has to itself, 1 to MaxLimits of them: a grant is debited in every one, or in none.
+	// Their windows slide and are of whole seconds, and their names and windows all differ. They have no reserve and
+	// count every operation.
 	Limits []quota.Limit
-	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation
-	// that is not listed is refused; a call that names none costs 1.
+	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation that is not listed is
+	// refused; a call that names none costs 1.
 	Operations map[string]quota.Units
 	// OpenOnOutage grants calls, and does not count them, while the ledger cannot decide.
 	OpenOnOutage bool
@@ -35,10 +35,10 @@ const (
 	// Log keeps each grant with its time: exact, in memory that grows with the units.
 	Log Algorithm = "log"
 	// Counter keeps two sums per limit, in constant memory: c, of the window of the clock that is now, and p, of the
-	// one before. With U units in a window of W ms, of which e ms are over, n units are granted if
-	// c + ⌈p × (W−e)/W⌉ + n ≤ U. In any trailing window that is less than 2U: nearly so for a subject that spends U
-	// at the very end of one window, and then all that the formula allows. TestCounterError prints what random
-	// traffic gets. Within a window of the clock, never more than U; and a denial ends in less than 2W.
+	// one before. With U units in a window of W ms, of which e ms are over, n units are granted if c + ⌈p × (W−e)/W⌉ +
+	// n ≤ U. In any trailing window that is less than 2U: nearly so for a subject that spends U at the very end of one
+	// window, and then all that the formula allows. TestCounterError prints what random traffic gets. Within a window
+	// of the clock, never more than U; and a denial ends in less than 2W.
 	Counter Algorithm = "counter"
 )
 
@@ -48,8 +48,8 @@ const MaxUnits quota.Units = 1<<32 - 1
 // maxLogUnits bounds the entries of a log.
 const maxLogUnits = 100_000
 
-// price returns what a request costs, or why it is refused without asking the ledger. A call without
-// an operation costs 1.
+// price returns what a request costs, or why it is refused without asking the ledger. A call without an operation costs
+// 1.
 func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
 	each, known := c.Operations[r.Operation]
 	switch {
@@ -69,70 +69,62 @@ func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
 }
 
 // Validate returns everything that is wrong with the clients, or nil.
-func (c *Clients) Validate() []*quota.FieldError {
-	var wrong wrongFields
+func (c *Clients) Validate() (wrong []*quota.FieldError) {
+	fail := func(path []string, format string, args ...any) {
+		wrong = append(wrong, &quota.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
 	if err := quota.CheckName(c.Name); err != nil {
-		wrong.add(nil, "%v", err)
+		fail(nil, "%v", err)
 	}
 	if c.Algorithm != Log && c.Algorithm != Counter {
-		wrong.add([]string{"algorithm"}, "unknown algorithm %q: use log or counter", c.Algorithm)
+		fail([]string{"algorithm"}, "unknown algorithm %q: use log or counter", c.Algorithm)
 	}
 	if len(c.Limits) == 0 || len(c.Limits) > MaxLimits {
-		wrong.add([]string{"limits"}, "clients need at least one limit, and have at most %d: %d", MaxLimits, len(c.Limits))
+		fail([]string{"limits"}, "clients need at least one limit, and have at most %d: %d", MaxLimits, len(c.Limits))
 	}
-	for i, limit := range c.Limits {
-		wrong.addLimit(c.Algorithm, limit, c.Limits[:i])
+	for i, l := range c.Limits {
+		if err := quota.CheckName(l.Name); err != nil {
+			fail([]string{"limits", l.Name}, "%v", err)
+		}
+		c.check(l, c.Limits[:i], func(key, format string, args ...any) { fail([]string{"limits", l.Name, key}, format, args...) })
 	}
 	for _, operation := range slices.Sorted(maps.Keys(c.Operations)) {
 		at, units := []string{"operations", operation}, c.Operations[operation]
 		if err := quota.CheckOperation(operation); err != nil {
-			wrong.add(at, "%v", err)
+			fail(at, "%v", err)
 		}
 		if units < 1 || units > MaxUnits {
-			wrong.add(at, "the cost must be from 1 to %d: %d", MaxUnits, units)
+			fail(at, "the cost must be from 1 to %d: %d", MaxUnits, units)
 		}
 		for _, limit := range c.Limits {
 			if limit.Units > 0 && units > limit.Units { // else it is the limit that is wrong
-				wrong.add(at, "costs %s, which can never fit limit %q: %s", units.Text(), limit.Name, limit.Units.Text())
+				fail(at, "costs %s, which can never fit limit %q: %s", units.Text(), limit.Name, limit.Units.Text())
 			}
 		}
 	}
 	return wrong
 }
 
-type wrongFields []*quota.FieldError
-
-func (w *wrongFields) add(path []string, format string, args ...any) {
-	*w = append(*w, &quota.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-}
-
-// addLimit adds what is wrong with a limit, which stands behind others.
-func (w *wrongFields) addLimit(algorithm Algorithm, l quota.Limit, before []quota.Limit) {
-	at := func(key string) []string { return []string{"limits", l.Name, key} }
-	if err := quota.CheckName(l.Name); err != nil {
-		w.add([]string{"limits", l.Name}, "%v", err)
-	}
+// check checks a limit, which stands behind others.
+func (c *Clients) check(l quota.Limit, before []quota.Limit, fail func(key, format string, args ...any)) {
 	length := l.Window.Length
 	if l.Window.Restarts() || length < time.Second || length%time.Second != 0 || length > quota.LongestWindow {
-		w.add(at("window"), "must be a trailing time of whole seconds, from 1s to %v: %v", quota.LongestWindow, l.Window)
+		fail("window", "must be a trailing time of whole seconds, from 1s to %v: %v", quota.LongestWindow, l.Window)
 		return
 	}
 	for _, other := range before {
 		if other.Name == l.Name {
-			w.add(at(""), "two limits have this name")
+			fail("", "two limits have this name")
 		}
 		if other.Window == l.Window {
-			w.add(at("window"), "limit %q has the same: the smaller of the two is enough", other.Name)
+			fail("window", "limit %q has the same: the smaller of the two is enough", other.Name)
 		}
 	}
-	if l.Units < 1 || l.Units > MaxUnits {
-		w.add(at("units"), "must be from 1 to %d: %d", MaxUnits, l.Units)
+	most := min(MaxUnits, quota.MaxUnits/quota.Units(length.Milliseconds())) // it multiplies units and ms, exactly
+	if c.Algorithm == Log {
+		most = maxLogUnits
 	}
-	if algorithm == Log && l.Units > maxLogUnits {
-		w.add(at("units"), "must be at most %s with the algorithm log, which keeps each grant: %d; the algorithm counter takes more", quota.Thousands(maxLogUnits), l.Units)
-	}
-	// The counter multiplies units and ms: the product must be exact.
-	if most := quota.MaxUnits / quota.Units(length.Milliseconds()); algorithm == Counter && l.Units > most {
-		w.add(at("units"), "must be at most %d with a window of %v and the algorithm counter: %d", most, length, l.Units)
+	if l.Units < 1 || l.Units > most {
+		fail("units", "must be from 1 to %d with algorithm %s and a window of %v: %d", most, c.Algorithm, length, l.Units)
 	}
 }

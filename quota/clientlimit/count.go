@@ -88,8 +88,8 @@ func (c *Clients) bounds() []Bound {
 	return all
 }
 
-// keyOf returns the key of a subject: a hash by a secret, so that a reader of the store learns no subject. An address or
-// a network has one key in all its notations.
+// keyOf returns the key of a subject: a hash by a secret, so that a reader of the store learns no subject. An address
+// or a network has one key in all its notations.
 func keyOf(secret, records, subject string) (k Key) {
 	if address, err := netip.ParseAddr(subject); err == nil {
 		subject = address.Unmap().String()

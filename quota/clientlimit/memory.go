@@ -3,15 +3,11 @@ package clientlimit
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"math"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,24 +16,19 @@ import (
 
 // Memory is the store of one host. It counts by the rules of the two scripts in lua/, over a map.
 //
-// For each group of clients it has two halves. What is written goes to the young one. When that is full, or as old as its
-// longest record lives, it becomes the old one, and what was old is forgotten: the subjects that called longest ago.
+// Of each clients it has two halves. What is written goes to the young one. When that is full, or as old as a record
+// lives, it becomes the old one, and what was old is forgotten: the subjects that called longest ago.
 type Memory struct {
 	clock func() time.Time
 
-	mu   sync.Mutex // guards what follows
-	kept map[life]*halves
-}
-
-// A life is the records of clients that live as long.
-type life struct {
-	clients string
-	lifeMs  int64
+	mu   sync.Mutex         // guards what follows
+	kept map[string]*halves // by the name of the clients
 }
 
 type halves struct {
 	young, old map[Key][]int64 // of a log pairs, of a counter triples: see log and counter
 	begunMs    int64           // when young was empty
+	lifeMs     int64           // of a record: the longest window, or two of a counter
 	size       int             // bytes of young
 }
 
@@ -49,7 +40,7 @@ const (
 
 // NewMemory returns a store without records, by a clock such as time.Now.
 func NewMemory(clock func() time.Time) *Memory {
-	return &Memory{clock: clock, kept: make(map[life]*halves)}
+	return &Memory{clock: clock, kept: make(map[string]*halves)}
 }
 
 // Secret implements Store.
@@ -59,11 +50,9 @@ func (m *Memory) Secret(_ context.Context, ours string) (string, error) { return
 func (m *Memory) Forget(_ context.Context, c Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for of, h := range m.kept {
-		if of.clients == c.Clients {
-			delete(h.young, c.Key)
-			delete(h.old, c.Key)
-		}
+	if h := m.kept[c.Clients]; h != nil {
+		delete(h.young, c.Key)
+		delete(h.old, c.Key)
 	}
 	return nil
 }
@@ -73,54 +62,50 @@ func (m *Memory) Count(_ context.Context, c Call) (Count, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := Count{NowMs: m.clock().UnixMilli(), Granted: c.Units > 0, Limits: make([]Use, len(c.Limits))}
-	h := m.of(c, n.NowMs)
+	h := m.of(c.Clients, n.NowMs)
+	h.lifeMs = c.Limits[len(c.Limits)-1].WindowMs
+	decide, size := n.log, 2
+	if c.Algorithm == Counter {
+		h.lifeMs *= 2
+		decide, size = n.counter, 3*len(c.Limits)
+	}
+	if nowMs := n.NowMs; nowMs-h.begunMs >= h.lifeMs || h.size >= halfSize {
+		*h = halves{young: make(map[Key][]int64), old: h.young, begunMs: nowMs, lifeMs: h.lifeMs}
+	}
 	record, found := h.young[c.Key]
 	if !found {
 		record = h.old[c.Key]
 	}
-	if size := 3 * len(c.Limits); c.Algorithm == Counter && len(record) != size || len(record)%2 != 0 && c.Algorithm == Log {
+	if len(record)%size != 0 || c.Algorithm == Counter && len(record) > size {
 		record = nil // the file was damaged
 	}
-	before := len(record)
-	if c.Algorithm == Counter {
-		record = n.counter(c, record)
-	} else {
-		record = n.log(c, record)
-	}
-	if !n.Granted {
-		return n, nil
-	}
-	if !found {
+	if record = decide(c, record); n.Granted {
 		delete(h.old, c.Key)
-		before = -perRecord / 8
+		h.put(c.Key, record)
 	}
-	h.young[c.Key] = record
-	h.size += 8 * (len(record) - before)
 	return n, nil
 }
 
-// of returns the halves that have the records of a call.
-func (m *Memory) of(c Call, nowMs int64) *halves {
-	at := life{c.Clients, c.Limits[len(c.Limits)-1].WindowMs}
-	if c.Algorithm == Counter {
-		at.lifeMs *= 2
+// of returns the halves of clients.
+func (m *Memory) of(clients string, nowMs int64) *halves {
+	if m.kept[clients] == nil {
+		m.kept[clients] = &halves{young: make(map[Key][]int64), begunMs: nowMs}
 	}
-	h := m.kept[at]
-	if h == nil { // a group that is configured no more goes then
-		maps.DeleteFunc(m.kept, func(of life, h *halves) bool { return nowMs-h.begunMs > 2*of.lifeMs })
-		h = &halves{young: make(map[Key][]int64), begunMs: nowMs}
-		m.kept[at] = h
+	return m.kept[clients]
+}
+
+func (h *halves) put(k Key, record []int64) {
+	if before, found := h.young[k]; found {
+		h.size -= perRecord + 8*len(before)
 	}
-	if nowMs-h.begunMs >= at.lifeMs || h.size >= halfSize {
-		h.young, h.old, h.begunMs, h.size = make(map[Key][]int64), h.young, nowMs, 0
-	}
-	return h
+	h.young[k] = record
+	h.size += perRecord + 8*len(record)
 }
 
 // log decides by pairs, the oldest first: when a grant was made, in ms, and the units of all grants up to it. The first
 // pair has left every window.
 func (n *Count) log(c Call, pairs []int64) []int64 {
-	if pairs == nil {
+	if len(pairs) == 0 {
 		pairs = make([]int64, 2, 4)
 	}
 	last := len(pairs)/2 - 1
@@ -170,34 +155,31 @@ func (n *Count) log(c Call, pairs []int64) []int64 {
 	return pairs
 }
 
-// counter decides by the triples of each limit: the number of its window of the clock, the units in it, and those in the
-// one before.
+// counter decides by the triples of each limit: the number of its window of the clock, the units in it, and those in
+// the one before.
 func (n *Count) counter(c Call, triples []int64) []int64 {
-	now, next := n.NowMs, make([]int64, 3*len(c.Limits))
+	now, buckets, next := n.NowMs, make([]bucket, len(c.Limits)), make([]int64, 0, 3*len(c.Limits))
 	for i, l := range c.Limits {
-		if triples != nil {
+		buckets[i].window = l.WindowMs
+		if len(triples) > 0 {
+			buckets[i] = bucket{l.WindowMs, triples[3*i], triples[3*i+1], triples[3*i+2]}
 			now = max(now, triples[3*i]*l.WindowMs)
 		}
 	}
 	for i, l := range c.Limits {
-		b := bucket{l.WindowMs, 0, 0, 0}
-		if triples != nil {
-			b = bucket{l.WindowMs, triples[3*i], triples[3*i+1], triples[3*i+2]}
-		}
-		b = b.at(now)
-		next[3*i], next[3*i+1], next[3*i+2] = b.number, b.units, b.before
-		if used := quota.Units(b.used(now)); l.Units > 0 && used+c.Units > l.Units {
+		b := buckets[i].at(now)
+		if buckets[i] = b; l.Units > 0 && quota.Units(b.used(now))+c.Units > l.Units {
 			if n.Granted = false; c.Units <= l.Units {
 				n.Limits[i].FitsMs = b.falls(int64(l.Units - c.Units))
 			}
 		}
 	}
-	for i, l := range c.Limits {
+	for i, b := range buckets {
 		if n.Granted {
-			next[3*i+1] = min(next[3*i+1]+int64(c.Units), int64(MaxUnits), int64(quota.MaxUnits)/l.WindowMs)
+			b.units = min(b.units+int64(c.Units), int64(MaxUnits), int64(quota.MaxUnits)/b.window)
 		}
-		b, use := bucket{l.WindowMs, next[3*i], next[3*i+1], next[3*i+2]}, &n.Limits[i]
-		if used := b.used(now); used > 0 {
+		next = append(next, b.number, b.units, b.before)
+		if used, use := b.used(now), &n.Limits[i]; used > 0 {
 			use.NextMs = b.falls(used - 1)
 			use.Used, use.NextUnits = quota.Units(used), quota.Units(used-b.used(use.NextMs))
 		}
@@ -234,54 +216,46 @@ func (b bucket) falls(to int64) (ms int64) {
 	return (b.number+2)*b.window - to*b.window/b.units
 }
 
-// Save writes what Load reads: a line for each group, and below it one for each record.
-func (m *Memory) Save(to io.Writer) error {
+// A saved is a line of the file.
+type saved struct {
+	Clients         string
+	BegunMs, LifeMs int64 // of its half
+	Key             []byte
+	Record          []int64
+}
+
+// Save writes what Load reads.
+func (m *Memory) Save(to io.Writer) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := bufio.NewWriter(to)
-	for of, h := range m.kept {
-		fmt.Fprintf(w, "clients %s %d %d\n", of.clients, of.lifeMs, h.begunMs)
+	lines := json.NewEncoder(w)
+	for clients, h := range m.kept {
 		for _, half := range []map[Key][]int64{h.old, h.young} {
 			for key, record := range half {
-				w.WriteString(key.String())
-				for _, number := range record {
-					w.WriteString(" " + strconv.FormatInt(number, 10))
-				}
-				w.WriteByte('\n')
+				lines.Encode(saved{clients, h.begunMs, h.lifeMs, key[:], record}) // an error stays until Flush
 			}
 		}
 	}
 	return w.Flush()
 }
 
-// Load adds what Save wrote, up to the first line that it did not write.
+// Load adds what Save wrote and may still count, up to the first line that it did not write.
 func (m *Memory) Load(from io.Reader) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lines, h := bufio.NewScanner(from), (*halves)(nil)
-	lines.Buffer(nil, math.MaxInt32)
-	for at := 1; lines.Scan(); at++ {
-		fields := strings.Fields(lines.Text())
-		var numbers []int64
-		for _, field := range fields[min(1, len(fields)):] {
-			if number, err := strconv.ParseInt(field, 10, 64); err == nil && number >= 0 {
-				numbers = append(numbers, number)
-			}
+	for lines := json.NewDecoder(from); lines.More(); {
+		s, key := saved{}, Key{}
+		if err := lines.Decode(&s); err != nil {
+			return fmt.Errorf("a line is damaged: %w", err)
 		}
-		var key Key
-		switch {
-		case len(fields) == 4 && len(numbers) == 2 && fields[0] == "clients":
-			h = &halves{young: make(map[Key][]int64), begunMs: numbers[1]}
-			m.kept[life{fields[1], numbers[0]}] = h
+		if m.clock().UnixMilli()-s.BegunMs >= 2*s.LifeMs {
 			continue
-		case h != nil && len(numbers) > 0 && len(numbers) == len(fields)-1 && len(fields[0]) == 2*len(key):
-			if _, err := hex.Decode(key[:], []byte(fields[0])); err == nil {
-				h.young[key] = numbers
-				h.size += perRecord + 8*len(numbers)
-				continue
-			}
 		}
-		return fmt.Errorf("line %d is damaged", at)
+		h := m.of(s.Clients, s.BegunMs)
+		h.lifeMs = s.LifeMs
+		copy(key[:], s.Key)
+		h.put(key, s.Record)
 	}
-	return lines.Err()
+	return nil
 }

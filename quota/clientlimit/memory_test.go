@@ -2,6 +2,7 @@ package clientlimit_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"runtime"
 	"strings"
@@ -39,32 +40,77 @@ func TestLogsAreBounded(t *testing.T) { ledgertest.RunBoundOfLogs(t, memoryHarne
 // By night, 20,000 histories of each algorithm: QUOTAD_TEST_LONG=20000.
 func TestRandomMemory(t *testing.T) { ledgertest.RandomClients(t, memoryHarness(), 1000) }
 
+// minutely is a call of clients that have three units a minute; it only looks.
+var minutely = clientlimit.Call{
+	Clients: "public", Algorithm: clientlimit.Log, Limits: []clientlimit.Bound{{WindowMs: 60_000, Units: 3}},
+}
+
 // A file that is damaged is read up to there, and what was read decides.
 func TestDamagedFile(t *testing.T) {
-	const good = "clients public 60000 1\n00112233445566778899aabbccddeeff 0 0 5 3\n"
-	for _, line := range []string{
-		"", "clients", "clients public x 1", "clients a b 60000 1", "00112233445566778899aabbccddeeff", "00112233445566778899aabbccddee 0 0",
-		"00112233445566778899aabbccddeefg 0 0", "00112233445566778899aabbccddeeff 0 -1", "00112233445566778899aabbccddeeff 0 x", "\x00\xff",
-	} {
-		m := clientlimit.NewMemory(time.Now)
-		if err := m.Load(strings.NewReader(good + line + "\n" + good)); err == nil || err.Error() != "line 3 is damaged" {
-			t.Errorf("%q: %v", line, err)
-		}
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	c := minutely
+	line := func(record string) string {
+		key := base64.StdEncoding.EncodeToString(c.Key[:])
+		const form = `{"Clients":"public","BegunMs":%d,"LifeMs":60000,"Key":%q,"Record":%s}`
+		return fmt.Sprintf(form, now.UnixMilli(), key, record) + "\n"
 	}
-	if err := clientlimit.NewMemory(time.Now).Load(strings.NewReader(strings.SplitAfter(good, "\n")[1])); err == nil {
-		t.Error("a record of no group is read")
-	}
-	for _, numbers := range []string{"7", "1 2 3 4 5", "9 9 9", "0 0 9223372036854775807 1"} { // as many as no record has, or great ones
-		m := clientlimit.NewMemory(time.Now)
-		c := clientlimit.Call{Clients: "public", Limits: []clientlimit.Bound{{WindowMs: 60_000, Units: 3}}, Units: 1}
-		if err := m.Load(strings.NewReader("clients public 60000 1\n" + c.Key.String() + " " + numbers + "\n")); err != nil {
+	used := func(text string) (clientlimit.Count, error) {
+		m := clientlimit.NewMemory(func() time.Time { return now })
+		failed := m.Load(strings.NewReader(text))
+		n, err := m.Count(t.Context(), c)
+		if err != nil {
 			t.Fatal(err)
 		}
+		return n, failed
+	}
+	good := line(fmt.Sprintf("[0,0,%d,3]", now.UnixMilli()))
+	for _, damaged := range []string{
+		"clients", `{"Clients":1}`, `{"BegunMs":"x"}`, `{"Key":"x"}`, `{"Record":[1,2`, "\x00\xff",
+	} {
+		if n, err := used(good + damaged + "\n" + good); err == nil || n.Limits[0].Used != 3 {
+			t.Errorf("%q: got %+v, %v", damaged, n, err)
+		}
+	}
+	for _, numbers := range []string{
+		"[7]", "[1,2,3,4,5]", "[9,9,9]", "[0,0,9223372036854775807,1]", "[0,0,-1,-1]", "[]", "null",
+	} {
 		for _, c.Algorithm = range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
-			if _, err := m.Count(t.Context(), c); err != nil {
+			if _, err := used(line(numbers)); err != nil {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// What cannot count any more is not read.
+func TestOldFile(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	m := clientlimit.NewMemory(func() time.Time { return now })
+	c := minutely
+	c.Units = 1
+	if _, err := m.Count(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int {
+		var text bytes.Buffer
+		if err := m.Save(&text); err != nil {
+			t.Fatal(err)
+		}
+		m = clientlimit.NewMemory(func() time.Time { return now })
+		if err := m.Load(&text); err != nil {
+			t.Fatal(err)
+		}
+		text.Reset()
+		if err := m.Save(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text.Len()
+	}
+	if size() == 0 {
+		t.Error("it is gone at once")
+	}
+	if now = now.Add(2 * time.Minute); size() != 0 {
+		t.Error("it is there after two windows")
 	}
 }
 

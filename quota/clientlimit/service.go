@@ -14,56 +14,42 @@ import (
 // A Service decides what the subjects of the configured clients may do. Any number of goroutines may use it at the same
 // time.
 type Service struct {
-	emit     func(event any)
-	snapshot atomic.Pointer[snapshot]
-}
-
-// A snapshot is one configuration; it is replaced, never changed.
-type snapshot struct {
-	store  Store // nil while there are no clients
-	fixed  bool  // the secret is the configuration's
-	secret *atomic.Pointer[string]
-	groups []*Group
-	byName map[string]*Group
+	emit   func(event any)
+	groups atomic.Pointer[[]*Group] // replaced, never changed
+	shared atomic.Pointer[string]   // the secret of all who use the store, as it was last read there
 }
 
 // A Group is those clients that have one name.
 type Group struct {
 	*Clients
-	prefix string // of what is hashed to a key
-	limits []Bound
-	*counts
+	*Stats  // they survive a change of the configuration
+	store   Store
+	secret  string // empty: the shared one
+	records string // see Clients.records
+	bounds  []Bound
 }
-
-// Counts are what became of the calls of clients since the daemon started. They survive a change of the configuration.
-type counts struct{ granted, denied, outageGrants, undecided atomic.Int64 }
 
 // Stats are the outcomes of calls since the daemon started.
 type Stats struct {
-	Granted      int64 // with those of OutageGrants
-	Denied       int64
-	OutageGrants int64 // without the store
-	Undecided    int64
-}
-
-// Stats returns the outcomes of calls.
-func (t *counts) Stats() Stats {
-	return Stats{t.granted.Load(), t.denied.Load(), t.outageGrants.Load(), t.undecided.Load()}
+	Granted      atomic.Int64 // with those of OutageGrants
+	Denied       atomic.Int64
+	OutageGrants atomic.Int64 // without the store
+	Undecided    atomic.Int64
 }
 
 // count counts a decision.
-func (t *counts) count(d quota.Decision, err error) {
+func (s *Stats) count(d quota.Decision, err error) {
 	switch {
 	case errors.Is(err, context.Canceled):
 	case err != nil:
-		t.undecided.Add(1)
+		s.Undecided.Add(1)
 	case !d.Granted():
-		t.denied.Add(1)
+		s.Denied.Add(1)
+	case d.Outage:
+		s.OutageGrants.Add(1)
+		fallthrough
 	default:
-		t.granted.Add(1)
-		if d.Outage {
-			t.outageGrants.Add(1)
-		}
+		s.Granted.Add(1)
 	}
 }
 
@@ -88,50 +74,53 @@ type Decided struct {
 // it delays the request, and should be quick.
 func NewService(emit func(event any)) *Service {
 	s := &Service{emit: emit}
-	s.snapshot.Store(&snapshot{})
+	s.groups.Store(new([]*Group))
 	return s
 }
 
 // SetClients replaces the configured clients. An empty secret is the one that the users of the store share. The caller
 // closes the store, and needs none without clients. After an error nothing has changed.
 func (s *Service) SetClients(store Store, secret string, all []*Clients) error {
-	was, next := s.snapshot.Load(), &snapshot{store: store, fixed: secret != "", byName: make(map[string]*Group, len(all))}
-	if next.secret = was.secret; next.fixed || was.fixed || was.store != store {
-		next.secret = new(atomic.Pointer[string])
-	}
-	if next.fixed {
-		next.secret.Store(&secret)
-	}
+	next := make([]*Group, 0, len(all))
 	for _, c := range all {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("clients %q: %w", c.Name, wrong[0])
 		}
-		if next.byName[c.Name] != nil {
+		if find(next, c.Name) != nil {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &Group{Clients: c, prefix: c.records(), limits: c.bounds(), counts: &counts{}}
-		if before := was.byName[c.Name]; before != nil {
-			g.counts = before.counts
+		g := &Group{Clients: c, Stats: &Stats{}, store: store, secret: secret, records: c.records(), bounds: c.bounds()}
+		if before := find(s.Groups(), c.Name); before != nil {
+			g.Stats = before.Stats
 		}
-		next.groups, next.byName[c.Name] = append(next.groups, g), g
+		next = append(next, g)
 	}
-	s.snapshot.Store(next)
+	s.groups.Store(&next)
 	return nil
 }
 
 // Groups returns the configured clients, in the order of configuration.
-func (s *Service) Groups() []*Group { return s.snapshot.Load().groups }
+func (s *Service) Groups() []*Group { return *s.groups.Load() }
+
+func find(all []*Group, name string) *Group {
+	for _, g := range all {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
 
 // Group returns the configured clients of a name. If there are none it returns nil, and the refusal with the name that
 // was probably meant.
 func (s *Service) Group(name string) (*Group, quota.Decision) {
-	now := s.snapshot.Load()
-	if g := now.byName[name]; g != nil {
+	all := s.Groups()
+	if g := find(all, name); g != nil {
 		return g, quota.Decision{}
 	}
-	names := make([]string, len(now.groups))
-	for i, g := range now.groups {
-		names[i] = g.Name
+	var names []string
+	for _, g := range all {
+		names = append(names, g.Name)
 	}
 	return nil, quota.Decision{
 		Reason: quota.UnknownClients, Detail: fmt.Sprintf("clients %.80q are not configured", name), Hint: quota.DidYouMean(name, names, "configured clients"),
@@ -142,42 +131,33 @@ func (s *Service) Group(name string) (*Group, quota.Decision) {
 // taken its place, under which every subject begins at 0.
 func (s *Service) Watch(ctx context.Context) {
 	for quota.Sleep(ctx, 10*time.Second) {
-		if now := s.snapshot.Load(); now.secret != nil && now.secret.Load() != nil {
-			now.share(ctx) // if that fails, the one that is known stays in use
+		all, known := s.Groups(), s.shared.Load()
+		if known != nil && len(all) > 0 && all[0].secret == "" {
+			s.share(ctx, all[0].store, *known) // if that fails, the one that is known stays in use
 		}
 	}
 }
 
-// share returns the secret as it is in the store.
-func (n *snapshot) share(ctx context.Context) (string, error) {
-	known := n.secret.Load()
-	if n.fixed {
-		return *known, nil
-	}
-	drawn := rand.Text() + rand.Text()
-	if known != nil {
-		drawn = *known
-	}
-	found, err := n.store.Secret(ctx, drawn)
+// share returns the shared secret as it is in the store: ours, if it has none.
+func (s *Service) share(ctx context.Context, store Store, ours string) (string, error) {
+	found, err := store.Secret(ctx, ours)
 	if err == nil {
-		n.secret.Store(&found)
+		s.shared.Store(&found)
 	}
 	return found, err
 }
 
 // call returns how a store is asked for units of a subject.
-func (n *snapshot) call(ctx context.Context, g *Group, subject string, units quota.Units) (c Call, err error) {
-	c = Call{Clients: g.Name, Algorithm: g.Algorithm, Limits: g.limits, Units: units}
-	secret := n.secret.Load()
-	if secret == nil {
-		drawn, err := n.share(ctx)
-		if err != nil {
-			return c, err
-		}
-		secret = &drawn
+func (s *Service) call(ctx context.Context, g *Group, subject string, units quota.Units) (c Call, err error) {
+	secret, shared := g.secret, s.shared.Load()
+	switch {
+	case secret != "":
+	case shared != nil:
+		secret = *shared
+	default:
+		secret, err = s.share(ctx, g.store, rand.Text()+rand.Text())
 	}
-	c.Key = keyOf(*secret, g.prefix, subject)
-	return c, nil
+	return Call{Clients: g.Name, Algorithm: g.Algorithm, Limits: g.bounds, Key: keyOf(secret, g.records, subject), Units: units}, err
 }
 
 // Acquire decides a request. A refusal is a decision. An error says why there is none, unless OpenOnOutage grants then.
@@ -198,11 +178,10 @@ func (s *Service) Acquire(ctx context.Context, name string, r Request) (d quota.
 }
 
 func (s *Service) decide(ctx context.Context, g *Group, subject string, units quota.Units) (d quota.Decision, err error) {
-	now := s.snapshot.Load()
-	c, err := now.call(ctx, g, subject, units)
 	var n Count
+	c, err := s.call(ctx, g, subject, units)
 	if err == nil {
-		n, err = now.store.Count(ctx, c)
+		n, err = g.store.Count(ctx, c)
 	}
 	switch {
 	case err == nil:
@@ -215,39 +194,33 @@ func (s *Service) decide(ctx context.Context, g *Group, subject string, units qu
 
 // Usage returns the state of a subject's limits, and its key. A refusal is a decision.
 func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, refused quota.Decision, err error) {
-	refused, err = s.about(name, subject, func(now *snapshot, g *Group) error {
-		c, err := now.call(ctx, g, subject, 0)
-		if err != nil {
-			return err
-		}
-		n, err := now.store.Count(ctx, c)
-		if err == nil {
-			u, k = quota.Usage{Now: timeOf(n.NowMs), Limits: g.states(n)}, c.Key
-		}
-		return err
-	})
-	return u, k, refused, err
+	g, c, refused, err := s.about(ctx, name, subject)
+	if err != nil || !refused.Granted() {
+		return u, k, refused, err
+	}
+	n, err := g.store.Count(ctx, c)
+	if err == nil {
+		u = quota.Usage{Now: timeOf(n.NowMs), Limits: g.states(n)}
+	}
+	return u, c.Key, refused, err
 }
 
 // Reset deletes what a subject has used. A refusal is a decision.
 func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
-	return s.about(name, subject, func(now *snapshot, g *Group) error {
-		c, err := now.call(ctx, g, subject, 0)
-		if err != nil {
-			return err
-		}
-		return now.store.Forget(ctx, c)
-	})
+	g, c, refused, err := s.about(ctx, name, subject)
+	if err == nil && refused.Granted() {
+		err = g.store.Forget(ctx, c)
+	}
+	return refused, err
 }
 
-// about asks something about one subject.
-func (s *Service) about(name, subject string, ask func(*snapshot, *Group) error) (quota.Decision, error) {
-	g, refused := s.Group(name)
-	if g != nil {
+// about returns the call that only looks at a subject, or why it is refused.
+func (s *Service) about(ctx context.Context, name, subject string) (g *Group, c Call, refused quota.Decision, err error) {
+	if g, refused = s.Group(name); g != nil {
 		_, refused = g.price(Request{Subject: subject, Count: 1})
 	}
-	if !refused.Granted() {
-		return refused, nil
+	if refused.Granted() {
+		c, err = s.call(ctx, g, subject, 0)
 	}
-	return refused, ask(s.snapshot.Load(), g)
+	return g, c, refused, err
 }

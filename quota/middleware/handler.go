@@ -27,24 +27,25 @@ type Options struct {
 	// Clients names the [clients.NAME] that says what each subject may spend.
 	Clients string
 
-	// Identify names the subject whose budget a request spends: the first of these that knows
-	// decides. Where none does, it is the budget of the address.
+	// Identify names the subject whose budget a request spends: the first of these that knows decides. Where none does,
+	// it is the budget of the address.
 	Identify []Identify
-	// TrustedProxies are the addresses whose X-Forwarded-For is trusted; empty: none.
-	// A peer on a Unix socket is one as soon as there are any. No other field is read
-	// (Forwarded, X-Real-IP): anyone may send what a proxy does not overwrite.
+	// TrustedProxies are the addresses whose X-Forwarded-For is trusted; empty: none. A peer on a Unix socket is one as
+	// soon as there are any. No other field is read (Forwarded, X-Real-IP): anyone may send what a proxy does not
+	// overwrite.
 	TrustedProxies []netip.Prefix
 
-	// Cost returns which operation a request is and how many of it, at least 1; "" is the call that costs 1.
-	// nil: each request is one of those. A count below 1 is answered with 400.
+	// Cost returns which operation a request is and how many of it, at least 1; "" is the call that costs 1. nil: each
+	// request is one of those. A count below 1 is answered with 400.
 	Cost func(*http.Request) (operation string, count int64)
 
 	// FailClosed has requests answered with 503 when the limiter does not answer, or does not know the clients or the
-	// operation; otherwise they are passed on. If it answers that its ledger is unavailable, its on_outage is
-	// "closed", and the answer is 503 either way.
+	// operation; otherwise they are passed on. If it answers that its ledger is unavailable, its on_outage is "closed",
+	// and the answer is 503 either way.
 	FailClosed bool
-	// Timeout is how long to wait for an answer; 0 or less means 100 ms. When Redis stops answering, the daemon waits for it as
-	// long as its ledger.deadline says: with a shorter timeout, the first requests of an outage count as not answered.
+	// Timeout is how long to wait for an answer; 0 or less means 100 ms. When Redis stops answering, the daemon waits
+	// for it as long as its ledger.deadline says: with a shorter timeout, the first requests of an outage count as not
+	// answered.
 	Timeout time.Duration
 
 	// ErrorLog gets a line when the limiter stops or begins to answer, and once a minute why it cannot decide; nil: the
@@ -92,8 +93,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d, err := h.decide(r)
 	switch reason := quota.Reason(d.Reason); {
 	case err == nil && d.Granted:
-		// Set before the handler runs: so any answer has them, and nothing has to wrap the
-		// ResponseWriter.
+		// Set before the handler runs: so any answer has them, and nothing has to wrap the ResponseWriter.
 		addRateLimit(w.Header(), d)
 		h.next.ServeHTTP(w, r)
 	case reason == quota.LimitExceeded || reason == quota.CostExceedsLimit:

@@ -8,17 +8,14 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
-// Identify returns the subject whose budget a request spends, or "" where it does not know.
-// Two kinds of subjects must not be alike: a user named 192.0.2.1 would spend the budget of
-// the client at that address.
+// Identify returns the subject whose budget a request spends, or "" where it does not know. Two kinds of subjects must
+// not be alike: a user named 192.0.2.1 would spend the budget of the client at that address.
 type Identify func(*http.Request) (subject string)
 
-// ByHeader identifies callers by an API key in a header. The subject is "key:" and a
-// digest of the key: the daemon never sees the key.
+// ByHeader identifies callers by an API key in a header. The subject is "key:" and a digest of the key: the daemon
+// never sees the key.
 //
 // A made-up key has a new budget: check keys before the request gets here.
 func ByHeader(name string) Identify {
@@ -30,8 +27,8 @@ func ByHeader(name string) Identify {
 	}
 }
 
-// ByUser identifies callers by a name that you return, from the session or a verified token;
-// "" for a caller without one. The subject is "user:" and the name.
+// ByUser identifies callers by a name that you return, from the session or a verified token; "" for a caller without
+// one. The subject is "user:" and the name.
 func ByUser(name func(*http.Request) string) Identify {
 	return func(r *http.Request) string {
 		if user := name(r); user != "" {
@@ -47,11 +44,10 @@ const unidentified = "unidentified"
 // maxSubject is the length of the longest subject that stays as it is.
 const maxSubject = 64
 
-// bounded returns a subject that can be read and written, whatever a client sent: one that is longer than 64 bytes, not
-// printable or begins with '#' becomes '#' and its digest.
+// bounded returns a subject that a daemon accepts whatever a client sent: one that is longer, or looks like a digest,
+// becomes '#' and its digest.
 func bounded(subject string) string {
-	isUnprintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if len(subject) > maxSubject || strings.HasPrefix(subject, "#") || strings.ContainsFunc(subject, isUnprintable) {
+	if len(subject) > maxSubject || strings.HasPrefix(subject, "#") {
 		return "#" + digest(subject)
 	}
 	return subject
@@ -92,10 +88,9 @@ func (a addresses) subject(r *http.Request) string {
 	return network.String()
 }
 
-// client walks from the peer towards the client. Each hop vouches for the one that it
-// appended, as long as it is trusted: anyone may have written what is further left.
-// Where a trusted hop has appended something that is no address, its caller is unknown, and
-// the client is that hop.
+// client walks from the peer towards the client. Each hop vouches for the one that it appended, as long as it is
+// trusted: anyone may have written what is further left. Where a trusted hop has appended something that is no address,
+// its caller is unknown, and the client is that hop.
 func (a addresses) client(r *http.Request) netip.Addr {
 	hop := parseHop(r.RemoteAddr)
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -124,8 +119,8 @@ func (a addresses) trusts(hop netip.Addr) bool {
 }
 
 // parseHop reads an address, with or without a port, brackets and a zone, as one host has it: a zone says only by which
-// of our interfaces it was reached, and ::ffff:192.0.2.1 is 192.0.2.1. Anything else ("unknown", "@", nothing at all) is
-// the zero address.
+// of our interfaces it was reached, and ::ffff:192.0.2.1 is 192.0.2.1. Anything else ("unknown", "@", nothing at all)
+// is the zero address.
 func parseHop(text string) netip.Addr {
 	text = strings.Trim(text, " \t")
 	address, err := netip.ParseAddr(text)

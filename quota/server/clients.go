@@ -47,10 +47,9 @@ func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients,
 }
 
 func clientsOf(c *clientlimit.Group) api.Clients {
-	stats := c.Stats()
 	one := api.Clients{
 		Name: c.Name, Algorithm: string(c.Algorithm), OnOutage: "closed", Operations: make(map[string]int64, len(c.Operations)),
-		Granted: stats.Granted, Denied: stats.Denied, OutageGrants: stats.OutageGrants, Undecided: stats.Undecided,
+		Granted: c.Granted.Load(), Denied: c.Denied.Load(), OutageGrants: c.OutageGrants.Load(), Undecided: c.Undecided.Load(),
 	}
 	if c.OpenOnOutage {
 		one.OnOutage = "open"

@@ -19,10 +19,8 @@ import (
 	"quotad/quota/api"
 )
 
-const (
-	maxText   = 256 // bytes of one text, unless the tag max says otherwise
-	longTexts = 16  // texts of full length that a body has room for in a list of long texts
-)
+// maxText is how many bytes one text has, unless the tag max says otherwise.
+const maxText = 256
 
 // A decoder reads the fields of a request into a struct with the tags of encoding/json: from the body
 // if the method has one, else from the query. A field that is left out keeps its default.
@@ -52,11 +50,7 @@ func newDecoder[T any](byDefault ...T) decoder[T] {
 		m := member{name: name, max: maxText, anyBytes: f.Tag.Get("text") == "any"}
 		if long, err := strconv.Atoi(f.Tag.Get("max")); err == nil {
 			m.max = long
-			room := 6 * int64(long) // a byte of a text takes up to six as JSON
-			if f.Type.Kind() == reflect.Slice {
-				room *= longTexts
-			}
-			d.maxBody += room
+			d.maxBody += 6 * int64(long) // a byte of a text takes up to six as JSON
 		}
 		d.members = append(d.members, m)
 	}

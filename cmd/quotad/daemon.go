@@ -54,7 +54,6 @@ type daemon struct {
 	tokens       *jobs.Tokens
 	remote       server.Remote // callers on other hosts
 	proxy        *proxy.Proxy  // nil: there is none
-	keys         *keys         // that commands print; nil without a proxy
 	runner       *jobs.Runner
 	planner      *plan.Planner
 	schedule     *scheduler.Scheduler

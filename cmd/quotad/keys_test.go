@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/jobs"
 	"quotad/jobs/process"
 )
 
@@ -106,7 +107,8 @@ func TestKeyCommand(t *testing.T) {
 
 	mint(t, dir, "", "vault: no item "+second+" of mine", 3)
 	reload()
-	c.says("api's key_command fails, its last key still serves: vault: no item ************************* of mine")
+	c.says("api's key_command fails, its last key still serves: " +
+		"it ended with exit code 3: vault: no item ************************* of mine")
 	call(200)
 	mint(t, dir, `{"key": "`+third+`", "expires": "2001-01-01T00:00:00Z"}`, "", 0)
 	reload()
@@ -146,10 +148,11 @@ func TestKeyCommandWithoutAKey(t *testing.T) {
 	mint(t, dir, "", "vault: sealed", 1)
 	c := startProxiedIn(t, dir, fmt.Sprintf(commanded, l.URL))
 	status, answer := c.call("GET", "list/a")
-	if status != 503 || !strings.Contains(answer, `there is no key of credential \"api\": vault: sealed`) || c.used() != 0 {
+	const why = `there is no key of credential \"api\": it ended with exit code 1: vault: sealed`
+	if status != 503 || !strings.Contains(answer, why) || c.used() != 0 {
 		t.Errorf("answered %s, and %d units are debited", answer, c.used())
 	}
-	c.says("api has no key: its key_command fails: vault: sealed")
+	c.says("api has no key: its key_command fails: it ended with exit code 1: vault: sealed")
 	c.daemon.logs(t, "^trouble$")
 	l.opens.Store("The-first-key-0123456789")
 	mint(t, dir, "The-first-key-0123456789", "", 0)
@@ -237,7 +240,10 @@ func TestCallersKey(t *testing.T) {
 // What a command may print, and what is said of anything else.
 func TestWhatAKeyCommandPrints(t *testing.T) {
 	const key = "The-only-key-0123456789"
-	k := &keys{dir: t.TempDir(), time: time.Minute, launcher: process.Launcher{}}
+	print := func(took time.Duration, args ...string) (string, time.Time, error) {
+		command := jobs.Command{Args: args, Dir: t.TempDir(), Timeout: took}
+		return keyCommand{process.Launcher{}, command}.print(context.Background())
+	}
 	for _, c := range []struct{ name, script, want, ends string }{
 		{"a key", "echo " + key, key, ""},
 		{"a key without a newline", "printf " + key, key, ""},
@@ -253,12 +259,12 @@ func TestWhatAKeyCommandPrints(t *testing.T) {
 		{"JSON without a key", `echo '{"token": "` + key + `"}'`, "key in what it printed is empty: it must hold the key", ""},
 		{"an end in words", `echo '{"key": "` + key + `", "expires": "in an hour"}'`, "expires in what it printed must be a time such as 2026-01-01T12:00:00Z, or the seconds since 1970", ""},
 		{"an end that is a list", `echo '{"key": "` + key + `", "expires": [1]}'`, "expires in what it printed must be a time such as 2026-01-01T12:00:00Z, or the seconds since 1970", ""},
-		{"a failure", "echo " + key + "; echo one >&2; echo 'no: " + key + "' >&2; exit 4", "no: …", ""},
-		{"a silent failure", "exit 4", "it ended with exit code 4, and wrote nothing", ""},
-		{"a signal", "kill -9 $$", "it ended with SIGKILL, and wrote nothing", ""},
+		{"a failure", "echo " + key + "; echo one >&2; echo 'no: " + key + "' >&2; exit 4", "it ended with exit code 4: no: …", ""},
+		{"a silent failure", "exit 4", "it ended with exit code 4: it wrote nothing", ""},
+		{"a signal", "kill -9 $$", "it ended with SIGKILL: it wrote nothing", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, ends, err := k.print(context.Background(), []string{"/bin/sh", "-c", c.script})
+			got, ends, err := print(time.Minute, "/bin/sh", "-c", c.script)
 			if err != nil {
 				got += err.Error()
 			}
@@ -267,12 +273,11 @@ func TestWhatAKeyCommandPrints(t *testing.T) {
 			}
 		})
 	}
-	k.time = 50 * time.Millisecond
-	if key, _, err := k.print(context.Background(), []string{"/bin/sh", "-c", "echo The-only-key-0123456789; echo waiting for a touch >&2; sleep 3600"}); key != "" || err == nil || !strings.HasPrefix(err.Error(), "it took longer than 50ms: ") {
+	const waits = "echo The-only-key-0123456789; echo waiting for a touch >&2; sleep 3600"
+	if key, _, err := print(50*time.Millisecond, "/bin/sh", "-c", waits); key != "" || err == nil || !strings.HasPrefix(err.Error(), "it took longer than 50ms: ") {
 		t.Errorf("got %q, %v", key, err)
 	}
-	k.time = time.Minute
-	if _, _, err := k.print(context.Background(), []string{"/no/such/program"}); err == nil || !strings.Contains(err.Error(), `cannot start "/no/such/program"`) {
+	if _, _, err := print(time.Minute, "/no/such/program"); err == nil || !strings.Contains(err.Error(), `cannot start "/no/such/program"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -69,21 +69,17 @@ func newProviderWeek(t *testing.T, from time.Time) *providerWeek {
 	must(t, err)
 	w.proxy = proxy.New(proxy.Config{Address: listener.Addr().String(), Service: w.service, Tokens: tokens, Emit: func(any) {},
 		Observer: upstream.NewObserver(w.service, c.Profiles, func(upstream.Outcome) {})})
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
 	for _, target := range c.Targets {
 		if p := w.of(target.Credential); p.preset == "github-rest" {
-			w.token = proxy.NewKey()
-			target.Key = w.token
 			ends := time.Now().Add(1000 * time.Hour)
-			target.Key.SetSource(func(context.Context) (string, time.Time, error) {
+			w.token = proxy.NewKey(func(context.Context) (string, time.Time, error) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				ends = ends.Add(time.Minute) // another one each time
 				w.minted <- ends
 				return p.token, ends, nil
-			})
-			go target.Key.Run(ctx)
+			}, nil)
+			target.Key = w.token
 		}
 	}
 	w.proxy.SetTargets(c.Targets)

@@ -27,10 +27,10 @@ func (d *daemon) openProxy() error {
 		Address: listener.Addr().String(), Service: d.service, Observer: d.observer, Tokens: d.tokens,
 		Emit: d.emit, ErrorLog: stdlog.New(complaints, "", 0),
 	})
-	if err := d.openKeys(); err != nil {
+	if err := d.setTargets(d.config); err != nil {
+		listener.Close()
 		return err
 	}
-	d.setTargets(d.config)
 	d.serveUntilStop("stop the proxy", func() error { return d.proxy.Serve(listener) }, d.proxy.Shutdown)
 	d.log.Info().Stringer("address", listener.Addr()).Msg("serving the proxy")
 	return nil

@@ -137,7 +137,9 @@ func (d *daemon) apply(was, is *config.Config, changes []api.ConfigChange) error
 			return err
 		}
 	}
-	d.setTargets(is)
+	if err := d.setTargets(is); err != nil {
+		return err
+	}
 	d.remote.SetCallers(is.Remote.Callers)
 	d.notifier.Configure(is.OnEvent)
 	setLevel(is.LogLevel)

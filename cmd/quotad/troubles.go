@@ -68,7 +68,7 @@ func pingOf(c redisledger.Config) string {
 }
 
 func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, rates []plan.Rate) trouble.CredentialState {
-	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keys.keyless(credential.Name)}
+	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keyless(credential.Name)}
 	usage, err := d.service.Usage(ctx, credential.Name)
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one

@@ -13,6 +13,6 @@
 // The proxy speaks HTTP/1.1 to the upstream: with one request at a time on a connection it is known what was written.
 //
 // The package writes nothing to disk, and no key to anything but the upstream. A [Key] that ends is asked for again
-// by its own goroutine (key.go). The lock of an exchange and that of a key are never held over a call, nor one with
-// the other; the targets are a snapshot that is replaced as a whole.
+// by a goroutine of its own (key.go). The lock of an exchange and that of a key are never held over a call, nor one
+// with the other; the targets are a snapshot that is replaced as a whole.
 package proxy

@@ -82,7 +82,7 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	if !errors.Is(err, context.Canceled) {
 		x.update(func(e *Finished) { e.Silent = problem.Detail })
 	}
-	if !errors.Is(context.Cause(x.ctx), errStopped) {
+	if !x.proxy.stops.Load() {
 		x.proxy.config.Tokens.Refused(x.token, problem.Detail)
 	}
 	(&refusal{problem: problem}).write(w, x.target.Refusals)

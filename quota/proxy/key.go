@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,22 +10,23 @@ import (
 	"time"
 )
 
-// A Key is the secret that an upstream requires. It is fixed, or comes from a source and may have an
-// end: then Run gets the next one before that, and while the source fails the one that is there
-// serves to its end. It is in memory only.
+// A Key is the secret that an upstream requires. It is fixed, or comes from a source, which is asked at once, before
+// the key ends, and once after a 401. While the source fails, the last key serves to its end. A key is in memory only.
+// The zero value is a key that has no source yet.
 type Key struct {
-	ask chan struct{} // has Run ask the source now; nil: the key is fixed
+	source  KeySource // nil: the key is fixed
+	ctx     context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows; nothing is waited for under it
-	source KeySource
-	text   string        // empty: there is none yet
-	ends   time.Time     // zero: it has no end that is known
-	asking bool          // the source is being asked, or will be as soon as Run begins
-	asked  chan struct{} // closed when it has been
-	err    error         // why it failed last; nil: it did not
-	since  time.Time     // when it began to fail
-	fails  int           // how often it failed in a row
-	once   bool          // the source was asked because of a 401, and no answer was good since
+	mu    sync.Mutex    // guards what follows; nothing is waited for under it
+	text  string        // empty: there is none yet
+	ends  time.Time     // zero: it has no end that is known
+	asked chan struct{} // closed when the source has answered; nil: it is not being asked
+	next  *time.Timer   // asks again
+	err   error         // why the source failed last; nil: it did not
+	since time.Time     // when it began to fail
+	once  bool          // the source was asked because of a 401, and no answer was good since
 }
 
 // A KeySource returns a key, and when that ends; the zero time: it is not known to. Its error does not
@@ -34,81 +36,80 @@ type KeySource func(context.Context) (key string, ends time.Time, err error)
 // FixedKey returns a key that does not change.
 func FixedKey(text string) *Key { return &Key{text: text} }
 
-// NewKey returns a key that Run gets from its source.
-func NewKey() *Key {
-	return &Key{ask: make(chan struct{}, 1), asking: true, asked: make(chan struct{})}
+// NewKey asks a source for a key. The key of another source before, unless that is nil, serves until there is one.
+// Call Close in the end.
+func NewKey(source KeySource, before *Key) *Key {
+	k := &Key{source: source}
+	k.ctx, k.end = context.WithCancel(context.Background())
+	if before != nil && before.source != nil {
+		before.mu.Lock()
+		k.text, k.ends = before.text, before.ends
+		before.mu.Unlock()
+	}
+	k.ask()
+	return k
 }
 
-// SetSource replaces the source, which is asked at once. The key serves until there is another one.
-func (k *Key) SetSource(source KeySource) {
+// Close ends what is being asked, and asks no more. What there is of the key serves on.
+func (k *Key) Close() {
+	if k.source == nil {
+		return
+	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.source, k.once = source, false
-	k.renew()
+	k.end()
+	k.mu.Unlock()
+	k.running.Wait()
 }
 
-// renew has the source asked. The caller holds mu.
-func (k *Key) renew() {
-	k.asking = true
-	select {
-	case k.ask <- struct{}{}:
-	default:
+// ask has the source asked, unless it is being asked. The caller holds mu.
+func (k *Key) ask() {
+	if k.asked != nil || k.ctx.Err() != nil {
+		return
 	}
-}
-
-// Run asks the source whenever it must, until ctx ends.
-func (k *Key) Run(ctx context.Context) {
-	for pause := time.Duration(neverAgain); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-k.ask:
-		case <-time.After(pause):
-		}
-		k.mu.Lock()
-		source := k.source
-		k.asking = true
-		k.mu.Unlock()
-		key, ends, err := source(ctx)
-		pause = k.got(key, ends, err, time.Now())
-	}
+	asked := make(chan struct{})
+	k.asked = asked
+	k.running.Go(func() {
+		defer close(asked)
+		key, ends, err := k.source(k.ctx)
+		k.got(key, ends, err, time.Now())
+	})
 }
 
 // The times at which a source is asked again.
 const (
 	renewBefore = 5 * time.Minute  // the end of a key that lasts long enough
-	retryAfter  = 10 * time.Second // a failure, and twice as long after the next one
-	maxRetry    = 5 * time.Minute
-	leastLife   = time.Second         // of a key
-	neverAgain  = 1 << 20 * time.Hour // longer than quotad runs
+	retryAfter  = 30 * time.Second // a failure
+	leastLife   = time.Second      // of a key
 )
 
-// got records what the source returned at now, and returns when to ask it again.
-func (k *Key) got(key string, ends time.Time, err error, now time.Time) time.Duration {
-	left := ends.Sub(now)
+// got records what the source returned at now, and has it asked again in time.
+func (k *Key) got(key string, ends time.Time, err error, now time.Time) {
+	left, pause := ends.Sub(now), retryAfter
 	if err == nil && !ends.IsZero() && left < leastLife {
 		err = fmt.Errorf("it printed a key that is over: it ended at %s", ends.UTC().Format(time.RFC3339))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	close(k.asked)
-	k.asking, k.asked = false, make(chan struct{})
+	k.asked = nil
 	if err != nil {
 		if k.err == nil {
 			k.since = now
 		}
-		k.err = err
-		if k.text != "" {
-			k.err = errors.New(hide(err.Error(), k.text))
-		}
-		k.fails++
-		return min(retryAfter<<min(k.fails-1, 10), maxRetry)
+		k.err = errors.New(hide(err.Error(), k.text))
+	} else {
+		k.text, k.ends, k.err = key, ends, nil
+		pause = max(left-min(renewBefore, left/4), leastLife)
 	}
-	k.text, k.ends, k.err, k.fails = key, ends, nil, 0
-	if ends.IsZero() {
-		return neverAgain
+	if k.next != nil {
+		k.next.Stop()
 	}
-	return max(left-min(renewBefore, left/4), leastLife)
+	if k.ctx.Err() == nil && (err != nil || !ends.IsZero()) {
+		k.next = time.AfterFunc(pause, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.ask()
+		})
+	}
 }
 
 // get returns the key. It waits while the source is asked for the first one, or for one after an end that came
@@ -116,27 +117,21 @@ func (k *Key) got(key string, ends time.Time, err error, now time.Time) time.Dur
 func (k *Key) get(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for waited := false; !k.serves(time.Now()); waited = true {
-		switch {
-		case k.err != nil && (waited || !k.asking):
-			return "", k.err
-		case waited && k.err == nil:
-			return "", errors.New("it ended at once")
-		case !k.asking:
-			k.renew()
-		}
+	if !k.serves(time.Now()) && (k.err == nil || k.asked != nil) {
+		k.ask()
 		asked := k.asked
 		k.mu.Unlock()
 		select {
 		case <-asked:
 		case <-ctx.Done():
+		case <-k.ctx.Done():
 		}
 		k.mu.Lock()
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx)
-		}
 	}
-	return k.text, nil
+	if k.serves(time.Now()) {
+		return k.text, nil
+	}
+	return "", cmp.Or(context.Cause(ctx), k.err, errors.New("it ended at once"))
 }
 
 // serves reports whether there is a key that has not ended. The caller holds mu.
@@ -147,7 +142,7 @@ func (k *Key) serves(now time.Time) bool {
 // answered asks the source once after the upstream refused the key, and not again before an answer
 // was good: a key that stays refused is no reason to ask for ever.
 func (k *Key) answered(key string, status int) {
-	if k.ask == nil {
+	if k.source == nil {
 		return
 	}
 	k.mu.Lock()
@@ -156,9 +151,9 @@ func (k *Key) answered(key string, status int) {
 	case key != k.text:
 	case status < http.StatusBadRequest:
 		k.once = false
-	case status == http.StatusUnauthorized && !k.once && !k.asking:
+	case status == http.StatusUnauthorized && !k.once && k.asked == nil:
 		k.once = true
-		k.renew()
+		k.ask()
 	}
 }
 

@@ -34,14 +34,10 @@ func (m *mint) source(ctx context.Context) (string, time.Time, error) {
 func (m *mint) run(t *testing.T, test func(k *Key)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, end := context.WithCancel(context.Background())
-		k := NewKey()
 		m.began = time.Now()
-		k.SetSource(m.source)
-		go k.Run(ctx)
+		k := NewKey(m.source, nil)
 		test(k)
-		end()
-		synctest.Wait()
+		k.Close()
 	})
 }
 
@@ -77,7 +73,7 @@ func TestKeyIsRenewedBeforeItsEnd(t *testing.T) {
 // While the source fails, the key before serves to its end, and not longer.
 func TestOldKeyServesToItsEnd(t *testing.T) {
 	m := &mint{answer: func(n int) (string, time.Duration, error) {
-		if n > 1 && n < 8 {
+		if n > 1 && n < 14 {
 			return "", 0, errors.New("vault is sealed, key 1 too")
 		}
 		return fmt.Sprint("key ", n), time.Hour, nil
@@ -93,11 +89,12 @@ func TestOldKeyServesToItsEnd(t *testing.T) {
 			t.Errorf("got %s, %+v", got, s)
 		}
 		time.Sleep(6 * time.Minute)
-		if got, s := k.now(), k.State(time.Now()); got != "key 8" || s.Err != nil || !s.Serves {
+		if got, s := k.now(), k.State(time.Now()); got != "key 14" || s.Err != nil || !s.Serves {
 			t.Errorf("got %s, %+v", got, s)
 		}
 	})
-	if got := m.when(); got != "0s 55m0s 55m10s 55m30s 56m10s 57m30s 1h0m10s 1h5m10s" {
+	want := "0s 55m0s 55m30s 56m0s 56m30s 57m0s 57m30s 58m0s 58m30s 59m0s 59m30s 1h0m0s 1h0m30s 1h1m0s"
+	if got := m.when(); got != want {
 		t.Errorf("asked at %s", got)
 	}
 }
@@ -116,7 +113,7 @@ func TestKeyThatIsOver(t *testing.T) {
 			t.Error(got)
 		}
 		lives.Store(true)
-		time.Sleep(10*time.Second + time.Millisecond)
+		time.Sleep(retryAfter + time.Millisecond)
 		if got := k.now(); got != "the key" {
 			t.Error(got)
 		}
@@ -157,7 +154,8 @@ func TestKeyOnceAfter401(t *testing.T) {
 				call(401, 5, 3)
 				k.answered("a key before", 200)
 				call(401, 5, 3)
-				k.SetSource(m.source) // a reload
+				k = NewKey(m.source, k) // a reload
+				defer k.Close()
 				call(401, 5, 5)
 			})
 		})
@@ -184,9 +182,10 @@ func TestKeyOfANewSource(t *testing.T) {
 	m := &mint{answer: func(n int) (string, time.Duration, error) { return "the old key", 0, nil }}
 	m.run(t, func(k *Key) {
 		k.now()
-		k.SetSource(func(context.Context) (string, time.Time, error) {
+		k = NewKey(func(context.Context) (string, time.Time, error) {
 			return "", time.Time{}, errors.New("no such item")
-		})
+		}, k)
+		defer k.Close()
 		synctest.Wait()
 		if got, s := k.now(), k.State(time.Now()); got != "the old key" || s.Err == nil || !s.Serves || !s.Ends.IsZero() {
 			t.Errorf("got %s, %+v", got, s)
@@ -209,8 +208,9 @@ func TestKeyCallerLeaves(t *testing.T) {
 
 // Without the key of its upstream a call is not sent, and costs nothing.
 func TestWithoutItsKey(t *testing.T) {
-	key := NewKey()
-	key.got("", time.Time{}, errors.New("vault is sealed"), time.Now())
+	key := NewKey(func(context.Context) (string, time.Time, error) {
+		return "", time.Time{}, errors.New("vault is sealed")
+	}, nil)
 	s := newScene(t, func(http.ResponseWriter, *http.Request) { t.Error("the call was sent") }, func(_ *Config, target *Target) { target.Key = key })
 	const why = `there is no key of credential "youtube": vault is sealed`
 	if a := s.get("youtube/v3/videos"); a.status != 503 || s.used() != 0 {
@@ -223,13 +223,14 @@ func TestWithoutItsKey(t *testing.T) {
 
 // A key that the upstream refuses is asked for again.
 func TestKeyThatTheUpstreamRefuses(t *testing.T) {
-	key := NewKey()
-	key.got("the key", time.Time{}, nil, time.Now())
+	var asked atomic.Int32
+	key := NewKey(func(context.Context) (string, time.Time, error) {
+		return fmt.Sprint("key-", asked.Add(1)), time.Time{}, nil
+	}, nil)
 	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, func(_ *Config, target *Target) { target.Key = key })
 	s.get("youtube/v3/videos")
-	key.mu.Lock()
-	defer key.mu.Unlock()
-	if !key.asking {
+	key.Close()
+	if asked.Load() != 2 {
 		t.Error("its source is not asked again")
 	}
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -47,13 +46,10 @@ type Proxy struct {
 	targets   atomic.Pointer[map[string]*Target]
 	transport *http.Transport
 	reverse   *httputil.ReverseProxy
-	http      *http.Server
+	front     *server.Frontend
 	answering sync.WaitGroup
-	cut       context.CancelCauseFunc // ends the requests that are left
+	stops     atomic.Bool // a pass whose call is cut now was not refused
 }
-
-// errStopped ends a request that outlasts the proxy.
-var errStopped = errors.New("the proxy has stopped")
 
 // New returns a proxy that is ready to Serve.
 func New(c Config) *Proxy {
@@ -68,18 +64,7 @@ func New(c Config) *Proxy {
 		ModifyResponse: func(res *http.Response) error { return exchangeOf(res.Request).answered(res) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { exchangeOf(r).fail(w, err) },
 	}
-	var ctx context.Context
-	ctx, p.cut = context.WithCancelCause(context.Background())
-	p.http = &http.Server{
-		Handler:           p,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          c.ErrorLog,
-
-		DisableGeneralOptionsHandler: true,
-	}
+	p.front = server.NewFrontend(server.FrontendConfig{Handler: p, ErrorLog: c.ErrorLog})
 	return p
 }
 
@@ -102,13 +87,20 @@ func newTransport() *http.Transport {
 	}
 }
 
-// SetTargets replaces where credentials' calls go to. Requests under way keep their target.
+// SetTargets replaces where credentials' calls go to. Requests under way keep their target, whose key is asked for no
+// more.
 func (p *Proxy) SetTargets(list []*Target) {
 	targets := make(map[string]*Target, len(list))
 	for _, t := range list {
 		targets[t.Credential] = t
 	}
-	p.targets.Store(&targets)
+	if before := p.targets.Swap(&targets); before != nil {
+		for _, t := range *before {
+			if now := targets[t.Credential]; t.Key != nil && (now == nil || now.Key != t.Key) {
+				t.Key.Close()
+			}
+		}
+	}
 }
 
 // Target returns where a credential's calls go to; nil: it is not proxied.
@@ -126,23 +118,16 @@ func (p *Proxy) AddressFor(credential, token string) string {
 	return p.Root() + "/" + token + "/" + credential + "/"
 }
 
-// Serve serves the connections of a listener, which it closes in the end, until Shutdown.
-func (p *Proxy) Serve(l net.Listener) error {
-	if err := p.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
+// Serve serves the connections of a listener, which it bounds and closes in the end, until Shutdown.
+func (p *Proxy) Serve(l net.Listener) error { return p.front.Serve(l) }
 
 // Shutdown waits for the requests under way, cuts those that outlast ctx, and
 // returns when what they spent is settled.
 func (p *Proxy) Shutdown(ctx context.Context) error {
-	err := p.http.Shutdown(ctx)
-	p.cut(errStopped)
-	if err != nil {
-		p.http.Close()
-	}
+	p.stops.Store(true)
+	err := p.front.Shutdown(ctx)
 	p.answering.Wait()
+	p.SetTargets(nil)
 	p.transport.CloseIdleConnections()
 	return err
 }
@@ -175,6 +160,8 @@ func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
 	}
 	if c.token != "" {
 		p.config.Tokens.Refused(c.token, problem.Detail)
+	} else {
+		w.Header().Set("Connection", "close") // its place is for a pass
 	}
 	if c.token == "" || problem.Reason == quota.Forbidden {
 		p.config.Emit(server.Forbidden{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})

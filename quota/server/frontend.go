@@ -31,6 +31,8 @@ type FrontendConfig struct {
 	Remote *Remote
 	// TLS configures the frontend's TLS. Nil: the frontend does not use TLS.
 	TLS *tls.Config
+	// Handler answers in place of a Server, for as long as it likes: a proxy. Nil: there is none.
+	Handler http.Handler
 	// ErrorLog is where net/http complains, of panics for example, and where the frontend
 	// reports that it refuses connections. Nil: where package log writes to.
 	ErrorLog *log.Logger
@@ -72,6 +74,7 @@ type Frontend struct {
 	http    *http.Server
 	isTLS   bool
 	remote  *Remote
+	handler http.Handler // nil: the server is
 	server  atomic.Pointer[Server]
 	closing atomic.Bool // answers end their connections
 
@@ -85,7 +88,7 @@ type Frontend struct {
 
 // NewFrontend returns a frontend without a server: call PassTo before Serve.
 func NewFrontend(c FrontendConfig) *Frontend {
-	f := &Frontend{isTLS: c.TLS != nil, remote: c.Remote, open: make(map[*connection]bool)}
+	f := &Frontend{isTLS: c.TLS != nil, remote: c.Remote, handler: c.Handler, open: make(map[*connection]bool)}
 	f.http = &http.Server{
 		Handler: f,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
@@ -98,6 +101,10 @@ func NewFrontend(c FrontendConfig) *Frontend {
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
 		TLSConfig:                    c.TLS,
+	}
+	if c.Handler != nil {
+		f.http.ReadHeaderTimeout, f.http.ReadTimeout, f.http.WriteTimeout = readTimeout, 0, 0
+		f.http.MaxHeaderBytes = 4 * maxHeader
 	}
 	f.Bound(c)
 	return f
@@ -124,7 +131,15 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.closing.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	f.server.Load().ServeHTTP(w, r)
+	switch why := connectionOf(r).peer.refusal; {
+	case why != "":
+		w.Header().Set("Connection", "close")
+		WriteProblem(w, api.NewProblem(api.TooManyConnections, "%s", why))
+	case f.handler != nil:
+		f.handler.ServeHTTP(w, r)
+	default:
+		f.server.Load().ServeHTTP(w, r)
+	}
 }
 
 // Serve answers the connections of a listener until Shutdown, and then closes it. If paths are

@@ -139,10 +139,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Server"] = s.name
 	}
 	switch {
-	case p.refusal != "":
-		w.Header().Set("Connection", "close")
-		WriteProblem(w, api.NewProblem(api.TooManyConnections, "%s", p.refusal))
-		return
 	case p.only != nil && !slices.Contains(p.only, r.URL.Path):
 		WriteProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
 		return

@@ -50,7 +50,7 @@ func (s *statuses) decode(n node) {
 	}
 }
 
-// key returns the key in key_file, or one that the daemon has key_command print; nil without them.
+// key returns the key in key_file, or an empty one where key_command prints it; nil without them.
 func (t *targetTable) key() *proxy.Key {
 	sources := slices.DeleteFunc([]string{"key_file", "key_command", "key"}, func(key string) bool { return !t.has(key) })
 	if len(sources) > 1 {
@@ -63,7 +63,7 @@ func (t *targetTable) key() *proxy.Key {
 		if len(t.KeyCommand) == 0 || t.KeyCommand[0] == "" {
 			t.fail("key_command", `must name a program, such as ["/usr/local/bin/token"]`)
 		}
-		return proxy.NewKey()
+		return new(proxy.Key) // the daemon asks for it
 	}
 	if !t.KeyFile.read {
 		return nil

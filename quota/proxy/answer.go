@@ -30,7 +30,7 @@ func (x *exchange) answered(res *http.Response) error {
 	answer := upstream.Answer{Status: res.StatusCode, Header: res.Header}
 	if isError || x.target.ReadsAll && strings.Contains(res.Header.Get("Content-Type"), "json") {
 		// A refusal is short. What is longer is passed on as it comes.
-		begun, err := io.ReadAll(io.LimitReader(res.Body, upstream.MaxBody))
+		begun, _ := io.ReadAll(io.LimitReader(res.Body, upstream.MaxBody)) // an error comes again
 		if isError {
 			begun = []byte(hide(string(begun), x.key))
 			hideIn(res.Header, x.key)
@@ -41,7 +41,7 @@ func (x *exchange) answered(res *http.Response) error {
 			answer.Body, answer.Header = []byte(hide(string(answer.Body), own...)), res.Header.Clone()
 			hideIn(answer.Header, own...)
 		}
-		res.Body = &resumedBody{io.MultiReader(bytes.NewReader(begun), &failedReader{res.Body, err}), res.Body}
+		res.Body = &resumedBody{io.MultiReader(bytes.NewReader(begun), res.Body), res.Body}
 	}
 	x.observe(answer)
 	return nil
@@ -51,20 +51,6 @@ func (x *exchange) answered(res *http.Response) error {
 type resumedBody struct {
 	io.Reader
 	io.Closer
-}
-
-// A failedReader reads on where there was no error.
-type failedReader struct {
-	io.Reader
-	err error
-}
-
-// Read implements io.Reader.
-func (r *failedReader) Read(p []byte) (int, error) {
-	if r.err != nil {
-		return 0, r.err
-	}
-	return r.Reader.Read(p)
 }
 
 // hide overwrites keys in a text, with as many asterisks.

@@ -38,13 +38,26 @@ func (r *refusal) exhausted() bool {
 	return !r.pace && (r.decision.Denied() || r.decision.Reason == quota.RunCapExceeded)
 }
 
-// A quotad is what a refusal in another dialect says in addition, for clients that know quotad.
-type quotad struct {
-	Reason  quota.Reason `json:"reason"`
-	Limit   string       `json:"limit,omitempty"`
-	Detail  string       `json:"detail,omitempty"`
-	Hint    string       `json:"hint,omitempty"`
-	RetryAt time.Time    `json:"retry_at,omitzero"`
+// A googleError is a refusal in Google's envelope. Quotad is for clients that know quotad.
+type googleError struct {
+	Error struct {
+		Code    int          `json:"code"`
+		Message string       `json:"message"`
+		Errors  []googleItem `json:"errors"`
+	} `json:"error"`
+	Quotad struct {
+		Reason  quota.Reason `json:"reason"`
+		Limit   string       `json:"limit,omitempty"`
+		Detail  string       `json:"detail,omitempty"`
+		Hint    string       `json:"hint,omitempty"`
+		RetryAt time.Time    `json:"retry_at,omitzero"`
+	} `json:"quotad"`
+}
+
+type googleItem struct {
+	Message string `json:"message"`
+	Domain  string `json:"domain"`
+	Reason  string `json:"reason"`
 }
 
 var googleJSON = []string{"application/json; charset=UTF-8"}
@@ -73,17 +86,8 @@ var googleReasons = map[int]string{
 // writeGoogle says that the quota is exceeded as YouTube does, whose clients do not repeat
 // such a request; or that a rate is, which they repeat.
 func (r *refusal) writeGoogle(w http.ResponseWriter) {
-	type item struct {
-		Message string `json:"message"`
-		Domain  string `json:"domain"`
-		Reason  string `json:"reason"`
-	}
-	type envelope struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Errors  []item `json:"errors"`
-	}
-	one := item{Message: r.message(), Domain: "global", Reason: googleReasons[r.problem.Status]}
+	var e googleError
+	one := googleItem{Message: r.message(), Domain: "global", Reason: googleReasons[r.problem.Status]}
 	status := r.problem.Status
 	switch {
 	case r.exhausted():
@@ -93,10 +97,10 @@ func (r *refusal) writeGoogle(w http.ResponseWriter) {
 	case one.Reason == "":
 		one.Reason = "backendError"
 	}
-	server.Write(w, status, googleJSON, struct {
-		Error  envelope `json:"error"`
-		Quotad quotad   `json:"quotad"`
-	}{envelope{status, one.Message, []item{one}}, r.quotad()})
+	e.Error.Code, e.Error.Message, e.Error.Errors = status, one.Message, []googleItem{one}
+	e.Quotad.Reason, e.Quotad.Detail, e.Quotad.Hint = r.problem.Reason, r.problem.Detail, r.problem.Hint
+	e.Quotad.Limit, e.Quotad.RetryAt = r.decision.Limit, r.decision.RetryAt.UTC()
+	server.Write(w, status, googleJSON, e)
 }
 
 // message is the refusal in words, as a client prints them.
@@ -109,11 +113,4 @@ func (r *refusal) message() string {
 		text += "; " + r.problem.Hint
 	}
 	return text
-}
-
-func (r *refusal) quotad() quotad {
-	return quotad{
-		Reason: r.problem.Reason, Limit: r.decision.Limit, Detail: r.problem.Detail, Hint: r.problem.Hint,
-		RetryAt: r.decision.RetryAt.UTC(),
-	}
 }

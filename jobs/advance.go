@@ -60,7 +60,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	switch {
 	case all == 0 && e.busy == 0:
 		return p, through
-	case all == 0, e.busy == max(1, e.job.Parallel), e.runner.config.Tokens.isRefused(e.budget):
+	case all == 0, e.busy == max(1, e.job.Parallel), e.runner.config.Tokens.isRefused(e.lacking):
 		return p, untilWake
 	case now.Before(e.resumes):
 		return p, e.resumes.Sub(now)

@@ -71,7 +71,7 @@ func (r *Run) shortage(before *Shortage) *Shortage {
 		return (p.Outcome == Exhausted || p.Outcome == NotLaunched && (p.Reason == DoesNotFit || p.Reason == Closed)) && !r.served(p.Region)
 	})
 	switch {
-	case r.Reason == RunCapExceeded, i < 0 && served:
+	case i < 0 && served:
 		return nil
 	case i < 0:
 		return before

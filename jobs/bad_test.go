@@ -143,8 +143,6 @@ func TestAShortage(t *testing.T) {
 		}
 		return r
 	}
-	capped := ran(OK, Exhausted)
-	capped.Reason = RunCapExceeded
 	unknown := ran(NotLaunched)
 	unknown.Passes[0].Reason = LedgerUnavailable
 	waited := ran(Exhausted)
@@ -162,7 +160,6 @@ func TestAShortage(t *testing.T) {
 		{"served in between", []*Run{ran(NotLaunched), ran(OK), ran(NotLaunched)}, "runs 1, US ×1 by daily"},
 		{"the last region each time", []*Run{ran(OK, Exhausted), ran(OK, NotLaunched), ran(OK, NotLaunched)}, "runs 0, GB ×3 by daily"},
 		{"nothing is known of the third", []*Run{ran(NotLaunched), ran(NotLaunched), unknown}, "runs 2, US ×2 by daily"},
-		{"the run's own units are spent", []*Run{ran(NotLaunched), capped}, ""},
 		{"waited for", []*Run{waited}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -194,7 +194,7 @@ func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) E
 
 // spend takes units on behalf of a pass, or is denied them.
 func (b *bed) spend(p played, id string, units quota.Units) {
-	b.decided(p, quota.Request{}, units, quota.Decision{GrantID: id, Units: units})
+	b.decided(p, quota.Request{}, quota.Decision{GrantID: id, Units: units})
 }
 
 func (b *bed) deny(p played) {
@@ -205,16 +205,12 @@ func (b *bed) deny(p played) {
 func (b *bed) denyUntil(p played, operation string, at time.Time) {
 	d := refused()
 	d.RetryAt = at
-	b.decided(p, quota.Request{Operation: operation}, 4, d)
+	b.decided(p, quota.Request{Operation: operation}, d)
 }
 
-// decided has a request of a pass admitted and decided as the test says.
-func (b *bed) decided(p played, r quota.Request, units quota.Units, d quota.Decision) quota.Decision {
-	decided, refused := b.tokens.Admit(p.token, r, units)
-	if !refused.Granted() {
-		return refused
-	}
-	decided(d, nil)
+// decided has a request of a pass decided as the test says.
+func (b *bed) decided(p played, r quota.Request, d quota.Decision) quota.Decision {
+	b.tokens.Decided(p.token, r, d, nil)
 	return d
 }
 

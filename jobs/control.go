@@ -292,7 +292,7 @@ type executor struct {
 	dry     int // how many runs in a row have run dry where this one began
 	open    int // the passes before this one are over; the job's mu guards it
 
-	budget *runBudget
+	lacking *lacking
 
 	// The passes to come; the job's mu guards these.
 	rest    []regions.Region // of the ring, or of those that failed
@@ -319,7 +319,7 @@ type executor struct {
 // newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
 func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	run.Job, run.StartedAt, run.State = j.name, r.now(), RunRunning
-	run.UnitsPerRun, run.Retry = j.job.UnitsPerRun, j.job.Retry
+	run.Retry = j.job.Retry
 	if !run.Chosen {
 		run.Ring = j.job.Regions.From(j.state.Cursor)
 	}
@@ -329,7 +329,7 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 		rest: run.Ring, retries: run.Retry,
 		done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	e.budget = &runBudget{max: run.UnitsPerRun, free: e.wake}
+	e.lacking = &lacking{none: e.wake}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)

@@ -30,13 +30,13 @@ func TestADeniedPassIsEnded(t *testing.T) {
 			b.denyUntil(p, "search", time.Now().Add(time.Hour))
 			for range 20 {
 				time.Sleep(time.Second)
-				b.decided(p, quota.Request{Operation: "list"}, 1, quota.Decision{GrantID: time.Now().String(), Units: 1})
+				b.decided(p, quota.Request{Operation: "list"}, quota.Decision{GrantID: time.Now().String(), Units: 1})
 			}
 		}, []string{"11:00:00 GB running", "11:00:30 GB exhausted", "11:00:30 run stopped (exhausted)"}},
 		{"it is granted it, and denied it later", func(b *bed, p played) {
 			b.denyUntil(p, "list", time.Now().Add(time.Hour))
 			time.Sleep(20 * time.Second)
-			b.decided(p, quota.Request{Operation: "list"}, 1, quota.Decision{GrantID: "a", Units: 1})
+			b.decided(p, quota.Request{Operation: "list"}, quota.Decision{GrantID: "a", Units: 1})
 			time.Sleep(5 * time.Second)
 			b.denyUntil(p, "list", time.Now().Add(time.Hour))
 		}, []string{"11:00:00 GB running", "11:00:55 GB exhausted", "11:00:55 run stopped (exhausted)"}},
@@ -54,15 +54,13 @@ func TestADeniedPassIsEnded(t *testing.T) {
 			b.tokens.Observed(p.token, quota.Word{Operation: "list", Limit: "daily", Until: time.Now().Add(50 * time.Second)})
 		}, []string{"11:00:00 GB running", "11:01:00 GB exhausted", "11:01:00 run stopped (exhausted)"}},
 		{"it could do without", func(b *bed, p played) {
-			b.decided(p, quota.Request{Operation: "list", Optional: true}, 1, refused())
+			b.decided(p, quota.Request{Operation: "list", Optional: true}, refused())
 		}, []string{"11:00:00 GB running", "11:01:00 GB timeout", "11:01:00 US running", "11:01:00 US ok", "11:01:00 run failed"}},
-		{"its run may spend no more", func(b *bed, p played) { b.decided(p, quota.Request{Operation: "list"}, 100, quota.Decision{}) },
-			[]string{"11:00:00 GB running", "11:00:30 GB exhausted", "11:00:30 run stopped (run_cap_exceeded)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
 				job := trendingIn(t, 2)
-				job.Stagger, job.UnitsPerRun = 0, 50
+				job.Stagger = 0
 				job.Regions[0], job.Regions[1] = "GB", "US"
 				b := newBed(t, dir, job)
 				b.play = func(ctx context.Context, p played) Exit {
@@ -99,7 +97,7 @@ func TestNoPassIsLaunchedAfterADenial(t *testing.T) {
 					b.denyUntil(p, "list", time.Now().Add(20*time.Second))
 					time.Sleep(20 * time.Second)
 					if granted {
-						b.decided(p, quota.Request{Operation: "list"}, 1, quota.Decision{GrantID: "a", Units: 1})
+						b.decided(p, quota.Request{Operation: "list"}, quota.Decision{GrantID: "a", Units: 1})
 					}
 					time.Sleep(time.Second)
 					return Exit{}
@@ -125,13 +123,13 @@ func TestALateDenialHoldsUpNothing(t *testing.T) {
 		job := trendingIn(t, 2)
 		job.Stagger = time.Second
 		b := newBed(t, dir, job)
-		var late func(quota.Decision, error)
+		var token string
 		b.play = func(_ context.Context, p played) Exit {
-			late, _ = b.tokens.Admit(p.token, quota.Request{Operation: "list"}, 1)
+			token = p.token
 			return Exit{}
 		}
 		b.tick()
-		late(refused(), nil)
+		b.tokens.Decided(token, quota.Request{Operation: "list"}, refused(), nil)
 		time.Sleep(time.Minute)
 		b.wants("11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:01 GB running", "11:00:01 GB ok", "11:00:01 run done")
 	})
@@ -157,9 +155,9 @@ func TestExitCodeWithoutAnAnswer(t *testing.T) {
 				job := trendingIn(t, 1)
 				b := newBed(t, dir, job)
 				b.play = func(_ context.Context, p played) Exit {
-					b.decided(p, quota.Request{Operation: "list"}, 1, quota.Decision{GrantID: "g1", Units: 1})
+					b.decided(p, quota.Request{Operation: "list"}, quota.Decision{GrantID: "g1", Units: 1})
 					b.tokens.Observed(p.token, quota.Word{Operation: "list"})
-					b.decided(p, quota.Request{Operation: "list"}, 1, quota.Decision{GrantID: "g2", Units: 1})
+					b.decided(p, quota.Request{Operation: "list"}, quota.Decision{GrantID: "g2", Units: 1})
 					if test.seen != nil {
 						b.tokens.Observed(p.token, *test.seen)
 					}

@@ -39,7 +39,7 @@ func (b *bed) shares(left *budget) {
 				b.deny(p)
 				return Exit{Code: ExitExhausted}
 			}
-			b.decided(p, quota.Request{Operation: "videos.list", Count: 1}, 1, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
+			b.decided(p, quota.Request{Operation: "videos.list", Count: 1}, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
 			time.Sleep(time.Second)
 		}
 		return Exit{}

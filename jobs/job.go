@@ -34,8 +34,7 @@ type Job struct {
 	// that could not afford it. Empty: launch whatever remains.
 	Expects map[string]quota.Units
 
-	UseReserve  bool        // its passes may spend the reserve, too
-	UnitsPerRun quota.Units // what the passes of a run may spend together; 0: what the limits allow
+	UseReserve bool // its passes may spend the reserve, too
 
 	ExpectSuccess time.Duration // within which a good run is to follow the last one; 0: none is expected
 	Retry         int           // how often the regions that failed are served again, at the end of the run

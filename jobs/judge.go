@@ -33,8 +33,6 @@ func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string)
 func (j *Job) denial(exit Exit, spent passCalls) string {
 	text := fmt.Sprintf("denied by limit %q", spent.Limit)
 	switch {
-	case spent.Capped:
-		text = fmt.Sprintf("the run may spend %s", j.UnitsPerRun.Text())
 	case spent.Past != "":
 		text = "settled a grant past " + spent.Past
 	case spent.Closed != "" && !spent.Denied:
@@ -74,9 +72,6 @@ func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)
-		if spent.Capped {
-			return &Stop{Reason: RunCapExceeded, Detail: p.Detail}
-		}
 		if e.comesAgain(p, spent) {
 			return nil
 		}

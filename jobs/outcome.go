@@ -41,7 +41,6 @@ const (
 	DoesNotFit        Reason = "not_launched"       // what remained was less than the pass expects to use
 	Closed            Reason = "closed"             // a limit was closed: the upstream or an operator says so
 	BudgetGone        Reason = "exhausted"          // a pass met the end of the budget
-	RunCapExceeded    Reason = "run_cap_exceeded"   // the run has spent what it may
 	UpstreamRefuses   Reason = "upstream_refuses"   // it serves no call until a person changes something: a bad key, a quota of 0
 	LedgerUnavailable Reason = "ledger_unavailable" // what remained was unknown; neither a denial nor a failure
 	Shutdown          Reason = "shutdown"           // the daemon stopped

@@ -72,8 +72,6 @@ func TestDue(t *testing.T) {
 	ends(time.Minute, RunDone, "")
 	ends(2*time.Minute, RunStopped, BudgetGone)
 	want(at.Add(time.Hour + time.Minute))
-	ends(3*time.Minute, RunStopped, RunCapExceeded)
-	want(at.Add(time.Hour + 3*time.Minute))
 	j.state.Pause = &Pause{Since: at, Until: at.Add(3 * time.Hour)}
 	want(at.Add(4 * time.Hour))
 	j.state.Pause.Until = time.Time{}

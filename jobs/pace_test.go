@@ -67,21 +67,21 @@ func TestAPassComesAgain(t *testing.T) {
 	}{
 		{"granted nothing", func(b *bed, p played, n int) Exit {
 			if n < 2 {
-				b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+				b.decided(p, quota.Request{}, soon(10*time.Second))
 				return Exit{Code: ExitExhausted}
 			}
 			return Exit{}
 		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US ok",
 			"11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
 		{"three times", func(b *bed, p played, n int) Exit {
-			b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+			b.decided(p, quota.Request{}, soon(10*time.Second))
 			return Exit{Code: ExitExhausted}
 		}, []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted", "11:00:20 US running", "11:00:20 US exhausted",
 			"11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
 		{"from its start, which it pays for twice", func(b *bed, p played, n int) Exit {
 			b.spend(p, p.region+string(rune('0'+n)), 1)
 			if n == 0 {
-				b.decided(p, quota.Request{}, 4, soon(10*time.Second))
+				b.decided(p, quota.Request{}, soon(10*time.Second))
 				return Exit{Code: ExitExhausted}
 			}
 			return Exit{}

@@ -16,18 +16,14 @@ import (
 // waits, and then serves its region. Otherwise, or if the gate fails, the pass is recorded as not launched
 // and the run stops: units are the next tick's business.
 func (e *executor) admit(p Pass) (token string, ok bool) {
-	if why := e.cannotAfford(); why != nil {
-		e.skip(p, why)
-		return "", false
-	}
 	config := &e.runner.config
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
-	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait}, e.budget)
+	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait}, e.lacking)
 	if len(e.job.Expects) == 0 {
 		return token, true
 	}
 	d, spokenFor, err := e.askGate(token)
-	refused := config.Tokens.isRefused(e.budget) // meanwhile
+	refused := config.Tokens.isRefused(e.lacking) // meanwhile
 	if err == nil && e.launching.Err() == nil && d.Granted() && !refused {
 		return token, true
 	}
@@ -43,20 +39,6 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 		e.skip(p, refusal(d, spokenFor))
 	}
 	return "", false
-}
-
-// cannotAfford returns why the run's own units are not enough for another pass, nil if they are.
-func (e *executor) cannotAfford() *Stop {
-	expected := e.runner.config.Gate.Cost(e.job.Credential, e.job.Calls())
-	left := e.runner.config.Tokens.left(e.budget, expected)
-	if left >= max(1, expected) {
-		return nil
-	}
-	detail := fmt.Sprintf("the run has spent its %s", e.budget.max.Text())
-	if left > 0 {
-		detail = fmt.Sprintf("a pass expects %s, the run has %s of %s left", expected.Text(), quota.Thousands(left), quota.Thousands(e.budget.max))
-	}
-	return &Stop{Reason: RunCapExceeded, Detail: detail}
 }
 
 // skip records that a pass was not launched, and stops the run there.
@@ -98,7 +80,7 @@ func (e *executor) pass(p Pass, token string) {
 		p.Said = said
 	}
 	e.record(p, e.consequence(&p, exit, spent))
-	e.runner.config.Tokens.resume(e.budget, spent)
+	e.runner.config.Tokens.resume(e.lacking, spent)
 }
 
 func (e *executor) command(p Pass, token string) Command {

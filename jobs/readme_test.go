@@ -38,7 +38,7 @@ func TestPageNamesEachState(t *testing.T) {
 func TestOutcomeTable(t *testing.T) {
 	const page = "README.md"
 	yes := map[bool]string{true: "yes", false: "no"}
-	j := &Job{Name: "fetch", UnitsPerRun: 400}
+	j := &Job{Name: "fetch"}
 	var table strings.Builder
 	for _, row := range []struct {
 		exit, saw string
@@ -49,7 +49,6 @@ func TestOutcomeTable(t *testing.T) {
 		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, passCalls{}},
 		{"any", "quotad stops", Exit{Cause: ErrShutdown}, passCalls{}},
 		{"any", "a limit denied its last call", Exit{Code: 1}, passCalls{Denied: true, Limit: "daily"}},
-		{"any", "the run may spend no more", Exit{}, passCalls{Denied: true, Capped: true}},
 		{"any", "the upstream closed a limit", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}},
 		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, passCalls{}},
 		{"any", "the upstream refuses the key", Exit{Code: 1}, passCalls{Refuses: "API key not valid"}},
@@ -61,7 +60,7 @@ func TestOutcomeTable(t *testing.T) {
 	} {
 		outcome, _ := j.judge(row.with, row.spent)
 		then := "continues"
-		if outcome == Exhausted && !row.spent.Capped {
+		if outcome == Exhausted {
 			then = "waits if the limit returns within max_wait; else ends: " + string(BudgetGone)
 		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent); err != nil {
 			_, why := (&Run{Ring: regions.Ring{"US"}}).ending(err)

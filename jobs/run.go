@@ -37,8 +37,7 @@ type Run struct {
 
 	Waits *Pace `json:"waits,omitempty"` // for a limit that returns soon, or to try again, while it does
 
-	UnitsPerRun quota.Units `json:"units_per_run,omitempty"` // what its passes may spend together; 0: what the limits allow
-	Retry       int         `json:"retry,omitempty"`         // how often regions that failed are served again, at its end
+	Retry int `json:"retry,omitempty"` // how often regions that failed are served again, at its end
 
 	// Of skipped ticks that follow one another for the same reason only one
 	// record is kept: how many they are, and the slot of the latest.
@@ -275,11 +274,10 @@ func (r *Run) isUnfinished() bool {
 	return r != nil && !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
 }
 
-// good returns whether a run is what a job's owner expects: the ring came round, or the run spent
-// all that it may, and no region failed in the end. A run of chosen regions says nothing about
-// the others.
+// good returns whether a run is what a job's owner expects: the ring came round, and no region failed in the
+// end. A run of chosen regions says nothing about the others.
 func (r *Run) good() bool {
-	return !r.Chosen && (r.State == RunDone || r.State == RunStopped && r.Reason == RunCapExceeded)
+	return !r.Chosen && r.State == RunDone
 }
 
 // over returns how many passes of the run are over.

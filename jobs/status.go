@@ -18,13 +18,11 @@ type Status struct {
 	Regions    regions.Ring           `json:"regions"`  // in the order of the ring
 	Expects    map[string]quota.Units `json:"expects,omitempty"`
 	UseReserve bool                   `json:"use_reserve,omitempty"`
-	// UnitsPerRun is what the passes of a run may spend together; 0: what the limits allow.
-	UnitsPerRun quota.Units    `json:"units_per_run,omitempty"`
-	Cursor      regions.Cursor `json:"cursor"`            // where the next run begins
-	Next        time.Time      `json:"next_run,omitzero"` // its next slot that is not paused; zero if none comes
-	Pause       *Pause         `json:"pause,omitempty"`   // nil unless it is paused
-	After       string         `json:"after,omitempty"`   // the job that it runs after; empty: none
-	Follows     time.Time      `json:"follows,omitzero"`  // the slot that waits for that job; zero: none does
+	Cursor     regions.Cursor         `json:"cursor"`            // where the next run begins
+	Next       time.Time              `json:"next_run,omitzero"` // its next slot that is not paused; zero if none comes
+	Pause      *Pause                 `json:"pause,omitempty"`   // nil unless it is paused
+	After      string                 `json:"after,omitempty"`   // the job that it runs after; empty: none
+	Follows    time.Time              `json:"follows,omitzero"`  // the slot that waits for that job; zero: none does
 	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
 	// expected.
 	Due     time.Time `json:"overdue_at,omitzero"`
@@ -64,7 +62,7 @@ func (j *jobControl) status(now time.Time) Status {
 	defer j.mu.Unlock()
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
-		Expects: j.job.Expects, UseReserve: j.job.UseReserve, UnitsPerRun: j.job.UnitsPerRun,
+		Expects: j.job.Expects, UseReserve: j.job.UseReserve,
 		Cursor: j.state.Cursor, Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 	}
 	s.After, s.Follows = j.job.After, j.follows

@@ -25,11 +25,10 @@ type Tokens struct {
 // A spender is a pass with a token.
 type spender struct {
 	bearer quota.Bearer
-	run    *runBudget
+	run    *lacking
 	end    func() // ends the pass, after the grace; nil before it has begun
 	grace  time.Duration
 	ending *time.Timer // calls end; nil while nothing is denied for good
-	over   bool        // the token is revoked
 	calls  quota.Calls // that it is expected to make; these units are spoken for
 	record passCalls   // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
@@ -40,9 +39,6 @@ type spender struct {
 	// tokenless has the calls to the credential's upstream that had no token, while the pass was
 	// under way.
 	tokenless passCalls
-	// If the run's budget is bounded, asked has each request id that was not refused: to ask again
-	// spends no more.
-	asked map[string]*hold
 }
 
 // A refusedCall is the last answer to a pass for an operation, ours or the upstream's, if that
@@ -50,18 +46,11 @@ type spender struct {
 type refusedCall struct {
 	operation string
 	denied    bool // by us
-	capped    bool // for the run, which may not spend more
 	settled   bool // more than there was, for a call that was made
 	limit     string
 	units     quota.Units // that it needs there
 	retryAt   time.Time
 	wholeAt   time.Time // when all of the limit has returned, at the latest; zero: unknown
-}
-
-// A hold is what a run's budget holds for a request until it is decided.
-type hold struct {
-	units   quota.Units
-	granted bool
 }
 
 // A grant is what a pass was granted.
@@ -75,7 +64,6 @@ type grant struct {
 // passCalls sum up what a pass was granted and denied.
 type passCalls struct {
 	Denied  bool        // what it needs, for want of budget, and was not granted later; not what could never be granted
-	Capped  bool        // the last denial was for the run, which may not spend more
 	Limit   string      // that refused last
 	Needs   quota.Units // there, of the call that was refused last; 0: unknown
 	RetryAt time.Time   // when what was refused last would have been granted
@@ -99,23 +87,15 @@ type passCalls struct {
 	Served  bool // a call was granted on the socket, or answered by the upstream
 }
 
-// A runBudget is what the passes of a run have spent together, and may spend. The
-// lock of the Tokens guards it.
-type runBudget struct {
-	max   quota.Units // 0: as much as the limits allow
-	spent quota.Units // debited, less what was returned
-	held  quota.Units // for requests that are not decided yet, or whose outcome is unknown
-
-	// refused counts the passes that were refused something and not granted it since: while there are
-	// any, the run launches none. A pass that is over counts until resume. free is signalled when
-	// there are none any more.
-	refused int
-	free    chan struct{}
+// A lacking counts the passes of a run that were refused something and not granted it since: while there are
+// any, the run launches none. A pass that is over counts until resume. The lock of the Tokens guards it.
+type lacking struct {
+	passes int
+	none   chan struct{} // signalled when there are none any more
 }
 
-// issue returns a new token for a pass, which spends from its run's budget. It has
-// more than 128 random bits.
-func (t *Tokens) issue(b quota.Bearer, run *runBudget) string {
+// issue returns a new token for a pass of a run. It has more than 128 random bits.
+func (t *Tokens) issue(b quota.Bearer, run *lacking) string {
 	token := rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +103,7 @@ func (t *Tokens) issue(b quota.Bearer, run *runBudget) string {
 		t.spenders = make(map[[sha256.Size]byte]*spender)
 	}
 	t.spenders[sha256.Sum256([]byte(token))] = &spender{
-		bearer: b, run: run, grants: make(map[string]*grant), made: make(map[string]quota.Units), asked: make(map[string]*hold),
+		bearer: b, run: run, grants: make(map[string]*grant), made: make(map[string]quota.Units),
 	}
 	return token
 }
@@ -165,7 +145,7 @@ func (t *Tokens) began(token string, deadline time.Time, grace time.Duration, en
 // was refused something launches none until resume.
 func (t *Tokens) revoke(token string) (r passCalls) {
 	t.with(token, func(s *spender) {
-		r, s.over = s.sum(), true
+		r = s.sum()
 		if s.ending != nil {
 			s.ending.Stop()
 		}
@@ -175,7 +155,7 @@ func (t *Tokens) revoke(token string) (r passCalls) {
 }
 
 // resume lets the run of a pass launch again: what the end of the pass means for it is settled.
-func (t *Tokens) resume(run *runBudget, r passCalls) {
+func (t *Tokens) resume(run *lacking, r passCalls) {
 	if r.Denied || r.Closed != "" {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -184,17 +164,17 @@ func (t *Tokens) resume(run *runBudget, r passCalls) {
 }
 
 // count counts passes of the run that were refused something, or with -1 no longer.
-func (b *runBudget) count(more int) {
-	if b.refused += more; b.refused == 0 {
-		wake(b.free)
+func (l *lacking) count(more int) {
+	if l.passes += more; l.passes == 0 {
+		wake(l.none)
 	}
 }
 
 // isRefused returns whether a pass of the run lacks what it was refused.
-func (t *Tokens) isRefused(run *runBudget) bool {
+func (t *Tokens) isRefused(run *lacking) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return run.refused > 0
+	return run.passes > 0
 }
 
 // Bearer returns the pass that a token was issued to, and how it spends.
@@ -203,50 +183,14 @@ func (t *Tokens) Bearer(token string) (b quota.Bearer, live bool) {
 	return b, live
 }
 
-// Admit decides whether the token's pass may make a request that costs units: one that would
-// exceed what its run may spend is refused. For one that is admitted, the caller calls decided
-// once with what became of it.
-func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision) {
-	decided = func(quota.Decision, error) {} // of a pass that has ended meanwhile
-	t.with(token, func(s *spender) {
-		h, run := s.asked[r.RequestID], s.run
-		if h == nil && run.max > 0 && units > run.left() {
-			if !r.Optional {
-				s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, capped: true})
-			}
-			detail := fmt.Sprintf("%s asked, and the run has %s of %s left", units.Text(), quota.Thousands(run.left()), quota.Thousands(run.max))
-			decided, d = nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: detail}
-			return
-		}
-		if h == nil {
-			h = &hold{units: units}
-			run.held += units
-			if run.max > 0 && r.RequestID != "" && units > 0 { // the log does not have the id of a free call
-				s.asked[r.RequestID] = h
-			}
-		}
-		decided = func(d quota.Decision, err error) {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			s.decided(r, h, d, err)
-		}
-	})
-	return decided, d
+// Decided records what became of a request of the token's pass: granted, replayed, refused, or not known.
+func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision, err error) {
+	t.with(token, func(s *spender) { s.decided(r, d, err) })
 }
 
-// left is what the run may still spend, if its budget is bounded.
-func (b *runBudget) left() quota.Units { return max(0, b.max-b.spent-b.held) }
-
-// decided records what became of a request. While its outcome is unknown, the run's budget
-// holds its units.
-func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error) {
+func (s *spender) decided(r quota.Request, d quota.Decision, err error) {
 	if errors.Is(err, quota.ErrOutcomeUnknown) {
 		return
-	}
-	s.run.held -= h.units
-	h.units = 0
-	if h.granted = h.granted || err == nil && d.Granted(); !h.granted {
-		delete(s.asked, r.RequestID)
 	}
 	if err != nil {
 		if !errors.Is(err, context.Canceled) { // its caller has gone
@@ -276,7 +220,6 @@ func (s *spender) decided(r quota.Request, h *hold, d quota.Decision, err error)
 	}
 	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: r.Count}
 	s.record.Units += d.Units
-	s.run.spent += d.Units
 }
 
 // wholeAt returns when all of the limit that denied has returned.
@@ -290,9 +233,6 @@ func wholeAt(d quota.Decision) time.Time {
 // answer records the last answer for an operation: that it was refused, or that it was not. A pass
 // that waits until it fits, as libraries do that obey Retry-After, lacks nothing.
 func (s *spender) answer(operation string, refused ...refusedCall) {
-	if s.over { // its last answer came too late
-		return
-	}
 	before := len(s.refusals)
 	s.refusals = slices.DeleteFunc(s.refusals, func(r refusedCall) bool { return r.operation == operation && !r.settled })
 	s.refusals = append(s.refusals, refused...)
@@ -325,7 +265,7 @@ func (s *spender) sum() passCalls {
 	for _, one := range s.refusals {
 		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
 		if one.denied {
-			r.Denied, r.Capped, r.Limit, r.Needs = true, one.capped, one.limit, one.units
+			r.Denied, r.Limit, r.Needs = true, one.limit, one.units
 		} else {
 			r.Closed = one.limit
 		}
@@ -368,23 +308,6 @@ func (t *Tokens) Tokenless(credential, why string) {
 	}
 }
 
-// left returns what a run may still spend, less what its passes under way are still expected to,
-// each of them units in all; MaxUnits if its budget is not bounded.
-func (t *Tokens) left(run *runBudget, expected quota.Units) quota.Units {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if run.max == 0 {
-		return quota.MaxUnits
-	}
-	left := run.left()
-	for _, s := range t.spenders {
-		if s.run == run {
-			left -= max(0, expected-s.record.Units)
-		}
-	}
-	return left
-}
-
 // spent returns what a pass has been granted and denied until now.
 func (t *Tokens) spent(token string) (r passCalls) {
 	t.with(token, func(s *spender) { r = s.sum() })
@@ -409,7 +332,7 @@ func (t *Tokens) Owns(token, grantID string) (owns bool) {
 }
 
 // Settled records that a grant of the token's pass was set to what it really cost, and how
-// its limits are now. If that is more than the run or a limit may have, the pass is
+// its limits are now. If that is more than a limit may have, the pass is
 // exhausted, which ends the run, and past says what it exceeded.
 func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string) {
 	t.with(token, func(s *spender) {
@@ -428,7 +351,6 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 		more := units - g.units
 		g.units = units
 		s.record.Units += more
-		s.run.spent += more
 		if more <= 0 {
 			return
 		}
@@ -441,10 +363,6 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 
 // overspent returns what a pass exceeds that has spent more than it was granted.
 func (s *spender) overspent(limits []quota.LimitState) (past string) {
-	if run := s.run; run.max > 0 && run.spent > run.max {
-		s.answer("", refusedCall{denied: true, capped: true, settled: true})
-		return fmt.Sprintf("the %s of the run by %s", run.max.Text(), quota.Thousands(run.spent-run.max))
-	}
 	limit, by := quota.Overspent(limits, s.bearer.UseReserve)
 	if by == 0 {
 		return ""

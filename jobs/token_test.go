@@ -12,7 +12,7 @@ func TestToken(t *testing.T) {
 	var tokens Tokens
 	caller := quota.Caller{Job: "trending", Region: "BR", Run: "R", UID: -1}
 	bearer := quota.Bearer{Caller: caller, Credential: "youtube", UseReserve: true}
-	token, other := tokens.issue(bearer, &runBudget{}), tokens.issue(quota.Bearer{Credential: "maps"}, &runBudget{})
+	token, other := tokens.issue(bearer, &lacking{}), tokens.issue(quota.Bearer{Credential: "maps"}, &lacking{})
 	if token == other || len(token) < 26 {
 		t.Fatalf("tokens %q and %q: want two, of at least 128 bits", token, other)
 	}
@@ -36,8 +36,8 @@ func TestToken(t *testing.T) {
 func TestTokenRecord(t *testing.T) {
 	retry := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	var tokens Tokens
-	token, other := tokens.issue(quota.Bearer{}, &runBudget{}), tokens.issue(quota.Bearer{}, &runBudget{})
-	decided := func(d quota.Decision) { admit(t, &tokens, token, quota.Request{}, 0)(d, nil) }
+	token, other := tokens.issue(quota.Bearer{}, &lacking{}), tokens.issue(quota.Bearer{}, &lacking{})
+	decided := func(d quota.Decision) { tokens.Decided(token, quota.Request{}, d, nil) }
 
 	decided(quota.Decision{GrantID: "youtube:1-0", Units: 100})
 	decided(quota.Decision{GrantID: "youtube:1-0", Units: 100, Replayed: true}) // a lost reply, asked again
@@ -51,7 +51,7 @@ func TestTokenRecord(t *testing.T) {
 	if !tokens.Owns(token, "youtube:1-0") || tokens.Owns(other, "youtube:1-0") || tokens.Owns("", "youtube:1-0") {
 		t.Error("a grant belongs to the pass it was given to, and to no other")
 	}
-	admit(t, &tokens, token, quota.Request{Proxied: true}, 0)(quota.Decision{GrantID: "youtube:3-0", Units: 50}, nil)
+	tokens.Decided(token, quota.Request{Proxied: true}, quota.Decision{GrantID: "youtube:3-0", Units: 50}, nil)
 	if tokens.Owns(token, "youtube:3-0") {
 		t.Error("a pass may settle the grant of a call that the proxy sends")
 	}
@@ -75,8 +75,8 @@ func TestOnlyWantOfBudgetIsADenial(t *testing.T) {
 		quota.CostExceedsLimit, quota.UnknownOperation, quota.UnknownCredential, quota.RequestIDConflict, quota.BadRequest, quota.Forbidden,
 	} {
 		var tokens Tokens
-		token := tokens.issue(quota.Bearer{}, &runBudget{})
-		admit(t, &tokens, token, quota.Request{}, 0)(quota.Decision{Reason: reason}, nil)
+		token := tokens.issue(quota.Bearer{}, &lacking{})
+		tokens.Decided(token, quota.Request{}, quota.Decision{Reason: reason}, nil)
 		if got := tokens.revoke(token); got.Denied {
 			t.Errorf("%s counts as a denial", reason)
 		}
@@ -88,10 +88,10 @@ func TestOnlyWantOfBudgetIsADenial(t *testing.T) {
 func TestRefusedCallsAreCounted(t *testing.T) {
 	const missing = "the run token is missing"
 	asked := func(d quota.Decision, err error) func(*Tokens, string) {
-		return func(tokens *Tokens, token string) { admit(t, tokens, token, quota.Request{}, 0)(d, err) }
+		return func(tokens *Tokens, token string) { tokens.Decided(token, quota.Request{}, d, err) }
 	}
 	proxied := func(tokens *Tokens, token string) {
-		admit(t, tokens, token, quota.Request{Proxied: true}, 0)(quota.Decision{GrantID: "youtube:1-0"}, nil)
+		tokens.Decided(token, quota.Request{Proxied: true}, quota.Decision{GrantID: "youtube:1-0"}, nil)
 	}
 	refused := func(why string) func(*Tokens, string) {
 		return func(tokens *Tokens, token string) { tokens.Refused(token, why) }
@@ -121,7 +121,7 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var tokens Tokens
-			token := tokens.issue(quota.Bearer{Credential: "youtube"}, &runBudget{})
+			token := tokens.issue(quota.Bearer{Credential: "youtube"}, &lacking{})
 			for _, call := range row.calls {
 				call(&tokens, token)
 			}
@@ -147,7 +147,7 @@ func TestLastAnswerCounts(t *testing.T) {
 	until := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	asked := func(operation string, proxied bool, d quota.Decision) func(*Tokens, string) {
 		return func(tokens *Tokens, token string) {
-			admit(t, tokens, token, quota.Request{Operation: operation, Proxied: proxied}, 0)(d, nil)
+			tokens.Decided(token, quota.Request{Operation: operation, Proxied: proxied}, d, nil)
 		}
 	}
 	heard := func(word quota.Word) func(*Tokens, string) {
@@ -172,7 +172,7 @@ func TestLastAnswerCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var tokens Tokens
-			token := tokens.issue(quota.Bearer{}, &runBudget{})
+			token := tokens.issue(quota.Bearer{}, &lacking{})
 			for _, answer := range row.answers {
 				answer(&tokens, token)
 			}
@@ -188,108 +188,43 @@ func TestLastAnswerCounts(t *testing.T) {
 // A pass goes on without what it called optional.
 func TestOptionalCallIsNoDenial(t *testing.T) {
 	var tokens Tokens
-	token := tokens.issue(quota.Bearer{}, &runBudget{max: 10})
+	token := tokens.issue(quota.Bearer{}, &lacking{})
 	optional := quota.Request{Optional: true}
-	admit(t, &tokens, token, optional, 5)(quota.Decision{Reason: quota.LimitExceeded, Limit: "daily"}, nil)
-	if _, d := tokens.Admit(token, optional, 11); d.Reason != quota.RunCapExceeded {
-		t.Errorf("got %+v, want it refused: the run may spend 10", d)
-	}
+	tokens.Decided(token, optional, quota.Decision{Reason: quota.LimitExceeded, Limit: "daily"}, nil)
 	if got := tokens.revoke(token); got != (passCalls{}) {
 		t.Errorf("got %+v, want nothing on record", got)
 	}
 }
 
-// What the passes of a run may spend together: what is held for a request, granted, given
-// back, or not known.
-func TestRunBudget(t *testing.T) {
-	var tokens Tokens
-	run := &runBudget{max: 10}
-	token, other := tokens.issue(quota.Bearer{}, run), tokens.issue(quota.Bearer{}, run)
-	grant := func(id string, units quota.Units) quota.Decision {
-		return quota.Decision{GrantID: id, Units: units}
-	}
-	left := func(want quota.Units) {
-		t.Helper()
-		if got := tokens.left(run, 0); got != want {
-			t.Errorf("%d left, want %d", got, want)
-		}
-	}
-	named := quota.Request{RequestID: "page 1"}
-	first := admit(t, &tokens, token, named, 4)
-	left(6) // held until it is decided
-	second := admit(t, &tokens, other, quota.Request{RequestID: "page 1"}, 5)
-	left(1)
-	if _, d := tokens.Admit(token, quota.Request{}, 2); d.Reason != quota.RunCapExceeded || d.Units != 2 || d.Granted() {
-		t.Errorf("got %+v, want it refused: 1 is left", d)
-	}
-	first(grant("a", 4), nil)
-	second(quota.Decision{Reason: quota.LimitExceeded}, nil)
-	left(6)
-
-	// To ask again costs nothing, not even where another call would be one too many.
-	unknown := admit(t, &tokens, token, quota.Request{RequestID: "page 2"}, 6)
-	unknown(quota.Decision{}, quota.ErrOutcomeUnknown)
-	left(0)
-	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
-	admit(t, &tokens, token, quota.Request{RequestID: "page 2"}, 6)(grant("b", 6), nil)
-	left(0)
-	// An id that is taken for another call is refused, and stays what it was.
-	admit(t, &tokens, token, named, 6)(quota.Decision{Reason: quota.RequestIDConflict}, nil)
-	admit(t, &tokens, token, named, 4)(grant("a", 4), nil)
-	left(0)
-
-	// No log has the id of a free call: it does not stand for another one.
-	free := quota.Request{RequestID: "page 3", Operation: "free"}
-	admit(t, &tokens, token, free, 0)(quota.Decision{}, nil)
-	if _, d := tokens.Admit(token, quota.Request{RequestID: "page 3"}, 1); d.Reason != quota.RunCapExceeded {
-		t.Errorf("got %+v, want it refused: nothing is left", d)
-	}
-
-	tokens.Settled(token, "b", 1, nil)
-	left(5)
-	admit(t, &tokens, token, quota.Request{}, 5)(quota.Decision{}, quota.ErrUnavailable)
-	left(5)
-	tokens.Settled(token, "a", 12, nil) // it has happened
-	left(0)
-	tokens.revoke(token)
-	left(0) // a pass that is over has spent what it has
-	if got, want := tokens.revoke(other), (passCalls{Denied: true}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 // What a pass settles to more than it was granted is counted, and ends its run where that is
-// more than the run or a limit may have.
+// more than a limit may have.
 func TestSettledPast(t *testing.T) {
 	state := func(name string, units, used quota.Units, observe bool) quota.LimitState {
 		return quota.LimitState{Limit: quota.Limit{Name: name, Units: units, Reserve: 10, DryRun: observe}, Used: used}
 	}
 	for _, row := range []struct {
 		name       string
-		most       quota.Units
 		useReserve bool
 		units      quota.Units
 		limits     []quota.LimitState
 		past       string
-		capped     bool
 	}{
-		{"what fits", 50, false, 50, []quota.LimitState{state("daily", 100, 90, false)}, "", false},
-		{"the run", 50, false, 51, []quota.LimitState{state("daily", 100, 90, false)}, "the 50 units of the run by 1", true},
-		{"a limit", 0, false, 51, []quota.LimitState{state("daily", 100, 90, false), state("share", 60, 51, false)}, `limit "share" by 1 unit`, false},
-		{"the reserve, which it may use", 0, true, 51, []quota.LimitState{state("share", 60, 51, false)}, "", false},
-		{"a limit that is not enforced", 0, false, 51, []quota.LimitState{state("share", 60, 51, true)}, "", false},
-		{"less than before", 0, false, 19, []quota.LimitState{state("share", 60, 99, false)}, "", false},
-		{"as much as before", 0, false, 20, []quota.LimitState{state("share", 60, 99, false)}, "", false},
+		{"what fits", false, 50, []quota.LimitState{state("daily", 100, 90, false)}, ""},
+		{"a limit", false, 51, []quota.LimitState{state("daily", 100, 90, false), state("share", 60, 51, false)}, `limit "share" by 1 unit`},
+		{"the reserve, which it may use", true, 51, []quota.LimitState{state("share", 60, 51, false)}, ""},
+		{"a limit that is not enforced", false, 51, []quota.LimitState{state("share", 60, 51, true)}, ""},
+		{"less than before", false, 19, []quota.LimitState{state("share", 60, 99, false)}, ""},
+		{"as much as before", false, 20, []quota.LimitState{state("share", 60, 99, false)}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var tokens Tokens
-			token := tokens.issue(quota.Bearer{UseReserve: row.useReserve}, &runBudget{max: row.most})
-			admit(t, &tokens, token, quota.Request{}, 20)(quota.Decision{GrantID: "a", Units: 20}, nil)
+			token := tokens.issue(quota.Bearer{UseReserve: row.useReserve}, &lacking{})
+			tokens.Decided(token, quota.Request{}, quota.Decision{GrantID: "a", Units: 20}, nil)
 			if past := tokens.Settled(token, "a", row.units, row.limits); past != row.past {
 				t.Errorf("past %q, want %q", past, row.past)
 			}
 			got := tokens.revoke(token)
-			if got.Units != row.units || got.Denied != (row.past != "") || got.Capped != row.capped || got.Past != row.past {
+			if got.Units != row.units || got.Denied != (row.past != "") || got.Past != row.past {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -300,10 +235,10 @@ func TestSettledPast(t *testing.T) {
 // what they made.
 func TestReleasedCallWasNotMade(t *testing.T) {
 	var tokens Tokens
-	token := tokens.issue(quota.Bearer{}, &runBudget{})
+	token := tokens.issue(quota.Bearer{}, &lacking{})
 	for _, id := range []string{"a", "b"} {
 		r := quota.Request{Operation: "list", Count: 3}
-		admit(t, &tokens, token, r, 6)(quota.Decision{GrantID: id, Units: 6}, nil)
+		tokens.Decided(token, r, quota.Decision{GrantID: id, Units: 6}, nil)
 	}
 	for _, row := range []struct {
 		name  string
@@ -322,15 +257,6 @@ func TestReleasedCallWasNotMade(t *testing.T) {
 	}
 }
 
-func admit(t *testing.T, tokens *Tokens, token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error)) {
-	t.Helper()
-	decided, d := tokens.Admit(token, r, units)
-	if !d.Granted() {
-		t.Fatalf("got %+v, want it admitted", d)
-	}
-	return decided
-}
-
 // What the passes under way are expected to make still counts at the gate: those of the same credential, without
 // the pass itself and without what they have made.
 func TestReserve(t *testing.T) {
@@ -339,14 +265,14 @@ func TestReserve(t *testing.T) {
 		return quota.Calls{Job: "trending", Count: map[string]quota.Units{"list": n}}
 	}
 	begin := func(credential string, expected quota.Units) string {
-		token := tokens.issue(quota.Bearer{Credential: credential}, &runBudget{})
+		token := tokens.issue(quota.Bearer{Credential: credential}, &lacking{})
 		tokens.reserve(token, expects(expected))
 		return token
 	}
 	first := begin("youtube", 4)
-	admit(t, &tokens, first, quota.Request{Operation: "list", Count: 1}, 1)(quota.Decision{GrantID: "a", Units: 1}, nil)
+	tokens.Decided(first, quota.Request{Operation: "list", Count: 1}, quota.Decision{GrantID: "a", Units: 1}, nil)
 	spent := begin("youtube", 1)
-	admit(t, &tokens, spent, quota.Request{Operation: "list", Count: 1}, 1)(quota.Decision{GrantID: "b", Units: 1}, nil)
+	tokens.Decided(spent, quota.Request{Operation: "list", Count: 1}, quota.Decision{GrantID: "b", Units: 1}, nil)
 	begin("maps", 8)
 	at := begin("youtube", 2)
 	if got := tokens.reserve(at, expects(2)); len(got) != 1 || got[0].Count["list"] != 3 {

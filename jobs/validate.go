@@ -145,9 +145,6 @@ func (v *validation) times() {
 	if j.Timeout < time.Second {
 		v.fail(fmt.Sprintf("must be at least 1s: %v", j.Timeout), "timeout")
 	}
-	if j.UnitsPerRun < 0 || j.UnitsPerRun > quota.MaxUnits {
-		v.fail(fmt.Sprintf("must be a whole number from 1 to %d: %d", quota.MaxUnits, j.UnitsPerRun), "units_per_run")
-	}
 	const maxRetries = 10
 	if j.Retry < 0 || j.Retry > maxRetries {
 		v.fail(fmt.Sprintf("must be from 0 to %d: %d", maxRetries, j.Retry), "retry")
@@ -183,9 +180,6 @@ func (v *validation) expects(c *quota.Credential) {
 			v.fail(fmt.Sprintf("a pass expects %s of limit %q, which never has more than %s%s",
 				charge.Units.Text(), limit.Name, quota.Thousands(budget), held), "expects")
 		}
-	}
-	if cost, limit := c.Cost(v.job.Calls()), v.job.UnitsPerRun; limit > 0 && cost > limit {
-		v.fail(fmt.Sprintf("a run may spend %s, and a pass expects %s: none would be launched", limit.Text(), quota.Thousands(cost)), "units_per_run")
 	}
 }
 

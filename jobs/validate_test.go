@@ -29,7 +29,6 @@ func TestValidJobs(t *testing.T) {
 		"one region, any":        func(j *Job) { j.Regions, j.Stagger = eight()[:1], 100*time.Hour },
 		"exactly what there is":  func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_500} },
 		"all with the reserve":   func(j *Job) { j.UseReserve, j.Expects = true, map[string]quota.Units{"videos.list": 10_000} },
-		"a run of one pass":      func(j *Job) { j.UnitsPerRun, j.Expects = 4, map[string]quota.Units{"videos.list": 4} },
 		"several operations":     func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_200, "search.list": 3} },
 		"a command that is gone": func(j *Job) { j.Command = []string{"/nowhere/at-all"} },
 		"with an environment":    func(j *Job) { j.Env = map[string]string{"KEY": "a=b"} },
@@ -68,10 +67,6 @@ func TestInvalidJobs(t *testing.T) {
 		{"a variable with =", func(j *Job) { j.Env = map[string]string{"A=B": "x"} }, "env.A=B", "without '='"},
 		{"no timeout", func(j *Job) { j.Timeout = 0 }, "timeout", "at least 1s"},
 		{"a timeout below zero", func(j *Job) { j.Timeout = -time.Minute }, "timeout", "at least 1s"},
-		{"units of a run below zero", func(j *Job) { j.UnitsPerRun = -1 }, "units_per_run", "from 1"},
-		{"units of a run that are not enough for a pass", func(j *Job) {
-			j.UnitsPerRun, j.Expects = 103, map[string]quota.Units{"videos.list": 4, "search.list": 1}
-		}, "units_per_run", "a pass expects 104"},
 		{"an unknown credential", func(j *Job) { j.Credential = "maps" }, "credential", `"maps" is not configured`},
 		{"an unknown operation", func(j *Job) { j.Expects = map[string]quota.Units{"captions.list": 1} }, "expects.captions.list", "not listed"},
 		{"calls of nothing", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 0} }, "expects.videos.list", "from 1"},

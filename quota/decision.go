@@ -22,7 +22,6 @@ const (
 	BadRequest        Reason = "bad_request"         // malformed; Detail says how
 	Forbidden         Reason = "forbidden"           // the caller may not do that
 	UnknownGrant      Reason = "unknown_grant"       // no such grant in the window any more
-	RunCapExceeded    Reason = "run_cap_exceeded"    // the run that asks may not spend that much
 	SettledTooHigh    Reason = "conflict"            // a settle to more than its caller may; the API says it of any resource
 )
 

@@ -128,23 +128,11 @@ func (s *Service) Cost(credential string, calls Calls) Units {
 // their limits are in, and leave no entry in the log: there is nothing to settle, so the grant has
 // no id. A refusal is a decision, not an error; the errors are those of Ledger.
 func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
-	return s.AcquireIf(ctx, r, func(Units) (func(Decision, error), Decision) { return func(Decision, error) {}, Decision{} })
-}
-
-// AcquireIf is Acquire, if admit admits a request that costs units. It calls decided with what it
-// returns. The cost of a request that is refused without the ledger is 0.
-func (s *Service) AcquireIf(ctx context.Context, r Request, admit func(Units) (decided func(Decision, error), d Decision)) (Decision, error) {
 	c, charges, refused := s.price(r)
-	decided, d := admit(Max(charges))
-	if !d.Granted() {
-		return d, nil
+	if c == nil {
+		return refused, nil
 	}
-	d, err := refused, error(nil)
-	if c != nil {
-		d, err = s.acquire(ctx, c, Ask{Request: r, Charges: charges})
-	}
-	decided(d, err)
-	return d, err
+	return s.acquire(ctx, c, Ask{Request: r, Charges: charges})
 }
 
 func (s *Service) acquire(ctx context.Context, c *Credential, ask Ask) (Decision, error) {

@@ -150,7 +150,7 @@ func (c *cli) inDoubt(err error, advice string) error {
 // "denied", because 75 means that a script can try again later.
 func exitCodeOf(reason quota.Reason) int {
 	switch reason {
-	case quota.LimitExceeded, quota.LimitClosed, quota.RunCapExceeded:
+	case quota.LimitExceeded, quota.LimitClosed:
 		return exitDenied
 	case quota.UnknownCredential, quota.UnknownClients, quota.UnknownOperation, quota.UnknownGrant, api.NotFound:
 		return exitNotFound

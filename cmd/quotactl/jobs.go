@@ -113,9 +113,6 @@ func jobPage(j jobsapi.Job, v term.View) string {
 	if j.UseReserve {
 		expects += " and may use the reserve"
 	}
-	if j.UnitsPerRun > 0 {
-		expects += "; a run may spend " + units(int64(j.UnitsPerRun))
-	}
 	v.Prose(&b, 2, term.Plain, fmt.Sprintf("credential %s; a pass %s", j.Credential, expects))
 	return b.String()
 }

@@ -173,7 +173,7 @@ func (c *cli) endOf(r jobs.Run) error {
 		return &failure{code: exitError, err: errors.New("the pass failed"), hint: "quotactl runs " + r.ID + " --output"}
 	case failed > 0:
 		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs " + r.ID + " --output"}
-	case r.State == jobs.RunStopped && slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed, jobs.RunCapExceeded}, r.Reason):
+	case r.State == jobs.RunStopped && slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed}, r.Reason):
 		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", wording.Word(r.Reason))}
 		if !r.RetryAt.IsZero() {
 			f.hint = "it " + wording.Fits(r.RetryAt, c.view())

@@ -12,8 +12,6 @@ import (
 
 	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
-	"quotad/jobs"
-	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -62,7 +60,7 @@ func newWhy(c *cli) *cobra.Command {
 		return argumentsOf(cmd)(cmd, args)
 	}
 	cmd.Flags().Int64Var(&q.Count, "count", 1, "ask for `N` calls at once")
-	cmd.Flags().StringVar(&q.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs, and units_per_run ends a run (default: calls outside any pass)")
+	cmd.Flags().StringVar(&q.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs (default: calls outside any pass)")
 	return cmd
 }
 
@@ -88,29 +86,26 @@ func (c *cli) whyName(ctx context.Context, q api.WhyQuery) error {
 	return err
 }
 
-// A whyBody is the API's answer, what the run of the job may spend, and what the schedule asks of the
-// limits.
+// A whyBody is the API's answer, and what the schedule asks of the limits.
 type whyBody struct {
 	api.Why
-	Run      *runUnits  `json:"run,omitempty"`
 	Schedule []plan.Fit `json:"schedule,omitempty"`
 	AsJob    *whyJob    `json:"as_job,omitempty"` // the job of the operation's name
 }
 
 func (c *cli) why(ctx context.Context, credential []string, q api.WhyQuery, asJob *whyJob) error {
 	named := strings.Join(credential, "")
-	var run *runUnits
 	if q.Job != "" && !strings.HasPrefix(q.Job, quota.RemotePrefix) { // the API would read an unknown name as a caller outside any pass
 		job, err := c.client().Job(ctx, q.Job)
 		if err != nil {
 			return err
 		}
-		named, run = cmp.Or(named, job.Credential), unitsOfRun(job)
+		named = cmp.Or(named, job.Credential)
 	}
 	w, err := c.client().Why(ctx, c.credential(named), q)
 	p, _ := c.client().Plan(ctx) // empty if the ledger is away
-	return show(c, whyBody{w, run, askedOf(w, p), asJob}, err,
-		func(w whyBody) (int64, error) { return max(maxMissing(w.Why), run.missing(w.Units)), nil }, whyPage)
+	return show(c, whyBody{w, askedOf(w, p), asJob}, err,
+		func(w whyBody) (int64, error) { return maxMissing(w.Why), nil }, whyPage)
 }
 
 // askedOf returns what the schedule asks of the limits of the call, without those it asks nothing of.
@@ -119,47 +114,6 @@ func askedOf(w api.Why, p plan.Plan) []plan.Fit {
 		isOfCall := slices.ContainsFunc(w.Limits, func(l api.Limit) bool { return l.Name == f.Limit })
 		return f.Credential != w.Credential || !isOfCall || f.Demand == 0
 	})
-}
-
-// A runUnits is what the runs of a job with units_per_run may spend.
-type runUnits struct {
-	Job         string `json:"job"`
-	ID          string `json:"id,omitempty"` // of the run under way
-	UnitsPerRun int64  `json:"units_per_run"`
-	Left        int64  `json:"left"` // of the run under way, else of the next one
-}
-
-// unitsOfRun returns what a run of a job may spend, nil if only the limits decide.
-func unitsOfRun(job jobsapi.Job) *runUnits {
-	if job.UnitsPerRun == 0 {
-		return nil
-	}
-	u := &runUnits{Job: job.Name, UnitsPerRun: int64(job.UnitsPerRun), Left: int64(job.UnitsPerRun)}
-	if r := job.Last; r != nil && r.State == jobs.RunRunning {
-		u.ID, u.Left = r.ID, max(0, u.Left-int64(r.Spent()))
-	}
-	return u
-}
-
-// missing returns how many units the run lacks. A nil run may spend what the limits allow.
-func (u *runUnits) missing(units int64) int64 {
-	if u == nil {
-		return 0
-	}
-	return max(0, units-u.Left)
-}
-
-// text says whether the run may spend the cost.
-func (u *runUnits) text(cost int64) string {
-	switch {
-	case cost > u.UnitsPerRun:
-		return fmt.Sprintf("never in a run of %s: %s, and units_per_run is %s", u.Job, units(cost), quota.Thousands(u.UnitsPerRun))
-	case u.missing(cost) > 0:
-		return fmt.Sprintf("not in the run under way of %s: %s of %s are left", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
-	case u.ID != "":
-		return fmt.Sprintf("the run under way of %s has %s of %s left", u.Job, units(u.Left), quota.Thousands(u.UnitsPerRun))
-	}
-	return fmt.Sprintf("a run of %s may spend %s", u.Job, units(u.UnitsPerRun))
 }
 
 func maxMissing(w api.Why) int64 {
@@ -171,7 +125,7 @@ func maxMissing(w api.Why) int64 {
 }
 
 func whyPage(body whyBody, v term.View) string {
-	w, run := body.Why, body.Run
+	w := body.Why
 	var b strings.Builder
 	style := term.Red
 	if w.Granted {
@@ -180,13 +134,6 @@ func whyPage(body whyBody, v term.View) string {
 	v.Prose(&b, 0, style, verdict(w))
 	if w.RetryAt != nil {
 		v.Prose(&b, 0, term.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
-	}
-	if run != nil {
-		style := term.Plain
-		if run.missing(w.Units) > 0 {
-			style = term.Red
-		}
-		v.Prose(&b, 0, style, run.text(w.Units))
 	}
 	for _, short := range w.WouldDeny {
 		v.Prose(&b, 0, term.Yellow, shortageText(short))

@@ -58,7 +58,7 @@ func (c *cli) ofJob(ctx context.Context, job jobsapi.Job) (whyJob, error) {
 
 func (body whyJob) missing() (missing int64, err error) {
 	for _, w := range body.Pass {
-		missing = max(missing, maxMissing(w), unitsOfRun(body.Job).missing(w.Units))
+		missing = max(missing, maxMissing(w))
 	}
 	return missing, nil
 }
@@ -74,7 +74,7 @@ func whyJobPage(body whyJob, v term.View) string {
 		v.Item(&b, 2, "next pass: ", "has no expects: quotad starts it whatever is left")
 	}
 	for _, w := range body.Pass {
-		renderPass(&b, w, unitsOfRun(j), v)
+		renderPass(&b, w, v)
 	}
 	for _, f := range body.Schedule {
 		if f.Over() > 0 {
@@ -97,15 +97,12 @@ func whyJobPage(body whyJob, v term.View) string {
 }
 
 // renderPass says whether the calls of an operation fit that a pass expects.
-func renderPass(b *strings.Builder, w api.Why, run *runUnits, v term.View) {
+func renderPass(b *strings.Builder, w api.Why, v term.View) {
 	text := verdict(w)
 	if w.RetryAt != nil {
 		text += "; fits " + v.When(*w.RetryAt)
 	}
 	v.Item(b, 2, "next pass: ", text)
-	if run.missing(w.Units) > 0 {
-		v.Item(b, 2, "next pass: ", run.text(w.Units))
-	}
 	if !w.Granted {
 		v.Item(b, 4, "do: ", fmt.Sprintf("quotactl why %s %s --job %s says what would change", w.Credential, w.Operation, w.Job))
 	}

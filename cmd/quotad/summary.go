@@ -215,17 +215,5 @@ func demand(c *config.Config, job *jobs.Job) []string {
 		}
 	}
 	lines = append(lines, config.Counts(credential, job.Name, job.UseReserve)...)
-	if job.UnitsPerRun > 0 {
-		lines = append(lines, fmt.Sprintf("a run that has spent %s ends, and the next one begins there%s", job.UnitsPerRun.Text(), afterHowMany(credential, job)))
-	}
 	return lines
-}
-
-// afterHowMany says for how many regions the units of a run are enough, unless it is for all.
-func afterHowMany(c *quota.Credential, job *jobs.Job) string {
-	cost := c.Cost(job.Calls())
-	if cost == 0 || job.UnitsPerRun/cost >= quota.Units(len(job.Regions)) {
-		return ""
-	}
-	return fmt.Sprintf(": after %s of %d", quota.Count(job.UnitsPerRun/cost, "region", "regions"), len(job.Regions))
 }

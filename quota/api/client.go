@@ -40,7 +40,7 @@ func FromEnv() *Client {
 
 // Acquire asks to spend before a call upstream. Without an error, the Decision is a
 // grant, whose units are debited, or a denial because units are missing: not granted,
-// and of reason limit_exceeded, limit_closed, run_cap_exceeded or cost_exceeds_limit. The first two
+// and of reason limit_exceeded, limit_closed or cost_exceeds_limit. The first two
 // have a time in RetryAt, of the ledger's clock. Any other refusal is a *Problem,
 // whose Reason says why: an unknown operation is not a denial. The other errors are
 // ErrUnreachable, ErrLedgerUnavailable and the context's.

@@ -58,8 +58,6 @@ var answers = [...]answer{
 	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded},
 	{reason: quota.LimitClosed, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
 		hint: "quotactl open opens a limit that is known to be open upstream"},
-	{reason: quota.RunCapExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
-		hint: "end with exit code 75: the next run begins at this region"},
 	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, denial: true},
 	{reason: quota.BadRequest, status: http.StatusBadRequest},
 	{reason: quota.BadRequest, status: http.StatusRequestEntityTooLarge},

@@ -100,9 +100,7 @@ func (onePass) Bearer(token string) (quota.Bearer, bool) {
 	return quota.Bearer{Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1"}, Credential: "youtube"}, token == runToken
 }
 
-func (onePass) Admit(string, quota.Request, quota.Units) (func(quota.Decision, error), quota.Decision) {
-	return func(quota.Decision, error) {}, quota.Decision{}
-}
+func (onePass) Decided(string, quota.Request, quota.Decision, error) {}
 
 func (onePass) Owns(token, grantID string) bool { return false }
 func (onePass) Settled(token, grantID string, units quota.Units, _ []quota.LimitState) string {

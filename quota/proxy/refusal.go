@@ -35,7 +35,7 @@ func refusalOf(d quota.Decision, b quota.Bearer) *refusal {
 
 // exhausted reports whether the budget is exhausted, for this caller at least.
 func (r *refusal) exhausted() bool {
-	return !r.pace && (r.decision.Denied() || r.decision.Reason == quota.RunCapExceeded)
+	return !r.pace && r.decision.Denied()
 }
 
 // A googleError is a refusal in Google's envelope. Quotad is for clients that know quotad.

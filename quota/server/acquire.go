@@ -63,9 +63,9 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 
 // AcquireByToken decides a request of the pass with a run token, and records the decision.
 func AcquireByToken(ctx context.Context, service *quota.Service, tokens Tokens, token string, r quota.Request) (quota.Decision, error) {
-	return service.AcquireIf(ctx, r, func(cost quota.Units) (func(quota.Decision, error), quota.Decision) {
-		return tokens.Admit(token, r, cost)
-	})
+	d, err := service.Acquire(ctx, r)
+	tokens.Decided(token, r, d, err)
+	return d, err
 }
 
 func (s *Server) noCredential(c *Session) quota.Decision {

@@ -29,17 +29,6 @@ func (l *heldLedger) Acquire(ctx context.Context, c *quota.Credential, ask quota
 	}
 }
 
-// arrivals reports the requests that are about to be decided.
-type arrivals struct {
-	*servertest.Tokens
-	admitted chan struct{}
-}
-
-func (a arrivals) Admit(token string, r quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
-	a.admitted <- struct{}{}
-	return a.Tokens.Admit(token, r, units)
-}
-
 // A caller who goes away while others are decided says nothing of the ledger: its call is
 // counted as cancelled, and is no refusal.
 func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
@@ -50,7 +39,7 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	results := make(chan string, 2)
-	tokens := arrivals{&servertest.Tokens{}, make(chan struct{}, 2)}
+	tokens := &servertest.Tokens{}
 	tokens.Issue("token", "trending", "US", "youtube")
 	h := servertest.Start(t, func(c *server.Config) {
 		c.Tokens, c.Service, c.Emit = tokens, service, func(e any) { results <- e.(server.Decided).Result() }
@@ -67,8 +56,7 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 	<-ledger.entered
 	ctx, leave := context.WithCancel(t.Context())
 	second := ask(ctx)
-	<-tokens.admitted
-	<-tokens.admitted
+	<-ledger.entered
 	leave()
 	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("who left got %v", err)

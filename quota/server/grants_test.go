@@ -44,7 +44,7 @@ func TestASettlementIsBounded(t *testing.T) {
 	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
 	h.Tokens.Issue("ordinary", "trending", "US", "youtube")
 	h.Tokens.Issue("reserve", "nightly", "US", "youtube")
-	h.Tokens.May("reserve", true, quota.MaxUnits)
+	h.Tokens.May("reserve", true)
 	for _, row := range []struct {
 		token   string
 		most    int64 // 9,500 of daily, and the reserve

@@ -48,9 +48,8 @@ func TestObserveOfAPass(t *testing.T) {
 		t.Errorf("%q are noted, want %s", told, out.Limit)
 	}
 	request := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1, Proxied: true}
-	decided, _ := h.Tokens.Admit("secret", request, 1)
 	sent, err := h.Service.Acquire(t.Context(), request)
-	decided(sent, err)
+	h.Tokens.Decided("secret", request, sent, err)
 	if err != nil || !sent.Granted() || h.Tokens.Owns("secret", sent.GrantID) {
 		t.Fatalf("got %+v, %v, want a grant that is the proxy's to settle", sent, err)
 	}

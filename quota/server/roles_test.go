@@ -286,7 +286,7 @@ func TestDecisionsReachTheRecordOfThePass(t *testing.T) {
 func TestReserveOfAPass(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("mine", "nightly", "US", "youtube")
-	h.Tokens.May("mine", true, quota.MaxUnits)
+	h.Tokens.May("mine", true)
 	h.Tokens.Issue("theirs", "trending", "US", "youtube")
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 9_400})
 	call := api.AcquireRequest{Operation: "videos.list", Count: 200}
@@ -301,23 +301,6 @@ func TestReserveOfAPass(t *testing.T) {
 	var p *api.Problem
 	if _, err := client.Acquire(t.Context(), call); !errors.As(err, &p) || p.Reason != quota.Forbidden || !strings.Contains(p.Hint, "[jobs.trending]") {
 		t.Errorf("an ordinary pass that says it: got %v, want it forbidden, and the cure", err)
-	}
-}
-
-// A call that the run may not make reaches no ledger.
-func TestCallBeyondTheRun(t *testing.T) {
-	h := servertest.Start(t, nil)
-	h.Tokens.Issue("secret", "trending", "US", "youtube")
-	h.Tokens.May("secret", false, 150)
-	if d := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"}); !d.Granted {
-		t.Fatalf("got %+v, want it granted", d)
-	}
-	d := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"})
-	if d.Granted || d.Reason != string(quota.RunCapExceeded) || d.Status != 429 || d.Requested != 100 || d.RetryAt != nil || d.Hint == "" {
-		t.Errorf("got %+v, want it denied for the run", d)
-	}
-	if used := h.Used("youtube"); used != 100 {
-		t.Errorf("%d used, want 100", used)
 	}
 }
 

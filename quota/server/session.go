@@ -18,21 +18,20 @@ import (
 type Tokens interface {
 	// Bearer returns the pass that a live token stands for. It compares tokens in constant time.
 	Bearer(token string) (b quota.Bearer, live bool)
-	// Admit decides whether the token's pass may make a request that costs units, and refuses
-	// one beyond what its run may spend. If it admits the request, decided is called once, before
-	// the request is answered: granted, replayed, refused, or outcome not known.
-	Admit(token string, r quota.Request, units quota.Units) (decided func(quota.Decision, error), d quota.Decision)
+	// Decided records what became of a request of the token's pass, before the request is answered: granted,
+	// replayed, refused, or outcome not known.
+	Decided(token string, r quota.Request, d quota.Decision, err error)
 	// Owns reports whether the token's pass may settle that grant: one that it acquired itself,
 	// not one of a call through the proxy. Nothing else decides that.
 	Owns(token, grantID string) bool
 	// Settled records that a grant of the token's pass was set to units, and the state of its
-	// limits. Added units are always booked, since they are spent. If they exceed what the run or
-	// a limit may have, the run ends, and past says which.
+	// limits. Added units are always booked, since they are spent. If they exceed what a limit may
+	// have, the run ends, and past says which.
 	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
 	// Observed records what the upstream answered to a call of the token's pass.
 	Observed(token string, word quota.Word)
 	// Refused records that a call of the token's pass was not made, or not answered, and why. It is
-	// no denial: those are what Admit's decided is called with.
+	// no denial: those are what Decided records.
 	Refused(token, why string)
 	// Tokenless records that a call to a credential's upstream was refused because it had no run
 	// token: a pass under way that makes no call of its own may have made it.

@@ -251,12 +251,8 @@ func (d *day) Launch(ask, _ context.Context, c jobs.Command, output func(jobs.Li
 func (d *day) spend(token, operation string, count quota.Units) bool {
 	bearer, _ := d.tokens.Bearer(token)
 	r := quota.Request{Credential: bearer.Credential, Operation: operation, Count: count, Caller: bearer.Caller}
-	decided, refused := d.tokens.Admit(token, r, count)
-	if !refused.Granted() {
-		return false
-	}
 	decision, err := d.service.Acquire(d.t.Context(), r)
-	decided(decision, err)
+	d.tokens.Decided(token, r, decision, err)
 	if err != nil {
 		d.t.Error(err)
 	}

@@ -63,7 +63,6 @@ func TestPageRefusals(t *testing.T) {
 			Detail: "no room for 200 units in limit daily, which has 140 left", RetryAt: new(at.Add(time.Minute))},
 		{At: ago(10), Since: ago(130), Times: 3, By: "charts", Region: "KR", Reason: "not_launched", Detail: "no room for 104 units in limit daily, which has 3 left", RetryAt: new(at.Add(time.Hour))},
 		{At: ago(15), Since: ago(15), Times: 1, By: "charts", Region: "KR", Reason: "closed", Detail: "limit daily is closed"},
-		{At: ago(16), Since: ago(16), Times: 1, By: "charts", Region: "KR", Reason: "run_cap_exceeded"},
 		{At: ago(18), Since: ago(18), Times: 1, Count: 1, By: "odd", Region: "US", Reason: "unknown_operation", Detail: "no route"},
 		{At: ago(20), Since: ago(20), Times: 1, Operation: "gone", Count: 1, By: "@1000", Reason: "unknown_operation", Detail: "operation gone is not configured"},
 	}}}
@@ -71,7 +70,6 @@ func TestPageRefusals(t *testing.T) {
 		"09:25:53 UTC 37 times since 09:21:53|trending, US|2 search.list|exhausted: no room for 200 units in limit daily, which has 140 left; would fit in 1m, at 09:27:53 UTC",
 		"09:16:53 UTC 3 times since 07:16:53|charts, KR|a pass|not launched: no room for 104 units in limit daily, which has 3 left; would fit in 1h, at 10:26:53 UTC",
 		"09:11:53 UTC|charts, KR|a pass|closed: limit daily is closed",
-		"09:10:53 UTC|charts, KR|a pass|run cap exceeded",
 		"09:08:53 UTC|odd, US|a call|no route",
 		"09:06:53 UTC|@1000|gone|operation gone is not configured",
 	}

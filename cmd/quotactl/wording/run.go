@@ -104,11 +104,7 @@ func Tally(r jobs.Run) string {
 	if n := len(r.Ring) - len(r.Latest()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", n, rest))
 	}
-	spent := r.Spent().Text()
-	if r.UnitsPerRun > 0 {
-		spent = quota.Thousands(r.Spent()) + " of " + r.UnitsPerRun.Text()
-	}
-	return strings.Join(append(parts, spent), ", ")
+	return strings.Join(append(parts, r.Spent().Text()), ", ")
 }
 
 // NotOK returns the last passes of regions that are worth a line of their own.

@@ -83,7 +83,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.regions", `["US", "GB"]`, `["GB", "US"]`},
 	{"jobs.a.every", `"1h"`, `"2h"`},
 	{"jobs.a.offset", `"1m"`, `"2m"`},
-	{"jobs.a.after", `"b"`, `"c"`},
 	{"jobs.a.stagger", `"1s"`, `"even"`},
 	{"jobs.a.parallel", `1`, `2`},
 	{"jobs.a.run_at_start", `true`, `false`},
@@ -91,7 +90,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.max_wait", `"1s"`, `"10s"`},
 	{"jobs.a.expects.list", `1`, `2`},
 	{"jobs.a.use_reserve", `true`, `false`},
-	{"jobs.a.units_per_run", `10`, `20`},
 	{"jobs.a.expect_success", `"30h"`, `"31h"`},
 	{"jobs.a.retry", `1`, `2`},
 	{"jobs.a.retry_after", `"1s"`, `"10s"`},
@@ -107,6 +105,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.b.cron", `"0 9 * * *"`, `"0 8 * * *"`},
 	{"jobs.b.timezone", `"UTC"`, `"Europe/Berlin"`},
 	{"jobs.b.missed", `"once"`, `"skip"`},
+	{"jobs.b.after", `"c"`, `"s"`},
 	{"jobs.b.command", `["fetch"]`, `["fetch", "more"]`},
 	{"jobs.c.schedule", `"manual"`, ``}, // there is nothing else that it could be
 	{"jobs.c.credential", `"d"`, `"c"`},

@@ -21,7 +21,7 @@ func TestErrors(t *testing.T) {
 		{"on_violation", `backend = "embedded"`, `on_violation = "close"`, []string{
 			`3: ledger.on_violation: is no key any more: remove it: quotad no longer checks its own books while it runs`,
 		}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "host", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "units_per_run", "use_reserve"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "host", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,
@@ -69,6 +69,7 @@ func TestErrors(t *testing.T) {
 			`16: credentials.youtube.keep: must be from 10m to 366d: 9m59s; leave it out to keep what the limits count`}},
 		{"keep without unit", `[credentials.youtube.operations]`, "[credentials.youtube]\nkeep = 7\n[credentials.youtube.operations]", []string{
 			`16: credentials.youtube.keep: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 7`}},
+		{"units of a run", `timeout =`, "units_per_run = 400\ntimeout =", []string{`26: jobs.trending.units_per_run: is no key any more: give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`}},
 		{"lift", `only = ["search.list"]`, `lift = "4h"`, []string{`13: credentials.youtube.limits.search.lift: is no key any more: remove it: at that hour, edit units of the limit, then quotactl reload`}},
 		{"enforce of another type", `only = ["search.list"]`, `enforce = "no"`, []string{`13: credentials.youtube.limits.search.enforce: must be true or false, not the string "no"`}},
 		{"a cost that never fits", `"search.list" = 100`, `"search.list" = 4_001`, []string{`16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`}},
@@ -149,9 +150,7 @@ func TestErrors(t *testing.T) {
 		{"expects zero", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 0 }`, []string{`24: jobs.trending.expects."videos.list": must be a whole number from 1 to 9007199254740991: 0`}},
 		{"expects never fit together", `expects = { "videos.list" = 4 }`, `expects = { "videos.list" = 9_001, "search.list" = 5 }`, []string{`24: jobs.trending.expects: a pass expects 9,501 units of limit "daily", which never has more than 9,500 (units less reserve)`}},
 		{"expects never fit with the reserve", `expects = { "videos.list" = 4 }`, "use_reserve = true\nexpects = { \"videos.list\" = 10_001 }", []string{`25: jobs.trending.expects: a pass expects 10,001 units of limit "daily", which never has more than 10,000`}},
-		{"expects more than a run may spend", `expects = { "videos.list" = 4 }`, "units_per_run = 103\nexpects = { \"videos.list\" = 4, \"search.list\" = 1 }", []string{`24: jobs.trending.units_per_run: a run may spend 103 units, and a pass expects 104: none would be launched`}},
 		{"a delay of no retry", `expects = { "videos.list" = 4 }`, `retry_after = "5m"`, []string{`24: jobs.trending.retry_after: needs retry, which says how often: retry = 1`}},
-		{"a run that may spend nothing", `expects = { "videos.list" = 4 }`, `units_per_run = 0`, []string{`24: jobs.trending.units_per_run: must be at least 1: 0; leave it out for as much as the limits allow`}},
 		{"the reserve as text", `expects = { "videos.list" = 4 }`, `use_reserve = "yes"`, []string{`24: jobs.trending.use_reserve: must be true or false, not the string "yes"`}},
 		{"expects of another type", `expects = { "videos.list" = 4 }`, `expects = ["videos.list"]`, []string{`24: jobs.trending.expects: must be a table, [jobs.trending.expects], not an array`}},
 		{"no command", `command = ["fetch", "trending"]`, `command = []`, []string{`25: jobs.trending.command: a job needs a command: the program and its arguments, ["ytfetch", "trending"]`}},

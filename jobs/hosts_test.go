@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,28 +86,36 @@ func TestASlotWaitsForTheLedger(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		other := Daemon{ID: "2", Name: "b", Jobs: []string{"trending"}}
 		known, last := false, time.Now()
+		var mu sync.Mutex // guards all three
+		set := func(change func()) {
+			mu.Lock()
+			defer mu.Unlock()
+			change()
+		}
 		hosts := func() ([]Daemon, time.Duration, bool) {
+			mu.Lock()
+			defer mu.Unlock()
 			return []Daemon{other, {ID: "1", Name: "a", Self: true}}, time.Since(last), known
 		}
 		b := newHost(t, dir, hosts, trendingIn(t, 1))
 		b.tick()
 		time.Sleep(30 * time.Minute)
 		b.wants()
-		known, last = true, time.Now()
+		set(func() { known, last = true, time.Now() })
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := b.status().Last; got == nil {
 			t.Fatal("no run begins once the ledger has answered")
 		}
-		other.Name = "A" // as it turns out: what was known before the host was frozen is old
+		set(func() { other.Name = "A" }) // as it turns out: what was known before the host was frozen is old
 		b.tick()
 		time.Sleep(time.Second)
-		last = time.Now()
+		set(func() { last = time.Now() })
 		time.Sleep(time.Second)
 		if got := b.status().Last; time.Since(got.Slot) < time.Hour {
 			t.Error("a host that was frozen runs a slot of another one")
 		}
-		other.Name = "b"
+		set(func() { other.Name = "b" })
 		b.tick() // Redis stays away: what it said last holds
 		time.Sleep(4 * time.Second)
 		synctest.Wait()

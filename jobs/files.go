@@ -105,10 +105,16 @@ func (f *files) openRuns() (wrong, err error) {
 
 // replace writes the state. With sync it is on disk on return. The caller holds writing.
 func (f *files) replace(text []byte, sync bool) error {
-	path := f.path(stateEnding)
+	if err := replaceFile(f.path(stateEnding), text, sync); err != nil {
+		return fmt.Errorf("cannot write the state of the job: %w", err)
+	}
+	return nil
+}
+
+func replaceFile(path string, text []byte, sync bool) error {
 	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("cannot write the state of the job: %w", err)
+		return err
 	}
 	_, err = file.Write(text)
 	if err == nil && sync {
@@ -120,10 +126,7 @@ func (f *files) replace(text []byte, sync bool) error {
 	if err == nil && sync {
 		err = syncDir(path)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot write the state of the job: %w", err)
-	}
-	return nil
+	return err
 }
 
 // syncDir makes the name of a file durable, which a sync of the file does not (fsync(2)).
@@ -187,13 +190,8 @@ func (f *files) trim(now time.Time) error {
 		return fmt.Errorf("cannot shorten the runs of the job: %w", err)
 	}
 	kept := text[tooOld(text, now):]
-	path := f.path(runsEnding)
 	if len(kept) < len(text) {
-		err = os.WriteFile(path+".new", kept, 0o600)
-		if err == nil {
-			err = os.Rename(path+".new", path)
-		}
-		if err != nil {
+		if err := replaceFile(f.path(runsEnding), kept, false); err != nil {
 			return fmt.Errorf("cannot shorten the runs of the job: %w", err)
 		}
 		f.size = int64(len(kept))

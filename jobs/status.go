@@ -286,16 +286,14 @@ type JobState struct {
 	Run  *Run // under way on this host; nil if none is
 }
 
-// JobStates returns the state of every job, in the order of configuration, and what the clock
-// shows.
-func (r *Runner) JobStates() ([]JobState, time.Time) {
+// JobStates returns the state of every job, in the order of configuration.
+func (r *Runner) JobStates() []JobState {
 	states, _ := r.listed("")
-	now := r.now() // first: a run that begins meanwhile is under way, not forgotten
 	list := make([]JobState, len(states))
 	for i, j := range states {
 		list[i] = j.known()
 	}
-	return list, now
+	return list
 }
 
 func (j *jobControl) known() JobState {

@@ -20,11 +20,14 @@ func (d *daemon) openClients() error {
 			err = errors.Join(d.clientCounts.Load(file), file.Close())
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.log.Error().Err(err).Msg("cannot read what clients have used: they begin at 0")
+			d.log.Error().Err(err).Msg("cannot read all that clients have used: the others begin at 0")
 		}
 		d.onStop("save what clients have used", func() error {
 			file, err := os.OpenFile(d.statePath("clients"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-			return errors.Join(err, d.clientCounts.Save(file), file.Close())
+			if err != nil {
+				return err
+			}
+			return errors.Join(d.clientCounts.Save(file), file.Close())
 		})
 	}
 	if err := d.setClients(d.config); err != nil {

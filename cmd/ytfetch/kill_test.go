@@ -24,7 +24,7 @@ func TestKilledFetch(t *testing.T) {
 		answered := make(chan struct{})
 		defer close(answered)
 		select {
-		case calls <- answered: // whoever kills waits for this one
+		case calls <- answered: // the test kills after this one
 		case <-r.Context().Done():
 		}
 		e.upstream.ServeHTTP(w, r)

@@ -42,7 +42,7 @@ type env struct {
 	sampled  bool  // passes called another upstream, too
 }
 
-// newEnv has an upstream of so many units, and leaves a pass so many of quotad's.
+// newEnv has an upstream with some units, and leaves a pass some of quotad's.
 func newEnv(t *testing.T, left, units, pages int) *env {
 	t.Helper()
 	e := &env{t: t, dir: t.TempDir()}
@@ -356,7 +356,7 @@ func TestTroubleUpstream(t *testing.T) {
 	}
 }
 
-// Upstream's day ends before quotad's: it is told, and the next pass does not call.
+// Upstream's day ends before quotad's: the pass reports it, and the next pass does not call.
 func TestUpstreamsDayIsOverBeforeQuotads(t *testing.T) {
 	r := newRun(t, 100, 2)
 	r.ends(t.Context(), exitDenied, 100, 3, "videos.list was granted, and upstream refuses it: upstream answered 403 quotaExceeded: ")

@@ -50,7 +50,7 @@ type Planner struct {
 
 // states returns the jobs, and each as the sum takes it: with what it expects, or the mean of its last ten runs.
 func (p *Planner) states() (states []jobs.JobState, list []*jobs.Job) {
-	states, _ = p.Runner.JobStates()
+	states = p.Runner.JobStates()
 	for _, s := range states {
 		job := *s.Job
 		if len(job.Expects) == 0 {

@@ -106,7 +106,7 @@ type Observation struct {
 
 // Observed is the answer to an Observation.
 type Observed struct {
-	Class      string        `json:"class"` // ok, minute, day, config, billing or unknown
+	Class      string        `json:"class"` // ok, minute, day, key, billing or unknown
 	Credential string        `json:"credential"`
 	Operation  string        `json:"operation"`
 	Limit      string        `json:"limit,omitempty"`  // that the answer is about, by its name in quotad

@@ -261,7 +261,7 @@ func (s *secretStore) set(secret string) string {
 	return was
 }
 
-// Whoever else knows the secret makes the same keys, in any language.
+// A program that knows the secret makes the same keys, in any language.
 func TestKeysAreAContract(t *testing.T) {
 	s := newScene(t, &clientlimit.Clients{Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{
 		{Name: "hour", Units: 3, Window: quota.Sliding(time.Hour)}, {Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},

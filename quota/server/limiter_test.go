@@ -105,8 +105,8 @@ func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	}
 }
 
-// Users who together take every connection there is do not lock out those who operate the daemon, and whoever
-// reads its metrics.
+// Users who together take every connection there is do not lock out those who operate the daemon, and who read its
+// metrics.
 func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can connect as other users")

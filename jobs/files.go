@@ -259,9 +259,9 @@ func (f *files) find(id string) (run Run, passes []Pass, err error) {
 			lines = append(lines, one...)
 		}
 	}
-	runs, passesOf := runsOf(lines)
-	if len(runs) > 0 {
-		run = runs[0]
+	runs, passesOf := runsOf(lines) // others' too: the line of a slot that was skipped names the run in its way
+	if i := slices.IndexFunc(runs, func(r Run) bool { return r.ID == id }); i >= 0 {
+		run = runs[i]
 	}
 	if of := passesOf[id]; of != nil {
 		passes = of.Passes

@@ -149,6 +149,26 @@ func TestKilledDaemon(t *testing.T) {
 	})
 }
 
+// A slot that was skipped names the run in its way. Its line is not taken for the end of that run.
+func TestKilledDuringAnOverlap(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t))
+		hang := make(chan struct{})
+		b.play = func(context.Context, played) Exit { <-hang; return Exit{} }
+		b.tick()
+		b.tick()
+		next := b.killed(trending(t))
+		next.Start(t.Context())
+		if runs, err := next.Runs("trending", 10); err != nil || len(runs) != 2 || runs[0].State != RunInterrupted {
+			t.Errorf("got %+v, %v, want the run interrupted behind the slot that was skipped", runs, err)
+		}
+		if len(next.ended) != 1 || next.ended[0].PID != 4711 {
+			t.Errorf("ended %+v, want the pass of the run that was killed", next.ended)
+		}
+		close(hang)
+	})
+}
+
 // Of two lines about the same skipped ticks, the later one knows more.
 func TestSkippedTicksShareARecord(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {

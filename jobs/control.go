@@ -159,17 +159,10 @@ func (j *jobControl) define(job *Job, now time.Time) error {
 	j.job = job
 	known, schedule := j.state, job.Schedule.String()
 	j.mu.Unlock()
-	if known.Schedule == schedule && (!known.Expected.IsZero() || job.ExpectSuccess == 0) {
+	if known.Schedule == schedule {
 		return nil
 	}
-	return j.set(func(s *state) {
-		if known.Schedule == "" || known.Expected.IsZero() { // it is new, or was put back
-			s.Expected = now
-		}
-		if known.Schedule != schedule {
-			s.Since, s.Schedule = now, schedule
-		}
-	})
+	return j.set(func(s *state) { s.Since, s.Schedule = now, schedule })
 }
 
 // set changes the state and writes it. It holds even if it cannot be written.

@@ -55,7 +55,7 @@ func (r *Runner) hosts(job *Job) (list []Daemon, age time.Duration, known bool) 
 // runsHere returns whether this host runs a slot of a job that is due. If the ledger has not said lately which
 // hosts live, it waits for that: a host that was frozen must not go by what it knew before. If the ledger
 // cannot be reached, what it said last holds.
-func (r *Runner) runsHere(ctx context.Context, j *jobControl) bool {
+func (r *Runner) runsHere(ctx context.Context, j *jobControl, slot time.Time) bool {
 	if r.config.Hosts == nil {
 		return true
 	}
@@ -66,6 +66,9 @@ func (r *Runner) runsHere(ctx context.Context, j *jobControl) bool {
 		list, age, known := r.hosts(j.current())
 		if age <= fresh || known && time.Since(began) >= fresh || j.current().Host != "" {
 			on, _ := RunsOn(j.current(), list)
+			if !on.Self { // if this host takes over, it misses nothing
+				r.trouble(j.name, j.set(func(s *state) { s.Since = quota.Later(s.Since, slot) }))
+			}
 			return on.Self
 		}
 		if !quota.Sleep(ctx, often) || !r.now().Before(next) {

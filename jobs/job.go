@@ -36,9 +36,8 @@ type Job struct {
 
 	UseReserve bool // its passes may spend the reserve, too
 
-	ExpectSuccess time.Duration // within which a good run is to follow the last one; 0: none is expected
-	Retry         int           // how often the regions that failed are served again, at the end of the run
-	RetryAfter    time.Duration // how much later that is each time, unless the next slot comes before
+	Retry      int           // how often the regions that failed are served again, at the end of the run
+	RetryAfter time.Duration // how much later that is each time, unless the next slot comes before
 
 	Command   []string          // what a pass executes: a path as resolved, and its arguments
 	Files     string            // the directory that passes keep files in; it is made when missing; empty: none

@@ -35,10 +35,9 @@ type state struct {
 	Took  []Made    `json:"took,omitempty"`  // the average pass of each of the last runs with one that ended well
 
 	// Schedule is the job's schedule. It is empty while the job is not configured: then it misses
-	// nothing. Slots up to Since cannot have been missed: they were of another schedule.
+	// nothing. Slots up to Since cannot have been missed: they were of another schedule, or another host's.
 	Schedule string    `json:"schedule,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	Expected time.Time `json:"expected,omitzero"` // since when good runs are expected
 }
 
 // stateVersion is that of the files of a job. Those of other versions are set aside.

@@ -18,17 +18,15 @@ type Status struct {
 	Regions    regions.Ring           `json:"regions"`  // in the order of the ring
 	Expects    map[string]quota.Units `json:"expects,omitempty"`
 	UseReserve bool                   `json:"use_reserve,omitempty"`
-	Cursor     regions.Cursor         `json:"cursor"`            // where the next run begins
-	Next       time.Time              `json:"next_run,omitzero"` // its next slot that is not paused; zero if none comes
-	Pause      *Pause                 `json:"pause,omitempty"`   // nil unless it is paused
-	After      string                 `json:"after,omitempty"`   // the job that it runs after; empty: none
-	Follows    time.Time              `json:"follows,omitzero"`  // the slot that waits for that job; zero: none does
-	// Due is when the job becomes, or became, overdue because it had no good run; zero if none is
-	// expected.
-	Due     time.Time `json:"overdue_at,omitzero"`
-	Last    *Run      `json:"last_run,omitempty"` // its last run, under way or over; nil if there was none
-	Skips   *Run      `json:"skipped,omitempty"`  // the slots since that began that did not become a run; nil if there were none
-	Failing []Failing `json:"failing,omitempty"`
+	Cursor     regions.Cursor         `json:"cursor"`                // where the next run begins
+	Next       time.Time              `json:"next_run,omitzero"`     // its next slot that is not paused; zero if none comes
+	Pause      *Pause                 `json:"pause,omitempty"`       // nil unless it is paused
+	After      string                 `json:"after,omitempty"`       // the job that it runs after; empty: none
+	Follows    time.Time              `json:"follows,omitzero"`      // the slot that waits for that job; zero: none does
+	Due        time.Time              `json:"good_run_due,omitzero"` // without a good run until then, the job fails; zero: none is expected
+	Last       *Run                   `json:"last_run,omitempty"`    // its last run, under way or over; nil if there was none
+	Skips      *Run                   `json:"skipped,omitempty"`     // the slots since that began that did not become a run; nil if there were none
+	Failing    []Failing              `json:"failing,omitempty"`
 	// Overlaps are slots in a row that were skipped because a run was under way, with no run between that was in time.
 	Overlaps int       `json:"overlaps,omitempty"`
 	Short    *Shortage `json:"short,omitempty"`    // nil: its last run here was not short of units
@@ -50,7 +48,9 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	all := make([]Status, 0, len(list))
 	for _, j := range list {
 		s := j.status(now)
-		s.Host, s.Hosts = r.elsewhere(j.current(), now)
+		if s.Host, s.Hosts = r.elsewhere(j.current(), now); s.Host != "" {
+			s.Due = time.Time{} // that host knows
+		}
 		all = append(all, s)
 	}
 	return all, nil
@@ -82,21 +82,24 @@ func (j *jobControl) status(now time.Time) Status {
 	return s
 }
 
-// due returns when the job is overdue unless a good run ends before; zero if none is expected, or
-// the job is paused until it is resumed. The time runs from the last good run on any host, or from
-// when the job was first seen, or its pause ended. The caller holds mu.
+// due returns until when a scheduled job has a good run to end: for three periods, and 26 hours at least, from the last
+// one, from when the job got its schedule, or from the end of its pause. Zero: none is expected. The caller holds mu.
 func (j *jobControl) due(now time.Time) time.Time {
-	if j.job.ExpectSuccess == 0 {
-		return time.Time{}
-	}
-	since := quota.Later(notAhead(j.state.Good, now), notAhead(j.state.Expected, now))
+	const periods, least = 3, 26 * time.Hour
+	since := quota.Later(notAhead(j.state.Good, now), notAhead(j.state.Since, now))
 	if p := j.state.Pause; p != nil {
 		if p.Until.IsZero() {
 			return time.Time{}
 		}
 		since = quota.Later(since, p.Until)
 	}
-	return since.Add(j.job.ExpectSuccess)
+	late, slot := since.Sub(Latest(j.job.Schedule, since)), since // how late in its period
+	for range periods {
+		if slot = j.job.Schedule.Next(slot); slot.IsZero() {
+			return slot
+		}
+	}
+	return quota.Later(since.Add(least), slot.Add(min(late, slot.Sub(since))))
 }
 
 // failing returns the regions that fail, of those that the job has. The caller holds mu.

@@ -28,7 +28,7 @@ func (r *Runner) Tick(job string, slot time.Time) {
 // tick runs a job's slot in the background, if this host runs the job: the ledger may have to say that.
 func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	r.goUnlessStopping(func(ctx context.Context) { // else this slot counts as missed at the next start
-		if r.runsHere(ctx, j) && r.follow(ctx, j, slot) {
+		if r.runsHere(ctx, j, slot) && r.follow(ctx, j, slot) {
 			_, _ = r.begin(j, Run{ID: newRunID(r.now()), Trigger: trigger, Slot: slot}) // else the slot was taken before
 		}
 	})

@@ -71,10 +71,6 @@ func (v *validation) schedule() {
 		return
 	}
 	period := shortestPeriod(j.Schedule)
-	if j.ExpectSuccess > 0 && j.ExpectSuccess < period {
-		v.fail(fmt.Sprintf("%s is less than the %s between two slots: the job would always be overdue",
-			quota.Brief(j.ExpectSuccess), quota.Brief(period)), "expect_success")
-	}
 	if j.MaxWait > period {
 		v.fail(fmt.Sprintf("%s is longer than the %s between two slots: a run cannot wait beyond the next one",
 			quota.Brief(j.MaxWait), quota.Brief(period)), "max_wait")

@@ -373,9 +373,6 @@ func glanceJobs(list []jobsapi.Job, v term.View) *term.Table {
 		}
 		took, ok, spent := wording.RunSums(*j.Last, v.Now)
 		last := wording.LastRun(j.Last, v)
-		if wording.IsOverdue(j, v) {
-			last = term.Cell{Text: last.Text + ", overdue", Style: term.Red}
-		}
 		t.Add(j.Name, nextCell(j, v), last, took, strings.TrimSuffix(ok, " ok"), spent)
 	}
 	return t

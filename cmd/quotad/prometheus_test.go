@@ -119,7 +119,6 @@ credential = "api"
 regions = ["US"]
 every = "1s"
 stagger = "0s"
-expect_success = "1s"
 command = ["false"]
 [jobs.proxied]
 credential = "youtube"
@@ -181,7 +180,7 @@ func seriesOfADaemon(t *testing.T) (series []any) {
 	lastRun(t, client, "differing")
 	lastRun(t, client, "closing")
 	lastRun(t, client, "proxied")
-	daemon.logs(t, "^trouble$", "kind=overdue")
+	daemon.logs(t, "^trouble$", "kind=failing")
 	add := func(name string, value float64) {
 		step := "+0x30"
 		if strings.HasPrefix(name, "quotad_limit_remaining_units") {

@@ -37,8 +37,8 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 		}
 		lines = append(lines, term.Styled(term.Plain, text))
 	}
-	if IsOverdue(j, v) {
-		lines = append(lines, term.Styled(term.Red, "overdue: a good run was due "+v.When(j.Due)))
+	if !j.Due.IsZero() && !v.Now.Before(j.Due) {
+		lines = append(lines, term.Styled(term.Red, "no run has ended well: one was due "+v.When(j.Due)))
 	}
 	if j.Skips != nil {
 		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skips, v)))
@@ -54,11 +54,6 @@ var NoRun = term.Styled(term.Faint, "no run yet")
 
 // RunsOn says which other host runs a job.
 func RunsOn(j jobsapi.Job, v term.View) string { return "runs on " + v.Clean(j.Host) }
-
-// IsOverdue reports whether a job should have had a good run by now.
-func IsOverdue(j jobsapi.Job, v term.View) bool {
-	return !j.Due.IsZero() && !v.Now.Before(j.Due)
-}
 
 func pause(p jobs.Pause, v term.View) string {
 	text := "paused " + v.When(p.Since)

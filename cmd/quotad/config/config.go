@@ -69,13 +69,11 @@ type EventName string
 
 // The events. Those of troubles are reported once when they begin, and again only after they were over.
 const (
-	NearLimit    EventName = "near_limit"    // most of a limit is spent
-	Exhausted    EventName = "exhausted"     // a limit denies
-	OutageBegan  EventName = "outage_began"  // the ledger does not decide
-	OutageEnded  EventName = "outage_ended"  // it decides again
-	JobFailing   EventName = "job_failing"   // a region of a job fails, and none did before
-	OverdueBegan EventName = "overdue_began" // a job has had no good run for its expect_success
-	OverdueEnded EventName = "overdue_ended" // it has one again, or need not have one any more
+	NearLimit   EventName = "near_limit"   // most of a limit is spent
+	Exhausted   EventName = "exhausted"    // a limit denies
+	OutageBegan EventName = "outage_began" // the ledger does not decide
+	OutageEnded EventName = "outage_ended" // it decides again
+	JobFailing  EventName = "job_failing"  // a job begins to fail
 
 	RunStarted EventName = "run_started" // each run that was not skipped
 	RunEnded   EventName = "run_ended"   // each run, also one that was skipped

@@ -21,7 +21,7 @@ func TestErrors(t *testing.T) {
 		{"on_violation", `backend = "embedded"`, `on_violation = "close"`, []string{
 			`3: ledger.on_violation: is no key any more: remove it: quotad no longer checks its own books while it runs`,
 		}},
-		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expect_success", "expects", "host", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "use_reserve"`}},
+		{"a key like no other", `timeout =`, `quantity =`, []string{`26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "denied_grace", "dir", "env", "env_file", "every", "expects", "host", "items", "kill_grace", "max_wait", "missed", "offset", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "use_reserve"`}},
 		{"several at once", "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", []string{
 			`6: credentials.youtube.limits.daily.units: must be a whole number, not the string "10k"`,
 			`7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5`,

@@ -40,7 +40,6 @@ var reports = map[trouble.Kind]struct {
 }{
 	trouble.Ledger:  {config.OutageBegan, config.OutageEnded, "ledger", "the ledger does not decide", "redis-cli ping"},
 	trouble.Failing: {config.JobFailing, "", "job trending", "trending fails in GB: exit status 1", "quotactl runs trending --output"},
-	trouble.Overdue: {config.OverdueBegan, config.OverdueEnded, "job trending", "trending has had no good run for 26h", "quotactl runs trending"},
 	trouble.Closed:  {config.LimitClosed, "", "limit youtube daily", "the upstream closed youtube daily at 7,600 of 10,000 units", "quotactl log youtube"},
 	trouble.Key:     {config.UpstreamRefuses, "", "credential youtube", "the upstream refuses the key of youtube", "quotactl log youtube"},
 	trouble.Spent:   {config.Overspent, "", "limit youtube daily", "youtube daily is 12 units over its budget", "quotactl log youtube"},

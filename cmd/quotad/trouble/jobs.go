@@ -42,18 +42,20 @@ func (l *list) job(j *jobs.Status) {
 	}
 	l.failing(j, of)
 	l.starved(j, of)
-	if !j.Due.IsZero() && !l.now.Before(j.Due) {
-		l.add(Trouble{Kind: Overdue, Of: of, Says: fmt.Sprintf("%s is overdue: a good run was due %s", j.Name, l.at(j.Due)), Do: "quotactl jobs " + j.Name, Grave: true, Since: j.Due})
-	}
 }
 
-// failing judges a job of which regions fail.
+// failing judges a job of which regions fail, or that has no good run.
 func (l *list) failing(j *jobs.Status, of string) {
+	due := !j.Due.IsZero() && !l.now.Before(j.Due)
 	if j.Overlaps >= manyOverlaps {
-		l.add(Trouble{Kind: Failing, Of: of, Do: "quotactl runs " + j.Name,
+		l.add(Trouble{Kind: Failing, Of: of, Do: "quotactl runs " + j.Name, Grave: due,
 			Says: fmt.Sprintf("%s: a run was still under way at %d slots in a row: give it more time between two, or set parallel", j.Name, j.Overlaps)})
 	}
 	if len(j.Failing) == 0 {
+		if due && j.Overlaps < manyOverlaps {
+			l.add(Trouble{Kind: Failing, Of: of, Do: "quotactl runs " + j.Name, Grave: true, Since: j.Due,
+				Says: fmt.Sprintf("%s: no run has ended well: one was due %s", j.Name, l.at(j.Due))})
+		}
 		return
 	}
 	first := slices.MinFunc(j.Failing, func(a, b jobs.Failing) int { return a.Since.Compare(b.Since) })
@@ -76,7 +78,7 @@ func (l *list) failing(j *jobs.Status, of string) {
 	if first.Cause != "" {
 		says += ": " + first.Cause
 	}
-	l.add(Trouble{Kind: Failing, Of: of, Says: says, Do: "quotactl runs " + j.Name, Grave: isAll(j), Since: first.Since})
+	l.add(Trouble{Kind: Failing, Of: of, Says: says, Do: "quotactl runs " + j.Name, Grave: due || isAll(j), Since: first.Since})
 }
 
 // isAll returns whether all regions of a job fail. Of many, not all are known to.

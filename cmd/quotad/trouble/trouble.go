@@ -33,8 +33,7 @@ const (
 	NotKept     Kind = "not kept"    // records of a job may be lost
 	Closed      Kind = "closed"      // by the upstream, before our own count was used up
 	Starved     Kind = "starved"     // a job lacks units that it should have
-	Failing     Kind = "failing"     // the last pass of a region failed
-	Overdue     Kind = "overdue"     // no good run for expect_success
+	Failing     Kind = "failing"     // the last pass of a region failed, or no run ended well
 	Disk        Kind = "disk"        // it is full, or nearly
 	File        Kind = "file"        // the configuration that runs is not the one on disk
 	Dry         Kind = "runs dry"    // a limit will be used up before its units come back
@@ -46,7 +45,7 @@ const (
 	Lost        Kind = "lost"        // a log was lost, and put back
 )
 
-var order = [...]Kind{Ledger, Recovering, Key, Unreachable, NotKept, Closed, Starved, Failing, Overdue, Disk, File,
+var order = [...]Kind{Ledger, Recovering, Key, Unreachable, NotKept, Closed, Starved, Failing, Disk, File,
 	Dry, Spent, Server, Hosts, Clock, Paused, Lost}
 
 // Nothing is what a status says without any trouble.

@@ -299,7 +299,7 @@ func TestTroubles(t *testing.T) {
 			}
 		}, "failing! job fetch: fetch: US, XX and 1 more fail since 11:59: exit status 3 > quotactl runs fetch"},
 
-		{"overdue", func(w *world) { w.fetch.Due = now }, "overdue! job fetch: fetch is overdue: a good run was due 12:00 > quotactl jobs fetch"},
+		{"no good run", func(w *world) { w.fetch.Due = now }, "failing! job fetch: fetch: no run has ended well: one was due 12:00 > quotactl runs fetch"},
 		{"not yet", func(w *world) { w.fetch.Due = now.Add(1) }, ""},
 
 		// was: nothing

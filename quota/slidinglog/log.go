@@ -112,7 +112,7 @@ func (l *log) learn(c *call, r reply) (same bool) {
 		return false
 	}
 	if misdated(r.text) > 0 {
-		l.epoch = "" // another log has begun
+		l.epoch, l.heard = "", quota.Usage{} // another log has begun
 	}
 	l.seen = max(l.seen, r.clock)
 	if r.word == quiet {
@@ -127,6 +127,11 @@ func (l *log) learn(c *call, r reply) (same bool) {
 func (l *log) fresh(checks []quota.Check, r reply) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	at := atMicros(r.time)
+	if l.heard.Now.IsZero() || at.Before(l.heard.Now) {
+		return // another one was asked later
+	}
+	l.heard.Now = at
 	for i, k := range checks {
 		for j := range l.heard.Limits {
 			if s := &l.heard.Limits[j]; s.Name == k.Limit && i < len(r.limits) {

@@ -3,6 +3,7 @@ package slidinglog
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"quotad/quota"
@@ -47,10 +48,9 @@ func (l *log) poll(ctx context.Context, drop bool) {
 
 // pollShared looks at a log that other hosts use, too. A log that is quiet is mirrored all the same.
 func (l *log) pollShared(ctx context.Context) {
-	u, _, err := l.look(ctx, l.current())
+	_, _, err := l.look(ctx, l.current())
 	if err == nil {
 		l.mu.Lock()
-		l.heard = u
 		epoch := l.epoch
 		l.mu.Unlock()
 		if _, err := l.putBack(ctx, epoch, nil); err == nil { // nothing: does the engine take writes?
@@ -81,11 +81,19 @@ func (l *log) current() *quota.Credential {
 	return l.credential
 }
 
-// look returns what all limits hold.
+// look returns what all limits hold, and keeps it for an outage.
 func (l *log) look(ctx context.Context, c *quota.Credential) (u quota.Usage, r reply, err error) {
 	asks := call{at: c.Looks}
 	if r, err = l.ask(ctx, &asks); err == nil {
 		u, err = usageOf(c, r)
+	}
+	if err == nil {
+		l.mu.Lock()
+		if !u.Now.Before(l.heard.Now) { // else one that was asked later is answered already
+			l.heard = u
+			l.heard.Limits = slices.Clone(u.Limits)
+		}
+		l.mu.Unlock()
 	}
 	return u, r, err
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"time"
 
 	"quotad/cmd/manual"
 	"quotad/cmd/quotad/config"
@@ -28,7 +27,8 @@ Usage:
                                    exit; nothing is changed
   quotad init [--preset NAME] [--from-crontab FILE]
                                    write a first configuration; quotad init --help
-  quotad --presets                 print the presets: what quotad knows of providers
+  quotad --presets [NAME]          print the names of the presets, or one of them:
+                                   what quotad knows of a provider
   quotad --reference[=text|markdown|man|schema]
                                    print every key of the configuration with its
                                    type, default, meaning and an example
@@ -98,7 +98,8 @@ func parseOptions(args []string) (options, error) {
 		flags.BoolFunc(flag, "", func(string) error { o.prints = what; return nil })
 	}
 	prints("version", func() string { return "quotad " + api.BuildVersion() + "\n" })
-	prints("presets", func() string { return config.PresetFiles(time.Now()) })
+	presets := false
+	flags.BoolFunc("presets", "", func(string) error { presets = true; return nil })
 	prints("man", func() string {
 		return manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
 	})
@@ -110,6 +111,11 @@ func parseOptions(args []string) (options, error) {
 	})
 	flags.BoolVar(&o.acceptLedger, "accept-new-ledger", false, "")
 	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if presets && flags.NArg() < 2 {
+		text, err := config.PresetText(flags.Arg(0))
+		o.prints = func() string { return text }
 		return o, err
 	}
 	if flags.NArg() > 0 {

@@ -214,6 +214,5 @@ func demand(c *config.Config, job *jobs.Job) []string {
 				run.Text(), job.Credential, limit.Name, quota.Thousands(limit.Budget(job.UseReserve)), reserve, again))
 		}
 	}
-	lines = append(lines, config.Counts(credential, job.Name, job.UseReserve)...)
 	return lines
 }

@@ -240,7 +240,7 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 	presets := *d.presets.Load()
 	for _, credential := range slices.Sorted(maps.Keys(presets)) {
 		if text := presets[credential].Outdated(now); text != "" {
-			add("credential "+credential, "quotad --presets", "%s", text)
+			add("credential "+credential, "quotad --presets "+presets[credential].Name, "%s", text)
 		}
 	}
 	if d.config.Ledger.Unsynced {

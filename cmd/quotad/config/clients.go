@@ -87,21 +87,6 @@ func (t *clientsTable) check(wrong []*quota.FieldError) {
 	t.addErrors(wrong)
 }
 
-// warnOfClients warns of each limit of clients that never denies, because another one
-// grants no more in a longer window.
-func (c *Config) warnOfClients() {
-	for _, clients := range c.Clients {
-		for _, l := range clients.Limits {
-			i := slices.IndexFunc(clients.Limits, func(other quota.Limit) bool {
-				return !other.DryRun && other.Window.Length > l.Window.Length && other.Units <= l.Units
-			})
-			if i >= 0 {
-				c.file.at(c.pathOf(clients, l, "units")...).warn("it never denies anything: limit %s has %s, and a longer window", clients.Limits[i].Name, quota.Thousands(clients.Limits[i].Units))
-			}
-		}
-	}
-}
-
 // ChangedClientRecords returns, after a reload, a warning for each group with another algorithm or other
 // windows: its clients begin at 0.
 func (c *Config) ChangedClientRecords(was *Config) (all Errors) {

@@ -81,19 +81,13 @@ func TestBadClients(t *testing.T) {
 	}
 }
 
-func TestClientWarnings(t *testing.T) {
+func TestClientReminders(t *testing.T) {
 	c, err := loadClients(t, `[clients.public]
 units = 60
 window = "1m"
 enforce = false
-[clients.partner.limits]
-minute = { units = 600, window = "1m" }
-day = { units = 600, window = "1d" }
 `)
 	must(t, err)
-	if got, want := c.Warnings().Error(), "config.toml:6: clients.partner.limits.minute.units: it never denies anything: limit day has 600, and a longer window"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
 	if got, want := c.Reminders().Error(), "config.toml:4: clients.public.enforce: the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -150,8 +150,6 @@ func Load(file string, host Host) (*Config, error) {
 	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
 	c.warnOfPresets(host.Now)
 	c.warnOfAllowances()
-	c.warnOfShares()
-	c.warnOfClients()
 	c.warnOfCommands()
 	return c, nil
 }

@@ -92,9 +92,7 @@ func (n node) into(target any) {
 		if _, ok := n.value.([]any); ok {
 			*t = []string{}
 		}
-		for _, text := range n.texts() {
-			*t = append(*t, text)
-		}
+		*t = append(*t, n.texts()...)
 		return
 	case encoding.TextUnmarshaler:
 		if text, ok := as[string](n, aString); ok {
@@ -149,19 +147,17 @@ func (n node) intoString(v reflect.Value) {
 	}
 }
 
-// texts iterates over an array of strings; it leaves out the elements of other types.
-func (n node) texts() iter.Seq2[node, string] {
-	return func(yield func(node, string) bool) {
-		array, _ := as[[]any](n, `an array of strings, such as ["one", "two"]`)
-		for i, value := range array {
-			one := n.below(element(i), value)
-			if text, ok := value.(string); !ok {
-				one.fail("must hold strings in quotes, not %s", describe(value))
-			} else if !yield(one, text) {
-				return
-			}
+// texts returns the strings of an array; it leaves out the elements of other types.
+func (n node) texts() (texts []string) {
+	array, _ := as[[]any](n, `an array of strings, such as ["one", "two"]`)
+	for _, value := range array {
+		if text, ok := value.(string); ok {
+			texts = append(texts, text)
+		} else {
+			n.fail("must hold strings in quotes, not %s", describe(value))
 		}
 	}
+	return texts
 }
 
 // asTable returns the keys of a table; an absent one has none.

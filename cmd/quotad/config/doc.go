@@ -3,7 +3,7 @@
 // key and its cure.
 //
 // Load reads the file (files.go) and refuses what is nested too deeply for the TOML package. It
-// decodes the file into maps (document.go) and finds the line of each key (lines.go).
+// decodes the file into maps and finds the line of each key (document.go).
 // From these it fills the structs of tables.go, which list every key with its
 // type, its default, and what it requires (decode.go). Types with a notation of their own, such as durations,
 // read themselves (values.go, costs.go, commands.go), and so do the files that keys name (files.go). A credential's table is merged with its preset

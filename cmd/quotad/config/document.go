@@ -21,7 +21,8 @@ type document struct {
 	file     string
 	dir      string // of the file: relative paths in it begin there
 	host     Host
-	lines    *lines
+	line     map[string]int // of each key, by join(path)
+	order    map[string]int // join(path) → number of the key in the document, from 1
 	errors   Errors
 	later    Errors // of a file without other errors, from which these may follow
 	warnings Errors
@@ -30,27 +31,114 @@ type document struct {
 }
 
 // parse reads TOML; the error is an Errors.
-func (d *document) parse(text string) (map[string]any, error) {
-	structure := structureOf(text)
-	if line := tooDeep(structure); line > 0 {
+func (d *document) parse(text string) (values map[string]any, err error) {
+	if line := tooDeep(text); line > 0 {
 		return nil, Errors{{File: d.file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", maxDepth)}}
 	}
-	values := map[string]any{}
-	meta, err := toml.Decode(text, &values)
+	var whole toml.Primitive
+	meta, err := toml.Decode(text, &whole)
+	if err == nil {
+		err = meta.PrimitiveDecode(whole, &values)
+	}
 	if err != nil {
 		return nil, Errors{d.syntaxError(text, err)}
 	}
-	d.lines = locate(structure, meta.Keys())
+	d.line, d.order = map[string]int{}, map[string]int{}
+	d.locate(&meta, nil, whole)
+	for i, key := range meta.Keys() {
+		for n := range key { // a table without a header begins with its first key
+			at := join(key[:n+1])
+			d.order[at] = cmp.Or(d.order[at], i+1)
+			d.line[at] = cmp.Or(d.line[at], d.line[join(key)])
+		}
+	}
 	return values, nil
 }
+
+// locate records the line of a value and of each key within it. The TOML package says it of a value that cannot be
+// decoded, as no value can into a channel.
+func (d *document) locate(meta *toml.MetaData, path []string, value toml.Primitive) {
+	var line int
+	_, _ = fmt.Sscanf(meta.PrimitiveDecode(value, new(chan int)).Error(), "toml: line %d", &line)
+	d.line[join(path)] = line
+	var below map[string]toml.Primitive
+	if meta.PrimitiveDecode(value, &below) == nil {
+		for name, one := range below {
+			d.locate(meta, within(path, name), one)
+		}
+	}
+}
+
+func join(path []string) string { return strings.Join(path, "\x00") }
+
+// lineOf returns the line of a path, or of the nearest table around it if the path has no line; 1 for the whole document.
+func (d *document) lineOf(path []string) int {
+	for n := len(path); n > 0; n-- {
+		if line := d.line[join(path[:n])]; line > 0 {
+			return line
+		}
+	}
+	return 1
+}
+
+// maxDepth is how deeply tables and arrays may be nested. The time and memory of the TOML package
+// grow with the square of the depth.
+const maxDepth = 32
+
+var (
+	// noStructure matches strings and comments, in which brackets and dots have no meaning.
+	noStructure = regexp.MustCompile(`"""(?s:\\.|[^\\])*?"{3,5}|'''(?s:.*?)'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*`)
+	// longKey matches a dotted key with too many parts, or text that looks like one.
+	longKey = regexp.MustCompile(fmt.Sprintf(`(?:[\w-]+[ \t]*\.[ \t]*){%d}`, maxDepth))
+)
+
+// tooDeep returns the first line that is nested too deeply, or 0.
+func tooDeep(text string) (line int) {
+	structure := noStructure.ReplaceAllStringFunc(text, func(s string) string {
+		return "s" + strings.Repeat("\n", strings.Count(s, "\n"))
+	})
+	depth := 0
+	for i, row := range strings.Split(structure, "\n") {
+		for _, c := range row {
+			switch c {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(0, depth-1)
+			}
+			if depth > maxDepth {
+				return i + 1
+			}
+		}
+		if longKey.MatchString(row) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// alreadyDefined matches the error of a key that is written twice.
+var alreadyDefined = regexp.MustCompile(`^Key '(.+)' has already been defined`)
 
 func (d *document) syntaxError(text string, err error) Error {
 	var at toml.ParseError
 	if !errors.As(err, &at) {
 		return Error{File: d.file, Line: 1, Message: err.Error()}
 	}
-	line := max(at.Position.Line, 1)
-	return Error{File: d.file, Line: line, Key: at.LastKey, Message: "not TOML: " + at.Message + cureOfSyntax(strings.Split(text, "\n")[line-1])}
+	rows := strings.Split(text, "\n")
+	line := min(max(at.Position.Line, 1), len(rows))
+	message := at.Message + cureOfSyntax(rows[line-1])
+	if twice := alreadyDefined.FindStringSubmatch(at.Message); twice != nil {
+		before := &document{}
+		if _, err := before.parse(strings.Join(rows[:line-1], "\n")); err == nil {
+			for path, first := range before.line {
+				if keyAt(strings.Split(path, "\x00")) == twice[1] {
+					message = fmt.Sprintf("%s on line %d: remove one of the two", strings.TrimSuffix(at.Message, "."), first)
+				}
+			}
+		}
+	}
+	return Error{File: d.file, Line: line, Key: at.LastKey, Message: "not TOML: " + message}
 }
 
 // groupedNumber matches a number as people write it, elsewhere than in TOML.
@@ -71,19 +159,19 @@ func cureOfSyntax(line string) string {
 
 // at returns what is to be said of the value at a path.
 func (d *document) at(path []string, format string, args ...any) Error {
-	return Error{File: d.file, Line: d.lines.at(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
+	return Error{File: d.file, Line: d.lineOf(path), Key: keyAt(path), Message: fmt.Sprintf(format, args...)}
 }
 
 // inOrder returns the keys of a table in the order of the file.
 func (d *document) inOrder(path []string, values map[string]any) []string {
 	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
 		// The keys of a preset are on no line: they come first, by name.
-		return cmp.Or(cmp.Compare(d.lines.order[join(within(path, a))], d.lines.order[join(within(path, b))]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(d.order[join(within(path, a))], d.order[join(within(path, b))]), cmp.Compare(a, b))
 	})
 }
 
 // isInFile reports whether a key is in the file, not only in a preset.
-func (d *document) isInFile(path []string) bool { return d.lines.order[join(path)] > 0 }
+func (d *document) isInFile(path []string) bool { return d.order[join(path)] > 0 }
 
 // absolute resolves a path of the file.
 func (d *document) absolute(path string) string {
@@ -93,17 +181,8 @@ func (d *document) absolute(path string) string {
 	return filepath.Join(d.dir, path)
 }
 
-// keyAt writes a path as TOML does. It leaves out the elements of arrays, which
-// only the line shows.
-func keyAt(path []string) string {
-	var key toml.Key
-	for _, part := range path {
-		if !strings.HasPrefix(part, "[") {
-			key = append(key, part)
-		}
-	}
-	return key.String()
-}
+// keyAt writes a path as TOML does.
+func keyAt(path []string) string { return toml.Key(path).String() }
 
 // An Error is one thing that is wrong with a configuration file.
 type Error struct {

@@ -68,8 +68,8 @@ func (t *redisTable) checkAddrs() {
 	if len(t.Addrs) == 0 {
 		t.fail("addrs", `must hold at least one "host:port" or "unix:///path"`)
 	}
-	for i, addr := range t.Addrs {
-		one := t.at("addrs", element(i))
+	for _, addr := range t.Addrs {
+		one := t.at("addrs")
 		switch {
 		case !isAddr(addr):
 			one.fail(`%q is not an address: write "host:port" or "unix:///path"`, addr)

@@ -35,24 +35,16 @@ type Preset struct {
 	values     map[string]any
 }
 
-// PresetFiles returns the text of all presets, behind a list of them with their age at now.
-func PresetFiles(now time.Time) string {
-	var b strings.Builder
-	for _, name := range presetNames() {
-		p, _ := FindPreset(name)
-		age := quota.Count(int(now.Sub(p.Checked)/day), "day", "days") + " ago"
-		if p.Outdated(now) != "" {
-			age += ": compare it with its page"
-		}
-		fmt.Fprintf(&b, "# %-16s %s, %s, checked %s, %s\n", name, quota.Count(len(p.LimitNames), "limit", "limits"),
-			quota.Count(p.Operations, "operation", "operations"), p.Checked.Format(time.DateOnly), age)
+// PresetText returns the text of a preset, or without a name those of all.
+func PresetText(name string) (string, error) {
+	if name == "" {
+		return strings.Join(presetNames(), "\n") + "\n", nil
 	}
-	for _, name := range presetNames() {
-		b.WriteByte('\n')
-		text, _ := presetFiles.ReadFile("presets/" + name + ".toml") // it is embedded
-		b.Write(text)
+	text, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	if err != nil {
+		return "", fmt.Errorf("unknown preset %q%s", name, suggest(name, presetNames()))
 	}
-	return b.String()
+	return string(text), nil
 }
 
 func presetNames() []string {
@@ -66,12 +58,12 @@ func presetNames() []string {
 
 // FindPreset returns the preset of that name.
 func FindPreset(name string) (Preset, error) {
-	text, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	text, err := PresetText(name)
 	if err != nil {
-		return Preset{}, fmt.Errorf("unknown preset %q%s", name, suggest(name, presetNames()))
+		return Preset{}, err
 	}
 	p := Preset{Name: name}
-	if _, err := toml.Decode(string(text), &p.values); err != nil {
+	if _, err := toml.Decode(text, &p.values); err != nil {
 		panic(fmt.Sprintf("preset %s: %v", name, err)) // a test reads each of them
 	}
 	p.Checked, _ = p.values["checked"].(time.Time)
@@ -175,10 +167,10 @@ func (p *pointers) decode(n node) {
 	if _, one := n.value.(string); one {
 		n.value = []any{n.value}
 	}
-	for at, text := range n.texts() {
+	for _, text := range n.texts() {
 		one, err := upstream.ParsePointer(text)
 		if err != nil {
-			at.fail("%v", err)
+			n.fail("%v", err)
 		}
 		*p = append(*p, one)
 	}

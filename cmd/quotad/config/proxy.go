@@ -41,10 +41,10 @@ type statuses []int
 
 func (s *statuses) decode(n node) {
 	list, _ := as[[]any](n, "an array of statuses, such as [304]")
-	for i, value := range list {
+	for _, value := range list {
 		status, _ := value.(int64)
 		if status < 100 || status > 599 {
-			n.below(element(i), value).fail("must be a status from 100 to 599: %v", value)
+			n.fail("must be a status from 100 to 599: %v", value)
 		}
 		*s = append(*s, int(status))
 	}

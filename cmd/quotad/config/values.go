@@ -147,7 +147,7 @@ func (w window) String() string {
 type ring regions.Ring
 
 func (r *ring) decode(n node) {
-	for one, text := range n.texts() {
+	for _, text := range n.texts() {
 		region := regions.Region(text)
 		err := region.CheckName()
 		switch odd := region.Check(); {
@@ -158,9 +158,9 @@ func (r *ring) decode(n node) {
 		}
 		switch {
 		case err != nil:
-			one.fail("%v", err)
+			n.fail("%v", err)
 		case slices.Contains(*r, region):
-			one.fail("region %q is listed twice: remove one", region)
+			n.fail("region %q is listed twice: remove one", region)
 		default:
 			*r = append(*r, region)
 		}

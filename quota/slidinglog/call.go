@@ -25,7 +25,7 @@ const (
 	busy    = "busy"  // a page of work is done: call again
 )
 
-// A call is what a host asks of a log: to decide checks, or with none to correct.
+// A call is what a host asks of a log: to decide checks, or to correct.
 type call struct {
 	id, text string // no id: it only looks
 	checks   []quota.Check
@@ -43,19 +43,22 @@ type call struct {
 }
 
 func (c *call) args() []any {
-	args := make([]any, 0, 9+6*len(c.checks))
-	args = append(args, c.id, c.text, c.last, c.epoch, c.seen, c.keep, c.lastAt, rand.Text(), c.until)
+	args := []any{c.id, c.text, c.last, c.epoch, c.seen, c.keep, c.lastAt, rand.Text(), c.until}
 	for _, k := range c.checks {
-		length, ends, observes := k.Length.Microseconds(), int64(0), 0
+		length, ends := k.Length.Microseconds(), int64(0)
 		if !k.Ends.IsZero() {
 			length, ends = k.From.UnixMicro(), k.Ends.UnixMicro()
 		}
-		if k.Observes {
-			observes = 1
-		}
-		args = append(args, k.Limit, length, ends, int64(k.Max), int64(k.Cost), observes)
+		args = append(args, k.Limit, length, ends, int64(k.Max), int64(k.Cost), asInt(k.Observes))
 	}
 	return args
+}
+
+func asInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // A reply is the answer to a call.
@@ -76,8 +79,6 @@ type limitReply struct {
 	missing, from int64 // of a walk that did not end; missing 0: where a sliding window begins
 }
 
-func (r reply) now() time.Time { return atMicros(max(r.time, r.at)) }
-
 var errReply = fmt.Errorf("%w: a script answered in an unknown form", quota.ErrOutcomeUnknown)
 
 // A reader takes values from a script's answer.
@@ -86,27 +87,18 @@ type reader struct {
 	wrong  bool
 }
 
-func (r *reader) text() (s string) {
+func take[T any](r *reader) (v T) {
+	ok := false
 	if len(r.values) > 0 {
-		var ok bool
-		s, ok = r.values[0].(string)
-		r.wrong, r.values = r.wrong || !ok, r.values[1:]
-		return s
+		v, ok = r.values[0].(T)
+		r.values = r.values[1:]
 	}
-	r.wrong = true
-	return ""
+	r.wrong = r.wrong || !ok
+	return v
 }
 
-func (r *reader) int() (n int64) {
-	if len(r.values) > 0 {
-		var ok bool
-		n, ok = r.values[0].(int64)
-		r.wrong, r.values = r.wrong || !ok, r.values[1:]
-		return n
-	}
-	r.wrong = true
-	return 0
-}
+func (r *reader) text() string { return take[string](r) }
+func (r *reader) int() int64   { return take[int64](r) }
 
 // parseReply reads the answer of acquire and correct.
 func parseReply(values []any) (r reply, err error) {
@@ -143,37 +135,33 @@ func parseReply(values []any) (r reply, err error) {
 
 // run has the engine answer a call, in as many pages as that takes.
 func (l *log) run(ctx context.Context, c *call) (r reply, err error) {
-	script := Acquire
+	script, args := Acquire, c.args()
 	if c.correct {
 		script = Correct
 	}
-	args := c.args()
-	for {
+	for r.word = busy; r.word == busy; {
 		values, err := l.engine.Run(ctx, l.name, script, args)
 		if err != nil {
 			return r, err
 		}
-		if r, err = parseReply(values); err != nil || r.word != busy {
-			break
+		if r, err = parseReply(values); err != nil {
+			return r, err
 		}
 	}
-	decided := r.word == granted || r.word == fits || r.word == denied
-	if err == nil && decided && len(r.limits) != len(c.checks) {
-		err = errReply
-	}
-	if err != nil || r.word != denied {
-		return r, err
+	if decided := r.word == granted || r.word == fits || r.word == denied; decided && len(r.limits) != len(c.checks) {
+		return r, errReply
 	}
 	for i, k := range c.checks {
-		if limit := &r.limits[i]; limit.missing > 0 {
-			at := r.at + k.Length.Microseconds()
-			if k.Cost <= k.Max { // else it never fits, however long the walk
-				if at, _, err = l.walk(ctx, k, limit.from, limit.missing); err != nil {
-					return r, err
-				}
-			}
-			limit.retry = max(limit.retry, at)
+		if r.word != denied || r.limits[i].missing == 0 {
+			continue
 		}
+		limit, at := &r.limits[i], r.at+k.Length.Microseconds()
+		if k.Cost <= k.Max { // else it never fits, however long the walk
+			if at, _, err = l.walk(ctx, k, limit.from, limit.missing); err != nil {
+				return r, err
+			}
+		}
+		limit.retry = max(limit.retry, at)
 	}
 	return r, nil
 }

@@ -19,10 +19,7 @@ func (l *log) correct(ctx context.Context, e quota.Entry) (reply, error) {
 
 // Settle implements quota.Ledger.
 func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
-	one, err := l.find(c)
-	if err != nil {
-		return quota.Decision{}, err
-	}
+	one := l.find(c)
 	grant := quota.GrantID(c.Name, s.Grant)
 	if s.Bounded {
 		e, found, err := l.Entry(ctx, c, s.Grant)
@@ -100,10 +97,7 @@ func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settleme
 
 // Book implements quota.Ledger.
 func (l *Ledger) Book(ctx context.Context, c *quota.Credential, b quota.Booking) (quota.Decision, error) {
-	one, err := l.find(c)
-	if err != nil {
-		return quota.Decision{}, err
-	}
+	one := l.find(c)
 	if err := one.writable(); err != nil {
 		return quota.Decision{}, err
 	}
@@ -130,10 +124,7 @@ func (l *Ledger) Book(ctx context.Context, c *quota.Credential, b quota.Booking)
 
 // ChangeLimit implements quota.Ledger.
 func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (changed bool, err error) {
-	one, err := l.find(c)
-	if err != nil {
-		return false, err
-	}
+	one := l.find(c)
 	u, _, err := one.look(ctx, c)
 	if err != nil {
 		return false, err
@@ -148,10 +139,6 @@ func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.C
 
 // Reset implements quota.Ledger.
 func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	one, err := l.find(c)
-	if err != nil {
-		return err
-	}
-	_, err = one.correct(ctx, quota.Entry{Body: quota.Reset{}, By: by.By(), Region: by.Region, Note: note})
+	_, err := l.find(c).correct(ctx, quota.Entry{Body: quota.Reset{}, By: by.By(), Region: by.Region, Note: note})
 	return err
 }

@@ -2,11 +2,12 @@
 // keeps a journal of what they answered, and puts back what a log has lost. README.md has the grammar of an entry, what
 // a host does with each answer, and what it promises.
 //
-// A request goes through ledger.go, which makes it a call of checks; log.go, which asks until there is an answer; call.go,
-// which writes the arguments and reads the reply; and an [Engine] (engine.go): a Redis, or a [Memory] (memory.go), which
-// runs the same scripts in this process. correct.go settles, books, closes and resets; poll.go looks at each log once a
-// second, and mirrors what other hosts wrote; hosts.go says that this host lives; offline.go decides while the engine is
-// away; entry.go writes and reads entries.
+// A request goes through decide.go, which makes it a call of checks; log.go, which asks until there is an answer;
+// call.go, which writes the arguments and reads the reply; and an [Engine] (engine.go): a Redis, or a [Memory]
+// (memory.go), which runs the same scripts in this process. correct.go settles, books, closes and resets; keep.go writes
+// the journal, and puts back what a log lacks; poll.go looks at each log once a second, and mirrors what other hosts
+// wrote; hosts.go says that this host lives; offline.go decides while the engine is away; entry.go writes and reads
+// entries; ledger.go opens and closes.
 //
 // The journals are in Config.Dir, one directory for each credential: see package journal.
 //

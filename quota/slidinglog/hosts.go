@@ -13,15 +13,16 @@ import (
 	"quotad/quota"
 )
 
-// A hostRow is what a daemon says of itself each second.
-type hostRow struct {
+// A Daemon is one on the ledger, as it describes itself each second.
+type Daemon struct {
 	Name  string            `json:"name"`
 	Terms map[string]string `json:"terms"`          // of each credential a digest of what decides
 	Keep  map[string]int64  `json:"keep"`           // of each credential, µs
 	Jobs  []string          `json:"jobs,omitempty"` // that it schedules
 
-	ID  string        `json:"-"`
-	Ago time.Duration `json:"-"` // how long ago it said so, by the engine's clock
+	ID   string        `json:"-"`
+	Ago  time.Duration `json:"-"` // since it said so, by the engine's clock
+	Self bool          `json:"-"` // it is this one
 }
 
 // A daemon that has said nothing for this long does not live, and its row goes after a day.
@@ -30,46 +31,30 @@ const (
 	rowsFor  = 24 * time.Hour
 )
 
-// A Daemon is one on the ledger.
-type Daemon struct {
-	ID, Name string
-	Jobs     []string      // that it schedules
-	Ago      time.Duration // since it said so, by the engine's clock
-	Self     bool          // it is this one
-}
-
 // Hosts returns the daemons on the ledger when the engine named them last, and how long ago that was; known is
 // false if it has not yet.
 func (l *Ledger) Hosts() (list []Daemon, age time.Duration, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, row := range l.rows {
-		list = append(list, Daemon{row.ID, row.Name, row.Jobs, row.Ago, row.ID == l.config.ID})
-	}
-	return list, time.Since(l.polled), !l.polled.IsZero()
+	return l.rows, time.Since(l.polled), !l.polled.IsZero()
 }
 
 // row returns this host's.
-func (l *Ledger) row() hostRow {
-	row := hostRow{Name: l.config.Name, Terms: map[string]string{}, Keep: map[string]int64{}}
+func (l *Ledger) row() Daemon {
+	row := Daemon{Name: l.config.Name, Terms: map[string]string{}, Keep: map[string]int64{}}
 	for _, one := range l.all() {
 		c := one.current()
-		row.Terms[one.name], row.Keep[one.name] = l.digest(c), c.Keeps().Microseconds()
+		terms := c.Terms()
+		if l.config.Terms != nil {
+			terms += l.config.Terms(c.Name)
+		}
+		sum := sha256.Sum256([]byte(terms))
+		row.Terms[c.Name], row.Keep[c.Name] = hex.EncodeToString(sum[:8]), c.Keeps().Microseconds()
 	}
 	if l.config.Jobs != nil {
 		row.Jobs = l.config.Jobs()
 	}
 	return row
-}
-
-// digest is of all that decides about a credential's calls.
-func (l *Ledger) digest(c *quota.Credential) string {
-	more := ""
-	if l.config.Terms != nil {
-		more = l.config.Terms(c.Name)
-	}
-	sum := sha256.Sum256([]byte(c.Terms() + more))
-	return hex.EncodeToString(sum[:8])
 }
 
 // followHosts says each second that this host lives, and reads who else does.
@@ -92,34 +77,27 @@ func (l *Ledger) pollHosts(ctx context.Context) {
 		return // each log says so
 	}
 	together := map[string]time.Time{} // of the others with this name
-	differs := map[string]bool{}
-	keep := maps.Clone(row.Keep)
-	living := 0
+	keep, differs := maps.Clone(row.Keep), []string(nil)
 	for _, other := range rows {
 		for name, us := range other.Keep {
 			keep[name] = max(keep[name], us)
 		}
-		if other.Ago > livesFor {
-			continue
-		}
-		living++
-		if other.ID == l.config.ID {
+		if other.Self || !other.lives() {
 			continue
 		}
 		if other.Name == row.Name {
-			since, known := l.together[other.ID]
-			if !known {
-				since = time.Now()
+			together[other.ID] = time.Now()
+			if since, known := l.together[other.ID]; known {
+				together[other.ID] = since
 			}
-			together[other.ID] = since
-			if time.Since(since) > livesFor {
-				differs[fmt.Sprintf("two daemons on this ledger are named %s: give one of them another name", row.Name)] = true
+			if time.Since(together[other.ID]) > livesFor {
+				differs = append(differs, fmt.Sprintf("two daemons on this ledger are named %s: give one of them another name", row.Name))
 			}
 		}
 		for name, digest := range other.Terms {
 			if mine, has := row.Terms[name]; has && mine != digest {
-				differs[fmt.Sprintf("host %s counts credential %s differently: "+
-					"compare limits, costs and routes of the two files", other.Name, name)] = true
+				differs = append(differs, fmt.Sprintf("host %s counts credential %s differently: "+
+					"compare limits, costs and routes of the two files", other.Name, name))
 			}
 		}
 	}
@@ -129,22 +107,22 @@ func (l *Ledger) pollHosts(ctx context.Context) {
 		one.keep = max(keep[one.name], one.credential.Keeps().Microseconds())
 		one.mu.Unlock()
 	}
+	slices.Sort(differs)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.polled = time.Now()
-	l.rows, l.differs, l.lives = rows, slices.Sorted(maps.Keys(differs)), living
+	l.polled, l.rows, l.differs = time.Now(), rows, slices.Compact(differs)
 }
 
 // hosts runs the script: an empty text has this host's row go.
-func (l *Ledger) hosts(ctx context.Context, text string) (rows []hostRow, err error) {
+func (l *Ledger) hosts(ctx context.Context, text string) (rows []Daemon, err error) {
 	values, err := l.config.Engine.Run(ctx, AllHosts, Hosts, []any{l.config.ID, text, rowsFor.Milliseconds()})
 	if err != nil {
 		return nil, err
 	}
 	in := reader{values: values}
 	for now := in.int(); len(in.values) > 0 && !in.wrong; {
-		row := hostRow{ID: in.text()}
-		row.Ago = time.Duration(now-in.int()) * time.Millisecond
+		row := Daemon{ID: in.text()}
+		row.Ago, row.Self = time.Duration(now-in.int())*time.Millisecond, row.ID == l.config.ID
 		if json.Unmarshal([]byte(in.text()), &row) == nil { // another version's says nothing
 			rows = append(rows, row)
 		}
@@ -152,9 +130,14 @@ func (l *Ledger) hosts(ctx context.Context, text string) (rows []hostRow, err er
 	return rows, nil
 }
 
+func (d Daemon) lives() bool { return d.Ago <= livesFor }
+
 // living returns how many hosts lived when the engine answered last, this one included.
-func (l *Ledger) living() int {
+func (l *Ledger) living() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lives
+	for _, row := range l.rows {
+		n += asInt(row.lives())
+	}
+	return n
 }

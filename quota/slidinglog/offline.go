@@ -46,73 +46,64 @@ func (l *log) notBack() (records []journal.Record) {
 	return records
 }
 
-// areBack notes that grants are in the log. mu is held.
-func (l *log) areBack(records []journal.Record) {
-	for i := range l.offline {
-		g := &l.offline[i]
-		g.isBack = g.isBack || slices.ContainsFunc(records, func(r journal.Record) bool { return r.ID == g.record.ID })
+// fresh keeps what limits hold after a decision, for an outage.
+func (l *log) fresh(d quota.Decision) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.heard.Now.IsZero() || d.Now.Before(l.heard.Now) {
+		return // another one was asked later
 	}
-}
-
-// allowed returns what is left of the allowance. mu is held.
-func (l *log) allowed() quota.Units {
-	oldest := l.logTime().Add(-l.credential.Longest()).UnixMicro()
-	l.offline = slices.DeleteFunc(l.offline, func(g offlineGrant) bool { return g.isBack && g.record.At <= oldest })
-	left := l.policy.Units
-	for _, g := range l.offline {
-		left -= quota.Max(g.entry.Charges)
+	l.heard.Now = d.Now
+	for _, s := range d.Limits {
+		if i := slices.IndexFunc(l.heard.Limits, func(h quota.LimitState) bool { return h.Name == s.Name }); i >= 0 {
+			l.heard.Limits[i].Used = s.Used
+		}
 	}
-	return max(0, left)
 }
 
 // acquireOffline grants an ask by this host alone: not more than the allowance, and than each limit had left when the
 // engine answered last, divided by the hosts that lived then. down is why the engine cannot be reached.
-func (l *log) acquireOffline(c *quota.Credential, ask quota.Ask, id quota.ID, down error) (d quota.Decision, err error) {
-	e := entryOf(ask)
+func (l *log) acquireOffline(c *quota.Credential, ask quota.Ask, id quota.ID, down error) (quota.Decision, error) {
+	d := quota.Decision{GrantID: quota.GrantID(c.Name, id), Units: quota.Max(ask.Charges), Outage: true}
+	e, err := entryOf(ask), error(nil)
 	e.Outage = true
-	record := journal.Record{Kind: journal.Alone, ID: string(id), Text: textOf(e)}
-	d = quota.Decision{GrantID: quota.GrantID(c.Name, id), Units: quota.Max(ask.Charges), Outage: true}
 	l.mu.Lock()
-	if i := slices.IndexFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == string(id) }); i >= 0 {
-		was := l.offline[i].entry
-		l.mu.Unlock()
-		return againOffline(ask, was, d), nil
-	}
-	if l.journal.Has(string(id)) {
-		l.mu.Unlock()
-		was, err := l.inJournal(id)
-		if err != nil {
-			return quota.Decision{}, err
+	record := journal.Record{Kind: journal.Alone, ID: string(id), Text: textOf(e), At: l.logTime().UnixMicro()}
+	i := slices.IndexFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == record.ID })
+	known := i >= 0 || l.journal.Has(record.ID)
+	switch {
+	case i >= 0:
+		e = l.offline[i].entry
+	case known:
+		e = quota.Entry{}
+	default:
+		if err = l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err == nil {
+			l.offline = append(l.offline, offlineGrant{record: record, entry: e})
+			l.alone += d.Units
 		}
-		return againOffline(ask, was, d), nil
 	}
-	if err := l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err != nil {
-		l.mu.Unlock()
-		return quota.Decision{}, err
-	}
-	record.At = l.logTime().UnixMicro()
-	l.offline = append(l.offline, offlineGrant{record: record, entry: e})
-	l.alone += quota.Max(ask.Charges)
 	l.mu.Unlock()
-	if l.write(record) == nil {
+	if known && i < 0 {
+		e, err = l.inJournal(record.ID)
+	}
+	g, isGrant := e.Grant()
+	switch {
+	case err != nil:
+		return quota.Decision{}, err
+	case known && isGrant && !sameRequest(e, ask):
+		return quota.Conflict(g.Operation, g.Count), nil
+	case known:
+		d.Replayed, d.Outage = true, e.Outage
+	case l.write(record) == nil: // a full disk refuses nothing: Health has it
 		l.sync()
-	} // a full disk refuses nothing: Health has it
+	}
 	return d, nil
 }
 
-// againOffline answers a request that this host knows, by its entry.
-func againOffline(ask quota.Ask, was quota.Entry, d quota.Decision) quota.Decision {
-	if g, isGrant := was.Grant(); isGrant && !sameRequest(was, ask) {
-		return quota.Conflict(g.Operation, g.Count)
-	}
-	d.Replayed, d.Outage = true, was.Outage
-	return d
-}
-
 // inJournal reads an entry from the journal.
-func (l *log) inJournal(id quota.ID) (e quota.Entry, err error) {
+func (l *log) inJournal(id string) (e quota.Entry, err error) {
 	err = l.journal.Read(0, func(r journal.Record) error {
-		if r.ID == string(id) {
+		if r.ID == id {
 			e, _ = parse(r.ID, r.At, r.Text)
 		}
 		return nil
@@ -128,31 +119,39 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 	if l.heard.Now.IsZero() {
 		return fmt.Errorf("%w: this host has had no answer yet", down)
 	}
-	if left := l.allowed(); quota.Max(charges) > left {
+	now := l.logTime()
+	oldest, left := now.Add(-l.credential.Longest()).UnixMicro(), l.policy.Units
+	l.offline = slices.DeleteFunc(l.offline, func(g offlineGrant) bool { return g.isBack && g.record.At <= oldest })
+	for _, g := range l.offline {
+		left -= quota.Max(g.entry.Charges)
+	}
+	if quota.Max(charges) > left {
 		return fmt.Errorf("%w: of the %s for an outage of the ledger %s are left, and %s are asked", quota.ErrUnavailable,
-			l.policy.Units.Text(), quota.Thousands(left), quota.Thousands(quota.Max(charges)))
+			l.policy.Units.Text(), quota.Thousands(max(0, left)), quota.Thousands(quota.Max(charges)))
 	}
 	for _, charge := range charges {
+		s, known := l.heardOf(charge.Limit)
 		limit, _ := c.Limit(charge.Limit)
-		i := slices.IndexFunc(l.heard.Limits, func(s quota.LimitState) bool { return s.Name == charge.Limit })
-		if limit.DryRun {
-			continue
-		}
-		if i < 0 {
+		room := (limit.Budget(useReserve) - s.Used) / quota.Units(max(1, l.ledger.living()))
+		switch {
+		case limit.DryRun:
+		case !known:
 			return fmt.Errorf("%w: limit %q is new", quota.ErrUnavailable, charge.Limit)
-		}
-		s := l.heard.Limits[i]
-		room := limit.Budget(useReserve) - s.Used
-		if !s.Closed.At(l.logTime()).IsZero() {
-			room = 0
-		}
-		room /= quota.Units(max(1, l.ledger.living()))
-		room -= l.chargedAlone(charge.Limit)
-		if charge.Units > room {
+		case !s.Closed.At(now).IsZero(), charge.Units > room-l.chargedAlone(charge.Limit):
 			return fmt.Errorf("%w: limit %q had no room for %s when the ledger last answered", quota.ErrUnavailable, charge.Limit, charge.Units.Text())
 		}
 	}
 	return nil
+}
+
+// heardOf returns a limit as it was when the engine answered last. mu is held.
+func (l *log) heardOf(limit string) (s quota.LimitState, known bool) {
+	for _, s := range l.heard.Limits {
+		if s.Name == limit {
+			return s, true
+		}
+	}
+	return s, false
 }
 
 // peekOffline decides about charges as acquireOffline would.
@@ -174,18 +173,12 @@ func (l *log) usageOffline(c *quota.Credential, down error) (u quota.Usage, err 
 	if l.heard.Now.IsZero() {
 		return u, down
 	}
-	u = quota.Usage{Now: l.logTime(), AsOf: l.heard.Now}
+	u = quota.Usage{Now: l.logTime(), AsOf: l.heard.Now, GrantedSince: l.alone}
 	for _, limit := range c.Limits {
-		s := quota.LimitState{Limit: limit}
-		for _, heard := range l.heard.Limits {
-			if heard.Name == limit.Name {
-				s.Used, s.Closed = heard.Used, heard.Closed.At(u.Now)
-			}
-		}
-		s.Used += l.chargedAlone(limit.Name)
+		s, _ := l.heardOf(limit.Name)
+		s = quota.LimitState{Limit: limit, Used: s.Used + l.chargedAlone(limit.Name), Closed: s.Closed.At(u.Now)}
 		u.Limits = append(u.Limits, s)
 	}
-	u.GrantedSince = l.alone
 	return u, nil
 }
 

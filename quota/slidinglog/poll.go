@@ -3,7 +3,6 @@ package slidinglog
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"quotad/quota"
@@ -15,8 +14,8 @@ const pollEvery = time.Second
 
 // follow polls until ctx ends.
 func (l *log) follow(ctx context.Context) {
-	for n := 0; ; n++ {
-		l.poll(ctx, n%60 == 59)
+	for n := 1; ; n++ {
+		l.poll(ctx, n%60 == 0)
 		if !quota.Sleep(ctx, pollEvery) {
 			return
 		}
@@ -28,7 +27,7 @@ func (l *log) follow(ctx context.Context) {
 func (l *log) poll(ctx context.Context, drop bool) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ledger.config.Deadline, pollEvery))
 	defer cancel()
-	l.writeAgain()
+	l.writeAgain(ctx)
 	if l.engine.Shared() {
 		l.sync() // what fails is in Health
 		l.pollShared(ctx)
@@ -38,11 +37,7 @@ func (l *log) poll(ctx context.Context, drop bool) {
 		l.mu.Lock()
 		before := l.logTime().UnixMicro() - max(l.keep, keepCorrections.Microseconds())
 		l.mu.Unlock()
-		if err := l.journal.Drop(before); err != nil {
-			l.mu.Lock()
-			l.failing = err
-			l.mu.Unlock()
-		}
+		l.fails(l.journal.Drop(before))
 	}
 }
 
@@ -64,10 +59,7 @@ func (l *log) pollShared(ctx context.Context) {
 
 // renew makes closings again that would outlast what journals keep of them.
 func (l *log) renew(ctx context.Context) {
-	u, _, err := l.look(ctx, l.current())
-	if err != nil {
-		return // the next time
-	}
+	u, _, _ := l.look(ctx, l.current()) // or the next time
 	for _, s := range u.Limits {
 		if c := s.Closed; !c.IsZero() && u.Now.Sub(c.Since) > keepCorrections/2 {
 			l.correct(ctx, quota.Entry{Body: quota.Changed{Limit: s.Name, Until: c.Until}, By: c.By, Note: c.Says}) // or the next time
@@ -75,127 +67,74 @@ func (l *log) renew(ctx context.Context) {
 	}
 }
 
-func (l *log) current() *quota.Credential {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.credential
-}
-
-// look returns what all limits hold, and keeps it for an outage.
-func (l *log) look(ctx context.Context, c *quota.Credential) (u quota.Usage, r reply, err error) {
-	asks := call{at: c.Looks}
-	if r, err = l.ask(ctx, &asks); err == nil {
-		u, err = usageOf(c, r)
-	}
-	if err == nil {
-		l.mu.Lock()
-		if !u.Now.Before(l.heard.Now) { // else one that was asked later is answered already
-			l.heard = u
-			l.heard.Limits = slices.Clone(u.Limits)
-		}
-		l.mu.Unlock()
-	}
-	return u, r, err
-}
-
-func usageOf(c *quota.Credential, r reply) (quota.Usage, error) {
-	if len(r.limits) != len(c.Limits) {
-		return quota.Usage{}, errReply
-	}
-	u := quota.Usage{Now: r.now(), Limits: make([]quota.LimitState, len(c.Limits))}
-	for i, limit := range r.limits {
-		u.Limits[i] = quota.LimitState{Limit: c.Limits[i], Used: limit.used, Closed: limit.closed}
-	}
-	return u, nil
-}
-
-// next fills in when the next debit leaves each window, by the answer to a look.
-func (l *log) next(ctx context.Context, u *quota.Usage, r reply) error {
-	for i := range u.Limits {
-		s := &u.Limits[i]
-		_, ends := s.Window.Bounds(u.Now)
-		switch {
-		case s.Used == 0:
-		case s.Window.Restarts():
-			s.NextAt, s.NextUnits = ends, s.Used
-		default:
-			k := quota.Check{Limit: s.Name, Length: s.Window.Length}
-			at, units, err := l.walk(ctx, k, r.limits[i].from, 1)
-			if err != nil {
-				return err
-			}
-			s.NextAt, s.NextUnits = upToMillis(at), quota.Units(units)
-		}
-	}
-	return nil
-}
-
-// upToMillis returns a time in whole milliseconds, rounded up.
-func upToMillis(us int64) time.Time { return time.UnixMilli((us + 999) / 1000).UTC() }
-
 // mirrored is up to when a log was mirrored, and which one.
 type mirrored struct {
-	epoch    string
-	back, at int64
-	whole    time.Time // when the journal had all of it last, by the machine's clock
+	of    logState
+	at    int64
+	whole time.Time // when the journal had all of it last, by the machine's clock
+}
+
+// A logState changes when a log is another one, or has entries that came at old times.
+type logState struct {
+	epoch string
+	back  int64
 }
 
 // mirrorPage is how many entries one call reads.
 const mirrorPage = 500
 
-// mirror has the journal take what others wrote, and what came back. Only poll calls it.
-func (l *log) mirror(ctx context.Context) {
+// mirror has the journal take what others wrote, and what came back, and reports whether it has all. Only poll calls it.
+func (l *log) mirror(ctx context.Context) (whole bool) {
 	l.mu.Lock()
 	m, from := l.mirrored, l.logTime().UnixMicro()-l.keep
 	l.mu.Unlock()
 	for first := true; ; first = false {
-		epoch, back, records, err := readPage(ctx, l.engine, l.name, []any{max(m.at, from), "", mirrorPage})
+		of, records, err := readPage(ctx, l.engine, l.name, max(m.at, from), "", mirrorPage)
 		if err != nil {
 			l.note(err, false)
-			return
+			return false
 		}
-		if epoch != m.epoch || first && back != m.back { // entries came at old times, or the log is another
-			m = mirrored{epoch: epoch, back: back, whole: m.whole}
-			if epoch == "" || !first {
-				return // the next poll begins again
+		if of.epoch != m.of.epoch || first && of != m.of {
+			m = mirrored{of: of, whole: m.whole}
+			if of.epoch == "" || !first {
+				return false // the next poll begins again
 			}
 			continue
 		}
-		n := len(records)
-		if n > 0 {
+		if n := len(records); n > 0 {
 			m.at = records[n-1].At
 			if l.write(records...) != nil { // those that are known it leaves out
-				return
+				return false
 			}
 		}
-		if n < mirrorPage {
+		if whole = len(records) < mirrorPage; whole {
 			m.whole = time.Now()
 		}
 		l.mu.Lock()
 		l.mirrored = m
 		l.mu.Unlock()
-		if n < mirrorPage {
-			return
+		if whole {
+			return true
 		}
 	}
 }
 
 // readPage reads a page of a log: after a time; or before another one, if that is not empty, newest first; how many; or
 // one entry by its id.
-func readPage(ctx context.Context, engine Engine, name string, args []any) (epoch string, back int64, records []journal.Record, err error) {
+func readPage(ctx context.Context, engine Engine, name string, args ...any) (of logState, records []journal.Record, err error) {
 	values, err := engine.Run(ctx, name, Mirror, args)
 	if err != nil {
-		return "", 0, nil, err
+		return of, nil, err
 	}
 	in := reader{values: values}
-	epoch, back = in.text(), in.int()
+	of = logState{in.text(), in.int()}
 	for len(in.values) > 0 && !in.wrong {
 		records = append(records, journal.Record{Kind: journal.Mirrored, ID: in.text(), At: in.int(), Text: in.text()})
 	}
 	if in.wrong {
-		return "", 0, nil, errReply
+		return of, nil, errReply
 	}
-	return epoch, back, records, nil
+	return of, records, nil
 }
 
 // reading returns the engine or, while that cannot be reached, a Memory of what the journal has.

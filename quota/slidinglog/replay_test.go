@@ -54,7 +54,7 @@ func TestReplayIsRestore(t *testing.T) {
 			if replay {
 				err = one.replay(t.Context(), m)
 			} else {
-				err = one.restore(t.Context(), "")
+				err = one.restore(t.Context(), "", true)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -542,7 +542,7 @@ func TestTrimmedRefusesNothing(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
 		h := w.hosts[0]
 		h.configure(credential(10, quota.Sliding(time.Minute)), nil)
-		h.Ledger.log("c").keep = int64(10 * time.Minute / time.Microsecond)
+		h.find(h.c).keep = int64(10 * time.Minute / time.Microsecond)
 		h.spend(5, time.Second)
 		time.Sleep(11 * time.Minute)
 		h.spend(3, 20*time.Second) // these drop the first ones
@@ -745,7 +745,7 @@ func TestSettledThoughTheLimitsAreNotRead(t *testing.T) {
 func TestJournalFails(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
 		h := w.hosts[0]
-		h.log("c").journal.Close()
+		h.find(h.c).journal.Close()
 		if d, err := h.ask(1); err != nil || !d.Granted() {
 			t.Errorf("got %+v %v, want granted", d, err)
 		}
@@ -878,7 +878,7 @@ func TestQuietIsNotAway(t *testing.T) {
 }
 
 // rowsOf returns what a ledger last read of all hosts.
-func rowsOf(l *Ledger) []hostRow {
+func rowsOf(l *Ledger) []Daemon {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.rows)

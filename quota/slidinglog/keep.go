@@ -1,0 +1,243 @@
+package slidinglog
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/quota"
+	"quotad/quota/journal"
+)
+
+// keepCorrections is for how long journals keep closings, openings and resets at least.
+const keepCorrections = 48 * time.Hour
+
+// wrote has an entry that the log answered for in the journal; on one host alone, durably. Where hosts share the log,
+// what fails is in Health: the log has the entry, and other hosts do.
+func (l *log) wrote(r reply, id string) error {
+	if r.text == "" || r.word == again && l.journal.Has(id) {
+		return nil
+	}
+	err := l.write(journal.Record{Kind: journal.Own, At: r.at, ID: id, Text: r.text})
+	if l.engine.Shared() {
+		return nil
+	}
+	if err == nil && !l.ledger.config.Unsynced {
+		err = l.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: it counts, but is not in the journal: %w", quota.ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+// write appends to the journal. What it does not take it is given again each second.
+func (l *log) write(records ...journal.Record) error {
+	err := l.journal.Append(records...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failing = err
+		return err
+	}
+	for _, r := range records {
+		l.newest(r)
+	}
+	return nil
+}
+
+// newest keeps the newest entry, which a loss of the log is noticed by. mu is held.
+func (l *log) newest(r journal.Record) {
+	if r.Kind != journal.Alone && (r.At > l.lastAt || misdated(r.Text) > 0) {
+		l.last, l.lastAt = r.ID, r.At
+	}
+}
+
+// sync makes what was written durable.
+func (l *log) sync() error { return l.fails(l.journal.Sync()) }
+
+// fails keeps why the journal fails.
+func (l *log) fails(err error) error {
+	if err != nil {
+		l.mu.Lock()
+		l.failing = err
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// writeAgain has a journal that failed take what the log has, if it takes anything by now.
+func (l *log) writeAgain(ctx context.Context) {
+	l.mu.Lock()
+	failing, alone := l.failing, l.notBack()
+	l.mu.Unlock()
+	if failing == nil || l.journal.Try() != nil || l.write(alone...) != nil {
+		return
+	}
+	l.mu.Lock()
+	l.mirrored = mirrored{} // from the beginning
+	l.mu.Unlock()
+	if l.mirror(ctx) && l.sync() == nil {
+		l.mu.Lock()
+		l.failing = nil
+		l.mu.Unlock()
+	}
+}
+
+// pageOf is how many entries one call puts back.
+const pageOf = 500
+
+// hold waits until no other call puts entries back. That one may wait for an engine that is away.
+func (l *log) hold(ctx context.Context) error {
+	select {
+	case l.restoring <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return timedOut(ctx, false, cmp.Or(l.down, quota.ErrRecovering))
+	}
+}
+
+// restore puts back what the log lacks. Whole: all that the journal has, unless the host knows another log than of by
+// now; it begins a log where there is none. Else what this host granted alone. One call does it for all that wait.
+func (l *log) restore(ctx context.Context, of string, whole bool) error {
+	if err := l.hold(ctx); err != nil {
+		return err
+	}
+	defer func() { <-l.restoring }()
+	for range mostLosses {
+		l.mu.Lock()
+		epoch, grants := l.epoch, l.notBack()
+		l.mu.Unlock()
+		if whole && epoch != of || !whole && len(grants) == 0 {
+			return nil
+		}
+		records, err := grants, error(nil)
+		if whole {
+			records, err = l.kept(grants)
+		}
+		if err != nil {
+			return err
+		}
+		back, err := l.putBack(ctx, "", records)
+		switch {
+		case err == nil:
+			l.restored(of, back, grants, whole)
+			return nil
+		case !errors.Is(err, quota.ErrLost): // else once more from the beginning
+			return err
+		}
+	}
+	return quota.ErrRecovering
+}
+
+// replay begins a log in memory with what the journal has.
+func (l *log) replay(ctx context.Context, m *Memory) error {
+	records, err := l.kept(nil)
+	if err != nil {
+		return err
+	}
+	corrects := func(r journal.Record) bool { return !strings.HasPrefix(r.Text, " ") }
+	charges := slices.DeleteFunc(slices.Clone(records), corrects)
+	m.forget(l.name) // what it has of a credential that was removed, and is back
+	if _, err := l.putBack(ctx, "", nil); err != nil {
+		return err
+	}
+	m.load(l.name, charges)
+	back, err := l.putBack(ctx, "", slices.DeleteFunc(records, func(r journal.Record) bool { return !corrects(r) }))
+	if err == nil {
+		l.restored("", back, nil, true)
+	}
+	return err
+}
+
+// kept returns what the host has to put back, the oldest first.
+func (l *log) kept(grants []journal.Record) (records []journal.Record, err error) {
+	l.mu.Lock()
+	now := cmp.Or(l.nowMicros(0), time.Now().UnixMicro())
+	after, corrections := now-l.keep, now-max(l.keep, keepCorrections.Microseconds())
+	l.mu.Unlock()
+	err = l.journal.Read(corrections, func(r journal.Record) error {
+		if misdated(r.Text) > 0 {
+			records = nil // another log began with it
+		}
+		if r.At > after || keptAlways(r.Text) {
+			records = append(records, r)
+		}
+		return nil
+	})
+	for _, g := range grants { // those that a full disk did not take
+		if !l.journal.Has(g.ID) {
+			records = append(records, g)
+		}
+	}
+	slices.SortStableFunc(records, func(a, b journal.Record) int { return cmp.Compare(a.At, b.At) })
+	return records, err
+}
+
+// A putBack is what restore.lua answered to the last page.
+type putBack struct {
+	epoch        string
+	told, newest int64     // TIME; the time of the log's newest entry
+	asked        time.Time // when the first page was asked for
+	added        int       // by all pages
+}
+
+// putBack calls the script, page by page, for a log of an epoch if it is known.
+func (l *log) putBack(ctx context.Context, known string, records []journal.Record) (back putBack, err error) {
+	l.mu.Lock()
+	keep := l.keep
+	l.mu.Unlock()
+	back = putBack{epoch: known, asked: time.Now()}
+	for first := true; first || len(records) > 0; first = false {
+		n := min(len(records), pageOf)
+		args := append(make([]any, 0, 4+4*n), rand.Text(), back.epoch, keep, asInt(n < len(records)))
+		for _, r := range records[:n] {
+			args = append(args, r.ID, r.At, asInt(r.Kind == journal.Alone), r.Text)
+		}
+		values, err := l.engine.Run(ctx, l.name, Restore, args)
+		if err != nil {
+			l.note(err, true)
+			return back, err
+		}
+		in := reader{values: values}
+		if back.epoch = in.text(); len(values) == 1 && back.epoch == lost {
+			return back, quota.ErrLost
+		}
+		back.told, back.newest = in.int(), in.int()
+		back.added += int(in.int())
+		if in.wrong {
+			return back, errReply
+		}
+		records = records[n:]
+	}
+	return back, nil
+}
+
+// restored notes that grants of an outage are in the log; after a whole restore it is the one that the host knows.
+func (l *log) restored(of string, back putBack, grants []journal.Record, whole bool) {
+	l.mu.Lock()
+	for i := range l.offline {
+		g := &l.offline[i]
+		g.isBack = g.isBack || slices.ContainsFunc(grants, func(r journal.Record) bool { return r.ID == g.record.ID })
+	}
+	if whole {
+		l.epoch, l.seen = back.epoch, back.newest
+		l.learnTime(back.told, back.asked)
+		for _, g := range grants {
+			if g.At > l.lastAt && l.journal.Has(g.ID) {
+				l.last, l.lastAt = g.ID, g.At
+			}
+		}
+	}
+	l.mu.Unlock()
+	if whole && l.engine.Shared() && (back.added > len(grants) || of != "") {
+		l.ledger.config.OnEvent(Event{Credential: l.name, Kind: Restored, Records: back.added})
+	}
+}

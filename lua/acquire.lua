@@ -3,7 +3,7 @@
 -- KEYS  1 log, a sorted set: id → the µs at which it counts, no two the same · 2 state, a hash: clock (of the newest
 --       entry) · epoch · quiet (until) · void (up to) · trimmed (up to) · trim (next) · wrong (the last µs of a wrong
 --       clock) · server · back (how often
---       entries came back) · count (of the entries) · =ID an entry, see quota/slidinglog/README.md · ~ID its
+--       entries came back) · count (of the entries) · =ID an entry, see quota/slidinglog/doc.go · ~ID its
 --       settlement: units at · of each limit !NAME its closings · @NAME the windows that are counted, each by its
 --       length; of each of them +NAME WINDOW the units of the entries after >NAME WINDOW · <NAME WINDOW none of
 --       those is older

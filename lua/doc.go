@@ -8,6 +8,6 @@
 // What must be atomic happens in one script, and a script touches the keys that it declares and no others. One host
 // runs the same text by gopher-lua, so a script uses only what both agree about: a number becomes text by
 // string.format('%.0f'), never by .. or tostring, and no statement assigns a local that it also reads.
-// Package redisledger runs them in Redis, package slidinglog on one host; slidinglog's README has the grammar of an
+// Package redisledger runs them in Redis, package slidinglog on one host; slidinglog's doc.go has the grammar of an
 // entry and what a host does with each answer.
 package lua

@@ -96,7 +96,7 @@ func everyPage(t *testing.T) (pages []string) {
 // userPages returns the pages for those who use quotad.
 func userPages(t *testing.T) (pages []string) {
 	t.Helper()
-	for _, pattern := range []string{"../../README.md", "*.md", "metrics/*.md", "../../quota/api/*.md", "../../systemd/*.md"} {
+	for _, pattern := range []string{"../../README.md", "*.md", "metrics/*.md", "../../quota/*.md", "../../quota/api/*.md", "../../systemd/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

@@ -183,7 +183,7 @@ func play(ts *testscript.TestScript, block string) string {
 }
 
 // varying is what differs from one time to the next: instants, ids, durations.
-var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(:\d\d)?Z?\b|\byoutube:[0-9A-Z]{16,32}\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
+var varying = regexp.MustCompile(`\b(\w{3} |\d{4}-\d\d-\d\d[ T])?\d\d:\d\d(:\d\d)?Z?\b|\b(youtube:)?[0-9A-Z]{16,32}\b|\b[0-9a-f]{40}\b|\b[0-9]{16}\b|\b[0-9a-z]{15}\b|\bjust now\b|\b\d+(\.\d+)?(ms|[dhms])\b( \d+[hms]\b)*( ago\b)?`)
 
 func sameShown(shown, played string) bool {
 	plain := func(text string) string {

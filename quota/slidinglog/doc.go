@@ -1,6 +1,5 @@
 // Package slidinglog is a host's side of the logs of all credentials: a [Ledger] has the scripts of package lua decide,
-// keeps a journal of what they answered, and puts back what a log has lost. README.md has the grammar of an entry, what
-// a host does with each answer, and what it promises.
+// keeps a journal of what they answered, and puts back what a log has lost.
 //
 // A request goes through decide.go, which makes it a call of checks; log.go, which asks until there is an answer;
 // call.go, which writes the arguments and reads the reply; and an [Engine] (engine.go): a Redis, or a [Memory]
@@ -9,7 +8,25 @@
 // wrote; hosts.go says that this host lives; offline.go decides while the engine is away; entry.go writes and reads
 // entries; ledger.go opens and closes.
 //
-// The journals are in Config.Dir, one directory for each credential: see package journal.
+// The journals are in Config.Dir, one directory for each credential: see package journal. An entry is there before its
+// caller has the answer: on disk on one host alone, within a second on Redis. Closings, openings and resets stay there
+// for 48 hours at least, other entries as long as any host keeps them. The text of an entry, in journal and log:
+//
+//	ENTRY    = CHARGES "\n" WHAT [ "\n" "was" CHARGES ]
+//	CHARGES  = { " " LIMIT "=" UNITS }     what it counts now; a correction has none
+//	WHAT     = KIND " " OF " " NUMBER " " BY " " REGION " " NOTE [ " outage" ] { " would=" LIMIT }
+//
+//	grant OPERATION COUNT    a grant
+//	book - 0                 units that were spent elsewhere
+//	settle ID UNITS          a settlement of the grant or booking ID
+//	reset - WRONG            nothing older counts, no older closing holds, nor what a wrong clock dated up to WRONG
+//	close LIMIT UNTIL        a closing until a time in µs; 0: an opening
+//
+// OPERATION, BY, REGION and NOTE are escaped as in a URL's query; % alone is an empty one. outage: a host granted it
+// while the engine was away. would=LIMIT: that limit only observes, and would have refused it. The third line is what a
+// settled entry was charged: the greatest charge becomes what it was settled to, all that tie with it too, a smaller one
+// at most that. An entry counts from TIME of the engine in µs, or one more than the newest entry's, so that no two are
+// the same and none goes back. Its id is that of its request, or a random one.
 //
 // Locks, in their order:
 //

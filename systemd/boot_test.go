@@ -70,7 +70,6 @@ func TestBoot(t *testing.T) {
 		{"starts that fail", testFailedStarts},
 		{"a start on a full disk", testFullDiskStart},
 		{"a stop of a start that failed", testStopOfAFailedStart},
-		{"pollers", testPollers},
 		{"check", testCheck},
 		{"jobs that need more", testJobsThatNeedMore},
 		{"upgrade", testUpgrade},

@@ -55,10 +55,7 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 
 func renderReload(r api.Reloaded, v term.View) string {
 	var b strings.Builder
-	switch {
-	case r.Started:
-		v.Prose(&b, 0, term.Plain, "quotad serves, by "+r.File)
-	case len(r.Changes) == 0:
+	if len(r.Changes) == 0 {
 		v.Prose(&b, 0, term.Plain, r.File+" means what it meant before")
 	}
 	for _, change := range r.Changes {

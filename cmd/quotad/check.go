@@ -19,7 +19,6 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs/process"
-	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/journal"
 )
@@ -62,7 +61,8 @@ func machineName() string {
 // checkedHost is where the configuration is to be used. The file of the service is used in
 // its state directory and by its user, though systemd does not pass them here, before its first start too.
 func checkedHost(o options, s systemd) config.Host {
-	host, own := config.Host{Name: machineName(), StateDirectory: s.stateDirectory, PassesUser: s.passesUser, Checking: true}, ""
+	host, own := s.host(), ""
+	host.Checking = true
 	if file, err := filepath.Abs(o.config); err == nil && file == systemConfig && s.stateDirectory == "" {
 		var passes string
 		own, passes = usersOfUnit()
@@ -113,7 +113,7 @@ func checkState(c *config.Config) error {
 	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
 		return checkPorts(c)
 	}
-	if inUse, err := checkRunning(c); inUse || err != nil {
+	if inUse, err := isLocked(c.StateDir); inUse || err != nil {
 		return err
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
@@ -136,24 +136,7 @@ func checkLedger(c *config.Config) error {
 	return nil
 }
 
-// checkRunning reports whether a daemon uses the state. One that cannot serve uses it only while it tries, so
-// checkRunning waits for the end of the attempt.
-func checkRunning(c *config.Config) (inUse bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
-	for {
-		if inUse, err = isLocked(c.StateDir); !inUse || err != nil {
-			return false, err
-		}
-		_, err := (&api.Client{Socket: c.Socket}).Status(ctx)
-		if errors.As(err, new(*api.Problem)) && quota.Sleep(ctx, lockTime/100) {
-			continue
-		}
-		return true, nil // a daemon that does not answer is not what is checked
-	}
-}
-
-// askTime is how long --check waits for an answer of the daemon, or of systemd.
+// askTime is how long --check waits for an answer of systemd.
 const askTime = 5 * time.Second
 
 // checkOwners checks that one user owns what quotad writes to in its state directory: only root

@@ -4,14 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"quotad/quota/api"
 )
 
 // checked returns what --check says of a directory, and its exit code.
@@ -101,32 +98,6 @@ func TestCheckOfTheState(t *testing.T) {
 				t.Errorf("it changed\n%sto\n%s", before, after)
 			}
 		})
-	}
-}
-
-// A daemon that cannot serve locks its state for each attempt. --check does not take that for a daemon that
-// serves: it waits for the end of the attempt, and says what is wrong.
-func TestCheckDuringAnAttempt(t *testing.T) {
-	t.Parallel()
-	dir := shortDir(t)
-	writeConfig(t, dir, restartable)
-	startIn(t, dir).kill()
-	state := filepath.Join(dir, ".quotad")
-	socket := filepath.Join(state, "quotad.sock")
-	release, err := lockStateDir(state)
-	must(t, errors.Join(err, lose(state), os.Remove(socket)))
-	listener, err := net.Listen("unix", socket)
-	must(t, err)
-	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		release()
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, `{"status":503,"reason":%q,"detail":"quotad cannot serve"}`, api.NotServing)
-	})}
-	go daemon.Serve(listener)
-	defer daemon.Close()
-	if output, code := checked(dir); code != exitError || !strings.Contains(output, "ledger/api is missing") {
-		t.Errorf("exit code %d, want that the ledger is missing: %s", code, output)
 	}
 }
 

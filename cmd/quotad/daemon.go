@@ -2,15 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
+	stdlog "log"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/metrics"
@@ -30,12 +36,19 @@ import (
 	"quotad/quota/upstream"
 )
 
-// A daemon is everything that runs of one configuration. Open puts it together, start
-// begins its work, and stop takes it apart in the reverse order.
+// A daemon is everything that runs. Open puts it together, start begins its work, and stop takes it apart in the
+// reverse order.
 type daemon struct {
-	*supervisor
-	config *config.Config
-	hostID string // drawn when the state directory was new
+	options options
+	systemd systemd
+	stderr  io.Writer
+	log     zerolog.Logger
+	config  *config.Config // of the start
+	hostID  string         // drawn when the state directory was new
+
+	ask, force context.Context // see handleSignals
+	hangups    chan os.Signal
+	failed     chan error // why the process must end
 
 	sinks    []func(event any) // of events
 	metrics  *metrics.Metrics
@@ -58,8 +71,9 @@ type daemon struct {
 	planner      *plan.Planner
 	schedule     *scheduler.Scheduler
 
-	api       *server.Server // that the frontend passes requests to
-	metricsAt net.Listener   // the address of the metrics; nil: there is none
+	api       *server.Server
+	callers   net.Listener // the socket of the API
+	metricsAt net.Listener // the address of the metrics; nil: there is none
 	reloads   reloads
 	changed   chan struct{} // holds one if the daemon is to look at itself soon
 	urgent    atomic.Bool   // the next look is to report troubles
@@ -80,13 +94,13 @@ func (d *daemon) emit(event any) {
 	}
 }
 
-// newDaemon returns a daemon of the supervisor's configuration.
-func newDaemon(s *supervisor) *daemon {
-	c := s.config
+// newDaemon returns a daemon of a configuration.
+func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon {
 	d := &daemon{
-		supervisor: s, config: c, metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(),
-		changed: make(chan struct{}, 1),
+		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), config: c, callers: s.api, hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
+		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(), changed: make(chan struct{}, 1),
 	}
+	setLevel(c.LogLevel)
 	d.inForce.Store(c)
 	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Remote.Callers)
@@ -100,10 +114,73 @@ func newDaemon(s *supervisor) *daemon {
 	return d
 }
 
+// run serves until a signal asks it to end, or an error ends it.
+func (d *daemon) run() error {
+	d.handleSignals()
+	defer d.stop()
+	if err := d.open(); err != nil {
+		return err
+	}
+	if err := d.start(); err != nil {
+		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	select {
+	case <-d.ask.Done():
+		return nil
+	case err := <-d.failed:
+		return err
+	}
+}
+
+// gcPercent lets the heap grow to four times of what is live before it is collected.
+// Some 4 MB are: by default they would be collected every thousand requests, for a
+// fifth of the CPU of each.
+const gcPercent = 300
+
+// memoryLimit is what the heap grows to at most before it is collected, as long as less is live. A new
+// host that reads a log of a million entries has up to 90 MB.
+const memoryLimit = 160 << 20
+
+// handleSignals sets two contexts. The first signal ends ask, which asks the daemon to stop, and the second one
+// ends force, which leaves its passes no time.
+func (d *daemon) handleSignals() {
+	var endAsk, endForce context.CancelFunc
+	d.ask, endAsk = context.WithCancel(context.Background())
+	d.force, endForce = context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(d.hangups, syscall.SIGHUP) // see startReloads
+	// When the reader of the log ends, its lines are lost, and quotad continues. The channel is never read.
+	// An ignored signal would be ignored by every job too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go func() { // for as long as the process lives
+		d.log.Info().Stringer("signal", <-signals).Msg("stopping: another signal ends the passes under way at once")
+		endAsk()
+		d.log.Info().Stringer("signal", <-signals).Msg("ending the passes at once")
+		endForce()
+	}()
+}
+
+// fail ends the process, unless err is nil or the process ends already.
+func (d *daemon) fail(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case d.failed <- err:
+	default:
+	}
+}
+
 // open opens what the daemon works with, in this order: nothing is read in the state directory
 // before it is ours alone, and the ledger decides before the socket answers. What can fail,
-// fails here. After an error, stop closes what had been opened, and another daemon can be
-// opened.
+// fails here.
 func (d *daemon) open() error {
 	for _, step := range []func() error{
 		process.KeepDescriptors,
@@ -126,10 +203,9 @@ func (d *daemon) open() error {
 	return nil
 }
 
-// start begins the work of a daemon to which the frontend passes requests: jobs run, and reloads are served. An
-// error ends the process.
+// start begins the work: callers are answered, jobs run, and reloads are served.
 func (d *daemon) start() error {
-	d.serveMetrics()
+	d.serveAPI()
 	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
 	d.greet()
@@ -178,6 +254,17 @@ func (d *daemon) background(work func(ctx context.Context)) {
 	})
 }
 
+// answerTime is the time for requests that are in flight when a listener stops.
+const answerTime = 5 * time.Second
+
+// serveAt answers callers of the API on a listener until stop.
+func (d *daemon) serveAt(what string, l net.Listener, c server.FrontendConfig, paths ...string) *server.Frontend {
+	frontend := server.NewFrontend(c)
+	frontend.PassTo(d.api)
+	d.serveUntilStop("stop "+what, func() error { return frontend.Serve(l, paths...) }, frontend.Shutdown)
+	return frontend
+}
+
 // serveUntilStop serves a listener until stop, which lets its requests in flight end. An error of
 // serve ends the process.
 func (d *daemon) serveUntilStop(what string, serve func() error, shutdown func(context.Context) error) {
@@ -207,8 +294,10 @@ func (d *daemon) lockState() error {
 	return nil
 }
 
-// openSocket opens a socket, which passes reach too, unless there is one:
-// systemd's, or that of an earlier attempt.
+// socket is where the API is served, as callers reach it.
+func (d *daemon) socket() string { return d.callers.Addr().String() }
+
+// openSocket opens a socket, which passes reach too, unless systemd passed one.
 func (d *daemon) openSocket() error {
 	if d.callers != nil {
 		return nil
@@ -217,12 +306,13 @@ func (d *daemon) openSocket() error {
 	if err != nil {
 		return err
 	}
+	d.callers = l
+	d.atStop(func() { l.Close() }) // the frontend may have closed it
 	if user := d.config.Passes.User; user != nil {
 		if err := os.Chown(d.config.Socket, -1, user.GID); err != nil {
-			return errors.Join(fmt.Errorf("cannot open the socket to the passes: %w", err), l.Close())
+			return fmt.Errorf("cannot open the socket to the passes: %w", err)
 		}
 	}
-	d.callers = l
 	return nil
 }
 
@@ -250,12 +340,16 @@ func (d *daemon) openMetrics() (err error) {
 	return nil
 }
 
-// serveMetrics answers scrapes at their address, and whether the daemon is well; nothing else.
-func (d *daemon) serveMetrics() {
-	d.metrics.WatchConnections(d.frontend.Connections)
-	d.onStop("stop the API", d.shut)
+// serveAPI answers callers on the socket. At the address of the metrics it answers scrapes, and whether the daemon is
+// well; nothing else.
+func (d *daemon) serveAPI() {
+	bounds := server.FrontendConfig{
+		Connections: d.config.Access.Connections, ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
+		AdminGroup: d.config.Access.AdminGroup, Self: os.Getpid(), ErrorLog: stdlog.New(complaints{d.log}, "", 0),
+	}
+	d.metrics.WatchConnections(d.serveAt("the API", d.callers, bounds).Connections)
 	if d.metricsAt != nil {
-		d.serving.Go(func() { d.fail(d.frontend.Serve(d.metricsAt, "/metrics", "/healthz", "/readyz")) })
+		d.serveAt("the metrics", d.metricsAt, bounds, "/metrics", "/healthz", "/readyz")
 		d.log.Info().Stringer("address", d.metricsAt.Addr()).Msg("serving metrics")
 	}
 }

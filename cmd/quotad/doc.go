@@ -2,12 +2,10 @@
 // may spend from which budget.
 //
 // main.go and options.go read the command line. Package config reads the file. check.go reports
-// what would keep quotad from serving, and summary.go what the configuration means. A supervisor
-// (supervisor.go) holds the socket for as
-// long as the process lives, and opens a daemon, again and again until one can serve.
-// Meanwhile every caller is refused with the reason (refuse.go).
+// what would keep quotad from serving, and summary.go what the configuration means.
 //
-// A daemon (daemon.go) is put together by open, in an order that is written down there. start begins
+// A daemon (daemon.go) is put together by open, in an order that is written down there: what can keep quotad
+// from starting fails there, and ends it (cures.go has what to do). start begins
 // its work, and stop takes it apart in the reverse order: no new runs, the passes under way, the API,
 // the ledger. Its parts are the state directory (lock.go), the ledger (ledger.go), the runner of
 // the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on

@@ -22,12 +22,11 @@ const (
 	exitOK     = 0
 	exitError  = 1
 	exitUsage  = 2
-	exitConfig = 78 // EX_CONFIG: systemd does not restart us for it
+	exitConfig = 78 // EX_CONFIG
 )
 
 func main() {
 	process.Enter()
-	slackenTimers()
 	if err := closeToOthers(); err != nil {
 		os.Exit(fail(os.Stderr, err))
 	}
@@ -70,16 +69,23 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if o.check {
 		return check(o, systemd, stdout, stderr)
 	}
-	sup := newSupervisor(o, systemd, stderr)
-	if err := sup.run(); err != nil {
-		fail(stderr, err)
-		if isConfig(err) {
-			return exitConfig
-		}
-		return exitError
+	c, err := load(o.config, systemd.host())
+	if err != nil {
+		return cannotStart(stderr, systemd, err, exitConfig)
 	}
-	sup.log.Info().Msg("stopped")
+	d := newDaemon(c, o, systemd, stderr)
+	if err := d.run(); err != nil {
+		return cannotStart(stderr, systemd, err, exitError)
+	}
+	d.log.Info().Msg("stopped")
 	return exitOK
+}
+
+// cannotStart ends quotad: systemctl status shows the reason, beside its last lines of the log.
+func cannotStart(stderr io.Writer, s systemd, err error, code int) int {
+	fail(stderr, err)
+	_ = s.notify("STATUS=" + firstLine(err.Error())) // the log has it
+	return code
 }
 
 // fail prints an error. Each error of the configuration has a line of its own,
@@ -90,6 +96,9 @@ func fail(stderr io.Writer, err error) int {
 		fmt.Fprintln(stderr, wrong)
 	} else {
 		fmt.Fprintf(stderr, "quotad: error: %v\n", err)
+		if cure := cureOf(err); cure != "" {
+			fmt.Fprintf(stderr, "quotad: hint: %s\n", cure)
+		}
 	}
 	return exitError
 }

@@ -52,16 +52,15 @@ A second SIGTERM ends them at once.
 
 On SIGHUP, as on quotactl reload, it reads its configuration again.
 
-If it cannot serve, it stays, answers every caller why, and tries again until it
-can: by itself, and at once on SIGHUP. It exits only if it cannot open its socket.
+If it cannot start, it says why and exits. A ledger that is away or a full disk do not
+keep it from starting: quotactl status shows what is wrong.
 
 Exit codes:
   0   stopped as asked; or the configuration and the state are good
-  1   cannot open its socket, or had to stop; with --check, could not serve with the
-      state that is there; with --strict, there are warnings
+  1   cannot start with the ports and the state that are there, or had to stop; with
+      --strict, there are warnings
   2   wrong command line
-  78  the configuration is not good, and quotad cannot open a socket to say so; with
-      --check, the configuration is not good
+  78  the configuration is not good
 
 Example: see what a file means, then run it
   $ quotad --check --config config.toml

@@ -181,11 +181,11 @@ func (d *daemon) recordNotLaunched(event any) {
 
 // jobsUID is the user of jobs, who without a run token may only read; 0: no such user is known.
 // If you start quotad by hand, jobs run as you and may do what you may.
-func (s *supervisor) jobsUID() int {
+func (d *daemon) jobsUID() int {
 	switch {
-	case s.config != nil && s.config.Passes.User != nil:
-		return s.config.Passes.User.UID
-	case s.systemd.api != nil:
+	case d.config.Passes.User != nil:
+		return d.config.Passes.User.UID
+	case d.systemd.api != nil:
 		return os.Getuid()
 	default:
 		return 0

@@ -75,7 +75,7 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 // replace replaces the configuration. The caller holds the lock of the reloads.
 func (d *daemon) replace() ([]api.ConfigChange, error) {
 	was := d.reloads.current
-	is, err := d.load()
+	is, err := load(d.options.config, d.systemd.host())
 	if err != nil {
 		return nil, err
 	}

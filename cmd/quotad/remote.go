@@ -33,11 +33,9 @@ func (d *daemon) openRemote() error {
 	if err != nil {
 		return fmt.Errorf("cannot serve remote callers: %w", err)
 	}
-	frontend := server.NewFrontend(server.FrontendConfig{
+	d.serveAt("answering remote callers", l, server.FrontendConfig{
 		Remote: &d.remote, TLS: secured, Connections: d.config.Access.Connections, ErrorLog: stdlog.New(strangers{complaints{d.log}}, "", 0),
 	})
-	frontend.PassTo(d.api)
-	d.serveUntilStop("stop answering remote callers", func() error { return frontend.Serve(l) }, frontend.Shutdown)
 	d.log.Info().Stringer("address", l.Addr()).Bool("tls", secured != nil).Int("callers", len(c.Callers)).Msg("serving remote callers")
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
 
+	"quotad/cmd/quotad/config"
 	"quotad/jobs"
 	"quotad/quota/api"
 )
@@ -65,6 +66,11 @@ func readSystemd() (systemd, error) {
 	return s, nil
 }
 
+// host returns where a configuration is used.
+func (s systemd) host() config.Host {
+	return config.Host{Name: machineName(), StateDirectory: s.stateDirectory, PassesUser: s.passesUser}
+}
+
 // notify reports a state to the service manager, see sd_notify(3). Without
 // one it does nothing.
 func (s systemd) notify(state string) error {
@@ -88,9 +94,9 @@ func (s systemd) notify(state string) error {
 const notifyTime = time.Second
 
 // notifySystemd reports a state to the service manager. The daemon works without it.
-func (s *supervisor) notifySystemd(state string) {
-	if err := s.systemd.notify(state); err != nil {
-		s.log.Warn().Err(err).Msg("systemd does not receive the state of quotad")
+func (d *daemon) notifySystemd(state string) {
+	if err := d.systemd.notify(state); err != nil {
+		d.log.Warn().Err(err).Msg("systemd does not receive the state of quotad")
 	}
 }
 
@@ -99,12 +105,12 @@ func (s *supervisor) notifySystemd(state string) {
 const beats = 4
 
 // beat reports to systemd that quotad is alive, if callers are answered.
-func (s *supervisor) beat(within time.Duration) {
-	if err := answers(&api.Client{Socket: s.socket()}, within); err != nil {
-		s.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: no sign of life is sent to systemd")
+func (d *daemon) beat(within time.Duration) {
+	if err := answers(&api.Client{Socket: d.socket()}, within); err != nil {
+		d.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: no sign of life is sent to systemd")
 		return
 	}
-	s.notifySystemd("WATCHDOG=1")
+	d.notifySystemd("WATCHDOG=1")
 }
 
 // answers sends the API a request that needs neither a disk nor Redis: that they are slow is

@@ -51,7 +51,7 @@ func playDaemon(t *testing.T, text string, calls map[string]quota.Units, test fu
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := &playedDaemon{T: t, daemon: &daemon{supervisor: &supervisor{log: zerolog.New(io.Discard)}, config: c, tokens: &jobs.Tokens{}, changed: make(chan struct{}, 1)}, calls: calls}
+		d := &playedDaemon{T: t, daemon: &daemon{log: zerolog.New(io.Discard), config: c, tokens: &jobs.Tokens{}, changed: make(chan struct{}, 1)}, calls: calls}
 		d.open()
 		test(d)
 		d.close()

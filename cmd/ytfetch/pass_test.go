@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -229,17 +228,6 @@ func TestSearchIsPaidForOnce(t *testing.T) {
 }
 
 func TestWhatQuotadRefuses(t *testing.T) {
-	listener, err := net.Listen("unix", filepath.Join(servertest.ShortDir(t), "busy.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	busy := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(w).Encode(api.NewProblem(api.NotServing, "the state directory is read-only"))
-	})}
-	go busy.Serve(listener)
-	defer busy.Close()
 	for _, row := range []struct {
 		name   string
 		change func(*pass)
@@ -250,8 +238,6 @@ func TestWhatQuotadRefuses(t *testing.T) {
 		{"a dead token", func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} }, exitConfiguration,
 			"quotad refused videos.list: "},
 		{"no daemon", func(p *pass) { p.quota = &api.Client{Socket: "none.sock"} }, exitUnavailable, "ytfetch: hint: is quotad running?"},
-		{"one that cannot serve", func(p *pass) { p.quota = &api.Client{Socket: listener.Addr().String()} }, exitUnavailable,
-			"the state directory is read-only"},
 		{"a directory that is a file", func(p *pass) { p.out = filepath.Join(p.out, "none", "..", "file") }, exitFailed, "not a directory"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // If the connection breaks before the answer is complete, the client sends a request that may be
 // repeated again, up to twice. These are reads, and acquire, settle and release, which a
 // request id or a grant id makes repeatable. A refusal is an answer, and final. Without a
-// deadline in the context, a call gives up after ten seconds. If the request may have arrived by
+// deadline in the context, a call gives up after five seconds. If the request may have arrived by
 // then, ErrUnreachable is quota.ErrOutcomeUnknown, too.
 type Client struct {
 	Socket string // the daemon's; empty: FindSocket("")

@@ -96,7 +96,7 @@ func TestLostRepliesEndAsUnreachable(t *testing.T) {
 	c := cut(t, h.Socket, 100)
 	client := &api.Client{Socket: c.socket}
 	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(api.Hint(err), "did not answer") {
+	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(api.Hint(err), "journalctl -u quotad -n 5") {
 		t.Errorf("got %v, hint %q", err, api.Hint(err))
 	}
 	if n := c.requests.Load(); n != 3 {

@@ -31,11 +31,6 @@ const (
 	Busy quota.Reason = "busy"
 	// UpstreamUnreachable: 502 of a proxy, or 504 if it took too long.
 	UpstreamUnreachable quota.Reason = "upstream_unreachable"
-	// BadConfiguration: 503, the daemon cannot serve because of its configuration file, and
-	// tries again.
-	BadConfiguration quota.Reason = "bad_configuration"
-	// NotServing: 503, the daemon cannot serve for another reason, and tries again.
-	NotServing quota.Reason = "not_serving"
 )
 
 // ErrLedgerUnavailable is a Problem of reason LedgerUnavailable, or Recovering: the
@@ -82,8 +77,6 @@ var answers = [...]answer{
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
 	{reason: Busy, status: http.StatusServiceUnavailable},
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
-	{reason: BadConfiguration, status: http.StatusServiceUnavailable, hint: "quotad --check says what is wrong with the file"},
-	{reason: NotServing, status: http.StatusServiceUnavailable},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last row: also for everything that is not listed
 }
 

@@ -25,8 +25,8 @@ var ErrUnreachable = errors.New("quotad cannot be reached")
 
 const (
 	attempts       = 3
-	attemptTimeout = 5 * time.Second  // for one answer
-	patience       = 10 * time.Second // for all attempts, when the context sets no deadline
+	attemptTimeout = 5 * time.Second // for one answer
+	patience       = 5 * time.Second // for all attempts, when the context sets no deadline
 	retryDelay     = 50 * time.Millisecond
 
 	// clientIdle is shorter than the daemon's, so that a request is rarely sent into a
@@ -285,9 +285,9 @@ func Hint(err error) string {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("join the group that may use %s (ls -l shows it), or ask an operator", e.socket)
 	case crowded(e.err):
-		return "quotad accepts no more connections: read its log"
+		return "quotad accepts no more connections: journalctl -u quotad -n 5"
 	case lost(e.err):
-		return "quotad was reached but did not answer: read its log"
+		return "quotad does not answer; it may be starting, or fail to: journalctl -u quotad -n 5"
 	default:
 		return startHint(e.socket)
 	}

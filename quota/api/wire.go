@@ -190,8 +190,6 @@ type Reloaded struct {
 	Changes []ConfigChange `json:"changes"` // none: the file means what it meant before
 	// Reminders name settings that are meant for a time only: limits that are not enforced.
 	Reminders []string `json:"reminders,omitempty"`
-	// Started says that quotad could not serve before, and does now.
-	Started bool `json:"started,omitempty"`
 }
 
 // A ConfigChange is a difference between two configurations.

@@ -2,8 +2,7 @@
 //
 // A request takes this path. A Frontend accepts a connection if there is a place for it, in all and for the
 // user at its other end (SO_PEERCRED); root and the admin group have some of their own. Else the answer is
-// 503. The Frontend hands the request to its current Server: one that is Refusing while the daemon cannot
-// serve, else the one that decides. ServeHTTP refuses what a browser sends, and the mux finds
+// 503. The Frontend hands the request to the Server. ServeHTTP refuses what a browser sends, and the mux finds
 // the Route. The route's guard makes a Session of the request: who calls, with which run token,
 // and whether the route's Access allows it. The Handler decodes the fields of the body or the
 // query into a struct (decode.go), asks the quota.Service, or for clients the

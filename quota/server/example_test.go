@@ -51,7 +51,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	frontend := server.NewFrontend(server.FrontendConfig{})
-	frontend.PassTo(decider) // another one takes its place without a connection lost, such as after a reload
+	frontend.PassTo(decider)
 	go frontend.Serve(listener)
 	defer frontend.Shutdown(context.Background())
 

@@ -67,9 +67,7 @@ const (
 // has accepted.
 const unreadTime = 300 * time.Millisecond
 
-// A Frontend holds the listeners of the API and hands each request to its current Server. A daemon
-// has one for as long as it lives, and several servers: one that refuses while it cannot serve,
-// and the one that decides. A connection stays when the server changes.
+// A Frontend holds listeners of the API and hands each request to its Server.
 type Frontend struct {
 	http    *http.Server
 	isTLS   bool

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -81,7 +80,6 @@ type Server struct {
 	routes    []Route
 	mux       *http.ServeMux
 	plain     map[[2]string]http.HandlerFunc // by method and path, without a name in it: it is found faster here
-	refusal   *NotServing                    // nil: the server decides
 	longReads longReads
 }
 
@@ -95,21 +93,6 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	return s, s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes))
-}
-
-// NotServing is why a daemon cannot serve.
-type NotServing struct {
-	Problem *api.Problem
-	Until   time.Time // when the daemon tries again
-}
-
-// Refusing returns a server that serves /healthz, /version and the routes in c, and refuses
-// every other request. Of c, it uses Version, AdminGroup, JobsUID, Routes and Emit.
-func Refusing(why NotServing, c Config) (*Server, error) {
-	s := newServer(c)
-	s.refusal = &why
-	alive := slices.DeleteFunc(s.ownRoutes(), func(r Route) bool { return r.Path != "/healthz" && r.Path != "/version" })
-	return s, s.route(append(alive, c.Routes...))
 }
 
 // newServer returns a server without routes.
@@ -211,11 +194,5 @@ func notFound(path string) *api.Problem {
 
 // elsewhere answers a request that no route is for.
 func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) {
-	if s.refusal == nil {
-		WriteProblem(w, notFound(r.URL.Path))
-		return
-	}
-	left := max(time.Second, time.Until(s.refusal.Until))
-	w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(left), 10)}
-	WriteProblem(w, s.refusal.Problem)
+	WriteProblem(w, notFound(r.URL.Path))
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -59,8 +60,8 @@ func presetNames() []string {
 // FindPreset returns the preset of that name.
 func FindPreset(name string) (Preset, error) {
 	text, err := PresetText(name)
-	if err != nil {
-		return Preset{}, err
+	if name == "" || err != nil {
+		return Preset{}, cmp.Or(err, errors.New("no preset is named"))
 	}
 	p := Preset{Name: name}
 	if _, err := toml.Decode(text, &p.values); err != nil {

@@ -41,7 +41,6 @@ var packages = []struct {
 	{"quota/redisledger", "quota quota/api quota/clientlimit quota/slidinglog lua", "github.com/redis/go-redis/v9"},
 	{"quota/ledgertest", "quota quota/clientlimit quota/seedtest", ""},
 	{"quota/seedtest", "", ""},
-	{"quota/benchmark", "", ""},
 	{"quota/redisledger/redistest", "", ""},
 	{"jobs/plan", "jobs quota", ""},
 	{"jobs/api", "jobs jobs/plan quota quota/api regions", ""},

@@ -2,14 +2,15 @@ package server_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/benchmark"
 	"quotad/quota/ledgertest"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
@@ -59,15 +60,17 @@ func instantServer(b *testing.B, d quota.Decision) (socket string) {
 }
 
 func ask(b *testing.B, socket string, status int) {
-	client, err := benchmark.HTTP(socket, "/v1/acquire", "credential=youtube&operation=videos.list&request_id=page-1", status)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer client.Close()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return net.Dial("unix", socket)
+	}}}
+	form := url.Values{"credential": {"youtube"}, "operation": {"videos.list"}, "request_id": {"page-1"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := client.Ask(); err != nil {
-			b.Fatal(err)
+		answer, err := client.PostForm("http://quotad/v1/acquire", form)
+		if err != nil || answer.StatusCode != status {
+			b.Fatal(answer, err)
 		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
 	}
 }

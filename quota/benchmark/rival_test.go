@@ -2,7 +2,6 @@ package benchmark
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,9 +27,8 @@ type Rival struct {
 }
 
 const (
-	rounds   = 30   // turns of one client
-	perRound = 200  // requests of one turn
-	perCount = 1000 // requests for which system calls are counted
+	rounds   = 30  // turns of one client
+	perRound = 200 // requests of one turn
 	clients  = 64
 	turns    = 7 // of many clients
 	turn     = 400 * time.Millisecond
@@ -41,9 +39,6 @@ type Result struct {
 	P50, P99 float64 // of one client, in µs
 	Rate     float64 // of 64 clients: answers in a second
 	CPU      float64 // and of all servers, in µs, for each answer
-	// Switches and Calls are context switches and system calls of the first server for each answer to one client,
-	// and OwnCalls those that do not park a thread or wake one. Of 0, they were not counted.
-	Switches, Calls, OwnCalls float64
 }
 
 // Compare measures the rivals with one client, then with 64, and logs a line for each. It returns what it measured,
@@ -55,40 +50,8 @@ func Compare(tb testing.TB, rivals []Rival) map[string]*Result {
 		results[r.Name] = new(Result)
 	}
 	latencies(tb, rivals, results)
-	for _, r := range rivals {
-		results[r.Name].count(tb, r)
-	}
 	rates(tb, rivals, results)
 	return results
-}
-
-// count counts the context switches and the system calls of a rival's first server.
-func (result *Result) count(tb testing.TB, r Rival) {
-	tb.Helper()
-	client := dialAll(tb, []Rival{r}, 1)[0][0]
-	pid := r.Servers[0].PID
-	ask := func() {
-		for range perCount {
-			if err := client.Ask(); err != nil {
-				tb.Errorf("%s: %v", r.Name, err)
-				return
-			}
-		}
-	}
-	before, err := switches(pid)
-	ask()
-	after, wrong := switches(pid)
-	if err = errors.Join(err, wrong); err != nil {
-		tb.Fatalf("%s: %v", r.Name, err)
-	}
-	result.Switches = float64(after-before) / perCount
-	calls, own, err := systemCalls(pid, ask)
-	if err != nil {
-		tb.Logf("1 client    %-44s %.1f context switches; system calls cannot be counted: %v", r.Name, result.Switches, err)
-		return
-	}
-	result.Calls, result.OwnCalls = float64(calls)/perCount, float64(own)/perCount
-	tb.Logf("1 client    %-44s %.1f context switches  %.1f system calls under strace, %.1f of them other than the scheduler's", r.Name, result.Switches, result.Calls, result.OwnCalls)
 }
 
 func latencies(tb testing.TB, rivals []Rival, results map[string]*Result) {

@@ -101,33 +101,6 @@ func closedLimit(t *testing.T, harness Harness) {
 	h.closedBy("search.list", "daily", 2*time.Hour)
 }
 
-// closedForLong closes a limit for longer than any window keeps the log.
-func closedForLong(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(10_000, quota.Sliding(time.Minute)))
-	until := h.clock.Now().Add(24 * time.Hour)
-	h.closing(quota.Change{Limit: "daily", Until: until, Note: "gone"}, true)
-	h.clock.Add(time.Hour)
-	other := one(10_000, quota.Sliding(time.Minute))
-	other.Limits[0].Name = "renamed"
-	h.use(other)
-	for range 6 {
-		h.times(20, "list") // a limit of another name is another limit
-		h.clock.Add(20 * time.Minute)
-	}
-	h.use(one(10_000, quota.Sliding(time.Minute)))
-	h.closedBy("list", "daily", until.Sub(h.clock.Now()))
-	h.again()
-	h.closedBy("list", "daily", until.Sub(h.clock.Now()))
-	h.clock.Set(until.Add(-tick))
-	h.closedBy("list", "daily", tick)
-	h.clock.Add(tick)
-	h.granted("list")
-	if limit := h.usage().Limits[0]; !limit.Closed.IsZero() {
-		t.Errorf("usage still says %+v", limit.Closed)
-	}
-	h.closing(quota.Change{Limit: "daily"}, false)
-}
-
 func resetOpens(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
 	h.granted("ten")

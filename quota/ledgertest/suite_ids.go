@@ -49,18 +49,3 @@ func requestIDs(t *testing.T, harness Harness) {
 	h.clock.Add(time.Minute + tick)
 	h.isGrant(h.acquire(quota.Request{Operation: "list", RequestID: "call-2"}))
 }
-
-func requestIDScope(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(10, quota.Sliding(time.Hour)))
-	page := func(run, region string) quota.Request {
-		return quota.Request{Operation: "list", RequestID: "page-1", Caller: quota.Caller{Job: "trending", Run: run, Region: region}}
-	}
-	for _, r := range []quota.Request{page("r1", "US"), page("r1", "GB"), page("r2", "US"), {Operation: "list", RequestID: "page-1"}} {
-		d := h.acquire(r)
-		h.isGrant(d)
-		if d.Replayed {
-			t.Errorf("%+v met the id of another pass", r)
-		}
-	}
-	h.used(4)
-}

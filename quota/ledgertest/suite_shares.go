@@ -67,25 +67,6 @@ func shares(t *testing.T, harness Harness) {
 	h.used(100, 40, 70)
 }
 
-// A share's grant is settled and released like any other.
-func shareCorrected(t *testing.T, harness Harness) {
-	h := begin(t, harness, shared())
-	most, one := h.acquire(tens("backfill", 3)), h.acquire(tens("backfill", 1))
-	h.settle(most, 5)
-	h.used(15, 15, 15)
-	h.settle(one, 0)
-	h.used(5, 5, 5)
-	h.settle(most, 40) // more than was asked for: it has happened
-	h.used(40, 40, 40)
-	h.isDenial(h.acquire(tens("backfill", 1)), "cap", 24*time.Hour)
-	h.book("cap", 3)
-	h.used(40, 43, 40)
-	h.settle(most, 20)
-	h.used(20, 23, 20)
-	h.isGrant(h.acquire(tens("backfill", 1)))
-	h.used(30, 33, 30)
-}
-
 // A limit that is not enforced counts like any other, reports what it would have denied, and
 // refuses nothing; others still do, and then nothing is debited in it either.
 func observed(t *testing.T, harness Harness) {

@@ -7,6 +7,22 @@ import (
 	"testing"
 )
 
+var (
+	names    = regexp.MustCompile(`[A-Za-z_]\w*`)
+	comments = regexp.MustCompile(`--[^\n]*`)
+	texts    = regexp.MustCompile(`'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|--[^\n]*`)
+)
+
+// code blanks out strings and comments, so that what is left is names and signs.
+func code(text string) string {
+	return texts.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "--") {
+			return ""
+		}
+		return "''"
+	})
+}
+
 // differences are what Redis' Lua and gopher-lua do otherwise. The scripts have none of it.
 var differences = []struct {
 	what    string

@@ -1,5 +1,7 @@
 package lua
 
+//ci:norace
+
 import (
 	"os"
 	"path/filepath"
@@ -9,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"quotad/quota/redisledger/redistest"
 )
 
 // parts stand in front of verbs, and are none.
@@ -39,20 +39,6 @@ func sources(t *testing.T) (verbs, shared map[string]string) {
 	return verbs, shared
 }
 
-// split parts a script into its header, without the dashes, and its body.
-func split(text string) (header, body string) {
-	var lines []string
-	for line := range strings.Lines(text) {
-		comment, ok := strings.CutPrefix(line, "--")
-		if !ok {
-			break
-		}
-		lines = append(lines, comment)
-	}
-	header = strings.Join(lines, "")
-	return header, text[len(header)+2*len(lines):]
-}
-
 // verbOf returns the file's name of a field: client_log of ClientLog.
 func verbOf(field string) string {
 	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(field, "${1}_$2"))
@@ -71,7 +57,7 @@ func loaded() map[string]string {
 }
 
 func TestEveryVerbIsLoaded(t *testing.T) {
-	verbs, shared := sources(t)
+	verbs, _ := sources(t)
 	loaded := loaded()
 	if len(loaded) != len(verbs) {
 		t.Errorf("%d scripts are loaded, %d stand in the directory", len(loaded), len(verbs))
@@ -84,31 +70,6 @@ func TestEveryVerbIsLoaded(t *testing.T) {
 		if regexp.MustCompile(`\$[A-Z]`).MatchString(script) {
 			t.Errorf("%s has a bound that is not filled in", verb)
 		}
-		// A part is there if, and only if, it is used: a server compiles no more than that.
-		for part, text := range shared {
-			_, body := split(text)
-			used := false
-			for _, found := range definitions.FindAllStringSubmatch(body, -1) {
-				used = used || slices.Contains(names.FindAllString(code(strings.TrimSuffix(script, verbs[verb])), -1), found[1]) &&
-					slices.Contains(names.FindAllString(code(verbs[verb]), -1), found[1])
-			}
-			has := strings.Contains(script, text[strings.LastIndex(text, "\nlocal "):])
-			if part != "clock" && has != used {
-				t.Errorf("%s has part %s: %v, and uses it: %v", verb, part, has, used)
-			}
-		}
-	}
-}
-
-// Redis compiles a script when it is loaded, and says what is wrong with it.
-func TestEveryVerbCompiles(t *testing.T) {
-	server := redistest.Start(t)
-	for verb, script := range loaded() {
-		t.Run(verb, func(t *testing.T) {
-			if hash := server.Do(t, "SCRIPT", "LOAD", script); len(hash.(string)) != 40 {
-				t.Errorf("got %q, want the script's hash", hash)
-			}
-		})
 	}
 }
 

@@ -15,19 +15,6 @@ import (
 	"quotad/quota"
 )
 
-// Three losses while callers go on: each host puts back what it has before anything is granted.
-func TestFlushedLogIsPutBack(t *testing.T) {
-	play(t, 3, func(t *testing.T, w *world) {
-		for range 3 {
-			for _, h := range w.hosts {
-				h.spend(80, 2*time.Millisecond)
-			}
-			w.engine.flush()
-		}
-		w.full(0)
-	})
-}
-
 // The first host that misses something has all others put back what they have, too: the one that notices is not the
 // one that has it.
 func TestAllPutBackWhatOneMisses(t *testing.T) {
@@ -79,22 +66,6 @@ func TestPutBackAtItsOwnTime(t *testing.T) {
 		w.engine.set(func() { w.engine.offset = 0 })
 		w.full(0)
 	})
-}
-
-// A clock that is set back by an hour frees nothing, and one that is set forward and back again neither.
-func TestStepsOfTheClock(t *testing.T) {
-	for _, steps := range [][]time.Duration{{-time.Hour, 0}, {10 * time.Minute, 0}, {-time.Hour, 10 * time.Minute, 0}} {
-		t.Run(fmt.Sprint(steps), func(t *testing.T) {
-			play(t, 2, func(t *testing.T, w *world) {
-				for _, step := range steps {
-					w.hosts[0].spend(200, time.Millisecond)
-					w.hosts[1].spend(100, time.Millisecond)
-					w.engine.set(func() { w.engine.offset = step })
-				}
-				w.full(0)
-			})
-		})
-	}
 }
 
 // TIME steps back across the end of a period: the log's own clock stays in the new one.
@@ -485,24 +456,6 @@ func TestLateCalls(t *testing.T) {
 	}
 }
 
-// An answer that is lost is asked for again under the same id, and counts once.
-func TestLostAnswerCountsOnce(t *testing.T) {
-	play(t, 1, func(t *testing.T, w *world) {
-		h, lost := w.hosts[0], 0
-		h.way.disturb(func(s Script, args []any) fault {
-			lose := s == Acquire && args[0] != "" && lost < 3
-			if lose {
-				lost++
-			}
-			return fault{lose: lose}
-		})
-		d, err := h.ask(5)
-		if err != nil || !d.Granted() || d.Replayed && lost != 3 || h.used() != 5 {
-			t.Errorf("got %+v %v, %d are used; want 5 once", d, err, h.used())
-		}
-	})
-}
-
 // Two hosts have two windows of one limit, as in a reload: each has a sum of its own.
 func TestTwoWindowsOfALimit(t *testing.T) {
 	w := newTwin(t, lua.Usual(), nil)
@@ -572,34 +525,6 @@ func TestGreatestKeepOfAllHosts(t *testing.T) {
 	})
 }
 
-// What another host dropped is not missed.
-func TestTrimmedIsNotMissed(t *testing.T) {
-	w := newTwin(t, lua.Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200}, nil)
-	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
-	if _, err := w.run(Restore, "e", "", 600e6, 0); err != nil {
-		t.Fatal(err)
-	}
-	check := []quota.Check{{Limit: "daily", Length: time.Minute, Max: 100, Cost: 1}}
-	ask := func(id, last string, lastAt int64) reply {
-		c := call{id: id, text: " daily=1\ngrant op 1 @0 % %", epoch: "e", keep: 600e6, checks: check}
-		c.last, c.lastAt = last, lastAt
-		r, err := w.ask(c, "drawn")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	first := ask("one", "", 0)
-	w.clock += 700e6
-	ask("two", "", 0) // it drops the first one
-	if r := ask("three", "one", first.at); r.word != granted {
-		t.Errorf("got %s, want granted: it is older than what is kept", r.word)
-	}
-	if r := ask("four", "unknown", w.clock); r.word != lost {
-		t.Errorf("got %s, want lost", r.word)
-	}
-}
-
 // The settlement of a grant that never comes back leaves nothing behind.
 func TestSettlementOfAGrantThatNeverComes(t *testing.T) {
 	w := newTwin(t, lua.Usual(), nil)
@@ -639,85 +564,6 @@ func TestLostAgainAndAgain(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		if warnings := h.Health(t.Context()).Warnings; len(warnings) > 0 {
 			t.Errorf("after 11 minutes: %q", warnings)
-		}
-	})
-}
-
-// A sum over many entries is counted in pages, none longer than the bound.
-func TestRecountInPages(t *testing.T) {
-	w := newTwin(t, lua.Usual(), nil)
-	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
-	const entries = 20_000
-	for from := 0; from < entries; from += 500 {
-		args := []any{"e", "", int64(86400e6), 0}
-		for i := from; i < from+500; i++ {
-			args = append(args, fmt.Sprint("i", i), w.clock-entries*1e6+int64(i)*1e6, 0, " daily=1\ngrant op 1 @0 % %")
-		}
-		if _, err := w.run(Restore, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.clock += 3e6
-	checks := []quota.Check{{Limit: "daily", Length: 24 * time.Hour, Max: entries, Cost: 1}}
-	r, err := w.ask(call{epoch: "e", keep: 86400e6, checks: checks}, "drawn")
-	first := w.clock - 3e6 - entries*1e6
-	if err != nil || r.word != denied || r.limits[0].used != entries || r.limits[0].retry != first+86400e6 {
-		t.Errorf("got %+v %v", r, err)
-	}
-	if least := entries / lua.Usual().Work; w.pages < least-1 || w.pages > least+2 {
-		t.Errorf("it went on %d times, want about %d", w.pages, least)
-	}
-}
-
-// Callers of all hosts at one time are granted the budget, and no more.
-func TestConcurrentCalls(t *testing.T) {
-	play(t, 3, func(t *testing.T, w *world) {
-		var callers sync.WaitGroup
-		var mu sync.Mutex // guards told
-		told := 0
-		for i := range 30 {
-			h := w.hosts[i%3]
-			callers.Go(func() {
-				for range 50 {
-					if d, err := h.Acquire(t.Context(), h.c, askOf("", 1)); err == nil && d.Granted() {
-						mu.Lock()
-						told++
-						mu.Unlock()
-					}
-				}
-			})
-		}
-		callers.Wait()
-		if told != budget || w.hosts[0].used() != budget {
-			t.Errorf("told %d, used %d, want %d", told, w.hosts[0].used(), budget)
-		}
-	})
-}
-
-// The id of a request is compared with the request alone: not with what it costs by now.
-func TestKnownIDs(t *testing.T) {
-	play(t, 2, func(t *testing.T, w *world) {
-		ask := func(h *host, operation string, units quota.Units) quota.Decision {
-			a := askOf("id", units)
-			a.Operation, a.Count = operation, 1
-			d, err := h.Acquire(t.Context(), h.c, a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		}
-		if d := ask(w.hosts[0], "op", 5); !d.Granted() || d.Replayed {
-			t.Fatalf("got %+v", d)
-		}
-		if d := ask(w.hosts[1], "op", 7); !d.Granted() || !d.Replayed || d.Units != 5 {
-			t.Errorf("at another price: got %+v, want the grant of 5", d)
-		}
-		if d := ask(w.hosts[1], "other", 5); d.Reason != quota.RequestIDConflict {
-			t.Errorf("another operation: got %+v, want a conflict", d)
-		}
-		w.engine.set(func() { w.engine.twin.server = "second" }) // the log is quiet
-		if d := ask(w.hosts[1], "op", 5); !d.Replayed {
-			t.Errorf("while the log is quiet: got %+v, want the grant", d)
 		}
 	})
 }
@@ -969,26 +815,5 @@ func TestFrozenHost(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		<-answered
 		w.full(0)
-	})
-}
-
-// A limit is closed while a call is under way: what decides is when it arrives.
-func TestClosedWhileUnderWay(t *testing.T) {
-	play(t, 2, func(t *testing.T, w *world) {
-		h := w.hosts[0]
-		h.way.disturb(func(s Script, args []any) fault { return fault{before: 100 * time.Millisecond} })
-		answered := make(chan quota.Decision)
-		go func() {
-			d, _ := h.ask(1)
-			answered <- d
-		}()
-		time.Sleep(50 * time.Millisecond)
-		k := quota.Change{Limit: "daily", Kind: quota.KindClosing, Until: time.Now().Add(time.Hour), Note: "so"}
-		if changed, err := w.hosts[1].ChangeLimit(t.Context(), h.c, k); err != nil || !changed {
-			t.Fatal(changed, err)
-		}
-		if d := <-answered; d.Reason != quota.LimitClosed {
-			t.Errorf("got %+v, want that the limit is closed", d)
-		}
 	})
 }

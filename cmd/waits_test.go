@@ -11,7 +11,7 @@ import (
 // what hangs, or plays in a bubble of testing/synctest, as all tests of these packages do.
 var (
 	waits   = regexp.MustCompile(`time\.Sleep\(|(time\.After\(|WithTimeout\([^,\n]*,)[^)\n]*\b(time\.(Micro|Milli|)[sS]econd|ms)\b`)
-	bubbles = regexp.MustCompile(`synctest|^\.\./(jobs|jobs/scheduler|quota/slidinglog)/[^/]*$`)
+	bubbles = regexp.MustCompile(`(?m)synctest|^\.\./(jobs|jobs/scheduler|quota/slidinglog)/[^/]*$`)
 )
 
 // mayWait has how often the tests of a file may wait all the same: the delay is the fault, or the moment of a kill; or

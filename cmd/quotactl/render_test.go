@@ -16,7 +16,6 @@ import (
 
 	"quotad/cmd/quotactl/page"
 	"quotad/cmd/quotactl/term"
-	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -129,8 +128,8 @@ func TestAFailedRunIsRed(t *testing.T) {
 		}
 		p := page.Picture{Facts: page.Facts{Status: s, Runs: []jobs.Run{run}}, View: v}
 		class := map[term.Style]string{term.Red: "bad", term.Yellow: "warn", term.Green: "good"}[row.style]
-		if lane, line := p.Day().Lanes[0], wording.JobLines(j, v)[1]; lane.Runs[0].Class != class || line.Style != row.style {
-			t.Errorf("page: %s, %s, want %s, %s", lane.Runs[0].Class, line.Style, class, row.style)
+		if shown := p.JobRows()[0]; shown.Runs[0].Class != class || shown.Said.Style != row.style {
+			t.Errorf("page: %s, %s, want %s, %s", shown.Runs[0].Class, shown.Said.Style, class, row.style)
 		}
 	}
 }

@@ -77,6 +77,12 @@ every = "2h"
 stagger = "5m"
 expects = { geocode = 15 }
 command = ["true"]
+
+[jobs.broken]
+credential = "maps"
+every = "6h"
+items = ["EU", "<script>alert(1)</script>"]
+command = ["sh", "-c", "echo 'HTTP Error 404' >&2; exit 1"]
 `
 
 // exampleConfig is like the repository's config.toml, with one job more.
@@ -127,7 +133,6 @@ command = ["sh", "-c", "test $QUOTAD_REGION != science || { echo 'HTTP Error 404
 // A plannedDay is what runs in a day by a configuration.
 type plannedDay struct {
 	config   string
-	empty    bool          // nothing has run yet
 	failures uint32        // one of this many passes fails
 	byHand   quota.Request // what somebody asks for in the afternoon, a dozen times
 }

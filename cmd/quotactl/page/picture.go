@@ -14,14 +14,13 @@ import (
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/regions"
 )
 
 // A Look returns what the page shows now. Its error says why nothing is known.
 type Look func(context.Context) (Picture, error)
 
-// A Picture is the facts as of one instant, and how to write them. Its methods say them in
-// the words of the other commands. They are for page.html, which escapes what they return.
+// A Picture is the facts as of one instant, and how to write them. Its methods are for page.html, which escapes what
+// they return.
 type Picture struct {
 	Facts
 	term.View
@@ -29,161 +28,154 @@ type Picture struct {
 	Since time.Time // since when
 }
 
-// A Line is a text and how it stands out.
-type Line = term.Cell
+// A Lead is a trouble with the row that it leads to, if there is one.
+type Lead struct{ To, Says, Since, Do, Tone string }
 
-// Anchor returns the id of the row that a trouble is about; "" if it has none.
-func (p Picture) Anchor(t jobsapi.Trouble) string {
-	if kind, _, _ := strings.Cut(t.Of, " "); slices.Contains([]string{"limit", "job", "credential"}, kind) {
+// Leads returns the troubles, the worst first.
+func (p Picture) Leads(list []jobsapi.Trouble) (leads []Lead) {
+	for _, t := range list {
+		leads = append(leads, Lead{p.anchor(t), t.Says, wording.Since(t, p.View), t.Do, tone(wording.TroubleStyle(t))})
+	}
+	return leads
+}
+
+// anchor is the id of the row that a trouble is about. A credential has that of its first limit.
+func (p Picture) anchor(t jobsapi.Trouble) string {
+	kind, name, _ := strings.Cut(t.Of, " ")
+	switch i := slices.IndexFunc(p.Status.Credentials, func(c api.Credential) bool { return c.Name == name }); {
+	case kind == "limit" || kind == "job":
 		return strings.ReplaceAll(t.Of, " ", "-")
+	case kind == "credential" && i >= 0 && len(p.Status.Credentials[i].Limits) > 0:
+		return "limit-" + name + "-" + p.Status.Credentials[i].Limits[0].Name
 	}
 	return ""
 }
 
-// A Lead is a trouble with the row that it leads to.
-type Lead struct{ To, Says, Since, Do string }
-
-func (p Picture) Leads(t jobsapi.Trouble) Lead {
-	return Lead{p.Anchor(t), t.Says, wording.Since(t, p.View), t.Do}
-}
-
-// Tone is the class of a row: the worst trouble that links to it.
-func (p Picture) Tone(anchor string) string {
-	for _, t := range p.Status.Triage.Troubles { // the worst first
-		if p.Anchor(t) == anchor {
-			return tone(wording.TroubleStyle(t))
+// toneOf is the class of a row: that of the worst trouble that leads to it.
+func (p Picture) toneOf(anchor string) string {
+	for _, lead := range p.Leads(p.Status.Triage.Troubles) {
+		if lead.To == anchor {
+			return lead.Tone
 		}
 	}
 	return ""
 }
 
-// rank orders rows: those with the worst trouble first.
-func rank(tone string) int { return slices.Index([]string{"bad", "warn", ""}, tone) }
-
-// A LimitRow is a limit of a credential, and what its bar shows as used and in reserve.
-type LimitRow struct {
-	Credential api.Credential
-	api.Limit
-	Rate       plan.Rate
-	ID, Tone   string
-	Fill, Kept int64
+// troubledFirst orders rows by the worst trouble of each.
+func troubledFirst[T any](rows []T, tone func(T) string) []T {
+	rank := func(row T) int { return slices.Index([]string{"bad", "warn", ""}, tone(row)) }
+	slices.SortStableFunc(rows, func(x, y T) int { return rank(x) - rank(y) })
+	return rows
 }
+
+// A LimitRow is a limit of a credential. Its bar shows what is used, and what is left of the reserve.
+type LimitRow struct {
+	api.Limit
+	Credential, ID, Tone, Style string
+	Fill, Kept                  string
+	Notes                       []string
+	Chart                       Chart
+}
+
+// Budget is what ordinary jobs may spend.
+func (l LimitRow) Budget() int64 { return l.Units - l.Reserve }
 
 // LimitRows returns all limits, those in trouble first.
 func (p Picture) LimitRows() (rows []LimitRow) {
 	for _, c := range p.Status.Credentials {
 		for _, l := range c.Limits {
-			id := "limit-" + c.Name + "-" + l.Name
-			used, kept := wording.Bar(l)
-			rows = append(rows, LimitRow{c, l, plan.RateOf(p.Status.Rates, c.Name, l.Name), id, p.Tone(id), used, kept})
+			rows = append(rows, p.limitRow(c, l))
 		}
 	}
-	slices.SortStableFunc(rows, func(x, y LimitRow) int { return rank(x.Tone) - rank(y.Tone) })
-	return rows
+	return troubledFirst(rows, func(row LimitRow) string { return row.Tone })
 }
+
+func (p Picture) limitRow(c api.Credential, l api.Limit) LimitRow {
+	id, rate := "limit-"+c.Name+"-"+l.Name, plan.RateOf(p.Status.Rates, c.Name, l.Name)
+	used, kept := wording.Bar(l)
+	row := LimitRow{Limit: l, Credential: c.Name, ID: id, Tone: p.toneOf(id), Style: tone(wording.LimitStyle(l)),
+		Fill: percentOf(used, l.Units), Kept: percentOf(kept, l.Units),
+		Notes: wording.LimitNotes(l, rate, p.View), Chart: chartOf(l, p.Spent[c.Name], rate, p.Now, p.Zone)}
+	if c.AsOf != nil {
+		row.Notes = append([]string{wording.Outlook(c, l, rate, p.View)}, row.Notes...)
+	}
+	return row
+}
+
+// percentOf is the part of a limit that an amount is, as SVG reads it.
+func percentOf(units, whole int64) string {
+	return fmt.Sprintf("%.2f%%", 100*min(1, float64(units)/float64(max(1, whole))))
+}
+
+// A JobRow is a job with its last runs.
+type JobRow struct {
+	jobsapi.Job
+	ID, Tone string
+	Runs     []RunMark // the oldest first
+	Said     term.Cell // in a few words, what its last run came to
+	Next     string
+	Lines    []term.Cell
+	NotOK    []jobs.Pass
+}
+
+// A RunMark is one run.
+type RunMark struct{ Class, Title string }
+
+const (
+	maxMarks  = 12 // as many as a row has room for
+	maxPasses = 8
+)
 
 // JobRows returns all jobs, those in trouble first.
-func (p Picture) JobRows() []jobsapi.Job {
-	rows := slices.Clone(p.Status.Jobs)
-	slices.SortStableFunc(rows, func(x, y jobsapi.Job) int { return rank(p.Tone("job-"+x.Name)) - rank(p.Tone("job-"+y.Name)) })
-	return rows
-}
-
-// Schedule says whether the schedule fits a limit.
-func (p Picture) Schedule(c api.Credential, l api.Limit) Line {
-	if p.PlanErr != nil {
-		return term.Styled(term.Red, "is not known: "+p.PlanErr.Error())
+func (p Picture) JobRows() (rows []JobRow) {
+	for _, j := range p.Status.Jobs {
+		id := "job-" + j.Name
+		row := JobRow{Job: j, ID: id, Tone: p.toneOf(id), Runs: p.marks(j.Name), Said: wording.NoRun, Next: p.next(j), Lines: wording.JobLines(j, p.View)}
+		if j.Last != nil {
+			row.Said = wording.LastRun(j.Last, p.View)
+			row.Said.Text += ", " + j.Last.Spent().Text()
+			row.NotOK = wording.NotOK(*j.Last)
+			row.NotOK = row.NotOK[:min(len(row.NotOK), maxPasses)]
+		}
+		rows = append(rows, row)
 	}
-	for _, f := range p.Plan.Limits {
-		if f.Credential == c.Name && f.Limit == l.Name {
-			return term.Styled(wording.FitStyle(f), f.String())
+	return troubledFirst(rows, func(row JobRow) string { return row.Tone })
+}
+
+// marks returns the last runs of a job. A skipped slot is none.
+func (p Picture) marks(job string) (marks []RunMark) {
+	for _, r := range p.Facts.Runs { // the latest first
+		if r.Job == job && r.State != jobs.RunSkipped && len(marks) < maxMarks {
+			title := fmt.Sprintf("%s%s %s, %s", p.Clock(r.StartedAt), p.ZoneMark(), wording.RunState(r, p.View), wording.Tally(r))
+			marks = append(marks, RunMark{tone(wording.RunStyle(r)), title})
 		}
 	}
-	return Line{}
+	slices.Reverse(marks)
+	return marks
 }
 
-// Curve returns what a limit holds over time.
-func (p Picture) Curve(c api.Credential, l api.Limit) Curve {
-	curve := curveOf(l, p.Usage[c.Name][quota.ByHour], plan.RateOf(p.Status.Rates, c.Name, l.Name), p.Now)
-	curve.zone = p.Zone
-	curve.Label = fmt.Sprintf("limit %s of %s: %s of %s used", l.Name, c.Name, quota.Thousands(l.Used), quota.Thousands(l.Units))
-	return curve
-}
-
-// maxShares is how many spenders are named; the rest is summed up.
-const maxShares = 8
-
-// A Spending is who spent what of a credential's limits.
-type Spending struct {
-	By     string // "job"
-	Note   string // of which time
-	Err    error  // why it is not known
-	Shares []SpentBy
-}
-
-// SpentBy is what one spender spent.
-type SpentBy struct {
-	Name    string
-	Units   int64
-	Percent string
-	Part    float64 // of the greatest share, from 0 to 1
-}
-
-// Spent returns who spent what of a credential, by job and by operation.
-func (p Picture) Spent(credential string) []Spending {
-	var list []Spending
-	for _, by := range []quota.Dimension{quota.ByJob, quota.ByOperation} {
-		u := p.Usage[credential][by]
-		s := Spending{By: string(by), Err: u.Err}
-		if !u.Since.IsZero() {
-			s.Note = "since " + p.Clock(u.Since) + p.ZoneMark()
+// Label says for those who do not see them how many runs are shown, and how many of them failed.
+func (row JobRow) Label() string {
+	failed := 0
+	for _, mark := range row.Runs {
+		if mark.Class == "bad" {
+			failed++
 		}
-		if u.Partial {
-			s.Note += fmt.Sprintf(", of the latest %s", quota.Count(hourlyEntries, "entry", "entries"))
-		}
-		shares, greatest := wording.Shares(u.Usage, "")
-		var others int64
-		for _, one := range shares[min(maxShares, len(shares)):] {
-			others += one.Units
-		}
-		greatest = max(1, greatest, others)
-		add := func(name string, units int64) {
-			s.Shares = append(s.Shares, SpentBy{name, units, wording.Percent(units, u.Total.Units), float64(units) / float64(greatest)})
-		}
-		for _, one := range shares[:min(maxShares, len(shares))] {
-			add(wording.ShareName(u.By, one.Name, p.View), one.Units)
-		}
-		if others > 0 {
-			add("others", others)
-		}
-		list = append(list, s)
 	}
-	return list
+	return fmt.Sprintf("the last %s, %d failed", quota.Count(len(row.Runs), "run", "runs"), failed)
 }
 
-// Next says in a few words when a job runs next.
-func (p Picture) Next(j jobsapi.Job) string {
+func (p Picture) next(j jobsapi.Job) string {
 	switch {
 	case j.Pause != nil:
 		return "paused"
+	case j.Host != "":
+		return wording.RunsOn(j, p.View)
 	case j.Next.IsZero():
 		return "by hand alone"
 	}
 	return "next " + p.Clock(j.Next) + p.ZoneMark()
 }
-
-// Last says in a few words what a job's last run came to, and what it spent.
-func (p Picture) Last(j jobsapi.Job) Line {
-	if j.Last == nil {
-		return wording.NoRun
-	}
-	last := wording.LastRun(j.Last, p.View)
-	last.Text += ", " + j.Last.Spent().Text()
-	return last
-}
-
-// maxRing is how many regions of a job are shown.
-const maxRing = 240
 
 // Pass says how a pass ended, without what it printed.
 func (p Picture) Pass(pass jobs.Pass) string {
@@ -195,15 +187,7 @@ func (p Picture) Pass(pass jobs.Pass) string {
 	return text
 }
 
-// Ring returns the first regions of a job, in the order of the configuration.
-func (p Picture) Ring(j jobsapi.Job) []regions.Region {
-	return j.Regions[:min(len(j.Regions), maxRing)]
-}
-
-// maxRefusals is how many refusals are shown.
-const maxRefusals = 20
-
-// Refused returns the latest calls that were refused, and passes that were not launched.
-func (p Picture) Refused() []api.Refusal {
-	return p.Refusals.Refusals[:min(len(p.Refusals.Refusals), maxRefusals)]
+// tone is the CSS class of a style. No state is shown by its tone alone.
+func tone(s term.Style) string {
+	return map[term.Style]string{term.Red: "bad", term.Yellow: "warn", term.Green: "good", term.Faint: "faint"}[s]
 }

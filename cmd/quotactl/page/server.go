@@ -3,9 +3,12 @@ package page
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"net"
 	"net/http"
@@ -13,12 +16,40 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"quotad/cmd/quotactl/wording"
+	"quotad/quota"
 )
+
+var (
+	//go:embed page.html
+	pageText string
+	//go:embed page.css
+	style string
+	//go:embed page.js
+	script string
+	//go:embed icon.svg
+	iconImage string
+)
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"units": quota.Thousands[int64], "tone": tone, "outcomeStyle": wording.OutcomeStyle,
+	"style": func() template.CSS { return template.CSS(style) }, "script": func() template.JS { return template.JS(script) },
+}).Parse(pageText))
+
+// render returns the page. An error is a mistake in page.html; what comes before it is shown.
+func render(p Picture) string {
+	var b strings.Builder
+	if err := pageTemplate.Execute(&b, p); err != nil {
+		b.WriteString(template.HTMLEscapeString(err.Error()))
+	}
+	return b.String()
+}
 
 // Bounds on what a viewer may cost.
 const (
 	readTimeout  = 5 * time.Second
-	writeTimeout = 10 * time.Second // also for each event
+	writeTimeout = 10 * time.Second
 	idleTimeout  = time.Minute
 	maxHeader    = 16 << 10
 )
@@ -27,12 +58,10 @@ const (
 type Server struct {
 	look  Look
 	every time.Duration
-	host  string
 	shown Picture // the latest; only Serve uses it
 
-	mu      sync.Mutex // guards latest and changed
-	latest  rendering
-	changed chan struct{} // closed and replaced when there is a later rendering
+	mu     sync.Mutex // guards latest
+	latest string     // as HTML
 }
 
 // New asks for the first picture, and returns a server that asks again at each interval.
@@ -41,20 +70,17 @@ func New(ctx context.Context, look Look, every time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{look: look, every: every, host: picture.Host, shown: picture, latest: sections(picture), changed: make(chan struct{})}, nil
+	return &Server{look: look, every: every, shown: picture, latest: render(picture)}, nil
 }
 
-// Serve serves the page at the listener, which is on a loopback address, until ctx ends. It
-// closes the listener.
+// Serve serves the page at the listener, which is on a loopback address, until ctx ends. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", s.page)
-	mux.HandleFunc("/events", s.events)
 	mux.HandleFunc("/icon.svg", icon)
 	server := &http.Server{
-		Handler:           guard(hostsOf(l.Addr()), policy, mux),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Handler:           guard(hostsOf(l.Addr()), mux),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -68,7 +94,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer watching.Wait()
 	defer stop()
 	ended := make(chan error, 1)
-	context.AfterFunc(ctx, func() { // the streams end, too
+	context.AfterFunc(ctx, func() {
 		patience, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		defer cancel()
 		ended <- cmp.Or(server.Shutdown(patience), server.Close())
@@ -106,90 +132,23 @@ func (s *Server) update(ctx context.Context) {
 	default:
 		s.shown.Lost = err
 	}
-	all := sections(s.shown)
+	html := render(s.shown)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if all == s.latest {
-		return
-	}
-	s.latest = all
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// now returns the latest rendering, and a channel that is closed when there is a later one.
-func (s *Server) now() (rendering, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.latest, s.changed
+	s.latest = html
 }
 
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) {
-	all, _ := s.now()
+	s.mu.Lock()
+	html := s.latest
+	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	io.WriteString(w, wholePage(s.host, all))
+	io.WriteString(w, html)
 }
 
-// iconFill is the ground of the icon if all is well, and iconFills its ground otherwise.
-const iconFill = "#2f5fb3"
-
-var iconFills = map[string]string{"bad": "#b1271b", "warn": "#8a5800", "faint": "#5a626e"}
-
-func icon(w http.ResponseWriter, r *http.Request) {
+func icon(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "image/svg+xml")
-	image := iconImage
-	if fill, known := iconFills[r.URL.RawQuery]; known {
-		image = strings.Replace(image, iconFill, fill, 1)
-	}
-	io.WriteString(w, image)
-}
-
-// events sends all sections, and then those that change, until the viewer leaves.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	if r.Method == http.MethodHead {
-		return
-	}
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Time{}); err != nil { // nothing more is read
-		return
-	}
-	var sent rendering
-	for {
-		all, changed := s.now()
-		// A stream has no end, but the viewer must read each event in time.
-		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return
-		}
-		if _, err := w.Write(encode(all, sent)); err != nil {
-			return
-		}
-		if err := control.Flush(); err != nil {
-			return
-		}
-		sent = all
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
-// encode returns the sections that a viewer does not have, by name, as an event of a
-// stream.
-func encode(all, sent rendering) []byte {
-	sections := make(map[string]string)
-	for i, name := range sectionNames {
-		if all[i] != sent[i] {
-			sections[name] = all[i]
-		}
-	}
-	body, err := json.Marshal(sections) // on one line
-	if err != nil {
-		panic(err) // strings can always be encoded
-	}
-	return append(append([]byte("data: "), body...), "\n\n"...)
+	io.WriteString(w, iconImage)
 }
 
 // hostsOf returns the names by which a browser on this machine reaches an address of it.
@@ -205,26 +164,39 @@ func hostsOf(address net.Addr) []string {
 	return names
 }
 
-// guard admits only requests that a browser on this machine makes for this page itself. It
-// refuses others, such as one by another site's name for this address. It checks Host,
-// which each request has, and not Origin, which a GET need not have.
-func guard(hosts []string, policy string, next http.Handler) http.Handler {
+// headers let the page use its own style and script, and nothing from anywhere else.
+var headers = map[string]string{
+	"Content-Security-Policy": "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) +
+		"; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	"X-Frame-Options":              "DENY",
+	"X-Content-Type-Options":       "nosniff",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Cache-Control":                "no-store",
+}
+
+// hashOf names a text in a policy.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// guard admits only requests that a browser on this machine makes for this page itself. It refuses others, such as one
+// by another site's name for this address. It checks Host, which each request has, and not Origin, which a GET need not
+// have.
+func guard(hosts []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cache-Control", "no-store")
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
 		switch {
 		case !slices.Contains(hosts, strings.ToLower(r.Host)):
-			http.Error(w, fmt.Sprintf("this page is called %s", strings.Join(hosts[:1], "")), http.StatusForbidden)
+			http.Error(w, "this page is called "+hosts[0], http.StatusForbidden)
 		case !fromHere(r.Header.Get("Sec-Fetch-Site")):
 			http.Error(w, "this page is not for other sites: type its address", http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			h.Set("Allow", "GET, HEAD")
+			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "this page is read only", http.StatusMethodNotAllowed)
 		default:
 			next.ServeHTTP(w, r)
@@ -232,6 +204,6 @@ func guard(hosts []string, policy string, next http.Handler) http.Handler {
 	})
 }
 
-// fromHere reports whether a request comes from this page, from an address that a person
-// typed, or from a program that is no browser.
+// fromHere reports whether a request comes from this page, from an address that a person typed, or from a program that
+// is no browser.
 func fromHere(site string) bool { return site == "" || site == "none" || site == "same-origin" }

@@ -121,10 +121,10 @@ func Overspent(limits []LimitState, useReserve bool) (limit string, by Units) {
 	return "", 0
 }
 
-// A Shortage is what a limit that is not enforced would have refused.
+// A Shortage is a limit that a request does not fit.
 type Shortage struct {
 	Limit   string `json:"limit"`
-	Missing Units  `json:"missing"` // by how much the request did not fit; 0 where the limit is closed
+	Missing Units  `json:"missing"` // by how much the request does not fit; 0 where the limit is closed
 	Closed  Closed `json:"closed,omitzero"`
 }
 
@@ -134,17 +134,41 @@ func (d Decision) WouldDeny(useReserve bool) []Shortage {
 	if !d.Granted() || d.Replayed {
 		return nil
 	}
-	var all []Shortage
+	return d.short(useReserve, true)
+}
+
+// Short returns the limits that a request does not fit which was not granted.
+func (d Decision) Short(useReserve bool) []Shortage { return d.short(useReserve, false) }
+
+// short returns the limits that the request does not fit: of those that only observe, or of the others.
+func (d Decision) short(useReserve, observing bool) (all []Shortage) {
 	for _, s := range d.Limits {
 		missing := s.Used - s.Budget(useReserve)
 		if d.GrantID == "" { // nothing was debited
 			missing += s.Cost
 		}
-		if s.DryRun && (missing > 0 || !s.Closed.IsZero() || slices.Contains(d.Would, s.Name)) {
+		if s.DryRun == observing && (missing > 0 || !s.Closed.IsZero() || slices.Contains(d.Would, s.Name)) {
 			all = append(all, Shortage{Limit: s.Name, Missing: max(0, missing), Closed: s.Closed})
 		}
 	}
 	return all
+}
+
+// Fits returns how many calls would be granted now, of the kind of which a dry run asked for count.
+func (d Decision) Fits(count Units, useReserve bool) Units {
+	if len(d.Limits) == 0 { // granted alone during an outage, or free; or it never fits
+		if d.Granted() {
+			return count
+		}
+		return 0
+	}
+	fits := MaxUnits
+	for _, s := range d.Limits {
+		if !s.DryRun {
+			fits = min(fits, s.Spendable(useReserve)/(s.Cost/count))
+		}
+	}
+	return fits
 }
 
 // A LimitState is a limit with what its window holds at an instant of the

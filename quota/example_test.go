@@ -80,7 +80,7 @@ func ExampleService() {
 
 // A call may count against several limits. It is debited in all of them, or in none. Why names what stands
 // in its way, and whether fewer calls, or the reserve, would do.
-func ExampleService_Why() {
+func ExampleService_DryRun() {
 	dir, err := os.MkdirTemp("", "budget")
 	if err != nil {
 		log.Fatal(err)
@@ -111,17 +111,15 @@ func ExampleService_Why() {
 	}
 	now = now.Add(90 * time.Minute)
 	searches.Count = 3
-	why, err := service.Why(context.Background(), searches)
+	d, err := service.DryRun(context.Background(), searches)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, o := range why.Obstacles {
-		fmt.Println(o.Name, "lacks", o.Missing, "units; it is spent by", o.Operations)
+	for _, short := range d.Short(false) {
+		fmt.Println(short.Limit, "lacks", short.Missing, "units")
 	}
-	fmt.Println("calls that fit now:", why.Fits)
-	fmt.Println("the reserve would do:", why.ReserveAllows)
+	fmt.Println("calls that fit now:", d.Fits(searches.Count, false))
 	// Output:
-	// search lacks 200 units; it is spent by [{search.list 3900}]
+	// search lacks 200 units
 	// calls that fit now: 1
-	// the reserve would do: false
 }

@@ -70,14 +70,6 @@ func countedAs(by string) string {
 	return by
 }
 
-// jobNamed returns the job that Caller.By names; "" of a caller outside a pass.
-func jobNamed(by string) string {
-	if strings.ContainsAny(by, "@/") {
-		return ""
-	}
-	return by
-}
-
 // A Word is what the upstream's answer to a call of a pass means for the pass. The zero Limit
 // and Refuses: the call was served.
 type Word struct {

@@ -15,9 +15,9 @@ import (
 // goroutines may use it at the same time.
 //
 // Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide
-// without debiting: Peek for a job about to be launched, Why for a person. Book, ChangeLimit
-// and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk,
-// Breakdown and Spent read the log.
+// without debiting: Peek for a job about to be launched, DryRun for a person. Book, ChangeLimit
+// and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk
+// and Spent read the log.
 type Service struct {
 	// Called, if set, is called with how long the ledger took to decide a request. Set it before the service is used.
 	Called func(took time.Duration)
@@ -25,7 +25,6 @@ type Service struct {
 	ledger   Ledger
 	deadline time.Duration
 	snapshot atomic.Pointer[snapshot]
-	free     freeTally
 }
 
 // A snapshot is one set of configured credentials; it is replaced, never changed.
@@ -137,7 +136,6 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 
 func (s *Service) acquire(ctx context.Context, c *Credential, ask Ask) (Decision, error) {
 	if len(ask.Charges) == 0 { // the operation costs nothing
-		s.free.add(ask.Request, time.Now())
 		return Decision{}, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -205,6 +203,15 @@ func (s *Service) Peek(ctx context.Context, credential string, own Calls, others
 	}
 	charges = c.Paced(charges, own.Pace, useReserve)
 	return s.peek(ctx, c, slices.Sorted(maps.Keys(own.Count)), charges, useReserve)
+}
+
+// DryRun returns the decision that a request would get now. It moves nothing: a grant has no id.
+func (s *Service) DryRun(ctx context.Context, r Request) (Decision, error) {
+	c, charges, refused := s.price(r)
+	if c == nil {
+		return refused, nil
+	}
+	return s.peek(ctx, c, []string{r.Operation}, charges, r.UseReserve)
 }
 
 func (s *Service) peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error) {
@@ -372,4 +379,33 @@ func (s *Service) Health(ctx context.Context) Health {
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	return s.ledger.Health(ctx)
+}
+
+// A Spent is what was granted to a job for one region.
+type Spent struct {
+	Units Units            // debited, after settling
+	Calls int64            // grants
+	Made  map[string]Units // calls by operation
+}
+
+// Spent returns what a job was granted since an instant of the ledger's clock, by region. It
+// reads as long as ctx lives.
+func (s *Service) Spent(ctx context.Context, credential, job string, since time.Time) (map[string]Spent, error) {
+	spent := map[string]Spent{}
+	err := s.Walk(ctx, credential, since, func(e Entry) bool {
+		g, ok := e.Grant()
+		if !ok || e.By != job {
+			return true
+		}
+		one := spent[e.Region]
+		if one.Made == nil {
+			one.Made = map[string]Units{}
+		}
+		one.Units = add(one.Units, Max(e.Charges))
+		one.Calls++
+		one.Made[g.Operation] = add(one.Made[g.Operation], g.Count)
+		spent[e.Region] = one
+		return true
+	})
+	return spent, err
 }

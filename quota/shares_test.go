@@ -170,20 +170,17 @@ func TestLimitThatCountsNothingIsRefused(t *testing.T) {
 	}
 }
 
-// Asking why by a job's name asks about the limits that count the job.
-func TestWhyOfAJob(t *testing.T) {
+// A dry run of a job asks about the limits that count the job.
+func TestDryRunOfAJob(t *testing.T) {
 	k, _ := shares(t)
 	decide(t, k, videos("backfill", 8))
-	e, err := k.Why(t.Context(), videos("backfill", 5))
-	if err != nil || e.Limit != "cap" || len(e.Obstacles) != 1 || e.Obstacles[0].Missing != 3 || e.Fits != 2 {
-		t.Errorf("got %+v, %v, want three units missing in the cap", e, err)
-	}
-	if jobs := e.Obstacles[0].Jobs; len(jobs) != 1 || jobs[0] != (quota.Holder{Name: "backfill", Units: 8}) {
-		t.Errorf("got %+v, want backfill alone to hold the cap", jobs)
+	d, err := k.DryRun(t.Context(), videos("backfill", 5))
+	if short := d.Short(false); err != nil || d.Limit != "cap" || len(short) != 1 || short[0].Missing != 3 || d.Fits(5, false) != 2 {
+		t.Errorf("got %+v, %v, want three units missing in the cap", d, err)
 	}
 	for _, job := range []string{"trending", ""} {
-		if e, err := k.Why(t.Context(), videos(job, 5)); err != nil || !e.Granted() {
-			t.Errorf("job %q: got %+v, %v, want a grant", job, e, err)
+		if d, err := k.DryRun(t.Context(), videos(job, 5)); err != nil || !d.Granted() {
+			t.Errorf("job %q: got %+v, %v, want a grant", job, d, err)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func remainingText(limits []api.Limit) string {
 	left := make([]string, len(limits))
 	for i, limit := range limits {
 		left[i] = units(limit.Remaining) + " in " + limit.Name
-		if limit.DryRun {
+		if limit.Observes {
 			left[i] += ", which denies nothing now"
 		}
 	}

@@ -23,12 +23,12 @@ func TestAnswersOnTheScreen(t *testing.T) {
 			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
 			"usage":        usageTable(someUsage("job"), "", v),
 			"usage-limit":  usageTable(someUsage("job"), "search", v),
-			"usage-hour":   usageTable(hourlyUsage(), "", v),
+			"usage-day":    usageTable(dailyUsage(), "", v),
 			"usage-none":   usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
-			"why-not":      whyPage(whyBody{Why: whyNot(), Schedule: askedOf(whyNot(), planned(plannedJob("trending", 100, time.Hour)))}, v),
-			"why-reserve":  whyPage(whyBody{Why: whyReserve()}, v),
-			"why-never":    whyPage(whyBody{Why: whyNever()}, v),
-			"why-fits":     whyPage(whyBody{Why: whyFits()}, v),
+			"why-not":      whyPage(whyNot(), v),
+			"why-reserve":  whyPage(whyReserve(), v),
+			"why-never":    whyPage(whyNever(), v),
+			"why-fits":     whyPage(whyFits(), v),
 		} {
 			checkScreen(t, fmt.Sprintf("%s-%d", name, width), got, v)
 		}
@@ -86,14 +86,15 @@ func someUsage(by string) api.Usage {
 	}
 }
 
-func hourlyUsage() api.Usage {
-	u := api.Usage{Credential: "youtube", By: "hour", Since: at.Add(-24 * time.Hour), Until: at}
+func dailyUsage() api.Usage {
+	u := api.Usage{Credential: "youtube", By: "day", Since: at.Add(-4 * 24 * time.Hour), Until: at}
 	for i, units := range []int64{412, 0, 7, 1} {
-		when := at.Add(time.Duration(i-4) * 5 * time.Hour).Truncate(time.Hour)
-		u.Shares = append(u.Shares, api.SpentBy{Name: when.Format(time.RFC3339), Calls: units, Units: units})
+		when := at.Add(time.Duration(i-4) * 24 * time.Hour)
+		u.Shares = append(u.Shares, api.SpentBy{Name: when.Format(time.DateOnly), Calls: units, Units: units})
 		u.Total.Calls += units
 		u.Total.Units += units
 	}
+	u.Total.WouldDeny = map[string]int64{"daily": 3}
 	return u
 }
 
@@ -104,47 +105,28 @@ func limitsAt(daily, search int64) []api.Limit {
 	}
 }
 
-func whyNot() api.Why {
+func whyNot() whyBody {
 	retry := at.Add(3*time.Hour + 11*time.Minute + 17250*time.Millisecond)
-	return api.Why{
-		Credential: "youtube", Operation: "search.list", Count: 3, Units: 300, Reason: "limit_exceeded", Limit: "daily",
-		Detail:  "no room for 300 units in limit daily, which has 140 left",
-		RetryAt: &retry, RetryAfterMs: retry.Sub(at).Milliseconds(), FitsCount: 1, Limits: limitsAt(9_360, 3_800),
-		Obstacles: []api.Obstacle{
-			{
-				Limit: "daily", Cost: 300, Missing: 160, RaiseTo: 10_160, Held: 9_360,
-				Jobs:       []quota.Holder{{Name: "trending", Units: 5_204}, {Name: "charts", Units: 3_900}, {Units: 256}},
-				Regions:    []quota.Holder{{Name: "US", Units: 3_960}, {Name: "GB", Units: 3_000}, {Name: "DE", Units: 1_200}, {Name: "FR", Units: 600}, {Name: "IN", Units: 500}},
-				Operations: []quota.Holder{{Name: "videos.list", Units: 5_410}, {Name: "search.list", Units: 3_900}, {Units: 50}},
-			},
-			{
-				Limit: "search", Cost: 300, Missing: 100, Held: 3_800, RaiseTo: 4_100, Sure: true,
-				Jobs: []quota.Holder{{Name: "charts", Units: 3_799}, {Units: 1}}, Regions: []quota.Holder{{Name: "US", Units: 3_800}},
-				Operations: []quota.Holder{{Name: "search.list", Units: 3_800}},
-			},
-		},
-	}
+	return whyBody{Request: api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 3}, Decision: api.Decision{
+		Units: 300, Reason: "limit_exceeded", Limit: "daily", Detail: "no room for 300 units in limit daily, which has 140 left",
+		RetryAt: &retry, Fits: 1, KeyRefused: "The project \x1b[31mis suspended.",
+		Missing: []quota.Shortage{{Limit: "daily", Missing: 160}, {Limit: "search", Closed: quota.Closed{Until: at.Add(time.Hour), Says: "gone"}}},
+	}}
 }
 
-// One limit in the way, and the reserve has what is missing.
-func whyReserve() api.Why {
+func whyReserve() whyBody {
 	w := whyNot()
-	w.Operation, w.Count, w.Units, w.ReserveAllows = "videos.list", 300, 300, true
-	w.FitsCount, w.Limits, w.Obstacles = 140, w.Limits[:1], w.Obstacles[:1]
+	w.ReserveGrants, w.Missing, w.KeyRefused = true, w.Missing[:1], ""
 	return w
 }
 
-func whyNever() api.Why {
-	return api.Why{
-		Credential: "youtube", Operation: "search.list", Count: 50, Units: 5_000, Reason: "cost_exceeds_limit", Limit: "search",
-		Detail:    "5,000 units can never fit limit search of 4,000 units",
-		FitsCount: 2, Limits: limitsAt(4_120, 3_800),
-		Obstacles: []api.Obstacle{{Limit: "search", Cost: 5_000, Missing: 4_800, Held: 3_800, RaiseTo: 8_800, Sure: true}},
-	}
+func whyNever() whyBody {
+	return whyBody{Request: api.AcquireRequest{Operation: "search.list", Count: 50}, Decision: api.Decision{
+		Units: 5_000, Reason: "cost_exceeds_limit", Limit: "search", Detail: "5,000 units can never fit limit search of 4,000 units"}}
 }
 
-func whyFits() api.Why {
-	return api.Why{Credential: "youtube", Operation: "videos.list", Count: 1, Units: 1, Granted: true, FitsCount: 5_380, Limits: limitsAt(4_120, 1_000)[:1]}
+func whyFits() whyBody {
+	return whyBody{Request: api.AcquireRequest{Operation: "videos.list", Count: 1}, Decision: api.Decision{Granted: true, Units: 1, Fits: 5_380}}
 }
 
 // What the greatest share of a limit is need not be the greatest of all.

@@ -5,11 +5,11 @@
 //
 //	status.go, watch.go, page.go   what is left, live and in a browser
 //	jobs.go, runs.go, run.go       jobs and their runs; begin and stop a run
-//	plan.go, why.go, whyjob.go     does it fit, why not
+//	plan.go, why.go                does it fit, why not
 //	usage.go, report.go            who spent it, and what limits would have refused
 //	log.go                         debits and refusals
 //	callers.go                     clients of your own API, callers on other hosts
-//	acquire.go, observe.go         spend; report what the upstream answered
+//	acquire.go                     spend
 //	correct.go                     book, close, open and reset limits
 //	daemon.go                      reload the configuration, try an event's command
 //	instant.go                     times, as people write them

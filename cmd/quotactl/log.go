@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/regions"
 )
 
 const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
@@ -24,6 +23,9 @@ kept for as long as a limit counts it, or for longer if keep of the credential
 says so.
 
 With -f, -o json writes one line of JSON for each.
+
+With --denied, show the last 200 calls that were refused, by whomever and for
+whatever reason. quotad remembers them since it started.
 
 Example:
   $ quotactl log -n 2
@@ -38,6 +40,7 @@ type logFilter struct {
 	since      string
 	number     int // 0: all
 	follow     bool
+	denied     bool
 }
 
 func newLog(c *cli) *cobra.Command {
@@ -46,6 +49,8 @@ func newLog(c *cli) *cobra.Command {
 	cmd = command("log [CREDENTIAL] [FLAGS]", "debits and corrections; -f follows them", logUsage, func(ctx context.Context, args []string) error {
 		f.credential = strings.Join(args, "")
 		switch {
+		case f.denied && (f.follow || f.since != ""):
+			return usageError("", "--denied goes with neither --since nor -f")
 		case f.number < 1:
 			return usageError("", "--number must be from 1: %d", f.number)
 		case f.since != "" && !cmd.Flags().Changed("number"):
@@ -56,6 +61,7 @@ func newLog(c *cli) *cobra.Command {
 	sinceFlag(cmd, &f.since, "lines", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
+	cmd.Flags().BoolVar(&f.denied, "denied", false, "the last calls that were refused, of all credentials if none is named")
 	return cmd
 }
 
@@ -64,25 +70,25 @@ func (c *cli) log(ctx context.Context, f logFilter) error {
 	if err != nil {
 		return err
 	}
-	name, client := c.credential(f.credential), c.client() // one connection for all pages
-	list := []api.Entry{}
-	q := api.LogQuery{Since: asQuery(since), Newest: f.number > 0, Most: quota.MaxLogPage}
-	for more := true; more; {
-		if f.number > 0 {
-			q.Most = min(f.number-len(list), quota.MaxLogPage)
-		}
-		page, err := client.Log(ctx, name, q)
-		if err != nil {
-			return err
-		}
-		list = append(list, page.Entries...)
-		q.After, more = page.Next, page.Next != "" && len(list) != f.number
+	if f.denied {
+		page, err := c.client().Log(ctx, api.LogQuery{Credential: f.credential, Denied: true})
+		page.Entries = page.Entries[max(0, len(page.Entries)-f.number):]
+		return show(c, page, err, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
+	}
+	client, list := c.client(), []api.Entry{} // one connection for all pages
+	q := api.LogQuery{Credential: c.credential(f.credential), Since: asQuery(since), Newest: f.number > 0}
+	err = client.Walk(ctx, q, func(e api.Entry) bool {
+		list = append(list, e)
+		return len(list) != f.number
+	})
+	if err != nil {
+		return err
 	}
 	if f.number > 0 {
 		slices.Reverse(list)
 	}
 	if f.follow {
-		return c.followLog(ctx, client, name, asQuery(since), list)
+		return c.followLog(ctx, client, q, list)
 	}
 	return show(c, api.LogPage{Entries: list}, nil, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
 }
@@ -92,11 +98,11 @@ const followPace = time.Second
 
 // followLog prints entries, and then new ones, until it is interrupted or the daemon stops. While the ledger
 // cannot be reached it prints nothing, and leaves nothing out.
-func (c *cli) followLog(ctx context.Context, client jobsapi.Client, name string, since api.Since, entries []api.Entry) error {
+func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQuery, entries []api.Entry) error {
 	if c.output == "value" {
 		return noInteger()
 	}
-	q := api.LogQuery{Since: since, Most: quota.MaxLogPage}
+	q.Newest, q.Most = false, quota.MaxLogPage
 	var widths []int
 	for {
 		if n := len(entries); n > 0 {
@@ -108,7 +114,7 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, name string,
 		if len(entries) < quota.MaxLogPage && !quota.Sleep(ctx, followPace) {
 			return ctx.Err()
 		}
-		page, err := client.Log(ctx, name, q)
+		page, err := client.Log(ctx, q)
 		if err != nil && !errors.Is(err, api.ErrLedgerUnavailable) {
 			return err
 		}
@@ -135,7 +141,7 @@ func (c *cli) writeEntries(widths *[]int, entries ...api.Entry) error {
 
 func logTable(entries []api.Entry, v term.View) string {
 	if len(entries) == 0 {
-		return "nothing was debited\n"
+		return "nothing\n"
 	}
 	return newLogTable(entries, v).Text(v)
 }
@@ -150,20 +156,25 @@ func newLogTable(entries []api.Entry, v term.View) *term.Table {
 		if e.Operation != "" {
 			calls = quota.Thousands(e.Count)
 		}
-		if len(e.Charges) > 0 {
+		if len(e.Charges) > 0 || e.Kind == api.Denied {
 			spent = quota.Thousands(e.Units)
 		}
-		t.Add(v.Clock(e.At), v.Caller(e.By), v.Clean(e.Region), v.Clean(e.Operation), calls, spent, e.ID)
-		t.Rows[len(t.Rows)-1].Below = entryNote(e)
+		t.Add(v.Clock(e.At), v.Caller(e.By), v.Clean(e.Region), v.Clean(e.Operation), calls, spent, cmp.Or(e.ID, e.Reason))
+		t.Rows[len(t.Rows)-1].Below = entryNote(e, v)
 	}
 	return t
 }
 
 // entryNote says what a correction did, and why. For a grant that counts less or more by now it
 // says what was debited.
-func entryNote(e api.Entry) string {
+func entryNote(e api.Entry, v term.View) string {
 	text := ""
 	switch e.Kind {
+	case api.Denied:
+		if e.Until != nil {
+			return e.Note + "; fits " + v.When(*e.Until)
+		}
+		return e.Note
 	case string(quota.KindSettlement):
 		text = fmt.Sprintf("settle %s to %s", e.GrantID, quota.Thousands(*e.SettledTo))
 	case string(quota.KindBooking):
@@ -195,60 +206,4 @@ func grantNote(e api.Entry) string {
 		return ""
 	}
 	return "settled; " + quota.Count(debited, "was", "were") + " debited"
-}
-
-const refusalsUsage = `List what was refused in the last day, the latest first: when, to whom, why, and
-when it would fit. What is alike is counted together for a quarter of an hour.
-The page shows the same list. It begins when quotad starts; the log has
-what was before.
-
-A cause has one word. Exhausted: a call was denied. Not launched: the next pass
-of a run would not fit, so quotad did not start it. Closed: the upstream or an
-operator closed the limit.
-
-With -o value the answer is the number of refusals.
-
-Example:
-  $ quotactl refusals --since 3h
-  WHEN      TIMES  WHO           WHAT         WHY
-  13:27:04     37  trending, US  search.list  exhausted: no room for 100 units…
-  13:20:00      1  search, DE    a pass       not launched: no room for 300 un…
-`
-
-func newRefusals(c *cli) *cobra.Command {
-	var since, job string
-	cmd := command("refusals [FLAGS]", "what was refused in the last day, to whom and why", refusalsUsage, func(ctx context.Context, _ []string) error {
-		from, err := c.since(since)
-		if err != nil {
-			return err
-		}
-		list, err := c.client().Refusals(ctx)
-		list.Refusals = slices.DeleteFunc(list.Refusals, func(r api.Refusal) bool { return r.At.Before(from) || job != "" && r.By != job })
-		return show(c, list, err, refusedTimes, refusalTable)
-	})
-	sinceFlag(cmd, &since, "refusals", "")
-	cmd.Flags().StringVar(&job, "job", "", "only calls and passes of the job `NAME`")
-	return cmd
-}
-
-func refusedTimes(list api.Refusals) (times int64, _ error) {
-	for _, r := range list.Refusals {
-		times += r.Times
-	}
-	return times, nil
-}
-
-func refusalTable(list api.Refusals, v term.View) string {
-	if len(list.Refusals) == 0 {
-		return "nothing was refused since " + v.Clock(list.Since) + v.ZoneMark() + "\n"
-	}
-	t := term.Table{Columns: []term.Column{{Head: "WHEN" + v.ZoneMark(), Whole: true}, {Head: "TIMES", Right: true}, {Head: "WHO"}, {Head: "WHAT"}, {Head: "WHY", Sinks: true}}}
-	for _, r := range list.Refusals {
-		who := v.Caller(r.By)
-		if r.Region != "" && r.Region != string(regions.None) {
-			who += ", " + v.Clean(r.Region)
-		}
-		t.Add(v.Clock(r.At), r.Times, who, v.Clean(wording.RefusedWhat(r)), v.Clean(wording.Refused(r, v)))
-	}
-	return t.Text(v)
 }

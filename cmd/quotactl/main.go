@@ -56,8 +56,8 @@ func newRoot(c *cli) *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newRefusals(c), newReport(c), newClients(c)}},
-		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c), newObserve(c)}},
+		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newReport(c), newClients(c)}},
+		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c)}},
 		{"Limits", []*cobra.Command{newBook(c), newClose(c), newOpen(c), newReset(c)}},
 		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newReload(c), newNotify(c)}},
 		{"Other", []*cobra.Command{newMan(c), newCompletion(c), help}},

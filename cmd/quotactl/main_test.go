@@ -140,9 +140,9 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 	})
 	ts.Check(err)
 	planner := &plan.Planner{Runner: runner, Service: service}
-	refusals := server.NewRefusals()
+	denials := new(server.Denials)
 	config := server.Config{
-		Emit: refusals.Record, Refusals: refusals,
+		Emit: denials.Record, Denials: denials,
 		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(planner)),
 		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner), "rates": jobsserver.RatesSection(planner)},
 	}

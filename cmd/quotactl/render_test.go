@@ -19,7 +19,6 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
-	"quotad/quota/api"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -81,9 +80,6 @@ func TestJobsOnTheScreen(t *testing.T) {
 			"run":    runPage(runs[0], runs[0].Passes, false, v),
 			"output": runPage(runs[0], runs[0].Passes, true, v),
 			"next":   upcomingTable(upcoming, v),
-			"whyjob": whyJobPage(whyJob{Job: s.Jobs[0], Pass: []api.Why{whyNot()}, Refused: []api.Refusal{
-				{At: at.Add(-20 * time.Minute), Region: "DE", Reason: string(jobs.DoesNotFit), Detail: "a pass does not fit"}, {}}}, v),
-			"whyjob-away": whyJobPage(whyJob{Job: s.Jobs[1], Unknown: "ledger unavailable"}, v),
 		} {
 			checkScreen(t, fmt.Sprintf("%s-%d", name, width), got, v)
 		}

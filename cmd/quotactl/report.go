@@ -147,7 +147,7 @@ func newReportOf(c api.Credential) (*report, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the window of limit %s, %q: %w", l.Name, l.Window, err)
 		}
-		m := &metered{Name: l.Name, Budget: l.Units - l.Reserve, DryRun: l.DryRun, meter: meter{window: w}, kept: meter{window: w}, byJob: map[string]*meter{}}
+		m := &metered{Name: l.Name, Budget: l.Units - l.Reserve, DryRun: l.Observes, meter: meter{window: w}, kept: meter{window: w}, byJob: map[string]*meter{}}
 		if len(l.Jobs)+len(l.ExceptJobs) == 0 {
 			m.Jobs = map[string]int64{}
 		}
@@ -229,16 +229,12 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	if err != nil {
 		return err
 	}
-	q := api.LogQuery{Since: asQuery(asked), Most: quota.MaxLogPage}
-	for more := true; more; {
-		page, err := client.Log(ctx, name, q)
-		if err != nil {
-			return err
-		}
-		for _, e := range page.Entries {
-			r.play(e)
-		}
-		q.After, more = page.Next, page.Next != ""
+	err = client.Walk(ctx, api.LogQuery{Credential: state.Name, Since: asQuery(asked)}, func(e api.Entry) bool {
+		r.play(e)
+		return true
+	})
+	if err != nil {
+		return err
 	}
 	keeps := time.Duration(0)
 	for _, m := range r.Limits {

@@ -152,9 +152,9 @@ func minRemaining(credentials []api.Credential) (int64, error) {
 	if credentials[0].Error != "" {
 		return 0, fmt.Errorf("what remains is not known: %s", credentials[0].Error)
 	}
-	left, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, func(l api.Limit) bool { return !l.DryRun })
+	left, none := int64(quota.MaxUnits), !slices.ContainsFunc(credentials[0].Limits, func(l api.Limit) bool { return !l.Observes })
 	for _, l := range credentials[0].Limits {
-		if none || !l.DryRun {
+		if none || !l.Observes {
 			left = min(left, l.Remaining)
 		}
 	}

@@ -41,28 +41,26 @@ type usageQuery struct {
 func newUsage(c *cli) *cobra.Command {
 	var q usageQuery
 	suggest := false
-	cmd := command("usage [CREDENTIAL] [FLAGS]", "who spent what, by job, region, operation, caller or hour", usageUsage, func(ctx context.Context, args []string) error {
+	cmd := command("usage [CREDENTIAL] [FLAGS]", "who spent what, by job, region, operation or day", usageUsage, func(ctx context.Context, args []string) error {
 		q.credential = strings.Join(args, "")
 		if suggest {
 			return c.suggest(ctx, q)
 		}
 		return c.usage(ctx, q)
 	})
-	cmd.Flags().StringVar(&q.by, "by", string(quota.ByJob), "group by `WORD`: job, region, operation, caller or hour")
+	cmd.Flags().StringVar(&q.by, "by", "job", "group by `WORD`: job (or other caller), region, operation or day")
 	sinceFlag(cmd, &q.since, "spending", " (default: what each limit's window counts now)")
 	cmd.Flags().StringVar(&q.limit, "limit", "", "only what counts in the limit `NAME` (default: the largest cost of each call)")
 	cmd.Flags().BoolVar(&suggest, "suggest-expects", false, "instead: what the ok passes of each job spent in the last 7d or --since, as expects for config.toml")
-	completes(cmd, "by", words(dimensions()))
+	completes(cmd, "by", words(dimensions))
 	return cmd
 }
 
-func dimensions() []string {
-	return namesOf(quota.Dimensions(), func(d quota.Dimension) string { return string(d) })
-}
+var dimensions = []string{"job", "region", "operation", "day"}
 
 func (c *cli) usage(ctx context.Context, q usageQuery) error {
-	if !slices.Contains(dimensions(), q.by) {
-		return usageError(quota.DidYouMean(q.by, dimensions(), "words"), "--by takes no %q", q.by)
+	if !slices.Contains(dimensions, q.by) {
+		return usageError(quota.DidYouMean(q.by, dimensions, "words"), "--by takes no %q", q.by)
 	}
 	since, err := c.since(q.since)
 	if err != nil {
@@ -80,7 +78,7 @@ func (c *cli) usage(ctx context.Context, q usageQuery) error {
 	var found []api.Usage
 	limits := map[string]bool{}
 	for _, name := range names {
-		u, err := c.client().Usage(ctx, name, api.UsageQuery{By: q.by, Since: asQuery(since)})
+		u, err := c.client().Usage(ctx, name, api.UsageQuery{By: q.by, Since: asQuery(since), Zone: c.view().Zone})
 		if err != nil {
 			return err
 		}
@@ -130,7 +128,11 @@ func usageTable(u api.Usage, limit string, v term.View) string {
 		t.Add(wording.ShareName(u.By, s.Name, v), callsIn(s, limit), spent, wording.Percent(spent, total), bar)
 	}
 	t.Add(term.Styled(term.Bold, "total"), callsIn(u.Total, limit), total, "", "")
-	return b.String() + t.Text(v)
+	b.WriteString(t.Text(v))
+	for _, name := range slices.Sorted(maps.Keys(u.Total.WouldDeny)) {
+		v.Prose(&b, 0, term.Yellow, fmt.Sprintf("limit %s would have refused %s, if it were enforced", name, quota.Count(u.Total.WouldDeny[name], "call", "calls")))
+	}
+	return b.String()
 }
 
 // callsIn is empty for one limit: how many of the calls it counts is not known.

@@ -32,8 +32,8 @@ func TestUsage(t *testing.T) {
 // The commands are these, and no others: each more is one more to learn.
 func TestCommands(t *testing.T) {
 	want := map[string]string{
-		"Look":    "status page jobs runs plan why usage log refusals report",
-		"Spend":   "acquire exec settle observe",
+		"Look":    "status page jobs runs plan why usage log report",
+		"Spend":   "acquire exec settle",
 		"Limits":  "book close open reset",
 		"Operate": "run stop pause resume cursor reload notify",
 		"Other":   "man completion help",

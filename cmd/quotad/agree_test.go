@@ -103,7 +103,7 @@ func (f *figures) agree() {
 	must(f.T, err)
 	usage, err := f.Usage(f.Context(), "api", api.UsageQuery{By: "operation"})
 	must(f.T, err)
-	log, err := f.Log(f.Context(), "api", api.LogQuery{Most: 1000})
+	log, err := f.Log(f.Context(), api.LogQuery{Credential: "api", Most: 1000})
 	must(f.T, err)
 	metrics := scrape(f.T, f.Client)
 	for _, limit := range status.Credentials[0].Limits {

@@ -53,7 +53,7 @@ type daemon struct {
 	sinks    []func(event any) // of events
 	metrics  *metrics.Metrics
 	notifier *notify.Notifier
-	refusals *server.Refusals
+	denials  *server.Denials
 
 	ledger       *slidinglog.Ledger
 	firstLedger  bool               // there was none here
@@ -98,7 +98,7 @@ func (d *daemon) emit(event any) {
 func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon {
 	d := &daemon{
 		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), config: c, callers: s.api, hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
-		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, refusals: server.NewRefusals(), changed: make(chan struct{}, 1),
+		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, denials: new(server.Denials), changed: make(chan struct{}, 1),
 	}
 	setLevel(c.LogLevel)
 	d.inForce.Store(c)
@@ -108,8 +108,8 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.reloads.recordGrace(c)
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		eventLog{d.log, &refusals{}}.record, d.metrics.Record, d.refusals.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
-		d.recordExit, d.recordNotLaunched,
+		eventLog{d.log, &refusals{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
+		d.recordExit,
 	}
 	return d
 }
@@ -376,10 +376,10 @@ func (d *daemon) openAPI() (err error) {
 		AdminGroup: d.config.Access.AdminGroup,
 		JobsUID:    d.jobsUID(),
 
-		Emit:     d.emit,
-		Refusals: d.refusals,
-		Routes:   routes,
-		Status:   sections,
+		Emit:    d.emit,
+		Denials: d.denials,
+		Routes:  routes,
+		Status:  sections,
 	})
 	return err
 }

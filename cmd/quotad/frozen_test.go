@@ -40,7 +40,7 @@ func TestAFrozenDaemonCorrectsOnce(t *testing.T) {
 	}
 	eventually(t, func() bool { return acquire(40) })
 	noted := func(note string) (times int) {
-		page, err := other.Log(t.Context(), "api", api.LogQuery{})
+		page, err := other.Log(t.Context(), api.LogQuery{})
 		if err != nil {
 			t.Error(err)
 		}

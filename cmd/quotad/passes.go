@@ -19,7 +19,6 @@ import (
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/upstream"
 )
 
@@ -165,18 +164,6 @@ func (d *daemon) recordExit(event any) {
 			d.emit(jobs.Trouble{Job: run.Job, Err: err})
 		}
 	})
-}
-
-// recordNotLaunched is a sink of events. It adds a pass that was not launched to what was refused.
-func (d *daemon) recordNotLaunched(event any) {
-	e, _ := event.(jobs.PassChanged)
-	if p := e.Pass; p.Outcome == jobs.NotLaunched {
-		one := api.Refusal{Credential: e.Credential, By: e.Run.Job, Region: string(p.Region), Reason: string(p.Reason), Detail: p.Detail}
-		if !p.RetryAt.IsZero() {
-			one.RetryAt = new(p.RetryAt)
-		}
-		d.refusals.Add(one)
-	}
 }
 
 // jobsUID is the user of jobs, who without a run token may only read; 0: no such user is known.

@@ -107,13 +107,13 @@ credential = "api"
 regions = ["US"]
 cron = "$FAR * * *"
 run_at_start = true
-command = ["sh", "-c", "quotactl acquire list && printf 'HTTP/1.1 200 OK\r\nx-limit: 1000\r\nx-remaining: 900\r\n\r\n' >h && quotactl observe list --header-file h"]
+command = ["sh", "-c", "quotactl acquire list && curl -sS --unix-socket $QUOTAD_SOCKET -H \"Authorization: Bearer $QUOTAD_TOKEN\" http://quotad/v1/observe -d operation=list -d status=200 --data-urlencode 'header=x-limit: 1000\nx-remaining: 900'"]
 [jobs.closing]
 credential = "api"
 regions = ["US"]
 cron = "$FAR * * *"
 run_at_start = true
-command = ["sh", "-c", "quotactl acquire rare && echo '{\"error\":{\"code\":403,\"errors\":[{\"domain\":\"youtube.quota\",\"reason\":\"quotaExceeded\"}]}}' >b && quotactl observe rare --status 403 --body b"]
+command = ["sh", "-c", "quotactl acquire rare && echo '{\"error\":{\"code\":403,\"errors\":[{\"domain\":\"youtube.quota\",\"reason\":\"quotaExceeded\"}]}}' >b && curl -sS --unix-socket $QUOTAD_SOCKET -H \"Authorization: Bearer $QUOTAD_TOKEN\" http://quotad/v1/observe -d operation=rare -d status=403 --data-urlencode body@b"]
 [jobs.late]
 credential = "api"
 regions = ["US"]

@@ -103,7 +103,7 @@ func TestPassCannotReleaseProxiedCalls(t *testing.T) {
 	c := startProxied(t, fmt.Sprintf(ownUpstream, upstream.URL))
 	release := func() {
 		t.Helper()
-		page, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+		page, err := c.operator.Log(context.Background(), api.LogQuery{})
 		if err != nil || len(page.Entries) == 0 {
 			t.Fatal(page, err)
 		}
@@ -283,10 +283,10 @@ func TestProxyOfPresets(t *testing.T) {
 			more := map[string]string{"openalex": "operations = { search = 1, text = 1 }\n"}[preset] // the run has 10
 			c := startProxied(t, fmt.Sprintf("preset = %q\n%sproxy = { upstream = %q, key_file = \"api.key\" }", preset, more, upstream.URL))
 			for _, row := range calls {
-				before, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+				before, err := c.operator.Log(context.Background(), api.LogQuery{})
 				must(t, err)
 				status, answer := c.call(row.method, row.path)
-				after, err := c.operator.Log(context.Background(), "api", api.LogQuery{})
+				after, err := c.operator.Log(context.Background(), api.LogQuery{})
 				must(t, err)
 				operation := ""
 				if len(after.Entries) > len(before.Entries) {

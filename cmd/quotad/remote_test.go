@@ -327,7 +327,7 @@ func TestRemoteRights(t *testing.T) {
 
 	// The log names callers, and the job of the same name is another.
 	var log api.LogPage
-	must(t, d.local.Get(t.Context(), "/v1/credentials/youtube/log?most=1000", &log))
+	must(t, d.local.Get(t.Context(), "/v1/log?most=1000", &log))
 	by := map[string]int{}
 	for _, e := range log.Entries {
 		if e.Kind == "grant" {
@@ -392,7 +392,7 @@ func TestRemoteTokens(t *testing.T) {
 	}
 	d.want("after a reload that failed", status(next), 200, "")
 
-	shown := d.daemon.all() + d.get("/metrics") + d.get("/v1/status") + d.get("/v1/refusals") + d.get("/v1/credentials/youtube/log")
+	shown := d.daemon.all() + d.get("/metrics") + d.get("/v1/status") + d.get("/v1/log?denied=true") + d.get("/v1/log")
 	for _, token := range []string{d.shop, next, d.page, run} {
 		digest := sha256Hex(token)
 		if strings.Contains(shown, token) || strings.Contains(shown, digest) || filesHold(t, filepath.Join(d.dir, ".quotad"), token) && token != run {

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 )
@@ -112,10 +113,20 @@ func runScripts(t *testing.T, files []string, environ map[string]string, ledger 
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"configure": configure, "edit": edit, "change": change, "readme": readme, "sample": sampleCommand,
 			"daemon": daemonCommand, "await": await, "address": addressCommand, "signal": signalCommand, "ends": ends,
-			"upstream": upstreamCommand, "books": books, "gone": gone, "shows": shows,
+			"upstream": upstreamCommand, "books": books, "observes": observes, "gone": gone, "shows": shows,
 			"says": saysFirst, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
 		},
 	})
+}
+
+// observes OPERATION STATUS BODY reports what the upstream answered.
+func observes(ts *testscript.TestScript, neg bool, args []string) {
+	status, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	client := api.Client{Socket: ts.Getenv("QUOTAD_SOCKET")}
+	out, err := client.Observe(context.Background(), api.Observation{Operation: args[0], Status: status, Body: ts.ReadFile(args[2])})
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s %s: %s\n", out.Class, out.Limit, out.Says)
 }
 
 // A scriptState is what one script has started.

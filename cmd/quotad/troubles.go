@@ -198,7 +198,7 @@ func (d *daemon) notifyRoute() server.Route {
 	return server.Route{
 		Method: http.MethodPost, Path: "/v1/notify", Access: server.Operate, Does: "run the command of an event with the values of an example; event",
 		Handle: func(w http.ResponseWriter, r *http.Request, c *server.Session) error {
-			control, until := http.NewResponseController(w), time.Now().Add(api.LongReadTimeout)
+			control, until := http.NewResponseController(w), time.Now().Add(api.CommandTimeout)
 			if err := errors.Join(control.SetReadDeadline(until), control.SetWriteDeadline(until)); err != nil {
 				return err
 			}

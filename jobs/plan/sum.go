@@ -23,7 +23,7 @@ type Fit struct {
 	LongDay    quota.Units `json:"long_day,omitempty"` // on a day of 25 hours, if only that is more than Budget
 	Fits       bool        `json:"fits"`               // Demand is at most Budget
 	Holds      bool        `json:"holds,omitempty"`    // it is there to hold its jobs back: they wait for it, or it is the share of one
-	DryRun     bool        `json:"dry_run,omitempty"`
+	DryRun     bool        `json:"observes,omitempty"`
 	Shares     []JobDemand `json:"shares"` // of Demand
 }
 

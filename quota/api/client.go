@@ -48,7 +48,7 @@ func FromEnv() *Client {
 // Without a request id, Acquire makes one up, so that it can send the request again after a lost
 // reply without a second debit.
 func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error) {
-	if r.RequestID == "" {
+	if r.RequestID == "" && !r.DryRun {
 		r.RequestID = newRequestID()
 	}
 	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", fields: r})
@@ -124,13 +124,8 @@ func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
 
 // Notify runs the command of an event with the values of an example, and returns how it ended.
 func (c *Client) Notify(ctx context.Context, event string) (answer EventTested, err error) {
-	err = c.do(ctx, request{method: http.MethodPost, path: "/v1/notify", fields: EventTest{event}, once: true, within: LongReadTimeout}, &answer)
+	err = c.do(ctx, request{method: http.MethodPost, path: "/v1/notify", fields: EventTest{event}, once: true, within: CommandTimeout}, &answer)
 	return answer, err
-}
-
-// Refusals returns what was refused in the last day.
-func (c *Client) Refusals(ctx context.Context) (Refusals, error) {
-	return Ask[Refusals](ctx, c, http.MethodGet, "/v1/refusals", nil)
 }
 
 // Do makes a request of any method, and decodes the answer into into. Fields is a struct or
@@ -150,13 +145,6 @@ func (c *Client) Get(ctx context.Context, path string, into any) error {
 // Ask is Client.Do, and returns the answer.
 func Ask[T any](ctx context.Context, c *Client, method, path string, fields any) (answer T, err error) {
 	err = c.Do(ctx, method, path, fields, &answer)
-	return answer, err
-}
-
-// AskLong reads a resource for which the daemon may read a whole log, once and for up to
-// LongReadTimeout. Errors are as for Client.Do.
-func AskLong[T any](ctx context.Context, c *Client, path string, fields any) (answer T, err error) {
-	err = c.do(ctx, request{method: http.MethodGet, path: path, fields: fields, once: true, within: LongReadTimeout}, &answer)
 	return answer, err
 }
 

@@ -380,8 +380,8 @@ func TestFindSocketOfAnotherUser(t *testing.T) {
 // A server reads whole numbers in digits alone.
 func TestNumbersOfAQuery(t *testing.T) {
 	h := servertest.Start(t, nil)
-	_, err := api.Ask[api.Usage](t.Context(), h.Client(""), http.MethodGet, api.Path("credentials", "youtube", "usage"), api.UsageQuery{By: "job", Most: 5_000_000})
-	if err != nil {
+	_, err := h.Client("").Log(t.Context(), api.LogQuery{Credential: "youtube", Most: 5_000_000})
+	if p := new(api.Problem); !errors.As(err, &p) || p.Detail != "most must be from 1 to 1000: 5000000" {
 		t.Error(err)
 	}
 }

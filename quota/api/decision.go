@@ -65,7 +65,7 @@ func LimitOf(s quota.LimitState) Limit {
 		Closed:      ClosedOf(s.Closed),
 		Jobs:        s.Jobs,
 		ExceptJobs:  s.ExceptJobs,
-		DryRun:      s.DryRun,
+		Observes:    s.DryRun,
 	}
 }
 

@@ -56,7 +56,7 @@ func ExampleFromEnv() {
 		}
 		fmt.Println("page", page, "may be fetched")
 	}
-	entries, err := client.Log(ctx, "youtube", api.LogQuery{Since: "24h"})
+	entries, err := client.Log(ctx, api.LogQuery{Credential: "youtube", Since: "24h"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func ExampleClient_Log() {
 	if _, err := client.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 2}); err != nil {
 		log.Fatal(err)
 	}
-	page, err := client.Log(ctx, "youtube", api.LogQuery{Since: "24h"})
+	page, err := client.Log(ctx, api.LogQuery{Credential: "youtube", Since: "24h"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quotad/quota"
 )
 
 // Entry is a line of a credential's log.
 type Entry struct {
-	ID        string    `json:"id"` // for settle and release
+	ID        string    `json:"id,omitempty"` // for settle and release
 	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`                // grant, settlement, booking, reset, closing or opening
+	Kind      string    `json:"kind"`                // grant, settlement, booking, reset, closing, opening or denied
 	Operation string    `json:"operation,omitempty"` // of a grant
 	Count     int64     `json:"count,omitempty"`     // calls
 	By        string    `json:"by"`                  // the job, "remote/" and a remote caller, or "@" and a uid
@@ -27,10 +29,17 @@ type Entry struct {
 	Outage    bool       `json:"outage,omitempty"`     // it was granted while the ledger could not be reached
 	GrantID   string     `json:"grant_id,omitempty"`   // of a settlement: the grant
 	SettledTo *int64     `json:"settled_to,omitempty"` // also of a grant that was settled
-	Limit     string     `json:"limit,omitempty"`      // of a closing or an opening
-	Until     *time.Time `json:"until,omitempty"`      // of a closing: when the limit opens by itself
+	Limit     string     `json:"limit,omitempty"`      // of a closing, an opening or a denial
+	Until     *time.Time `json:"until,omitempty"`      // of a closing: when the limit opens by itself; of a denial: when it would fit
 	Note      string     `json:"note,omitempty"`       // of all but grants and settlements: why
+
+	// Of a denied acquire, which is in no log: the daemon remembers the last of them.
+	Credential string `json:"credential,omitempty"`
+	Reason     string `json:"reason,omitempty"`
 }
+
+// Denied is the Kind of an acquire that was refused, for whatever reason.
+const Denied = "denied"
 
 // Charge is what an entry counts in a limit.
 type Charge struct {
@@ -39,7 +48,7 @@ type Charge struct {
 	Debited int64  `json:"debited"` // before
 }
 
-// LogPage is the body of GET /v1/credentials/{name}/log.
+// LogPage is the body of GET /v1/log.
 type LogPage struct {
 	Entries []Entry `json:"entries"`
 	Next    string  `json:"next,omitempty"` // the LogQuery.After of the following page; absent in the last one
@@ -47,10 +56,13 @@ type LogPage struct {
 
 // LogQuery selects entries of a log.
 type LogQuery struct {
+	Credential string `json:"credential,omitempty"` // empty: the only one
+	// Denied asks for the last acquires that were refused, of all credentials if none is named, in place of the log.
+	Denied bool   `json:"denied,omitempty"`
 	After  string `json:"after,omitempty"`  // the LogPage.Next of the page before; empty: from the beginning
 	Since  Since  `json:"since,omitempty"`  // nothing older; empty: all that is kept
 	Newest bool   `json:"newest,omitempty"` // newest first
-	Most   int    `json:"most,omitempty"`   // page size, at most quota.MaxLogPage; 0: 100
+	Most   int64  `json:"most,omitempty"`   // page size, at most quota.MaxLogPage; 0: 100
 }
 
 // A Since is an instant: RFC 3339, or how long ago it was ("90m", "7d"). Empty: none.
@@ -106,7 +118,25 @@ func ParseSpan(text string) (time.Duration, error) {
 	return time.Duration(days)*day + span, nil
 }
 
-// Log returns a page of a credential's log.
-func (c *Client) Log(ctx context.Context, credential string, q LogQuery) (LogPage, error) {
-	return Ask[LogPage](ctx, c, http.MethodGet, Path("credentials", credential, "log"), q)
+// Log returns a page of a log.
+func (c *Client) Log(ctx context.Context, q LogQuery) (LogPage, error) {
+	return Ask[LogPage](ctx, c, http.MethodGet, "/v1/log", q)
+}
+
+// Walk calls do with the entries of a log until it returns false.
+func (c *Client) Walk(ctx context.Context, q LogQuery, do func(Entry) bool) error {
+	for q.Most = quota.MaxLogPage; ; {
+		page, err := c.Log(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, e := range page.Entries {
+			if !do(e) {
+				return nil
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			return nil
+		}
+	}
 }

@@ -27,8 +27,6 @@ const (
 	Cancelled quota.Reason = "cancelled"
 	// TooManyConnections: 503, this connection is one too many, see Config.
 	TooManyConnections quota.Reason = "too_many_connections"
-	// Busy: 503, too many read whole logs at once.
-	Busy quota.Reason = "busy"
 	// UpstreamUnreachable: 502 of a proxy, or 504 if it took too long.
 	UpstreamUnreachable quota.Reason = "upstream_unreachable"
 )
@@ -75,7 +73,6 @@ var answers = [...]answer{
 	// Behind the errors of a ledger, which wrap why they gave up.
 	{reason: Cancelled, status: http.StatusRequestTimeout, errs: []error{context.Canceled}},
 	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
-	{reason: Busy, status: http.StatusServiceUnavailable},
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last row: also for everything that is not listed
 }

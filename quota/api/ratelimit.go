@@ -13,7 +13,7 @@ func (d *Decision) RateLimit(useReserve bool) (policy, state string) {
 	policies, states := make([]byte, 0, 128), make([]byte, 0, 128)
 	for i := range d.Limits {
 		l := &d.Limits[i]
-		if l.DryRun {
+		if l.Observes {
 			continue
 		}
 		units, remaining := l.Units-l.Reserve, l.Remaining

@@ -16,7 +16,7 @@ func TestRateLimitFields(t *testing.T) {
 	rolling := daily
 	rolling.NextUnitsAt, rolling.WindowMs = &next, 1500
 	calendar := Limit{Name: "month", Units: int64(quota.MaxUnits), Remaining: int64(quota.MaxUnits)}
-	observer := Limit{Name: "trial", Units: 1, Used: 70, WindowMs: 60_000, DryRun: true}
+	observer := Limit{Name: "trial", Units: 1, Used: 70, WindowMs: 60_000, Observes: true}
 	closed := daily
 	closed.Remaining, closed.Closed = 0, &quota.Closed{Until: next}
 	for _, row := range []struct {

@@ -37,8 +37,8 @@ const (
 
 // The daemon's own time limits that a client needs to know.
 const (
-	IdleTimeout     = 5 * time.Second  // between two requests of a connection, which it then closes
-	LongReadTimeout = 45 * time.Second // for the answer of a route that may read a whole log, or runs a command
+	IdleTimeout    = 5 * time.Second  // between two requests of a connection, which it then closes
+	CommandTimeout = 45 * time.Second // for the answer of a route that runs a command
 )
 
 // A request is one that a client makes.

@@ -1,105 +1,132 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"net/http"
+	"slices"
 	"time"
 
 	"quotad/quota"
 )
 
-// Usage is the body of GET /v1/credentials/{name}/usage: who spent what. Without a since it
-// says what the limits hold now: each counts what is in its own window, and the totals by limit are
-// what the status shows as used. With a since, entries that have left a window count, too.
+// A UsageQuery says which entries of a log Usage sums, and by what.
+type UsageQuery struct {
+	By    string         // "job" (also when empty: the job, or another caller), "region", "operation", "day" or "hour"
+	Since Since          // empty: of each limit what its window holds now
+	Most  int            // how many entries to read at most, the newest; 0: all
+	Zone  *time.Location // of the days; nil: UTC
+}
+
+// Usage is who spent what, as the log says. Without a since it is what the limits hold now: each counts what is in its
+// own window, and the totals by limit are what the status shows as used. With a since, entries that have left a window
+// count, too.
 type Usage struct {
 	Credential string    `json:"credential"`
 	By         string    `json:"by"`
 	Since      time.Time `json:"since"`
 	Until      time.Time `json:"until"` // now, by the ledger's clock
-	// Windows says when the window of each limit began, if no since was given.
-	// Since is the earliest of them.
+	// Windows says when the window of each limit began, if no since was given. Since is the earliest of them.
 	Windows map[string]time.Time `json:"windows,omitempty"`
-	Shares  []SpentBy            `json:"shares"` // the greatest first; hours in their order
+	Shares  []SpentBy            `json:"shares"` // the greatest first; days and hours in their order
 	Total   SpentBy              `json:"total"`
-	Partial bool                 `json:"partial,omitempty"` // the oldest entries were left out, beyond the maximum that was asked for
+	Partial bool                 `json:"partial,omitempty"` // there are older entries than were read
 }
 
-// SpentBy is what one job, region, operation, caller or hour spent, after settling.
+// SpentBy is what entries of one name spent, after settling.
 type SpentBy struct {
-	// Name is empty for units that were spent outside a pass or, by operation,
-	// booked. The name of an hour is its beginning, in RFC 3339.
-	Name   string           `json:"name"`
+	Name   string           `json:"name"`   // empty: no region, or by operation what was booked
 	Calls  int64            `json:"calls"`  // upstream, less those of released grants
 	Units  int64            `json:"units"`  // of each entry the greatest of its charges
 	Limits map[string]int64 `json:"limits"` // units by limit
+	// WouldDeny counts the calls that a limit which only observes would have refused, by limit.
+	WouldDeny map[string]int64 `json:"would_deny,omitempty"`
 }
 
-// Why is the body of GET /v1/credentials/{name}/why: whether calls would be granted
-// now, and if not, why. Asking spends nothing.
-type Why struct {
-	Credential string `json:"credential"`
-	Operation  string `json:"operation"`
-	Count      int64  `json:"count"`
-	Job        string `json:"job,omitempty"` // whose calls; empty outside any pass
-	Units      int64  `json:"units"`         // what they cost
-	Granted    bool   `json:"granted"`
-	Outage     bool   `json:"outage,omitempty"` // granted without the ledger, which cannot be reached
-
-	Reason       string     `json:"reason,omitempty"` // limit_exceeded, limit_closed or cost_exceeds_limit
-	Limit        string     `json:"limit,omitempty"`  // that refuses them the longest
-	Detail       string     `json:"detail,omitempty"` // for people
-	RetryAfterMs int64      `json:"retry_after_ms,omitempty"`
-	RetryAt      *time.Time `json:"retry_at,omitempty"` // when they fit if nothing else happens
-
-	// WouldDeny is what the limits that are not enforced would deny of calls that are granted.
-	WouldDeny []quota.Shortage `json:"would_deny,omitempty"`
-
-	FitsCount     int64      `json:"fits_count"`     // how many of these calls would be granted now
-	ReserveAllows bool       `json:"reserve_allows"` // an operator may spend them from the reserve now
-	Limits        []Limit    `json:"limits"`         // those that the calls count against
-	Obstacles     []Obstacle `json:"obstacles"`      // the limits that refuse the calls; none of a grant
-}
-
-// Obstacle is a limit that the calls do not fit now.
-type Obstacle struct {
-	Limit string `json:"limit"`
-	Cost  int64  `json:"cost"` // of the calls, in this limit
-	// Missing is by how many units the calls do not fit; 0 if the limit is closed.
-	Missing int64 `json:"missing"`
-	// RaiseTo is to how many units the configuration may raise the limit so that the calls fit; 0
-	// where the upstream is known not to grant that much.
-	RaiseTo int64 `json:"raise_to,omitempty"`
-	// Sure says that there are RaiseTo units: the upstream is known to grant them, or the limit is a
-	// part of another one that counts these calls too.
-	Sure bool `json:"sure,omitempty"`
-	// Held is what the limit's window holds.
-	Held int64 `json:"held"`
-	// Who holds what in the limit's window, the greatest first, at most ten.
-	Jobs       []quota.Holder `json:"jobs"`
-	Regions    []quota.Holder `json:"regions"`
-	Operations []quota.Holder `json:"operations"`
-}
-
-// UsageQuery says which entries of a log Usage sums, and by what.
-type UsageQuery struct {
-	By    string `json:"by,omitempty"`    // "job" (when empty), "region", "operation", "caller" or "hour"
-	Since Since  `json:"since,omitempty"` // empty: of each limit what its window holds
-	Most  int    `json:"most,omitempty"`  // how many entries to read at most, the newest; 0: all
-}
-
-// Usage returns who spent what. If the log is long, it may take longer than other answers.
+// Usage reads a credential's log and sums it.
 func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
-	return AskLong[Usage](ctx, c, Path("credentials", credential, "usage"), q)
+	state, err := Ask[Credential](ctx, c, http.MethodGet, Path("credentials", credential), nil)
+	if err != nil {
+		return Usage{}, err
+	}
+	u := Usage{Credential: state.Name, By: cmp.Or(q.By, "job"), Until: *state.Now, Since: q.Since.At(*state.Now).UTC(), Total: newSpentBy("")}
+	if q.Since == "" {
+		u.Since, u.Windows = u.Until, make(map[string]time.Time, len(state.Limits))
+		for _, l := range state.Limits {
+			u.Windows[l.Name] = *l.CountsSince
+			u.Since = quota.Earlier(u.Since, *l.CountsSince)
+		}
+	}
+	for _, l := range state.Limits {
+		u.Total.Limits[l.Name] = 0
+	}
+	shares, read := map[string]*SpentBy{}, 0
+	log := LogQuery{Credential: state.Name, Since: Since(u.Since.Format(time.RFC3339Nano)), Newest: true}
+	err = c.Walk(ctx, log, func(e Entry) bool {
+		if u.Partial = q.Most > 0 && read == q.Most; u.Partial {
+			return false
+		}
+		read++
+		if name := e.in(u.By, cmp.Or(q.Zone, time.UTC)); len(e.Charges) > 0 { // not the trace of a correction
+			if shares[name] == nil {
+				shares[name] = new(newSpentBy(name))
+			}
+			shares[name].add(e, u.Windows)
+			u.Total.add(e, u.Windows)
+		}
+		return u.Windows == nil || e.Kind != string(quota.KindReset) // what is older counts no more
+	})
+	u.Shares = make([]SpentBy, 0, len(shares))
+	for _, s := range shares {
+		if s.Calls > 0 || s.Units > 0 {
+			u.Shares = append(u.Shares, *s)
+		}
+	}
+	slices.SortFunc(u.Shares, func(x, y SpentBy) int {
+		if u.By == "day" || u.By == "hour" {
+			return cmp.Compare(x.Name, y.Name)
+		}
+		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(x.Name, y.Name))
+	})
+	return u, err
 }
 
-// A WhyQuery says which calls Why is about.
-type WhyQuery struct {
-	Operation string `json:"operation"`
-	Count     int64  `json:"count"`
-	Job       string `json:"job,omitempty"` // whose calls; empty: of a caller outside any pass
+// in returns the name of the share that an entry belongs to.
+func (e *Entry) in(by string, zone *time.Location) string {
+	switch by {
+	case "region":
+		return e.Region
+	case "operation":
+		return e.Operation
+	case "day":
+		return e.At.In(zone).Format(time.DateOnly)
+	case "hour":
+		return e.At.UTC().Truncate(time.Hour).Format(time.RFC3339)
+	}
+	return e.By
 }
 
-// Why returns whether calls would be granted now, and if not, why. If the log is long, it may take
-// longer than other answers.
-func (c *Client) Why(ctx context.Context, credential string, q WhyQuery) (Why, error) {
-	return AskLong[Why](ctx, c, Path("credentials", credential, "why"), q)
+func newSpentBy(name string) SpentBy { return SpentBy{Name: name, Limits: map[string]int64{}} }
+
+// add counts an entry: of a limit with a window, if that still holds it.
+func (s *SpentBy) add(e Entry, windows map[string]time.Time) {
+	held, units, debited := windows == nil, int64(0), int64(0)
+	for _, charge := range e.Charges {
+		since, known := windows[charge.Limit]
+		if windows != nil && (!known || e.At.Before(since)) {
+			continue
+		}
+		s.Limits[charge.Limit] += charge.Units
+		held, units, debited = true, max(units, charge.Units), max(debited, charge.Debited)
+	}
+	s.Units += units
+	if held && (units > 0 || debited == 0) { // else it was released
+		s.Calls += e.Count
+		for _, limit := range e.WouldDeny {
+			if s.WouldDeny == nil {
+				s.WouldDeny = map[string]int64{}
+			}
+			s.WouldDeny[limit] += e.Count
+		}
+	}
 }

@@ -19,6 +19,10 @@ type AcquireRequest struct {
 	Optional bool `json:"optional,omitempty"`
 	// Headers adds the fields RateLimit and RateLimit-Policy to a grant, too.
 	Headers bool `json:"headers,omitempty"`
+	// DryRun asks what would be decided now. It moves nothing, and a grant has no id.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Job names, in a dry run outside of a pass, the job or the remote caller ("remote/shop") that would call.
+	Job string `json:"job,omitempty"`
 }
 
 // Decision is the answer to an acquire, and the body of a settle's: a grant,
@@ -35,6 +39,13 @@ type Decision struct {
 	Mode     string     `json:"mode,omitempty"`     // "outage" for a grant without the ledger
 	// WouldDeny is what the limits that are not enforced would have denied of a grant.
 	WouldDeny []quota.Shortage `json:"would_deny,omitempty"`
+
+	// Of a dry run: how many of these calls would be granted now, which limits they do not fit, and in which words
+	// the upstream refuses the key, if it does.
+	DryRun     bool             `json:"dry_run,omitempty"`
+	Fits       int64            `json:"fits,omitempty"`
+	Missing    []quota.Shortage `json:"missing,omitempty"`
+	KeyRefused string           `json:"key_refused,omitempty"`
 
 	Reason       string     `json:"reason,omitempty"` // of a refusal, one of quota's reasons
 	Limit        string     `json:"limit,omitempty"`  // that refused
@@ -72,7 +83,9 @@ type Limit struct {
 	// as in the log: "remote/shop".
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
-	DryRun     bool     `json:"dry_run,omitempty"` // it is not enforced: it refuses nothing
+	Observes   bool     `json:"observes,omitempty"` // it is not enforced: it refuses nothing
+	// CountsSince is when its window began; not in a status.
+	CountsSince *time.Time `json:"counts_since,omitempty"`
 }
 
 // A Closing is the body of POST /v1/credentials/{name}/close and of …/open.
@@ -127,6 +140,7 @@ type Credential struct {
 	Error        string `json:"error,omitempty"` // why the state of the limits is not known
 	// Operations says what one call costs, by operation and limit; not in a status.
 	Operations map[string]map[string]int64 `json:"operations,omitempty"`
+	Now        *time.Time                  `json:"now,omitempty"` // by the ledger's clock; not in a status
 }
 
 // LedgerState is the state of the ledger.
@@ -230,31 +244,4 @@ type Configuration struct {
 	ReadAt   time.Time `json:"read_at"`
 	FailedAt time.Time `json:"failed_at,omitzero"` // of the last reload, if it failed: the earlier configuration stays in force
 	Error    string    `json:"error,omitempty"`    // why it failed, a line for each error
-}
-
-// Refusals is the body of GET /v1/refusals: the acquires that were refused in the last day, and the
-// passes that were not launched. Those of one kind are counted together for a quarter of an hour.
-type Refusals struct {
-	Since    time.Time `json:"since"`    // the beginning of the record: quotad started, or a day ago
-	Refusals []Refusal `json:"refusals"` // the latest first
-}
-
-// Refusal counts the refusals of one caller, for one operation and one reason. A pass that was not
-// launched has no operation, and a count of 0.
-type Refusal struct {
-	At    time.Time `json:"at"`    // the latest time
-	Since time.Time `json:"since"` // the first time
-	Times int64     `json:"times"`
-
-	Credential string `json:"credential"`
-	Operation  string `json:"operation"`
-	Count      int64  `json:"count"` // calls, at the latest time
-	By         string `json:"by"`    // the job, "remote/" and a remote caller, or "@" and a uid
-	Region     string `json:"region,omitempty"`
-
-	Units   int64      `json:"units,omitempty"` // that the calls cost
-	Reason  string     `json:"reason"`
-	Limit   string     `json:"limit,omitempty"` // that refused
-	Detail  string     `json:"detail,omitempty"`
-	RetryAt *time.Time `json:"retry_at,omitempty"` // when they would fit
 }

@@ -113,7 +113,7 @@ func (s *scriptedDaemon) refuse(p *api.Problem) {
 func limits(left int64) []api.Limit {
 	return []api.Limit{
 		{Name: "minute", Units: 60, Used: 60 - left, Remaining: left, WindowMs: 60_000},
-		{Name: "hour", Units: 100, Used: 100, WindowMs: 3_600_000, DryRun: true},
+		{Name: "hour", Units: 100, Used: 100, WindowMs: 3_600_000, Observes: true},
 		{Name: "day", Units: 1000, Used: 1000 - 10*left, Remaining: 10 * left, WindowMs: 86_400_000},
 	}
 }

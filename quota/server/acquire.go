@@ -17,6 +17,9 @@ import (
 func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in api.AcquireRequest) error {
 	start := time.Now()
 	request := s.requestOf(c, in)
+	if in.DryRun {
+		return s.dryRun(w, r, c, request, in.Job)
+	}
 	d, err := s.decide(r.Context(), c, request)
 	s.Emit(Decided{Verb: "acquire", Request: request, PID: c.PID, Decision: d, Err: err, Took: time.Since(start)})
 	if err != nil {
@@ -24,6 +27,36 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 	}
 	d.Limits = c.visible(d.Limits)
 	WriteDecision(w, c.Answer(d), request.UseReserve, in.Headers)
+	return nil
+}
+
+// dryRun answers what would be decided now; outside of a pass, also for the calls of a job. Anybody may ask what the
+// reserve would do.
+func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, c *Session, request quota.Request, job string) error {
+	ordinary := request
+	ordinary.UseReserve = false
+	switch d := c.forbids(ordinary); {
+	case job != "" && (c.HasToken() || c.remote != nil):
+		return api.NewProblem(quota.Forbidden, "job is for callers outside of a pass, on the daemon's own host")
+	case !d.Granted():
+		return api.ProblemOf(d)
+	case request.Credential == "":
+		return api.ProblemOf(s.noCredential(c))
+	case job != "":
+		name, isRemote := strings.CutPrefix(job, quota.RemotePrefix)
+		if request.Caller = (quota.Caller{UID: -1, Job: job}); isRemote {
+			request.Caller = quota.Caller{UID: -1, Remote: name}
+		}
+	}
+	d, err := s.Service.DryRun(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	short, fits := d.Short(request.UseReserve), d.Fits(max(1, request.Count), request.UseReserve)
+	d.Limits = c.visible(d.Limits)
+	body := decisionOf(d, request.UseReserve)
+	body.DryRun, body.Missing, body.Fits, body.KeyRefused = true, short, int64(fits), s.Observer.Refuses(request.Credential)
+	writeDecision(w, d, body, false, false)
 	return nil
 }
 

@@ -12,7 +12,10 @@ import (
 // WriteDecision answers an acquire, settle or release. useReserve says whether the reserve was
 // part of the caller's budget, and headers whether a grant has the RateLimit fields, as a denial.
 func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers bool) {
-	body := decisionOf(d, useReserve)
+	writeDecision(w, d, decisionOf(d, useReserve), useReserve, headers)
+}
+
+func writeDecision(w http.ResponseWriter, d quota.Decision, body decisionBody, useReserve, headers bool) {
 	if d.Denied() && d.RetryAfter > 0 {
 		w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(d.RetryAfter), 10)}
 	}

@@ -15,37 +15,57 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-func TestWhy(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("us", "trending", "US", "youtube")
 	h.Acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 5500})
 	h.Clock.Add(time.Hour)
 	h.Acquire("us", api.AcquireRequest{Operation: "search.list", Count: 39})
 
-	w, err := h.Client("").Why(t.Context(), "youtube", api.WhyQuery{Operation: "search.list", Count: 2})
-	if err != nil {
-		t.Fatal(err)
+	ask := func(r api.AcquireRequest) api.Decision {
+		t.Helper()
+		r.Credential, r.DryRun = "youtube", true
+		d, err := h.Client("").Acquire(t.Context(), r)
+		if err != nil || !d.DryRun || d.GrantID != "" {
+			t.Fatalf("got %+v, %v, want a dry run", d, err)
+		}
+		return d
 	}
-	if w.Granted || w.Reason != "limit_exceeded" || w.Limit != "search" || w.Units != 200 || w.Count != 2 ||
-		!w.RetryAt.Equal(h.Clock.Now().Add(24*time.Hour)) || w.RetryAfterMs != 24*3_600_000 {
-		t.Errorf("got %+v, want it refused for a day", w)
+	d := ask(api.AcquireRequest{Operation: "search.list", Count: 2})
+	if d.Granted || d.Reason != "limit_exceeded" || d.Limit != "search" || d.Fits != 1 || d.RetryAfterMs != 24*3_600_000 ||
+		len(d.Missing) != 2 || d.Missing[0] != (quota.Shortage{Limit: "daily", Missing: 100}) {
+		t.Errorf("got %+v, want it refused for a day, and 100 units missing in daily", d)
 	}
-	if len(w.Limits) != 2 || len(w.Obstacles) != 2 || w.FitsCount != 1 || w.ReserveAllows {
-		t.Fatalf("got %+v, want both limits in the way", w)
+	if d = ask(api.AcquireRequest{Operation: "videos.list", Count: 101}); d.Granted {
+		t.Errorf("got %+v, want it denied", d)
 	}
-	daily := w.Obstacles[0]
-	if daily.Limit != "daily" || daily.Cost != 200 || daily.Missing != 100 || daily.Held != 9400 ||
-		fmt.Sprint(daily.Operations) != "[{videos.list 5500} {search.list 3900}]" || fmt.Sprint(daily.Jobs) != "[{trending 9400}]" {
-		t.Errorf("got %+v, want 100 units missing and who holds the rest", daily)
+	if d = ask(api.AcquireRequest{Operation: "videos.list", Count: 101, UseReserve: true}); !d.Granted {
+		t.Errorf("got %+v, want the reserve to have room: anybody may ask", d)
+	}
+	if d = ask(api.AcquireRequest{Operation: "videos.list"}); !d.Granted || d.Fits != 100 || d.KeyRefused != "" {
+		t.Errorf("got %+v, want that it fits", d)
+	}
+	if d = ask(api.AcquireRequest{Operation: "videos.list", Count: 9501}); d.Reason != "cost_exceeds_limit" || d.RetryAt != nil {
+		t.Errorf("got %+v, want that it never fits", d)
 	}
 
-	w, err = h.Client("").Why(t.Context(), "youtube", api.WhyQuery{Operation: "videos.list", Count: 1})
-	if err != nil || !w.Granted || w.Obstacles == nil || w.FitsCount != 100 || !w.ReserveAllows {
-		t.Errorf("got %+v, %v, want that it fits", w, err)
+	// It says what else is in the way: a key that is refused, and a limit that is closed.
+	badKey := api.Observation{Operation: "videos.list", Status: 401}
+	if _, err := h.Client("us").Observe(t.Context(), badKey); err != nil {
+		t.Fatal(err)
 	}
-	w, err = h.Client("").Why(t.Context(), "youtube", api.WhyQuery{Operation: "videos.list", Count: 9501})
-	if err != nil || w.Reason != "cost_exceeds_limit" || w.RetryAt != nil || w.Obstacles[0].Jobs == nil {
-		t.Errorf("got %+v, %v, want that it never fits", w, err)
+	if d = ask(api.AcquireRequest{Operation: "videos.list"}); !d.Granted || d.KeyRefused != "401 Unauthorized" {
+		t.Errorf("got %+v, want that the key is refused", d)
+	}
+	gone := api.Observation{Operation: "videos.list", Status: 429, Header: "Retry-After: 90000"}
+	if _, err := h.Client("us").Observe(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if d = ask(api.AcquireRequest{Operation: "videos.list"}); d.Reason != "limit_closed" || len(d.Missing) != 1 || d.Missing[0].Closed.IsZero() {
+		t.Errorf("got %+v, want that a limit is closed", d)
+	}
+	if _, err := h.Client("us").Acquire(t.Context(), api.AcquireRequest{Operation: "videos.list", DryRun: true, Job: "charts"}); err == nil {
+		t.Error("a pass asks for another job")
 	}
 	if used := h.Used("youtube"); used != 9400 {
 		t.Errorf("used %d, asking why spends nothing", used)

@@ -71,7 +71,7 @@ func TestCallersWhoGoAwayAreCancelled(t *testing.T) {
 	if got := <-results; got != server.Granted {
 		t.Errorf("the other call is counted as %s", got)
 	}
-	if got, err := h.Client("").Refusals(t.Context()); err != nil || len(got.Refusals) > 0 {
-		t.Errorf("refusals are %+v, %v", got, err)
+	if got, err := h.Client("").Log(t.Context(), api.LogQuery{Denied: true}); err != nil || len(got.Entries) > 0 {
+		t.Errorf("denied are %+v, %v", got, err)
 	}
 }

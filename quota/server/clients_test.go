@@ -72,7 +72,7 @@ func TestClientGranted(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Body), &d); err != nil {
 		t.Fatal(err)
 	}
-	if len(d.Limits) != 3 || !d.Limits[2].DryRun || d.Limits[0].NextUnitsAt == nil || d.Limits[0].NextUnits != 2 {
+	if len(d.Limits) != 3 || !d.Limits[2].Observes || d.Limits[0].NextUnitsAt == nil || d.Limits[0].NextUnits != 2 {
 		t.Errorf("limits %+v", d.Limits)
 	}
 	if len(d.WouldDeny) != 1 || d.WouldDeny[0] != (quota.Shortage{Limit: "watched", Missing: 1}) {

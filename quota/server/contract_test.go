@@ -264,15 +264,11 @@ func contract() []contractRow {
 	const youtube = "/v1/credentials/youtube"
 	for _, path := range []string{
 		"/v1/status", "/v1/credentials", youtube, "/v1/credentials/vimeo", "/v1", "/healthz", "/readyz", "/version", "/", "/v1/nothing", "/v1/acquire",
-		"/v1/status?verbose=1", "/v1/status?", youtube + "/log", youtube + "/log?most=0", youtube + "/log?most=1001", youtube + "/log?most=x", youtube + "/log?most=1&most=2",
-		youtube + "/log?newest=true", youtube + "/log?newest=yes", youtube + "/log?follow=true", youtube + "/log?after=nonsense", youtube + "/log?after=0",
-		youtube + "/log?after=1795251600000000", youtube + "/log?after=" + none, youtube + "/log?since=7d", youtube + "/log?since=2026-03-14T09:00:00Z", youtube + "/log?since=yesterday", youtube + "/log?since=-1h",
-		youtube + "/log?since=", "/v1/credentials/vimeo/log", "/v1/credentials/vimeo/log?since=1h", youtube + "/log?since=0s", youtube + "/log?since=1w",
-		youtube + "/log?since=99999999999d", youtube + "/log?since=3000d", youtube + "/log?since=2026-11-21T09:00:00%2B01:00", youtube + "/log?most=1000", youtube + "/log?page=2", youtube + "/usage", youtube + "/usage?by=hour", youtube + "/usage?by=day", youtube + "/usage?most=0",
-		youtube + "/usage?most=-1", youtube + "/usage?by=caller", youtube + "/usage?by=job&by=hour", youtube + "/usage?since=never",
-		youtube + "/usage?most=5", youtube + "/usage?since=1h", "/v1/credentials/vimeo/usage", youtube + "/why", youtube + "/why?operation=videos.list",
-		youtube + "/why?operation=nothing", youtube + "/why?operation=videos.list&count=0", youtube + "/why?operation=search.list&count=99", "/v1/credentials/vimeo/why?operation=x",
-		youtube + "/why?operation=videos.list&units=1", "/v1/grants/" + none,
+		"/v1/status?verbose=1", "/v1/status?", "/v1/log?credential=youtube", "/v1/log?credential=youtube&most=0", "/v1/log?credential=youtube&most=1001", "/v1/log?credential=youtube&most=x", "/v1/log?credential=youtube&most=1&most=2",
+		"/v1/log?credential=youtube&newest=true", "/v1/log?credential=youtube&newest=yes", "/v1/log", "/v1/log?credential=youtube&after=nonsense", "/v1/log?credential=youtube&after=0",
+		"/v1/log?credential=youtube&after=1795251600000000", "/v1/log?credential=youtube&after=" + none, "/v1/log?credential=youtube&since=7d", "/v1/log?credential=youtube&since=2026-03-14T09:00:00Z", "/v1/log?credential=youtube&since=yesterday", "/v1/log?credential=youtube&since=-1h",
+		"/v1/log?credential=youtube&since=", "/v1/log?credential=vimeo", "/v1/log?credential=vimeo&since=1h", "/v1/log?credential=youtube&since=0s", "/v1/log?credential=youtube&since=1w",
+		"/v1/log?credential=youtube&since=99999999999d", "/v1/log?credential=youtube&since=3000d", "/v1/log?credential=youtube&since=2026-11-21T09:00:00%2B01:00", "/v1/log?credential=youtube&most=1000", "/v1/log?credential=youtube&page=2", "/v1/log?denied=true", "/v1/log?denied=true&credential=youtube", "/v1/grants/" + none,
 		"/v1/status?%zz", "/v1/../status", "//v1/status",
 	} {
 		add("GET "+path, "GET", path, "")

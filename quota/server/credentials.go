@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -51,13 +52,34 @@ func (s *Server) credential(ctx context.Context, c *Session, _ None) (api.Creden
 	return s.priced(ctx, c, c.Path("name"))
 }
 
-// priced returns the state of a credential with what its operations cost.
+// named returns the credential that a caller names: the only one if it names none.
+func (s *Server) named(c *Session, name string) (string, error) {
+	if name != "" && name != api.OnlyCredential {
+		return name, nil
+	}
+	names := s.names(c)
+	if len(names) != 1 {
+		return "", api.ProblemOf(s.noCredential(c))
+	}
+	return names[0], nil
+}
+
+// priced returns the state of a credential with what its operations cost, and since when its limits count.
 func (s *Server) priced(ctx context.Context, c *Session, name string) (api.Credential, error) {
-	state, err := s.stateOf(ctx, c, name)
+	usage, err := s.Service.Usage(ctx, name)
+	if err != nil {
+		return api.Credential{}, err
+	}
+	state := c.stateOf(name, usage)
+	state.Now = api.TimeOf(usage.Now)
+	for i, l := range c.visible(usage.Limits) {
+		after, _ := l.Window.Bounds(usage.Now)
+		state.Limits[i].CountsSince = api.TimeOf(after.Add(time.Microsecond)) // the first instant
+	}
 	if credential, known := s.Service.Credential(name); known {
 		state.Operations = c.operationsOf(credential)
 	}
-	return state, err
+	return state, nil
 }
 
 // operationsOf returns what operations cost; to a remote caller, those that it may use, in the
@@ -82,25 +104,21 @@ func (c *Session) operationsOf(of *quota.Credential) map[string]map[string]int64
 	return operations
 }
 
-func (s *Server) stateOf(ctx context.Context, c *Session, name string) (api.Credential, error) {
-	usage, err := s.Service.Usage(ctx, name)
-	if err != nil {
-		return api.Credential{}, err
-	}
+func (c *Session) stateOf(name string, usage quota.Usage) api.Credential {
 	state := api.Credential{Name: name, Limits: each(c.visible(usage.Limits), api.LimitOf)}
 	if !usage.AsOf.IsZero() {
 		state.AsOf, state.GrantedSince = &usage.AsOf, int64(usage.GrantedSince)
 	}
-	return state, nil
+	return state
 }
 
 // stateOrError is for answers that say more than the state.
 func (s *Server) stateOrError(ctx context.Context, c *Session, name string) api.Credential {
-	state, err := s.stateOf(ctx, c, name)
+	usage, err := s.Service.Usage(ctx, name)
 	if err != nil {
 		return api.Credential{Name: name, Limits: []api.Limit{}, Error: err.Error()}
 	}
-	return state
+	return c.stateOf(name, usage)
 }
 
 func (s *Server) readyz(ctx context.Context, c *Session, _ None) (api.LedgerState, error) {

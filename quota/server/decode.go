@@ -71,7 +71,7 @@ func (d decoder[T]) decode(r *http.Request) (T, error) {
 	case i >= 0 && errors.Is(err, errNotUTF8):
 		p.Hint = "JSON is UTF-8; a form takes any bytes, as " + d.members[i].name + "=%FF"
 	case err.Error() == `unknown field "at_most"`:
-		p.Hint = "it is gone: fits_count of GET /v1/credentials/NAME/why is how many calls fit: ask for that count"
+		p.Hint = "it is gone: a dry run (dry_run=true) says how many calls fit: ask for that count"
 	}
 	return in, p
 }

@@ -17,6 +17,6 @@
 // Shutdown accepts nothing more, gives connections that have not asked yet a moment for it, answers every
 // request that has arrived, and then closes what is left.
 //
-// The package writes the socket that Listen makes. Its locks are those of Frontend and Refusals. None
+// The package writes the socket that Listen makes. Its locks are those of Frontend and Denials. None
 // is held while another is taken, nor during I/O or a wait.
 package server

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"quotad/quota"
@@ -13,10 +14,17 @@ import (
 const usualPage = 100
 
 func (s *Server) log(ctx context.Context, c *Session, in api.LogQuery) (answer api.LogPage, err error) {
+	if in.Denied {
+		answer.Entries = s.Denials.latest(in.Credential)
+		return answer, nil
+	}
 	if in.Most < 1 || in.Most > quota.MaxLogPage {
 		return answer, api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", quota.MaxLogPage, in.Most)
 	}
-	name := c.Path("name")
+	name, err := s.named(c, in.Credential)
+	if err != nil {
+		return answer, err
+	}
 	q, err := s.logQuery(ctx, name, in)
 	if err != nil {
 		return answer, err
@@ -33,7 +41,7 @@ func (s *Server) log(ctx context.Context, c *Session, in api.LogQuery) (answer a
 }
 
 func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (quota.LogQuery, error) {
-	q := quota.LogQuery{Newest: in.Newest, Max: in.Most}
+	q := quota.LogQuery{Newest: in.Newest, Max: int(in.Most)}
 	if in.After != "" {
 		us, err := strconv.ParseInt(in.After, 10, 64)
 		if err != nil || us < 1 {
@@ -73,88 +81,45 @@ func entryOf(name string, e quota.Entry) api.Entry {
 	return entry
 }
 
-func (s *Server) usage(ctx context.Context, c *Session, in api.UsageQuery) (api.Usage, error) {
-	name, q := c.Path("name"), quota.BreakdownQuery{By: quota.Dimension(in.By), Max: in.Most}
-	switch {
-	case !slices.Contains(quota.Dimensions(), q.By):
-		return api.Usage{}, api.NewProblem(quota.BadRequest, "by must be one of %v: %.40q", quota.Dimensions(), in.By)
-	case in.Most < 1:
-		return api.Usage{}, api.NewProblem(quota.BadRequest, "most must be at least 1: %d", in.Most)
-	}
-	state, err := s.Service.Usage(ctx, name)
-	if err != nil {
-		return api.Usage{}, err
-	}
-	answer := api.Usage{Credential: name, By: in.By, Since: in.Since.At(state.Now).UTC(), Until: state.Now.UTC()}
-	q.Since = answer.Since
-	if in.Since == "" {
-		q.Now = state.Now
-		answer.Since, answer.Windows = windowsAt(state)
-	}
-	b, err := s.Service.Breakdown(ctx, name, q)
-	if err != nil {
-		return api.Usage{}, err
-	}
-	shareOf := func(s quota.SpentBy) api.SpentBy {
-		share := api.SpentBy{Name: s.Name, Calls: int64(s.Calls), Units: int64(s.Units), Limits: make(map[string]int64, len(s.In))}
-		for i, units := range s.In {
-			share.Limits[b.Credential.Limits[i].Name] = int64(units)
-		}
-		return share
-	}
-	answer.Shares, answer.Total, answer.Partial = each(b.Shares(), shareOf), shareOf(b.Total), b.Partial
-	return answer, nil
+const (
+	maxDenials = 200
+	maxMadeUp  = 64 // bytes of a name that a caller made up: no name has more
+)
+
+// Denials are the last acquires that were refused, for whatever reason, since the daemon started. The zero value is
+// ready to use.
+type Denials struct {
+	mu   sync.Mutex // guards what follows
+	last []api.Entry
 }
 
-// windowsAt returns when the window of each limit began, and the earliest of these times.
-func windowsAt(state quota.Usage) (earliest time.Time, began map[string]time.Time) {
-	earliest, began = state.Now.UTC(), make(map[string]time.Time, len(state.Limits))
-	for _, limit := range state.Limits {
-		begin, end := limit.Window.Bounds(state.Now)
-		if !end.IsZero() {
-			begin = begin.Add(time.Microsecond) // the first instant of the period
-		}
-		began[limit.Name] = begin.UTC()
-		if begin.Before(earliest) {
-			earliest = begin.UTC()
-		}
+// Record adds an event that is a refused acquire whose caller has not gone away.
+func (r *Denials) Record(event any) {
+	e, _ := event.(Decided)
+	result := e.Result()
+	if e.Verb != "acquire" || result == Granted || result == Replayed || result == string(api.Cancelled) {
+		return
 	}
-	return earliest, began
+	request, d := e.Request, e.Decision
+	if e.Err != nil {
+		d = quota.Decision{Detail: api.ProblemFrom(e.Err).Detail}
+	}
+	short := func(name string) string { return name[:min(len(name), maxMadeUp)] }
+	one := api.Entry{
+		At: time.Now().UTC(), Kind: api.Denied, Credential: short(request.Credential), Operation: short(request.Operation),
+		Count: int64(request.Count), By: request.Caller.By(), Region: request.Caller.Region, Units: int64(d.Units),
+		Charges: []api.Charge{}, Reason: result, Limit: d.Limit, Note: d.Detail, Until: api.TimeOf(d.RetryAt),
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = append(r.last[max(0, len(r.last)+1-maxDenials):], one)
 }
 
-const maxHolders = 10
-
-func (s *Server) why(ctx context.Context, c *Session, in api.WhyQuery) (api.Why, error) {
-	r := quota.Request{Credential: c.Path("name"), Operation: in.Operation, Count: quota.Units(in.Count), Caller: quota.Caller{Job: in.Job, UID: -1}}
-	e, err := s.Service.Why(ctx, r)
-	if err != nil {
-		return api.Why{}, err
-	}
-	switch e.Reason {
-	case "", quota.LimitExceeded, quota.LimitClosed, quota.CostExceedsLimit:
-	default: // there is nothing to explain
-		return api.Why{}, api.ProblemOf(e.Decision)
-	}
-	return api.Why{
-		Credential: r.Credential, Operation: r.Operation, Count: int64(r.Count), Job: r.Caller.Job, Units: int64(e.Units),
-		Granted: e.Granted(), Outage: e.Outage, Reason: string(e.Reason), Limit: e.Limit, Detail: e.Detail,
-		RetryAfterMs: e.RetryAfter.Milliseconds(), RetryAt: api.TimeOf(e.RetryAt),
-		WouldDeny: e.WouldDeny,
-		FitsCount: int64(e.Fits), ReserveAllows: e.ReserveAllows,
-		Limits:    each(e.Limits, api.LimitOf),
-		Obstacles: each(e.Obstacles, func(o quota.Obstacle) api.Obstacle { return s.obstacle(r.Credential, o, e.Limits) }),
-	}, nil
-}
-
-func (s *Server) obstacle(credential string, o quota.Obstacle, counting []quota.LimitState) api.Obstacle {
-	to, sure := s.raisable(credential, o, counting)
-	return api.Obstacle{
-		Limit: o.Name, Cost: int64(o.Cost), Missing: int64(o.Missing), Held: int64(o.Used),
-		RaiseTo: int64(to), Sure: sure,
-		Jobs: holdersOf(o.Jobs), Regions: holdersOf(o.Regions), Operations: holdersOf(o.Operations),
-	}
-}
-
-func holdersOf(list []quota.Holder) []quota.Holder {
-	return append([]quota.Holder{}, list[:min(len(list), maxHolders)]...) // in JSON, none is no null
+// latest returns those of a credential, or of all of them, the latest last.
+func (r *Denials) latest(credential string) []api.Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(append([]api.Entry{}, r.last...), func(e api.Entry) bool {
+		return credential != "" && e.Credential != credential
+	})
 }

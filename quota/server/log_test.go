@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +22,8 @@ import (
 // logOf returns a page as "operation units by region note" lines.
 func logOf(h *servertest.Server, q api.LogQuery) (lines []string, page api.LogPage) {
 	h.T.Helper()
-	page, err := h.Client("").Log(context.Background(), "youtube", q)
+	q.Credential = "youtube"
+	page, err := h.Client("").Log(context.Background(), q)
 	if err != nil {
 		h.T.Fatal(err)
 	}
@@ -35,7 +38,7 @@ func placeOf(e api.Entry) string { return strconv.FormatInt(e.At.UnixMicro(), 10
 
 func TestLog(t *testing.T) {
 	h := servertest.Start(t, nil)
-	if got := h.Dial().Call("GET", "/v1/credentials/youtube/log", ""); got.Body != `{"entries":[]}`+"\n" {
+	if got := h.Dial().Call("GET", "/v1/log?credential=youtube", ""); got.Body != `{"entries":[]}`+"\n" {
 		t.Errorf("of an empty log: %s", got.Body)
 	}
 	h.Tokens.Issue("us", "trending", "US", "youtube")
@@ -122,6 +125,31 @@ func (m *mute) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, err
 	return m.Model.Usage(ctx, c)
 }
 
+// The last acquires that were refused are remembered, whoever made them.
+func TestDenials(t *testing.T) {
+	h := servertest.Start(t, nil)
+	h.Tokens.Issue("us", "trending", "US", "youtube")
+	for range 205 {
+		h.Acquire("us", api.AcquireRequest{Operation: "search.list", Count: 41})
+	}
+	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: strings.Repeat("x", 200)})
+	h.Acquire("", api.AcquireRequest{Credential: "nobody", Operation: "list"})
+	all, err := h.Client("").Log(t.Context(), api.LogQuery{Denied: true})
+	if err != nil || len(all.Entries) != 200 {
+		t.Fatalf("got %d, %v, want the last 200", len(all.Entries), err)
+	}
+	first, last := all.Entries[0], all.Entries[199]
+	if first.By != "trending" || first.Region != "US" || first.Reason != "cost_exceeds_limit" || first.Units != 4_100 || first.Limit != "search" || first.Kind != api.Denied {
+		t.Errorf("got %+v", first)
+	}
+	if last.Credential != "nobody" || last.Reason != "unknown_credential" || len(all.Entries[198].Operation) != 64 {
+		t.Errorf("got %+v, %+v", all.Entries[198], last)
+	}
+	if one, err := h.Client("").Log(t.Context(), api.LogQuery{Denied: true, Credential: "nobody"}); err != nil || len(one.Entries) != 1 {
+		t.Errorf("got %+v, %v, want those of one credential", one, err)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("us", "trending", "US", "youtube")
@@ -135,10 +163,10 @@ func TestUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.By != "job" || !u.Until.Equal(h.Clock.Now()) || !u.Since.Equal(h.Clock.Now().Add(-24*time.Hour)) || u.Total.Units != 104 || u.Total.Calls != 5 {
+	if u.By != "job" || !u.Until.Equal(h.Clock.Now()) || u.Until.Sub(u.Since).Round(time.Millisecond) != 24*time.Hour || u.Total.Units != 104 || u.Total.Calls != 5 {
 		t.Errorf("got %+v, want 104 units of the last day", u)
 	}
-	if len(u.Shares) != 2 || u.Shares[0].Name != "trending" || u.Shares[0].Units != 103 || u.Shares[1].Name != "" ||
+	if len(u.Shares) != 2 || u.Shares[0].Name != "trending" || u.Shares[0].Units != 103 || u.Shares[1].Name != fmt.Sprintf("@%d", os.Getuid()) ||
 		u.Shares[0].Limits["daily"] != 103 || u.Shares[0].Limits["search"] != 100 {
 		t.Errorf("got %+v, want what the job spent, and the rest", u.Shares)
 	}
@@ -150,8 +178,8 @@ func TestUsage(t *testing.T) {
 	if err != nil || !u.Partial || u.Total.Units != 1 {
 		t.Errorf("got %+v, %v, want the newest entry alone", u, err)
 	}
-	if got := h.Dial().Call("GET", "/v1/credentials/other/usage", ""); got.Fields["shares"] == nil {
-		t.Errorf("no shares are an empty list, not null: %s", got.Body)
+	if u, err = h.Client("").Usage(t.Context(), "other", api.UsageQuery{}); err != nil || u.Shares == nil {
+		t.Errorf("got %+v, %v, want an empty list", u, err)
 	}
 }
 
@@ -171,7 +199,7 @@ func TestUsageOfShortWindows(t *testing.T) {
 		if err != nil || u.Total.Limits["brief"] != brief || u.Total.Limits["daily"] != 105 || u.Total.Units != 105 || u.Total.Calls != 105 {
 			t.Errorf("got %+v, %v; want %d units of brief and 105 of daily", u, err, brief)
 		}
-		if began := u.Until.Add(-time.Minute); !u.Windows["brief"].Equal(began) || !u.Since.Equal(u.Until.Add(-24*time.Hour)) {
+		if began := u.Until.Add(-time.Minute); u.Windows["brief"].Sub(began) != time.Microsecond || u.Until.Sub(u.Since).Round(time.Millisecond) != 24*time.Hour {
 			t.Errorf("got %+v, want that brief began at %v, and the day 24 hours ago", u, began)
 		}
 		h.Clock.Add(50 * time.Second)
@@ -185,7 +213,7 @@ func TestUsageOfShortWindows(t *testing.T) {
 // Where several credentials are configured one must be named.
 func TestOnlyCredentialOfSeveral(t *testing.T) {
 	h := servertest.Start(t, nil)
-	_, err := h.Client("").Log(t.Context(), api.OnlyCredential, api.LogQuery{})
+	_, err := h.Client("").Log(t.Context(), api.LogQuery{})
 	var p *api.Problem
 	if !errors.As(err, &p) || p.Reason != quota.BadRequest || p.Hint != "name one of them" {
 		t.Errorf("got %v, want bad_request and what to do", err)

@@ -69,20 +69,6 @@ func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quo
 	return changed, is, err
 }
 
-// raisable returns to how many units the configuration may raise a limit so that calls fit, and whether there
-// are that many: the upstream is known to grant them, or the limit is a part of another one that counts these
-// calls too. 0 where the upstream is known not to grant that much.
-func (s *Server) raisable(name string, o quota.Obstacle, counting []quota.LimitState) (to quota.Units, sure bool) {
-	onlyWaits := o.Missing == 0 || !o.Closed.IsZero()
-	size := s.Observer.Counts(name)[o.Name].Size
-	grants, known := size.Units, size.Known
-	if to = o.Units + o.Missing; onlyWaits || to > quota.MaxUnits || known && to > grants {
-		return 0, false
-	}
-	isWhole := func(l quota.LimitState) bool { return !l.IsPart() }
-	return to, known || o.IsPart() && slices.ContainsFunc(counting, isWhole)
-}
-
 // untilOf reads an instant, or after how long it is.
 func untilOf(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {

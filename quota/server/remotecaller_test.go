@@ -58,7 +58,7 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		{"release another caller's grant", "DELETE", "/v1/grants/" + blogs, "", 403},
 		{"read its credential", "GET", "/v1/credentials/youtube", "", 200},
 		{"read another credential", "GET", "/v1/credentials/other", "", 403},
-		{"read the log", "GET", "/v1/credentials/youtube/log", "", 403},
+		{"read the log", "GET", "/v1/log?credential=youtube", "", 403},
 		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403},
 		{"observe for no grant", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 403},
 		{"observe for another's grant", "POST", "/v1/observe", "grant_id=" + roots + "&status=429", 403},

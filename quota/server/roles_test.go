@@ -195,7 +195,7 @@ func TestRoles(t *testing.T) {
 		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 403, 200, 200},
 		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 403, 200, 200},
 		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 403, 200, 200},
-		{"read the log", "GET", "/v1/credentials/youtube/log", "", 200, 200, 200, 200, 200},
+		{"read the log", "GET", "/v1/log?credential=youtube", "", 200, 200, 200, 200, 200},
 		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403, 403, 403, 200, 200},
 		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 403, 200, 200},
 		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200},

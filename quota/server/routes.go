@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -92,16 +91,13 @@ type None struct{}
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, optional, headers", decoded(s.acquire, api.AcquireRequest{Count: 1})},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, optional, headers, dry_run, job", decoded(s.acquire, api.AcquireRequest{Count: 1})},
 		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what its call really cost; units", decoded(s.settle)},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
 		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
 		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
-		{"GET", "/v1/credentials/{name}/log", Read, "debits and corrections; after, since, newest, most", Handle(s.log, api.LogQuery{Most: usualPage})},
-		{"GET", "/v1/credentials/{name}/usage", Read, "who spent what, by job, region, operation, caller or hour; by, since, most", LongRead(Handle(s.usage, api.UsageQuery{By: string(quota.ByJob), Most: math.MaxInt}))},
-		{"GET", "/v1/credentials/{name}/why", Read, "would calls be granted now, and if not, why; operation, count, job", LongRead(Handle(s.why, api.WhyQuery{Count: 1}))},
-		{"GET", "/v1/refusals", Read, "what was refused in the last day, by kind: acquires, and passes that were not launched", Handle(s.listRefusals)},
+		{"GET", "/v1/log", Read, "debits and corrections of a credential, or the last acquires that were denied; credential, denied, after, since, newest, most", Handle(s.log, api.LogQuery{Most: usualPage})},
 		{"POST", "/v1/credentials/{name}/book", Operate, "count units that were spent elsewhere; limit, units, note", Handle(s.book)},
 		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", Handle(s.observe)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", Handle(s.closeLimit)},
@@ -148,12 +144,12 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 			return
 		}
 		if route.ofCredential() && c.Path("name") == api.OnlyCredential {
-			names := s.names(c)
-			if len(names) != 1 {
-				WriteProblem(w, api.ProblemOf(s.noCredential(c)))
+			name, err := s.named(c, "")
+			if err != nil {
+				WriteProblem(w, api.ProblemFrom(err))
 				return
 			}
-			r.SetPathValue("name", names[0])
+			r.SetPathValue("name", name)
 		}
 		if err := route.Handle(w, r, c); err != nil {
 			WriteProblem(w, api.ProblemFrom(err))

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -20,9 +19,8 @@ import (
 
 // Bounds of what a client may cost: a slow or stuck one costs one connection, for a short time.
 const (
-	readTimeout  = 5 * time.Second                               // a request, from its first byte to its last
-	writeTimeout = 10 * time.Second                              // deciding and answering
-	walkTime     = api.LongReadTimeout - slotTime - writeTimeout // for a handler that may read a whole log
+	readTimeout  = 5 * time.Second  // a request, from its first byte to its last
+	writeTimeout = 10 * time.Second // deciding and answering
 	maxHeader    = 8 << 10
 	maxPath      = 512      // bytes: no name has more than 64
 	maxBody      = 64 << 10 // more if a field says so by its tag max
@@ -59,8 +57,8 @@ type Config struct {
 	// ClientReset when an operator has reset a subject: before the request is answered and by the
 	// goroutine that serves it, so it should be quick. Nil: events are dropped.
 	Emit func(event any)
-	// Refusals are those that GET /v1/refusals lists; nil: there are none. Emit records them.
-	Refusals *Refusals
+	// Denials are those that GET /v1/log lists; nil: there are none. Emit records them.
+	Denials *Denials
 }
 
 // A Forbidden is a request that its caller may not make.
@@ -76,11 +74,10 @@ type Forbidden struct {
 type Server struct {
 	Config // as given, with the defaults
 
-	name      []string // of the server and its version, a header's value
-	routes    []Route
-	mux       *http.ServeMux
-	plain     map[[2]string]http.HandlerFunc // by method and path, without a name in it: it is found faster here
-	longReads longReads
+	name   []string // of the server and its version, a header's value
+	routes []Route
+	mux    *http.ServeMux
+	plain  map[[2]string]http.HandlerFunc // by method and path, without a name in it: it is found faster here
 }
 
 // New returns a server for a Frontend to pass requests to. It fails if two routes,
@@ -97,7 +94,7 @@ func New(c Config) (*Server, error) {
 
 // newServer returns a server without routes.
 func newServer(c Config) *Server {
-	s := &Server{Config: c, longReads: make(longReads, max(1, runtime.GOMAXPROCS(0)/2))}
+	s := &Server{Config: c}
 	s.name = []string{api.ServerName + c.Version}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {
@@ -109,8 +106,8 @@ func newServer(c Config) *Server {
 	if s.Emit == nil {
 		s.Emit = func(any) {}
 	}
-	if s.Refusals == nil {
-		s.Refusals = NewRefusals()
+	if s.Denials == nil {
+		s.Denials = new(Denials)
 	}
 	return s
 }

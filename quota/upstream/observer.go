@@ -78,6 +78,7 @@ type Observer struct {
 	counts   map[string]map[string]Count // by credential and limit
 	doubts   map[string]map[string]int   // by credential and limit: refusals that nothing explained, since a good answer
 	begun    map[string]bool             // "credential limit": what was spent before quotad is counted
+	refused  map[string]string           // by credential: in which words its key is refused, since a good answer
 }
 
 // NewObserver returns an observer of a service's credentials. It passes each outcome that was not refused to report,
@@ -92,7 +93,14 @@ func NewObserver(service *quota.Service, profiles map[string]Profile, report fun
 func (o *Observer) SetProfiles(profiles map[string]Profile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.profiles, o.doubts = profiles, map[string]map[string]int{}
+	o.profiles, o.doubts, o.refused = profiles, map[string]map[string]int{}, map[string]string{}
+}
+
+// Refuses returns the words in which the upstream refuses the key of a credential; empty: it does not.
+func (o *Observer) Refuses(credential string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.refused[credential]
 }
 
 // Counts returns what the upstream counts of a credential's limits, by their names.
@@ -132,8 +140,13 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 			return Outcome{}, err
 		}
 	}
-	if s.out.Class == OK && seen.Answer.Status < 400 {
+	switch isKey := s.out.Class == Key || s.out.Class == Billing; {
+	case s.out.Class == OK && seen.Answer.Status < 400:
 		s.trust()
+	case isKey && seen.Caller.Remote == "":
+		o.mu.Lock()
+		o.refused[c.Name] = s.out.Says
+		o.mu.Unlock()
 	}
 	if s.out.Class != "" && !(seen.Caller.Remote != "" && s.out.Class == OK) {
 		o.report(s.out)
@@ -257,10 +270,11 @@ func (s *observing) doubt(limit string) time.Duration {
 	return min(shortClosing<<min(times[limit]-1, 6), longClosing)
 }
 
-// trust ends the doubts about the limits that count an operation which had a good answer.
+// trust ends the doubts about the limits that count an operation which had a good answer, and about the key.
 func (s *observing) trust() {
 	s.observer.mu.Lock()
 	defer s.observer.mu.Unlock()
+	delete(s.observer.refused, s.credential.Name)
 	maps.DeleteFunc(s.observer.doubts[s.credential.Name], func(name string, _ int) bool {
 		limit, _ := s.credential.Limit(name)
 		return s.cost(limit) > 0

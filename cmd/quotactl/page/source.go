@@ -81,9 +81,9 @@ func (s *Source) askForMore(ctx context.Context) {
 // spent reads a log from now back to a day ago.
 func (s *Source) spent(ctx context.Context, credential string) Spent {
 	spent := Spent{Since: time.Now().Add(-chartSpan), Limits: map[string]map[time.Time]int64{}}
-	q := api.LogQuery{Since: api.Since(spent.Since.Format(time.RFC3339Nano)), Newest: true, Most: quota.MaxLogPage}
+	q := api.LogQuery{Credential: credential, Since: api.Since(spent.Since.Format(time.RFC3339Nano)), Newest: true, Most: quota.MaxLogPage}
 	for range maxPages {
-		page, err := s.Client.Log(ctx, credential, q)
+		page, err := s.Client.Log(ctx, q)
 		if err != nil {
 			return Spent{Err: err}
 		}

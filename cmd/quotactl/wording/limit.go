@@ -15,7 +15,7 @@ import (
 // fifth of their budget.
 func LimitStyle(l api.Limit) term.Style {
 	switch {
-	case l.DryRun:
+	case l.Observes:
 		return term.Faint
 	case l.Remaining == 0:
 		return term.Red
@@ -42,7 +42,7 @@ func LimitNotes(l api.Limit, r plan.Rate, v term.View) []string {
 	switch {
 	case l.Closed != nil:
 		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
-	case l.Remaining == 0 && !l.DryRun:
+	case l.Remaining == 0 && !l.Observes:
 		notes = append(notes, "exhausted")
 	}
 	if l.NextUnitsAt != nil {
@@ -82,7 +82,7 @@ func Outlook(c api.Credential, l api.Limit, r plan.Rate, v term.View) string {
 		return text
 	case l.Closed != nil:
 		return "closed, opens in " + term.Brief(max(0, l.Closed.Until.Sub(v.Now)))
-	case l.DryRun:
+	case l.Observes:
 		return "not enforced"
 	case l.Remaining == 0 && l.NextUnitsAt != nil:
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))

@@ -9,9 +9,7 @@ import (
 	"unicode"
 
 	"quotad/cmd/quotactl/term"
-	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -59,7 +57,7 @@ func Shares(u api.Usage, limit string) (shares []api.SpentBy, greatest int64) {
 			shares, greatest = append(shares, s), max(greatest, spent)
 		}
 	}
-	if limit != "" && u.By != string(quota.ByHour) {
+	if limit != "" && u.By != "hour" && u.By != "day" {
 		slices.SortStableFunc(shares, func(x, y api.SpentBy) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
 	}
 	return shares, greatest
@@ -68,11 +66,11 @@ func Shares(u api.Usage, limit string) (shares []api.SpentBy, greatest int64) {
 // ShareName is what people read for the name of a share.
 func ShareName(by, name string, v term.View) string {
 	switch {
-	case name == "" && by == string(quota.ByOperation):
+	case name == "" && by == "operation":
 		return "(booked)"
 	case name == "":
 		return "(outside a pass)"
-	case by == string(quota.ByHour):
+	case by == "hour":
 		if at, err := time.Parse(time.RFC3339, name); err == nil {
 			return v.Clock(at)
 		}
@@ -91,35 +89,4 @@ func Percent(part, whole int64) string {
 		hundredths = min(hundredths, 99)
 	}
 	return fmt.Sprintf("%.0f%%", hundredths)
-}
-
-// causes has the one word for each cause that ends with time, for a call as for a pass.
-var causes = map[string]string{
-	string(quota.LimitExceeded): Word(jobs.BudgetGone), string(jobs.DoesNotFit): Word(jobs.DoesNotFit),
-	string(quota.LimitClosed): Word(jobs.Closed), string(jobs.Closed): Word(jobs.Closed),
-}
-
-// RefusedWhat says what was refused: calls of an operation, or a pass.
-func RefusedWhat(r api.Refusal) string {
-	switch {
-	case r.Count == 0:
-		return "a pass"
-	case r.Operation == "":
-		return "a call"
-	case r.Count > 1:
-		return quota.Thousands(r.Count) + " " + r.Operation
-	}
-	return r.Operation
-}
-
-// Refused says why a call was refused, or a pass was not launched, as it was then.
-func Refused(r api.Refusal, v term.View) string {
-	text := cmp.Or(r.Detail, Word(r.Reason))
-	if word, known := causes[r.Reason]; known && r.Detail != "" {
-		text = word + ": " + r.Detail
-	}
-	if r.RetryAt != nil {
-		text += "; " + Fits(*r.RetryAt, v)
-	}
-	return text
 }

@@ -104,7 +104,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 	n := slices.IndexFunc(c.Limits, func(limit LimitState) bool { return limit.Name == s.Limit })
 	if n < 0 {
 		if len(c.Limits) > 0 && s.Limit == "" { // it ended without a denial, or expects more than there ever is
-			l.add(Trouble{Kind: Starved, Of: of, Says: fmt.Sprintf("%s is not run for want of units: %s", who, s.Detail), Do: "quotactl why " + j.Name, Grave: true, Since: s.Since})
+			l.add(Trouble{Kind: Starved, Of: of, Says: fmt.Sprintf("%s is not run for want of units: %s", who, s.Detail), Do: "quotactl jobs " + j.Name, Grave: true, Since: s.Since})
 		}
 		return
 	}

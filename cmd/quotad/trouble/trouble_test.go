@@ -251,7 +251,7 @@ func TestTroubles(t *testing.T) {
 		{"a limit that is not enforced any more", func(w *world) { w.daily.spent(); w.daily.DryRun, w.fetch.Short = true, short("daily", 5) }, ""},
 		{"nothing says which limit", func(w *world) {
 			w.fetch.Short = &jobs.Shortage{Since: ago(time.Hour), Runs: 2, Detail: "exit status 75, without a denial"}
-		}, "starved! job fetch: fetch is not run for want of units: exit status 75, without a denial > quotactl why fetch"},
+		}, "starved! job fetch: fetch is not run for want of units: exit status 75, without a denial > quotactl jobs fetch"},
 
 		// was: red for as long as a pace or a share is used up; and "used up in 7h" for a loop that has 42 s
 		{"runs dry by a loop", func(w *world) {

@@ -59,13 +59,13 @@ func Start(t *testing.T, edit func(*server.Config)) *Server {
 	t.Helper()
 	s := &Server{T: t, Clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), Tokens: new(Tokens)}
 	s.Service = NewService(t, ledgertest.NewModel(s.Clock.Now), YouTube(), Other())
-	config := server.Config{Service: s.Service, Tokens: s.Tokens, Version: "v1.2.3", Emit: s.observe, Refusals: server.NewRefusals()}
+	config := server.Config{Service: s.Service, Tokens: s.Tokens, Version: "v1.2.3", Emit: s.observe, Denials: new(server.Denials)}
 	if edit != nil {
 		edit(&config)
 	}
 	emit := config.Emit
 	config.Emit = func(event any) {
-		config.Refusals.Record(event)
+		config.Denials.Record(event)
 		emit(event)
 	}
 	s.Socket = filepath.Join(ShortDir(t), "quotad.sock")

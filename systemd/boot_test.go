@@ -221,7 +221,7 @@ func testStartsInARow(t *testing.T, m *machine) {
 // testUpgrade runs the README's commands over the installation.
 func testUpgrade(t *testing.T, m *machine) {
 	before := m.property(t, "MainPID")
-	m.sh(t, fromREADME(t, "systemctl restart quotad"))
+	m.sh(t, fromREADME(t, "systemctl enable --now quotad")+"systemctl restart quotad")
 	m.sh(t, "systemctl is-active quotad.service")
 	if m.property(t, "MainPID") == before {
 		t.Error("the old quotad runs on")

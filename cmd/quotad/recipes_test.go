@@ -68,7 +68,7 @@ var playedElsewhere = map[string][]string{
 	"TestPrometheusConfig":                   {"scrape_configs:"},
 	"TestAnswersOfThePage":                   {"[credentials.maps.answers]"},
 	"TestRelease":                            {"go mod edit -module"},
-	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "install -m 755 charts.py", "systemctl restart quotad", "systemctl disable --now quotad", "userdel quotad"},
+	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "install -m 755 charts.py", "systemctl disable --now quotad", "userdel quotad"},
 }
 
 // Every block of the pages is played by a script, or by another test.

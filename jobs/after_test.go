@@ -19,7 +19,7 @@ func TestFollowOn(t *testing.T) {
 		must(t, err)
 		return day.AddDate(2026, 2, 0)
 	}
-	hourly, daily, quarter := every(t, time.Hour, 0), every(t, 24*time.Hour, 3*time.Hour), every(t, 15*time.Minute, 0)
+	hourly, daily, quarter := every(t, time.Hour), shifted{every(t, 24*time.Hour), 3 * time.Hour}, every(t, 15*time.Minute)
 	for _, row := range []struct {
 		name            string
 		own, other      Schedule

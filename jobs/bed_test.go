@@ -28,8 +28,8 @@ func eight() regions.Ring {
 func trending(t *testing.T) *Job {
 	t.Helper()
 	return &Job{
-		Name: "trending", Credential: "youtube", Regions: eight(), Schedule: every(t, time.Hour, 0), Stagger: EvenStagger,
-		Command: []string{"/bin/fetch"}, Timeout: time.Minute, KillGrace: time.Second, DeniedGrace: 30 * time.Second,
+		Name: "trending", Credential: "youtube", Regions: eight(), Schedule: every(t, time.Hour), Stagger: EvenStagger,
+		Command: []string{"/bin/fetch"}, Timeout: time.Minute,
 	}
 }
 
@@ -308,4 +308,12 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// cursorAt has the next run of the bed's job begin at a region.
+func (b *bed) cursorAt(region regions.Region) {
+	b.t.Helper()
+	j, err := b.state("trending")
+	must(b.t, err)
+	must(b.t, j.set(func(s *state) { s.Cursor = regions.Cursor(region) }))
 }

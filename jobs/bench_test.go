@@ -45,7 +45,7 @@ type passCost struct {
 func newPassCost(b *testing.B, n int) *passCost {
 	job := &Job{
 		Name: "trending", Credential: "youtube", Schedule: Unscheduled{}, Command: []string{"/bin/fetch"},
-		Timeout: time.Minute, KillGrace: time.Second, DeniedGrace: 30 * time.Second,
+		Timeout: time.Minute,
 	}
 	for i := range n {
 		job.Regions = append(job.Regions, regions.Region(fmt.Sprintf("r%04d", i)))

@@ -13,7 +13,7 @@ import (
 func TestAClockThatWasAhead(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trendingIn(t, 1)
-		job.Schedule = every(t, 10*time.Minute, 0)
+		job.Schedule = every(t, 10*time.Minute)
 		now := time.Now // a clock
 		b := newBedAt(t, dir, func() time.Time { return now().Add(time.Hour) }, job)
 		b.Start(t.Context())

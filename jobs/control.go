@@ -263,7 +263,7 @@ func (j *jobControl) endLeftovers(ctx context.Context, end func(context.Context,
 	j.mu.Unlock()
 	var trouble []error
 	for _, id := range left {
-		if _, err := end(ctx, id, j.current().KillGrace); err != nil {
+		if _, err := end(ctx, id, KillGrace); err != nil {
 			trouble = append(trouble, fmt.Errorf("a daemon that was killed left a process: %w", err))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // A pass that obeys Retry-After, or asks again and again, is ended once what it was denied cannot
-// return before its timeout: after denied_grace, from the first such denial on, whatever it calls
+// return before its timeout: after half a minute, from the first such denial on, whatever it calls
 // meanwhile.
 func TestADeniedPassIsEnded(t *testing.T) {
 	for _, test := range []struct {

@@ -12,7 +12,7 @@ import (
 func TestNoGoodRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trendingIn(t, 2)
-		job.Schedule = every(t, 12*time.Hour, 0)
+		job.Schedule = every(t, 12*time.Hour)
 		b := newBed(t, dir, job)
 		code := 1
 		b.play = func(context.Context, played) Exit { return Exit{Code: code} }
@@ -54,7 +54,7 @@ func TestDue(t *testing.T) {
 		period, want time.Duration
 	}{{time.Minute, 26 * time.Hour}, {8 * time.Hour, 26 * time.Hour}, {24 * time.Hour, 72 * time.Hour}, {7 * 24 * time.Hour, 21 * 24 * time.Hour}} {
 		job := trending(t)
-		job.Schedule = every(t, row.period, 0)
+		job.Schedule = every(t, row.period)
 		j := &jobControl{job: job, state: state{Good: at}}
 		if got := j.due(at.Add(time.Hour)); !got.Equal(at.Add(row.want)) {
 			t.Errorf("every %v: due at %v, want %v later", row.period, got, row.want)

@@ -46,7 +46,6 @@ func ExampleRunner() {
 			Schedule:   jobs.Unscheduled{}, // quotactl run; NewEvery and scheduler.ParseCron have slots
 			Command:    []string{"/usr/bin/fetch"},
 			Timeout:    2 * time.Minute,
-			KillGrace:  10 * time.Second,
 		}},
 		Gate:     service,
 		Launcher: search{service, tokens},

@@ -111,7 +111,7 @@ func (s *stress) check(t *testing.T, ring regions.Ring) {
 func TestInsatiableRegion(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		job := trending(t)
-		job.Regions, job.Stagger, job.Schedule = regions.Ring{"US", "GB", "DE", "FR"}, 0, every(t, 24*time.Hour, 0)
+		job.Regions, job.Stagger, job.Schedule = regions.Ring{"US", "GB", "DE", "FR"}, 0, every(t, 24*time.Hour)
 		s := &stress{random: rand.New(rand.NewPCG(0, 0)), budget: 6, job: job}
 		b := newBed(t, dir, job)
 		b.play = func(_ context.Context, p played) Exit {

@@ -39,18 +39,21 @@ type Job struct {
 	Retry      int           // how often the regions that failed are served again, at the end of the run
 	RetryAfter time.Duration // how much later that is each time, unless the next slot comes before
 
-	Command   []string          // what a pass executes: a path as resolved, and its arguments
-	Files     string            // the directory that passes keep files in; it is made when missing; empty: none
-	Dir       string            // the working directory of a pass
-	Env       map[string]string // on top of the allow-list, below the contract
-	Secrets   []string          // removed from what a pass writes
-	Timeout   time.Duration     // of a pass, then TERM; at least a second
-	KillGrace time.Duration     // between TERM and KILL, more than zero
-
-	// DeniedGrace is how long a pass may continue once it was denied what does not return before its
-	// timeout. Then it is ended as at a stop.
-	DeniedGrace time.Duration
+	Command []string          // what a pass executes: a path as resolved, and its arguments
+	Files   string            // the directory that passes keep files in; it is made when missing; empty: none
+	Dir     string            // the working directory of a pass
+	Env     map[string]string // on top of the allow-list, below the contract
+	Secrets []string          // removed from what a pass writes
+	Timeout time.Duration     // of a pass, then TERM; at least a second
 }
+
+const (
+	// KillGrace is how long a pass has from TERM to KILL.
+	KillGrace = 10 * time.Second
+	// deniedGrace is how long a pass may continue once it was denied what does not return before its timeout. Then
+	// it is ended as at a stop.
+	deniedGrace = 30 * time.Second
+)
 
 // Calls are those that a pass is expected to make.
 func (j *Job) Calls() quota.Calls {

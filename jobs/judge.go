@@ -11,14 +11,14 @@ import (
 // judge decides what became of a pass. What ended it counts in this order: a person or a stop, a
 // refusal, ours or the upstream's, that nothing later cured, our timeout, that none of its calls was
 // made, its exit code.
-func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string) {
+func judge(exit Exit, spent passCalls) (outcome Outcome, detail string) {
 	switch {
 	case exit.Err != nil:
 		return Failed, exit.Err.Error()
 	case errors.Is(exit.Cause, ErrOperator), errors.Is(exit.Cause, ErrShutdown):
 		return Interrupted, exit.Cause.Error()
 	case spent.Denied, spent.Closed != "", errors.Is(exit.Cause, errDenied):
-		return Exhausted, j.denial(exit, spent)
+		return Exhausted, denial(exit, spent)
 	case exit.Cause != nil:
 		return Timeout, exit.Cause.Error()
 	case spent.Refuses != "":
@@ -26,11 +26,11 @@ func (j *Job) judge(exit Exit, spent passCalls) (outcome Outcome, detail string)
 	case spent.unserved():
 		return Failed, quota.Count(spent.Refused, "call", "calls") + " and none made: " + spent.Why
 	}
-	return j.judgeExit(exit)
+	return judgeExit(exit)
 }
 
 // denial says what a pass was refused, and that this ended it, if it did not stop by itself.
-func (j *Job) denial(exit Exit, spent passCalls) string {
+func denial(exit Exit, spent passCalls) string {
 	text := fmt.Sprintf("denied by limit %q", spent.Limit)
 	switch {
 	case spent.Past != "":
@@ -42,7 +42,7 @@ func (j *Job) denial(exit Exit, spent passCalls) string {
 	}
 	switch {
 	case errors.Is(exit.Cause, errDenied):
-		text += fmt.Sprintf("; ended after denied_grace (%s)", quota.Brief(j.DeniedGrace))
+		text += "; ended " + quota.Brief(deniedGrace) + " later"
 	case exit.Cause != nil:
 		text += "; waited until its timeout"
 	}
@@ -50,7 +50,7 @@ func (j *Job) denial(exit Exit, spent passCalls) string {
 }
 
 // judgeExit judges a pass that ended by itself, and about whose quota nothing is known.
-func (j *Job) judgeExit(exit Exit) (outcome Outcome, detail string) {
+func judgeExit(exit Exit) (outcome Outcome, detail string) {
 	switch {
 	case exit.Code == ExitExhausted:
 		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)

@@ -25,8 +25,8 @@ type Command struct {
 	Env       []string      // "NAME=value", complete
 	Stdin     []byte        // what it reads on its standard input
 	Secrets   []string      // removed from all output; none is empty
-	Timeout   time.Duration // more than 0, as KillGrace
-	KillGrace time.Duration
+	Timeout   time.Duration // more than 0
+	KillGrace time.Duration // from TERM to KILL, more than 0
 
 	// Started, if set, is called once, as soon as the command runs and before any of its output
 	// is passed on.

@@ -48,38 +48,6 @@ func (r *Runner) StopRun(id string) error {
 	return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
 }
 
-// SetCursor sets the region at which a job's next run begins; empty: the beginning of the ring. A
-// run that is under way moves the cursor by itself and is not disturbed: then the error is
-// ErrUnderWay.
-func (r *Runner) SetCursor(job string, region regions.Region) error {
-	j, err := r.state(job)
-	if err != nil {
-		return err
-	}
-	cursor := regions.Cursor(region)
-	if region != "" {
-		if err := j.has(region); err != nil {
-			return err
-		}
-	}
-	err = j.move(cursor)
-	if err != nil {
-		return fmt.Errorf("cannot set the cursor of job %q: %w", job, err)
-	}
-	return nil
-}
-
-// move sets the cursor, unless a run is under way.
-func (j *jobControl) move(cursor regions.Cursor) error {
-	j.mu.Lock()
-	if j.executor != nil {
-		defer j.mu.Unlock()
-		return j.underWayError()
-	}
-	j.mu.Unlock()
-	return j.change(func(s *state) { s.Cursor, s.Dry = cursor, 0 })
-}
-
 // Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until
 // Resume. A run under way continues. The pause says who paused the job, and why.
 func (r *Runner) Pause(job, by, note string, length time.Duration) error {

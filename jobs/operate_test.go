@@ -14,7 +14,8 @@ import (
 func TestManualRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		must(t, errors.Join(b.SetCursor("trending", "DE"), b.Pause("trending", "root", "", 0)))
+		b.cursorAt("DE")
+		must(t, b.Pause("trending", "root", "", 0))
 		run := b.begun("CA", "US")
 		// In the order asked for, at once, without taking anybody's turn, and though the job is paused.
 		b.wants("10:50:00 run running", "10:50:00 CA running", "10:50:00 CA ok", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
@@ -53,9 +54,6 @@ func TestManualRunIsRefused(t *testing.T) {
 		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrUnderWay) {
 			t.Errorf("got %v, want %v", err, ErrUnderWay)
 		}
-		if err := b.SetCursor("trending", "US"); !errors.Is(err, ErrUnderWay) {
-			t.Errorf("got %v, want %v", err, ErrUnderWay)
-		}
 	})
 }
 
@@ -67,21 +65,6 @@ func TestManualRunGoesThroughTheGate(t *testing.T) {
 		b.peek = func(map[string]quota.Units) (quota.Decision, error) { return refused(), nil }
 		b.begun("FR")
 		b.wants("10:50:00 run running", "10:50:00 FR not_launched (not_launched)", "10:50:00 run stopped (not_launched)")
-		b.wantCursor("US")
-	})
-}
-
-func TestSetCursor(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		b := newBed(t, dir, trending(t))
-		if err := b.SetCursor("trending", "XX"); !errors.Is(err, ErrUnknown) {
-			t.Errorf("got %v, want %v", err, ErrUnknown)
-		}
-		must(t, b.SetCursor("trending", "CA"))
-		b.stop()
-		b = newBed(t, dir, trending(t))
-		b.wantCursor("CA")
-		must(t, b.SetCursor("trending", ""))
 		b.wantCursor("US")
 	})
 }

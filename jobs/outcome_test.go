@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 )
 
 // What ended a pass counts in this order: a person or a stop, a refusal, ours or the upstream's, our timeout, the
@@ -30,9 +29,9 @@ func TestJudge(t *testing.T) {
 		{"timeout, wrapped", Exit{Cause: fmt.Errorf("ended: %w", ErrTimeout)}, passCalls{}, Timeout, "ended: the pass reached its timeout"},
 		{"timeout after a denial", Exit{Cause: ErrTimeout}, denied, Exhausted, `denied by limit "daily"; waited until its timeout`},
 		{"it went on after a denial", Exit{Code: -1, Signal: "SIGTERM", Cause: errDenied}, denied, Exhausted,
-			`denied by limit "daily"; ended after denied_grace (30s)`},
+			`denied by limit "daily"; ended 30s later`},
 		{"it was granted as it was ended for a denial", Exit{Cause: errDenied}, passCalls{}, Exhausted,
-			"denied; ended after denied_grace (30s)"},
+			"denied; ended 30s later"},
 		{"timeout after the upstream's word", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}, Exhausted,
 			`the upstream says that limit "daily" is exhausted; waited until its timeout`},
 		{"the upstream's quota is gone", Exit{Code: 1}, passCalls{Closed: "daily"}, Exhausted, `the upstream says that limit "daily" is exhausted`},
@@ -49,7 +48,7 @@ func TestJudge(t *testing.T) {
 		{"left something that cannot be ended", Exit{Swept: 2, Left: 1}, passCalls{}, OK, "left 2 processes running, of which 1 could not be ended"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, detail := (&Job{DeniedGrace: 30 * time.Second}).judge(test.exit, test.spent)
+			got, detail := judge(test.exit, test.spent)
 			if got != test.want || detail != test.detail {
 				t.Errorf("got %s, %q, want %s, %q", got, detail, test.want, test.detail)
 			}

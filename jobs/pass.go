@@ -60,7 +60,7 @@ func (e *executor) pass(p Pass, token string) {
 	command.Started = func(id Identity) { e.started(p, id) }
 	ask, end := context.WithCancelCause(e.ask)
 	defer end(nil)
-	e.runner.config.Tokens.began(token, p.Deadline, e.job.DeniedGrace, func() { end(errDenied) })
+	e.runner.config.Tokens.began(token, p.Deadline, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
 		e.output.add(p.Region, line)
 		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
@@ -72,7 +72,7 @@ func (e *executor) pass(p Pass, token string) {
 	p.Units, p.Calls, p.Denied, p.Needs = spent.Units, spent.Calls, spent.Denied, spent.Needs
 	tail, said := e.output.tail(p.Region, p.from)
 	p.Tail = tail
-	p.Outcome, p.Detail = e.job.judge(exit, spent)
+	p.Outcome, p.Detail = judge(exit, spent)
 	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
 		p.Unanswered = spent.Unanswered
 	}
@@ -103,7 +103,7 @@ func (e *executor) command(p Pass, token string) Command {
 	}
 	return Command{
 		Args: e.job.Command, Dir: e.job.Dir, Env: environ(config.Environ, e.job, contract),
-		Timeout: e.job.Timeout, KillGrace: e.job.KillGrace,
+		Timeout: e.job.Timeout, KillGrace: KillGrace,
 		Secrets: append(slices.Clone(e.job.Secrets), token), // it stands in the address of the proxy, which errors show
 	}
 }

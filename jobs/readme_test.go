@@ -58,7 +58,7 @@ func TestOutcomeTable(t *testing.T) {
 		{"1 to 255", "nothing", Exit{Code: 3}, passCalls{}},
 		{"0", "nothing", Exit{}, passCalls{}},
 	} {
-		outcome, _ := j.judge(row.with, row.spent)
+		outcome, _ := judge(row.with, row.spent)
 		then := "continues"
 		if outcome == Exhausted {
 			then = "waits if the limit returns within max_wait; else ends: " + string(BudgetGone)

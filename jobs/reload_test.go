@@ -98,7 +98,7 @@ func TestReloadReplacesASchedule(t *testing.T) {
 		b := newBed(t, dir, trending(t))
 		time.Sleep(10 * time.Minute) // nobody has ticked the slot yet
 		changed := trending(t)
-		changed.Schedule = every(t, time.Hour, 30*time.Minute)
+		changed.Schedule = shifted{every(t, time.Hour), 30 * time.Minute}
 		b.setJobs(changed)
 		b.wants()
 		time.Sleep(30 * time.Minute)

@@ -126,7 +126,7 @@ func TestNamedDirectoryIsNotMade(t *testing.T) {
 func TestCursorOfARegionThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		b := newBed(t, dir, trending(t))
-		must(t, b.SetCursor("trending", "BR"))
+		b.cursorAt("BR")
 		b.stop()
 		job := trending(t)
 		job.Regions = regions.Ring{"US", "GB", "DE"}

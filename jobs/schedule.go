@@ -18,22 +18,21 @@ type Schedule interface {
 	String() string
 }
 
-// Every ticks at a fixed period, aligned to the Unix epoch and shifted by a
-// phase, which is shorter than the period. The zero value never ticks.
+// Every ticks at a fixed period, aligned to the Unix epoch. The zero value never ticks.
 type Every struct {
-	Period, Phase time.Duration
+	Period time.Duration
 }
 
 // minPeriod is the shortest period at which a job may tick.
 const minPeriod = time.Second
 
-// NewEvery returns the schedule that ticks at k*period + phase since the Unix
-// epoch, for every integer k. The period is at least a second; any phase will do.
-func NewEvery(period, phase time.Duration) (Every, error) {
+// NewEvery returns the schedule that ticks at k*period since the Unix epoch, for every integer k. The period is at least
+// a second.
+func NewEvery(period time.Duration) (Every, error) {
 	if period < minPeriod {
 		return Every{}, fmt.Errorf("a period is at least %v: %v", minPeriod, period)
 	}
-	return Every{period, phase % period}, nil
+	return Every{period}, nil
 }
 
 // Next returns the first slot later than t, which lies between the years 1700
@@ -42,20 +41,16 @@ func (e Every) Next(t time.Time) time.Time {
 	if e.Period <= 0 {
 		return time.Time{}
 	}
-	since := t.Add(-e.Phase).UnixNano()
+	since := t.UnixNano()
 	k := since / int64(e.Period)
 	if since < 0 && since%int64(e.Period) != 0 {
 		k-- // division rounds towards zero, and slots before the epoch are slots too
 	}
-	return time.Unix(0, (k+1)*int64(e.Period)).Add(e.Phase).UTC()
+	return time.Unix(0, (k+1)*int64(e.Period)).UTC()
 }
 
 func (e Every) String() string {
-	text := "every " + quota.Brief(e.Period)
-	if e.Phase != 0 {
-		text += ", shifted by " + quota.Brief(e.Phase)
-	}
-	return text
+	return "every " + quota.Brief(e.Period)
 }
 
 // Unscheduled never ticks: only an operator begins a run.

@@ -19,34 +19,30 @@ func at(t *testing.T, text string) time.Time {
 	return time.Time{}
 }
 
-func every(t *testing.T, period, phase time.Duration) Every {
+func every(t *testing.T, period time.Duration) Every {
 	t.Helper()
-	e, err := NewEvery(period, phase)
+	e, err := NewEvery(period)
 	must(t, err)
 	return e
 }
 
 func TestEvery(t *testing.T) {
 	for _, test := range []struct {
-		name          string
-		period, phase time.Duration
-		after, want   string
+		name        string
+		period      time.Duration
+		after, want string
 	}{
-		{"half an hour", 30 * time.Minute, 0, "2026-03-01 10:17:00", "2026-03-01 10:30:00"},
-		{"strictly later", 30 * time.Minute, 0, "2026-03-01 10:30:00", "2026-03-01 11:00:00"},
-		{"a nanosecond before", 30 * time.Minute, 0, "2026-03-01T10:29:59.999999999Z", "2026-03-01 10:30:00"},
-		{"with a phase", time.Hour, 5 * time.Minute, "2026-03-01 10:17:00", "2026-03-01 11:05:00"},
-		{"with a phase still to come", time.Hour, 20 * time.Minute, "2026-03-01 10:17:00", "2026-03-01 10:20:00"},
-		{"a phase of more than a period", time.Hour, 5*time.Hour + 20*time.Minute, "2026-03-01 10:17:00", "2026-03-01 10:20:00"},
-		{"a phase below zero", time.Hour, -40 * time.Minute, "2026-03-01 10:17:00", "2026-03-01 10:20:00"},
-		{"a period that does not divide the day", 7 * time.Hour, 0, "1970-01-02 00:00:00", "1970-01-02 04:00:00"},
-		{"a week begins on a Thursday, as the epoch did", 7 * 24 * time.Hour, 0, "2026-03-01", "2026-03-05"},
-		{"before the epoch", time.Hour, 0, "1969-12-31 22:30:00", "1969-12-31 23:00:00"},
-		{"on a slot before the epoch", time.Hour, 0, "1969-12-31 22:00:00", "1969-12-31 23:00:00"},
-		{"every second", time.Second, 0, "2026-03-01T10:17:00.5Z", "2026-03-01 10:17:01"},
+		{"half an hour", 30 * time.Minute, "2026-03-01 10:17:00", "2026-03-01 10:30:00"},
+		{"strictly later", 30 * time.Minute, "2026-03-01 10:30:00", "2026-03-01 11:00:00"},
+		{"a nanosecond before", 30 * time.Minute, "2026-03-01T10:29:59.999999999Z", "2026-03-01 10:30:00"},
+		{"a period that does not divide the day", 7 * time.Hour, "1970-01-02 00:00:00", "1970-01-02 04:00:00"},
+		{"a week begins on a Thursday, as the epoch did", 7 * 24 * time.Hour, "2026-03-01", "2026-03-05"},
+		{"before the epoch", time.Hour, "1969-12-31 22:30:00", "1969-12-31 23:00:00"},
+		{"on a slot before the epoch", time.Hour, "1969-12-31 22:00:00", "1969-12-31 23:00:00"},
+		{"every second", time.Second, "2026-03-01T10:17:00.5Z", "2026-03-01 10:17:01"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := every(t, test.period, test.phase).Next(at(t, test.after))
+			got := every(t, test.period).Next(at(t, test.after))
 			if want := at(t, test.want); !got.Equal(want) || got.Location() != time.UTC {
 				t.Errorf("got %v, want %v", got, want)
 			}
@@ -58,7 +54,7 @@ func TestEvery(t *testing.T) {
 func TestEverySlotsDoNotDependOnTheStart(t *testing.T) {
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
 	for range 1000 {
-		e := every(t, time.Second+time.Duration(random.Int64N(int64(100*time.Hour))), time.Duration(random.Int64N(int64(time.Hour))))
+		e := every(t, time.Second+time.Duration(random.Int64N(int64(100*time.Hour))))
 		from := time.Unix(random.Int64N(4e9), random.Int64N(1e9))
 		slot := e.Next(from)
 		if !slot.After(from) || slot.Sub(from) > e.Period {
@@ -76,7 +72,7 @@ func TestEverySlotsDoNotDependOnTheStart(t *testing.T) {
 
 func TestEveryRefusesShortPeriods(t *testing.T) {
 	for _, period := range []time.Duration{0, -time.Hour, time.Second - 1} {
-		if _, err := NewEvery(period, 0); err == nil {
+		if _, err := NewEvery(period); err == nil {
 			t.Errorf("a period of %v was accepted", period)
 		}
 	}
@@ -84,6 +80,15 @@ func TestEveryRefusesShortPeriods(t *testing.T) {
 		t.Errorf("the zero value ticks at %v", got)
 	}
 }
+
+// shifted ticks later than another schedule.
+type shifted struct {
+	Schedule
+	by time.Duration
+}
+
+func (s shifted) Next(t time.Time) time.Time { return s.Schedule.Next(t.Add(-s.by)).Add(s.by) }
+func (s shifted) String() string             { return s.Schedule.String() + " later" }
 
 // office ticks every minute of the hours from 9 to 17, which makes it as
 // irregular as a cron line.
@@ -108,10 +113,10 @@ func TestLatest(t *testing.T) {
 		schedule Schedule
 		at, want string
 	}{
-		{"on a slot", every(t, time.Hour, 0), "2026-03-01 10:00:00", "2026-03-01 10:00:00"},
-		{"just before a slot", every(t, time.Hour, 0), "2026-03-01T10:59:59.999999999Z", "2026-03-01 10:00:00"},
-		{"every second", every(t, time.Second, 0), "2026-03-01T10:00:00.7Z", "2026-03-01 10:00:00"},
-		{"once in a thousand days", every(t, 1000*24*time.Hour, 0), "2026-03-01", "2024-10-04"},
+		{"on a slot", every(t, time.Hour), "2026-03-01 10:00:00", "2026-03-01 10:00:00"},
+		{"just before a slot", every(t, time.Hour), "2026-03-01T10:59:59.999999999Z", "2026-03-01 10:00:00"},
+		{"every second", every(t, time.Second), "2026-03-01T10:00:00.7Z", "2026-03-01 10:00:00"},
+		{"once in a thousand days", every(t, 1000*24*time.Hour), "2026-03-01", "2024-10-04"},
 		{"at work", office{}, "2026-03-02 16:20:30", "2026-03-02 16:20:00"},
 		{"after work", office{}, "2026-03-02 23:00:00", "2026-03-02 16:59:00"},
 		{"before work", office{}, "2026-03-02 08:59:59", "2026-03-01 16:59:00"},
@@ -149,7 +154,7 @@ func TestLatestDoesNotWalk(t *testing.T) {
 }
 
 func TestCountSlots(t *testing.T) {
-	hourly := every(t, time.Hour, 0)
+	hourly := every(t, time.Hour)
 	ten, three := at(t, "2026-03-01 10:00:00"), at(t, "2026-03-01 15:00:00")
 	if n, first := CountSlots(hourly, ten, three, 100); n != 5 || !first.Equal(ten.Add(time.Hour)) {
 		t.Errorf("got %d from %v, want 5 from 11:00", n, first)

@@ -207,7 +207,7 @@ func TestCatchUpOfAnOldSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
 				job := trendingIn(t, 1)
-				job.CatchUp, job.Schedule = true, every(t, 7*24*time.Hour, 0)
+				job.CatchUp, job.Schedule = true, every(t, 7*24*time.Hour)
 				newBed(t, dir, job).stop()
 				time.Sleep(time.Until(job.Schedule.Next(time.Now())) + row.late)
 				b := newBed(t, dir, job)
@@ -229,7 +229,7 @@ func TestNothingMissedByANewSchedule(t *testing.T) {
 		b.run()
 		b.stop()
 		time.Sleep(24 * time.Hour)
-		job.Schedule = every(t, time.Minute, 0)
+		job.Schedule = every(t, time.Minute)
 		b = newBed(t, dir, job)
 		b.Start(t.Context())
 		synctest.Wait()
@@ -317,7 +317,7 @@ func TestTheFirstSlotWasMissed(t *testing.T) {
 				first, job := trending(t), trending(t)
 				job.Regions, job.CatchUp = eight()[:1], test.catchUp
 				if first.Schedule = job.Schedule; test.reload {
-					first.Schedule = every(t, 24*time.Hour, 0)
+					first.Schedule = every(t, 24*time.Hour)
 				}
 				b := newBed(t, dir, first)
 				b.Start(t.Context())

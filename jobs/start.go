@@ -39,9 +39,6 @@ func Open(c Config) (*Runner, error) {
 	return r, r.retire()
 }
 
-// retiredGrace is the KillGrace of what a job left running that is not configured any more.
-const retiredGrace = 10 * time.Second
-
 // retire records for the jobs that are not configured that they miss nothing from now on.
 func (r *Runner) retire() error {
 	logs, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+stateEnding))
@@ -53,7 +50,7 @@ func (r *Runner) retire() error {
 		if r.states[name] != nil {
 			continue
 		}
-		j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}, KillGrace: retiredGrace})
+		j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}})
 		if err == nil {
 			r.trouble(name, errors.Join(j.unsaved, j.retire()))
 			r.retired = append(r.retired, j)
@@ -101,7 +98,7 @@ func (r *Runner) SetJobs(list []*Job) error {
 	return nil
 }
 
-// Start ends what a killed daemon left running, which takes the jobs' KillGrace at most. Then
+// Start ends what a killed daemon left running, which takes KillGrace at most. Then
 // it makes up for what was missed while no daemon was running, as far as the jobs want that,
 // and begins the runs at start. It is called once, before the first Tick, which is for a later
 // slot.
@@ -169,7 +166,7 @@ func (r *Runner) countDied(j *jobControl, run *Run) error {
 
 // Stop begins no further run or pass, and waits until those under way are over and
 // recorded. Passes may end by themselves until ask ends; then they are asked to end,
-// and killed after their job's KillGrace or as soon as force ends, which is not before
+// and killed after KillGrace or as soon as force ends, which is not before
 // ask. Regions whose pass was interrupted keep their turn.
 func (r *Runner) Stop(ask, force context.Context) {
 	r.beginNoMore()

@@ -26,8 +26,7 @@ type Tokens struct {
 type spender struct {
 	bearer quota.Bearer
 	run    *lacking
-	end    func() // ends the pass, after the grace; nil before it has begun
-	grace  time.Duration
+	end    func()      // ends the pass, after deniedGrace; nil before it has begun
 	ending *time.Timer // calls end; nil while nothing is denied for good
 	calls  quota.Calls // that it is expected to make; these units are spoken for
 	record passCalls   // without what the refusals say
@@ -134,10 +133,10 @@ func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls)
 }
 
 // began records until when the token's pass may run, and how it is ended once nothing that it was
-// denied returns before that: after a grace, whatever it calls meanwhile.
-func (t *Tokens) began(token string, deadline time.Time, grace time.Duration, end func()) {
+// denied returns before that: after deniedGrace, whatever it calls meanwhile.
+func (t *Tokens) began(token string, deadline time.Time, end func()) {
 	t.with(token, func(s *spender) {
-		s.bearer.Deadline, s.grace, s.end = deadline, grace, end
+		s.bearer.Deadline, s.end = deadline, end
 	})
 }
 
@@ -244,7 +243,7 @@ func (s *spender) answer(operation string, refused ...refusedCall) {
 	}
 	hopeless := s.end != nil && slices.ContainsFunc(s.refusals, s.outlasts)
 	if hopeless && s.ending == nil {
-		s.ending = time.AfterFunc(s.grace, s.end)
+		s.ending = time.AfterFunc(deniedGrace, s.end)
 	} else if !hopeless && s.ending != nil {
 		s.ending.Stop()
 		s.ending = nil

@@ -23,11 +23,7 @@ func (r Region) Before() string {
 	return string(r) + ": "
 }
 
-const (
-	maxText      = 128
-	maxName      = 64
-	alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-)
+const maxText = 128
 
 // Check returns what is wrong with the text of a region, or nil.
 func (r Region) Check() error {
@@ -42,19 +38,6 @@ func (r Region) Check() error {
 		return fmt.Errorf("a region does not begin or end with a space: %q", text)
 	case text == "." || text == "..":
 		return fmt.Errorf("%q means a directory: a region needs another name", text)
-	}
-	return nil
-}
-
-// CheckName returns what is wrong with a region that is to have a plain name, or nil: 1
-// to 64 letters, digits, '_' or '-', of which the first is a letter or digit.
-func (r Region) CheckName() error {
-	name := string(r)
-	if name == "" || len(name) > maxName {
-		return fmt.Errorf("a region has 1 to %d characters: %q", maxName, name)
-	}
-	if strings.Trim(name, alphanumeric+"_-") != "" || !strings.Contains(alphanumeric, name[:1]) {
-		return fmt.Errorf("a region is made of letters, digits, '_' and '-', and begins with a letter or digit: %q", name)
 	}
 	return nil
 }

@@ -49,24 +49,3 @@ func TestBefore(t *testing.T) {
 		}
 	}
 }
-
-func TestCheckName(t *testing.T) {
-	for _, test := range []struct {
-		region Region
-		want   string // part of the error; empty: none
-	}{
-		{"US", ""},
-		{Region(strings.Repeat("a", 64)), ""},
-		{"", "1 to 64 characters"},
-		{Region(strings.Repeat("a", 65)), "1 to 64 characters"},
-		{"../US", "letters, digits"},
-		{"US GB", "letters, digits"},
-		{"Österreich", "letters, digits"},
-		{"-US", "begins with a letter or digit"},
-		{"US\n", "letters, digits"},
-	} {
-		if err := test.region.CheckName(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%q: got %v, want an error with %q", test.region, err, test.want)
-		}
-	}
-}

@@ -132,7 +132,6 @@ credential = "api"
 regions = ["one", "two"]
 schedule = "manual"
 command = ["/opt/slow"]
-kill_grace = "20s"
 `, `every = "24h"`, time.Now().UTC().Add(12*time.Hour).Format(`cron = "4 15 * * *"`), 1)
 
 // stopTime is in the place of the unit's minute and a half. Twice, in a container

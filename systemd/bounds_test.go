@@ -16,7 +16,6 @@ credential = "api"
 regions = ["one"]
 schedule = "manual"
 timeout = "2m"
-kill_grace = "1s"
 command = ["/opt/` + name + `"]
 env_file = "` + name + `.env"
 `

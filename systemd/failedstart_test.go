@@ -21,7 +21,6 @@ credential = "api"
 regions = ["one", "two"]
 schedule = "manual"
 command = ["/opt/slow"]
-kill_grace = "2s"
 `
 
 // proxied needs a port that may be taken, and a key.

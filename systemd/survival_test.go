@@ -187,7 +187,6 @@ func testNoRedis(t *testing.T, m *machine) {
 // longer than the unit allows, the other is ended.
 func testStop(t *testing.T, m *machine) {
 	m.write(t, "/etc/systemd/system/quotad.service.d/watchdog.conf", "[Service]\nTimeoutStopSec=2s\n")
-	m.write(t, "/etc/quotad/config.toml", strings.Replace(config, `kill_grace = "20s"`, `kill_grace = "6s"`, 1))
 	m.sh(t, "systemctl daemon-reload && systemctl reload quotad")
 	for region, want := range map[string]int64{"one": 1, "two": 3} {
 		before := m.used(t)

@@ -21,6 +21,7 @@ func formerly() map[string]string {
 		"log --newest": now("log"), "status --job": now("jobs JOB"),
 		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
 		"bookmark":          "is gone: a pass keeps a file in $QUOTAD_JOB_DIR",
+		"cursor":            "is gone: quotactl run JOB --region REGION; quotactl jobs shows the cursor",
 		"remote":            "is gone: the log has what each caller spent (quotactl usage), quotad's own log what it was refused",
 		"lend":              "is gone: edit units of the limit in config.toml, then quotactl reload",
 		"refusals":          "is gone: quotactl log --denied shows the last calls that were refused, quotactl runs RUN those of a run",

@@ -143,26 +143,6 @@ func renderLines(b *strings.Builder, lines []term.Cell, v term.View) {
 	}
 }
 
-const cursorUsage = `Show the region at which a job's next run begins, or set it. The run still goes
-through all regions: it begins at the cursor and wraps around.
-
-Example:
-  $ quotactl cursor trending FR
-  FR
-`
-
-func newCursor(c *cli) *cobra.Command {
-	return c.change("cursor JOB [REGION]", "show or set where a job's next run begins", cursorUsage, func(ctx context.Context, args []string) (err error) {
-		var job jobsapi.Job
-		if len(args) == 1 {
-			job, err = c.client().Job(ctx, args[0])
-		} else {
-			job, err = c.client().SetCursor(ctx, args[0], jobsapi.CursorRequest{Region: args[1]})
-		}
-		return show(c, job, err, nil, func(job jobsapi.Job, _ term.View) string { return string(job.Cursor) + "\n" })
-	})
-}
-
 const pauseUsage = `Stop scheduling a job until you resume it. A restart of quotad does not end the
 pause. A run under way continues.
 

@@ -59,7 +59,7 @@ func newRoot(c *cli) *cobra.Command {
 		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newReport(c), newClients(c)}},
 		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c)}},
 		{"Limits", []*cobra.Command{newBook(c), newClose(c), newOpen(c), newReset(c)}},
-		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newCursor(c), newReload(c), newNotify(c)}},
+		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newResume(c), newReload(c), newNotify(c)}},
 		{"Other", []*cobra.Command{newMan(c), newCompletion(c), help}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

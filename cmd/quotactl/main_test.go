@@ -169,7 +169,7 @@ func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
 		}
 		job.Credential, job.Schedule, job.Dir = credential, jobs.Every{Period: 24 * time.Hour}, filepath.Dir(script)
 		job.Expects = map[string]quota.Units{"videos.list": 4}
-		job.Timeout, job.KillGrace = time.Minute, time.Second
+		job.Timeout = time.Minute
 		list = append(list, &job)
 	}
 	return list

@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 		"Look":    "status page jobs runs plan why usage log report",
 		"Spend":   "acquire exec settle",
 		"Limits":  "book close open reset",
-		"Operate": "run stop pause resume cursor reload notify",
+		"Operate": "run stop pause resume reload notify",
 		"Other":   "man completion help",
 	}
 	got, hidden := map[string]string{}, []string{}

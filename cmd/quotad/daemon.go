@@ -105,7 +105,6 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Remote.Callers)
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
-	d.reloads.recordGrace(c)
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
 		eventLog{d.log, &refusals{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,

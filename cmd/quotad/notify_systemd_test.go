@@ -30,15 +30,15 @@ func TestTellsSystemd(t *testing.T) {
 	}
 	reload(strings.Replace(onSystemd, "100", "50", 1))
 	awaitNotice(t, manager, `STATUS=idle; 49 of 50 units left; next fetch .*`)
-	reload(onSystemd + "kill_grace = \"1m\"\nevry = 1\n")
+	reload(onSystemd + "evry = 1\n")
 	awaitNotice(t, manager, `STATUS=.*/config.toml was not loaded, and the former configuration runs: .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
 	awaitNotice(t, manager, `WATCHDOG=1`)
-	reload(onSystemd + "kill_grace = \"1m\"\n")
+	reload(onSystemd)
 	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
 
 	must(t, daemon.cmd.Process.Signal(syscall.SIGTERM))
-	// Half a minute to drain, a minute of grace, and some seconds to answer.
-	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=105000000`)
+	// Half a minute to drain, ten seconds of grace, and some seconds to answer.
+	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=55000000`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
 	}

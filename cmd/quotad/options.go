@@ -47,7 +47,7 @@ Flags:
 
 quotad logs to stderr: lines to read on a terminal, JSON elsewhere. On SIGTERM it
 starts nothing more and lets the passes under way finish, for as long as drain
-allows; then it asks them to end, and kills those that outlast their kill_grace.
+allows; then it asks them to end, and kills those that last 10 seconds more.
 A second SIGTERM ends them at once.
 
 On SIGHUP, as on quotactl reload, it reads its configuration again.

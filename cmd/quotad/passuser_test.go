@@ -28,7 +28,6 @@ credential = "api"
 regions = ["one"]
 cron = "$FAR * * *"
 run_at_start = true
-kill_grace = "1s"
 env_file = "curious.env"
 command = ["sh", "-c", """
 state=$(dirname $QUOTAD_SOCKET)

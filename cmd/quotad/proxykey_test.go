@@ -31,7 +31,6 @@ credential = "api"
 regions = ["one"]
 cron = "$FAR * * *"
 run_at_start = true
-kill_grace = "1s"
 timeout = "1h"
 command = ["sh", "-c", "echo $QUOTAD_PROXY >address.new; mv address.new address; sleep 3600"]
 dir = "."

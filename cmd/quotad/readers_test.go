@@ -55,7 +55,6 @@ regions = ["one"]
 cron = "$FAR * * *"
 run_at_start = true
 timeout = "1h"
-kill_grace = "1s"
 command = ["sh", "-c", 'echo $QUOTAD_TOKEN >%[1]s/token.new && mv %[1]s/token.new %[1]s/token && exec sleep 3600']
 `
 

@@ -20,7 +20,6 @@ import (
 // Reloads is the state of the configuration and of its replacement.
 type reloads struct {
 	state atomic.Pointer[api.Configuration] // which one is in force
-	grace atomic.Int64                      // the longest KillGrace of any job so far
 
 	mu      sync.Mutex     // held while the configuration is replaced; guards current
 	current *config.Config // nil before the daemon is ready and when it stops: nothing is replaced then
@@ -91,7 +90,6 @@ func (d *daemon) replace() ([]api.ConfigChange, error) {
 	}
 	d.reloads.current = is
 	d.inForce.Store(is)
-	d.reloads.recordGrace(is)
 	return changes, nil
 }
 
@@ -199,12 +197,4 @@ func (d *daemon) reportReload(by string, changes []api.ConfigChange, err error) 
 		list[i] = string(c.Kind) + " " + c.Key
 	}
 	d.log.Info().Str("by", by).Strs("changes", list).Msg("configuration reloaded")
-}
-
-// recordGrace records the longest KillGrace: a run may continue under a definition that
-// was replaced.
-func (r *reloads) recordGrace(c *config.Config) {
-	for _, job := range c.Jobs {
-		r.grace.Store(max(r.grace.Load(), int64(job.KillGrace)))
-	}
 }

@@ -51,10 +51,9 @@ units = 60
 window = "1m"
 [jobs.page]
 credential = "youtube"
-items = ["one"]
+regions = ["one"]
 schedule = "manual"
 command = ["sh", "-c", "echo $QUOTAD_TOKEN >token.new && mv token.new token && exec sleep 600"]
-kill_grace = "1s"
 timeout = "10m"
 [remote]
 listen = "127.0.0.1:0"

@@ -107,7 +107,6 @@ regions = ["one"]
 cron = "$FAR * * *"
 run_at_start = true
 timeout = "10m"
-kill_grace = "1s"
 command = ["sh", "-c", "echo $QUOTAD_TOKEN >token.new && mv token.new token && exec sleep 600"]
 `
 

@@ -104,7 +104,7 @@ func runScripts(t *testing.T, files []string, environ map[string]string, ledger 
 			env.Setenv("ROOT", root)
 			env.Setenv("SHIPPED", file)
 			env.Setenv("FAR", far)
-			env.Setenv("FARMINUTES", time.Duration((time.Now().Minute()+30)%60*int(time.Minute)).String()) // half an hour away, if it is an offset
+			env.Setenv("FARMINUTE", farMinute)
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
 			// Under -race each program would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")

@@ -44,7 +44,6 @@ stagger = "1ms"
 run_at_start = true
 expects.list = 1
 env_file = "key.env"
-kill_grace = "1s"
 command = ["sh", "-c", """
 quotactl settle $(quotactl acquire list -o json | grep grant_id | cut -d '"' -f 4) 1 || exit 4
 quotactl acquire no-such-operation

@@ -144,7 +144,7 @@ func (d *daemon) ready() {
 // stopping comes first when the daemon stops. It asks systemd for as much time as the
 // passes under way may take to end, and the answers in flight after them.
 func (d *daemon) stopping() error {
-	grace := d.config.Passes.Drain + time.Duration(d.reloads.grace.Load())
+	grace := d.config.Passes.Drain + jobs.KillGrace
 	status, _ := d.runner.Status("") // of all jobs it cannot fail
 	return d.systemd.notify(fmt.Sprintf("STOPPING=1\nSTATUS=%s\nEXTEND_TIMEOUT_USEC=%d",
 		stopStatus(status, grace), (grace + answerTime + margin).Microseconds()))

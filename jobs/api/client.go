@@ -72,11 +72,6 @@ func (c Client) Resume(ctx context.Context, job string) (Job, error) {
 	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "resume"), nil)
 }
 
-// SetCursor sets the region at which the next run begins.
-func (c Client) SetCursor(ctx context.Context, job string, r CursorRequest) (Job, error) {
-	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "cursor"), r)
-}
-
 // Plan returns what the schedule asks of the limits, and whether it fits.
 func (c Client) Plan(ctx context.Context) (plan.Plan, error) {
 	return api.Ask[plan.Plan](ctx, c.Client, http.MethodGet, "/v1/plan", nil)

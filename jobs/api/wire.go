@@ -36,11 +36,6 @@ type PauseRequest struct {
 	ForMs int64  `json:"for_ms,omitempty"` // how long; 0: until it is resumed
 }
 
-// CursorRequest is the body of POST /v1/jobs/{job}/cursor.
-type CursorRequest struct {
-	Region string `json:"region,omitempty"` // empty: the beginning of the ring
-}
-
 // Selection narrows down a list.
 type Selection struct {
 	Job  string `json:"job,omitempty"`  // empty: all

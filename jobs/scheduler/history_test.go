@@ -115,7 +115,7 @@ func (w *week) job(line string) *jobs.Job {
 		Name: "job", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: schedule, Stagger: jobs.EvenStagger,
 		CatchUp: w.random.IntN(2) == 0, Expects: map[string]quota.Units{"list": 1},
 		Parallel: 1 + w.random.IntN(2),
-		Command:  []string{"/bin/fetch"}, Timeout: time.Hour, KillGrace: time.Second,
+		Command:  []string{"/bin/fetch"}, Timeout: time.Hour,
 	}
 }
 

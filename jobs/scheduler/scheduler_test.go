@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -54,9 +55,15 @@ func (b *bed) tick(job string, slot time.Time) {
 	b.ticks = append(b.ticks, fmt.Sprintf("%s %s", job, slot.Format("15:04:05")))
 }
 
-func (b *bed) set(job string, period, phase time.Duration) {
+func (b *bed) set(job string, period time.Duration) {
 	b.t.Helper()
-	must(b.t, b.Set(job, jobs.Every{Period: period, Phase: phase}))
+	must(b.t, b.Set(job, jobs.Every{Period: period}))
+}
+
+func (b *bed) setCron(job, line string) {
+	b.t.Helper()
+	schedule, err := ParseCron(line, time.UTC)
+	must(b.t, errors.Join(err, b.Set(job, schedule)))
 }
 
 // wants lets time pass and compares the ticks since the last call.
@@ -86,8 +93,8 @@ func at(t *testing.T, clock string, test func(t *testing.T)) {
 func TestTicksAreAlignedToTheEpoch(t *testing.T) {
 	at(t, "10:17:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", 30*time.Minute, 0)
-		b.set("channels", time.Hour, 5*time.Minute)
+		b.set("trending", 30*time.Minute)
+		b.setCron("channels", "5 * * * *")
 		b.Start()
 		b.wants(13*time.Minute - 1)
 		b.wants(1, "trending 10:30:00")
@@ -98,7 +105,7 @@ func TestTicksAreAlignedToTheEpoch(t *testing.T) {
 func TestEverySecond(t *testing.T) {
 	at(t, "10:00:58", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", time.Second, 0)
+		b.set("trending", time.Second)
 		b.Start()
 		b.wants(4*time.Second, "trending 10:00:59", "trending 10:01:00", "trending 10:01:01", "trending 10:01:02")
 	})
@@ -108,7 +115,7 @@ func TestEverySecond(t *testing.T) {
 func TestEachSlotComesOnce(t *testing.T) {
 	at(t, "00:00:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", 7*time.Minute, time.Second)
+		b.set("trending", 7*time.Minute)
 		b.Start()
 		time.Sleep(3 * 24 * time.Hour)
 		synctest.Wait()
@@ -129,12 +136,12 @@ func TestChangedWhileTicking(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
 		b.Start()
-		b.set("trending", time.Hour, 0)
+		b.set("trending", time.Hour)
 		b.wants(time.Hour, "trending 11:00:00")
-		b.set("trending", 20*time.Minute, 0)
-		b.set("channels", 30*time.Minute, 25*time.Minute)
+		b.set("trending", 20*time.Minute)
+		b.setCron("channels", "25,55 * * * *")
 		b.wants(25*time.Minute, "trending 11:20:00", "channels 11:25:00")
-		b.set("trending", time.Hour, 0) // and its slot of 11:40 comes no more
+		b.set("trending", time.Hour) // and its slot of 11:40 comes no more
 		b.wants(30*time.Minute, "channels 11:55:00")
 		b.wants(5*time.Minute, "trending 12:00:00")
 		if err := b.Remove("trending"); err != nil {
@@ -151,7 +158,7 @@ func TestUnscheduledWhileTicking(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
 		b.Start()
-		b.set("trending", time.Hour, 0)
+		b.set("trending", time.Hour)
 		b.wants(time.Hour, "trending 11:00:00")
 		must(t, b.Set("trending", jobs.Unscheduled{}))
 		b.wants(2 * time.Hour)
@@ -161,7 +168,7 @@ func TestUnscheduledWhileTicking(t *testing.T) {
 func TestScheduleThatNeverComes(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", time.Hour, 0)
+		b.set("trending", time.Hour)
 		if err := b.Set("trending", jobs.Every{}); err == nil {
 			t.Error("it was accepted")
 		}
@@ -175,7 +182,7 @@ func TestScheduleThatNeverComes(t *testing.T) {
 func TestClockSetForward(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", 30*time.Minute, 0)
+		b.set("trending", 30*time.Minute)
 		b.Start()
 		b.wants(30*time.Minute, "trending 10:30:00")
 		b.setClock(3*time.Hour + 10*time.Minute) // 13:40
@@ -189,7 +196,7 @@ func TestClockSetForward(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", 30*time.Minute, 0)
+		b.set("trending", 30*time.Minute)
 		b.Start()
 		b.wants(30*time.Minute, "trending 10:30:00")
 		b.setClock(-time.Second)
@@ -204,7 +211,7 @@ func TestClockSetBack(t *testing.T) {
 func TestTimersThatComeEarly(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", 30*time.Minute, 0)
+		b.set("trending", 30*time.Minute)
 		b.Start()
 		b.setClock(-900 * time.Millisecond)
 		b.wants(30*time.Minute, "trending 10:30:00")
@@ -243,7 +250,7 @@ func TestNoTickUnderTheLock(t *testing.T) {
 func TestDueBeforeStart(t *testing.T) {
 	at(t, "10:50:00", func(t *testing.T) {
 		b := newBed(t)
-		b.set("trending", time.Hour, 0)
+		b.set("trending", time.Hour)
 		b.wants(15 * time.Minute)
 		b.Start()
 		b.wants(0, "trending 11:00:00")
@@ -268,7 +275,7 @@ func TestEarlyIsShort(t *testing.T) {
 func TestStopBeforeStart(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t) // its cleanup stops it
-		b.set("trending", time.Hour, 0)
+		b.set("trending", time.Hour)
 		b.wants(2 * time.Hour)
 	})
 }

@@ -87,8 +87,6 @@ func TestStopARun(t *testing.T) {
 	<-h.lines // it runs
 	_, err := h.Begin(ctx, "trending", jobsapi.RunRequest{})
 	h.refused(err, http.StatusConflict)
-	_, err = h.SetCursor(ctx, "trending", jobsapi.CursorRequest{Region: "CA"})
-	h.refused(err, http.StatusConflict)
 
 	must[jobs.Run](t)(h.StopRun(ctx, run.ID))
 	if ended := h.ended(); ended.State != jobs.RunInterrupted || ended.Reason != jobs.Operator || ended.Passes[0].Outcome != jobs.Interrupted {
@@ -102,7 +100,7 @@ func TestStopARun(t *testing.T) {
 	}
 }
 
-func TestPauseAndCursor(t *testing.T) {
+func TestPause(t *testing.T) {
 	ctx := t.Context()
 	h := open(t, 100, job(t, "trending", "fetch"), job(t, "channels", "fetch"))
 	before := time.Now()
@@ -113,18 +111,15 @@ func TestPauseAndCursor(t *testing.T) {
 	if j := must[jobsapi.Job](t)(h.Resume(ctx, "trending")); j.Pause != nil {
 		t.Errorf("got %+v, want it resumed", j.Pause)
 	}
-	if j := must[jobsapi.Job](t)(h.SetCursor(ctx, "channels", jobsapi.CursorRequest{Region: "AU"})); j.Cursor != "AU" {
-		t.Errorf("the cursor is at %s, want it at AU", j.Cursor)
-	}
 	list := must[[]jobsapi.Job](t)(h.Jobs(ctx))
-	if len(list) != 2 || list[0].Cursor != "US" || list[1].Cursor != "AU" {
+	if len(list) != 2 || list[0].Cursor != "US" || list[1].Cursor != "US" {
 		t.Errorf("got %+v, want both jobs in their order", list)
 	}
 
 	must[jobsapi.Job](t)(h.Pause(ctx, "channels", jobsapi.PauseRequest{}))
 	next := must[[]jobs.Upcoming](t)(h.Schedule(ctx, jobsapi.Selection{Job: "channels", Most: 2}))
-	if len(next) != 2 || !next[0].Paused || next[0].Passes[0].Region != "AU" || !next[1].Slot.After(next[0].Slot) {
-		t.Errorf("got %+v, want two runs from AU that will be skipped", next)
+	if len(next) != 2 || !next[0].Paused || next[0].Passes[0].Region != "US" || !next[1].Slot.After(next[0].Slot) {
+		t.Errorf("got %+v, want two runs from US that will be skipped", next)
 	}
 	if next := must[[]jobs.Upcoming](t)(h.Schedule(ctx, jobsapi.Selection{})); len(next) != 20 {
 		t.Errorf("got %d runs to come, want 20", len(next))

@@ -99,7 +99,7 @@ func job(t *testing.T, name, does string) *jobs.Job {
 	return &jobs.Job{
 		Name: name, Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}, Schedule: jobs.Every{Period: 365 * 24 * time.Hour},
 		Command: []string{self}, Env: map[string]string{asPass: does, "GORACE": "atexit_sleep_ms=0"},
-		Timeout: time.Minute, KillGrace: 10 * time.Second, DeniedGrace: time.Minute,
+		Timeout: time.Minute,
 	}
 }
 

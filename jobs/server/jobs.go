@@ -41,10 +41,10 @@ func (h handlers) job(_ context.Context, c *server.Session, _ server.None) (jobs
 }
 
 // changed returns the job in the path, as it is after a change that failed with err or succeeded.
-func (h handlers) changed(c *server.Session, err error, list ...regions.Region) (jobsapi.Job, error) {
+func (h handlers) changed(c *server.Session, err error) (jobsapi.Job, error) {
 	job := c.Path("job")
 	if err != nil {
-		return jobsapi.Job{}, h.problem(err, subject{job: job, regions: list})
+		return jobsapi.Job{}, h.problem(err, subject{job: job})
 	}
 	all, err := h.list(job)
 	if err != nil {
@@ -71,11 +71,6 @@ func (h handlers) pause(_ context.Context, c *server.Session, in jobsapi.PauseRe
 
 func (h handlers) resume(_ context.Context, c *server.Session, _ server.None) (jobsapi.Job, error) {
 	return h.changed(c, h.runner.Resume(c.Path("job")))
-}
-
-func (h handlers) cursor(_ context.Context, c *server.Session, in jobsapi.CursorRequest) (jobsapi.Job, error) {
-	region := regions.Region(in.Region)
-	return h.changed(c, h.runner.SetCursor(c.Path("job"), region), region)
 }
 
 // brief removes from a run, which may be nil, what only its own page shows, and its processes.

@@ -21,7 +21,6 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of all regions or of some; regions", Handle: server.Handle(h.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job; for_ms, note", Handle: server.Handle(h.pause)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/resume", Access: server.Operate, Does: "end a pause", Handle: server.Handle(h.resume)},
-		{Method: http.MethodPost, Path: "/v1/jobs/{job}/cursor", Access: server.Operate, Does: "set the region at which the next run begins; region", Handle: server.Handle(h.cursor)},
 		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the passes under way", Handle: server.Handle(h.stop)},
 	}
 }

@@ -64,7 +64,7 @@ command = ["true"]
 
 [jobs.captions]
 credential = "youtube"
-items = ["München", "<script>alert(1)</script>", "c++", "a \"quoted\" name"]
+regions = ["München", "<script>alert(1)</script>", "c++", "a \"quoted\" name"]
 every = "3h"
 stagger = "10m"
 expects = { "captions.list" = 1 }
@@ -123,7 +123,7 @@ command = ["true"]
 
 [jobs.channels]
 credential = "youtube"
-items = ["music", "news", "science"]
+regions = ["music", "news", "science"]
 every = "3h"
 stagger = "0s"
 expects = { "search.list" = 1 }

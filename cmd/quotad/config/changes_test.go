@@ -82,7 +82,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.host", `"one"`, `"two"`},
 	{"jobs.a.regions", `["US", "GB"]`, `["GB", "US"]`},
 	{"jobs.a.every", `"1h"`, `"2h"`},
-	{"jobs.a.offset", `"1m"`, `"2m"`},
 	{"jobs.a.stagger", `"1s"`, `"even"`},
 	{"jobs.a.parallel", `1`, `2`},
 	{"jobs.a.run_at_start", `true`, `false`},
@@ -97,8 +96,6 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.a.env_file", `"one.env"`, `"two.env"`},
 	{"jobs.a.env.LEVEL", `"1"`, `"2"`},
 	{"jobs.a.timeout", `"1m"`, `"2m"`},
-	{"jobs.a.kill_grace", `"1s"`, `"2s"`},
-	{"jobs.a.denied_grace", `"1m"`, `"2m"`},
 	{"jobs.b.credential", `"d"`, `"c"`},
 	{"jobs.b.regions", `["US"]`, `["GB"]`},
 	{"jobs.b.cron", `"0 9 * * *"`, `"0 8 * * *"`},
@@ -108,7 +105,7 @@ var everyKey = []struct{ key, was, is string }{
 	{"jobs.b.command", `["fetch"]`, `["fetch", "more"]`},
 	{"jobs.c.schedule", `"manual"`, ``}, // there is nothing else that it could be
 	{"jobs.c.credential", `"d"`, `"c"`},
-	{"jobs.c.items", `["München"]`, `["München", "c++"]`},
+	{"jobs.c.regions", `["München"]`, `["München", "c++"]`},
 	{"jobs.c.command", `["fetch"]`, `["fetch", "more"]`},
 	{"credentials.e.limits.daily.units", `10`, ``}, // shares of two jobs
 	{"credentials.e.operations.list", `1`, ``},

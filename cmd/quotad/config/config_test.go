@@ -74,20 +74,18 @@ func TestLoad(t *testing.T) {
 		}},
 		Outages: map[string]slidinglog.Policy{"youtube": {Open: map[string]bool{}}}, Profiles: map[string]upstream.Profile{}, Presets: map[string]Preset{},
 		Jobs: []*jobs.Job{{
-			Name:        "trending",
-			Credential:  "youtube",
-			Regions:     regions.Ring{"US", "GB", "DE"},
-			Schedule:    every,
-			Stagger:     2 * time.Second,
-			Parallel:    1,
-			Expects:     map[string]quota.Units{"videos.list": 4},
-			Command:     []string{filepath.Join(dir, "fetch"), "trending"},
-			Files:       "/state/data/trending",
-			Dir:         "/state/data/trending",
-			Env:         map[string]string{},
-			Timeout:     2 * time.Minute,
-			KillGrace:   10 * time.Second,
-			DeniedGrace: 30 * time.Second,
+			Name:       "trending",
+			Credential: "youtube",
+			Regions:    regions.Ring{"US", "GB", "DE"},
+			Schedule:   every,
+			Stagger:    2 * time.Second,
+			Parallel:   1,
+			Expects:    map[string]quota.Units{"videos.list": 4},
+			Command:    []string{filepath.Join(dir, "fetch"), "trending"},
+			Files:      "/state/data/trending",
+			Dir:        "/state/data/trending",
+			Env:        map[string]string{},
+			Timeout:    2 * time.Minute,
 
 			CatchUp: true, MaxWait: time.Minute,
 		}},
@@ -178,7 +176,6 @@ parallel = 2
 missed = "skip"
 max_wait = "0s"
 command = ["fetch"]
-kill_grace = "1s"
 env_file = "youtube.env"
 env = { LEVEL = "2" }
 dir = "data"
@@ -221,7 +218,6 @@ dir = "data"
 		{"missed", job.CatchUp, false},
 		{"passes", c.Passes, Passes{}},
 		{"timeout", job.Timeout, 5 * time.Minute},
-		{"grace", job.KillGrace, time.Second},
 		{"working directory", job.Dir, filepath.Join(dir, "data")},
 		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c", "EMPTY": ""}},
 	}

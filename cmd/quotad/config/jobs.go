@@ -23,9 +23,6 @@ func (t *fileTable) jobs(c *Config) {
 		job.Dir = cmp.Or(job.Dir, job.Files)
 		wrong := job.Validate(c.Credentials)
 		for _, w := range wrong {
-			if one.has("items") && slices.Equal(w.Path, []string{"regions"}) {
-				w.Path = []string{"items"}
-			}
 			if slices.Equal(w.Path, []string{"schedule"}) {
 				w.Path = []string{"cron"} // only a cron line may never come
 			}
@@ -44,36 +41,31 @@ func (t *fileTable) jobs(c *Config) {
 }
 
 func (t *jobTable) job(name string) *jobs.Job {
-	ring := slices.Concat(regions.Ring(t.Regions), regions.Ring(t.Items))
-	switch {
-	case t.has("regions") && t.has("items"):
-		t.fail("items", "cannot be combined with regions: remove one of the two")
-	case !t.has("regions") && !t.has("items"):
+	ring := regions.Ring(t.Regions)
+	if !t.has("regions") {
 		ring = regions.Ring{regions.None}
 	}
 	if t.RetryAfter > 0 && t.Retry == 0 {
 		t.fail("retry_after", "needs retry, which says how often: retry = 1")
 	}
 	j := &jobs.Job{
-		Name:        name,
-		Credential:  t.Credential,
-		Host:        t.Host,
-		Regions:     ring,
-		Schedule:    t.schedule(),
-		After:       t.After,
-		Stagger:     time.Duration(t.Stagger),
-		Parallel:    t.Parallel,
-		RunAtStart:  t.RunAtStart,
-		Expects:     t.Expects,
-		UseReserve:  t.UseReserve,
-		Retry:       t.Retry,
-		RetryAfter:  time.Duration(t.RetryAfter),
-		CatchUp:     t.Missed == "once",
-		Command:     t.Command,
-		Dir:         string(t.Dir),
-		Timeout:     time.Duration(t.Timeout),
-		KillGrace:   time.Duration(t.KillGrace),
-		DeniedGrace: time.Duration(t.DeniedGrace),
+		Name:       name,
+		Credential: t.Credential,
+		Host:       t.Host,
+		Regions:    ring,
+		Schedule:   t.schedule(),
+		After:      t.After,
+		Stagger:    time.Duration(t.Stagger),
+		Parallel:   t.Parallel,
+		RunAtStart: t.RunAtStart,
+		Expects:    t.Expects,
+		UseReserve: t.UseReserve,
+		Retry:      t.Retry,
+		RetryAfter: time.Duration(t.RetryAfter),
+		CatchUp:    t.Missed == "once",
+		Command:    t.Command,
+		Dir:        string(t.Dir),
+		Timeout:    time.Duration(t.Timeout),
 	}
 	j.Env, j.Secrets = t.env()
 	j.MaxWait = time.Duration(t.MaxWait)
@@ -124,7 +116,7 @@ var (
 // Redacted returns a text with asterisks in place of what looks like a key.
 func Redacted(text string) string { return keyText.ReplaceAllString(text, "${1}****") }
 
-// schedule reads every with its offset, or cron with its timezone, or schedule. It is nil where
+// schedule reads every, or cron with its timezone, or schedule. It is nil where
 // none of the keys is there. One that cannot be read counts as daily.
 func (t *jobTable) schedule() jobs.Schedule {
 	switch {
@@ -132,8 +124,6 @@ func (t *jobTable) schedule() jobs.Schedule {
 		return t.manual()
 	case t.has("every") && t.has("cron"):
 		t.fail("cron", "cannot be combined with every: remove one of the two")
-	case t.has("cron") && t.has("offset"):
-		t.fail("offset", "works only with every: remove it, and write the minutes into the cron line")
 	case t.has("timezone") && !t.has("cron"):
 		t.fail("timezone", "works only with cron: remove it")
 	}
@@ -142,10 +132,7 @@ func (t *jobTable) schedule() jobs.Schedule {
 	key := "every"
 	switch {
 	case t.has("every"):
-		period, offset := time.Duration(cmp.Or(t.Every, duration(day))), time.Duration(t.Offset)
-		if schedule, err = jobs.NewEvery(period, offset); err == nil && offset >= period {
-			t.fail("offset", "must be less than every (%v): %q comes to the same", t.Every, duration(offset%period))
-		}
+		schedule, err = jobs.NewEvery(time.Duration(cmp.Or(t.Every, duration(day))))
 	case t.has("cron"):
 		key = "cron"
 		schedule, err = scheduler.ParseCron(t.Cron, t.Timezone.Location)
@@ -163,7 +150,7 @@ func (t *jobTable) manual() jobs.Schedule {
 	if t.Schedule != "" && t.Schedule != "manual" {
 		t.fail("schedule", `must be "manual", not %q: write a period as every, and a cron line as cron`, t.Schedule)
 	}
-	for _, key := range []string{"every", "offset", "cron", "timezone", "after", "stagger", "missed"} {
+	for _, key := range []string{"every", "cron", "timezone", "after", "stagger", "missed"} {
 		if t.has(key) {
 			t.fail(key, `has no effect with schedule = "manual": remove one of the two`)
 		}

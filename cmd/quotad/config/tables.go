@@ -144,32 +144,28 @@ type outageTable struct {
 
 type jobTable struct {
 	table
-	Credential  string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
-	Host        string              `toml:"host"`
-	Regions     ring                `toml:"regions"`
-	Items       ring                `toml:"items" any:"ok"`
-	Every       duration            `toml:"every"`
-	Offset      duration            `toml:"offset" zero:"ok"`
-	Cron        string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
-	Timezone    zone                `toml:"timezone" default:"UTC"`
-	Schedule    string              `toml:"schedule" want:"\"manual\""`
-	After       string              `toml:"after" want:"the name of a job in quotes"`
-	Stagger     duration            `toml:"stagger" default:"2s" even:"ok" zero:"ok"`
-	Parallel    int                 `toml:"parallel" default:"1" max:"10000"`
-	RunAtStart  bool                `toml:"run_at_start"`
-	Missed      string              `toml:"missed" oneof:"once skip" default:"once"`
-	MaxWait     duration            `toml:"max_wait" zero:"ok"`
-	Expects     calls               `toml:"expects"`
-	UseReserve  bool                `toml:"use_reserve"`
-	Retry       int                 `toml:"retry"`
-	RetryAfter  duration            `toml:"retry_after" zero:"ok"`
-	Command     command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
-	Dir         workDir             `toml:"dir"`
-	EnvFile     contents            `toml:"env_file" secret:"the job's secrets"`
-	Env         map[string]variable `toml:"env"`
-	Timeout     duration            `toml:"timeout" default:"5m"`
-	KillGrace   duration            `toml:"kill_grace" default:"10s"`
-	DeniedGrace duration            `toml:"denied_grace" default:"30s"`
+	Credential string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
+	Host       string              `toml:"host"`
+	Regions    ring                `toml:"regions"`
+	Every      duration            `toml:"every"`
+	Cron       string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
+	Timezone   zone                `toml:"timezone" default:"UTC"`
+	Schedule   string              `toml:"schedule" want:"\"manual\""`
+	After      string              `toml:"after" want:"the name of a job in quotes"`
+	Stagger    duration            `toml:"stagger" default:"2s" even:"ok" zero:"ok"`
+	Parallel   int                 `toml:"parallel" default:"1" max:"10000"`
+	RunAtStart bool                `toml:"run_at_start"`
+	Missed     string              `toml:"missed" oneof:"once skip" default:"once"`
+	MaxWait    duration            `toml:"max_wait" zero:"ok"`
+	Expects    calls               `toml:"expects"`
+	UseReserve bool                `toml:"use_reserve"`
+	Retry      int                 `toml:"retry"`
+	RetryAfter duration            `toml:"retry_after" zero:"ok"`
+	Command    command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
+	Dir        workDir             `toml:"dir"`
+	EnvFile    contents            `toml:"env_file" secret:"the job's secrets"`
+	Env        map[string]variable `toml:"env"`
+	Timeout    duration            `toml:"timeout" default:"5m"`
 }
 
 // gone has what to write in place of a key that quotad knew before, by the type of its table and its
@@ -182,6 +178,10 @@ var gone = map[string]string{
 	"jobTable.expect_success":       "remove it: a scheduled job fails that has no good run within three periods, at least 26 h",
 	"eventsTable.overdue_began":     "write job_failing: it also reports a job without a good run",
 	"eventsTable.overdue_ended":     "remove it: quotactl status shows what has ended",
+	"jobTable.items":                "write regions: they may be any texts",
+	"jobTable.offset":               `write the minutes into a cron line in place of every: cron = "7,37 * * * *"`,
+	"jobTable.kill_grace":           "remove it: a pass has 10 seconds from TERM to KILL",
+	"jobTable.denied_grace":         "remove it: a pass may continue for 30 seconds after it was denied what does not fit before its timeout",
 	"jobTable.units_per_run":        `give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`,
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
 	"eventsTable.counts_differ":     "remove it: what the upstream counts is a metric, quotad_limit_drift_units",

@@ -143,20 +143,13 @@ func (w window) String() string {
 	return w.Window.String()
 }
 
-// A ring is an array of regions, no two of which are alike. Their names are plain, unless the tag of its field says any:"ok".
+// A ring is an array of regions, no two of which are alike.
 type ring regions.Ring
 
 func (r *ring) decode(n node) {
 	for _, text := range n.texts() {
 		region := regions.Region(text)
-		err := region.CheckName()
-		switch odd := region.Check(); {
-		case n.tag.Get("any") != "":
-			err = odd
-		case err != nil && odd == nil:
-			err = fmt.Errorf("%w; items, instead of regions, takes any text", err)
-		}
-		switch {
+		switch err := region.Check(); {
 		case err != nil:
 			n.fail("%v", err)
 		case slices.Contains(*r, region):

@@ -12,7 +12,7 @@ import (
 // A Launcher runs processes.
 type Launcher interface {
 	// Launch runs one command to its end and passes on its output while it runs, one line at a
-	// time. When Launch returns, no process of the command is left. The end of ask ends the
+	// time: the command waits for it. When Launch returns, no process of the command is left. The end of ask ends the
 	// command: TERM to all its processes, KILL after the grace, or as soon as force ends, which
 	// is not before ask; the cause of ask is in the Exit.
 	Launch(ask, force context.Context, command Command, output func(Line)) Exit
@@ -37,11 +37,7 @@ type Command struct {
 type Line struct {
 	Stream string // "stdout" or "stderr"
 	Text   string // valid UTF-8
-	Cut    bool   // the line was longer than what is kept
-
-	// Dropped, if not zero, is how many lines of the stream are missing here, because the command
-	// wrote too fast. Text says so; such a line is the launcher's own.
-	Dropped int
+	Cut    bool   // the line is longer, and goes on in the next one
 }
 
 // An Exit says how a command ended. The causes of our own making come first: the exit code of a

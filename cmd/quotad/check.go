@@ -59,22 +59,15 @@ func machineName() string {
 }
 
 // checkedHost is where the configuration is to be used. The file of the service is used in
-// its state directory and by its user, though systemd does not pass them here, before its first start too.
+// its state directory, though systemd does not pass them here, before its first start too.
 func checkedHost(o options, s systemd) config.Host {
-	host, own := s.host(), ""
+	host := s.host()
 	host.Checking = true
 	if file, err := filepath.Abs(o.config); err == nil && file == systemConfig && s.stateDirectory == "" {
-		var passes string
-		own, passes = usersOfUnit()
+		own, passes := usersOfUnit()
 		if _, err := os.Stat(systemState); err == nil || own != "" {
 			host.StateDirectory, host.PassesUser = systemState, cmp.Or(host.PassesUser, passes)
 		}
-	}
-	if uid, ok := ownerOf(host.StateDirectory); ok && own == "" {
-		own = process.NameOf(uid)
-	}
-	if own != "" && os.Geteuid() == 0 {
-		host.Reader, _ = process.LookupUser(own)
 	}
 	return host
 }

@@ -131,7 +131,7 @@ command = ["./job.sh"]
 `
 
 // As root, --check of the service's file says what the service would, before its first start as well: in its state
-// directory, of its user, and of the user of its jobs.
+// directory.
 func TestCheckBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 || exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt").Run() != nil {
@@ -148,13 +148,8 @@ func TestCheckBeforeTheFirstStart(t *testing.T) {
 	}{
 		{ofService, "quotad --check", exitOK, []string{
 			"state   /var/lib/quotad\n", "socket  /run/quotad.sock\n", "in /var/lib/quotad/data/one",
-			"config.toml:7: warning: jobs.one.command: /etc/quotad/job.sh cannot run: user www-data cannot enter /etc/quotad: move the program",
 		}},
 		{ofService, "cd /etc/quotad && quotad --check", exitOK, []string{"state   /var/lib/quotad\n"}},
-		{ofService, "quotad --check --strict", exitError, []string{"user www-data cannot enter /etc/quotad"}},
-		{ofService + "env_file = \"api.env\"\n", "quotad --check", exitConfig, []string{
-			"config.toml:8: jobs.one.env_file: /etc/quotad/api.env is not for user nobody to read: let quotad's group read it, as root: chgrp nogroup /etc/quotad/api.env",
-		}},
 		{ofService, "echo >systemctl && quotad --check", exitOK, []string{"state   " + dir + "/.quotad\n"}}, // there is no service
 	} {
 		write(t, dir, "config.toml", row.text)

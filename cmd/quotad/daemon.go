@@ -107,7 +107,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		eventLog{d.log, &refusals{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
+		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
 		d.recordExit,
 	}
 	return d

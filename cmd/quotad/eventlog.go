@@ -25,6 +25,7 @@ import (
 type eventLog struct {
 	log      zerolog.Logger
 	refusals *refusals
+	output   *sync.Mutex // one line of a pass at a time: no other line waits for more of them
 }
 
 func (e eventLog) record(event any) {
@@ -52,6 +53,8 @@ func (e eventLog) record(event any) {
 		if event.Line.Cut {
 			line.Bool("cut", true)
 		}
+		e.output.Lock()
+		defer e.output.Unlock()
 		line.Msg(event.Line.Text)
 	case jobs.Trouble:
 		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("trouble with a job")

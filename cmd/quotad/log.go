@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -113,19 +111,15 @@ func isControl(r rune) bool {
 }
 
 // A journald writes to systemd's journal, which reads the level of a line from the number
-// before it, see sd-daemon(3). Each line becomes one entry.
+// before it, see sd-daemon(3). Each line becomes one entry: LineMax of journald.conf(5) is 48 KiB, and what a job writes comes
+// in lines of 7.
 type journald struct{ io.Writer }
 
 var _ zerolog.LevelWriter = journald{}
 
-// maxEntry is the maximum length of a line. The journal splits one that is longer than LineMax,
-// journald.conf(5), into several entries, and the text where the next one begins may look like
-// another level.
-const maxEntry = 48<<10 - len("<6>") - 1
-
 // WriteLevel writes one line.
 func (j journald) WriteLevel(level zerolog.Level, line []byte) (int, error) {
-	text := fmt.Appendf(nil, "<%d>%s", priority(level), shorten(escape(messageFirst(line)), maxEntry))
+	text := fmt.Appendf(nil, "<%d>%s", priority(level), escape(messageFirst(line)))
 	if _, err := j.Writer.Write(text); err != nil {
 		return 0, err
 	}
@@ -178,44 +172,4 @@ func (c complaints) Write(message []byte) (int, error) {
 	text, _, _ := strings.Cut(string(message), " starting with ")
 	c.log.Warn().Msg(strings.TrimSpace(text))
 	return len(message), nil
-}
-
-// cutHere ends a text that was cut.
-const cutHere = "…"
-
-// shorten cuts the longest strings of a line of JSON until the line fits the limit. It cuts
-// other lines at their end.
-func shorten(line []byte, limit int) []byte {
-	for len(line) > limit {
-		from, to := longestString(line)
-		keep := to - from - (len(line) - limit) - len(cutHere)
-		if line[0] != '{' || to-from <= len(cutHere) {
-			return append(slices.Clone(line[:limit-1]), '\n')
-		}
-		line = slices.Concat(line[:from], whole(line[from:to], keep), []byte(cutHere), line[to:])
-	}
-	return line
-}
-
-var jsonString = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)
-
-// longestString returns where the longest string of a line of JSON begins and ends,
-// without its quotes.
-func longestString(line []byte) (from, to int) {
-	for _, at := range jsonString.FindAllIndex(line, -1) {
-		if at[1]-at[0]-len(`""`) > to-from {
-			from, to = at[0]+1, at[1]-1
-		}
-	}
-	return from, to
-}
-
-// whole returns the beginning of a JSON string in at most limit bytes, without a part of a
-// character or of an escape sequence.
-func whole(text []byte, limit int) []byte {
-	text = text[:max(limit, 0)]
-	for !utf8.Valid(text) || !json.Valid(slices.Concat([]byte(`"`), text, []byte(`"`))) {
-		text = text[:len(text)-1]
-	}
-	return text
 }

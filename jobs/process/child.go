@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,7 +19,7 @@ type child struct {
 	id     jobs.Identity
 	family family
 	grace  time.Duration
-	over   bool // it has ended, and is reaped: until then no other process gets its number
+	over   chan struct{} // closed when it has ended, and is reaped
 }
 
 // start starts the command in a cgroup of its own, or, if that cannot be had, without
@@ -46,7 +45,12 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	}
 	id, _ := Identify(cmd.Process.Pid) // what cannot be found out stays unknown: the command runs all the same
 	id.Cgroup = string(group)
-	return &child{cmd: cmd, id: id, family: family{group, cmd.Process.Pid}, grace: command.KillGrace}, nil
+	c := &child{cmd: cmd, id: id, family: family{group, cmd.Process.Pid}, grace: command.KillGrace, over: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // its state says more than the error
+		close(c.over)
+	}()
+	return c, nil
 }
 
 // inputFile returns a file in memory that holds what a command reads, as much or as little as it likes.
@@ -84,15 +88,16 @@ func (l Launcher) startGrouped(cmd *exec.Cmd) (cgroup, error) {
 // wait waits for the command's end, ends the command when ask ends, and ends what it left
 // running.
 func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
-	ended := c.awaitEnd(ask)
-	left := 0
-	if ended {
-		left = c.family.size()
-		exit.Swept = left
+	select {
+	case <-c.over:
+	case <-ask.Done():
+	}
+	if c.ended() {
+		exit.Swept = c.family.size()
 	} else {
 		exit.Cause = context.Cause(ask)
 	}
-	if !ended || left > 0 {
+	if exit.Cause != nil || exit.Swept > 0 {
 		exit.Left, _ = c.family.end(context.Background(), force, c.grace, c.ended)
 	}
 	c.family.cgroup.remove()
@@ -100,39 +105,13 @@ func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
 	return exit
 }
 
-// awaitEnd returns when the command has ended, or ctx, and reports whether the command has.
-// A goroutine waits here, but no thread: hundreds of commands may run at once.
-func (c *child) awaitEnd(ctx context.Context) bool {
-	if fd, err := unix.PidfdOpen(c.cmd.Process.Pid, unix.PIDFD_NONBLOCK); err == nil {
-		handle := os.NewFile(uintptr(fd), "pidfd")
-		defer handle.Close()
-		defer context.AfterFunc(ctx, func() { _ = handle.SetReadDeadline(time.Now()) })()
-		if conn, err := handle.SyscallConn(); err == nil {
-			_ = conn.Read(func(uintptr) bool { return c.ended() }) // it can be read once the process has ended
-		}
-	}
-	for !c.ended() && ctx.Err() == nil { // Linux before 5.10
-		time.Sleep(maxPoll)
-	}
-	return c.ended()
-}
-
-// ended reports whether the command has ended, and reaps it then.
+// ended returns whether the command has ended.
 func (c *child) ended() bool {
-	if c.over {
-		c.reapOrphans()
-		return true
-	}
-	var info unix.Siginfo
-	var err error = unix.EINTR
-	for errors.Is(err, unix.EINTR) {
-		err = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
-	}
-	if err == nil && info.Signo == 0 {
+	select {
+	case <-c.over:
+	default:
 		return false
 	}
-	_ = c.cmd.Wait() // its state says more than the error
-	c.over = true
 	if c.family.cgroup != "" {
 		c.family.group = 0 // it may be empty by now, and its number another's
 	}

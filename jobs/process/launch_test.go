@@ -252,14 +252,12 @@ func TestCancelAfterTheEndIsNoCause(t *testing.T) {
 
 // The same, when nobody has noticed its end yet.
 func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
-	out, err := openOutput(func(jobs.Line) {})
+	out, err := openOutput()
 	must(t, err)
 	defer out.close()
 	c, err := Launcher{}.start(command("exit", "0"), out)
 	must(t, err)
-	if !c.awaitEnd(t.Context()) {
-		t.Fatal("it has not ended")
-	}
+	<-c.over
 	ask, cancel := context.WithCancelCause(t.Context())
 	cancel(jobs.ErrTimeout)
 	if exit := c.wait(ask, ask); exit.Cause != nil || exit.Code != 0 {

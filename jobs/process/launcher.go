@@ -1,11 +1,14 @@
 package process
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,9 +36,7 @@ var _ jobs.Launcher = Launcher{}
 // has ended, whatever it left running gets TERM, and after the grace KILL: its
 // exit code counts, not what its background processes do.
 //
-// Lines are cut after 64 KiB. A command never waits for output to take a line:
-// what it writes faster than lines are handed over is dropped, the oldest
-// first. Launch itself does wait, for the last line.
+// A line of more than 7 KiB is split. A command waits for output to take its lines, within its timeout.
 func (l Launcher) Launch(ask, force context.Context, command jobs.Command, output func(jobs.Line)) (exit jobs.Exit) {
 	began := time.Now()
 	defer func() { exit.Took = time.Since(began) }()
@@ -44,7 +45,7 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 	if ask.Err() != nil {
 		return jobs.Exit{Code: -1, Cause: context.Cause(ask)}
 	}
-	out, err := openOutput(masked(output, command.Secrets))
+	out, err := openOutput()
 	if err != nil {
 		return jobs.Exit{Code: -1, Err: fmt.Errorf("cannot start %q: %w", command.Args[0], err)}
 	}
@@ -53,34 +54,52 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 	if err != nil {
 		return jobs.Exit{Code: -1, Err: l.startError(command, err)}
 	}
-	out.read()
 	if command.Started != nil {
 		command.Started(c.id)
 	}
-	out.emitLines()
+	out.read(command.Secrets, output)
 	return c.wait(ask, force)
 }
 
-// startError says what caused an error that the kernel uses for several mistakes.
+// startError says what caused an error that the kernel uses for several mistakes, with the user, what is closed to it,
+// and the cure.
 func (l Launcher) startError(command jobs.Command, err error) error {
 	name := command.Args[0]
-	if command.Dir != "" {
-		if _, missing := os.Stat(command.Dir); errors.Is(missing, fs.ErrNotExist) {
-			return fmt.Errorf("cannot start %q: its working directory: %w", name, missing)
-		}
-		if closed, _ := l.User.Closed(command.Dir, Execute); closed != "" {
-			return fmt.Errorf("cannot start %q: its working directory: user %s cannot enter %s", name, l.User, closed)
-		}
-	}
-	if errors.Is(err, syscall.ENOEXEC) {
-		return fmt.Errorf("cannot start %q: it is not a program for this machine; a script begins with a line such as #!/bin/sh", name)
-	}
-	if cause := l.User.CheckProgram(name, ""); cause != nil {
-		return fmt.Errorf("cannot start %q: %w", name, cause)
-	}
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = path.Err // the message has the path
 	}
+	_, missing := os.Stat(command.Dir)
+	closedDir, closed := l.User.closed(command.Dir), l.User.closed(name)
+	switch {
+	case command.Dir != "" && errors.Is(missing, fs.ErrNotExist):
+		err = fmt.Errorf("its working directory: %w", missing)
+	case errors.Is(err, syscall.EACCES) && command.Dir != "" && closedDir != "":
+		err = fmt.Errorf("its working directory: user %s cannot enter %s: name a directory that it can, or chmod o+x %[2]s", l.User, closedDir)
+	case errors.Is(err, syscall.EACCES) && closed == name:
+		err = fmt.Errorf("%s is not for user %s to execute: chmod 755 %[1]s", name, l.User)
+	case errors.Is(err, syscall.EACCES) && closed != "":
+		err = fmt.Errorf("user %s cannot use %s: move the program to where it can, such as /usr/local/bin, and chmod 755 it", l.User, closed)
+	case errors.Is(err, syscall.ENOEXEC):
+		err = errors.New("it is not a program for this machine; a script begins with a line such as #!/bin/sh")
+	case errors.Is(err, syscall.ENOENT) && interpreterOf(name) != "":
+		err = fmt.Errorf("its first line names the interpreter %q, which does not exist: install it, or correct the line", interpreterOf(name))
+	}
 	return fmt.Errorf("cannot start %q: %w", name, err)
+}
+
+// interpreterOf returns the interpreter that the first line of a script names; empty: it is no script.
+func interpreterOf(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	line, _ := bufio.NewReader(io.LimitReader(file, 256)).ReadString('\n') // the kernel reads no more
+	after, isScript := strings.CutPrefix(line, "#!")
+	words := strings.FieldsFunc(after, func(r rune) bool { return strings.ContainsRune(" \t\n", r) }) // \r is of the name
+	if !isScript || len(words) == 0 {
+		return ""
+	}
+	return words[0]
 }

@@ -143,7 +143,7 @@ func hundred() {
 	}
 }
 
-// flood writes so many numbered lines, and then tells a socket.
+// flood writes so many numbered lines.
 func flood(args []string) {
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
 	for i := range number(args[0]) {
@@ -151,9 +151,6 @@ func flood(args []string) {
 	}
 	out.WriteString("the last words")
 	out.Flush()
-	if len(args) > 1 {
-		tell(args[1])
-	}
 }
 
 // describe prints what a process can find out about itself.

@@ -1,31 +1,38 @@
 package process
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"quotad/jobs"
 )
 
-// drainTimeout is how long a pipe is still read after the end of the command and of
-// all that it started, if another process holds it open: a server that was passed
-// it, or a process that could not be ended.
-const drainTimeout = time.Second
+const (
+	// drainTimeout is how long a pipe is still read after the end of the command and of
+	// all that it started, if another process holds it open: a server that was passed
+	// it, or a process that could not be ended.
+	drainTimeout = time.Second
 
-// An output is what a command writes: two pipes, read all the time, and a queue
-// that emits their lines.
+	maxLine = 7 << 10  // bytes of a line; a longer one is split. With its fields it is one entry of the journal.
+	invalid = "\uFFFD" // stands for what is not UTF-8
+	mask    = "***"    // replaces a secret
+)
+
+// An output is what a command writes: two pipes. A line that is not taken keeps the command waiting, once its pipe is
+// full.
 type output struct {
-	pipes    [2]*pipe // stdout, stderr
-	queue    *queue
-	reading  sync.WaitGroup
-	emitting sync.WaitGroup
+	pipes   [2]*pipe // stdout, stderr
+	reading sync.WaitGroup
 }
 
 // A pipe is what a command writes to, and the reader of it.
@@ -34,8 +41,8 @@ type pipe struct {
 	read, write *os.File
 }
 
-func openOutput(emit func(jobs.Line)) (*output, error) {
-	o := &output{queue: newQueue(emit)}
+func openOutput() (*output, error) {
+	o := &output{}
 	for i, stream := range [...]string{"stdout", "stderr"} {
 		read, write, err := os.Pipe()
 		if err != nil {
@@ -49,17 +56,21 @@ func openOutput(emit func(jobs.Line)) (*output, error) {
 	return o, nil
 }
 
-// read begins to read what the command writes, which must have been started:
-// now only it, and what inherits from it, can write.
-func (o *output) read() {
+// read begins to emit what the command writes, which must have been started: now only it, and what inherits from it,
+// can write. One line is emitted at a time.
+func (o *output) read(secrets []string, emit func(jobs.Line)) {
+	var one sync.Mutex
 	for _, p := range o.pipes {
 		p.write.Close()
-		o.reading.Go(func() { readLines(p.read, p.stream, o.queue.push) })
+		o.reading.Go(func() {
+			newLines(secrets, func(text string, cut bool) {
+				one.Lock()
+				defer one.Unlock()
+				emit(jobs.Line{Stream: p.stream, Text: text, Cut: cut})
+			}).read(p)
+		})
 	}
 }
-
-// emitLines begins to emit lines.
-func (o *output) emitLines() { o.emitting.Go(o.queue.run) }
 
 // close returns when everything that was written has been emitted.
 func (o *output) close() {
@@ -71,33 +82,24 @@ func (o *output) close() {
 	for _, p := range o.pipes {
 		p.close()
 	}
-	o.queue.close()
-	o.emitting.Wait()
 }
 
-const (
-	maxLine = 64 << 10 // how many bytes of a line are kept
-	invalid = "\uFFFD" // stands for what is not UTF-8
-)
-
-// readLines emits what is read line by line, until the last writer has ended or the deadline has
-// passed. It emits a line that gets too long at once: its end may never come.
-func readLines(from io.Reader, stream string, emit func(jobs.Line)) {
-	reader := bufio.NewReaderSize(from, maxLine+1)
-	for inLine := false; ; {
-		line, cut, err := reader.ReadLine()
-		if err != nil {
-			return
-		}
-		text := strings.ToValidUTF8(string(line[:min(len(line), maxLine)]), invalid)
-		if cut {
-			text = strings.TrimSuffix(text, invalid) // half a character
-		}
-		if !inLine {
-			emit(jobs.Line{Stream: stream, Text: text, Cut: cut})
-		}
-		inLine = cut
+// Read implements io.Reader. Past the deadline it returns what the pipe still holds.
+func (p *pipe) Read(b []byte) (n int, err error) {
+	n, err = p.read.Read(b)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
 	}
+	_ = p.read.SetReadDeadline(time.Time{})
+	conn, err := p.read.SyscallConn()
+	if err == nil {
+		err = conn.Read(func(fd uintptr) bool { n, _ = syscall.Read(int(fd), b); return true })
+	}
+	if n <= 0 || err != nil {
+		return 0, io.EOF
+	}
+	_ = p.read.SetReadDeadline(time.Unix(1, 0))
+	return n, nil
 }
 
 func (p *pipe) close() {
@@ -105,32 +107,84 @@ func (p *pipe) close() {
 	p.write.Close()
 }
 
-// mask replaces a secret.
-const mask = "***"
+// Lines splits what is read into lines, without the secrets that they hold literally. It does not find an encoded secret.
+type lines struct {
+	emit    func(text string, cut bool)
+	secrets []string // the longest first: of two that begin alike, the longer one is masked as a whole
+	masked  *strings.Replacer
+	waiting []byte // the beginning of a line, which has room for a part of one and the longest secret
+}
 
-// masked emits lines without the secrets that they hold literally, none of which is shorter than the
-// mask. A line that was cut may end in the beginning of one: so much of it is left out. It does not find
-// an encoded secret.
-func masked(emit func(jobs.Line), secrets []string) func(jobs.Line) {
-	if len(secrets) == 0 {
-		return emit
-	}
-	valid := make([]string, len(secrets)) // as the lines are
-	for i, secret := range secrets {
-		valid[i] = strings.ToValidUTF8(secret, invalid)
-	}
-	// Of two that begin alike, the longer one is masked as a whole.
-	slices.SortFunc(valid, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+func newLines(secrets []string, emit func(text string, cut bool)) *lines {
+	l := &lines{emit: emit, secrets: slices.Clone(secrets)}
+	slices.SortFunc(l.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	longest := 0
 	var pairs []string
-	for _, secret := range valid {
-		pairs = append(pairs, secret, mask)
+	for _, secret := range l.secrets {
+		longest, pairs = max(longest, len(secret)), append(pairs, secret, mask)
 	}
-	replacer := strings.NewReplacer(pairs...)
-	return func(line jobs.Line) {
-		line.Text = replacer.Replace(line.Text)
-		if line.Cut && line.Dropped == 0 {
-			line.Text = strings.ToValidUTF8(line.Text[:max(0, len(line.Text)-len(valid[0])+1)], "") + mask
+	l.masked, l.waiting = strings.NewReplacer(pairs...), make([]byte, 0, maxLine+longest+len("\r\n"))
+	return l
+}
+
+// read emits what is read until the last writer has ended.
+func (l *lines) read(from io.Reader) {
+	for {
+		n, err := from.Read(l.waiting[len(l.waiting):cap(l.waiting)])
+		l.waiting = l.waiting[:len(l.waiting)+n]
+		for l.next() {
 		}
-		emit(line)
+		if err != nil {
+			for len(l.waiting) > maxLine {
+				l.take(l.part(), 0, true)
+			}
+			if len(l.waiting) > 0 {
+				l.take(len(l.waiting), 0, false)
+			}
+			return
+		}
 	}
+}
+
+// next emits a line that has ended or, of one that is too long, a part: its end may never come.
+func (l *lines) next() bool {
+	end := bytes.IndexByte(l.waiting, '\n')
+	switch {
+	case end < 0 && len(l.waiting) < cap(l.waiting):
+		return false
+	case end < 0 || end > maxLine+len("\r"):
+		l.take(l.part(), 0, true)
+	default:
+		l.take(end, 1, false)
+	}
+	return true
+}
+
+// part returns where a line that is too long is split: not within a character, nor within a secret.
+func (l *lines) part() int {
+	end := maxLine
+	for end > maxLine-utf8.UTFMax && !utf8.RuneStart(l.waiting[end]) {
+		end--
+	}
+	for i := 0; i < len(l.secrets); i++ {
+		secret := l.secrets[i]
+		from := max(0, end-len(secret)+1)
+		if at := bytes.Index(l.waiting[from:min(len(l.waiting), end+len(secret)-1)], []byte(secret)); at >= 0 {
+			if from+at == 0 {
+				return len(secret)
+			}
+			end, i = from+at, -1 // another one may end there
+		}
+	}
+	return end
+}
+
+// take emits what stands before an end, and removes it with what separates it from the next.
+func (l *lines) take(end, separator int, cut bool) {
+	text := l.waiting[:end]
+	if !cut {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	l.emit(strings.ToValidUTF8(l.masked.Replace(string(text)), invalid), cut)
+	l.waiting = l.waiting[:copy(l.waiting, l.waiting[end+separator:])]
 }

@@ -3,28 +3,15 @@ package process
 import (
 	"fmt"
 	"io"
-	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quotad/jobs"
 )
-
-// tell connects to a socket and hangs up.
-func tell(socket string) {
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		panic(err)
-	}
-	conn.Close()
-}
 
 // parts are read size bytes at a time.
 type parts struct {
@@ -55,15 +42,16 @@ func TestOutput(t *testing.T) {
 		{"carriage returns", "a\r\nb\r\n", []jobs.Line{{Text: "a"}, {Text: "b"}}},
 		{"no UTF-8", "caf\xe9 \xff\xfe!\n", []jobs.Line{{Text: "caf\uFFFD \uFFFD!"}}},
 		{"a character in two writes", "€", []jobs.Line{{Text: "€"}}},
-		{"as long as is kept", long + "\nb", []jobs.Line{{Text: long}, {Text: "b"}}},
-		{"longer than is kept", long + "y\nb", []jobs.Line{{Text: long, Cut: true}, {Text: "b"}}},
-		{"far longer, at the end", "a\n" + long + long + long, []jobs.Line{{Text: "a"}, {Text: long, Cut: true}}},
-		{"cut within a character", long[1:] + "€\nb", []jobs.Line{{Text: long[1:], Cut: true}, {Text: "b"}}},
+		{"as long as a line", long + "\nb", []jobs.Line{{Text: long}, {Text: "b"}}},
+		{"as long, with a carriage return", long + "\r\nb", []jobs.Line{{Text: long}, {Text: "b"}}},
+		{"longer", long + "yz\nb", []jobs.Line{{Text: long, Cut: true}, {Text: "yz"}, {Text: "b"}}},
+		{"far longer, at the end", "a\n" + long + long + "y", []jobs.Line{{Text: "a"}, {Text: long, Cut: true}, {Text: long, Cut: true}, {Text: "y"}}},
+		{"split within a character", long[1:] + "€\nb", []jobs.Line{{Text: long[1:], Cut: true}, {Text: "€"}, {Text: "b"}}},
 	} {
 		for _, size := range []int{1, 7, 1 << 20} {
 			t.Run(fmt.Sprintf("%s, %d bytes at a time", row.name, size), func(t *testing.T) {
 				var got []jobs.Line
-				readLines(&parts{[]byte(row.write), size}, "", func(line jobs.Line) { got = append(got, line) })
+				newLines(nil, func(text string, cut bool) { got = append(got, jobs.Line{Text: text, Cut: cut}) }).read(&parts{[]byte(row.write), size})
 				if !slices.Equal(got, row.want) {
 					t.Errorf("got %.200v, want %.200v", got, row.want)
 				}
@@ -87,52 +75,69 @@ func TestAMegabyteWithoutNewline(t *testing.T) {
 	if exit := (Launcher{}).Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line) }); exit.Code != 0 {
 		t.Fatalf("got %+v", exit)
 	}
-	want := []jobs.Line{
-		{Stream: "stdout", Text: strings.Repeat("m", maxLine), Cut: true},
-		{Stream: "stdout", Text: "the last words"},
+	whole := ""
+	for _, line := range got {
+		whole += line.Text
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %.200v, want %.200v", got, want)
+	if want := strings.Repeat("m", 1<<20) + "the last words"; whole != want || len(got) != 1<<20/maxLine+2 {
+		t.Errorf("got %d lines of %d bytes", len(got), len(whole))
 	}
 }
 
-// While nobody takes its lines, a command goes on to its end. All its lines are
-// accounted for, and the last ones are there.
-func TestAFloodIsBoundedAndNeverStalls(t *testing.T) {
-	const written = 200_000
-	socket := filepath.Join(t.TempDir(), "s")
-	listener, err := net.Listen("unix", socket)
-	must(t, err)
-	defer listener.Close()
-	told := func() {
-		if conn, err := listener.Accept(); err == nil {
-			conn.Close()
-		}
-	}
-	handed, dropped, last := 0, 0, ""
-	c := command("flood", strconv.Itoa(written), socket)
+// A command that writes faster than its lines are taken waits. None is lost, also after its end.
+func TestAFloodWaits(t *testing.T) {
+	const written, slow = 200_000, 100
+	next, last := 0, ""
+	c := command("flood", strconv.Itoa(written))
 	exit := Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) {
-		if handed+dropped == 0 {
-			told() // it has written everything
+		if want := fmt.Sprint("line ", next); line.Text != want && next < written {
+			t.Fatalf("got %q, want %q", line.Text, want)
 		}
-		if line.Dropped > 0 {
-			dropped += line.Dropped
-			if !line.Cut || !strings.Contains(line.Text, strconv.Itoa(line.Dropped)) {
-				t.Errorf("not marked: %+v", line)
-			}
-			return
+		if next++; next > written-slow { // the command has ended, and its pipe is full
+			time.Sleep(2 * drainTimeout / slow)
 		}
-		handed++
 		last = line.Text
 	})
-	if exit.Code != 0 {
-		t.Fatalf("got %+v", exit)
+	if exit.Code != 0 || next != written+1 || last != "the last words" {
+		t.Errorf("got %+v after %d lines, the last one %q", exit, next, last)
 	}
-	if handed+dropped != written+1 || handed > burst+3*maxLines {
-		t.Errorf("handed on %d and dropped %d of %d", handed, dropped, written+1)
+}
+
+// While its lines are not taken a command stands still, and its timeout ends it.
+func TestAFloodEndsAtItsTimeout(t *testing.T) {
+	var id jobs.Identity
+	c := command("flood", strconv.Itoa(1<<30))
+	c.Timeout, c.KillGrace = time.Second, time.Millisecond
+	c.Started = func(is jobs.Identity) { id = is }
+	exit := Launcher{}.Launch(t.Context(), t.Context(), c, func(jobs.Line) {
+		for syscall.Kill(id.PID, 0) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	if exit.Cause != jobs.ErrTimeout {
+		t.Errorf("got %+v, want it ended", exit)
 	}
-	if last != "the last words" {
-		t.Errorf("the last line is %q", last)
+}
+
+// A command that closes its output, and goes on, is waited for.
+func TestACommandThatClosesItsOutput(t *testing.T) {
+	var got []string
+	c := command()
+	c.Args = []string{"/bin/sh", "-c", "echo begun; exec >&- 2>&-; sleep 0.3; exit 4"}
+	exit := Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
+	if exit.Code != 4 || !slices.Equal(got, []string{"begun"}) {
+		t.Errorf("got %+v and %q", exit, got)
+	}
+}
+
+// A pass that writes 100 MB as fast as it can loses nothing.
+func TestAHundredMegabytes(t *testing.T) {
+	lines, size := 0, 0
+	c := command()
+	c.Args = []string{"/bin/sh", "-c", "head -c 104857600 /dev/zero | tr '\\0' m"}
+	exit := Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { lines, size = lines+1, size+len(line.Text) })
+	if exit.Code != 0 || size != 100<<20 || lines != (100<<20+maxLine-1)/maxLine {
+		t.Errorf("got %+v, %d bytes in %d lines", exit, size, lines)
 	}
 }
 
@@ -147,85 +152,5 @@ func TestAnEscapeeThatHoldsTheOutput(t *testing.T) {
 	}
 	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
 		t.Errorf("it has not got away: %v", err)
-	}
-}
-
-func TestFeedDropsTheOldest(t *testing.T) {
-	var got []jobs.Line
-	f := newQueue(func(line jobs.Line) { got = append(got, line) })
-	for i := range maxLines + 7 {
-		f.push(jobs.Line{Stream: "stdout", Text: strconv.Itoa(i)})
-	}
-	f.push(jobs.Line{Stream: "stderr", Text: "x"})
-	f.close()
-	f.run()
-	if len(got) != 1+maxLines || got[0].Dropped != 8 || got[0].Stream != "stdout" {
-		t.Fatalf("got %d lines, the first %+v", len(got), got[0])
-	}
-	if got[1].Text != "8" || got[maxLines].Text != "x" {
-		t.Errorf("got %+v … %+v", got[1], got[maxLines])
-	}
-	f.pause(time.Hour) // not any more
-	f = newQueue(func(jobs.Line) {})
-	for range 20 {
-		f.push(jobs.Line{Text: strings.Repeat("x", maxLine)})
-	}
-	if f.bytes > maxBytes || len(f.waiting) != maxBytes/maxLine {
-		t.Errorf("%d lines of %d bytes wait", len(f.waiting), f.bytes)
-	}
-}
-
-func TestFeedKeepsThePace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var handed atomic.Int64
-		f := newQueue(func(jobs.Line) { handed.Add(1) })
-		push := func(n int) {
-			for range n {
-				f.push(jobs.Line{})
-			}
-			synctest.Wait()
-		}
-		go f.run()
-		push(burst / 2)
-		push(burst / 2)
-		push(10)
-		if got := handed.Load(); got != burst {
-			t.Errorf("at once: handed on %d, want %d", got, burst)
-		}
-		time.Sleep(3*lineInterval + lineInterval/2) // of the bubble's clock
-		synctest.Wait()
-		if got := handed.Load(); got != burst+3 {
-			t.Errorf("then: handed on %d, want %d", got, burst+3)
-		}
-		f.close()
-		synctest.Wait()
-		if got := handed.Load(); got != burst+10 {
-			t.Errorf("at the end: handed on %d, want %d", got, burst+10)
-		}
-	})
-}
-
-func TestMeter(t *testing.T) {
-	var m limiter
-	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i := range burst {
-		if wait := m.add(now, 1); wait != 0 {
-			t.Fatalf("line %d of the burst waits %v", i, wait)
-		}
-	}
-	wait := m.add(now, 1)
-	if wait != lineInterval {
-		t.Errorf("after the burst: got %v, want %v", wait, lineInterval)
-	}
-	now = now.Add(wait)
-	if wait := m.add(now, 3); wait != 3*lineInterval {
-		t.Errorf("a line of 2 KiB: got %v, want %v", wait, 3*lineInterval)
-	}
-	now = now.Add(3*lineInterval + burst*lineInterval + time.Hour)
-	if wait := m.add(now, burst); wait != 0 {
-		t.Errorf("after a rest: got %v, want a whole burst", wait)
-	}
-	if wait := m.add(now, 1); wait != lineInterval {
-		t.Errorf("after that burst: got %v, want %v", wait, lineInterval)
 	}
 }

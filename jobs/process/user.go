@@ -7,6 +7,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -71,40 +72,42 @@ func NameOf(uid int) string {
 	return strconv.Itoa(uid)
 }
 
-// As calls do on a thread that accesses files as the user, as far as we may become that; nil is the user that we run as.
-func (u *User) As(do func()) {
-	if u == nil || u.UID == os.Geteuid() {
-		do()
-		return
+// closed returns what on the way to a path, or at it, the user may not enter or execute, by its mode; empty: nothing, or
+// we cannot see it.
+func (u *User) closed(path string) string {
+	if u == nil {
+		u, _ = OwnUser()
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlock it: the thread ends with the goroutine
-		const keep = ^uintptr(0)
-		_ = unix.Setgroups(u.Groups) // of this thread alone, as the raw calls: package syscall would change all
-		_, _, _ = unix.RawSyscall(unix.SYS_SETRESGID, keep, uintptr(u.GID), keep)
-		_, _, _ = unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(u.UID), keep)
-		do()
-	}()
-	<-done
-}
-
-// The modes of access(2); to execute a directory is to enter it.
-const Read, Execute uint32 = unix.R_OK, unix.X_OK
-
-// Closed returns what is closed to a user who would use a path by a mode: a directory above it, or
-// what is at the path; "": nothing, or it cannot be found out.
-func (u *User) Closed(path string, mode uint32) (closed string, above bool) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	u.As(func() {
-		for errors.Is(unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS), unix.EACCES) && closed != "/" {
-			closed, above, path, mode = path, closed != "", filepath.Dir(path), Execute
+	for end := 1; ; end++ {
+		if next := strings.IndexByte(path[min(end, len(path)):], '/'); next >= 0 {
+			end += next
+		} else {
+			end = len(path)
 		}
-	})
-	return closed, above
+		if info, err := os.Stat(path[:end]); err == nil && !u.mayExecute(info) {
+			return path[:end]
+		}
+		if end == len(path) {
+			return ""
+		}
+	}
+}
+
+// mayExecute reads the mode of a file, or of a directory, which is entered.
+func (u *User) mayExecute(info os.FileInfo) bool {
+	stat, mode := info.Sys().(*syscall.Stat_t), info.Mode().Perm()
+	switch {
+	case u.UID == 0:
+		return info.IsDir() || mode&0o111 != 0
+	case int(stat.Uid) == u.UID:
+		return mode&0o100 != 0
+	case int(stat.Gid) == u.GID || slices.Contains(u.Groups, int(stat.Gid)):
+		return mode&0o010 != 0
+	}
+	return mode&0o001 != 0
 }
 
 // CanSwitch returns nil if we may launch commands as other users, and else an

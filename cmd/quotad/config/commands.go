@@ -22,13 +22,8 @@ func (d *workDir) decode(n node) {
 	if (*path)(d).decode(n); *d == "" {
 		return
 	}
-	var info fs.FileInfo
-	var err error
-	reader, cure := n.document.host.Reader, "or leave dir out for data/"+n.path[1]+" in state_dir"
-	reader.As(func() { info, err = os.Stat(string(*d)) })
-	switch closed, _ := reader.Closed(string(*d), process.Execute); {
-	case errors.Is(err, fs.ErrPermission) && closed != "":
-		n.fail("user %s cannot enter %s: name a directory that it can, %s", reader, closed, cure)
+	cure := "or leave dir out for data/" + n.path[1] + " in state_dir"
+	switch info, err := os.Stat(string(*d)); {
 	case errors.Is(err, fs.ErrNotExist):
 		n.fail("there is no directory %s: create it, %s", *d, cure)
 	case err != nil:
@@ -62,18 +57,13 @@ func (c *command) decode(n node) {
 	if *c = command(words); len(words) == 0 || words[0] == "" {
 		return
 	}
-	var program string
-	var err error
-	n.document.host.Reader.As(func() { program, err = process.Resolve(words[0], n.document.host.Programs, n.document.dir) })
+	program, err := process.Resolve(words[0], n.document.host.Programs, n.document.dir)
 	if err != nil {
 		n.fail("%v%s", err, cureOfProgram(words[0]))
 		return
 	}
 	if i := slices.IndexFunc(words, isShell); i > 0 {
 		n.warn("%q is handed to the program as it is, since no shell reads a command: for a pipeline, write %s", words[i], asCommand(strings.Join(words, " ")))
-	}
-	if err := n.document.host.Reader.CheckProgram(program, os.Getenv("PATH")); err != nil && n.path[0] != "jobs" { // those have a user of their own
-		n.warn("%s cannot run: %v", program, err)
 	}
 	(*c)[0] = program
 }

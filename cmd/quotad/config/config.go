@@ -2,9 +2,8 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -106,17 +105,11 @@ type Host struct {
 	// Checking says that the file is read for a service that need not run: files that only systemd
 	// provides may be missing.
 	Checking bool
-	// Reader is the user that quotad is to run as, who reads the files that are named and executes
-	// commands; nil: the user of this process.
-	Reader *process.User
 }
 
 // Load reads a file. The error is an Errors, unless the file could not be read.
 func Load(file string, host Host) (*Config, error) {
 	content, err := readFile(file)
-	if err == nil || errors.Is(err, fs.ErrPermission) {
-		err = cmp.Or(host.readable(file), err)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read configuration: %w", err)
 	}
@@ -150,7 +143,6 @@ func Load(file string, host Host) (*Config, error) {
 	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
 	c.warnOfPresets(host.Now)
 	c.warnOfAllowances()
-	c.warnOfCommands()
 	return c, nil
 }
 
@@ -229,7 +221,7 @@ func (t *passesTable) defaultUser(byDefault string) {
 		}
 		return
 	}
-	if own, err := process.LookupUser(name); name == "" || err == nil && own.String() == t.document.host.Reader.String() {
+	if own, err := process.LookupUser(name); name == "" || err == nil && own.UID == os.Geteuid() {
 		t.fail("user", "passes of quotad's own user would have its capabilities: leave the key out for %s, or apply systemd/drop-ins/daemon-user.conf", byDefault)
 	}
 }

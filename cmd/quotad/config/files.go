@@ -1,16 +1,13 @@
 package config
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -51,14 +48,11 @@ func (c *contents) decode(n node) {
 		n.warn("is there only while the service runs: LoadCredential=%s:… of its unit brings it", filepath.Base(c.path))
 		return
 	case errors.Is(err, fs.ErrPermission):
-		n.fail("cannot be read: %v", cmp.Or(n.document.host.readable(c.path), err))
+		n.fail("cannot be read: %v: let user %s read it", err, process.NameOf(os.Geteuid()))
 		return
 	case err != nil:
 		n.fail("cannot be read: %v", err)
 		return
-	}
-	if err := n.document.host.readable(c.path); err != nil {
-		n.fail("%v", err)
 	}
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
@@ -81,26 +75,6 @@ func (r *readable) decode(n node) {
 
 // serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).
 const serviceCredentials = "/run/credentials/"
-
-// readable returns what keeps the user that is to read a file from it, with the cure.
-func (h Host) readable(path string) error {
-	closed, isDir := h.Reader.Closed(path, process.Read)
-	switch {
-	case closed == "":
-		return nil
-	case isDir:
-		return fmt.Errorf("%s is not for user %s to read, who cannot enter %s: move it beside the configuration", path, h.Reader, closed)
-	}
-	gid := os.Getegid()
-	if h.Reader != nil {
-		gid = h.Reader.GID
-	}
-	group := strconv.Itoa(gid)
-	if found, err := user.LookupGroupId(group); err == nil {
-		group = found.Name
-	}
-	return fmt.Errorf("%s is not for user %s to read: let quotad's group read it, as root: chgrp %s %s && chmod 640 %[1]s", path, h.Reader, group, path)
-}
 
 // maxFile is the maximum size of a configuration file, and of each file that it names.
 const maxFile = 1 << 20

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"quotad/jobs/process"
 )
 
 // What is no regular file could keep a start or a reload waiting for ever.
@@ -105,109 +103,5 @@ func TestARenewedKey(t *testing.T) {
 	want := "everybody on this host may read " + key + ", and with it the key of the certificate: chmod o-r " + key
 	if _, err := LoadPair(dir+"/a.pem", key); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-// openDir returns a directory that every user may enter, and the user nobody.
-func openDir(t *testing.T) (dir string, nobody *process.User) {
-	t.Helper()
-	nobody, err := process.LookupUser("nobody")
-	if os.Getuid() != 0 || err != nil {
-		t.Skip("only root can have a file that another user cannot read")
-	}
-	dir = t.TempDir()
-	for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
-		must(t, os.Chmod(at, 0o755))
-	}
-	return dir, nobody
-}
-
-// A key that root has closed to quotad's user is an error with its cure, also for root who
-// checks the file.
-func TestKeyOfRootAlone(t *testing.T) {
-	dir, reader := openDir(t)
-	program(t, dir, "fetch")
-	key := write(t, dir, "key", "the-key-of-sixteen\n")
-	file := write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, key))
-	must(t, os.Chmod(file, 0o644))
-	host := Host{StateDirectory: "/state", Programs: dir, Checking: true}
-	if _, err := Load(file, host); err != nil {
-		t.Fatal(err)
-	}
-	host.Reader = reader
-	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), key+" is not for user nobody to read: let quotad's group read it, as root: chgrp ") {
-		t.Errorf("got %v", err)
-	}
-	must(t, errors.Join(os.Chown(key, 0, reader.GID), os.Chmod(key, 0o640)))
-	if _, err := Load(file, host); err != nil {
-		t.Errorf("with the cure: %v", err)
-	}
-	closed := filepath.Join(dir, "closed")
-	must(t, errors.Join(os.Mkdir(closed, 0o700), os.Rename(key, closed+"/key")))
-	write(t, dir, "config.toml", fmt.Sprintf(proxiedBy, closed+"/key"))
-	want := "/key is not for user nobody to read, who cannot enter " + closed + ": move it beside the configuration"
-	if _, err := Load(file, host); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("in a directory of root alone: got %v", err)
-	}
-}
-
-// The configuration itself must be one that the daemon's user can read, whoever checks it.
-func TestConfigurationOfAnotherUser(t *testing.T) {
-	dir, daemon := openDir(t)
-	file := write(t, dir, "config.toml", "[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n")
-	must(t, os.Chmod(file, 0o600))
-	want := "cannot read configuration: " + file + " is not for user nobody to read"
-	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "chgrp ") {
-		t.Errorf("got %v, want %s, and the cure", err, want)
-	}
-	must(t, os.Chown(file, daemon.UID, -1))
-	if _, err := Load(file, Host{Checking: true, Reader: daemon}); err != nil {
-		t.Errorf("of its own: %v", err)
-	}
-}
-
-// What quotad's user, or that of jobs, cannot execute or enter is said with the directory that is closed and the cure,
-// which user reads the file: of quotad itself it is an error, and of jobs a warning.
-func TestCommandsOfAnotherUser(t *testing.T) {
-	dir, nobody := openDir(t)
-	program(t, dir, "fetch")
-	script := write(t, dir, "script", "#!/no/such/php\n")
-	must(t, errors.Join(os.Mkdir(dir+"/closed", 0o700), os.Mkdir(dir+"/closed/deep", 0o700), os.Chmod(script, 0o755)))
-	program(t, dir, "closed/fetch")
-	const base = "[credentials.a]\nlimits.day.units = 1\noperations.list = 1\n[jobs.a]\ncredential = \"a\"\nschedule = \"manual\"\n"
-	const byNobody = "[passes]\nuser = \"nobody\"\n"
-	for _, row := range []struct {
-		text   string
-		reader *process.User
-		user   string // of passes, by the unit
-		warn   string
-		err    string
-	}{
-		{base + "command = [\"./fetch\"]\n" + byNobody, nil, "", "", ""},
-		{base + "command = [\"./closed/fetch\"]\n" + byNobody, nil, "",
-			":7: warning: jobs.a.command: " + dir + "/closed/fetch cannot run: user nobody cannot enter " + dir + "/closed: move the program to where it can, such as /usr/local/bin", ""},
-		{base + "command = [\"./fetch\"]\ndir = \"closed\"\n" + byNobody, nil, "", ":8: warning: jobs.a.dir: user nobody cannot enter " + dir + "/closed: no pass can begin", ""},
-		{base + "command = [\"./script\"]\n", nil, "", `its first line names the interpreter "/no/such/php", which does not exist`, ""},
-		{base + "command = [\"./fetch\"]\n[on_event]\nexhausted = [\"./script\"]\n", nil, "", ":9: warning: on_event.exhausted: " + script + " cannot run: its first line", ""},
-		{base + "command = [\"./closed/fetch\"]\n", nobody, "", "", `7: jobs.a.command: cannot use command "./closed/fetch": user nobody cannot enter ` + dir + "/closed"},
-		{base + "command = [\"./fetch\"]\ndir = \"closed/deep\"\n", nobody, "", "", "8: jobs.a.dir: user nobody cannot enter " + dir + "/closed: name a directory that it can"},
-		{base + "command = [\"./fetch\"]\n" + byNobody, nobody, "daemon", "", "passes of quotad's own user would have its capabilities"},
-	} {
-		file := write(t, dir, "config.toml", row.text)
-		must(t, os.Chmod(file, 0o644))
-		c, err := Load(file, Host{StateDirectory: "/tmp/state", Programs: dir, Checking: true, Reader: row.reader, PassesUser: row.user})
-		if err != nil || row.err != "" {
-			if err == nil || row.err == "" || !strings.Contains(err.Error(), row.err) {
-				t.Errorf("%s\ngot the error %v, want %q", row.text, err, row.err)
-			}
-			continue
-		}
-		got := ""
-		for _, one := range c.Warnings() {
-			got += one.Warning() + "\n"
-		}
-		if row.warn == "" && got != "" || !strings.Contains(got, row.warn) {
-			t.Errorf("%s\ngot the warnings %q, want %q", row.text, got, row.warn)
-		}
 	}
 }

@@ -1,14 +1,10 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"quotad/jobs/plan"
-	"quotad/jobs/process"
 	"quotad/quota"
 	"quotad/quota/slidinglog"
 )
@@ -68,23 +64,6 @@ func (c *Config) warnOfAllowances() {
 			c.file.at("credentials", credential.Name, "on_outage", "open_units").warn(
 				"while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
 				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure)
-		}
-	}
-}
-
-// warnOfCommands warns of what the user of passes cannot execute or enter. It is no error: it may be mended while quotad runs.
-func (c *Config) warnOfCommands() {
-	user := cmp.Or(c.Passes.User, c.document.host.Reader)
-	for _, job := range c.Jobs {
-		at, dir := c.file.at("jobs", job.Name), job.Dir
-		if err := user.CheckProgram(job.Command[0], cmp.Or(job.Env["PATH"], os.Getenv("PATH"))); err != nil {
-			at.at("command").warn("%s cannot run: %v", job.Command[0], err)
-		}
-		if job.Dir == job.Files {
-			dir = filepath.Dir(c.StateDir) // quotad opens what is below
-		}
-		if closed, _ := user.Closed(dir, process.Execute); closed != "" {
-			at.at("dir").warn("user %s cannot enter %s: no pass can begin in %s", user, closed, job.Dir)
 		}
 	}
 }

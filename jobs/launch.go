@@ -37,7 +37,7 @@ type Command struct {
 type Line struct {
 	Stream string // "stdout" or "stderr"
 	Text   string // valid UTF-8
-	Cut    bool   // the line is longer, and goes on in the next one
+	Cut    bool   // the rest of the line comes in the next one
 }
 
 // An Exit says how a command ended. The causes of our own making come first: the exit code of a

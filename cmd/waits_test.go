@@ -19,7 +19,7 @@ var (
 var mayWait = map[string]int{
 	"cmd/quotad/failedstart_test.go": 1, "cmd/quotad/frozen_test.go": 2, "cmd/quotad/proxy_test.go": 1,
 	"cmd/quotad/twodaemons_test.go": 1, "cmd/quotad/watchdog_test.go": 1, "cmd/ytfetch/kill_test.go": 1,
-	"cmd/ytsearch/search_test.go": 1, "jobs/process/main_test.go": 1, "quota/api/client_test.go": 2,
+	"cmd/ytsearch/search_test.go": 1, "jobs/process/main_test.go": 1, "jobs/process/output_test.go": 2, "quota/api/client_test.go": 2,
 	"quota/proxy/attack_test.go": 1, "quota/proxy/flood_test.go": 1, "quota/redisledger/deployments_test.go": 1,
 	"quota/redisledger/faults_test.go": 2, "quota/redisledger/store_errors_test.go": 1, "quota/server/shutdown_test.go": 1,
 }

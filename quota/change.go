@@ -42,3 +42,23 @@ func (k Change) Validate(now time.Time) error {
 	}
 	return nil
 }
+
+// Closed says that nothing is granted from a limit before a time. Its zero value means that
+// the limit is open.
+type Closed struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Says  string    `json:"says,omitempty"` // the Note of its Change: the upstream's words, or an operator's
+	By    string    `json:"by"`             // who closed it: its Caller.By
+}
+
+// At returns c until its time, and the zero value afterwards.
+func (c Closed) At(now time.Time) Closed {
+	if !now.Before(c.Until) {
+		return Closed{}
+	}
+	return c
+}
+
+// IsZero reports whether the limit is open.
+func (c Closed) IsZero() bool { return c.Until.IsZero() }

@@ -5,7 +5,7 @@
 // charges (credential.go), and a [Ledger] decides about them: ledger.go is its contract, which
 // package ledgertest tests. It keeps one log of each credential, whose lines are entries (entry.go), and
 // compares checks: what each limit asks of a request (check.go). An operator's
-// closings are entries, too (closing.go).
+// closings are entries, too (change.go).
 //
 // validate.go says what is wrong with a configured credential; name.go, text.go and units.go
 // word names and amounts for people.

@@ -188,35 +188,6 @@ func TestSyncInGroups(t *testing.T) {
 	}
 }
 
-// Appends, syncs, reads, drops and new files may come at the same time.
-func TestConcurrentUse(t *testing.T) {
-	dir := t.TempDir()
-	j := open(t, dir, 1000)
-	var users sync.WaitGroup
-	for user := range 8 {
-		users.Go(func() {
-			for n := range 100 {
-				id := fmt.Sprintf("%d-%d", user, n)
-				err := j.Append(Record{Own, int64(n + 1), id, ""})
-				if n%7 == 0 {
-					err = errors.Join(err, j.Sync())
-				}
-				if n%25 == 0 {
-					err = errors.Join(err, j.Drop(1), j.Read(0, func(Record) error { return nil }))
-				}
-				if err != nil || !j.Has(id) {
-					t.Errorf("%s: %v", id, err)
-				}
-			}
-		})
-	}
-	users.Wait()
-	must(t, j.Close())
-	if got := len(entries(t, open(t, dir, 1000))); got != 800 {
-		t.Errorf("%d entries, want 800", got)
-	}
-}
-
 // After a failed write, the file is cut behind its last whole record, and the next Append is as if it had not been.
 func TestFailedWrite(t *testing.T) {
 	dir := t.TempDir()
@@ -257,53 +228,6 @@ func limitFiles(t *testing.T, size uint64) {
 	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
 	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: min(size, was.Max), Max: was.Max}))
 	t.Cleanup(func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was)) })
-}
-
-// On a full disk a journal opens, and is read; each Append says what is wrong until there is space.
-func TestFullDisk(t *testing.T) {
-	dir := smallDisk(t)
-	j := open(t, dir, 5000)
-	text := strings.Repeat("x", 1000)
-	n := 0
-	for ; j.Append(Record{Own, 1, fmt.Sprint(n), text}) == nil; n++ {
-		if n > 2000 {
-			t.Fatal("the disk does not fill")
-		}
-	}
-	must(t, j.Sync())
-	must(t, j.current.Close()) // a kill
-	for n := 0; os.WriteFile(filepath.Join(dir, fmt.Sprint("ballast", n)), []byte("x"), 0o600) == nil; n++ {
-	}
-	j = open(t, dir, 5000)
-	for range 3 {
-		if err := j.Append(Record{Own, 1, "more", text + text + text + text}); !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("an Append on a full disk: %v", err)
-		}
-	}
-	if got := len(entries(t, j)); got != n {
-		t.Errorf("%d entries, want %d", got, n)
-	}
-	must(t, j.Drop(2)) // which needs no space, and makes some
-	must(t, j.Append(Record{Own, 3, "more", text}))
-	must(t, j.Sync())
-	must(t, j.Close())
-	must(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
-	if _, err := Open(dir, credential, Options{}); !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("on a disk that is read-only: %v", err)
-	}
-}
-
-func smallDisk(t *testing.T) (dir string) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
-	}
-	dir = t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("cannot mount a small file system: %v", err)
-	}
-	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
-	return dir
 }
 
 // After a failed sync nothing is promised until the records since the last good one are written and synced again. The

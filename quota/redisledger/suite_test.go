@@ -67,11 +67,6 @@ func TestLedger(t *testing.T) {
 	ledgertest.Run(t, suiteHarness(t, lua.Usual()))
 }
 
-func TestLedgerInSmallPages(t *testing.T) {
-	t.Parallel()
-	ledgertest.Run(t, suiteHarness(t, lua.Bounds{Work: 3, Walk: 2, Page: 2, Trim: 2}))
-}
-
 func TestRandom(t *testing.T) {
 	t.Parallel()
 	ledgertest.Random(t, suiteHarness(t, lua.Bounds{Work: 3, Walk: 2, Page: 2, Trim: 2}), 10)

@@ -182,28 +182,6 @@ func testJobOfTheDaemonsUser(t *testing.T, m *machine) {
 	m.sh(t, "systemctl reload quotad")
 }
 
-// testForgery: what a job prints is an entry of that job, of its priority, however
-// long it is and whatever it holds.
-func testForgery(t *testing.T, m *machine) {
-	const forger = `#!/bin/sh
-perl -e '$| = 1; for my $n (47 * 1024, 48 * 1024, 48 * 1024 - 300 .. 48 * 1024 - 100, 100_000) {
-	print "x" x $n, "<0>forged\n"; print STDERR "<1>forged ", "\e" x 40_000, "<0>forged\r<0>forged\n" if $n % 50 == 0;
-}'
-`
-	m.install(t, withJobs("forger"), map[string]string{"forger": forger})
-	m.passes(t, "forger", "1 ok")
-	m.sh(t, "journalctl --sync")
-	if got := m.sh(t, "journalctl --boot --unit=quotad.service --identifier=quotad --priority=crit --output=cat"); got != "" {
-		t.Errorf("entries of a priority that quotad has none of:\n%s", tail(got))
-	}
-	if got, _ := m.try(`journalctl --boot --unit=quotad.service --identifier=quotad --output=cat | grep -a -v '^{' | cut -c -200`); got != "" {
-		t.Errorf("entries that quotad did not write:\n%s", tail(got))
-	}
-	if got := m.sh(t, "journalctl --boot --unit=quotad.service --identifier=quotad --output=cat | grep -c -a forged"); got == "0" {
-		t.Error("the journal has nothing of the job")
-	}
-}
-
 // testForkBomb: a job that forks without end is kept from it by its own limit, below
 // what the service may have; the daemon serves on. The bomb has an end all the same,
 // for the host's sake: where that is reached, the test fails.

@@ -1,6 +1,7 @@
 package slidinglog
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -13,24 +14,12 @@ import (
 // The text of an entry is for scripts and people; README.md has its grammar. Line 1 is what it charges, line 2 what it
 // is, and a settled grant has a line 3 with what it was charged.
 
-// empty stands for an empty field: no escaped text is a lone percent sign.
-const empty = "%"
-
-func escape(field string) string {
-	if field == "" {
-		return empty
-	}
-	return url.QueryEscape(field)
-}
+// escape writes a field: an empty one is a lone percent sign, which no escaped text is, and which unescape reads as
+// nothing.
+func escape(field string) string { return cmp.Or(url.QueryEscape(field), "%") }
 
 func unescape(field string) string {
-	if field == empty {
-		return ""
-	}
-	text, err := url.QueryUnescape(field)
-	if err != nil {
-		return field
-	}
+	text, _ := url.QueryUnescape(field)
 	return text
 }
 

@@ -115,14 +115,14 @@ func (l *Ledger) pollHosts(ctx context.Context) {
 
 // hosts runs the script: an empty text has this host's row go.
 func (l *Ledger) hosts(ctx context.Context, text string) (rows []Daemon, err error) {
-	values, err := l.config.Engine.Run(ctx, AllHosts, Hosts, []any{l.config.ID, text, rowsFor.Milliseconds()})
+	values, err := l.config.Engine.Run(ctx, AllHosts, Hosts, []any{l.id, text, rowsFor.Milliseconds()})
 	if err != nil {
 		return nil, err
 	}
 	in := reader{values: values}
 	for now := in.int(); len(in.values) > 0 && !in.wrong; {
 		row := Daemon{ID: in.text()}
-		row.Ago, row.Self = time.Duration(now-in.int())*time.Millisecond, row.ID == l.config.ID
+		row.Ago, row.Self = time.Duration(now-in.int())*time.Millisecond, row.ID == l.id
 		if json.Unmarshal([]byte(in.text()), &row) == nil { // another version's says nothing
 			rows = append(rows, row)
 		}

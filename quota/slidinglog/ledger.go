@@ -23,8 +23,7 @@ type Config struct {
 	// Unsynced leaves writing to disk to the operating system, on one host alone: a crash of the machine, not of the
 	// daemon, then loses the grants of the last seconds.
 	Unsynced bool
-	// ID is drawn by each daemon; Name is this host's, for people.
-	ID, Name string
+	Name     string // this host's, for people
 	// Terms returns more of what decides about a credential's calls, such as routes; Jobs those that this host
 	// schedules. Both are for other hosts; nil: nothing.
 	Terms func(credential string) string
@@ -63,6 +62,7 @@ const (
 // A Ledger is a quota.Ledger. An engine decides; the ledger keeps journals, and puts back what the engine has lost.
 type Ledger struct {
 	config Config // with its defaults
+	id     string // of this daemon
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
@@ -82,11 +82,10 @@ var _ quota.Ledger = (*Ledger)(nil)
 // Open returns a ledger without credentials, which owns the engine from then on.
 func Open(config Config) *Ledger {
 	config.Deadline = cmp.Or(config.Deadline, 250*time.Millisecond)
-	config.ID = cmp.Or(config.ID, string(quota.NewID()))
 	if config.OnEvent == nil {
 		config.OnEvent = func(Event) {}
 	}
-	l := &Ledger{config: config, logs: map[string]*log{}}
+	l := &Ledger{config: config, id: string(quota.NewID()), logs: map[string]*log{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if config.Engine.Shared() && !config.Manual {
 		l.workers.Go(func() { l.followHosts(l.ctx) })

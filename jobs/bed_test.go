@@ -162,14 +162,6 @@ func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.
 	return b.peek(all)
 }
 
-// Cost takes a call to cost a unit.
-func (b *bed) Cost(_ string, calls quota.Calls) (sum quota.Units) {
-	for _, count := range calls.Count {
-		sum += count
-	}
-	return sum
-}
-
 // Spent takes a job to have been granted three units for each region.
 func (b *bed) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
 	return map[string]quota.Spent{"US": {Units: 3, Calls: 3}, "GB": {Units: 3, Calls: 3}, "DE": {Units: 3, Calls: 3}}, nil
@@ -229,7 +221,7 @@ func (b *bed) observe(event any) {
 	switch e := event.(type) {
 	case RunChanged:
 		line := fmt.Sprintf("run %s", e.Run.State) + because(e.Run.Reason)
-		if e.Run.State == RunSkipped {
+		if e.Run.State == RunSkipped && e.Run.Reason != Missed {
 			line += fmt.Sprintf(" ×%d", e.Run.Ticks)
 		}
 		if e.Run.Reason == Died {

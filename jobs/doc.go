@@ -3,19 +3,16 @@
 //
 // # The way of a run
 //
-//	tick.go     the scheduler calls Runner.Tick with a slot; slots that were missed
-//	claim.go    the slot is claimed, and the run begins, or the slot is skipped for a reason
-//	advance.go  the run goes through its ring: which region is next, and when (pace.go: after a limit)
-//	pass.go     a pass from its admission to its record; gate.go decides whether it can be afforded
-//	judge.go    what became of a pass, and whether that ends the run
-//	end.go      the run ends; turn.go: where the next one begins
+//	slot.go      the scheduler calls Runner.Tick with a slot: it is claimed, and the run begins, or it is skipped for a reason
+//	executor.go  the run goes through its ring: which region is next, and when; the run ends
+//	pass.go      a pass from its admission by the gate to its record
+//	judge.go     what became of a pass, and whether that ends the run
+//	turn.go      where the next run begins
 //
-// A Runner is opened, started, stopped and given other jobs in start.go. A run token says what a pass
-// spent (token.go). Operators run, stop and pause jobs and move the cursor (operate.go); any caller may
+// A Runner is opened, started, stopped and given other jobs in runner.go. A run token says what a pass
+// spent (token.go). Operators run, stop and pause jobs (operate.go); any caller may
 // read their status (status.go), with the regions that fail and the want of units (bad.go), and what the
-// passes of the last run wrote (output.go).
-//
-// The example of [Runner] is a run whose budget ends half way.
+// passes of the last run wrote (output.go). The example of [Runner] is a run whose budget ends half way.
 //
 // # The files of a job
 //
@@ -23,8 +20,6 @@
 // NAME.json of the runner's directory and is replaced as a whole; NAME.runs has what ended (files.go). Both are
 // written before what they say is reported. A daemon that is killed serves no region again but those under way. A
 // power cut may lose what followed the last sync: passes begin and end synced, and so do commands of operators.
-//
-// # Several hosts
 //
 // A job runs by its schedule on one host (hosts.go): the one that it names, else the first by name of those that
 // live. Cursor, pause and runs are each host's own.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,68 +40,55 @@ const (
 func (f *files) path(ending string) string { return filepath.Join(f.dir, f.job+ending) }
 
 // load reads the state. What cannot be understood is set aside under another name, and said in aside: the job
-// begins without it.
+// begins without it. A last line of NAME.runs that was cut short is ended: it is left out.
 func (f *files) load(s *state) (aside, err error) {
 	text, err := os.ReadFile(f.path(stateEnding))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the state of the job: %w", err)
 	}
 	if err == nil {
-		if wrong := json.Unmarshal(text, s); wrong != nil || s.Version != stateVersion {
-			if wrong == nil {
-				wrong = fmt.Errorf("it has version %d, this quotad knows %d", s.Version, stateVersion)
-			}
+		wrong := json.Unmarshal(text, s)
+		if wrong == nil && s.Version != stateVersion {
+			wrong = fmt.Errorf("it has version %d, this quotad knows %d", s.Version, stateVersion)
+		}
+		if wrong != nil {
 			*s = state{}
-			aside = f.setAside(stateEnding, wrong)
+			aside = f.setAside(stateEnding, wrong, "the job begins at its first region, and is not paused")
 		}
 	}
-	wrong, err := f.openRuns()
-	if err != nil {
-		return aside, err
+	file, err := os.OpenFile(f.path(runsEnding), os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return aside, nil
 	}
-	if wrong != nil {
-		aside = errors.Join(aside, f.setAside(runsEnding, wrong))
+	begin, last := make([]byte, len(linePrefix)), []byte{'\n'}
+	if err == nil {
+		defer file.Close()
+		f.size, err = file.Seek(0, io.SeekEnd)
+	}
+	if err == nil && f.size > 0 {
+		f.trimAt = max(firstTrim, f.size)
+		_, _ = file.ReadAt(begin, 0)
+		if _, err = file.ReadAt(last, f.size-1); !bytes.Equal(begin, linePrefix) {
+			f.size = 0
+			return errors.Join(aside, f.setAside(runsEnding, errors.New("another version of quotad wrote it"), "its earlier runs are not shown")), nil
+		}
+	}
+	if err == nil && last[0] != '\n' {
+		_, err = file.Write([]byte{'\n'})
+		f.size++
+	}
+	if err != nil {
+		return aside, fmt.Errorf("cannot read the runs of the job: %w", err)
 	}
 	return aside, nil
 }
 
-func (f *files) setAside(ending string, why error) error {
+func (f *files) setAside(ending string, why error, what string) error {
 	path := f.path(ending)
 	if err := os.Rename(path, path+asideEnding); err != nil {
 		why = errors.Join(why, err)
 	}
-	what := "the job begins at its first region, and is not paused"
-	if ending == runsEnding {
-		what, f.size = "its earlier runs are not shown", 0
-	}
 	return fmt.Errorf("cannot understand %s, which is now %s%s: %w: %s", path, filepath.Base(path), asideEnding, why, what)
-}
-
-// openRuns returns what is wrong with NAME.runs. A last line that was cut short is ended: it is left out.
-func (f *files) openRuns() (wrong, err error) {
-	file, err := os.OpenFile(f.path(runsEnding), os.O_RDWR|os.O_APPEND, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the runs of the job: %w", err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
-		return nil, err
-	}
-	f.size, f.trimAt = info.Size(), max(firstTrim, info.Size())
-	begin, last := make([]byte, len(linePrefix)), make([]byte, 1)
-	_, _ = file.ReadAt(begin, 0)
-	if !bytes.Equal(begin, linePrefix) {
-		return errors.New("another version of quotad wrote it"), nil
-	}
-	if _, err = file.ReadAt(last, f.size-1); err == nil && last[0] != '\n' {
-		_, err = file.Write([]byte{'\n'})
-		f.size++
-	}
-	return nil, err
 }
 
 // replace writes the state. With sync it is on disk on return. The caller holds writing.
@@ -123,15 +111,10 @@ func replaceFile(path string, text []byte, sync bool) error {
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(path+".new", path)
 	}
-	if err == nil && sync {
-		err = syncDir(path)
+	if err != nil || !sync {
+		return err
 	}
-	return err
-}
-
-// syncDir makes the name of a file durable, which a sync of the file does not (fsync(2)).
-func syncDir(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
+	dir, err := os.Open(filepath.Dir(path)) // a sync of the file does not make its name durable (fsync(2))
 	if err != nil {
 		return err
 	}
@@ -186,15 +169,14 @@ func (f *files) trim(now time.Time) error {
 		return nil
 	}
 	text, err := os.ReadFile(f.path(runsEnding))
+	if err == nil {
+		if kept := text[tooOld(text, now):]; len(kept) < len(text) {
+			err = replaceFile(f.path(runsEnding), kept, false)
+			f.size = int64(len(kept))
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("cannot shorten the runs of the job: %w", err)
-	}
-	kept := text[tooOld(text, now):]
-	if len(kept) < len(text) {
-		if err := replaceFile(f.path(runsEnding), kept, false); err != nil {
-			return fmt.Errorf("cannot shorten the runs of the job: %w", err)
-		}
-		f.size = int64(len(kept))
 	}
 	f.trimAt = min(maxRuns, f.size+f.size/4+firstTrim)
 	return nil
@@ -301,17 +283,15 @@ func (f *files) end(length int64) (lines []byte, whole bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, true, nil
 	}
-	if err != nil {
-		return nil, false, fmt.Errorf("cannot read the runs of the job: %w", err)
+	start := int64(0)
+	if err == nil {
+		defer file.Close()
+		if size, _ := file.Seek(0, io.SeekEnd); size > length {
+			start = size - length
+		}
+		lines, err = io.ReadAll(io.NewSectionReader(file, start, 2*length))
 	}
-	defer file.Close()
-	info, err := file.Stat()
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot read the runs of the job: %w", err)
-	}
-	start := max(0, info.Size()-length)
-	lines = make([]byte, info.Size()-start)
-	if n, err := file.ReadAt(lines, start); n < len(lines) {
 		return nil, false, fmt.Errorf("cannot read the runs of the job: %w", err)
 	}
 	if start > 0 {

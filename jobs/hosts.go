@@ -105,7 +105,7 @@ func silent(job *Job, hosts []Daemon, now time.Time) string {
 		if h.Name != job.Host {
 			continue
 		}
-		if n, _ := CountSlots(job.Schedule, now.Add(-h.Ago), now, 2); n == 2 && h.Ago > livesFor {
+		if second := job.Schedule.Next(job.Schedule.Next(now.Add(-h.Ago))); h.Ago > livesFor && !second.IsZero() && !second.After(now) {
 			return fmt.Sprintf("host %s has been silent for %s: start quotad there, or give the job another host", h.Name, quota.Brief(h.Ago.Round(time.Second)))
 		}
 		if h.Ago <= livesFor && !slices.Contains(h.Jobs, job.Name) {

@@ -90,7 +90,7 @@ func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 	if j.Stagger != EvenStagger {
 		return j.Stagger
 	}
-	return regions.Even(period, n)
+	return period / time.Duration(n)
 }
 
 // ExitExhausted is the exit code by which a pass says that it stopped because

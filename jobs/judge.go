@@ -72,7 +72,7 @@ func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
 	switch p.Outcome {
 	case Exhausted:
 		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)
-		if e.comesAgain(p, spent) {
+		if e.comesAgain(p.Region, spent) {
 			return nil
 		}
 		return &Stop{Reason: BudgetGone, Detail: p.Detail, RetryAt: p.RetryAt, Limit: p.Limit}

@@ -18,14 +18,12 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	if len(list) > 0 {
-		if err := regions.Check(list); err != nil {
-			return Run{}, fmt.Errorf("%w: %v", ErrInvalid, err)
-		}
+	if err := regions.Check(list); err != nil && len(list) > 0 {
+		return Run{}, fmt.Errorf("%w: %v", ErrInvalid, err)
 	}
 	for _, region := range list {
-		if err := j.has(region); err != nil {
-			return Run{}, err
+		if !slices.Contains(j.current().Regions, region) {
+			return Run{}, fmt.Errorf("region %q of job %q: %w", region, j.name, ErrUnknown)
 		}
 	}
 	now := r.now()
@@ -70,12 +68,4 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	}
 	now := r.now()
 	return j.change(func(s *state) { s.pause(p, now) })
-}
-
-// has returns ErrUnknown unless a region is one of the job's.
-func (j *jobControl) has(region regions.Region) error {
-	if !slices.Contains(j.current().Regions, region) {
-		return fmt.Errorf("region %q of job %q: %w", region, j.name, ErrUnknown)
-	}
-	return nil
 }

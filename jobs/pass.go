@@ -41,6 +41,42 @@ func (e *executor) admit(p Pass) (token string, ok bool) {
 	return "", false
 }
 
+// askGate asks the gate whether a pass can be afforded, on top of what others are expected to spend
+// still; spokenFor returns whether they are. One pass of this host is at the gate at a time: so it
+// counts those that came before. When two hosts launch for the last units, the ledger denies one.
+func (e *executor) askGate(token string) (d quota.Decision, spokenFor bool, err error) {
+	select {
+	case e.runner.gate <- struct{}{}:
+		defer func() { <-e.runner.gate }()
+	case <-e.launching.Done():
+		return d, false, e.launching.Err()
+	}
+	others := e.runner.config.Tokens.reserve(token, e.job.Calls())
+	d, err = e.runner.config.Gate.Peek(e.launching, e.job.Credential, e.job.Calls(), others, e.job.UseReserve)
+	return d, len(others) > 0, err
+}
+
+// refusal returns why the gate refused a pass; spokenFor says that it counted what others are
+// expected to spend.
+func refusal(d quota.Decision, spokenFor bool) *Stop {
+	stop := &Stop{Reason: Reason(d.Reason), Detail: d.Detail, Limit: d.Limit, RetryAt: d.RetryAt}
+	switch d.Reason {
+	case quota.LimitExceeded:
+		stop.Reason = DoesNotFit
+		if spokenFor {
+			stop.Detail += ", with the passes under way"
+		}
+	case quota.LimitClosed:
+		stop.Reason = Closed
+	case quota.CostExceedsLimit:
+		stop.Reason = DoesNotFit
+		if spokenFor {
+			stop.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: it fits when they are over", d.Units.Text(), d.Limit)
+		}
+	}
+	return stop
+}
+
 // skip records that a pass was not launched, and stops the run there.
 func (e *executor) skip(p Pass, why *Stop) {
 	p.Outcome, p.Reason, p.Detail, p.RetryAt, p.Limit = NotLaunched, why.Reason, why.Detail, why.RetryAt, why.Limit
@@ -51,36 +87,33 @@ func (e *executor) skip(p Pass, why *Stop) {
 
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
+	tokens := e.runner.config.Tokens
 	p.Outcome, p.StartedAt, p.token = Running, e.runner.now(), token
-	p.from = e.output.count()
-	p.Deadline = p.StartedAt.Add(e.job.Timeout)
+	p.from, p.Deadline = e.output.count(), p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p, token)
 	e.record(p, nil)
 
 	command.Started = func(id Identity) { e.started(p, id) }
 	ask, end := context.WithCancelCause(e.ask)
 	defer end(nil)
-	e.runner.config.Tokens.began(token, p.Deadline, func() { end(errDenied) })
+	tokens.began(token, p.Deadline, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
 		e.output.add(p.Region, line)
 		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
-	p.Made, p.Refusals = e.runner.config.Tokens.calls(token)
-	spent := e.runner.config.Tokens.revoke(token)
+	spent := tokens.revoke(token)
 	p.EndedAt, p.Process, p.Deadline, p.token = e.runner.now(), nil, time.Time{}, ""
-	p.Units, p.Calls, p.Denied, p.Needs = spent.Units, spent.Calls, spent.Denied, spent.Needs
-	tail, said := e.output.tail(p.Region, p.from)
-	p.Tail = tail
+	p.Units, p.Calls, p.Denied, p.Needs, p.Made, p.Refusals = spent.Units, spent.Calls, spent.Denied, spent.Needs, spent.Made, spent.Refusals
 	p.Outcome, p.Detail = judge(exit, spent)
 	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
 		p.Unanswered = spent.Unanswered
 	}
-	if p.Outcome.Failure() && spent.Refuses == "" && !spent.unserved() {
-		p.Said = said
+	if p.Tail, p.Said = e.output.tail(p.Region, p.from); !p.Outcome.Failure() || spent.Refuses != "" || spent.unserved() {
+		p.Said = ""
 	}
 	e.record(p, e.consequence(&p, exit, spent))
-	e.runner.config.Tokens.resume(e.lacking, spent)
+	tokens.resume(e.lacking, spent)
 }
 
 func (e *executor) command(p Pass, token string) Command {
@@ -133,7 +166,7 @@ func (e *executor) record(p Pass, halt error) {
 	if halt != nil {
 		e.halt(halt)
 	}
-	j, over := e.control, p.Outcome != Running
+	j := e.control
 	var lines []runsLine
 	j.mu.Lock()
 	if halt != nil && !e.run.Chosen {
@@ -144,7 +177,7 @@ func (e *executor) record(p Pass, halt error) {
 		known.Tail = nil // the file has it
 	}
 	e.run.put(known)
-	if over {
+	if p.Outcome != Running {
 		j.state.pass(e.run, &p, e.dry)
 		lines = append(lines, runsLine{Of: e.run.ID, Pass: &p})
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -39,8 +40,8 @@ type Run struct {
 
 	Retry int `json:"retry,omitempty"` // how often regions that failed are served again, at its end
 
-	// Of skipped ticks that follow one another for the same reason only one
-	// record is kept: how many they are, and the slot of the latest.
+	// Of skipped slots that follow one another for the same reason only one record is kept: the slot of the latest and,
+	// but for those that were missed, how many they are.
 	Ticks    int       `json:"ticks,omitempty"`
 	LastSlot time.Time `json:"last_slot,omitzero"`
 
@@ -98,11 +99,18 @@ type Refusal struct {
 	FitsAt    time.Time   `json:"fits_at,omitzero"`
 }
 
-// maxRefusals is how many of them are kept of a pass.
-const maxRefusals = 10
-
 // Made says how many calls of each operation were granted, and not released.
 type Made map[string]quota.Units
+
+// A Stop is why a run launches nothing more, or a pass was not launched.
+type Stop struct {
+	Reason  Reason
+	Detail  string    // for people
+	Limit   string    // if one stopped it
+	RetryAt time.Time // when it would have continued; zero: unknown
+}
+
+func (s *Stop) Error() string { return "the run stopped: " + string(s.Reason) }
 
 // A Trigger says why a run was begun.
 type Trigger string
@@ -125,8 +133,42 @@ const (
 	RunFailed      RunState = "failed"      // a region failed in the end, however far the run came; its Reason says why it ended early, if it did
 	RunStopped     RunState = "stopped"     // ended early at a region that could not be served; the next run begins there
 	RunInterrupted RunState = "interrupted" // ended early by us
-	RunSkipped     RunState = "skipped"     // a tick that did not become a run
+	RunSkipped     RunState = "skipped"     // a slot that did not become a run
 )
+
+// ending returns how a run ends; cause is why it launched nothing more, nil if nothing was in its way.
+func (r *Run) ending(cause error) (RunState, Stop) {
+	stop, stopped := errors.AsType[*Stop](cause)
+	switch {
+	case r.through():
+		return RunDone, Stop{}
+	case stopped:
+		return RunStopped, *stop
+	}
+	return RunInterrupted, Stop{Reason: reasonOf(cause)}
+}
+
+// end ends a run, as failed if a region failed in it. It is the one place that judges that:
+// people, logs and metrics go by the state.
+func (r *Run) end(at time.Time, state RunState, why Stop) {
+	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = at, state, why.Reason, why.Detail, why.RetryAt
+	for i := range r.Passes {
+		if p := &r.Passes[i]; p.Outcome == Running {
+			p.Outcome, p.Reason, p.EndedAt, p.Process, p.Deadline = Interrupted, why.Reason, at, nil, time.Time{}
+		}
+	}
+	if len(r.Failed()) > 0 {
+		r.State = RunFailed
+	}
+}
+
+// reasonOf names the cause for which we ended a run or a pass.
+func reasonOf(cause error) Reason {
+	if errors.Is(cause, ErrOperator) {
+		return Operator
+	}
+	return Shutdown
+}
 
 // served returns whether a region of the run was served.
 func (r *Run) served(region regions.Region) bool {
@@ -135,12 +177,35 @@ func (r *Run) served(region regions.Region) bool {
 
 func (r *Run) hasPass(region regions.Region, is func(*Pass) bool) bool {
 	for n := range len(r.Passes) {
-		p := r.attempt(region, n)
-		if p == nil || is(p) {
+		if p := r.attempt(region, n); p == nil || is(p) {
 			return p != nil
 		}
 	}
 	return false
+}
+
+// through returns whether every region of the run was served.
+func (r *Run) through() bool {
+	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
+}
+
+type passName struct {
+	region  regions.Region
+	attempt int
+}
+
+// attempt finds a pass by its name.
+func (r *Run) attempt(region regions.Region, number int) *Pass {
+	if r.at == nil || len(r.at) != len(r.Passes) {
+		r.at = make(map[passName]int, len(r.Ring))
+		for i, p := range r.Passes {
+			r.at[passName{p.Region, p.Attempt}] = i
+		}
+	}
+	if i, found := r.at[passName{region, number}]; found {
+		return &r.Passes[i]
+	}
+	return nil
 }
 
 // attempts returns how many passes a region has had.
@@ -151,28 +216,13 @@ func (r *Run) attempts(region regions.Region) (n int) {
 	return n
 }
 
-// attempt finds a pass by its name.
-func (r *Run) attempt(region regions.Region, number int) *Pass {
-	if r.at == nil || len(r.at) != len(r.Passes) {
-		r.at = make(map[passName]int, len(r.Ring))
-		for i, p := range r.Passes {
-			r.at[nameOf(p)] = i
-		}
-	}
-	i, found := r.at[passName{region, number}]
-	if !found {
-		return nil
-	}
-	return &r.Passes[i]
-}
-
 // put adds a pass, or replaces what was known of it.
 func (r *Run) put(p Pass) {
 	if known := r.attempt(p.Region, p.Attempt); known != nil {
 		*known = p
 		return
 	}
-	r.at[nameOf(p)] = len(r.Passes)
+	r.at[passName{p.Region, p.Attempt}] = len(r.Passes)
 	r.Passes = append(r.Passes, p)
 }
 
@@ -181,6 +231,16 @@ func (r *Run) head() Run {
 	c := *r
 	c.Passes, c.at = nil, nil
 	return c
+}
+
+// copy returns a copy of a run, which may be nil, that shares nothing that may still change.
+func (r *Run) copy() *Run {
+	if r == nil {
+		return nil
+	}
+	c := r.head()
+	c.Passes = slices.Clone(r.Passes)
+	return &c
 }
 
 // Spent returns what the passes of the run spent.
@@ -202,22 +262,21 @@ func (r *Run) Outcomes() map[Outcome]int {
 
 // Latest returns the last pass of each region, in the order of their first ones: what
 // became of the regions.
-func (r *Run) Latest() []Pass {
-	var list []Pass
+func (r *Run) Latest() (list []Pass) {
+	at := map[regions.Region]int{}
 	for _, p := range r.Passes {
-		i := slices.IndexFunc(list, func(before Pass) bool { return before.Region == p.Region })
-		if i < 0 {
-			list = append(list, p)
-		} else {
+		if i, known := at[p.Region]; known {
 			list[i] = p
+			continue
 		}
+		at[p.Region], list = len(list), append(list, p)
 	}
 	return list
 }
 
 // Failed returns what failed in the end: the last failed pass of each region that was not served
 // when it was tried again.
-func (r *Run) Failed() []Pass {
+func (r *Run) Failed() (list []Pass) {
 	last := make(map[regions.Region]int)
 	for i, p := range r.Passes {
 		switch {
@@ -227,27 +286,20 @@ func (r *Run) Failed() []Pass {
 			delete(last, p.Region)
 		}
 	}
-	var list []Pass
 	for _, i := range slices.Sorted(maps.Values(last)) {
 		list = append(list, r.Passes[i])
 	}
 	return list
 }
 
-// through returns whether every region of the run was served.
-func (r *Run) through() bool {
-	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
+// isUnfinished returns whether a run ended with its daemon before it had gone through the ring.
+func (r *Run) isUnfinished() bool {
+	return !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
 }
 
-// copy returns a copy of a run, which may be nil, that shares nothing that may still change.
-func (r *Run) copy() *Run {
-	if r == nil {
-		return nil
-	}
-	c := r.head()
-	c.Passes = slices.Clone(r.Passes)
-	return &c
-}
+// good returns whether a run is what a job's owner expects: the ring came round, and no region failed in the
+// end. A run of chosen regions says nothing about the others.
+func (r *Run) good() bool { return !r.Chosen && r.State == RunDone }
 
 // runIDs are written with the digits of Crockford's base 32, in the order of their codes: ids sort as texts do.
 var runIDs = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
@@ -260,25 +312,3 @@ func newRunID(t time.Time) string {
 	rand.Read(id[6:]) // never fails: it ends the program instead
 	return runIDs.EncodeToString(id[:])
 }
-
-type passName struct {
-	region  regions.Region
-	attempt int
-}
-
-func nameOf(p Pass) passName { return passName{p.Region, p.Attempt} }
-
-// isUnfinished returns whether a run, which may be nil, ended with its daemon before it had gone
-// through the ring.
-func (r *Run) isUnfinished() bool {
-	return r != nil && !r.Chosen && !r.through() && (r.State == RunInterrupted || r.State == RunFailed) && (r.Reason == Shutdown || r.Reason == Died)
-}
-
-// good returns whether a run is what a job's owner expects: the ring came round, and no region failed in the
-// end. A run of chosen regions says nothing about the others.
-func (r *Run) good() bool {
-	return !r.Chosen && r.State == RunDone
-}
-
-// over returns how many passes of the run are over.
-func (r *Run) over() int { return len(r.Passes) - r.Outcomes()[Running] }

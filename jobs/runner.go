@@ -2,13 +2,59 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"quotad/quota"
 )
+
+// A Config is what a Runner is made of. Every field is needed, unless its
+// comment says what its zero value means.
+type Config struct {
+	Jobs     []*Job // valid ones
+	Gate     Gate
+	Launcher Launcher
+	Tokens   *Tokens
+	Dir      string // where the files of the jobs are kept; nothing else writes to it
+	Socket   string // where passes acquire
+	// Proxy returns the address by which the pass of a run token calls the upstream of a
+	// credential; empty where there is none. Nil: there is none of any.
+	Proxy   func(credential, token string) string
+	Environ []string // the daemon's own environment; passes get an allow-list of it. Nil: none
+
+	// OnEvent is called with each event, see RunChanged and the others. A job's next step
+	// waits for it, so it returns soon; a pass waits for it with each line. Many goroutines call it at the same
+	// time, but only one at a time about one pass. Nil: events are dropped.
+	OnEvent func(event any)
+
+	// EndLeftover ends a process that a killed daemon left running, with its cgroup or
+	// process group: TERM, and KILL after the grace. It leaves alone a process that
+	// only has the same number. It returns false if there was nothing to end.
+	EndLeftover func(ctx context.Context, id Identity, grace time.Duration) (ended bool, err error)
+
+	Now func() time.Time // the wall clock
+
+	Name string // of this host, by which jobs name it
+	// Hosts returns the daemons on the ledger when it named them last, and how long ago that was; known is false
+	// if it has not yet. Nil: this host is alone.
+	Hosts func() (list []Daemon, age time.Duration, known bool)
+}
+
+// A Gate decides whether calls could be afforded; a quota.Service is one.
+type Gate interface {
+	// Peek decides what would become of a job's calls, after those that others are about to make,
+	// with or without the reserve. It moves nothing. An error means that this is unknown.
+	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
+	// Spent returns what a job was granted since an instant, by region.
+	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
+}
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of
 // goroutines may use it at the same time.
@@ -29,6 +75,155 @@ type Runner struct {
 	jobs   []*jobControl          // as configured
 }
 
+// Open returns a runner that continues where the last one left off. What was under way when
+// that one was killed is recorded as interrupted, and its regions keep their turn. Nothing runs
+// before Start or Tick.
+func Open(c Config) (*Runner, error) {
+	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("cannot make state directory: %w", err)
+	}
+	if c.OnEvent == nil {
+		c.OnEvent = func(any) {}
+	}
+	if c.Proxy == nil {
+		c.Proxy = func(string, string) string { return "" }
+	}
+	r := &Runner{config: c, gate: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
+	r.stopping, r.beginNoMore = context.WithCancel(context.Background())
+	if err := r.SetJobs(c.Jobs); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+stateEnding))
+	if err != nil {
+		return nil, fmt.Errorf("cannot look through state directory %q: %w", r.config.Dir, err)
+	}
+	for _, path := range files {
+		name := strings.TrimSuffix(filepath.Base(path), stateEnding)
+		if r.states[name] != nil {
+			continue
+		}
+		if j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}}); err == nil {
+			r.trouble(name, errors.Join(j.unsaved, j.retire()))
+			r.retired = append(r.retired, j)
+		} // what is wrong with the file is reported when the job is configured again
+	}
+	return r, nil
+}
+
+// SetJobs replaces the jobs, which are valid. Runs under way finish as they
+// began, also those of jobs that were removed. A job keeps its cursor, its pause and
+// its history by its name. After an error nothing has changed.
+func (r *Runner) SetJobs(list []*Job) error {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	opened := make(map[string]*jobControl, len(list))
+	var configured []*jobControl
+	for _, job := range list {
+		if opened[job.Name] != nil {
+			return fmt.Errorf("job %q is defined twice", job.Name)
+		}
+		r.mu.RLock()
+		j := r.states[job.Name]
+		r.mu.RUnlock()
+		if j == nil {
+			var err error
+			if j, err = openJob(&r.config, job); err != nil {
+				return fmt.Errorf("job %q: %w", job.Name, err)
+			}
+		}
+		opened[job.Name], configured = j, append(configured, j)
+	}
+	for _, j := range r.all() {
+		if opened[j.name] == nil {
+			r.trouble(j.name, j.retire())
+		}
+	}
+	for i, job := range list {
+		r.trouble(job.Name, configured[i].define(job, r.now()))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.Copy(r.states, opened)
+	r.jobs = configured
+	return nil
+}
+
+// Start ends what a killed daemon left running, which takes KillGrace at most. Then
+// it makes up for what was missed while no daemon was running, as far as the jobs want that,
+// and begins the runs at start. It is called once, before the first Tick, which is for a later
+// slot.
+func (r *Runner) Start(ctx context.Context) {
+	for _, j := range r.all() {
+		r.reportDied(j)
+	}
+	var sweeps sync.WaitGroup
+	for _, j := range slices.Concat(r.all(), r.retired) {
+		sweeps.Go(func() { r.trouble(j.name, j.endLeftovers(ctx, r.config.EndLeftover)) })
+	}
+	sweeps.Wait()
+	r.retired = nil
+	for _, j := range r.all() {
+		r.start(j)
+	}
+}
+
+// reportDied reports the run and the passes that were under way when the daemon was killed, with what the ledger says
+// that they were granted, if it can be asked.
+func (r *Runner) reportDied(j *jobControl) {
+	j.mu.Lock()
+	run, unsaved := j.died, j.unsaved
+	j.died, j.unsaved = nil, nil
+	j.mu.Unlock()
+	r.trouble(j.name, unsaved)
+	if run == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var lines []runsLine
+	for i := range run.Passes {
+		p := &run.Passes[i]
+		if p.Reason != Died {
+			continue
+		}
+		if spent, err := r.config.Gate.Spent(ctx, j.current().Credential, j.name, p.StartedAt); err == nil {
+			of := spent[string(p.Region)]
+			p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
+			lines = append(lines, runsLine{Of: run.ID, Pass: p})
+		}
+		r.config.OnEvent(PassChanged{Run: run.head(), Pass: *p})
+	}
+	j.mu.Lock()
+	j.run = run.copy()
+	j.mu.Unlock()
+	r.trouble(j.name, j.save(false, lines...))
+	r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})
+}
+
+// Stop begins no further run or pass, and waits until those under way are over and
+// recorded. Passes may end by themselves until ask ends; then they are asked to end,
+// and killed after KillGrace or as soon as force ends, which is not before
+// ask. Regions whose pass was interrupted keep their turn.
+func (r *Runner) Stop(ask, force context.Context) {
+	r.ending.Lock() // no background goroutine begins meanwhile
+	r.beginNoMore()
+	r.ending.Unlock()
+	list := r.underWay()
+	each := func(do func(*executor)) {
+		for _, e := range list {
+			do(e)
+		}
+	}
+	each(func(e *executor) { e.halt(ErrShutdown) })
+	defer context.AfterFunc(ask, func() { each(func(e *executor) { e.end(ErrShutdown) }) })()
+	defer context.AfterFunc(force, func() { each(func(e *executor) { e.kill(ErrShutdown) }) })()
+	each(func(e *executor) { <-e.done })
+	r.background.Wait()              // all of it ends with stopping, and no call takes long
+	for _, e := range r.underWay() { // what was about to begin then, and launches nothing
+		<-e.done
+	}
+}
+
 // now reads the wall clock, in UTC like every time that leaves this package.
 func (r *Runner) now() time.Time { return r.config.Now().UTC() }
 
@@ -37,17 +232,6 @@ func (r *Runner) isStopping() bool { return r.stopping.Err() != nil }
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
 		r.config.OnEvent(Trouble{job, err})
-	}
-}
-
-// goUnlessStopping runs something in the background, until Stop ends its context. Stop waits
-// for it.
-func (r *Runner) goUnlessStopping(do func(context.Context)) {
-	if done, err := r.enter(); err == nil {
-		go func() {
-			defer done()
-			do(r.stopping)
-		}()
 	}
 }
 
@@ -75,10 +259,9 @@ func find(list []*jobControl, job string) (*jobControl, error) {
 // listed returns the state of a job or, if job is empty, of all in the order of configuration, and
 // then of those that were removed while a run of theirs is under way.
 func (r *Runner) listed(job string) ([]*jobControl, error) {
-	all := r.all()
-	list := slices.Clone(all)
+	list := slices.Clone(r.all())
 	for _, j := range r.known() {
-		if !slices.Contains(all, j) && j.underWay() != nil {
+		if !slices.Contains(list, j) && j.underWay() != nil {
 			list = append(list, j)
 		}
 	}
@@ -104,8 +287,7 @@ func (r *Runner) known() []*jobControl {
 }
 
 // underWay returns the executors of the runs under way, of any job, by the names of the jobs.
-func (r *Runner) underWay() []*executor {
-	var list []*executor
+func (r *Runner) underWay() (list []*executor) {
 	for _, j := range r.known() {
 		if e := j.underWay(); e != nil {
 			list = append(list, e)
@@ -116,8 +298,7 @@ func (r *Runner) underWay() []*executor {
 
 // Spending returns the ids of the runs under way that spend from a credential,
 // by the names of their jobs, also those of jobs that were removed or spend from another one by now.
-func (r *Runner) Spending(credential string) []string {
-	var runs []string
+func (r *Runner) Spending(credential string) (runs []string) {
 	for _, e := range r.underWay() {
 		if e.job.Credential == credential {
 			runs = append(runs, e.run.ID)

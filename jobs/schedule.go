@@ -73,17 +73,6 @@ func Latest(s Schedule, t time.Time) (latest time.Time) {
 	return latest
 }
 
-// CountSlots returns how many slots lie in (after, until], at most limit, and the first of them.
-func CountSlots(s Schedule, after, until time.Time, limit int) (n int, first time.Time) {
-	for slot := s.Next(after); n < limit && !slot.IsZero() && !slot.After(until); slot = s.Next(slot) {
-		if n == 0 {
-			first = slot
-		}
-		n++
-	}
-	return n, first
-}
-
 // A Pause keeps a job from being run by its schedule.
 type Pause struct {
 	Since time.Time `json:"since"`
@@ -108,24 +97,4 @@ func (p *Pause) Next(s Schedule, t time.Time) time.Time {
 		return time.Time{}
 	}
 	return s.Next(p.Until.Add(-1)) // a slot at its end runs
-}
-
-// claimAhead is how far ahead of the clock what is recorded may lie and still count: a clock that was
-// ahead once hides nothing.
-const claimAhead = time.Minute
-
-// notAhead returns an instant unless it lies so far ahead of now that it means nothing.
-func notAhead(t, now time.Time) time.Time {
-	if t.After(now.Add(claimAhead)) {
-		return time.Time{}
-	}
-	return t
-}
-
-// wake has who waits for a signal look again.
-func wake(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
 }

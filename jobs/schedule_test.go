@@ -152,17 +152,3 @@ func TestLatestDoesNotWalk(t *testing.T) {
 		t.Errorf("asked for %d slots, want no more than 210", asked)
 	}
 }
-
-func TestCountSlots(t *testing.T) {
-	hourly := every(t, time.Hour)
-	ten, three := at(t, "2026-03-01 10:00:00"), at(t, "2026-03-01 15:00:00")
-	if n, first := CountSlots(hourly, ten, three, 100); n != 5 || !first.Equal(ten.Add(time.Hour)) {
-		t.Errorf("got %d from %v, want 5 from 11:00", n, first)
-	}
-	if n, _ := CountSlots(hourly, ten, three, 3); n != 3 {
-		t.Errorf("got %d, want to count no further than 3", n)
-	}
-	if n, first := CountSlots(hourly, ten, ten.Add(time.Minute), 3); n != 0 || !first.IsZero() {
-		t.Errorf("got %d from %v, want none", n, first)
-	}
-}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"time"
 
 	"quotad/quota"
@@ -35,7 +36,7 @@ type state struct {
 	Took  []Made    `json:"took,omitempty"`  // the average pass of each of the last runs with one that ended well
 
 	// Schedule is the job's schedule. It is empty while the job is not configured: then it misses
-	// nothing. Slots up to Since cannot have been missed: they were of another schedule, or another host's.
+	// nothing. Slots up to Since cannot have been missed: they were of another schedule.
 	Schedule string    `json:"schedule,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 }
@@ -46,21 +47,32 @@ const stateVersion = 3
 // meanOf is how many runs count for what a pass usually needs.
 const meanOf = 10
 
+// claimAhead is how far ahead of the clock what is recorded may lie and still count: a clock that was
+// ahead once hides nothing.
+const claimAhead = time.Minute
+
+// notAhead returns an instant unless it lies so far ahead of now that it means nothing.
+func notAhead(t, now time.Time) time.Time {
+	if t.After(now.Add(claimAhead)) {
+		return time.Time{}
+	}
+	return t
+}
+
 // claim records that a slot became a run or was skipped, at a time. One before it that lay too far
 // ahead is forgotten: the clock was set back.
 func (s *state) claim(slot, at time.Time) {
 	s.Slot = quota.Later(notAhead(s.Slot, at), slot)
 }
 
-// ahead returns the furthest of what was recorded under a clock that has been set back since; zero
-// if it was not.
-func (s *state) ahead(now time.Time) (furthest time.Time) {
-	for _, t := range []time.Time{s.Slot, s.Good} {
-		if notAhead(t, now).IsZero() {
-			furthest = quota.Later(furthest, t)
-		}
+// doubts says what was recorded under a clock that has been set back since; empty: it was not.
+func (s *state) doubts(now time.Time) string {
+	ahead := quota.Later(s.Slot, s.Good)
+	if notAhead(ahead, now).Equal(ahead) {
+		return ""
 	}
-	return furthest
+	return fmt.Sprintf("the clock was set back: what is recorded for %v counts no more, that is %v ahead",
+		ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
 }
 
 // skip records slots that did not become a run.
@@ -98,8 +110,14 @@ func (s *state) end(r *Run) {
 	}
 	s.Bad = r.failing(s.Bad, r.Failed()...)
 	s.Unfinished = r.isUnfinished()
-	if made := r.made(); made != nil {
-		s.Took = append(s.Took[max(0, len(s.Took)-meanOf+1):len(s.Took):len(s.Took)], made)
+	var made []Made
+	for _, p := range r.Passes {
+		if p.Outcome == OK {
+			made = append(made, p.Made)
+		}
+	}
+	if len(made) > 0 {
+		s.Took = append(s.Took[max(0, len(s.Took)-meanOf+1):len(s.Took):len(s.Took)], mean(made))
 	}
 }
 
@@ -111,9 +129,7 @@ func (s *state) pause(p *Pause, now time.Time) {
 	s.Pause = p
 }
 
-// took is the average of the calls of a pass that ended well, rounded up; nil if none did.
-func (s *state) took() Made { return mean(s.Took) }
-
+// mean returns the average of some calls, rounded up; nil of none.
 func mean(list []Made) Made {
 	if len(list) == 0 {
 		return nil
@@ -128,33 +144,4 @@ func mean(list []Made) Made {
 		sum[operation] = (calls + n - 1) / n
 	}
 	return sum
-}
-
-// made is the average of the calls of the run's passes that ended well; nil if none did.
-func (r *Run) made() Made {
-	var list []Made
-	for _, p := range r.Passes {
-		if p.Outcome == OK {
-			list = append(list, p.Made)
-		}
-	}
-	return mean(list)
-}
-
-// maxCounted bounds how many missed slots are counted one by one.
-const maxCounted = 100_000
-
-// gapBetween returns the slots between two instants, neither included.
-func gapBetween(s Schedule, after, before time.Time) Run {
-	until := before.Add(-1)
-	n, first := CountSlots(s, after, until, maxCounted)
-	if n == 0 {
-		return Run{}
-	}
-	return Run{Ticks: n, Slot: first, LastSlot: Latest(s, until), Reason: Missed}
-}
-
-// skippedSlot is a slot that does not become a run.
-func skippedSlot(slot time.Time, reason Reason, detail string) Run {
-	return Run{Ticks: 1, Slot: slot, LastSlot: slot, Reason: reason, Detail: detail}
 }

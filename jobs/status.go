@@ -37,6 +37,9 @@ type Status struct {
 	Host     string    `json:"host,omitempty"`     // which other host runs it by its schedule; empty: this one, or none does
 }
 
+// HasRegions reports whether the passes of a job have regions.
+func (s *Status) HasRegions() bool { return s.Regions[0] != regions.None }
+
 // Status returns the status of a job, or, if job is empty, of every one in the order of
 // configuration.
 func (r *Runner) Status(job string) ([]Status, error) {
@@ -44,14 +47,13 @@ func (r *Runner) Status(job string) ([]Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := r.now()
-	all := make([]Status, 0, len(list))
-	for _, j := range list {
-		s := j.status(now)
-		if s.Host, s.Hosts = r.elsewhere(j.current(), now); s.Host != "" {
-			s.Due = time.Time{} // that host knows
+	all := make([]Status, len(list))
+	for i, j := range list {
+		now := r.now()
+		all[i] = j.status(now)
+		if all[i].Host, all[i].Hosts = r.elsewhere(j.current(), now); all[i].Host != "" {
+			all[i].Due = time.Time{} // that host knows
 		}
-		all = append(all, s)
 	}
 	return all, nil
 }
@@ -62,13 +64,12 @@ func (j *jobControl) status(now time.Time) Status {
 	defer j.mu.Unlock()
 	s := Status{
 		Name: j.name, Credential: j.job.Credential, Schedule: j.job.Schedule.String(), Regions: j.job.Regions,
-		Expects: j.job.Expects, UseReserve: j.job.UseReserve,
+		Expects: j.job.Expects, UseReserve: j.job.UseReserve, After: j.job.After, Follows: j.follows,
 		Cursor: j.state.Cursor, Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
+		Last: last, Skips: j.state.Skips.copy(), Overlaps: j.state.Overlaps, Short: j.state.Short,
+		NotKept: j.why, Aside: j.aside, Clock: j.state.doubts(now),
 	}
-	s.After, s.Follows = j.job.After, j.follows
-	s.Clock = j.doubts(now)
-	s.NotKept, s.Aside = j.why, j.aside
-	s.Failing, s.Short, s.Overlaps = j.failing(), j.state.Short, j.state.Overlaps
+	s.Failing = slices.DeleteFunc(slices.Clone(j.state.Bad), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 	if j.state.Schedule == "" {
 		s.Schedule, s.Next = "removed", time.Time{}
 	}
@@ -78,7 +79,6 @@ func (j *jobControl) status(now time.Time) Status {
 	if j.state.Pause.Active(now) {
 		s.Pause = j.state.Pause
 	}
-	s.Last, s.Skips = last, j.state.Skips.copy()
 	return s
 }
 
@@ -102,32 +102,23 @@ func (j *jobControl) due(now time.Time) time.Time {
 	return quota.Later(since.Add(least), slot.Add(min(late, slot.Sub(since))))
 }
 
-// failing returns the regions that fail, of those that the job has. The caller holds mu.
-func (j *jobControl) failing() []Failing {
-	return slices.DeleteFunc(slices.Clone(j.state.Bad), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
-}
-
-// HasRegions reports whether the passes of a job have regions.
-func (s *Status) HasRegions() bool { return s.Regions[0] != regions.None }
-
-// Runs returns up to n runs of a job, or of all jobs if job is empty, and the ticks that did not
+// Runs returns up to n runs of a job, or of all jobs if job is empty, and the slots that did not
 // become one, the latest first. Those of a job are in the order in which they began.
-func (r *Runner) Runs(job string, n int) ([]Run, error) {
+func (r *Runner) Runs(job string, n int) (runs []Run, err error) {
 	list, err := r.listed(job)
 	if err != nil {
 		return nil, err
 	}
 	heads := make([][]Run, len(list))
 	for i, j := range list {
-		if heads[i], err = j.runs(r.now(), n); err != nil {
+		if heads[i], err = j.runs(n); err != nil {
 			return nil, err
 		}
 	}
-	runs := []Run{}
 	for len(runs) < n {
 		next := -1
 		for i, head := range heads {
-			if len(head) > 0 && (next < 0 || head[0].StartedAt.After(heads[next][0].StartedAt)) {
+			if len(head) > 0 && (next < 0 || head[0].ID > heads[next][0].ID) {
 				next = i
 			}
 		}
@@ -137,6 +128,22 @@ func (r *Runner) Runs(job string, n int) ([]Run, error) {
 		runs, heads[next] = append(runs, heads[next][0]), heads[next][1:]
 	}
 	return runs, nil
+}
+
+// runs returns the last n runs of the job.
+func (j *jobControl) runs(n int) ([]Run, error) {
+	past, err := j.files.latest(n)
+	if err != nil {
+		return nil, err
+	}
+	if last := j.lastRun(); last != nil { // it may be under way, or the disk full
+		if i := slices.IndexFunc(past, func(run Run) bool { return run.ID == last.ID }); i >= 0 {
+			past[i] = *last
+		} else {
+			past = append([]Run{*last}, past...)[:min(n, len(past)+1)]
+		}
+	}
+	return past, nil
 }
 
 // RunOf returns the run of that id, whether it is under way or over.
@@ -161,22 +168,6 @@ func (r *Runner) RunOf(id string) (Run, error) {
 	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
-// runs returns the last n runs of the job.
-func (j *jobControl) runs(now time.Time, n int) ([]Run, error) {
-	past, err := j.files.latest(n)
-	if err != nil {
-		return nil, err
-	}
-	if last := j.lastRun(); last != nil { // it may be under way, or the disk full
-		if i := slices.IndexFunc(past, func(run Run) bool { return run.ID == last.ID }); i >= 0 {
-			past[i] = *last
-		} else {
-			past = append([]Run{*last}, past...)[:min(n, len(past)+1)]
-		}
-	}
-	return past, nil
-}
-
 // A Progress is a run, and what its passes have written since the caller asked before. A pass that is
 // over has written nothing more.
 type Progress struct {
@@ -190,7 +181,14 @@ type Progress struct {
 // often.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (Progress, error) {
 	const often = 100 * time.Millisecond
-	output := r.outputOf(id)
+	var output *runOutput // of the last run of its job
+	for _, j := range r.known() {
+		j.mu.Lock()
+		if j.output != nil && j.output.run == id {
+			output = j.output
+		}
+		j.mu.Unlock()
+	}
 	if e := r.executorOf(id); e != nil {
 		for e.passesOver() <= ended && (written < 0 || output.count() <= written) && quota.Sleep(ctx, often) {
 		}
@@ -204,19 +202,6 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 		progress.Output, progress.Written = output.after(written)
 	}
 	return progress, nil
-}
-
-// outputOf returns what the passes of a run wrote, nil unless it is the last one of its job.
-func (r *Runner) outputOf(id string) *runOutput {
-	for _, j := range r.known() {
-		j.mu.Lock()
-		output := j.output
-		j.mu.Unlock()
-		if output != nil && output.run == id {
-			return output
-		}
-	}
-	return nil
 }
 
 // executorOf returns the executor of a run that is under way on this host, or nil.
@@ -245,62 +230,43 @@ type Planned struct {
 
 // Upcoming returns the next runs that the schedules will begin, up to n, of one job or, if job is
 // empty, of all, the soonest first. It assumes that the runs before each come round.
-func (r *Runner) Upcoming(job string, n int) ([]Upcoming, error) {
+func (r *Runner) Upcoming(job string, n int) (list []Upcoming, err error) {
 	states, err := r.listed(job)
 	if err != nil {
 		return nil, err
 	}
-	var list []Upcoming
 	for _, j := range states {
-		list = append(list, j.upcoming(r.now(), n)...)
+		j.mu.Lock()
+		job, cursor, pause := j.job, j.state.Cursor, j.state.Pause
+		j.mu.Unlock()
+		slot, ring := job.Schedule.Next(r.now()), job.Regions.From(cursor)
+		for k := 0; k < n && !slot.IsZero(); k++ {
+			u, stagger := Upcoming{Job: job.Name, Slot: slot, Paused: pause.Active(slot)}, job.stagger(slot, len(ring))
+			for i, region := range ring {
+				u.Passes = append(u.Passes, Planned{region, slot.Add(time.Duration(i) * stagger)})
+			}
+			list, slot = append(list, u), job.Schedule.Next(slot)
+		}
 	}
 	slices.SortStableFunc(list, func(a, b Upcoming) int { return a.Slot.Compare(b.Slot) })
 	return list[:min(n, len(list))], nil
-}
-
-func (j *jobControl) upcoming(now time.Time, n int) []Upcoming {
-	job, cursor, pause := j.next()
-	var list []Upcoming
-	for slot := job.Schedule.Next(now); len(list) < n && !slot.IsZero(); slot = job.Schedule.Next(slot) {
-		u := Upcoming{Job: job.Name, Slot: slot, Paused: pause.Active(slot)}
-		ring := job.Regions.From(cursor)
-		stagger := job.stagger(slot, len(ring))
-		for i, region := range ring {
-			u.Passes = append(u.Passes, Planned{Region: region, StartsAt: regions.Start(slot, stagger, i)})
-		}
-		list = append(list, u)
-	}
-	return list
-}
-
-// next returns what the job's next runs follow from.
-func (j *jobControl) next() (*Job, regions.Cursor, *Pause) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.job, j.state.Cursor, j.state.Pause
 }
 
 // A JobState is the state of a job: what a plan goes by.
 type JobState struct {
 	Job   *Job   // must not be changed
 	Pause *Pause // nil unless it is paused
-	// Took is the calls of a pass that ended well, by operation, measured in recent runs; nil if none.
-	Took Made
-	Run  *Run // under way on this host; nil if none is
+	Took  Made   // the calls of a pass that ended well, by operation, measured in recent runs; nil if none
+	Runs  bool   // a run of it is under way on this host
 }
 
 // JobStates returns the state of every job, in the order of configuration.
-func (r *Runner) JobStates() []JobState {
+func (r *Runner) JobStates() (list []JobState) {
 	states, _ := r.listed("")
-	list := make([]JobState, len(states))
-	for i, j := range states {
-		list[i] = j.known()
+	for _, j := range states {
+		j.mu.Lock()
+		list = append(list, JobState{j.job, j.state.Pause, mean(j.state.Took), j.executor != nil})
+		j.mu.Unlock()
 	}
 	return list
-}
-
-func (j *jobControl) known() JobState {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return JobState{j.job, j.state.Pause, j.state.took(), j.executor.show()}
 }

@@ -31,13 +31,9 @@ type spender struct {
 	calls  quota.Calls // that it is expected to make; these units are spoken for
 	record passCalls   // without what the refusals say
 	// refusals are what was refused and not granted since, the last one at the end.
-	refusals []refusedCall
-	denied   []Refusal              // the last ones
-	made     map[string]quota.Units // calls that were granted, by operation
-	grants   map[string]*grant      // by id
-	// tokenless has the calls to the credential's upstream that had no token, while the pass was
-	// under way.
-	tokenless passCalls
+	refusals  []refusedCall
+	grants    map[string]*grant // by id
+	tokenless passCalls         // the calls to the credential's upstream without a token, while the pass was under way
 }
 
 // A refusedCall is the last answer to a pass for an operation, ours or the upstream's, if that
@@ -84,7 +80,21 @@ type passCalls struct {
 	Refused int64
 	Why     string
 	Served  bool // a call was granted on the socket, or answered by the upstream
+
+	Made     Made      // calls that were granted, less those that were released
+	Refusals []Refusal // the last ones
 }
+
+// limit returns which limit stopped the pass; empty: none.
+func (r *passCalls) limit() string {
+	if r.Closed != "" && !r.Denied {
+		return r.Closed
+	}
+	return r.Limit
+}
+
+// maxRefusals is how many refusals are kept of a pass.
+const maxRefusals = 10
 
 // A lacking counts the passes of a run that were refused something and not granted it since: while there are
 // any, the run launches none. A pass that is over counts until resume. The lock of the Tokens guards it.
@@ -101,9 +111,7 @@ func (t *Tokens) issue(b quota.Bearer, run *lacking) string {
 	if t.spenders == nil {
 		t.spenders = make(map[[sha256.Size]byte]*spender)
 	}
-	t.spenders[sha256.Sum256([]byte(token))] = &spender{
-		bearer: b, run: run, grants: make(map[string]*grant), made: make(map[string]quota.Units),
-	}
+	t.spenders[sha256.Sum256([]byte(token))] = &spender{bearer: b, run: run, grants: make(map[string]*grant), record: passCalls{Made: Made{}}}
 	return token
 }
 
@@ -125,7 +133,7 @@ func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls)
 		s.calls = calls
 		for _, other := range t.spenders {
 			if other != s && other.bearer.Credential == s.bearer.Credential {
-				others = append(others, stillExpected(other.calls, other.made)...)
+				others = append(others, stillExpected(other.calls, other.record.Made)...)
 			}
 		}
 	})
@@ -155,9 +163,9 @@ func (t *Tokens) revoke(token string) (r passCalls) {
 
 // resume lets the run of a pass launch again: what the end of the pass means for it is settled.
 func (t *Tokens) resume(run *lacking, r passCalls) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if r.Denied || r.Closed != "" {
-		t.mu.Lock()
-		defer t.mu.Unlock()
 		run.count(-1)
 	}
 }
@@ -201,8 +209,8 @@ func (s *spender) decided(r quota.Request, d quota.Decision, err error) {
 	case !d.Granted() && !d.Denied():
 		s.record.refuse(d.Detail)
 	case d.Denied() && !r.Optional:
-		s.denied = append(s.denied[max(0, len(s.denied)-maxRefusals+1):],
-			Refusal{r.Operation, d.Limit, d.State().Cost, d.Remaining(), d.RetryAt})
+		known := s.record.Refusals
+		s.record.Refusals = append(known[max(0, len(known)-maxRefusals+1):], Refusal{r.Operation, d.Limit, d.State().Cost, d.Remaining(), d.RetryAt})
 		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, units: d.State().Cost, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
 	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
 		s.answer(r.Operation)
@@ -211,7 +219,7 @@ func (s *spender) decided(r quota.Request, d quota.Decision, err error) {
 	if s.grants[d.GrantID] != nil || !d.Granted() {
 		return // a replay of what was counted, or nothing to count
 	}
-	s.made[r.Operation] += r.Count
+	s.record.Made[r.Operation] += r.Count
 	s.record.Calls++
 	s.record.Unanswered = d.GrantID
 	if d.GrantID == "" { // it costs nothing, and is not settled
@@ -258,9 +266,10 @@ func (s *spender) outlasts(r refusedCall) bool {
 	return r.retryAt.IsZero() || s.bearer.EndsBefore(r.retryAt)
 }
 
-// sum returns the record with what was refused last.
+// sum returns a copy of the record, with what was refused last.
 func (s *spender) sum() passCalls {
 	r := s.record
+	r.Made, r.Refusals = maps.Clone(r.Made), slices.Clone(r.Refusals)
 	for _, one := range s.refusals {
 		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
 		if one.denied {
@@ -313,13 +322,6 @@ func (t *Tokens) spent(token string) (r passCalls) {
 	return r
 }
 
-// calls returns how many calls of each operation the token's pass was granted, less those that
-// it released, and the last ones that it was denied.
-func (t *Tokens) calls(token string) (made map[string]quota.Units, denied []Refusal) {
-	t.with(token, func(s *spender) { made, denied = maps.Clone(s.made), slices.Clone(s.denied) })
-	return made, denied
-}
-
 // Owns returns whether the token's pass may settle that grant: one that it acquired
 // itself. Of a call through the proxy only the proxy knows whether it was sent.
 func (t *Tokens) Owns(token, grantID string) (owns bool) {
@@ -340,12 +342,12 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 			return
 		}
 		if g.units > 0 && units == 0 {
-			s.made[g.operation] -= g.calls // a released call was not sent
+			s.record.Made[g.operation] -= g.calls // a released call was not sent
 			if s.record.Unanswered == grantID {
 				s.record.Unanswered = ""
 			}
 		} else if g.units == 0 && units > 0 {
-			s.made[g.operation] += g.calls
+			s.record.Made[g.operation] += g.calls
 		}
 		more := units - g.units
 		g.units = units
@@ -388,7 +390,7 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 }
 
 // stillExpected returns the calls that a pass is expected to make beyond those that it made.
-func stillExpected(calls quota.Calls, made map[string]quota.Units) (list []quota.Calls) {
+func stillExpected(calls quota.Calls, made Made) (list []quota.Calls) {
 	left := make(map[string]quota.Units)
 	for operation, count := range calls.Count {
 		if more := count - made[operation]; more > 0 {

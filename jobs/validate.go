@@ -91,7 +91,8 @@ func (v *validation) schedule() {
 
 // StaggerFits returns whether the last pass of a run starts before the next slot.
 func (j *Job) StaggerFits() bool {
-	return j.Stagger == EvenStagger || regions.Fits(shortestPeriod(j.Schedule), j.Stagger, len(j.Regions))
+	n := len(j.Regions)
+	return j.Stagger == EvenStagger || n <= 1 || j.Stagger <= (shortestPeriod(j.Schedule)-1)/time.Duration(n-1)
 }
 
 // shortestPeriod returns the shortest time between two of the schedule's first

@@ -99,3 +99,22 @@ func TestValidateSaysAll(t *testing.T) {
 		t.Errorf("got %q, want %q", paths, want)
 	}
 }
+
+// The last pass of a run starts before the next slot, also if that is by no whole seconds.
+func TestStagger(t *testing.T) {
+	for _, row := range []struct {
+		stagger time.Duration
+		n       int
+		fits    bool
+	}{
+		{10 * time.Minute, 6, true}, {10 * time.Minute, 7, false}, {time.Hour, 1, true}, {time.Hour, 2, false}, {EvenStagger, 3000, true},
+	} {
+		job := &Job{Schedule: every(t, time.Hour), Stagger: row.stagger, Regions: make(regions.Ring, row.n)}
+		if job.StaggerFits() != row.fits {
+			t.Errorf("%d regions, %v apart: got %v", row.n, row.stagger, !row.fits)
+		}
+		if last := time.Duration(row.n-1) * job.stagger(at(t, "2026-03-01 10:00:00"), row.n); row.fits && last >= time.Hour {
+			t.Errorf("%d regions, %v apart: the last one starts after %v", row.n, row.stagger, last)
+		}
+	}
+}

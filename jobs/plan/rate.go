@@ -145,7 +145,7 @@ func rateOf(
 				coming[at.Sub(now)/time.Minute] += run
 			}
 		}
-		if states[i].Run == nil {
+		if !states[i].Runs {
 			explained[job.Name] = quota.MaxUnits
 		}
 	}

@@ -207,7 +207,7 @@ func TestRateOf(t *testing.T) {
 		list = append(list, &jobs.Job{Name: name, Credential: "api", Regions: ring(4),
 			Schedule: jobs.Every{Period: time.Hour}, Expects: map[string]quota.Units{"list": 1}})
 	}
-	states := []jobs.JobState{{Job: list[0], Run: &jobs.Run{}}, {Job: list[1]}}
+	states := []jobs.JobState{{Job: list[0], Runs: true}, {Job: list[1]}}
 	spent := map[string]map[string]quota.Units{
 		"loop": {"daily": 208}, "ended": {"daily": 500}, "@0": {"daily": 20},
 	}

@@ -75,7 +75,11 @@ func Skipped(r jobs.Run, v term.View) string {
 	if !r.LastSlot.IsZero() {
 		latest = r.LastSlot
 	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", quota.Count(max(1, r.Ticks), "slot", "slots"), v.When(latest), Word(r.Reason))
+	which := quota.Count(r.Ticks, "slot", "slots")
+	if r.Ticks == 0 { // they were missed, and not counted
+		which = "slots"
+	}
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", which, v.When(latest), Word(r.Reason))
 	if r.Detail != "" {
 		text += "; " + r.Detail
 	}

@@ -1,0 +1,283 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"quotad/quota"
+	"quotad/regions"
+)
+
+// An executor is a run under way on this host: it launches a pass at each region of its ring, until the
+// ring is through or something stops it.
+type executor struct {
+	runner  *Runner
+	control *jobControl
+	job     *Job // as it was when the run began
+	run     *Run // its passes and its end may change: the job's mu guards these
+	output  *runOutput
+	late    int // how many slots in a row had overlapped before it
+	dry     int // how many runs in a row have run dry where this one began
+	open    int // the passes before this one are over; the job's mu guards it
+
+	lacking *lacking
+
+	// The passes to come; the job's mu guards these.
+	rest    []regions.Region // of the ring, or of those that failed
+	due     time.Time        // when the first of the rest is, by the monotonic clock: the other may be set
+	stagger time.Duration
+	again   []regions.Region       // to be served again before, after a limit has stopped them,
+	times   map[regions.Region]int // and how often they were
+	retries int                    // of the regions that failed, still to come
+	pause   Pace                   // what the run waited for last,
+	resumes time.Time              // and until when, by the monotonic clock
+	busy    int                    // passes under way
+	wake    chan struct{}          // signalled when one is over, or lacks nothing any more
+
+	// More passes may begin until launching ends. Those under way are asked to end when ask ends, and
+	// end at once when force does.
+	launching, ask, force context.Context
+	halt                  context.CancelCauseFunc // launches nothing more
+	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
+	kill                  context.CancelCauseFunc // ends passes that were asked to end at once
+
+	done chan struct{} // closed when the next run may begin
+}
+
+// newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
+func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
+	run.Job, run.StartedAt, run.State, run.Retry = j.name, r.now(), RunRunning, j.job.Retry
+	if !run.Chosen {
+		run.Ring = j.job.Regions.From(j.state.Cursor)
+	}
+	if r.config.Hosts != nil {
+		run.Host = r.config.Name
+	}
+	e := &executor{
+		runner: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
+		output: &runOutput{run: run.ID}, dry: j.state.Dry, late: j.state.Overlaps,
+		rest: run.Ring, retries: run.Retry, done: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	e.lacking = &lacking{none: e.wake}
+	e.ask, e.end = context.WithCancelCause(context.Background())
+	e.force, e.kill = context.WithCancelCause(context.Background())
+	e.launching, e.halt = context.WithCancelCause(e.ask)
+	begins := run.Slot
+	if e.job.After != "" { // it has waited
+		begins = run.StartedAt
+	}
+	e.due = time.Now().Add(begins.Sub(run.StartedAt))
+	if run.Trigger != Manual { // an operator waits for a manual run
+		e.stagger = e.job.stagger(begins, len(run.Ring))
+	}
+	return e
+}
+
+const (
+	through   time.Duration = -1            // the run has no further pass
+	untilWake time.Duration = math.MaxInt64 // until a pass is over, or was granted what it was refused
+)
+
+// loop launches one pass after the other, only if the gate lets it, until the run is through or something stops
+// it. It returns when the last pass is over.
+func (e *executor) loop() {
+	var passes sync.WaitGroup
+	for e.launching.Err() == nil {
+		p, wait := e.next()
+		if wait == through {
+			break
+		}
+		if wait > 0 {
+			quota.Await(e.launching, wait, e.wake)
+		} else if token, ok := e.admit(p); ok {
+			passes.Go(func() {
+				e.pass(p, token)
+				e.leave()
+			})
+		} else {
+			e.leave()
+		}
+	}
+	passes.Wait()
+	e.finish(context.Cause(e.launching))
+	e.end(nil)
+	e.kill(nil)
+	close(e.done)
+}
+
+// next decides which pass is next: of a region that is served again, else of the ring's next one at its time, and
+// then of those that failed, as often as the job wants. That it is under way is counted already. If none
+// may be launched yet, wait is for how long. A run that waits holds no units.
+func (e *executor) next() (p Pass, wait time.Duration) {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if len(e.again)+len(e.rest)+e.busy == 0 && e.retries > 0 {
+		e.retry()
+	}
+	switch all, now := len(e.again)+len(e.rest), time.Now(); {
+	case all+e.busy == 0:
+		return p, through
+	case all == 0, e.busy == max(1, e.job.Parallel), e.runner.config.Tokens.isRefused(e.lacking):
+		return p, untilWake
+	case now.Before(e.resumes):
+		return p, e.resumes.Sub(now)
+	case len(e.again) == 0 && now.Before(e.due):
+		return p, e.due.Sub(now)
+	case len(e.again) > 0:
+		p.Region, e.again = e.again[0], e.again[1:]
+	default:
+		p.Region, e.rest, e.due = e.rest[0], e.rest[1:], e.due.Add(e.stagger)
+	}
+	p.Attempt = e.run.attempts(p.Region)
+	e.busy++
+	return p, 0
+}
+
+// retry has the regions that failed be served again after RetryAfter, unless the next slot comes before. The caller
+// holds mu.
+func (e *executor) retry() {
+	now, after := e.runner.now(), e.job.RetryAfter
+	e.retries, e.due, e.stagger = e.retries-1, time.Time{}, 0
+	failed := e.run.Failed()
+	switch next := e.job.Schedule.Next(now); {
+	case after > 0 && !next.IsZero() && !now.Add(after).Before(next):
+		e.retries = 0
+		return
+	case after > 0 && len(failed) > 0:
+		e.pause, e.resumes = Pace{Until: now.Add(after)}, time.Now().Add(after)
+	}
+	for _, p := range failed {
+		e.rest = append(e.rest, p.Region)
+	}
+}
+
+// leave ends a pass that was counted as under way.
+func (e *executor) leave() {
+	e.control.mu.Lock()
+	e.busy--
+	e.control.mu.Unlock()
+	wake(e.wake)
+}
+
+// wake has who waits for a signal look again.
+func wake(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
+// waitFor has the run wait for a limit, if the job waits that long.
+func (e *executor) waitFor(limit string, until time.Time) bool {
+	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
+	now := e.runner.now()
+	if !e.job.waitsFor(until, now) {
+		return false
+	}
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if until = quota.Later(until, now.Add(shortest)); until.After(e.pause.Until) {
+		e.pause, e.resumes = Pace{Limit: limit, Until: until}, time.Now().Add(until.Sub(now))
+	}
+	return true
+}
+
+// putBack has a region be served before all others.
+func (e *executor) putBack(region regions.Region) {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	e.again = append([]regions.Region{region}, e.again...)
+}
+
+// comesAgain returns whether this run serves the region of a pass again that a limit has stopped, once that has
+// returned: three times at most.
+func (e *executor) comesAgain(region regions.Region, spent passCalls) bool {
+	const most = 3
+	limit := spent.limit()
+	if spent.Past != "" || limit == "" || spent.RetryAt.IsZero() {
+		return false
+	}
+	e.control.mu.Lock()
+	times := e.times[region]
+	e.control.mu.Unlock()
+	until := spent.RetryAt
+	if times > 0 && !spent.WholeAt.IsZero() && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
+		until = spent.WholeAt // call by call it returns too slowly
+	}
+	if times == most || !e.waitFor(limit, until) {
+		return false
+	}
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	e.times[region], e.again = times+1, append(e.again, region)
+	return true
+}
+
+// finish records how the run ended, and makes the job free for the next one. Cause is why it
+// launched nothing more, nil if nothing was in its way.
+func (e *executor) finish(cause error) {
+	j, now := e.control, e.runner.now()
+	j.mu.Lock()
+	state, why := e.run.ending(cause)
+	e.run.end(now, state, why)
+	j.state.end(e.run)
+	if j.state.Overlaps == e.late && e.run.Trigger != Manual {
+		j.state.Overlaps = 0
+	}
+	j.executor = nil
+	run := e.run.copy()
+	j.mu.Unlock()
+	e.runner.trouble(j.name, errors.Join(j.save(true, runsLine{Run: new(run.head())}), j.files.trim(now)))
+	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
+}
+
+// show returns a copy of the run with what its passes under way have done until now. The caller holds the job's mu.
+func (e *executor) show() *Run {
+	run := e.run.copy()
+	if pause := e.pause; pause.Until.After(e.runner.now()) {
+		run.Waits = &pause
+	}
+	for i := range run.Passes {
+		p := &run.Passes[i]
+		if p.Outcome != Running {
+			continue
+		}
+		spent := e.runner.config.Tokens.spent(p.token)
+		p.Units, p.Calls, p.token = spent.Units, spent.Calls, ""
+		p.Tail, _ = e.output.tail(p.Region, p.from)
+		if p.Process != nil {
+			p.PID = p.Process.PID
+		}
+	}
+	return run
+}
+
+// underWay returns the run as the state keeps it: with the passes under way alone. The caller holds the job's mu.
+func (e *executor) underWay() *Run {
+	run := e.run.head()
+	for e.open < len(e.run.Passes) && e.run.Passes[e.open].Outcome != Running {
+		e.open++
+	}
+	for _, p := range e.run.Passes[e.open:] {
+		if p.Outcome == Running {
+			run.Passes = append(run.Passes, p)
+		}
+	}
+	if !run.Chosen {
+		run.Ring = nil
+	}
+	return &run
+}
+
+// passesOver is how many passes of the run are over, or more if the run is.
+func (e *executor) passesOver() int {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	if e.control.executor != e {
+		return math.MaxInt
+	}
+	return len(e.run.Passes) - e.run.Outcomes()[Running]
+}

@@ -101,9 +101,7 @@ func (e eventLog) runChanged(run jobs.Run) {
 		line.Int("regions", len(run.Ring)).Msg("run begins")
 		return
 	case jobs.RunSkipped:
-		if run.Reason != jobs.Missed { // these are not counted
-			line.Int("ticks", run.Ticks)
-		}
+		line.Time("last_slot", run.LastSlot)
 	default:
 		line.Int("ok", run.Outcomes()[jobs.OK]).Int("regions", len(run.Ring)).Int64("units", int64(run.Spent())).Int64("took_ms", run.EndedAt.Sub(run.StartedAt).Milliseconds())
 	}

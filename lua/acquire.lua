@@ -2,11 +2,10 @@
 --
 -- KEYS  1 log, a sorted set: id → the µs at which it counts, no two the same · 2 state, a hash: clock (of the newest
 --       entry) · epoch · quiet (until) · void (up to) · trimmed (up to) · trim (next) · wrong (the last µs of a wrong
---       clock) · server · back (how often
---       entries came back) · count (of the entries) · =ID an entry, see quota/slidinglog/doc.go · ~ID its
---       settlement: units at · of each limit !NAME its closings · @NAME the windows that are counted, each by its
---       length; of each of them +NAME WINDOW the units of the entries after >NAME WINDOW · <NAME WINDOW none of
---       those is older
+--       clock) · server · back (how often entries came back) · count (of the entries) · =ID an entry, see
+--       quota/slidinglog/doc.go · ~ID its settlement: units at · of each limit !NAME its closings · @NAME the
+--       windows that are counted, each by its length; of each of them +NAME WINDOW the units of the entries after
+--       >NAME WINDOW · <NAME WINDOW none of those is older
 -- ARGV  1 id; empty: only look · 2 entry · 3 the newest entry that this host has, or empty · 4 epoch · 5 the newest
 --       time that this host has seen · 6 keep, µs · 7 time of 3 · 8 an epoch, if another is needed · 9 the last µs at
 --       which this may be decided, or 0 · then of each limit: name · length in µs, or the last µs before the period ·
@@ -20,8 +19,7 @@
 local function span(i) -- which window a check is about
   return ARGV[i + 2] == '0' and ARGV[i + 1] or string.format('%.0f', ARGV[i + 2] - ARGV[i + 1])
 end
-local fields = { 'clock', 'epoch', 'quiet', 'void', 'trimmed', 'trim', '=' .. ARGV[1], '=' .. ARGV[3], 'count',
-  'wrong' }
+fields[10] = 'trim'
 for i = 10, #ARGV, 6 do
   local n, window = #fields, ARGV[i] .. ' ' .. span(i)
   fields[n + 1], fields[n + 2], fields[n + 3] = '+' .. window, '>' .. window, '<' .. window
@@ -30,39 +28,17 @@ end
 local s = redis.call('HMGET', state, unpack(fields))
 local last = (s[1] or 0) * 1
 local now = clock > last and clock or last + 1
-if missed(s[2], last, s[5], s[8], now, s[10]) then return { 'lost', clock, last } end
-local at = s[7] and redis.call('ZSCORE', log, ARGV[1])
-if ARGV[1] == '' and s[9] * 1 ~= redis.call('ZCARD', log) or s[7] and not at then -- one key was evicted, or edited
-  redis.call('DEL', log, state)
-  return { 'lost', clock, last }
-end
-if at then return { 'again', clock, last, at * 1, s[7] } end
-if late() then return { 'late', clock, last } end
-local quiet = hushed(s[3])
-if quiet then return { 'quiet', clock, last, quiet } end
+local answered = known(s, last, now)
+if answered then return answered end
 
 local work = WORK
-local function entries(page) -- the entries of a page of ids and times
-  local ids = {}
-  for j = 1, #page, 2 do ids[#ids + 1] = '=' .. page[j] end
-  return #ids > 0 and redis.call('HMGET', state, unpack(ids)) or ids
-end
-local function units(entry, name)
-  local charges = string.match(entry or '', '^[^\n]*')
-  local _, at = string.find(charges, ' ' .. name .. '=', 1, true)
-  return at and string.match(charges, '^%d+', at + 1) * 1 or 0
-end
-local function after(from, to, count) -- a page of the log
-  from, to = string.format('(%.0f', from), to and string.format('%.0f', to) or '+inf'
-  return redis.call('ZRANGEBYSCORE', log, from, to, 'WITHSCORES', 'LIMIT', 0, count)
-end
 
 -- move lets a sum begin after another time, and returns it with that time and that of its oldest entry. What is too
--- much for one call it leaves to the next one; false: the log lacks entries.
+-- much for one call it leaves to the next one.
 local function move(name, sum, through, oldest, to)
   local count = math.min(PAGE, work)
   while through < to do -- what has left
-    local page = after(through, nil, count)
+    local page = after(through, count)
     local list = entries(page)
     for j = 1, #list do
       local at = page[2 * j] * 1
@@ -79,7 +55,6 @@ local function move(name, sum, through, oldest, to)
     end
     count = math.max(1, math.min(100, work))
   end
-  if through > to and redis.call('ZCARD', log) ~= s[9] * 1 then return false end
   while through > to do -- what comes back
     local low, high = string.format('(%.0f', to), string.format('%.0f', through)
     local page = redis.call('ZREVRANGEBYSCORE', log, high, low, 'WITHSCORES', 'LIMIT', 0, count)
@@ -100,7 +75,7 @@ local function walk(name, from, missing, length)
   local left = math.min(WALK, math.max(work, 0))
   local count = math.min(PAGE, left)
   while left > 0 do
-    local page = after(from, nil, count)
+    local page = after(from, count)
     local list = entries(page)
     work, left = work - #list, left - #list
     for j = 1, #list do
@@ -118,11 +93,9 @@ local function windows(was, name, trimmed, another)
   local list = ''
   for w in string.gmatch(was or '', '%d+') do
     local of = name .. ' ' .. w
-    if w == another then
-      list = list -- it is added at the end
-    elseif (redis.call('HGET', state, '>' .. of) or -1) * 1 >= trimmed then
+    if w ~= another and (redis.call('HGET', state, '>' .. of) or -1) * 1 >= trimmed then
       list = list .. w .. ' '
-    else
+    elseif w ~= another then -- that one is added at the end
       redis.call('HDEL', state, '+' .. of, '>' .. of, '<' .. of)
     end
   end
@@ -155,10 +128,6 @@ for i = 10, #ARGV, 6 do
   end
   if from < through or from >= oldest then
     sum, through, oldest = move(name, sum, through, oldest, from)
-    if not sum then -- the log lacks what the sum has: it was evicted, or edited
-      redis.call('DEL', log, state)
-      return { 'lost', clock, last }
-    end
     moved, short = true, through ~= from
   end
   if moved then
@@ -225,8 +194,8 @@ for i = 10, #ARGV, 6 do
     end
   end
 end
-local count = s[9] + 1
-if now > (s[6] or 0) * 1 then -- now and then
+local count = s[6] + 1
+if now > (s[10] or 0) * 1 then -- now and then
   local keep = ARGV[6] * 1
   local before = string.format('%.0f', now - keep)
   local old = redis.call('ZRANGEBYSCORE', log, '-inf', before, 'WITHSCORES', 'LIMIT', 0, TRIM)

@@ -6,28 +6,19 @@
 --       a sum would exceed the greatest number · again at entry · lost · late · quiet until
 
 local what, of, number, why = corrected(ARGV[2])
-local asked, has = '=' .. ARGV[1], '=' .. ARGV[3]
-local fields = { 'clock', 'epoch', 'quiet', 'void', asked, has, 'trimmed', 'count', '=' .. of, '~' .. of, 'wrong',
-  'server' }
+fields[10], fields[11], fields[12] = '=' .. of, '~' .. of, 'server'
 local s = redis.call('HMGET', state, unpack(fields))
 local last = (s[1] or 0) * 1
 local now = clock > last and clock or last + 1
-if missed(s[2], last, s[7], s[6], now, s[11]) then return { 'lost', clock, last } end
-if s[8] * 1 ~= redis.call('ZCARD', log) then -- one key was evicted, or edited
-  redis.call('DEL', log, state)
-  return { 'lost', clock, last }
-end
-if s[5] then return { 'again', clock, last, redis.call('ZSCORE', log, ARGV[1]) * 1, s[5] } end
-if late() then return { 'late', clock, last } end
-local quiet = hushed(s[3])
-if quiet then return { 'quiet', clock, last, quiet } end
+local answered = known(s, last, now)
+if answered then return answered end
 if what == 'settle' then
   local at = redis.call('ZSCORE', log, of)
-  if not at or at * 1 <= math.max(now - ARGV[6], (s[4] or 0) * 1) or string.sub(s[9] or '', 1, 1) ~= ' ' then
+  if not at or at * 1 <= math.max(now - ARGV[6], (s[4] or 0) * 1) or string.sub(s[10] or '', 1, 1) ~= ' ' then
     return { 'gone', clock, last, now }
   end
-  if s[10] and string.match(s[10], '^%d+') == number then return { 'done', clock, last, now, '', s[9] } end
-  local _, list = changes(s[9], number * 1)
+  if s[11] and string.match(s[11], '^%d+') == number then return { 'done', clock, last, now, '', s[10] } end
+  local _, list = changes(s[10], number * 1)
   for j = 1, #list, 2 do
     for w in string.gmatch(redis.call('HGET', state, '@' .. list[j]) or '', '%d+') do
       local sum = redis.call('HGET', state, '+' .. list[j] .. ' ' .. w) or 0
@@ -38,11 +29,11 @@ if what == 'settle' then
   settle(of)
 elseif what == 'reset' then
   if last > clock + AHEAD then -- another log begins, at TIME
-    local wrong = string.format('%.0f', math.max(last, s[11] or 0))
+    local wrong = string.format('%.0f', math.max(last, s[7] or 0))
     redis.call('DEL', log, state)
     redis.call('HSET', state, 'epoch', ARGV[8], 'server', s[12], 'wrong', wrong, 'trimmed',
       string.format('%.0f', clock))
-    now, s[8] = clock, 0
+    now, s[6] = clock, 0
     ARGV[2] = string.gsub(ARGV[2], '%d+', wrong, 1)
   end
   redis.call('HSET', state, 'void', string.format('%.0f', now)) -- closings older than that are over, too
@@ -50,5 +41,5 @@ else
   close(of, number * 1, now, why)
 end
 redis.call('ZADD', log, now, ARGV[1])
-redis.call('HSET', state, 'clock', string.format('%.0f', now), 'count', s[8] + 1, '=' .. ARGV[1], ARGV[2])
-return { 'done', clock, now, now, ARGV[2], s[9] or '' }
+redis.call('HSET', state, 'clock', string.format('%.0f', now), 'count', s[6] + 1, '=' .. ARGV[1], ARGV[2])
+return { 'done', clock, now, now, ARGV[2], s[10] or '' }

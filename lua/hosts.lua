@@ -4,8 +4,7 @@
 --       row goes · 3 after how many ms a row is dropped
 -- reply TIME in ms · then of each row id · when it was written, in ms · text
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = math.floor(clock / 1000)
 if ARGV[1] ~= '' and ARGV[2] == '' then redis.call('HDEL', KEYS[1], ARGV[1]) end
 if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f ', now) .. ARGV[2]) end
 local rows, reply = redis.call('HGETALL', KEYS[1]), { now }

@@ -12,6 +12,8 @@ var (
 	clock string
 	//go:embed known.lua
 	known string
+	//go:embed pages.lua
+	pages string
 	//go:embed settle.lua
 	settle string
 	//go:embed server.lua
@@ -58,8 +60,8 @@ func All(b Bounds) Scripts {
 		"$QUIET", strconv.FormatInt(b.QuietMicros, 10)).Replace(clock)
 	verb := func(parts ...string) string { return front + "\n" + strings.Join(parts, "\n") }
 	return Scripts{
-		Acquire: verb(known, acquire), Correct: verb(known, settle, correct), Walk: verb(walk),
-		Restore: verb(server, settle, restore), Declare: verb(server, declare), Mirror: verb(mirror),
-		Hosts: hosts, ClientLog: clientLog, ClientCounter: clientCounter,
+		Acquire: verb(known, pages, acquire), Correct: verb(known, settle, correct), Walk: verb(pages, walk),
+		Restore: verb(server, settle, restore), Declare: verb(server, declare), Mirror: verb(pages, mirror),
+		Hosts: verb(hosts), ClientLog: clientLog, ClientCounter: clientCounter,
 	}
 }

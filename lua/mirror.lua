@@ -5,17 +5,16 @@
 -- reply epoch, or empty · how often entries came back · and of each entry id · time · entry
 
 local s = redis.call('HMGET', state, 'epoch', 'back')
-local page, ids, reply = {}, {}, { s[1] or '', (s[2] or 0) * 1 }
+local page, reply = {}, { s[1] or '', (s[2] or 0) * 1 }
 if ARGV[4] then
   page = { ARGV[4], redis.call('ZSCORE', log, ARGV[4]) or nil }
 elseif ARGV[2] ~= '' then
   page = redis.call('ZREVRANGEBYSCORE', log, '(' .. ARGV[2], '(' .. ARGV[1], 'WITHSCORES', 'LIMIT', 0, ARGV[3])
 else
-  page = redis.call('ZRANGEBYSCORE', log, '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+  page = after(ARGV[1] * 1, ARGV[3])
 end
 if #page < 2 then return reply end
-for j = 1, #page, 2 do ids[#ids + 1] = '=' .. page[j] end
-for j, entry in ipairs(redis.call('HMGET', state, unpack(ids))) do
+for j, entry in ipairs(entries(page)) do
   local n = #reply
   if entry then reply[n + 1], reply[n + 2], reply[n + 3] = page[2 * j - 1], page[2 * j] * 1, entry end
 end

@@ -45,8 +45,6 @@ type twin struct {
 var onClock = strings.NewReplacer(
 	"local time = redis.call('TIME')\nlocal clock = time[1] * 1000000 + time[2]", "local clock = ARGV[#ARGV - 1] * 1\n"+
 		"local this = ARGV[#ARGV]\nARGV[#ARGV] = nil\nARGV[#ARGV] = nil",
-	"local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)",
-	"local now = math.floor(ARGV[#ARGV - 1] / 1000)",
 	"local info, replication = redis.call('INFO', 'server'), redis.call('INFO', 'replication')\n"+
 		"  return string.match(info, 'run_id:(%w+)') .. string.match(replication, 'master_replid:(%w+)')", "return this",
 )

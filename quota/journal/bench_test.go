@@ -26,7 +26,7 @@ func BenchmarkAppend(b *testing.B) {
 	})
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			j, err := Open(b.TempDir(), credential, Options{})
+			j, err := Open(b.TempDir(), credential, false)
 			must(b, err)
 			var all sync.WaitGroup
 			var next atomic.Int64
@@ -51,7 +51,7 @@ func BenchmarkOpen(b *testing.B) {
 	for _, entries := range []int{10_000, 300_000} {
 		b.Run(fmt.Sprint(entries), func(b *testing.B) {
 			dir := b.TempDir()
-			j, err := Open(dir, credential, Options{})
+			j, err := Open(dir, credential, false)
 			must(b, err)
 			for n := range entries {
 				id := fmt.Sprintf("%016d", n)
@@ -59,7 +59,7 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			must(b, j.Close())
 			for b.Loop() {
-				j, err := Open(dir, credential, Options{})
+				j, err := Open(dir, credential, false)
 				must(b, errors.Join(err, j.Close()))
 			}
 		})

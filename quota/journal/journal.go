@@ -37,7 +37,6 @@ type Journal struct {
 	dir, credential, id, cut string
 	killed                   int
 	previous                 Kind // of the record that Open read before
-	now                      func() int64
 	fdatasync                func(*os.File) error
 	newFileAt                int64        // bytes
 	written, synced          atomic.Int64 // bytes, since Open
@@ -96,7 +95,7 @@ func (j *Journal) Append(records ...Record) error {
 // Try writes a record that says nothing, of the size of a large entry: after a failure it shows that entries are taken
 // again.
 func (j *Journal) Try() error {
-	return j.write(Record{Kind: tried, At: j.now(), Text: strings.Repeat(" ", 400)})
+	return j.write(Record{Kind: tried, At: micros(), Text: strings.Repeat(" ", 400)})
 }
 
 func (j *Journal) write(records ...Record) (err error) {
@@ -226,7 +225,7 @@ func (j *Journal) Drop(before int64) error {
 
 // Close records a clean stop, and returns when all is on disk.
 func (j *Journal) Close() error {
-	err := j.write(Record{Kind: ended, At: j.now()})
+	err := j.write(Record{Kind: ended, At: micros()})
 	j.disk.Lock()
 	defer j.disk.Unlock()
 	return errors.Join(err, j.flush(true), j.current.Close())

@@ -40,7 +40,7 @@ func must(t testing.TB, err error) {
 // open opens a journal that begins a new file at a number of bytes.
 func open(t testing.TB, dir string, newFileAt int64) *Journal {
 	t.Helper()
-	j, err := Open(dir, credential, Options{Now: func() int64 { return 1 }})
+	j, err := Open(dir, credential, false)
 	must(t, err)
 	j.newFileAt = newFileAt
 	return j

@@ -16,42 +16,25 @@ import (
 	"time"
 )
 
-// Unexpected says that the journal is not the one that was here: what was spent would be granted again.
-type Unexpected struct{ Credential, Dir, Why string }
-
-// Damaged says that a file is not as it was written.
-type Damaged struct {
-	File   string
-	Offset int64
-	Why    string
-}
-
-// Version says that another version of the program wrote a file.
-type Version struct{ File, Found, Want string }
+// Refused says why a journal is not opened, or not read to its end: it is not as it was written, or not the one that
+// was here, and what was spent would be granted again.
+type Refused struct{ Why string }
 
 const cure = "; restore it, or start once with quotad --accept-new-ledger, which sets it aside and begins an empty one"
 
-func (e *Unexpected) Error() string { return e.Dir + " " + e.Why + cure }
-func (e *Damaged) Error() string {
-	return fmt.Sprint(e.File, " is damaged at byte ", e.Offset, ": ", e.Why, cure)
-}
-func (e *Version) Error() string { return e.File + " has format " + e.Found + ", not " + e.Want + cure }
+func (e *Refused) Error() string { return e.Why + cure }
 
-// Options of Open.
-type Options struct {
-	Accept bool         // set a journal aside that Open would refuse, and begin an empty one
-	Now    func() int64 // µs, for starts and stops; nil: the machine's clock
+func damaged(file string, at int64, why string) error {
+	return &Refused{fmt.Sprint(file, " is damaged at byte ", at, ": ", why)}
 }
 
-// Open reads the journal of a credential below a directory, or begins one where there has been none.
-func Open(dir, credential string, o Options) (*Journal, error) {
-	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMicro() }
-	}
+// Open reads the journal of a credential below a directory, or begins one where there has been none. accept has it set
+// a journal aside that it would refuse, and begin an empty one.
+func Open(dir, credential string, accept bool) (*Journal, error) {
 	dir = filepath.Join(dir, credential)
-	j, err := load(dir, credential, o.Now)
-	if o.Accept && (errors.As(err, new(*Unexpected)) || errors.As(err, new(*Damaged)) || errors.As(err, new(*Version))) {
-		aside, why := fmt.Sprintf("%s.aside-%d", dir, o.Now()), strings.TrimSuffix(err.Error(), cure)
+	j, err := load(dir, credential)
+	if refused := new(Refused); accept && errors.As(err, &refused) {
+		aside := fmt.Sprintf("%s.aside-%d", dir, micros())
 		err = nil // what follows sets it
 		for _, part := range []string{"", ".position"} {
 			if failed := os.Rename(dir+part, aside+part); !errors.Is(failed, fs.ErrNotExist) {
@@ -59,8 +42,8 @@ func Open(dir, credential string, o Options) (*Journal, error) {
 			}
 		}
 		if err == nil {
-			j, err = load(dir, credential, o.Now)
-			j.cut = why + ": it is now " + aside + ", and an empty journal begins"
+			j, err = load(dir, credential)
+			j.cut = refused.Why + ": it is now " + aside + ", and an empty journal begins"
 		}
 	}
 	if err != nil {
@@ -68,6 +51,8 @@ func Open(dir, credential string, o Options) (*Journal, error) {
 	}
 	return j, nil
 }
+
+func micros() int64 { return time.Now().UnixMicro() }
 
 // Verify returns why Open would refuse the journal of a credential. It changes nothing.
 func Verify(dir, credential string) error {
@@ -79,8 +64,8 @@ func Verify(dir, credential string) error {
 }
 
 // load reads all files, opens the last one to write it, and writes this start.
-func load(dir, credential string, now func() int64) (*Journal, error) {
-	j := &Journal{dir: dir, credential: credential, now: now, newFileAt: 1 << 20, ids: make(map[string]place)}
+func load(dir, credential string) (*Journal, error) {
+	j := &Journal{dir: dir, credential: credential, newFileAt: 1 << 20, ids: make(map[string]place)}
 	j.fdatasync = func(f *os.File) error { return os.NewSyscallError("fdatasync", syscall.Fdatasync(int(f.Fd()))) }
 	isNew, err := j.readAll()
 	if err != nil {
@@ -96,7 +81,7 @@ func load(dir, credential string, now func() int64) (*Journal, error) {
 		return j, err
 	}
 	j.count(began)
-	if err = j.write(Record{Kind: began, At: now()}); err == nil {
+	if err = j.write(Record{Kind: began, At: micros()}); err == nil {
 		err = j.flush(true)
 	}
 	if !isNew && errors.Is(err, syscall.ENOSPC) { // Append reports it, until there is space
@@ -142,7 +127,7 @@ func (j *Journal) readAll() (isNew bool, err error) {
 	default:
 		return false, nil
 	}
-	return false, &Unexpected{j.credential, j.dir, why}
+	return false, &Refused{j.dir + " " + why}
 }
 
 // readFile reads the next file. If its last line is incomplete, that is cut, and no file may follow.
@@ -156,9 +141,9 @@ func (j *Journal) readFile(number int) error {
 	case err != nil:
 		return err
 	case number != before.number+1:
-		return &Damaged{j.path(before.number + 1), 0, "the file is missing"}
+		return damaged(j.path(before.number+1), 0, "the file is missing")
 	case j.cut != "":
-		return &Damaged{j.path(before.number), before.size, "this line has no end, but a file follows"}
+		return damaged(j.path(before.number), before.size, "this line has no end, but a file follows")
 	}
 	err = f.scan(path, text, func(r Record) error {
 		if r.Kind == header {
@@ -166,7 +151,7 @@ func (j *Journal) readFile(number int) error {
 				j.id, before.sum = id, uint32(sum)
 			}
 			if r != j.header(number, int64(before.sum)) {
-				return &Damaged{path, 0, "it is of another journal, or has another place in it"}
+				return damaged(path, 0, "it is of another journal, or has another place in it")
 			}
 			return nil
 		}
@@ -179,7 +164,7 @@ func (j *Journal) readFile(number int) error {
 	}
 	rest := text[f.size:]
 	if _, _, ok := readLine(rest[:max(0, len(rest)-1)], f.sum); ok || f.size == 0 { // a crash changes no byte
-		return &Damaged{path, f.size, "this line has no end"}
+		return damaged(path, f.size, "this line has no end")
 	}
 	if len(rest) > 0 {
 		j.cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, len(text))
@@ -219,7 +204,7 @@ func (j *Journal) Read(after int64, each func(Record) error) error {
 			})
 		}
 		if err == nil && got.size < f.size {
-			err = &Damaged{path, got.size, "its end is missing"}
+			err = damaged(path, got.size, "its end is missing")
 		}
 		if err != nil {
 			return err
@@ -233,10 +218,10 @@ func (f *file) scan(path string, text []byte, each func(Record) error) error {
 	for n := bytes.IndexByte(text, '\n'); n >= 0; n = bytes.IndexByte(text[f.size:], '\n') {
 		r, sum, ok := readLine(text[f.size:f.size+int64(n)], f.sum)
 		if !ok || (r.Kind == header) != (f.size == 0) {
-			return &Damaged{path, f.size, "this line is not what was written here"}
+			return damaged(path, f.size, "this line is not what was written here")
 		}
 		if found, _, _ := strings.Cut(r.Text, " "); f.size == 0 && found != format {
-			return &Version{path, found, format}
+			return &Refused{path + " has format " + found + ", not " + format}
 		}
 		if err := each(r); err != nil {
 			return err

@@ -15,7 +15,7 @@ func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(n, " entries"), func(b *testing.B) {
 			dir, now := b.TempDir(), time.Now()
-			j, err := journal.Open(dir, "youtube", journal.Options{})
+			j, err := journal.Open(dir, "youtube", false)
 			for i := range n {
 				at := now.Add(-time.Duration(n-i) * 8 * time.Second / 2).UnixMicro()
 				text := " daily=1 search=1\ngrant videos.list 1 trending US %"

@@ -70,7 +70,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %+v, want it said that the journal is not written", h)
 	}
 
-	again, err := journal.Open(dir, "one", journal.Options{})
+	again, err := journal.Open(dir, "one", false)
 	if err != nil {
 		t.Fatal(err)
 	}

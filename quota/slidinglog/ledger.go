@@ -145,7 +145,7 @@ func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[st
 
 // open opens a credential's journal. On one host alone the engine then has what the journal has.
 func (l *Ledger) open(c *quota.Credential) (*log, error) {
-	j, err := journal.Open(l.config.Dir, c.Name, journal.Options{Accept: l.config.Accept})
+	j, err := journal.Open(l.config.Dir, c.Name, l.config.Accept)
 	if err != nil {
 		return nil, err
 	}

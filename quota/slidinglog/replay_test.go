@@ -18,7 +18,7 @@ func TestReplayIsRestore(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		now := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
 		dir := t.TempDir()
-		j, err := journal.Open(dir, "youtube", journal.Options{})
+		j, err := journal.Open(dir, "youtube", false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestReplayIsRestore(t *testing.T) {
 			l := Open(Config{Engine: m, Dir: dir, Manual: true})
 			one := &log{ledger: l, engine: m, name: "youtube", restoring: make(chan struct{}, 1), credential: c, keep: time.Hour.Microseconds()}
 			one.told, one.toldAt = now.UnixMicro(), time.Now()
-			if one.journal, err = journal.Open(dir, "youtube", journal.Options{}); err != nil {
+			if one.journal, err = journal.Open(dir, "youtube", false); err != nil {
 				t.Fatal(err)
 			}
 			if replay {

@@ -69,7 +69,7 @@ func TestACostOfZeroInALimit(t *testing.T) {
 		}
 	}
 	c.Limits = append(c.Limits, quota.Limit{Name: "idle", Units: 10, Window: quota.Sliding(time.Hour), Only: []string{"own"}})
-	if wrong := c.Validate(); len(wrong) != 1 || wrong[0].Message != `no operation costs anything in it, so it would deny nothing: name it in the operations that it should count, such as "own" = { daily = 0, idle = 5, share = 5 }` {
+	if wrong := c.Validate(); len(wrong) != 1 || wrong[0].Message != `no operation costs anything in it, so it would deny nothing: name it in the operations that it should count` {
 		t.Errorf("got %v, want that no operation costs anything in idle", wrong)
 	}
 }

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,26 +163,7 @@ func (v *validation) counting() {
 		}
 		if !isCounted {
 			v.fail([]string{"limits", l.Name}, "no operation costs anything in it, so it would deny nothing: "+
-				"name it in the operations that it should count, such as %s", v.example(l))
+				"name it in the operations that it should count")
 		}
 	}
-}
-
-// example writes the cheapest operation as the configuration has to, for a limit to count it
-// that no operation names, for as much as another limit does.
-func (v *validation) example(l Limit) string {
-	operations := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Operations)), func(name string) bool { return !l.Counts(name) })
-	units := func(operation string) Units { return v.Operations[operation].greatest() }
-	if paid := slices.DeleteFunc(slices.Clone(operations), func(name string) bool { return units(name) == 0 }); len(paid) > 0 {
-		operations = paid
-	}
-	operation := slices.MinFunc(operations, func(a, b string) int { return cmp.Compare(units(a), units(b)) })
-	per := make(map[string]Units)
-	maps.Copy(per, v.Operations[operation].Per)
-	per[l.Name] = max(1, units(operation))
-	var costs []string
-	for _, name := range slices.Sorted(maps.Keys(per)) {
-		costs = append(costs, fmt.Sprintf("%s = %d", name, per[name]))
-	}
-	return fmt.Sprintf("%q = { %s }", operation, strings.Join(costs, ", "))
 }

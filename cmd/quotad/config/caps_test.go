@@ -136,7 +136,7 @@ func TestCapsBesidePresets(t *testing.T) {
 				c.granted("backfill", preset.operation, 15)
 				c.granted("", preset.operation, 5)
 				c.denied("trending", preset.operation)
-			}, refused: map[bool]string{true: "limits.cap: no operation costs anything in it, so it would deny nothing: name it in the operations that it should count, such as "}[tables]},
+			}, refused: map[bool]string{true: "limits.cap: no operation costs anything in it, so it would deny nothing: name it in the operations that it should count"}[tables]},
 		} {
 			t.Run(preset.name+", "+row.name, func(t *testing.T) {
 				text := with(row.limit)

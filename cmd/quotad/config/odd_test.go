@@ -64,7 +64,7 @@ func TestOddFiles(t *testing.T) {
 		{"a cost with a unit", "\"videos.list\" = 1", "\"videos.list\" = \"1 unit\"", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not the string "1 unit"`},
 		{"a cost below zero", "\"videos.list\" = 1", "\"videos.list\" = -1", `17: credentials.youtube.operations."videos.list": the cost must be from 0 to 9007199254740991: -1`},
 		{"a cost of nothing", "\"videos.list\" = 1", "\"videos.list\" = 0", ""},
-		{"a cost of nothing in one limit", "\"search.list\" = 100", "\"search.list\" = { daily = 100, search = 0 }", `10: credentials.youtube.limits.search: no operation costs anything in it, so it would deny nothing: name it in the operations that it should count, such as "search.list" = { daily = 100, search = 100 }`},
+		{"a cost of nothing in one limit", "\"search.list\" = 100", "\"search.list\" = { daily = 100, search = 0 }", `10: credentials.youtube.limits.search: no operation costs anything in it, so it would deny nothing: name it in the operations that it should count`},
 		{"a fraction of a unit", "\"videos.list\" = 1", "\"videos.list\" = 0.5", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not 0.5`},
 		{"a cost of true", "\"videos.list\" = 1", "\"videos.list\" = true", `17: credentials.youtube.operations."videos.list": must be a number of units, or a table of them per limit: { daily = 100 }, not true`},
 		{"no operations", "\"search.list\" = 100\n\"videos.list\" = 1\n", "", `15: credentials.youtube.operations: a credential needs at least one operation: one that is not listed is refused`},

@@ -100,29 +100,6 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 	}
 }
 
-func TestClientsOfKilledRedis(t *testing.T) {
-	t.Parallel()
-	server, c := redistest.Start(t), hourly()
-	l := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}}))
-	for range 5 {
-		if d, err := takeOne(t.Context(), l, c, "alice"); err != nil || !d.Granted() {
-			t.Fatalf("got %+v, %v, want a grant", d, err)
-		}
-	}
-	server.Kill()
-	for range 1000 {
-		if _, err := takeOne(t.Context(), l, c, "alice"); err == nil {
-			t.Fatal("a Redis that was killed has decided")
-		}
-	}
-	server.Run(t)
-	// A lost record is a fresh budget, in which nothing of the outage is booked.
-	if d := awaitAnswer(t, l, c, "alice"); !d.Granted() {
-		t.Errorf("got %+v, want a grant", d)
-	}
-	wantUsed(t, l, c, "alice", 1)
-}
-
 func TestClientsOfFlushedRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

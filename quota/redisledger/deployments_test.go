@@ -87,11 +87,6 @@ func TestCluster(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("client limits", func(t *testing.T) {
-		config := Config{Addrs: config.Addrs}
-		clusterClientsWithoutReply(t, config)
-		clusterClientsOfFrozenNode(t, config, nodes[1])
-	})
 }
 
 // everyVerb uses all there is of a ledger, on Redis' own clock, and returns what

@@ -133,7 +133,7 @@ const (
 // is granted or done is in the journal then.
 func (l *log) ask(ctx context.Context, c *call) (r reply, err error) {
 	if l.journal == nil {
-		return r, fmt.Errorf("%w: credential %q is not configured any more", quota.ErrUnusable, l.name)
+		return r, l.left()
 	}
 	if !l.engine.Shared() {
 		ctx = context.WithoutCancel(ctx) // a machine that is busy answers late, rather than not
@@ -179,6 +179,11 @@ func (l *log) ask(ctx context.Context, c *call) (r reply, err error) {
 		return r, nil
 	}
 	return r, timedOut(ctx, unknown, err)
+}
+
+// left is the error of a log without a journal.
+func (l *log) left() error {
+	return fmt.Errorf("%w: credential %q is not configured any more", quota.ErrUnusable, l.name)
 }
 
 // timedOut returns the error of a call whose deadline has passed, or that failed.

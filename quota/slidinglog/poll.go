@@ -139,6 +139,9 @@ func readPage(ctx context.Context, engine Engine, name string, args ...any) (of 
 
 // reading returns the engine or, while that cannot be reached, a Memory of what the journal has.
 func (l *log) reading(ctx context.Context) (Engine, error) {
+	if l.journal == nil {
+		return nil, l.left()
+	}
 	l.mu.Lock()
 	down, keep, grants := l.down, l.keep, l.notBack()
 	l.mu.Unlock()

@@ -262,6 +262,9 @@ func TestACredentialComesBack(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"youtube" is not configured any more`) {
 		t.Errorf("got %v", err)
 	}
+	if page, err := b.Log(t.Context(), "youtube", quota.LogQuery{}); err == nil {
+		t.Errorf("got %+v of a log that is not configured", page)
+	}
 	b.reload(youtube())
 	b.used(5, 0, 5)
 	b.granted("videos.list", 1)

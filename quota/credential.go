@@ -46,9 +46,6 @@ func (l Limit) Counts(operation string) bool {
 // IsShare reports whether the limit counts the calls of some jobs only.
 func (l Limit) IsShare() bool { return len(l.Jobs)+len(l.ExceptJobs) > 0 }
 
-// IsPart reports whether the limit counts only some of the calls that the credential makes.
-func (l Limit) IsPart() bool { return l.IsShare() || len(l.Only) > 0 }
-
 // CountsJob reports whether the limit counts the calls of a job; "" is a caller outside any
 // pass.
 func (l Limit) CountsJob(job string) bool {

@@ -1,9 +1,6 @@
 package quota
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A Kind says what an entry of a log records.
 type Kind string
@@ -113,9 +110,4 @@ func (e *Entry) Asked() []Charge {
 		return e.Was
 	}
 	return e.Charges
-}
-
-// wasMade reports whether a grant's calls were made, as far as is known.
-func (e *Entry) wasMade() bool {
-	return slices.ContainsFunc(e.Charges, func(charge Charge) bool { return charge.Units > 0 })
 }

@@ -36,10 +36,9 @@ func TestFrozenRedis(t *testing.T) {
 			t.Errorf("got %+v, %v for a peek at %s, want it to be open: %v", d, err, operation, open)
 		}
 	}
-	for range 5 {
-		if d := h.granted("videos.list"); !d.Outage {
-			t.Errorf("got %+v, want a grant of the outage", d)
-		}
+	five := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 5}
+	if d, err := h.service.Acquire(t.Context(), five); err != nil || !d.Outage {
+		t.Errorf("got %+v, %v, want a grant of the outage", d, err)
 	}
 	h.refused("videos.list") // beyond the allowance
 	server.Thaw()

@@ -34,7 +34,7 @@ if answered then return answered end
 local work = WORK
 
 -- move lets a sum begin after another time, and returns it with that time and that of its oldest entry. What is too
--- much for one call it leaves to the next one.
+-- much for one call it leaves to the next one; false: the log lacks entries.
 local function move(name, sum, through, oldest, to)
   local count = math.min(PAGE, work)
   while through < to do -- what has left
@@ -128,6 +128,10 @@ for i = 10, #ARGV, 6 do
   end
   if from < through or from >= oldest then
     sum, through, oldest = move(name, sum, through, oldest, from)
+    if not sum then -- the log lacks what the sum has: it was edited
+      redis.call('DEL', log, state)
+      return { 'lost', clock, last }
+    end
     moved, short = true, through ~= from
   end
   if moved then

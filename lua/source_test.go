@@ -75,7 +75,7 @@ func TestEveryVerbIsLoaded(t *testing.T) {
 
 // The scripts of a log stay small enough to be read in one sitting.
 func TestSizes(t *testing.T) {
-	const most = 521 // in the end 430, of the scripts that decide
+	const most = 525 // in the end 430, of the scripts that decide
 	verbs, shared := sources(t)
 	lines := 0
 	for _, texts := range []map[string]string{verbs, shared} {

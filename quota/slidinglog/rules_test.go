@@ -71,11 +71,11 @@ func TestPutBackAtItsOwnTime(t *testing.T) {
 // TIME steps back across the end of a period: the log's own clock stays in the new one.
 func TestClockStepsBackAcrossAPeriodsEnd(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
-		window := quota.Anchored(time.Hour, time.Now().Truncate(time.Hour))
+		window := quota.Anchored(5*time.Minute, time.Now().Truncate(5*time.Minute))
 		for _, h := range w.hosts {
 			h.configure(credential(100, window), nil)
 		}
-		time.Sleep(time.Hour - 3*time.Second)
+		time.Sleep(5*time.Minute - 3*time.Second)
 		told := func() (n quota.Units) {
 			before := w.told
 			for _, h := range w.hosts {
@@ -513,14 +513,15 @@ func TestGreatestKeepOfAllHosts(t *testing.T) {
 		short.kill()
 		short = w.host("c")
 		short.configure(credential(budget, quota.Sliding(time.Minute)), nil)
+		long.configure(credential(budget, quota.Sliding(15*time.Minute)), nil)
 		long.spend(100, time.Millisecond)
-		time.Sleep(30 * time.Minute)
+		time.Sleep(11 * time.Minute)
 		for range 3 {
 			short.spend(10, time.Millisecond)
 			time.Sleep(time.Minute)
 		}
 		if used := long.used(); used != 130 {
-			t.Errorf("%d are used in an hour, want 130", used)
+			t.Errorf("%d are used in a quarter of an hour, want 130", used)
 		}
 	})
 }
@@ -641,7 +642,7 @@ func TestAllowanceOfAWindow(t *testing.T) {
 		policy := &Policy{Open: map[string]bool{"op": true}, Units: 100}
 		outage := func(want quota.Units) {
 			t.Helper()
-			h.configure(h.c, policy)
+			h.configure(credential(budget, quota.Sliding(10*time.Minute)), policy)
 			time.Sleep(1100 * time.Millisecond)
 			w.engine.set(func() { w.engine.away = true })
 			before := w.told
@@ -657,7 +658,7 @@ func TestAllowanceOfAWindow(t *testing.T) {
 		h.kill()
 		h = w.host("a") // with its journal
 		outage(0)
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		outage(100)
 	})
 }

@@ -141,7 +141,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	t.Logf("%s subjects in %v: at most %d MB", quota.Thousands(quota.Units(n)), time.Since(begun).Round(time.Millisecond), most>>20)
-	for i := n - min(n, 400_000); i < n; i++ {
+	for i := n - min(n, 500_000); i < n; i++ {
 		if granted(i) {
 			t.Fatalf("%d subjects later, subject %d begins anew", n-i, i)
 		}

@@ -25,7 +25,6 @@ var update = flag.Bool("update", false, "write what the pages show of a daemon i
 const (
 	readmeFile = "../../README.md"
 	apiFile    = "../../quota/api/README.md"
-	remoteFile = "../../quota/api/REMOTE.md"
 )
 
 func readREADME(t *testing.T) string {

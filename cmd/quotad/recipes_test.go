@@ -61,8 +61,6 @@ var playedElsewhere = map[string][]string{
 	"newcomer.txtar and .ci/run":             {"go build -o bin/ ./cmd/quotad ./cmd/quotactl ./cmd/ytfetch && ./bin/quotad", `{"granted":true`},
 	"unaware.txtar, by such a script":        {`-base = "https://www.googleapis.com/"`, "┌────────┐"},
 	"TestImports in cmd":                     {"cmd/quotad ── config"},
-	"TestReadmeSnippets":                     {"# fetch.py", "// fetch.mjs", "// fetch.php"},
-	"TestRemoteSnippets":                     {"// remote.php", "# remote.py", "// remote.mjs", "# remote.sh"},
 	"TestClientsOfThePage":                   {"[clients.partners]"},
 	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
 	"TestPrometheusConfig":                   {"scrape_configs:"},

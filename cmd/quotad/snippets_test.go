@@ -54,7 +54,7 @@ run_at_start = true
 command = %[1]s
 `
 
-// The pages' snippets as passes of a daemon: granted, denied, refused otherwise,
+// The examples as passes of a daemon: granted, denied, refused otherwise,
 // and without a daemon.
 func TestReadmeSnippets(t *testing.T) {
 	seedtest.SkipUnderRace(t)
@@ -64,12 +64,8 @@ func TestReadmeSnippets(t *testing.T) {
 			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
 				t.Skipf("the snippet needs what %v looks for: %v %s", s.probe, err, output)
 			}
-			blocks := blocksOf(readREADME(t)+readPage(t, apiFile), s.file+"\n")
-			if len(blocks) != 1 {
-				t.Fatalf("%d blocks of the pages begin with %s", len(blocks), s.file)
-			}
-			file := filepath.Join(shortDir(t), s.file)
-			must(t, os.WriteFile(file, []byte(blocks[0]), 0o600))
+			file, err := filepath.Abs("../../quota/api/examples/" + s.file)
+			must(t, err)
 			command := []string{s.probe[0], file}
 			list, err := json.Marshal(command) // as TOML has it too
 			must(t, err)

@@ -10,6 +10,8 @@ import (
 	"quotad/quota/ledgertest"
 )
 
+var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
 func youtube() *quota.Credential {
 	return &quota.Credential{
 		Name:   "youtube",

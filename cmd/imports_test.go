@@ -60,10 +60,9 @@ var packages = []struct {
 	{"cmd/quotad/config", "all cmd/manual", "github.com/BurntSushi/toml"},
 	{"cmd/quotad/config/configtest", "", ""},
 	{"cmd/quotad/crontab", "", ""},
-	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/term cmd/quotactl/wording", "github.com/spf13/cobra github.com/spf13/pflag"},
-	{"cmd/quotactl/term", "quota", "golang.org/x/term golang.org/x/sys"},
-	{"cmd/quotactl/page", "cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api regions", ""},
-	{"cmd/quotactl/wording", "cmd/quotactl/term jobs jobs/api jobs/plan quota quota/api regions", ""},
+	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/wording", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"cmd/quotactl/page", "cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api regions", ""},
+	{"cmd/quotactl/wording", "jobs jobs/api jobs/plan quota quota/api regions", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream", ""},
 	{"cmd/ytsearch", "quota quota/api cmd/manual", "github.com/ncruces/go-sqlite3"},
 	{"cmd/ytfetch/upstream", "", ""},
@@ -148,7 +147,7 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"jobs/api", "jobs jobs/api jobs/plan quota quota/api quota/slidinglog regions", ""},
 		{"cmd/ytfetch", "cmd/manual cmd/ytfetch cmd/ytfetch/upstream quota quota/api", ""},
 		{"cmd/ytsearch", "cmd/manual cmd/ytsearch quota quota/api", "github.com/ncruces golang.org/x"},
-		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/term cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
+		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
 			for _, linked := range linkedBy(t, client.path) {

@@ -86,8 +86,8 @@ func TestBoot(t *testing.T) {
 func testInstall(t *testing.T, m *machine) {
 	m.sh(t, fromREADME(t, "systemctl enable --now quotad"))
 	m.await(t, "systemctl --quiet is-active quotad.service quotad.socket")
-	m.await(t, "quotactl runs trending --outcome ok -o value | grep -q 1")
-	m.await(t, "quotactl runs discover --outcome ok -o value | grep -q 1")
+	m.await(t, "quotactl runs trending --outcome ok | grep -q trending")
+	m.await(t, "quotactl runs discover --outcome ok | grep -q discover")
 	if output := m.sh(t, "systemd-analyze verify quotad.service quotad.socket"); output != "" {
 		t.Errorf("systemd-analyze verify: %s", output)
 	}
@@ -185,7 +185,7 @@ func testUsers(t *testing.T, m *machine) {
 		{"alice", "quotactl pause slow", "may read and", 1},
 		{"alice", "quotactl reload", "may read and", 1},
 		{"olivia", "quotactl pause slow", "paused", 0},
-		{"olivia", "quotactl resume slow", "slow", 0},
+		{"olivia", "quotactl pause --end slow", "slow", 0},
 		{"olivia", "quotactl reload", "means what it meant before", 0},
 		{"bob", acquire, "000", 7},
 		{"bob", "quotactl acquire list", "permission denied", 3},

@@ -12,27 +12,24 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-const acquireUsage = `Ask to spend before a call upstream. A grant debits the operation's cost at
+const acquireUsage = `
+Ask to spend before a call upstream. A grant debits the operation's cost at
 once; a denial moves nothing and ends with exit code 75.
-
-With -o value the answer is what remains, in units; nothing for a call that is
-free.
 
 Example:
   $ quotactl acquire videos.list && curl "$URL"
   granted    1 unit
   grant      youtube:P6C7MCXZRIWZH5UKP6PA
-  remaining  9,399 units in daily
-`
+  remaining  9,399 units in daily`
 
 func newAcquire(c *cli) *cobra.Command {
 	var r api.AcquireRequest
-	cmd := command("acquire OPERATION [FLAGS]", "ask to spend before a call; exit code 75 when denied", acquireUsage, func(ctx context.Context, args []string) error {
+	cmd := command("acquire OPERATION [FLAGS]", "ask to spend before a call; exit code 75 when denied", acquireUsage, 1, 1, func(ctx context.Context, args []string) error {
 		r.Operation = args[0]
 		d, err := c.acquire(ctx, r)
 		granted := units(d.Units)
@@ -47,8 +44,8 @@ func newAcquire(c *cli) *cobra.Command {
 
 // requestFlags declares the flags that acquire and exec share.
 func (c *cli) requestFlags(cmd *cobra.Command, r *api.AcquireRequest) {
-	credentialFlag(cmd, &r.Credential)
 	f := cmd.Flags()
+	f.StringVar(&r.Credential, "credential", "", "the credential `NAME`; may be left out in a pass, and where only one is configured")
 	f.Int64Var(&r.Count, "count", 1, "acquire `N` calls at once")
 	f.StringVar(&r.RequestID, "request-id", "", "the `ID` of the upstream call: asking again with the same id debits once")
 	f.BoolVar(&r.UseReserve, "use-reserve", false, "may spend the reserve (operators only)")
@@ -75,21 +72,19 @@ func (c *cli) granted(d api.Decision, err error) (api.Decision, error) {
 	return d, err
 }
 
-const settleUsage = `Set a grant to what its call really cost. Less returns units at once. More is
+const settleUsage = `
+Set a grant to what its call really cost. Less returns units at once. More is
 booked even past the limit, because it has been spent. 0 returns the grant
 whole: its call was certainly never sent. An operator can settle a booking, too.
-
-With -o value the answer is what remains, in units.
 
 Example:
   $ quotactl settle youtube:P6C7MCXZRIWZH5UKP6PA 40
   grant      youtube:P6C7MCXZRIWZH5UKP6PA
   counts     40 units
-  remaining  9,440 units in daily
-`
+  remaining  9,440 units in daily`
 
 func newSettle(c *cli) *cobra.Command {
-	return command("settle GRANT UNITS", "correct a grant to what its call really cost", settleUsage, func(ctx context.Context, args []string) error {
+	return command("settle GRANT UNITS", "correct a grant to what its call really cost", settleUsage, 2, 2, func(ctx context.Context, args []string) error {
 		n, ok := parseUnits(args[1])
 		if !ok || n < 0 {
 			return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
@@ -99,32 +94,13 @@ func newSettle(c *cli) *cobra.Command {
 	})
 }
 
-// A decisionBody is a decision as the daemon sent it: what remains is left out where it is
-// not known.
-type decisionBody struct {
-	api.Decision
-	Units     *int64 `json:"units,omitempty"` // these two hide Decision's
-	Remaining *int64 `json:"remaining,omitempty"`
-}
-
-// printDecision prints a decision. People read the given lines first, then what remains
-// and what is unusual about it. Of a refusal they read the error, and scripts the decision too.
+// printDecision prints a decision. People read the given lines first, then what remains and what is unusual about it. Of a
+// refusal they read the error, and scripts the decision too.
 func (c *cli) printDecision(d api.Decision, refused error, lines ...[2]string) error {
 	if refused != nil && (c.output == "table" || d.Reason == "") {
 		return refused
 	}
-	body := decisionBody{Decision: d}
-	if d.Granted {
-		body.Units = &d.Units
-	}
-	if len(d.Limits) > 0 {
-		body.Remaining = &d.Remaining
-	} else if c.output == "value" {
-		return refused
-	}
-	err := show(c, body, nil,
-		func(decisionBody) (int64, error) { return d.Remaining, nil },
-		func(_ decisionBody, v term.View) string { return term.Pairs(append(lines, particulars(d)...), v) })
+	err := show(c, d, nil, func(d api.Decision, v wording.View) string { return pairs(v, append(lines, particulars(d)...)...) })
 	return errors.Join(err, refused)
 }
 
@@ -152,7 +128,8 @@ func remainingText(limits []api.Limit) string {
 	return strings.Join(left, ", ")
 }
 
-const execUsage = `Acquire, then become the command. If the call is denied, the command does not
+const execUsage = `
+Acquire, then become the command. If the call is denied, the command does not
 run and the exit code is 75. Else the exit code and the signals are the
 command's.
 
@@ -160,12 +137,11 @@ The command finds the id of its grant in $QUOTAD_GRANT_ID, for quotactl settle.
 If the command cannot start, its grant is set to 0.
 
 Example:
-  $ quotactl exec search.list -- curl -sS "$URL"
-`
+  $ quotactl exec search.list -- curl -sS "$URL"`
 
 func newExec(c *cli) *cobra.Command {
 	var r api.AcquireRequest
-	cmd := command("exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]", "acquire, then run a command", execUsage, func(ctx context.Context, args []string) error {
+	cmd := command("exec OPERATION [FLAGS] -- COMMAND [ARGUMENTS]", "acquire, then run a command", execUsage, 0, 0, func(ctx context.Context, args []string) error {
 		r.Operation = args[0]
 		return c.exec(ctx, r, args[1:])
 	})

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotactl/term"
-	"quotad/cmd/quotactl/wording"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -16,9 +14,9 @@ func TestAnswersOnTheScreen(t *testing.T) {
 	for _, width := range []int{40, 80, 200} {
 		v := viewOf(width)
 		for name, got := range map[string]string{
-			"log":          logTable(someEntries(), v),
-			"log-empty":    logTable(nil, v),
-			"acquired":     term.Pairs(append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:P6C7MCXZRIWZH5UKP6PA"}}, particulars(someGrant())...), v),
+			"log":          logTable(api.LogPage{Entries: someEntries()}, v),
+			"log-empty":    logTable(api.LogPage{}, v),
+			"acquired":     pairs(v, append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:P6C7MCXZRIWZH5UKP6PA"}}, particulars(someGrant())...)...),
 			"reloaded":     renderReload(someChanges(), v),
 			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
 			"usage":        usageTable(someUsage("job"), "", v),
@@ -129,20 +127,12 @@ func whyFits() whyBody {
 	return whyBody{Request: api.AcquireRequest{Operation: "videos.list", Count: 1}, Decision: api.Decision{Granted: true, Units: 1, Fits: 5_380}}
 }
 
-// What the greatest share of a limit is need not be the greatest of all.
-func TestUsageIsSortedByWhatIsShown(t *testing.T) {
-	shares, greatest := wording.Shares(someUsage("job"), "search")
-	if greatest != 3_800 || len(shares) != 1 || shares[0].Name != "charts" {
-		t.Errorf("got %v and at most %d, want charts alone", shares, greatest)
-	}
-}
-
 func TestPercent(t *testing.T) {
 	for _, row := range []struct {
 		part, whole int64
 		want        string
 	}{{0, 0, "0%"}, {0, 9, "0%"}, {1, 1000, "<1%"}, {1, 100, "1%"}, {999, 1000, "99%"}, {1000, 1000, "100%"}, {1500, 1000, "150%"}, {1 << 52, 1<<53 - 1, "50%"}} {
-		if got := wording.Percent(row.part, row.whole); got != row.want {
+		if got := percent(row.part, row.whole); got != row.want {
 			t.Errorf("%d of %d: got %s, want %s", row.part, row.whole, got, row.want)
 		}
 	}

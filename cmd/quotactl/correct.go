@@ -7,30 +7,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/quota/api"
 )
 
-const bookUsage = `Book units that were spent elsewhere in a limit. They count like those of a
-call, even past the limit. To correct a booking, settle its entry.
-For operators; the log names you.
-quotactl sends it once: if the answer is lost, quotactl log shows whether it was
-booked.
-
-With -o value the answer is what remains in the limit, in units.
+const bookUsage = `
+Book units that were spent elsewhere in a limit. They count like those of a
+call, even past the limit. To correct a booking, settle its entry. For
+operators; the log names you. quotactl sends it once: if the answer is lost,
+quotactl log shows whether it was booked.
 
 Example:
   $ quotactl book youtube daily 500 --reason 'the old script'
   booked     500 units in daily
   entry      youtube:R5XNI6CC57W6YGWV
-  remaining  4,910 units in daily, 3,000 units in search
-`
+  remaining  4,910 units in daily, 3,000 units in search`
 
 func newBook(c *cli) *cobra.Command {
 	var b api.Booking
-	cmd := command("book [CREDENTIAL] LIMIT UNITS [FLAGS]", "units spent elsewhere", bookUsage, func(
-		ctx context.Context, args []string,
-	) error {
+	cmd := command("book [CREDENTIAL] LIMIT UNITS [--reason TEXT]", "units spent elsewhere", bookUsage, 2, 3, func(ctx context.Context, args []string) error {
 		last := len(args) - 1
 		n, ok := parseUnits(args[last])
 		if !ok || n < 1 {
@@ -41,14 +36,9 @@ func newBook(c *cli) *cobra.Command {
 			return usageError(hint, "UNITS must be a whole number from 1: %q", args[last])
 		}
 		b.Limit, b.Units = args[last-1], n
-		credential, logCommand := c.credentialBefore(args, 2), "quotactl log"
-		if credential != api.OnlyCredential {
-			logCommand += " " + credential
-		}
-		done, err := c.client().Book(ctx, credential, b)
-		err = c.inDoubt(err, "it may be booked all the same: book it again only if "+logCommand+" does not show it")
-		return showLimit(c, done, err, done.Credential, b.Limit,
-			[2]string{"booked", units(done.Units) + " in " + done.Limit}, [2]string{"entry", done.GrantID})
+		done, err := c.client().Book(ctx, credentialBefore(args, 2), b)
+		err = c.inDoubt(err, "it may be booked all the same: book it again only if quotactl log does not show it")
+		return showLimits(c, done, err, done.Credential, [2]string{"booked", units(done.Units) + " in " + done.Limit}, [2]string{"entry", done.GrantID})
 	})
 	cmd.Flags().StringVar(&b.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
@@ -57,31 +47,19 @@ func newBook(c *cli) *cobra.Command {
 // lessBooked is what to do instead of booking units below zero.
 const lessBooked = "to count less for a call or a booking, settle it: quotactl settle ID UNITS"
 
-// showLimit prints a change of a limit: what was done, and what remains of the credential.
-// The integer for scripts is what remains in the limit.
-func showLimit(c *cli, body any, err error, left api.Credential, limit string, did ...[2]string) error {
-	return show(c, body, err,
-		func(any) (int64, error) {
-			for _, l := range left.Limits {
-				if l.Name == limit {
-					return l.Remaining, nil
-				}
-			}
-			return 0, fmt.Errorf("what remains is not known: %s", left.Error)
-		},
-		func(_ any, v term.View) string {
-			return term.Pairs(append(did, [2]string{"remaining", remainingOf(left)}), v)
-		})
-}
-
-func remainingOf(credential api.Credential) string {
-	if credential.Error != "" {
-		return "not known: " + credential.Error
+// showLimits prints a change of limits: what was done, and what remains of the credential.
+func showLimits(c *cli, body any, err error, left api.Credential, did ...[2]string) error {
+	remaining := "not known: " + left.Error
+	if left.Error == "" {
+		remaining = remainingText(left.Limits)
 	}
-	return remainingText(credential.Limits)
+	return show(c, body, err, func(_ any, v wording.View) string {
+		return pairs(v, append(did, [2]string{"remaining", remaining})...)
+	})
 }
 
-const resetUsage = `Start every limit of a credential from zero, and open it. Use it for a new
+const resetUsage = `
+Start every limit of a credential from zero, and open it. Use it for a new
 project under an old name, or after a test. What was spent and what the upstream
 said counts no more; the upstream still counts it. The log still shows it. It
 cannot be undone, and needs --yes. For operators; the log names you.
@@ -89,44 +67,37 @@ cannot be undone, and needs --yes. For operators; the log names you.
 Example:
   $ quotactl reset youtube --yes --reason 'the project was replaced'
   reset      youtube
-  remaining  9,500 units in daily, 4,000 units in search
-`
+  remaining  9,500 units in daily, 4,000 units in search`
 
 func newReset(c *cli) *cobra.Command {
 	var yes bool
 	var reason string
-	cmd := command("reset CREDENTIAL [FLAGS]", "every limit starts from zero, and is open", resetUsage, func(ctx context.Context, args []string) error {
+	cmd := command("reset CREDENTIAL --yes [--reason TEXT]", "every limit starts from zero, and is open", resetUsage, 1, 1, func(ctx context.Context, args []string) error {
 		if !yes {
 			return usageError("quotactl usage "+args[0]+" shows it; then add --yes", "a reset forgets what %s has spent, and cannot be undone", args[0])
 		}
 		done, err := c.client().Reset(ctx, args[0], reason)
 		err = c.inDoubt(err, "it may be done all the same: quotactl log "+args[0]+" shows it")
-		return show(c, done, err,
-			func(done api.Credential) (int64, error) { return minRemaining([]api.Credential{done}) },
-			func(done api.Credential, v term.View) string {
-				return term.Pairs([][2]string{{"reset", args[0]}, {"remaining", remainingOf(done)}}, v)
-			})
+		return showLimits(c, done, err, done, [2]string{"reset", args[0]})
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "forget it")
 	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT` for the log")
 	return cmd
 }
 
-const closeUsage = `Close a limit until a time: calls that count against it are denied on all hosts,
+const closeUsage = `
+Close a limit until a time: calls that count against it are denied on all hosts,
 with that time and your reason. It opens by itself. A limit that is already
 closed until later stays closed until then. For operators; the log names you.
-
-With -o value the answer is what remains in the limit, in units.
 
 Example:
   $ quotactl close youtube search --until 3h --reason 'kept for the demo'
   closed     search, opens in 3h, at 12:00:00
-  remaining  9,400 units in daily, 0 units in search
-`
+  remaining  9,400 units in daily, 0 units in search`
 
 func newClose(c *cli) *cobra.Command {
 	var k api.Closing
-	cmd := command("close [CREDENTIAL] LIMIT --until TIME [FLAGS]", "deny all calls of a limit until a time", closeUsage, func(ctx context.Context, args []string) error {
+	cmd := command("close [CREDENTIAL] LIMIT --until TIME [--reason TEXT]", "deny all calls of a limit until a time", closeUsage, 1, 2, func(ctx context.Context, args []string) error {
 		if k.Until == "" {
 			return usageError("such as --until 22:00, or --until 90m", "a limit is closed until a time: --until is missing")
 		}
@@ -142,21 +113,19 @@ func newClose(c *cli) *cobra.Command {
 	return cmd
 }
 
-const openUsage = `Open a limit that the upstream or an operator closed. If the upstream still says
+const openUsage = `
+Open a limit that the upstream or an operator closed. If the upstream still says
 that it is exhausted, the next call closes it again. For operators; the log
 names you.
-
-With -o value the answer is what remains in the limit, in units.
 
 Example:
   $ quotactl open youtube search --reason 'the project was given more'
   opened     search
-  remaining  9,400 units in daily, 3,900 units in search
-`
+  remaining  9,400 units in daily, 3,900 units in search`
 
 func newOpen(c *cli) *cobra.Command {
 	var k api.Closing
-	cmd := command("open [CREDENTIAL] LIMIT [FLAGS]", "open a limit that is closed", openUsage, func(ctx context.Context, args []string) error {
+	cmd := command("open [CREDENTIAL] LIMIT [--reason TEXT]", "open a limit that is closed", openUsage, 1, 2, func(ctx context.Context, args []string) error {
 		return c.shut(ctx, "open", args, c.client().OpenLimit, k)
 	})
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` for the log")
@@ -166,13 +135,13 @@ func newOpen(c *cli) *cobra.Command {
 // shut closes or opens a limit, and prints how it is afterwards.
 func (c *cli) shut(ctx context.Context, name string, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
 	k.Limit = args[len(args)-1]
-	done, err := do(ctx, c.credentialBefore(args, 1), k)
+	done, err := do(ctx, credentialBefore(args, 1), k)
 	err = c.inDoubt(err, "it may have been done all the same, and can be repeated: quotactl "+name)
-	return showLimit(c, done, err, done.Credential, done.Limit, shutPair(done, c.view()))
+	return showLimits(c, done, err, done.Credential, shutPair(done, c.view()))
 }
 
 // shutPair says what was done, or that there was nothing to do.
-func shutPair(done api.Shut, v term.View) [2]string {
+func shutPair(done api.Shut, v wording.View) [2]string {
 	switch {
 	case done.Closed != nil && done.Changed:
 		return [2]string{"closed", fmt.Sprintf("%s, opens %s", done.Limit, v.When(done.Closed.Until))}
@@ -180,7 +149,6 @@ func shutPair(done api.Shut, v term.View) [2]string {
 		return [2]string{"unchanged", fmt.Sprintf("%s is closed for longer, opens %s", done.Limit, v.When(done.Closed.Until))}
 	case done.Changed:
 		return [2]string{"opened", done.Limit}
-	default:
-		return [2]string{"unchanged", done.Limit + " is open"}
 	}
+	return [2]string{"unchanged", done.Limit + " is open"}
 }

@@ -7,25 +7,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/quota/api"
 )
 
-const reloadUsage = `Make quotad read its configuration again, and print what changed. Runs under way
+const reloadUsage = `
+Make quotad read its configuration again, and print what changed. Runs under way
 continue as they began. If the file has an error, or changes a key that needs a
 restart, nothing changes and the exit code is 1. If the schedule does not fit
-its limits, a warning is printed. If quotad could not start serving, it tries
-again.
-
-Commands and the values of env_file and env are not printed: they may be secret.
+its limits, a warning is printed. What may be secret is not printed: commands,
+and the values of env_file and env.
 
 Example:
   $ quotactl reload
-  changed  jobs.trending.regions: [US GB] -> [US GB DE]
-`
+  changed  jobs.trending.regions: [US GB] -> [US GB DE]`
 
 func newReload(c *cli) *cobra.Command {
-	return c.change("reload", "make quotad read its configuration again", reloadUsage, func(ctx context.Context, _ []string) error {
+	return command("reload", "make quotad read its configuration again", reloadUsage, 0, 0, func(ctx context.Context, _ []string) error {
 		done, err := c.client().Reload(ctx)
 		if err == nil && len(done.Changes) > 0 {
 			c.warnOfPlan(ctx)
@@ -33,7 +31,7 @@ func newReload(c *cli) *cobra.Command {
 		for _, one := range done.Reminders {
 			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
 		}
-		return show(c, done, err, nil, renderReload)
+		return show(c, done, err, renderReload)
 	})
 }
 
@@ -53,42 +51,42 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 	}
 }
 
-func renderReload(r api.Reloaded, v term.View) string {
+func renderReload(r api.Reloaded, v wording.View) string {
 	var b strings.Builder
 	if len(r.Changes) == 0 {
-		v.Prose(&b, 0, term.Plain, r.File+" means what it meant before")
+		v.Prose(&b, 0, wording.Plain, r.File+" means what it meant before")
 	}
 	for _, change := range r.Changes {
 		what := change.Key
 		if change.Kind == api.Changed && change.Is != change.Was {
 			what += ": " + change.Was + " -> " + change.Is
 		}
-		v.Item(&b, 0, string(change.Kind)+strings.Repeat(" ", len(api.Changed)+term.Gap-len(change.Kind)), what)
+		v.Item(&b, fmt.Sprintf("%-*s", len(api.Changed)+gap, change.Kind), what)
 	}
 	return b.String()
 }
 
-const notifyUsage = `Try the command of EVENT, a key of [on_event]: quotad runs it with the values of
+const notifyUsage = `
+Try the command of EVENT, a key of [on_event]: quotad runs it with the values of
 an example and QUOTAD_EXAMPLE=true, and quotactl prints what it wrote and how it
 ended. If it failed, the exit code is 1. After 30 seconds quotad ends it.
 
 Example:
   $ quotactl notify job_failing
   posted to #feeds
-  job_failing ok after 0.4s
-`
+  job_failing ok after 0.4s`
 
 func newNotify(c *cli) *cobra.Command {
-	return c.change("notify EVENT", "try the command of an event", notifyUsage, func(ctx context.Context, args []string) error {
+	return command("notify EVENT", "try the command of an event", notifyUsage, 1, 1, func(ctx context.Context, args []string) error {
 		tried, err := c.client().Notify(ctx, args[0])
-		if err := show(c, tried, err, nil, renderTried); err != nil || tried.Outcome == "ok" {
+		if err := show(c, tried, err, renderTried); err != nil || tried.Outcome == "ok" {
 			return err
 		}
 		return &failure{code: exitError, err: fmt.Errorf("the command of %s failed: %s", tried.Event, tried.Detail)}
 	})
 }
 
-func renderTried(t api.EventTested, v term.View) string {
+func renderTried(t api.EventTested, v wording.View) string {
 	var b strings.Builder
 	for _, line := range t.Output {
 		b.WriteString(v.Clean(line) + "\n")

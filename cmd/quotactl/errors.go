@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -14,9 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/quota"
 	"quotad/quota/api"
 )
@@ -51,11 +48,9 @@ func (c *cli) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	f := &failure{code: exitError, err: err}
-	errors.As(err, &f)
-	v := term.View{}
-	// Joined errors are on lines of their own.
-	message := strings.ReplaceAll(err.Error(), "\n", "; ")
+	f, v := c.explain(err), wording.View{}
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }) // of joined errors, and of cobra
+	message := strings.Join(lines, "; ")
 	fmt.Fprintf(c.stderr, "quotactl: error: %s\n", v.Clean(message))
 	if f.hint != "" {
 		fmt.Fprintf(c.stderr, "quotactl: hint: %s\n", v.Clean(f.hint))
@@ -63,87 +58,39 @@ func (c *cli) report(err error) int {
 	return f.code
 }
 
-// advise says what to type where a credential is not named, or is named alone.
-func (c *cli) advise(cmd *cobra.Command, err error, args []string) error {
-	var f *failure
-	if !errors.As(err, &f) || f.code != exitUsage && f.code != exitNotFound {
-		return err
-	}
-	wanted, given := argumentNames(cmd), cmd.Flags().Args()
-	isArgument := len(wanted) > 1 && wanted[0] == "[CREDENTIAL]"
-	if f.hint != api.NameCredential && (!isArgument || len(given) == 0 || len(given) == len(wanted)) {
-		return err
-	}
-	list, _ := c.client().Credentials(cmd.Context())
-	i := slices.IndexFunc(list, func(one api.Credential) bool { return isArgument && len(given) > 0 && one.Name == given[0] })
-	switch {
-	case i >= 0:
-		names := namesOf(list[i].Limits, limitName)
-		if wanted[1] == "OPERATION" {
-			names = slices.Sorted(maps.Keys(list[i].Operations))
-		}
-		if len(names) > 0 && !knows(list[i], given) {
-			return usageError(typed(args, given[0], names[0]), "%s is missing, one of credential %s: %s", wanted[1], given[0], strings.Join(names, ", "))
-		}
-	case f.hint == api.NameCredential && len(list) > 0:
-		name := []string{list[max(0, slices.IndexFunc(list, func(one api.Credential) bool { return knows(one, given) }))].Name}
-		if cmd.Flags().Lookup("credential") != nil {
-			name = []string{"--credential", name[0]}
-		}
-		f.hint += ": " + typed(args, cmd.Name(), name...)
-	}
-	return err
-}
-
-// knows reports whether a credential has a limit or an operation that is given.
-func knows(credential api.Credential, given []string) bool {
-	return slices.ContainsFunc(given, func(arg string) bool {
-		_, isOperation := credential.Operations[arg]
-		return isOperation || slices.ContainsFunc(credential.Limits, func(l api.Limit) bool { return l.Name == arg })
-	})
-}
-
-// typed writes a command of quotactl as a person types it, with more words behind the word after.
-func typed(args []string, after string, more ...string) string {
-	text, args := "quotactl", slices.Insert(slices.Clone(args), slices.Index(args, after)+1, more...)
-	for _, arg := range args {
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`&|;<>()*?#~!") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		text += " " + arg
-	}
-	return text
-}
-
 // explain turns an error of the API client into a failure with its exit code and a hint.
-// It leaves nil and a failure as they are. Commands return errors as they are: main has
-// each explained.
-func (c *cli) explain(err error) error {
-	if f := (*failure)(nil); err == nil || errors.As(err, &f) {
-		return err
+// It leaves a failure as it is.
+func (c *cli) explain(err error) *failure {
+	if f := (*failure)(nil); errors.As(err, &f) {
+		return f
 	}
 	var p *api.Problem
 	switch {
+	case !c.began: // cobra's own words
+		return &failure{code: exitUsage, err: err, hint: "see quotactl help"}
 	case errors.Is(err, api.ErrUnreachable):
 		return &failure{code: exitUnreachable, err: err, hint: c.unreachableHint(err)}
 	case errors.Is(err, api.ErrLedgerUnavailable):
 		return &failure{code: exitError, err: err, hint: "what is left cannot be known now: quotactl status shows the state of the ledger"}
 	case errors.As(err, &p):
 		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(api.Hint(err), skewHint(err))}
-	default:
-		return &failure{code: exitError, err: err, hint: skewHint(err)}
 	}
+	return &failure{code: exitError, err: err, hint: skewHint(err)}
 }
 
 // inDoubt explains an error, and replaces the hint if the request may have been carried out
 // although its answer was lost.
 func (c *cli) inDoubt(err error, advice string) error {
-	var f *failure
-	err = c.explain(err)
-	if errors.As(err, &f) && (errors.Is(err, quota.ErrOutcomeUnknown) || errors.Is(err, api.ErrLedgerUnavailable)) {
-		f.hint = advice
+	if !errors.Is(err, quota.ErrOutcomeUnknown) && !errors.Is(err, api.ErrLedgerUnavailable) {
+		return err
 	}
-	return err
+	f := c.explain(err)
+	f.hint = advice
+	return f
+}
+
+func notFound(what, name string, names []string) error {
+	return &failure{exitNotFound, fmt.Errorf("unknown %s %q", what, name), quota.DidYouMean(name, names, "configured")}
 }
 
 // exitCodeOf is the exit code that a reason stands for. A cost that can never fit is not

@@ -3,39 +3,35 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// formerly says of old commands, and of old flags and words after a command, what took their
-// place or what to do instead.
+// formerly says of commands and flags that have ended what to use instead.
 func formerly() map[string]string {
-	now := func(is string) string { return fmt.Sprintf("is now %q", "quotactl "+is) }
 	return map[string]string{
-		"watch": now("status --watch"), "next": now("jobs"), "version": now("--version"), "release": now("settle GRANT 0"), "adjust": now("book"),
-		"runs show": now("runs RUN"), "runs --job": now("runs JOB"), "plan --days": now("plan"),
-		"plan --with":  "is gone: change the interval in a copy of config.toml, and quotad --check --config COPY",
-		"log --newest": now("log"), "status --job": now("jobs JOB"),
-		"--output": now("--format"), "--color": "is gone: colours are for terminals: NO_COLOR=1 turns them off",
-		"bookmark":          "is gone: a pass keeps a file in $QUOTAD_JOB_DIR",
-		"cursor":            "is gone: quotactl run JOB --region REGION; quotactl jobs shows the cursor",
-		"remote":            "is gone: the log has what each caller spent (quotactl usage), quotad's own log what it was refused",
-		"lend":              "is gone: edit units of the limit in config.toml, then quotactl reload",
-		"refusals":          "is gone: quotactl log --denied shows the last calls that were refused, quotactl runs RUN those of a run",
-		"observe":           "is gone: curl --unix-socket /run/quotad.sock http://quotad/v1/observe -d operation=OPERATION -d status=429",
-		"status --number":   "is gone: quotactl status prints it once",
-		"acquire --at-most": "is gone: quotactl why OPERATION says how many calls fit: acquire that --count",
-		"status --every":    "is gone: --watch redraws the screen every two seconds",
+		"watch": "quotactl status --watch", "next": "quotactl jobs", "version": "quotactl --version",
+		"release": "quotactl settle GRANT 0", "adjust": "quotactl book", "resume": "quotactl pause JOB --end",
+		"cursor":   "quotactl jobs JOB shows it; quotactl run JOB --region REGION runs elsewhere",
+		"bookmark": "a file in $QUOTAD_JOB_DIR, which a pass keeps",
+		"remote":   "quotactl usage, for what each caller spent",
+		"lend":     "units of the limit in config.toml, then quotactl reload",
+		"refusals": "quotactl log --denied, or quotactl runs RUN",
+		"observe":  "curl --unix-socket /run/quotad.sock http://quotad/v1/observe -d operation=OPERATION -d status=429",
+		"--all":    "quotactl jobs JOB", "--credential": "quotactl status CREDENTIAL LIMIT",
+		"--limit": "quotactl status CREDENTIAL LIMIT", "--output": "--format",
+		"--color": "NO_COLOR=1 in the environment", "plan --with": "quotad --check --config COPY",
+		"acquire --at-most":       "quotactl why OPERATION, which says how many calls fit",
+		"usage --suggest-expects": "quotactl runs RUN, which shows the calls of each pass",
 	}
 }
 
-// former says what became of an old command or flag; nil: old is none.
+// former says what to use instead of an old command or flag; nil: old is none.
 func former(old string) error {
-	if says := formerly()[old]; says != "" {
-		return usageError("", "%q %s", "quotactl "+old, says)
+	if instead := formerly()[old]; instead != "" {
+		return usageError("use "+instead, "%q has ended", "quotactl "+old)
 	}
 	return nil
 }
@@ -53,14 +49,13 @@ func formerCommands() (list []*cobra.Command) {
 
 // flagError explains why a command does not take a flag.
 func flagError(cmd *cobra.Command, err error) error {
-	hint := seeHelp(cmd)
+	hint := "see " + strings.Replace(cmd.CommandPath(), "quotactl", "quotactl help", 1)
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		flag := "--" + unknown.GetSpecifiedName()
 		if is := cmp.Or(former(cmd.Name()+" "+flag), former(flag)); is != nil {
 			return is
 		}
-		number := unknown.GetSpecifiedShortnames()
-		if _, ok := parseUnits(number); ok && cmd.Name() == "book" {
+		if _, ok := parseUnits(unknown.GetSpecifiedShortnames()); ok && cmd.Name() == "book" {
 			hint = lessBooked
 		}
 	}

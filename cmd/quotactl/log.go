@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,13 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-const logUsage = `Show a credential's log: each debit, who made it, and each correction. A line is
+const logUsage = `
+Show a credential's log: each debit, who made it, and each correction. A line is
 kept for as long as a limit counts it, or for longer if keep of the credential
 says so.
 
@@ -31,32 +33,32 @@ Example:
   $ quotactl log -n 2
   AT        BY        OPERATION    CALLS  UNITS  ENTRY
   09:00:00  trending  videos.list      1      1  youtube:P6C7MCXZRIWZH5UKP6PA
-  09:00:01  @alice    search.list      1    100  youtube:7QH2VQXK5SY4LJ3MFTWA
-`
+  09:00:01  @alice    search.list      1    100  youtube:7QH2VQXK5SY4LJ3MFTWA`
 
 // A logFilter selects lines of a log.
 type logFilter struct {
-	credential string
-	since      string
-	number     int // 0: all
-	follow     bool
-	denied     bool
+	since          string
+	number         int // 0: all
+	follow, denied bool
 }
 
 func newLog(c *cli) *cobra.Command {
 	var f logFilter
 	var cmd *cobra.Command
-	cmd = command("log [CREDENTIAL] [FLAGS]", "debits and corrections; -f follows them", logUsage, func(ctx context.Context, args []string) error {
-		f.credential = strings.Join(args, "")
+	cmd = command("log [CREDENTIAL] [FLAGS]", "debits and corrections; -f follows them", logUsage, 0, 1, func(ctx context.Context, args []string) error {
 		switch {
 		case f.denied && (f.follow || f.since != ""):
 			return usageError("", "--denied goes with neither --since nor -f")
 		case f.number < 1:
 			return usageError("", "--number must be from 1: %d", f.number)
+		case f.denied:
+			page, err := c.client().Log(ctx, api.LogQuery{Credential: strings.Join(args, ""), Denied: true})
+			page.Entries = page.Entries[max(0, len(page.Entries)-f.number):]
+			return show(c, page, err, logTable)
 		case f.since != "" && !cmd.Flags().Changed("number"):
 			f.number = 0
 		}
-		return c.log(ctx, f)
+		return c.log(ctx, credentialBefore(args, 0), f)
 	})
 	sinceFlag(cmd, &f.since, "lines", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
@@ -65,53 +67,49 @@ func newLog(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) log(ctx context.Context, f logFilter) error {
+func (c *cli) log(ctx context.Context, credential string, f logFilter) error {
 	since, err := c.since(f.since)
 	if err != nil {
 		return err
 	}
-	if f.denied {
-		page, err := c.client().Log(ctx, api.LogQuery{Credential: f.credential, Denied: true})
-		page.Entries = page.Entries[max(0, len(page.Entries)-f.number):]
-		return show(c, page, err, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
-	}
 	client, list := c.client(), []api.Entry{} // one connection for all pages
-	q := api.LogQuery{Credential: c.credential(f.credential), Since: asQuery(since), Newest: f.number > 0}
+	q := api.LogQuery{Credential: credential, Since: asQuery(since), Newest: f.number > 0}
 	err = client.Walk(ctx, q, func(e api.Entry) bool {
 		list = append(list, e)
 		return len(list) != f.number
 	})
-	if err != nil {
-		return err
-	}
 	if f.number > 0 {
 		slices.Reverse(list)
 	}
-	if f.follow {
+	if err == nil && f.follow {
 		return c.followLog(ctx, client, q, list)
 	}
-	return show(c, api.LogPage{Entries: list}, nil, nil, func(page api.LogPage, v term.View) string { return logTable(page.Entries, v) })
+	return show(c, api.LogPage{Entries: list}, err, logTable)
 }
 
-// followPace is how often new entries are asked for.
-const followPace = time.Second
-
-// followLog prints entries, and then new ones, until it is interrupted or the daemon stops. While the ledger
-// cannot be reached it prints nothing, and leaves nothing out.
+// followLog prints entries, and then asks each second for new ones, until it is interrupted or the daemon stops. While the
+// ledger cannot be reached it prints nothing, and leaves nothing out.
 func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQuery, entries []api.Entry) error {
-	if c.output == "value" {
-		return noInteger()
-	}
 	q.Newest, q.Most = false, quota.MaxLogPage
-	var widths []int
+	var widths []int // of the columns, which get wider where they must
 	for {
 		if n := len(entries); n > 0 {
 			q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
+			var b strings.Builder
+			t, v, before := newLogTable(entries, c.view()), c.view(), widths
+			if widths = t.widths(before); before == nil {
+				t.head(&b, v, widths)
+			}
+			t.lines(&b, v, widths)
+			text := b.String()
+			if c.output == "json" {
+				text = linesOf(entries)
+			}
+			if err := c.write(text); err != nil {
+				return err
+			}
 		}
-		if err := c.writeEntries(&widths, entries...); err != nil {
-			return err
-		}
-		if len(entries) < quota.MaxLogPage && !quota.Sleep(ctx, followPace) {
+		if len(entries) < quota.MaxLogPage && !quota.Sleep(ctx, time.Second) {
 			return ctx.Err()
 		}
 		page, err := client.Log(ctx, q)
@@ -122,34 +120,28 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQue
 	}
 }
 
-// writeEntries prints entries below those before: as lines of JSON, or as a table whose columns get
-// wider where they must.
-func (c *cli) writeEntries(widths *[]int, entries ...api.Entry) error {
-	if c.output == "table" && len(entries) > 0 {
-		v := c.view()
-		var b strings.Builder
-		*widths = newLogTable(entries, v).Append(&b, v, *widths)
-		return c.write(b.String())
-	}
+// linesOf writes each entry as a line of JSON.
+func linesOf(entries []api.Entry) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
 	for _, e := range entries {
-		if err := c.printJSON(e, ""); err != nil {
-			return err
-		}
+		encoder.Encode(e) // it was JSON
 	}
-	return nil
+	return b.String()
 }
 
-func logTable(entries []api.Entry, v term.View) string {
-	if len(entries) == 0 {
+func logTable(page api.LogPage, v wording.View) string {
+	if len(page.Entries) == 0 {
 		return "nothing\n"
 	}
-	return newLogTable(entries, v).Text(v)
+	return newLogTable(page.Entries, v).text(v)
 }
 
-func newLogTable(entries []api.Entry, v term.View) *term.Table {
-	t := &term.Table{Columns: []term.Column{
-		{Head: "AT" + v.ZoneMark(), Whole: true}, {Head: "BY", Least: 6}, {Head: "REGION"}, {Head: "OPERATION", Least: 6},
-		{Head: "CALLS", Right: true}, {Head: "UNITS", Right: true}, {Head: "ENTRY", Whole: true},
+func newLogTable(entries []api.Entry, v wording.View) *table {
+	t := &table{columns: []column{
+		{head: "AT" + v.ZoneMark(), whole: true}, {head: "BY"}, {head: "REGION"}, {head: "OPERATION"},
+		{head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "ENTRY", whole: true},
 	}}
 	for _, e := range entries {
 		calls, spent := "", ""
@@ -159,15 +151,15 @@ func newLogTable(entries []api.Entry, v term.View) *term.Table {
 		if len(e.Charges) > 0 || e.Kind == api.Denied {
 			spent = quota.Thousands(e.Units)
 		}
-		t.Add(v.Clock(e.At), v.Caller(e.By), v.Clean(e.Region), v.Clean(e.Operation), calls, spent, cmp.Or(e.ID, e.Reason))
-		t.Rows[len(t.Rows)-1].Below = entryNote(e, v)
+		t.add(v.Clock(e.At), v.Caller(e.By), v.Clean(e.Region), v.Clean(e.Operation), calls, spent, cmp.Or(e.ID, e.Reason))
+		t.rows[len(t.rows)-1].below = entryNote(e, v)
 	}
 	return t
 }
 
 // entryNote says what a correction did, and why. For a grant that counts less or more by now it
 // says what was debited.
-func entryNote(e api.Entry, v term.View) string {
+func entryNote(e api.Entry, v wording.View) string {
 	text := ""
 	switch e.Kind {
 	case api.Denied:

@@ -18,10 +18,10 @@ import (
 	"quotad/cmd/quotactl/page"
 )
 
-const pageUsage = `Serve a page that shows the day, and open it in a browser: what needs you, what
-each limit has left and how long it lasts, the jobs and their runs, who spent
-the units, and what was refused. The page updates itself. The command prints the
-page's address; Ctrl-C ends it.
+const pageUsage = `
+Serve a page that shows what needs you, what each limit has left and the jobs
+with their last runs, and open it in a browser. The page updates itself. The
+command prints its address; Ctrl-C ends it.
 
 The page is read-only. It asks quotad as the user who runs the command. As long
 as it runs, every user of this machine can open it, and read the last lines that
@@ -30,12 +30,11 @@ port: ssh -L 8042:127.0.0.1:8042.
 
 Example:
   $ quotactl page --listen 127.0.0.1:8042 --no-browser
-  http://127.0.0.1:8042/
-`
+  http://127.0.0.1:8042/`
 
 func newPage(c *cli) *cobra.Command {
 	listen, noBrowser := "", false
-	cmd := command("page [FLAGS]", "the same in a browser, live", pageUsage, func(ctx context.Context, _ []string) error {
+	cmd := command("page [FLAGS]", "the same in a browser, live", pageUsage, 0, 0, func(ctx context.Context, _ []string) error {
 		if c.output != "table" {
 			return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
 		}

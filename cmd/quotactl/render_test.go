@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"quotad/cmd/quotactl/page"
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -26,14 +26,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // at is the instant from which every golden file is seen.
 var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
-func viewOf(width int) term.View {
-	return term.View{Now: at, Zone: time.UTC, Width: width}
+func viewOf(width int) wording.View {
+	return wording.View{Now: at, Zone: time.UTC, Width: width}
 }
 
 func TestStatusOnTheScreen(t *testing.T) {
 	colored := viewOf(80)
 	colored.Color = true
-	for name, v := range map[string]term.View{
+	for name, v := range map[string]wording.View{
 		"40":       viewOf(40),
 		"80":       viewOf(80),
 		"200":      viewOf(200),
@@ -46,7 +46,7 @@ func TestStatusOnTheScreen(t *testing.T) {
 					compare(t, fmt.Sprintf("status-%s-%s", input, name), got)
 				}
 				checkPlain(t, got, v)
-				if input != "hostile" && v.Width >= term.DefaultWidth && !v.Color {
+				if input != "hostile" && v.Width >= wording.DefaultWidth && !v.Color {
 					checkFits(t, got, v)
 				}
 			})
@@ -59,16 +59,15 @@ func TestJobsOnTheScreen(t *testing.T) {
 	s := readStatus(t, "exhausted")
 	s.Jobs[0].Expects = map[string]quota.Units{"videos.list": 4, "search.list": 1}
 	var runs []jobs.Run
-	var upcoming []jobs.Upcoming
-	for i, j := range s.Jobs {
+	for _, j := range s.Jobs {
 		for _, run := range []*jobs.Run{j.Last, j.Skips} {
 			if run != nil {
 				runs = append(runs, *run)
 			}
 		}
-		slot := at.Add(time.Duration(i) * 20 * time.Hour)
-		upcoming = append(upcoming, jobs.Upcoming{Job: j.Name, Slot: slot, Paused: j.Pause != nil,
-			Passes: []jobs.Planned{{Region: j.Regions[0], StartsAt: slot}, {Region: j.Regions[1], StartsAt: slot.Add(90 * time.Second)}}})
+	}
+	runs[0].Passes[1].Refusals = []jobs.Refusal{
+		{Operation: "search.list", Limit: "daily", Needed: 100, Left: 60, FitsAt: at.Add(time.Hour)}, {Operation: "videos.list", Needed: 50_000, Left: 9_000},
 	}
 	runs[0].Passes[2].Tail = []string{"fetching page 1", "\x1b[31mcannot parse\x1b[0m the answer"}
 	for _, width := range []int{80, 200} {
@@ -79,7 +78,6 @@ func TestJobsOnTheScreen(t *testing.T) {
 			"runs":   runTable(runs, v),
 			"run":    runPage(runs[0], runs[0].Passes, false, v),
 			"output": runPage(runs[0], runs[0].Passes, true, v),
-			"next":   upcomingTable(upcoming, v),
 		} {
 			checkScreen(t, fmt.Sprintf("%s-%d", name, width), got, v)
 		}
@@ -97,12 +95,12 @@ func TestAFailedRunIsRed(t *testing.T) {
 		state   jobs.RunState
 		outcome jobs.Outcome
 		code    string
-		style   term.Style
+		style   wording.Style
 	}{
-		{jobs.RunDone, jobs.OK, "32", term.Green},
-		{jobs.RunFailed, jobs.Failed, "31", term.Red},
-		{jobs.RunStopped, jobs.Exhausted, "33", term.Yellow},
-		{jobs.RunRunning, jobs.Failed, "31", term.Red},
+		{jobs.RunDone, jobs.OK, "32", wording.Green},
+		{jobs.RunFailed, jobs.Failed, "31", wording.Red},
+		{jobs.RunStopped, jobs.Exhausted, "33", wording.Yellow},
+		{jobs.RunRunning, jobs.Failed, "31", wording.Red},
 	} {
 		run := *j.Last
 		run.State, run.Passes = row.state, []jobs.Pass{{Region: "US", Outcome: row.outcome}}
@@ -111,7 +109,7 @@ func TestAFailedRunIsRed(t *testing.T) {
 		said := fmt.Sprintf("\x1b[%sm", row.code)
 		for name, text := range map[string]string{
 			"status": renderStatus(s, v),
-			"watch":  renderWatch(&watcher{status: s, render: renderGlance}, v),
+			"watch":  (&watched{status: s}).render(v),
 			"runs":   runTable([]jobs.Run{run}, v),
 			"run":    runPage(run, run.Passes, false, v),
 			"jobs":   jobTable(s.Jobs, v),
@@ -123,7 +121,7 @@ func TestAFailedRunIsRed(t *testing.T) {
 			}
 		}
 		p := page.Picture{Facts: page.Facts{Status: s, Runs: []jobs.Run{run}}, View: v}
-		class := map[term.Style]string{term.Red: "bad", term.Yellow: "warn", term.Green: "good"}[row.style]
+		class := map[wording.Style]string{wording.Red: "bad", wording.Yellow: "warn", wording.Green: "good"}[row.style]
 		if shown := p.JobRows()[0]; shown.Runs[0].Class != class || shown.Said.Style != row.style {
 			t.Errorf("page: %s, %s, want %s, %s", shown.Runs[0].Class, shown.Said.Style, class, row.style)
 		}
@@ -131,19 +129,19 @@ func TestAFailedRunIsRed(t *testing.T) {
 }
 
 // checkScreen compares what is shown with its golden file. A narrow screen may be too narrow.
-func checkScreen(t *testing.T, name, got string, v term.View) {
+func checkScreen(t *testing.T, name, got string, v wording.View) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		compare(t, name, got)
 		checkPlain(t, got, v)
-		if v.Width >= term.DefaultWidth && !strings.Contains(name, "hostile") {
+		if v.Width >= wording.DefaultWidth && !strings.Contains(name, "hostile") {
 			checkFits(t, got, v)
 		}
 	})
 }
 
 // checkPlain: no control characters beside our own colours.
-func checkPlain(t *testing.T, text string, v term.View) {
+func checkPlain(t *testing.T, text string, v wording.View) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -156,7 +154,7 @@ func checkPlain(t *testing.T, text string, v term.View) {
 	}
 }
 
-func checkFits(t *testing.T, text string, v term.View) {
+func checkFits(t *testing.T, text string, v wording.View) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		if width := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > v.Width {

@@ -13,29 +13,28 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
+	"quotad/jobs"
+	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-const reportUsage = `Say what the limits would have refused if they were enforced, to whom and when,
+const reportUsage = `
+Say what the limits would have refused if they were enforced, to whom and when,
 what each job really takes, and which lines of config.toml follow. It plays the
 log again: what would have been refused is not spent there.
 
 A log goes back as far as its longest window. This limit keeps it for a week:
   limits.week = { units = 1_000_000_000, window = "7d", enforce = false }
 
-With -o value the answer is how many calls would have been refused.
-
 Example:
-  $ quotactl report --since 7d -o value
-  0
-`
+  $ quotactl report --since 7d`
 
 func newReport(c *cli) *cobra.Command {
 	since := ""
-	cmd := command("report [CREDENTIAL] [FLAGS]", "what enforced limits would have refused, and what to write", reportUsage, func(ctx context.Context, args []string) error {
-		return c.reportOn(ctx, c.credential(strings.Join(args, "")), since)
+	cmd := command("report [CREDENTIAL] [FLAGS]", "what enforced limits would have refused, and what to write", reportUsage, 0, 1, func(ctx context.Context, args []string) error {
+		return c.reportOn(ctx, credentialBefore(args, 0), since)
 	})
 	sinceFlag(cmd, &since, "what was spent", " (default: all of the log)")
 	return cmd
@@ -245,34 +244,34 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 	}
 	slices.SortFunc(r.Who, func(a, b *refused) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), a.First.Compare(b.First)) })
 	r.Suggestions, err = c.suggestions(ctx, r.Credential, asked)
-	return show(c, r, err, func(r *report) (int64, error) { return r.Refused, nil }, reportPage)
+	return show(c, r, err, reportPage)
 }
 
-func reportPage(r *report, v term.View) string {
+func reportPage(r *report, v wording.View) string {
 	var b strings.Builder
 	if r.Calls == 0 {
 		return r.Credential + ": nothing was spent\n"
 	}
-	style := term.Plain
+	style := wording.Plain
 	if r.Refused > 0 {
-		style = term.Yellow
+		style = wording.Yellow
 	}
 	v.Prose(&b, 0, style, fmt.Sprintf("%s since %s%s: enforced, the limits would have refused %s of %s", r.Credential, v.Clock(r.Since), v.ZoneMark(),
 		quota.Thousands(r.Refused), quota.Count(r.Calls, "call", "calls")))
 	if r.Asked != nil {
-		v.Prose(&b, 0, term.Faint, "the log holds no more: it goes back as far as its longest window")
+		v.Prose(&b, 0, wording.Faint, "the log holds no more: it goes back as far as its longest window")
 	}
-	limits := term.Table{Indent: 2, Columns: []term.Column{{Head: "LIMIT"}, {Head: "BUDGET", Right: true}, {Head: "MOST", Right: true}, {Head: "AT"}, {Head: "REFUSED", Right: true}}}
+	limits := table{indent: 2, columns: []column{{head: "LIMIT"}, {head: "BUDGET", right: true}, {head: "MOST", right: true}, {head: "AT"}, {head: "REFUSED", right: true}}}
 	for _, m := range r.Limits {
-		limits.Add(m.Name, m.Budget, m.Most, v.Clock(m.At), m.Refused)
+		limits.add(m.Name, m.Budget, m.Most, v.Clock(m.At), m.Refused)
 	}
-	b.WriteString(limits.Text(v))
+	b.WriteString(limits.text(v))
 	if len(r.Who) > 0 {
-		who := term.Table{Indent: 2, Columns: []term.Column{{Head: "REFUSED"}, {Head: "OPERATION"}, {Head: "BY"}, {Head: "CALLS", Right: true}, {Head: "FIRST"}, {Head: "LAST"}}}
+		who := table{indent: 2, columns: []column{{head: "REFUSED"}, {head: "OPERATION"}, {head: "BY"}, {head: "CALLS", right: true}, {head: "FIRST"}, {head: "LAST"}}}
 		for _, w := range r.Who {
-			who.Add(v.Caller(w.By), v.Clean(w.Operation), w.Limit, w.Calls, v.Clock(w.First), v.Clock(w.Last))
+			who.add(v.Caller(w.By), v.Clean(w.Operation), w.Limit, w.Calls, v.Clock(w.First), v.Clock(w.Last))
 		}
-		b.WriteString(who.Text(v))
+		b.WriteString(who.text(v))
 	}
 	b.WriteString("\n# to append to config.toml:\n" + r.lines())
 	return b.String()
@@ -302,6 +301,82 @@ func (r *report) lines() string {
 	}
 	if len(r.Suggestions) > 0 {
 		b.WriteString(expectsText(r.Suggestions))
+	}
+	return b.String()
+}
+
+// suggestedRuns is how many of a job's latest runs count.
+const suggestedRuns = 200
+
+// A suggestion is what the passes of a job made that ended well.
+type suggestion struct {
+	Job    string    `json:"job"`
+	Passes int       `json:"passes"`
+	Median jobs.Made `json:"median"` // calls by operation
+	Most   jobs.Made `json:"most"`
+	// Replaces means that the job has expects already.
+	Replaces bool `json:"replaces,omitempty"`
+}
+
+// suggestions returns what passes made since a time, job by job: of a credential, or of all.
+func (c *cli) suggestions(ctx context.Context, credential string, since time.Time) ([]suggestion, error) {
+	s, err := c.client().Status(ctx)
+	s.Jobs = slices.DeleteFunc(s.Jobs, func(j jobsapi.Job) bool { return j.Credential != credential })
+	all := []suggestion{}
+	for _, job := range s.Jobs {
+		runs, failed := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: suggestedRuns})
+		if one := suggestionOf(job, runs, since); one.Passes > 0 {
+			all = append(all, one)
+		}
+		err = cmp.Or(err, failed)
+	}
+	return all, err
+}
+
+func suggestionOf(job jobs.Status, runs []jobs.Run, since time.Time) suggestion {
+	s := suggestion{Job: job.Name, Replaces: len(job.Expects) > 0, Median: jobs.Made{}, Most: jobs.Made{}}
+	counts := map[string][]quota.Units{} // by operation, of the passes that made calls of it
+	for _, r := range runs {
+		for _, p := range r.Passes {
+			if p.Outcome != jobs.OK || len(p.Made) == 0 || p.StartedAt.Before(since) {
+				continue
+			}
+			s.Passes++
+			for operation, calls := range p.Made {
+				counts[operation] = append(counts[operation], calls)
+			}
+		}
+	}
+	for operation, made := range counts {
+		made = append(made, make([]quota.Units, s.Passes-len(made))...) // the others made none
+		slices.Sort(made)
+		s.Most[operation] = made[len(made)-1]
+		if median := made[len(made)/2]; median > 0 {
+			s.Median[operation] = median
+		}
+	}
+	return s
+}
+
+// expectsText writes suggestions as tables that can be appended to a configuration.
+func expectsText(suggestions []suggestion) string {
+	if len(suggestions) == 0 {
+		return "# no pass has ended well and spent anything\n"
+	}
+	var b strings.Builder
+	for _, s := range suggestions {
+		instead := ""
+		if s.Replaces {
+			instead = "; instead of the expects that it has"
+		}
+		fmt.Fprintf(&b, "[jobs.%s.expects] # the median of %s%s\n", s.Job, quota.Count(s.Passes, "pass", "passes"), instead)
+		for _, operation := range slices.Sorted(maps.Keys(s.Most)) {
+			usual := "# " // none in most passes
+			if s.Median[operation] > 0 {
+				usual = ""
+			}
+			fmt.Fprintf(&b, "%s%q = %d # at most %d\n", usual, operation, s.Median[operation], s.Most[operation])
+		}
 	}
 	return b.String()
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -18,7 +17,8 @@ import (
 	"quotad/regions"
 )
 
-const runUsage = `Begin a run of a job now: all regions from the cursor on, or the named ones,
+const runUsage = `
+Begin a run of a job now: all regions from the cursor on, or the named ones,
 which leaves the cursor alone. The passes run one after the other, without a
 stagger, and need units like any other. A paused job runs too.
 
@@ -32,13 +32,12 @@ Example:
   regions  US
   US: 50 videos, page 1
   US  ok, 4 units, 1.2s
-  run done, 1 ok, 4 units
-`
+  run done, 1 ok, 4 units`
 
 func newRun(c *cli) *cobra.Command {
 	var r jobsapi.RunRequest
 	wait := false
-	cmd := c.change("run JOB [FLAGS]", "begin a run now", runUsage, func(ctx context.Context, args []string) error {
+	cmd := command("run JOB [FLAGS]", "begin a run now", runUsage, 1, 1, func(ctx context.Context, args []string) error {
 		run, err := c.client().Begin(ctx, args[0], r)
 		if job, under := c.underWay(ctx, args[0], err); under && wait && len(r.Regions) == 0 {
 			fmt.Fprintf(c.stderr, "quotactl: a run of %s is under way: waiting for its end\n", args[0])
@@ -48,7 +47,7 @@ func newRun(c *cli) *cobra.Command {
 		if err == nil && wait {
 			return c.awaitRun(ctx, run)
 		}
-		return show(c, run, err, nil, begunTable)
+		return show(c, run, err, begunTable)
 	})
 	cmd.Flags().StringArrayVar(&r.Regions, "region", nil, "only this `REGION`; repeat it for more")
 	cmd.Flags().BoolVar(&wait, "wait", false, "print what the passes write and how they end, and wait for the last one: 75 if the budget ended the run, 1 if a region failed or the run was interrupted")
@@ -129,7 +128,7 @@ func (w *runWriter) write(p jobs.Progress) error {
 }
 
 // line prints a line to the stream to which the pass wrote it.
-func (w *runWriter) line(l jobs.OutputLine, v term.View) {
+func (w *runWriter) line(l jobs.OutputLine, v wording.View) {
 	to := w.stdout
 	if l.Stream == "stderr" {
 		to = w.stderr
@@ -148,7 +147,7 @@ func endedPasses(r jobs.Run) []jobs.Pass {
 	return ended
 }
 
-func passLine(p jobs.Pass, v term.View) string {
+func passLine(p jobs.Pass, v wording.View) string {
 	text := fmt.Sprintf("%s, %s, %s", wording.Word(p.Outcome), units(int64(p.Units)), wording.PassTook(p, v.Now))
 	if reason := wording.PassReason(p, v); reason != "" {
 		text += "; " + reason
@@ -157,20 +156,18 @@ func passLine(p jobs.Pass, v term.View) string {
 	if p.Region == regions.None {
 		of = "pass"
 	}
-	return term.Pairs([][2]string{{of, text}}, v)
+	return pairs(v, [2]string{of, text})
 }
 
 // endOf prints how a run ended, and returns the failure that it stands for.
 func (c *cli) endOf(r jobs.Run) error {
 	state := wording.RunState(r, c.view())
-	err := show(c, r, nil, nil, func(r jobs.Run, _ term.View) string { return fmt.Sprintf("run %s, %s\n", state, wording.Tally(r)) })
+	err := show(c, r, nil, func(r jobs.Run, _ wording.View) string { return fmt.Sprintf("run %s, %s\n", state, wording.Tally(r)) })
 	if err != nil {
 		return err
 	}
 	failed := len(r.Failed())
 	switch {
-	case failed > 0 && r.Ring[0] == regions.None:
-		return &failure{code: exitError, err: errors.New("the pass failed"), hint: "quotactl runs " + r.ID + " --output"}
 	case failed > 0:
 		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs " + r.ID + " --output"}
 	case r.State == jobs.RunStopped && slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed}, r.Reason):
@@ -185,30 +182,32 @@ func (c *cli) endOf(r jobs.Run) error {
 	return nil
 }
 
-func begunTable(r jobs.Run, v term.View) string {
-	pairs := [][2]string{{"run", r.ID}}
+func begunTable(r jobs.Run, v wording.View) string {
+	list := ""
 	if r.Ring[0] != regions.None {
-		pairs = append(pairs, [2]string{"regions", wording.Regions(r.Ring)})
+		list = wording.Regions(r.Ring)
 	}
-	return term.Pairs(pairs, v)
+	return pairs(v, [2]string{"run", r.ID}, [2]string{"regions", list})
 }
 
-const stopUsage = `End a run: no further pass starts, and passes under way get TERM, then KILL
+const stopUsage = `
+End a run: no further pass starts, and passes under way get TERM, then KILL
 after the job's grace. The next run begins at their regions. JOB means its run
 under way.
 
 Example:
-  $ quotactl stop trending
-`
+  $ quotactl stop trending`
 
 func newStop(c *cli) *cobra.Command {
-	return c.change("stop JOB|RUN", "end a run and its passes", stopUsage, func(ctx context.Context, args []string) error {
+	return command("stop JOB|RUN", "end a run and its passes", stopUsage, 1, 1, func(ctx context.Context, args []string) error {
 		id, err := c.runUnderWay(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		run, err := c.client().StopRun(ctx, id)
-		return show(c, run, err, nil, func(run jobs.Run, _ term.View) string { return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job) })
+		return show(c, run, err, func(run jobs.Run, _ wording.View) string {
+			return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job)
+		})
 	})
 }
 

@@ -8,11 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -20,30 +18,27 @@ import (
 	"quotad/quota/api"
 )
 
-const runsUsage = `List the latest runs and skipped slots of all jobs, or of JOB, the latest first.
-With RUN, show its passes, what each spent, and how it ended. With --output,
-print the last lines that the passes of RUN wrote, or of the last run of JOB.
-
-With -o value the answer is the number of runs.
+const runsUsage = `
+List the latest runs and skipped slots of all jobs, or of JOB, the latest first.
+With RUN, show its passes, what each spent, how it ended, and each call that was
+refused. With --output, print the last lines that the passes of RUN wrote, or of
+the last run of JOB.
 
 Example:
   $ quotactl runs trending --outcome failed --since 24h
   RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS  HOST
-  1m87m0kv5wg6sag  trending  failed  09:00:00  24.9s  7/8 ok     29  fetch-1
-`
+  1m87m0kv5wg6sag  trending  failed  09:00:00  24.9s  7/8 ok     29  fetch-1`
 
 // A runFilter selects runs. Zero fields select everything.
 type runFilter struct {
-	region  string
-	outcome string
-	since   string
-	number  int
+	region, outcome, since string
+	number                 int
 }
 
 func newRuns(c *cli) *cobra.Command {
 	var f runFilter
 	output := false
-	cmd := command("runs [JOB|RUN] [FLAGS]", "the latest runs and skipped slots, or one run", runsUsage, func(ctx context.Context, args []string) error {
+	cmd := command("runs [JOB|RUN] [FLAGS]", "the latest runs and skipped slots, or one run", runsUsage, 0, 1, func(ctx context.Context, args []string) error {
 		switch err := f.check(); {
 		case err != nil:
 			return err
@@ -59,7 +54,6 @@ func newRuns(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`, or only these passes of RUN: "+strings.Join(outcomeNames(), ", "))
 	sinceFlag(cmd, &f.since, "runs", "")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most `N` runs")
-	completes(cmd, "outcome", words(outcomeNames()))
 	return cmd
 }
 
@@ -74,7 +68,8 @@ func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error 
 		most = f.number
 	}
 	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: most})
-	return show(c, f.apply(runs, since), err, length, func(runs []jobs.Run, v term.View) string {
+	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.StartedAt.Before(since) || !f.hasPass(r) })
+	return show(c, runs[:min(f.number, len(runs))], err, func(runs []jobs.Run, v wording.View) string {
 		text := runTable(runs, v)
 		if job.Host != "" {
 			text += wording.RunsOn(job, v) + "\n"
@@ -83,8 +78,7 @@ func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error 
 	})
 }
 
-// runsOf lists the runs of a job, or shows the run of that id; with output, what it or the job's last
-// run wrote.
+// runsOf lists the runs of a job, or shows the run of that id; with output, what it or the job's last run wrote.
 func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool) error {
 	job, err := c.client().Job(ctx, name)
 	id := name
@@ -92,7 +86,7 @@ func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool)
 	case err == nil && !output:
 		return c.listRuns(ctx, job, f)
 	case err == nil && job.Last == nil:
-		return &failure{code: exitNotFound, err: fmt.Errorf("job %q has not run yet", name), hint: "quotactl run " + name + " begins a run"}
+		return &failure{exitNotFound, fmt.Errorf("job %q has not run yet", name), "quotactl run " + name + " begins a run"}
 	case err == nil:
 		id = job.Last.ID
 	case !isNotFound(err):
@@ -100,11 +94,11 @@ func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool)
 	}
 	run, notRun := c.client().Run(ctx, id)
 	if isNotFound(notRun) {
-		return &failure{code: exitNotFound, err: fmt.Errorf("no job and no run is called %q", name), hint: cmp.Or(api.Hint(err), "quotactl runs lists them")}
+		return &failure{exitNotFound, fmt.Errorf("no job and no run is called %q", name), cmp.Or(api.Hint(err), "quotactl runs lists them")}
 	}
 	whole := run
 	run.Passes = slices.DeleteFunc(slices.Clone(run.Passes), func(p jobs.Pass) bool { return !f.selects(p) })
-	return show(c, run, notRun, nil, func(r jobs.Run, v term.View) string { return runPage(whole, r.Passes, output, v) })
+	return show(c, run, notRun, func(r jobs.Run, v wording.View) string { return runPage(whole, r.Passes, output, v) })
 }
 
 // isNotFound reports whether the daemon does not know the name that it was asked for.
@@ -130,13 +124,8 @@ func (f runFilter) check() error {
 	return nil
 }
 
-func (f runFilter) apply(runs []jobs.Run, since time.Time) []jobs.Run {
-	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.StartedAt.Before(since) || !f.hasPass(r) })
-	return runs[:min(f.number, len(runs))]
-}
-
-// hasPass reports whether a run has a pass of the region and outcome. A skipped slot has
-// no passes; its outcome is that it was skipped.
+// hasPass reports whether a run has a pass of the region and outcome. A skipped slot has no passes; its outcome is that it
+// was skipped.
 func (f runFilter) hasPass(r jobs.Run) bool {
 	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.RunSkipped)) {
 		return true
@@ -148,22 +137,23 @@ func (f runFilter) selects(p jobs.Pass) bool {
 	return (f.region == "" || f.region == string(p.Region)) && (f.outcome == "" || f.outcome == string(p.Outcome))
 }
 
-func runTable(runs []jobs.Run, v term.View) string {
+func runTable(runs []jobs.Run, v wording.View) string {
 	if len(runs) == 0 {
 		return "no runs\n"
 	}
-	t := term.Table{Columns: []term.Column{
-		{Head: "RUN", Whole: true}, {Head: "JOB"}, {Head: "STATE"}, {Head: "BEGAN" + v.ZoneMark(), Whole: true},
-		{Head: "TOOK", Right: true}, {Head: "PASSES", Right: true}, {Head: "UNITS", Right: true}, {Head: "HOST"}, {Head: "REASON", Sinks: true},
+	t := table{sinks: true, columns: []column{
+		{head: "RUN", whole: true}, {head: "JOB"}, {head: "STATE"}, {head: "BEGAN" + v.ZoneMark(), whole: true},
+		{head: "TOOK", right: true}, {head: "PASSES", right: true}, {head: "UNITS", right: true}, {head: "HOST"}, {head: "REASON"},
 	}}
 	for _, r := range runs {
 		took, ok, spent := wording.RunSums(r, v.Now)
-		t.Add(r.ID, r.Job, term.Styled(wording.RunStyle(r), string(r.State)), v.Clock(r.StartedAt), took, ok, spent, v.Clean(r.Host), runReason(r, v))
+		state := wording.Line{Text: string(r.State), Style: wording.RunStyle(r)}
+		t.add(r.ID, r.Job, state, v.Clock(r.StartedAt), took, ok, spent, v.Clean(r.Host), runReason(r, v))
 	}
-	return t.Text(v)
+	return t.text(v)
 }
 
-func runReason(r jobs.Run, v term.View) string {
+func runReason(r jobs.Run, v wording.View) string {
 	var parts []string
 	if r.Reason != "" {
 		parts = append(parts, wording.Word(r.Reason))
@@ -181,53 +171,71 @@ func runReason(r jobs.Run, v term.View) string {
 }
 
 // runPage writes what became of a run, and of some or all of its passes, or what these wrote.
-func runPage(r jobs.Run, passes []jobs.Pass, output bool, v term.View) string {
+func runPage(r jobs.Run, passes []jobs.Pass, output bool, v wording.View) string {
 	var b strings.Builder
-	v.Prose(&b, 0, term.Bold, "job "+r.Job)
-	renderLines(&b, wording.RunLines("run", r, v), v)
+	v.Prose(&b, 0, wording.Bold, "job "+r.Job)
+	for _, line := range wording.RunLines("run", r, v) {
+		v.Prose(&b, 2, line.Style, line.Text)
+	}
 	if output {
 		renderOutput(&b, passes, v)
-	} else {
-		renderPasses(&b, passes, v)
+		return b.String()
+	}
+	b.WriteString(passTable(passes, v))
+	refused := table{indent: 4, columns: []column{
+		{head: "REFUSED"}, {head: "OPERATION"}, {head: "LIMIT"}, {head: "NEEDED", right: true}, {head: "LEFT", right: true}, {head: "FITS" + v.ZoneMark()},
+	}}
+	for _, p := range passes {
+		for _, call := range p.Refusals {
+			fits := "never"
+			if !call.FitsAt.IsZero() {
+				fits = v.Clock(wording.CeilSecond(call.FitsAt))
+			}
+			refused.add(string(p.Region), call.Operation, call.Limit, call.Needed, call.Left, fits)
+		}
+	}
+	if len(refused.rows) > 0 {
+		b.WriteString(refused.text(v))
 	}
 	return b.String()
 }
 
 // renderOutput writes the last lines of each pass. What several passes wrote alike is there once.
-func renderOutput(b *strings.Builder, passes []jobs.Pass, v term.View) {
-	if !slices.ContainsFunc(passes, func(p jobs.Pass) bool { return len(p.Tail) > 0 }) {
-		v.Prose(b, 2, term.Faint, "no output")
-	}
-	for i, p := range passes {
-		isAlike := func(other jobs.Pass) bool { return slices.Equal(p.Tail, other.Tail) }
-		if len(p.Tail) == 0 || slices.ContainsFunc(passes[:i], isAlike) {
-			continue
+func renderOutput(b *strings.Builder, passes []jobs.Pass, v wording.View) {
+	names := map[string][]string{} // by what they wrote
+	var texts []string
+	for _, p := range passes {
+		name, text := wording.Region(p.Region), ""
+		if p.Attempt > 0 {
+			name += fmt.Sprintf(" (attempt %d)", p.Attempt+1)
 		}
-		var names []string
-		for _, other := range passes[i:] {
-			if name := wording.Region(other.Region); isAlike(other) && other.Attempt > 0 {
-				names = append(names, fmt.Sprintf("%s (attempt %d)", name, other.Attempt+1))
-			} else if isAlike(other) {
-				names = append(names, name)
-			}
-		}
-		v.Prose(b, 2, term.Bold, "output of "+strings.Join(names, " "))
 		for _, line := range p.Tail {
-			b.WriteString("    " + v.Clean(line) + "\n")
+			text += "    " + v.Clean(line) + "\n"
 		}
+		if text != "" && names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], name)
+	}
+	if len(texts) == 0 {
+		v.Prose(b, 2, wording.Faint, "no output")
+	}
+	for _, text := range texts {
+		v.Prose(b, 2, wording.Bold, "output of "+strings.Join(names[text], " "))
+		b.WriteString(text)
 	}
 }
 
-func renderPasses(b *strings.Builder, passes []jobs.Pass, v term.View) {
+func passTable(passes []jobs.Pass, v wording.View) string {
 	if len(passes) == 0 {
-		return
+		return ""
 	}
-	t := term.Table{Indent: 4, Columns: []term.Column{
-		{Head: "REGION"}, {Head: "OUTCOME"}, {Head: "UNITS", Right: true}, {Head: "TOOK", Right: true}, {Head: "REASON", Sinks: true},
+	t := table{sinks: true, indent: 4, columns: []column{
+		{head: "REGION"}, {head: "OUTCOME"}, {head: "UNITS", right: true}, {head: "TOOK", right: true}, {head: "REASON"},
 	}}
 	for _, p := range passes {
-		outcome := term.Styled(wording.OutcomeStyle(p.Outcome), wording.Word(p.Outcome))
-		t.Add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
+		outcome := wording.Line{Text: wording.Word(p.Outcome), Style: wording.OutcomeStyle(p.Outcome)}
+		t.add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
 	}
-	b.WriteString(t.Text(v))
+	return t.text(v)
 }

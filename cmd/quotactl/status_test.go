@@ -6,9 +6,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -36,7 +38,7 @@ func TestBar(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := api.Limit{Units: row.units, Reserve: row.reserve, Used: row.used, Remaining: max(0, row.units-row.reserve-row.used)}
-			if got := barOf(l, 10); got != drawn.Replace(row.want) {
+			if got := bar(l, 10); got != drawn.Replace(row.want) {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
@@ -56,7 +58,7 @@ func TestTheCommandStays(t *testing.T) {
 	whole.Whole = true
 	for _, row := range []struct {
 		of   jobsapi.Trouble
-		v    term.View
+		v    wording.View
 		want string
 	}{
 		{closed, viewOf(60), "youtube daily is closed…  → quotactl book youtube daily 2996"},
@@ -67,7 +69,7 @@ func TestTheCommandStays(t *testing.T) {
 		{short, viewOf(120), "the disk of /srv/quotad has 60 MB left (since 08:26:53)  → df /srv/quotad"},
 		{bare, viewOf(60), "word word word word word word word word wo… (since 08:26:53)"},
 	} {
-		got := strings.TrimSuffix(troubleLine(row.of, row.v), "\n")
+		got := strings.TrimSuffix(troubleLine(row.of, wording.Plain, row.v), "\n")
 		if got != row.want || !row.v.Whole && utf8.RuneCountInString(got) > row.v.Width {
 			t.Errorf("at %d columns, %d are written:\n%s\nwant\n%s", row.v.Width, utf8.RuneCountInString(got), got, row.want)
 		}
@@ -84,20 +86,40 @@ func TestNotesAreNoTroubles(t *testing.T) {
 			Says: "youtube daily is closed until 15:26 by root: for the demo",
 		}},
 	}}
-	for _, cures := range []bool{false, true} {
-		var b strings.Builder
-		renderTriage(&b, status.Triage, maxTroubles, cures, v)
-		want := "nothing needs attention\n  youtube daily is closed until 15:26 by root: for the demo\n"
-		if !strings.HasPrefix(b.String(), want) || strings.Contains(b.String(), "quotactl open youtube daily") != cures {
-			t.Errorf("got\n%s\nwant %q", b.String(), want)
+	want := "nothing needs attention\n  youtube daily is closed until 15:26 by root: for the demo\n"
+	if got := renderStatus(status, v); !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%s\nwant %q", got, want)
+	}
+}
+
+// The one thing that is worth knowing of a limit.
+func TestOutlook(t *testing.T) {
+	v := viewOf(80)
+	l := api.Limit{Name: "daily", Units: 10_000, Reserve: 500, Used: 9_400, Remaining: 100}
+	var closed, observes, over, gone = l, l, l, l
+	closed.Closed = &quota.Closed{Until: at.Add(time.Hour)}
+	observes.Observes, over.Observes, over.Remaining = true, true, 0
+	back := at.Add(200 * time.Second)
+	gone.Remaining, gone.NextUnits, gone.NextUnitsAt = 0, 1, &back
+	short := jobsapi.Job{Name: "charts", Credential: "youtube", Short: &jobs.Shortage{Limit: "daily", Needs: 300}}
+	rate := plan.Rate{Credential: "youtube", Limit: "daily", PerHour: 850, GoneAt: at.Add(4 * time.Hour)}
+	for _, row := range []struct {
+		l     api.Limit
+		jobs  []jobsapi.Job
+		rates []plan.Rate
+		want  string
+	}{
+		{closed, nil, nil, "closed until 10:26:53 UTC"},
+		{l, []jobsapi.Job{short}, []plan.Rate{rate}, "too little for charts"},
+		{over, nil, nil, "would be refused"},
+		{observes, nil, nil, "not enforced"},
+		{l, nil, []plan.Rate{rate}, "used up at about 13:26 UTC"},
+		{gone, nil, []plan.Rate{rate}, "1 back in 3m 20s"},
+		{l, nil, nil, ""},
+	} {
+		c := api.Credential{Name: "youtube", Limits: []api.Limit{row.l}}
+		if got := wording.Outlook(jobsapi.Status{Jobs: row.jobs, Rates: row.rates}, c, row.l, v); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
 		}
-	}
-	got := wording.Trouble(status.Triage.Notes[0], v)
-	if wording.TriageStyle(status.Triage) != term.Green || !strings.HasSuffix(got, "by root: for the demo") {
-		t.Errorf("the page has %q", got)
-	}
-	only := selection{credential: "vimeo"}
-	if only.triage(&status); len(status.Triage.Notes) != 0 {
-		t.Errorf("the status of another credential has %+v", status.Triage.Notes)
 	}
 }

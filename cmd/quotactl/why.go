@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-const whyUsage = `Show whether a call would be granted now. If not: by how many units each limit
+const whyUsage = `
+Show whether a call would be granted now. If not: by how many units each limit
 refuses it, exactly when the call fits, and whether the reserve would grant it.
 Asking spends nothing.
 
@@ -24,12 +25,11 @@ Example:
   denied: no room for 100 units in limit daily, which has 60 left
   fits in 3h 11m, at 12:38:11, if nothing else happens
   limit daily: 40 units are missing
-  the reserve would grant it: quotactl acquire search.list --use-reserve
-`
+  the reserve would grant it: quotactl acquire search.list --use-reserve`
 
 func newWhy(c *cli) *cobra.Command {
 	r := api.AcquireRequest{DryRun: true}
-	cmd := command("why [CREDENTIAL] OPERATION [FLAGS]", "would a call be granted, and if not, when", whyUsage, func(ctx context.Context, args []string) error {
+	cmd := command("why [CREDENTIAL] OPERATION [FLAGS]", "would a call be granted, and if not, when", whyUsage, 1, 2, func(ctx context.Context, args []string) error {
 		if r.Count < 1 {
 			return usageError("", "--count must be a whole number from 1: %d", r.Count)
 		}
@@ -73,24 +73,24 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 		with, _ := client.Acquire(ctx, r)
 		body.ReserveGrants = with.Granted
 	}
-	return show(c, body, err, nil, whyPage)
+	return show(c, body, err, whyPage)
 }
 
-func whyPage(w whyBody, v term.View) string {
+func whyPage(w whyBody, v wording.View) string {
 	var b strings.Builder
-	style := term.Red
+	style := wording.Red
 	if w.Granted {
-		style = term.Green
+		style = wording.Green
 	}
 	v.Prose(&b, 0, style, verdict(w))
 	if w.RetryAt != nil {
-		v.Prose(&b, 0, term.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
+		v.Prose(&b, 0, wording.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
 	}
 	for _, short := range w.Missing {
-		v.Item(&b, 0, "limit "+short.Limit+": ", shortText(short, v))
+		v.Item(&b, "limit "+short.Limit+": ", shortText(short, v))
 	}
 	for _, short := range w.WouldDeny {
-		v.Prose(&b, 0, term.Yellow, shortageText(short))
+		v.Prose(&b, 0, wording.Yellow, shortageText(short))
 	}
 	if w.ReserveGrants {
 		command := "quotactl acquire " + w.Request.Operation
@@ -100,13 +100,13 @@ func whyPage(w whyBody, v term.View) string {
 		if w.Request.Count > 1 {
 			command += fmt.Sprintf(" --count %d", w.Request.Count)
 		}
-		v.Item(&b, 0, "the reserve would grant it: ", command+" --use-reserve")
+		v.Item(&b, "the reserve would grant it: ", command+" --use-reserve")
 	}
 	if !w.Granted && w.Fits > 0 {
-		v.Prose(&b, 0, term.Plain, quota.Count(w.Fits, "call", "calls")+" would be granted now")
+		v.Prose(&b, 0, wording.Plain, quota.Count(w.Fits, "call", "calls")+" would be granted now")
 	}
 	if w.KeyRefused != "" {
-		v.Item(&b, 0, "the upstream refuses the key: ", v.Clean(w.KeyRefused))
+		v.Item(&b, "the upstream refuses the key: ", v.Clean(w.KeyRefused))
 	}
 	return b.String()
 }
@@ -126,7 +126,7 @@ func verdict(w whyBody) string {
 }
 
 // shortText says why calls do not fit a limit.
-func shortText(s quota.Shortage, v term.View) string {
+func shortText(s quota.Shortage, v wording.View) string {
 	if !s.Closed.IsZero() {
 		return "closed until " + v.Clock(s.Closed.Until) + v.ZoneMark() + ": " + v.Clean(s.Closed.Says)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -23,7 +22,7 @@ type Look func(context.Context) (Picture, error)
 // they return.
 type Picture struct {
 	Facts
-	term.View
+	wording.View
 	Lost  error     // why quotad does not answer any more; nil if it does
 	Since time.Time // since when
 }
@@ -97,7 +96,7 @@ func (p Picture) limitRow(c api.Credential, l api.Limit) LimitRow {
 		Fill: percentOf(used, l.Units), Kept: percentOf(kept, l.Units),
 		Notes: wording.LimitNotes(l, rate, p.View), Chart: chartOf(l, p.Spent[c.Name], rate, p.Now, p.Zone)}
 	if c.AsOf != nil {
-		row.Notes = append([]string{wording.Outlook(c, l, rate, p.View)}, row.Notes...)
+		row.Notes = append([]string{wording.Outlook(p.Status, c, l, p.View)}, row.Notes...)
 	}
 	return row
 }
@@ -111,10 +110,10 @@ func percentOf(units, whole int64) string {
 type JobRow struct {
 	jobsapi.Job
 	ID, Tone string
-	Runs     []RunMark // the oldest first
-	Said     term.Cell // in a few words, what its last run came to
+	Runs     []RunMark    // the oldest first
+	Said     wording.Line // in a few words, what its last run came to
 	Next     string
-	Lines    []term.Cell
+	Lines    []wording.Line
 	NotOK    []jobs.Pass
 }
 
@@ -188,6 +187,6 @@ func (p Picture) Pass(pass jobs.Pass) string {
 }
 
 // tone is the CSS class of a style. No state is shown by its tone alone.
-func tone(s term.Style) string {
-	return map[term.Style]string{term.Red: "bad", term.Yellow: "warn", term.Green: "good", term.Faint: "faint"}[s]
+func tone(s wording.Style) string {
+	return map[wording.Style]string{wording.Red: "bad", wording.Yellow: "warn", wording.Green: "good", wording.Faint: "faint"}[s]
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
@@ -24,7 +24,7 @@ var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 func ago(hours float64) time.Time { return at.Add(-time.Duration(hours * float64(time.Hour))) }
 
 func pictureOf(f Facts) Picture {
-	return Picture{Facts: f, View: term.View{Now: at, Zone: time.UTC, Width: 80}}
+	return Picture{Facts: f, View: wording.View{Now: at, Zone: time.UTC, Width: 80}}
 }
 
 // readStatus reads a status that quotactl's own tests show, too.

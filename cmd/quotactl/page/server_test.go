@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
@@ -286,5 +286,5 @@ func paint(text string) Picture {
 		},
 		Runs: []jobs.Run{run, skipped},
 	}
-	return Picture{Facts: f, View: term.View{Now: noon, Zone: time.UTC, Width: 80}}
+	return Picture{Facts: f, View: wording.View{Now: noon, Zone: time.UTC, Width: 80}}
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"quotad/cmd/quotactl/term"
+	"quotad/cmd/quotactl/wording"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
@@ -16,8 +16,8 @@ import (
 // status has changed, and each minute, but not again within minPause.
 type Source struct {
 	Client jobsapi.Client
-	Host   string           // the name of the daemon's host
-	View   func() term.View // how times are written
+	Host   string              // the name of the daemon's host
+	View   func() wording.View // how times are written
 
 	facts  Facts
 	asked  time.Time // when it asked for runs and logs; zero: never

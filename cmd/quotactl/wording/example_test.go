@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/cmd/quotactl/wording"
+	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota/api"
 )
@@ -16,18 +16,20 @@ import (
 // What a status says of a limit, first in one sentence, then with what is behind it.
 func ExampleOutlook() {
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
-	view := term.NewView(now, io.Discard, true)
+	view := wording.NewView(now, io.Discard, true)
 	back := now.Add(3*time.Hour + 20*time.Minute)
 	daily := api.Limit{Name: "daily", Units: 10_000, Reserve: 500, Used: 6_100, Remaining: 3_400, Window: "24h", WindowMs: 86_400_000,
 		Describe: "in any 24h", NextUnitsAt: &back, NextUnits: 100}
 	rate := plan.Rate{Credential: "youtube", Limit: "daily", PerHour: 850, GoneAt: now.Add(4*time.Hour + 2*time.Minute)}
-	fmt.Println(wording.Outlook(api.Credential{Name: "youtube"}, daily, rate, view))
+	status := jobsapi.Status{Rates: []plan.Rate{rate}}
+	fmt.Println(wording.Outlook(status, api.Credential{Name: "youtube"}, daily, view))
 	for _, note := range wording.LimitNotes(daily, rate, view) {
 		fmt.Println("-", note)
 	}
 	// Output:
-	// used up at about 13:02 UTC, 850 in the last hour
+	// used up at about 13:02 UTC
 	// - in any 24h
 	// - 100 units back in 3h 20m, at 12:20:00 UTC
-	// - used up at about 13:02 UTC, 850 in the last hour
+	// - used up at about 13:02 UTC
+	// - 850 in the last hour
 }

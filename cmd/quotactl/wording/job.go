@@ -5,16 +5,14 @@ import (
 	"strconv"
 	"strings"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
 	"quotad/regions"
 )
 
-// JobLines says what a job does next, what is wrong with it, and what its last run came to. It begins
-// with what comes next.
-func JobLines(j jobsapi.Job, v term.View) []term.Cell {
+// JobLines says what a job does next, what is wrong with it, and what its last run came to. It begins with what comes next.
+func JobLines(j jobsapi.Job, v View) []Line {
 	next := "next run " + v.When(j.Next)
 	switch {
 	case j.Schedule == "removed":
@@ -26,22 +24,22 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 	case j.Next.IsZero():
 		next = "no next run"
 	}
-	lines := []term.Cell{term.Styled(term.Plain, next)}
+	lines := []Line{{Text: next}}
 	if j.Pause != nil {
-		lines = append(lines, term.Styled(term.Yellow, pause(*j.Pause, v)))
+		lines = append(lines, Line{pause(*j.Pause, v), Yellow})
 	}
 	if j.After != "" {
 		text := "runs after " + j.After
 		if !j.Follows.IsZero() {
 			text = fmt.Sprintf("the slot %s waits for a run of %s that is done", v.When(j.Follows), j.After)
 		}
-		lines = append(lines, term.Styled(term.Plain, text))
+		lines = append(lines, Line{Text: text})
 	}
 	if !j.Due.IsZero() && !v.Now.Before(j.Due) {
-		lines = append(lines, term.Styled(term.Red, "no run has ended well: one was due "+v.When(j.Due)))
+		lines = append(lines, Line{"no run has ended well: one was due " + v.When(j.Due), Red})
 	}
 	if j.Skips != nil {
-		lines = append(lines, term.Styled(term.Yellow, Skipped(*j.Skips, v)))
+		lines = append(lines, Line{skipped(*j.Skips, v), Yellow})
 	}
 	if j.Last == nil {
 		return append(lines, NoRun)
@@ -50,12 +48,12 @@ func JobLines(j jobsapi.Job, v term.View) []term.Cell {
 }
 
 // NoRun says that a job has not run.
-var NoRun = term.Styled(term.Faint, "no run yet")
+var NoRun = Line{"no run yet", Faint}
 
 // RunsOn says which other host runs a job.
-func RunsOn(j jobsapi.Job, v term.View) string { return "runs on " + v.Clean(j.Host) }
+func RunsOn(j jobsapi.Job, v View) string { return "runs on " + v.Clean(j.Host) }
 
-func pause(p jobs.Pause, v term.View) string {
+func pause(p jobs.Pause, v View) string {
 	text := "paused " + v.When(p.Since)
 	if p.By != "" {
 		text += ", by " + v.Caller(p.By)
@@ -69,17 +67,13 @@ func pause(p jobs.Pause, v term.View) string {
 	return text
 }
 
-// Skipped describes the ticks that did not become a run.
-func Skipped(r jobs.Run, v term.View) string {
-	latest := r.Slot
-	if !r.LastSlot.IsZero() {
-		latest = r.LastSlot
+// skipped describes the slots that did not become a run.
+func skipped(r jobs.Run, v View) string {
+	which := "slots" // they were missed, and not counted
+	if r.Ticks > 0 {
+		which = quota.Count(r.Ticks, "slot", "slots")
 	}
-	which := quota.Count(r.Ticks, "slot", "slots")
-	if r.Ticks == 0 { // they were missed, and not counted
-		which = "slots"
-	}
-	text := fmt.Sprintf("%s skipped, the latest %s: %s", which, v.When(latest), Word(r.Reason))
+	text := fmt.Sprintf("%s skipped, the latest %s: %s", which, v.When(quota.Later(r.Slot, r.LastSlot)), Word(r.Reason))
 	if r.Detail != "" {
 		text += "; " + r.Detail
 	}
@@ -87,15 +81,15 @@ func Skipped(r jobs.Run, v term.View) string {
 }
 
 // LastRun says in a few words what a job's last run, which may be nil, came to.
-func LastRun(r *jobs.Run, v term.View) term.Cell {
+func LastRun(r *jobs.Run, v View) Line {
 	if r == nil {
-		return term.Cell{Text: "none"}
+		return Line{"none", Faint}
 	}
 	at := r.StartedAt
 	if !r.EndedAt.IsZero() {
 		at = r.EndedAt
 	}
-	since := roughly(v.Now.Sub(at))
+	since, _, _ := strings.Cut(Brief(max(0, v.Now.Sub(at))), " ")
 	text := fmt.Sprintf("%s %s ago", r.State, since)
 	switch r.State {
 	case jobs.RunRunning:
@@ -103,7 +97,7 @@ func LastRun(r *jobs.Run, v term.View) term.Cell {
 	case jobs.RunFailed:
 		text = fmt.Sprintf("%s %s", quota.Thousands(len(r.Failed())), text)
 	}
-	return term.Styled(RunStyle(*r), text)
+	return Line{text, RunStyle(*r)}
 }
 
 // Regions writes regions one after the other: what could be read as two is in quotes.
@@ -121,15 +115,4 @@ func Region(region regions.Region) string {
 		return text
 	}
 	return strconv.Quote(string(region))
-}
-
-// Passes returns the last pass of each region in a job's last run.
-func Passes(j jobsapi.Job) map[regions.Region]*jobs.Pass {
-	passes := map[regions.Region]*jobs.Pass{}
-	if j.Last != nil {
-		for _, p := range j.Last.Latest() {
-			passes[p.Region] = &p
-		}
-	}
-	return passes
 }

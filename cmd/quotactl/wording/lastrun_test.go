@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 )
 
@@ -18,7 +17,7 @@ func TestLastRun(t *testing.T) {
 		"done 20s ago":        {State: jobs.RunDone, StartedAt: began, EndedAt: ended},
 		"interrupted 20s ago": {State: jobs.RunInterrupted, StartedAt: began, EndedAt: ended},
 	} {
-		if got := LastRun(run, term.View{Now: now}).Text; got != want {
+		if got := LastRun(run, View{Now: now}).Text; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -4,30 +4,29 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
-	"quotad/cmd/quotactl/term"
+	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
 )
 
-// LimitStyle colours a limit: red when ordinary callers are denied, yellow in the last
-// fifth of their budget.
-func LimitStyle(l api.Limit) term.Style {
+// LimitStyle colours a limit: red when ordinary callers are denied, yellow in the last fifth of their budget.
+func LimitStyle(l api.Limit) Style {
 	switch {
 	case l.Observes:
-		return term.Faint
+		return Faint
 	case l.Remaining == 0:
-		return term.Red
+		return Red
 	case l.Remaining <= (l.Units-l.Reserve)/5:
-		return term.Yellow
-	default:
-		return term.Green
+		return Yellow
 	}
+	return Green
 }
 
-// Bar is what the bar of a limit shows as used, and at its end as reserve; the rest is left. Of a
-// limit that is closed all is used.
+// Bar is what the bar of a limit shows as used, and at its end as reserve; the rest is left. Of a limit that is closed all
+// is used.
 func Bar(l api.Limit) (used, reserve int64) {
 	if l.Closed == nil {
 		reserve = max(0, min(l.Reserve, l.Units-l.Used))
@@ -35,9 +34,9 @@ func Bar(l api.Limit) (used, reserve int64) {
 	return max(0, l.Units-l.Remaining-reserve), reserve
 }
 
-// LimitNotes says how long a debit counts, what is unusual about a limit, when units come
-// back and, where it is known, how fast they are spent.
-func LimitNotes(l api.Limit, r plan.Rate, v term.View) []string {
+// LimitNotes says how long a debit counts, what is unusual about a limit, when units come back and, where it is known, how
+// fast they are spent.
+func LimitNotes(l api.Limit, r plan.Rate, v View) []string {
 	notes := []string{l.Describe}
 	switch {
 	case l.Closed != nil:
@@ -48,31 +47,22 @@ func LimitNotes(l api.Limit, r plan.Rate, v term.View) []string {
 	if l.NextUnitsAt != nil {
 		notes = append(notes, fmt.Sprintf("%s back %s", quota.Units(l.NextUnits).Text(), v.When(*l.NextUnitsAt)))
 	}
-	if text := strings.Join(spending(l, r, v), ", "); text != "" {
-		notes = append(notes, text)
+	if l.Remaining > 0 && !r.GoneAt.IsZero() {
+		notes = append(notes, usedUp(r, v))
+	}
+	if r.PerHour > 0 {
+		notes = append(notes, quota.Thousands(r.PerHour)+" in the last hour")
 	}
 	return notes
 }
 
-// spending says when a limit is used up faster than the schedule explains, and what was spent in the last hour.
-func spending(l api.Limit, r plan.Rate, v term.View) (parts []string) {
-	if l.Remaining > 0 && !r.GoneAt.IsZero() {
-		parts = append(parts, "used up at about "+strings.TrimSuffix(v.Clock(r.GoneAt.Truncate(time.Minute)), ":00")+v.ZoneMark())
-	}
-	if r.PerHour > 0 {
-		parts = append(parts, quota.Thousands(r.PerHour)+" in the last hour")
-	}
-	return parts
-}
-
-// roughly writes a duration in its greatest unit.
-func roughly(d time.Duration) string {
-	text, _, _ := strings.Cut(term.Brief(max(0, d)), " ")
-	return text
+func usedUp(r plan.Rate, v View) string {
+	return "used up at about " + strings.TrimSuffix(v.Clock(r.GoneAt.Truncate(time.Minute)), ":00") + v.ZoneMark()
 }
 
 // Outlook says the one thing that is worth knowing of a limit.
-func Outlook(c api.Credential, l api.Limit, r plan.Rate, v term.View) string {
+func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
+	rate := plan.RateOf(s.Rates, c.Name, l.Name)
 	switch {
 	case c.AsOf != nil:
 		text := "as of " + v.Clock(*c.AsOf)
@@ -81,22 +71,41 @@ func Outlook(c api.Credential, l api.Limit, r plan.Rate, v term.View) string {
 		}
 		return text
 	case l.Closed != nil:
-		return "closed, opens in " + term.Brief(max(0, l.Closed.Until.Sub(v.Now)))
+		return "closed until " + v.Clock(CeilSecond(l.Closed.Until)) + v.ZoneMark()
+	case l.Observes && l.Remaining == 0:
+		return "would be refused"
 	case l.Observes:
 		return "not enforced"
-	case l.Remaining == 0 && l.NextUnitsAt != nil:
-		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), term.Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
 	}
-	return strings.Join(spending(l, r, v), ", ")
+	for _, j := range s.Jobs {
+		if j.Credential == c.Name && j.Short != nil && j.Short.Limit == l.Name && int64(j.Short.Needs) > l.Remaining {
+			return "too little for " + j.Name
+		}
+	}
+	switch {
+	case l.Remaining == 0 && l.NextUnitsAt != nil:
+		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
+	case !rate.GoneAt.IsZero():
+		return usedUp(rate, v)
+	case rate.PerHour > 0:
+		return quota.Thousands(rate.PerHour) + " in the last hour"
+	}
+	return ""
 }
 
-// FitStyle colours whether the schedule fits a limit.
-func FitStyle(f plan.Fit) term.Style {
-	switch {
-	case f.Demand == 0:
-		return term.Faint
-	case f.Over() == 0:
-		return term.Green
+// TroubleStyle is the style of a trouble.
+func TroubleStyle(t jobsapi.Trouble) Style {
+	if t.Grave {
+		return Red
 	}
-	return term.Red
+	return Yellow
+}
+
+// Since says since when something is wrong; empty if that is not known, or it is a note, or its sentence says so.
+func Since(t jobsapi.Trouble, v View) string {
+	_, after, _ := strings.Cut(t.Says, " since ") // "since Tue 09:00", not "since its last snapshot"
+	if t.Since.IsZero() || after != "" && !unicode.IsLower(rune(after[0])) {
+		return ""
+	}
+	return " (since " + v.Clock(t.Since) + ")"
 }

@@ -6,28 +6,27 @@ import (
 	"strings"
 	"time"
 
-	"quotad/cmd/quotactl/term"
 	"quotad/jobs"
 	"quotad/quota"
 )
 
 // RunStyle is the style of a run wherever it is shown. A run under way is red as soon as a
 // region has failed.
-func RunStyle(r jobs.Run) term.Style {
+func RunStyle(r jobs.Run) Style {
 	switch {
 	case r.State == jobs.RunFailed || len(r.Failed()) > 0:
-		return term.Red
+		return Red
 	case r.State == jobs.RunDone:
-		return term.Green
+		return Green
 	case r.State == jobs.RunRunning:
-		return term.Plain
+		return Plain
 	default:
-		return term.Yellow
+		return Yellow
 	}
 }
 
 // RunState says how a run is, and what it waits for.
-func RunState(r jobs.Run, v term.View) string {
+func RunState(r jobs.Run, v View) string {
 	if r.Waits != nil && r.Waits.Limit == "" {
 		return fmt.Sprintf("%s (tries again at %s)", r.State, v.Clock(r.Waits.Until))
 	}
@@ -41,22 +40,22 @@ func RunState(r jobs.Run, v term.View) string {
 }
 
 // RunLines say what became of a run, all in all.
-func RunLines(title string, r jobs.Run, v term.View) []term.Cell {
-	lines := []term.Cell{
-		term.Styled(RunStyle(r), fmt.Sprintf("%s %s: %s, %s", title, r.ID, RunState(r, v), Tally(r))),
-		term.Styled(term.Faint, RunTiming(r, v)),
+func RunLines(title string, r jobs.Run, v View) []Line {
+	lines := []Line{
+		{fmt.Sprintf("%s %s: %s, %s", title, r.ID, RunState(r, v), Tally(r)), RunStyle(r)},
+		{runTiming(r, v), Faint},
 	}
 	if r.Detail != "" {
-		lines = append(lines, term.Styled(term.Plain, v.Clean(r.Detail)))
+		lines = append(lines, Line{Text: v.Clean(r.Detail)})
 	}
 	return lines
 }
 
-// RunTiming says when and where a run began, and how long it took.
-func RunTiming(r jobs.Run, v term.View) string {
+// runTiming says when and where a run began, and how long it took.
+func runTiming(r jobs.Run, v View) string {
 	timing := "began " + v.When(r.StartedAt)
 	if !r.EndedAt.IsZero() {
-		timing += ", took " + term.Took(r.EndedAt.Sub(r.StartedAt))
+		timing += ", took " + Took(r.EndedAt.Sub(r.StartedAt))
 	}
 	if r.Host != "" {
 		timing += ", on " + v.Clean(r.Host)
@@ -78,7 +77,7 @@ func tookUntil(began, ended, now time.Time) string {
 	if ended.IsZero() {
 		ended = now
 	}
-	return term.Took(max(0, ended.Sub(began)))
+	return Took(max(0, ended.Sub(began)))
 }
 
 // Outcomes are all outcomes of a pass, in the order in which they are shown.
@@ -116,32 +115,16 @@ func NotOK(r jobs.Run) []jobs.Pass {
 func Word[T ~string](code T) string { return strings.ReplaceAll(string(code), "_", " ") }
 
 // OutcomeStyle is the style of a pass.
-func OutcomeStyle(o jobs.Outcome) term.Style {
+func OutcomeStyle(o jobs.Outcome) Style {
 	switch {
 	case o == jobs.OK:
-		return term.Green
+		return Green
 	case o.Failure():
-		return term.Red
+		return Red
 	case o == jobs.Running:
-		return term.Plain
+		return Plain
 	default:
-		return term.Yellow
-	}
-}
-
-// Mark is an outcome as a character.
-func Mark(o jobs.Outcome) string {
-	switch {
-	case o == jobs.OK:
-		return "+"
-	case o == jobs.Exhausted:
-		return "0"
-	case o == jobs.Running:
-		return "~"
-	case o.Failure():
-		return "x"
-	default:
-		return "-"
+		return Yellow
 	}
 }
 
@@ -151,7 +134,7 @@ func PassTook(p jobs.Pass, now time.Time) string { return tookUntil(p.StartedAt,
 // PassReason says why a pass ended as it did, and first when its units fit, as it was when
 // the pass ended: units may have come back otherwise since. A reason that only repeats the
 // outcome is left out.
-func PassReason(p jobs.Pass, v term.View) string {
+func PassReason(p jobs.Pass, v View) string {
 	var parts []string
 	if p.Attempt > 0 {
 		parts = append(parts, fmt.Sprintf("attempt %d", p.Attempt+1))
@@ -177,7 +160,7 @@ func PassReason(p jobs.Pass, v term.View) string {
 
 // live says which process a pass under way is, by when it must end, and what it printed
 // last.
-func live(p jobs.Pass, v term.View) (parts []string) {
+func live(p jobs.Pass, v View) (parts []string) {
 	if p.PID > 0 {
 		parts = append(parts, fmt.Sprintf("pid %d", p.PID))
 	}
@@ -191,7 +174,7 @@ func live(p jobs.Pass, v term.View) (parts []string) {
 }
 
 // Fits says when a refused call fits, if nothing else happens, or would have fit.
-func Fits(at time.Time, v term.View) string {
+func Fits(at time.Time, v View) string {
 	if at.After(v.Now) {
 		return "would fit " + v.When(at)
 	}

@@ -24,7 +24,7 @@ func (l *list) job(j *jobs.Status) {
 	p := j.Pause
 	switch {
 	case p != nil && p.Until.IsZero() && l.now.Sub(p.Since) > longPause:
-		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s is paused since %s, without an end", j.Name, l.at(p.Since)), Do: "quotactl resume " + j.Name, Since: p.Since})
+		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s is paused since %s, without an end", j.Name, l.at(p.Since)), Do: "quotactl pause --end " + j.Name, Since: p.Since})
 	case j.Next.Sub(l.now) > farRun:
 		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s has its next run in %s, %s", j.Name, quota.Count(int(j.Next.Sub(l.now).Hours()/24), "day", "days"), l.at(j.Next)), Do: "quotactl jobs " + j.Name})
 	}

@@ -306,7 +306,7 @@ func TestTroubles(t *testing.T) {
 		{"paused for long", func(w *world) {
 			w.fetch.Pause, w.fetch.Next = &jobs.Pause{Since: ago(51 * time.Hour), By: "root"}, time.Time{}
 		},
-			"paused job fetch: fetch is paused since Tue 09:00, without an end > quotactl resume fetch"},
+			"paused job fetch: fetch is paused since Tue 09:00, without an end > quotactl pause --end fetch"},
 		{"paused for a day", func(w *world) { w.fetch.Pause = &jobs.Pause{Since: ago(day), By: "root"} }, ""},
 		{"paused for long, until Friday", func(w *world) {
 			w.fetch.Pause = &jobs.Pause{Since: ago(10 * day), Until: now.Add(day), By: "root"}

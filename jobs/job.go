@@ -11,16 +11,16 @@ import (
 // the credential that the command spends from.
 type Job struct {
 	Name       string
-	Credential string
-	Host       string       // the name of the host that runs it by its schedule; empty: the first that lives
-	Regions    regions.Ring // at least one, no two alike; only regions.None of a job that has none
+	Credential string       `toml:"credential" required:"\"…\", the one that its calls are charged to"`
+	Host       string       `toml:"host"`    // runs it by its schedule; empty: the first that lives
+	Regions    regions.Ring `toml:"regions"` // at least one, no two alike; only regions.None of a job that has none
 
 	Schedule   Schedule
-	Stagger    time.Duration // between the starts of two passes; EvenStagger divides the period by the regions
-	Parallel   int           // passes of a run under way at once; 0 means 1
-	RunAtStart bool          // a run when the daemon starts, unless the latest slot has had one; then the schedule
+	Stagger    time.Duration `toml:"stagger" default:"2s" even:"ok" zero:"ok"` // between two starts; see EvenStagger
+	Parallel   int           `toml:"parallel" default:"1" max:"10000"`         // passes of a run at once; 0 means 1
+	RunAtStart bool          `toml:"run_at_start"`                             // unless the latest slot has had a run
 
-	After string // the job of which a run has to be done before; empty: none
+	After string `toml:"after" want:"the name of a job in quotes"` // a run of it has to be done before; empty: none
 
 	// CatchUp says that one run makes up for slots that passed while no daemon was running, until the
 	// next slot, and for a day at most.
@@ -28,23 +28,23 @@ type Job struct {
 
 	// MaxWait is how long a run waits at a time for a limit that returns by then, before the next
 	// slot: that is a pace, and no end of the budget. 0: the run ends.
-	MaxWait time.Duration
+	MaxWait time.Duration `toml:"max_wait" zero:"ok"`
 
 	// Expects is a pass's usual spend, operation to calls: nothing is launched
 	// that could not afford it. Empty: launch whatever remains.
-	Expects map[string]quota.Units
+	Expects map[string]quota.Units `toml:"expects" by:"operation"`
 
-	UseReserve bool // its passes may spend the reserve, too
+	UseReserve bool `toml:"use_reserve"` // its passes may spend the reserve, too
 
-	Retry      int           // how often the regions that failed are served again, at the end of the run
-	RetryAfter time.Duration // how much later that is each time, unless the next slot comes before
+	Retry      int           `toml:"retry"`                 // how often failed regions are served again
+	RetryAfter time.Duration `toml:"retry_after" zero:"ok"` // how much later, unless the next slot comes before
 
-	Command []string          // what a pass executes: a path as resolved, and its arguments
+	Command []string          `toml:"command" is:"command" required:"[\"ytfetch\", \"trending\"]"` // its path and arguments
 	Files   string            // the directory that passes keep files in; it is made when missing; empty: none
-	Dir     string            // the working directory of a pass
-	Env     map[string]string // on top of the allow-list, below the contract
+	Dir     string            `toml:"dir" is:"dir"`      // the working directory of a pass
+	Env     map[string]string `toml:"env" is:"variable"` // on top of the allow-list, below the contract
 	Secrets []string          // removed from what a pass writes
-	Timeout time.Duration     // of a pass, then TERM; at least a second
+	Timeout time.Duration     `toml:"timeout" default:"5m"` // of a pass, then TERM; at least a second
 }
 
 const (

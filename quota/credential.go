@@ -13,25 +13,25 @@ import (
 type Credential struct {
 	Name       string
 	Limits     []Limit
-	Operations map[string]Cost // an operation that is not listed is refused
+	Operations map[string]Cost `toml:"operations" by:"operation"` // an operation that is not listed is refused
 	// Keep is for how long the log keeps entries, 0 … MaxKeep, where no window is longer. It changes nothing of what
 	// counts.
-	Keep time.Duration
+	Keep time.Duration `toml:"keep"`
 }
 
 // A Limit is a named budget of a credential: units per window.
 type Limit struct {
 	Name    string
-	Units   Units // what the upstream allows per window, 1 … MaxUnits
-	Reserve Units // held back from ordinary callers, 0 … Units-1
-	Window  Window
-	Only    []string // the operations it counts; empty: every one
+	Units   Units    `toml:"units" required:"10_000"` // what the upstream allows per window, 1 … MaxUnits
+	Reserve Units    `toml:"reserve"`                 // held back from ordinary callers, 0 … Units-1
+	Window  Window   `toml:"window" default:"24h"`    // of a share its pool's, if it has one
+	Only    []string `toml:"only"`                    // the operations it counts; empty: every one
 
 	// A limit that counts the calls of some jobs is a share: at most one of the two is
 	// set. Calls outside any pass belong to no job. A remote caller is listed like a job, by
 	// its name in the log, see RemotePrefix.
-	Jobs       []string // the jobs whose calls it counts; empty: all calls
-	ExceptJobs []string // the jobs whose calls it does not count
+	Jobs       []string `toml:"jobs"`        // the jobs whose calls it counts; empty: all calls
+	ExceptJobs []string `toml:"except_jobs"` // the jobs whose calls it does not count
 
 	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny returns what it
 	// would have refused.

@@ -43,8 +43,7 @@ func DidYouMean(unknown string, known []string, what string) string {
 	}
 }
 
-// Meant returns the end of an error about an unknown name: the known one that was probably meant,
-// or else what to do.
+// Meant returns the end of an error about an unknown name: the known one that was probably meant, or else what to do.
 func Meant(unknown string, known []string, otherwise string) string {
 	if near := Nearest(unknown, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -52,13 +51,13 @@ func Meant(unknown string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// Nearest returns the one of the known names that was probably meant by an
-// unknown one, or "" if none is close: up to a third of its letters may differ,
-// and at least one may; upper and lower case do not matter.
+// Nearest returns the one of the known names that was probably meant by an unknown one, or "" if none is close: up to a
+// third of its letters may differ, and at least one may; upper and lower case do not matter.
 func Nearest(unknown string, known []string) string {
 	nearest, bound := "", max(1, len(unknown)/3)+1
 	for _, name := range known {
-		if d := distance(strings.ToLower(unknown), strings.ToLower(name)); d < bound {
+		d := distance(strings.ToLower(unknown), strings.ToLower(name))
+		if d < bound || strings.HasPrefix(name, unknown+".") { // search, of search.list
 			nearest, bound = name, d
 		}
 	}

@@ -19,7 +19,7 @@ func checkRedis(c *config.Config, strict bool, stderr io.Writer) error {
 	if c.Ledger.Backend != config.OnRedis {
 		return nil
 	}
-	redis := c.Ledger.Redis
+	redis := c.Ledger.Redis.Config
 	store, err := redisledger.OpenStore(redis)
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	setLevel(c.LogLevel)
 	d.inForce.Store(c)
 	d.fits.Store(&fitsOf{})
-	d.remote.SetCallers(c.Remote.Callers)
+	d.remote.SetCallers(c.Callers)
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
@@ -343,7 +343,6 @@ func (d *daemon) openMetrics() (err error) {
 // well; nothing else.
 func (d *daemon) serveAPI() {
 	bounds := server.FrontendConfig{
-		Connections: d.config.Access.Connections, ConnectionsPerUser: d.config.Access.ConnectionsPerUser,
 		AdminGroup: d.config.Access.AdminGroup, Self: os.Getpid(), ErrorLog: stdlog.New(complaints{d.log}, "", 0),
 	}
 	d.metrics.WatchConnections(d.serveAt("the API", d.callers, bounds).Connections)

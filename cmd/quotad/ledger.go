@@ -84,7 +84,7 @@ func (d *daemon) setCredentials(c *config.Config) error {
 // newLedger opens the ledger: an engine, which is Redis where hosts share one, and the journals in the state directory.
 func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 	c := slidinglog.Config{
-		Dir: d.statePath(journalDir), Name: d.config.Name, Deadline: d.config.Ledger.Deadline, Unsynced: d.config.Ledger.Unsynced,
+		Dir: d.statePath(journalDir), Name: d.config.Name, Deadline: d.config.Ledger.Deadline,
 		OnEvent: func(e slidinglog.Event) { d.emit(e) },
 		Terms:   func(credential string) string { return d.inForce.Load().Routes(credential) },
 		Jobs:    func() []string { return scheduled(d.inForce.Load().Jobs) },
@@ -95,7 +95,7 @@ func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 		return nil, err
 	}
 	if d.config.Ledger.Backend == config.OnRedis {
-		shared, err := redisledger.OpenStore(d.config.Ledger.Redis)
+		shared, err := redisledger.OpenStore(d.config.Ledger.Redis.Config)
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ Usage:
                                    write a first configuration; quotad init --help
   quotad --presets [NAME]          print the names of the presets, or one of them:
                                    what quotad knows of a provider
-  quotad --reference[=text|markdown|man|schema]
+  quotad --reference[=man|schema]
                                    print every key of the configuration with its
                                    type, default, meaning and an example
   quotad --man                     print this text as the manual page quotad(8)
@@ -80,9 +80,9 @@ type options struct {
 
 // references has the forms of the reference; "true" stands for a flag without a value.
 var references = map[string]func() string{
-	"true": config.ReferenceText, "text": config.ReferenceText, "markdown": config.ReferenceMarkdown, "schema": config.ReferenceSchema,
+	"true": config.ReferenceText, "schema": config.ReferenceSchema,
 	"man": func() string {
-		return manual.OfUsage(5, api.BuildVersion(), config.ReferenceUsage(), "quotad(8)", "quotactl(1)")
+		return manual.OfUsage(5, api.BuildVersion(), "quotad.toml - the configuration of quotad\n\n"+config.ReferenceText(), "quotad(8)", "quotactl(1)")
 	},
 }
 
@@ -104,7 +104,7 @@ func parseOptions(args []string) (options, error) {
 	})
 	flags.BoolFunc("reference", "", func(form string) error {
 		if o.prints = references[form]; o.prints == nil {
-			return errors.New("write --reference, --reference=markdown, --reference=man or --reference=schema")
+			return errors.New("write --reference, --reference=man or --reference=schema")
 		}
 		return nil
 	})

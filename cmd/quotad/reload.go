@@ -138,7 +138,7 @@ func (d *daemon) apply(was, is *config.Config, changes []api.ConfigChange) error
 	if err := d.setTargets(is); err != nil {
 		return err
 	}
-	d.remote.SetCallers(is.Remote.Callers)
+	d.remote.SetCallers(is.Callers)
 	d.notifier.Configure(is.OnEvent)
 	setLevel(is.LogLevel)
 	return nil

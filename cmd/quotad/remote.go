@@ -34,9 +34,9 @@ func (d *daemon) openRemote() error {
 		return fmt.Errorf("cannot serve remote callers: %w", err)
 	}
 	d.serveAt("answering remote callers", l, server.FrontendConfig{
-		Remote: &d.remote, TLS: secured, Connections: d.config.Access.Connections, ErrorLog: stdlog.New(strangers{complaints{d.log}}, "", 0),
+		Remote: &d.remote, TLS: secured, ErrorLog: stdlog.New(strangers{complaints{d.log}}, "", 0),
 	})
-	d.log.Info().Stringer("address", l.Addr()).Bool("tls", secured != nil).Int("callers", len(c.Callers)).Msg("serving remote callers")
+	d.log.Info().Stringer("address", l.Addr()).Bool("tls", secured != nil).Int("callers", len(d.config.Callers)).Msg("serving remote callers")
 	return nil
 }
 

@@ -37,7 +37,7 @@ func summarize(w io.Writer, c *config.Config) {
 		p.line("proxy   http://%s, for passes that call the address in $%s", c.Proxy, proxy.AddressEnv)
 	}
 	if c.Remote.Listen != "" {
-		p.remote(c.Remote)
+		p.remote(c)
 	}
 	for _, event := range slices.Sorted(maps.Keys(c.OnEvent.Commands)) {
 		p.line("on %s: %s", event, strings.Join(c.OnEvent.Commands[event], " "))
@@ -61,13 +61,14 @@ type printer struct{ io.Writer }
 
 func (p printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-func (p printer) remote(r config.Remote) {
+func (p printer) remote(c *config.Config) {
+	r := c.Remote
 	by := "over TLS"
 	if r.CertFile == "" {
 		by = "in plain HTTP, on this network alone"
 	}
 	p.line("remote  %s, %s", r.Listen, by)
-	for _, c := range r.Callers {
+	for _, c := range c.Callers {
 		operations := "every operation"
 		if c.Operations != nil {
 			operations = strings.Join(c.Operations, ", ")

@@ -32,7 +32,7 @@ import (
 func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	c, file, asked := d.inForce.Load(), d.reloads.state.Load(), time.Now()
 	s := trouble.State{
-		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir, Ping: pingOf(c.Ledger.Redis)},
+		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir, Ping: pingOf(c.Ledger.Redis.Config)},
 		Disk:   trouble.DiskState{Dir: c.StateDir},
 		File:   trouble.FileState{Name: file.File, Error: firstLine(file.Error), FailedAt: file.FailedAt},
 	}
@@ -242,9 +242,6 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 		if text := presets[credential].Outdated(now); text != "" {
 			add("credential "+credential, "quotad --presets "+presets[credential].Name, "%s", text)
 		}
-	}
-	if d.config.Ledger.Unsynced {
-		add("ledger", "", "sync is off: a crash of the machine loses the grants of the last seconds")
 	}
 	return notes
 }

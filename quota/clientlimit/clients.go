@@ -12,14 +12,14 @@ import (
 // Clients are the callers of one API, and what each of them may do.
 type Clients struct {
 	Name      string
-	Algorithm Algorithm
+	Algorithm Algorithm `toml:"algorithm" oneof:"log counter" default:"log"`
 	// Limits are what each subject has to itself, 1 to MaxLimits of them: a grant is debited in every one, or in none.
 	// Their windows slide and are of whole seconds, and their names and windows all differ. They have no reserve and
 	// count every operation.
 	Limits []quota.Limit
 	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation that is not listed is
 	// refused; a call that names none costs 1.
-	Operations map[string]quota.Units
+	Operations map[string]quota.Units `toml:"operations" by:"operation"`
 	// OpenOnOutage grants calls, and does not count them, while the ledger cannot decide.
 	OpenOnOutage bool
 }

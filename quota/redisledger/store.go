@@ -21,13 +21,13 @@ const DefaultKeyPrefix = "quotad:"
 type Config struct {
 	// Addrs are "host:port" or "unix:///path". Several are a Cluster's nodes, or
 	// with MasterName the Sentinels that know the master.
-	Addrs      []string
-	MasterName string
-	Username   string
+	Addrs      []string `toml:"addrs"`
+	MasterName string   `toml:"master_name"`
+	Username   string   `toml:"username"`
 	Password   string
 	DB         int         // not with a Cluster
 	TLS        *tls.Config // nil: no TLS
-	KeyPrefix  string      // of every key, DefaultKeyPrefix if empty; no braces
+	KeyPrefix  string      `toml:"key_prefix"` // of every key, DefaultKeyPrefix if empty; no braces
 	// Deadline is that of the calls; 0 is 250 ms.
 	Deadline time.Duration
 

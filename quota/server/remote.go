@@ -20,9 +20,9 @@ import (
 type RemoteCaller struct {
 	Name        string
 	Tokens      [][sha256.Size]byte // the digests of those that are valid now
-	Credentials []string
-	Operations  []string // nil: all of those credentials
-	Clients     []string // the groups whose clients it may ask about
+	Credentials []string            `toml:"credentials"`
+	Operations  []string            `toml:"operations"` // nil: all of those credentials
+	Clients     []string            `toml:"subjects"`   // the groups whose clients it may ask about
 }
 
 // A Remote knows the remote callers by their tokens. Its zero value knows none. Any number of

@@ -17,15 +17,15 @@ import (
 // Headers names the fields by which an upstream says what is left. One that is empty is not read: none has a default,
 // because the same name means a time with one upstream and a number of seconds with another.
 type Headers struct {
-	Limit, Used, Remaining string
-	Ratio                  string // a field that holds "used/limit": "32/40", "api-usage=18/5000"
-	Resource               string // which of the upstream's limits the others describe
-	Reset                  string
-	ResetIs                Encoding
+	Limit     string   `toml:"limit"`
+	Used      string   `toml:"used"`
+	Remaining string   `toml:"remaining"`
+	Resource  string   `toml:"resource"` // which of the upstream's limits the others describe
+	Reset     string   `toml:"reset"`
+	ResetIs   Encoding `toml:"reset_is" oneof:"epoch seconds duration rfc3339"`
 }
 
 var (
-	ratio = regexp.MustCompile(`\b(\d{1,16})/(\d{1,16})\b`)
 	// rateLimit finds name, remaining units and seconds in the field RateLimit: "daily";r=0;t=3600
 	// (draft-ietf-httpapi-ratelimit-headers).
 	rateLimit = regexp.MustCompile(`"([^"]*)"[^,]*?;\s*r=(\d+)(?:[^,]*?;\s*t=(\d+))?`)
@@ -37,9 +37,6 @@ func (h Headers) left(header http.Header) (list []Left) {
 	var fields [3][]string
 	for i, name := range []string{h.Limit, h.Used, h.Remaining} {
 		fields[i] = strings.Split(header.Get(name), ",")
-	}
-	if found := ratio.FindStringSubmatch(header.Get(h.Ratio)); found != nil {
-		fields[0], fields[1] = found[2:], found[1:2]
 	}
 	for i := range max(len(fields[0]), len(fields[1]), len(fields[2])) {
 		var n [3]Amount

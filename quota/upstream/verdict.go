@@ -70,8 +70,10 @@ func Known(units quota.Units) Amount { return Amount{Units: units, Known: true} 
 
 // A Format says what is particular to the answers of one upstream. The zero value reads what several have in common.
 type Format struct {
-	Reason  []Pointer    // where a body says its reason, whatever the status is; the first that Reasons has counts
-	Reasons Reasons      // of these, of Google's, and of statuses ("429"): they outrank the common ones
+	// Reason is where a body says its reason, whatever the status is; the first that Reasons has counts. Reasons are of
+	// these, of Google's, and of statuses ("429"): they outrank the common ones.
+	Reason  []Pointer    `toml:"reason"`
+	Reasons Reasons      `toml:"reasons" oneof:"ok minute day key billing unknown"`
 	Headers Headers      // of what is left
 	Day     quota.Window // by which its daily quotas reset; zero: the start of a day does not say when it ends
 }

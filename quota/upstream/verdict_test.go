@@ -144,9 +144,6 @@ func TestClassify(t *testing.T) {
 			Format{Headers: Headers{Used: "X-Ratelimit-Used", Remaining: "X-Ratelimit-Remaining", Reset: "X-Ratelimit-Reset", ResetIs: Seconds}}, Verdict{
 				Class: Day, Says: "Too Many Requests", Reset: now.Add(402 * time.Second), Left: []Left{{Used: Known(996), Remaining: Known(0)}},
 			}},
-		{"Shopify: used of limit", Answer{200, header("X-Shopify-Shop-Api-Call-Limit: 32/40"), nil}, Format{Headers: Headers{Ratio: "X-Shopify-Shop-Api-Call-Limit"}}, Verdict{
-			Class: OK, Left: []Left{{"", Known(40), Known(32), Known(8)}},
-		}},
 		{"a gateway of gRPC: the details are at the top", Answer{429, nil, []byte(`{"code":8,"message":"Quota exceeded.","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED","metadata":{"quota_unit":"1/d/{project}","quota_limit":"SearchesPerDay"}}]}`)}, Format{}, Verdict{
 			Class: Day, Names: []string{"SearchesPerDay"}, Says: "Quota exceeded.",
 		}},

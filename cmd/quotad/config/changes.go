@@ -1,13 +1,11 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -30,8 +28,8 @@ func NeedsRestart(changes []api.ConfigChange) (keys []string) {
 // A table with a name that only one of the two has is one change, without its keys.
 func (c *Config) Changes(other *Config) []api.ConfigChange {
 	was, is := map[string]any{}, map[string]any{}
-	settings(nil, reflect.ValueOf(c.file).Elem(), was)
-	settings(nil, reflect.ValueOf(other.file).Elem(), is)
+	settings(nil, reflect.ValueOf(&c.fileTable).Elem(), was)
+	settings(nil, reflect.ValueOf(&other.fileTable).Elem(), is)
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	changes := []api.ConfigChange{}
@@ -41,7 +39,7 @@ func (c *Config) Changes(other *Config) []api.ConfigChange {
 		if strings.HasPrefix(key, reported+".") || reflect.DeepEqual(before, after) || isUnset(before) && isUnset(after) {
 			continue
 		}
-		change := api.ConfigChange{Key: key, Kind: api.Changed, Was: textOf(before), Is: textOf(after)}
+		change := api.ConfigChange{Key: key, Kind: api.Changed}
 		switch {
 		case before == nil:
 			change.Kind = api.Added
@@ -95,16 +93,4 @@ func settings(path []string, v reflect.Value, into map[string]any) {
 // isUnset reports whether a setting is absent, or has the value of an absent one without a default.
 func isUnset(value any) bool {
 	return value == nil || value != (named{}) && reflect.ValueOf(value).IsZero()
-}
-
-// textOf returns a setting as text, unless it may be secret.
-func textOf(value any) string {
-	switch value := value.(type) {
-	case nil, named, command, contents, tokenFile, variable:
-		return ""
-	case quota.Units:
-		return quota.Thousands(value)
-	default:
-		return fmt.Sprint(value)
-	}
 }

@@ -27,43 +27,38 @@ func (t *fileTable) groups() []string {
 	return slices.DeleteFunc(t.names("clients"), func(key string) bool { return key == "secret_file" })
 }
 
-// secret returns the text of its file, without space around it.
-func (t *clientGroups) secret() string {
-	secret := strings.TrimSpace(t.SecretFile.text)
-	if t.SecretFile.read && len(secret) < clientlimit.LeastSecret {
-		t.fail("secret_file", "%s has fewer than %d bytes: write what openssl rand -hex 32 prints", t.SecretFile.path, clientlimit.LeastSecret)
+// clients sets the clients of each name, which it checks on their own, and the secret: the text of its file, without
+// space around it.
+func (c *Config) clients() {
+	file := c.fileTable.Clients.SecretFile
+	c.ClientSecret = strings.TrimSpace(file.text)
+	if file.read && len(c.ClientSecret) < clientlimit.LeastSecret {
+		c.fileTable.Clients.fail("secret_file", "%s has fewer than %d bytes: write what openssl rand -hex 32 prints", file.path, clientlimit.LeastSecret)
 	}
-	return secret
-}
-
-// clients checks the clients of each name on their own.
-func (t *fileTable) clients() (all []*clientlimit.Clients) {
-	for _, name := range t.groups() {
-		one := t.Clients.Groups[name]
-		c := one.clients(name)
+	for _, name := range c.groups() {
+		one := c.fileTable.Clients.Groups[name]
+		group := one.clients(name)
 		// If limits lack keys, all further errors would follow from that.
-		if len(c.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
-			one.check(c.Validate())
+		if len(group.Limits) > 0 || one.has("limits") && len(one.Limits) == 0 {
+			one.check(group.Validate())
 		}
-		all = append(all, c)
+		c.Clients = append(c.Clients, group)
 	}
-	return all
 }
 
 func (t *clientsTable) clients(name string) *clientlimit.Clients {
-	c := &clientlimit.Clients{
-		Name: name, Algorithm: clientlimit.Algorithm(t.Algorithm), Operations: t.Operations, OpenOnOutage: t.OnOutage == "open",
-	}
-	add := func(name string, limit *clientLimitTable) {
-		limit.require("units", "60")
-		limit.require("window", `"1m"`)
-		if limit.has("units") && limit.has("window") {
-			c.Limits = append(c.Limits, quota.Limit{Name: name, Units: limit.Units, Window: limit.Window.Window, DryRun: !limit.Enforce})
+	c := t.Clients
+	c.Name, c.OpenOnOutage = name, t.OnOutage == "open"
+	add := func(name string, at table, limit clientLimit) {
+		at.require("units", "60")
+		at.require("window", `"1m"`)
+		if at.has("units") && at.has("window") {
+			c.Limits = append(c.Limits, quota.Limit{Name: name, Units: limit.Units, Window: limit.Window, DryRun: !limit.Enforce})
 		}
 	}
 	if !t.has("limits") {
-		add(defaultLimit, &clientLimitTable{t.table, t.Units, t.Window, t.Enforce})
-		return c
+		add(defaultLimit, t.table, t.clientLimit)
+		return &c
 	}
 	for _, key := range []string{"units", "window", "enforce"} {
 		if t.has(key) {
@@ -71,9 +66,9 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 		}
 	}
 	for _, name := range t.names("limits") {
-		add(name, t.Limits[name])
+		add(name, t.Limits[name].table, t.Limits[name].clientLimit)
 	}
-	return c
+	return &c
 }
 
 // check records errors. A limit without a table of its own has its keys in the table of
@@ -122,7 +117,7 @@ func recordsOf(clients *clientlimit.Clients) string {
 
 // pathOf returns the path of a key of a limit in the file.
 func (c *Config) pathOf(clients *clientlimit.Clients, l quota.Limit, key string) []string {
-	if c.file.Clients.Groups[clients.Name].has("limits") {
+	if c.fileTable.Clients.Groups[clients.Name].has("limits") {
 		return []string{"clients", clients.Name, "limits", l.Name, key}
 	}
 	return []string{"clients", clients.Name, key}

@@ -34,7 +34,7 @@ operations.search = 10
 `)
 	must(t, err)
 	want := []*clientlimit.Clients{
-		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Limits: []quota.Limit{{Name: "default", Units: 60, Window: quota.Sliding(time.Minute)}}},
+		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Operations: map[string]quota.Units{}, Limits: []quota.Limit{{Name: "default", Units: 60, Window: quota.Sliding(time.Minute)}}},
 		{Name: "partner", Algorithm: clientlimit.Counter, Operations: map[string]quota.Units{"search": 10}, Limits: []quota.Limit{
 			{Name: "minute", Units: 600, Window: quota.Sliding(time.Minute)},
 			{Name: "day", Units: 100_000, Window: quota.Sliding(24 * time.Hour), DryRun: true},

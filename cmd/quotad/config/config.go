@@ -16,51 +16,30 @@ import (
 	"quotad/quota"
 	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
+	"quotad/quota/server"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
 
-// A Config is what a configuration file means on this host. Its paths are absolute.
+// A Config is what a configuration file means on this host: the values of its keys, with their defaults, and what
+// follows from several of them. Its paths are absolute.
 type Config struct {
+	fileTable
 	File         string // as it was given
 	Name         string // of this host, for others and for people
-	StateDir     string // need not exist yet
-	Socket       string
 	LogLevel     string // "debug", "info", "warn" or "error"
 	Metrics      string // the loopback address at which metrics are served too; empty: none
 	Proxy        string // the loopback address at which calls are metered; empty: none
-	Remote       Remote
-	Access       Access
-	Ledger       Ledger
+	Callers      []server.RemoteCaller
 	Credentials  []*quota.Credential
 	Outages      map[string]slidinglog.Policy // by credential, each has one
 	Profiles     map[string]upstream.Profile  // by credential, if something is known of its upstream
 	Presets      map[string]Preset            // by credential, if it has one
 	Targets      []*proxy.Target              // of calls through the proxy, for each credential that has one
-	Passes       Passes
 	Jobs         []*jobs.Job
 	Clients      []*clientlimit.Clients // of your own API
 	ClientSecret string                 // of secret_file; empty: the one that quotad draws
 	OnEvent      OnEvent
-
-	file     *fileTable // for Changes
-	document *document  // for warnings
-}
-
-// An Access says who may operate quotad, and how many may connect.
-type Access struct {
-	AdminGroup         string // its members may do what root may; empty: the API's default
-	Connections        int    // the maximum at once
-	ConnectionsPerUser int    // the maximum of one uid
-}
-
-// Passes has the settings for the passes of all jobs together.
-type Passes struct {
-	Drain time.Duration // how long those under way may continue when the daemon stops
-	// CgroupRoot is the directory of the cgroup in which each pass gets one of its
-	// own; empty: none gets one.
-	CgroupRoot string
-	User       *process.User // that passes run as; nil: the user that quotad runs as
 }
 
 // An EventName names something that happens for which a command may run.
@@ -124,13 +103,12 @@ func Load(file string, host Host) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &fileTable{}
-	var c *Config
+	c := &Config{File: file}
 	root := node{document: d, value: values}
-	root.into(t)
+	root.into(&c.fileTable)
 	if len(d.errors) == 0 { // else errors would follow from errors: a misspelt key makes another one missing
 		d.errors = d.later
-		c = t.config()
+		c.complete()
 	}
 	if len(d.errors) > 0 {
 		d.errors.sort()
@@ -139,7 +117,6 @@ func Load(file string, host Host) (*Config, error) {
 	if content.writable {
 		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
-	c.File, c.file, c.document = file, t, d
 	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
 	c.warnOfPresets(host.Now)
 	c.warnOfAllowances()
@@ -149,27 +126,21 @@ func Load(file string, host Host) (*Config, error) {
 // DataDir holds a directory for each job, in which its passes keep files.
 func (c *Config) DataDir() string { return filepath.Join(c.StateDir, "data") }
 
-func (t *fileTable) config() *Config {
-	t.defaultPlaces()
-	c := &Config{
-		Name:     cmp.Or(t.Name, t.document.host.Name),
-		StateDir: string(t.StateDir),
-		Socket:   string(t.Socket),
-		LogLevel: t.Log.Level,
-		Metrics:  string(t.Metrics.Listen),
-		Proxy:    string(t.Proxy.Listen),
-		Access:   t.Access.access(),
-		Ledger:   t.Ledger.ledger(),
-		Passes:   t.Passes.passes(),
-		OnEvent:  t.OnEvent.onEvent(),
-	}
-	t.credentials(c)
-	t.idleProxy(c)
-	t.jobs(c)
-	c.Remote = t.remote()
-	t.shares()
-	c.Clients, c.ClientSecret = t.clients(), t.Clients.secret()
-	return c
+// complete sets what follows from several keys, and checks it.
+func (c *Config) complete() {
+	c.defaultPlaces()
+	c.Name = cmp.Or(c.fileTable.Name, c.document.host.Name)
+	c.LogLevel, c.Metrics, c.Proxy = c.Log.Level, c.fileTable.Metrics.Listen, c.fileTable.Proxy.Listen
+	c.Ledger.complete()
+	c.Passes.CgroupRoot = process.DelegatedCgroup()
+	c.Passes.defaultUser(c.document.host.PassesUser)
+	c.OnEvent = c.fileTable.OnEvent.onEvent()
+	c.credentials()
+	c.idleProxy()
+	c.jobs()
+	c.remote()
+	c.shares()
+	c.clients()
 }
 
 const (
@@ -188,7 +159,7 @@ func (t *fileTable) defaultPlaces() {
 		if err != nil {
 			t.fail("state_dir", "is missing, and the working directory is unknown: %v", err)
 		}
-		t.StateDir = path(dir)
+		t.StateDir = dir
 	}
 	t.Socket = cmp.Or(t.Socket, t.StateDir+"/"+socketName)
 	if len(t.Socket) > maxSocketPath {
@@ -196,27 +167,16 @@ func (t *fileTable) defaultPlaces() {
 	}
 }
 
-func (t *accessTable) access() Access {
-	if n := t.ConnectionsPerUser; t.has("connections_per_user") && (n < 1 || n > t.Connections) {
-		t.fail("connections_per_user", "must be from 1 to %d: %d", t.Connections, n)
-	}
-	return Access{AdminGroup: string(t.AdminGroup), Connections: t.Connections, ConnectionsPerUser: min(t.ConnectionsPerUser, t.Connections)}
-}
-
-func (t *passesTable) passes() Passes {
-	t.defaultUser(t.document.host.PassesUser)
-	return Passes{Drain: time.Duration(t.Drain), CgroupRoot: string(t.Cgroups), User: t.User.User}
-}
-
 // defaultUser sets the user of passes that the unit names, if any. quotad then has the capabilities
 // to become that user, and passes of quotad's own user would have them too.
-func (t *passesTable) defaultUser(byDefault string) {
+func (t *Passes) defaultUser(byDefault string) {
 	if byDefault == "" {
 		return
 	}
 	name, present := t.values["user"].(string)
 	if !present {
-		if err := t.User.UnmarshalText([]byte(byDefault)); err != nil {
+		var err error
+		if t.User, err = findUser(byDefault); err != nil {
 			t.fail("user", "$QUOTAD_PASSES_USER: %v", err)
 		}
 		return
@@ -231,7 +191,7 @@ const maxEventTimeout = time.Hour
 // Events returns the names of all events.
 func Events() (names []string) {
 	for name, field := range keyed(reflect.TypeFor[eventsTable]()) {
-		if field.Type == reflect.TypeFor[command]() {
+		if field.Tag.Get("is") == "command" {
 			names = append(names, name)
 		}
 	}
@@ -239,13 +199,13 @@ func Events() (names []string) {
 }
 
 func (t *eventsTable) onEvent() OnEvent {
-	on := OnEvent{Commands: map[EventName][]string{}, Timeout: time.Duration(t.Timeout)}
+	on := OnEvent{Commands: map[EventName][]string{}, Timeout: t.Timeout}
 	if on.Timeout > maxEventTimeout {
 		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, on.Timeout)
 	}
 	table := reflect.ValueOf(t).Elem()
 	for event, field := range keyed(table.Type()) {
-		command, is := table.FieldByIndex(field.Index).Interface().(command)
+		command, is := table.FieldByIndex(field.Index).Interface().([]string)
 		if !is || command == nil {
 			continue
 		}

@@ -8,61 +8,14 @@ import (
 	"quotad/quota"
 )
 
-// A cost is a number for every limit, or a table of numbers per limit.
-type cost struct{ quota.Cost }
-
-func (c *cost) decode(n node) {
+// cost reads a number for every limit, or a table of numbers per limit.
+func (n node) cost(c *quota.Cost) {
 	if _, isTable := n.value.(map[string]any); isTable {
-		c.Per = map[string]quota.Units{}
-		for limit, value := range n.asTable() {
-			var units quota.Units
-			n.below(limit, value).into(&units)
-			c.Per[limit] = units
-		}
+		n.into(&c.Per)
 		return
 	}
 	units, _ := as[int64](n, "a number of units, or a table of them per limit: { daily = 100 }")
 	c.Every = quota.Units(units)
-}
-
-func (c cost) String() string {
-	if c.Per == nil {
-		return quota.Thousands(c.Every)
-	}
-	var parts []string
-	for _, limit := range slices.Sorted(maps.Keys(c.Per)) {
-		parts = append(parts, quota.Thousands(c.Per[limit])+" "+limit)
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Costs are those of operations, by name.
-type costs map[string]cost
-
-func (c *costs) decode(n node) {
-	limits, _ := n.parent["limits"].(map[string]any)
-	*c = byOperation[cost](n, limits)
-}
-
-// Calls are numbers of calls, by the name of an operation.
-type calls map[string]quota.Units
-
-func (c *calls) decode(n node) {
-	*c = byOperation[quota.Units](n, nil)
-}
-
-// byOperation reads a table whose keys are operations. The value of an operation may be a table
-// with the keys in may.
-func byOperation[T any](n node, may map[string]any) map[string]T {
-	all := map[string]T{}
-	for operation, value := range n.asTable() {
-		if one := n.below(operation, value); !one.unquoted(may) {
-			var t T
-			one.into(&t)
-			all[operation] = t
-		}
-	}
-	return all
 }
 
 // unquoted records an error if the name of an operation lacks its quotes, with the names that

@@ -1,11 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/slidinglog"
@@ -23,14 +23,14 @@ func (t *credentialTable) decode(n node) {
 	n.intoTable(t)
 }
 
-// credentials adds the credentials to c, and checks each by itself.
-func (t *fileTable) credentials(c *Config) {
+// credentials sets the credentials with what belongs to them, and checks each by itself.
+func (c *Config) credentials() {
 	c.Outages, c.Profiles, c.Presets = map[string]slidinglog.Policy{}, map[string]upstream.Profile{}, map[string]Preset{}
-	if len(t.names("credentials")) == 0 && len(t.groups()) == 0 {
-		t.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
+	if len(c.names("credentials")) == 0 && len(c.groups()) == 0 {
+		c.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
-	for _, name := range t.names("credentials") {
-		one := t.Credentials[name]
+	for _, name := range c.names("credentials") {
+		one := c.fileTable.Credentials[name]
 		credential := one.credential(name)
 		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
@@ -55,26 +55,22 @@ func (t *fileTable) credentials(c *Config) {
 }
 
 func (t *credentialTable) credential(name string) *quota.Credential {
-	c := &quota.Credential{Name: name, Operations: map[string]quota.Cost{}, Keep: time.Duration(t.Keep)}
+	c := t.Credential
+	c.Name, c.Operations = name, maps.Clone(t.Operations)
 	for _, limit := range t.names("limits") {
 		one := t.Limits[limit]
-		c.Limits = append(c.Limits, quota.Limit{
-			Name: limit, Units: one.Units, Reserve: one.Reserve, Window: one.Window.Window, Only: one.Only,
-			Jobs: sharers(one.Jobs), ExceptJobs: sharers(one.ExceptJobs), DryRun: !one.Enforce,
-		})
+		l := one.Limit
+		l.Name, l.DryRun, l.Jobs, l.ExceptJobs = limit, !one.Enforce, sharers(one.Jobs), sharers(one.ExceptJobs)
+		c.Limits = append(c.Limits, l)
 	}
-	for operation, cost := range t.Operations {
-		c.Operations[operation] = cost.Cost
-	}
-	t.joinPools(c)
-	return c
+	t.joinPools(&c)
+	return &c
 }
 
 // shares checks that the jobs and callers that limits name exist, and spend from the credential.
 func (t *fileTable) shares() {
-	for _, credential := range t.names("credentials") {
-		for _, limit := range t.Credentials[credential].names("limits") {
-			l := t.Credentials[credential].Limits[limit]
+	for credential, one := range t.Credentials {
+		for _, l := range one.Limits {
 			t.share(credential, l, "jobs", l.Jobs)
 			t.share(credential, l, "except_jobs", l.ExceptJobs)
 		}
@@ -147,19 +143,12 @@ func (t *outageTable) outage(c *quota.Credential) slidinglog.Policy {
 	for operation := range c.Operations {
 		o.Open[operation] = t.Default == open
 	}
-	for name, value := range t.Operations {
-		n := t.below(name, value)
-		n.tag = `oneof:"open closed"`
-		if n.unquoted(nil) {
-			continue
-		}
+	for name, mode := range t.Operations {
 		if _, known := o.Open[name]; !known {
-			n.fail("unknown operation (give it a cost in [credentials.%s.operations])%s", c.Name, suggest(name, slices.Collect(maps.Keys(c.Operations))))
+			t.at(name).fail("unknown operation (give it a cost in [credentials.%s.operations])%s", c.Name, suggest(name, slices.Collect(maps.Keys(c.Operations))))
 			continue
 		}
-		mode := t.Default
-		n.into(&mode)
-		o.Open[name] = mode == open
+		o.Open[name] = cmp.Or(mode, t.Default) == open
 	}
 	maps.DeleteFunc(o.Open, func(_ string, open bool) bool { return !open })
 	if len(o.Open) > 0 {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"encoding"
 	"fmt"
 	"iter"
 	"maps"
@@ -11,8 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"quotad/jobs/process"
 	"quotad/quota"
+	"quotad/quota/upstream"
+	"quotad/regions"
 )
 
 // The TOML package can fill structs, but then it ignores the case of keys, stops at the first value
@@ -81,28 +84,38 @@ const aString = "a string in quotes"
 // into reads a node into what target points to. If the key is absent, the target does not
 // change.
 func (n node) into(target any) {
-	v := reflect.ValueOf(target).Elem()
 	switch t := target.(type) {
 	case decoder:
 		if n.value != nil {
 			t.decode(n)
 		}
-		return
+	case *time.Duration:
+		n.duration(t)
+	case **time.Location:
+		n.zone(t)
+	case *time.Time:
+		n.instant(t)
+	case *quota.Window:
+		n.window(t)
+	case *quota.Cost:
+		n.cost(t)
+	case *regions.Ring:
+		n.ring(t)
+	case *[]upstream.Pointer:
+		n.pointers(t)
+	case *[]int:
+		n.statuses(t)
 	case *[]string:
-		if _, ok := n.value.([]any); ok {
-			*t = []string{}
-		}
-		*t = append(*t, n.texts()...)
-		return
-	case encoding.TextUnmarshaler:
-		if text, ok := as[string](n, aString); ok {
-			if err := t.UnmarshalText([]byte(text)); err != nil {
-				n.fail("%v", err)
-			}
-		}
-		return
+		n.list(t)
+	case **process.User:
+		n.user(t)
+	default:
+		n.intoKind(target)
 	}
-	switch v.Kind() {
+}
+
+func (n node) intoKind(target any) {
+	switch v := reflect.ValueOf(target).Elem(); v.Kind() {
 	case reflect.Struct:
 		n.intoTable(target.(tabular))
 	case reflect.Pointer:
@@ -130,7 +143,7 @@ func (n node) checkMax(number int64) {
 	}
 }
 
-// intoString reads any string, or one of those that a tag lists.
+// intoString reads a text, one of those that a tag lists, or one that is what a tag says.
 func (n node) intoString(v reflect.Value) {
 	want := cmp.Or(n.tag.Get("want"), aString)
 	choices := strings.Fields(n.tag.Get("oneof"))
@@ -143,7 +156,16 @@ func (n node) intoString(v reflect.Value) {
 	case len(choices) > 0 && !slices.Contains(choices, text):
 		n.fail("must be %s, not %q", want, text)
 	default:
-		v.SetString(text)
+		v.SetString(n.checked(text))
+	}
+}
+
+// list reads an array of strings, or a command.
+func (n node) list(into *[]string) {
+	if n.tag.Get("is") == "command" {
+		n.command(into)
+	} else if list := n.texts(); n.value != nil {
+		*into = append([]string{}, list...)
 	}
 }
 
@@ -179,10 +201,13 @@ func (n node) intoMap(v reflect.Value) {
 		}
 	}
 	v.Set(reflect.MakeMap(v.Type()))
+	limits, _ := n.parent["limits"].(map[string]any)
 	for name, value := range values {
-		one := reflect.New(v.Type().Elem())
-		n.below(name, value).into(one.Interface())
-		v.SetMapIndex(reflect.ValueOf(name), one.Elem())
+		at, one := n.below(name, value), reflect.New(v.Type().Elem())
+		if at.tag = n.tag; n.tag.Get("by") != "operation" || !at.unquoted(limits) {
+			at.into(one.Interface())
+			v.SetMapIndex(reflect.ValueOf(name), one.Elem())
+		}
 	}
 }
 
@@ -208,11 +233,7 @@ func (n node) intoTable(target tabular) {
 		into := v.FieldByIndex(field.Index)
 		delete(others, key)
 		if key == "*" { // it is the last one
-			if field.Type == reflect.TypeFor[map[string]any]() {
-				into.Set(reflect.ValueOf(others))
-			} else {
-				node{n.document, n.path, others, at.values, field.Tag}.into(into.Addr().Interface())
-			}
+			node{n.document, n.path, others, at.values, field.Tag}.into(into.Addr().Interface())
 			return
 		}
 		value, present := at.values[key]
@@ -237,7 +258,7 @@ func (n node) intoTable(target tabular) {
 // keyed iterates over the fields of a struct of tables.go that have a key.
 func keyed(table reflect.Type) iter.Seq2[string, reflect.StructField] {
 	return func(yield func(string, reflect.StructField) bool) {
-		for field := range table.Fields() {
+		for _, field := range reflect.VisibleFields(table) {
 			if key := field.Tag.Get("toml"); key != "" && !yield(key, field) {
 				return
 			}

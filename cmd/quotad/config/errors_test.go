@@ -105,7 +105,7 @@ func TestErrors(t *testing.T) {
 		{"neither every nor cron", `every = "30m"`, "", []string{`19: jobs.trending.every: a job needs a schedule: every = "30m", cron = "*/30 * * * *", or schedule = "manual"`}},
 		{"every too short", `every = "30m"`, `every = "1ms"`, []string{`22: jobs.trending.every: a period is at least 1s: 1ms`}},
 		{"timezone of every", `every = "30m"`, "every = \"30m\"\ntimezone = \"UTC\"", []string{`23: jobs.trending.timezone: works only with cron: remove it`}},
-		{"cron malformed", `every = "30m"`, `cron = "*/30 * * *"`, []string{`22: jobs.trending.cron: cannot use cron line "*/30 * * *": expected 5 to 6 fields, found 4: [*/30 * * *]`}},
+		{"cron malformed", `every = "30m"`, `cron = "*/30 * * *"`, []string{`22: jobs.trending.cron: cannot use cron line "*/30 * * *": expected 5 to 6 fields, found 4: [*/30 * * *]; a line has minute (0-59), hour (0-23), day (1-31), month (1-12) and weekday (0-7)`}},
 		{"cron that never happens", `every = "30m"`, `cron = "0 0 30 2 *"`, []string{`22: jobs.trending.cron: cannot use cron line "0 0 30 2 *": it never happens`}},
 		{"cron of another type", `every = "30m"`, `cron = 30`, []string{`22: jobs.trending.cron: must be a cron line in quotes, such as "*/30 * * * *", not 30`}},
 		{"timezone unknown", `every = "30m"`, "cron = \"0 * * * *\"\ntimezone = \"Berlin\"", []string{`23: jobs.trending.timezone: unknown time zone "Berlin": use a name of the IANA database, such as "Europe/Berlin"`}},
@@ -115,18 +115,17 @@ func TestErrors(t *testing.T) {
 		{"passes", `[ledger]`, "[passes]\nparallel = 8\ndrain = \"soon\"\ncgroups = \"/tmp\"\ngrace = \"1s\"\n[ledger]", []string{
 			`3: passes.parallel: is no key any more: remove it, and set parallel in each job`,
 			`4: passes.drain: "soon" is not a duration: write a number with its unit, such as "90s", "30m", "24h" or "7d"`,
-			`5: passes.cgroups: "/tmp" is not a cgroup v2 directory: write "auto", "off", or one that quotad may write to, below /sys/fs/cgroup`,
-			`6: passes.grace: unknown key: known are "cgroups", "drain", "user"`,
+			`5: passes.cgroups: is no key any more: remove it: each pass has a cgroup of its own where systemd delegates one`,
+			`6: passes.grace: unknown key: known are "drain", "user"`,
 		}},
 		{"an outage of some operations", `[credentials.youtube.operations]`, "[credentials.youtube.on_outage]\n\"video.list\" = \"open\"\n\"search.list\" = \"open\"\n[credentials.youtube.operations]", []string{
 			`15: credentials.youtube.on_outage.open_units: is missing: add open_units = 50, the most that may be granted in any window`,
 			`16: credentials.youtube.on_outage."video.list": unknown operation (give it a cost in [credentials.youtube.operations]): did you mean "videos.list"?`,
 		}},
 		{"a name of quotad's own", `timeout = "2m"`, `env = { QUOTAD_TOKEN = "x" }`, []string{`26: jobs.trending.env.QUOTAD_TOKEN: QUOTAD_TOKEN: names that begin with QUOTAD_ are set by quotad`}},
-		{"where Redis is", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"localhost\", \"unix://redis.sock\"]\ndb = -1", []string{
+		{"where Redis is", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"localhost\", \"unix://redis.sock\"]", []string{
 			`5: ledger.redis.addrs: "localhost" is not an address: write "host:port" or "unix:///path"`,
 			`5: ledger.redis.addrs: "unix://redis.sock" is not an address: write "host:port" or "unix:///path"`,
-			`6: ledger.redis.db: must not be below zero: -1`,
 		}},
 		{"what events mean", `[ledger]`, "[on_event]\nnear_limit = []\ntimeout = \"2h\"\n[ledger]", []string{
 			`3: on_event.near_limit: must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`,
@@ -166,18 +165,19 @@ func TestErrors(t *testing.T) {
 		}},
 		{"env_file missing", `timeout = "2m"`, `env_file = "/no/such/file.env"`, []string{`26: jobs.trending.env_file: cannot be read: open /no/such/file.env: no such file or directory`}},
 		{"backend", `backend = "embedded"`, `backend = "etcd"`, []string{`3: ledger.backend: must be one of "embedded", "redis", not "etcd"`}},
-		{"redis", `backend = "embedded"`, "redis.addrs = [\"localhost\",\n\"unix://redis.sock\"]\nredis.db = -1\nredis.password_file = \"/no/such/password\"\nbackend = \"redis\"", []string{
+		{"redis", `backend = "embedded"`, "redis.addrs = [\"localhost\",\n\"unix://redis.sock\"]\nredis.key_prefix = \"{\"\nredis.password_file = \"/no/such/password\"\nbackend = \"redis\"", []string{
 			`6: ledger.redis.password_file: cannot be read: open /no/such/password: no such file or directory`,
 		}},
-		{"redis cluster with a database", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"a:1\", \"b:1\"]\ndb = 2", []string{`6: ledger.redis.db: a Redis Cluster has no databases beside 0: leave it out`}},
 		{"redis on a socket and elsewhere", `backend = "embedded"`, "backend = \"redis\"\n[ledger.redis]\naddrs = [\"a:1\",\n\"unix:///s\"]\nkey_prefix = \"{q}\"", []string{
 			`5: ledger.redis.addrs: "unix:///s" leads to one server: remove the other addresses and master_name`,
 			`7: ledger.redis.key_prefix: must hold no braces, they mark what a Redis Cluster hashes: "{q}"`,
 		}},
 		{"log level", `[ledger]`, "[log]\nlevel = \"loud\"\n[ledger]", []string{`3: log.level: must be one of "debug", "info", "warn", "error", not "loud"`}},
 		{"admin group", `[ledger]`, "[access]\nadmin_group = \"no-such-group\"\n[ledger]", []string{`3: access.admin_group: no group "no-such-group" on this host: create it (groupadd --system no-such-group) or name another`}},
-		{"connections", `[ledger]`, "[access]\nconnections = 10\nconnections_per_user = 11\n[ledger]", []string{`4: access.connections_per_user: must be from 1 to 10: 11`}},
-		{"no connections", `[ledger]`, "[access]\nconnections = 0\n[ledger]", []string{`3: access.connections: must be from 1 to 100000: 0`}},
+		{"connections", `[ledger]`, "[access]\nconnections = 10\nconnections_per_user = 11\n[ledger]", []string{
+			`3: access.connections: is no key any more: remove it: quotad answers 1,024 connections at once`,
+			`4: access.connections_per_user: is no key any more: remove it: one user has at most 256 of the 1,024 connections`,
+		}},
 		{"metrics for everybody", `[ledger]`, "[metrics]\nlisten = \"0.0.0.0:9464\"\n[ledger]", []string{`3: metrics.listen: "0.0.0.0:9464" can be reached from other hosts, and callers there need no password: write "127.0.0.1:9464" or "[::1]:9464"`}},
 		{"metrics on every address", `[ledger]`, "[metrics]\nlisten = \":9464\"\n[ledger]", []string{`3: metrics.listen: ":9464" is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`}},
 		{"metrics by name", `[ledger]`, "[metrics]\nlisten = \"localhost:9464\"\n[ledger]", []string{`3: metrics.listen: "localhost:9464" is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`}},

@@ -14,34 +14,23 @@ import (
 	"quotad/jobs/process"
 )
 
-// A path is absolute. In the file it may be relative to the directory of the file.
-type path string
-
-func (p *path) decode(n node) {
-	text, ok := as[string](n, "a path in quotes")
-	switch {
-	case !ok:
-	case text == "":
-		n.fail("must not be empty")
-	default:
-		*p = path(n.document.absolute(text))
-	}
-}
-
 // Contents are the path and the text of a file that a key names.
 type contents struct {
-	path string // as path; empty: the key is absent
+	path string // absolute; empty: the key is absent
 	text string
 	read bool
 }
 
 // decode reads the file. Others must not be able to read one whose field has the tag secret.
 func (c *contents) decode(n node) {
-	var name path
-	if name.decode(n); name == "" {
+	name, ok := as[string](n, "a path in quotes")
+	if ok && name == "" {
+		n.fail("must not be empty")
+	}
+	if name == "" {
 		return
 	}
-	c.path = string(name)
+	c.path = n.document.absolute(name)
 	file, err := readFile(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && n.document.host.Checking && strings.HasPrefix(c.path, serviceCredentials):
@@ -62,15 +51,6 @@ func (c *contents) decode(n node) {
 		return
 	}
 	c.text, c.read = file.text, true
-}
-
-// A readable is the path of a file that can be read. The daemon reads it again when it changes.
-type readable path
-
-func (r *readable) decode(n node) {
-	var file contents
-	file.decode(n)
-	*r = readable(file.path)
 }
 
 // serviceCredentials is where systemd keeps what LoadCredential= brings, see systemd.exec(5).

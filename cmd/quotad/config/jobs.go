@@ -6,18 +6,18 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"quotad/jobs"
 	"quotad/jobs/scheduler"
 	"quotad/regions"
 )
 
-// jobs adds the jobs to c, and checks each against the credentials.
-func (t *fileTable) jobs(c *Config) {
-	for _, name := range t.names("jobs") {
-		one := t.Jobs[name]
+// jobs sets the jobs, and checks each against the credentials.
+func (c *Config) jobs() {
+	for _, name := range c.names("jobs") {
+		one := c.fileTable.Jobs[name]
 		job := one.job(name)
 		job.Files = filepath.Join(c.DataDir(), name)
 		job.Dir = cmp.Or(job.Dir, job.Files)
@@ -35,47 +35,28 @@ func (t *fileTable) jobs(c *Config) {
 	}
 	for _, job := range c.Jobs {
 		if err := job.CheckAfter(c.Jobs); err != nil {
-			t.Jobs[job.Name].fail("after", "%v", err)
+			c.fileTable.Jobs[job.Name].fail("after", "%v", err)
 		}
 	}
 }
 
 func (t *jobTable) job(name string) *jobs.Job {
-	ring := regions.Ring(t.Regions)
+	j := t.Job
+	j.Name, j.CatchUp, j.Schedule = name, t.Missed == "once", t.schedule()
 	if !t.has("regions") {
-		ring = regions.Ring{regions.None}
+		j.Regions = regions.Ring{regions.None}
 	}
 	if t.RetryAfter > 0 && t.Retry == 0 {
 		t.fail("retry_after", "needs retry, which says how often: retry = 1")
 	}
-	j := &jobs.Job{
-		Name:       name,
-		Credential: t.Credential,
-		Host:       t.Host,
-		Regions:    ring,
-		Schedule:   t.schedule(),
-		After:      t.After,
-		Stagger:    time.Duration(t.Stagger),
-		Parallel:   t.Parallel,
-		RunAtStart: t.RunAtStart,
-		Expects:    t.Expects,
-		UseReserve: t.UseReserve,
-		Retry:      t.Retry,
-		RetryAfter: time.Duration(t.RetryAfter),
-		CatchUp:    t.Missed == "once",
-		Command:    t.Command,
-		Dir:        string(t.Dir),
-		Timeout:    time.Duration(t.Timeout),
-	}
 	j.Env, j.Secrets = t.env()
-	j.MaxWait = time.Duration(t.MaxWait)
 	if !t.has("stagger") && j.Schedule != nil && !j.StaggerFits() {
 		j.Stagger = jobs.EvenStagger
 	}
 	if !t.has("max_wait") && j.Schedule != nil {
 		j.MaxWait = jobs.DefaultMaxWait(j.Schedule)
 	}
-	return j
+	return &j
 }
 
 // minSecret is the minimum length of a value of an env_file that is kept out of logs. A
@@ -92,14 +73,14 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 	}
 	slices.Sort(secrets)
 	for name, value := range t.Env {
-		env[name] = string(value)
-		if isKey := keyName.MatchString(name) && len(value) >= 2*minSecret && value[0] != '/'; isKey || Redacted(string(value)) != string(value) {
+		env[name] = value
+		if isKey := keyName.MatchString(name) && len(value) >= 2*minSecret && value[0] != '/'; isKey || Redacted(value) != value {
 			t.at("env", name).warn("holds a key, and readers of this file have it: write it into env_file, or into key_file of the proxy")
-			secrets = append(secrets, string(value))
+			secrets = append(secrets, value)
 		}
 	}
 	for _, word := range t.Command {
-		if Redacted(string(word)) != string(word) {
+		if Redacted(word) != word {
 			t.at("command").warn("holds a key, which ps shows to everybody on this host: write it into env_file, or into key_file of the proxy")
 		}
 	}
@@ -132,10 +113,15 @@ func (t *jobTable) schedule() jobs.Schedule {
 	key := "every"
 	switch {
 	case t.has("every"):
-		schedule, err = jobs.NewEvery(time.Duration(cmp.Or(t.Every, duration(day))))
+		schedule, err = jobs.NewEvery(cmp.Or(t.Every, day))
 	case t.has("cron"):
 		key = "cron"
-		schedule, err = scheduler.ParseCron(t.Cron, t.Timezone.Location)
+		schedule, err = scheduler.ParseCron(asCron(t.Cron), t.Timezone)
+		if step := longStep(t.Cron); step != "" {
+			err = fmt.Errorf("a step of %s never comes within a field that ends at 59: for a period, write every = \"%sm\"", step, step)
+		} else if err != nil && badField.MatchString(err.Error()) {
+			err = fmt.Errorf("%w; a line has minute (0-59), hour (0-23), day (1-31), month (1-12) and weekday (0-7)", err)
+		}
 	}
 	if err != nil {
 		t.fail(key, "%v", err)
@@ -143,6 +129,39 @@ func (t *jobTable) schedule() jobs.Schedule {
 	}
 	return schedule
 }
+
+// asCron returns a cron line with Sunday as 0, which crond knows as 7, too.
+func asCron(line string) string {
+	fields := strings.Fields(line)
+	if len(fields) < 5 {
+		return line
+	}
+	days := strings.Split(fields[len(fields)-1], ",")
+	for i, day := range days {
+		if from, found := strings.CutSuffix(day, "-7"); found {
+			days[i] = from + "-6,0"
+		} else if day == "7" {
+			days[i] = "0"
+		}
+	}
+	fields[len(fields)-1] = strings.Join(days, ",")
+	return strings.Join(fields, " ")
+}
+
+// longStep returns the step of a cron line that is longer than any field, or "".
+func longStep(line string) string {
+	for _, step := range steps.FindAllStringSubmatch(line, -1) {
+		if n, err := strconv.Atoi(step[1]); err != nil || n >= 60 {
+			return step[1]
+		}
+	}
+	return ""
+}
+
+var (
+	steps    = regexp.MustCompile(`/(\d+)`)
+	badField = regexp.MustCompile(`expected|range|parse`)
+)
 
 // manual returns the schedule of a job that only a person runs. Keys that say when a run or
 // its passes begin are errors with it.
@@ -189,5 +208,3 @@ func parseVariable(line string) (name, value string, err error) {
 	}
 	return name, value, nil
 }
-
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

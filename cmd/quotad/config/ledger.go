@@ -6,18 +6,9 @@ import (
 	"crypto/x509"
 	"net"
 	"strings"
-	"time"
 
 	"quotad/quota/redisledger"
 )
-
-// A Ledger says where the log of debits is kept.
-type Ledger struct {
-	Backend  string             // Embedded or OnRedis
-	Unsynced bool               // of Embedded: see boltledger.Config
-	Deadline time.Duration      // for one decision
-	Redis    redisledger.Config // without the name of the daemon
-}
 
 // The backends of a Ledger.
 const (
@@ -25,20 +16,20 @@ const (
 	OnRedis  = "redis"
 )
 
-func (t *ledgerTable) ledger() Ledger {
+// complete sets what follows from several keys.
+func (t *Ledger) complete() {
 	if t.has("redis") && t.Backend == Embedded {
 		t.fail("redis", `is not used by the embedded ledger: set backend = "redis" in [ledger], or remove this table`)
 	}
-	l := Ledger{Backend: t.Backend, Unsynced: t.Sync == "off", Deadline: time.Duration(t.Deadline), Redis: t.Redis.redis()}
-	if l.Backend == OnRedis {
-		l.Redis.Deadline = l.Deadline
+	if t.Backend == OnRedis {
+		t.Redis.Deadline = t.Deadline
 	}
-	return l
+	t.Redis.complete()
 }
 
 const unixScheme = "unix://"
 
-func (t *redisTable) redis() redisledger.Config {
+func (t *redisTable) complete() {
 	t.KeyPrefix = cmp.Or(t.KeyPrefix, redisledger.DefaultKeyPrefix)
 	if !t.has("addrs") {
 		t.Addrs = []string{"127.0.0.1:6379"}
@@ -47,21 +38,7 @@ func (t *redisTable) redis() redisledger.Config {
 	if strings.ContainsAny(t.KeyPrefix, "{}") {
 		t.fail("key_prefix", "must hold no braces, they mark what a Redis Cluster hashes: %q", t.KeyPrefix)
 	}
-	if t.DB < 0 {
-		t.fail("db", "must not be below zero: %d", t.DB)
-	}
-	if t.DB > 0 && t.MasterName == "" && len(t.Addrs) > 1 {
-		t.fail("db", "a Redis Cluster has no databases beside 0: leave it out")
-	}
-	return redisledger.Config{
-		Addrs:      t.Addrs,
-		MasterName: t.MasterName,
-		Username:   t.Username,
-		Password:   t.password(),
-		KeyPrefix:  t.KeyPrefix,
-		DB:         t.DB,
-		TLS:        t.TLS.config(),
-	}
+	t.Password, t.TLS = t.password(), t.TLSTable.config()
 }
 
 func (t *redisTable) checkAddrs() {
@@ -101,7 +78,7 @@ func (t *tlsTable) config() *tls.Config {
 	if t == nil {
 		return nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, Certificates: t.certificates()}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: t.certificates()}
 	if t.CAFile.read {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM([]byte(t.CAFile.text)) {

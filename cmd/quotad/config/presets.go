@@ -93,6 +93,12 @@ func (n node) withPreset() any {
 		n.at("preset").fail("%v", err)
 		return n.value
 	}
+	limits, _ := own["limits"].(map[string]any)
+	for name := range limits {
+		if near := quota.Nearest(name, preset.LimitNames); near != "" && !slices.Contains(preset.LimitNames, name) {
+			n.at("limits", name).fail("preset %s has no limit of this name: did you mean %q?", preset.Name, near)
+		}
+	}
 	if _, proxied := own["proxy"].(map[string]any); !proxied {
 		delete(preset.values, "proxy") // it has no key
 	}
@@ -129,7 +135,7 @@ func (t *credentialTable) profile() upstream.Profile {
 		if !one.has("upstream") {
 			continue
 		}
-		resets := one.Upstream.Resets.Window
+		resets := one.Upstream.Resets
 		if one.Upstream.has("resets") && !resets.Restarts() {
 			one.Upstream.fail("resets", `must be a period, such as { calendar = "day", timezone = "America/Los_Angeles" }: without one it is not known when the upstream resets`)
 			continue
@@ -140,7 +146,7 @@ func (t *credentialTable) profile() upstream.Profile {
 		if p.Limits == nil {
 			p.Limits = map[string]upstream.Counterpart{}
 		}
-		p.Limits[name] = upstream.Counterpart{Names: one.Upstream.Names, Resets: resets}
+		p.Limits[name] = one.Upstream.Counterpart
 		one.compareResets(resets)
 	}
 	return p
@@ -155,43 +161,20 @@ func (t *limitTable) compareResets(resets quota.Window) {
 	}
 	instead := fmt.Sprintf(`{ calendar = %q, timezone = %q }`, resets.Period, resets.Zone)
 	if resets.Every > 0 {
-		instead = fmt.Sprintf(`{ every = %q, from = %q }`, duration(resets.Every), resets.From.Format(time.RFC3339))
+		instead = fmt.Sprintf(`{ every = %q, from = %q }`, quota.Brief(resets.Every), resets.From.Format(time.RFC3339))
 	}
 	t.at("window").warn(`any %s is unsafe: the upstream resets %s, and its longest period has %s, in which this grants more than it does; write window = %s, or window = %q`,
-		duration(t.Window.Length), resets.Describe(), duration(longest), instead, duration(longest))
-}
-
-// Pointers are a JSON pointer, or several in their order.
-type pointers []upstream.Pointer
-
-func (p *pointers) decode(n node) {
-	if _, one := n.value.(string); one {
-		n.value = []any{n.value}
-	}
-	for _, text := range n.texts() {
-		one, err := upstream.ParsePointer(text)
-		if err != nil {
-			n.fail("%v", err)
-		}
-		*p = append(*p, one)
-	}
+		quota.Brief(t.Window.Length), resets.Describe(), quota.Brief(longest), instead, quota.Brief(longest))
 }
 
 func (t *answersTable) format() upstream.Format {
-	f := upstream.Format{Reason: t.Reason, Headers: upstream.Headers{
-		Limit: t.Headers.Limit, Used: t.Headers.Used, Remaining: t.Headers.Remaining, Ratio: t.Headers.Ratio,
-		Resource: t.Headers.Resource, Reset: t.Headers.Reset, ResetIs: upstream.Encoding(t.Headers.ResetIs),
-	}}
-	if t.Headers.Reset != "" && t.Headers.ResetIs == "" {
-		t.Headers.require("reset_is", `"epoch", or "seconds", "duration", "rfc3339": the same name means different things`)
+	f := t.Format
+	f.Headers = t.Fields.Headers
+	if f.Headers.Reset != "" && f.Headers.ResetIs == "" {
+		t.Fields.require("reset_is", `"epoch", or "seconds", "duration", "rfc3339": the same name means different things`)
 	}
-	for reason, class := range t.Reasons {
-		if f.Reasons == nil {
-			f.Reasons = upstream.Reasons{}
-		}
-		if f.Reasons[reason] = upstream.Class(class); !slices.Contains(upstream.Classes(), f.Reasons[reason]) {
-			t.fail("reasons", "%q must be one of ok, minute, day, key, billing, unknown, not %q", reason, class)
-		}
+	if len(f.Reasons) == 0 {
+		f.Reasons = nil
 	}
 	return f
 }
@@ -213,7 +196,7 @@ func (p Preset) Outdated(now time.Time) string {
 func (c *Config) warnOfPresets(now time.Time) {
 	for name, preset := range c.Presets {
 		if text := preset.Outdated(now); text != "" && !now.IsZero() {
-			c.file.at("credentials", name, "preset").warn("%s", text)
+			c.at("credentials", name, "preset").warn("%s", text)
 		}
 	}
 }

@@ -88,8 +88,10 @@ only = ["captions.list"]
 func TestUpstreamErrors(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"an unknown preset", "[credentials.c]\npreset = \"youtube-2026\"\n", `credentials.c.preset: unknown preset "youtube-2026": did you mean "youtube-2026-06"?`},
+		{"a limit like one of the preset", "[credentials.c]\npreset = \"youtube-classic\"\nlimits.dialy.reserve = 500\n",
+			`:3: credentials.c.limits.dialy: preset youtube-classic has no limit of this name: did you mean "daily"?`},
 		{"a reset that slides", "[credentials.c.limits.d]\nunits = 1\nupstream = { resets = \"24h\" }\n[credentials.c.operations]\nget = 1\n", `upstream.resets: must be a period, such as`},
-		{"a class that is none", "[credentials.c]\npreset = \"github-rest\"\n[credentials.c.answers]\nreasons = { gone = \"forever\" }\n", `"gone" must be one of ok, minute, day, key, billing, unknown, not "forever"`},
+		{"a class that is none", "[credentials.c]\npreset = \"github-rest\"\n[credentials.c.answers]\nreasons = { gone = \"forever\" }\n", `credentials.c.answers.reasons.gone: must be one of "ok", "minute", "day", "key", "billing", "unknown", not "forever"`},
 		{"a reset of unknown form", "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.answers.headers]\nreset = \"x-reset\"\n", `reset_is: is missing`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

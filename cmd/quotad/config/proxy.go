@@ -1,11 +1,9 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -29,25 +27,11 @@ func (t *targetTable) target(c *quota.Credential) *proxy.Target {
 		}
 		t.KeyParameter = ""
 	}
-	address, _ := url.Parse(string(t.Upstream)) // it was read before
-	return &proxy.Target{
-		Credential: c.Name, Upstream: address, Key: t.key(), KeyHeader: http.CanonicalHeaderKey(t.KeyHeader), KeyParameter: t.KeyParameter,
-		Free: t.Free, Refusals: proxy.Dialect(t.Refusals), Routes: t.routes(c),
-	}
-}
-
-// Statuses are those of answers.
-type statuses []int
-
-func (s *statuses) decode(n node) {
-	list, _ := as[[]any](n, "an array of statuses, such as [304]")
-	for _, value := range list {
-		status, _ := value.(int64)
-		if status < 100 || status > 599 {
-			n.fail("must be a status from 100 to 599: %v", value)
-		}
-		*s = append(*s, int(status))
-	}
+	target := t.Target
+	target.Upstream, _ = url.Parse(t.Address) // it was read before
+	target.Credential, target.Key, target.Routes = c.Name, t.key(), t.routes(c)
+	target.KeyHeader = http.CanonicalHeaderKey(t.KeyHeader)
+	return &target
 }
 
 // key returns the key in key_file, or an empty one where key_command prints it; nil without them.
@@ -56,7 +40,7 @@ func (t *targetTable) key() *proxy.Key {
 	if len(sources) > 1 {
 		t.fail(sources[1], "the key comes from %s already: remove one of the two", sources[0])
 	}
-	if t.has("key") && t.Key != callersKey {
+	if t.has("key") && t.Caller != callersKey {
 		t.fail("key", `must be "caller": the key itself is in key_file, or key_command prints it`)
 	}
 	if t.has("key_command") {
@@ -120,61 +104,20 @@ func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
 }
 
 // idleProxy warns of a proxy without an address, or without a target.
-func (t *fileTable) idleProxy(c *Config) {
+func (c *Config) idleProxy() {
 	switch {
 	case c.Proxy == "":
 		for _, target := range c.Targets {
-			t.at("credentials", target.Credential, "proxy").warn(`does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
+			c.at("credentials", target.Credential, "proxy").warn(`does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
 		}
 	case len(c.Targets) == 0:
-		t.at("proxy", "listen").warn(`no credential is proxied: add [credentials.NAME.proxy]`)
+		c.at("proxy", "listen").warn(`no credential is proxied: add [credentials.NAME.proxy]`)
 	}
-}
-
-// An upstreamAddress is the address of an upstream, without a slash at its end.
-type upstreamAddress string
-
-// UnmarshalText reads an address to which a key can be sent.
-func (a *upstreamAddress) UnmarshalText(text []byte) error {
-	address, err := url.Parse(string(text))
-	switch {
-	case err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http":
-		return fmt.Errorf(`%q is not the address of an API: write "https://www.googleapis.com"`, text)
-	case address.User != nil || address.RawQuery != "" || address.Fragment != "":
-		return errors.New("holds more than a host and a path: write a key into key_file")
-	case address.Scheme == "http" && !isLoopback(address.Hostname()):
-		return fmt.Errorf("%q would have the key travel in plain text: write https://%s", text, address.Host)
-	}
-	*a = upstreamAddress(strings.TrimSuffix(string(text), "/"))
-	return nil
-}
-
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
-}
-
-// A loopback is an address of this host that no other host can reach. It is not a name:
-// what "localhost" means depends on a file that may have been changed.
-type loopback string
-
-// UnmarshalText reads an address with a port, in numbers.
-func (l *loopback) UnmarshalText(text []byte) error {
-	const cure = `write "127.0.0.1:9464" or "[::1]:9464"`
-	address, err := netip.ParseAddrPort(string(text))
-	switch {
-	case err != nil:
-		return fmt.Errorf("%q is not an address and a port in numbers: "+cure, text)
-	case !address.Addr().IsLoopback():
-		return fmt.Errorf("%q can be reached from other hosts, and callers there need no password: "+cure, text)
-	}
-	*l = loopback(text)
-	return nil
 }
 
 // KeyCommand returns the command that prints the key of a credential for the proxy; nil: there is none.
 func (c *Config) KeyCommand(credential string) []string {
-	if one := c.file.Credentials[credential]; one != nil && one.Proxy != nil {
+	if one := c.fileTable.Credentials[credential]; one != nil && one.Proxy != nil {
 		return one.Proxy.KeyCommand
 	}
 	return nil
@@ -182,12 +125,12 @@ func (c *Config) KeyCommand(credential string) []string {
 
 // KeyCure says what to do about a key that the upstream of a credential refuses.
 func (c *Config) KeyCure(credential string) string {
-	one := c.file.Credentials[credential]
+	one := c.fileTable.Credentials[credential]
 	switch {
 	case one == nil || one.Proxy == nil:
 	case one.Proxy.KeyFile.path != "":
 		return "replace " + one.Proxy.KeyFile.path + ", then quotactl reload"
-	case one.Proxy.Key == callersKey:
+	case one.Proxy.Caller == callersKey:
 		return "give the job another key"
 	}
 	return "quotactl reload"
@@ -195,7 +138,7 @@ func (c *Config) KeyCure(credential string) string {
 
 // Routes is a text of what a credential's calls through the proxy are counted as.
 func (c *Config) Routes(credential string) string {
-	if t := c.file.Credentials[credential]; t != nil && t.Proxy != nil {
+	if t := c.fileTable.Credentials[credential]; t != nil && t.Proxy != nil {
 		return fmt.Sprint(t.Proxy.Routes, t.Proxy.Free) // a map is printed in the order of its keys
 	}
 	return ""

@@ -2,12 +2,16 @@ package config
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
+	"quotad/jobs/process"
 	"quotad/quota"
+	"quotad/quota/upstream"
 )
 
 // referenceFile explains each table and each key in the comments above it, and shows an example.
@@ -17,7 +21,8 @@ import (
 //go:embed reference.toml
 var referenceFile string
 
-const required = "required"
+// A schema is a node of a JSON Schema, as editors read it: what may stand there, and what it means.
+type schema = map[string]any
 
 // A referenceTable is a table of the configuration with its keys.
 type referenceTable struct {
@@ -29,16 +34,17 @@ type referenceTable struct {
 
 // A referenceKey is a key of a table. In referenceFile it may also be a table, without an example.
 type referenceKey struct {
-	path     string
 	name     string
 	value    string // what may stand there: a type with its unit and range, or the choices
-	fallback string // what an absent key means
+	fallback string // what an absent key means; empty: nothing
 	means    string
 	example  string // a value as TOML writes it
+	schema   schema
 }
 
-// explanations returns what referenceFile says of each table and each key.
-func explanations() (all []referenceKey) {
+// explanations returns what referenceFile says of each table and each key, by its path.
+func explanations() map[string]referenceKey {
+	all := map[string]referenceKey{}
 	var e referenceKey
 	table := ""
 	for line := range strings.Lines(referenceFile) {
@@ -48,18 +54,17 @@ func explanations() (all []referenceKey) {
 		case isComment && label == "Value":
 			e.value = rest
 		case isComment && label == "Default":
-			e.fallback = rest
+			if e.fallback = rest; !strings.HasPrefix(rest, "required") {
+				e.fallback = "default: " + rest
+			}
 		case isComment:
 			e.means = strings.TrimSpace(e.means + " " + comment)
+		case strings.HasPrefix(line, "["):
+			table = strings.Trim(line, "[]")
+			all[table], e = e, referenceKey{}
 		case line != "":
-			if strings.HasPrefix(line, "[") {
-				table = strings.Trim(line, "[]")
-				e.path = table
-			} else {
-				e.name, e.example, _ = strings.Cut(line, " = ")
-				e.path = strings.TrimPrefix(table+"."+e.name, ".")
-			}
-			all, e = append(all, e), referenceKey{}
+			e.name, e.example, _ = strings.Cut(line, " = ")
+			all[strings.TrimPrefix(table+"."+e.name, ".")], e = e, referenceKey{}
 		}
 	}
 	return all
@@ -68,10 +73,7 @@ func explanations() (all []referenceKey) {
 // reference returns every table and every key, as the structs of tables.go list them, in
 // their order.
 func reference() []referenceTable {
-	explained := map[string]referenceKey{}
-	for _, e := range explanations() {
-		explained[e.path] = e
-	}
+	explained := explanations()
 	tables := appendReference(nil, explained, "", reflect.TypeFor[fileTable]())
 	return appendReference(tables, explained, "window", reflect.TypeFor[periodTable]())
 }
@@ -83,20 +85,23 @@ func appendReference(tables []referenceTable, explained map[string]referenceKey,
 	for key, field := range keyed(t) {
 		key = strings.Replace(key, "*", "OPERATION", 1)
 		below := strings.TrimPrefix(path+"."+key, ".")
-		if inner, name := tableIn(field.Type); inner != nil {
+		k := explained[below]
+		if inner, name := tableIn(field.Type); inner != nil && k.example == "" {
 			below = strings.TrimSuffix(below, ".OPERATION")
 			next := len(tables)
 			tables = appendReference(tables, explained, below+name, inner)
 			tables[next].true = field.Type.Kind() == reflect.Pointer
 			continue
 		}
-		k := explained[below]
+		k.name = key
+		value, one := valueOf(field)
 		if k.value == "" {
-			k.value = valueOf(field)
+			k.value = value
 		}
 		if k.fallback == "" {
 			k.fallback = fallbackOf(field.Tag)
 		}
+		k.schema = one
 		tables[at].keys = append(tables[at].keys, k)
 	}
 	return tables
@@ -122,57 +127,64 @@ func fallbackOf(tag reflect.StructTag) string {
 	text, isString := value.(string)
 	switch {
 	case tag.Get("required") != "":
-		return required
+		return "required"
 	case value == nil:
 		return ""
 	case isString:
-		return strconv.Quote(text)
+		return "default: " + strconv.Quote(text)
 	}
-	return fmt.Sprint(value)
+	return fmt.Sprint("default: ", value)
 }
 
-// valueOf says what a field takes: one of its choices, or what its type reads.
-func valueOf(field reflect.StructField) string {
-	if choices := strings.Fields(field.Tag.Get("oneof")); len(choices) > 0 {
+// valueOf says what a field takes: one of its choices, what a tag names, or what its type reads.
+func valueOf(field reflect.StructField) (means string, s schema) {
+	if choices := strings.Fields(field.Tag.Get("oneof")); len(choices) > 0 && field.Type.Kind() == reflect.String {
 		last := len(choices) - 1
-		return quoted(choices[:last]) + " or " + strconv.Quote(choices[last])
+		return quoted(choices[:last]) + " or " + strconv.Quote(choices[last]), schema{"enum": choices}
 	}
-	known := map[reflect.Type]string{
-		reflect.TypeFor[duration]():    "duration, longer than zero",
-		reflect.TypeFor[window]():      "duration, or a table of [window]",
-		reflect.TypeFor[instant]():     "time with its zone, such as 2026-01-01T11:30:15Z",
-		reflect.TypeFor[zone]():        "time zone",
-		reflect.TypeFor[path]():        "path",
-		reflect.TypeFor[workDir]():     "path of a directory",
-		reflect.TypeFor[contents]():    "path of a file",
-		reflect.TypeFor[command]():     "array of strings: a program and its arguments",
-		reflect.TypeFor[loopback]():    "loopback address and port, in numbers",
-		reflect.TypeFor[group]():       "group of this host",
-		reflect.TypeFor[passUser]():    "user of this host",
-		reflect.TypeFor[quota.Units](): "whole number of units",
+	text := schema{"type": "string"}
+	known := map[string]string{
+		"path": "path", "file": "path of a file", "dir": "path of a directory", "url": "URL", "group": "group of this host",
+		"loopback": "loopback address and port", "address": "address and port",
 	}
-	if text, is := known[field.Type]; is {
-		return text
+	if means := known[field.Tag.Get("is")]; means != "" {
+		return means, text
+	}
+	switch field.Type {
+	case reflect.TypeFor[time.Duration]():
+		return "duration", text
+	case reflect.TypeFor[quota.Window]():
+		return "duration, or table of [window]", schema{"anyOf": []schema{text, {"$ref": "#/$defs/window"}}}
+	case reflect.TypeFor[time.Time](): // an editor may take a date of TOML for no string
+		return "time with its zone", schema{}
+	case reflect.TypeFor[*time.Location]():
+		return "time zone", text
+	case reflect.TypeFor[contents](), reflect.TypeFor[tokenFile]():
+		return "path of a file", text
+	case reflect.TypeFor[*process.User]():
+		return "user of this host", text
+	case reflect.TypeFor[[]upstream.Pointer]():
+		return "JSON pointer, or array of them", schema{"type": []string{"string", "array"}}
 	}
 	switch field.Type.Kind() {
 	case reflect.Bool:
-		return "true or false"
+		return "true or false", schema{"type": "boolean"}
 	case reflect.Int, reflect.Int64:
-		return "whole number"
+		return "whole number", schema{"type": "integer"}
 	case reflect.Slice:
-		return "array of strings"
-	case reflect.Map, reflect.Struct:
-		return "table"
-	default:
-		return "string"
+		return "array of strings", schema{"type": "array"}
+	case reflect.Map:
+		return "table", schema{"type": "object"}
 	}
+	return "string", text
 }
 
 // notation explains how values are written.
 const notation = `A duration is a number with its unit: "90s", "30m", "24h" or "7d". ` +
 	"A relative path begins at the directory of the file. " +
 	"NAME is a name of your choice, of letters, digits, _ and -. " +
-	"A key that quotad does not know is an error."
+	"A key that quotad does not know is an error. " +
+	"`quotad --reference` prints this page, and `man quotad.toml` shows it."
 
 // title returns the heading of a table.
 func (t referenceTable) title() string {
@@ -180,68 +192,90 @@ func (t referenceTable) title() string {
 	case "":
 		return "Above the first table"
 	case "window":
-		return "Calendar windows"
+		return "Windows that restart"
 	default:
 		return "[" + t.path + "]"
 	}
 }
 
-// absent describes an absent key.
-func (k referenceKey) absent() string {
-	if strings.HasPrefix(k.fallback, required) {
-		return "R" + k.fallback[1:]
-	}
-	return "Default: " + k.fallback
+// facts says what may stand at a key, and what an absent one means.
+func (k referenceKey) facts() string {
+	return strings.TrimSuffix(k.value+"; "+k.fallback, "; ")
 }
 
-// assignment returns the example as a line of a file.
-func (k referenceKey) assignment() string { return k.name + " = " + k.example }
-
-// ReferenceUsage returns the reference as the usage of a program, from which its manual page is made.
-func ReferenceUsage() string {
-	const where = "quotad reads config.toml in its working directory, or else /etc/quotad/config.toml, in the TOML format."
-	return "quotad.toml - the configuration of quotad\n\n" + wrap(where, "") + "\n" + ReferenceText()
-}
-
-// ReferenceText returns the reference for a terminal of 80 columns.
+// ReferenceText returns the reference for a terminal of 80 columns, in Markdown.
 func ReferenceText() string {
 	b := &strings.Builder{}
-	b.WriteString(wrap(notation, ""))
+	b.WriteString("# The keys of config.toml\n\n" + wrap(notation, ""))
 	for _, t := range reference() {
-		fmt.Fprintf(b, "\n%s\n%s", t.title(), wrap(t.means, "  "))
+		fmt.Fprintf(b, "\n## %s\n\n%s\n", t.title(), wrap(t.means, ""))
 		for _, k := range t.keys {
-			fmt.Fprintf(b, "\n  %s\n%s", k.name, wrap("Value: "+k.value, "      "))
-			for _, text := range []string{k.absent(), k.means, "Example: " + k.assignment()} {
-				b.WriteString(wrap(text, "      "))
+			b.WriteString(wrap(fmt.Sprintf("- `%s = %s` %s (%s)", k.name, k.example, k.means, k.facts()), "  "))
+		}
+	}
+	return b.String()
+}
+
+// wrap breaks a text into lines of at most 79 columns; indent stands before each but the first.
+func wrap(text, indent string) string {
+	return strings.Join(quota.Wrap(text, 79-len(indent)), "\n"+indent) + "\n"
+}
+
+// ReferenceSchema returns the reference as a JSON Schema of the file, by which editors complete keys, explain them and mark
+// mistakes. It demands no key: what must be there depends on presets and on other keys, and quotad --check knows.
+func ReferenceSchema() string {
+	root := tableSchema("quotad's configuration")
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	for _, t := range reference() {
+		at := root
+		if t.path == "window" {
+			at = tableSchema(t.means)
+			root["$defs"] = schema{"window": at}
+		} else if t.path != "" {
+			at = below(root, strings.Split(t.path, "."))
+			at["description"] = t.means
+			if t.true {
+				at["type"] = []string{"object", "boolean"}
 			}
 		}
-	}
-	return b.String()
-}
-
-// wrap breaks a text into lines of at most 79 columns.
-func wrap(text, indent string) string {
-	return indent + strings.Join(quota.Wrap(text, 79-len(indent)), "\n"+indent) + "\n"
-}
-
-// ReferenceMarkdown returns the reference as a page of Markdown.
-func ReferenceMarkdown() string {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "# The keys of config.toml\n\n%s\n\n`quotad --reference` prints the same, and `man quotad.toml` shows it.\n", markdown(notation))
-	for _, t := range reference() {
-		title := t.title()
-		if strings.HasPrefix(title, "[") {
-			title = "`" + title + "`"
-		}
-		fmt.Fprintf(b, "\n## %s\n\n%s\n\n| Key | Value | Default | Meaning | Example |\n|---|---|---|---|---|\n", title, markdown(t.means))
 		for _, k := range t.keys {
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s | `%s` |\n", k.name, markdown(k.value), markdown(k.fallback), markdown(k.means), k.example)
+			k.schema["description"] = fmt.Sprintf("%s (%s)", k.means, k.facts())
+			in, key := place(at, k.name)
+			in[key] = k.schema
 		}
 	}
-	return b.String()
+	text, err := json.MarshalIndent(root, "", "\t")
+	if err != nil {
+		panic(err) // it is made of strings, numbers and maps
+	}
+	return string(text) + "\n"
 }
 
-// markdown escapes a text for Markdown.
-func markdown(text string) string {
-	return strings.NewReplacer("|", `\|`, "*", `\*`, "<", `\<`).Replace(text)
+func tableSchema(means string) schema {
+	return schema{"type": "object", "description": means, "additionalProperties": false}
+}
+
+// place returns where a key of a table stands: a name of the reader's choice stands for every key.
+func place(table schema, name string) (in schema, key string) {
+	if name == strings.ToUpper(name) {
+		return table, "additionalProperties"
+	}
+	if table["properties"] == nil {
+		table["properties"] = schema{}
+	}
+	return table["properties"].(schema), name
+}
+
+// below returns the table at a path, which it makes if it is not there.
+func below(at schema, path []string) schema {
+	for _, name := range path {
+		in, key := place(at, name)
+		next, known := in[key].(schema)
+		if !known {
+			next = tableSchema("")
+			in[key] = next
+		}
+		at = next
+	}
+	return at
 }

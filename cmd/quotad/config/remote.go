@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"slices"
@@ -16,50 +16,42 @@ import (
 	"quotad/quota/server"
 )
 
-// A Remote says where callers from other hosts are answered, and which callers there are.
-type Remote struct {
-	Listen            string // empty: nowhere
-	CertFile, KeyFile string // empty: plain HTTP, on a loopback or private address
-	Callers           []server.RemoteCaller
-}
-
-func (t *fileTable) remote() Remote {
-	r := &t.Remote
-	c := Remote{Listen: string(r.Listen), CertFile: string(r.CertFile), KeyFile: string(r.KeyFile)}
+// remote checks where remote callers are answered, and sets which there are.
+func (c *Config) remote() {
+	r := &c.Remote
 	r.checkListen()
 	r.checkCertificate()
 	seen := map[[sha256.Size]byte]string{}
 	for _, name := range r.names("callers") {
-		c.Callers = append(c.Callers, t.remoteCaller(name, r.Callers[name], seen))
+		c.Callers = append(c.Callers, c.remoteCaller(name, r.Callers[name], seen))
 	}
 	switch {
-	case c.Listen == "" && len(c.Callers) > 0:
+	case r.Listen == "" && len(c.Callers) > 0:
 		r.at("callers").warn(`does nothing without an address: add listen = ":9466" to [remote]`)
-	case c.Listen != "" && len(c.Callers) == 0:
+	case r.Listen != "" && len(c.Callers) == 0:
 		r.at("listen").warn("no caller is configured: add [remote.callers.NAME] with its token_file and credentials")
 	}
-	return c
 }
 
-func (t *remoteTable) checkListen() {
+func (t *Remote) checkListen() {
 	if t.Listen == "" {
 		if !t.has("listen") && (t.has("cert_file") || t.has("key_file")) {
 			t.require("listen", `":9466"`)
 		}
 		return
 	}
-	if address, err := netip.ParseAddrPort(string(t.Listen)); !t.requirePair() && (err != nil || !address.Addr().IsLoopback() && !address.Addr().IsPrivate()) {
+	if address, err := netip.ParseAddrPort(t.Listen); !t.requirePair() && (err != nil || !address.Addr().IsLoopback() && !address.Addr().IsPrivate()) {
 		t.fail("listen", `%q can be reached from everywhere, and without TLS tokens would travel in plain text: add cert_file and key_file; or write an address of a private network or, where a proxy on this host has the certificate, "127.0.0.1:9466"`, t.Listen)
 	}
 }
 
 // checkCertificate reads the pair as the daemon will. An expired certificate is no error: jobs and
 // local callers do not need it.
-func (t *remoteTable) checkCertificate() {
+func (t *Remote) checkCertificate() {
 	if t.CertFile == "" || t.KeyFile == "" {
 		return
 	}
-	pair, err := tls.LoadX509KeyPair(string(t.CertFile), string(t.KeyFile))
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	now := t.document.host.Now
 	switch {
 	case errors.Is(err, os.ErrNotExist) && t.document.host.Checking: // the service brings it
@@ -73,7 +65,7 @@ func (t *remoteTable) checkCertificate() {
 }
 
 // remoteCaller checks one caller; seen are the tokens of those before it.
-func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256.Size]byte]string) server.RemoteCaller {
+func (c *Config) remoteCaller(name string, one *callerTable, seen map[[sha256.Size]byte]string) server.RemoteCaller {
 	if err := quota.CheckName(name); err != nil {
 		one.node.fail("%v", err)
 	}
@@ -86,14 +78,20 @@ func (t *fileTable) remoteCaller(name string, one *callerTable, seen map[[sha256
 		seen[digest] = name
 	}
 	if !one.has("subjects") {
-		one.require("credentials", `["`+append(t.names("credentials"), "youtube")[0]+`"]`)
+		one.require("credentials", `["`+append(c.names("credentials"), "youtube")[0]+`"]`)
 	}
-	one.known("credentials", "credential", one.Credentials, t.names("credentials"))
-	one.known("subjects", "table [clients.NAME]", one.Subjects, t.groups())
-	one.known("operations", "operation", one.Operations, t.operationsOf(one.Credentials))
-	return server.RemoteCaller{
-		Name: name, Tokens: one.TokenFile.digests, Credentials: one.Credentials, Operations: one.Operations, Clients: one.Subjects,
+	var operations []string
+	for _, credential := range one.Credentials {
+		if of := c.fileTable.Credentials[credential]; of != nil {
+			operations = slices.AppendSeq(operations, maps.Keys(of.Operations))
+		}
 	}
+	one.known("credentials", "credential", one.Credentials, c.names("credentials"))
+	one.known("subjects", "table [clients.NAME]", one.Clients, c.groups())
+	one.known("operations", "operation", one.Operations, operations)
+	caller := one.RemoteCaller
+	caller.Name, caller.Tokens = name, one.TokenFile.digests
+	return caller
 }
 
 // known records an error for each name that is unknown or listed twice.
@@ -111,18 +109,6 @@ func (t *callerTable) known(key, kind string, names []string, known []string) {
 	}
 }
 
-// operationsOf returns all operations of some credentials.
-func (t *fileTable) operationsOf(credentials []string) (all []string) {
-	for _, name := range credentials {
-		if c := t.Credentials[name]; c != nil {
-			for operation := range c.Operations {
-				all = append(all, operation)
-			}
-		}
-	}
-	return all
-}
-
 // sharers returns the jobs and remote callers that a key names, as quotad knows them: "@shop" is a caller.
 func sharers(names []string) (known []string) {
 	for _, name := range names {
@@ -132,23 +118,6 @@ func sharers(names []string) (known []string) {
 		known = append(known, name)
 	}
 	return known
-}
-
-// An anyAddress is an address that other hosts may reach: a port alone, or with an IP
-// address.
-type anyAddress string
-
-// UnmarshalText reads ":9466" or "192.0.2.1:9466".
-func (a *anyAddress) UnmarshalText(text []byte) error {
-	whole := string(text)
-	if strings.HasPrefix(whole, ":") {
-		whole = "[::]" + whole
-	}
-	if _, err := netip.ParseAddrPort(whole); err != nil {
-		return fmt.Errorf(`%q is not an address and a port in numbers: write ":9466", "192.0.2.1:9466" or "[2001:db8::1]:9466"`, text)
-	}
-	*a = anyAddress(text)
-	return nil
 }
 
 // A tokenFile holds the tokens of a caller. Only their digests are kept.

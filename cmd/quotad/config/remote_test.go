@@ -66,10 +66,10 @@ func TestRemote(t *testing.T) {
 	c, err := load(t, dir, distant)
 	must(t, err)
 	r := c.Remote
-	if r.Listen != ":9466" || r.CertFile != filepath.Join(dir, "c.pem") || len(r.Callers) != 2 {
+	if r.Listen != ":9466" || r.CertFile != filepath.Join(dir, "c.pem") || len(c.Callers) != 2 {
 		t.Errorf("got %+v", r)
 	}
-	if shop := r.Callers[0]; shop.Name != "shop" || len(shop.Tokens) != 2 || len(shop.Credentials) != 1 || len(shop.Operations) != 1 || len(shop.Clients) != 1 {
+	if shop := c.Callers[0]; shop.Name != "shop" || len(shop.Tokens) != 2 || len(shop.Credentials) != 1 || len(shop.Operations) != 1 || len(shop.Clients) != 1 {
 		t.Errorf("got %+v", shop)
 	}
 	if got := strings.Join(c.Credentials[0].Limits[1].Jobs, " "); got != "shop remote/shop" {

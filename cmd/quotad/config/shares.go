@@ -28,7 +28,7 @@ func (t *credentialTable) joinPools(c *quota.Credential) {
 		}
 		if one := t.Limits[share.Name]; !one.has("window") {
 			if pool, found := poolOf(c, share); found {
-				one.Window.Window, c.Limits[i].Window = pool.Window, pool.Window
+				one.Window, c.Limits[i].Window = pool.Window, pool.Window
 			}
 		}
 	}

@@ -1,15 +1,28 @@
 package config
 
-import "quotad/quota"
+import (
+	"time"
 
-// These are the tables of the file. decode.go reads them by their tags:
+	"quotad/jobs"
+	"quotad/jobs/process"
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+	"quotad/quota/proxy"
+	"quotad/quota/redisledger"
+	"quotad/quota/server"
+	"quotad/quota/upstream"
+)
+
+// These are the tables of the file. decode.go reads them by their tags. Where a table is what another package works with,
+// that package's struct is a part of it, with tags of its own.
 //
 //	toml     the key; "*" takes all keys that have no field of their own
+//	is       what a text must be, see texts.go
 //	default  the value of an absent key, and of one whose value cannot be read
 //	oneof    the strings that are allowed
 //	zero     a duration may be zero
 //	even     a duration may be "even"
-//	any      a region may be any text
+//	by       "operation": the keys of the table are operations
 //	want     what the value must be, if the type does not say enough
 //	such     a name to suggest for a table that lacks one
 //	required what to write where the key is missing, which is an error
@@ -19,17 +32,17 @@ import "quotad/quota"
 type fileTable struct {
 	table
 	Name        string                      `toml:"name"`
-	StateDir    path                        `toml:"state_dir"`
-	Socket      path                        `toml:"socket"`
-	Ledger      ledgerTable                 `toml:"ledger"`
+	StateDir    string                      `toml:"state_dir" is:"path"` // need not exist yet
+	Socket      string                      `toml:"socket" is:"path"`
+	Ledger      Ledger                      `toml:"ledger"`
 	Credentials map[string]*credentialTable `toml:"credentials" such:"youtube"`
 	Jobs        map[string]*jobTable        `toml:"jobs" such:"trending"`
 	Clients     clientGroups                `toml:"clients"`
-	Passes      passesTable                 `toml:"passes"`
-	Access      accessTable                 `toml:"access"`
+	Passes      Passes                      `toml:"passes"`
+	Access      Access                      `toml:"access"`
 	Metrics     listenTable                 `toml:"metrics"`
 	Proxy       listenTable                 `toml:"proxy"`
-	Remote      remoteTable                 `toml:"remote"`
+	Remote      Remote                      `toml:"remote"`
 	OnEvent     eventsTable                 `toml:"on_event"`
 	Log         struct {
 		table
@@ -37,142 +50,111 @@ type fileTable struct {
 	} `toml:"log"`
 }
 
-type ledgerTable struct {
+// A Ledger says where the log of debits is kept.
+type Ledger struct {
 	table
-	Backend  string     `toml:"backend" oneof:"embedded redis" default:"embedded"`
-	Sync     string     `toml:"sync" oneof:"always off" default:"always"`
-	Deadline duration   `toml:"deadline" default:"250ms"`
-	Redis    redisTable `toml:"redis"`
+	Backend  string        `toml:"backend" oneof:"embedded redis" default:"embedded"`
+	Deadline time.Duration `toml:"deadline" default:"250ms"` // for one decision
+	Redis    redisTable    `toml:"redis"`
 }
 
 type redisTable struct {
 	table
-	Addrs        []string  `toml:"addrs"`
-	MasterName   string    `toml:"master_name"`
-	Username     string    `toml:"username"`
+	redisledger.Config
 	PasswordFile contents  `toml:"password_file" secret:"the password"`
-	DB           int       `toml:"db"`
-	KeyPrefix    string    `toml:"key_prefix"`
-	TLS          *tlsTable `toml:"tls"`
+	TLSTable     *tlsTable `toml:"tls"`
 }
 
 type tlsTable struct {
 	table
-	CAFile     contents `toml:"ca_file"`
-	CertFile   contents `toml:"cert_file"`
-	KeyFile    contents `toml:"key_file" secret:"the key of the certificate"`
-	ServerName string   `toml:"server_name"`
+	CAFile   contents `toml:"ca_file"`
+	CertFile contents `toml:"cert_file"`
+	KeyFile  contents `toml:"key_file" secret:"the key of the certificate"`
 }
 
 type credentialTable struct {
 	table
-	Preset     string                 `toml:"preset"`
-	Limits     map[string]*limitTable `toml:"limits" such:"daily"`
-	Operations costs                  `toml:"operations"`
-	Keep       duration               `toml:"keep"`
-	OnOutage   outageTable            `toml:"on_outage"`
-	Answers    answersTable           `toml:"answers"`
-	Proxy      *targetTable           `toml:"proxy"`
+	Preset string                 `toml:"preset"`
+	Limits map[string]*limitTable `toml:"limits" such:"daily"`
+	quota.Credential
+	OnOutage outageTable  `toml:"on_outage"`
+	Answers  answersTable `toml:"answers"`
+	Proxy    *targetTable `toml:"proxy"`
+}
+
+type limitTable struct {
+	table
+	quota.Limit
+	Enforce  bool          `toml:"enforce" default:"true"`
+	Upstream upstreamTable `toml:"upstream"`
+}
+
+type upstreamTable struct {
+	table
+	upstream.Counterpart
 }
 
 // A targetTable says where the proxy sends the calls of a credential.
 type targetTable struct {
 	table
-	Upstream     upstreamAddress   `toml:"upstream" required:"\"https://www.googleapis.com\""`
-	KeyFile      contents          `toml:"key_file" secret:"the key"`
-	KeyCommand   command           `toml:"key_command"`
-	Key          string            `toml:"key" want:"\"caller\""`
-	KeyHeader    string            `toml:"key_header" default:"Authorization"`
-	KeyParameter string            `toml:"key_parameter"`
-	Free         statuses          `toml:"free"`
-	Refusals     string            `toml:"refusals" oneof:"google problem" default:"problem"`
-	Routes       map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
+	Address    string   `toml:"upstream" is:"url" required:"\"https://www.googleapis.com\""`
+	KeyFile    contents `toml:"key_file" secret:"the key"`
+	KeyCommand []string `toml:"key_command" is:"command"`
+	Caller     string   `toml:"key" want:"\"caller\""`
+	proxy.Target
+	Routes map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
 }
 
 // An answersTable says how the upstream words its answers.
 type answersTable struct {
 	table
-	Reason  pointers          `toml:"reason"`
-	Reasons map[string]string `toml:"reasons"`
-	Refused string            `toml:"refused" oneof:"counted free" default:"counted"`
-	Headers headersTable      `toml:"headers"`
+	upstream.Format
+	Refused string       `toml:"refused" oneof:"counted free" default:"counted"`
+	Fields  headersTable `toml:"headers"`
 }
 
 type headersTable struct {
 	table
-	Limit     string `toml:"limit"`
-	Used      string `toml:"used"`
-	Remaining string `toml:"remaining"`
-	Ratio     string `toml:"ratio"`
-	Resource  string `toml:"resource"`
-	Reset     string `toml:"reset"`
-	ResetIs   string `toml:"reset_is" oneof:"epoch seconds duration rfc3339"`
-}
-
-type limitTable struct {
-	table
-	Units      quota.Units `toml:"units" required:"10_000"`
-	Reserve    quota.Units `toml:"reserve"`
-	Window     window      `toml:"window" default:"24h"` // of a share its pool's, if it has one
-	Only       []string    `toml:"only"`
-	Jobs       []string    `toml:"jobs"`
-	ExceptJobs []string    `toml:"except_jobs"`
-	Enforce    bool        `toml:"enforce" default:"true"`
-
-	Upstream struct { // the upstream's own side of the limit
-		table
-		Names  []string `toml:"names"`
-		Resets window   `toml:"resets"`
-	} `toml:"upstream"`
+	upstream.Headers
 }
 
 // A periodTable is a window that restarts: by the calendar, or every so often from an instant.
 type periodTable struct {
 	table
-	Calendar quota.Period `toml:"calendar" oneof:"hour day month" default:"day"`
-	Timezone zone         `toml:"timezone" default:"UTC"`
-	Every    duration     `toml:"every" default:"24h"`
-	From     instant      `toml:"from"`
+	Calendar quota.Period   `toml:"calendar" oneof:"hour day month" default:"day"`
+	Timezone *time.Location `toml:"timezone" default:"UTC"`
+	Every    time.Duration  `toml:"every" default:"24h"`
+	From     time.Time      `toml:"from"`
 }
 
 type outageTable struct {
 	table
-	Default    string         `toml:"default" oneof:"open closed" default:"closed"`
-	OpenUnits  quota.Units    `toml:"open_units" max:"9007199254740991"` // quota.MaxUnits
-	Operations map[string]any `toml:"*"`                                 // as Default, by the name of an operation
+	Default    string            `toml:"default" oneof:"open closed" default:"closed"`
+	OpenUnits  quota.Units       `toml:"open_units" max:"9007199254740991"` // quota.MaxUnits
+	Operations map[string]string `toml:"*" by:"operation" oneof:"open closed"`
 }
 
+// A jobTable has what decides when a job runs in keys of its own: see schedule.
 type jobTable struct {
 	table
-	Credential string              `toml:"credential" required:"\"…\", the one that its calls are charged to"`
-	Host       string              `toml:"host"`
-	Regions    ring                `toml:"regions"`
-	Every      duration            `toml:"every"`
-	Cron       string              `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
-	Timezone   zone                `toml:"timezone" default:"UTC"`
-	Schedule   string              `toml:"schedule" want:"\"manual\""`
-	After      string              `toml:"after" want:"the name of a job in quotes"`
-	Stagger    duration            `toml:"stagger" default:"2s" even:"ok" zero:"ok"`
-	Parallel   int                 `toml:"parallel" default:"1" max:"10000"`
-	RunAtStart bool                `toml:"run_at_start"`
-	Missed     string              `toml:"missed" oneof:"once skip" default:"once"`
-	MaxWait    duration            `toml:"max_wait" zero:"ok"`
-	Expects    calls               `toml:"expects"`
-	UseReserve bool                `toml:"use_reserve"`
-	Retry      int                 `toml:"retry"`
-	RetryAfter duration            `toml:"retry_after" zero:"ok"`
-	Command    command             `toml:"command" required:"[\"ytfetch\", \"trending\"]"`
-	Dir        workDir             `toml:"dir"`
-	EnvFile    contents            `toml:"env_file" secret:"the job's secrets"`
-	Env        map[string]variable `toml:"env"`
-	Timeout    duration            `toml:"timeout" default:"5m"`
+	Every    time.Duration  `toml:"every"`
+	Cron     string         `toml:"cron" want:"a cron line in quotes, such as \"*/30 * * * *\""`
+	Timezone *time.Location `toml:"timezone" default:"UTC"`
+	Schedule string         `toml:"schedule" want:"\"manual\""`
+	jobs.Job
+	Missed  string   `toml:"missed" oneof:"once skip" default:"once"`
+	EnvFile contents `toml:"env_file" secret:"the job's secrets"`
 }
 
 // gone has what to write in place of a key that quotad knew before, by the type of its table and its
 // name.
 var gone = map[string]string{
-	"ledgerTable.on_violation":      "remove it: quotad no longer checks its own books while it runs",
+	"Ledger.on_violation":           "remove it: quotad no longer checks its own books while it runs",
+	"Ledger.sync":                   "remove it: each grant is on the disk before it is answered, and calls at the same time share one write",
+	"redisTable.db":                 "remove it: key_prefix keeps what others have in the same Redis apart",
+	"tlsTable.server_name":          "write the name in the certificate into addrs",
 	"limitTable.lift":               "remove it: at that hour, edit units of the limit, then quotactl reload",
+	"limitTable.callers":            `write "@shop" in jobs`,
 	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
 	"jobTable.expect_success":       "remove it: a scheduled job fails that has no good run within three periods, at least 26 h",
@@ -188,10 +170,13 @@ var gone = map[string]string{
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
 	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
 	"targetTable.dialect":           `write refusals = "google", or "problem"`,
-	"limitTable.callers":            `write "@shop" in jobs`,
+	"headersTable.ratio":            "remove it: name the headers of limit, used and remaining",
 	"callerTable.rate":              "remove it: a limit with jobs = [\"@NAME\"] and a short window bounds a caller",
-	"remoteTable.behind":            "remove it: without cert_file, quotad answers a proxy on this host",
-	"passesTable.parallel":          "remove it, and set parallel in each job",
+	"Remote.behind":                 "remove it: without cert_file, quotad answers a proxy on this host",
+	"Passes.parallel":               "remove it, and set parallel in each job",
+	"Passes.cgroups":                "remove it: each pass has a cgroup of its own where systemd delegates one",
+	"Access.connections":            "remove it: quotad answers 1,024 connections at once",
+	"Access.connections_per_user":   "remove it: one user has at most 256 of the 1,024 connections",
 }
 
 type clientGroups struct {
@@ -203,70 +188,73 @@ type clientGroups struct {
 // A clientsTable has either one limit in its own keys or several in limits.
 type clientsTable struct {
 	table
-	Units      quota.Units                  `toml:"units"`
-	Window     window                       `toml:"window"`
-	Enforce    bool                         `toml:"enforce" default:"true"`
-	Limits     map[string]*clientLimitTable `toml:"limits" such:"minute"`
-	Algorithm  string                       `toml:"algorithm" oneof:"log counter" default:"log"`
-	Operations calls                        `toml:"operations"`
-	OnOutage   string                       `toml:"on_outage" oneof:"open closed" default:"open"`
+	clientLimit
+	Limits map[string]*clientLimitTable `toml:"limits" such:"minute"`
+	clientlimit.Clients
+	OnOutage string `toml:"on_outage" oneof:"open closed" default:"open"`
 }
 
 type clientLimitTable struct {
 	table
-	Units   quota.Units `toml:"units"`
-	Window  window      `toml:"window"`
-	Enforce bool        `toml:"enforce" default:"true"`
+	clientLimit
 }
 
-type passesTable struct {
-	table
-	Drain   duration `toml:"drain" default:"30s" zero:"ok"`
-	Cgroups cgroups  `toml:"cgroups" default:"auto"`
-	User    passUser `toml:"user"`
+type clientLimit struct {
+	Units   quota.Units  `toml:"units"`
+	Window  quota.Window `toml:"window"`
+	Enforce bool         `toml:"enforce" default:"true"`
 }
 
-type accessTable struct {
+// Passes has the settings for the passes of all jobs together.
+type Passes struct {
 	table
-	AdminGroup         group `toml:"admin_group"`
-	Connections        int   `toml:"connections" default:"1024" max:"100000"` // most systems allow a process half a million descriptors
-	ConnectionsPerUser int   `toml:"connections_per_user" default:"256"`
+	// Drain is how long those under way may continue when the daemon stops.
+	Drain time.Duration `toml:"drain" default:"30s" zero:"ok"`
+	// CgroupRoot is the directory of the cgroup in which each pass gets one of its own; empty: none gets one.
+	CgroupRoot string
+	// User is the one that passes run as; nil: the user that quotad runs as.
+	User *process.User `toml:"user"`
+}
+
+// An Access says who may operate quotad.
+type Access struct {
+	table
+	AdminGroup string `toml:"admin_group" is:"group"` // its members may do what root may; empty: the API's default
 }
 
 type listenTable struct {
 	table
-	Listen loopback `toml:"listen"`
+	Listen string `toml:"listen" is:"loopback"`
 }
 
-type remoteTable struct {
+// A Remote says where callers from other hosts are answered.
+type Remote struct {
 	table
-	Listen   anyAddress              `toml:"listen"`
-	CertFile readable                `toml:"cert_file"`
-	KeyFile  readable                `toml:"key_file" secret:"the key of the certificate"`
+	Listen   string                  `toml:"listen" is:"address"` // empty: nowhere
+	CertFile string                  `toml:"cert_file" is:"file"` // empty: plain HTTP, on a loopback or private address
+	KeyFile  string                  `toml:"key_file" is:"file" secret:"the key of the certificate"`
 	Callers  map[string]*callerTable `toml:"callers" such:"shop"`
 }
 
 type callerTable struct {
 	table
-	TokenFile   tokenFile `toml:"token_file" required:"\"shop.token\", which holds what openssl rand -hex 32 prints" secret:"a token"`
-	Credentials []string  `toml:"credentials"`
-	Operations  []string  `toml:"operations"`
-	Subjects    []string  `toml:"subjects"`
+	TokenFile tokenFile `toml:"token_file" required:"\"shop.token\", which holds what openssl rand -hex 32 prints" secret:"a token"`
+	server.RemoteCaller
 }
 
 type eventsTable struct {
 	table
-	NearLimit   command `toml:"near_limit"`
-	Exhausted   command `toml:"exhausted"`
-	OutageBegan command `toml:"outage_began"`
-	OutageEnded command `toml:"outage_ended"`
-	JobFailing  command `toml:"job_failing"`
-	RunStarted  command `toml:"run_started"`
-	RunEnded    command `toml:"run_ended"`
+	NearLimit   []string `toml:"near_limit" is:"command"`
+	Exhausted   []string `toml:"exhausted" is:"command"`
+	OutageBegan []string `toml:"outage_began" is:"command"`
+	OutageEnded []string `toml:"outage_ended" is:"command"`
+	JobFailing  []string `toml:"job_failing" is:"command"`
+	RunStarted  []string `toml:"run_started" is:"command"`
+	RunEnded    []string `toml:"run_ended" is:"command"`
 
-	LimitClosed     command `toml:"limit_closed"`
-	UpstreamRefuses command `toml:"upstream_refuses"`
-	Overspent       command `toml:"overspent"`
+	LimitClosed     []string `toml:"limit_closed" is:"command"`
+	UpstreamRefuses []string `toml:"upstream_refuses" is:"command"`
+	Overspent       []string `toml:"overspent" is:"command"`
 
-	Timeout duration `toml:"timeout" default:"30s"`
+	Timeout time.Duration `toml:"timeout" default:"30s"`
 }

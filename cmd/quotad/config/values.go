@@ -11,6 +11,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/upstream"
 	"quotad/regions"
 )
 
@@ -19,12 +20,8 @@ const (
 	durationExamples = `such as "90s", "30m", "24h" or "7d"`
 )
 
-// A duration is longer than zero, unless the tag of its field says zero:"ok". By the tag even:"ok" it may be "even".
-type duration time.Duration
-
-const evenly = duration(jobs.EvenStagger)
-
-func (d *duration) decode(n node) {
+// duration reads a duration longer than zero, unless the tag of its field says zero:"ok". By the tag even:"ok" it may be "even".
+func (n node) duration(d *time.Duration) {
 	want, or := "a duration in quotes, "+durationExamples, ""
 	even := n.tag.Get("even") != ""
 	if even {
@@ -35,7 +32,7 @@ func (d *duration) decode(n node) {
 	case !ok:
 		return
 	case even && text == "even":
-		*d = evenly
+		*d = jobs.EvenStagger
 		return
 	}
 	parsed, err := parseDuration(text)
@@ -45,14 +42,7 @@ func (d *duration) decode(n node) {
 	if err != nil {
 		n.fail("%v%s", err, or)
 	}
-	*d = duration(parsed)
-}
-
-func (d duration) String() string {
-	if d == evenly {
-		return "even"
-	}
-	return quota.Brief(time.Duration(d))
+	*d = parsed
 }
 
 // parseDuration reads "30m", "1.5h", "7d" or "1d12h". None is below zero.
@@ -69,28 +59,43 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// A zone is a time zone.
-type zone struct{ *time.Location }
-
-// UnmarshalText reads the IANA name of a time zone. Go reads "" as UTC and "Local" as
-// the host's own zone, which may differ between the hosts that share a ledger.
-func (z *zone) UnmarshalText(name []byte) error {
-	location, err := time.LoadLocation(string(name))
-	if err != nil || len(name) == 0 || string(name) == "Local" {
-		return fmt.Errorf(`unknown time zone %q: use a name of the IANA database, such as "Europe/Berlin"`, name)
+// zone reads the IANA name of a time zone. Go reads "" as UTC and "Local" as the host's own zone, which may differ
+// between the hosts that share a ledger.
+func (n node) zone(z **time.Location) {
+	name, ok := as[string](n, aString)
+	if !ok {
+		return
 	}
-	z.Location = location
-	return nil
+	location, err := time.LoadLocation(name)
+	if err == nil && name != "" && name != "Local" {
+		*z = location
+		return
+	}
+	cure := `use a name of the IANA database, such as "Europe/Berlin"`
+	known := strings.ReplaceAll(name, " ", "_")
+	if abbreviated := map[string]string{"PST": "Los_Angeles", "PDT": "Los_Angeles", "EDT": "New_York", "CST": "Chicago", "CDT": "Chicago"}[name]; abbreviated != "" {
+		known = "America/" + abbreviated
+	}
+	if _, err := time.LoadLocation(known); err == nil && known != name {
+		cure = fmt.Sprintf("did you mean %q?", known)
+	}
+	n.fail("unknown time zone %q: %s", name, cure)
 }
 
-// A window is a duration, or a table { calendar = "day", timezone = "…" }, or { every = "24h", from = "…" }.
-type window struct{ quota.Window }
-
-func (w *window) decode(n node) {
+// window reads a duration, or a table { calendar = "day", timezone = "…" }, or { every = "24h", from = "…" }.
+func (n node) window(w *quota.Window) {
+	if n.value == nil {
+		return
+	}
+	if text, isText := n.value.(string); isText && slices.Contains([]string{"hour", "day", "month"}, text) {
+		n.fail("%q is not a duration: write %q for any %s, or { calendar = %q, timezone = \"America/Los_Angeles\" }",
+			text, map[string]string{"hour": "1h", "day": "24h", "month": "30d"}[text], text, text)
+		return
+	}
 	if _, isTable := n.value.(map[string]any); !isTable {
-		var length duration
-		n.into(&length)
-		w.Window = quota.Sliding(time.Duration(length))
+		var length time.Duration
+		n.duration(&length)
+		*w = quota.Sliding(length)
 		return
 	}
 	var p periodTable
@@ -98,7 +103,7 @@ func (w *window) decode(n node) {
 	if !p.has("every") && !p.has("from") {
 		p.require("calendar", `"day"`)
 		p.require("timezone", `"America/Los_Angeles", where the period begins`)
-		w.Window = quota.Calendar(p.Calendar, p.Timezone.Location)
+		*w = quota.Calendar(p.Calendar, p.Timezone)
 		return
 	}
 	p.require("every", `"24h"`)
@@ -108,45 +113,38 @@ func (w *window) decode(n node) {
 			p.fail(key, "cannot be combined with every and from: remove it, or them")
 		}
 	}
-	w.Window = quota.Sliding(time.Duration(p.Every))
-	if time.Time(p.From).IsZero() {
+	*w = quota.Sliding(p.Every)
+	if p.From.IsZero() {
 		return // it is an error already
 	}
-	w.Window = quota.Anchored(time.Duration(p.Every), time.Time(p.From))
+	*w = quota.Anchored(p.Every, p.From)
 	if now := n.document.host.Now; !now.IsZero() && w.From.After(now) {
 		began, _ := w.Bounds(now)
 		p.at("from").warn("lies in the future: periods come before it too, of which one began at %s", began.Add(time.Millisecond).Format(time.RFC3339))
 	}
 }
 
-// An instant is a time in a zone that is named with it.
-type instant time.Time
-
-func (i *instant) decode(n node) {
+// instant reads a time in a zone that is named with it.
+func (n node) instant(t *time.Time) {
 	at, isTime := n.value.(time.Time)
 	text, isText := n.value.(string)
 	var err error
 	if isText {
 		at, err = time.Parse(time.RFC3339, text)
 	}
-	if local := at.Location().String(); err != nil || !isTime && !isText || strings.Contains(local, "local") {
+	switch local := at.Location().String(); {
+	case n.value == nil:
+	case err != nil || !isTime && !isText || strings.Contains(local, "local"):
 		n.fail(`must be a time with its zone, such as "2026-01-01T11:30:15Z"`)
-		return
+	case at.IsZero():
+		n.fail("must lie in 1970 or later: %s", at.Format(time.RFC3339))
+	default:
+		*t = at
 	}
-	*i = instant(at)
 }
 
-func (w window) String() string {
-	if w.Restarts() {
-		return w.Describe()
-	}
-	return w.Window.String()
-}
-
-// A ring is an array of regions, no two of which are alike.
-type ring regions.Ring
-
-func (r *ring) decode(n node) {
+// ring reads an array of regions, no two of which are alike.
+func (n node) ring(r *regions.Ring) {
 	for _, text := range n.texts() {
 		region := regions.Region(text)
 		switch err := region.Check(); {
@@ -157,5 +155,31 @@ func (r *ring) decode(n node) {
 		default:
 			*r = append(*r, region)
 		}
+	}
+}
+
+// pointers reads a JSON pointer, or several in their order.
+func (n node) pointers(p *[]upstream.Pointer) {
+	if _, one := n.value.(string); one {
+		n.value = []any{n.value}
+	}
+	for _, text := range n.texts() {
+		one, err := upstream.ParsePointer(text)
+		if err != nil {
+			n.fail("%v", err)
+		}
+		*p = append(*p, one)
+	}
+}
+
+// statuses reads those of answers.
+func (n node) statuses(s *[]int) {
+	list, _ := as[[]any](n, "an array of statuses, such as [304]")
+	for _, value := range list {
+		status, _ := value.(int64)
+		if status < 100 || status > 599 {
+			n.fail("must be a status from 100 to 599: %v", value)
+		}
+		*s = append(*s, int(status))
 	}
 }

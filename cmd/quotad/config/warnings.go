@@ -61,7 +61,7 @@ func (c *Config) warnOfAllowances() {
 			if l.Reserve > 0 {
 				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
 			}
-			c.file.at("credentials", credential.Name, "on_outage", "open_units").warn(
+			c.at("credentials", credential.Name, "on_outage", "open_units").warn(
 				"while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
 				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure)
 		}

@@ -15,8 +15,7 @@ import (
 // nothing, a closed operation is not granted offline, and open clients are not refused then.
 func expected(backend string) *config.Config {
 	window := quota.Sliding(time.Hour)
-	return &config.Config{
-		Ledger: config.Ledger{Backend: backend},
+	c := &config.Config{
 		Credentials: []*quota.Credential{{
 			Name:       "api",
 			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, DryRun: true}},
@@ -24,6 +23,8 @@ func expected(backend string) *config.Config {
 		}},
 		Outages: map[string]slidinglog.Policy{"api": {Open: map[string]bool{"list": true}, Units: 5}},
 	}
+	c.Ledger.Backend = backend
+	return c
 }
 
 // What cannot happen has no series: one that stays at zero for ever is a promise of an alert

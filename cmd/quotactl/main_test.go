@@ -87,8 +87,7 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 	listener, err := net.Listen("unix", path)
 	ts.Check(err)
 	s, runner := newServer(ts, path, names)
-	frontend, served := server.NewFrontend(server.FrontendConfig{}), make(chan error, 1)
-	frontend.PassTo(s)
+	frontend, served := server.NewFrontend(server.FrontendConfig{Handler: s}), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	stop := sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -220,7 +219,7 @@ func (c *cli) reportOn(ctx context.Context, name, since string) error {
 		return err
 	}
 	client := c.client() // one connection for all pages
-	state, err := api.Ask[api.Credential](ctx, client.Client, http.MethodGet, api.Path("credentials", name), nil)
+	state, err := client.Credential(ctx, name)
 	if err != nil {
 		return err
 	}

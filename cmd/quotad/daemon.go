@@ -257,10 +257,9 @@ func (d *daemon) background(work func(ctx context.Context)) {
 const answerTime = 5 * time.Second
 
 // serveAt answers callers of the API on a listener until stop.
-func (d *daemon) serveAt(what string, l net.Listener, c server.FrontendConfig, paths ...string) *server.Frontend {
+func (d *daemon) serveAt(what string, l net.Listener, c server.FrontendConfig) *server.Frontend {
 	frontend := server.NewFrontend(c)
-	frontend.PassTo(d.api)
-	d.serveUntilStop("stop "+what, func() error { return frontend.Serve(l, paths...) }, frontend.Shutdown)
+	d.serveUntilStop("stop "+what, func() error { return frontend.Serve(l) }, frontend.Shutdown)
 	return frontend
 }
 
@@ -343,11 +342,13 @@ func (d *daemon) openMetrics() (err error) {
 // well; nothing else.
 func (d *daemon) serveAPI() {
 	bounds := server.FrontendConfig{
+		Handler:    d.api,
 		AdminGroup: d.config.Access.AdminGroup, Self: os.Getpid(), ErrorLog: stdlog.New(complaints{d.log}, "", 0),
 	}
 	d.metrics.WatchConnections(d.serveAt("the API", d.callers, bounds).Connections)
 	if d.metricsAt != nil {
-		d.serveAt("the metrics", d.metricsAt, bounds, "/metrics", "/healthz", "/readyz")
+		bounds.Only = []string{"/metrics", "/healthz", "/readyz"}
+		d.serveAt("the metrics", d.metricsAt, bounds)
 		d.log.Info().Stringer("address", d.metricsAt.Addr()).Msg("serving metrics")
 	}
 }

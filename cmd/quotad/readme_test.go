@@ -125,7 +125,7 @@ func blocksOf(readme, text string) (found []string) {
 	return found
 }
 
-// The API's page has the daemon's own table of routes; -update puts it there.
+// The API's page has the daemon's own list of routes; -update puts it there.
 func TestPageListsEveryRoute(t *testing.T) {
 	_, client := startWith(t, fmt.Sprintf(snippetConfig, `["true"]`))
 	var list struct{ Routes []route }
@@ -133,9 +133,9 @@ func TestPageListsEveryRoute(t *testing.T) {
 	readme, want := readPage(t, apiFile), routeTable(list.Routes)
 	begin := strings.Index(readme, routeTableHead)
 	if begin < 0 {
-		t.Fatalf("the page has no table that begins with %q", routeTableHead)
+		t.Fatalf("the page has no list that begins with %q", routeTableHead)
 	}
-	end := begin + strings.Index(readme[begin:]+"\n\n", "\n\n") + 1
+	end := begin + strings.Index(readme[begin+len(routeTableHead):]+"```", "```") + len(routeTableHead)
 	switch got := readme[begin:end]; {
 	case got == want:
 	case !*update:
@@ -148,17 +148,18 @@ func TestPageListsEveryRoute(t *testing.T) {
 	}
 }
 
-const routeTableHead = "| route | for whom | what for | fields |\n|---|---|---|---|\n"
+const routeTableHead = "```\nPOST /v1/acquire"
 
 func routeTable(routes []route) string {
 	callers := map[string]string{
-		string(server.Read): "all", string(server.Spend): "all", string(server.Correct): "the caller that acquired it, operators",
-		string(server.Observe): "passes, operators", string(server.Operate): "operators",
+		string(server.Read): "", string(server.Spend): "", string(server.Correct): " (yours)",
+		string(server.Observe): " (passes, operators)", string(server.Operate): " (operators)",
 	}
-	table := routeTableHead
+	table := "```\n"
 	for _, r := range routes {
-		what, fields := r.does()
-		table += fmt.Sprintf("| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, callers[r.Access], what, strings.Join(fields, ", "))
+		_, fields := r.does()
+		line := fmt.Sprintf("%s %s%s ", r.Method, r.Path, callers[r.Access]) + strings.Join(fields, " ")
+		table += strings.TrimRight(strings.ReplaceAll(line, "`", ""), " ") + "\n"
 	}
 	return table
 }

@@ -66,6 +66,7 @@ var playedElsewhere = map[string][]string{
 	"TestPrometheusConfig":                   {"scrape_configs:"},
 	"TestAnswersOfThePage":                   {"[credentials.maps.answers]"},
 	"TestRelease":                            {"go mod edit -module"},
+	"TestPageListsEveryRoute":                {"POST /v1/grants/{id}/settle"},
 	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "install -m 755 charts.py", "systemctl disable --now quotad", "userdel quotad"},
 }
 

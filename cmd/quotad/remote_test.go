@@ -195,8 +195,8 @@ func (d *distant) want(what string, got reply, status int, reason string) {
 // used is what a limit of youtube holds.
 func (d *distant) used(limit string) int64 {
 	d.Helper()
-	var c api.Credential
-	must(d, d.local.Get(context.Background(), "/v1/credentials/youtube", &c))
+	c, err := d.local.Credential(context.Background(), "youtube")
+	must(d, err)
 	for _, l := range c.Limits {
 		if l.Name == limit {
 			return l.Used
@@ -221,7 +221,6 @@ func TestRemoteRoutes(t *testing.T) {
 		"POST /v1/observe":                {"", "status=200&grant_id=" + own, 200},
 		"GET /v1/status":                  {"", "", 200},
 		"GET /v1/credentials":             {"", "", 200},
-		"GET /v1/credentials/{name}":      {"/v1/credentials/youtube", "", 200},
 		"POST /v1/clients/{name}/acquire": {"/v1/clients/public/acquire", "subject=a", 200},
 		"GET /v1":                         {"", "", 200},
 		"GET /healthz":                    {"", "", 200},
@@ -288,8 +287,8 @@ func TestRemoteRights(t *testing.T) {
 		d.want("observe for "+what, d.call(d.shop, "POST", "/v1/observe", "status=429&grant_id="+id), 403, "forbidden")
 	}
 	d.want("observe without a grant", d.call(d.shop, "POST", "/v1/observe", "status=429&operation=videos.list"), 403, "forbidden")
-	d.want("read another credential", d.call(d.shop, "GET", "/v1/credentials/other", ""), 403, "forbidden")
-	d.want("read the only one", d.call(d.shop, "GET", "/v1/credentials/-", ""), 200, "")
+	d.want("read another credential", d.call(d.shop, "GET", "/v1/credentials?credential=other", ""), 403, "forbidden")
+	d.want("read the only one", d.call(d.shop, "GET", "/v1/credentials?credential=-", ""), 200, "")
 	d.want("ask about other clients", d.call(d.shop, "POST", "/v1/clients/staff/acquire", "subject=a"), 403, "forbidden")
 	d.want("ask about clients that are not there", d.call(d.shop, "POST", "/v1/clients/none/acquire", "subject=a"), 403, "forbidden")
 	d.want("settle upwards", d.call(d.shop, "POST", "/v1/grants/"+of.fields.GrantID+"/settle", "units=3"), 200, "")
@@ -312,21 +311,21 @@ func TestRemoteRights(t *testing.T) {
 	// Nothing of others stands in what it reads.
 	d.call(d.shop, "POST", "/v1/acquire", "operation=videos.list&count=41")
 	for _, got := range []reply{
-		d.call(d.shop, "GET", "/v1/status", ""), d.call(d.shop, "GET", "/v1/credentials", ""), d.call(d.shop, "GET", "/v1/credentials/youtube", ""), of,
-		d.call(d.shop, "POST", "/v1/acquire", "operation=videos.list&count=40"), d.call(d.shop, "GET", "/readyz", ""), d.call(d.shop, "GET", "/v1/credentials/other", ""),
+		d.call(d.shop, "GET", "/v1/status", ""), d.call(d.shop, "GET", "/v1/credentials", ""), d.call(d.shop, "GET", "/v1/credentials?credential=youtube", ""), of,
+		d.call(d.shop, "POST", "/v1/acquire", "operation=videos.list&count=40"), d.call(d.shop, "GET", "/readyz", ""), d.call(d.shop, "GET", "/v1/credentials?credential=other", ""),
 	} {
 		if found := regexp.MustCompile(`page|jobs|triage|rates|config|"other"|staff|` + d.dir).FindString(strings.ReplaceAll(got.body, `may not read credential \"other\"`, "")); found != "" {
 			t.Errorf("it reads of %s: %s", found, got.body)
 		}
 	}
-	page := d.call(d.page, "GET", "/v1/credentials/youtube", "").body
+	page := d.call(d.page, "GET", "/v1/credentials?credential=youtube", "").body
 	if strings.Contains(page, "search.list") || strings.Contains(page, "shops") || strings.Contains(page, `"page"`) {
 		t.Errorf("a caller reads of operations and shares that are not its own: %s", page)
 	}
 
 	// The log names callers, and the job of the same name is another.
 	var log api.LogPage
-	must(t, d.local.Get(t.Context(), "/v1/log?most=1000", &log))
+	must(t, d.local.Get(t.Context(), "/v1/log?credential=youtube&most=1000", &log))
 	by := map[string]int{}
 	for _, e := range log.Entries {
 		if e.Kind == "grant" {

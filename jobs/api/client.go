@@ -69,7 +69,7 @@ func (c Client) Pause(ctx context.Context, job string, r PauseRequest) (Job, err
 
 // Resume ends a pause, if there is one.
 func (c Client) Resume(ctx context.Context, job string) (Job, error) {
-	return api.Ask[Job](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "resume"), nil)
+	return c.Pause(ctx, job, PauseRequest{End: true})
 }
 
 // Plan returns what the schedule asks of the limits, and whether it fits.

@@ -34,6 +34,7 @@ type RunRequest struct {
 type PauseRequest struct {
 	Note  string `json:"note,omitempty"`   // why
 	ForMs int64  `json:"for_ms,omitempty"` // how long; 0: until it is resumed
+	End   bool   `json:"end,omitempty"`    // end the pause
 }
 
 // Selection narrows down a list.

@@ -147,7 +147,7 @@ func TestBadRequests(t *testing.T) {
 		{"a run of a job that is not there", "POST", "/v1/jobs/other/run", nil, 404},
 		{"a pause of a job that is not there", "POST", "/v1/jobs/other/pause", nil, 404},
 		{"a pause into the past", "POST", "/v1/jobs/trending/pause", map[string]any{"for_ms": -1}, 400},
-		{"a resume of a job that is not there", "POST", "/v1/jobs/other/resume", nil, 404},
+		{"a resume of a job that is not there", "POST", "/v1/jobs/other/pause", map[string]any{"end": true}, 404},
 		{"a cursor at a region that is not there", "POST", "/v1/jobs/trending/cursor", map[string]any{"region": "XX"}, 404},
 		{"a stop of a run that is not there", "POST", "/v1/runs/0/stop", nil, 404},
 	} {

@@ -66,11 +66,10 @@ func (h handlers) pause(_ context.Context, c *server.Session, in jobsapi.PauseRe
 	if in.ForMs < 0 || in.ForMs > longestPause.Milliseconds() {
 		return jobsapi.Job{}, api.NewProblem(quota.BadRequest, "for_ms must be from 0, for ever, to %d: %d", longestPause.Milliseconds(), in.ForMs)
 	}
+	if in.End {
+		return h.changed(c, h.runner.Resume(c.Path("job")))
+	}
 	return h.changed(c, h.runner.Pause(c.Path("job"), c.Caller.By(), in.Note, time.Duration(in.ForMs)*time.Millisecond))
-}
-
-func (h handlers) resume(_ context.Context, c *server.Session, _ server.None) (jobsapi.Job, error) {
-	return h.changed(c, h.runner.Resume(c.Path("job")))
 }
 
 // brief removes from a run, which may be nil, what only its own page shows, and its processes.

@@ -14,15 +14,13 @@ import (
 	"quotad/quota"
 )
 
-// A Client asks the daemon. The zero value finds the socket by itself and has
-// no token. Any number of goroutines may use one at the same time. It must
-// not be copied once used.
+// A Client asks the daemon. The zero value finds the socket by itself and has no token. Any number of goroutines may
+// use one at the same time. It must not be copied once used.
 //
-// If the connection breaks before the answer is complete, the client sends a request that may be
-// repeated again, up to twice. These are reads, and acquire, settle and release, which a
-// request id or a grant id makes repeatable. A refusal is an answer, and final. Without a
-// deadline in the context, a call gives up after five seconds. If the request may have arrived by
-// then, ErrUnreachable is quota.ErrOutcomeUnknown, too.
+// If the connection breaks before the answer is complete, the client sends a request that may be repeated again, up to
+// twice. These are reads, and acquire, settle and release, which a request id or a grant id makes repeatable. A refusal
+// is an answer, and final. Without a deadline in the context, a call gives up after five seconds. If the request may
+// have arrived by then, ErrUnreachable is quota.ErrOutcomeUnknown, too.
 type Client struct {
 	Socket string // the daemon's; empty: FindSocket("")
 	Token  string // the run token of a pass; empty outside a pass
@@ -38,12 +36,10 @@ func FromEnv() *Client {
 	return &Client{Socket: FindSocket(""), Token: os.Getenv(TokenEnv)}
 }
 
-// Acquire asks to spend before a call upstream. Without an error, the Decision is a
-// grant, whose units are debited, or a denial because units are missing: not granted,
-// and of reason limit_exceeded, limit_closed or cost_exceeds_limit. The first two
-// have a time in RetryAt, of the ledger's clock. Any other refusal is a *Problem,
-// whose Reason says why: an unknown operation is not a denial. The other errors are
-// ErrUnreachable, ErrLedgerUnavailable and the context's.
+// Acquire asks to spend before a call upstream. Without an error, the Decision is a grant, whose units are debited, or
+// a denial because units are missing: not granted, and of reason limit_exceeded, limit_closed or cost_exceeds_limit.
+// The first two have a time in RetryAt, of the ledger's clock. Any other refusal is a *Problem, whose Reason says why:
+// an unknown operation is not a denial. The other errors are ErrUnreachable, ErrLedgerUnavailable and the context's.
 //
 // Without a request id, Acquire makes one up, so that it can send the request again after a lost
 // reply without a second debit.
@@ -54,22 +50,19 @@ func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error
 	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", fields: r})
 }
 
-// Settle sets a grant to the units that were really spent, from 0 to 2^53-1. More than
-// was debited is booked, too, even past the limit, because it has happened. If the grant
-// has left every window, the error is a *Problem of reason unknown_grant. Other refusals and
-// errors are as for Acquire.
+// Settle sets a grant to the units that were really spent, from 0 to 2^53-1. More than was debited is booked, too, even
+// past the limit, because it has happened. If the grant has left every window, the error is a *Problem of reason
+// unknown_grant. Other refusals and errors are as for Acquire.
 func (c *Client) Settle(ctx context.Context, grantID string, units int64) (Decision, error) {
 	return c.decide(ctx, request{method: http.MethodPost, path: Path("grants", grantID, "settle"), fields: SettleRequest{Units: &units}})
 }
 
-// Release sets a grant to zero because its call was provably never sent. Refusals and
-// errors are as for Settle.
+// Release sets a grant to zero because its call was provably never sent. Refusals and errors are as for Settle.
 func (c *Client) Release(ctx context.Context, grantID string) (Decision, error) {
 	return c.decide(ctx, request{method: http.MethodDelete, path: Path("grants", grantID)})
 }
 
-// Status returns the quota part of the daemon's status; Get(ctx, "/v1/status",
-// &v) reads the other parts too.
+// Status returns the quota part of the daemon's status; Get(ctx, "/v1/status", &v) reads the other parts too.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return Ask[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
@@ -80,8 +73,16 @@ func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
 	return Ask[[]Credential](ctx, c, http.MethodGet, "/v1/credentials", nil)
 }
 
-// Book counts units that were spent elsewhere.
-// It is not sent again when the answer is lost: that would book twice.
+// Credential returns one of them.
+func (c *Client) Credential(ctx context.Context, name string) (Credential, error) {
+	list, err := Ask[[]Credential](ctx, c, http.MethodGet, "/v1/credentials", url.Values{"credential": {name}})
+	if err != nil {
+		return Credential{}, err
+	}
+	return list[0], nil
+}
+
+// Book counts units that were spent elsewhere. It is not sent again when the answer is lost: that would book twice.
 func (c *Client) Book(ctx context.Context, credential string, b Booking) (Booked, error) {
 	return Ask[Booked](ctx, c, http.MethodPost, Path("credentials", credential, "book"), b)
 }
@@ -100,7 +101,8 @@ func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (
 
 // OpenLimit opens a limit that is closed.
 func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	return Ask[Shut](ctx, c, http.MethodPost, Path("credentials", credential, "open"), k)
+	k.Open = true
+	return c.CloseLimit(ctx, credential, k)
 }
 
 // Observe reports what the upstream answered. To report it twice does no harm, so it is sent
@@ -128,11 +130,10 @@ func (c *Client) Notify(ctx context.Context, event string) (answer EventTested, 
 	return answer, err
 }
 
-// Do makes a request of any method, and decodes the answer into into. Fields is a struct or
-// url.Values: a GET or DELETE has them in its query, another request in its body. A nil fields is
-// none, and a nil into discards the answer. The path begins with '/', and its parts are escaped
-// already. What the daemon refuses is a *Problem; the other errors are ErrUnreachable and the
-// context's.
+// Do makes a request of any method, and decodes the answer into into. Fields is a struct or url.Values: a GET or DELETE
+// has them in its query, another request in its body. A nil fields is none, and a nil into discards the answer. The
+// path begins with '/', and its parts are escaped already. What the daemon refuses is a *Problem; the other errors are
+// ErrUnreachable and the context's.
 func (c *Client) Do(ctx context.Context, method, path string, fields, into any) error {
 	return c.do(ctx, request{method: method, path: path, fields: fields, once: method == http.MethodPost || method == http.MethodPatch}, into)
 }

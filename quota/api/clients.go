@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"quotad/quota"
 )
 
 // Clients are the callers of one API of your own, and the limits that each of them has
@@ -39,15 +41,17 @@ type SubjectReset struct {
 
 // A ClientRequest is one call, or several of a kind, that a subject wants to make.
 type ClientRequest struct {
-	Subject   string `json:"subject" max:"8192" text:"any"` // an address, user or key: any bytes, 1 to 8192 of them
-	Operation string `json:"operation"`                     // empty: a call costs 1
-	Count     int64  `json:"count"`                         // calls; 0 means 1
+	Subject   string `json:"subject"`   // an address, user or key: any bytes, 1 to 8192 of them
+	Operation string `json:"operation"` // empty: a call costs 1
+	Count     int64  `json:"count"`     // calls; 0 means 1
 }
 
-// AcquireClient asks whether a subject may make a call now. The Decision is a grant, or a
-// denial of reason limit_exceeded or cost_exceeds_limit. Decision.Limits is the state of
-// every limit, unless the mode is "outage". Errors are as for Acquire. The request is not sent again
-// after a lost answer: the call may have been counted.
+// SetBytes takes the subject of a form, which may hold any bytes, unlike JSON.
+func (r *ClientRequest) SetBytes(form url.Values) { r.Subject = form.Get("subject") }
+
+// AcquireClient asks whether a subject may make a call now. The Decision is a grant, or a denial of reason
+// limit_exceeded or cost_exceeds_limit. Decision.Limits is the state of every limit, unless the mode is "outage".
+// Errors are as for Acquire. The request is not sent again after a lost answer: the call may have been counted.
 func (c *Client) AcquireClient(ctx context.Context, name string, r ClientRequest) (Decision, error) {
 	return c.decide(ctx, request{method: http.MethodPost, path: Path("clients", name, "acquire"), fields: r.form(), once: true})
 }
@@ -71,7 +75,18 @@ func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
 
 // GetClients returns the clients of a name.
 func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
-	return Ask[Clients](ctx, c, http.MethodGet, Path("clients", name), nil)
+	list, err := c.ListClients(ctx)
+	if err != nil {
+		return Clients{}, err
+	}
+	known := make([]string, len(list))
+	for i, one := range list {
+		if known[i] = one.Name; one.Name == name {
+			return one, nil
+		}
+	}
+	hint := quota.DidYouMean(name, known, "configured clients")
+	return Clients{}, NewProblem(quota.UnknownClients, "clients %.80q are not configured", name).WithHint(hint)
 }
 
 // Subject returns the state of a subject's limits.

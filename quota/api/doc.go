@@ -3,10 +3,9 @@
 //
 // The examples of [Client] are a job's calls: in a pass, denied, settled, asked again after a lost reply.
 //
-// Client.Acquire, like the method for each other route, passes a request to exchange (transport.go).
-// That encodes the body, sends it, and sends it again if a repetition does no harm. A refusal is a
-// Problem. One table (problem.go) maps errors to reasons and statuses: the daemon reads it
-// forwards, the client backwards.
+// Client.Acquire, like the method for each other route, passes a request to exchange (transport.go). That encodes the
+// body, sends it, and sends it again if a repetition does no harm. A refusal is a Problem. One table (problem.go) maps
+// errors to reasons and statuses: the daemon reads it forwards, the client backwards.
 //
 // The package writes nothing to disk. Its lock is a Client's once, which makes its transport; it is not
 // held while a connection is used. The daemon's side is in quota/server, which no client links.

@@ -191,8 +191,7 @@ func exampleDaemon() (socket string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	frontend, served := server.NewFrontend(server.FrontendConfig{}), make(chan error, 1)
-	frontend.PassTo(s)
+	frontend, served := server.NewFrontend(server.FrontendConfig{Handler: s}), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	return socket, func() {
 		if err := errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir)); err != nil {

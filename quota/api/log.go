@@ -90,9 +90,8 @@ func (s Since) At(now time.Time) time.Time {
 	return now.Add(-ago)
 }
 
-// ParseSpan reads a length of time as people write it: like time.ParseDuration, but it may begin
-// with a number of days of 24 hours ("90m", "7d", "1d12h"). If it is too long, the error is
-// strconv.ErrRange.
+// ParseSpan reads a length of time as people write it: like time.ParseDuration, but it may begin with a number of days
+// of 24 hours ("90m", "7d", "1d12h"). If it is too long, the error is strconv.ErrRange.
 func ParseSpan(text string) (time.Duration, error) {
 	number, rest, hasDays := strings.Cut(text, "d")
 	if !hasDays {

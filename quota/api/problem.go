@@ -22,8 +22,7 @@ const (
 	InternalError    quota.Reason = "internal_error" // a fault of the daemon's
 	// Unauthorized: 401, a remote caller's request without a token that is known.
 	Unauthorized quota.Reason = "unauthorized"
-	// Cancelled: 408, the caller went away before the decision. The reason is for logs and
-	// metrics.
+	// Cancelled: 408, the caller went away before the decision. The reason is for logs and metrics.
 	Cancelled quota.Reason = "cancelled"
 	// TooManyConnections: 503, this connection is one too many, see Config.
 	TooManyConnections quota.Reason = "too_many_connections"

@@ -23,11 +23,10 @@ const (
 	systemConfig = "/etc/quotad/config.toml" // is there where quotad is installed
 )
 
-// FindSocket returns the path of the daemon's socket: flag if it is not empty,
-// else $QUOTAD_SOCKET, else /run/quotad.sock if it exists, else
-// ./.quotad/quotad.sock, unless that is another user's: root in a user's directory
-// does not mean that user's daemon. If neither exists, it is /run/quotad.sock where quotad is
-// installed. FindSocket does not check whether a daemon listens.
+// FindSocket returns the path of the daemon's socket: flag if it is not empty, else $QUOTAD_SOCKET, else
+// /run/quotad.sock if it exists, else ./.quotad/quotad.sock, unless that is another user's: root in a user's directory
+// does not mean that user's daemon. If neither exists, it is /run/quotad.sock where quotad is installed. FindSocket
+// does not check whether a daemon listens.
 func FindSocket(flag string) string {
 	named := cmp.Or(flag, os.Getenv(SocketEnv))
 	switch {

@@ -29,8 +29,7 @@ const (
 	patience       = 5 * time.Second // for all attempts, when the context sets no deadline
 	retryDelay     = 50 * time.Millisecond
 
-	// clientIdle is shorter than the daemon's, so that a request is rarely sent into a
-	// connection that is being closed.
+	// clientIdle is shorter than the daemon's, so that a request is rarely sent into a connection that is being closed.
 	clientIdle = IdleTimeout - time.Second
 	maxAnswer  = 64 << 20
 )
@@ -246,8 +245,7 @@ func (e *unreachableError) Error() string {
 	return fmt.Sprintf("cannot reach quotad at %q: %v", e.socket, cause(e.err))
 }
 
-// Is makes errors.Is find ErrUnreachable and, if the request may have arrived,
-// quota.ErrOutcomeUnknown.
+// Is makes errors.Is find ErrUnreachable and, if the request may have arrived, quota.ErrOutcomeUnknown.
 func (e *unreachableError) Is(target error) bool {
 	return target == ErrUnreachable || target == quota.ErrOutcomeUnknown && lost(e.err)
 }
@@ -302,8 +300,7 @@ type unreadableError struct {
 func (e *unreadableError) Error() string { return e.err.Error() }
 func (e *unreadableError) Unwrap() error { return e.err }
 
-// DaemonVersion returns the version of the daemon whose answer led to a client's
-// error; empty if none answered.
+// DaemonVersion returns the version of the daemon whose answer led to a client's error; empty if none answered.
 func DaemonVersion(err error) string {
 	var p *Problem
 	var unreadable *unreadableError

@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"slices"
 	"time"
 
@@ -45,7 +44,7 @@ type SpentBy struct {
 
 // Usage reads a credential's log and sums it.
 func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
-	state, err := Ask[Credential](ctx, c, http.MethodGet, Path("credentials", credential), nil)
+	state, err := c.Credential(ctx, credential)
 	if err != nil {
 		return Usage{}, err
 	}

@@ -14,8 +14,7 @@ type AcquireRequest struct {
 	Count      int64  `json:"count,omitempty"`      // calls, from 1 to 2^53-1; 1 when absent
 	RequestID  string `json:"request_id,omitempty"` // names the upstream call, by at most 128 printable bytes; see quota.Request
 	UseReserve bool   `json:"use_reserve,omitempty"`
-	// Optional says that a pass can do without the call: a denial does not end the pass, nor
-	// its run.
+	// Optional says that a pass can do without the call: a denial does not end the pass, nor its run.
 	Optional bool `json:"optional,omitempty"`
 	// Headers adds the fields RateLimit and RateLimit-Policy to a grant, too.
 	Headers bool `json:"headers,omitempty"`
@@ -88,11 +87,11 @@ type Limit struct {
 	CountsSince *time.Time `json:"counts_since,omitempty"`
 }
 
-// A Closing is the body of POST /v1/credentials/{name}/close and of …/open.
+// A Closing is the body of POST /v1/credentials/{name}/close.
 type Closing struct {
 	Limit string `json:"limit"`
-	// Of a close: when the limit opens by itself, or after how long ("90m", "1d").
-	Until string `json:"until,omitempty"`
+	Until string `json:"until,omitempty"` // when the limit opens by itself, or after how long ("90m", "1d")
+	Open  bool   `json:"open,omitempty"`  // open it now
 	Note  string `json:"note,omitempty"`
 }
 
@@ -113,8 +112,8 @@ type Observation struct {
 	GrantID    string `json:"grant_id,omitempty"`
 	// Status of the answer; may be left out if the header begins with the status line.
 	Status int64  `json:"status,omitempty"`
-	Header string `json:"header,omitempty" max:"16384"` // lines of "Name: value", verbatim
-	Body   string `json:"body,omitempty" max:"65536"`   // verbatim, not compressed
+	Header string `json:"header,omitempty"` // lines of "Name: value", verbatim
+	Body   string `json:"body,omitempty"`   // verbatim, not compressed
 }
 
 // Observed is the answer to an Observation.
@@ -150,8 +149,7 @@ type LedgerState struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Status is quota's part of the body of GET /v1/status; the jobs'
-// part is in package jobs/api.
+// Status is quota's part of the body of GET /v1/status; the jobs' part is in package jobs/api.
 type Status struct {
 	Credentials []Credential `json:"credentials"`
 	Ledger      LedgerState  `json:"ledger"`
@@ -237,8 +235,7 @@ type Proxied struct {
 	Routes   int    `json:"routes"`
 }
 
-// Configuration says which configuration is in force: the member "config" of
-// GET /v1/status.
+// Configuration says which configuration is in force: the member "config" of GET /v1/status.
 type Configuration struct {
 	File     string    `json:"file"`
 	ReadAt   time.Time `json:"read_at"`

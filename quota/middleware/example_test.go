@@ -138,8 +138,7 @@ func serveClients(clients *clientlimit.Service) (socket string, stop func() erro
 	if err != nil {
 		return "", nil, err
 	}
-	frontend, served := server.NewFrontend(server.FrontendConfig{}), make(chan error, 1)
-	frontend.PassTo(s)
+	frontend, served := server.NewFrontend(server.FrontendConfig{Handler: s}), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	return socket, func() error { return errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
 }

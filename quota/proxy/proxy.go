@@ -64,7 +64,7 @@ func New(c Config) *Proxy {
 		ModifyResponse: func(res *http.Response) error { return exchangeOf(res.Request).answered(res) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { exchangeOf(r).fail(w, err) },
 	}
-	p.front = server.NewFrontend(server.FrontendConfig{Handler: p, ErrorLog: c.ErrorLog})
+	p.front = server.NewFrontend(server.FrontendConfig{Handler: p, Endless: true, ErrorLog: c.ErrorLog})
 	return p
 }
 

@@ -221,8 +221,7 @@ func (s *Server) observe(ctx context.Context, c *Session, in api.Observation) (a
 	}, nil
 }
 
-// observationOf returns the observation that a caller makes. A pass may report on its own
-// credential alone.
+// observationOf returns the observation that a caller makes. A pass may report on its own credential alone.
 func (s *Server) observationOf(c *Session, in api.Observation) (upstream.Observation, error) {
 	request := s.requestOf(c, api.AcquireRequest{Credential: in.Credential, Operation: in.Operation})
 	if of, _, err := quota.ParseGrantID(in.GrantID); err == nil {

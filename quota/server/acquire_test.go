@@ -141,8 +141,7 @@ func TestADenialThatOutlastsItsPass(t *testing.T) {
 
 func TestGrantedAtRetryAfterAndNotBefore(t *testing.T) {
 	h := servertest.Start(t, nil)
-	// Each asks under an id of its own: the ledger's clock runs ahead of the one
-	// by which refusals are remembered.
+	// Each asks under an id of its own: the ledger's clock runs ahead of the one by which refusals are remembered.
 	ask := func(id string) api.Decision {
 		return h.Acquire("", api.AcquireRequest{Credential: "other", Operation: "get", RequestID: id})
 	}

@@ -16,8 +16,7 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// An instant ledger decides without thinking, so that what is measured is the
-// way to it.
+// An instant ledger decides without thinking, so that what is measured is the way to it.
 type instant struct {
 	*ledgertest.Model
 	decision quota.Decision

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -11,18 +12,11 @@ import (
 
 // A subjectRequest names a subject.
 type subjectRequest struct {
-	Subject string `json:"subject" max:"8192" text:"any"`
+	Subject string `json:"subject"`
 }
 
-func (s *Server) clientRoutes() []Route {
-	return []Route{
-		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of your own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
-		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
-		{"GET", "/v1/clients/{name}", Read, "clients of one name", Handle(s.getClients)},
-		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
-		{"DELETE", "/v1/clients/{name}/subject", Operate, "forget what one client spent; subject", Handle(s.resetSubject)},
-	}
-}
+// SetBytes takes the subject of a form, which may hold any bytes.
+func (r *subjectRequest) SetBytes(form url.Values) { r.Subject = form.Get("subject") }
 
 func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Session, in api.ClientRequest) error {
 	request := clientlimit.Request{Subject: in.Subject, Operation: in.Operation, Count: quota.Units(in.Count)}
@@ -36,14 +30,6 @@ func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Sessio
 
 func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, error) {
 	return each(s.Clients.Groups(), clientsOf), nil
-}
-
-func (s *Server) getClients(_ context.Context, c *Session, _ None) (api.Clients, error) {
-	group, refused := s.Clients.Group(c.Path("name"))
-	if group == nil {
-		return api.Clients{}, api.ProblemOf(refused)
-	}
-	return clientsOf(group), nil
 }
 
 func clientsOf(c *clientlimit.Group) api.Clients {

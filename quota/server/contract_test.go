@@ -263,7 +263,7 @@ func contract() []contractRow {
 
 	const youtube = "/v1/credentials/youtube"
 	for _, path := range []string{
-		"/v1/status", "/v1/credentials", youtube, "/v1/credentials/vimeo", "/v1", "/healthz", "/readyz", "/version", "/", "/v1/nothing", "/v1/acquire",
+		"/v1/status", "/v1/credentials", "/v1/credentials?credential=youtube", "/v1/credentials?credential=vimeo", "/v1", "/healthz", "/readyz", "/version", "/", "/v1/nothing", "/v1/acquire",
 		"/v1/status?verbose=1", "/v1/status?", "/v1/log?credential=youtube", "/v1/log?credential=youtube&most=0", "/v1/log?credential=youtube&most=1001", "/v1/log?credential=youtube&most=x", "/v1/log?credential=youtube&most=1&most=2",
 		"/v1/log?credential=youtube&newest=true", "/v1/log?credential=youtube&newest=yes", "/v1/log", "/v1/log?credential=youtube&after=nonsense", "/v1/log?credential=youtube&after=0",
 		"/v1/log?credential=youtube&after=1795251600000000", "/v1/log?credential=youtube&after=" + none, "/v1/log?credential=youtube&since=7d", "/v1/log?credential=youtube&since=2026-03-14T09:00:00Z", "/v1/log?credential=youtube&since=yesterday", "/v1/log?credential=youtube&since=-1h",

@@ -36,9 +36,21 @@ func (c *Session) ledger(health quota.Health) api.LedgerState {
 	return ledger
 }
 
-func (s *Server) credentials(ctx context.Context, c *Session, _ None) ([]api.Credential, error) {
+// A credentialQuery names one credential; empty: all.
+type credentialQuery struct {
+	Credential string `json:"credential"`
+}
+
+func (s *Server) credentials(ctx context.Context, c *Session, in credentialQuery) ([]api.Credential, error) {
+	names := s.names(c)
+	if in.Credential != "" {
+		name, err := s.named(c, in.Credential)
+		if names = []string{name}; err != nil {
+			return nil, err
+		}
+	}
 	credentials := []api.Credential{}
-	for _, name := range s.names(c) {
+	for _, name := range names {
 		state, err := s.priced(ctx, c, name)
 		if err != nil {
 			return nil, err
@@ -48,20 +60,19 @@ func (s *Server) credentials(ctx context.Context, c *Session, _ None) ([]api.Cre
 	return credentials, nil
 }
 
-func (s *Server) credential(ctx context.Context, c *Session, _ None) (api.Credential, error) {
-	return s.priced(ctx, c, c.Path("name"))
-}
-
 // named returns the credential that a caller names: the only one if it names none.
 func (s *Server) named(c *Session, name string) (string, error) {
-	if name != "" && name != api.OnlyCredential {
-		return name, nil
-	}
 	names := s.names(c)
-	if len(names) != 1 {
-		return "", api.ProblemOf(s.noCredential(c))
+	switch {
+	case name == "" || name == api.OnlyCredential:
+		if len(names) != 1 {
+			return "", api.ProblemOf(s.noCredential(c))
+		}
+		return names[0], nil
+	case c.remote != nil && !slices.Contains(names, name):
+		return "", c.remote.forbids("read credential", name)
 	}
-	return names[0], nil
+	return name, nil
 }
 
 // priced returns the state of a credential with what its operations cost, and since when its limits count.
@@ -82,8 +93,7 @@ func (s *Server) priced(ctx context.Context, c *Session, name string) (api.Crede
 	return state, nil
 }
 
-// operationsOf returns what operations cost; to a remote caller, those that it may use, in the
-// limits that count it.
+// operationsOf returns what operations cost; to a remote caller, those that it may use, in the limits that count it.
 func (c *Session) operationsOf(of *quota.Credential) map[string]map[string]int64 {
 	operations := make(map[string]map[string]int64, len(of.Operations))
 	for operation, cost := range of.Operations {

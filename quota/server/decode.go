@@ -1,7 +1,7 @@
 package server
 
 import (
-	"encoding"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,94 +18,70 @@ import (
 	"quotad/quota/api"
 )
 
-// maxText is how many bytes one text has, unless the tag max says otherwise.
-const maxText = 256
-
-// A decoder reads the fields of a request into a struct with the tags of encoding/json: from the body
-// if the method has one, else from the query. A field that is left out keeps its default.
-type decoder[T any] struct {
-	byDefault T
-	members   []member // of T, in their order
-	maxBody   int64    // bytes of a body
+// fields says of what kind the fields of forms and queries are, by name: a number, true or false, or a list. All others
+// are texts.
+var fields = map[string]string{
+	"count": "int64", "units": "int64", "status": "int64", "most": "int64",
+	"for_ms": "int64", "wait_ms": "int64", "ended": "int64", "written": "int64",
+	"use_reserve": "bool", "optional": "bool", "headers": "bool", "dry_run": "bool", "newest": "bool", "denied": "bool",
+	"open": "bool", "end": "bool",
+	"regions": "slice",
 }
 
-// A member is a field of T.
-type member struct {
-	name     string
-	max      int  // bytes of a text
-	anyBytes bool // in a form, the text need not be UTF-8
-}
-
-// newDecoder returns the decoder of a struct of strings, integers, bools, lists of strings or
-// integers, types with UnmarshalText, and pointers to these. Without a default it begins with the
-// zero value. The tag max is how many bytes a text may have; text:"any" lets a form hold any bytes.
-func newDecoder[T any](byDefault ...T) decoder[T] {
-	d := decoder[T]{maxBody: maxBody}
-	if len(byDefault) > 0 {
-		d.byDefault = byDefault[0]
+// wanted is what a value of a kind must be.
+func wanted(kind string) string {
+	switch kind {
+	case "int", "int64":
+		return fmt.Sprintf("a whole number of at most %d, in digits alone", quota.MaxUnits)
+	case "bool":
+		return "true or false"
+	case "slice":
+		return "a list"
 	}
-	for f := range reflect.TypeFor[T]().Fields() {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		m := member{name: name, max: maxText, anyBytes: f.Tag.Get("text") == "any"}
-		if long, err := strconv.Atoi(f.Tag.Get("max")); err == nil {
-			m.max = long
-			d.maxBody += 6 * int64(long) // a byte of a text takes up to six as JSON
-		}
-		d.members = append(d.members, m)
-	}
-	return d
+	return "a string"
 }
 
-func (d decoder[T]) decode(r *http.Request) (T, error) {
-	kind, text, problem := textOf(r, d.maxBody)
+// decode reads the fields of a request into a struct with the tags of encoding/json: from the body if the method has
+// one, else from the query. A field that is left out keeps its value.
+func decode(r *http.Request, into any) error {
+	text, isForm, problem := textOf(r)
 	if problem != nil {
-		return d.byDefault, problem
+		return problem
 	}
-	in, err := d.parse(kind, text)
+	var form url.Values
+	err := error(nil)
+	if isForm {
+		form, text, err = readForm(text)
+	}
 	if err == nil {
-		return in, nil
+		err = readJSON(text, into)
 	}
-	p := api.NewProblem(quota.BadRequest, "%v", err)
-	switch i := slices.IndexFunc(d.members, func(m member) bool { return m.anyBytes }); {
-	case i >= 0 && errors.Is(err, errNotUTF8):
-		p.Hint = "JSON is UTF-8; a form takes any bytes, as " + d.members[i].name + "=%FF"
+	if raw, takes := into.(interface{ SetBytes(url.Values) }); takes && err == nil && isForm { // JSON is UTF-8
+		raw.SetBytes(form)
+	}
+	if err == nil {
+		return nil
+	}
+	problem = api.NewProblem(quota.BadRequest, "%v", err)
+	switch _, takesBytes := into.(interface{ SetBytes(url.Values) }); {
+	case takesBytes && errors.Is(err, errNotUTF8):
+		problem.Hint = "JSON is UTF-8; a form takes any bytes, as subject=%FF"
 	case err.Error() == `unknown field "at_most"`:
-		p.Hint = "it is gone: a dry run (dry_run=true) says how many calls fit: ask for that count"
+		problem.Hint = "it is gone: a dry run (dry_run=true) says how many calls fit: ask for that count"
 	}
-	return in, p
+	return problem
 }
-
-// The kinds of texts with fields, as messages name them.
-const (
-	isJSON  = "JSON"
-	isForm  = "form"
-	isQuery = "query"
-)
 
 var errNotUTF8 = errors.New("it is not valid UTF-8")
 
-func (d decoder[T]) parse(kind, text string) (T, error) {
-	in, err := d.byDefault, error(nil)
-	into := reflect.ValueOf(&in).Elem()
-	if kind == isJSON {
-		err = readJSON(text, &in)
-	} else {
-		err = d.readForm(kind, text, into)
-	}
-	for i := 0; i < len(d.members) && err == nil; i++ {
-		err = d.members[i].check(into.Field(i))
-	}
-	return in, err
-}
-
 // readJSON reads one object.
-func readJSON[T any](text string, in *T) error {
+func readJSON(text string, into any) error {
 	if !utf8.ValidString(text) { // encoding/json replaces what is not
 		return fmt.Errorf("malformed JSON: %w", errNotUTF8)
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
-	err := d.Decode(in)
+	err := d.Decode(into)
 	if err == nil {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
@@ -123,178 +98,88 @@ func readJSON[T any](text string, in *T) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return errors.New("malformed JSON: it is not an object")
 	case errors.As(err, &kind):
-		return fmt.Errorf("%s must be %s, not a JSON %.40s", kind.Field, wanted(kind.Type), kind.Value)
+		return fmt.Errorf("%s must be %s, not a JSON %.40s", kind.Field, wanted(kind.Type.Kind().String()), kind.Value)
 	}
 	return errors.New(quota.Clipped(strings.TrimPrefix(err.Error(), "json: "), 300)) // an unknown field, or an UnmarshalText
 }
 
-// wanted returns what a value must be.
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64:
-		return fmt.Sprintf("a whole number of at most %d, in digits alone", quota.MaxUnits)
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list"
-	}
-	return "a string"
-}
-
-// readForm reads "a=1&b=2".
-func (d decoder[T]) readForm(kind, text string, into reflect.Value) error {
-	texts, unknown := make([][]string, len(d.members)), error(nil)
-	for pair := range strings.SplitSeq(text, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(name)
-		if err == nil {
-			value, err = url.QueryUnescape(value)
-		}
-		if strings.Contains(pair, ";") {
-			err = errors.New("invalid semicolon separator in query")
-		}
-		i := slices.IndexFunc(d.members, func(m member) bool { return m.name == name })
-		switch {
-		case err != nil:
-			return fmt.Errorf("malformed %s: %w", kind, err)
-		case i >= 0:
-			texts[i] = append(texts[i], value)
-		case pair != "" && unknown == nil:
-			unknown = fmt.Errorf("unknown field %.40q", name)
-		}
-	}
-	for i := 0; i < len(texts) && unknown == nil; i++ { // a misspelt name is why another is missing
-		unknown = d.members[i].set(into.Field(i), texts[i])
-	}
-	return unknown
-}
-
-// set stores the values that a form has of the member: of a list, one for each item.
-func (m member) set(into reflect.Value, texts []string) error {
-	switch {
-	case len(texts) == 0:
-		return nil
-	case into.Kind() == reflect.Pointer:
-		into.Set(reflect.New(into.Type().Elem()))
-		return m.set(into.Elem(), texts)
-	case into.Kind() == reflect.Slice:
-		into.Set(reflect.MakeSlice(into.Type(), len(texts), len(texts)))
-		for i := range texts {
-			if err := m.set(into.Index(i), texts[i:i+1]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case len(texts) > 1:
-		return fmt.Errorf("%s is given twice", m.name)
-	}
-	text, err := texts[0], error(nil)
-	own, isOwn := into.Addr().Interface().(encoding.TextUnmarshaler)
-	switch kind := into.Kind(); {
-	case isOwn:
-		return own.UnmarshalText([]byte(text))
-	case kind == reflect.String:
-		into.SetString(text)
-	case kind == reflect.Bool && (text == "true" || text == "false"):
-		into.SetBool(text == "true")
-	case kind == reflect.Bool:
-		err = strconv.ErrSyntax
-	default:
-		var n int64
-		n, err = strconv.ParseInt(strings.TrimPrefix(text, " "), 10, 64) // "+" is the code of a blank: "+20" is 20
-		into.SetInt(n)
-	}
+// readForm reads "a=1&b=2", and writes it as JSON.
+func readForm(text string) (url.Values, string, error) {
+	form, err := url.ParseQuery(text)
 	if err != nil {
-		return fmt.Errorf("%s must be %s: %.40q", m.name, wanted(into.Type()), text)
+		return nil, "", fmt.Errorf("malformed form or query: %w", err)
 	}
-	return nil
-}
-
-// check refuses a value that is out of bounds.
-func (m member) check(v reflect.Value) error {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			return m.check(v.Elem())
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			if err := m.check(v.Index(i)); err != nil {
-				return err
+	object := map[string]any{}
+	for name, texts := range form {
+		text, value, err := texts[0], any(texts[0]), error(nil)
+		switch fields[name] {
+		case "slice":
+			object[name] = texts
+			continue
+		case "int64":
+			value, err = strconv.ParseInt(strings.TrimPrefix(text, " "), 10, 64) // "+" is the code of a blank: "+20" is 20
+		case "bool":
+			if value = text == "true"; text != "true" && text != "false" {
+				err = strconv.ErrSyntax
 			}
 		}
-	case reflect.Int64:
-		if n := v.Int(); n > int64(quota.MaxUnits) || n < -int64(quota.MaxUnits) {
-			return fmt.Errorf("%s must be %s: %d", m.name, wanted(v.Type()), n)
+		switch {
+		case len(texts) > 1:
+			return nil, "", fmt.Errorf("%.40q is given twice", name)
+		case err != nil:
+			return nil, "", fmt.Errorf("%s must be %s: %.40q", name, wanted(fields[name]), text)
 		}
-	case reflect.String:
-		if len(v.String()) > m.max {
-			return fmt.Errorf("%s has at most %d bytes", m.name, m.max)
-		}
-		if !m.anyBytes && !utf8.ValidString(v.String()) {
-			return fmt.Errorf("%s: %w", m.name, errNotUTF8)
-		}
+		object[name] = value
 	}
-	return nil
+	var b bytes.Buffer
+	err = json.NewEncoder(&b).Encode(object)
+	return form, b.String(), err
 }
 
-// textOf returns the text that holds the fields of a request.
-func textOf(r *http.Request, maxBody int64) (kind, text string, problem *api.Problem) {
+// textOf returns the text that holds the fields of a request: a form or a query, or JSON.
+func textOf(r *http.Request) (text string, isForm bool, problem *api.Problem) {
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method) {
 		if r.ContentLength != 0 {
-			return "", "", api.NewProblem(quota.BadRequest, "%s takes no body", r.Method)
+			return "", false, api.NewProblem(quota.BadRequest, "%s takes no body", r.Method)
 		}
-		return isQuery, r.URL.RawQuery, nil
+		return r.URL.RawQuery, true, nil
 	}
 	if r.URL.RawQuery != "" {
-		return "", "", api.NewProblem(quota.BadRequest, "fields belong in the body, not after a '?'")
+		return "", false, api.NewProblem(quota.BadRequest, "fields belong in the body, not after a '?'")
 	}
-	text, problem = readBody(r, maxBody)
+	text, problem = readBody(r)
 	if problem != nil || text == "" {
-		return isForm, "", problem
+		return "", true, problem
 	}
-	switch mediaType(r.Header.Get("Content-Type")) {
-	case "application/json":
-		return isJSON, text, nil
-	case "application/x-www-form-urlencoded":
-		if text[0] == '{' { // curl -d
-			return "", "", api.NewProblem(quota.BadRequest, "the body looks like JSON, but its content type is that of a form").
-				WithHint("add the header Content-Type: application/json, or send name=value pairs")
-		}
-		return isForm, text, nil
-	}
-	return "", "", api.NewProblem(quota.BadRequest, "content type %.80q is not understood: use application/json or application/x-www-form-urlencoded, in UTF-8",
-		r.Header.Get("Content-Type"))
-}
-
-// mediaType returns the type in a Content-Type without its parameters, or "" if the body is
-// in another character set than UTF-8.
-func mediaType(contentType string) string {
-	if contentType == "application/x-www-form-urlencoded" || contentType == "application/json" { // most are
-		return contentType
-	}
-	kind, params, err := mime.ParseMediaType(contentType)
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset, named := params["charset"]
-	if err != nil || named && !strings.EqualFold(charset, "utf-8") {
-		return ""
+	switch {
+	case err != nil || named && !strings.EqualFold(charset, "utf-8"):
+	case kind == "application/json":
+		return text, false, nil
+	case kind == "application/x-www-form-urlencoded" && text[0] == '{': // curl -d
+		problem = api.NewProblem(quota.BadRequest, "the body looks like JSON, but its content type is that of a form")
+		return "", false, problem.WithHint("add the header Content-Type: application/json, or send name=value pairs")
+	case kind == "application/x-www-form-urlencoded":
+		return text, true, nil
 	}
-	return kind
+	return "", false, api.NewProblem(quota.BadRequest, "content type %.80q is not understood: "+
+		"use application/json or application/x-www-form-urlencoded, in UTF-8", r.Header.Get("Content-Type"))
 }
 
-// readBody reads a body of at most maxBody bytes. It discards up to maxDrain of a larger one,
-// because a connection with an unread body cannot be used again.
-func readBody(r *http.Request, maxBody int64) (string, *api.Problem) {
-	if r.ContentLength <= maxBody {
-		body, err := make([]byte, max(0, r.ContentLength)), error(nil)
-		if r.ContentLength < 0 {
-			body, err = io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-		} else {
-			_, err = io.ReadFull(r.Body, body)
-		}
-		if err != nil {
+// readBody reads a body of bounded length. It discards up to maxDrain of a larger one, because a connection with an
+// unread body cannot be used again.
+func readBody(r *http.Request) (string, *api.Problem) {
+	most := int64(maxBody)
+	if r.URL.Path == "/v1/observe" {
+		most = maxObserved
+	}
+	if r.ContentLength <= most {
+		body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+		switch {
+		case err != nil:
 			return "", api.NewProblem(quota.BadRequest, "the body did not arrive: %v", err)
-		}
-		if int64(len(body)) <= maxBody {
+		case int64(len(body)) <= most:
 			return string(body), nil
 		}
 	}
@@ -302,9 +187,5 @@ func readBody(r *http.Request, maxBody int64) (string, *api.Problem) {
 	if r.Header.Get("Expect") == "" && r.ContentLength <= maxDrain {
 		io.CopyN(io.Discard, r.Body, maxDrain)
 	}
-	return "", tooLong(maxBody)
-}
-
-func tooLong(maxBody int64) *api.Problem {
-	return api.NewProblem(quota.BadRequest, "the body has more than %d bytes", maxBody).WithStatus(http.StatusRequestEntityTooLarge)
+	return "", api.NewProblem(quota.BadRequest, "the body has more than %d bytes", most).WithStatus(http.StatusRequestEntityTooLarge)
 }

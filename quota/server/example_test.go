@@ -50,8 +50,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	frontend := server.NewFrontend(server.FrontendConfig{})
-	frontend.PassTo(decider)
+	frontend := server.NewFrontend(server.FrontendConfig{Handler: decider})
 	go frontend.Serve(listener)
 	defer frontend.Shutdown(context.Background())
 

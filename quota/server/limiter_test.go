@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,8 +19,7 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// dialAs is dial as another user: the kernel records the user of the thread that
-// connects.
+// dialAs is dial as another user: the kernel records the user of the thread that connects.
 func dialAs(t *testing.T, h *servertest.Server, uid uint32) *servertest.Conn {
 	t.Helper()
 	everybodyMayConnect(t, h)
@@ -67,8 +65,7 @@ func awaitOpen(t *testing.T, h *servertest.Server, want int) {
 
 func TestConnectionsOfAUserAreBounded(t *testing.T) {
 	var said servertest.Text
-	h := servertest.Start(t, nil)
-	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
+	h := servertest.Start(t, nil, server.FrontendConfig{ConnectionsPerUser: 2, ErrorLog: log.New(&said, "", 0)})
 	first, uid := dialPlain(t, h)
 	second, _ := dialPlain(t, h)
 	for _, w := range []*servertest.Conn{first, second} {
@@ -113,16 +110,8 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	}
 	const most = 4
 	metrics := servertest.TCP(t)
-	h := servertest.Start(t, nil)
-	h.Frontend.Bound(server.FrontendConfig{Connections: most, ConnectionsPerUser: 2})
-	served := make(chan error, 1)
-	go func() { served <- h.Frontend.Serve(metrics, "/healthz") }()
-	t.Cleanup(func() {
-		h.Frontend.Shutdown(servertest.Canceled())
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	h := servertest.Start(t, nil, server.FrontendConfig{Connections: most, ConnectionsPerUser: 2})
+	only(t, h, metrics, "/healthz")
 	for uid := range uint32(most) {
 		dialAs(t, h, 60_001+uid%3)
 	}
@@ -138,7 +127,7 @@ func TestManyUsersLeaveRoomForOperators(t *testing.T) {
 	for range 15 { // the rest of the places of their own
 		h.Dial()
 	}
-	awaitOpen(t, h, most+16+1)
+	awaitOpen(t, h, most+16)
 	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != http.StatusServiceUnavailable {
 		t.Errorf("root's own flood: %d, want 503", got.Status)
 	}
@@ -188,8 +177,7 @@ func dialTCP(t *testing.T, addr net.Addr) *servertest.Conn {
 
 func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	nobody := account(t, "nobody")
-	h := servertest.Start(t, nil)
-	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: 2})
+	h := servertest.Start(t, nil, server.FrontendConfig{ConnectionsPerUser: 2})
 	for range 2 { // half open: they never send a thing
 		dialAs(t, h, nobody)
 	}
@@ -205,8 +193,7 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 // A flood of the server's own user does not keep the server from asking itself.
 func TestAFloodDoesNotShutOutTheServerItself(t *testing.T) {
 	const most = 2
-	h := servertest.Start(t, nil)
-	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: most, Self: os.Getpid()})
+	h := servertest.Start(t, nil, server.FrontendConfig{ConnectionsPerUser: most, Self: os.Getpid()})
 	everybodyMayConnect(t, h)
 	for range most {
 		begun := otherProcess(t, h, "GET /healthz HTTP/1.1\r\n")
@@ -248,8 +235,7 @@ func otherProcess(t *testing.T, h *servertest.Server, sends string) *exec.Cmd {
 // Connections beyond those that are answered 503 are closed.
 func TestFloodIsCut(t *testing.T) {
 	const most, overflow = 2, 64
-	h := servertest.Start(t, nil)
-	h.Frontend.Bound(server.FrontendConfig{ConnectionsPerUser: most})
+	h := servertest.Start(t, nil, server.FrontendConfig{ConnectionsPerUser: most})
 	for range most + overflow {
 		dialPlain(t, h)
 	}
@@ -261,11 +247,23 @@ func TestFloodIsCut(t *testing.T) {
 	awaitOpen(t, h, most+overflow)
 }
 
+// only serves some paths of a server on another listener.
+func only(t *testing.T, h *servertest.Server, l net.Listener, paths ...string) {
+	t.Helper()
+	frontend, served := server.NewFrontend(server.FrontendConfig{Handler: h.Server, Only: paths}), make(chan error, 1)
+	go func() { served <- frontend.Serve(l) }()
+	t.Cleanup(func() {
+		frontend.Shutdown(servertest.Canceled())
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+}
+
 func TestListenerForSomePathsOnly(t *testing.T) {
 	listener := servertest.TCP(t)
 	h := servertest.Start(t, nil)
-	served := make(chan error, 1)
-	go func() { served <- h.Frontend.Serve(listener, "/healthz", "/readyz") }()
+	only(t, h, listener, "/healthz", "/readyz")
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 404, "/v1": 404, "/version": 404} {
 		answer, err := http.Get("http://" + listener.Addr().String() + path)
 		if err != nil {
@@ -278,11 +276,5 @@ func TestListenerForSomePathsOnly(t *testing.T) {
 	}
 	if got := h.Dial().Call("GET", "/v1/status", ""); got.Status != 200 {
 		t.Errorf("the status on the socket: %d, want 200", got.Status)
-	}
-	if err := h.Frontend.Shutdown(servertest.Canceled()); err != nil && !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := <-served; err != nil {
-		t.Errorf("Serve: %v", err)
 	}
 }

@@ -102,9 +102,8 @@ type listener struct {
 	file fs.FileInfo // as bound
 }
 
-// Close removes the file first: while this listener still answers, no other
-// daemon replaces it. It compares times, too, because a file system reuses the inode number of a
-// removed file.
+// Close removes the file first: while this listener still answers, no other daemon replaces it. It compares times, too,
+// because a file system reuses the inode number of a removed file.
 func (l *listener) Close() error {
 	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.file) && now.ModTime().Equal(l.file.ModTime()) {
 		os.Remove(l.path)

@@ -18,8 +18,7 @@ import (
 )
 
 func TestListenMode(t *testing.T) {
-	// With any umask: a daemon under systemd has 0027, which alone would lock
-	// the group out.
+	// With any umask: a daemon under systemd has 0027, which alone would lock the group out.
 	for _, mask := range []int{0o000, 0o027, 0o077} {
 		old := syscall.Umask(mask)
 		path := filepath.Join(servertest.ShortDir(t), "s")

@@ -29,7 +29,7 @@ func TestObserveOfAPass(t *testing.T) {
 		{"neither operation nor grant", api.Observation{Status: 429}, quota.BadRequest, "operation is missing, or grant_id"},
 		{"both", api.Observation{Operation: "search.list", GrantID: grant.GrantID, Status: 429}, quota.BadRequest, "do not go together"},
 		{"a body of 10 MB", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 10<<20)}, quota.BadRequest, "bytes"},
-		{"a long body", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 65<<10)}, quota.BadRequest, "body has at most 65536 bytes"},
+		{"a long body", api.Observation{Operation: "search.list", Status: 429, Body: strings.Repeat("x", 65<<10)}, quota.BadRequest, "the body has 66560 bytes, at most 65536 are read"},
 		{"a header that is none", api.Observation{Operation: "search.list", Status: 429, Header: "<html>"}, quota.BadRequest, "the header is not lines of"},
 	} {
 		_, err := client.Observe(t.Context(), row.in)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"quotad/quota"
@@ -31,42 +30,37 @@ func (s *Server) reset(ctx context.Context, c *Session, in api.Reset) (api.Crede
 	return credential, err
 }
 
+// closeLimit closes a limit until a time, or opens it.
 func (s *Server) closeLimit(ctx context.Context, c *Session, in api.Closing) (api.Shut, error) {
-	usage, err := s.Service.Usage(ctx, c.Path("name"))
-	if err != nil {
-		return api.Shut{}, err
-	}
-	until, err := untilOf(in.Until, usage.Now)
-	if err != nil {
-		return api.Shut{}, err
-	}
-	return s.shut(ctx, "close", c, quota.Change{Kind: quota.KindClosing, Limit: in.Limit, Until: until, Note: in.Note})
-}
-
-func (s *Server) openLimit(ctx context.Context, c *Session, in api.Closing) (api.Shut, error) {
-	if in.Until != "" {
+	k := quota.Change{Kind: quota.KindOpening, Limit: in.Limit, Note: in.Note, Caller: c.Caller}
+	verb, changed := "open", false
+	switch {
+	case in.Open && in.Until != "":
 		return api.Shut{}, api.NewProblem(quota.BadRequest, "until is for closing a limit, not for opening one")
+	case !in.Open:
+		usage, err := s.Service.Usage(ctx, c.Path("name"))
+		if err == nil {
+			k.Until, err = untilOf(in.Until, usage.Now)
+		}
+		if err != nil {
+			return api.Shut{}, err
+		}
+		k.Kind, verb = quota.KindClosing, "close"
 	}
-	return s.shut(ctx, "open", c, quota.Change{Kind: quota.KindOpening, Limit: in.Limit, Note: in.Note})
-}
-
-func (s *Server) shut(ctx context.Context, verb string, c *Session, k quota.Change) (api.Shut, error) {
-	changed, credential, err := s.changeLimit(ctx, verb, c, k)
-	return api.Shut{Limit: k.Limit, Changed: changed, Closed: limitIn(credential, k.Limit).Closed, Credential: credential}, err
-}
-
-// changeLimit changes a limit of the credential in the path.
-func (s *Server) changeLimit(ctx context.Context, verb string, c *Session, k quota.Change) (changed bool, is api.Credential, err error) {
-	k.Caller = c.Caller
-	_, is, err = s.change(ctx, verb, c, func(name string) (d quota.Decision, err error) {
+	_, is, err := s.change(ctx, verb, c, func(name string) (d quota.Decision, err error) {
 		d, changed, err = s.Service.ChangeLimit(ctx, name, k)
-		d.Limit = k.Limit
-		if changed {
+		if d.Limit = k.Limit; changed {
 			d.RetryAt, d.Detail = k.Until, k.Note
 		}
 		return d, err
 	})
-	return changed, is, err
+	out := api.Shut{Limit: k.Limit, Changed: changed, Credential: is}
+	for _, l := range is.Limits { // none if the ledger is away by now
+		if l.Name == k.Limit {
+			out.Closed = l.Closed
+		}
+	}
+	return out, err
 }
 
 // untilOf reads an instant, or after how long it is.
@@ -93,14 +87,6 @@ func (s *Server) change(ctx context.Context, verb string, c *Session, do func(na
 		return d, api.Credential{}, err
 	}
 	return d, s.stateOrError(ctx, c, name), nil
-}
-
-func limitIn(c api.Credential, name string) api.Limit {
-	i := slices.IndexFunc(c.Limits, func(l api.Limit) bool { return l.Name == name })
-	if i < 0 { // the ledger is away by now
-		return api.Limit{}
-	}
-	return c.Limits[i]
 }
 
 // ReloadRoute returns the route by which an operator has the daemon read its

@@ -12,8 +12,7 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// An operator is told what a reload has changed, or why it changed nothing;
-// nobody else may ask for one.
+// An operator is told what a reload has changed, or why it changed nothing; nobody else may ask for one.
 func TestReload(t *testing.T) {
 	nobody := account(t, "nobody")
 	want := api.Reloaded{File: "config.toml", Changes: []api.ConfigChange{

@@ -56,8 +56,7 @@ func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *
 	return r, problem
 }
 
-// bearer returns the caller with a token; nil: no caller has it. It compares with every digest, each
-// in constant time.
+// bearer returns the caller with a token; nil: no caller has it. It compares with every digest, each in constant time.
 func (m *Remote) bearer(token string) (found *RemoteCaller) {
 	digest := sha256.Sum256([]byte(token))
 	callers := m.callers.Load()
@@ -76,26 +75,14 @@ func (m *Remote) bearer(token string) (found *RemoteCaller) {
 
 // tokenIn returns the token in the header of a request.
 func tokenIn(r *http.Request) (string, *api.Problem) {
-	values := r.Header["Authorization"]
-	if len(values) == 0 && inQuery(r.URL.RawQuery) {
+	if token, ok := bearerIn(r.Header["Authorization"]); ok && token != "" {
+		return token, nil
+	}
+	if strings.Contains(strings.ToLower(r.URL.RawQuery), "token=") {
 		return "", api.NewProblem(api.Unauthorized, "a token in the address is not read: addresses end up in logs").
 			WithHint("replace that token, and send the new one in the header Authorization: Bearer TOKEN")
 	}
-	if token, ok := bearerIn(values); ok && token != "" {
-		return token, nil
-	}
 	return "", api.NewProblem(api.Unauthorized, "a remote caller shows its token").WithHint("send one header Authorization: Bearer TOKEN")
-}
-
-// inQuery reports whether a query seems to hold a token.
-func inQuery(query string) bool {
-	for pair := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(strings.ToLower(pair), "=")
-		if slices.Contains([]string{"token", "access_token", "api_key", "apikey", "key", "bearer", "authorization", "auth"}, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // addressOf reads an address with or without a port; zero: it is none.
@@ -108,13 +95,11 @@ func addressOf(text string) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// remoteRoutes are the routes that a remote caller may use. Every other route is refused. checkRoute
-// checks what the path names; the handlers check what is in a body: see forbids, forbidsGrant and
-// observationOf.
+// remoteRoutes are the routes that a remote caller may use. Every other route is refused. checkRoute checks what the path
+// names; the handlers check what is in the fields: see forbids, forbidsGrant, named and observationOf.
 var remoteRoutes = []string{
 	"POST /v1/acquire", "POST /v1/grants/{id}/settle", "DELETE /v1/grants/{id}", "POST /v1/observe",
-	"GET /v1/status", "GET /v1/credentials", "GET /v1/credentials/{name}",
-	"POST /v1/clients/{name}/acquire",
+	"GET /v1/status", "GET /v1/credentials", "POST /v1/clients/{name}/acquire",
 	"GET /v1", "GET /healthz", "GET /readyz", "GET /version",
 }
 
@@ -129,8 +114,6 @@ func (c *RemoteCaller) checkRoute(route Route, r *http.Request) *api.Problem {
 	case !slices.Contains(remoteRoutes, route.pattern()):
 		return api.NewProblem(quota.Forbidden, "%s is not for remote callers", route.pattern()).
 			WithHint("ask over the socket of the daemon's own host")
-	case route.ofCredential() && name != api.OnlyCredential && !slices.Contains(c.Credentials, name):
-		return c.forbids("read credential", name)
 	case strings.HasPrefix(route.Path, "/v1/clients/{name}") && !slices.Contains(c.Clients, name):
 		return c.forbids("ask about clients", name)
 	}

@@ -27,8 +27,7 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}}
 	}
 	remote.SetCallers([]server.RemoteCaller{caller("shop", "one"), caller("blog", "two")})
-	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Remote: remote}), servertest.TCP(t), make(chan error, 1)
-	frontend.PassTo(h.Server)
+	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Handler: h.Server, Remote: remote}), servertest.TCP(t), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })
 	conn, err := net.Dial("tcp", listener.Addr().String())
@@ -56,8 +55,8 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		{"settle its own grant", "POST", "/v1/grants/" + own + "/settle", "units=1", 200},
 		{"settle root's grant", "POST", "/v1/grants/" + roots + "/settle", "units=0", 403},
 		{"release another caller's grant", "DELETE", "/v1/grants/" + blogs, "", 403},
-		{"read its credential", "GET", "/v1/credentials/youtube", "", 200},
-		{"read another credential", "GET", "/v1/credentials/other", "", 403},
+		{"read its credential", "GET", "/v1/credentials?credential=youtube", "", 200},
+		{"read another credential", "GET", "/v1/credentials?credential=other", "", 403},
 		{"read the log", "GET", "/v1/log?credential=youtube", "", 403},
 		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403},
 		{"observe for no grant", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 403},

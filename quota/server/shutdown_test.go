@@ -54,8 +54,7 @@ func shutDownUnderRequests(t *testing.T) {
 	}
 }
 
-// sendOnce sends a request; nil means that it was answered, or known not to have
-// been sent.
+// sendOnce sends a request; nil means that it was answered, or known not to have been sent.
 func sendOnce(conn net.Conn, in *bufio.Reader) error {
 	conn.SetDeadline(time.Now().Add(3 * time.Minute))
 	if _, err := io.WriteString(conn, healthz); err != nil {

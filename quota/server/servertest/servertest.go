@@ -54,8 +54,8 @@ func Other() *quota.Credential {
 }
 
 // Start runs a server until the test is over; edit, unless it is nil, changes its
-// configuration first.
-func Start(t *testing.T, edit func(*server.Config)) *Server {
+// configuration first. Its frontend may have bounds.
+func Start(t *testing.T, edit func(*server.Config), bounds ...server.FrontendConfig) *Server {
 	t.Helper()
 	s := &Server{T: t, Clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), Tokens: new(Tokens)}
 	s.Service = NewService(t, ledgertest.NewModel(s.Clock.Now), YouTube(), Other())
@@ -73,7 +73,7 @@ func Start(t *testing.T, edit func(*server.Config)) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server, s.Frontend = Serve(t, config, listener)
+	s.Server, s.Frontend = Serve(t, config, listener, bounds...)
 	return s
 }
 
@@ -87,21 +87,16 @@ func NewService(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credent
 	return service
 }
 
-// Frontend returns a frontend that passes requests to a server.
-func Frontend(s *server.Server) *server.Frontend {
-	d := server.NewFrontend(server.FrontendConfig{})
-	d.PassTo(s)
-	return d
-}
-
 // Serve runs a server until the test is over.
-func Serve(t testing.TB, config server.Config, listener net.Listener) (*server.Server, *server.Frontend) {
+func Serve(t testing.TB, config server.Config, listener net.Listener, bounds ...server.FrontendConfig) (*server.Server, *server.Frontend) {
 	t.Helper()
 	s, err := server.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	frontend, served := Frontend(s), make(chan error, 1)
+	front := append(bounds, server.FrontendConfig{})[0]
+	front.Handler = s
+	frontend, served := server.NewFrontend(front), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	t.Cleanup(func() {
 		frontend.Shutdown(Canceled()) // cuts what a failed test left

@@ -81,7 +81,7 @@ command = ["true"]
 [jobs.broken]
 credential = "maps"
 every = "6h"
-items = ["EU", "<script>alert(1)</script>"]
+regions = ["EU", "<script>alert(1)</script>"]
 command = ["sh", "-c", "echo 'HTTP Error 404' >&2; exit 1"]
 `
 

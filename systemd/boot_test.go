@@ -186,7 +186,7 @@ func testUsers(t *testing.T, m *machine) {
 		{"alice", "quotactl reload", "may read and", 1},
 		{"olivia", "quotactl pause slow", "paused", 0},
 		{"olivia", "quotactl pause --end slow", "slow", 0},
-		{"olivia", "quotactl reload", "means what it meant before", 0},
+		{"olivia", "quotactl reload", "read again: no key changed", 0},
 		{"bob", acquire, "000", 7},
 		{"bob", "quotactl acquire list", "permission denied", 3},
 		{"bob", "cat /etc/quotad/config.toml", "Permission denied", 1},

@@ -177,7 +177,7 @@ func testStopOfAFailedStart(t *testing.T, m *machine) {
 func testCheck(t *testing.T, m *machine) {
 	const check = "quotad --check --config /etc/quotad/config.toml"
 	m.sh(t, "systemctl stop quotad")
-	if got := m.sh(t, check); !strings.Contains(got, "LoadCredential=redis.password:") || !strings.Contains(got, "state   /var/lib/quotad\n") {
+	if got := m.sh(t, check); !strings.Contains(got, "LoadCredential=redis.password:") || !strings.Contains(got, "state in /var/lib/quotad,") {
 		t.Errorf("without the service's credentials:\n%s", got)
 	}
 	m.write(t, "/etc/quotad/config.toml", embedded)
@@ -189,7 +189,7 @@ func testCheck(t *testing.T, m *machine) {
 		{damage, "cat /root/kept >/var/lib/quotad/ledger/api/00000001", "is damaged", 1},
 		{"chown root: /var/lib/quotad/ledger/api/00000001", "chown quotad: /var/lib/quotad/ledger/api/00000001", "belongs to user root, and the state directory to quotad", 1},
 		{"cp /etc/passwd /root/ && sed -i s/^quotad-jobs:/quotad-other:/ /etc/passwd", "cat /root/passwd >/etc/passwd", "quotad-jobs", 78},
-		{"true", "true", "is good.", 0},
+		{"true", "true", "is good: ", 0},
 	} {
 		m.write(t, "/etc/quotad/config.toml", proxied)
 		m.sh(t, "systemd-tmpfiles --create quotad.conf; test -e /root/kept || cp /var/lib/quotad/ledger/api/00000001 /root/kept; "+row.spoil)

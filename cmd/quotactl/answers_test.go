@@ -14,19 +14,18 @@ func TestAnswersOnTheScreen(t *testing.T) {
 	for _, width := range []int{40, 80, 200} {
 		v := viewOf(width)
 		for name, got := range map[string]string{
-			"log":          logTable(api.LogPage{Entries: someEntries()}, v),
-			"log-empty":    logTable(api.LogPage{}, v),
-			"acquired":     pairs(v, append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:P6C7MCXZRIWZH5UKP6PA"}}, particulars(someGrant())...)...),
-			"reloaded":     renderReload(someChanges(), v),
-			"reloaded-not": renderReload(api.Reloaded{File: "/etc/quotad/config.toml"}, v),
-			"usage":        usageTable(someUsage("job"), "", v),
-			"usage-limit":  usageTable(someUsage("job"), "search", v),
-			"usage-day":    usageTable(dailyUsage(), "", v),
-			"usage-none":   usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
-			"why-not":      whyPage(whyNot(), v),
-			"why-reserve":  whyPage(whyReserve(), v),
-			"why-never":    whyPage(whyNever(), v),
-			"why-fits":     whyPage(whyFits(), v),
+			"log":         logTable(api.LogPage{Entries: someEntries()}, v),
+			"log-empty":   logTable(api.LogPage{}, v),
+			"acquired":    pairs(v, append([][2]string{{"granted", "1 unit"}, {"grant", "a-credential-with-a-long-name:P6C7MCXZRIWZH5UKP6PA"}}, particulars(someGrant())...)...),
+			"reloaded":    renderReload(api.Reloaded{Changed: "3 jobs, 2 limits changed"}, v),
+			"usage":       usageTable(someUsage("job"), "", v),
+			"usage-limit": usageTable(someUsage("job"), "search", v),
+			"usage-day":   usageTable(dailyUsage(), "", v),
+			"usage-none":  usageTable(api.Usage{Credential: "youtube", By: "job", Since: at.Add(-time.Hour), Until: at}, "", v),
+			"why-not":     whyPage(whyNot(), v),
+			"why-reserve": whyPage(whyReserve(), v),
+			"why-never":   whyPage(whyNever(), v),
+			"why-fits":    whyPage(whyFits(), v),
 		} {
 			checkScreen(t, fmt.Sprintf("%s-%d", name, width), got, v)
 		}
@@ -35,15 +34,6 @@ func TestAnswersOnTheScreen(t *testing.T) {
 
 func someGrant() api.Decision {
 	return api.Decision{Granted: true, Units: 1, Limits: limitsAt(100, 3_900), Replayed: true, Mode: "outage"}
-}
-
-func someChanges() api.Reloaded {
-	return api.Reloaded{File: "/etc/quotad/config.toml", Changes: []api.ConfigChange{
-		{Key: "credentials.youtube.limits.daily", Kind: api.Changed, Was: "10000 units less 500 in 24h0m0s", Is: "50000 units less 500 in 24h0m0s"},
-		{Key: "jobs.trending.command", Kind: api.Changed},
-		{Key: "jobs.pages", Kind: api.Added},
-		{Key: "jobs.a-job-of-long-ago", Kind: api.Removed},
-	}}
 }
 
 func someEntries() []api.Entry {

@@ -15,17 +15,16 @@ const reloadUsage = `
 Make quotad read its configuration again, and print what changed. Runs under way
 continue as they began. If the file has an error, or changes a key that needs a
 restart, nothing changes and the exit code is 1. If the schedule does not fit
-its limits, a warning is printed. What may be secret is not printed: commands,
-and the values of env_file and env.
+its limits, a warning is printed.
 
 Example:
   $ quotactl reload
-  changed  jobs.trending.regions: [US GB] -> [US GB DE]`
+  read again: 3 jobs, 2 limits changed`
 
 func newReload(c *cli) *cobra.Command {
 	return command("reload", "make quotad read its configuration again", reloadUsage, 0, 0, func(ctx context.Context, _ []string) error {
 		done, err := c.client().Reload(ctx)
-		if err == nil && len(done.Changes) > 0 {
+		if err == nil {
 			c.warnOfPlan(ctx)
 		}
 		for _, one := range done.Reminders {
@@ -53,16 +52,7 @@ func (c *cli) warnOfPlan(ctx context.Context) {
 
 func renderReload(r api.Reloaded, v wording.View) string {
 	var b strings.Builder
-	if len(r.Changes) == 0 {
-		v.Prose(&b, 0, wording.Plain, r.File+" means what it meant before")
-	}
-	for _, change := range r.Changes {
-		what := change.Key
-		if change.Kind == api.Changed && change.Is != change.Was {
-			what += ": " + change.Was + " -> " + change.Is
-		}
-		v.Item(&b, fmt.Sprintf("%-*s", len(api.Changed)+gap, change.Kind), what)
-	}
+	v.Prose(&b, 0, wording.Plain, "read again: "+r.Changed)
 	return b.String()
 }
 

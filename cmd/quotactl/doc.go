@@ -6,7 +6,7 @@
 //	status.go, watch.go, page.go   what is left, live and in a browser
 //	jobs.go, runs.go, run.go       jobs and their runs; begin and stop a run
 //	plan.go, why.go                does it fit, why not
-//	usage.go, report.go, log.go    who spent it, what limits would have refused; debits and refusals
+//	usage.go, log.go               who spent it; debits and refusals
 //	callers.go                     clients of your own API
 //	acquire.go                     spend
 //	correct.go                     book, close, open and reset limits

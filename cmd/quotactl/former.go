@@ -16,6 +16,7 @@ func formerly() map[string]string {
 		"release": "quotactl settle GRANT 0", "adjust": "quotactl book", "resume": "quotactl pause JOB --end",
 		"cursor":   "quotactl jobs JOB shows it; quotactl run JOB --region REGION runs elsewhere",
 		"bookmark": "a file in $QUOTAD_JOB_DIR, which a pass keeps",
+		"report":   "quotactl usage --since 7d, for what limits with enforce = false would have refused",
 		"remote":   "quotactl usage, for what each caller spent",
 		"lend":     "units of the limit in config.toml, then quotactl reload",
 		"refusals": "quotactl log --denied, or quotactl runs RUN",

@@ -38,7 +38,7 @@ func newRoot(c *cli) *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newReport(c), newClients(c)}},
+		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newClients(c)}},
 		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c)}},
 		{"Limits", []*cobra.Command{newBook(c), newClose(c), newOpen(c), newReset(c)}},
 		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newReload(c), newNotify(c)}},

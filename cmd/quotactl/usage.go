@@ -99,18 +99,40 @@ func usageTable(u api.Usage, limit string, v wording.View) string {
 		slices.SortStableFunc(u.Shares, func(x, y api.SpentBy) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
 	}
 	t := table{columns: []column{{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true}}}
+	observes := slices.ContainsFunc(u.Shares, func(s api.SpentBy) bool { return len(s.WouldDeny) > 0 })
+	if observes {
+		t.columns = append(t.columns, column{head: "WOULD REFUSE", right: true})
+	}
+	add := func(s api.SpentBy, cells ...any) {
+		if observes {
+			cells = append(cells, wouldRefuse(s))
+		}
+		t.add(cells...)
+	}
 	for _, s := range u.Shares {
 		if units, calls := spent(s); units > 0 || limit == "" {
-			t.add(shareName(u.By, s.Name, v), calls, units, percent(units, total))
+			add(s, shareName(u.By, s.Name, v), calls, units, percent(units, total))
 		}
 	}
-	t.add(wording.Line{Text: "total", Style: wording.Bold}, calls, total, "")
+	add(u.Total, wording.Line{Text: "total", Style: wording.Bold}, calls, total, "")
 	b.WriteString(t.text(v))
 	for _, name := range slices.Sorted(maps.Keys(u.Total.WouldDeny)) {
 		refused := quota.Count(u.Total.WouldDeny[name], "call", "calls")
 		v.Prose(&b, 0, wording.Yellow, fmt.Sprintf("limit %s would have refused %s, if it were enforced", name, refused))
 	}
 	return b.String()
+}
+
+// wouldRefuse is how many calls limits would have refused, if they were enforced; empty: none.
+func wouldRefuse(s api.SpentBy) string {
+	most := int64(0) // a call that several refuse is one
+	for _, calls := range s.WouldDeny {
+		most = max(most, calls)
+	}
+	if most == 0 {
+		return ""
+	}
+	return quota.Thousands(most)
 }
 
 // shareName is what people read for the name of a share.

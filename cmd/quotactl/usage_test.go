@@ -9,7 +9,7 @@ import (
 // The commands are these, and no others: each more is one more to learn. Each has a line in the list and a text.
 func TestCommands(t *testing.T) {
 	want := map[string]string{
-		"Look":    "status page jobs runs plan why usage log report clients",
+		"Look":    "status page jobs runs plan why usage log clients",
 		"Spend":   "acquire exec settle",
 		"Limits":  "book close open reset",
 		"Operate": "run stop pause reload notify",

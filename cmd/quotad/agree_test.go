@@ -35,26 +35,16 @@ list = 1
 func TestFiguresAgree(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
-	for name, ledger := range map[string]func(*testing.T) string{
-		"embedded": func(*testing.T) string { return `backend = "embedded"` },
-		"redis": func(t *testing.T) string {
-			return onRedis(redistest.Start(t).Addr)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, client := startWith(t, fmt.Sprintf(agreeing, ledger(t)))
-			f := &figures{T: t, Client: client, random: rand.New(rand.NewPCG(seedtest.Seed(t, 1), 1))}
-			for range 20 {
-				for range 6 {
-					f.step()
-				}
-				f.agree()
-			}
-			if f.full == 0 || f.paced == 0 {
-				t.Errorf("%d checks met a limit that was full, and %d a pace: this history says nothing", f.full, f.paced)
-			}
-		})
+	_, client := startWith(t, fmt.Sprintf(agreeing, onRedis(redistest.Start(t).Addr)))
+	f := &figures{T: t, Client: client, random: rand.New(rand.NewPCG(seedtest.Seed(t, 1), 1))}
+	for range seedtest.Long(t, 8) {
+		for range 15 {
+			f.step()
+		}
+		f.agree()
+	}
+	if f.full == 0 || f.paced == 0 {
+		t.Errorf("%d checks met a limit that was full, and %d a pace: this history says nothing", f.full, f.paced)
 	}
 }
 

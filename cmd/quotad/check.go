@@ -11,7 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -21,13 +21,14 @@ import (
 	"quotad/jobs/process"
 	"quotad/quota/api"
 	"quotad/quota/journal"
+	"quotad/quota/redisledger"
 )
 
 // systemState is the state directory of the service that reads systemConfig.
 const systemState = "/var/lib/quotad"
 
 // check prints what is wrong with the configuration and with the existing state, or
-// what the configuration means. It changes nothing. It warns of limits that the schedule
+// what the schedule asks of each limit. It changes nothing. It warns of limits that the schedule
 // does not fit, and of what Redis lacks; if it is strict, that is an error.
 func check(o options, s systemd, stdout, stderr io.Writer) int {
 	c, err := load(o.config, checkedHost(o, s))
@@ -48,7 +49,12 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	if err := errors.Join(checkState(c), checkRedis(c, o.strict, stderr)); err != nil {
 		return fail(stderr, fmt.Errorf("%s is good, but quotad could not serve: %w", c.File, err))
 	}
-	summarize(stdout, c)
+	fmt.Fprintf(stdout, "%s is good: state in %s, socket %s\n", c.File, c.StateDir, c.Socket)
+	for _, f := range c.Fits() {
+		if f.Demand > 0 && f.Over() == 0 { // else there is a warning
+			fmt.Fprintln(stdout, f.Shortage())
+		}
+	}
 	return exitOK
 }
 
@@ -58,39 +64,24 @@ func machineName() string {
 	return name
 }
 
-// checkedHost is where the configuration is to be used. The file of the service is used in
-// its state directory, though systemd does not pass them here, before its first start too.
+// checkedHost is where the configuration is to be used. The file of the service is used in its state directory, and by
+// the user of passes that its unit names, though systemd does not pass them here, before its first start too.
 func checkedHost(o options, s systemd) config.Host {
 	host := s.host()
 	host.Checking = true
-	if file, err := filepath.Abs(o.config); err == nil && file == systemConfig && s.stateDirectory == "" {
-		own, passes := usersOfUnit()
-		if _, err := os.Stat(systemState); err == nil || own != "" {
-			host.StateDirectory, host.PassesUser = systemState, cmp.Or(host.PassesUser, passes)
+	if file, err := filepath.Abs(o.config); err != nil || file != systemConfig || s.stateDirectory != "" {
+		return host
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	unit, _ := exec.CommandContext(ctx, "systemctl", "show", "--property=User,Environment", "quotad.service").Output()
+	if regexp.MustCompile(`(?m)^User=.`).Match(unit) || exists(systemState) {
+		host.StateDirectory = systemState
+		if passes := regexp.MustCompile(passesUserEnv + `=(\S+)`).FindSubmatch(unit); passes != nil && host.PassesUser == "" {
+			host.PassesUser = string(passes[1])
 		}
 	}
 	return host
-}
-
-// usersOfUnit returns the user of the service, and that of passes, which its unit names; empty: none, or
-// there is no unit.
-func usersOfUnit() (own, passes string) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTime)
-	defer cancel()
-	output, _ := exec.CommandContext(ctx, "systemctl", "show", "--property=User,Environment", "quotad.service").Output()
-	for line := range strings.Lines(string(output)) {
-		switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
-		case "User":
-			own = value
-		case "Environment":
-			for field := range strings.FieldsSeq(value) {
-				if name, found := strings.CutPrefix(field, passesUserEnv+"="); found {
-					passes = name
-				}
-			}
-		}
-	}
-	return own, passes
 }
 
 // ownerOf returns the owner of a file; ok is false where there is none.
@@ -129,9 +120,6 @@ func checkLedger(c *config.Config) error {
 	return nil
 }
 
-// askTime is how long --check waits for an answer of systemd.
-const askTime = 5 * time.Second
-
 // checkOwners checks that one user owns what quotad writes to in its state directory: only root
 // can open a copy that root has put back.
 func checkOwners(dir string) error {
@@ -164,6 +152,39 @@ func checkPorts(c *config.Config) error {
 			return fmt.Errorf("%s: %w: %s", key, err, cureOf(err))
 		}
 		l.Close()
+	}
+	return nil
+}
+
+// checkTime bounds the check of Redis, and with it the deadline that it can find to be needed.
+const checkTime = 10 * time.Second
+
+// checkRedis warns of what the Redis of a configuration lacks. If it is strict, quotad also writes there, and
+// what is lacking is an error.
+func checkRedis(c *config.Config, strict bool, stderr io.Writer) error {
+	if c.Ledger.Backend != config.OnRedis {
+		return nil
+	}
+	redis := c.Ledger.Redis.Config
+	store, err := redisledger.OpenStore(redis)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
+	defer cancel()
+	if err := checkOlderLogs(ctx, store, c); err != nil {
+		return err
+	}
+	lacks, err := store.Check(ctx, strict)
+	if err != nil {
+		lacks = []string{err.Error()}
+	}
+	for _, one := range lacks {
+		fmt.Fprintf(stderr, "quotad: warning: redis %s: %s\n", redis.Addrs[0], one)
+	}
+	if strict && len(lacks) > 0 {
+		return fmt.Errorf("the Redis that [ledger.redis] names lacks what quotad needs")
 	}
 	return nil
 }

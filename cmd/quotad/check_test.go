@@ -55,6 +55,13 @@ func TestCheckOfTheState(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer taken.Close()
+	began := shortDir(t)
+	writeConfig(t, began, restartable)
+	daemon := startIn(t, began)
+	if output, code := checked(began); code != exitOK {
+		t.Errorf("while it serves: exit code %d: %s", code, output)
+	}
+	daemon.kill()
 	onPort := fmt.Sprintf("[metrics]\nlisten = %q\n", taken.Addr())
 	for _, test := range []struct {
 		name, text string
@@ -63,7 +70,7 @@ func TestCheckOfTheState(t *testing.T) {
 	}{
 		{"nothing is wrong", restartable, nil, ""},
 		{"no state yet", restartable, os.RemoveAll, ""},
-		{"a ledger that is missing", restartable, lose, `/ledger/api is missing; restore it, or start once with quotad --accept-new-ledger`},
+		{"a ledger that is missing", restartable, lose, `ledger/api is missing; restore it, or start once with quotad --accept-new-ledger`},
 		{"a ledger of another user", restartable, func(state string) error { return os.Chown(filepath.Join(journalOf(state), "00000001"), 65534, -1) }, "the state directory to root: chown root: "},
 		{"a new ledger that root accepts", restartable, acceptedBy(0), ""},
 		{"a new ledger that another user accepts", restartable, acceptedBy(1), "ledger/api is missing"},
@@ -71,15 +78,7 @@ func TestCheckOfTheState(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := shortDir(t)
-			write := func(text string) {
-				writeConfig(t, dir, text)
-			}
-			write(restartable)
-			daemon := startIn(t, dir)
-			if output, code := checked(dir); code != exitOK {
-				t.Errorf("while it serves: exit code %d: %s", code, output)
-			}
-			daemon.kill()
+			must(t, exec.Command("cp", "-a", filepath.Join(began, ".quotad"), dir).Run())
 			state := filepath.Join(dir, ".quotad")
 			if test.spoil != nil {
 				if err := test.spoil(state); errors.Is(err, os.ErrPermission) {
@@ -88,7 +87,7 @@ func TestCheckOfTheState(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			write(test.text)
+			writeConfig(t, dir, test.text)
 			before := tree(t, dir)
 			output, code := checked(dir)
 			if test.says == "" && code != exitOK || test.says != "" && (code != exitError || !strings.Contains(output, test.says)) {
@@ -147,10 +146,10 @@ func TestCheckBeforeTheFirstStart(t *testing.T) {
 		says          []string
 	}{
 		{ofService, "quotad --check", exitOK, []string{
-			"state   /var/lib/quotad\n", "socket  /run/quotad.sock\n", "in /var/lib/quotad/data/one",
+			"is good: state in /var/lib/quotad, socket /run/quotad.sock\n",
 		}},
-		{ofService, "cd /etc/quotad && quotad --check", exitOK, []string{"state   /var/lib/quotad\n"}},
-		{ofService, "echo >systemctl && quotad --check", exitOK, []string{"state   " + dir + "/.quotad\n"}}, // there is no service
+		{ofService, "cd /etc/quotad && quotad --check", exitOK, []string{"state in /var/lib/quotad,"}},
+		{ofService, "echo >systemctl && quotad --check", exitOK, []string{"state in " + dir + "/.quotad,"}}, // there is no service
 	} {
 		write(t, dir, "config.toml", row.text)
 		cmd := exec.Command("unshare", "--mount", "sh", "-c", inService+row.command)

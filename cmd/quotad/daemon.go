@@ -7,10 +7,12 @@ import (
 	stdlog "log"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -56,7 +58,6 @@ type daemon struct {
 	denials  *server.Denials
 
 	ledger       *slidinglog.Ledger
-	firstLedger  bool               // there was none here
 	shared       *redisledger.Store // nil: the ledger is embedded
 	service      *quota.Service
 	clients      *clientlimit.Service
@@ -78,6 +79,7 @@ type daemon struct {
 	changed   chan struct{} // holds one if the daemon is to look at itself soon
 	urgent    atomic.Bool   // the next look is to report troubles
 	facts     *facts
+	observed  observed
 	inForce   atomic.Pointer[config.Config]
 	fits      atomic.Pointer[fitsOf] // of the configuration in force, or of the one before until it is known
 
@@ -99,6 +101,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d := &daemon{
 		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), config: c, callers: s.api, hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
 		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, denials: new(server.Denials), changed: make(chan struct{}, 1),
+		observed: observed{since: time.Now(), calls: map[string]quota.Units{}},
 	}
 	setLevel(c.LogLevel)
 	d.inForce.Store(c)
@@ -107,7 +110,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts,
+		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts, d.observed.record,
 		d.recordExit,
 	}
 	return d
@@ -207,12 +210,10 @@ func (d *daemon) start() error {
 	d.serveAPI()
 	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
-	d.greet()
-	if d.firstLedger {
-		d.log.Info().Str("dir", d.statePath(journalDir)).Msg("a new ledger")
+	if isTerminal(d.stderr) {
+		d.log.Info().Msg("ask: " + askCommand(d.socket()))
 	}
 	d.checkCgroups()
-	d.warnOfSharedUser()
 	if err := d.runJobs(); err != nil {
 		return err
 	}
@@ -261,6 +262,20 @@ func (d *daemon) serveAt(what string, l net.Listener, c server.FrontendConfig) *
 	frontend := server.NewFrontend(c)
 	d.serveUntilStop("stop "+what, func() error { return frontend.Serve(l) }, frontend.Shutdown)
 	return frontend
+}
+
+// askCommand is the shortest command, in the directory where quotad was started, that asks the
+// daemon at a socket.
+func askCommand(socket string) string {
+	command := "quotactl"
+	beside := filepath.Join(filepath.Dir(os.Args[0]), command)
+	if _, err := exec.LookPath(command); err != nil && strings.ContainsRune(beside, filepath.Separator) {
+		command = beside // as quotad itself was named
+	}
+	if found, err := filepath.Abs(api.FindSocket("")); err == nil && found == socket {
+		return command
+	}
+	return command + " --socket " + socket
 }
 
 // serveUntilStop serves a listener until stop, which lets its requests in flight end. An error of

@@ -2,17 +2,18 @@
 // may spend from which budget.
 //
 // main.go and options.go read the command line. Package config reads the file. check.go reports
-// what would keep quotad from serving, and summary.go what the configuration means.
+// what would keep quotad from serving.
 //
 // A daemon (daemon.go) is put together by open, in an order that is written down there: what can keep quotad
-// from starting fails there, and ends it (cures.go has what to do). start begins
+// from starting fails there, and ends it. start begins
 // its work, and stop takes it apart in the reverse order: no new runs, the passes under way, the API,
 // the ledger. Its parts are the state directory (lock.go), the ledger (ledger.go), the runner of
 // the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on
 // other hosts, whose certificate is read again while it is used (remote.go).
 // A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go and
 // statusline.go report to systemd. troubles.go looks at the daemon now and then: it collects its state, of which
-// package trouble lists what needs a person. facts.go keeps what only events say.
+// package trouble lists what needs a person. facts.go keeps what only events say,
+// and observed.go what limits would have refused.
 //
 // The daemon has one stream of events (daemon.go). Its sinks are the log (eventlog.go, and log.go
 // for its format), the metrics, the refusals that the API lists, the facts, the occurrences, the

@@ -108,10 +108,8 @@ func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 			return nil, err
 		}
 	}
-	if !hasJournals(d.config.StateDir) {
-		if d.firstLedger = !hasHistory(d.config.StateDir); !d.firstLedger {
-			d.log.Warn().Str("dir", c.Dir).Msg("a new ledger: limits count nothing that was spent before")
-		}
+	if !hasJournals(d.config.StateDir) && hasHistory(d.config.StateDir) {
+		d.log.Warn().Str("dir", c.Dir).Msg("a new ledger: limits count nothing that was spent before")
 	}
 	c.Engine = slidinglog.NewMemory(nil)
 	return slidinglog.Open(c), nil

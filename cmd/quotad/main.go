@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,9 +46,6 @@ func closeToOthers() error {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "init" {
-		return initialize(args[1:], os.Stdin, stdout, stderr)
-	}
 	o, err := parseOptions(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -125,4 +124,39 @@ func defaultConfig() string {
 		}
 	}
 	return localConfig
+}
+
+// cures has the cures of errors of the system. Other errors name their cure themselves.
+var cures = [...]struct {
+	err  error
+	cure string
+}{
+	{syscall.EADDRINUSE, "stop what listens there (ss -ltnp shows it), or change the address in the configuration"},
+	{syscall.EADDRNOTAVAIL, "change the address in the configuration to one that this host has"},
+	{syscall.ENOSPC, "make room on the disk that holds it"},
+	{syscall.EDQUOT, "make room within the disk quota of quotad's user"},
+	{syscall.EROFS, "mount the file system for writing; under systemd the state is in StateDirectory= or ReadWritePaths="},
+	{syscall.EIO, "the disk fails: read the kernel's log (journalctl -k)"},
+}
+
+// cureOf returns what can be done about an error of the system; "" if nothing is known.
+func cureOf(why error) string {
+	var of *fs.PathError
+	if errors.Is(why, fs.ErrPermission) && errors.As(why, &of) {
+		return fmt.Sprintf("give it to the user that quotad runs as: chown %s: %s", process.NameOf(os.Geteuid()), of.Path)
+	}
+	for _, c := range cures {
+		if errors.Is(why, c.err) {
+			return c.cure
+		}
+	}
+	return ""
+}
+
+func firstLine(text string) string {
+	first, rest, more := strings.Cut(text, "\n")
+	if more {
+		return fmt.Sprintf("%s (and %d more)", first, strings.Count(rest, "\n")+1)
+	}
+	return first
 }

@@ -39,13 +39,13 @@ esac
 `
 
 // TestManyPasses holds that nothing stays of passes: no process, no zombie, no
-// descriptor. There are a few hundred of them, or as many as seedtest.Long
+// descriptor. There are some dozens of them, or as many as seedtest.Long
 // says: 10000 take some minutes.
 func TestManyPasses(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
-	const perRun = 100
-	passes := seedtest.Long(t, 3*perRun)
+	const perRun = 40
+	passes := seedtest.Long(t, perRun)
 	var regions []string
 	for i := range perRun {
 		regions = append(regions, fmt.Sprintf("%q", fmt.Sprintf("r%d", i)))
@@ -56,7 +56,7 @@ func TestManyPasses(t *testing.T) {
 		t.Helper()
 		begun, err := jobsapi.Client{Client: client}.Begin(context.Background(), "many", jobsapi.RunRequest{})
 		must(t, err)
-		daemon.logs(t, "^run failed$", "run="+begun.ID, "regions=100")
+		daemon.logs(t, "^run failed$", "run="+begun.ID, "regions=40")
 	}
 	run() // what is kept after the first time is kept for good
 	before := resourcesOf(t, pid)

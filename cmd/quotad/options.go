@@ -22,11 +22,9 @@ Usage:
   quotad [--config FILE] [--accept-new-ledger]
                                    run until SIGTERM or SIGINT
   quotad --check [--strict] [--config FILE]
-                                   check the configuration and the state, print
-                                   what the file means, or its mistakes, and
-                                   exit; nothing is changed
-  quotad init [--preset NAME] [--from-crontab FILE]
-                                   write a first configuration; quotad init --help
+                                   print what is wrong with the configuration or
+                                   the state, or what the schedule asks of each
+                                   limit, and exit; nothing is changed
   quotad --presets [NAME]          print the names of the presets, or one of them:
                                    what quotad knows of a provider
   quotad --reference[=man|schema]
@@ -62,7 +60,7 @@ Exit codes:
   2   wrong command line
   78  the configuration is not good
 
-Example: see what a file means, then run it
+Example: check a file, then run it
   $ quotad --check --config config.toml
   $ quotad --config config.toml
 `
@@ -116,6 +114,9 @@ func parseOptions(args []string) (options, error) {
 		text, err := config.PresetText(flags.Arg(0))
 		o.prints = func() string { return text }
 		return o, err
+	}
+	if flags.Arg(0) == "init" {
+		return o, errors.New("quotad init is gone: begin with the ten lines of the README, and enforce = false in each limit")
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))

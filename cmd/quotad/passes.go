@@ -32,14 +32,12 @@ func (d *daemon) eventLauncher() (launcher process.Launcher, err error) {
 	return launcher, err
 }
 
-// checkCgroups logs once that what a pass leaves running may not be known.
+// checkCgroups logs once that what a pass leaves running may not be known, though it was to be.
 func (d *daemon) checkCgroups() {
-	const message = "passes get no cgroup: what a pass leaves in a session of its own (setsid) is not ended with it"
-	root := d.config.Passes.CgroupRoot
-	if root == "" {
-		d.log.Info().Msg(message)
-	} else if err := process.CheckCgroups(root); err != nil {
-		d.log.Warn().Err(err).Msg(message)
+	if root := d.config.Passes.CgroupRoot; root != "" {
+		if err := process.CheckCgroups(root); err != nil {
+			d.log.Warn().Err(err).Msg("passes get no cgroup: what a pass leaves in a session of its own (setsid) is not ended with it")
+		}
 	}
 }
 
@@ -176,14 +174,6 @@ func (d *daemon) jobsUID() int {
 		return os.Getuid()
 	default:
 		return 0
-	}
-}
-
-// warnOfSharedUser says once to a person who starts quotad by hand what jobs share with it.
-func (d *daemon) warnOfSharedUser() {
-	if d.config.Passes.User == nil && d.systemd.notifySocket == "" && len(d.config.Jobs) > 0 {
-		d.log.Info().Int("uid", os.Getuid()).
-			Msg("jobs run as quotad's own user: they can read and change its ledger, its configuration and the secrets of other jobs, and can end quotad; to give them another user, set user in [passes]")
 	}
 }
 

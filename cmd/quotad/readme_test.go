@@ -92,6 +92,17 @@ func everyPage(t *testing.T) (pages []string) {
 	return pages
 }
 
+// A caller that waits in systemd's socket, while quotad does not start, gives up.
+func TestEveryCurlGivesUp(t *testing.T) {
+	for _, page := range everyPage(t) {
+		for i, line := range strings.Split(readPage(t, page), "\n") {
+			if regexp.MustCompile(`\bcurl +[-"]`).MatchString(line) && !strings.Contains(line, "--max-time") && !strings.Contains(line, " -m ") {
+				t.Errorf("%s:%d: this curl wants a --max-time: %s", page, i+1, line)
+			}
+		}
+	}
+}
+
 // userPages returns the pages for those who use quotad.
 func userPages(t *testing.T) (pages []string) {
 	t.Helper()

@@ -42,38 +42,13 @@ func commands(lines ...string) func(*testing.T, *redistest.Server, *redistest.Pr
 	}
 }
 
-// replies returns a step from which on the proxy answers each script so.
-func replies(text string) func(*testing.T, *redistest.Server, *redistest.Proxy) {
-	return func(_ *testing.T, _ *redistest.Server, proxy *redistest.Proxy) {
-		proxy.Rewrite(func(reply string) string {
-			if strings.HasPrefix(reply, "+PONG") {
-				return reply
-			}
-			return "-" + text + "\r\n"
-		})
-	}
-}
-
-func asTheyAre(_ *testing.T, _ *redistest.Server, proxy *redistest.Proxy) {
-	proxy.Rewrite(func(reply string) string { return reply })
-}
-
 // budgetUser is the user of the daemon, so that the test's own always may do everything.
 const budgetUser = "ACL SETUSER budget reset on >sesame ~* +@all"
 
 var redisStates = map[string]redisState{
 	"full":                      {begin: command("CONFIG SET maxmemory 1"), end: command("CONFIG SET maxmemory 0"), says: "redis refuses: OOM .*: raise maxmemory"},
-	"too few replicas":          {begin: command("CONFIG SET min-replicas-to-write 1"), end: command("CONFIG SET min-replicas-to-write 0"), says: "redis refuses: NOREPLICAS .*: bring the replicas back"},
-	"a right is missing":        {begin: command("ACL SETUSER budget -zadd -hset"), end: command("ACL SETUSER budget +zadd +hset"), says: "redis refuses: .*: give the user of Redis the rights"},
-	"a replica":                 {begin: command("REPLICAOF 127.0.0.1 1"), end: command("REPLICAOF NO ONE"), says: "redis refuses: READONLY .*: the address leads to a replica"},
-	"a replica of Redis 6.2":    {begin: replies("ERR Error running script (call to f_1): @user_script:43: -READONLY You can't write against a read only replica."), end: asTheyAre, says: "redis refuses: READONLY "},
-	"a replica behind a proxy":  {begin: replies("ERR READONLY You can't write against a read only replica."), end: asTheyAre, says: "redis refuses: READONLY "},
-	"loading":                   {begin: replies("LOADING Redis is loading the dataset in memory"), end: asTheyAre, says: "redis refuses: LOADING .*: wait until"},
-	"its snapshots fail":        {begin: replies("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), end: asTheyAre, says: "redis refuses: MISCONF .*: .*its disk"},
 	"something else at the key": {begin: commands("DEL quotad:{api}:state", "SET quotad:{api}:state x"), end: command("DEL quotad:{api}:state"), says: "redis refuses: WRONGTYPE .*: rename it", lost: true},
-	"an unknown command":        {begin: replies("ERR unknown command 'evalsha', with args beginning with: "), end: asTheyAre, says: "redis refuses: ERR unknown command .*: quotad needs Redis 6.2"},
 	"the password is another":   {begin: commands("ACL SETUSER budget resetpass >another", "CLIENT KILL USER budget"), end: command("ACL SETUSER budget >sesame"), says: "redis refuses: WRONGPASS .*: set username and password_file"},
-	"the Cluster is down":       {begin: replies("CLUSTERDOWN The cluster is down"), end: asTheyAre, says: "redis refuses: CLUSTERDOWN "},
 	"failover behind the address": {begin: command("REPLICAOF 127.0.0.1 1"), end: func(t *testing.T, _ *redistest.Server, proxy *redistest.Proxy) {
 		other := redistest.Start(t)
 		command(budgetUser)(t, other, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -52,54 +53,49 @@ func (d *daemon) startReloads() {
 func (d *daemon) reload(by string) (api.Reloaded, error) {
 	d.reloads.mu.Lock()
 	defer d.reloads.mu.Unlock()
-	if d.reloads.current == nil {
+	was := d.reloads.current
+	if was == nil {
 		return api.Reloaded{}, errors.New("quotad is starting or stopping: it reads its configuration at the next start")
 	}
 	// A Type=notify-reload service reports when it began.
 	d.notifySystemd("RELOADING=1\n" + sdnotify.SdNotifyMonotonicUsec())
-	was := d.reloads.current
-	changes, err := d.replace()
+	err := d.replace()
 	d.notifySystemd("READY=1")
-	d.reportReload(by, changes, err)
+	is := d.reloads.current
+	answer := api.Reloaded{File: d.config.File, Changed: was.Changed(is)}
+	d.reportReload(by, answer.Changed, err)
 	if err == nil {
-		d.warn(d.reloads.current)
+		d.warn(is)
 	}
-	answer := api.Reloaded{File: d.config.File, Changes: changes}
-	for _, one := range append(d.reloads.current.Reminders(), d.reloads.current.ChangedClientRecords(was)...) {
+	for _, one := range append(is.Reminders(), is.ChangedClientRecords(was)...) {
 		answer.Reminders = append(answer.Reminders, one.Key+": "+one.Message)
 	}
 	return answer, err
 }
 
 // replace replaces the configuration. The caller holds the lock of the reloads.
-func (d *daemon) replace() ([]api.ConfigChange, error) {
+func (d *daemon) replace() error {
 	was := d.reloads.current
 	is, err := load(d.options.config, d.systemd.host())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	changes := was.Changes(is)
+	keys := was.NeedsRestart(is)
 	if d.systemd.api != nil { // that is the socket, whatever the file names
-		changes = slices.DeleteFunc(changes, func(c api.ConfigChange) bool { return c.Key == "socket" })
+		keys = slices.DeleteFunc(keys, func(key string) bool { return key == "socket" })
 	}
-	if err := errors.Join(checkRestart(changes), d.checkSpending(was, is)); err != nil {
-		return nil, err
+	if len(keys) > 0 { // a running daemon could follow in part only
+		return fmt.Errorf("%s cannot change while quotad runs: restart it, or leave that as it was", strings.Join(keys, ", "))
 	}
-	if err := d.apply(was, is, changes); err != nil {
-		return nil, errors.Join(err, d.apply(is, was, changes))
+	if err := d.checkSpending(was, is); err != nil {
+		return err
+	}
+	if err := d.apply(was, is); err != nil {
+		return errors.Join(err, d.apply(is, was))
 	}
 	d.reloads.current = is
 	d.inForce.Store(is)
-	return changes, nil
-}
-
-// checkRestart refuses a configuration that a running daemon could follow in part only.
-func checkRestart(changes []api.ConfigChange) error {
-	keys := config.NeedsRestart(changes)
-	if len(keys) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s cannot change while quotad runs: restart it, or leave that as it was", strings.Join(keys, ", "))
+	return nil
 }
 
 // checkSpending refuses to remove a credential that a run spends from: its passes would be
@@ -114,26 +110,26 @@ func (d *daemon) checkSpending(was, is *config.Config) error {
 	return nil
 }
 
-// apply carries the changes out.
-func (d *daemon) apply(was, is *config.Config, changes []api.ConfigChange) error {
-	if changed(changes, "credentials") {
+// apply carries out what is another.
+func (d *daemon) apply(was, is *config.Config) error {
+	type spending struct{ credentials, outages, profiles, presets any }
+	of := func(c *config.Config) spending { return spending{c.Credentials, c.Outages, c.Profiles, c.Presets} }
+	if !reflect.DeepEqual(of(was), of(is)) {
 		if err := d.setCredentials(is); err != nil {
 			return err
 		}
 		d.ledger.Await(d.ask) // what was added decides when the reload answers
 	}
-	if changed(changes, "clients") {
+	if was.ClientSecret != is.ClientSecret || !reflect.DeepEqual(was.Clients, is.Clients) {
 		if err := d.setClients(is); err != nil {
 			return err
 		}
 	}
-	if changed(changes, "jobs") {
-		if err := d.makeJobDirs(is); err != nil {
-			return err
-		}
-		if err := d.setJobs(was.Jobs, is.Jobs); err != nil {
-			return err
-		}
+	if err := d.makeJobDirs(is); err != nil {
+		return err
+	}
+	if err := d.setJobs(was.Jobs, is.Jobs); err != nil {
+		return err
 	}
 	if err := d.setTargets(is); err != nil {
 		return err
@@ -142,11 +138,6 @@ func (d *daemon) apply(was, is *config.Config, changes []api.ConfigChange) error
 	d.notifier.Configure(is.OnEvent)
 	setLevel(is.LogLevel)
 	return nil
-}
-
-// changed reports whether anything has changed in the tables of a kind.
-func changed(changes []api.ConfigChange, kind string) bool {
-	return slices.ContainsFunc(changes, func(c api.ConfigChange) bool { return strings.HasPrefix(c.Key, kind+".") })
 }
 
 // setJobs replaces the jobs. One whose schedule is the same keeps its timer: a
@@ -179,7 +170,7 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 
 // reportReload publishes the result of a reload. The log comes last: a reader who finds it there
 // finds that the status agrees.
-func (d *daemon) reportReload(by string, changes []api.ConfigChange, err error) {
+func (d *daemon) reportReload(by, changed string, err error) {
 	state := *d.reloads.state.Load()
 	if err == nil {
 		state = api.Configuration{File: state.File, ReadAt: time.Now()}
@@ -192,9 +183,5 @@ func (d *daemon) reportReload(by string, changes []api.ConfigChange, err error) 
 		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")
 		return
 	}
-	list := make([]string, len(changes)) // "changed jobs.trending.regions"
-	for i, c := range changes {
-		list[i] = string(c.Kind) + " " + c.Key
-	}
-	d.log.Info().Str("by", by).Strs("changes", list).Msg("configuration reloaded")
+	d.log.Info().Str("by", by).Msg("read again: " + changed)
 }

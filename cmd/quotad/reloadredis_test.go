@@ -22,5 +22,5 @@ func TestReloadedCredentialDecides(t *testing.T) {
 	if status, answer := requestOf(t, dir, http.MethodPost, "/v1/acquire", `{"credential":"other","operation":"list"}`); status != http.StatusOK {
 		t.Errorf("after the reload the new credential answers %d %s", status, answer)
 	}
-	daemon.logs(t, "^configuration reloaded$")
+	daemon.logs(t, "^read again: ")
 }

@@ -30,7 +30,7 @@ operations.list = 1
 func TestRestartsLoseNobody(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
-	restarts := seedtest.Long(t, 8)
+	restarts := seedtest.Long(t, 3)
 	dir := shortDir(t)
 	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
 	socket := passedSocket(t, path)

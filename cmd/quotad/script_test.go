@@ -26,10 +26,9 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// onRedisToo are the scripts that run on Redis too, by what reaches the ledger in another way there: what it
-// decides, what operators do to it, and what hosts keep of a job in it.
-var onRedisToo = strings.Fields("budget pace closed shares reserve proxy " +
-	"crash killed keep manual skipped reload jobdir")
+// onRedisToo are the scripts that run on Redis too: a decision, a closing, how far the log reaches, a crash. That both
+// ledgers decide alike is held by the suite of quota/ledgertest.
+var onRedisToo = strings.Fields("budget closed keep crash")
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each runs on the embedded ledger, and onRedisToo on
 // Redis too. Beside testscript's own commands:

@@ -167,7 +167,8 @@ func TestReadmeCommands(t *testing.T) {
 	if len(commands) < 40 {
 		t.Fatalf("the pages name %d commands", len(commands))
 	}
-	for _, command := range commands {
+	slices.SortFunc(commands, func(a, b []string) int { return strings.Compare(a[1], b[1]) })
+	for _, command := range slices.CompactFunc(commands, func(a, b []string) bool { return a[1] == b[1] }) {
 		args := strings.Fields(names.Replace(command[1]))
 		within := hangTimeout
 		switch {

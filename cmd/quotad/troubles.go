@@ -232,6 +232,9 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 	for _, c := range s.Credentials {
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
+			if says := d.observed.says(name, now); l.DryRun && says != "" {
+				add("limit "+name, "quotactl usage "+c.Name, "%s", says)
+			}
 			if l.ByHand {
 				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
 			}

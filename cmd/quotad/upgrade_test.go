@@ -148,10 +148,7 @@ func formerQuotad(t *testing.T) string {
 	t.Helper()
 	commit := os.Getenv(formerVariable)
 	if commit == "" {
-		t.Logf("%s names no commit or tag: this version takes the place of the one before", formerVariable)
-		own, err := exec.LookPath("quotad")
-		must(t, err)
-		return own
+		t.Skipf("set %s to the version before", formerVariable)
 	}
 	tree, bin := t.TempDir(), t.TempDir()
 	for _, command := range []*exec.Cmd{

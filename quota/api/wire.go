@@ -198,29 +198,11 @@ type EventTested struct {
 
 // Reloaded is the body of the answer to POST /v1/reload.
 type Reloaded struct {
-	File    string         `json:"file"`
-	Changes []ConfigChange `json:"changes"` // none: the file means what it meant before
+	File    string `json:"file"`
+	Changed string `json:"changed"` // how many tables of each kind: "3 jobs, 2 limits changed"
 	// Reminders name settings that are meant for a time only: limits that are not enforced.
 	Reminders []string `json:"reminders,omitempty"`
 }
-
-// A ConfigChange is a difference between two configurations.
-type ConfigChange struct {
-	Key  string     `json:"key"` // "credentials.youtube.limits.daily", "jobs.trending.regions"
-	Kind ChangeKind `json:"kind"`
-	Was  string     `json:"was,omitempty"` // of what has changed, unless it could be a secret
-	Is   string     `json:"is,omitempty"`
-}
-
-// A ChangeKind says how a key has changed.
-type ChangeKind string
-
-// The kinds of changes.
-const (
-	Added   ChangeKind = "added"
-	Removed ChangeKind = "removed"
-	Changed ChangeKind = "changed"
-)
 
 // Proxy says where the metering proxy listens: the member "proxy" of GET /v1/status.
 type Proxy struct {

@@ -3,94 +3,89 @@ package config
 import (
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
-	"quotad/quota/api"
+	"quotad/quota"
 )
 
-// NeedsRestart returns the keys among the changes that a running quotad keeps.
-func NeedsRestart(changes []api.ConfigChange) (keys []string) {
-	for _, c := range changes {
-		switch first, rest, _ := strings.Cut(c.Key, "."); first {
-		case "name", "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy":
-			keys = append(keys, c.Key)
-		case "remote":
-			if !strings.HasPrefix(rest, "callers") {
-				keys = append(keys, c.Key)
-			}
+// NeedsRestart returns the keys of the file that another configuration changes, and that a running quotad keeps.
+func (c *Config) NeedsRestart(is *Config) (keys []string) {
+	was, now := c.fileTable.values, is.fileTable.values
+	for _, key := range []string{"name", "state_dir", "socket", "ledger", "passes", "access", "metrics", "proxy"} {
+		if !reflect.DeepEqual(was[key], now[key]) {
+			keys = append(keys, key)
 		}
+	}
+	if !reflect.DeepEqual(listener(was), listener(now)) {
+		keys = append(keys, "remote")
 	}
 	return keys
 }
 
-// Changes returns what is different in another configuration, sorted by the keys of the file.
-// A table with a name that only one of the two has is one change, without its keys.
-func (c *Config) Changes(other *Config) []api.ConfigChange {
-	was, is := map[string]any{}, map[string]any{}
-	settings(nil, reflect.ValueOf(&c.fileTable).Elem(), was)
-	settings(nil, reflect.ValueOf(&other.fileTable).Elem(), is)
-	all := maps.Clone(was)
-	maps.Copy(all, is)
-	changes := []api.ConfigChange{}
-	reported := "-" // the keys of this table are left out; no key begins so
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		before, after := was[key], is[key]
-		if strings.HasPrefix(key, reported+".") || reflect.DeepEqual(before, after) || isUnset(before) && isUnset(after) {
-			continue
-		}
-		change := api.ConfigChange{Key: key, Kind: api.Changed}
-		switch {
-		case before == nil:
-			change.Kind = api.Added
-		case after == nil:
-			change.Kind = api.Removed
-		}
-		if all[key] == (named{}) {
-			reported = key
-		}
-		changes = append(changes, change)
-	}
-	return changes
+// listener returns what is written of [remote] beside its callers.
+func listener(values map[string]any) map[string]any {
+	remote := map[string]any{}
+	maps.Copy(remote, tableAt(values, "remote"))
+	delete(remote, "callers")
+	return remote
 }
 
-// Named stands for a table with a name; its keys are settings of their own.
-type named struct{}
-
-// settings collects the value of each key, or the default of an absent one.
-func settings(path []string, v reflect.Value, into map[string]any) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			into[keyAt(path)] = named{}
-			settings(path, v.Elem(), into)
-		}
-		return
-	case reflect.Map:
-		for name, value := range v.Seq2() {
-			settings(within(path, name.String()), value, into)
-		}
-		return
+// Changed says how many tables of each kind another configuration adds, removes or changes: "3 jobs, 2 limits changed".
+func (c *Config) Changed(is *Config) string {
+	was, now := c.fileTable.values, is.fileTable.values
+	limits, credentials := 0, 0
+	all := maps.Clone(tableAt(was, "credentials"))
+	maps.Copy(all, tableAt(now, "credentials"))
+	for name := range all {
+		before, after := maps.Clone(tableAt(was, "credentials", name)), maps.Clone(tableAt(now, "credentials", name))
+		limits += differing(tableAt(before, "limits"), tableAt(after, "limits"))
+		delete(before, "limits")
+		delete(after, "limits")
+		credentials += differing(map[string]any{name: before}, map[string]any{name: after})
 	}
-	var table tabular
-	if v.CanAddr() {
-		table, _ = v.Addr().Interface().(tabular)
-	}
-	if table == nil {
-		into[keyAt(path)] = v.Interface()
-		return
-	}
-	for key, field := range keyed(v.Type()) {
-		switch value := v.FieldByIndex(field.Index); {
-		case key == "*":
-			settings(path, value, into)
-		case table.has(key) || !value.IsZero():
-			settings(within(path, key), value, into)
+	var parts []string
+	for _, kind := range []struct {
+		count     int
+		one, more string
+	}{
+		{differing(tableAt(was, "jobs"), tableAt(now, "jobs")), "job", "jobs"},
+		{limits, "limit", "limits"},
+		{credentials, "credential", "credentials"},
+		{differing(tableAt(was, "clients"), tableAt(now, "clients")), "client limit", "client limits"},
+		{differing(tableAt(was, "remote", "callers"), tableAt(now, "remote", "callers")), "remote caller", "remote callers"},
+	} {
+		if kind.count > 0 {
+			parts = append(parts, quota.Count(kind.count, kind.one, kind.more))
 		}
 	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ") + " changed"
+	case !reflect.DeepEqual(was, now):
+		return "settings changed"
+	}
+	return "no key changed"
 }
 
-// isUnset reports whether a setting is absent, or has the value of an absent one without a default.
-func isUnset(value any) bool {
-	return value == nil || value != (named{}) && reflect.ValueOf(value).IsZero()
+// differing counts the names that have another value, or are in one of two tables only.
+func differing(was, is map[string]any) (n int) {
+	for name := range was {
+		if !reflect.DeepEqual(was[name], is[name]) {
+			n++
+		}
+	}
+	for name := range is {
+		if _, both := was[name]; !both {
+			n++
+		}
+	}
+	return n
+}
+
+// tableAt returns the table at a path; nil: there is none.
+func tableAt(values map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		values, _ = values[key].(map[string]any)
+	}
+	return values
 }

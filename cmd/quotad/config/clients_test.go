@@ -43,7 +43,7 @@ operations.search = 10
 	if !reflect.DeepEqual(c.Clients, want) {
 		t.Errorf("got  %+v %+v\nwant %+v %+v", c.Clients[0], c.Clients[1], want[0], want[1])
 	}
-	if keys := NeedsRestart(c.Changes(c)); keys != nil {
+	if keys := c.NeedsRestart(c); keys != nil {
 		t.Errorf("%v need a restart", keys)
 	}
 }

@@ -11,10 +11,10 @@
 // If nothing is wrong so far, Config.complete checks what no single key shows and sets what follows from several
 // (config.go, ledger.go, credentials.go, shares.go, jobs.go, clients.go, proxy.go, remote.go). A node records each
 // error with its line, so that one reading shows every mistake, and one mistake makes one error. What is no error but
-// hardly meant is a warning (warnings.go). Changes compares the structs of two files, for a reload (changes.go).
+// hardly meant is a warning (warnings.go). For a reload, changes.go compares two files table by table.
 //
 // A new key is a field with tags, in tables.go or in the domain's struct, and its explanation in reference.toml. It is
-// then read, checked, compared and part of the Config. The tests name the rest: the list of changes_test.go, and
+// then read, checked and part of the Config. The tests name the rest:
 // REFERENCE.md and the schema, which -update writes from the fields and reference.toml (reference.go).
 //
 // The package writes nothing and has no locks. It reads the files that keys name, and

@@ -1,8 +1,15 @@
 package config
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,4 +111,20 @@ func TestARenewedKey(t *testing.T) {
 	if _, err := LoadPair(dir+"/a.pem", key); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// writeCertificates writes two certificates of one key, and returns the key.
+func writeCertificates(t *testing.T, dir string, names ...string) (key string) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	for i, name := range names {
+		template := &x509.Certificate{SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name}}
+		certificate, err := x509.CreateCertificate(rand.Reader, template, template, secret.Public(), secret)
+		must(t, err)
+		write(t, dir, name, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})))
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(secret)
+	must(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }

@@ -171,6 +171,23 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
+// A file of one line, with a byte order mark, with the line ends of Windows, or with tabs means what it means without.
+func TestFormsOfAFile(t *testing.T) {
+	const line = `credentials = { a = { limits = { day = { units = 9 } }, operations = { list = 1 } } }`
+	for name, text := range map[string]string{
+		"one line": line, "a byte order mark": "\ufeff" + good, "CRLF": strings.ReplaceAll(good, "\n", "\r\n"),
+		"tabs": strings.ReplaceAll(good, " = ", "\t=\t"),
+	} {
+		if got := said(t, t.TempDir(), text); got != "" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	const want = `1: credentials.a.limits.day.unit: unknown key: did you mean "units"?`
+	if got := said(t, t.TempDir(), strings.Replace(line, "units", "unit", 1)); got != want {
+		t.Errorf("a mistake in one line: got %s", got)
+	}
+}
+
 // edited returns a file in which one thing takes the place of another.
 func edited(t *testing.T, file, old, new string) string {
 	t.Helper()

@@ -118,7 +118,7 @@ func TestRemoteBehindAProxy(t *testing.T) {
 	write(t, d.dir, "shop.token", d.shop)
 	write(t, d.dir, "page.token", d.page)
 	text := strings.Replace(fmt.Sprintf(remoteConfig, ""), "cert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n", "", 1)
-	write(t, d.dir, "config.toml", text+"[access]\nconnections_per_user = 2\n")
+	write(t, d.dir, "config.toml", text)
 	d.start()
 	call := func(from, token, forwarded string) *http.Response {
 		t.Helper()

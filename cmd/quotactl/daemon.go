@@ -57,14 +57,14 @@ func renderReload(r api.Reloaded, v wording.View) string {
 }
 
 const notifyUsage = `
-Try the command of EVENT, a key of [on_event]: quotad runs it with the values of
-an example and QUOTAD_EXAMPLE=true, and quotactl prints what it wrote and how it
-ended. If it failed, the exit code is 1. After 30 seconds quotad ends it.
+Try the command of [on_event] with an example of EVENT: trouble, over, low,
+run_started or run_ended. quotactl prints what it wrote and how it ended. If it
+failed, the exit code is 1. After 30 seconds quotad ends it.
 
 Example:
-  $ quotactl notify job_failing
+  $ quotactl notify trouble
   posted to #feeds
-  job_failing ok after 0.4s`
+  trouble ok after 0.4s`
 
 func newNotify(c *cli) *cobra.Command {
 	return command("notify EVENT", "try the command of an event", notifyUsage, 1, 1, func(ctx context.Context, args []string) error {

@@ -110,7 +110,7 @@ func (f *figures) agree() {
 				f.Errorf("limit %s has %d units used, by %s %d", limit.Name, limit.Used, what, got)
 			}
 		}
-		if got := int64(series("remaining_units")); got != limit.Remaining {
+		if got := int64(series("left_units")); got != limit.Remaining {
 			f.Errorf("limit %s has %d units left, in the metrics %d", limit.Name, limit.Remaining, got)
 		}
 		f.rateAgrees(limit, ofCalls(log.Entries, limit.Name))

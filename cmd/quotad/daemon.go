@@ -89,7 +89,7 @@ type daemon struct {
 // emit passes an event to every sink, in their order and before it returns, so sinks must return
 // soon. Many goroutines emit at the same time. The package in which an event happens defines its
 // type: a server.Event or Attempt of the API, a slidinglog.Event, the events of package jobs, and a
-// notify.Alert, Result or Output, which are made from other events.
+// notify.Event, Result or Output, which are made from other events.
 func (d *daemon) emit(event any) {
 	for _, sink := range d.sinks {
 		sink(event)
@@ -110,7 +110,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewOccurrences(d.emit, time.Now).Record, d.notifier.Record, d.recordFacts, d.observed.record,
+		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewWatch(d.emit, d.notifier.Below, time.Now).Record, d.notifier.Record, d.recordFacts, d.observed.record,
 		d.recordExit,
 	}
 	return d
@@ -258,10 +258,9 @@ func (d *daemon) background(work func(ctx context.Context)) {
 const answerTime = 5 * time.Second
 
 // serveAt answers callers of the API on a listener until stop.
-func (d *daemon) serveAt(what string, l net.Listener, c server.FrontendConfig) *server.Frontend {
+func (d *daemon) serveAt(what string, l net.Listener, c server.FrontendConfig) {
 	frontend := server.NewFrontend(c)
 	d.serveUntilStop("stop "+what, func() error { return frontend.Serve(l) }, frontend.Shutdown)
-	return frontend
 }
 
 // askCommand is the shortest command, in the directory where quotad was started, that asks the
@@ -295,15 +294,12 @@ func (d *daemon) serveUntilStop(what string, serve func() error, shutdown func(c
 func (d *daemon) statePath(name string) string { return filepath.Join(d.config.StateDir, name) }
 
 func (d *daemon) lockState() error {
-	unlock, err := lockStateDir(d.config.StateDir)
+	kills, unlock, err := lockStateDir(d.config.StateDir)
 	if err != nil {
 		return err
 	}
 	d.onStop("unlock the state directory", unlock)
-	if d.facts, err = openFacts(d.statePath("troubles.json")); err != nil {
-		d.log.Error().Err(err).Msg("cannot know which troubles were reported")
-	}
-	d.atStop(d.facts.save)
+	d.facts = newFacts(kills)
 	return nil
 }
 
@@ -360,7 +356,7 @@ func (d *daemon) serveAPI() {
 		Handler:    d.api,
 		AdminGroup: d.config.Access.AdminGroup, Self: os.Getpid(), ErrorLog: stdlog.New(complaints{d.log}, "", 0),
 	}
-	d.metrics.WatchConnections(d.serveAt("the API", d.callers, bounds).Connections)
+	d.serveAt("the API", d.callers, bounds)
 	if d.metricsAt != nil {
 		bounds.Only = []string{"/metrics", "/healthz", "/readyz"}
 		d.serveAt("the metrics", d.metricsAt, bounds)

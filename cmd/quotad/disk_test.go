@@ -35,7 +35,7 @@ func TestFullDisk(t *testing.T) {
 	disk = filepath.Join(dir, "disk")
 	mountSmallDisk(t, disk, "8m")
 	writeConfig(t, dir, withStateElsewhere+tellEvents)
-	told := "#!/bin/sh\necho $QUOTAD_EVENT >>" + dir + "/told\n"
+	told := "#!/bin/sh\ntest $QUOTAD_EVENT-$QUOTAD_KIND = trouble-ledger && echo $QUOTAD_SAYS >>" + dir + "/told\n"
 	must(t, os.WriteFile(filepath.Join(dir, "tell"), []byte(told), 0o700))
 	daemon := startIn(t, dir)
 	client := &api.Client{Socket: filepath.Join(dir, "api.sock")}
@@ -83,8 +83,7 @@ func TestFullDisk(t *testing.T) {
 	if d, err := spend(client); err != nil || !d.Granted {
 		t.Errorf("with room again: %+v, %v", d, err)
 	}
-	// Here, for a daemon that could not note it on the full disk may tell it again.
-	if text, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || strings.Join(strings.Fields(string(text)), " ") != "outage_began" {
+	if text, err := os.ReadFile(filepath.Join(dir, "told")); err != nil || !strings.HasPrefix(string(text), "the ledger cannot be written, because the disk is full") {
 		t.Errorf("told: %q, %v", text, err)
 	}
 	daemon.kill()

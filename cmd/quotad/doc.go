@@ -10,18 +10,18 @@
 // the ledger. Its parts are the state directory (lock.go), the ledger (ledger.go), the runner of
 // the jobs with what passes need (passes.go), the proxy (proxy.go), and a listener for callers on
 // other hosts, whose certificate is read again while it is used (remote.go).
-// A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go and
-// statusline.go report to systemd. troubles.go looks at the daemon now and then: it collects its state, of which
+// A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go
+// reports to systemd. troubles.go looks at the daemon now and then: it collects its state, of which
 // package trouble lists what needs a person. facts.go keeps what only events say,
 // and observed.go what limits would have refused.
 //
 // The daemon has one stream of events (daemon.go). Its sinks are the log (eventlog.go, and log.go
-// for its format), the metrics, the refusals that the API lists, the facts, the occurrences, the
-// notifier that runs the commands of both, and the record of exits that no report explains
+// for its format), the metrics, the refusals that the API lists, the facts, the watch for events, the
+// notifier that runs the command for them, and the record of exits that no report explains
 // (passes.go).
 //
 // In the state directory quotad keeps the lock (lock.go), the ledger or a copy of the shared one
-// and the counts of clients (ledger.go), the refusals, the troubles that were reported (facts.go),
+// and the counts of clients (ledger.go), the refusals,
 // and what package jobs keeps. Of the locks of this package reloads.mu is held while one configuration
 // replaces another, facts.mu and refusals.mu for a look-up, and that of a certificate while its two
 // files are read. None is taken under another.

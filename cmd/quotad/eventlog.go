@@ -58,32 +58,29 @@ func (e eventLog) record(event any) {
 		line.Msg(event.Line.Text)
 	case jobs.Trouble:
 		e.log.Error().Str("job", event.Job).Err(event.Err).Msg("trouble with a job")
-	case notify.Alert:
-		e.alert(event)
+	case notify.Event:
+		e.event(event)
 	case notify.Result:
 		e.commandDone(event)
 	case notify.Output:
-		e.log.Info().Str("event", string(event.Event)).Str("stream", event.Line.Stream).Msg(event.Line.Text)
+		e.log.Info().Str("event", event.Event).Str("stream", event.Line.Stream).Msg(event.Line.Text)
 	}
 }
 
-// alert logs a limit that is near, and the beginning and the end of a trouble. Other occurrences have a line of their own
+// event logs little that is left of a limit, and the beginning and the end of a trouble. Runs have a line of their own
 // already.
-func (e eventLog) alert(a notify.Alert) {
-	c := a.Change
-	switch {
-	case a.Event == config.NearLimit:
-		e.log.Warn().Str("credential", a.Credential).Str("limit", a.Limit.Name).Int64("percent", int64(a.Percent)).
-			Int64("used", int64(a.Limit.Used)).Int64("remaining", int64(a.Limit.Remaining())).Msg("near limit")
-	case c.Kind == "":
-	case c.Ended:
-		e.log.Info().Str("kind", string(c.Kind)).Str("of", c.Of).Str("was", c.Says).Msg("trouble over")
-	default:
-		line := e.log.Warn()
-		if c.Grave {
+func (e eventLog) event(n notify.Event) {
+	line := e.log.Warn()
+	switch n.Event {
+	case config.EventLow:
+		line.Str("credential", n.Credential).Str("limit", n.Limit).Int64("left", int64(*n.Left)).Msg("low")
+	case config.EventTrouble:
+		if n.Grave {
 			line = e.log.Error()
 		}
-		addText(line.Str("kind", string(c.Kind)).Str("of", c.Of).Str("says", c.Says), "do", c.Do).Msg("trouble")
+		addText(line.Str("kind", string(n.Kind)).Str("of", n.Of).Str("says", n.Says), "do", n.Do).Msg("trouble")
+	case config.EventOver:
+		e.log.Info().Str("kind", string(n.Kind)).Str("of", n.Of).Str("was", n.Says).Msg("trouble over")
 	}
 }
 
@@ -132,9 +129,8 @@ func passLevel(outcome jobs.Outcome) zerolog.Level {
 		return zerolog.ErrorLevel
 	case outcome == jobs.OK || outcome == jobs.Interrupted:
 		return zerolog.InfoLevel
-	default:
-		return zerolog.WarnLevel
 	}
+	return zerolog.WarnLevel
 }
 
 // decided logs a decision of the API. Grants of calls are logged only at the debug level.
@@ -143,38 +139,31 @@ func (e eventLog) decided(event server.Decided) {
 		e.wouldDeny(event)
 	}
 	r, d := event.Request, event.Decision
-	line, verdict := e.log.Debug(), " granted"
+	line, message := e.log.Debug(), event.Verb+" granted"
 	switch {
 	case event.Result() == string(api.Cancelled): // the caller is gone, and nothing is wrong
-		line, verdict = line.Err(event.Err), " failed"
+		message = event.Verb + " failed"
 	case event.Err != nil:
-		line, verdict = e.refusal(zerolog.ErrorLevel, r.Caller, event.Result()).Err(event.Err), " failed"
+		line, message = e.refusal(zerolog.ErrorLevel, r.Caller, event.Result()), event.Verb+" failed"
 	case !d.Granted():
-		line, verdict = e.refusal(zerolog.WarnLevel, r.Caller, event.Result()), " refused"
+		line, message = e.refusal(zerolog.WarnLevel, r.Caller, event.Result()), event.Verb+" refused"
+	case event.Past != "" && r.Caller.Job != "":
+		line, message = e.refusal(zerolog.WarnLevel, r.Caller, "past "+event.Past), "settle took a pass past what it may spend: its run ends"
 	case event.Past != "":
-		line = e.refusal(zerolog.WarnLevel, r.Caller, "past "+event.Past)
+		line, message = e.refusal(zerolog.WarnLevel, r.Caller, "past "+event.Past), "settle took a limit past its budget"
 	case event.Verb == "book", event.Verb == "reset", event.Verb == "close", event.Verb == "open": // an operator changed the books
 		line = e.log.Info()
 	}
 	if line == nil { // most are: do no work for them
 		return
 	}
-	addText(line, "past", event.Past)
+	addText(line.Err(event.Err), "past", event.Past)
 	addCaller(line.Str("credential", r.Credential), r.Caller, event.PID)
 	if r.Operation != "" {
 		line.Str("operation", r.Operation).Int64("count", int64(r.Count))
 	}
-	addText(line, "grant", event.GrantID)
-	addText(line, "limit", d.Limit)
-	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds())
-	message := event.Verb + verdict
-	if event.Past != "" && event.Err == nil {
-		message = "settle took a limit past its budget"
-		if r.Caller.Job != "" {
-			message = "settle took a pass past what it may spend: its run ends"
-		}
-	}
-	line.Msg(message)
+	addText(addText(line, "grant", event.GrantID), "limit", d.Limit)
+	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds()).Msg(message)
 }
 
 // wouldDeny logs what limits that are not enforced would have denied, as refusals are logged.
@@ -191,21 +180,15 @@ func (e eventLog) wouldDeny(event server.Decided) {
 	}
 }
 
-// clientDecided logs what the ledger could not decide about a client. Other decisions, many a
-// second, are logged only at the debug level.
+// clientDecided logs what the ledger could not decide about a client. There are many other decisions a second, which only
+// metrics count.
 func (e eventLog) clientDecided(event clientlimit.Decided) {
-	d, line, message := event.Decision, e.log.Debug(), "client call granted"
 	switch {
 	case event.Err != nil:
-		line, message = e.refusal(zerolog.ErrorLevel, unknownCaller, "clients "+event.Clients).Err(event.Err), "client call failed"
-	case d.Outage:
-		line, message = e.refusal(zerolog.WarnLevel, unknownCaller, "clients without ledger "+event.Clients), "client call granted without the ledger"
+		e.refusal(zerolog.ErrorLevel, unknownCaller, "clients "+event.Clients).Err(event.Err).Str("clients", event.Clients).Msg("client call failed")
+	case event.Decision.Outage:
+		e.refusal(zerolog.WarnLevel, unknownCaller, "clients without ledger "+event.Clients).Str("clients", event.Clients).Msg("client call granted without the ledger")
 	}
-	if d.Reason != "" {
-		message = "client call refused"
-	}
-	addText(line.Str("clients", event.Clients), "limit", d.Limit)
-	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Msg(message)
 }
 
 // forbidden logs a request that its caller may not make.
@@ -231,60 +214,46 @@ func (e eventLog) observed(out upstream.Outcome) {
 	}
 }
 
-// proxied logs a call through the proxy that did not go as asked. Above all it shows units that
-// are debited although the upstream may not have counted them. Refused calls are logged as
-// decisions.
+// proxied logs a call through the proxy that had no answer, was sent again, or whose answer cannot be observed: units may
+// be debited that the upstream did not count. Refused calls are logged as decisions.
 func (e eventLog) proxied(x proxy.Finished) {
-	var line *zerolog.Event
-	message := "proxy passed a call on"
+	message := ""
 	switch {
 	case x.Err != nil && x.Refused == "":
-		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy failed"), "proxy got no answer"
+		message = "proxy got no answer"
 	case x.Sent > 1:
-		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy repeated"), "proxy sent a call again"
+		message = "proxy sent a call again"
 	case x.ObserveErr != nil:
-		line, message = e.refusal(zerolog.WarnLevel, x.Caller, "proxy unobserved"), "cannot record what the upstream says"
-	case x.Refused == "":
-		line = e.log.Debug()
-	}
-	if line == nil {
+		message = "cannot record what the upstream says"
+	default:
 		return
 	}
-	line.Err(x.Err).AnErr("unobserved", x.ObserveErr)
+	line := e.refusal(zerolog.WarnLevel, x.Caller, message).Err(x.Err).AnErr("unobserved", x.ObserveErr)
 	addCaller(line.Str("credential", x.Credential), x.Caller, 0).Str("operation", x.Operation).
 		Int("status", x.Status).Int("sent", x.Sent).Int64("took_ms", x.Took.Milliseconds()).Msg(message)
 }
 
 // outage logs each edge of a shared ledger's outage.
 func (e eventLog) outage(event slidinglog.Event) {
-	line := e.log.Warn()
-	if event.Kind == slidinglog.Up {
+	line, message := e.log.Warn(), "ledger "+string(event.Kind)
+	switch event.Kind {
+	case slidinglog.Up:
 		line = e.log.Info().Int64("took_ms", event.Took.Milliseconds()).Int64("units", int64(event.Units))
-	}
-	if event.Kind == slidinglog.Restored {
+	case slidinglog.Restored:
 		line.Int("records", event.Records)
+	case slidinglog.Cut:
+		message = event.Text
 	}
-	if event.Kind == slidinglog.Cut {
-		line.Str("credential", event.Credential).Msg(event.Text)
-		return
-	}
-	line.Err(event.Err).Str("credential", event.Credential).Msg("ledger " + string(event.Kind))
+	line.Err(event.Err).Str("credential", event.Credential).Msg(message)
 }
 
 // commandDone logs the result of an event's command.
 func (e eventLog) commandDone(r notify.Result) {
-	level, message := zerolog.ErrorLevel, "event command failed"
-	switch r.Outcome {
-	case notify.OK:
-		level, message = zerolog.InfoLevel, "event command done"
-	case notify.Dropped:
-		message = "event command dropped"
+	level, message := zerolog.InfoLevel, "event command done"
+	if r.Failed != "" {
+		level, message = zerolog.ErrorLevel, "event command failed"
 	}
-	line := addText(e.log.WithLevel(level).Str("event", string(r.Event)), "detail", r.Detail)
-	if r.Outcome != notify.Dropped {
-		line.Int64("took_ms", r.Took.Milliseconds())
-	}
-	line.Msg(message)
+	addText(e.log.WithLevel(level).Str("event", r.Event), "detail", r.Failed).Int64("took_ms", r.Took.Milliseconds()).Msg(message)
 }
 
 // addText adds a text that is not empty.

@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,89 +17,35 @@ import (
 	"quotad/quota/upstream"
 )
 
-// Facts are what events say and nothing else remembers, and the book of what was reported. They judge nothing.
+// Facts are what events say and nothing else remembers, and the book of troubles. They judge nothing, and a restart
+// begins without them. Their keys are credentials, jobs, or "credential limit".
 type facts struct {
-	path string
+	kills []time.Time // when quotad began again after it was killed
 
-	mu sync.Mutex // guards what follows; nothing is waited for under it
-	keptFacts
+	mu       sync.Mutex // guards what follows; nothing is waited for under it
+	losses   map[string]trouble.Loss
+	refuses  map[string]*trouble.Refusal
+	silent   map[string]*trouble.Refusal
+	closings map[string]closing
+	idle     map[string]int // by job, until its next run
 	book     trouble.Book
-	saved    []byte    // what the file has
-	writeErr error     // of the last write
-	down     time.Time // when the ledger was found not to decide; zero: it does
+	down     bool      // the ledger was found not to decide, and not to do so since
 	clock    time.Time // when it was read last
 	clockWas time.Time // what it showed before it was set back
 	clockBy  time.Duration
 }
 
-// KeptFacts are those that a restart keeps. Credentials are their keys, or "credential limit".
-type keptFacts struct {
-	Losses    map[string]trouble.Loss       `json:"losses,omitempty"`
-	Refuses   map[string]*trouble.Refusal   `json:"refuses,omitempty"`
-	Silent    map[string]*trouble.Refusal   `json:"silent,omitempty"`
-	Closings  map[string]closing            `json:"closings,omitempty"`
-	Overspent map[string]*trouble.Overspent `json:"overspent,omitempty"`
-}
-
 // A closing is what was so when a limit was closed.
 type closing struct {
-	Since    time.Time   `json:"since"`
-	Used     quota.Units `json:"used"`
-	Upstream bool        `json:"upstream,omitempty"` // an answer of the upstream closed it, seen by this host
+	since    time.Time
+	used     quota.Units // -1: not known yet
+	upstream bool        // an answer of the upstream closed it, seen by this host
 }
 
-// factsVersion is that of the file.
-const factsVersion = 1
-
-type factsFile struct {
-	Version int                `json:"version"`
-	Facts   keptFacts          `json:"facts"`
-	Entries []trouble.Incident `json:"troubles"`
-}
-
-// openFacts reads the file, which need not exist. Without one that can be understood, what is wrong is reported again.
-func openFacts(path string) (f *facts, err error) {
-	f = &facts{path: path, keptFacts: noFacts()}
-	file := factsFile{Facts: noFacts()}
-	data, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(data, &file)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
-	case err == nil && file.Version != factsVersion:
-		err = fmt.Errorf("it has version %d, this quotad knows %d", file.Version, factsVersion)
-	case err == nil:
-		f.keptFacts, f.book.Entries, f.saved = file.Facts, file.Entries, data
-	}
-	if err != nil {
-		err = fmt.Errorf("cannot read %q: what is wrong is reported again: %w", path, err)
-	}
-	return f, err
-}
-
-func noFacts() keptFacts {
-	return keptFacts{map[string]trouble.Loss{}, map[string]*trouble.Refusal{}, map[string]*trouble.Refusal{}, map[string]closing{}, map[string]*trouble.Overspent{}}
-}
-
-// save writes the file if it has changed, or could not be written. One goroutine saves at a time.
-func (f *facts) save() {
-	f.mu.Lock()
-	data, err := json.Marshal(factsFile{factsVersion, f.keptFacts, f.book.Entries})
-	same := f.writeErr == nil && string(data) == string(f.saved)
-	f.mu.Unlock()
-	if err != nil {
-		panic(err) // nothing in it can fail
-	}
-	if same {
-		return
-	}
-	err = replaceFile(f.path, data)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.writeErr = err; err == nil {
-		f.saved = data
+func newFacts(kills []time.Time) *facts {
+	return &facts{
+		kills: kills, losses: map[string]trouble.Loss{}, refuses: map[string]*trouble.Refusal{}, silent: map[string]*trouble.Refusal{},
+		closings: map[string]closing{}, idle: map[string]int{},
 	}
 }
 
@@ -120,18 +62,19 @@ func (f *facts) record(event any) (urgent bool) {
 	case upstream.Outcome:
 		return f.observed(e)
 	case proxy.Finished:
-		_, was := f.Silent[e.Credential]
+		_, was := f.silent[e.Credential]
 		switch {
 		case e.Silent != "" && !was:
-			f.Silent[e.Credential] = &trouble.Refusal{Since: time.Now(), Says: e.Silent}
+			f.silent[e.Credential] = &trouble.Refusal{Since: time.Now(), Says: e.Silent}
 		case e.Silent == "" && e.Status > 0:
-			delete(f.Silent, e.Credential)
+			delete(f.silent, e.Credential)
 		}
 	case jobs.RunChanged:
+		delete(f.idle, e.Run.Job)
 		return e.Run.State == jobs.RunFailed
 	case jobs.PassChanged:
-		if r, refused := f.Refuses[e.Credential]; refused && e.Pass.Outcome == jobs.OK && e.Pass.Calls > 0 && e.Pass.StartedAt.After(r.Since) {
-			delete(f.Refuses, e.Credential) // not every job reports good answers
+		if r, refused := f.refuses[e.Credential]; refused && e.Pass.Outcome == jobs.OK && e.Pass.Calls > 0 && e.Pass.StartedAt.After(r.Since) {
+			delete(f.refuses, e.Credential) // not every job reports good answers
 			return true
 		}
 	}
@@ -139,39 +82,30 @@ func (f *facts) record(event any) (urgent bool) {
 }
 
 func (f *facts) ledger(e slidinglog.Event) {
-	loss, lost := f.Losses[e.Credential]
-	switch now := time.Now(); e.Kind {
+	loss, lost := f.losses[e.Credential]
+	switch e.Kind {
 	case slidinglog.LostLog:
-		f.down = time.Time{}
+		f.down = false
 		if !lost || !loss.Back.IsZero() {
-			f.Losses[e.Credential] = trouble.Loss{Credential: e.Credential, At: now}
+			f.losses[e.Credential] = trouble.Loss{Credential: e.Credential, At: time.Now()}
 		}
 	case slidinglog.Restored:
 		if lost { // else it is what the journal of another backend carries along
 			loss.Records += e.Records
-			f.Losses[e.Credential] = loss
+			f.losses[e.Credential] = loss
 		}
-	case slidinglog.Down:
-		if f.down.IsZero() {
-			f.down = now
-		}
-	case slidinglog.Up:
-		f.down = time.Time{}
+	case slidinglog.Down, slidinglog.Up:
+		f.down = e.Kind == slidinglog.Down
 	}
 }
 
-// decided records what operators and settlements do to a limit.
+// decided records what operators do to a limit, and that the ledger did not answer.
 func (f *facts) decided(e server.Decided) (urgent bool) {
 	switch {
 	case e.Err != nil:
 		return errors.Is(e.Err, quota.ErrUnavailable) && !errors.Is(e.Err, context.Canceled)
 	case e.Verb == "close" && e.Decision.Granted():
-		delete(f.Closings, e.Request.Credential+" "+e.Decision.Limit)
-	case e.Past != "":
-		if limit, by := quota.Overspent(e.Decision.Limits, false); by > 0 {
-			f.Overspent[e.Request.Credential+" "+limit] = &trouble.Overspent{At: time.Now(), Says: fmt.Sprintf("%s settled a grant past %s", callerName(e.Request.Caller.By()), e.Past)}
-			return true
-		}
+		delete(f.closings, e.Request.Credential+" "+e.Decision.Limit)
 	}
 	return false
 }
@@ -179,18 +113,19 @@ func (f *facts) decided(e server.Decided) (urgent bool) {
 // observed records what an upstream says of a key.
 func (f *facts) observed(out upstream.Outcome) (urgent bool) {
 	c := out.Credential
-	_, refused := f.Refuses[c]
+	was, refused := f.refuses[c]
 	switch {
 	case out.Class == upstream.OK:
-		delete(f.Refuses, c)
+		delete(f.refuses, c)
 		return refused
 	case out.Class == upstream.Key, out.Class == upstream.Billing:
-		if !refused {
-			f.Refuses[c] = &trouble.Refusal{Since: time.Now(), Says: out.Says}
+		if refused && was.Says == out.Says {
+			return false
 		}
-		return !refused
+		f.refuses[c] = &trouble.Refusal{Since: time.Now(), Says: out.Says}
+		return true
 	case out.Changed:
-		f.Closings[c+" "+out.Limit] = closing{Since: out.Closed.Since, Used: -1, Upstream: true}
+		f.closings[c+" "+out.Limit] = closing{out.Closed.Since, -1, true}
 	}
 	return false
 }
@@ -212,15 +147,12 @@ func (f *facts) tick(now time.Time) {
 func (f *facts) complete(s *trouble.State, asked time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.Ledger.Since, s.ClockWas, s.ClockBy = f.down, f.clockWas, f.clockBy
-	s.Disk.WasLow = f.book.Has(trouble.Disk, "host")
-	if f.writeErr != nil {
-		s.Disk.Err = f.writeErr.Error()
-	}
+	s.Ledger.Down, s.ClockWas, s.ClockBy, s.Kills = f.down, f.clockWas, f.clockBy, f.kills
+	s.Disk.WasLow = f.book.Has(trouble.Disk, "host", "low")
 	for i := range s.Credentials {
 		c := &s.Credentials[i]
 		s.Losses = append(s.Losses, f.lossOf(c.Name, s.Ledger.Health, asked)...)
-		c.Refuses, c.Silent = f.Refuses[c.Name], f.Silent[c.Name]
+		c.Refuses, c.Silent = f.refuses[c.Name], f.silent[c.Name]
 		if s := c.Silent; s != nil && strings.Contains(s.Says, " answers 5") && time.Since(s.Since) < time.Minute {
 			c.Silent = nil // an error of a moment
 		}
@@ -233,15 +165,15 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 // lossOf returns what a log has lost, if it has lost anything. After a Redis with all its data was started again, nothing
 // is put back.
 func (f *facts) lossOf(credential string, h quota.Health, asked time.Time) []trouble.Loss {
-	loss, lost := f.Losses[credential]
+	loss, lost := f.losses[credential]
 	recovers := slices.Contains(h.Recovering, credential)
 	if lost && loss.Back.IsZero() && h.Reachable && !recovers && loss.At.Before(asked) {
 		if loss.Records == 0 {
-			delete(f.Losses, credential)
+			delete(f.losses, credential)
 			return nil
 		}
 		loss.Back = time.Now()
-		f.Losses[credential] = loss
+		f.losses[credential] = loss
 	}
 	if !lost {
 		return nil
@@ -251,17 +183,16 @@ func (f *facts) lossOf(credential string, h quota.Health, asked time.Time) []tro
 
 func (f *facts) completeLimit(credential string, l *trouble.LimitState) {
 	key := credential + " " + l.Name
-	l.Overspent = f.Overspent[key]
 	if l.Closed.IsZero() {
-		delete(f.Closings, key)
+		delete(f.closings, key)
 		return
 	}
-	was, known := f.Closings[key]
-	if !known || was.Used < 0 || was.Since.Before(l.Closed.Since) {
-		was = closing{Since: l.Closed.Since, Used: l.Used, Upstream: known && was.Upstream}
-		f.Closings[key] = was
+	was, known := f.closings[key]
+	if !known || was.used < 0 || was.since.Before(l.Closed.Since) {
+		was = closing{l.Closed.Since, l.Used, was.upstream}
+		f.closings[key] = was
 	}
-	l.ClosedAt, l.ByHand = was.Used, strings.HasPrefix(l.Closed.By, "@") && !was.Upstream
+	l.ClosedAt, l.ByHand = was.used, strings.HasPrefix(l.Closed.By, "@") && !was.upstream
 }
 
 // dated returns a list with the times since when its troubles are known.
@@ -271,29 +202,43 @@ func (f *facts) dated(list []trouble.Trouble, now time.Time) []trouble.Trouble {
 	return f.book.Dated(list, now)
 }
 
-// resume returns what a daemon before this one had not reported.
-func (f *facts) resume(now time.Time) []trouble.Change {
+// changed returns what began and what is over since the last time.
+func (f *facts) changed(list []trouble.Trouble, now time.Time) []trouble.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.book.Resume(now)
+	return f.book.Update(list, now)
 }
 
-func (f *facts) reported(c trouble.Change) {
+// idleRuns is how many runs of a job are looked at for calls.
+const idleRuns = 5
+
+// idleOf returns how many of the last runs of a job there are, if each ended well and made no call; else 0. It reads them
+// after a run.
+func (f *facts) idleOf(job string, runs func(job string, n int) ([]jobs.Run, error)) (n int) {
+	f.mu.Lock()
+	n, known := f.idle[job]
+	f.mu.Unlock()
+	if known {
+		return n
+	}
+	last, _ := runs(job, idleRuns)
+	n = idle(last)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.book.Reported(c)
+	f.idle[job] = n
+	return n
 }
 
-// replaceFile writes a file that is there as a whole, before and after a crash.
-func replaceFile(path string, data []byte) error {
-	temporary := path + ".new"
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+func idle(runs []jobs.Run) (n int) {
+	calls := func(p jobs.Pass) bool { return p.Calls > 0 }
+	for _, run := range runs {
+		switch {
+		case run.State == jobs.RunRunning, run.State == jobs.RunSkipped:
+		case run.State == jobs.RunDone && !slices.ContainsFunc(run.Passes, calls):
+			n++
+		default:
+			return 0
+		}
 	}
-	_, err = file.Write(data)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
+	return n
 }

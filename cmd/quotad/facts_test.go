@@ -1,12 +1,12 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/slidinglog"
 )
@@ -15,8 +15,7 @@ import (
 // put back, nothing was lost, and what was not lost is carried along.
 func TestHealthBeforeALoss(t *testing.T) {
 	for records, want := range map[int]string{3: "lost, lost, back", 0: "lost, lost, none"} {
-		f, err := openFacts(filepath.Join(t.TempDir(), "troubles.json"))
-		must(t, err)
+		f := newFacts(nil)
 		before := time.Now()
 		f.record(slidinglog.Event{Kind: slidinglog.Restored, Credential: "carried", Records: 3})
 		f.record(slidinglog.Event{Kind: slidinglog.LostLog, Credential: "api"})
@@ -46,6 +45,38 @@ func TestHealthBeforeALoss(t *testing.T) {
 		}
 		if text := strings.Join(got, ", "); text != want {
 			t.Errorf("with %d records: %s, want %s", records, text, want)
+		}
+	}
+}
+
+// A job is idle while each of its last runs ended well without a call. A slot that was skipped says nothing.
+func TestIdle(t *testing.T) {
+	run := func(state jobs.RunState, calls ...int64) jobs.Run {
+		r := jobs.Run{State: state}
+		for _, n := range calls {
+			r.Passes = append(r.Passes, jobs.Pass{Outcome: jobs.OK, Calls: n})
+		}
+		return r
+	}
+	idleRun := run(jobs.RunDone, 0, 0)
+	for _, row := range []struct {
+		name string
+		runs []jobs.Run
+		want int
+	}{
+		{"no run yet", nil, 0},
+		{"all of them", []jobs.Run{run(jobs.RunRunning, 0), idleRun, run(jobs.RunSkipped), idleRun}, 2},
+		{"one region calls", []jobs.Run{idleRun, run(jobs.RunDone, 0, 1)}, 0},
+		{"one failed", []jobs.Run{idleRun, run(jobs.RunFailed, 0)}, 0},
+	} {
+		f, asked := newFacts(nil), 0
+		runs := func(string, int) ([]jobs.Run, error) { asked++; return row.runs, nil }
+		if got := []int{f.idleOf("fetch", runs), f.idleOf("fetch", runs)}; got[0] != row.want || got[1] != row.want || asked != 1 {
+			t.Errorf("%s: %v after asking %d times, want %d", row.name, got, asked, row.want)
+		}
+		f.record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}})
+		if f.idleOf("fetch", runs); asked != 2 {
+			t.Errorf("%s: after a run it asks %d times in all", row.name, asked)
 		}
 	}
 }

@@ -82,7 +82,7 @@ var failedStarts = []struct {
 		return func() error { s.write(t, restartable); return nil }
 	}, exitConfig, "cannot read configuration"},
 	{"another quotad has the state directory", func(t *testing.T, s *startScene) func() error {
-		unlock, err := lockStateDir(s.state)
+		_, unlock, err := lockStateDir(s.state)
 		must(t, err)
 		return unlock
 	}, exitError, "another quotad uses it, pid [0-9]+: stop that one first"},

@@ -194,3 +194,17 @@ func hasHistory(stateDir string) bool {
 	kept, err := os.ReadDir(filepath.Join(stateDir, "jobs"))
 	return err == nil && len(kept) > 0
 }
+
+// replaceFile writes a file that is there as a whole, before and after a crash.
+func replaceFile(path string, data []byte) error {
+	temporary := path + ".new"
+	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}

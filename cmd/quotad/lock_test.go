@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A state directory is one daemon's, until that ends.
@@ -19,19 +21,31 @@ func TestOneDaemonForAState(t *testing.T) {
 		}
 	}
 	is(false)
-	unlock, err := lockStateDir(dir)
+	_, unlock, err := lockStateDir(dir)
 	must(t, err)
 	is(true)
 	want := fmt.Sprintf("another quotad uses it, pid %d: stop that one first", os.Getpid())
-	if _, err := lockStateDir(dir); err == nil || !strings.Contains(err.Error(), want) {
+	if _, _, err := lockStateDir(dir); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a second daemon: got %v, want %s", err, want)
 	}
 	is(true)
 	must(t, unlock())
 	is(false)
-	unlock, err = lockStateDir(dir)
-	must(t, err)
-	must(t, unlock())
+	// One that was killed leaves what the next one counts; one that is stopped leaves nothing.
+	for want := range 3 {
+		var kills []time.Time
+		if kills, unlock, err = lockStateDir(dir); err != nil || len(kills) != want {
+			t.Fatalf("%d kills, %v, want %d", len(kills), err, want)
+		}
+		left, err := os.ReadFile(filepath.Join(dir, lockName))
+		must(t, errors.Join(err, unlock()))
+		must(t, os.WriteFile(filepath.Join(dir, lockName), left, 0o640))
+	}
+	_, unlock, err = lockStateDir(dir)
+	must(t, errors.Join(err, unlock()))
+	if kills, _, err := lockStateDir(dir); err != nil || len(kills) > 0 {
+		t.Errorf("%d kills after a stop, %v", len(kills), err)
+	}
 }
 
 // A state that every user of the host may replace, and a lock that is a link, are refused.
@@ -53,7 +67,7 @@ func TestStateThatOthersReplace(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			dir := t.TempDir()
 			must(t, row.spoil(dir))
-			if _, err := lockStateDir(dir); err == nil || !strings.Contains(err.Error(), row.says) {
+			if _, _, err := lockStateDir(dir); err == nil || !strings.Contains(err.Error(), row.says) {
 				t.Errorf("got %v, want %q", err, row.says)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) > 1 {

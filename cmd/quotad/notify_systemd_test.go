@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,8 +16,7 @@ func TestTellsSystemd(t *testing.T) {
 	dir := shortDir(t)
 	manager := notifySocket(t, dir)
 	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
-	awaitNotice(t, manager, `READY=1\nSTATUS=.*; next fetch .*`)
-	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
+	awaitNotice(t, manager, `READY=1\nSTATUS=next fetch .*`)
 	awaitNotice(t, manager, `WATCHDOG=1`)
 
 	reload := func(text string) {
@@ -29,47 +27,17 @@ func TestTellsSystemd(t *testing.T) {
 		awaitNotice(t, manager, `READY=1`)
 	}
 	reload(strings.Replace(onSystemd, "100", "50", 1))
-	awaitNotice(t, manager, `STATUS=idle; 49 of 50 units left; next fetch .*`)
 	reload(onSystemd + "evry = 1\n")
-	awaitNotice(t, manager, `STATUS=.*/config.toml was not loaded, and the former configuration runs: .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*; idle; 49 of 50 .*`)
+	awaitNotice(t, manager, `STATUS=.*/config.toml was not loaded, and the former configuration runs: .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*`)
 	awaitNotice(t, manager, `WATCHDOG=1`)
 	reload(onSystemd)
-	awaitNotice(t, manager, `STATUS=idle; 99 of 100 units left; next fetch .*`)
+	awaitNotice(t, manager, `STATUS=next fetch .*`)
 
 	must(t, daemon.cmd.Process.Signal(syscall.SIGTERM))
 	// Half a minute to drain, ten seconds of grace, and some seconds to answer.
 	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=55000000`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
-	}
-}
-
-// The line has the troubles that quotactl has.
-func TestSystemdGetsTheRate(t *testing.T) {
-	needRoot(t)
-	t.Parallel()
-	dir := shortDir(t)
-	manager, socket := notifySocket(t, dir), filepath.Join(dir, "api.sock")
-	startConfigured(t, dir, strings.Replace(onSystemd, "units = 100", "units = 1000", 1), socket, "LISTEN_FDNAMES=api")
-	awaitNotice(t, manager, `STATUS=idle; 999 of 1,000 units left; next fetch .*`)
-	var said string
-	for _, args := range []string{"acquire list", "acquire list --count 900", "status", "acquire list"} {
-		output, err := exec.Command("quotactl", append([]string{"--socket", socket}, strings.Fields(args)...)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("quotactl %s: %v: %s", args, err, output)
-		}
-		said += string(output)
-	}
-	const usedUp = "api daily is used up at about "
-	if !strings.Contains(said, usedUp) {
-		t.Errorf("quotactl says\n%s", said)
-	}
-	line := ""
-	for !strings.Contains(line, "; 97 of 1,000 units left") {
-		line = receive(t, manager)
-	}
-	if !strings.HasPrefix(line, "STATUS="+usedUp) {
-		t.Errorf("systemd gets %q, and quotactl says\n%s", line, said)
 	}
 }
 
@@ -80,7 +48,7 @@ func TestTellsSystemdOfAnOutage(t *testing.T) {
 	manager := notifySocket(t, dir)
 	config := strings.Replace(onSystemd, "run_at_start = true", "", 1) + "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://" + filepath.Join(dir, "redis") + "\"]\n"
 	daemon := startConfigured(t, dir, config, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=api")
-	awaitNotice(t, manager, `READY=1\nSTATUS=Redis cannot be reached: every call is refused: .*; idle; next fetch .*`)
+	awaitNotice(t, manager, `READY=1\nSTATUS=Redis cannot be reached: every call is refused: .*`)
 	for range beats + 1 { // for longer than systemd would wait
 		awaitNotice(t, manager, `WATCHDOG=1`)
 	}

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +14,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
+	jobsapi "quotad/jobs/api"
+	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 )
@@ -19,6 +27,7 @@ import (
 // scripts:
 //
 //	says LINE [LINE...]  waits until quotactl's first line matches, and holds its other lines against the rest
+//	agree KIND OF [grave] holds what the status, the metric, an alert and the command of [on_event] say of a trouble together
 //	redis start|kill|flush|do COMMAND [ARG...]
 //	disk DIR SIZE        mounts a small one; it skips the script where that is not possible
 //	fill FILE            with what the disk has room for
@@ -51,6 +60,39 @@ func saysFirst(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		ts.Exec("quotactl") // while quotad does not serve, it fails and says why
 		lines = strings.Split(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n")
+	}
+}
+
+func agree(ts *testscript.TestScript, _ bool, args []string) {
+	kind, of, grave := args[0], args[1], len(args) > 2
+	ts.Check(ts.Exec("quotactl", "-o", "json"))
+	var status struct{ Triage jobsapi.Triage }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &status))
+	i := slices.IndexFunc(status.Triage.Troubles, func(one jobsapi.Trouble) bool { return one.Kind == kind && one.Of == of })
+	if i < 0 || status.Triage.Troubles[i].Grave != grave || i == 0 && status.Triage.Says != status.Triage.Troubles[i].Says {
+		ts.Fatalf("the status says %+v", status.Triage)
+	}
+	series := fmt.Sprintf("quotad_trouble{grave=\"%t\",kind=%q,of=%q}", grave, kind, of)
+	if metrics := scrape(ts.Value(tbKey{}).(testing.TB), &api.Client{Socket: ts.Getenv("QUOTAD_SOCKET")}); metrics[series] != 1 {
+		ts.Fatalf("%s is %v", series, metrics[series])
+	}
+	if expr := fmt.Sprintf("quotad_trouble{grave=\"%t\"} == 1", grave); !strings.Contains(readPage(ts.Value(tbKey{}).(testing.TB), alertsFile), expr) {
+		ts.Fatalf("no alert asks for %s", expr)
+	}
+	tick, begun := time.NewTicker(100*time.Millisecond), time.Now()
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		told, _ := os.ReadFile(ts.MkAbs("told"))
+		for line := range bytes.Lines(told) {
+			var e notify.Event
+			ts.Check(json.Unmarshal(line, &e))
+			if e.Event == config.EventTrouble && string(e.Kind) == kind && e.Of == of && e.Grave == grave && e.Do == status.Triage.Troubles[i].Do && e.Says != "" {
+				return
+			}
+		}
+		if time.Since(begun) > hangTimeout {
+			ts.Fatalf("the command was told\n%s", told)
+		}
 	}
 }
 

@@ -48,6 +48,5 @@ func (d *daemon) setClients(c *config.Config) (err error) {
 			}
 		}
 	}
-	d.metrics.ExpectClients(c.Clients)
 	return d.clients.SetClients(store, secret, c.Clients)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/metrics"
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/jobs/plan"
@@ -68,8 +69,11 @@ func (d *daemon) openRunner() error {
 		return err
 	}
 	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
-	d.metrics.WatchTroubles(func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list })
-	d.metrics.WatchLimits(d.service, d.observer)
+	d.metrics.Watch(metrics.Sources{
+		Service: d.service, Observer: d.observer,
+		Jobs:     func() []jobs.Status { all, _ := d.runner.Status(""); return all },
+		Troubles: func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list },
+	})
 	return nil
 }
 

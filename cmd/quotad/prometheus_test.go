@@ -183,7 +183,7 @@ func seriesOfADaemon(t *testing.T) (series []any) {
 	daemon.logs(t, "^trouble$", "kind=failing")
 	add := func(name string, value float64) {
 		step := "+0x30"
-		if strings.HasPrefix(name, "quotad_limit_remaining_units") {
+		if strings.HasPrefix(name, "quotad_limit_left_units") {
 			step = "-1x30"
 		}
 		values := strings.TrimPrefix(strconv.FormatFloat(value, 'f', -1, 64), "+") + step

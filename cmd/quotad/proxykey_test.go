@@ -23,7 +23,7 @@ level = "debug"
 [proxy]
 listen = "127.0.0.1:0"
 [on_event]
-upstream_refuses = ["sh", "-c", "env"]
+command = ["sh", "-c", "env; cat"]
 [credentials.api]
 %s
 [jobs.fetch]
@@ -174,7 +174,7 @@ func TestProxyKeepsTheKey(t *testing.T) {
 	answers += string(everyAnswer(t, c.pass))
 	c.daemon.stop(t)
 	log := c.daemon.whole()
-	if !strings.Contains(log, "QUOTAD_DETAIL=") || !strings.Contains(log, "api_key:***") {
+	if !strings.Contains(log, "QUOTAD_SAYS=") || !strings.Contains(log, "api_key:***") {
 		t.Errorf("the log is not a log of everything:\n%s", c.daemon.text())
 	}
 	for what, content := range map[string][]byte{"log": []byte(log), "answers": []byte(answers), "state": everyFile(t, filepath.Join(c.dir, ".quotad"))} {

@@ -32,7 +32,7 @@ func readREADME(t *testing.T) string {
 	return readPage(t, readmeFile)
 }
 
-func readPage(t *testing.T, file string) string {
+func readPage(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	must(t, err)

@@ -45,7 +45,7 @@ func (c *child) logged(t testing.TB, message, field string) string {
 }
 
 // scrape reads the metrics over the socket: series to value.
-func scrape(t *testing.T, client *api.Client) map[string]float64 {
+func scrape(t testing.TB, client *api.Client) map[string]float64 {
 	t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -66,7 +66,7 @@ func scrape(t *testing.T, client *api.Client) map[string]float64 {
 	return parse(t, body)
 }
 
-func parse(t *testing.T, body []byte) map[string]float64 {
+func parse(t testing.TB, body []byte) map[string]float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))

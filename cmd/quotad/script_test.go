@@ -113,7 +113,7 @@ func runScripts(t *testing.T, files []string, environ map[string]string, ledger 
 			"configure": configure, "edit": edit, "change": change, "readme": readme, "sample": sampleCommand,
 			"daemon": daemonCommand, "await": await, "address": addressCommand, "signal": signalCommand, "ends": ends,
 			"upstream": upstreamCommand, "books": books, "observes": observes, "gone": gone, "shows": shows,
-			"says": saysFirst, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
+			"says": saysFirst, "agree": agree, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
 		},
 	})
 }

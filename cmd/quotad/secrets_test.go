@@ -31,7 +31,7 @@ level = "debug"
 listen = "127.0.0.1:0"
 %s
 [on_event]
-job_failing = ["sh", "-c", "env"]
+command = ["sh", "-c", "env; cat"]
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1

@@ -149,8 +149,7 @@ command = ["true"]
 units = 60
 window = "1m"
 [on_event]
-exhausted = ["true"]
-run_ended = ["true"]
+command = ["true"]
 `
 
 // Every quotactl command that the pages name is one, and does what it can.
@@ -158,7 +157,7 @@ func TestReadmeCommands(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
-	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "exhausted", "CREDENTIAL LIMIT UNITS", "youtube daily 1", "RUN", lastRun(t, client, "page").ID)
+	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "low", "CREDENTIAL LIMIT UNITS", "youtube daily 1", "RUN", lastRun(t, client, "page").ID)
 	var text string
 	for _, page := range userPages(t) {
 		text += readPage(t, page)

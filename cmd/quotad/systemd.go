@@ -134,7 +134,7 @@ func (d *daemon) ready() {
 		d.log.Warn().Str("ledger", health.State).Msg("the ledger does not decide yet: calls are refused until it does")
 	}
 	s, list := d.troubles(ctx)
-	d.notifySystemd("READY=1\nSTATUS=" + summary{time.Now(), list, s.Jobs, s.Credentials}.String())
+	d.notifySystemd("READY=1\nSTATUS=" + statusLine(list, s.Jobs, time.Now()))
 	d.onStop("notify systemd", d.stopping)
 	d.background(d.watch)
 	d.log.Debug().Msg("ready")
@@ -157,12 +157,12 @@ const margin = 10 * time.Second
 func stopStatus(status []jobs.Status, grace time.Duration) string {
 	var list []string
 	for _, s := range status {
-		for _, region := range underWay(s.Last) {
-			list = append(list, s.Name+" "+region)
+		if s.Last != nil && s.Last.State == jobs.RunRunning {
+			list = append(list, s.Name)
 		}
 	}
 	if len(list) == 0 {
 		return "stopping"
 	}
-	return fmt.Sprintf("stopping: %s may take %v to end", strings.ReplaceAll(firstOf(list), "\n", " "), grace)
+	return fmt.Sprintf("stopping: %s may take %v to end", strings.Join(list, ", "), grace)
 }

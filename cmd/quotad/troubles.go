@@ -25,16 +25,16 @@ import (
 	"quotad/quota/api"
 	"quotad/quota/redisledger"
 	"quotad/quota/server"
-	"quotad/quota/upstream"
 )
 
 // state collects what is known of the daemon. A ledger that does not answer costs its deadline.
 func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	c, file, asked := d.inForce.Load(), d.reloads.state.Load(), time.Now()
 	s := trouble.State{
-		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Dir: c.StateDir, Ping: pingOf(c.Ledger.Redis.Config)},
+		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Ping: pingOf(c.Ledger.Redis.Config)},
 		Disk:   trouble.DiskState{Dir: c.StateDir},
 		File:   trouble.FileState{Name: file.File, Error: firstLine(file.Error), FailedAt: file.FailedAt},
+		Idle:   map[string]int{},
 	}
 	if info, err := os.Stat(file.File); err == nil && info.ModTime().After(file.ReadAt) && info.ModTime().After(file.FailedAt) {
 		s.File.ChangedAt = info.ModTime()
@@ -44,6 +44,9 @@ func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 		s.Disk.Free, s.Disk.Size = disk.Bavail*uint64(disk.Bsize), disk.Blocks*uint64(disk.Bsize)
 	}
 	s.Jobs, _ = d.runner.Status("") // of all jobs it cannot fail
+	for _, job := range s.Jobs {
+		s.Idle[job.Name] = d.facts.idleOf(job.Name, d.runner.Runs)
+	}
 	for _, credential := range d.service.Credentials() {
 		s.Ledger.IsOpen = s.Ledger.IsOpen || len(c.Outages[credential.Name].Open) > 0
 		s.Credentials = append(s.Credentials, d.credentialState(ctx, c, credential, rates))
@@ -69,6 +72,7 @@ func pingOf(c redisledger.Config) string {
 
 func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, rates []plan.Rate) trouble.CredentialState {
 	one := trouble.CredentialState{Credential: credential, KeyCure: c.KeyCure(credential.Name), Keyless: d.keyless(credential.Name)}
+	one.Proxied = d.proxy != nil && d.proxy.Target(credential.Name) != nil
 	usage, err := d.service.Usage(ctx, credential.Name)
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one
@@ -117,7 +121,6 @@ const (
 func (d *daemon) watch(ctx context.Context) {
 	var sent string
 	var reported time.Time
-	d.reportAll(d.facts.resume(time.Now()), time.Now())
 	for ctx.Err() == nil {
 		now := time.Now()
 		d.facts.tick(now)
@@ -126,7 +129,7 @@ func (d *daemon) watch(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if line := (summary{now, list, s.Jobs, s.Credentials}).String(); line != sent {
+		if line := statusLine(list, s.Jobs, now); line != sent {
 			d.notifySystemd("STATUS=" + line)
 			sent = line
 		}
@@ -139,7 +142,29 @@ func (d *daemon) watch(ctx context.Context) {
 	}
 }
 
-// statusChanged requests that a line is sent soon. It returns at once.
+// report emits what began and what is over since the last time.
+func (d *daemon) report(list []trouble.Trouble, now time.Time) {
+	for _, c := range d.facts.changed(list, now) {
+		d.emit(notify.Changed(c, now))
+	}
+}
+
+// statusLine is what systemctl status shows: the first trouble, else the next run.
+func statusLine(list []trouble.Trouble, all []jobs.Status, now time.Time) string {
+	if len(list) > 0 {
+		return strings.ReplaceAll(list[0].Says, "\n", " ") // systemd takes a line for an assignment
+	}
+	line, soonest := trouble.Nothing, time.Time{}
+	for _, s := range all {
+		if s.Pause == nil && !s.Next.IsZero() && (soonest.IsZero() || s.Next.Before(soonest)) {
+			soonest = s.Next
+			line = fmt.Sprintf("next %s %s", s.Name, trouble.At(soonest, now))
+		}
+	}
+	return line
+}
+
+// statusChanged requests a look soon. It returns at once.
 func (d *daemon) statusChanged() {
 	select {
 	case d.changed <- struct{}{}:
@@ -147,45 +172,13 @@ func (d *daemon) statusChanged() {
 	}
 }
 
-// recordFacts is a sink of events. What a call spends is shown with its pass, or at the next look.
+// recordFacts is a sink of events.
 func (d *daemon) recordFacts(event any) {
 	if d.facts.record(event) {
 		d.urgent.Store(true)
 		d.statusChanged()
-		return
-	}
-	if d.systemd.notifySocket == "" {
-		return // no line is read
-	}
-	switch event := event.(type) {
-	case jobs.RunChanged, jobs.PassChanged:
+	} else if _, ofRun := event.(jobs.RunChanged); ofRun && d.systemd.notifySocket != "" {
 		d.statusChanged()
-	case upstream.Outcome:
-		if event.Changed {
-			d.statusChanged()
-		}
-	}
-}
-
-// report emits what began and what is over since the last time.
-func (d *daemon) report(list []trouble.Trouble, now time.Time) {
-	f := d.facts
-	f.mu.Lock()
-	changes := f.book.Update(list, now)
-	f.mu.Unlock()
-	d.reportAll(changes, now)
-	f.save()
-}
-
-func (d *daemon) reportAll(changes []trouble.Change, now time.Time) {
-	for _, c := range changes {
-		alert := notify.Changed(c, now, func() { d.facts.reported(c) })
-		if job, ofJob := strings.CutPrefix(c.Of, "job "); ofJob && c.Kind == trouble.Failing {
-			if runs, _ := d.runner.Runs(job, 1); len(runs) > 0 {
-				alert.Run = runs[0]
-			}
-		}
-		d.emit(alert)
 	}
 }
 
@@ -213,11 +206,14 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, jobs.ErrTimeout)
 	defer cancel()
-	result, lines, ok := d.notifier.Try(ctx, config.EventName(in.Event))
+	result, lines, ok := d.notifier.Try(ctx, in.Event)
 	if !ok {
-		return api.EventTested{}, api.NewProblem(api.NotFound, "no command runs on %s", in.Event).WithHint("set " + in.Event + " in [on_event], then quotactl reload")
+		return api.EventTested{}, api.NewProblem(api.NotFound, "no command runs on events").WithHint("set command in [on_event], then quotactl reload")
 	}
-	answer := api.EventTested{Event: in.Event, Outcome: result.Outcome, Detail: result.Detail, TookMS: result.Took.Milliseconds(), Output: []string{}}
+	answer := api.EventTested{Event: in.Event, Outcome: "ok", Detail: result.Failed, TookMS: result.Took.Milliseconds(), Output: []string{}}
+	if result.Failed != "" {
+		answer.Outcome = "failed"
+	}
 	for _, line := range lines {
 		answer.Output = append(answer.Output, line.Text)
 	}
@@ -236,7 +232,7 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 				add("limit "+name, "quotactl usage "+c.Name, "%s", says)
 			}
 			if l.ByHand {
-				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says))
+				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says), without(s.Jobs, c.Name, l.Name))
 			}
 		}
 	}
@@ -254,6 +250,20 @@ func because(note string) string {
 		return ""
 	}
 	return ": " + note
+}
+
+// without names the jobs that get nothing from a limit.
+func without(all []jobs.Status, credential, limit string) string {
+	var names []string
+	for _, j := range all {
+		if j.Credential == credential && j.Short != nil && j.Short.Limit == limit {
+			names = append(names, j.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; nothing for " + strings.Join(names, ", ")
 }
 
 // callerName returns the name of a caller in a log; a user has the name that this host knows.

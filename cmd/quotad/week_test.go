@@ -67,12 +67,11 @@ func (d *playedDaemon) open() {
 	d.fits.Store(&fitsOf{})
 	d.presets.Store(&map[string]config.Preset{})
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
-	d.sinks = []func(any){d.recordFacts, notify.NewOccurrences(d.emit, time.Now).Record, d.heard}
-	var err error
-	d.facts, err = openFacts(filepath.Join(c.StateDir, "troubles.json"))
-	must(err)
+	d.sinks = []func(any){d.recordFacts, notify.NewWatch(d.emit, func() map[string]quota.Units { return c.OnEvent.WarnBelow }, time.Now).Record, d.heard}
+	d.facts = newFacts(nil)
 	d.ledger = slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(nil), Dir: filepath.Join(c.StateDir, journalDir), Unsynced: true})
 	must(d.ledger.SetCredentials(c.Credentials, nil))
+	var err error
 	d.service, err = quota.NewService(d.ledger, nil, time.Second)
 	must(err)
 	must(d.service.SetCredentials(c.Credentials))
@@ -82,7 +81,6 @@ func (d *playedDaemon) open() {
 	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
 	d.warn(c)
 	d.runner.Start(d.Context())
-	d.reportAll(d.facts.resume(time.Now()), time.Now())
 }
 
 func (d *playedDaemon) close() {
@@ -92,7 +90,6 @@ func (d *playedDaemon) close() {
 	if err := d.ledger.Close(); err != nil {
 		d.Error(err)
 	}
-	d.facts.save()
 }
 
 // Launch implements jobs.Launcher: a pass makes its calls and stops at the first that is denied.
@@ -118,17 +115,21 @@ func (d *playedDaemon) Launch(ctx, _ context.Context, c jobs.Command, _ func(job
 	return jobs.Exit{}
 }
 
-// heard is a sink of events: it keeps the names of alerts.
+// heard is a sink of events: it keeps the names of events.
 func (d *playedDaemon) heard(event any) {
-	a, ok := event.(notify.Alert)
+	e, ok := event.(notify.Event)
 	if !ok {
 		return
 	}
-	a.Done = nil
-	name := string(a.Event)
-	if a.Change.Kind != "" {
-		name = map[bool]string{false: "+", true: "-"}[a.Change.Ended] + string(a.Change.Kind) + " " + a.Change.Of
-		d.facts.reported(a.Change)
+	name := e.Event
+	switch e.Event {
+	case config.EventTrouble:
+		name = "+" + string(e.Kind) + " " + e.Of
+	case config.EventOver:
+		name = "-" + string(e.Kind) + " " + e.Of
+	}
+	if e.Again {
+		name += " again"
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -158,7 +159,7 @@ func (d *playedDaemon) pass(long, step time.Duration, look func(now time.Time, l
 func (d *playedDaemon) alerts() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == string(config.RunStarted) || name == string(config.RunEnded) })
+	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == config.EventRunStarted || name == config.EventRunEnded })
 }
 
 // A week of the recipe for a pace, of a share that is used up each day, and of a limit of a minute that is used up all the
@@ -172,7 +173,7 @@ backend = "embedded"
 [credentials.youtube]
 limits.daily = { units = 10_000, reserve = 500 }
 limits.pace = { units = 1_600, window = "6h", jobs = ["backfill"] }
-limits.share = { units = 2_000, jobs = ["discover"] }
+limits.share = { units = 2_000, jobs = ["discover"], warn_below = 200 }
 limits.minute = { units = 800, window = "1m" }
 operations."search.list" = 100
 [jobs.backfill]
@@ -216,11 +217,11 @@ command = ["true"]
 			t.Errorf("the limits are hardly used up: %v", usedUp)
 		}
 		for _, name := range d.alerts() {
-			if name != string(config.NearLimit) && name != string(config.Exhausted) && name != "+failing job backfill" {
+			if name != config.EventLow && name != "+failing job backfill" {
 				t.Errorf("there was an event %s", name)
 			}
 		}
-		if n := len(d.alerts()); n > 7*3*4*2 {
+		if n := len(d.alerts()); n < 6 || n > 8 {
 			t.Errorf("there were %d occurrences in a week: %v", n, d.alerts())
 		}
 	})
@@ -271,8 +272,8 @@ command = ["true"]
 	})
 }
 
-// A daemon that is restarted ten times in trouble, each time with a while between, reports each trouble once, and knows since
-// when.
+// A daemon that is restarted ten times in trouble says each time that it is there again; what only an answer of the upstream
+// shows, it says once there is one.
 func TestTenRestartsInTrouble(t *testing.T) {
 	t.Parallel()
 	playDaemon(t, `
@@ -287,6 +288,7 @@ regions = ["US", "GB"]
 every = "1h"
 command = ["true"]
 `, nil, func(d *playedDaemon) {
+		d.pass(time.Minute, time.Minute, func(time.Time, []trouble.Trouble) {})
 		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Key, Says: "API_KEY_INVALID"}, Credential: "youtube"})
 		d.pass(3*time.Hour, time.Minute, func(time.Time, []trouble.Trouble) {})
 		before := d.alerts()
@@ -294,31 +296,22 @@ command = ["true"]
 		if want := "[+failing job bad +key credential youtube]"; fmt.Sprint(before) != want {
 			t.Fatalf("got %v, want %s", before, want)
 		}
-		var since []time.Time
+		refused := upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Key, Says: "API_KEY_INVALID"}, Credential: "youtube"}
 		for range 10 {
 			d.close()
 			time.Sleep(30 * time.Minute)
 			d.open()
-			d.pass(2*time.Minute, 10*time.Second, func(_ time.Time, list []trouble.Trouble) {
-				if len(list) != 2 {
-					t.Fatalf("after a restart: %+v", list)
-				}
-				if since == nil {
-					since = []time.Time{list[0].Since, list[1].Since}
-				} else if !slices.Equal(since, []time.Time{list[0].Since, list[1].Since}) {
-					t.Fatalf("since %v, then %+v", since, list)
-				}
-			})
+			d.pass(2*time.Minute, 10*time.Second, func(time.Time, []trouble.Trouble) {})
+			d.emit(refused)
+			d.pass(2*time.Minute, 10*time.Second, func(time.Time, []trouble.Trouble) {})
 		}
-		if after := d.alerts(); len(after) != 2 {
+		want := slices.Repeat([]string{"+failing job bad again", "+key credential youtube"}, 10)
+		if after := d.alerts(); !slices.Equal(after[2:], want) {
 			t.Errorf("ten restarts reported %v", after)
 		}
 		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.OK}, Credential: "youtube"}) // another key
-		d.pass(50*time.Second, 10*time.Second, func(time.Time, []trouble.Trouble) {})
-		d.close()
-		d.open()
 		d.pass(2*time.Minute, 10*time.Second, func(time.Time, []trouble.Trouble) {})
-		if after := d.alerts(); len(after) != 3 || after[2] != "-key credential youtube" {
+		if after := d.alerts(); after[len(after)-1] != "-key credential youtube" {
 			t.Errorf("after another key: %v", after)
 		}
 	})

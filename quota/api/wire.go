@@ -184,7 +184,7 @@ type Reset struct {
 
 // EventTest is the body of POST /v1/notify.
 type EventTest struct {
-	Event string `json:"event"` // "near_limit": a key of [on_event]
+	Event string `json:"event"` // "trouble": one of the kinds of [on_event]
 }
 
 // EventTested is its answer: how the event's command ended, and what it wrote.

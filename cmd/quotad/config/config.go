@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"sync"
 	"time"
 	_ "time/tzdata" // time zones mean the same on a host that has no database of them
@@ -42,29 +42,26 @@ type Config struct {
 	OnEvent      OnEvent
 }
 
-// An EventName names something that happens for which a command may run.
-type EventName string
-
-// The events. Those of troubles are reported once when they begin, and again only after they were over.
+// The kinds of events for which the command of [on_event] may run.
 const (
-	NearLimit   EventName = "near_limit"   // most of a limit is spent
-	Exhausted   EventName = "exhausted"    // a limit denies
-	OutageBegan EventName = "outage_began" // the ledger does not decide
-	OutageEnded EventName = "outage_ended" // it decides again
-	JobFailing  EventName = "job_failing"  // a job begins to fail
-
-	RunStarted EventName = "run_started" // each run that was not skipped
-	RunEnded   EventName = "run_ended"   // each run, also one that was skipped
-
-	LimitClosed     EventName = "limit_closed"     // the upstream closed a limit before our count was used up
-	UpstreamRefuses EventName = "upstream_refuses" // the upstream wants you to change the key, the quota or the bill, or a key_command fails
-	Overspent       EventName = "overspent"        // a grant was settled past what a limit may have
+	EventTrouble    = "trouble"     // a trouble begins
+	EventOver       = "over"        // it ends
+	EventLow        = "low"         // less than warn_below of a limit is left
+	EventRunStarted = "run_started" // each run that was not skipped
+	EventRunEnded   = "run_ended"   // each run, also one that was skipped
 )
 
-// OnEvent says which commands run on events.
+// Events are all kinds of them.
+func Events() []string {
+	return []string{EventTrouble, EventOver, EventLow, EventRunStarted, EventRunEnded}
+}
+
+// OnEvent says which command runs for which events.
 type OnEvent struct {
-	Commands map[EventName][]string // the program as a path, and its arguments; absent: none runs
-	Timeout  time.Duration          // of one command
+	Command   []string // the program as a path, and its arguments; nil: none runs
+	Kinds     []string
+	Timeout   time.Duration          // of one command
+	WarnBelow map[string]quota.Units // by "credential limit"
 }
 
 // A Host is what the meaning of a file depends on, apart from its text.
@@ -188,31 +185,35 @@ func (t *Passes) defaultUser(byDefault string) {
 
 const maxEventTimeout = time.Hour
 
-// Events returns the names of all events.
-func Events() (names []string) {
-	for name, field := range keyed(reflect.TypeFor[eventsTable]()) {
-		if field.Tag.Get("is") == "command" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 func (t *eventsTable) onEvent() OnEvent {
-	on := OnEvent{Commands: map[EventName][]string{}, Timeout: t.Timeout}
+	on := OnEvent{Command: t.Command, Kinds: t.Kinds, Timeout: t.Timeout, WarnBelow: map[string]quota.Units{}}
 	if on.Timeout > maxEventTimeout {
 		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, on.Timeout)
 	}
-	table := reflect.ValueOf(t).Elem()
-	for event, field := range keyed(table.Type()) {
-		command, is := table.FieldByIndex(field.Index).Interface().([]string)
-		if !is || command == nil {
-			continue
+	if t.Command != nil && (len(t.Command) == 0 || t.Command[0] == "") {
+		t.fail("command", `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
+	}
+	if !t.has("kinds") {
+		on.Kinds = []string{EventTrouble, EventOver}
+	}
+	for _, kind := range t.Kinds {
+		if !slices.Contains(Events(), kind) {
+			t.fail("kinds", "there is no event %q%s", kind, suggest(kind, Events()))
 		}
-		if len(command) == 0 || command[0] == "" {
-			t.fail(event, `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
-		}
-		on.Commands[EventName(event)] = command
 	}
 	return on
+}
+
+// warnBelow reads the number of units that are few of a limit.
+func (t *limitTable) warnBelow(on *OnEvent, name string) {
+	if !t.has("warn_below") {
+		return
+	}
+	if t.WarnBelow < 1 || t.WarnBelow > t.Units-t.Reserve {
+		t.fail("warn_below", "must be from 1 to %d, which jobs may spend: %d", t.Units-t.Reserve, t.WarnBelow)
+	}
+	if on.Command != nil && !slices.Contains(on.Kinds, EventLow) {
+		t.at("warn_below").warn(`is only logged: add "low" to kinds in [on_event]`)
+	}
+	on.WarnBelow[name] = t.WarnBelow
 }

@@ -133,7 +133,8 @@ state_dir = "state"
 socket = "/run/quotad.sock"
 log.level = "debug"
 metrics.listen = "[::1]:9464"
-on_event.near_limit = ["fetch", "--near"]
+on_event.command = ["fetch", "--near"]
+on_event.kinds = ["low"]
 on_event.timeout = "5s"
 
 [ledger]
@@ -152,6 +153,7 @@ drain = "0s"
 [credentials.b.limits.daily]
 units = 100
 window = { calendar = "day", timezone = "America/Los_Angeles" }
+warn_below = 30
 [credentials.b.limits.calls]
 units = 10
 [credentials.b.operations]
@@ -191,7 +193,8 @@ dir = "data"
 		{"log level", c.LogLevel, "debug"},
 		{"metrics", c.Metrics, "[::1]:9464"},
 		{"events", c.OnEvent, OnEvent{
-			Commands: map[EventName][]string{NearLimit: {filepath.Join(dir, "fetch"), "--near"}}, Timeout: 5 * time.Second,
+			Command: []string{filepath.Join(dir, "fetch"), "--near"}, Kinds: []string{EventLow}, Timeout: 5 * time.Second,
+			WarnBelow: map[string]quota.Units{"b daily": 30},
 		}},
 		{"backend", c.Ledger.Backend, OnRedis},
 		{"deadline", c.Ledger.Deadline, time.Second},

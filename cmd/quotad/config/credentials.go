@@ -32,6 +32,9 @@ func (c *Config) credentials() {
 	for _, name := range c.names("credentials") {
 		one := c.fileTable.Credentials[name]
 		credential := one.credential(name)
+		for _, limit := range one.names("limits") {
+			one.Limits[limit].warnBelow(&c.OnEvent, name+" "+limit)
+		}
 		outage := one.OnOutage.outage(credential)
 		if c.Ledger.Backend == Embedded && one.has("on_outage") {
 			one.OnOutage.warn(`does nothing with the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`)

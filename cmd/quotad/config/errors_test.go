@@ -127,9 +127,10 @@ func TestErrors(t *testing.T) {
 			`5: ledger.redis.addrs: "localhost" is not an address: write "host:port" or "unix:///path"`,
 			`5: ledger.redis.addrs: "unix://redis.sock" is not an address: write "host:port" or "unix:///path"`,
 		}},
-		{"what events mean", `[ledger]`, "[on_event]\nnear_limit = []\ntimeout = \"2h\"\n[ledger]", []string{
-			`3: on_event.near_limit: must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`,
-			`4: on_event.timeout: must be at most 1h0m0s: 2h0m0s`,
+		{"what events mean", `[ledger]`, "[on_event]\ncommand = []\nkinds = [\"lo\"]\ntimeout = \"2h\"\n[ledger]", []string{
+			`3: on_event.command: must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`,
+			`4: on_event.kinds: there is no event "lo": did you mean "low"?`,
+			`5: on_event.timeout: must be at most 1h0m0s: 2h0m0s`,
 		}},
 		{"what is misspelt comes first", "units = 10_000\nreserve = 500", "unit = 10_000\nreserve = -1", []string{`6: credentials.youtube.limits.daily.unit: unknown key: did you mean "units"?`}},
 		{"passes of nobody", `[ledger]`, "[passes]\nuser = \"no-such-user\"\n[ledger]", []string{
@@ -185,10 +186,16 @@ func TestErrors(t *testing.T) {
 			`3: metrics.listen: "" is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`,
 			`4: metrics.port: unknown key: known are "listen"`,
 		}},
-		{"events", `[ledger]`, "[on_event]\nnear_limit = []\nexhausted = \"fetch\"\noutage_began = [\"./no-such\"]\njob_failed = [\"fetch\"]\ntimeout = \"2h\"\n[ledger]", []string{
-			`4: on_event.exhausted: must be an array of strings, ["fetch"], not the string "fetch"`,
-			`5: on_event.outage_began: command "./no-such" not found: there is no no-such`,
-			`6: on_event.job_failed: unknown key: did you mean "job_failing"?`,
+		{"events", `[ledger]`, "[on_event]\ncommand = \"fetch\"\njob_failing = [\"fetch\"]\nnear_limit = []\n[ledger]", []string{
+			`3: on_event.command: must be an array of strings, ["fetch"], not the string "fetch"`,
+			`4: on_event.job_failing: is no key any more: write command once: it runs for the beginning and the end of each trouble`,
+			`5: on_event.near_limit: is no key any more: write warn_below = 500 in the limit, and "low" in kinds`,
+		}},
+		{"no such program for events", `[ledger]`, "[on_event]\ncommand = [\"./no-such\"]\n[ledger]", []string{
+			`3: on_event.command: command "./no-such" not found: there is no no-such`,
+		}},
+		{"few units of more than there are", "reserve = 500", "reserve = 500\nwarn_below = 9_501", []string{
+			`8: credentials.youtube.limits.daily.warn_below: must be from 1 to 9500, which jobs may spend: 9501`,
 		}},
 		{"socket too long", `[ledger]`, "socket = \"/" + strings.Repeat("s", 107) + "\"\n[ledger]", []string{`2: socket: "/` + strings.Repeat("s", 107) + `" has 108 bytes, the path of a socket at most 107: name a shorter one`}},
 		{"state_dir empty", `[ledger]`, "state_dir = \"\"\n[ledger]", []string{`2: state_dir: must not be empty`}},

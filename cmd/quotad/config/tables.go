@@ -85,8 +85,9 @@ type credentialTable struct {
 type limitTable struct {
 	table
 	quota.Limit
-	Enforce  bool          `toml:"enforce" default:"true"`
-	Upstream upstreamTable `toml:"upstream"`
+	Enforce   bool          `toml:"enforce" default:"true"`
+	WarnBelow quota.Units   `toml:"warn_below"`
+	Upstream  upstreamTable `toml:"upstream"`
 }
 
 type upstreamTable struct {
@@ -158,15 +159,24 @@ var gone = map[string]string{
 	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
 	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
 	"jobTable.expect_success":       "remove it: a scheduled job fails that has no good run within three periods, at least 26 h",
-	"eventsTable.overdue_began":     "write job_failing: it also reports a job without a good run",
-	"eventsTable.overdue_ended":     "remove it: quotactl status shows what has ended",
 	"jobTable.items":                "write regions: they may be any texts",
 	"jobTable.offset":               `write the minutes into a cron line in place of every: cron = "7,37 * * * *"`,
 	"jobTable.kill_grace":           "remove it: a pass has 10 seconds from TERM to KILL",
 	"jobTable.denied_grace":         "remove it: a pass may continue for 30 seconds after it was denied what does not fit before its timeout",
 	"jobTable.units_per_run":        `give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`,
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
-	"eventsTable.counts_differ":     "remove it: what the upstream counts is a metric, quotad_limit_drift_units",
+	"eventsTable.near_limit":        `write warn_below = 500 in the limit, and "low" in kinds`,
+	"eventsTable.exhausted":         `write warn_below = 1 in the limit, and "low" in kinds`,
+	"eventsTable.run_started":       `write command once, and "run_started" in kinds`,
+	"eventsTable.run_ended":         `write command once, and "run_ended" in kinds`,
+	"eventsTable.outage_began":      troubleEvents,
+	"eventsTable.outage_ended":      troubleEvents,
+	"eventsTable.job_failing":       troubleEvents,
+	"eventsTable.overdue_began":     troubleEvents,
+	"eventsTable.overdue_ended":     troubleEvents,
+	"eventsTable.limit_closed":      troubleEvents,
+	"eventsTable.upstream_refuses":  troubleEvents,
+	"eventsTable.overspent":         troubleEvents,
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
 	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
 	"targetTable.dialect":           `write refusals = "google", or "problem"`,
@@ -178,6 +188,8 @@ var gone = map[string]string{
 	"Access.connections":            "remove it: quotad answers 1,024 connections at once",
 	"Access.connections_per_user":   "remove it: one user has at most 256 of the 1,024 connections",
 }
+
+const troubleEvents = "write command once: it runs for the beginning and the end of each trouble"
 
 type clientGroups struct {
 	table
@@ -244,17 +256,7 @@ type callerTable struct {
 
 type eventsTable struct {
 	table
-	NearLimit   []string `toml:"near_limit" is:"command"`
-	Exhausted   []string `toml:"exhausted" is:"command"`
-	OutageBegan []string `toml:"outage_began" is:"command"`
-	OutageEnded []string `toml:"outage_ended" is:"command"`
-	JobFailing  []string `toml:"job_failing" is:"command"`
-	RunStarted  []string `toml:"run_started" is:"command"`
-	RunEnded    []string `toml:"run_ended" is:"command"`
-
-	LimitClosed     []string `toml:"limit_closed" is:"command"`
-	UpstreamRefuses []string `toml:"upstream_refuses" is:"command"`
-	Overspent       []string `toml:"overspent" is:"command"`
-
+	Command []string      `toml:"command" is:"command"`
+	Kinds   []string      `toml:"kinds"`
 	Timeout time.Duration `toml:"timeout" default:"30s"`
 }

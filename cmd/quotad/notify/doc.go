@@ -1,11 +1,10 @@
-// Package notify runs commands that report events to people: that a trouble begins or ends, that a limit comes near or
-// denies, that a run ends.
+// Package notify runs the command of [on_event] for events: a trouble begins or ends, little is left of a limit, a run
+// starts or ends.
 //
-// Troubles come from the daemon, as changes of the list of package trouble. [Occurrences] is a sink of the daemon's
-// events that finds what is no trouble (occurrences.go). Both are [Alert]s, and the daemon emits them as events. The
-// [Notifier] is a sink too: it runs the command that the configuration names for an alert (notifier.go), with the
-// variables that describe it (alert.go).
+// Troubles come from the daemon, as changes of the list of package trouble. [Watch] is a sink of the daemon's events that
+// finds the others (watch.go). Each is an [Event] (event.go), which the daemon emits. The [Notifier] is a sink too: it
+// runs the command for one event after the other (notifier.go).
 //
-// The package writes nothing to disk. Occurrences.mu guards what is known of limits, Notifier.mu the alerts that
-// wait; nothing is emitted or waited for under either.
+// The package writes nothing to disk. Watch.mu guards which limits are low, Notifier.mu the events that wait; nothing
+// is emitted or waited for under either.
 package notify

@@ -5,198 +5,178 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
+	"quotad/quota"
 )
 
 // The bounds of what events may cost.
 const (
-	workers     = 4 // commands at once
+	maxWaiting  = 2000 // events; then the oldest is dropped
 	killGrace   = 2 * time.Second
-	stopTimeout = 5 * time.Second // for the commands under way when the daemon stops
+	stopTimeout = 5 * time.Second // for what waits when the daemon stops
 )
 
-// The outcomes of an alert.
-const (
-	OK      = "ok"
-	Failed  = "failed"
-	Dropped = "dropped" // a later one of its kind came first, or the daemon stopped
-)
-
-// A Result is the outcome of an alert that has a command.
+// A Result says how the command of an event ended.
 type Result struct {
-	Event   config.EventName
-	Outcome string // OK, Failed or Dropped
-	Detail  string // why, of the last two
-	Took    time.Duration
+	Event  string
+	Failed string // why; empty: it did not fail
+	Took   time.Duration
 }
 
-// An Output is a line that the command of an alert has written.
+// An Output is a line that the command of an event has written.
 type Output struct {
-	Event config.EventName
+	Event string
 	Line  jobs.Line
 }
 
-// A Notifier runs the commands of alerts. Of each subject one state waits: what a trouble has become, or the last
-// occurrence. So its memory is bounded by what is configured, however slow the commands are. Any number of goroutines
-// may notify it at the same time.
+// A Notifier runs the command of [on_event] for one event after the other. Its queue is bounded, and nothing of it is on
+// disk. Any number of goroutines may notify it at the same time.
 type Notifier struct {
-	dir      string          // where commands run
-	emit     func(event any) // a Result for each alert that has a command, an Output for each line that one writes
+	dir      string          // where the command runs
+	emit     func(event any) // a Result for each event that has a command, an Output for each line that one writes
 	onEvent  atomic.Pointer[config.OnEvent]
 	launcher jobs.Launcher
-	slots    chan struct{}   // one for each command that may begin; none before the start
 	ctx      context.Context // of the commands
 	cancel   context.CancelFunc
-	running  sync.WaitGroup // the goroutine of each subject in waiting
+	working  sync.WaitGroup
 
-	mu       sync.Mutex          // guards what follows
-	waiting  map[subject][]Alert // at most what began and what ended; none while the last one's command is under way
-	stopping bool
+	mu      sync.Mutex // guards what follows
+	waiting []Event
+	changed *sync.Cond // an event waits, or the daemon stops
+	stops   bool
 }
 
-// NewNotifier returns a notifier whose commands run in dir. It must be configured and started.
+// NewNotifier returns a notifier whose command runs in dir. It must be configured and started.
 func NewNotifier(dir string, emit func(event any)) *Notifier {
-	n := &Notifier{dir: dir, emit: emit, slots: make(chan struct{}, workers), waiting: map[subject][]Alert{}}
+	n := &Notifier{dir: dir, emit: emit}
+	n.changed = sync.NewCond(&n.mu)
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.Configure(config.OnEvent{})
 	return n
 }
 
-// Configure sets which commands are run from now on.
+// Configure sets which command runs for what from now on.
 func (n *Notifier) Configure(onEvent config.OnEvent) { n.onEvent.Store(&onEvent) }
+
+// Below returns how much is little of each limit.
+func (n *Notifier) Below() map[string]quota.Units { return n.onEvent.Load().WarnBelow }
 
 // Start begins to run commands, until Stop.
 func (n *Notifier) Start(launcher jobs.Launcher) {
 	n.launcher = launcher
-	for range workers {
-		n.slots <- struct{}{}
-	}
+	n.working.Go(func() {
+		for e, more := n.next(); more; e, more = n.next() {
+			n.emit(n.run(n.ctx, e, func(line jobs.Line) { n.emit(Output{e.Event, line}) }))
+		}
+	})
 }
 
-// Stop runs the commands of the alerts that wait, and ends what takes longer than stopTimeout. Those of troubles that did
-// not run then are not Done.
+// Stop runs the command for the events that wait, and ends what takes longer than stopTimeout.
 func (n *Notifier) Stop() {
 	n.mu.Lock()
-	n.stopping = true
+	n.stops = true
+	n.changed.Signal()
 	n.mu.Unlock()
 	timeout := time.AfterFunc(stopTimeout, n.cancel)
 	defer timeout.Stop()
-	n.running.Wait()
+	n.working.Wait()
 	n.cancel()
 }
 
-// Record queues the command of an alert, unless there is none. It ignores other events, and returns at once.
+// Record queues an event if the command is to run for its kind. It ignores others, and returns at once.
 func (n *Notifier) Record(event any) {
-	a, ok := event.(Alert)
-	if !ok {
+	e, ok := event.(Event)
+	if on := n.onEvent.Load(); !ok || on.Command == nil || !slices.Contains(on.Kinds, e.Event) {
 		return
 	}
-	if len(n.onEvent.Load().Commands[a.Event]) == 0 {
-		a.done()
-		return
+	n.mu.Lock()
+	full := len(n.waiting) == maxWaiting
+	var dropped Event
+	if full {
+		dropped, n.waiting = n.waiting[0], n.waiting[1:]
 	}
-	if n.add(a) {
-		n.emit(Result{Event: a.Event, Outcome: Dropped, Detail: "another one came before the command of this one could run"})
+	n.waiting = append(n.waiting, e)
+	n.changed.Signal()
+	n.mu.Unlock()
+	if full {
+		n.emit(Result{Event: dropped.Event, Failed: fmt.Sprintf("dropped: %d events wait for their command", maxWaiting)})
 	}
 }
 
-// add has an alert wait, and reports whether it replaced another occurrence. A trouble that began and ended while its
-// beginning waits is reported both; what changes then again takes the last change back.
-func (n *Notifier) add(a Alert) (replaced bool) {
+// next waits for an event. There is none once the daemon stops, and all have been served or the time is up.
+func (n *Notifier) next() (e Event, more bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	of := a.subject()
-	alerts, underWay := n.waiting[of]
-	switch {
-	case a.Change.Kind == "" && (len(alerts) == 2 || len(alerts) == 1 && alerts[0].Event == a.Event):
-		alerts, replaced = append(alerts[1:], a), true
-	case len(alerts) == 2:
-		alerts = alerts[:1]
-	default:
-		alerts = append(alerts, a)
+	for len(n.waiting) == 0 && !n.stops {
+		n.changed.Wait()
 	}
-	n.waiting[of] = alerts
-	if !underWay && !n.stopping {
-		n.running.Go(func() { n.report(of) })
+	if len(n.waiting) == 0 || n.ctx.Err() != nil {
+		return e, false
 	}
-	return replaced
+	e, n.waiting = n.waiting[0], n.waiting[1:]
+	return e, true
 }
 
-// report runs the commands of a subject one after the other, until none waits.
-func (n *Notifier) report(of subject) {
-	for waits := true; waits; {
-		<-n.slots
-		var a Alert
-		if a, waits = n.next(of); waits {
-			n.run(a)
-		}
-		n.slots <- struct{}{}
+// run runs the command for an event to its end.
+func (n *Notifier) run(ctx context.Context, e Event, output func(jobs.Line)) Result {
+	on := n.onEvent.Load()
+	if on.Command == nil { // a reload removed it
+		return Result{Event: e.Event, Failed: "there is no command any more"}
 	}
-}
-
-// next takes the alert of a subject that waits first; there is none once the time to stop is up.
-func (n *Notifier) next(of subject) (a Alert, ok bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	alerts := n.waiting[of]
-	if len(alerts) == 0 || n.ctx.Err() != nil {
-		delete(n.waiting, of)
-		return a, false
-	}
-	n.waiting[of] = alerts[1:]
-	return alerts[0], true
-}
-
-func (a Alert) done() {
-	if a.Done != nil {
-		a.Done()
-	}
-}
-
-// run runs the command of an alert to its end.
-func (n *Notifier) run(a Alert) {
-	onEvent := n.onEvent.Load()
-	if len(onEvent.Commands[a.Event]) == 0 { // a reload removed it
-		a.done()
-		return
-	}
-	result := n.launch(n.ctx, onEvent, a, func(line jobs.Line) { n.emit(Output{a.Event, line}) })
-	if n.ctx.Err() == nil {
-		a.done()
-	}
-	n.emit(result)
-}
-
-func (n *Notifier) launch(ctx context.Context, onEvent *config.OnEvent, a Alert, output func(jobs.Line)) Result {
+	object, environment := e.encoded()
 	exit := n.launcher.Launch(ctx, context.Background(), jobs.Command{
-		Args: onEvent.Commands[a.Event], Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), a.environ()...), Stdin: a.input(),
-		Timeout: onEvent.Timeout, KillGrace: killGrace,
+		Args: on.Command, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), environment...), Stdin: object,
+		Timeout: on.Timeout, KillGrace: killGrace,
 	}, output)
-	result := Result{Event: a.Event, Outcome: OK, Detail: failureOf(exit), Took: exit.Took}
-	if result.Detail != "" {
-		result.Outcome = Failed
+	result := Result{Event: e.Event, Took: exit.Took}
+	switch {
+	case exit.Err != nil:
+		result.Failed = exit.Err.Error()
+	case errors.Is(exit.Cause, jobs.ErrTimeout):
+		result.Failed = "it reached its timeout"
+	case exit.Cause != nil:
+		result.Failed = "the daemon is stopping"
+	case exit.Signal != "":
+		result.Failed = "killed by " + exit.Signal
+	case exit.Code != 0:
+		result.Failed = fmt.Sprintf("exit status %d", exit.Code)
 	}
 	return result
 }
 
-// failureOf says why a command failed, "" if it did not.
-func failureOf(exit jobs.Exit) string {
-	switch {
-	case exit.Err != nil:
-		return exit.Err.Error()
-	case errors.Is(exit.Cause, jobs.ErrTimeout):
-		return "it reached its timeout"
-	case exit.Cause != nil:
-		return "the daemon is stopping"
-	case exit.Signal != "":
-		return "killed by " + exit.Signal
-	case exit.Code != 0:
-		return fmt.Sprintf("exit status %d", exit.Code)
+// Try runs the command with an example of an event, and returns the result and what it wrote. It returns false if there
+// is no command. The end of ctx ends it.
+func (n *Notifier) Try(ctx context.Context, event string) (result Result, lines []jobs.Line, ok bool) {
+	if n.onEvent.Load().Command == nil {
+		return Result{}, nil, false
 	}
-	return ""
+	result = n.run(ctx, example(event, time.Now()), func(line jobs.Line) { lines = append(lines, line) })
+	return result, lines, true
+}
+
+// example is an event as the command may get it.
+func example(event string, now time.Time) (e Event) {
+	run := jobs.Run{ID: "06h1jwarqavnpf0", Job: "trending", Trigger: jobs.Scheduled, State: jobs.RunRunning, StartedAt: now.Add(-time.Minute)}
+	switch event {
+	case config.EventLow:
+		e = lowOf("youtube", quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}, Used: 9_020})
+	case config.EventRunEnded:
+		run.State, run.EndedAt, run.Detail = jobs.RunFailed, now, "1 region failed"
+		run.Passes = []jobs.Pass{{Region: "GB", Outcome: jobs.Failed, Units: 4, Made: jobs.Made{"videos.list": 4}, Tail: []string{"no route to host"}}}
+		fallthrough
+	case config.EventRunStarted:
+		e = ofRun(run, now.Add(time.Hour), now)
+	default:
+		e = Changed(trouble.Change{Ended: event == config.EventOver, Trouble: trouble.Trouble{Kind: trouble.Failing, Of: "job trending",
+			Since: now.Add(-time.Hour), Says: "trending: GB fails since an hour ago: no route to host", Do: "quotactl runs trending"}}, now)
+	}
+	e.At, e.Example, e.Says = now, true, "an example: "+e.Says
+	return e
 }

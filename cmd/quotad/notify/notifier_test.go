@@ -1,11 +1,13 @@
 package notify
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,135 +18,170 @@ import (
 	"quotad/quota"
 )
 
-// results counts what became of commands.
-type results struct{ ok, failed, dropped atomic.Int64 }
+// A bench has a notifier whose command is a shell's, in a directory of its own.
+type bench struct {
+	*testing.T
+	*Notifier
+	dir     string
+	mu      sync.Mutex
+	results []Result
+}
 
-func (r *results) add(event any) {
-	if one, ok := event.(Result); ok {
-		map[string]*atomic.Int64{OK: &r.ok, Failed: &r.failed, Dropped: &r.dropped}[one.Outcome].Add(1)
+func newBench(t *testing.T, timeout time.Duration, command ...string) *bench {
+	b := &bench{T: t, dir: t.TempDir()}
+	b.Notifier = NewNotifier(b.dir, func(event any) {
+		if one, ok := event.(Result); ok {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.results = append(b.results, one)
+		}
+	})
+	b.Configure(config.OnEvent{Command: command, Kinds: config.Events(), Timeout: timeout})
+	return b
+}
+
+func (b *bench) told() string {
+	text, _ := os.ReadFile(filepath.Join(b.dir, "told"))
+	return string(text)
+}
+
+func (b *bench) failures() (list []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.results {
+		if r.Failed != "" {
+			list = append(list, r.Failed)
+		}
+	}
+	return list
+}
+
+func troubleOf(of string, ended bool) Event {
+	return Changed(trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Closed, Of: of, Says: "it is closed", Do: "quotactl open youtube daily"}, Ended: ended},
+		time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC))
+}
+
+// What the command finds in its environment, it finds in the object too, which has the output of a run besides.
+func TestWhatACommandReads(t *testing.T) {
+	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	left, run := quota.Units(5), jobs.Run{ID: "r1", Job: "fetch", Trigger: "schedule", StartedAt: at, EndedAt: at.Add(1500 * time.Millisecond),
+		State: jobs.RunFailed, Passes: []jobs.Pass{
+			{Region: "US", Outcome: jobs.OK, Units: 101, Made: map[string]quota.Units{"search": 1, "list": 1}, Tail: []string{"fine"}},
+			{Region: "GB", Outcome: jobs.Failed, Units: 1, Made: map[string]quota.Units{"list": 1}, Tail: []string{"no route"}},
+		}}
+	for _, row := range []struct {
+		name, want, output string
+		event              Event
+	}{
+		{"of a limit", "AT=2026-11-26T12:00:00Z CREDENTIAL=youtube DO=quotactl open youtube daily EVENT=trouble KIND=closed LIMIT=daily " +
+			"OF=limit youtube daily SAYS=it is closed", "", troubleOf("limit youtube daily", false)},
+		{"of a job, and over", "AT=2026-11-26T12:00:00Z DO=quotactl open youtube daily EVENT=over JOB=fetch KIND=closed OF=job fetch SAYS=it is closed", "",
+			troubleOf("job fetch", true)},
+		{"that may have been told", "AGAIN=true AT=2026-11-26T12:00:00Z EVENT=trouble GRAVE=true KIND=ledger OF=ledger SAYS=x SINCE=2026-11-26T12:00:00Z", "",
+			Changed(trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Ledger, Of: "ledger", Says: "x", Grave: true, Since: at}, Again: true}, at)},
+		{"of few units", "AT=2026-11-26T12:00:00Z BUDGET=9007199254740991 EVENT=low LEFT=5 SAYS=a\tb", "",
+			Event{Event: config.EventLow, At: at, Left: &left, Budget: quota.MaxUnits, Says: "a\tb\x00"}},
+		{"of a run", "AT=2026-11-26T12:00:00Z CALLS=list=2 search=1 DO=quotactl runs r1 EVENT=run_ended JOB=fetch PASSES=failed=1 ok=1 RUN_ID=r1 " +
+			"SAYS=fetch is failed STARTED_AT=2026-11-26T12:00:00Z STATE=failed TOOK_MS=1500 TRIGGER=schedule UNITS=102", "GB: no route\n", ofRun(run, time.Time{}, at)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			object, environment := row.event.encoded()
+			if got := strings.ReplaceAll(strings.Join(environment, " "), "QUOTAD_", ""); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+			var got Event
+			must(t, json.Unmarshal(object, &got))
+			if got.Event != row.event.Event || got.Says != row.event.Says || got.Output != row.output || !got.At.Equal(at) {
+				t.Errorf("it reads %s", object)
+			}
+		})
+	}
+	tail := append(slices.Repeat([]string{strings.Repeat("é", 50)}, 1000), "no route to host")
+	e := ofRun(jobs.Run{State: jobs.RunFailed, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.Failed, Tail: tail}}}, at, at)
+	if len(e.Output) > maxOutput || len(e.Output) < maxOutput-2 || !strings.HasSuffix(e.Output, "no route to host\n") {
+		t.Errorf("%d bytes, which end with %q", len(e.Output), e.Output[max(0, len(e.Output)-30):])
 	}
 }
 
-// The start of a run is reported before its end, and what waits of older runs gives way.
-func TestTheStartComesBeforeTheEnd(t *testing.T) {
-	dir := t.TempDir()
-	var r results
-	n := NewNotifier(dir, r.add)
-	command := []string{"/bin/sh", "-c", "echo $QUOTAD_EVENT $QUOTAD_RUN_ID $QUOTAD_TOOK_MS >>told; cat >>told"}
-	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.EventName][]string{config.RunStarted: command, config.RunEnded: command}})
-	at := time.Now()
-	for _, id := range []string{"a", "b"} {
-		n.Record(Alert{Event: config.RunStarted, Run: jobs.Run{ID: id, Job: "fetch", StartedAt: at}})
-		n.Record(Alert{Event: config.RunEnded, Run: jobs.Run{ID: id, Job: "fetch", StartedAt: at, EndedAt: at.Add(1500 * time.Millisecond), Passes: []jobs.Pass{
-			{Region: "US", Outcome: jobs.OK, Tail: []string{"fine"}},
-			{Region: "GB", Outcome: jobs.Timeout, Tail: []string{"no route", "still none"}},
-		}}})
-	}
-	n.Start(process.Launcher{})
-	n.Stop()
-	told, err := os.ReadFile(filepath.Join(dir, "told"))
-	if want := "run_started b\nrun_ended b 1500\nGB: no route\nGB: still none\n"; string(told) != want || err != nil || r.dropped.Load() != 2 {
-		t.Errorf("got %q, %v and %d dropped, want %q and 2", told, err, r.dropped.Load(), want)
+// A command of an event has nothing of the daemon's environment that a pass would not have.
+func TestEnvironmentOfACommand(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "Sesame")
+	b := newBench(t, time.Minute, "/bin/sh", "-c", "env >told; cat >>told")
+	b.Start(process.Launcher{})
+	b.Record(troubleOf("ledger", false))
+	b.Stop()
+	for text, want := range map[string]bool{"Sesame": false, "QUOTAD_EVENT=trouble\n": true, "PATH=": true, `{"event":"trouble",`: true} {
+		if strings.Contains(b.told(), text) != want {
+			t.Errorf("it has %q: %v, want %v:\n%s", text, !want, want, b.told())
+		}
 	}
 }
 
-// A storm: 500 limits are exhausted at once, and 500 are closed, while commands do not end. Each is reported once, none is
-// dropped, and what comes and goes meanwhile takes no more room.
+// 500 troubles begin or are over at once while the command does not end: each is told, in its order. A kind that is not
+// configured is not.
 func TestAStorm(t *testing.T) {
-	dir := t.TempDir()
-	var r results
-	n := NewNotifier(dir, r.add)
-	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.EventName][]string{
-		config.Exhausted:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
-		config.LimitClosed: {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_CREDENTIAL $QUOTAD_LIMIT >>told"},
-	}})
-	const limits = 500
-	var done atomic.Int64
-	for i := range limits {
-		limit := fmt.Sprint("limit-", i)
-		n.Record(Alert{Event: config.Exhausted, At: time.Now(), Credential: "api", Limit: quota.LimitState{Limit: quota.Limit{Name: limit}}})
-		for j := range 21 { // it is closed at last
-			c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Closed, Of: "limit api " + limit}, Ended: j%2 == 1}
-			n.Record(Changed(c, time.Now(), func() { done.Add(1) }))
-		}
+	b := newBench(t, time.Minute, "/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_LIMIT >>told")
+	b.Configure(config.OnEvent{Command: b.onEvent.Load().Command, Kinds: []string{config.EventTrouble, config.EventOver}, Timeout: time.Minute})
+	b.Start(process.Launcher{})
+	var want []string
+	for i := range 500 {
+		ended := i%5 == 4 // the one before it is over
+		b.Record(troubleOf(fmt.Sprint("limit api limit-", i/5), ended))
+		want = append(want, fmt.Sprint(map[bool]string{false: "trouble", true: "over"}[ended], " limit-", i/5))
 	}
-	n.Record(Alert{Event: config.NearLimit}) // no command is configured for it
-	n.mu.Lock()
-	waits := 0
-	for _, alerts := range n.waiting {
-		waits += len(alerts)
-	}
-	if subjects := len(n.waiting); subjects > 2*limits || waits > 3*limits {
-		t.Errorf("%d alerts of %d subjects wait", waits, subjects)
-	}
-	n.mu.Unlock()
-	n.Start(process.Launcher{})
-	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-	eventually(t, func() bool { return r.ok.Load() >= 2*limits })
-	n.Stop()
-	text, err := os.ReadFile(filepath.Join(dir, "told"))
-	must(t, err)
-	told := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		told[line]++
-	}
-	for line, times := range told {
-		if times != 1 {
-			t.Errorf("%q was told %d times", line, times)
-		}
-	}
-	if len(told) != 2*limits || r.dropped.Load() > 0 || r.failed.Load() > 0 {
-		t.Errorf("%d were told, %d dropped, %d failed", len(told), r.dropped.Load(), r.failed.Load())
+	b.Record(Event{Event: config.EventLow})
+	must(t, os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600))
+	eventually(t, func() bool { return strings.Count(b.told(), "\n") == len(want) })
+	b.Stop()
+	if got := strings.Split(strings.TrimSpace(b.told()), "\n"); !slices.Equal(got, want) || len(b.failures()) > 0 {
+		t.Errorf("%d were told, %q failed", len(got), b.failures())
 	}
 }
 
-// What began and ended before its command could run is reported as both, in this order; an end that is reported is done, and
-// one for which there is no time at the stop is not.
-func TestNothingIsToldHalf(t *testing.T) {
-	dir := t.TempDir()
-	var r results
-	n := NewNotifier(dir, r.add)
-	n.Configure(config.OnEvent{Timeout: time.Minute, Commands: map[config.EventName][]string{
-		config.NearLimit:   {"/bin/sh", "-c", "until test -e go; do sleep 0.01; done"},
-		config.OutageBegan: {"/bin/sh", "-c", "echo $QUOTAD_EVENT $QUOTAD_DETAIL >>told"},
-		config.OutageEnded: {"/bin/sh", "-c", "echo $QUOTAD_EVENT >>told"},
-		config.JobFailing:  {"/bin/sh", "-c", "sleep 1000"},
-	}})
-	n.Start(process.Launcher{})
-	for i := range workers {
-		n.Record(Alert{Event: config.NearLimit, Percent: quota.Units(i)})
+// Events beyond what may wait take the place of the oldest, and the log says so.
+func TestTheQueueIsBounded(t *testing.T) {
+	b := newBench(t, time.Minute, "/bin/true")
+	for i := range maxWaiting + 3 {
+		b.Record(troubleOf(fmt.Sprint("job ", i), false))
 	}
-	var done atomic.Int64
-	for i, ended := range []bool{false, true, false, true} {
-		c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Ledger, Of: "ledger", Says: fmt.Sprint(i)}, Ended: ended}
-		n.Record(Changed(c, time.Now(), func() { done.Add(1) }))
+	if failed := b.failures(); len(b.waiting) != maxWaiting || b.waiting[0].Job != "3" || len(failed) != 3 || !strings.HasPrefix(failed[0], "dropped: ") {
+		t.Errorf("%d wait, the first is of job %s; %q", len(b.waiting), b.waiting[0].Job, failed)
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-	eventually(t, func() bool { return done.Load() == 2 })
-	text, _ := os.ReadFile(filepath.Join(dir, "told"))
-	if got, want := string(text), "outage_began 0\noutage_ended\n"; got != want {
-		t.Errorf("told %q, want %q", got, want)
-	}
-	for range workers + 1 {
-		c := trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Failing, Of: fmt.Sprint("job ", done.Add(1))}}
-		n.Record(Changed(c, time.Now(), func() { t.Error("done, though it was ended") }))
-	}
-	n.Stop()
 }
 
-func TestNotifierEndsWhatHangs(t *testing.T) {
-	t.Parallel()
-	var r results
-	n := NewNotifier(t.TempDir(), r.add)
-	n.Configure(config.OnEvent{Timeout: 20 * time.Millisecond, Commands: map[config.EventName][]string{
-		config.NearLimit: {"/bin/sh", "-c", "trap '' TERM; sleep 1000"},
-		config.Exhausted: {"/no/such/program"},
-	}})
-	n.Start(process.Launcher{})
-	n.Record(Alert{Event: config.NearLimit, At: time.Now()})
-	n.Record(Alert{Event: config.Exhausted, At: time.Now()})
-	eventually(t, func() bool { return r.failed.Load() == 2 })
-	n.Stop()
+// A command that hangs, is missing, floods or fails costs its timeout at most, and the next event has its turn.
+func TestBadCommands(t *testing.T) {
+	for _, row := range []struct{ name, command, want string }{
+		{"it hangs", "trap '' TERM; sleep 1000", "it reached its timeout"},
+		{"it floods, and hangs", "while :; do echo flood; done", "it reached its timeout"},
+		{"it needs root", "exit 77", "exit status 77"},
+		{"it reads nothing", "exec <&-; true", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, 100*time.Millisecond, "/bin/sh", "-c", row.command)
+			if row.name != "it hangs" && row.name != "it floods, and hangs" {
+				b.Configure(config.OnEvent{Command: b.onEvent.Load().Command, Kinds: config.Events(), Timeout: time.Minute})
+			}
+			b.Start(process.Launcher{})
+			b.Record(troubleOf("ledger", false))
+			b.Record(troubleOf("ledger", true))
+			eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.results) == 2 })
+			b.Stop()
+			for _, r := range b.results {
+				if r.Failed != row.want {
+					t.Errorf("of %s: %q, want %q", r.Event, r.Failed, row.want)
+				}
+			}
+		})
+	}
+	b := newBench(t, time.Minute, "/no/such/program")
+	b.Start(process.Launcher{})
+	b.Record(troubleOf("ledger", false))
+	b.Stop()
+	if failed := b.failures(); len(failed) != 1 || !strings.Contains(failed[0], "no such file") {
+		t.Errorf("a program that is missing: %q", failed)
+	}
 }
 
 // eventually waits until something is so.

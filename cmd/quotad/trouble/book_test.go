@@ -1,7 +1,6 @@
 package trouble
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,8 @@ import (
 	"time"
 )
 
-// A history is what a book reports of a list that comes and goes. At each step some troubles are there.
+// A history is what a book reports of a list that comes and goes. At each step some troubles are there, named "of" or
+// "of cause".
 type history struct {
 	*testing.T
 	Book
@@ -20,34 +20,17 @@ type history struct {
 func (h *history) step(after time.Duration, there ...string) {
 	h.now = h.now.Add(after)
 	var list []Trouble
-	for _, of := range there {
-		list = append(list, Trouble{Kind: Failing, Of: of})
+	for _, one := range there {
+		of, cause, _ := strings.Cut(one, " ")
+		list = append(list, Trouble{Kind: Failing, Of: of, Cause: cause})
 	}
-	h.report(h.Update(list, h.now), true)
-}
-
-// report reports of changes; their commands run at once, or never.
-func (h *history) report(changes []Change, runs bool) {
-	for _, c := range changes {
-		if !runs {
-			continue
+	for _, c := range h.Update(list, h.now) {
+		text := map[bool]string{false: "+", true: "-"}[c.Ended] + strings.TrimSpace(c.Of+" "+c.Cause)
+		if c.Again {
+			text += "?"
 		}
-		h.reported = append(h.reported, map[bool]string{false: "+", true: "-"}[c.Ended]+c.Of)
-		h.Reported(c)
+		h.reported = append(h.reported, text)
 	}
-}
-
-// again goes on as after a restart, with what the file has.
-func (h *history) again() {
-	data, err := json.Marshal(h.Entries)
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.Book = Book{}
-	if err := json.Unmarshal(data, &h.Entries); err != nil {
-		h.Fatal(err)
-	}
-	h.report(h.Resume(h.now), true)
 }
 
 func (h *history) wants(want ...string) {
@@ -60,7 +43,11 @@ func (h *history) wants(want ...string) {
 
 func TestABook(t *testing.T) {
 	const look = 10 * time.Second
-	begin := func(t *testing.T) *history { return &history{T: t, now: now} }
+	begin := func(t *testing.T) *history {
+		h := &history{T: t, now: now}
+		h.step(0)
+		return h
+	}
 	t.Run("it begins once, and is over after a minute", func(t *testing.T) {
 		h := begin(t)
 		h.step(look, "a")
@@ -82,61 +69,28 @@ func TestABook(t *testing.T) {
 		}
 		h.wants("+a")
 	})
+	t.Run("another cause is another trouble", func(t *testing.T) {
+		h := begin(t)
+		h.step(look, "a full")
+		h.step(time.Hour, "a away")
+		h.wants("+a full", "+a away", "-a full")
+		if since := h.Dated([]Trouble{{Kind: Failing, Of: "a", Cause: "away"}}, h.now)[0].Since; !since.Equal(h.now) {
+			t.Errorf("since %v, want %v", since, h.now)
+		}
+	})
 	t.Run("since when", func(t *testing.T) {
 		h := begin(t)
 		h.step(0, "a")
-		h.step(time.Hour, "a")
-		h.again()
 		h.step(time.Hour, "a")
 		if since := h.Dated([]Trouble{{Kind: Failing, Of: "a"}, {Kind: Failing, Of: "b", Since: ago(time.Hour)}, {Kind: Failing, Of: "c"}}, h.now); !since[0].Since.Equal(now) || !since[1].Since.Equal(ago(time.Hour)) || !since[2].Since.Equal(h.now) {
 			t.Errorf("got %+v", since)
 		}
 	})
-	t.Run("ten restarts in trouble", func(t *testing.T) {
-		h := begin(t)
-		for range 10 {
-			h.step(look, "a", "b")
-			h.again()
-			h.step(look, "a", "b")
-		}
-		h.wants("+a", "+b")
-		h.again()
-		h.step(50*time.Second, "b")
-		h.wants()
-		h.step(look, "b")
-		h.wants("-a")
-	})
-	t.Run("killed before the command ran", func(t *testing.T) {
-		h := begin(t)
-		list := []Trouble{{Kind: Failing, Of: "a"}}
-		h.report(h.Update(list, h.now), false)
-		h.again()
-		h.wants("+a")
-		h.now = h.now.Add(over)
-		h.report(h.Update(nil, h.now), false)
-		h.again()
-		h.wants("-a")
-		h.again()
-		h.wants()
-		h.report(h.Update(list, h.now), false)
-		h.report(h.Update(nil, h.now.Add(over)), false)
-		h.again()
-		h.wants("+a", "-a")
-		if len(h.Entries) > 0 {
-			t.Errorf("the book keeps %+v", h.Entries)
-		}
-	})
-	t.Run("back before its end was reported", func(t *testing.T) {
-		h := begin(t)
+	t.Run("after a restart what lasts comes again", func(t *testing.T) {
+		h := &history{T: t, now: now}
 		h.step(0, "a")
-		ended := h.Update(nil, now.Add(over))
-		h.step(2*over, "a") // the command for the end waits still
-		h.report(ended, true)
-		h.step(look, "a")
-		h.wants("+a", "+a", "-a")
-		if !h.Has(Failing, "a") {
-			t.Error("it is forgotten, though it is there")
-		}
+		h.step(look, "a", "b")
+		h.wants("+a?", "+b")
 	})
 	t.Run("a clock that steps", func(t *testing.T) {
 		h := begin(t)
@@ -162,8 +116,8 @@ func TestABookStaysSmall(t *testing.T) {
 				list = append(list, Trouble{Kind: Closed, Of: fmt.Sprint("limit api ", n), Says: strings.Repeat("x", i%100)})
 			}
 		}
-		b.Update(list, now.Add(time.Duration(i)*10*time.Second)) // no command ever ends
-		size = max(size, len(b.Entries))
+		b.Update(list, now.Add(time.Duration(i)*10*time.Second))
+		size = max(size, len(b.known))
 	}
 	if size > 500 {
 		t.Errorf("the book has %d entries", size)

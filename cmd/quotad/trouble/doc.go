@@ -3,7 +3,7 @@
 // the metric follow from its list.
 //
 // A [State] holds the facts, which the daemon collects; [List] judges them (ledger.go, limits.go, jobs.go). It
-// is pure: it reads no clock, and forgets everything. A [Book] knows what was reported before, so that each
+// is pure: it reads no clock, and forgets everything. A [Book] knows what there was before, so that each
 // trouble is reported once when it begins and once when it ends (book.go).
 //
 // The package has no files and no locks.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"quotad/jobs"
 	"quotad/quota"
@@ -14,48 +13,54 @@ const (
 	shortRuns    = 2 // in a row without units, and a job starves
 	manyOverlaps = 3 // in a row, and a job fails: that does not mend itself
 	shortRegions = 3 // the same of one region
-	longPause    = 24 * time.Hour
-	farRun       = 60 * 24 * time.Hour
 )
 
 // job judges what is of a job.
 func (l *list) job(j *jobs.Status) {
 	of := "job " + j.Name
-	p := j.Pause
-	switch {
-	case p != nil && p.Until.IsZero() && l.now.Sub(p.Since) > longPause:
-		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s is paused since %s, without an end", j.Name, l.at(p.Since)), Do: "quotactl pause --end " + j.Name, Since: p.Since})
-	case j.Next.Sub(l.now) > farRun:
-		l.add(Trouble{Kind: Paused, Of: of, Says: fmt.Sprintf("%s has its next run in %s, %s", j.Name, quota.Count(int(j.Next.Sub(l.now).Hours()/24), "day", "days"), l.at(j.Next)), Do: "quotactl jobs " + j.Name})
-	}
 	if j.Aside != "" {
-		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + ": " + j.Aside, Do: "quotactl jobs " + j.Name})
+		l.add(Trouble{Kind: Disk, Of: of, Cause: "aside", Says: j.Name + ": " + j.Aside, Do: "quotactl jobs " + j.Name})
 	}
 	if j.NotKept != "" {
-		l.add(Trouble{Kind: NotKept, Of: of, Says: j.Name + ": a restart would not know what happened: " + j.NotKept, Do: "df " + l.State.Disk.Dir, Grave: true})
+		l.add(Trouble{Kind: Disk, Of: of, Cause: "write", Says: j.Name + ": a restart would not know what happened: " + j.NotKept, Do: "df " + l.State.Disk.Dir, Grave: true})
 	}
 	if j.Hosts != "" {
 		l.add(Trouble{Kind: Hosts, Of: of, Says: j.Name + ": " + j.Hosts, Do: "quotactl jobs " + j.Name, Grave: true})
 	}
 	if j.Clock != "" {
-		l.add(Trouble{Kind: Clock, Of: of, Says: j.Name + ": " + j.Clock, Do: "timedatectl"})
+		l.add(Trouble{Kind: Server, Of: of, Cause: "clock", Says: j.Name + ": " + j.Clock, Do: "timedatectl"})
 	}
 	l.failing(j, of)
 	l.starved(j, of)
+	l.uncounted(j, of)
 }
 
-// failing judges a job of which regions fail, or that has no good run.
+// uncounted judges a job that should call, and of which quotad counts no call.
+func (l *list) uncounted(j *jobs.Status, of string) {
+	runs := l.Idle[j.Name]
+	if runs == 0 || j.Expects != nil && len(j.Expects) == 0 {
+		return
+	}
+	cure := "does it ask quotad before each call?"
+	if i := slices.IndexFunc(l.Credentials, func(c CredentialState) bool { return c.Name == j.Credential }); i >= 0 && l.Credentials[i].Proxied {
+		cure = "does it use $QUOTAD_PROXY?"
+	} else if j.Expects == nil {
+		return
+	}
+	l.add(Trouble{Kind: Uncounted, Of: of, Says: fmt.Sprintf("%s: %s ok, no call counted: %s", j.Name, quota.Count(runs, "run", "runs"), cure), Do: "quotactl runs " + j.Name})
+}
+
+// failing judges a job of which regions fail, or no run is in time or good.
 func (l *list) failing(j *jobs.Status, of string) {
-	due := !j.Due.IsZero() && !l.now.Before(j.Due)
 	if j.Overlaps >= manyOverlaps {
-		l.add(Trouble{Kind: Failing, Of: of, Do: "quotactl runs " + j.Name, Grave: due,
+		l.add(Trouble{Kind: Failing, Of: of, Cause: "overlaps", Do: "quotactl runs " + j.Name,
 			Says: fmt.Sprintf("%s: a run was still under way at %d slots in a row: give it more time between two, or set parallel", j.Name, j.Overlaps)})
 	}
+	if !j.Due.IsZero() && !l.now.Before(j.Due) {
+		l.add(Trouble{Kind: Failing, Of: of, Cause: "good", Grave: true, Since: j.Due, Do: "quotactl runs " + j.Name,
+			Says: fmt.Sprintf("%s: no run has ended well: one was due %s", j.Name, l.at(j.Due))})
+	}
 	if len(j.Failing) == 0 {
-		if due && j.Overlaps < manyOverlaps {
-			l.add(Trouble{Kind: Failing, Of: of, Do: "quotactl runs " + j.Name, Grave: true, Since: j.Due,
-				Says: fmt.Sprintf("%s: no run has ended well: one was due %s", j.Name, l.at(j.Due))})
-		}
 		return
 	}
 	first := slices.MinFunc(j.Failing, func(a, b jobs.Failing) int { return a.Since.Compare(b.Since) })
@@ -78,7 +83,7 @@ func (l *list) failing(j *jobs.Status, of string) {
 	if first.Cause != "" {
 		says += ": " + first.Cause
 	}
-	l.add(Trouble{Kind: Failing, Of: of, Says: says, Do: "quotactl runs " + j.Name, Grave: due || isAll(j), Since: first.Since})
+	l.add(Trouble{Kind: Failing, Of: of, Says: says, Do: "quotactl runs " + j.Name, Grave: isAll(j), Since: first.Since})
 }
 
 // isAll returns whether all regions of a job fail. Of many, not all are known to.

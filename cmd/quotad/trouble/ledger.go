@@ -13,10 +13,9 @@ import (
 // A LedgerState is the state of the ledger, as it says itself.
 type LedgerState struct {
 	quota.Health
-	Since  time.Time // when it was found not to decide; zero: unknown
-	IsOpen bool      // some calls are granted without it
-	Dir    string    // of the state
-	Ping   string    // the command that asks Redis whether it is there; empty: there is none
+	Down   bool   // it was found not to answer, since it last did
+	IsOpen bool   // some calls are granted without it
+	Ping   string // the command that asks Redis whether it is there; empty: there is none
 }
 
 // A Loss is what Redis lost of a credential's log.
@@ -58,9 +57,9 @@ const lostTime = 24 * time.Hour // a loss is reported for that long
 // ledger judges the ledger.
 func (l *list) ledger() {
 	h := l.State.Ledger
-	recovers := false
+	recovers, losses := false, []Trouble{}
 	for _, loss := range l.Losses {
-		one := Trouble{Kind: Recovering, Of: "credential " + loss.Credential, Since: loss.At, Grave: true,
+		one := Trouble{Kind: Ledger, Of: "credential " + loss.Credential, Cause: "lost", Since: loss.At, Grave: true,
 			Says: fmt.Sprintf("Redis lost its data of %s at %s: nothing is granted until it is put back", loss.Credential, l.at(loss.At))}
 		switch {
 		case loss.Back.IsZero(), slices.Contains(h.Recovering, loss.Credential):
@@ -71,10 +70,13 @@ func (l *list) ledger() {
 		default:
 			continue
 		}
-		l.add(one)
+		losses = append(losses, one)
 	}
-	if !h.Reachable && h.State != "" && (!recovers || !h.Since.IsZero() && len(h.Recovering) == 0) {
+	if !h.Reachable && h.State != "" && (!recovers || h.Down && len(h.Recovering) == 0) {
 		l.add(l.down())
+	}
+	for _, one := range losses {
+		l.add(one)
 	}
 	for _, text := range h.Warnings {
 		l.add(Trouble{Kind: Server, Of: "ledger", Says: text, Do: l.check()})
@@ -83,26 +85,26 @@ func (l *list) ledger() {
 		l.add(Trouble{Kind: Hosts, Of: "ledger", Says: text})
 	}
 	for _, text := range h.Clock {
-		l.add(Trouble{Kind: Clock, Of: "ledger", Says: text, Grave: true})
+		l.add(Trouble{Kind: Server, Of: "ledger", Cause: "clock", Says: text, Do: "timedatectl", Grave: true})
 	}
 	for _, text := range h.Unwritten {
-		l.add(Trouble{Kind: Disk, Of: "host", Says: text, Do: "df " + h.Dir, Grave: true})
+		l.add(Trouble{Kind: Disk, Of: "host", Cause: "write", Says: text, Do: "df " + l.State.Disk.Dir, Grave: true})
 	}
 }
 
 // down says that the ledger does not decide.
 func (l *list) down() Trouble {
 	h := l.State.Ledger
-	one := Trouble{Kind: Ledger, Of: "ledger", Grave: true, Since: h.Since, Do: l.check()}
+	one := Trouble{Kind: Ledger, Of: "ledger", Grave: true, Do: l.check()}
 	lost := "every call is refused"
 	if h.IsOpen {
 		lost = "every call is refused that on_outage does not open"
 	}
 	for _, r := range refused {
 		if strings.Contains(h.State, r.answer) {
-			one.Says, one.Do = r.says+": "+lost, r.do
+			one.Cause, one.Says, one.Do = r.answer, r.says+": "+lost, r.do
 			if r.do == "df" {
-				one.Do = "df " + h.Dir
+				one.Do = "df " + l.State.Disk.Dir
 			}
 			return one
 		}
@@ -112,7 +114,7 @@ func (l *list) down() Trouble {
 		one.Says = "Redis does not serve, and " + lost + ": " + h.State
 	}
 	if _, why, away := strings.Cut(h.State, "cannot reach redis: "); away {
-		one.Says, one.Do = "Redis cannot be reached: "+lost+": "+why, cmp.Or(h.Ping, one.Do)
+		one.Cause, one.Says, one.Do = "away", "Redis cannot be reached: "+lost+": "+why, cmp.Or(h.Ping, one.Do)
 	}
 	return one
 }
@@ -124,7 +126,6 @@ const (
 	lowDisk = 64 << 20 // bytes
 	lowPart = 0.02     // of the disk
 	enough  = 1.5      // of these bounds, until it is low no more
-
 )
 
 // host judges what is of this host: its disk, its clock, its files.
@@ -135,17 +136,20 @@ func (l *list) host() {
 	}
 	switch {
 	case d.Err != "":
-		l.add(Trouble{Kind: Disk, Of: "host", Says: fmt.Sprintf("the disk of %s cannot be written: %s", d.Dir, d.Err), Do: "df " + d.Dir, Grave: true})
+		l.add(Trouble{Kind: Disk, Of: "host", Cause: "write", Says: fmt.Sprintf("the disk of %s cannot be written: %s", d.Dir, d.Err), Do: "df " + d.Dir, Grave: true})
 	case d.Size > 0 && (free < lowDisk || free < lowPart*float64(d.Size)):
-		l.add(Trouble{Kind: Disk, Of: "host", Says: fmt.Sprintf("the disk of %s has %s MB left", d.Dir, quota.Thousands(int64(d.Free>>20))), Do: "df " + d.Dir})
+		l.add(Trouble{Kind: Disk, Of: "host", Cause: "low", Says: fmt.Sprintf("the disk of %s has %s MB left", d.Dir, quota.Thousands(int64(d.Free>>20))), Do: "df " + d.Dir})
 	}
 	if l.now.Before(l.ClockWas) {
-		l.add(Trouble{Kind: Clock, Of: "host", Says: fmt.Sprintf("the clock was set back by %s; slots until %s are run as they come", quota.Brief(l.ClockBy.Round(time.Second)), l.at(l.ClockWas))})
+		l.add(Trouble{Kind: Server, Of: "host", Cause: "clock", Do: "timedatectl", Says: fmt.Sprintf("the clock was set back by %s; slots until %s are run as they come", quota.Brief(l.ClockBy.Round(time.Second)), l.at(l.ClockWas))})
+	}
+	if n := len(l.Kills); n > 1 && l.now.Sub(l.Kills[n-1]) < 24*time.Hour {
+		l.add(Trouble{Kind: Server, Of: "host", Cause: "killed", Says: fmt.Sprintf("quotad was killed %d times since %s", n, l.at(l.Kills[0])), Do: "journalctl -u quotad -n 50", Since: l.Kills[0]})
 	}
 	f := l.State.File
 	switch {
 	case f.Error != "":
-		l.add(Trouble{Kind: File, Of: f.Name, Says: f.Name + " was not loaded, and the former configuration runs: " + f.Error, Do: l.check(), Grave: true, Since: f.FailedAt})
+		l.add(Trouble{Kind: File, Of: f.Name, Cause: "error", Says: f.Name + " was not loaded, and the former configuration runs: " + f.Error, Do: l.check(), Since: f.FailedAt})
 	case !f.ChangedAt.IsZero():
 		l.add(Trouble{Kind: File, Of: f.Name, Says: f.Name + " is newer than what runs", Do: "quotactl reload", Since: f.ChangedAt})
 	}

@@ -18,6 +18,7 @@ type CredentialState struct {
 	Silent  *Refusal     // the upstream has not answered since its last answer; nil: it answers
 	Keyless *Keyless     // nil: its key_command prints one, or it has none
 	KeyCure string       // what to do about a key that is refused
+	Proxied bool         // jobs may call the upstream through the proxy
 }
 
 // A Keyless credential has a key_command that prints no key.
@@ -30,14 +31,8 @@ type Keyless struct {
 
 // A Refusal is an upstream that does not serve a credential.
 type Refusal struct {
-	Since time.Time `json:"since"`
-	Says  string    `json:"says"`
-}
-
-// An Overspent is the last settlement that took a limit past its budget.
-type Overspent struct {
-	At   time.Time `json:"at"`
-	Says string    `json:"says"`
+	Since time.Time
+	Says  string
 }
 
 // A LimitState is a limit as it is now.
@@ -54,23 +49,26 @@ type LimitState struct {
 	ClosedAt quota.Units // of one that is closed: what was used then
 	ByHand   bool        // an operator closed it
 
-	Size      quota.Units // of the limit, as the upstream says; 0: it does not
-	Overspent *Overspent  // nil: no settlement was past its budget
+	Size quota.Units // of the limit, as the upstream says; 0: it does not
 }
 
-const graveSilence = 5 * time.Minute
+const (
+	graveSilence = 5 * time.Minute
+	soon         = time.Hour
+)
 
 // credential judges what is of a credential.
 func (l *list) credential(c *CredentialState) {
 	if r := c.Refuses; r != nil {
-		one := Trouble{Kind: Key, Of: "credential " + c.Name, Says: c.Name + "'s key is refused: " + r.Says, Do: c.KeyCure, Grave: true, Since: r.Since}
+		one := Trouble{Kind: Key, Of: "credential " + c.Name, Cause: r.Says, Says: c.Name + "'s key is refused: " + r.Says, Do: c.KeyCure, Grave: true, Since: r.Since}
 		if strings.Contains(r.Says, "suspended") { // another key of the project is refused as well
 			one.Says, one.Do = c.Name+" is refused: "+r.Says, "ask the upstream's provider"
 		}
 		l.add(one)
 	}
 	if k := c.Keyless; k != nil {
-		one := Trouble{Kind: Key, Of: "credential " + c.Name, Do: "quotactl reload", Grave: k.Over, Since: k.Since}
+		one := Trouble{Kind: Key, Of: "credential " + c.Name, Cause: "command", Do: "quotactl reload", Since: k.Since,
+			Grave: k.Over || !k.Ends.IsZero() && k.Ends.Sub(l.now) < soon}
 		switch {
 		case k.Over:
 			one.Says = fmt.Sprintf("%s has no key: its key_command fails: %s", c.Name, k.Says)
@@ -89,9 +87,6 @@ func (l *list) credential(c *CredentialState) {
 		name := c.Name + " " + limit.Name
 		l.closed(c, limit, name)
 		l.dry(c, limit, name)
-		if o := limit.Overspent; o != nil && limit.Used > limit.LimitState.Budget(false) {
-			l.add(Trouble{Kind: Spent, Of: "limit " + name, Says: name + " is past its budget: " + o.Says, Do: "quotactl log " + c.Name, Since: o.At})
-		}
 	}
 }
 
@@ -124,16 +119,17 @@ func (l *list) closed(c *CredentialState, limit *LimitState, name string) {
 // wasSpent returns whether our own count of a limit was used up when the upstream closed it.
 func (l *LimitState) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.LimitState.Budget(false) }
 
-// dry judges a limit that is used up faster than the schedule explains. It is in the way of a job only if the schedule has room in it.
+// dry judges a limit that is used up within the hour, faster than the schedule explains. It is in the way of a job only if
+// the schedule has room in it.
 func (l *list) dry(c *CredentialState, limit *LimitState, name string) {
-	if limit.GoneAt.IsZero() || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || limit.DryRun {
+	if limit.GoneAt.IsZero() || limit.GoneAt.Sub(l.now) > soon || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || limit.DryRun {
 		return
 	}
 	comes := func(j *jobs.Status) bool { return !j.Next.IsZero() && j.Pause == nil && j.Name != limit.Spender }
 	if !slices.ContainsFunc(l.spends(c, limit.Limit), comes) {
 		return
 	}
-	one := Trouble{Kind: Dry, Of: "limit " + name, Do: "quotactl plan"}
+	one := Trouble{Kind: Dry, Of: "limit " + name, Do: "quotactl plan", Grave: true}
 	one.Says = fmt.Sprintf("%s is used up at about %s", name, l.at(limit.GoneAt))
 	if limit.Remaining() == 0 {
 		one.Says = name + " is used up, though its jobs have room in it"

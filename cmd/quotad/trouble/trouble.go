@@ -1,7 +1,6 @@
 package trouble
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,42 +10,58 @@ import (
 	"quotad/quota"
 )
 
-// A Trouble needs a person. Kind and Of are its name.
+// A Trouble needs a person. Kind, Of and Cause are its name.
 type Trouble struct {
-	Kind  Kind      `json:"kind"`
-	Of    string    `json:"of"`             // "limit youtube daily", "credential youtube", "job trending", "ledger", "host"
-	Says  string    `json:"says"`           // what is wrong, in one sentence that names it
-	Do    string    `json:"do,omitempty"`   // a command that mends it, or shows more
-	Grave bool      `json:"grave"`          // calls or runs are lost now
-	Since time.Time `json:"since,omitzero"` // zero: as long as it is known
+	Kind  Kind
+	Of    string    // "limit youtube daily", "credential youtube", "job trending", "ledger", "host"
+	Cause string    // of a kind that has several; another one is another trouble
+	Says  string    // what is wrong, in one sentence that names it
+	Do    string    // a command that mends it, or shows more
+	Grave bool      // calls or runs are lost now, or within the hour
+	Since time.Time // zero: as long as it is known
 }
 
 // A Kind says what is wrong.
 type Kind string
 
-// The kinds, the worst first.
 const (
-	Ledger      Kind = "ledger"      // it cannot be written or read
-	Recovering  Kind = "recovering"  // a lost log is put back
-	Key         Kind = "key"         // the upstream refuses it, or its command prints none
-	Unreachable Kind = "unreachable" // the upstream does not answer
-	NotKept     Kind = "not kept"    // records of a job may be lost
-	Closed      Kind = "closed"      // by the upstream, before our own count was used up
-	Starved     Kind = "starved"     // a job lacks units that it should have
-	Failing     Kind = "failing"     // the last pass of a region failed, or no run ended well
-	Disk        Kind = "disk"        // it is full, or nearly
-	File        Kind = "file"        // the configuration that runs is not the one on disk
-	Dry         Kind = "runs dry"    // a limit will be used up before its units come back
-	Spent       Kind = "overspent"   // a settlement took a limit past its budget
-	Server      Kind = "server"      // Redis may lose or double grants
-	Hosts       Kind = "hosts"       // they count or schedule differently
-	Clock       Kind = "clock"       // it is wrong, or was
-	Paused      Kind = "paused"      // for long, without an end
-	Lost        Kind = "lost"        // a log was lost, and put back
+	Ledger      Kind = "ledger"
+	Key         Kind = "key"
+	Unreachable Kind = "unreachable"
+	Disk        Kind = "disk"
+	Closed      Kind = "closed"
+	Starved     Kind = "starved"
+	Dry         Kind = "dry"
+	Failing     Kind = "failing"
+	Hosts       Kind = "hosts"
+	File        Kind = "file"
+	Server      Kind = "server"
+	Uncounted   Kind = "uncounted"
+	Lost        Kind = "lost"
 )
 
-var order = [...]Kind{Ledger, Recovering, Key, Unreachable, NotKept, Closed, Starved, Failing, Disk, File,
-	Dry, Spent, Server, Hosts, Clock, Paused, Lost}
+// A Row says when a kind is a trouble and when it is grave, in the words of the page.
+type Row struct {
+	Kind
+	When, Grave string
+}
+
+// Kinds has each kind in its place, the worst first.
+var Kinds = [...]Row{
+	{Ledger, "the ledger cannot be written or read; Redis lost a log, which is being put back", "yes"},
+	{Key, "the upstream refuses the key, the quota or the bill, until an answer is good; or `key_command` fails", "unless the last key serves for another hour"},
+	{Unreachable, "the proxy had no answer from the upstream since its last one", "after 5 minutes"},
+	{Disk, "the state directory has less than 64 MB or 2 %, or a write failed; the state of a job cannot be written, or could not be read and was set aside", "if a write failed"},
+	{Closed, "the upstream closed a limit before quotad's own count was used up, until after a job's next slot", "if a job spends from it"},
+	{Starved, "a job got no units in two slots in a row, or one region of it three times. A share or a pace counts only if it has room for the schedule", "yes"},
+	{Dry, "a limit is [used up](#will-the-schedule-fit) within the hour, faster than the schedule explains, and a job comes", "yes"},
+	{Failing, "the last pass of a region failed, whatever later runs did; runs were still under way at three slots in a row; a job had no good run for too long", "if all regions fail, or no run is good"},
+	{Hosts, "hosts count differently, or the `host` of a job is silent", "if that host is silent"},
+	{File, "the configuration could not be loaded, or is newer than what runs", "no"},
+	{Server, "Redis may lose grants or grant twice; a clock was set back, or a log is more than a minute ahead of Redis' clock; quotad was killed twice in a day", "if a log is ahead"},
+	{Uncounted, "the last five runs of a job, or all it had, ended well and made no call, though it has `expects` or a proxy. `expects = {}` says that it makes none", "no"},
+	{Lost, "Redis lost a log, which was put back in the last day", "no"},
+}
 
 // Nothing is what a status says without any trouble.
 const Nothing = "nothing needs attention"
@@ -59,8 +74,10 @@ type State struct {
 	File        FileState
 	Credentials []CredentialState
 	Jobs        []jobs.Status
-	ClockWas    time.Time // what the host's clock showed before it was set back; zero: it was not
+	Idle        map[string]int // by job: how many of its last runs there are, of which each ended well and made no call
+	ClockWas    time.Time      // what the host's clock showed before it was set back; zero: it was not
 	ClockBy     time.Duration
+	Kills       []time.Time // when quotad began again after it was killed, since its last orderly stop
 }
 
 // List returns what needs a person, the worst first. The times in its sentences are in the zone of now.
@@ -75,13 +92,13 @@ func List(s State, now time.Time) []Trouble {
 		l.job(&s.Jobs[i])
 	}
 	rank := func(t Trouble) int {
-		if n := slices.Index(order[:], t.Kind); t.Grave {
-			return n
-		} else {
-			return n + len(order)
+		place := slices.IndexFunc(Kinds[:], func(r Row) bool { return r.Kind == t.Kind })
+		if !t.Grave {
+			place += len(Kinds)
 		}
+		return place
 	}
-	slices.SortStableFunc(l.found, func(a, b Trouble) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Of, b.Of)) })
+	slices.SortStableFunc(l.found, func(a, b Trouble) int { return rank(a) - rank(b) })
 	return l.found
 }
 
@@ -107,7 +124,7 @@ const maxSays = 300
 func (l *list) add(t Trouble) {
 	t.Says = strings.TrimSuffix(quota.Clipped(t.Says, maxSays), ".")
 	for i := range l.found {
-		if known := &l.found[i]; known.Kind == t.Kind && known.Of == t.Of {
+		if known := &l.found[i]; known.name() == t.name() {
 			known.Says, known.Grave = quota.Clipped(known.Says+"; "+t.Says, maxSays), known.Grave || t.Grave
 			return
 		}

@@ -39,7 +39,7 @@ func newWorld() *world {
 	}
 	w := &world{}
 	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "ok", Reachable: true}
-	w.State.Ledger.Dir, w.State.File.Name = "/var/lib/quotad", "/etc/quotad/config.toml"
+	w.State.File.Name = "/etc/quotad/config.toml"
 	w.State.Disk = DiskState{Dir: "/var/lib/quotad", Free: 50 << 30, Size: 100 << 30}
 	limits := []LimitState{limit("daily", 10_000, 24*time.Hour), limit("share", 2_000, 24*time.Hour, "fill"), limit("pace", 500, 6*time.Hour, "fill"), limit("minute", 100, time.Minute)}
 	limits[0].Reserve, limits[0].Fits, limits[0].Asks, limits[3].Fits = 500, true, true, true
@@ -87,7 +87,7 @@ func TestTroubles(t *testing.T) {
 		// was: "nothing needs attention" (the last) for a Redis that refuses writes and answers reads
 		{"Redis refuses writes", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: ledger unavailable: OOM command not allowed: raise maxmemory", Reachable: false}
-			w.State.Ledger.Since = ago(58 * time.Minute)
+			w.State.Ledger.Down = true
 		}, "ledger! ledger: Redis refuses writes (OOM): every call is refused > redis-cli config get maxmemory"},
 		{"it is away, and some calls are open", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "connection refused"}
@@ -106,24 +106,24 @@ func TestTroubles(t *testing.T) {
 		{"a log is being put back", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: it recovers from a loss", Recovering: []string{"youtube"}}
 			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
-		}, "recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
+		}, "ledger! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
 		{"Redis went again while it was put back", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "connection refused"}
-			w.State.Ledger.Since = ago(time.Minute)
+			w.State.Ledger.Down = true
 			w.Losses = []Loss{{Credential: "youtube", At: ago(45 * time.Minute)}}
 		}, "ledger! ledger: Redis does not serve, and every call is refused: connection refused > quotad --check --config /etc/quotad/config.toml" +
-			" | recovering! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
+			" | ledger! credential youtube: Redis lost its data of youtube at 11:15: nothing is granted until it is put back"},
 		// was: "Redis does not serve … it recovers from a loss", for a moment after it was put back
 		{"it was put back, and does not decide yet", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: ledger unavailable: it recovers from a loss", Recovering: []string{"youtube"}}
-			w.State.Ledger.Since = ago(time.Second)
+			w.State.Ledger.Down = true
 			w.Losses = []Loss{{"youtube", ago(5 * time.Second), ago(time.Second), 21}}
-		}, "recovering! credential youtube: Redis lost its data of youtube at 11:59: nothing is granted until it is put back"},
+		}, "ledger! credential youtube: Redis lost its data of youtube at 11:59: nothing is granted until it is put back"},
 		// was: "recovering", because the ledger said that it recovers
 		{"it was put back, and another one was not", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "maps: ledger unavailable: it recovers from a loss", Recovering: []string{"maps"}}
 			w.Losses = []Loss{{"maps", ago(5 * time.Minute), time.Time{}, 0}, {"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}}
-		}, "recovering! credential maps: Redis lost its data of maps at 11:55: nothing is granted until it is put back" +
+		}, "ledger! credential maps: Redis lost its data of maps at 11:55: nothing is granted until it is put back" +
 			" | lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
 		{"it was put back", func(w *world) { w.Losses = []Loss{{"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}} },
 			"lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
@@ -136,18 +136,16 @@ func TestTroubles(t *testing.T) {
 		{"not enough to be over", func(w *world) { w.State.Disk.Free, w.State.Disk.WasLow = 2200<<20, true }, "disk host: the disk of /var/lib/quotad has 2,200 MB left > df /var/lib/quotad"},
 		{"over", func(w *world) { w.State.Disk.Free, w.State.Disk.WasLow = 3200<<20, true }, ""},
 		{"unknown", func(w *world) { w.State.Disk = DiskState{} }, ""},
-		{"a write failed", func(w *world) { w.State.Disk.Err = "no space left on device" },
-			"disk! host: the disk of /var/lib/quotad cannot be written: no space left on device > df /var/lib/quotad"},
 		{"the tables cannot be written", func(w *world) { w.State.Ledger.Unwritten = []string{"the tables cannot be written"} }, "disk! host: the tables cannot be written > df /var/lib/quotad"},
 
 		// was: "nothing needs attention"
 		{"its state cannot be understood", func(w *world) { w.fetch.Aside = "cannot understand fetch.json" },
-			"not kept job fetch: fetch: cannot understand fetch.json > quotactl jobs fetch"},
+			"disk job fetch: fetch: cannot understand fetch.json > quotactl jobs fetch"},
 		{"two overlaps in a row", func(w *world) { w.fetch.Overlaps = 2 }, ""},
 		{"three overlaps in a row", func(w *world) { w.fetch.Overlaps = 3 },
 			"failing job fetch: fetch: a run was still under way at 3 slots in a row: give it more time between two, or set parallel > quotactl runs fetch"},
 		{"records are not on disk", func(w *world) { w.fetch.NotKept = "no space left on device" },
-			"not kept! job fetch: fetch: a restart would not know what happened: no space left on device > df /var/lib/quotad"},
+			"disk! job fetch: fetch: a restart would not know what happened: no space left on device > df /var/lib/quotad"},
 
 		// was: "1 limit is closed" for each of these, red, with "quotactl open", and the page's HTML
 		{"closed before our own count was used up", func(w *world) {
@@ -187,14 +185,18 @@ func TestTroubles(t *testing.T) {
 		{"a key_command fails", func(w *world) { w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed"} },
 			"key credential youtube: youtube's key_command fails, its last key still serves: vault: sealed > quotactl reload"},
 		{"and the last key ends", func(w *world) {
+			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: now.Add(time.Hour)}
+		}, "key credential youtube: youtube's key_command fails, its last key serves until 13:00: vault: sealed > quotactl reload"},
+		{"within the hour", func(w *world) {
 			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: now.Add(20 * time.Minute)}
-		}, "key credential youtube: youtube's key_command fails, its last key serves until 12:20: vault: sealed > quotactl reload"},
+		}, "key! credential youtube: youtube's key_command fails, its last key serves until 12:20: vault: sealed > quotactl reload"},
 		{"and the last key has ended", func(w *world) {
 			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: ago(time.Minute), Over: true}
 		}, "key! credential youtube: youtube has no key: its key_command fails: vault: sealed > quotactl reload"},
 		{"and the last key is refused", func(w *world) {
 			w.youtube.Refuses, w.youtube.Keyless = &Refusal{ago(time.Hour), "API_KEY_INVALID"}, &Keyless{Since: ago(time.Hour), Says: "vault: sealed"}
-		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID; youtube's key_command fails, its last key still serves: vault: sealed > replace youtube.key, then quotactl reload"},
+		}, "key! credential youtube: youtube's key is refused: API_KEY_INVALID > replace youtube.key, then quotactl reload" +
+			" | key credential youtube: youtube's key_command fails, its last key still serves: vault: sealed > quotactl reload"},
 
 		// was: only in the log
 		{"no answer of late", func(w *world) {
@@ -255,12 +257,13 @@ func TestTroubles(t *testing.T) {
 
 		// was: red for as long as a pace or a share is used up; and "used up in 7h" for a loop that has 42 s
 		{"runs dry by a loop", func(w *world) {
-			w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(9*time.Hour+10*time.Minute), "loop", 720_000
+			w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(10*time.Minute), "loop", 720_000
 			w.Jobs = append(w.Jobs, jobs.Status{Name: "loop", Credential: "youtube", Last: &jobs.Run{State: jobs.RunRunning}})
-		}, "runs dry limit youtube daily: youtube daily is used up at about 21:10: loop spends 200 a second > quotactl stop loop"},
+		}, "dry! limit youtube daily: youtube daily is used up at about 12:10: loop spends 200 a second > quotactl stop loop"},
 		{"by a user", func(w *world) {
-			w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(9*time.Hour+10*time.Minute), "root", 1_200
-		}, "runs dry limit youtube daily: youtube daily is used up at about 21:10: root spends 20 a minute > quotactl usage youtube"},
+			w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(time.Hour), "root", 1_200
+		}, "dry! limit youtube daily: youtube daily is used up at about 13:00: root spends 20 a minute > quotactl usage youtube"},
+		{"not within the hour", func(w *world) { w.daily.GoneAt, w.daily.Spender, w.daily.Rate = now.Add(time.Hour+1), "root", 1_200 }, ""},
 		{"by its own schedule", func(w *world) { w.daily.GoneAt, w.daily.Fits = now.Add(time.Hour), false }, ""},
 		{"and no job comes", func(w *world) {
 			w.daily.GoneAt = now.Add(time.Hour)
@@ -303,41 +306,38 @@ func TestTroubles(t *testing.T) {
 		{"not yet", func(w *world) { w.fetch.Due = now.Add(1) }, ""},
 
 		// was: nothing
-		{"paused for long", func(w *world) {
-			w.fetch.Pause, w.fetch.Next = &jobs.Pause{Since: ago(51 * time.Hour), By: "root"}, time.Time{}
-		},
-			"paused job fetch: fetch is paused since Tue 09:00, without an end > quotactl pause --end fetch"},
-		{"paused for a day", func(w *world) { w.fetch.Pause = &jobs.Pause{Since: ago(day), By: "root"} }, ""},
-		{"paused for long, until Friday", func(w *world) {
-			w.fetch.Pause = &jobs.Pause{Since: ago(10 * day), Until: now.Add(day), By: "root"}
-		}, ""},
-		{"the 29th of February", func(w *world) { w.fetch.Next = time.Date(2028, 2, 29, 0, 0, 0, 0, time.UTC) },
-			"paused job fetch: fetch has its next run in 459 days, 2028-02-29 > quotactl jobs fetch"},
-		{"once a month", func(w *world) { w.fetch.Next = now.Add(31 * day) }, ""},
 		{"by hand alone", func(w *world) { w.fetch.Next = time.Time{} }, ""},
 
+		{"no call is counted", func(w *world) { w.Idle = map[string]int{"fetch": 5} },
+			"uncounted job fetch: fetch: 5 runs ok, no call counted: does it ask quotad before each call? > quotactl runs fetch"},
+		{"through the proxy", func(w *world) { w.Idle, w.fetch.Expects, w.youtube.Proxied = map[string]int{"fetch": 1}, nil, true },
+			"uncounted job fetch: fetch: 1 run ok, no call counted: does it use $QUOTAD_PROXY? > quotactl runs fetch"},
+		{"it says nothing of calls", func(w *world) { w.Idle, w.fetch.Expects = map[string]int{"fetch": 5}, nil }, ""},
+		{"it says that it makes none", func(w *world) {
+			w.Idle, w.fetch.Expects, w.youtube.Proxied = map[string]int{"fetch": 5}, map[string]quota.Units{}, true
+		}, ""},
+
+		{"quotad was killed", func(w *world) { w.Kills = []time.Time{ago(time.Hour)} }, ""},
+		{"again and again", func(w *world) { w.Kills = []time.Time{ago(time.Hour), ago(time.Minute)} },
+			"server host: quotad was killed 2 times since 11:00 > journalctl -u quotad -n 50"},
+		{"a day ago", func(w *world) { w.Kills = []time.Time{ago(25 * time.Hour), ago(day)} }, ""},
+
 		{"not loaded", func(w *world) { w.State.File.Error, w.State.File.FailedAt = "line 3: unknown key", ago(time.Minute) },
-			"file! /etc/quotad/config.toml: /etc/quotad/config.toml was not loaded, and the former configuration runs: line 3: unknown key > quotad --check --config /etc/quotad/config.toml"},
+			"file /etc/quotad/config.toml: /etc/quotad/config.toml was not loaded, and the former configuration runs: line 3: unknown key > quotad --check --config /etc/quotad/config.toml"},
 		{"newer than what runs", func(w *world) { w.State.File.ChangedAt = ago(time.Minute) },
 			"file /etc/quotad/config.toml: /etc/quotad/config.toml is newer than what runs > quotactl reload"},
 
 		// was: a line of the log, or a warning without a kind
 		{"hosts count differently", func(w *world) { w.State.Ledger.Hosts = []string{"youtube: host b counts differently"} }, "hosts ledger: youtube: host b counts differently"},
 		{"hosts schedule differently", func(w *world) { w.fetch.Hosts = "host b has another schedule" }, "hosts! job fetch: fetch: host b has another schedule > quotactl jobs fetch"},
-		{"a log is ahead of the clock", func(w *world) { w.State.Ledger.Clock = []string{"youtube is 2h ahead"} }, "clock! ledger: youtube is 2h ahead"},
-		{"a job's records are", func(w *world) { w.fetch.Clock = "the clock was set back" }, "clock job fetch: fetch: the clock was set back > timedatectl"},
+		{"a log is ahead of the clock", func(w *world) { w.State.Ledger.Clock = []string{"youtube is 2h ahead"} }, "server! ledger: youtube is 2h ahead > timedatectl"},
+		{"a job's records are", func(w *world) { w.fetch.Clock = "the clock was set back" }, "server job fetch: fetch: the clock was set back > timedatectl"},
 		{"the clock was set back", func(w *world) { w.ClockWas, w.ClockBy = now.Add(40*time.Minute), time.Hour },
-			"clock host: the clock was set back by 1h; slots until 12:40 are run as they come"},
+			"server host: the clock was set back by 1h; slots until 12:40 are run as they come > timedatectl"},
 		{"and those have come", func(w *world) { w.ClockWas, w.ClockBy = now, time.Hour }, ""},
 
 		{"Redis may lose grants", func(w *world) { w.State.Ledger.Warnings = []string{"appendonly is no", "min-replicas-to-write is 0"} },
 			"server ledger: appendonly is no; min-replicas-to-write is 0 > quotad --check --config /etc/quotad/config.toml"},
-
-		// was: a line of the log
-		{"settled past the budget", func(w *world) {
-			w.daily.Used, w.daily.Overspent = 9_501, &Overspent{ago(time.Hour), "remote/shop settled a grant past limit \"daily\" by 1 unit"}
-		}, "overspent limit youtube daily: youtube daily is past its budget: remote/shop settled a grant past limit \"daily\" by 1 unit > quotactl log youtube"},
-		{"and it has left", func(w *world) { w.daily.Used, w.daily.Overspent = 9_500, &Overspent{Says: "x"} }, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newWorld()
@@ -381,27 +381,30 @@ func TestAt(t *testing.T) {
 func TestEverythingIsWrong(t *testing.T) {
 	w := newWorld()
 	w.State.Ledger.Health = quota.Health{Backend: "redis", State: "OOM", Warnings: []string{"w"}, Hosts: []string{"h"}, Clock: []string{"c"}}
-	w.State.Ledger.Since = ago(time.Hour)
+	w.State.Ledger.Down = true
 	w.Losses = []Loss{{Credential: "youtube", At: ago(time.Hour)}, {"maps", ago(time.Hour), ago(time.Hour), 1}}
-	w.State.Disk.Err, w.State.File.Error = "full", "e"
+	w.State.Disk.Free, w.State.File.Error, w.Idle = 0, "e", map[string]int{"fetch": 1}
 	w.youtube.Refuses, w.youtube.Silent = &Refusal{}, &Refusal{}
 	w.daily.closed(1, now.Add(day))
-	w.share.Used, w.share.Overspent = 2_001, &Overspent{}
 	w.minute.GoneAt, w.minute.Asks = now, true
 	w.pace.Fits, w.pace.Asks = true, true
 	w.pace.spent()
 	w.fill.Short, w.fill.Failing, w.fill.Due = short("pace", 2), []jobs.Failing{{Region: "US"}}, now
 	w.fetch.NotKept = "n"
-	w.Jobs = append(w.Jobs, jobs.Status{Name: "old", Credential: "youtube", Pause: &jobs.Pause{Since: ago(10 * day)}})
 	list := List(w.State, now)
 	var missing []Kind
-	for _, kind := range order {
-		if !slices.ContainsFunc(list, func(one Trouble) bool { return one.Kind == kind }) {
-			missing = append(missing, kind)
+	for _, row := range Kinds {
+		if !slices.ContainsFunc(list, func(one Trouble) bool { return one.Kind == row.Kind }) {
+			missing = append(missing, row.Kind)
 		}
 	}
 	if len(missing) > 0 {
 		t.Errorf("%q are not told of: %s", missing, written(list))
+	}
+	for _, one := range list {
+		if !slices.ContainsFunc(Kinds[:], func(row Row) bool { return row.Kind == one.Kind }) {
+			t.Errorf("%s has no place in the table", one.Kind)
+		}
 	}
 	if first := First(list); first != "Redis refuses writes (OOM): every call is refused" || First(nil) != Nothing {
 		t.Errorf("the first is %q", first)
@@ -443,7 +446,7 @@ func TestManyTroubles(t *testing.T) {
 			t.Fatalf("%d more at %v", len(changes), at)
 		}
 	}
-	if len(b.Entries) != 10_000 {
-		t.Errorf("the book has %d entries", len(b.Entries))
+	if len(b.known) != 10_000 {
+		t.Errorf("the book has %d entries", len(b.known))
 	}
 }

@@ -1,0 +1,265 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/notify"
+	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/clientlimit"
+	"quotad/quota/ledgertest"
+	"quotad/quota/proxy"
+	"quotad/quota/server"
+	"quotad/quota/slidinglog"
+	"quotad/quota/upstream"
+)
+
+// A configuration with what can happen beside what cannot: a limit that is not enforced denies nothing, a closed
+// operation is not granted offline.
+func expected(backend string) *config.Config {
+	window := quota.Sliding(time.Hour)
+	c := &config.Config{
+		Credentials: []*quota.Credential{{
+			Name:       "api",
+			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, DryRun: true}},
+			Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 10}},
+		}},
+		Outages: map[string]slidinglog.Policy{"api": {Open: map[string]bool{"list": true}, Units: 5}},
+		Jobs:    []*jobs.Job{{Name: "fetch"}},
+		Clients: []*clientlimit.Clients{{Name: "public", Limits: []quota.Limit{{Name: "minute"}, {Name: "trial", DryRun: true}}}},
+	}
+	c.Ledger.Backend = backend
+	return c
+}
+
+// watching returns what has recorded some events about the expected credential, and watches what the sources say.
+func watching(t *testing.T, s Sources, events ...any) *Metrics {
+	t.Helper()
+	c := expected(config.OnRedis)
+	if s.Service == nil {
+		var err error
+		s.Service, err = quota.NewService(ledgertest.NewModel(time.Now), c.Credentials, time.Minute)
+		must(t, err)
+	}
+	if s.Jobs == nil {
+		s.Jobs = func() []jobs.Status { return nil }
+	}
+	if s.Troubles == nil {
+		s.Troubles = func(context.Context) []trouble.Trouble { return nil }
+	}
+	s.Observer = upstream.NewObserver(s.Service, nil, nil)
+	m := New("test")
+	m.Watch(s)
+	m.Expect(c)
+	for _, event := range events {
+		m.Record(event)
+	}
+	return m
+}
+
+// series returns the values of a metric by the values of its labels in the order of their names.
+func series(t *testing.T, m *Metrics, name string) map[string]float64 {
+	t.Helper()
+	families, err := m.registry.Gather()
+	must(t, err)
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, one := range family.GetMetric() {
+			var labels []string
+			for _, pair := range one.GetLabel() {
+				labels = append(labels, pair.GetValue())
+			}
+			values[strings.Join(labels, " ")] = one.GetCounter().GetValue() + one.GetGauge().GetValue() + float64(one.GetHistogram().GetSampleCount())
+		}
+	}
+	return values
+}
+
+// What may happen begins at 0, so that the first one is an increase. What cannot happen has no series: one that stays at
+// zero for ever is a promise of an alert that never fires.
+func TestCountersBeginAtZero(t *testing.T) {
+	for _, row := range []struct {
+		metric, backend string
+		want            []string
+	}{
+		{"quotad_grants_total", config.OnRedis, []string{"api list", "api search"}},
+		{"quotad_denials_total", config.OnRedis, []string{
+			"api  list ledger_unavailable", "api  search ledger_unavailable", "api daily list limit_closed", "api daily list limit_exceeded",
+			"api daily search limit_closed", "api daily search limit_exceeded"}},
+		{"quotad_would_deny_total", config.OnRedis, []string{"api trial"}},
+		{"quotad_outage_grants_total", config.OnRedis, []string{"api list"}},
+		{"quotad_outage_grants_total", config.Embedded, nil},
+		{"quotad_runs_total", config.OnRedis, []string{"fetch done", "fetch failed", "fetch interrupted", "fetch skipped", "fetch stopped"}},
+		{"quotad_client_grants_total", config.OnRedis, []string{"public"}},
+		{"quotad_client_denials_total", config.OnRedis, []string{"public minute limit_exceeded"}},
+		{"quotad_client_would_deny_total", config.OnRedis, []string{"public trial"}},
+	} {
+		m := New("test")
+		m.Expect(expected(row.backend))
+		got := series(t, m, row.metric)
+		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, row.want) {
+			t.Errorf("%s with %s has %q, want %q", row.metric, row.backend, names, row.want)
+		}
+		for name, value := range got {
+			if value != 0 {
+				t.Errorf("%s of %s begins at %v", row.metric, name, value)
+			}
+		}
+	}
+}
+
+// What an event counts, and what it does not.
+func TestWhatAnEventCounts(t *testing.T) {
+	acquire := func(credential, operation string, d quota.Decision) any {
+		r := quota.Request{Credential: credential, Operation: operation, Count: 2}
+		return server.Decided{Verb: "acquire", Request: r, Decision: d}
+	}
+	pass := func(outcome jobs.Outcome) any {
+		return jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Region: "US", Outcome: outcome}}
+	}
+	client := func(known bool, d quota.Decision, err error) any {
+		return clientlimit.Decided{Clients: "public", Known: known, Decision: d, Err: err}
+	}
+	limits := []quota.LimitState{{Limit: quota.Limit{Name: "daily"}, Cost: 20}, {Limit: quota.Limit{Name: "trial"}}}
+	granted, replayed := quota.Decision{Limits: limits}, quota.Decision{Limits: limits, Replayed: true}
+	noOperation := quota.Decision{Reason: quota.UnknownOperation}
+	noCredential := quota.Decision{Reason: quota.UnknownCredential}
+	full := quota.Decision{Reason: quota.LimitExceeded, Limit: "minute"}
+	run := jobs.Run{Job: "fetch", State: jobs.RunRunning}
+	done := jobs.Run{Job: "fetch", State: jobs.RunDone, EndedAt: time.Unix(1000, 0)}
+	type values map[string]float64
+	for _, row := range []struct {
+		name   string
+		events []any
+		metric string
+		want   values // those that are not 0
+	}{
+		{"a grant", []any{acquire("api", "search", granted)}, "quotad_debited_units_total", values{"api daily search": 20}},
+		{"a grant that is told again", []any{acquire("api", "search", replayed)}, "quotad_debited_units_total", values{}},
+		{"its decision", []any{acquire("api", "search", replayed), acquire("api", "search", granted)}, "quotad_grants_total", values{"api search": 1}},
+		{"names that callers made up", []any{
+			acquire("api", "lsit", noOperation), acquire("api", "lits", noOperation),
+			acquire("ipa", "list", noCredential), acquire("pai", "list", noCredential),
+		}, "quotad_denials_total",
+			values{"api  (unknown) unknown_operation": 2, "(unknown)  (unknown) unknown_credential": 2}},
+		{"clients", []any{client(true, quota.Decision{}, nil)}, "quotad_client_grants_total", values{"public": 1}},
+		{"clients that are refused", []any{client(true, full, nil), client(false, noCredential, nil), client(true, quota.Decision{}, quota.ErrUnavailable)},
+			"quotad_client_denials_total", values{"public minute limit_exceeded": 1, "(unknown)  unknown_credential": 1, "public  ledger_unavailable": 1}},
+		{"calls through the proxy", []any{
+			proxy.Finished{Credential: "api", Status: 200}, proxy.Finished{Credential: "api", Status: 503},
+			proxy.Finished{Credential: "api", Refused: quota.LimitExceeded}, proxy.Finished{Credential: "api", Err: errors.New("reset")},
+		}, "quotad_proxy_requests_total", values{"2xx api": 1, "5xx api": 1, "refused api": 1, "no_answer api": 1}},
+		{"a pass", []any{pass(jobs.Running), pass(jobs.Failed)}, "quotad_pass_duration_seconds", values{"fetch": 1}},
+		{"a pass that was not launched", []any{pass(jobs.NotLaunched)}, "quotad_pass_duration_seconds", values{}},
+		{"a run that begins", []any{jobs.RunChanged{Run: run}}, "quotad_runs_total", values{}},
+		{"a run that ended", []any{jobs.RunChanged{Run: done}}, "quotad_runs_total", values{"fetch done": 1}},
+		{"a good one", []any{jobs.RunChanged{Run: done}}, "quotad_job_last_success_timestamp_seconds", values{"fetch": 1000}},
+		{"commands", []any{notify.Result{Event: "low"}, notify.Result{Event: "low", Failed: "exit status 1"}}, "quotad_event_commands_total",
+			values{"low ok": 1, "low failed": 1}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := values(series(t, watching(t, Sources{}, row.events...), row.metric))
+			maps.DeleteFunc(got, func(_ string, value float64) bool { return value == 0 })
+			if !maps.Equal(got, row.want) {
+				t.Errorf("%s is %v, want %v", row.metric, got, row.want)
+			}
+		})
+	}
+}
+
+// An alert finds a trouble by its kind, by what it is of, and by whether it is grave. Two causes are one series, and a
+// label is bounded and legible, whatever the path of the file.
+func TestTroublesAndJobsAreGauges(t *testing.T) {
+	long := strings.Repeat("/deep\xff", 600)
+	m := watching(t, Sources{
+		Troubles: func(context.Context) []trouble.Trouble {
+			return []trouble.Trouble{{Kind: trouble.Disk, Of: "host", Grave: true}, {Kind: trouble.Failing, Of: "job fetch", Cause: "a"},
+				{Kind: trouble.Failing, Of: "job fetch", Cause: "b"}, {Kind: trouble.File, Of: long}}
+		},
+		Jobs: func() []jobs.Status {
+			return []jobs.Status{{Name: "fetch", Last: &jobs.Run{State: jobs.RunRunning}}, {Name: "new"}}
+		},
+	})
+	want := map[string]float64{"true disk host": 1, "false failing job fetch": 1, "false file " + quota.Clipped(long, maxLabel): 1}
+	if got := series(t, m, "quotad_trouble"); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := series(t, m, "quotad_job_running"); !maps.Equal(got, map[string]float64{"fetch": 1, "new": 0}) {
+		t.Errorf("running: %v", got)
+	}
+}
+
+// The obvious alert, on nothing left, is of limits that deny: not of one that is not enforced.
+func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
+	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	day := quota.Calendar(quota.Day, time.UTC)
+	service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{{
+		Name: "api",
+		Limits: []quota.Limit{
+			{Name: "daily", Units: 100, Window: day},
+			{Name: "others", Units: 80, Window: day, ExceptJobs: []string{"trending"}},
+			{Name: "trial", Units: 50, Window: day, DryRun: true},
+		},
+		Operations: map[string]quota.Cost{"list": {Every: 1}},
+	}}, time.Minute)
+	must(t, err)
+	m := watching(t, Sources{Service: service})
+	if d, err := service.Acquire(t.Context(), quota.Request{Credential: "api", Operation: "list", Count: 80}); err != nil || !d.Granted() {
+		t.Fatalf("got %+v, %v", d, err)
+	}
+	if got, want := series(t, m, "quotad_limit_left_units"), map[string]float64{"api daily": 20, "api others": 0, "api trial": math.Inf(1)}; !maps.Equal(got, want) {
+		t.Errorf("left: %v, want %v", got, want)
+	}
+}
+
+// The page explains every metric there is, and there are few.
+func TestPageNamesEveryMetric(t *testing.T) {
+	const most = 28
+	readme, err := os.ReadFile("README.md")
+	must(t, err)
+	m := New("test")
+	m.Watch(Sources{})
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		m.registry.Describe(descs)
+	}()
+	named := 0
+	for desc := range descs {
+		name := regexp.MustCompile(`fqName: "(quotad_\w+)"`).FindStringSubmatch(desc.String())
+		if name == nil {
+			continue // of the Go runtime, and of the process
+		}
+		if named++; !bytes.Contains(readme, []byte("`"+name[1]+"`")) {
+			t.Errorf("the page does not name %s", name[1])
+		}
+	}
+	if named < 20 || named > most {
+		t.Errorf("there are %d metrics, want at most %d", named, most)
+	}
+}
+
+// must fails a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -161,9 +161,7 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 		}
 	}
 	for name := range removed {
-		if err := d.schedule.Remove(name); err != nil {
-			return err
-		}
+		d.schedule.Remove(name)
 	}
 	return nil
 }

@@ -102,9 +102,11 @@ func passEnviron(user *process.User) []string {
 }
 
 // openSchedule makes the schedule, whose loop also sends signs of life to systemd.
-func (d *daemon) openSchedule() error {
-	d.schedule = scheduler.New(d.runner.Tick)
-	d.atStop(d.schedule.Stop)
+func (d *daemon) openSchedule() (err error) {
+	if d.schedule, err = scheduler.New(d.runner.Tick); err != nil {
+		return err
+	}
+	d.onStop("end the schedule", d.schedule.Stop)
 	if every := d.systemd.watchdog / beats; every > 0 {
 		d.schedule.Beat(every, func() { d.beat(every) })
 	}

@@ -161,7 +161,9 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 		}
 	}
 	for name := range removed {
-		d.schedule.Remove(name)
+		if err := d.schedule.Remove(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

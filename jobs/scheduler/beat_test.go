@@ -35,7 +35,7 @@ func TestBeat(t *testing.T) {
 		b.Start()
 		time.Sleep(30 * time.Second)
 		wants(10*time.Second, 20*time.Second, 30*time.Second)
-		b.Stop()
+		must(t, b.Stop())
 		time.Sleep(time.Minute)
 		wants(10*time.Second, 20*time.Second, 30*time.Second)
 	})
@@ -46,9 +46,12 @@ func TestNoBeatWithoutTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var beats, ahead atomic.Int64
 		stuck := make(chan struct{})
-		s := newScheduler(func(string, time.Time) { <-stuck }, func() time.Time {
+		s, err := newScheduler(func(string, time.Time) { <-stuck }, func() time.Time {
 			return time.Now().Add(time.Duration(ahead.Load()))
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		every := jobs.Every{Period: time.Hour}
 		must(t, s.Set("fetch", every))
 		s.Beat(time.Second, func() { beats.Add(1) })
@@ -69,7 +72,7 @@ func TestNoBeatWithoutTicks(t *testing.T) {
 		wants(5) // one was due meanwhile
 		time.Sleep(2 * time.Second)
 		wants(7)
-		s.Stop()
+		must(t, s.Stop())
 	})
 }
 
@@ -78,9 +81,10 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	for _, step := range []time.Duration{-10 * time.Minute, -time.Minute, 10 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			var ticks, beats, ahead atomic.Int64
-			s := newScheduler(func(string, time.Time) { ticks.Add(1) }, func() time.Time {
+			s, err := newScheduler(func(string, time.Time) { ticks.Add(1) }, func() time.Time {
 				return time.Now().Add(time.Duration(ahead.Load()))
 			})
+			must(t, err)
 			must(t, s.Set("fetch", jobs.Every{Period: 10 * time.Second}))
 			s.Beat(time.Second, func() { beats.Add(1) })
 			s.Start()
@@ -96,7 +100,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 			if got := beats.Load(); got < 179 {
 				t.Errorf("the clock is set by %v: %d beats came in three minutes, want 180", step, got)
 			}
-			s.Stop()
+			must(t, s.Stop())
 		})
 	}
 }

@@ -1,7 +1,11 @@
-// Package scheduler ticks jobs at their slots. One loop waits for the next slot of any job (scheduler.go), and looks
-// every few seconds at the wall clock, which a timer does not follow. Beat reports that to the daemon's watchdog.
+// Package scheduler ticks jobs at their slots. It is the only one that knows gocron:
+// gocron keeps the timers, when a slot is due is our own arithmetic.
 //
-// It is the only package that knows gocron, which reads cron lines; when one is due is our own arithmetic (cron.go).
+// Each job has an entry (entry.go) that waits for one slot. When its timer comes, the entry
+// advances to the next slot, and gocron sets the next timer. Timers stop while the machine
+// sleeps, and do not follow a clock that is set, so a heartbeat checks all entries too.
+// Beat reports to the daemon's watchdog that it does. cron.go reads cron lines.
 //
-// It writes no files. Scheduler.mu guards the entries and is not held while a tick is called.
+// The package writes no files. Scheduler.mu guards the entries and is not held while a
+// tick is called.
 package scheduler

@@ -120,13 +120,13 @@ func (w *week) job(line string) *jobs.Job {
 
 func (w *week) start(job *jobs.Job) {
 	w.t.Helper()
-	var err error
-	w.runner, err = jobs.Open(jobs.Config{
+	var err1, err2 error
+	w.runner, err1 = jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, OnEvent: w.observe, Dir: w.dir,
 		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
 	})
-	w.ticks = New(w.runner.Tick)
-	must(w.t, err)
+	w.ticks, err2 = New(w.runner.Tick)
+	must(w.t, errors.Join(err1, err2))
 	w.runner.Start(context.Background())
 	must(w.t, w.ticks.Set(job.Name, job.Schedule))
 	w.ticks.Start()
@@ -134,7 +134,7 @@ func (w *week) start(job *jobs.Job) {
 
 func (w *week) stop() {
 	w.t.Helper()
-	w.ticks.Stop()
+	must(w.t, w.ticks.Stop())
 	ask, cancel := context.WithCancel(context.Background())
 	cancel()
 	w.runner.Stop(ask, context.Background())

@@ -1,12 +1,13 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-co-op/gocron/v2"
 
 	"quotad/jobs"
 )
@@ -16,58 +17,55 @@ import (
 type Scheduler struct {
 	tick    func(job string, slot time.Time)
 	now     func() time.Time // the wall clock
-	beats   []beat           // what Start begins to call
-	changed chan struct{}    // signalled when a job is set
-	going   context.Context  // until Stop, which waits for what runs
+	timers  gocron.Scheduler
+	beats   []beat          // what Start begins to call
+	going   context.Context // until Stop, which waits for beating
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	beating sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows, and what entries point to
 	entries map[string]*entry
 }
 
-// An entry is a job with the slot that it waits for.
-type entry struct {
-	job      string
-	schedule jobs.Schedule
-	due      time.Time // the next slot to tick; zero if none comes any more
-	last     time.Time // the last slot that was ticked
-}
-
-// A beat is a function that is called at an interval of the monotonic clock.
+// A beat is a function that is called at an interval of the monotonic clock: gocron computes its timers from the wall
+// clock, and while that is behind after it was set back, none comes.
 type beat struct {
 	every time.Duration
 	call  func()
 }
 
-// heartbeat is how often the slots are checked at least. A timer counts the time that passes while the machine is
-// awake: after a suspension, or when the clock is set, it comes at the wrong time of day.
+// heartbeat is how often the slots are checked in addition to the timers. Timers
+// count the time that passes while the machine is awake: after a suspension, or
+// when the clock is set, they come at the wrong time of day. A check costs a microsecond for
+// each job.
 const heartbeat = 5 * time.Second
 
-// New returns a scheduler that calls tick for each slot that comes, once and soon after the slot; if slots went by
-// unnoticed, only for the latest of them. A tick returns at once: the others wait for it. Nothing comes before Start.
-func New(tick func(job string, slot time.Time)) *Scheduler { return newScheduler(tick, time.Now) }
+// New returns a scheduler that calls tick for each slot that comes, once, from a
+// goroutine of its own and soon after the slot; if slots went by unnoticed, only
+// for the latest of them. Nothing comes before Start. A panic of tick ends the process: gocron lets
+// it through.
+func New(tick func(job string, slot time.Time)) (*Scheduler, error) {
+	return newScheduler(tick, time.Now)
+}
 
-func newScheduler(tick func(string, time.Time), now func() time.Time) *Scheduler {
-	s := &Scheduler{tick: tick, now: now, changed: make(chan struct{}, 1), entries: make(map[string]*entry)}
+func newScheduler(tick func(string, time.Time), now func() time.Time) (*Scheduler, error) {
+	timers, err := gocron.NewScheduler(gocron.WithLocation(time.UTC))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a scheduler: %w", err)
+	}
+	s := &Scheduler{tick: tick, now: now, timers: timers, entries: make(map[string]*entry)}
 	s.going, s.stop = context.WithCancel(context.Background())
-	return s
+	s.beats = []beat{{heartbeat, s.check}}
+	return s, nil
 }
 
 // Start begins to tick: slots later than the job's Set, also those that have
 // come since then.
 func (s *Scheduler) Start() {
-	s.running.Go(func() {
-		for s.going.Err() == nil {
-			select {
-			case <-time.After(s.check()):
-			case <-s.changed:
-			case <-s.going.Done():
-			}
-		}
-	})
+	s.timers.Start()
+	s.check()
 	for _, b := range s.beats {
-		s.running.Go(func() {
+		s.beating.Go(func() {
 			ticker := time.NewTicker(b.every)
 			defer ticker.Stop()
 			for {
@@ -75,7 +73,6 @@ func (s *Scheduler) Start() {
 				case <-s.going.Done():
 					return
 				case <-ticker.C:
-					s.check()
 					b.call()
 				}
 			}
@@ -84,80 +81,94 @@ func (s *Scheduler) Start() {
 }
 
 // Stop ends all ticks and waits for those under way.
-func (s *Scheduler) Stop() {
+func (s *Scheduler) Stop() error {
 	s.stop()
-	s.running.Wait()
+	s.beating.Wait()
+	if err := s.timers.Shutdown(); err != nil {
+		return fmt.Errorf("cannot stop the scheduler: %w", err)
+	}
+	return nil
 }
 
 // Set makes a job tick by a schedule from the next slot on, in place of its former one.
 // One that is unscheduled does not tick.
 func (s *Scheduler) Set(job string, schedule jobs.Schedule) error {
 	if schedule == (jobs.Unscheduled{}) {
-		s.Remove(job)
-		return nil
+		return s.Remove(job)
 	}
 	first := schedule.Next(s.now())
 	if first.IsZero() {
 		return fmt.Errorf("cannot schedule job %q: %v never happens", job, schedule)
 	}
-	s.mu.Lock()
-	s.entries[job] = &entry{job: job, schedule: schedule, due: first}
-	s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default:
+	if err := s.Remove(job); err != nil {
+		return err
 	}
+	e := &entry{job: job, schedule: schedule, due: first}
+	timer, err := s.timers.NewJob(
+		gocron.CronJob("", false), // its line is ignored: slots says when
+		gocron.NewTask(func() { s.fire(e, true) }),
+		gocron.WithCronImplementation(slots{schedule}),
+		gocron.WithName(job),
+	)
+	if err != nil {
+		return fmt.Errorf("cannot schedule job %q: %w", job, err)
+	}
+	e.timer = timer
+	s.mu.Lock()
+	s.entries[job] = e
+	s.mu.Unlock()
 	return nil
 }
 
 // Remove stops the ticks of a job, if it has any.
-func (s *Scheduler) Remove(job string) {
+func (s *Scheduler) Remove(job string) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	e := s.entries[job]
 	delete(s.entries, job)
+	s.mu.Unlock()
+	if e == nil {
+		return nil
+	}
+	if err := s.timers.RemoveJob(e.timer.ID()); err != nil && !errors.Is(err, gocron.ErrJobNotFound) {
+		return fmt.Errorf("cannot remove job %q from the schedule: %w", job, err)
+	}
+	return nil
 }
 
 // Beat has Start begin to call a function at an interval of the monotonic clock, each time after the slots
 // were checked: while it is called, ticks come. A call that takes longer delays the next one. Nothing is called
 // after Stop, which waits for a call under way.
 func (s *Scheduler) Beat(every time.Duration, call func()) {
-	s.beats = append(s.beats, beat{every, call})
+	s.beats = append(s.beats, beat{every, func() {
+		s.check()
+		call()
+	}})
 }
 
-// check ticks what is due, and returns when to check again.
-func (s *Scheduler) check() (wait time.Duration) {
-	var list []entry
+// check ticks what the timers should have ticked.
+func (s *Scheduler) check() {
 	s.mu.Lock()
-	wait = heartbeat
-	now := s.now()
+	list := make([]*entry, 0, len(s.entries))
 	for _, e := range s.entries {
-		if e.advance(now) {
-			list = append(list, *e)
-		}
-		if !e.due.IsZero() {
-			wait = min(wait, e.due.Sub(now))
-		}
+		list = append(list, e)
 	}
 	s.mu.Unlock()
-	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.job, b.job)) })
 	for _, e := range list {
-		s.tick(e.job, e.last)
+		s.fire(e, false)
 	}
-	return max(wait, time.Microsecond)
 }
 
-// advance returns whether a slot is to be ticked now: the last one. Due is then the one after it. The caller holds
-// Scheduler.mu.
-func (e *entry) advance(now time.Time) bool {
-	if next := e.schedule.Next(now); !next.IsZero() && next.Before(e.due) && !next.Equal(e.last) {
-		e.due = next // the clock was set back
+// fire ticks a job if a slot of it is due.
+func (s *Scheduler) fire(e *entry, byTimer bool) {
+	s.mu.Lock()
+	slot, due := e.advance(s.now(), byTimer)
+	s.mu.Unlock()
+	if due {
+		s.tick(e.job, slot)
 	}
-	if e.due.IsZero() || e.due.After(now) {
-		return false
-	}
-	if e.last = e.due; jobs.Latest(e.schedule, now).After(e.last) {
-		e.last = jobs.Latest(e.schedule, now)
-	}
-	e.due = e.schedule.Next(e.last)
-	return true
 }
+
+// slots is a job's schedule in the form in which gocron asks for it.
+type slots struct{ jobs.Schedule }
+
+func (slots) IsValid(string, *time.Location, time.Time) error { return nil }

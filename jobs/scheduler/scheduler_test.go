@@ -25,8 +25,14 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{t: t}
-	b.Scheduler = newScheduler(b.tick, b.now)
-	t.Cleanup(b.Stop)
+	s, err := newScheduler(b.tick, b.now)
+	must(t, err)
+	b.Scheduler = s
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	return b
 }
 
@@ -138,8 +144,12 @@ func TestChangedWhileTicking(t *testing.T) {
 		b.set("trending", time.Hour) // and its slot of 11:40 comes no more
 		b.wants(30*time.Minute, "channels 11:55:00")
 		b.wants(5*time.Minute, "trending 12:00:00")
-		b.Remove("trending")
-		b.Remove("trending")
+		if err := b.Remove("trending"); err != nil {
+			t.Error(err)
+		}
+		if err := b.Remove("trending"); err != nil {
+			t.Errorf("removed twice: %v", err)
+		}
 		b.wants(time.Hour, "channels 12:25:00", "channels 12:55:00")
 	})
 }
@@ -197,19 +207,18 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// While the clock is being slowed down, timers come a little early: the slot comes at its time of day.
+// While the clock is being slowed down, timers come a little early.
 func TestTimersThatComeEarly(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t)
 		b.set("trending", 30*time.Minute)
 		b.Start()
-		b.wants(0)
 		b.setClock(-900 * time.Millisecond)
+		b.wants(30*time.Minute, "trending 10:30:00")
+		b.wants(30*time.Minute, "trending 11:00:00")
+		b.setClock(-10 * time.Second) // too early to be that slot: the heartbeat finds it
 		b.wants(30 * time.Minute)
-		b.wants(900*time.Millisecond, "trending 10:30:00")
-		b.setClock(-10 * time.Second)
-		b.wants(30 * time.Minute)
-		b.wants(10*time.Second, "trending 11:00:00")
+		b.wants(15*time.Second, "trending 11:30:00")
 	})
 }
 
@@ -218,7 +227,7 @@ func TestNoTickUnderTheLock(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		var s *Scheduler
 		ticks := 0
-		s = newScheduler(func(string, time.Time) {
+		s, err := newScheduler(func(string, time.Time) {
 			ticks++
 			if !s.mu.TryLock() {
 				t.Error("the lock is held")
@@ -226,13 +235,14 @@ func TestNoTickUnderTheLock(t *testing.T) {
 			}
 			s.mu.Unlock()
 		}, time.Now)
+		must(t, err)
 		must(t, s.Set("trending", jobs.Every{Period: time.Hour}))
 		time.Sleep(time.Hour)
 		s.check()
 		if ticks != 1 {
 			t.Errorf("it ticked %d times, want once", ticks)
 		}
-		s.Stop()
+		must(t, s.Stop())
 	})
 }
 
@@ -248,6 +258,20 @@ func TestDueBeforeStart(t *testing.T) {
 	})
 }
 
+// However short the period, a timer never takes the slot after its own.
+func TestEarlyIsShort(t *testing.T) {
+	due := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		before time.Duration
+		want   bool
+	}{{0, true}, {200 * time.Millisecond, true}, {300 * time.Millisecond, false}, {time.Second, false}} {
+		e := &entry{schedule: jobs.Every{Period: time.Second}, due: due, last: due.Add(-time.Second)}
+		if slot, got := e.advance(due.Add(-test.before), true); got != test.want || got && !slot.Equal(due) {
+			t.Errorf("a timer %v before its slot: got %v, %v, want %v", test.before, slot, got, test.want)
+		}
+	}
+}
+
 func TestStopBeforeStart(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
 		b := newBed(t) // its cleanup stops it
@@ -258,10 +282,13 @@ func TestStopBeforeStart(t *testing.T) {
 
 func TestNothingTicksAfterStop(t *testing.T) {
 	at(t, "10:00:00", func(t *testing.T) {
-		s := New(func(string, time.Time) { t.Error("it ticked") })
+		s, err := New(func(string, time.Time) { t.Error("it ticked") })
+		must(t, err)
 		must(t, s.Set("trending", jobs.Every{Period: time.Hour}))
 		s.Start()
-		s.Stop()
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
 	})

@@ -30,15 +30,12 @@ type loadCounts struct {
 // loadLevel is a short one, or all of it with QUOTAD_TEST_LONG=1.
 func loadLevel(t *testing.T) loadCounts {
 	if seedtest.Long(t, 0) > 0 {
-		return loadCounts{connections: 1000, clients: 64, slow: 32, halfOpen: 64, abrupt: 8, lasts: 10 * time.Second}
+		return loadCounts{connections: 100, clients: 64, slow: 32, halfOpen: 32, abrupt: 8, lasts: 10 * time.Second}
 	}
 	return loadCounts{connections: 200, clients: 16, slow: 8, halfOpen: 16, abrupt: 4, lasts: 400 * time.Millisecond}
 }
 
 const underLoad = `
-[access]
-connections = 4096
-connections_per_user = 4096
 [ledger]
 %s
 [credentials.many]

@@ -14,7 +14,7 @@ func formerly() map[string]string {
 	return map[string]string{
 		"watch": "quotactl status --watch", "next": "quotactl jobs", "version": "quotactl --version",
 		"release": "quotactl settle GRANT 0", "adjust": "quotactl book", "resume": "quotactl pause JOB --end",
-		"cursor":   "quotactl jobs JOB shows it; quotactl run JOB --region REGION runs elsewhere",
+		"cursor":   "quotactl run JOB --region REGION, which leaves the cursor",
 		"bookmark": "a file in $QUOTAD_JOB_DIR, which a pass keeps",
 		"report":   "quotactl usage --since 7d, for what limits with enforce = false would have refused",
 		"remote":   "quotactl usage, for what each caller spent",

@@ -168,6 +168,8 @@ func (c *cli) endOf(r jobs.Run) error {
 	}
 	failed := len(r.Failed())
 	switch {
+	case failed > 0 && r.Ring[0] == regions.None:
+		return &failure{code: exitError, err: errors.New("the pass failed"), hint: "quotactl runs " + r.ID + " --output"}
 	case failed > 0:
 		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs " + r.ID + " --output"}
 	case r.State == jobs.RunStopped && slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed}, r.Reason):

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"quotad/regions"
 )
 
 // A new job has its time; a run that fails is no success, one of a chosen region neither;
@@ -45,6 +47,28 @@ func TestNoGoodRun(t *testing.T) {
 		must(t, b.SetJobs([]*Job{&manual}))
 		due(time.Time{})
 	})
+}
+
+// A job whose pace spreads its ring over several runs is as good as one whose runs go round.
+func TestRingOverSeveralRuns(t *testing.T) {
+	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	var s state
+	for n, row := range []struct {
+		of   []Outcome
+		good bool
+	}{
+		{[]Outcome{OK, OK, Exhausted}, false}, {[]Outcome{OK, Exhausted}, true}, {[]Outcome{OK, OK, Exhausted}, false},
+		{[]Outcome{Exhausted}, false}, {[]Outcome{Failed, OK}, false},
+	} {
+		r := &Run{ID: string(rune(97 + n)), State: RunStopped, EndedAt: at.Add(time.Duration(n) * time.Hour), Ring: regions.Ring{"US", "GB", "DE"}, at: map[passName]int{}}
+		for i, outcome := range row.of {
+			r.put(Pass{Region: r.Ring[i], Outcome: outcome})
+		}
+		s.end(r)
+		if got := s.Good.Equal(r.EndedAt); got != row.good {
+			t.Errorf("run %d: good is %v, want %v", n, got, row.good)
+		}
+	}
 }
 
 // A good run is due three slots after the last one, however far apart these are, but not within 26 hours.

@@ -18,7 +18,8 @@ type state struct {
 	Dry    int            `json:"dry,omitempty"`
 
 	Slot       time.Time `json:"slot,omitzero"`      // that became a run last, or was skipped
-	Good       time.Time `json:"good,omitzero"`      // when the last good run ended, or the job was resumed
+	Good       time.Time `json:"good,omitzero"`      // when the last good run ended, the ring came round, or the job was resumed
+	Served     int       `json:"served,omitempty"`   // passes that ended well since the ring came round
 	GoodSlot   time.Time `json:"good_slot,omitzero"` // the slot of the last good run
 	Unfinished bool      `json:"unfinished,omitempty"`
 	Skips      *Run      `json:"skips,omitempty"` // the slots that were skipped last, for one reason
@@ -103,12 +104,16 @@ func (s *state) pass(r *Run, p *Pass, dry int) {
 // end records that a run is over.
 func (s *state) end(r *Run) {
 	if r.good() {
-		s.Good, s.GoodSlot = r.EndedAt, r.Slot
-	}
-	if !r.Chosen {
-		s.Short = r.shortage(s.Short)
+		s.GoodSlot = r.Slot
 	}
 	s.Bad = r.failing(s.Bad, r.Failed()...)
+	if !r.Chosen {
+		s.Short = r.shortage(s.Short)
+		s.Served += r.Outcomes()[OK]
+	}
+	if r.good() || !r.Chosen && s.Served >= len(r.Ring) && len(s.Bad) == 0 { // a pace may spread the ring over several runs
+		s.Good, s.Served = r.EndedAt, 0
+	}
 	s.Unfinished = r.isUnfinished()
 	var made []Made
 	for _, p := range r.Passes {

@@ -172,7 +172,7 @@ func TestAWeekOfPacesAndShares(t *testing.T) {
 backend = "embedded"
 [credentials.youtube]
 limits.daily = { units = 10_000, reserve = 500 }
-limits.pace = { units = 1_600, window = "6h", jobs = ["backfill"] }
+limits.pace = { units = 1_600, window = "5h", jobs = ["backfill"] }
 limits.share = { units = 2_000, jobs = ["discover"], warn_below = 200 }
 limits.minute = { units = 800, window = "1m" }
 operations."search.list" = 100
@@ -200,10 +200,8 @@ command = ["true"]
 	playDaemon(t, text, map[string]quota.Units{"backfill": 8, "discover": 2, "trending": 1}, func(d *playedDaemon) {
 		usedUp := map[string]int{}
 		d.pass(7*24*time.Hour, 10*time.Minute, func(now time.Time, list []trouble.Trouble) {
-			for _, one := range list { // no run of backfill serves all regions: that is to be known
-				if one.Kind != trouble.Failing || one.Of != "job backfill" {
-					t.Errorf("%v: %+v", now, one)
-				}
+			if len(list) > 0 {
+				t.Errorf("%v: %+v", now, list)
 			}
 			usage, err := d.service.Usage(context.Background(), "youtube")
 			must(t, err)
@@ -213,11 +211,11 @@ command = ["true"]
 				}
 			}
 		})
-		if usedUp["pace"] < 500 || usedUp["share"] < 500 {
+		if usedUp["pace"] < 400 || usedUp["share"] < 500 {
 			t.Errorf("the limits are hardly used up: %v", usedUp)
 		}
 		for _, name := range d.alerts() {
-			if name != config.EventLow && name != "+failing job backfill" {
+			if name != config.EventLow {
 				t.Errorf("there was an event %s", name)
 			}
 		}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,11 +62,11 @@ func TestAfterAnotherJob(t *testing.T) {
 		fetch, load := trendingIn(t, 1), trendingIn(t, 2)
 		fetch.Name, fetch.Regions, load.After, load.Stagger = "fetch", regions.Ring{"all"}, "fetch", time.Second
 		b := newBed(t, dir, load, fetch)
-		code := 0
+		var code atomic.Int64
 		b.play = func(_ context.Context, p played) Exit {
 			if p.region == "all" {
 				time.Sleep(90*time.Second + time.Second/2)
-				return Exit{Code: code}
+				return Exit{Code: int(code.Load())}
 			}
 			return Exit{}
 		}
@@ -83,10 +84,10 @@ func TestAfterAnotherJob(t *testing.T) {
 			"11:01:31 run running", "11:01:31 US running", "11:01:31 US ok",
 			"11:01:32 GB running", "11:01:32 GB ok", "11:01:32 run done")
 
-		code = 1
+		code.Store(1)
 		both()
 		time.Sleep(10 * time.Minute)
-		code = 0
+		code.Store(0)
 		_, err := b.Run("fetch", "root")
 		must(t, err)
 		time.Sleep(10 * time.Minute)

@@ -10,9 +10,12 @@ import (
 // over is for how long a trouble must be absent to be over.
 const over = time.Minute
 
-// A Book knows which troubles there are, and since when. Its zero value knows none: what the first list has may have been
-// reported before a restart. It is not safe for concurrent use.
-type Book struct{ known map[name]*incident }
+// A Book knows which troubles there are, and since when. What its first list has may have been reported before a restart,
+// unless it is known to be newer than that: than Began. It is not safe for concurrent use.
+type Book struct {
+	Began time.Time
+	known map[name]*incident
+}
 
 // A name is what makes two troubles the same one: another cause is another trouble.
 type name struct {
@@ -35,13 +38,14 @@ type Change struct {
 
 // Update compares the list with what is known, and returns what began and what is over.
 func (b *Book) Update(list []Trouble, now time.Time) (changes []Change) {
-	again := b.known == nil
-	if again {
+	first := b.known == nil
+	if first {
 		b.known = map[name]*incident{}
 	}
-	for _, t := range b.Dated(list, now) {
+	for i, t := range b.Dated(list, now) {
 		if b.known[t.name()] == nil {
-			changes = append(changes, Change{Trouble: t, Again: again})
+			since := list[i].Since
+			changes = append(changes, Change{Trouble: t, Again: first && (since.IsZero() || since.Before(b.Began))})
 		}
 		b.known[t.name()] = &incident{t, now}
 	}

@@ -41,6 +41,17 @@ func (h *history) wants(want ...string) {
 	h.reported = nil
 }
 
+// What began after the start was not reported before it, however late the first look is.
+func TestFirstLook(t *testing.T) {
+	b := Book{Began: now}
+	list := []Trouble{{Of: "before", Since: now.Add(-time.Hour)}, {Of: "after", Since: now.Add(time.Second)}, {Of: "unknown"}}
+	for i, c := range b.Update(list, now.Add(time.Minute)) {
+		if want := i != 1; c.Again != want {
+			t.Errorf("%s: again is %v, want %v", c.Of, c.Again, want)
+		}
+	}
+}
+
 func TestABook(t *testing.T) {
 	const look = 10 * time.Second
 	begin := func(t *testing.T) *history {

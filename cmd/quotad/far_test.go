@@ -47,7 +47,8 @@ func configOf(cmd *exec.Cmd) string {
 func slotsMayFallIn(config string) error {
 	for _, job := range strings.Split("\n"+config, "\n[jobs.")[1:] {
 		schedule := longSchedule.FindString(job)
-		if schedule != "" && schedule != farOff(`cron = "$FAR * * *"`) && !strings.HasPrefix(schedule, `cron = "`+farMinute+" *") {
+		far := schedule == farOff(`cron = "$FAR * * *"`) || strings.HasPrefix(schedule, `cron = "`+farMinute+" *")
+		if schedule != "" && !far {
 			return fmt.Errorf(`a slot of %s may fall into the test: write cron = "$FAR * * *" or schedule = "manual"`, schedule)
 		}
 	}

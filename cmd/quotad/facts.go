@@ -44,7 +44,8 @@ type closing struct {
 
 func newFacts(kills []time.Time) *facts {
 	return &facts{
-		book: trouble.Book{Began: time.Now()}, kills: kills, losses: map[string]trouble.Loss{}, refuses: map[string]*trouble.Refusal{}, silent: map[string]*trouble.Refusal{},
+		kills: kills, book: trouble.Book{Began: time.Now()},
+		losses: map[string]trouble.Loss{}, refuses: map[string]*trouble.Refusal{}, silent: map[string]*trouble.Refusal{},
 		closings: map[string]closing{}, idle: map[string]int{},
 	}
 }

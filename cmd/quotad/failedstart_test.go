@@ -96,7 +96,7 @@ var failedStarts = []struct {
 	}, exitError, "read-only file system"},
 }
 
-// A start that fails ends quotad, and says why in the log and in systemd's status. Whoever calls meanwhile waits in
+// A start that fails ends quotad, and says why in the log and in systemd's status. A caller waits meanwhile in
 // systemd's socket, and is answered by the start that succeeds.
 func TestFailedStart(t *testing.T) {
 	needRoot(t)

@@ -42,7 +42,7 @@ func (c Config) client(s *Store) redis.UniversalClient {
 	// DNS for that before it returns: even a path.
 	options := redis.UniversalOptions{
 		Addrs: c.Addrs, MasterName: c.MasterName,
-		Username: c.Username, Password: c.Password, DB: c.DB,
+		Username: c.Username, Password: c.Password,
 		TLSConfig:  c.TLS,
 		Protocol:   2, // or it would look for pushes before each call, and there are none
 		MaxRetries: noRetries, DialerRetries: oneDial, ContextTimeoutEnabled: true,
@@ -109,7 +109,7 @@ func (s *Store) enterCluster(was redis.UniversalClient) bool {
 		return false
 	}
 	config := s.config
-	if _, unix := config.socket(); unix || config.DB > 0 || config.MasterName != "" {
+	if _, unix := config.socket(); unix || config.MasterName != "" {
 		return false
 	}
 	config.cluster = true

@@ -28,9 +28,6 @@ var deployments = []struct {
 	{"a port", func(t *testing.T) Config {
 		return Config{Addrs: []string{redistest.StartTCP(t).Addr}}
 	}},
-	{"another database", func(t *testing.T) Config {
-		return Config{Addrs: []string{redistest.Start(t).Addr}, DB: 5}
-	}},
 	{"a password", func(t *testing.T) Config {
 		return Config{Addrs: []string{redistest.Start(t, "--requirepass", "open sesame").Addr}, Password: "open sesame"}
 	}},
@@ -44,11 +41,6 @@ var deployments = []struct {
 	}},
 	{"the least rights", func(t *testing.T) Config {
 		return withRights(t, redistest.Start(t), leastRights)
-	}},
-	{"the least rights in another database", func(t *testing.T) Config {
-		config := withRights(t, redistest.Start(t), leastRights+" "+databaseRights)
-		config.DB = 5
-		return config
 	}},
 }
 

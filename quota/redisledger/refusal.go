@@ -36,12 +36,10 @@ var refusals = []struct {
 	{"can't access at least one", false, noRights},
 	{"max number of clients", false, "raise maxclients of Redis, or close clients"},
 	{"WRONGTYPE", true, "something else is at the key: rename it in Redis, or set another key_prefix in [ledger.redis]"},
-	{"MOVED", true, "this is a Cluster: write host:port of its nodes into addrs, without db"},
+	{"MOVED", true, "this is a Cluster: write host:port of its nodes into addrs"},
 	{"unknown command", true, tooOld},
 	{"Unknown Redis command", true, tooOld},
 	{"unsupported", true, tooOld},
-	{"DB index is out of range", true, "set db in [ledger.redis] to one that Redis has"},
-	{"SELECT is not allowed", true, "a Cluster has no databases: remove db from [ledger.redis]"},
 }
 
 const (

@@ -14,11 +14,8 @@ import (
 const leastRights = "~quotad:* +ping +eval +evalsha +time +info +type +get +set +del +pexpire +hget +hmget +hgetall +hset " +
 	"+hsetnx +hdel +hincrby +zadd +zcard +zcount +zscore +zrange +zrangebyscore +zrevrangebyscore +zremrangebyrank"
 
-// What it needs beside in a Cluster, and in a database other than 0.
-const (
-	clusterRights  = "+cluster|slots"
-	databaseRights = "+select"
-)
+// What it needs beside in a Cluster.
+const clusterRights = "+cluster|slots"
 
 // withUser makes a user who has these rights and no others.
 func withUser(t testing.TB, server *redistest.Server, rights string) (name, password string) {
@@ -55,7 +52,7 @@ func TestLeastRightsAreTheLeast(t *testing.T) {
 func TestLeastRightsAreNotDangerous(t *testing.T) {
 	t.Parallel()
 	dangerous := redistest.Start(t).Do(t, "ACL", "CAT", "dangerous").([]any)
-	for _, right := range strings.Fields(leastRights + " " + clusterRights + " " + databaseRights) {
+	for _, right := range strings.Fields(leastRights + " " + clusterRights) {
 		if name, isCommand := strings.CutPrefix(right, "+"); isCommand && name != "info" && slices.Contains(dangerous, any(name)) {
 			t.Errorf("%s is a dangerous command", name)
 		}

@@ -25,7 +25,6 @@ type Config struct {
 	MasterName string   `toml:"master_name"`
 	Username   string   `toml:"username"`
 	Password   string
-	DB         int         // not with a Cluster
 	TLS        *tls.Config // nil: no TLS
 	KeyPrefix  string      `toml:"key_prefix"` // of every key, DefaultKeyPrefix if empty; no braces
 	// Deadline is that of the calls; 0 is 250 ms.

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/textproto"
 	"regexp"
@@ -141,16 +140,4 @@ func ParseHeader(text string) (status int, h http.Header, err error) {
 		return 0, nil, fmt.Errorf("the header is not lines of \"Name: value\": %.120s", err)
 	}
 	return status, http.Header(fields), nil
-}
-
-// aboutQuota is what names of fields about a quota hold.
-var aboutQuota = regexp.MustCompile(`(?i)limit|quota|remaining|reset|retry-after|usage`)
-
-// FormatHeader writes the fields of a header that are about a quota, judged by their names, as ParseHeader reads
-// them. So no cookie leaves with them.
-func FormatHeader(h http.Header) string {
-	kept, b := maps.Clone(h), new(strings.Builder)
-	maps.DeleteFunc(kept, func(name string, _ []string) bool { return !aboutQuota.MatchString(name) })
-	_ = kept.Write(b) // to memory
-	return strings.ReplaceAll(b.String(), "\r", "")
 }

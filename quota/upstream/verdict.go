@@ -31,9 +31,6 @@ const (
 	hour Class = "hour" // a Day that ends within the hour
 )
 
-// Classes are all of them.
-func Classes() []Class { return []Class{OK, Minute, Day, Key, Billing, Unknown} }
-
 // MaxBody is the longest body that is read, in bytes.
 const MaxBody = 64 << 10
 

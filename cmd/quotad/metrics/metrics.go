@@ -196,13 +196,8 @@ func (m *Metrics) granted(r quota.Request, d quota.Decision) {
 	if d.Outage {
 		m.outageGrants.WithLabelValues(r.Credential, r.Operation).Inc()
 	}
-	for _, limit := range d.Limits {
-		if limit.Cost > 0 {
-			m.debited.WithLabelValues(r.Credential, limit.Name, r.Operation).Add(float64(limit.Cost))
-		}
-	}
-	if c, known := m.sources.Service.Credential(r.Credential); known && d.Outage { // it names no limits
-		charges, _ := c.Charges(r.Operation, r.Count, r.Caller.Job)
+	if c, known := m.sources.Service.Credential(r.Credential); known {
+		charges, _ := c.Charges(r.Operation, r.Count, r.Caller.CountedAs()) // an outage's grant names no limits
 		for _, charge := range charges {
 			m.debited.WithLabelValues(c.Name, charge.Limit, r.Operation).Add(float64(charge.Units))
 		}

@@ -151,7 +151,8 @@ func TestWhatAnEventCounts(t *testing.T) {
 		metric string
 		want   values // those that are not 0
 	}{
-		{"a grant", []any{acquire("api", "search", granted)}, "quotad_debited_units_total", values{"api daily search": 20}},
+		{"a grant", []any{acquire("api", "search", granted)}, "quotad_debited_units_total",
+			values{"api daily search": 20, "api trial search": 20}},
 		{"a grant that is told again", []any{acquire("api", "search", replayed)}, "quotad_debited_units_total", values{}},
 		{"its decision", []any{acquire("api", "search", replayed), acquire("api", "search", granted)}, "quotad_grants_total", values{"api search": 1}},
 		{"names that callers made up", []any{

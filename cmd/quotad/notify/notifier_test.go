@@ -117,8 +117,8 @@ func TestEnvironmentOfACommand(t *testing.T) {
 	}
 }
 
-// 500 troubles begin or are over at once while the command does not end: each is told, in its order. A kind that is not
-// configured is not.
+// 500 troubles begin or are over at once while the command does not end: each is an event, in its order. A kind that is
+// not configured is none.
 func TestAStorm(t *testing.T) {
 	b := newBench(t, time.Minute, "/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_LIMIT >>told")
 	b.Configure(config.OnEvent{Command: b.onEvent.Load().Command, Kinds: []string{config.EventTrouble, config.EventOver}, Timeout: time.Minute})

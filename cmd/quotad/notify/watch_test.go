@@ -61,7 +61,7 @@ func TestLow(t *testing.T) {
 	}
 }
 
-// A pass that is not launched tells of the limit too, and each run is told when it starts and ends.
+// A pass that is not launched tells of the limit too, and each run is an event when it starts and when it ends.
 func TestRunsAndTheGate(t *testing.T) {
 	var got []string
 	w := NewWatch(func(event any) { got = append(got, event.(Event).Event) }, func() map[string]quota.Units { return map[string]quota.Units{"api daily": 1} }, time.Now)

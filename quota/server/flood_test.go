@@ -62,7 +62,8 @@ func TestFloodOfTheSocket(t *testing.T) {
 // held returns what is on the heap, and how many goroutines there are.
 func held() (heap uint64, routines int) {
 	var m runtime.MemStats
-	runtime.GC()
+	runtime.GC() // fills the pools' victims
+	runtime.GC() // and frees them
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc, runtime.NumGoroutine()
 }

@@ -37,40 +37,46 @@ func TestPageNamesEachState(t *testing.T) {
 // The table of the page is what judge and consequence do.
 func TestOutcomeTable(t *testing.T) {
 	const page = "README.md"
-	yes := map[bool]string{true: "yes", false: "no"}
 	j := &Job{Name: "fetch"}
 	var table strings.Builder
 	for _, row := range []struct {
-		exit, saw string
-		with      Exit
-		spent     passCalls
+		saw   string
+		with  Exit
+		spent passCalls
 	}{
-		{"it did not start", "nothing", Exit{Err: os.ErrNotExist}, passCalls{}},
-		{"any", "`quotactl stop`", Exit{Cause: ErrOperator}, passCalls{}},
-		{"any", "quotad stops", Exit{Cause: ErrShutdown}, passCalls{}},
-		{"any", "a limit denied its last call", Exit{Code: 1}, passCalls{Denied: true, Limit: "daily"}},
-		{"any", "the upstream closed a limit", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}},
-		{"ended by quotad", "it reached its timeout", Exit{Cause: ErrTimeout}, passCalls{}},
-		{"any", "the upstream refuses the key", Exit{Code: 1}, passCalls{Refuses: "API key not valid"}},
-		{"any", "the upstream refused calls, and none was made", Exit{}, passCalls{Refused: 2, Why: "not found"}},
-		{"75", "nothing", Exit{Code: ExitExhausted}, passCalls{}},
-		{"a signal", "nothing", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}},
-		{"1 to 255", "nothing", Exit{Code: 3}, passCalls{}},
-		{"0", "nothing", Exit{}, passCalls{}},
+		{"it did not start", Exit{Err: os.ErrNotExist}, passCalls{}},
+		{"`quotactl stop`", Exit{Cause: ErrOperator}, passCalls{}},
+		{"quotad stops", Exit{Cause: ErrShutdown}, passCalls{}},
+		{"a limit denied its last call", Exit{Code: 1}, passCalls{Denied: true, Limit: "daily"}},
+		{"the upstream closed a limit", Exit{Cause: ErrTimeout}, passCalls{Closed: "daily"}},
+		{"it reached its timeout", Exit{Cause: ErrTimeout}, passCalls{}},
+		{"the upstream refuses the key", Exit{Code: 1}, passCalls{Refuses: "API key not valid"}},
+		{"the upstream refused calls, and none was made", Exit{}, passCalls{Refused: 2, Why: "not found"}},
+		{"exit 75", Exit{Code: ExitExhausted}, passCalls{}},
+		{"a signal", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}},
+		{"exit 1 to 255", Exit{Code: 3}, passCalls{}},
+		{"exit 0", Exit{}, passCalls{}},
 	} {
 		outcome, _ := judge(row.with, row.spent)
 		then := "continues"
 		if outcome == Exhausted {
-			then = "waits if the limit returns within max_wait; else ends: " + string(BudgetGone)
+			then = "waits up to max_wait, or ends: " + string(BudgetGone)
 		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent); err != nil {
 			_, why := (&Run{Ring: regions.Ring{"US"}}).ending(err)
 			then = "ends: " + string(why.Reason)
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", row.exit, row.saw, outcome, yes[outcome.Served()], yes[outcome.Failure()], then)
+		turn := "served next"
+		switch {
+		case outcome.Failure():
+			turn = "had its turn, failed"
+		case outcome.Served():
+			turn = "had its turn"
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.saw, outcome, turn, then)
 	}
 	text, err := os.ReadFile(page)
 	must(t, err)
-	const head = "| exit | what quotad saw | outcome | had its turn | a failure | the run |\n|---|---|---|---|---|---|\n"
+	const head = "| what quotad saw | outcome | its region | the run |\n|---|---|---|---|\n"
 	before, rest, found := strings.Cut(string(text), head)
 	_, after, ended := strings.Cut("\n"+rest, "\n\n")
 	if !found || !ended {

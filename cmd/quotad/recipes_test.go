@@ -93,7 +93,7 @@ func TestEveryBlockIsPlayed(t *testing.T) {
 			}
 		}
 	}
-	if blocks < 70 {
+	if blocks < 60 {
 		t.Errorf("the pages have %d blocks", blocks)
 	}
 	for text := range played {

@@ -163,7 +163,7 @@ func TestReadmeCommands(t *testing.T) {
 		text += readPage(t, page)
 	}
 	commands := regexp.MustCompile("`quotactl( [^`]*)?`").FindAllStringSubmatch(text, -1)
-	if len(commands) < 40 {
+	if len(commands) < 30 {
 		t.Fatalf("the pages name %d commands", len(commands))
 	}
 	slices.SortFunc(commands, func(a, b []string) int { return strings.Compare(a[1], b[1]) })

@@ -183,7 +183,7 @@ func valueOf(field reflect.StructField) (means string, s schema) {
 const notation = `A duration is a number with its unit: "90s", "30m", "24h" or "7d". ` +
 	"A relative path begins at the directory of the file. " +
 	"NAME is a name of your choice, of letters, digits, _ and -. " +
-	"A key that quotad does not know is an error. " +
+	"A key that quotad does not know is an error, and so is a file of a secret that everybody may read. " +
 	"`quotad --reference` prints this page, and `man quotad.toml` shows it."
 
 // title returns the heading of a table.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// CONTRIBUTING.md has every variable that the tests heed, in one table, which is short.
+// CONTRIBUTING.md has every variable that the tests heed, and they are few.
 func TestVariablesOfTests(t *testing.T) {
 	const most = 8
 	page, err := os.ReadFile("../.github/CONTRIBUTING.md")

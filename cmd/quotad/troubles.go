@@ -77,13 +77,13 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one
 	}
-	counts, fits := d.observer.Counts(credential.Name), *d.fits.Load()
+	fits := *d.fits.Load()
 	for _, l := range usage.Limits {
 		rate := plan.RateOf(rates, credential.Name, l.Name)
 		limit := trouble.LimitState{LimitState: l, GoneAt: rate.GoneAt, Spender: callerName(rate.Spender), Rate: rate.Beyond}
 		fit := fits[credential.Name+" "+l.Name]
 		limit.Fits, limit.Asks = fit.Fits || fit.Holds && !l.IsShare(), fit.Demand > 0
-		limit.Size = counts[l.Name].Size.Units
+		limit.Size = d.observer.Count(credential.Name, l.Name).Size.Units
 		one.Limits = append(one.Limits, limit)
 	}
 	return one

@@ -24,11 +24,9 @@ type Headers struct {
 	ResetIs   Encoding `toml:"reset_is" oneof:"epoch seconds duration rfc3339"`
 }
 
-var (
-	// rateLimit finds name, remaining units and seconds in the field RateLimit: "daily";r=0;t=3600
-	// (draft-ietf-httpapi-ratelimit-headers).
-	rateLimit = regexp.MustCompile(`"([^"]*)"[^,]*?;\s*r=(\d+)(?:[^,]*?;\s*t=(\d+))?`)
-)
+// rateLimit finds name, remaining units and seconds in the field RateLimit: "daily";r=0;t=3600
+// (draft-ietf-httpapi-ratelimit-headers).
+var rateLimit = regexp.MustCompile(`"([^"]*)"[^,]*?;\s*r=(\d+)(?:[^,]*?;\s*t=(\d+))?`)
 
 // left returns what the header says of the limits, if anything. Where fields list numbers, such as "100,1000", the
 // limits have no name, and their sizes say which they are.
@@ -123,17 +121,15 @@ func retryAfter(value string, now time.Time) time.Time {
 	return Seconds.read(value, now)
 }
 
-// ParseHeader reads lines of "Name: value" as curl -i or -D write them. It returns the number in the line of the
-// status, or 0 without one. Of several answers, of a proxy and of redirects, the last one counts.
+// ParseHeader reads lines of "Name: value" as curl -i or -D write them, and the number in the line of the status; 0:
+// there is none. Of several answers, of a proxy and of redirects, the last one counts.
 func ParseHeader(text string) (status int, h http.Header, err error) {
 	if at := strings.LastIndex("\n"+text, "\nHTTP/"); at >= 0 {
 		line, fields, _ := strings.Cut(text[at:], "\n")
-		if text = fields; len(strings.Fields(line)) > 1 {
-			status, err = strconv.Atoi(strings.Fields(line)[1])
-		}
-		if err != nil || status == 0 {
+		if _, err = fmt.Sscanf(line, "HTTP/%s %d", new(string), &status); err != nil {
 			return 0, nil, fmt.Errorf("cannot find a status in %.60q", line)
 		}
+		text = fields
 	}
 	fields, err := textproto.NewReader(bufio.NewReader(strings.NewReader(strings.TrimSpace(text) + "\r\n\r\n"))).ReadMIMEHeader()
 	if err != nil {

@@ -42,10 +42,10 @@ func (s *observing) limit(by quota.Caller) int {
 			own = n
 		}
 	}
-	if own >= 0 {
-		return own
+	if own < 0 {
+		own = i
 	}
-	return i
+	return own
 }
 
 // named returns the limit that the upstream calls by one of the names; -1 if there is none.
@@ -115,15 +115,14 @@ func (s *observing) count(ctx context.Context) (err error) {
 		if left.Remaining.Known && !left.Used.Known {
 			c.Theirs = Known(max(0, cmp.Or(left.Limit.Units, limit.Units)-left.Remaining.Units))
 		}
-		o := s.observer
-		o.mu.Lock()
-		if o.counts[s.credential.Name] == nil {
-			o.counts[s.credential.Name] = map[string]Count{}
-		}
-		o.counts[s.credential.Name][limit.Name] = c
-		o.mu.Unlock()
-		if s.out.Class == OK { // else it is closed
-			err = cmp.Or(s.before(ctx, limit.Limit, c.Theirs.Units-c.Ours), err)
+		of := ofLimit{s.credential.Name, limit.Name}
+		s.observer.mu.Lock()
+		s.observer.counts[of] = c
+		begins := s.out.Class == OK && !s.observer.begun[of] // else it is closed
+		s.observer.begun[of] = s.observer.begun[of] || begins
+		s.observer.mu.Unlock()
+		if begins {
+			err = cmp.Or(s.begin(ctx, of, c.Theirs.Units-c.Ours), err)
 		}
 	}
 	return err
@@ -134,33 +133,26 @@ const (
 	beforeNote = "before quotad"
 )
 
-// before books what the upstream counts more than we do, once, on the first day of a log.
-func (s *observing) before(ctx context.Context, limit quota.Limit, more quota.Units) error {
-	o, name, key := s.observer, s.credential.Name, s.credential.Name+" "+limit.Name
-	o.mu.Lock()
-	done := o.begun[key]
-	o.begun[key] = true
-	o.mu.Unlock()
-	if done || more <= 0 {
-		return nil
-	}
-	first, err := o.service.Log(ctx, name, quota.LogQuery{Max: 1})
-	isNew := len(first.Entries) == 0 || s.usage.Now.Sub(first.Entries[0].At) < firstDay
+// begin books what the upstream counts more than we do, once, on the first day of a log.
+func (s *observing) begin(ctx context.Context, of ofLimit, more quota.Units) error {
+	service := s.observer.service
+	first, err := service.Log(ctx, of.credential, quota.LogQuery{Max: 1})
+	isNew := more > 0 && (len(first.Entries) == 0 || s.usage.Now.Sub(first.Entries[0].At) < firstDay)
 	if err == nil && isNew {
-		err = o.service.Walk(ctx, name, time.Time{}, func(e quota.Entry) bool {
-			_, counted := quota.ChargeIn(e.Charges, limit.Name)
+		err = service.Walk(ctx, of.credential, time.Time{}, func(e quota.Entry) bool {
+			_, counted := quota.ChargeIn(e.Charges, of.limit)
 			isNew = !counted || e.Note != beforeNote
 			return isNew
 		})
 	}
 	if err == nil && isNew {
-		_, err = o.service.Book(ctx, name, quota.Booking{Limit: limit.Name, Units: more, Note: beforeNote})
-		s.out.Before = more.Text() + " of " + limit.Name
+		_, err = service.Book(ctx, of.credential, quota.Booking{Limit: of.limit, Units: more, Note: beforeNote})
+		s.out.Before = more.Text() + " of " + of.limit
 	}
 	if err != nil {
-		o.mu.Lock()
-		delete(o.begun, key)
-		o.mu.Unlock()
+		s.observer.mu.Lock()
+		delete(s.observer.begun, of)
+		s.observer.mu.Unlock()
 	}
 	return err
 }

@@ -53,13 +53,16 @@ func (out *Outcome) Report(token string, passes interface {
 	switch {
 	case out.Limit != "":
 		word.Limit, word.Until = out.Limit, out.Closed.Until
-	case out.Class == Key || out.Class == Billing:
+	case out.refusesKey():
 		word.Refuses = out.Says
 	case out.Class != OK:
 		word.Unclear = true
 	}
 	passes.Observed(token, word)
 }
+
+// refusesKey reports whether a person has to change something, or to pay.
+func (out *Outcome) refusesKey() bool { return out.Class == Key || out.Class == Billing }
 
 // A Count is what an upstream said last of a limit, beside our own count.
 type Count struct {
@@ -75,16 +78,19 @@ type Observer struct {
 
 	mu       sync.Mutex // guards what follows
 	profiles map[string]Profile
-	counts   map[string]map[string]Count // by credential and limit
-	doubts   map[string]map[string]int   // by credential and limit: refusals that nothing explained, since a good answer
-	begun    map[string]bool             // "credential limit": what was spent before quotad is counted
-	refused  map[string]string           // by credential: in which words its key is refused, since a good answer
+	counts   map[ofLimit]Count
+	doubts   map[ofLimit]int   // refusals that nothing explained, since a good answer
+	begun    map[ofLimit]bool  // what was spent before quotad is counted
+	refused  map[string]string // by credential: in which words its key is refused, since a good answer
 }
+
+// An ofLimit is a key of what is known of a limit.
+type ofLimit struct{ credential, limit string }
 
 // NewObserver returns an observer of a service's credentials. It passes each outcome that was not refused to report,
 // which returns at once.
 func NewObserver(service *quota.Service, profiles map[string]Profile, report func(Outcome)) *Observer {
-	o := &Observer{service: service, report: report, counts: map[string]map[string]Count{}, begun: map[string]bool{}}
+	o := &Observer{service: service, report: report, counts: map[ofLimit]Count{}, begun: map[ofLimit]bool{}}
 	o.SetProfiles(profiles)
 	return o
 }
@@ -93,7 +99,7 @@ func NewObserver(service *quota.Service, profiles map[string]Profile, report fun
 func (o *Observer) SetProfiles(profiles map[string]Profile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.profiles, o.doubts, o.refused = profiles, map[string]map[string]int{}, map[string]string{}
+	o.profiles, o.doubts, o.refused = profiles, map[ofLimit]int{}, map[string]string{}
 }
 
 // Refuses returns the words in which the upstream refuses the key of a credential; empty: it does not.
@@ -103,11 +109,11 @@ func (o *Observer) Refuses(credential string) string {
 	return o.refused[credential]
 }
 
-// Counts returns what the upstream counts of a credential's limits, by their names.
-func (o *Observer) Counts(credential string) map[string]Count {
+// Count returns what the upstream counts of a limit; the zero value: it never said.
+func (o *Observer) Count(credential, limit string) Count {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.counts[credential])
+	return o.counts[ofLimit{credential, limit}]
 }
 
 // Observe classifies an answer, closes the limit that it is about, and compares counts. Of a remote caller, the word
@@ -116,10 +122,10 @@ func (o *Observer) Counts(credential string) map[string]Count {
 func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, error) {
 	if seen.Grant != "" {
 		e, ok, err := o.service.Grant(ctx, seen.Grant)
-		if err != nil {
+		switch {
+		case err != nil:
 			return Outcome{}, err
-		}
-		if !ok {
+		case !ok:
 			return Outcome{Refused: quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}}, nil
 		}
 		seen.Credential, _, _ = quota.ParseGrantID(seen.Grant)
@@ -140,14 +146,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 			return Outcome{}, err
 		}
 	}
-	switch isKey := s.out.Class == Key || s.out.Class == Billing; {
-	case s.out.Class == OK && seen.Answer.Status < 400:
-		s.trust()
-	case isKey && seen.Caller.Remote == "":
-		o.mu.Lock()
-		o.refused[c.Name] = s.out.Says
-		o.mu.Unlock()
-	}
+	s.remember(seen)
 	if s.out.Class != "" && !(seen.Caller.Remote != "" && s.out.Class == OK) {
 		o.report(s.out)
 	}
@@ -189,12 +188,30 @@ func (s *observing) work(ctx context.Context, seen Observation) (err error) {
 	return s.close(ctx, seen.Caller)
 }
 
+// remember keeps in which words a key is refused. A good answer ends that, and the doubts about the limits that count
+// its operation.
+func (s *observing) remember(seen Observation) {
+	o := s.observer
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case s.out.Class == OK && seen.Answer.Status < 400:
+		delete(o.refused, s.credential.Name)
+		maps.DeleteFunc(o.doubts, func(of ofLimit, _ int) bool {
+			limit, _ := s.credential.Limit(of.limit)
+			return of.credential == s.credential.Name && s.cost(limit) > 0
+		})
+	case s.out.refusesKey() && seen.Caller.Remote == "":
+		o.refused[s.credential.Name] = s.out.Says
+	}
+}
+
 // close closes the limit that the verdict is about, if it is about one.
 func (s *observing) close(ctx context.Context, by quota.Caller) error {
-	if s.out.Class == OK || s.out.Class == Key {
-		return nil
+	i := -1
+	if s.out.Class != OK && s.out.Class != Key {
+		i = s.limit(by)
 	}
-	i := s.limit(by)
 	if i < 0 {
 		return nil
 	}
@@ -259,24 +276,9 @@ func windowEnd(w quota.Window, now time.Time) time.Time {
 // doubt returns for how long a limit is closed without an explanation: a minute, and twice as long each time, up to an
 // hour, until an answer is good.
 func (s *observing) doubt(limit string) time.Duration {
+	of := ofLimit{s.credential.Name, limit}
 	s.observer.mu.Lock()
 	defer s.observer.mu.Unlock()
-	times := s.observer.doubts[s.credential.Name]
-	if times == nil {
-		times = map[string]int{}
-		s.observer.doubts[s.credential.Name] = times
-	}
-	times[limit]++
-	return min(shortClosing<<min(times[limit]-1, 6), longClosing)
-}
-
-// trust ends the doubts about the limits that count an operation which had a good answer, and about the key.
-func (s *observing) trust() {
-	s.observer.mu.Lock()
-	defer s.observer.mu.Unlock()
-	delete(s.observer.refused, s.credential.Name)
-	maps.DeleteFunc(s.observer.doubts[s.credential.Name], func(name string, _ int) bool {
-		limit, _ := s.credential.Limit(name)
-		return s.cost(limit) > 0
-	})
+	s.observer.doubts[of]++
+	return min(shortClosing<<min(s.observer.doubts[of]-1, 6), longClosing)
 }

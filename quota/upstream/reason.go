@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -68,6 +69,17 @@ func (r Reasons) classOf(reason string) Class {
 		}
 	}
 	return r[best]
+}
+
+// gravest returns the class that counts of those of several reasons: what needs a person is first, then what lasts
+// longest. It is empty if none has a class.
+func (r Reasons) gravest(reasons []string) Class {
+	for _, class := range []Class{Key, Billing, Day, Minute, OK, Unknown} {
+		if slices.ContainsFunc(reasons, func(reason string) bool { return r.classOf(reason) == class }) {
+			return class
+		}
+	}
+	return ""
 }
 
 // matches reports whether a text is one of a pattern, in which * stands for any text.

@@ -158,19 +158,16 @@ func (f Format) classOf(a Answer, reasons []string, g *google, left []Left, time
 const maxLine = 300
 
 var (
-	secrets = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
-	// tags are those of HTML: not all that stands between < and >. Entities end with a semicolon: an address holds
-	// &region=US.
-	tags     = regexp.MustCompile(`(?i)</?(?:a|b|body|br|code|div|em|h[1-6]|head|html|i|p|pre|span|strong|title)(?:[\s/][^<>]*)?>|<!--.*?-->|<!doctype[^<>]*>`)
-	entities = regexp.MustCompile(`&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,31}\d{0,2});`)
+	secrets  = regexp.MustCompile(`(?i)([?&](?:key|access_token|token|api_?key|client_secret)=)[^&\s"'<>\\]+`)
+	tags     = regexp.MustCompile(`</?[A-Za-z][A-Za-z0-9]*(?:[\s/][^<>]*)?>|<!--.*?-->`)
+	entities = regexp.MustCompile(`&(?:#x?)?\w{1,31};`) // they end with a semicolon: an address holds &region=US
 )
 
 // Line keeps a foreign text on one line and short, without escape sequences, without tags and entities of HTML, and
 // without a key that it may quote from an address.
 func Line(text string) string {
-	text = tags.ReplaceAllString(strings.ToValidUTF8(text, "?"), "")
-	text = tags.ReplaceAllString(entities.ReplaceAllStringFunc(text, html.UnescapeString), "")
-	text = secrets.ReplaceAllString(text, "$1…")
+	text = entities.ReplaceAllStringFunc(tags.ReplaceAllString(strings.ToValidUTF8(text, "?"), ""), html.UnescapeString)
+	text = secrets.ReplaceAllString(tags.ReplaceAllString(text, ""), "$1…")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
 	if runes := []rune(text); len(runes) > maxLine {
 		text = string(runes[:maxLine]) + "…"

@@ -76,7 +76,6 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		if err != nil {
 			continue
 		}
-		counts := c.Observer.Counts(credential.Name)
 		for _, limit := range usage.Limits {
 			gauge(limitUsed, float64(limit.Used), credential.Name, limit.Name)
 			left := math.Inf(1)
@@ -87,7 +86,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			if !limit.Closed.IsZero() {
 				gauge(limitClosed, float64(limit.Closed.Until.UnixMilli())/1000, credential.Name, limit.Name)
 			}
-			if count, said := counts[limit.Name]; said && count.Theirs.Known {
+			if count := c.Observer.Count(credential.Name, limit.Name); count.Theirs.Known {
 				gauge(limitDrift, float64(count.Ours-count.Theirs.Units), credential.Name, limit.Name)
 			}
 		}

@@ -20,7 +20,7 @@ func (d *daemon) openClients() error {
 			err = errors.Join(d.clientCounts.Load(file), file.Close())
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.log.Error().Err(err).Msg("cannot read all that clients have used: the others begin at 0")
+			d.log.Error().Err(err).Msg("cannot read what clients have used: all begin at 0")
 		}
 		d.onStop("save what clients have used", func() error {
 			file, err := os.OpenFile(d.statePath("clients"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

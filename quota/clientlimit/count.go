@@ -1,14 +1,12 @@
 package clientlimit
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,40 +63,29 @@ type Key [16]byte
 
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// records names the records of these clients. With other windows, or another algorithm, a subject has another record,
-// and begins at 0.
-func (c *Clients) records() string {
-	windows := make([]string, len(c.Limits))
-	for i, bound := range c.bounds() {
-		windows[i] = strconv.FormatInt(bound.WindowMs, 10)
-	}
-	return c.Name + "\x00" + string(c.Algorithm) + "\x00" + strings.Join(windows, ",") + "\x00"
-}
+// MarshalText and UnmarshalText are for Memory.Save and Load.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// bounds returns the limits as a store counts them.
-func (c *Clients) bounds() []Bound {
-	all := make([]Bound, len(c.Limits))
-	for i, limit := range c.Limits {
-		all[i] = Bound{limit.Window.Length.Milliseconds(), limit.Units}
-		if limit.DryRun {
-			all[i].Units = 0
-		}
-	}
-	slices.SortFunc(all, func(a, b Bound) int { return cmp.Compare(a.WindowMs, b.WindowMs) })
-	return all
+func (k *Key) UnmarshalText(text []byte) error {
+	all, err := hex.DecodeString(string(text))
+	copy(k[:], all)
+	return err
 }
 
 // keyOf returns the key of a subject: a hash by a secret, so that a reader of the store learns no subject. An address
-// or a network has one key in all its notations.
-func keyOf(secret, records, subject string) (k Key) {
+// or a network has one key in all its notations. With other windows, or another algorithm, a subject has another key.
+func (g *Group) keyOf(secret, subject string) (k Key) {
 	if address, err := netip.ParseAddr(subject); err == nil {
 		subject = address.Unmap().String()
 	} else if network, err := netip.ParsePrefix(subject); err == nil {
 		subject = network.Masked().String()
 	}
 	keyed := hmac.New(sha256.New, []byte(secret))
-	io.WriteString(keyed, records)
-	io.WriteString(keyed, subject)
+	windows := make([]string, len(g.bounds))
+	for i, bound := range g.bounds {
+		windows[i] = strconv.FormatInt(bound.WindowMs, 10)
+	}
+	io.WriteString(keyed, strings.Join([]string{g.Name, string(g.Algorithm), strings.Join(windows, ","), subject}, "\x00"))
 	copy(k[:], keyed.Sum(nil))
 	return k
 }
@@ -107,7 +94,7 @@ func keyOf(secret, records, subject string) (k Key) {
 func (c *Clients) decision(n Count, units quota.Units) quota.Decision {
 	d := quota.Decision{Units: units, Now: timeOf(n.NowMs)}
 	for i, limit := range c.Limits {
-		at := timeOf(n.Limits[c.rank(i)].FitsMs)
+		at := timeOf(n.Limits[i].FitsMs)
 		if !n.Granted && !limit.DryRun && units > limit.Units {
 			d = quota.NeverFits(units, limit.Name, limit.Units)
 			d.Now = timeOf(n.NowMs)
@@ -129,21 +116,10 @@ func (c *Clients) decision(n Count, units quota.Units) quota.Decision {
 // states returns the state of each limit.
 func (c *Clients) states(n Count) []quota.LimitState {
 	states := make([]quota.LimitState, len(c.Limits))
-	for i, limit := range c.Limits {
-		use := n.Limits[c.rank(i)]
-		states[i] = quota.LimitState{Limit: limit, Used: use.Used, NextAt: timeOf(use.NextMs), NextUnits: use.NextUnits}
+	for i, use := range n.Limits {
+		states[i] = quota.LimitState{Limit: c.Limits[i], Used: use.Used, NextAt: timeOf(use.NextMs), NextUnits: use.NextUnits}
 	}
 	return states
-}
-
-// rank returns where a limit is among the bounds: their windows all differ.
-func (c *Clients) rank(i int) (n int) {
-	for _, other := range c.Limits {
-		if other.Window.Length < c.Limits[i].Window.Length {
-			n++
-		}
-	}
-	return n
 }
 
 func timeOf(ms int64) time.Time {

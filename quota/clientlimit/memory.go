@@ -1,11 +1,10 @@
 package clientlimit
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -26,10 +25,10 @@ type Memory struct {
 }
 
 type halves struct {
-	young, old map[Key][]int64 // of a log pairs, of a counter triples: see log and counter
-	begunMs    int64           // when young was empty
-	lifeMs     int64           // of a record: the longest window, or two of a counter
-	size       int             // bytes of young
+	Young, Old map[Key][]int64 // of a log pairs, of a counter triples: see log and counter
+	BegunMs    int64           // when Young was empty
+	LifeMs     int64           // of a record: the longest window, or two of a counter
+	Size       int             // bytes of Young
 }
 
 // halfSize is how many bytes a half has; a record takes perRecord and its numbers.
@@ -51,8 +50,8 @@ func (m *Memory) Forget(_ context.Context, c Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h := m.kept[c.Clients]; h != nil {
-		delete(h.young, c.Key)
-		delete(h.old, c.Key)
+		delete(h.Young, c.Key)
+		delete(h.Old, c.Key)
 	}
 	return nil
 }
@@ -62,44 +61,31 @@ func (m *Memory) Count(_ context.Context, c Call) (Count, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := Count{NowMs: m.clock().UnixMilli(), Granted: c.Units > 0, Limits: make([]Use, len(c.Limits))}
-	h := m.of(c.Clients, n.NowMs)
-	h.lifeMs = c.Limits[len(c.Limits)-1].WindowMs
-	decide, size := n.log, 2
+	h := m.kept[c.Clients]
+	if h == nil {
+		h = &halves{Young: make(map[Key][]int64), BegunMs: n.NowMs}
+		m.kept[c.Clients] = h
+	}
+	h.LifeMs = c.Limits[len(c.Limits)-1].WindowMs
+	decide := n.log
 	if c.Algorithm == Counter {
-		h.lifeMs *= 2
-		decide, size = n.counter, 3*len(c.Limits)
+		h.LifeMs *= 2
+		decide = n.counter
 	}
-	if nowMs := n.NowMs; nowMs-h.begunMs >= h.lifeMs || h.size >= halfSize {
-		*h = halves{young: make(map[Key][]int64), old: h.young, begunMs: nowMs, lifeMs: h.lifeMs}
+	if nowMs := n.NowMs; nowMs-h.BegunMs >= h.LifeMs || h.Size >= halfSize {
+		*h = halves{Young: make(map[Key][]int64), Old: h.Young, BegunMs: nowMs, LifeMs: h.LifeMs}
 	}
-	record, found := h.young[c.Key]
-	if !found {
-		record = h.old[c.Key]
-	}
-	if len(record)%size != 0 || c.Algorithm == Counter && len(record) > size {
-		record = nil // the file was damaged
+	record, young := h.Young[c.Key]
+	before := perRecord + 8*len(record)
+	if !young {
+		record, before = h.Old[c.Key], 0
 	}
 	if record = decide(c, record); n.Granted {
-		delete(h.old, c.Key)
-		h.put(c.Key, record)
+		delete(h.Old, c.Key)
+		h.Young[c.Key] = record
+		h.Size += perRecord + 8*len(record) - before
 	}
 	return n, nil
-}
-
-// of returns the halves of clients.
-func (m *Memory) of(clients string, nowMs int64) *halves {
-	if m.kept[clients] == nil {
-		m.kept[clients] = &halves{young: make(map[Key][]int64), begunMs: nowMs}
-	}
-	return m.kept[clients]
-}
-
-func (h *halves) put(k Key, record []int64) {
-	if before, found := h.young[k]; found {
-		h.size -= perRecord + 8*len(before)
-	}
-	h.young[k] = record
-	h.size += perRecord + 8*len(record)
 }
 
 // log decides by pairs, the oldest first: when a grant was made, in ms, and the units of all grants up to it. The first
@@ -216,46 +202,22 @@ func (b bucket) falls(to int64) (ms int64) {
 	return (b.number+2)*b.window - to*b.window/b.units
 }
 
-// A saved is a line of the file.
-type saved struct {
-	Clients         string
-	BegunMs, LifeMs int64 // of its half
-	Key             []byte
-	Record          []int64
-}
-
 // Save writes what Load reads.
-func (m *Memory) Save(to io.Writer) (err error) {
+func (m *Memory) Save(to io.Writer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w := bufio.NewWriter(to)
-	lines := json.NewEncoder(w)
-	for clients, h := range m.kept {
-		for _, half := range []map[Key][]int64{h.old, h.young} {
-			for key, record := range half {
-				lines.Encode(saved{clients, h.begunMs, h.lifeMs, key[:], record}) // an error stays until Flush
-			}
-		}
-	}
-	return w.Flush()
+	return json.NewEncoder(to).Encode(m.kept)
 }
 
-// Load adds what Save wrote and may still count, up to the first line that it did not write.
+// Load reads what Save wrote and may still count. After an error there are no records.
 func (m *Memory) Load(from io.Reader) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for lines := json.NewDecoder(from); lines.More(); {
-		s, key := saved{}, Key{}
-		if err := lines.Decode(&s); err != nil {
-			return fmt.Errorf("a line is damaged: %w", err)
-		}
-		if m.clock().UnixMilli()-s.BegunMs >= 2*s.LifeMs {
-			continue
-		}
-		h := m.of(s.Clients, s.BegunMs)
-		h.lifeMs = s.LifeMs
-		copy(key[:], s.Key)
-		h.put(key, s.Record)
+	kept := make(map[string]*halves)
+	if err := json.NewDecoder(from).Decode(&kept); err != nil {
+		return err
 	}
+	maps.DeleteFunc(kept, func(_ string, h *halves) bool { return m.clock().UnixMilli()-h.BegunMs >= 2*h.LifeMs })
+	m.kept = kept
 	return nil
 }

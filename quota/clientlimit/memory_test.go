@@ -2,8 +2,8 @@ package clientlimit_test
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -20,17 +20,24 @@ func memoryHarness() ledgertest.ClientHarness {
 	return ledgertest.ClientHarness{Open: func(t testing.TB, clock *ledgertest.Clock) (clientlimit.Store, func() clientlimit.Store) {
 		m := clientlimit.NewMemory(clock.Now)
 		return m, func() clientlimit.Store {
-			var text bytes.Buffer
-			if err := m.Save(&text); err != nil {
-				t.Fatal(err)
-			}
-			m = clientlimit.NewMemory(clock.Now)
-			if err := m.Load(&text); err != nil {
-				t.Fatal(err)
-			}
+			m = reopened(t, m, clock.Now)
 			return m
 		}
 	}}
+}
+
+// reopened returns what is left of a store after a restart.
+func reopened(t testing.TB, m *clientlimit.Memory, clock func() time.Time) *clientlimit.Memory {
+	t.Helper()
+	var text bytes.Buffer
+	if err := m.Save(&text); err != nil {
+		t.Fatal(err)
+	}
+	m = clientlimit.NewMemory(clock)
+	if err := m.Load(&text); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func TestMemory(t *testing.T) { ledgertest.RunClients(t, memoryHarness()) }
@@ -40,86 +47,46 @@ func TestLogsAreBounded(t *testing.T) { ledgertest.RunBoundOfLogs(t, memoryHarne
 // By night, 20,000 histories of each algorithm: QUOTAD_TEST_LONG=20000.
 func TestRandomMemory(t *testing.T) { ledgertest.RandomClients(t, memoryHarness(), 1000) }
 
-// minutely is a call of clients that have three units a minute; it only looks.
-var minutely = clientlimit.Call{
-	Clients: "public", Algorithm: clientlimit.Log, Limits: []clientlimit.Bound{{WindowMs: 60_000, Units: 3}},
-}
+var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// A file that is damaged is read up to there, and what was read decides.
-func TestDamagedFile(t *testing.T) {
-	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	c := minutely
-	line := func(record string) string {
-		key := base64.StdEncoding.EncodeToString(c.Key[:])
-		const form = `{"Clients":"public","BegunMs":%d,"LifeMs":60000,"Key":%q,"Record":%s}`
-		return fmt.Sprintf(form, now.UnixMilli(), key, record) + "\n"
+// What cannot count any more is not read from the file, and of a damaged file nothing is.
+func TestFile(t *testing.T) {
+	now := nine
+	clock := func() time.Time { return now }
+	m := clientlimit.NewMemory(clock)
+	c := clientlimit.Call{Clients: "public", Algorithm: clientlimit.Log, Limits: []clientlimit.Bound{{WindowMs: 60_000, Units: 3}}, Units: 3}
+	if n, err := m.Count(t.Context(), c); err != nil || !n.Granted {
+		t.Fatalf("got %+v, %v", n, err)
 	}
-	used := func(text string) (clientlimit.Count, error) {
-		m := clientlimit.NewMemory(func() time.Time { return now })
-		failed := m.Load(strings.NewReader(text))
-		n, err := m.Count(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n, failed
-	}
-	good := line(fmt.Sprintf("[0,0,%d,3]", now.UnixMilli()))
-	for _, damaged := range []string{
-		"clients", `{"Clients":1}`, `{"BegunMs":"x"}`, `{"Key":"x"}`, `{"Record":[1,2`, "\x00\xff",
-	} {
-		if n, err := used(good + damaged + "\n" + good); err == nil || n.Limits[0].Used != 3 {
-			t.Errorf("%q: got %+v, %v", damaged, n, err)
-		}
-	}
-	for _, numbers := range []string{
-		"[7]", "[1,2,3,4,5]", "[9,9,9]", "[0,0,9223372036854775807,1]", "[0,0,-1,-1]", "[]", "null",
-	} {
-		for _, c.Algorithm = range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
-			if _, err := used(line(numbers)); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-// What cannot count any more is not read.
-func TestOldFile(t *testing.T) {
-	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	m := clientlimit.NewMemory(func() time.Time { return now })
-	c := minutely
-	c.Units = 1
-	if _, err := m.Count(t.Context(), c); err != nil {
+	var text bytes.Buffer
+	if err := m.Save(&text); err != nil {
 		t.Fatal(err)
 	}
-	size := func() int {
-		var text bytes.Buffer
-		if err := m.Save(&text); err != nil {
-			t.Fatal(err)
-		}
-		m = clientlimit.NewMemory(func() time.Time { return now })
-		if err := m.Load(&text); err != nil {
-			t.Fatal(err)
-		}
-		text.Reset()
-		if err := m.Save(&text); err != nil {
-			t.Fatal(err)
-		}
-		return text.Len()
+	damaged := clientlimit.NewMemory(clock)
+	if err := damaged.Load(strings.NewReader(text.String()[:text.Len()/2])); err == nil {
+		t.Error("half a file is read")
 	}
-	if size() == 0 {
-		t.Error("it is gone at once")
+	if n, err := damaged.Count(t.Context(), c); err != nil || !n.Granted {
+		t.Errorf("after a damaged file: got %+v, %v", n, err)
 	}
-	if now = now.Add(2 * time.Minute); size() != 0 {
-		t.Error("it is there after two windows")
+	now = now.Add(2 * time.Minute)
+	var empty bytes.Buffer
+	if err := reopened(t, m, clock).Save(&empty); err != nil || empty.String() != "{}\n" {
+		t.Errorf("after two windows there is %q, %v", empty.String(), err)
 	}
 }
 
 // Many new subjects take no more memory than the bound, and those that called last are counted on.
 func TestMemoryIsBounded(t *testing.T) {
-	n := seedtest.Long(t, 1_000_000)
-	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	n, now := seedtest.Long(t, 1_000_000), nine
 	m := clientlimit.NewMemory(func() time.Time { return now })
-	before := heap()
+	heap := func() int64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	before, most := heap(), int64(0)
 	c := clientlimit.Call{
 		Clients: "public", Algorithm: clientlimit.Log, Units: 1, Limits: []clientlimit.Bound{{WindowMs: 86_400_000, Units: 1}},
 	}
@@ -131,37 +98,83 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		return answer.Granted
 	}
-	begun, most := time.Now(), int64(0)
 	for i := range n {
 		if !granted(i) {
 			t.Fatalf("subject %d is denied", i)
 		}
 		if i%100_000 == 99_999 {
 			most = max(most, heap()-before)
+			t.Logf("%d subjects take %d MB", i+1, most>>20)
 		}
 	}
-	t.Logf("%s subjects in %v: at most %d MB", quota.Thousands(quota.Units(n)), time.Since(begun).Round(time.Millisecond), most>>20)
 	for i := n - min(n, 500_000); i < n; i++ {
 		if granted(i) {
 			t.Fatalf("%d subjects later, subject %d begins anew", n-i, i)
 		}
 	}
-	if most > 160<<20 {
-		t.Errorf("they take %d MB", most>>20)
+	for range 2 {
+		now = now.Add(24 * time.Hour)
+		granted(0)
 	}
-	now = now.Add(24 * time.Hour)
-	granted(0)
-	now = now.Add(24 * time.Hour)
-	granted(0)
-	if left := heap() - before; left > 1<<20 {
-		t.Errorf("after two windows they take %d bytes", left)
+	if left := heap() - before; most > 160<<20 || left > 1<<20 {
+		t.Errorf("they take %d MB, and %d bytes after two windows", most>>20, left)
 	}
 	runtime.KeepAlive(m)
 }
 
-func heap() int64 {
-	runtime.GC()
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return int64(s.HeapAlloc)
+// In no trailing window a counter grants twice the limit, and at the worst it comes close. Who asks again at the time
+// to retry is granted.
+func TestBoundOfTheCounter(t *testing.T) {
+	const units, window = 60, int64(60_000)
+	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
+	for _, row := range []struct {
+		name  string
+		next  func(at int64, d quota.Decision) (int64, quota.Units) // when to ask next, and for how many
+		worst quota.Units                                           // that is reached at least
+	}{
+		{"random, three times the limit", func(at int64, _ quota.Decision) (int64, quota.Units) {
+			n := 1 + random.IntN(10)
+			return at + int64(random.ExpFloat64()*float64(window)/units/3*float64(n)), quota.Units(n)
+		}, units},
+		{"all at the end of a window, then as soon as it may", func(at int64, d quota.Decision) (int64, quota.Units) {
+			switch {
+			case at/window%3 == 2 || at%window == 0:
+				return (at/window+4-at/window%3)*window - 1, units
+			case d.Granted():
+				return at, 1
+			}
+			return d.RetryAt.UnixMilli(), 1
+		}, 2*units - 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			at, n := nine.UnixMilli(), quota.Units(1)
+			s := clientlimit.NewService(nil)
+			limit := quota.Limit{Name: "default", Units: units, Window: quota.Sliding(time.Minute)}
+			err := s.SetClients(clientlimit.NewMemory(func() time.Time { return time.UnixMilli(at) }), "a secret of the test",
+				[]*clientlimit.Clients{{Name: "public", Algorithm: clientlimit.Counter, Limits: []quota.Limit{limit}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var grants [][2]int64 // when, and how many
+			var sum, worst quota.Units
+			for range 5000 {
+				d, err := s.Acquire(t.Context(), "public", clientlimit.Request{Subject: "alice", Count: n})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for len(grants) > 0 && grants[0][0] <= at-window {
+					sum -= quota.Units(grants[0][1])
+					grants = grants[1:]
+				}
+				if d.Granted() {
+					grants, sum = append(grants, [2]int64{at, int64(n)}), sum+n
+				}
+				worst = max(worst, sum)
+				at, n = row.next(at, d)
+			}
+			if worst >= 2*units || worst < row.worst {
+				t.Errorf("%d units in a trailing window of %d", worst, units)
+			}
+		})
+	}
 }

@@ -1,10 +1,12 @@
 package clientlimit
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +23,10 @@ type Service struct {
 
 // A Group is those clients that have one name.
 type Group struct {
-	*Clients
-	*Stats  // they survive a change of the configuration
-	store   Store
+	Clients        // with the shortest window first
+	*Stats         // they survive a change of the configuration
+	store   Store  // which counts
 	secret  string // empty: the shared one
-	records string // see Clients.records
 	bounds  []Bound
 }
 
@@ -89,7 +90,17 @@ func (s *Service) SetClients(store Store, secret string, all []*Clients) error {
 		if find(next, c.Name) != nil {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &Group{Clients: c, Stats: &Stats{}, store: store, secret: secret, records: c.records(), bounds: c.bounds()}
+		g := &Group{Clients: *c, Stats: &Stats{}, store: store, secret: secret}
+		g.Limits = slices.SortedFunc(slices.Values(c.Limits), func(a, b quota.Limit) int {
+			return cmp.Compare(a.Window.Length, b.Window.Length)
+		})
+		for _, limit := range g.Limits {
+			bound := Bound{limit.Window.Length.Milliseconds(), limit.Units}
+			if limit.DryRun {
+				bound.Units = 0
+			}
+			g.bounds = append(g.bounds, bound)
+		}
 		if before := find(s.Groups(), c.Name); before != nil {
 			g.Stats = before.Stats
 		}
@@ -157,7 +168,7 @@ func (s *Service) call(ctx context.Context, g *Group, subject string, units quot
 	default:
 		secret, err = s.share(ctx, g.store, rand.Text()+rand.Text())
 	}
-	return Call{Clients: g.Name, Algorithm: g.Algorithm, Limits: g.bounds, Key: keyOf(secret, g.records, subject), Units: units}, err
+	return Call{Clients: g.Name, Algorithm: g.Algorithm, Limits: g.bounds, Key: g.keyOf(secret, subject), Units: units}, err
 }
 
 // Acquire decides a request. A refusal is a decision. An error says why there is none, unless OpenOnOutage grants then.

@@ -1,8 +1,10 @@
 package ledgertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -96,6 +98,7 @@ func (h *clientHistory) limit(name string, units quota.Units, window time.Durati
 	if units > 0 {
 		limits = append(limits, quota.Limit{Name: name, Units: units, Window: quota.Sliding(window)})
 	}
+	slices.SortFunc(limits, func(a, b quota.Limit) int { return cmp.Compare(a.Window.Length, b.Window.Length) }) // as answers have them
 	h.c.Limits = limits
 	h.configure()
 }

@@ -21,22 +21,22 @@ func clientUnits(h *clientHistory) {
 	h.granted(alice, 1)
 }
 
-// A limit by another name, or behind another one, counts on. Where one is added, one goes or a window
+// A limit by another name counts on. Where one is added, one goes or a window
 // changes, a subject begins at 0, and what it had is there when the windows are as before.
 func clientLimits(h *clientHistory) {
 	h.limit("hour", 10, time.Hour)
 	h.granted(alice, 6, 0, 4)
 	h.limit("minute", 0, 0)
 	h.used(alice, 0)
-	h.limit("short", 6, time.Minute) // the minute by another name, behind the hour
+	h.limit("short", 6, time.Minute) // the minute by another name
 	h.used(alice, 6, 6)
 	h.limit("day", 20, 24*time.Hour)
 	h.used(alice, 0, 0, 0)
-	h.granted(alice, 6, 4, 0, 14)
+	h.granted(alice, 6, 0, 4, 14)
 	h.limit("day", 0, 0)
 	h.clock.Add(2 * time.Minute)
-	h.granted(alice, 2, 2, 4)
-	h.used(alice, 8, 2)
+	h.granted(alice, 2, 4, 2)
+	h.used(alice, 2, 8)
 	h.limit("hour", 10, 2*time.Hour)
 	h.granted(alice, 6, 0, 4)
 }

@@ -82,7 +82,6 @@ func (r *randomClients) draw() {
 	r.c.Limits = nil
 	windows := []time.Duration{time.Minute, 61 * time.Second, 7 * time.Minute, time.Hour}
 	windows = windows[r.rand.IntN(4):]
-	r.rand.Shuffle(len(windows), func(i, j int) { windows[i], windows[j] = windows[j], windows[i] })
 	for _, window := range windows {
 		r.c.Limits = append(r.c.Limits, quota.Limit{
 			Name: fmt.Sprint("w", int(window.Seconds())), Window: quota.Sliding(window), Units: quota.Units(1 + r.rand.IntN(60)),

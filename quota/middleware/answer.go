@@ -13,10 +13,7 @@ import (
 
 // A problem is the body of a refusal (RFC 9457). It does not say who was refused.
 type problem struct {
-	Type             string   `json:"type"`
-	Title            string   `json:"title"`
-	Status           int      `json:"status"`
-	Detail           string   `json:"detail"`
+	*api.Problem
 	ViolatedPolicies []string `json:"violated-policies,omitempty"`
 	RetryAfterMs     int64    `json:"retry_after_ms,omitempty"`
 }
@@ -36,15 +33,13 @@ func deny(w http.ResponseWriter, d api.Decision) {
 
 // refuse answers with a problem, and when to ask again if that helps.
 func refuse(w http.ResponseWriter, reason quota.Reason, detail string, wait time.Duration, violated ...string) {
-	p := api.NewProblem(reason, "%s", detail)
-	body, _ := json.Marshal(problem{p.Type, p.Title, p.Status, detail, violated, wait.Milliseconds()}) // it does not fail
+	p := problem{api.NewProblem(reason, "%s", detail), violated, wait.Milliseconds()}
 	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
 	w.WriteHeader(p.Status)
-	w.Write(append(body, '\n')) // an error means that the caller went away
+	json.NewEncoder(w).Encode(p) // an error means that the caller went away
 }
 
 // jittered lengthens a wait by up to a tenth, at random: clients that were refused together do not return together, and

@@ -70,14 +70,10 @@ func Example() {
 // get prints how a request with one header field is answered.
 func get(url, field, value string) {
 	r, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	r.Header.Set(field, value)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer answer.Body.Close()
 	fmt.Println(r.URL.Path, answer.Status)
 	if limit := answer.Header.Get("RateLimit"); limit != "" && answer.StatusCode == http.StatusOK {
@@ -99,46 +95,28 @@ func get(url, field, value string) {
 func exampleDaemon() (socket string, stop func()) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
 	clients := clientlimit.NewService(nil)
-	err := clients.SetClients(ledgertest.NewClientStore(clock.Now), "", []*clientlimit.Clients{{
+	check(clients.SetClients(ledgertest.NewClientStore(clock.Now), "", []*clientlimit.Clients{{
 		Name:       "public",
 		Algorithm:  clientlimit.Log,
 		Limits:     []quota.Limit{{Name: "default", Units: 10, Window: quota.Sliding(time.Minute)}},
 		Operations: map[string]quota.Units{"search": 5},
-	}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	socket, end, err := serveClients(clients)
-	if err != nil {
-		log.Fatal(err)
-	}
-	return socket, func() {
-		if err := end(); err != nil {
-			log.Fatal(err)
-		}
-	}
-}
-
-// serveClients serves the daemon's API with clients alone, on a socket of its own.
-func serveClients(clients *clientlimit.Service) (socket string, stop func() error, err error) {
+	}}))
 	none, err := quota.NewService(ledgertest.NewModel(time.Now), nil, time.Minute)
-	if err != nil {
-		return "", nil, err
-	}
+	check(err)
 	s, err := server.New(server.Config{Service: none, Clients: clients})
-	if err != nil {
-		return "", nil, err
-	}
+	check(err)
 	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		return "", nil, err
-	}
+	check(err)
 	socket = filepath.Join(dir, "quotad.sock")
 	listener, err := server.Listen(socket)
-	if err != nil {
-		return "", nil, err
-	}
+	check(err)
 	frontend, served := server.NewFrontend(server.FrontendConfig{Handler: s}), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
-	return socket, func() error { return errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir)) }, nil
+	return socket, func() { check(errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir))) }
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }

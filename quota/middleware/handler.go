@@ -107,9 +107,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errAway says that the limiter was not asked, because there was no answer just before.
-var errAway = errors.New("quotad does not answer")
-
 // decide has a request decided within the timeout, unless it would be rejected as malformed.
 func (h *handler) decide(r *http.Request) (d api.Decision, err error) {
 	operation, count := h.Cost(r)
@@ -117,7 +114,7 @@ func (h *handler) decide(r *http.Request) (d api.Decision, err error) {
 		return api.Decision{Reason: string(quota.BadRequest)}, nil
 	}
 	if !h.mayAsk(time.Now()) {
-		return d, errAway
+		return d, api.ErrUnreachable
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.Timeout)
 	defer cancel()

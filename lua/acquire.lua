@@ -36,7 +36,7 @@ local work = WORK
 -- move lets a sum begin after another time, and returns it with that time and that of its oldest entry. What is too
 -- much for one call it leaves to the next one; false: the log lacks entries.
 local function move(name, sum, through, oldest, to)
-  local count = math.min(PAGE, work)
+  local count = math.max(0, math.min(PAGE, work)) -- to Redis, a negative one is all
   while through < to do -- what has left
     local page = after(through, count)
     local list = entries(page)

@@ -19,13 +19,14 @@ type Bounds struct {
 // Usual are the bounds outside of tests. The quiet time is two polls of each host.
 func Usual() Bounds { return Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200, QuietMicros: 2_000_000} }
 
-// Scripts are the sources of all verbs, ready to be loaded.
-type Scripts struct {
-	Acquire, Correct, Walk, Restore, Declare, Mirror, Hosts, ClientLog, ClientCounter string
+// parts are what stands in front of a verb, behind clock.lua; no others read the clock of a log.
+var parts = map[string][]string{
+	"acquire": {"known", "pages"}, "correct": {"known", "settle"}, "walk": {"pages"}, "restore": {"server", "settle"},
+	"declare": {"server"}, "mirror": {"pages"}, "hosts": nil,
 }
 
-// All returns the scripts, each with the parts that it uses in front.
-func All(b Bounds) Scripts {
+// All returns the sources of the verbs by name, each with the parts that it uses in front.
+func All(b Bounds) map[string]string {
 	read := func(name string) string {
 		text, _ := files.ReadFile(name + ".lua") // it is a file of this package
 		return string(text)
@@ -33,17 +34,13 @@ func All(b Bounds) Scripts {
 	n := strconv.Itoa
 	front := strings.NewReplacer("$WORK", n(b.Work), "$WALK", n(b.Walk), "$PAGE", n(b.Page), "$TRIM", n(b.Trim),
 		"$QUIET", strconv.FormatInt(b.QuietMicros, 10)).Replace(read("clock"))
-	verb := func(parts ...string) string {
+	all := map[string]string{"client_log": read("client_log"), "client_counter": read("client_counter")}
+	for verb, names := range parts {
 		text := front
-		for _, part := range parts {
+		for _, part := range names {
 			text += "\n" + read(part)
 		}
-		return text
+		all[verb] = text + "\n" + read(verb)
 	}
-	return Scripts{
-		Acquire: verb("known", "pages", "acquire"), Correct: verb("known", "settle", "correct"),
-		Walk: verb("pages", "walk"), Restore: verb("server", "settle", "restore"), Declare: verb("server", "declare"),
-		Mirror: verb("pages", "mirror"), Hosts: verb("hosts"),
-		ClientLog: read("client_log"), ClientCounter: read("client_counter"),
-	}
+	return all
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"quotad/cmd/quotad/config"
 	"quotad/jobs"
@@ -111,7 +112,7 @@ func (d *daemon) newLedger() (*slidinglog.Ledger, error) {
 	if !hasJournals(d.config.StateDir) && hasHistory(d.config.StateDir) {
 		d.log.Warn().Str("dir", c.Dir).Msg("a new ledger: limits count nothing that was spent before")
 	}
-	c.Engine = slidinglog.NewMemory(nil)
+	c.Engine = slidinglog.NewMemory(time.Now)
 	return slidinglog.Open(c), nil
 }
 

@@ -147,7 +147,7 @@ func TestServesManyReaders(t *testing.T) {
 func fillLedger(t *testing.T, state string, grants int) {
 	t.Helper()
 	must(t, os.Mkdir(state, 0o700))
-	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(nil), Dir: filepath.Join(state, journalDir), Unsynced: true})
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: filepath.Join(state, journalDir), Unsynced: true})
 	many := &quota.Credential{
 		Name:       "many",
 		Limits:     []quota.Limit{{Name: "daily", Units: 1_000_000_000, Window: quota.Sliding(24 * time.Hour)}},

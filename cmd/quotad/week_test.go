@@ -69,7 +69,7 @@ func (d *playedDaemon) open() {
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.sinks = []func(any){d.recordFacts, notify.NewWatch(d.emit, func() map[string]quota.Units { return c.OnEvent.WarnBelow }, time.Now).Record, d.heard}
 	d.facts = newFacts(nil)
-	d.ledger = slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(nil), Dir: filepath.Join(c.StateDir, journalDir), Unsynced: true})
+	d.ledger = slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: filepath.Join(c.StateDir, journalDir), Unsynced: true})
 	must(d.ledger.SetCredentials(c.Credentials, nil))
 	var err error
 	d.service, err = quota.NewService(d.ledger, nil, time.Second)

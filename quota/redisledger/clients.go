@@ -59,9 +59,9 @@ func (c *Clients) AcquireClient(ctx context.Context, clients string, r api.Clien
 // Count implements clientlimit.Store. A call that was not answered is not repeated: nothing would show whether the
 // first one was carried out.
 func (s *Store) Count(ctx context.Context, c clientlimit.Call) (n clientlimit.Count, err error) {
-	key, script := s.clientKey(c), s.clientLog
+	key, script := s.clientKey(c), s.scripts["client_log"]
 	if c.Algorithm == clientlimit.Counter {
-		script = s.clientCounter
+		script = s.scripts["client_counter"]
 	}
 	args := append(make([]any, 2, 5+2*len(c.Limits)), 1, key, int64(c.Units))
 	for _, l := range c.Limits {

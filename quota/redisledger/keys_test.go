@@ -2,36 +2,32 @@ package redisledger
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
-	"quotad/lua"
 	"quotad/quota/redisledger/redistest"
 )
 
-// rewritten returns the scripts changed by f, each of them, also those that are
-// added later.
-func rewritten(scripts lua.Scripts, f func(string) string) lua.Scripts {
-	verbs := reflect.ValueOf(&scripts).Elem()
-	for i := range verbs.NumField() {
-		verbs.Field(i).SetString(f(verbs.Field(i).String()))
+// rewritten returns the scripts, each changed by f.
+func rewritten(scripts map[string]string, f func(string) string) map[string]string {
+	for name, text := range scripts {
+		scripts[name] = f(text)
 	}
 	return scripts
 }
 
 // onClock returns the scripts, of which those of clients read the time, in milliseconds, from a key. For tests that
 // take days; a server's clock cannot be set.
-func onClock(t testing.TB, key string) lua.Scripts {
+func onClock(t testing.TB, key string) map[string]string {
 	t.Helper()
 	scripts := noQuiet()
-	for _, script := range []*string{&scripts.ClientLog, &scripts.ClientCounter} {
+	for _, name := range []string{"client_log", "client_counter"} {
 		const text = "redis.call('TIME')"
-		if strings.Count(*script, text) != 1 {
+		if strings.Count(scripts[name], text) != 1 {
 			t.Fatalf("a script of clients does not read the clock once by %s", text)
 		}
 		ms := "redis.call('GET', " + key + ")"
-		*script = strings.Replace(*script, text, "{ math.floor("+ms+" / 1000), "+ms+" % 1000 * 1000 }", 1)
+		scripts[name] = strings.Replace(scripts[name], text, "{ math.floor("+ms+" / 1000), "+ms+" % 1000 * 1000 }", 1)
 	}
 	return scripts
 }
@@ -55,7 +51,7 @@ end
 local redis = { call = guarded(redis.call), pcall = guarded(redis.pcall), sha1hex = redis.sha1hex }
 `
 
-func guarded(t testing.TB, clock string) lua.Scripts {
+func guarded(t testing.TB, clock string) map[string]string {
 	return rewritten(onClock(t, clock), func(script string) string { return fmt.Sprintf(guard, clock) + script })
 }
 

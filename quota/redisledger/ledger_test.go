@@ -31,14 +31,14 @@ func openStoreAt(t testing.TB, config Config) *Store {
 }
 
 // noQuiet are the scripts, without quiet: nobody else has anything to put back.
-func noQuiet() lua.Scripts {
+func noQuiet() map[string]string {
 	bounds := lua.Usual()
 	bounds.QuietMicros = 0
 	return lua.All(bounds)
 }
 
 // openAt opens a ledger of hundred's on a store of its own.
-func openAt(t testing.TB, config Config, scripts lua.Scripts) (*slidinglog.Ledger, *Store) {
+func openAt(t testing.TB, config Config, scripts map[string]string) (*slidinglog.Ledger, *Store) {
 	t.Helper()
 	store, err := openStore(config, scripts)
 	if err != nil {

@@ -36,18 +36,17 @@ type Config struct {
 // A Store is a slidinglog.Engine in Redis, Redis Cluster or Valkey, from version 6.2 on, and keeps what else hosts
 // share. Each credential has two keys.
 type Store struct {
-	config                   Config // with its defaults
-	client                   atomic.Pointer[redis.UniversalClient]
-	scripts                  map[slidinglog.Script]script
-	declare                  *redis.Script
-	clientLog, clientCounter script
-	names                    sync.Map              // of the credentials whose logs were used: each new connection declares them
-	doubted                  sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
-	answered                 atomic.Bool           // a script was carried out
-	undialed                 atomic.Pointer[error] // why the last connection was not made; nil: it was
-	ctx                      context.Context       // ends with Close
-	stop                     context.CancelFunc
-	background               sync.WaitGroup
+	config     Config // with its defaults
+	client     atomic.Pointer[redis.UniversalClient]
+	scripts    map[slidinglog.Script]script // also those of clients
+	declare    *redis.Script
+	names      sync.Map              // of the credentials whose logs were used: each new connection declares them
+	doubted    sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
+	answered   atomic.Bool           // a script was carried out
+	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
+	ctx        context.Context       // ends with Close
+	stop       context.CancelFunc
+	background sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	replaced time.Time  // when the client was replaced last
@@ -62,18 +61,15 @@ var _ slidinglog.Engine = (*Store)(nil)
 // no start. Mistakes in the configuration are errors.
 func OpenStore(config Config) (*Store, error) { return openStore(config, lua.All(lua.Usual())) }
 
-func openStore(config Config, sources lua.Scripts) (*Store, error) {
+func openStore(config Config, sources map[string]string) (*Store, error) {
 	config.KeyPrefix = cmp.Or(config.KeyPrefix, DefaultKeyPrefix)
 	config.Deadline = cmp.Or(config.Deadline, 250*time.Millisecond)
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{config: config, declare: redis.NewScript(sources.Declare)}
-	s.clientLog, s.clientCounter = newScript(sources.ClientLog), newScript(sources.ClientCounter)
-	s.scripts = map[slidinglog.Script]script{
-		slidinglog.Acquire: newScript(sources.Acquire), slidinglog.Correct: newScript(sources.Correct),
-		slidinglog.Walk: newScript(sources.Walk), slidinglog.Restore: newScript(sources.Restore),
-		slidinglog.Mirror: newScript(sources.Mirror), slidinglog.Hosts: newScript(sources.Hosts),
+	s := &Store{config: config, scripts: map[slidinglog.Script]script{}, declare: redis.NewScript(sources["declare"])}
+	for name, source := range sources {
+		s.scripts[slidinglog.Script(name)] = newScript(source)
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	client := config.client(s)

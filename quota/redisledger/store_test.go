@@ -51,7 +51,7 @@ func useScripts(ctx context.Context, s *Store) error {
 			return err
 		}
 		if call.want != "" && values[0] != call.want {
-			return fmt.Errorf("script %d answers %v, want %s", call.script, values, call.want)
+			return fmt.Errorf("script %s answers %v, want %s", call.script, values, call.want)
 		}
 	}
 	_, _, err := s.Older(ctx, "youtube")

@@ -17,12 +17,14 @@ import (
 
 // onTestClock returns sources whose clock is a key, in µs. They are never quiet: the suite's hosts have nothing to put
 // back.
-func onTestClock(bounds lua.Bounds, key string) lua.Scripts {
+func onTestClock(bounds lua.Bounds, key string) map[string]string {
 	bounds.QuietMicros = 0
 	s := lua.All(bounds)
 	clock := "local us = redis.call('GET', '" + key + "')\nlocal time = { math.floor(us / 1000000), us % 1000000 }"
-	for _, text := range []*string{&s.Acquire, &s.Correct, &s.Walk, &s.Restore, &s.Declare, &s.Mirror, &s.Hosts} {
-		*text = strings.Replace(*text, "local time = redis.call('TIME')", clock, 1)
+	for name, text := range s {
+		if !strings.HasPrefix(name, "client") {
+			s[name] = strings.Replace(text, "local time = redis.call('TIME')", clock, 1)
+		}
 	}
 	return s
 }
@@ -32,7 +34,7 @@ func suiteHarness(t *testing.T, bounds lua.Bounds) ledgertest.Harness {
 	server := redistest.Start(t)
 	config := Config{Addrs: []string{server.Addr}, Deadline: 3 * time.Minute}
 	var histories atomic.Int64
-	var sources lua.Scripts // of the history that began last
+	var sources map[string]string // of the history that began last
 	host := func(t testing.TB, dir string) quota.Ledger {
 		t.Helper()
 		config := config

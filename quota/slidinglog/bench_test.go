@@ -32,7 +32,7 @@ func BenchmarkOpen(b *testing.B) {
 			c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
 				Limits: []quota.Limit{{Name: "daily", Units: 100_000, Window: quota.Sliding(24 * time.Hour)}}}
 			for b.Loop() {
-				l := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(nil), Dir: dir, Unsynced: true})
+				l := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: dir, Unsynced: true})
 				if err := l.SetCredentials([]*quota.Credential{c}, nil); err != nil {
 					b.Fatal(err)
 				}

@@ -10,11 +10,12 @@ import (
 
 // correct makes a correction, as an entry of its own.
 func (l *log) correct(ctx context.Context, e quota.Entry) (reply, error) {
-	if err := l.writable(); err != nil {
-		return reply{}, err
-	}
-	c := call{id: string(quota.NewID()), text: textOf(e), correct: true}
-	return l.ask(ctx, &c)
+	return l.ask(ctx, &call{id: string(quota.NewID()), text: textOf(e), correct: true})
+}
+
+// by returns an entry of a caller.
+func by(c quota.Caller, body quota.Body, note string) quota.Entry {
+	return quota.Entry{Body: body, By: c.By(), Region: c.Region, Note: note}
 }
 
 // Settle implements quota.Ledger.
@@ -22,19 +23,18 @@ func (l *Ledger) Settle(ctx context.Context, c *quota.Credential, s quota.Settle
 	one := l.find(c)
 	grant := quota.GrantID(c.Name, s.Grant)
 	if s.Bounded {
-		e, found, err := l.Entry(ctx, c, s.Grant)
-		if err != nil {
+		switch e, found, err := l.Entry(ctx, c, s.Grant); {
+		case err != nil:
 			return quota.Decision{}, err
-		}
-		if found && e.Kind() != quota.KindGrant { // a booking is an operator's
+		case found && e.Kind() != quota.KindGrant: // a booking is an operator's
 			return quota.Gone(grant), nil
-		}
-		if why, err := one.forbids(ctx, c, s, e, found); err != nil || why != "" {
-			return quota.Decision{Reason: quota.SettledTooHigh, Detail: why, Hint: "if it was spent all the same, an operator can settle it"}, err
+		case found: // else the script says that it is gone
+			if why, err := one.forbids(ctx, c, s, e); err != nil || why != "" {
+				return quota.Decision{Reason: quota.SettledTooHigh, Detail: why, Hint: "if it was spent all the same, an operator can settle it"}, err
+			}
 		}
 	}
-	settled := quota.Settled{Grant: s.Grant, To: s.Units}
-	r, err := one.correct(ctx, quota.Entry{Body: settled, By: s.Caller.By(), Region: s.Caller.Region})
+	r, err := one.correct(ctx, by(s.Caller, quota.Settled{Grant: s.Grant, To: s.Units}, ""))
 	switch {
 	case err != nil:
 		return quota.Decision{}, err
@@ -57,28 +57,23 @@ func tooMuch(limit string) quota.Decision {
 
 // forbids returns why a caller that is no operator may not settle a grant; empty: it may. A call costs at most what
 // was granted for it, or what an empty window has; a remote caller adds at most what is left.
-func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settlement, e quota.Entry, found bool) (string, error) {
-	if g, ok := e.Grant(); !found || !ok || g.Count < 1 {
-		return "", nil // the script says that it is gone
-	}
+func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settlement, e quota.Entry) (why string, err error) {
 	l.mu.Lock()
-	at := l.logTime()
+	now := l.logTime()
 	l.mu.Unlock()
-	narrowest, why := quota.MaxUnits, ""
-	greatest := quota.Max(e.Asked())
-	var more []quota.Charge
+	narrowest, greatest, more := quota.MaxUnits, quota.Max(e.Asked()), []quota.Charge(nil)
 	for _, charge := range e.Asked() {
 		limit, found := c.Limit(charge.Limit)
-		after, _ := limit.Window.Bounds(at)
-		now, _ := quota.ChargeIn(e.Charges, charge.Limit)
+		after, _ := limit.Window.Bounds(now)
+		counts, _ := quota.ChargeIn(e.Charges, charge.Limit)
 		to := min(charge.Units, s.Units)
 		if charge.Units == greatest {
 			to = s.Units
 		}
-		if !found || limit.DryRun || to <= now || !e.At.After(after) {
+		if !found || limit.DryRun || to <= counts || !e.At.After(after) {
 			continue
 		}
-		more = append(more, quota.Charge{Limit: charge.Limit, Units: to - now})
+		more = append(more, quota.Charge{Limit: charge.Limit, Units: to - counts})
 		if most := limit.Budget(s.UseReserve); to > max(most, charge.Units) && most < narrowest {
 			narrowest, why = most, fmt.Sprintf("no call costs %s: limit %s has %s in all", to.Text(), limit.Name, quota.Thousands(most))
 		}
@@ -97,20 +92,16 @@ func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settleme
 
 // Book implements quota.Ledger.
 func (l *Ledger) Book(ctx context.Context, c *quota.Credential, b quota.Booking) (quota.Decision, error) {
-	one := l.find(c)
-	if err := one.writable(); err != nil {
-		return quota.Decision{}, err
-	}
-	charges := []quota.Charge{{Limit: b.Limit, Units: b.Units}}
-	e := quota.Entry{Body: quota.Booked{}, By: b.Caller.By(), Region: b.Caller.Region, Note: b.Note, Charges: charges}
+	e := by(b.Caller, quota.Booked{}, b.Note)
+	e.Charges = []quota.Charge{{Limit: b.Limit, Units: b.Units}}
 	books := call{id: string(quota.NewID()), text: textOf(e), at: func(now time.Time) []quota.Check {
-		checks := c.Checks(charges, true, now)
+		checks := c.Checks(e.Charges, true, now)
 		for i := range checks {
 			checks[i].Max, checks[i].Observes = quota.MaxUnits, false
 		}
 		return checks
 	}}
-	r, err := one.ask(ctx, &books)
+	r, err := l.find(c).ask(ctx, &books)
 	if err != nil {
 		return quota.Decision{}, err
 	}
@@ -132,13 +123,12 @@ func (l *Ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.C
 	if i := c.Index(k.Limit); i < 0 || !k.Changes(u.Limits[i], u.Now) {
 		return false, nil
 	}
-	body := quota.Changed{Limit: k.Limit, Until: k.Until}
-	_, err = one.correct(ctx, quota.Entry{Body: body, By: k.Caller.By(), Region: k.Caller.Region, Note: k.Note})
+	_, err = one.correct(ctx, by(k.Caller, quota.Changed{Limit: k.Limit, Until: k.Until}, k.Note))
 	return err == nil, err
 }
 
 // Reset implements quota.Ledger.
-func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, by quota.Caller, note string) error {
-	_, err := l.find(c).correct(ctx, quota.Entry{Body: quota.Reset{}, By: by.By(), Region: by.Region, Note: note})
+func (l *Ledger) Reset(ctx context.Context, c *quota.Credential, caller quota.Caller, note string) error {
+	_, err := l.find(c).correct(ctx, by(caller, quota.Reset{}, note))
 	return err
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"quotad/quota"
@@ -14,30 +12,26 @@ import (
 // Acquire implements quota.Ledger.
 func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, ask quota.Ask) (quota.Decision, error) {
 	one, id := l.find(c), ask.ID()
-	if err := one.writable(); err != nil {
-		return quota.Decision{}, err
-	}
 	asks := call{id: string(id), text: textOf(entryOf(ask))}
 	asks.at = func(now time.Time) []quota.Check { return c.Checks(ask.Charges, ask.UseReserve, now) }
 	r, err := one.ask(ctx, &asks)
 	switch {
-	case err != nil && one.engine.Shared() && outage(err):
-		return one.acquireOffline(c, ask, id, err)
+	case one.away(err):
+		return one.acquireOffline(ctx, c, ask, err)
 	case err != nil:
 		return quota.Decision{}, err
-	}
-	e, _ := parse(asks.id, r.at, r.text)
-	if r.word == again {
-		if g, _ := e.Grant(); !sameRequest(e, ask) {
-			return quota.Conflict(g.Operation, g.Count), nil
+	case r.word == again:
+		e, _ := parse(asks.id, r.at, r.text)
+		d := repeated(c, ask, e)
+		if !d.Denied() {
+			d, _ = one.withLimits(ctx, c, d, ask.Charges)
 		}
-		d := quota.Decision{GrantID: quota.GrantID(c.Name, id), Replayed: true, Outage: e.Outage, Units: quota.Max(e.Asked())}
-		d, _ = one.withLimits(ctx, c, d, ask.Charges)
 		return d, nil
 	}
 	d := decide(c, asks.checks, r)
 	if r.word == granted {
-		one.fresh(d)
+		one.hear(d)
+		e, _ := parse(asks.id, r.at, r.text)
 		d.GrantID, d.Would = quota.GrantID(c.Name, id), e.Would
 	}
 	return d, nil
@@ -49,14 +43,13 @@ func entryOf(ask quota.Ask) quota.Entry {
 		Body: quota.Grant{Operation: ask.Operation, Count: ask.Count}}
 }
 
-// writable returns why the journal takes nothing, on one host alone: what it would lose is not granted.
-func (l *log) writable() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failing != nil && !l.engine.Shared() {
-		return fmt.Errorf("%w: %w", quota.ErrUnavailable, l.failing)
+// repeated decides an ask whose id is known: it was granted, unless the entry is another request's.
+func repeated(c *quota.Credential, ask quota.Ask, e quota.Entry) quota.Decision {
+	g, isGrant := e.Grant()
+	if !isGrant || g.Operation != ask.Operation || g.Count != ask.Count || e.By != ask.Caller.By() {
+		return quota.Conflict(g.Operation, g.Count)
 	}
-	return nil
+	return quota.Decision{GrantID: quota.GrantID(c.Name, e.ID), Replayed: true, Outage: e.Outage, Units: quota.Max(e.Asked())}
 }
 
 // withLimits adds the state of the limits of some charges. After an error the decision stands, without them.
@@ -106,25 +99,17 @@ func (l *Ledger) Peek(ctx context.Context, c *quota.Credential, operations []str
 	looks := call{at: func(now time.Time) []quota.Check { return c.Checks(charges, useReserve, now) }}
 	r, err := one.ask(ctx, &looks)
 	if err == nil {
-		err = one.refusesWrites()
+		one.mu.Lock()
+		err = one.down // it can be read, but would not grant anything
+		one.mu.Unlock()
 	}
 	switch {
-	case err != nil && one.engine.Shared() && outage(err):
+	case one.away(err):
 		return one.peekOffline(c, operations, charges, useReserve, err)
 	case err != nil:
 		return quota.Decision{}, err
 	}
 	return decide(c, looks.checks, r), nil
-}
-
-// refusesWrites returns why an engine that can be read would not grant anything.
-func (l *log) refusesWrites() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.readOnly {
-		return l.down
-	}
-	return nil
 }
 
 // Usage implements quota.Ledger.
@@ -146,11 +131,7 @@ func (l *log) look(ctx context.Context, c *quota.Credential) (u quota.Usage, r r
 	if r, err = l.ask(ctx, &asks); err == nil {
 		d := decide(c, asks.checks, r)
 		u = quota.Usage{Now: d.Now, Limits: d.Limits}
-		l.mu.Lock()
-		if !u.Now.Before(l.heard.Now) { // else one that was asked later is answered already
-			l.heard = quota.Usage{Now: u.Now, Limits: slices.Clone(u.Limits)}
-		}
-		l.mu.Unlock()
+		l.hear(d)
 	}
 	return u, r, err
 }
@@ -193,12 +174,7 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 	case !q.After.IsZero():
 		after = max(after, q.After.UnixMicro())
 	}
-	one := l.find(c)
-	engine, err := one.reading(ctx)
-	if err != nil {
-		return page, err
-	}
-	_, records, err := readPage(ctx, engine, c.Name, after, before, most+1) // one more, to know whether others follow
+	records, err := l.find(c).read(ctx, after, before, most+1) // one more, to know whether others follow
 	if len(records) > most {
 		records = records[:most]
 		page.Next = atMicros(records[most-1].At)
@@ -213,11 +189,7 @@ func (l *Ledger) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery)
 
 // Entry implements quota.Ledger.
 func (l *Ledger) Entry(ctx context.Context, c *quota.Credential, id quota.ID) (e quota.Entry, ok bool, err error) {
-	engine, err := l.find(c).reading(ctx)
-	if err != nil {
-		return e, false, err
-	}
-	_, records, err := readPage(ctx, engine, c.Name, 0, "", 1, string(id))
+	records, err := l.find(c).read(ctx, 0, "", 1, string(id))
 	if len(records) > 0 {
 		e, ok = parse(records[0].ID, records[0].At, records[0].Text)
 	}

@@ -1,12 +1,12 @@
 // Package slidinglog is a host's side of the logs of all credentials: a [Ledger] has the scripts of package lua decide,
 // keeps a journal of what they answered, and puts back what a log has lost.
 //
-// A request goes through decide.go, which makes it a call of checks; log.go, which asks until there is an answer;
-// call.go, which writes the arguments and reads the reply; and an [Engine] (engine.go): a Redis, or a [Memory]
-// (memory.go), which runs the same scripts in this process. correct.go settles, books, closes and resets; keep.go writes
-// the journal, and puts back what a log lacks; poll.go looks at each log once a second, and mirrors what other hosts
-// wrote; hosts.go says that this host lives; offline.go decides while the engine is away; entry.go writes and reads
-// entries; ledger.go opens and closes.
+// A request goes through decide.go, which makes it a call of checks; log.go, which asks until there is an answer; and
+// an [Engine] (engine.go, which writes the arguments and reads the reply): a Redis, or a [Memory] (memory.go), which
+// runs the same scripts in this process. correct.go settles, books, closes and resets; restore.go writes the journal,
+// and puts back what a log lacks; poll.go looks at each log once a second, and mirrors what other hosts wrote; hosts.go
+// says that this host lives; offline.go decides while the engine is away; entry.go writes and reads entries; ledger.go
+// opens and closes.
 //
 // The journals are in Config.Dir, one directory for each credential: see package journal. An entry is there before its
 // caller has the answer: on disk on one host alone, within a second on Redis. Closings, openings and resets stay there

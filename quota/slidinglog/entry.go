@@ -11,9 +11,6 @@ import (
 	"quotad/quota"
 )
 
-// The text of an entry is for scripts and people; README.md has its grammar. Line 1 is what it charges, line 2 what it
-// is, and a settled grant has a line 3 with what it was charged.
-
 // escape writes a field: an empty one is a lone percent sign, which no escaped text is, and which unescape reads as
 // nothing.
 func escape(field string) string { return cmp.Or(url.QueryEscape(field), "%") }
@@ -23,59 +20,47 @@ func unescape(field string) string {
 	return text
 }
 
-// textOf writes an entry that is not in a log yet.
+// textOf writes an entry that is not in a log yet; doc.go has the grammar.
 func textOf(e quota.Entry) string {
-	var text strings.Builder
+	charges, what := "", "book - 0"
 	for _, c := range e.Charges {
-		fmt.Fprintf(&text, " %s=%d", c.Limit, c.Units)
+		charges += fmt.Sprintf(" %s=%d", c.Limit, c.Units)
 	}
 	switch body := e.Body.(type) {
 	case quota.Grant:
-		fmt.Fprintf(&text, "\ngrant %s %d", escape(body.Operation), body.Count)
-	case quota.Booked:
-		text.WriteString("\nbook - 0")
+		what = fmt.Sprintf("grant %s %d", escape(body.Operation), body.Count)
 	case quota.Settled:
-		fmt.Fprintf(&text, "\nsettle %s %d", body.Grant, body.To)
+		what = fmt.Sprintf("settle %s %d", body.Grant, body.To)
 	case quota.Reset:
-		text.WriteString("\nreset - 0")
+		what = "reset - 0"
 	case quota.Changed:
 		until := int64(0)
-		if body.Kind() == quota.KindClosing {
+		if !body.Until.IsZero() {
 			until = body.Until.UnixMicro()
 		}
-		fmt.Fprintf(&text, "\nclose %s %d", body.Limit, until)
+		what = fmt.Sprintf("close %s %d", body.Limit, until)
 	}
-	fmt.Fprintf(&text, " %s %s %s", escape(e.By), escape(e.Region), escape(e.Note))
+	text := fmt.Sprintf("%s\n%s %s %s %s", charges, what, escape(e.By), escape(e.Region), escape(e.Note))
 	if e.Outage {
-		text.WriteString(" outage")
+		text += " outage"
 	}
-	return text.String()
+	return text
 }
 
 // parse reads an entry as the log has it, and reports whether it is one.
 func parse(id string, at int64, text string) (e quota.Entry, ok bool) {
-	lines := strings.Split(text, "\n")
+	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) < 2 {
 		return e, false
 	}
 	e.ID, e.At = quota.ID(id), atMicros(at)
 	e.Charges, ok = chargesOf(lines[0])
-	if len(lines) > 2 {
-		was, isWas := strings.CutPrefix(lines[2], "was")
-		charges, fine := chargesOf(was)
-		e.Was, ok = charges, ok && isWas && fine
+	if len(lines) > 2 && ok {
+		e.Was, ok = chargesOf(strings.TrimPrefix(lines[2], "was"))
 	}
 	fields := strings.Split(lines[1], " ")
 	if len(fields) < 6 || !ok {
 		return e, false
-	}
-	e.By, e.Region, e.Note = unescape(fields[3]), unescape(fields[4]), unescape(fields[5])
-	for _, field := range fields[6:] {
-		name, would := strings.CutPrefix(field, "would=")
-		if would {
-			e.Would = append(e.Would, name)
-		}
-		e.Outage = e.Outage || field == "outage"
 	}
 	n, err := strconv.ParseInt(fields[2], 10, 64)
 	switch fields[0] {
@@ -96,25 +81,26 @@ func parse(id string, at int64, text string) (e quota.Entry, ok bool) {
 	default:
 		return e, false
 	}
+	e.By, e.Region, e.Note = unescape(fields[3]), unescape(fields[4]), unescape(fields[5])
+	for _, field := range fields[6:] {
+		if limit, would := strings.CutPrefix(field, "would="); would {
+			e.Would = append(e.Would, limit)
+		}
+		e.Outage = e.Outage || field == "outage"
+	}
 	return e, err == nil
 }
 
 func chargesOf(line string) (charges []quota.Charge, ok bool) {
 	for field := range strings.FieldsSeq(line) {
-		name, value, found := strings.Cut(field, "=")
+		name, value, _ := strings.Cut(field, "=")
 		units, err := strconv.ParseInt(value, 10, 64)
-		if !found || err != nil {
+		if err != nil {
 			return nil, false
 		}
 		charges = append(charges, quota.Charge{Limit: name, Units: quota.Units(units)})
 	}
 	return charges, true
-}
-
-// sameRequest reports whether an entry is the grant of a request of an operation.
-func sameRequest(e quota.Entry, ask quota.Ask) bool {
-	g, isGrant := e.Grant()
-	return isGrant && g.Operation == ask.Operation && g.Count == ask.Count && e.By == ask.Caller.By()
 }
 
 // closedBy reads the closing in effect, as a script answers it.

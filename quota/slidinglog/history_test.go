@@ -20,7 +20,7 @@ import (
 )
 
 // declares is declare.lua, which only Redis needs.
-const declares Script = 100
+const declares Script = "declare"
 
 // A record is an entry as a journal has it.
 type record struct {
@@ -50,10 +50,10 @@ var onClock = strings.NewReplacer(
 )
 
 // scriptsOnClock returns the scripts with the time, and the server, as their last arguments.
-func scriptsOnClock(b lua.Bounds) map[Script]string {
-	all := lua.All(b)
-	texts := map[Script]string{Acquire: all.Acquire, Correct: all.Correct, Walk: all.Walk, Restore: all.Restore,
-		Mirror: all.Mirror, Hosts: all.Hosts, declares: all.Declare}
+func scriptsOnClock(b lua.Bounds) map[string]string {
+	texts := lua.All(b)
+	delete(texts, "client_log")
+	delete(texts, "client_counter")
 	for s, text := range texts {
 		text = onClock.Replace(text)
 		if strings.Contains(text, "'TIME'") || strings.Contains(text, "'INFO'") {
@@ -66,15 +66,13 @@ func scriptsOnClock(b lua.Bounds) map[Script]string {
 
 func newTwin(t *testing.T, b lua.Bounds, conn *redistest.Conn) *twin {
 	t.Helper()
-	w := &twin{memory: NewMemory(nil), conn: conn, hashes: map[Script]string{}}
-	for s, text := range scriptsOnClock(b) {
-		f, err := w.memory.state.LoadString(text)
-		must(err)
-		w.memory.scripts[s] = f
+	sources := scriptsOnClock(b)
+	w := &twin{memory: NewMemoryOf(time.Now, sources), conn: conn, hashes: map[Script]string{}}
+	for name, text := range sources {
 		if conn != nil {
 			hash, err := conn.Do("SCRIPT", "LOAD", text)
 			must(err)
-			w.hashes[s] = hash.(string)
+			w.hashes[Script(name)] = hash.(string)
 		}
 	}
 	return w
@@ -202,7 +200,7 @@ func (w *twin) copyKeys(from, to string) error {
 			return err
 		}
 		if k := w.memory.keys[from+part]; k != nil {
-			w.memory.keys[to+part] = &key{maps.Clone(k.hash), maps.Clone(k.scores), slices.Clone(k.order)}
+			w.memory.keys[to+part] = &key{maps.Clone(k.hash), maps.Clone(k.times), slices.Clone(k.order)}
 		}
 		if err := w.command("COPY", from+part, to+part); err != nil {
 			return err
@@ -238,7 +236,7 @@ func (w *twin) same() error {
 	var order []any
 	if k := w.memory.keys[keys[0]]; k != nil {
 		for _, m := range k.order {
-			order = append(order, m.name, strconv.FormatFloat(m.score, 'f', 0, 64))
+			order = append(order, m.name, strconv.FormatInt(m.at, 10))
 		}
 	}
 	if list := value.([]any); len(list)+len(order) > 0 && !reflect.DeepEqual(list, order) {

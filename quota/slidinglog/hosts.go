@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -31,6 +30,8 @@ const (
 	rowsFor  = 24 * time.Hour
 )
 
+func (d Daemon) lives() bool { return d.Ago <= livesFor }
+
 // Hosts returns the daemons on the ledger when the engine named them last, and how long ago that was; known is
 // false if it has not yet.
 func (l *Ledger) Hosts() (list []Daemon, age time.Duration, known bool) {
@@ -43,7 +44,7 @@ func (l *Ledger) Hosts() (list []Daemon, age time.Duration, known bool) {
 func (l *Ledger) row() Daemon {
 	row := Daemon{Name: l.config.Name, Terms: map[string]string{}, Keep: map[string]int64{}}
 	for _, one := range l.all() {
-		c := one.current()
+		c, _ := one.current()
 		terms := c.Terms()
 		if l.config.Terms != nil {
 			terms += l.config.Terms(c.Name)
@@ -70,47 +71,22 @@ func (l *Ledger) followHosts(ctx context.Context) {
 func (l *Ledger) pollHosts(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.config.Deadline, pollEvery))
 	defer cancel()
-	row := l.row()
-	text, _ := json.Marshal(row) // it has no field that fails
+	text, _ := json.Marshal(l.row()) // it has no field that fails
 	rows, err := l.hosts(ctx, string(text))
 	if err != nil {
 		return // each log says so
 	}
-	together := map[string]time.Time{} // of the others with this name
-	keep, differs := maps.Clone(row.Keep), []string(nil)
-	for _, other := range rows {
-		for name, us := range other.Keep {
-			keep[name] = max(keep[name], us)
-		}
-		if other.Self || !other.lives() {
-			continue
-		}
-		if other.Name == row.Name {
-			together[other.ID] = time.Now()
-			if since, known := l.together[other.ID]; known {
-				together[other.ID] = since
-			}
-			if time.Since(together[other.ID]) > livesFor {
-				differs = append(differs, fmt.Sprintf("two daemons on this ledger are named %s: give one of them another name", row.Name))
-			}
-		}
-		for name, digest := range other.Terms {
-			if mine, has := row.Terms[name]; has && mine != digest {
-				differs = append(differs, fmt.Sprintf("host %s counts credential %s differently: "+
-					"compare limits, costs and routes of the two files", other.Name, name))
-			}
-		}
-	}
-	l.together = together
 	for _, one := range l.all() {
 		one.mu.Lock()
-		one.keep = max(keep[one.name], one.credential.Keeps().Microseconds())
+		one.keep = one.credential.Keeps().Microseconds()
+		for _, row := range rows {
+			one.keep = max(one.keep, row.Keep[one.name])
+		}
 		one.mu.Unlock()
 	}
-	slices.Sort(differs)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.polled, l.rows, l.differs = time.Now(), rows, slices.Compact(differs)
+	l.polled, l.rows = time.Now(), rows
 }
 
 // hosts runs the script: an empty text has this host's row go.
@@ -120,7 +96,7 @@ func (l *Ledger) hosts(ctx context.Context, text string) (rows []Daemon, err err
 		return nil, err
 	}
 	in := reader{values: values}
-	for now := in.int(); len(in.values) > 0 && !in.wrong; {
+	for now := in.int(); in.more(); {
 		row := Daemon{ID: in.text()}
 		row.Ago, row.Self = time.Duration(now-in.int())*time.Millisecond, row.ID == l.id
 		if json.Unmarshal([]byte(in.text()), &row) == nil { // another version's says nothing
@@ -130,13 +106,33 @@ func (l *Ledger) hosts(ctx context.Context, text string) (rows []Daemon, err err
 	return rows, nil
 }
 
-func (d Daemon) lives() bool { return d.Ago <= livesFor }
+// differing says what is wrong with the other daemons that live: one has the name of this one, once the row of a
+// daemon that was killed before this one began is too old; or it counts a credential by other terms.
+func (l *Ledger) differing() (texts []string) {
+	rows, _, _ := l.Hosts()
+	self := slices.IndexFunc(rows, func(d Daemon) bool { return d.Self })
+	for _, other := range rows {
+		if self < 0 || other.Self || !other.lives() {
+			continue
+		}
+		if other.Name == rows[self].Name && time.Since(l.began) > livesFor {
+			texts = append(texts, fmt.Sprintf("two daemons on this ledger are named %s: give one of them another name", other.Name))
+		}
+		for name, digest := range other.Terms {
+			if mine, has := rows[self].Terms[name]; has && mine != digest {
+				texts = append(texts, fmt.Sprintf("host %s counts credential %s differently: "+
+					"compare limits, costs and routes of the two files", other.Name, name))
+			}
+		}
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
 
 // living returns how many hosts lived when the engine answered last, this one included.
 func (l *Ledger) living() (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, row := range l.rows {
+	rows, _, _ := l.Hosts()
+	for _, row := range rows {
 		n += asInt(row.lives())
 	}
 	return n

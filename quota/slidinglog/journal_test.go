@@ -17,7 +17,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	c := &quota.Credential{Name: "one", Operations: map[string]quota.Cost{"get": {Every: 1}},
 		Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)}}}
 	begin := func() (*Ledger, *quota.Service) {
-		l := Open(Config{Engine: NewMemory(nil), Dir: dir, Manual: true, Unsynced: true})
+		l := Open(Config{Engine: NewMemory(time.Now), Dir: dir, Manual: true, Unsynced: true})
 		t.Cleanup(func() { l.Close() })
 		s, err := quota.NewService(l, []*quota.Credential{c}, time.Minute)
 		if err == nil {

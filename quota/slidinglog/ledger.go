@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -63,18 +62,16 @@ const (
 type Ledger struct {
 	config Config // with its defaults
 	id     string // of this daemon
+	began  time.Time
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
 	workers sync.WaitGroup
 
-	together map[string]time.Time // pollHosts' alone: since when another daemon has this name, by id
-
-	mu      sync.Mutex // guards what follows
-	logs    map[string]*log
-	rows    []Daemon  // the daemons on this ledger, as they last described themselves
-	polled  time.Time // when
-	differs []string
+	mu     sync.Mutex // guards what follows
+	logs   map[string]*log
+	rows   []Daemon  // the daemons on this ledger, as they last described themselves
+	polled time.Time // when
 }
 
 var _ quota.Ledger = (*Ledger)(nil)
@@ -85,7 +82,7 @@ func Open(config Config) *Ledger {
 	if config.OnEvent == nil {
 		config.OnEvent = func(Event) {}
 	}
-	l := &Ledger{config: config, id: string(quota.NewID()), logs: map[string]*log{}}
+	l := &Ledger{config: config, id: string(quota.NewID()), began: time.Now(), logs: map[string]*log{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if config.Engine.Shared() && !config.Manual {
 		l.workers.Go(func() { l.followHosts(l.ctx) })
@@ -97,21 +94,21 @@ func Open(config Config) *Ledger {
 // closes those of the ones that left. After an error nothing has changed. It does not wait for the engine.
 func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[string]Policy) error {
 	l.mu.Lock()
-	before, logs, opened := l.logs, map[string]*log{}, []*log(nil)
+	before := l.logs
 	l.mu.Unlock()
+	logs, opened := map[string]*log{}, []*log(nil)
 	for _, c := range credentials {
-		one := before[c.Name]
-		if one == nil {
-			var err error
-			if one, err = l.open(c); err != nil {
-				for _, o := range opened {
-					err = errors.Join(err, o.journal.Close())
-				}
-				return err
-			}
-			opened = append(opened, one)
+		if logs[c.Name] = before[c.Name]; logs[c.Name] != nil {
+			continue
 		}
-		logs[c.Name] = one
+		one, err := l.open(c)
+		if err != nil {
+			for _, o := range opened {
+				err = errors.Join(err, o.journal.Close())
+			}
+			return err
+		}
+		logs[c.Name], opened = one, append(opened, one)
 	}
 	for _, c := range credentials {
 		one := logs[c.Name]
@@ -152,7 +149,10 @@ func (l *Ledger) open(c *quota.Credential) (*log, error) {
 	one := &log{ledger: l, engine: l.config.Engine, name: c.Name, journal: j, restoring: make(chan struct{}, 1), credential: c}
 	one.keep = c.Keeps().Microseconds()
 	if memory, alone := l.config.Engine.(*Memory); alone {
-		err = one.replay(l.ctx, memory)
+		var back putBack
+		if back, err = one.load(l.ctx, memory, nil); err == nil {
+			one.restored("", back, nil, true)
+		}
 	} else {
 		err = one.readJournal()
 	}
@@ -166,20 +166,13 @@ func (l *Ledger) open(c *quota.Credential) (*log, error) {
 func (l *Ledger) find(c *quota.Credential) *log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if one := l.logs[c.Name]; one != nil {
-		return one
-	}
-	return &log{ledger: l, engine: l.config.Engine, name: c.Name}
+	return cmp.Or(l.logs[c.Name], &log{ledger: l, engine: l.config.Engine, name: c.Name})
 }
 
 func (l *Ledger) all() []*log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	logs := make([]*log, 0, len(l.logs))
-	for _, name := range slices.Sorted(maps.Keys(l.logs)) {
-		logs = append(logs, l.logs[name])
-	}
-	return logs
+	return slices.SortedFunc(maps.Values(l.logs), func(a, b *log) int { return cmp.Compare(a.name, b.name) })
 }
 
 // mostAwait is for longer than hosts take to put back a long log.
@@ -195,7 +188,8 @@ func (l *Ledger) Await(ctx context.Context) {
 	for _, one := range l.all() {
 		for ctx.Err() == nil {
 			asking, cancel := context.WithTimeout(ctx, max(l.config.Deadline, pollEvery))
-			_, _, err := one.look(asking, one.current())
+			c, _ := one.current()
+			_, _, err := one.look(asking, c)
 			cancel()
 			if !errors.Is(err, quota.ErrRecovering) {
 				break
@@ -205,26 +199,15 @@ func (l *Ledger) Await(ctx context.Context) {
 	}
 }
 
-// Killed returns how often a start found that the ledger before it had not been closed, in what the journals have.
-func (l *Ledger) Killed() (n int) {
-	for _, one := range l.all() {
-		n = max(n, one.journal.Killed())
-	}
-	return n
-}
-
-// What Health warns of: a log that is so far ahead of the clock, a journal so far behind the log, a log that is lost
-// so often within a time.
+// What Health warns of: a log that is so far ahead of the clock, and a journal so far behind the log.
 const (
-	aheadOf      = time.Minute
-	mostLag      = 5 * time.Second
-	manyLosses   = 3
-	lossesWithin = 10 * time.Minute
+	aheadOf = time.Minute
+	mostLag = 5 * time.Second
 )
 
 // Health implements quota.Ledger.
 func (l *Ledger) Health(ctx context.Context) quota.Health {
-	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true}
+	h := quota.Health{Backend: "embedded", State: "ok", Reachable: true, Hosts: l.differing()}
 	if l.config.Engine.Shared() {
 		h.Backend = "redis"
 	}
@@ -232,44 +215,10 @@ func (l *Ledger) Health(ctx context.Context) quota.Health {
 	if h.Warnings = warnings; err != nil {
 		h.State, h.Reachable = err.Error(), false
 	}
-	l.mu.Lock()
-	h.Hosts = slices.Clone(l.differs)
-	l.mu.Unlock()
 	for _, one := range l.all() {
 		one.health(&h)
 	}
 	return h
-}
-
-// health adds the state of one log.
-func (l *log) health(h *quota.Health) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	warn := func(format string, args ...any) { h.Warnings = append(h.Warnings, fmt.Sprintf(format, args...)) }
-	wrong := l.down
-	if l.failing != nil {
-		h.Unwritten = append(h.Unwritten, l.failing.Error())
-		if !l.engine.Shared() {
-			wrong = l.failing
-		}
-	}
-	if wrong != nil && h.Reachable {
-		h.State, h.Reachable = wrong.Error(), false
-	}
-	if time.Now().Before(l.quietUntil) {
-		h.Recovering = append(h.Recovering, l.name)
-	}
-	if l.ahead > aheadOf {
-		h.Clock = append(h.Clock, fmt.Sprintf("the log of %s is %s ahead of the clock: what it holds leaves late, "+
-			"by as much; quotactl reset %[1]s --yes begins another one", l.name, quota.Brief(l.ahead.Truncate(time.Second))))
-	}
-	if lag := time.Since(l.mirrored.whole); l.down == nil && l.engine.Shared() && !l.mirrored.whole.IsZero() && lag > mostLag {
-		warn("the journal of %s lags behind the log by %s: what others wrote since is on no disk of this host",
-			l.name, quota.Brief(lag.Truncate(time.Second)))
-	}
-	if n := len(l.lately()); n >= manyLosses {
-		warn("the log of %s was lost %d times within 10 minutes: do two masters answer?", l.name, n)
-	}
 }
 
 // Close stops what follows the logs, and closes the journals and the engine.

@@ -28,25 +28,18 @@ type log struct {
 	mu         sync.Mutex // guards what follows; nothing waits under it
 	credential *quota.Credential
 	policy     Policy
-	keep       int64  // µs; the greatest of all hosts
-	epoch      string // of the log that the host knows; empty: none
-	lostEpoch  string // of the one that was lost last
-	seen       int64  // the newest time of that log
-	last       string // the newest entry in the journal that was in the log
-	lastAt     int64
-	told       int64     // the engine's TIME in the newest answer
-	asked      time.Time // when that was asked for
-	toldAt     time.Time // when it came, by the monotonic clock
-	down       error     // why the engine cannot be reached
-	readOnly   bool      // a write found it so
+	known
+	told       int64         // the engine's TIME in the newest answer
+	asked      time.Time     // when that was asked for
+	toldAt     time.Time     // when it came, by the monotonic clock
+	ahead      time.Duration // of the log's clock before TIME
+	quietUntil time.Time     // by the machine's clock
+	down       error         // why the engine cannot be reached, or takes no writes
 	downSince  time.Time
-	quietUntil time.Time // by the machine's clock
-	losses     []time.Time
-	ahead      time.Duration  // of the log's clock before TIME
+	failing    error          // why the journal takes nothing
 	heard      quota.Usage    // when the engine answered last
 	offline    []offlineGrant // that the allowance counts, the oldest first
 	alone      quota.Units    // that it granted since the engine is away
-	failing    error          // why the journal takes nothing
 }
 
 // nowMicros estimates the engine's TIME after a while, by the machine's monotonic clock; 0: it never answered. mu is
@@ -64,17 +57,17 @@ func (l *log) logTime() time.Time {
 }
 
 // learnTime takes the engine's TIME from an answer, unless a newer call had one. mu is held.
-func (l *log) learnTime(told int64, asked time.Time) (newer bool) {
-	if newer = asked.After(l.asked); newer {
+func (l *log) learnTime(told, newest int64, asked time.Time) {
+	if asked.After(l.asked) {
 		l.told, l.asked, l.toldAt = told, asked, time.Now()
+		l.ahead = time.Duration(max(0, newest-told)) * time.Microsecond
 	}
-	return newer
 }
 
-func (l *log) current() *quota.Credential {
+func (l *log) current() (*quota.Credential, known) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.credential
+	return l.credential, l.known
 }
 
 // know fills in what the host knows. What the log has to have before is put back first.
@@ -89,7 +82,7 @@ func (l *log) know(ctx context.Context, c *call) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.epoch, c.seen, c.keep, c.last, c.lastAt, c.until = l.epoch, l.seen, l.keep, l.last, l.lastAt, 0
+	c.known, c.until = l.known, 0
 	if deadline, bounded := ctx.Deadline(); bounded {
 		c.until = l.nowMicros(time.Until(deadline))
 	}
@@ -104,9 +97,7 @@ func (l *log) know(ctx context.Context, c *call) error {
 func (l *log) learn(c *call, r reply) (same bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.learnTime(r.time, c.askedAt) {
-		l.ahead = time.Duration(max(0, r.clock-r.time)) * time.Microsecond
-	}
+	l.learnTime(r.time, r.clock, c.askedAt)
 	if l.epoch != c.epoch {
 		return false
 	}
@@ -137,15 +128,16 @@ func (l *log) ask(ctx context.Context, c *call) (r reply, err error) {
 	}
 	if !l.engine.Shared() {
 		ctx = context.WithoutCancel(ctx) // a machine that is busy answers late, rather than not
+		if err := l.unwritten(); err != nil && c.id != "" {
+			return r, err
+		}
 	}
 	unknown, losses := false, 0
 	for ctx.Err() == nil {
 		if err = l.know(ctx, c); err == nil {
 			r, err = l.run(ctx, c)
 		}
-		if decided := r.word != quiet && r.word != lost && r.word != late; err != nil || decided {
-			l.note(err, c.id != "" && (err != nil || r.word == granted || r.word == done))
-		}
+		l.note(err, r.word == granted || r.word == done)
 		if err != nil {
 			unknown = unknown || c.id != "" && errors.Is(err, quota.ErrOutcomeUnknown)
 			if unknown && quota.Sleep(ctx, betweenTries) {
@@ -163,7 +155,6 @@ func (l *log) ask(ctx context.Context, c *call) (r reply, err error) {
 			if losses++; losses > mostLosses {
 				return r, quota.ErrRecovering
 			}
-			l.lose(c.epoch)
 			if err := l.restore(ctx, c.epoch, true); err != nil {
 				return r, err
 			}
@@ -197,41 +188,15 @@ func timedOut(ctx context.Context, unknown bool, err error) error {
 	return err
 }
 
-// lose counts a loss of the log that the host knew.
-func (l *log) lose(epoch string) {
-	l.mu.Lock()
-	expired := l.nowMicros(0)-l.seen > l.keep // Redis drops a log that nothing was written to for as long
-	known := l.epoch == epoch && l.lostEpoch != epoch && !expired
-	if known {
-		l.lostEpoch = epoch
-		l.losses = append(l.lately(), time.Now())
-	}
-	l.mu.Unlock()
-	if known {
-		l.ledger.config.OnEvent(Event{Credential: l.name, Kind: LostLog, Err: quota.ErrLost})
-	}
-}
-
-// lately returns when the log was lost within the last minutes. mu is held.
-func (l *log) lately() []time.Time {
-	l.losses = slices.DeleteFunc(l.losses, func(t time.Time) bool { return time.Since(t) > lossesWithin })
-	return l.losses
-}
-
-// note keeps whether the engine can be reached, and reports a change. What refuses writes is away until one is done,
-// however well it can be read.
-func (l *log) note(err error, writes bool) {
-	if err != nil && !outage(err) && !errors.Is(err, quota.ErrUnusable) {
+// note keeps whether the engine can be reached, and reports a change: it is away from a call that failed until
+// something is written, however well it can be read.
+func (l *log) note(err error, wrote bool) {
+	if err == nil && !wrote || err != nil && !outage(err) && !errors.Is(err, quota.ErrUnusable) {
 		return
 	}
 	l.mu.Lock()
-	if err == nil && l.readOnly && !writes {
-		l.mu.Unlock()
-		return
-	}
 	was, e := l.down, Event{Credential: l.name, Kind: Up, Took: time.Since(l.downSince), Units: l.alone}
-	l.down, l.readOnly = err, err != nil && writes
-	if err == nil {
+	if l.down = err; err == nil {
 		l.alone = 0
 	} else if was == nil {
 		l.downSince, e = time.Now(), Event{Credential: l.name, Kind: Down, Err: err}
@@ -242,12 +207,41 @@ func (l *log) note(err error, writes bool) {
 	}
 }
 
-// outage reports whether an error is an outage, in which a policy decides: the engine does not answer, or refuses for
-// now.
+// away reports whether an error of a log that hosts share is an outage, in which a policy decides.
+func (l *log) away(err error) bool { return err != nil && l.engine.Shared() && outage(err) }
+
+// outage reports whether the engine does not answer, or refuses for now.
 func outage(err error) bool {
 	if !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrOutcomeUnknown) {
 		return false
 	}
-	known := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrUnusable, context.Canceled} // the caller has gone
-	return !slices.ContainsFunc(known, func(e error) bool { return errors.Is(err, e) })
+	other := []error{quota.ErrLost, quota.ErrRecovering, quota.ErrUnusable, context.Canceled} // the caller has gone
+	return !slices.ContainsFunc(other, func(e error) bool { return errors.Is(err, e) })
+}
+
+// health adds the state of the log.
+func (l *log) health(h *quota.Health) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wrong := l.down
+	if l.failing != nil {
+		h.Unwritten = append(h.Unwritten, l.failing.Error())
+		if !l.engine.Shared() {
+			wrong = l.failing
+		}
+	}
+	if wrong != nil && h.Reachable {
+		h.State, h.Reachable = wrong.Error(), false
+	}
+	if time.Now().Before(l.quietUntil) {
+		h.Recovering = append(h.Recovering, l.name)
+	}
+	if l.ahead > aheadOf {
+		h.Clock = append(h.Clock, fmt.Sprintf("the log of %s is %s ahead of the clock: what it holds leaves late, "+
+			"by as much; quotactl reset %[1]s --yes begins another one", l.name, quota.Brief(l.ahead.Truncate(time.Second))))
+	}
+	if lag := time.Since(l.mirrored.whole); l.down == nil && !l.mirrored.whole.IsZero() && lag > mostLag {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("the journal of %s lags behind the log by %s: what others wrote "+
+			"since is on no disk of this host", l.name, quota.Brief(lag.Truncate(time.Second))))
+	}
 }

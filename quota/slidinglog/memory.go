@@ -3,11 +3,11 @@ package slidinglog
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +20,8 @@ import (
 )
 
 // A Memory is the Engine of one host alone. It runs the same scripts as Redis, over hashes and sorted sets in memory,
-// with Redis' conversions, by the commands that the scripts use; any other command is an error. No script has a global
-// variable, and nothing expires.
+// by the commands that the scripts use; any other command is an error. No script has a global variable, and nothing
+// expires.
 type Memory struct {
 	now func() time.Time
 
@@ -31,19 +31,19 @@ type Memory struct {
 	keys    map[string]*key
 }
 
-// A key is a hash, or a sorted set.
+// A key is a hash, or a sorted set: members by their times, of which no two are the same.
 type key struct {
-	hash   map[string]string
-	scores map[string]float64
-	order  []member // by score, then by name
+	hash  map[string]string
+	times map[string]int64
+	order []member
 }
 
 type member struct {
-	score float64
-	name  string
+	at   int64
+	name string
 }
 
-// NewMemory returns an empty one. now is its clock; nil: time.Now.
+// NewMemory returns an empty one on a clock.
 func NewMemory(now func() time.Time) *Memory {
 	bounds := lua.Usual()
 	bounds.QuietMicros = 0 // no other host has anything to put back
@@ -51,10 +51,7 @@ func NewMemory(now func() time.Time) *Memory {
 }
 
 // NewMemoryOf returns an empty one that runs other sources: a test's.
-func NewMemoryOf(now func() time.Time, sources lua.Scripts) *Memory {
-	if now == nil {
-		now = time.Now
-	}
+func NewMemoryOf(now func() time.Time, sources map[string]string) *Memory {
 	m := &Memory{now: now, scripts: map[Script]*glua.LFunction{}, keys: map[string]*key{}}
 	m.state = glua.NewState(glua.Options{SkipOpenLibs: true})
 	for _, open := range []glua.LGFunction{glua.OpenBase, glua.OpenTable, glua.OpenString, glua.OpenMath} {
@@ -64,12 +61,10 @@ func NewMemoryOf(now func() time.Time, sources lua.Scripts) *Memory {
 	m.state.SetGlobal("redis", m.state.SetFuncs(m.state.NewTable(), map[string]glua.LGFunction{"call": m.call}))
 	must(m.state.DoString("local function no(_, name) error('no global variable ' .. name) end " +
 		"setmetatable(_G, { __index = no, __newindex = no })"))
-	texts := map[Script]string{Acquire: sources.Acquire, Correct: sources.Correct, Walk: sources.Walk,
-		Restore: sources.Restore, Mirror: sources.Mirror, Hosts: sources.Hosts}
-	for s, text := range texts {
+	for name, text := range sources {
 		f, err := m.state.LoadString(text)
 		must(err)
-		m.scripts[s] = f
+		m.scripts[Script(name)] = f
 	}
 	return m
 }
@@ -94,26 +89,21 @@ func (m *Memory) Close() error { return nil }
 func (m *Memory) Run(_ context.Context, credential string, s Script, args []any) ([]any, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k, a := m.state.CreateTable(2, 0), m.state.CreateTable(len(args), 0)
-	k.Append(glua.LString(credential + ":entries"))
-	k.Append(glua.LString(credential + ":state"))
-	for _, arg := range args {
-		a.Append(glua.LString(fmt.Sprint(arg)))
+	texts := make([]string, len(args))
+	for i, arg := range args {
+		texts[i] = fmt.Sprint(arg)
 	}
-	m.state.G.Global.RawSetString("KEYS", k)
-	m.state.G.Global.RawSetString("ARGV", a)
+	m.state.G.Global.RawSetString("KEYS", listOf(m.state, credential+":entries", credential+":state"))
+	m.state.G.Global.RawSetString("ARGV", listOf(m.state, texts...))
 	if err := m.state.CallByParam(glua.P{Fn: m.scripts[s], NRet: 1, Protect: true}); err != nil {
-		return nil, fmt.Errorf("script %d of credential %s: %w", s, credential, err)
+		return nil, fmt.Errorf("script %s of credential %s: %w", s, credential, err)
 	}
 	defer m.state.SetTop(0)
-	switch reply := replyOf(m.state.Get(-1)).(type) {
-	case []any:
-		return reply, nil
-	case nil:
-		return nil, nil
-	default:
-		return []any{reply}, nil
+	reply := replyOf(m.state.Get(-1))
+	if list, isList := reply.([]any); isList {
+		return list, nil
 	}
+	return []any{reply}, nil
 }
 
 // replyOf converts what a script returned, as Redis does: an integer is cut off, and a table ends at a nil.
@@ -124,7 +114,7 @@ func replyOf(v glua.LValue) any {
 	case glua.LString:
 		return string(v)
 	case *glua.LTable:
-		var list []any
+		list := []any{}
 		for i := 1; v.RawGetInt(i) != glua.LNil; i++ {
 			list = append(list, replyOf(v.RawGetInt(i)))
 		}
@@ -133,38 +123,42 @@ func replyOf(v glua.LValue) any {
 	return nil
 }
 
+func listOf(l *glua.LState, texts ...string) *glua.LTable {
+	list := l.CreateTable(len(texts), 0)
+	for _, text := range texts {
+		list.Append(glua.LString(text))
+	}
+	return list
+}
+
+// load begins a log anew, with the grants and bookings of a journal, the oldest first: as restore.lua does, but a day
+// of them within milliseconds. It returns the corrections, which that script has to put back.
+func (m *Memory) load(credential string, records []journal.Record) (corrections []journal.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, credential+":entries") // of a credential that was removed, and is back
+	delete(m.keys, credential+":state")
+	log, state, newest := m.key(credential+":entries"), m.key(credential+":state").hash, int64(0)
+	for _, r := range records {
+		if !strings.HasPrefix(r.Text, " ") {
+			corrections = append(corrections, r)
+			continue
+		}
+		newest = max(newest+1, r.At)
+		log.times[r.ID], log.order = newest, append(log.order, member{newest, r.ID})
+		state["="+r.ID] = r.Text
+	}
+	state["epoch"], state["server"] = rand.Text(), "memory"
+	state["clock"], state["count"] = strconv.FormatInt(newest, 10), strconv.Itoa(len(log.order))
+	return corrections
+}
+
 // key returns the key of a name.
 func (m *Memory) key(name string) *key {
 	if m.keys[name] == nil {
-		m.keys[name] = &key{hash: map[string]string{}, scores: map[string]float64{}}
+		m.keys[name] = &key{hash: map[string]string{}, times: map[string]int64{}}
 	}
 	return m.keys[name]
-}
-
-// forget drops a log.
-func (m *Memory) forget(credential string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.keys, credential+":entries")
-	delete(m.keys, credential+":state")
-}
-
-// load adds grants and bookings that nothing corrects yet to a log that has been begun, the oldest first: as restore.lua
-// does, but a day of them at a start within milliseconds.
-func (m *Memory) load(credential string, records []journal.Record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	log, state := m.key(credential+":entries"), m.key(credential+":state").hash
-	newest := 0.0
-	for _, r := range records {
-		newest = max(newest+1, float64(r.At)) // no two are the same
-		log.scores[r.ID] = newest
-		log.order = append(log.order, member{newest, r.ID})
-		state["="+r.ID] = r.Text
-	}
-	if len(records) > 0 {
-		state["clock"], state["count"] = strconv.FormatInt(int64(newest), 10), strconv.Itoa(len(records))
-	}
 }
 
 // call is redis.call.
@@ -175,7 +169,7 @@ func (m *Memory) call(l *glua.LState) int {
 		case glua.LString:
 			args[i] = string(v)
 		case glua.LNumber:
-			args[i] = number(float64(v))
+			args[i] = strconv.FormatInt(int64(v), 10)
 		default:
 			l.RaiseError("%v: argument %d is neither a string nor a number", args[:i], i)
 		}
@@ -199,34 +193,28 @@ func (m *Memory) call(l *glua.LState) int {
 	return 1
 }
 
-func listOf(l *glua.LState, texts ...string) *glua.LTable {
-	list := l.CreateTable(len(texts), 0)
-	for _, text := range texts {
-		list.Append(glua.LString(text))
-	}
-	return list
-}
-
 // hashed carries out a command on a hash. What no script reads of an answer is nil.
 func (k *key) hashed(l *glua.LState, command string, args []string) glua.LValue {
-	list := l.CreateTable(len(args), 0)
+	get := func(field string) glua.LValue {
+		if v, ok := k.hash[field]; ok {
+			return glua.LString(v)
+		}
+		return glua.LFalse
+	}
 	switch command {
-	case "HGET", "HMGET":
+	case "HGET":
+		return get(args[0])
+	case "HMGET":
+		list := l.CreateTable(len(args), 0)
 		for _, field := range args {
-			one := glua.LValue(glua.LFalse)
-			if v, ok := k.hash[field]; ok {
-				one = glua.LString(v)
-			}
-			if command == "HGET" {
-				return one
-			}
-			list.Append(one)
+			list.Append(get(field))
 		}
 		return list
 	case "HGETALL":
+		list := l.NewTable()
 		for _, field := range slices.Sorted(maps.Keys(k.hash)) {
 			list.Append(glua.LString(field))
-			list.Append(glua.LString(k.hash[field]))
+			list.Append(get(field))
 		}
 		return list
 	case "HSETNX":
@@ -244,12 +232,8 @@ func (k *key) hashed(l *glua.LState, command string, args []string) glua.LValue 
 			delete(k.hash, field)
 		}
 	case "HINCRBY":
-		was, err := strconv.ParseInt(cmp.Or(k.hash[args[0]], "0"), 10, 64)
-		by, wrong := strconv.ParseInt(args[1], 10, 64)
-		if err != nil || wrong != nil {
-			l.RaiseError("%q or %q is not an integer", k.hash[args[0]], args[1])
-		}
-		k.hash[args[0]] = strconv.FormatInt(was+by, 10)
+		sum := integer(l, cmp.Or(k.hash[args[0]], "0")) + integer(l, args[1])
+		k.hash[args[0]] = strconv.FormatInt(sum, 10)
 	case "PEXPIRE":
 	default:
 		l.RaiseError("no such command: %s", command)
@@ -259,72 +243,76 @@ func (k *key) hashed(l *glua.LState, command string, args []string) glua.LValue 
 
 // sorted carries out a command on a sorted set.
 func (k *key) sorted(l *glua.LState, command string, args []string) glua.LValue {
-	num := func(text string) float64 {
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			l.RaiseError("%s: %q is not a number", command, text)
-		}
-		return f
-	}
 	switch command {
 	case "ZADD":
-		score, name := num(args[0]), args[1]
-		k.order, k.scores[name] = slices.Insert(k.order, k.find(score, name), member{score, name}), score
+		at, name := integer(l, args[0]), args[1]
+		k.order, k.times[name] = slices.Insert(k.order, k.find(at), member{at, name}), at
 	case "ZREMRANGEBYRANK":
-		from, to := int(num(args[0])), min(int(num(args[1]))+1, len(k.order))
+		from, to := integer(l, args[0]), integer(l, args[1])+1
 		for _, m := range k.order[from:to] {
-			delete(k.scores, m.name)
+			delete(k.times, m.name)
 		}
-		k.order = slices.Delete(k.order, from, to)
+		k.order = slices.Delete(k.order, int(from), int(to))
 	case "ZSCORE":
-		if score, ok := k.scores[args[0]]; ok {
-			return glua.LString(number(score))
+		if at, ok := k.times[args[0]]; ok {
+			return glua.LString(strconv.FormatInt(at, 10))
 		}
 		return glua.LFalse
 	case "ZCARD":
 		return glua.LNumber(len(k.order))
 	case "ZCOUNT":
-		return glua.LNumber(len(k.between(args[0], args[1], num)))
-	case "ZRANGEBYSCORE", "ZREVRANGEBYSCORE": // with WITHSCORES LIMIT 0 count
-		back := command == "ZREVRANGEBYSCORE"
-		if back {
-			args[0], args[1] = args[1], args[0]
-		}
-		page, list := k.between(args[0], args[1], num), l.CreateTable(0, 0)
-		for i := range min(int(num(args[5])), len(page)) {
-			if back {
-				i = len(page) - 1 - i
-			}
-			list.Append(glua.LString(page[i].name))
-			list.Append(glua.LString(number(page[i].score)))
-		}
-		return list
+		return glua.LNumber(len(k.between(l, args[0], args[1])))
+	case "ZRANGEBYSCORE": // with WITHSCORES LIMIT 0 count
+		page := k.between(l, args[0], args[1])
+		return pageOfMembers(l, page[:min(len(page), int(integer(l, args[5])))])
+	case "ZREVRANGEBYSCORE":
+		page := k.between(l, args[1], args[0])
+		page = slices.Clone(page[max(0, len(page)-int(integer(l, args[5]))):])
+		slices.Reverse(page)
+		return pageOfMembers(l, page)
 	default:
 		l.RaiseError("no such command: %s", command)
 	}
 	return glua.LNil
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'g', 17, 64) }
+func pageOfMembers(l *glua.LState, page []member) *glua.LTable {
+	list := l.CreateTable(2*len(page), 0)
+	for _, m := range page {
+		list.Append(glua.LString(m.name))
+		list.Append(glua.LString(strconv.FormatInt(m.at, 10)))
+	}
+	return list
+}
 
-// find returns the index of the first member that is not before another.
-func (k *key) find(score float64, name string) int {
-	return sort.Search(len(k.order), func(i int) bool {
-		m := &k.order[i]
-		return m.score > score || m.score == score && m.name >= name
-	})
+func integer(l *glua.LState, text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		l.RaiseError("%q is not an integer", text)
+	}
+	return n
+}
+
+// find returns the index of the first member that is not before a time.
+func (k *key) find(at int64) int {
+	i, _ := slices.BinarySearchFunc(k.order, at, func(m member, at int64) int { return cmp.Compare(m.at, at) })
+	return i
 }
 
 // between returns the members between two bounds: 5, (5, -inf, +inf.
-func (k *key) between(low, high string, num func(string) float64) []member {
-	edge := func(bound string, past bool) int {
-		text, open := strings.CutPrefix(bound, "(")
-		score := num(text)
-		if open != past {
-			score = math.Nextafter(score, math.Inf(1))
+func (k *key) between(l *glua.LState, low, high string) []member {
+	bound := func(text string, open int64) int64 {
+		switch number, isOpen := strings.CutPrefix(text, "("); {
+		case text == "-inf":
+			return math.MinInt64
+		case text == "+inf":
+			return math.MaxInt64 - 1
+		case isOpen:
+			return integer(l, number) + open
+		default:
+			return integer(l, number)
 		}
-		return k.find(score, "")
 	}
-	from := edge(low, false)
-	return k.order[from:max(from, edge(high, true))]
+	from := k.find(bound(low, 1))
+	return k.order[from:max(from, k.find(bound(high, -1)+1))]
 }

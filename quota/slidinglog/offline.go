@@ -1,6 +1,7 @@
 package slidinglog
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -19,9 +20,9 @@ type Policy struct {
 // An offlineGrant is one that this host made while the engine could not be reached. The allowance counts it as long as
 // any window does.
 type offlineGrant struct {
-	record journal.Record
-	entry  quota.Entry
-	isBack bool // in the log
+	record  journal.Record
+	charges []quota.Charge
+	isBack  bool // in the log
 }
 
 // readJournal reads which entry is the newest, and what the allowance counts. What is not in the log a start puts back
@@ -30,7 +31,7 @@ func (l *log) readJournal() error {
 	return l.journal.Read(0, func(r journal.Record) error {
 		l.newest(r)
 		if e, ok := parse(r.ID, r.At, r.Text); ok && r.Kind == journal.Alone {
-			l.offline = append(l.offline, offlineGrant{record: r, entry: e, isBack: true})
+			l.offline = append(l.offline, offlineGrant{r, e.Charges, true})
 		}
 		return nil
 	})
@@ -46,69 +47,56 @@ func (l *log) notBack() (records []journal.Record) {
 	return records
 }
 
-// fresh keeps what limits hold after a decision, for an outage.
-func (l *log) fresh(d quota.Decision) {
+// hear keeps what limits hold after a decision, for an outage: all of them after a look, those of a grant else. One that
+// was asked for later may be answered already.
+func (l *log) hear(d quota.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heard.Now.IsZero() || d.Now.Before(l.heard.Now) {
-		return // another one was asked later
+	if d.Now.Before(l.heard.Now) {
+		return
 	}
-	l.heard.Now = d.Now
+	if len(d.Limits) == len(l.credential.Limits) {
+		l.heard = quota.Usage{Now: d.Now, Limits: slices.Clone(d.Limits)}
+		return
+	}
 	for _, s := range d.Limits {
-		if i := slices.IndexFunc(l.heard.Limits, func(h quota.LimitState) bool { return h.Name == s.Name }); i >= 0 {
-			l.heard.Limits[i].Used = s.Used
+		if i := l.heardOf(s.Name); i >= 0 {
+			l.heard.Now, l.heard.Limits[i].Used = d.Now, s.Used
 		}
 	}
+}
+
+// heardOf returns the index of a limit in what was heard; -1: it is new. mu is held.
+func (l *log) heardOf(limit string) int {
+	return slices.IndexFunc(l.heard.Limits, func(s quota.LimitState) bool { return s.Name == limit })
 }
 
 // acquireOffline grants an ask by this host alone: not more than the allowance, and than each limit had left when the
 // engine answered last, divided by the hosts that lived then. down is why the engine cannot be reached.
-func (l *log) acquireOffline(c *quota.Credential, ask quota.Ask, id quota.ID, down error) (quota.Decision, error) {
-	d := quota.Decision{GrantID: quota.GrantID(c.Name, id), Units: quota.Max(ask.Charges), Outage: true}
-	e, err := entryOf(ask), error(nil)
-	e.Outage = true
+func (l *log) acquireOffline(ctx context.Context, c *quota.Credential, ask quota.Ask, down error) (quota.Decision, error) {
+	e := entryOf(ask)
+	e.ID, e.Outage = ask.ID(), true
+	d := quota.Decision{GrantID: quota.GrantID(c.Name, e.ID), Units: quota.Max(ask.Charges), Outage: true}
 	l.mu.Lock()
-	record := journal.Record{Kind: journal.Alone, ID: string(id), Text: textOf(e), At: l.logTime().UnixMicro()}
-	i := slices.IndexFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == record.ID })
-	known := i >= 0 || l.journal.Has(record.ID)
-	switch {
-	case i >= 0:
-		e = l.offline[i].entry
-	case known:
-		e = quota.Entry{}
-	default:
-		if err = l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err == nil {
-			l.offline = append(l.offline, offlineGrant{record: record, entry: e})
-			l.alone += d.Units
+	record := journal.Record{Kind: journal.Alone, ID: string(e.ID), Text: textOf(e), At: l.logTime().UnixMicro()}
+	isKnown := slices.ContainsFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == record.ID })
+	if isKnown = isKnown || l.journal.Has(record.ID); !isKnown {
+		if err := l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err != nil {
+			l.mu.Unlock()
+			return quota.Decision{}, err
 		}
+		l.offline = append(l.offline, offlineGrant{record: record, charges: ask.Charges})
+		l.alone += d.Units
 	}
 	l.mu.Unlock()
-	if known && i < 0 {
-		e, err = l.inJournal(record.ID)
+	if isKnown {
+		e, _, err := l.ledger.Entry(ctx, c, e.ID)
+		return repeated(c, ask, e), err
 	}
-	g, isGrant := e.Grant()
-	switch {
-	case err != nil:
-		return quota.Decision{}, err
-	case known && isGrant && !sameRequest(e, ask):
-		return quota.Conflict(g.Operation, g.Count), nil
-	case known:
-		d.Replayed, d.Outage = true, e.Outage
-	case l.write(record) == nil: // a full disk refuses nothing: Health has it
+	if l.write(record) == nil { // a full disk refuses nothing: Health has it
 		l.sync()
 	}
 	return d, nil
-}
-
-// inJournal reads an entry from the journal.
-func (l *log) inJournal(id string) (e quota.Entry, err error) {
-	err = l.journal.Read(0, func(r journal.Record) error {
-		if r.ID == id {
-			e, _ = parse(r.ID, r.At, r.Text)
-		}
-		return nil
-	})
-	return e, err
 }
 
 // allows returns why charges are not granted while the engine is away. mu is held.
@@ -123,35 +111,38 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 	oldest, left := now.Add(-l.credential.Longest()).UnixMicro(), l.policy.Units
 	l.offline = slices.DeleteFunc(l.offline, func(g offlineGrant) bool { return g.isBack && g.record.At <= oldest })
 	for _, g := range l.offline {
-		left -= quota.Max(g.entry.Charges)
+		left -= quota.Max(g.charges)
 	}
-	if quota.Max(charges) > left {
+	if asked := quota.Max(charges); asked > left {
 		return fmt.Errorf("%w: of the %s for an outage of the ledger %s are left, and %s are asked", quota.ErrUnavailable,
-			l.policy.Units.Text(), quota.Thousands(max(0, left)), quota.Thousands(quota.Max(charges)))
+			l.policy.Units.Text(), quota.Thousands(max(0, left)), quota.Thousands(asked))
 	}
 	for _, charge := range charges {
-		s, known := l.heardOf(charge.Limit)
+		i := l.heardOf(charge.Limit)
 		limit, _ := c.Limit(charge.Limit)
-		room := (limit.Budget(useReserve) - s.Used) / quota.Units(max(1, l.ledger.living()))
-		switch {
-		case limit.DryRun:
-		case !known:
+		if limit.DryRun {
+			continue
+		}
+		if i < 0 {
 			return fmt.Errorf("%w: limit %q is new", quota.ErrUnavailable, charge.Limit)
-		case !s.Closed.At(now).IsZero(), charge.Units > room-l.chargedAlone(charge.Limit):
+		}
+		s := l.heard.Limits[i]
+		room := (limit.Budget(useReserve) - s.Used) / quota.Units(max(1, l.ledger.living()))
+		if !s.Closed.At(now).IsZero() || charge.Units > room-l.chargedAlone(charge.Limit) {
 			return fmt.Errorf("%w: limit %q had no room for %s when the ledger last answered", quota.ErrUnavailable, charge.Limit, charge.Units.Text())
 		}
 	}
 	return nil
 }
 
-// heardOf returns a limit as it was when the engine answered last. mu is held.
-func (l *log) heardOf(limit string) (s quota.LimitState, known bool) {
-	for _, s := range l.heard.Limits {
-		if s.Name == limit {
-			return s, true
+// chargedAlone returns what grants charge to a limit that the log does not have yet. mu is held.
+func (l *log) chargedAlone(limit string) (units quota.Units) {
+	for _, g := range l.offline {
+		if n, _ := quota.ChargeIn(g.charges, limit); !g.isBack {
+			units += n
 		}
 	}
-	return s, false
+	return units
 }
 
 // peekOffline decides about charges as acquireOffline would.
@@ -175,19 +166,12 @@ func (l *log) usageOffline(c *quota.Credential, down error) (u quota.Usage, err 
 	}
 	u = quota.Usage{Now: l.logTime(), AsOf: l.heard.Now, GrantedSince: l.alone}
 	for _, limit := range c.Limits {
-		s, _ := l.heardOf(limit.Name)
-		s = quota.LimitState{Limit: limit, Used: s.Used + l.chargedAlone(limit.Name), Closed: s.Closed.At(u.Now)}
+		s := quota.LimitState{Limit: limit, Used: l.chargedAlone(limit.Name)}
+		if i := l.heardOf(limit.Name); i >= 0 {
+			s.Used += l.heard.Limits[i].Used
+			s.Closed = l.heard.Limits[i].Closed.At(u.Now)
+		}
 		u.Limits = append(u.Limits, s)
 	}
 	return u, nil
-}
-
-// chargedAlone returns what grants charge to a limit that the log does not have yet. mu is held.
-func (l *log) chargedAlone(limit string) (units quota.Units) {
-	for _, g := range l.offline {
-		if n, _ := quota.ChargeIn(g.entry.Charges, limit); !g.isBack {
-			units += n
-		}
-	}
-	return units
 }

@@ -22,15 +22,24 @@ func (l *log) follow(ctx context.Context) {
 	}
 }
 
-// poll looks at the log, which notices a loss, and mirrors it. On one host alone only the journal needs care. drop has
-// it forget what nothing counts.
+// poll looks at the log, which notices a loss, and mirrors it, also while it is quiet. On one host alone only the
+// journal needs care. drop has it forget what nothing counts.
 func (l *log) poll(ctx context.Context, drop bool) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ledger.config.Deadline, pollEvery))
 	defer cancel()
 	l.writeAgain(ctx)
 	if l.engine.Shared() {
 		l.sync() // what fails is in Health
-		l.pollShared(ctx)
+		c, _ := l.current()
+		_, _, err := l.look(ctx, c)
+		if err == nil { // put nothing back: does the engine take writes?
+			_, knows := l.current()
+			_, err := l.putBack(ctx, l.engine, knows.epoch, nil)
+			l.note(err, true)
+		}
+		if err == nil || errors.Is(err, quota.ErrRecovering) {
+			l.mirror(ctx)
+		}
 	}
 	if drop {
 		l.renew(ctx)
@@ -41,25 +50,10 @@ func (l *log) poll(ctx context.Context, drop bool) {
 	}
 }
 
-// pollShared looks at a log that other hosts use, too. A log that is quiet is mirrored all the same.
-func (l *log) pollShared(ctx context.Context) {
-	_, _, err := l.look(ctx, l.current())
-	if err == nil {
-		l.mu.Lock()
-		epoch := l.epoch
-		l.mu.Unlock()
-		if _, err := l.putBack(ctx, epoch, nil); err == nil { // nothing: does the engine take writes?
-			l.note(nil, true)
-		}
-	}
-	if err == nil || errors.Is(err, quota.ErrRecovering) {
-		l.mirror(ctx)
-	}
-}
-
 // renew makes closings again that would outlast what journals keep of them.
 func (l *log) renew(ctx context.Context) {
-	u, _, _ := l.look(ctx, l.current()) // or the next time
+	c, _ := l.current()
+	u, _, _ := l.look(ctx, c) // or the next time
 	for _, s := range u.Limits {
 		if c := s.Closed; !c.IsZero() && u.Now.Sub(c.Since) > keepCorrections/2 {
 			l.correct(ctx, quota.Entry{Body: quota.Changed{Limit: s.Name, Until: c.Until}, By: c.By, Note: c.Says}) // or the next time
@@ -80,40 +74,41 @@ type logState struct {
 	back  int64
 }
 
+func (l *log) setMirrored(m mirrored) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mirrored = m
+}
+
 // mirrorPage is how many entries one call reads.
 const mirrorPage = 500
 
 // mirror has the journal take what others wrote, and what came back, and reports whether it has all. Only poll calls it.
-func (l *log) mirror(ctx context.Context) (whole bool) {
+func (l *log) mirror(ctx context.Context) bool {
 	l.mu.Lock()
 	m, from := l.mirrored, l.logTime().UnixMicro()-l.keep
 	l.mu.Unlock()
-	for first := true; ; first = false {
+	for {
 		of, records, err := readPage(ctx, l.engine, l.name, max(m.at, from), "", mirrorPage)
-		if err != nil {
+		if err != nil || of.epoch == "" {
 			l.note(err, false)
 			return false
 		}
-		if of.epoch != m.of.epoch || first && of != m.of {
-			m = mirrored{of: of, whole: m.whole}
-			if of.epoch == "" || !first {
-				return false // the next poll begins again
-			}
+		if of != m.of {
+			m = mirrored{of: of, whole: m.whole} // from the beginning
 			continue
+		}
+		if l.write(records...) != nil { // those that are known it leaves out
+			return false
 		}
 		if n := len(records); n > 0 {
 			m.at = records[n-1].At
-			if l.write(records...) != nil { // those that are known it leaves out
-				return false
-			}
 		}
-		if whole = len(records) < mirrorPage; whole {
+		whole := len(records) < mirrorPage
+		if whole {
 			m.whole = time.Now()
 		}
-		l.mu.Lock()
-		l.mirrored = m
-		l.mu.Unlock()
-		if whole {
+		if l.setMirrored(m); whole {
 			return true
 		}
 	}
@@ -127,8 +122,7 @@ func readPage(ctx context.Context, engine Engine, name string, args ...any) (of 
 		return of, nil, err
 	}
 	in := reader{values: values}
-	of = logState{in.text(), in.int()}
-	for len(in.values) > 0 && !in.wrong {
+	for of = (logState{in.text(), in.int()}); in.more(); {
 		records = append(records, journal.Record{Kind: journal.Mirrored, ID: in.text(), At: in.int(), Text: in.text()})
 	}
 	if in.wrong {
@@ -137,23 +131,21 @@ func readPage(ctx context.Context, engine Engine, name string, args ...any) (of 
 	return of, records, nil
 }
 
-// reading returns the engine or, while that cannot be reached, a Memory of what the journal has.
-func (l *log) reading(ctx context.Context) (Engine, error) {
+// read reads a page of the log or, while the engine cannot be reached, of what the journal has.
+func (l *log) read(ctx context.Context, args ...any) ([]journal.Record, error) {
 	if l.journal == nil {
 		return nil, l.left()
 	}
 	l.mu.Lock()
-	down, keep, grants := l.down, l.keep, l.notBack()
+	engine, down, grants := l.engine, l.down, l.notBack()
 	l.mu.Unlock()
-	if down == nil {
-		return l.engine, nil
+	if down != nil {
+		copied := NewMemory(time.Now)
+		if _, err := l.load(ctx, copied, grants); err != nil {
+			return nil, err
+		}
+		engine = copied
 	}
-	records, err := l.kept(grants)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	copied := &log{ledger: l.ledger, engine: NewMemory(func() time.Time { return now }), name: l.name, keep: keep}
-	_, err = copied.putBack(ctx, "", records)
-	return copied.engine, err
+	_, records, err := readPage(ctx, engine, l.name, args...)
+	return records, err
 }

@@ -43,16 +43,18 @@ func TestReplayIsRestore(t *testing.T) {
 		}
 		c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"search.list": {Every: 1}},
 			Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(time.Hour)}, {Name: "search", Units: 100, Window: quota.Sliding(time.Hour)}}}
-		logs := func(replay bool) (state map[string]string, scores map[string]float64, used []quota.Units) {
+		logs := func(replay bool) (state map[string]string, scores map[string]int64, used []quota.Units) {
 			m := NewMemory(func() time.Time { return now })
 			l := Open(Config{Engine: m, Dir: dir, Manual: true})
-			one := &log{ledger: l, engine: m, name: "youtube", restoring: make(chan struct{}, 1), credential: c, keep: time.Hour.Microseconds()}
+			one := &log{ledger: l, engine: m, name: "youtube", restoring: make(chan struct{}, 1), credential: c, known: known{keep: time.Hour.Microseconds()}}
 			one.told, one.toldAt = now.UnixMicro(), time.Now()
 			if one.journal, err = journal.Open(dir, "youtube", false); err != nil {
 				t.Fatal(err)
 			}
 			if replay {
-				err = one.replay(t.Context(), m)
+				var back putBack
+				back, err = one.load(t.Context(), m, nil)
+				one.restored("", back, nil, true)
 			} else {
 				err = one.restore(t.Context(), "", true)
 			}
@@ -60,7 +62,7 @@ func TestReplayIsRestore(t *testing.T) {
 				t.Fatal(err)
 			}
 			state = maps.Clone(m.keys["youtube:state"].hash)
-			for _, drawn := range []string{"epoch", "back", "quiet"} {
+			for _, drawn := range []string{"epoch", "back", "quiet", "server"} {
 				delete(state, drawn)
 			}
 			u, _, err := one.look(t.Context(), c)
@@ -73,7 +75,7 @@ func TestReplayIsRestore(t *testing.T) {
 			if err := one.journal.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return state, maps.Clone(m.keys["youtube:entries"].scores), used
+			return state, maps.Clone(m.keys["youtube:entries"].times), used
 		}
 		state, scores, used := logs(true)
 		wantState, wantScores, wantUsed := logs(false)

@@ -220,9 +220,6 @@ func TestKilled(t *testing.T) {
 		notes[quota.KindReset] != "" {
 		t.Errorf("the notes are %q", notes)
 	}
-	if n := b.killed().l.Killed(); n != 1 {
-		t.Errorf("killed %d times, want once: each start is of a copy", n)
-	}
 }
 
 // A request id that the log has forgotten is a new request. Its grant is in the journal, too.

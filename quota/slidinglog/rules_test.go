@@ -229,7 +229,7 @@ func TestOneKeyIsGone(t *testing.T) {
 			w.engine.set(func() {
 				entries := w.engine.twin.memory.keys["c:entries"]
 				for _, m := range entries.order[:300] {
-					delete(entries.scores, m.name)
+					delete(entries.times, m.name)
 				}
 				entries.order = slices.Delete(entries.order, 0, 300)
 				for field := range w.engine.twin.memory.keys["c:state"].hash {
@@ -350,7 +350,7 @@ func TestCorrectionsInAnyOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.clock += 3e6
-		look := call{epoch: "e", keep: 3600e6, checks: []quota.Check{{Limit: "daily", Length: time.Hour, Max: 100, Cost: 1}}}
+		look := call{known: known{epoch: "e", keep: 3600e6}, checks: []quota.Check{{Limit: "daily", Length: time.Hour, Max: 100, Cost: 1}}}
 		got, err := w.ask(look, "drawn")
 		w.clock -= 3e6
 		if err != nil || got.word != denied || got.limits[0].used != 6 || got.limits[0].retry != w.clock+300e6 {
@@ -470,7 +470,7 @@ func TestTwoWindowsOfALimit(t *testing.T) {
 	look := func(length time.Duration) quota.Units {
 		w.clock += 1e6
 		checks := []quota.Check{{Limit: "daily", Length: length, Max: 1e6, Cost: 1}}
-		r, err := w.ask(call{epoch: "e", keep: 3600e6, checks: checks}, "drawn")
+		r, err := w.ask(call{known: known{epoch: "e", keep: 3600e6}, checks: checks}, "drawn")
 		if err != nil || r.word != fits {
 			t.Fatal(r, err)
 		}
@@ -539,7 +539,7 @@ func TestSettlementOfAGrantThatNeverComes(t *testing.T) {
 	}
 	w.clock += 700e6
 	check := []quota.Check{{Limit: "daily", Length: time.Minute, Max: 100, Cost: 1}}
-	c := call{id: "one", text: " daily=1\ngrant op 1 @0 % %", epoch: "e", keep: 600e6, checks: check}
+	c := call{id: "one", text: " daily=1\ngrant op 1 @0 % %", known: known{epoch: "e", keep: 600e6}, checks: check}
 	if r, err := w.ask(c, "drawn"); err != nil || r.word != granted {
 		t.Fatal(r, err)
 	}
@@ -548,25 +548,6 @@ func TestSettlementOfAGrantThatNeverComes(t *testing.T) {
 			t.Errorf("field %q stays", field)
 		}
 	}
-}
-
-// A log that is lost again and again is a trouble: two masters may answer.
-func TestLostAgainAndAgain(t *testing.T) {
-	play(t, 2, func(t *testing.T, w *world) {
-		h := w.hosts[0]
-		for i := range 4 {
-			if warnings := h.Health(t.Context()).Warnings; (len(warnings) > 0) != (i > 2) {
-				t.Errorf("after %d losses: %q", i, warnings)
-			}
-			h.ask(1)
-			w.engine.flush()
-			time.Sleep(5 * time.Second)
-		}
-		time.Sleep(11 * time.Minute)
-		if warnings := h.Health(t.Context()).Warnings; len(warnings) > 0 {
-			t.Errorf("after 11 minutes: %q", warnings)
-		}
-	})
 }
 
 // A settlement that is done is answered so, even if the limits cannot be read after it.

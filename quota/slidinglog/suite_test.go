@@ -23,7 +23,7 @@ func configure(l quota.Ledger, credentials []*quota.Credential) error {
 }
 
 // alone is one host on a Memory of some sources. A ledger that opens again has its journal, and an empty Memory.
-func alone(sources lua.Scripts) ledgertest.Harness {
+func alone(sources map[string]string) ledgertest.Harness {
 	return ledgertest.Harness{Configure: configure,
 		Open: func(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
 			dir := t.TempDir()
@@ -41,7 +41,7 @@ type sharedMemory struct{ *slidinglog.Memory }
 func (sharedMemory) Shared() bool { return true }
 
 // hosts are two hosts on one Memory.
-func hosts(sources lua.Scripts) ledgertest.Harness {
+func hosts(sources map[string]string) ledgertest.Harness {
 	var engine sharedMemory // of the history that began last
 	begin := func(t testing.TB) quota.Ledger {
 		return open(t, slidinglog.Config{Engine: engine, Dir: t.TempDir()})
@@ -55,8 +55,8 @@ func hosts(sources lua.Scripts) ledgertest.Harness {
 }
 
 // usual are the scripts as they are, and small those that stop after a few entries: then calls go on in pages.
-func usual() lua.Scripts { return lua.All(lua.Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200}) }
-func small() lua.Scripts { return lua.All(lua.Bounds{Work: 3, Walk: 2, Page: 2, Trim: 2}) }
+func usual() map[string]string { return lua.All(lua.Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200}) }
+func small() map[string]string { return lua.All(lua.Bounds{Work: 3, Walk: 2, Page: 2, Trim: 2}) }
 
 func TestLedger(t *testing.T) {
 	t.Parallel()

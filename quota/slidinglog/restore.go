@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"quotad/quota"
@@ -16,6 +15,16 @@ import (
 
 // keepCorrections is for how long journals keep closings, openings and resets at least.
 const keepCorrections = 48 * time.Hour
+
+// unwritten returns why the journal takes nothing: on one host alone, what it would lose is not decided.
+func (l *log) unwritten() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", quota.ErrUnavailable, l.failing)
+}
 
 // wrote has an entry that the log answered for in the journal; on one host alone, durably. Where hosts share the log,
 // what fails is in Health: the log has the entry, and other hosts do.
@@ -38,20 +47,18 @@ func (l *log) wrote(r reply, id string) error {
 
 // write appends to the journal. What it does not take it is given again each second.
 func (l *log) write(records ...journal.Record) error {
-	err := l.journal.Append(records...)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err != nil {
-		l.failing = err
+	if err := l.fails(l.journal.Append(records...)); err != nil {
 		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, r := range records {
 		l.newest(r)
 	}
 	return nil
 }
 
-// newest keeps the newest entry, which a loss of the log is noticed by. mu is held.
+// newest keeps the newest entry, by which a loss of the log is noticed. mu is held.
 func (l *log) newest(r journal.Record) {
 	if r.Kind != journal.Alone && (r.At > l.lastAt || misdated(r.Text) > 0) {
 		l.last, l.lastAt = r.ID, r.At
@@ -79,9 +86,7 @@ func (l *log) writeAgain(ctx context.Context) {
 	if failing == nil || l.journal.Try() != nil || l.write(alone...) != nil {
 		return
 	}
-	l.mu.Lock()
-	l.mirrored = mirrored{} // from the beginning
-	l.mu.Unlock()
+	l.setMirrored(mirrored{}) // from the beginning
 	if l.mirror(ctx) && l.sync() == nil {
 		l.mu.Lock()
 		l.failing = nil
@@ -89,43 +94,34 @@ func (l *log) writeAgain(ctx context.Context) {
 	}
 }
 
-// pageOf is how many entries one call puts back.
-const pageOf = 500
-
-// hold waits until no other call puts entries back. That one may wait for an engine that is away.
-func (l *log) hold(ctx context.Context) error {
+// restore puts back what the log lacks. Whole: all that the journal has, unless the host knows another log than of by
+// now; it begins a log where there is none. Else what this host granted alone. One call does it for all that wait,
+// since it may wait for an engine that is away.
+func (l *log) restore(ctx context.Context, of string, whole bool) error {
 	select {
 	case l.restoring <- struct{}{}:
-		return nil
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return timedOut(ctx, false, cmp.Or(l.down, quota.ErrRecovering))
 	}
-}
-
-// restore puts back what the log lacks. Whole: all that the journal has, unless the host knows another log than of by
-// now; it begins a log where there is none. Else what this host granted alone. One call does it for all that wait.
-func (l *log) restore(ctx context.Context, of string, whole bool) error {
-	if err := l.hold(ctx); err != nil {
-		return err
-	}
 	defer func() { <-l.restoring }()
 	for range mostLosses {
 		l.mu.Lock()
-		epoch, grants := l.epoch, l.notBack()
+		epoch, records := l.epoch, l.notBack()
 		l.mu.Unlock()
-		if whole && epoch != of || !whole && len(grants) == 0 {
+		if whole && epoch != of || !whole && len(records) == 0 {
 			return nil
 		}
-		records, err := grants, error(nil)
+		grants, err := records, error(nil)
 		if whole {
 			records, err = l.kept(grants)
 		}
 		if err != nil {
 			return err
 		}
-		back, err := l.putBack(ctx, "", records)
+		back, err := l.putBack(ctx, l.engine, "", records)
+		l.note(err, true)
 		switch {
 		case err == nil:
 			l.restored(of, back, grants, whole)
@@ -137,27 +133,32 @@ func (l *log) restore(ctx context.Context, of string, whole bool) error {
 	return quota.ErrRecovering
 }
 
-// replay begins a log in memory with what the journal has.
-func (l *log) replay(ctx context.Context, m *Memory) error {
-	records, err := l.kept(nil)
-	if err != nil {
-		return err
+// restored notes that grants of an outage are in the log; after a whole restore it is the one that the host knows.
+func (l *log) restored(of string, back putBack, grants []journal.Record, whole bool) {
+	l.mu.Lock()
+	for i, g := range l.offline {
+		l.offline[i].isBack = g.isBack || slices.Contains(grants, g.record)
 	}
-	corrects := func(r journal.Record) bool { return !strings.HasPrefix(r.Text, " ") }
-	charges := slices.DeleteFunc(slices.Clone(records), corrects)
-	m.forget(l.name) // what it has of a credential that was removed, and is back
-	if _, err := l.putBack(ctx, "", nil); err != nil {
-		return err
+	expired := back.told-l.seen > l.keep // Redis drops a log that nothing was written to for as long
+	if whole {
+		l.epoch, l.seen = back.epoch, back.newest
+		l.learnTime(back.told, back.newest, back.asked)
+		for _, g := range grants {
+			if g.At > l.lastAt && l.journal.Has(g.ID) {
+				l.last, l.lastAt = g.ID, g.At
+			}
+		}
 	}
-	m.load(l.name, charges)
-	back, err := l.putBack(ctx, "", slices.DeleteFunc(records, func(r journal.Record) bool { return !corrects(r) }))
-	if err == nil {
-		l.restored("", back, nil, true)
+	l.mu.Unlock()
+	if whole && of != "" && !expired {
+		l.ledger.config.OnEvent(Event{Credential: l.name, Kind: LostLog, Err: quota.ErrLost})
 	}
-	return err
+	if whole && l.engine.Shared() && (back.added > len(grants) || of != "") {
+		l.ledger.config.OnEvent(Event{Credential: l.name, Kind: Restored, Records: back.added})
+	}
 }
 
-// kept returns what the host has to put back, the oldest first.
+// kept returns what the host has to put back, the oldest first: also the grants that a full disk did not take.
 func (l *log) kept(grants []journal.Record) (records []journal.Record, err error) {
 	l.mu.Lock()
 	now := cmp.Or(l.nowMicros(0), time.Now().UnixMicro())
@@ -172,7 +173,7 @@ func (l *log) kept(grants []journal.Record) (records []journal.Record, err error
 		}
 		return nil
 	})
-	for _, g := range grants { // those that a full disk did not take
+	for _, g := range grants {
 		if !l.journal.Has(g.ID) {
 			records = append(records, g)
 		}
@@ -189,21 +190,22 @@ type putBack struct {
 	added        int       // by all pages
 }
 
+// pageOf is how many entries one call puts back.
+const pageOf = 500
+
 // putBack calls the script, page by page, for a log of an epoch if it is known.
-func (l *log) putBack(ctx context.Context, known string, records []journal.Record) (back putBack, err error) {
-	l.mu.Lock()
-	keep := l.keep
-	l.mu.Unlock()
-	back = putBack{epoch: known, asked: time.Now()}
-	for first := true; first || len(records) > 0; first = false {
+func (l *log) putBack(ctx context.Context, engine Engine, epoch string, records []journal.Record) (putBack, error) {
+	_, knows := l.current()
+	back := putBack{epoch: epoch, asked: time.Now()}
+	for more := true; more; {
 		n := min(len(records), pageOf)
-		args := append(make([]any, 0, 4+4*n), rand.Text(), back.epoch, keep, asInt(n < len(records)))
+		more = n < len(records)
+		args := []any{rand.Text(), back.epoch, knows.keep, asInt(more)}
 		for _, r := range records[:n] {
 			args = append(args, r.ID, r.At, asInt(r.Kind == journal.Alone), r.Text)
 		}
-		values, err := l.engine.Run(ctx, l.name, Restore, args)
+		values, err := engine.Run(ctx, l.name, Restore, args)
 		if err != nil {
-			l.note(err, true)
 			return back, err
 		}
 		in := reader{values: values}
@@ -211,8 +213,7 @@ func (l *log) putBack(ctx context.Context, known string, records []journal.Recor
 			return back, quota.ErrLost
 		}
 		back.told, back.newest = in.int(), in.int()
-		back.added += int(in.int())
-		if in.wrong {
+		if back.added += int(in.int()); in.wrong {
 			return back, errReply
 		}
 		records = records[n:]
@@ -220,24 +221,11 @@ func (l *log) putBack(ctx context.Context, known string, records []journal.Recor
 	return back, nil
 }
 
-// restored notes that grants of an outage are in the log; after a whole restore it is the one that the host knows.
-func (l *log) restored(of string, back putBack, grants []journal.Record, whole bool) {
-	l.mu.Lock()
-	for i := range l.offline {
-		g := &l.offline[i]
-		g.isBack = g.isBack || slices.ContainsFunc(grants, func(r journal.Record) bool { return r.ID == g.record.ID })
+// load has a Memory hold the log with what the journal has, and grants that it may not have.
+func (l *log) load(ctx context.Context, m *Memory, grants []journal.Record) (putBack, error) {
+	records, err := l.kept(grants)
+	if err != nil {
+		return putBack{}, err
 	}
-	if whole {
-		l.epoch, l.seen = back.epoch, back.newest
-		l.learnTime(back.told, back.asked)
-		for _, g := range grants {
-			if g.At > l.lastAt && l.journal.Has(g.ID) {
-				l.last, l.lastAt = g.ID, g.At
-			}
-		}
-	}
-	l.mu.Unlock()
-	if whole && l.engine.Shared() && (back.added > len(grants) || of != "") {
-		l.ledger.config.OnEvent(Event{Credential: l.name, Kind: Restored, Records: back.added})
-	}
+	return l.putBack(ctx, m, "", m.load(l.name, records))
 }

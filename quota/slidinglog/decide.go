@@ -30,7 +30,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, ask quota.Ask
 	}
 	d := decide(c, asks.checks, r)
 	if r.word == granted {
-		one.hear(d)
+		one.keepUsage(d)
 		e, _ := parse(asks.id, r.at, r.text)
 		d.GrantID, d.Would = quota.GrantID(c.Name, id), e.Would
 	}
@@ -131,7 +131,7 @@ func (l *log) look(ctx context.Context, c *quota.Credential) (u quota.Usage, r r
 	if r, err = l.ask(ctx, &asks); err == nil {
 		d := decide(c, asks.checks, r)
 		u = quota.Usage{Now: d.Now, Limits: d.Limits}
-		l.hear(d)
+		l.keepUsage(d)
 	}
 	return u, r, err
 }

@@ -131,7 +131,7 @@ func listOf(l *glua.LState, texts ...string) *glua.LTable {
 	return list
 }
 
-// load begins a log anew, with the grants and bookings of a journal, the oldest first: as restore.lua does, but a day
+// load begins another log with the grants and bookings of a journal, the oldest first: as restore.lua does, but a day
 // of them within milliseconds. It returns the corrections, which that script has to put back.
 func (m *Memory) load(credential string, records []journal.Record) (corrections []journal.Record) {
 	m.mu.Lock()

@@ -47,9 +47,9 @@ func (l *log) notBack() (records []journal.Record) {
 	return records
 }
 
-// hear keeps what limits hold after a decision, for an outage: all of them after a look, those of a grant else. One that
+// keepUsage keeps what limits hold after a decision, for an outage: all of them after a look, those of a grant else. One that
 // was asked for later may be answered already.
-func (l *log) hear(d quota.Decision) {
+func (l *log) keepUsage(d quota.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if d.Now.Before(l.heard.Now) {
@@ -60,14 +60,14 @@ func (l *log) hear(d quota.Decision) {
 		return
 	}
 	for _, s := range d.Limits {
-		if i := l.heardOf(s.Name); i >= 0 {
+		if i := l.keptOf(s.Name); i >= 0 {
 			l.heard.Now, l.heard.Limits[i].Used = d.Now, s.Used
 		}
 	}
 }
 
-// heardOf returns the index of a limit in what was heard; -1: it is new. mu is held.
-func (l *log) heardOf(limit string) int {
+// keptOf returns the index of a limit in what was kept; -1: it is new. mu is held.
+func (l *log) keptOf(limit string) int {
 	return slices.IndexFunc(l.heard.Limits, func(s quota.LimitState) bool { return s.Name == limit })
 }
 
@@ -118,7 +118,7 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 			l.policy.Units.Text(), quota.Thousands(max(0, left)), quota.Thousands(asked))
 	}
 	for _, charge := range charges {
-		i := l.heardOf(charge.Limit)
+		i := l.keptOf(charge.Limit)
 		limit, _ := c.Limit(charge.Limit)
 		if limit.DryRun {
 			continue
@@ -167,7 +167,7 @@ func (l *log) usageOffline(c *quota.Credential, down error) (u quota.Usage, err 
 	u = quota.Usage{Now: l.logTime(), AsOf: l.heard.Now, GrantedSince: l.alone}
 	for _, limit := range c.Limits {
 		s := quota.LimitState{Limit: limit, Used: l.chargedAlone(limit.Name)}
-		if i := l.heardOf(limit.Name); i >= 0 {
+		if i := l.keptOf(limit.Name); i >= 0 {
 			s.Used += l.heard.Limits[i].Used
 			s.Closed = l.heard.Limits[i].Closed.At(u.Now)
 		}

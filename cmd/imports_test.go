@@ -59,7 +59,7 @@ var packages = []struct {
 	{"cmd/quotad/trouble", "jobs quota", ""},
 	{"cmd/quotad/config", "all cmd/manual", "github.com/BurntSushi/toml"},
 	{"cmd/quotad/config/configtest", "", ""},
-	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/wording", "github.com/spf13/cobra github.com/spf13/pflag"},
+	{"cmd/quotactl", "all cmd/manual cmd/quotactl/page cmd/quotactl/wording", "github.com/spf13/cobra"},
 	{"cmd/quotactl/page", "cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api regions", ""},
 	{"cmd/quotactl/wording", "jobs jobs/api jobs/plan quota quota/api regions", "golang.org/x/term golang.org/x/sys"},
 	{"cmd/ytfetch", "all cmd/manual cmd/ytfetch/upstream", ""},

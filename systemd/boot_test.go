@@ -86,8 +86,8 @@ func TestBoot(t *testing.T) {
 func testInstall(t *testing.T, m *machine) {
 	m.sh(t, fromREADME(t, "systemctl enable --now quotad"))
 	m.await(t, "systemctl --quiet is-active quotad.service quotad.socket")
-	m.await(t, "quotactl runs trending --outcome ok | grep -q trending")
-	m.await(t, "quotactl runs discover --outcome ok | grep -q discover")
+	m.await(t, "quotactl runs trending | grep -q ' done '")
+	m.await(t, "quotactl runs discover | grep -q ' done '")
 	if output := m.sh(t, "systemd-analyze verify quotad.service quotad.socket"); output != "" {
 		t.Errorf("systemd-analyze verify: %s", output)
 	}

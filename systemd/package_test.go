@@ -149,8 +149,8 @@ func testPackage(t *testing.T, m *machine) {
 		t.Errorf("a boot starts the example: %q\n%s", got, m.journal())
 	}
 	m.sh(t, "systemctl start quotad") // as an administrator
-	m.await(t, "quotactl runs trending --outcome ok | grep -q trending")
-	m.await(t, "quotactl runs discover --outcome ok | grep -q discover")
+	m.await(t, "quotactl runs trending | grep -q ' done '")
+	m.await(t, "quotactl runs discover | grep -q ' done '")
 	m.sh(t, "ytsearch /var/lib/quotad/data/trending golden | grep -qi golden")
 	testFirstJob(t, m)
 	m.write(t, "/etc/quotad/config.toml", packageConfig)
@@ -172,7 +172,7 @@ printf 'url = "%syoutube/v3/videos?part=snippet&chart=mostPopular"\n' "$QUOTAD_P
 `) // python3-minimal has no json
 	m.write(t, "/opt/youtube.key", "a-key-for-the-sample")
 	m.sh(t, strings.Replace(fromREADME(t, "install -m 755 charts.py"), "/src", "/opt", 1))
-	m.await(t, "quotactl runs charts --outcome ok | grep -q charts")
+	m.await(t, "quotactl runs charts | grep -q ' done '")
 	m.sh(t, "systemctl stop sample")
 }
 

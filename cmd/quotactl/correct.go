@@ -29,11 +29,7 @@ func newBook(c *cli) *cobra.Command {
 		last := len(args) - 1
 		n, ok := parseUnits(args[last])
 		if !ok || n < 1 {
-			hint := ""
-			if ok {
-				hint = lessBooked
-			}
-			return usageError(hint, "UNITS must be a whole number from 1: %q", args[last])
+			return usageError("to count less for a call or a booking, settle it: quotactl settle ID UNITS", "UNITS must be a whole number from 1: %q", args[last])
 		}
 		b.Limit, b.Units = args[last-1], n
 		done, err := c.client().Book(ctx, credentialBefore(args, 2), b)
@@ -43,9 +39,6 @@ func newBook(c *cli) *cobra.Command {
 	cmd.Flags().StringVar(&b.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
 }
-
-// lessBooked is what to do instead of booking units below zero.
-const lessBooked = "to count less for a call or a booking, settle it: quotactl settle ID UNITS"
 
 // showLimits prints a change of limits: what was done, and what remains of the credential.
 func showLimits(c *cli, body any, err error, left api.Credential, did ...[2]string) error {

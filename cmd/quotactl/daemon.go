@@ -14,8 +14,7 @@ import (
 const reloadUsage = `
 Make quotad read its configuration again, and print what changed. Runs under way
 continue as they began. If the file has an error, or changes a key that needs a
-restart, nothing changes and the exit code is 1. If the schedule does not fit
-its limits, a warning is printed.
+restart, nothing changes and the exit code is 1.
 
 Example:
   $ quotactl reload
@@ -24,36 +23,11 @@ Example:
 func newReload(c *cli) *cobra.Command {
 	return command("reload", "make quotad read its configuration again", reloadUsage, 0, 0, func(ctx context.Context, _ []string) error {
 		done, err := c.client().Reload(ctx)
-		if err == nil {
-			c.warnOfPlan(ctx)
-		}
-		for _, one := range done.Reminders {
+		for _, one := range done.Warnings {
 			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
 		}
-		return show(c, done, err, renderReload)
+		return show(c, done, err, func(done api.Reloaded, _ wording.View) string { return "read again: " + done.Changed + "\n" })
 	})
-}
-
-// warnOfPlan warns of a schedule that does not fit. The reload is done, so it does not report
-// an error of its own.
-func (c *cli) warnOfPlan(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	p, err := c.client().Plan(limited)
-	if err != nil {
-		return
-	}
-	for _, l := range p.Limits {
-		if l.Over() > 0 {
-			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", l.Shortage())
-		}
-	}
-}
-
-func renderReload(r api.Reloaded, v wording.View) string {
-	var b strings.Builder
-	v.Prose(&b, 0, wording.Plain, "read again: "+r.Changed)
-	return b.String()
 }
 
 const notifyUsage = `

@@ -4,14 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/user"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"quotad/cmd/quotactl/wording"
 	"quotad/quota"
@@ -69,7 +63,7 @@ func (c *cli) explain(err error) *failure {
 	case !c.began: // cobra's own words
 		return &failure{code: exitUsage, err: err, hint: "see quotactl help"}
 	case errors.Is(err, api.ErrUnreachable):
-		return &failure{code: exitUnreachable, err: err, hint: c.unreachableHint(err)}
+		return &failure{code: exitUnreachable, err: err, hint: api.Hint(err)}
 	case errors.Is(err, api.ErrLedgerUnavailable):
 		return &failure{code: exitError, err: err, hint: "what is left cannot be known now: quotactl status shows the state of the ledger"}
 	case errors.As(err, &p):
@@ -120,47 +114,6 @@ func skewHint(err error) string {
 		return ""
 	}
 	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", own, daemon)
-}
-
-func (c *cli) unreachableHint(err error) string {
-	path := c.socketPath()
-	if !errors.Is(err, fs.ErrPermission) {
-		return api.Hint(err)
-	}
-	gid, ok := groupOf(path)
-	switch {
-	case !ok:
-		return api.Hint(err)
-	case gid == "0":
-		return path + " is for root alone: ask as root, or run quotad as a user other than root"
-	}
-	group := gid
-	if g, err := user.LookupGroupId(gid); err == nil {
-		group = g.Name
-	}
-	name := "USER"
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	return fmt.Sprintf("%s is for members of group %s: usermod -aG %s %s, then log in again", path, group, group, name)
-}
-
-// groupOf returns the group of a file or, if that cannot be seen, of the directory that
-// hides it.
-func groupOf(path string) (gid string, ok bool) {
-	info, err := os.Stat(path)
-	for errors.Is(err, fs.ErrPermission) && filepath.Dir(path) != path {
-		path = filepath.Dir(path)
-		info, err = os.Stat(path)
-	}
-	if err != nil {
-		return "", false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "", false
-	}
-	return strconv.Itoa(int(stat.Gid)), true
 }
 
 // refusal turns a decision that is not a grant into a failure.

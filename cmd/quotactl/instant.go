@@ -10,8 +10,8 @@ import (
 )
 
 // sinceFlag declares the flag --since, which leaves out what is older.
-func sinceFlag(cmd *cobra.Command, since *string, what, otherwise string) {
-	cmd.Flags().StringVar(since, "since", "", "only "+what+" since `TIME`: 09:00, 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z"+otherwise)
+func sinceFlag(cmd *cobra.Command, since *string, what string) {
+	cmd.Flags().StringVar(since, "since", "", "only "+what+" since `TIME`: 09:00, 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
 }
 
 // spanFlag declares a flag whose value is a length of time.
@@ -70,35 +70,16 @@ func parseInstant(text string, now time.Time, past bool) (at time.Time, ok bool)
 }
 
 // atClock returns when the clocks of now's zone showed a time of day last, or will show it next.
-func atClock(clock, now time.Time, past bool) (at time.Time) {
-	for _, hours := range []int{-24, 0, 24} { // from noon, which every day has
-		noon := time.Date(now.Year(), now.Month(), now.Day(), 12+hours, 0, 0, 0, now.Location())
-		for _, shown := range showings(clock, noon) {
-			switch {
-			case past && !shown.After(now):
-				at = shown
-			case !past && shown.After(now):
-				return shown
-			}
-		}
+func atClock(clock, now time.Time, past bool) time.Time {
+	day := func(n int) time.Time {
+		return time.Date(now.Year(), now.Month(), now.Day()+n, clock.Hour(), clock.Minute(), 0, 0, now.Location())
 	}
-	return at
-}
-
-// showings returns when clocks show a time on the day of a noon: twice in an hour that is repeated. In an hour
-// that is left out it is when they would show it, had they not been set.
-func showings(clock, noon time.Time) (list []time.Time) {
-	wall := time.Date(noon.Year(), noon.Month(), noon.Day(), clock.Hour(), clock.Minute(), 0, 0, time.UTC)
-	_, before := noon.AddDate(0, 0, -1).Zone()
-	_, after := noon.AddDate(0, 0, 1).Zone()
-	for _, offset := range []int{before, after} {
-		at := wall.Add(-time.Duration(offset) * time.Second).In(noon.Location())
-		if at.Hour() == clock.Hour() && at.Minute() == clock.Minute() {
-			list = append(list, at)
-		}
+	switch today := day(0); {
+	case past && today.After(now):
+		return day(-1)
+	case !past && !today.After(now):
+		return day(1)
+	default:
+		return today
 	}
-	if list == nil {
-		list = []time.Time{wall.Add(-time.Duration(before) * time.Second).In(noon.Location())}
-	}
-	return list
 }

@@ -60,7 +60,7 @@ func newLog(c *cli) *cobra.Command {
 		}
 		return c.log(ctx, credentialBefore(args, 0), f)
 	})
-	sinceFlag(cmd, &f.since, "lines", "")
+	sinceFlag(cmd, &f.since, "lines")
 	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "the latest `N` lines, or all of them with --since")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "then show new lines as they are written")
 	cmd.Flags().BoolVar(&f.denied, "denied", false, "the last calls that were refused, of all credentials if none is named")
@@ -95,15 +95,11 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQue
 	for {
 		if n := len(entries); n > 0 {
 			q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
-			var b strings.Builder
-			t, v, before := newLogTable(entries, c.view()), c.view(), widths
-			if widths = t.widths(before); before == nil {
-				t.head(&b, v, widths)
-			}
-			t.lines(&b, v, widths)
-			text := b.String()
+			text := ""
 			if c.output == "json" {
 				text = linesOf(entries)
+			} else {
+				text, widths = newLogTable(entries, c.view()).more(c.view(), widths)
 			}
 			if err := c.write(text); err != nil {
 				return err

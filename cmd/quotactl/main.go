@@ -38,7 +38,7 @@ func newRoot(c *cli) *cobra.Command {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c), newClients(c)}},
+		{"Look", []*cobra.Command{status, newPage(c), newJobs(c), newRuns(c), newPlan(c), newWhy(c), newUsage(c), newLog(c)}},
 		{"Spend", []*cobra.Command{newAcquire(c), newExec(c), newSettle(c)}},
 		{"Limits", []*cobra.Command{newBook(c), newClose(c), newOpen(c), newReset(c)}},
 		{"Operate", []*cobra.Command{newRun(c), newStop(c), newPause(c), newReload(c), newNotify(c)}},
@@ -50,13 +50,14 @@ func newRoot(c *cli) *cobra.Command {
 		}
 	}
 	root.Flags().AddFlagSet(status.LocalFlags())
-	root.AddCommand(formerCommands()...)
 	root.AddCommand(&cobra.Command{Use: "man", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		return c.write(manualPage(root))
 	}})
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetVersionTemplate("quotactl {{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("see "+strings.Replace(cmd.CommandPath(), "quotactl", "quotactl help", 1), "%w", err)
+	})
 	root.SetOut(c.stdout)
 	root.SetErr(c.stderr)
 	root.InitDefaultVersionFlag() // else it takes the next word for its value

@@ -5,13 +5,17 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,35 +34,34 @@ import (
 	"quotad/regions"
 )
 
+var update = flag.Bool("update", false, "write the screens")
+
 func TestMain(m *testing.M) {
 	testscript.Main(processtest.Tests(m.Run), map[string]func(){"quotactl": main})
 }
 
-// TestScripts runs the built quotactl against a real API server on a Unix
-// socket. The scripts are the specification of what a user sees.
+// TestScripts runs the built quotactl against a real API server on a Unix socket. What a user types and sees is a
+// screen of a script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(6 * time.Minute), // of a script that hangs: then it is told which
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"daemon":  startDaemon,
-			"halt":    haltDaemon,
-			"exits":   exits,
-			"capture": capture,
-			"await":   await,
-			"cutter":  startCutter,
+			"daemon": startDaemon,
+			"halt":   haltDaemon,
+			"play":   play,
+			"cutter": startCutter,
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "root" {
-				return false, fmt.Errorf("unknown condition %q", name)
-			}
-			return os.Geteuid() == 0, nil
+			return os.Geteuid() == 0, map[string]error{"root": nil}[name]
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, "q.sock"))
 			env.Setenv("LC_ALL", "C.UTF-8")
+			env.Setenv("TZ", "UTC")
 			// Under -race each quotactl would linger for a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Values[daemons{}] = new(sync.Map)
@@ -67,22 +70,57 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// startDaemon is the script command "daemon SOCKET [CREDENTIAL...]": it serves
-// the API for credentials like the one in config.toml until the script ends.
-// The credential "lost" has a ledger that nobody reaches, that of a daemon of long
-// ago, which knows no plan, is "old", and who reads the usage of "noted" leaves the
-// file SOCKET.usage-read. Where the script has a file job.sh, a
-// job "trending" runs it for the regions US, GB and DE, and a job "charts" runs a
-// charts.sh for JP.
-func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: daemon SOCKET [CREDENTIAL...]")
+// play is the script command "play SCREEN": it runs each line of a file that begins with "$ ", and writes the file
+// "played": these lines, each with what its command printed and its exit code, which the screen should equal. What is
+// another at each time is written as one that it may be.
+func play(ts *testscript.TestScript, _ bool, args []string) {
+	var played strings.Builder
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		command, found := strings.CutPrefix(line, "$ ")
+		if !found {
+			continue
+		}
+		played.WriteString(line)
+		err := ts.Exec("sh", "-c", command+"\nexit $?")
+		played.WriteString(alike(ts.ReadFile("stdout") + ts.ReadFile("stderr")))
+		if exit := new(exec.ExitError); errors.As(err, &exit) {
+			fmt.Fprintf(&played, "exit %d\n", exit.ExitCode())
+		}
 	}
-	names := args[1:]
+	ts.Check(os.WriteFile(ts.MkAbs("played"), []byte(played.String()), 0o600))
+}
+
+var differs = []struct {
+	text *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`(youtube|maps|noted):[0-9A-Z]{16,20}`), "$1:P6C7MCXZRIWZH5UK"},
+	{regexp.MustCompile(`\b[0-9a-z]{15}\b`), "06f3k9x2a7q4mzt"},
+	{regexp.MustCompile(`\b([A-Z][a-z][a-z] )?\d\d:\d\d:\d\d\b`), "09:26:53"},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d(T[0-9:.]+Z)?`), "2026-03-14"},
+	{regexp.MustCompile(`\b(in|ended|ends) [0-9dhms ]+, at`), "$1 3h, at"},
+	{regexp.MustCompile(`(just now|\d+s ago), at`), "1s ago, at"},
+	{regexp.MustCompile(`\d+s ago`), "1s ago"},
+	{regexp.MustCompile(`\b\d\.\d\ds\b`), "0.10s"},
+	{regexp.MustCompile(`about \d\d:\d\d`), "about 09:26"},
+	{regexp.MustCompile(`/tmp/\S*/`), "/tmp/"},
+}
+
+func alike(text string) string {
+	for _, one := range differs {
+		text = one.text.ReplaceAllString(text, one.by)
+	}
+	return text
+}
+
+// startDaemon is the script command "daemon SOCKET [CREDENTIAL...]": it serves the API for credentials like the one in
+// config.toml until the script ends. The ledger of the credential "lost" cannot be reached, and "old" has a daemon that
+// knows no plan. Where the script has a file job.sh, a job "trending" runs it for the regions US, GB and DE.
+func startDaemon(ts *testscript.TestScript, _ bool, args []string) {
+	path, names := ts.MkAbs(args[0]), args[1:]
 	if len(names) == 0 {
 		names = []string{"youtube"}
 	}
-	path := ts.MkAbs(args[0])
 	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
 	listener, err := net.Listen("unix", path)
 	ts.Check(err)
@@ -106,40 +144,45 @@ func startDaemon(ts *testscript.TestScript, neg bool, args []string) {
 type daemons struct{}
 
 // haltDaemon is the script command "halt SOCKET": the daemon there shuts down.
-func haltDaemon(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: halt SOCKET")
-	}
-	stop, ok := ts.Value(daemons{}).(*sync.Map).Load(ts.MkAbs(args[0]))
-	if !ok {
-		ts.Fatalf("no daemon was started at %s", args[0])
-	}
+func haltDaemon(ts *testscript.TestScript, _ bool, args []string) {
+	stop, _ := ts.Value(daemons{}).(*sync.Map).Load(ts.MkAbs(args[0]))
 	stop.(func())()
 }
 
 func newServer(ts *testscript.TestScript, socket string, names []string) (*server.Server, *jobs.Runner) {
 	var ledger quota.Ledger = ledgertest.NewModel(time.Now)
+	if names[0] == "lost" {
+		ledger = lostLedger{ledger}
+	}
 	credentials := make([]*quota.Credential, len(names))
 	for i, name := range names {
-		credentials[i] = credential(name)
-		switch name {
-		case "lost":
-			ledger = lostLedger{ledger}
-		case "noted":
-			ledger = notingLedger{ledger, socket + ".usage-read"}
+		credentials[i] = &quota.Credential{
+			Name: name,
+			Limits: []quota.Limit{
+				{Name: "daily", Units: 1000, Reserve: 100, Window: quota.Sliding(24 * time.Hour)},
+				{Name: "search", Units: 400, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
+			},
+			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 		}
 	}
 	service, err := quota.NewService(ledger, credentials, time.Second)
 	ts.Check(err)
-	tokens := new(jobs.Tokens)
+	var list []*jobs.Job
+	if script := ts.MkAbs("job.sh"); os.Chmod(script, 0o755) == nil {
+		list = append(list, &jobs.Job{
+			Name: "trending", Regions: regions.Ring{"US", "GB", "DE"}, Command: []string{"/bin/sh", script}, Dir: filepath.Dir(script),
+			Credential: names[0], Schedule: jobs.Every{Period: 24 * time.Hour}, // far away: what runs was asked to
+			Expects: map[string]quota.Units{"videos.list": 4}, Timeout: time.Minute,
+		})
+	}
+	tokens, denials := new(jobs.Tokens), new(server.Denials)
 	runner, err := jobs.Open(jobs.Config{
-		Jobs: jobsOf(ts, names[0]), Gate: service, Launcher: process.Launcher{}, Tokens: tokens,
+		Jobs: list, Gate: service, Launcher: process.Launcher{}, Tokens: tokens,
 		Dir: socket + ".state", Socket: socket, Environ: os.Environ(),
 		EndLeftover: process.EndLeftover, Now: time.Now,
 	})
 	ts.Check(err)
 	planner := &plan.Planner{Runner: runner, Service: service}
-	denials := new(server.Denials)
 	config := server.Config{
 		Emit: denials.Record, Denials: denials,
 		Service: service, Tokens: tokens, Version: api.BuildVersion(), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(planner)),
@@ -151,42 +194,6 @@ func newServer(ts *testscript.TestScript, socket string, names []string) (*serve
 	s, err := server.New(config)
 	ts.Check(err)
 	return s, runner
-}
-
-// jobsOf returns the jobs of a script: trending where it has a job.sh, and charts
-// where it has a charts.sh.
-func jobsOf(ts *testscript.TestScript, credential string) []*jobs.Job {
-	// Its slots are far away: what runs was asked to.
-	var list []*jobs.Job
-	for _, job := range []jobs.Job{
-		{Name: "trending", Regions: regions.Ring{"US", "GB", "DE"}, Command: []string{"/bin/sh", ts.MkAbs("job.sh")}},
-		{Name: "charts", Regions: regions.Ring{"JP"}, Command: []string{"/bin/sh", ts.MkAbs("charts.sh")}},
-	} {
-		script := job.Command[1]
-		if _, err := os.Stat(script); err != nil {
-			continue
-		}
-		job.Credential, job.Schedule, job.Dir = credential, jobs.Every{Period: 24 * time.Hour}, filepath.Dir(script)
-		job.Expects = map[string]quota.Units{"videos.list": 4}
-		job.Timeout = time.Minute
-		list = append(list, &job)
-	}
-	return list
-}
-
-func credential(name string) *quota.Credential {
-	if name == "places" {
-		return &quota.Credential{Name: name, Limits: []quota.Limit{{Name: "all", Units: 10, Window: quota.Sliding(time.Hour)}},
-			Operations: map[string]quota.Cost{"geocode": {Every: 1}}}
-	}
-	return &quota.Credential{
-		Name: name,
-		Limits: []quota.Limit{
-			{Name: "daily", Units: 1000, Reserve: 100, Window: quota.Sliding(24 * time.Hour)},
-			{Name: "search", Units: 400, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
-		},
-		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
-	}
 }
 
 // A lostLedger is one that cannot be reached.
@@ -204,68 +211,25 @@ func (lostLedger) Health(context.Context) quota.Health {
 	return quota.Health{Backend: "redis", State: "unreachable"}
 }
 
-// A notingLedger leaves a file behind once somebody has read its usage.
-type notingLedger struct {
-	quota.Ledger
-	file string
-}
-
-func (l notingLedger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
-	return quota.Usage{}, errors.Join(os.WriteFile(l.file, nil, 0o600), quota.ErrUnavailable)
-}
-
-// exits is the script command "exits CODE PROGRAM [ARG...]": as exec, but it
-// also holds the exit code against CODE.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
-	}
-	want, err := strconv.Atoi(args[0])
+// startCutter is the script command "cutter SOCKET DAEMON PATH": what is asked at SOCKET is answered by the daemon, but
+// if the path ends so the connection is cut before the answer arrives.
+func startCutter(ts *testscript.TestScript, _ bool, args []string) {
+	listener, err := net.Listen("unix", ts.MkAbs(args[0]))
 	ts.Check(err)
-	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
-			ts.Fatalf("cannot run %s: %v", args[1], err)
-		}
-		got = exit.ExitCode()
+	daemon := ts.MkAbs(args[1])
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "quotad"}) },
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", daemon)
+		}},
+		ModifyResponse: func(r *http.Response) error {
+			if strings.HasSuffix(r.Request.URL.Path, args[2]) {
+				panic(http.ErrAbortHandler)
+			}
+			return nil
+		},
 	}
-	if got != want {
-		ts.Fatalf("exit code %d, want %d", got, want)
-	}
-}
-
-// capture is the script command "capture NAME PATTERN": it puts what the
-// pattern's group matches in the last stdout into a variable.
-func capture(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: capture NAME PATTERN")
-	}
-	match := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
-	if len(match) != 2 {
-		ts.Fatalf("%s does not match", args[1])
-	}
-	ts.Setenv(args[0], match[1])
-}
-
-// await is the script command "await FILE PATTERN": it waits until the file is
-// there and the pattern matches in it.
-func await(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: await FILE PATTERN")
-	}
-	file, pattern := ts.MkAbs(args[0]), regexp.MustCompile("(?m)"+args[1])
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(3*time.Minute)
-	defer tick.Stop()
-	for {
-		text, _ := os.ReadFile(file)
-		if pattern.Match(text) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			ts.Fatalf("%s does not match %s:\n%s", args[0], args[1], text)
-		}
-	}
+	cutter := &http.Server{Handler: proxy}
+	go cutter.Serve(listener)
+	ts.Defer(func() { cutter.Close() })
 }

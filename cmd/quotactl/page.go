@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -20,8 +18,8 @@ import (
 
 const pageUsage = `
 Serve a page that shows what needs you, what each limit has left and the jobs
-with their last runs, and open it in a browser. The page updates itself. The
-command prints its address; Ctrl-C ends it.
+with their last runs. The page updates itself. The command prints its address,
+for your browser; Ctrl-C ends it.
 
 The page is read-only. It asks quotad as the user who runs the command. As long
 as it runs, every user of this machine can open it, and read the last lines that
@@ -29,35 +27,31 @@ failed passes printed. To read it from elsewhere, open a tunnel to the same
 port: ssh -L 8042:127.0.0.1:8042.
 
 Example:
-  $ quotactl page --listen 127.0.0.1:8042 --no-browser
+  $ quotactl page --listen 127.0.0.1:8042
   http://127.0.0.1:8042/`
 
 func newPage(c *cli) *cobra.Command {
-	listen, noBrowser := "", false
+	listen := ""
 	cmd := command("page [FLAGS]", "the same in a browser, live", pageUsage, 0, 0, func(ctx context.Context, _ []string) error {
 		if c.output != "table" {
 			return usageError("quotactl status -o json", "a page is neither JSON nor one integer")
 		}
-		return c.page(ctx, listen, noBrowser)
+		return c.page(ctx, listen)
 	})
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "listen at `ADDRESS`, loopback only; port 0 is any free port")
-	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "open none, as where there is no display")
 	return cmd
 }
 
 // pageEvery is how often the page asks for the status.
 const pageEvery = 2 * time.Second
 
-func (c *cli) page(ctx context.Context, listen string, noBrowser bool) error {
+func (c *cli) page(ctx context.Context, listen string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	if err := checkLoopback(listen); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("cannot find the name of this host: %w", err)
-	}
+	host, _ := os.Hostname()
 	source := page.Source{Client: c.client(), Host: host, View: c.view}
 	s, err := page.New(ctx, source.Look, pageEvery)
 	if err != nil {
@@ -67,12 +61,8 @@ func (c *cli) page(ctx context.Context, listen string, noBrowser bool) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve the page: %w", err)
 	}
-	url := "http://" + listener.Addr().String() + "/"
-	if err := c.write(url + "\n"); err != nil {
+	if err := c.write("http://" + listener.Addr().String() + "/\n"); err != nil {
 		return errors.Join(err, listener.Close())
-	}
-	if hasDisplay := os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""; hasDisplay && !noBrowser {
-		openBrowser(url, c.stderr)
 	}
 	return s.Serve(ctx, listener)
 }
@@ -87,16 +77,4 @@ func checkLoopback(address string) error {
 		return usageError("a tunnel brings it elsewhere: ssh -L 8042:127.0.0.1:8042", "--listen must be a loopback address: the page knows no passwords, and %s can be reached by others", at.Addr())
 	}
 	return nil
-}
-
-// openBrowser opens a page in the browser that the desktop prefers. The browser gets a
-// session of its own, so that an interrupt of this process does not end it.
-func openBrowser(url string, stderr io.Writer) {
-	command := exec.Command("xdg-open", url)
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
-		fmt.Fprintf(stderr, "quotactl: cannot open a browser: %v\n", err)
-		return
-	}
-	command.Process.Release() // it is not waited for
 }

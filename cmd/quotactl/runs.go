@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,51 +26,40 @@ refused. With --output, print the last lines that the passes of RUN wrote, or of
 the last run of JOB.
 
 Example:
-  $ quotactl runs trending --outcome failed --since 24h
+  $ quotactl runs trending --since 24h
   RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS  HOST
   1m87m0kv5wg6sag  trending  failed  09:00:00  24.9s  7/8 ok     29  fetch-1`
 
-// A runFilter selects runs. Zero fields select everything.
-type runFilter struct {
-	region, outcome, since string
-	number                 int
-}
-
 func newRuns(c *cli) *cobra.Command {
-	var f runFilter
-	output := false
+	since, number, output := "", 0, false
 	cmd := command("runs [JOB|RUN] [FLAGS]", "the latest runs and skipped slots, or one run", runsUsage, 0, 1, func(ctx context.Context, args []string) error {
-		switch err := f.check(); {
+		from, err := c.since(since)
+		switch {
 		case err != nil:
 			return err
-		case len(args) == 1:
-			return c.runsOf(ctx, args[0], f, output)
-		case output:
+		case number < 1 || number > maxRuns:
+			return usageError("", "--number must be from 1 to %d: %d", maxRuns, number)
+		case output && len(args) == 0:
 			return usageError("quotactl runs JOB --output, or quotactl runs RUN --output", "the output of which run?")
+		case len(args) == 0:
+			return c.listRuns(ctx, jobsapi.Job{}, from, number)
 		}
-		return c.listRuns(ctx, jobsapi.Job{}, f)
+		return c.runsOf(ctx, args[0], from, number, output)
 	})
 	cmd.Flags().BoolVar(&output, "output", false, "what the passes wrote, the last lines of each")
-	cmd.Flags().StringVar(&f.region, "region", "", "only runs with a pass of `REGION`, or only these passes of RUN")
-	cmd.Flags().StringVar(&f.outcome, "outcome", "", "only runs with a pass of this `OUTCOME`, or only these passes of RUN: "+strings.Join(outcomeNames(), ", "))
-	sinceFlag(cmd, &f.since, "runs", "")
-	cmd.Flags().IntVarP(&f.number, "number", "n", 20, "at most `N` runs")
+	sinceFlag(cmd, &since, "runs")
+	cmd.Flags().IntVarP(&number, "number", "n", 20, "at most `N` runs")
 	return cmd
 }
 
+// maxRuns is how many runs the daemon returns at most.
+const maxRuns = 1000
+
 // listRuns lists the runs of a job; of all jobs if it has no name.
-func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error {
-	since, err := c.since(f.since)
-	if err != nil {
-		return err
-	}
-	most := maxRuns // some will be left out
-	if f == (runFilter{number: f.number}) {
-		most = f.number
-	}
-	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: most})
-	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.StartedAt.Before(since) || !f.hasPass(r) })
-	return show(c, runs[:min(f.number, len(runs))], err, func(runs []jobs.Run, v wording.View) string {
+func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, since time.Time, number int) error {
+	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: number})
+	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.StartedAt.Before(since) })
+	return show(c, runs, err, func(runs []jobs.Run, v wording.View) string {
 		text := runTable(runs, v)
 		if job.Host != "" {
 			text += wording.RunsOn(job, v) + "\n"
@@ -79,12 +69,12 @@ func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, f runFilter) error 
 }
 
 // runsOf lists the runs of a job, or shows the run of that id; with output, what it or the job's last run wrote.
-func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool) error {
+func (c *cli) runsOf(ctx context.Context, name string, since time.Time, number int, output bool) error {
 	job, err := c.client().Job(ctx, name)
 	id := name
 	switch {
 	case err == nil && !output:
-		return c.listRuns(ctx, job, f)
+		return c.listRuns(ctx, job, since, number)
 	case err == nil && job.Last == nil:
 		return &failure{exitNotFound, fmt.Errorf("job %q has not run yet", name), "quotactl run " + name + " begins a run"}
 	case err == nil:
@@ -96,45 +86,13 @@ func (c *cli) runsOf(ctx context.Context, name string, f runFilter, output bool)
 	if isNotFound(notRun) {
 		return &failure{exitNotFound, fmt.Errorf("no job and no run is called %q", name), cmp.Or(api.Hint(err), "quotactl runs lists them")}
 	}
-	whole := run
-	run.Passes = slices.DeleteFunc(slices.Clone(run.Passes), func(p jobs.Pass) bool { return !f.selects(p) })
-	return show(c, run, notRun, func(r jobs.Run, v wording.View) string { return runPage(whole, r.Passes, output, v) })
+	return show(c, run, notRun, func(r jobs.Run, v wording.View) string { return runPage(r, output, v) })
 }
 
 // isNotFound reports whether the daemon does not know the name that it was asked for.
 func isNotFound(err error) bool {
 	var problem *api.Problem
 	return errors.As(err, &problem) && problem.Status == http.StatusNotFound
-}
-
-func outcomeNames() []string {
-	return append(namesOf(wording.Outcomes(), func(o jobs.Outcome) string { return string(o) }), string(jobs.RunSkipped))
-}
-
-// maxRuns is how many runs the daemon returns at most.
-const maxRuns = 1000
-
-func (f runFilter) check() error {
-	if known := outcomeNames(); f.outcome != "" && !slices.Contains(known, f.outcome) {
-		return usageError(quota.DidYouMean(f.outcome, known, "outcomes"), "unknown outcome %q", f.outcome)
-	}
-	if f.number < 1 || f.number > maxRuns {
-		return usageError("", "--number must be from 1 to %d: %d", maxRuns, f.number)
-	}
-	return nil
-}
-
-// hasPass reports whether a run has a pass of the region and outcome. A skipped slot has no passes; its outcome is that it
-// was skipped.
-func (f runFilter) hasPass(r jobs.Run) bool {
-	if f.region == "" && (f.outcome == "" || r.State == jobs.RunSkipped && f.outcome == string(jobs.RunSkipped)) {
-		return true
-	}
-	return slices.ContainsFunc(r.Passes, f.selects)
-}
-
-func (f runFilter) selects(p jobs.Pass) bool {
-	return (f.region == "" || f.region == string(p.Region)) && (f.outcome == "" || f.outcome == string(p.Outcome))
 }
 
 func runTable(runs []jobs.Run, v wording.View) string {
@@ -170,22 +128,22 @@ func runReason(r jobs.Run, v wording.View) string {
 	return strings.Join(parts, "; ")
 }
 
-// runPage writes what became of a run, and of some or all of its passes, or what these wrote.
-func runPage(r jobs.Run, passes []jobs.Pass, output bool, v wording.View) string {
+// runPage writes what became of a run and of its passes, or what these wrote.
+func runPage(r jobs.Run, output bool, v wording.View) string {
 	var b strings.Builder
 	v.Prose(&b, 0, wording.Bold, "job "+r.Job)
 	for _, line := range wording.RunLines("run", r, v) {
 		v.Prose(&b, 2, line.Style, line.Text)
 	}
 	if output {
-		renderOutput(&b, passes, v)
+		renderOutput(&b, r.Passes, v)
 		return b.String()
 	}
-	b.WriteString(passTable(passes, v))
+	b.WriteString(passTable(r.Passes, v))
 	refused := table{indent: 4, columns: []column{
 		{head: "REFUSED"}, {head: "OPERATION"}, {head: "LIMIT"}, {head: "NEEDED", right: true}, {head: "LEFT", right: true}, {head: "FITS" + v.ZoneMark()},
 	}}
-	for _, p := range passes {
+	for _, p := range r.Passes {
 		for _, call := range p.Refusals {
 			fits := "never"
 			if !call.FitsAt.IsZero() {

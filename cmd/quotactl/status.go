@@ -95,7 +95,7 @@ func renderStatus(s jobsapi.Status, v wording.View) string {
 		b.WriteByte('\n')
 	}
 	if len(s.Credentials) == 0 {
-		v.Prose(&b, 0, wording.Faint, "no credential is configured; quotactl clients shows limits for clients")
+		v.Prose(&b, 0, wording.Faint, "no credential is configured")
 	} else {
 		b.WriteString(limitTable(s, v).text(v))
 	}

@@ -79,12 +79,16 @@ func (t *table) text(v wording.View) string {
 		}
 		widths[widest]--
 	}
-	var b strings.Builder
-	if slices.ContainsFunc(t.columns, func(c column) bool { return c.head != "" }) {
-		t.head(&b, v, widths)
+	return t.head(v, widths) + t.lines(v, widths)
+}
+
+// more returns the rows that follow others, in columns as wide as before or wider; without a before, below the head.
+func (t *table) more(v wording.View, before []int) (text string, widths []int) {
+	widths = t.widths(before)
+	if before == nil {
+		text = t.head(v, widths)
 	}
-	t.lines(&b, v, widths)
-	return b.String()
+	return text + t.lines(v, widths), widths
 }
 
 // widths returns the width of each column: its widest cell's, or what it was before.
@@ -132,26 +136,28 @@ func (t *table) sink(screen int) {
 	}
 }
 
-func (t *table) head(b *strings.Builder, v wording.View, widths []int) {
+func (t *table) head(v wording.View, widths []int) string {
 	heads := make([]wording.Line, len(t.columns))
 	for i, c := range t.columns {
 		heads[i] = wording.Line{Text: c.head, Style: wording.Faint}
 	}
-	t.line(b, v, heads, widths)
+	return strings.TrimLeft(t.line(v, heads, widths), "\n")
 }
 
 // lines writes the rows in columns of the given widths.
-func (t *table) lines(b *strings.Builder, v wording.View, widths []int) {
+func (t *table) lines(v wording.View, widths []int) string {
+	var b strings.Builder
 	for _, r := range t.rows {
-		t.line(b, v, r.cells, widths)
+		b.WriteString(t.line(v, r.cells, widths))
 		if r.below != "" {
-			v.Prose(b, t.indent+widths[0]+gap, wording.Faint, r.below)
+			v.Prose(&b, t.indent+widths[0]+gap, wording.Faint, r.below)
 		}
 	}
+	return b.String()
 }
 
 // line writes one line of cells in columns of the given widths.
-func (t *table) line(b *strings.Builder, v wording.View, cells []wording.Line, widths []int) {
+func (t *table) line(v wording.View, cells []wording.Line, widths []int) string {
 	line := strings.Repeat(" ", t.indent)
 	for i, c := range cells {
 		text := v.Cut(c.Text, widths[i])
@@ -163,7 +169,7 @@ func (t *table) line(b *strings.Builder, v wording.View, cells []wording.Line, w
 		}
 		line += strings.Repeat(" ", gap)
 	}
-	b.WriteString(strings.TrimRight(line, " ") + "\n")
+	return strings.TrimRight(line, " ") + "\n"
 }
 
 // pairs writes names with their values as prose, without those of no value. It does not cut an id.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,7 +27,7 @@ Example:
   total     160    320`
 
 func newUsage(c *cli) *cobra.Command {
-	var by, limit, since string
+	var by, since string
 	cmd := command("usage [CREDENTIAL] [FLAGS]", "who spent what, by job, region, operation or day", usageUsage, 0, 1, func(ctx context.Context, args []string) error {
 		if words := []string{"job", "region", "operation", "day"}; !slices.Contains(words, by) {
 			return usageError(quota.DidYouMean(by, words, "words"), "--by takes no %q", by)
@@ -43,78 +42,38 @@ func newUsage(c *cli) *cobra.Command {
 				names = namesOf(all, func(one api.Credential) string { return one.Name })
 			}
 		}
-		return c.usage(ctx, names, limit, api.UsageQuery{By: by, Since: asQuery(from), Zone: c.view().Zone})
+		return c.usage(ctx, names, api.UsageQuery{By: by, Since: asQuery(from), Zone: c.view().Zone})
 	})
 	cmd.Flags().StringVar(&by, "by", "job", "group by `WORD`: job (or other caller), region, operation or day")
-	sinceFlag(cmd, &since, "spending", "")
-	cmd.Flags().StringVar(&limit, "limit", "", "only what counts in the limit `NAME` (default: the largest cost of each call)")
+	sinceFlag(cmd, &since, "spending")
 	return cmd
 }
 
-func (c *cli) usage(ctx context.Context, names []string, limit string, q api.UsageQuery) error {
-	var found []api.Usage
-	limits := map[string]bool{}
-	for _, name := range names {
+func (c *cli) usage(ctx context.Context, names []string, q api.UsageQuery) error {
+	for i, name := range names {
 		u, err := c.client().Usage(ctx, name, q)
-		if err != nil {
-			return err
-		}
-		for name := range u.Total.Limits {
-			limits[name] = true
-		}
-		if _, known := u.Total.Limits[limit]; known || limit == "" {
-			found = append(found, u)
-		}
-	}
-	if len(found) == 0 {
-		return notFound("limit", limit, slices.Sorted(maps.Keys(limits)))
-	}
-	for i, u := range found {
-		table := func(u api.Usage, v wording.View) string { return "\n"[:min(i, 1)] + usageTable(u, limit, v) }
-		if err := show(c, u, nil, table); err != nil {
+		table := func(u api.Usage, v wording.View) string { return "\n"[:min(i, 1)] + usageTable(u, v) }
+		if err := show(c, u, err, table); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// usageTable has a line for each share. How many of the calls count in one limit is not known.
-func usageTable(u api.Usage, limit string, v wording.View) string {
+// usageTable has a line for each share.
+func usageTable(u api.Usage, v wording.View) string {
 	var b strings.Builder
-	title, since := u.Credential, u.Since
-	spent := func(s api.SpentBy) (units int64, calls string) { return s.Units, quota.Thousands(s.Calls) }
-	if limit != "" {
-		title += " in limit " + limit
-		spent = func(s api.SpentBy) (units int64, calls string) { return s.Limits[limit], "" }
-		if began, known := u.Windows[limit]; known {
-			since = began
-		}
-	}
-	v.Prose(&b, 0, wording.Bold, fmt.Sprintf("%s since %s%s, %s ago", title, v.Clock(since), v.ZoneMark(), wording.Brief(v.Now.Sub(since))))
-	total, calls := spent(u.Total)
-	if total == 0 && (limit != "" || u.Total.Calls == 0) {
+	v.Prose(&b, 0, wording.Bold, fmt.Sprintf("%s since %s%s, %s ago", u.Credential, v.Clock(u.Since), v.ZoneMark(), wording.Brief(v.Now.Sub(u.Since))))
+	if u.Total.Calls == 0 && u.Total.Units == 0 {
 		return b.String() + "nothing was spent\n"
 	}
-	if limit != "" && u.By != "day" {
-		slices.SortStableFunc(u.Shares, func(x, y api.SpentBy) int { return cmp.Compare(y.Limits[limit], x.Limits[limit]) })
-	}
-	t := table{columns: []column{{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true}}}
-	observes := slices.ContainsFunc(u.Shares, func(s api.SpentBy) bool { return len(s.WouldDeny) > 0 })
-	if observes {
-		t.columns = append(t.columns, column{head: "WOULD REFUSE", right: true})
-	}
-	add := func(s api.SpentBy, cells ...any) {
-		if observes {
-			cells = append(cells, wouldRefuse(s))
-		}
-		t.add(cells...)
-	}
+	t := table{columns: []column{
+		{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true}, {head: "WOULD REFUSE", right: true},
+	}}
 	for _, s := range u.Shares {
-		if units, calls := spent(s); units > 0 || limit == "" {
-			add(s, shareName(u.By, s.Name, v), calls, units, percent(units, total))
-		}
+		t.add(shareName(u.By, s.Name, v), s.Calls, s.Units, percent(s.Units, u.Total.Units), wouldRefuse(s))
 	}
-	add(u.Total, wording.Line{Text: "total", Style: wording.Bold}, calls, total, "")
+	t.add(wording.Line{Text: "total", Style: wording.Bold}, u.Total.Calls, u.Total.Units, "", wouldRefuse(u.Total))
 	b.WriteString(t.text(v))
 	for _, name := range slices.Sorted(maps.Keys(u.Total.WouldDeny)) {
 		refused := quota.Count(u.Total.WouldDeny[name], "call", "calls")

@@ -43,7 +43,7 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	if o.strict && len(warnings) > 0 {
 		return fail(stderr, warnings)
 	}
-	for _, one := range append(warnings, c.Reminders()...) {
+	for _, one := range warnings {
 		fmt.Fprintln(stderr, one.Warning())
 	}
 	if err := errors.Join(checkState(c), checkRedis(c, o.strict, stderr)); err != nil {

@@ -67,8 +67,8 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 	if err == nil {
 		d.warn(is)
 	}
-	for _, one := range append(is.Reminders(), is.ChangedClientRecords(was)...) {
-		answer.Reminders = append(answer.Reminders, one.Key+": "+one.Message)
+	for _, one := range is.Warnings() {
+		answer.Warnings = append(answer.Warnings, one.Key+": "+one.Message)
 	}
 	return answer, err
 }

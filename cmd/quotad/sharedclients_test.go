@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,10 +78,7 @@ func TestHostsWhoseClientsDiffer(t *testing.T) {
 	spend(client, true)
 	spend(other, true)
 	writeConfig(t, dir, config)
-	reloaded, err := other.Reload(context.Background())
+	_, err := other.Reload(context.Background())
 	must(t, err)
-	if want := "clients.public: it was counter of 1h, and is counter of 24h: every client begins at 0"; !slices.Contains(reloaded.Reminders, want) {
-		t.Errorf("the reload says %q, want %q", reloaded.Reminders, want)
-	}
 	spend(other, false)
 }

@@ -198,10 +198,9 @@ type EventTested struct {
 
 // Reloaded is the body of the answer to POST /v1/reload.
 type Reloaded struct {
-	File    string `json:"file"`
-	Changed string `json:"changed"` // how many tables of each kind: "3 jobs, 2 limits changed"
-	// Reminders name settings that are meant for a time only: limits that are not enforced.
-	Reminders []string `json:"reminders,omitempty"`
+	File     string   `json:"file"`
+	Changed  string   `json:"changed"`            // how many tables of each kind: "3 jobs, 2 limits changed"
+	Warnings []string `json:"warnings,omitempty"` // of the file, such as a schedule that does not fit
 }
 
 // Proxy says where the metering proxy listens: the member "proxy" of GET /v1/status.

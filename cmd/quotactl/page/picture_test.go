@@ -1,9 +1,6 @@
 package page
 
 import (
-	"encoding/json"
-	"errors"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,123 +11,89 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
-	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/regions"
 )
 
-// at is the instant of every picture in this file.
-var at = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
+// noon is the instant of every picture of these tests.
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-func ago(hours float64) time.Time { return at.Add(-time.Duration(hours * float64(time.Hour))) }
+func ago(hours float64) time.Time { return noon.Add(-time.Duration(hours * float64(time.Hour))) }
 
 func pictureOf(f Facts) Picture {
-	return Picture{Facts: f, View: wording.View{Now: at, Zone: time.UTC, Width: 80}}
+	return Picture{Facts: f, View: wording.View{Now: noon, Zone: time.UTC, Width: 80}}
 }
 
-// readStatus reads a status that quotactl's own tests show, too.
-func readStatus(t *testing.T, name string) (s jobsapi.Status) {
-	t.Helper()
-	body, err := os.ReadFile("../testdata/" + name + ".json")
-	if err == nil {
-		err = json.Unmarshal(body, &s)
+// paint returns a picture that has a text wherever one can be.
+func paint(text string) Picture {
+	region := regions.Region(text)
+	run := jobs.Run{
+		ID: text, Job: text, State: jobs.RunFailed, Host: text, Detail: text, StartedAt: ago(3), EndedAt: ago(2), Ring: regions.Ring{region},
+		Passes: []jobs.Pass{{Region: region, Outcome: jobs.Failed, Detail: text, Said: text, Units: 4, StartedAt: ago(3), EndedAt: ago(2), Tail: []string{text}}},
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	skipped := jobs.Run{Job: text, State: jobs.RunSkipped, Reason: jobs.Paused, Detail: text, Slot: ago(6), LastSlot: ago(5), Ticks: 3}
+	limit := api.Limit{Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Describe: text, WindowMs: 86_400_000}
+	trouble := jobsapi.Trouble{Of: text, Says: text, Do: text, Grave: true}
+	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), Last: &run, Skips: &skipped}
+	return pictureOf(Facts{
+		Host: text,
+		Status: jobsapi.Status{
+			Status: api.Status{
+				Version: text, Ledger: api.LedgerState{Backend: text, State: text},
+				Credentials: []api.Credential{{Name: text, Limits: []api.Limit{limit, {Name: "short", Describe: text, WindowMs: 60_000}}}, {Name: "lost", Error: text}},
+			},
+			Rates: []plan.Rate{{Credential: text, Limit: text, PerHour: 200, GoneAt: ago(-3), Spender: text}},
+			Jobs:  []jobsapi.Job{job}, Triage: jobsapi.Triage{Says: text, Troubles: []jobsapi.Trouble{trouble}, Notes: []jobsapi.Trouble{trouble}},
+		},
+		Runs: []jobs.Run{run, skipped},
+	})
 }
 
-// The page shows the output of failed passes alone, and its last lines alone.
+// The page shows the output of failed passes alone.
 func TestPageShowsWhatFailedPassesPrinted(t *testing.T) {
-	f := Facts{Status: readStatus(t, "busy")}
-	run := jobs.Run{State: jobs.RunRunning, Ring: f.Status.Jobs[0].Regions, Passes: []jobs.Pass{
-		{Region: f.Status.Jobs[0].Regions[0], Outcome: jobs.Running, PID: 42, Tail: []string{"what goes on"}},
-		{Region: f.Status.Jobs[0].Regions[1], Outcome: jobs.Failed, Detail: "exit status 3", Tail: []string{"what went wrong"}},
-	}}
-	f.Status.Jobs[0].Last, f.Runs = &run, []jobs.Run{run}
-	html := render(pictureOf(f))
-	for text, want := range map[string]bool{"what goes on": false, "what went wrong": true, "exit status 3": true, "pid 42": true} {
+	p := paint("some")
+	p.Status.Jobs[0].Last.Passes = []jobs.Pass{
+		{Region: "US", Outcome: jobs.Running, PID: 42, Tail: []string{"what is under way"}}, {Region: "GB", Outcome: jobs.Failed, Tail: []string{"what went wrong"}},
+	}
+	html := render(p)
+	for text, want := range map[string]bool{"what is under way": false, "what went wrong": true, "pid 42": true} {
 		if strings.Contains(html, text) != want {
 			t.Errorf("%q is shown: %v\n%s", text, !want, html)
 		}
 	}
 }
 
-// The page says what is not known, and shows the rest.
-func TestPageSaysWhatItDoesNotKnow(t *testing.T) {
-	f := Facts{Status: readStatus(t, "busy"), RunsErr: errors.New("no runs"), Spent: map[string]Spent{}}
-	for _, c := range f.Status.Credentials {
-		f.Spent[c.Name] = Spent{Err: errors.New("no log")}
-	}
-	f.Status.Credentials = append(f.Status.Credentials, api.Credential{Name: "lost", Error: "no answer"})
-	html := render(pictureOf(f))
-	for _, want := range []string{
-		"the last runs are not known: no runs", "no chart: the log cannot be read: no log", "credential lost is not known: no answer",
-		`id="limit-youtube-daily"`, `id="job-` + f.Status.Jobs[0].Name,
-	} {
-		if !strings.Contains(html, want) {
-			t.Errorf("the page does not say %q: %s", want, html)
-		}
-	}
-}
-
-// The chart goes back from what is used now, less what was spent since, and ahead in a straight line until it is used up.
+// The chart goes back from what is used now, less what was spent since, to where the log that was read begins, and ahead
+// in a straight line until the limit is used up.
 func TestChart(t *testing.T) {
-	spent := Spent{Since: ago(24), Limits: map[string]map[time.Time]int64{}}
-	charge := func(hours float64, units int64) {
-		spent.add(api.Entry{At: ago(hours), Charges: []api.Charge{{Limit: "daily", Units: units, Debited: 9 * units}, {Limit: "other", Units: 1}}})
+	spent := Spent{Since: ago(22), Limits: map[string]map[time.Time]int64{}}
+	for _, e := range []struct {
+		hours float64
+		units int64
+	}{{20, 500}, {6, 300}, {1, 60}, {0.9, 40}} {
+		spent.add(api.Entry{At: ago(e.hours), Charges: []api.Charge{{Limit: "daily", Units: e.units, Debited: 9 * e.units}, {Limit: "other", Units: 1}}})
 	}
-	charge(20, 500)
-	charge(6, 300)
-	charge(1, 60)
-	charge(0.9, 40)
-	l := api.Limit{Name: "daily", Units: 3_000, Reserve: 500, Used: 900, WindowMs: (24 * time.Hour).Milliseconds()}
-	calendar := api.Limit{Name: "daily", Units: 3_000, Used: 400, Window: "day UTC"} // it began after the first of them
-	cut := spent
-	cut.Since = ago(5)
-	for _, row := range []struct {
-		name  string
-		l     api.Limit
-		spent Spent
-		held  map[float64]int64
-	}{
-		{"sliding", l, spent, map[float64]int64{0: 900, 2: 800, 10: 500, 22: 0}},
-		{"calendar", calendar, spent, map[float64]int64{0: 400, 2: 300, 10: 0, 22: 0}},
-		{"a long log", l, cut, map[float64]int64{0: 900, 2: 800, 10: -1}},
-	} {
-		c := chartOf(row.l, row.spent, plan.Rate{}, at, time.UTC)
-		for hours, want := range row.held {
-			got := int64(-1)
-			for _, p := range c.Held { // the latest first
-				if !p.at.Before(ago(hours)) {
-					got = p.units
-				}
-			}
-			if oldest := c.Held[len(c.Held)-1].at; oldest.After(ago(hours)) {
-				got = -1
-			}
-			if got != want {
-				t.Errorf("%s: %v hours ago it held %d, want %d", row.name, hours, got, want)
-			}
-		}
-		if len(c.Ahead) > 0 || !c.Until.Equal(at) {
-			t.Errorf("%s: it goes on until %v", row.name, c.Until)
+	l := api.Limit{Name: "daily", Units: 3_000, Reserve: 500, Used: 900}
+	gone := ago(-3)
+	c := chartOf(l, spent, plan.Rate{GoneAt: gone}, noon, time.UTC)
+	for hours, want := range map[float64]int64{0: 900, 2: 800, 10: 500, 21: 0} {
+		i := slices.IndexFunc(c.Held, func(p point) bool { return !p.at.After(ago(hours)) }) // the latest first
+		if i < 0 || c.Held[i].units != want {
+			t.Errorf("%v hours ago it held not %d: %v", hours, want, c.Held)
 		}
 	}
-	gone := at.Add(3 * time.Hour)
-	c := chartOf(l, spent, plan.Rate{GoneAt: gone}, at, time.UTC)
-	if want := []point{{at, 900}, {gone, 2_500}}; !slices.Equal(c.Ahead, want) || c.Path(c.Ahead) != "M888.9 70.0L1000.0 16.7" {
-		t.Errorf("it goes on as %v, %s", c.Ahead, c.Path(c.Ahead))
+	if oldest := c.Held[len(c.Held)-1].at; oldest.Before(ago(22)) {
+		t.Errorf("it begins at %v", oldest)
+	}
+	if want := []point{{noon, 900}, {gone, 2_500}}; !slices.Equal(c.Ahead, want) || c.Path(c.Ahead) != "M888.9 70.0L1000.0 16.7" {
+		t.Errorf("it continues as %v, %s", c.Ahead, c.Path(c.Ahead))
 	}
 	var ticks []string
 	for _, tick := range c.Ticks() {
 		ticks = append(ticks, tick.Text)
 	}
-	if got := strings.Join(ticks, " "); got != "12:00 18:00 Sat 14 06:00 12:00 now" {
+	if got := strings.Join(ticks, " "); got != "18:00 Sat 14 06:00 now" {
 		t.Errorf("the ticks are %s", got)
-	}
-	if c := chartOf(api.Limit{WindowMs: 60_000}, spent, plan.Rate{}, at, time.UTC); !strings.Contains(c.Why, "shorter") {
-		t.Errorf("a minute: %+v", c)
 	}
 }
 
@@ -139,7 +102,7 @@ func TestTroubledRows(t *testing.T) {
 	f := Facts{}
 	f.Status.Credentials = []api.Credential{
 		{Name: "maps", Limits: []api.Limit{{Name: "daily", Units: 10, Remaining: 10}}},
-		{Name: "youtube", Limits: []api.Limit{{Name: "daily", Units: 10, Remaining: 10}, {Name: "search", Units: 10, Remaining: 0}}},
+		{Name: "youtube", Limits: []api.Limit{{Name: "daily", Units: 10, Remaining: 10}, {Name: "search", Units: 10}}},
 	}
 	f.Status.Jobs = []jobsapi.Job{{Name: "a"}, {Name: "b"}, {Name: "c"}}
 	f.Status.Triage.Troubles = []jobsapi.Trouble{
@@ -169,52 +132,19 @@ func TestTroubledRows(t *testing.T) {
 	}
 }
 
-// The bar of a limit shows what the terminal's shows: of a closed one all is gone.
-func TestBarOfALimit(t *testing.T) {
-	for _, row := range []struct {
-		name         string
-		l            api.Limit
-		filled, kept string
-	}{
-		{"with a reserve", api.Limit{Units: 100, Reserve: 10, Used: 30, Remaining: 60}, "30.00%", "10.00%"},
-		{"in the reserve", api.Limit{Units: 100, Reserve: 10, Used: 95}, "95.00%", "5.00%"},
-		{"closed", api.Limit{Units: 100, Reserve: 10, Used: 30, Closed: &quota.Closed{}}, "100.00%", "0.00%"},
-		{"open", api.Limit{Units: 100, Used: 30, Remaining: 70}, "30.00%", "0.00%"},
-	} {
-		f := Facts{}
-		f.Status.Credentials = []api.Credential{{Limits: []api.Limit{row.l}}}
-		if l := pictureOf(f).LimitRows()[0]; l.Fill != row.filled || l.Kept != row.kept {
-			t.Errorf("%s: %s filled and %s kept, want %s and %s", row.name, l.Fill, l.Kept, row.filled, row.kept)
-		}
-	}
-}
-
-// A job shows its last twelve runs, and which other host runs it.
+// A job shows its last twelve runs, the oldest first, without skipped slots, and which other host runs it.
 func TestLastRunsOfAJob(t *testing.T) {
-	run := func(job string, hours float64, state jobs.RunState) jobs.Run {
-		return jobs.Run{Job: job, State: state, Trigger: jobs.Scheduled, Slot: ago(hours), StartedAt: ago(hours), EndedAt: ago(hours - 0.1)}
+	f := Facts{}
+	for i, state := range []jobs.RunState{jobs.RunDone, jobs.RunStopped, jobs.RunSkipped, jobs.RunFailed, "", "", "", "", "", "", "", "", "", ""} {
+		f.Runs = append(f.Runs, jobs.Run{Job: "some", State: state, StartedAt: ago(float64(i))}, jobs.Run{Job: "other"})
 	}
-	f := Facts{Runs: []jobs.Run{
-		run("some", 2, jobs.RunDone), run("some", 3, jobs.RunStopped), run("some", 7, jobs.RunSkipped), run("some", 8, jobs.RunFailed),
-	}}
-	for i := range 20 {
-		f.Runs = append(f.Runs, run("often", float64(i), jobs.RunDone))
+	f.Status.Jobs = []jobsapi.Job{{Name: "some", Host: "b"}}
+	row := pictureOf(f).JobRows()[0]
+	last := row.Runs[len(row.Runs)-3:]
+	if len(row.Runs) != 12 || last[0].Class != "bad" || last[1].Class != "warn" || last[2].Class != "good" || last[2].Title == "" {
+		t.Errorf("got %v", row.Runs)
 	}
-	f.Status.Jobs = []jobsapi.Job{{Name: "some", Host: "b"}, {Name: "often"}}
-	rows := pictureOf(f).JobRows()
-	for i, want := range []string{"bad warn good", strings.TrimSpace(strings.Repeat("good ", 12))} {
-		var got []string
-		for _, mark := range rows[i].Runs {
-			got = append(got, mark.Class)
-			if mark.Title == "" {
-				t.Errorf("%s: a mark says nothing", rows[i].Name)
-			}
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: got %q, want %q", rows[i].Name, got, want)
-		}
-	}
-	if rows[0].Label() != "the last 3 runs, 1 failed" || rows[0].Next != "runs on b" {
-		t.Errorf("%s, %s", rows[0].Label(), rows[0].Next)
+	if row.Label() != "the last 12 runs, 1 failed" || row.Next != "runs on b" {
+		t.Errorf("%s, %s", row.Label(), row.Next)
 	}
 }

@@ -13,17 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"quotad/cmd/quotactl/wording"
-	"quotad/jobs"
-	jobsapi "quotad/jobs/api"
-	"quotad/jobs/plan"
-	"quotad/quota/api"
-	"quotad/regions"
 )
-
-// noon is when every picture of these tests was taken.
-var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // A window is a page that is served, and what is to be seen through it next.
 type window struct {
@@ -105,7 +95,7 @@ func (w *window) get(path string) (*http.Response, string) {
 }
 
 func TestWhoIsLetIn(t *testing.T) {
-	w := openWindow(t, full())
+	w := openWindow(t, paint("trending"))
 	_, port, _ := net.SplitHostPort(w.addr)
 	for _, row := range []struct {
 		name, request string
@@ -113,44 +103,33 @@ func TestWhoIsLetIn(t *testing.T) {
 	}{
 		{"by its address", "GET / HTTP/1.1\r\nHost: 127.0.0.1:" + port, 200},
 		{"as localhost", "GET / HTTP/1.1\r\nHost: LocalHost:" + port, 200},
-		{"by its other address", "GET / HTTP/1.1\r\nHost: [::1]:" + port, 200},
 		{"by this page", "GET /icon.svg HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nSec-Fetch-Site: same-origin", 200},
 		{"for the head alone", "HEAD / HTTP/1.1\r\nHost: 127.0.0.1:" + port, 200},
 		{"something else", "GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1:" + port, 404},
 		{"a name that was rebound", "GET / HTTP/1.1\r\nHost: evil.example:" + port, 403},
 		{"a name that begins alike", "GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example:" + port, 403},
 		{"another port", "GET / HTTP/1.1\r\nHost: 127.0.0.1:1", 403},
-		{"no port", "GET / HTTP/1.1\r\nHost: 127.0.0.1", 403},
 		{"an empty host", "GET / HTTP/1.1\r\nHost:", 403},
-		{"a port alone", "GET / HTTP/1.1\r\nHost: :" + port, 403},
 		{"no host", "GET / HTTP/1.0\r\nUser-Agent: old", 403},
 		{"an address within the request", "GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1:" + port, 403},
 		{"another site", "GET / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nSec-Fetch-Site: cross-site", 403},
 		{"another port's page", "GET / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nSec-Fetch-Site: same-site", 403},
-		{"another site that posts", "POST / HTTP/1.1\r\nHost: evil.example:" + port + "\r\nContent-Length: 0", 403},
 		{"POST", "POST / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nContent-Length: 0", 405},
-		{"PUT", "PUT / HTTP/1.1\r\nHost: 127.0.0.1:" + port + "\r\nContent-Length: 0", 405},
-		{"DELETE", "DELETE / HTTP/1.1\r\nHost: 127.0.0.1:" + port, 405},
 		{"OPTIONS", "OPTIONS * HTTP/1.1\r\nHost: 127.0.0.1:" + port, 405},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			answer, body := w.send(row.request + "\r\nConnection: close\r\n\r\n")
-			if answer.StatusCode != row.want {
-				t.Errorf("answered %d, want %d: %s", answer.StatusCode, row.want, body)
-			}
-			if allow := answer.Header.Get("Allow"); (row.want == 405) != (allow == "GET, HEAD") {
-				t.Errorf("allows %q", allow)
-			}
-			if row.want == 403 && strings.Contains(body, "trending") {
-				t.Errorf("the page was shown: %s", body)
-			}
-		})
+		answer, body := w.send(row.request + "\r\nConnection: close\r\n\r\n")
+		if allow := answer.Header.Get("Allow"); answer.StatusCode != row.want || (row.want == 405) != (allow == "GET, HEAD") {
+			t.Errorf("%s: answered %d %q, want %d: %s", row.name, answer.StatusCode, allow, row.want, body)
+		}
+		if row.want == 403 && strings.Contains(body, "trending") {
+			t.Errorf("%s: the page was shown: %s", row.name, body)
+		}
 	}
 }
 
 // What the browser is told to keep away, and that the page itself can do with that.
 func TestPolicy(t *testing.T) {
-	w := openWindow(t, full())
+	w := openWindow(t, paint("trending"))
 	answer, html := w.get("/")
 	for name, want := range map[string]string{
 		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
@@ -227,8 +206,8 @@ func TestTextIsShownAsText(t *testing.T) {
 
 // The page follows what there is to see. While nobody answers it says so and keeps what it showed.
 func TestThePageFollows(t *testing.T) {
-	w := openWindow(t, full())
-	second := full()
+	w := openWindow(t, paint("trending"))
+	second := paint("trending")
 	second.Status.Credentials[0].Limits[0].Used++
 	w.show(second, nil)
 	w.await("9,001", true)
@@ -249,42 +228,4 @@ func (w *window) await(text string, has bool) {
 			return
 		}
 	}
-}
-
-// A look that fails before anything was seen is an error of New.
-func TestNothingToSee(t *testing.T) {
-	want := errors.New("cannot reach quotad")
-	if _, err := New(t.Context(), func(context.Context) (Picture, error) { return Picture{}, want }, time.Second); !errors.Is(err, want) {
-		t.Errorf("got %v", err)
-	}
-}
-
-// full is a picture with something in each section.
-func full() Picture { return paint("trending") }
-
-// paint returns a picture that has a text wherever one can be.
-func paint(text string) Picture {
-	at := func(hours int) time.Time { return noon.Add(time.Duration(hours) * time.Hour) }
-	region := regions.Region(text)
-	run := jobs.Run{
-		ID: text, Job: text, State: jobs.RunFailed, Host: text, Detail: text, StartedAt: at(-3), EndedAt: at(-2), Ring: regions.Ring{region},
-		Passes: []jobs.Pass{{Region: region, Outcome: jobs.Failed, Detail: text, Said: text, Units: 4, StartedAt: at(-3), EndedAt: at(-2), Tail: []string{text}}},
-	}
-	skipped := jobs.Run{Job: text, State: jobs.RunSkipped, Reason: jobs.Paused, Detail: text, Slot: at(-6), LastSlot: at(-5), Ticks: 3}
-	limit := api.Limit{Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Describe: text, WindowMs: 86_400_000}
-	trouble := jobsapi.Trouble{Of: text, Says: text, Do: text, Grave: true}
-	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), Last: &run, Skips: &skipped}
-	f := Facts{
-		Host: text,
-		Status: jobsapi.Status{
-			Status: api.Status{
-				Version: text, Ledger: api.LedgerState{Backend: text, State: text},
-				Credentials: []api.Credential{{Name: text, Limits: []api.Limit{limit, {Name: "short", Describe: text, WindowMs: 60_000}}}, {Name: "lost", Error: text}},
-			},
-			Rates: []plan.Rate{{Credential: text, Limit: text, PerHour: 200, GoneAt: at(3), Spender: text}},
-			Jobs:  []jobsapi.Job{job}, Triage: jobsapi.Triage{Says: text, Troubles: []jobsapi.Trouble{trouble}, Notes: []jobsapi.Trouble{trouble}},
-		},
-		Runs: []jobs.Run{run, skipped},
-	}
-	return Picture{Facts: f, View: wording.View{Now: noon, Zone: time.UTC, Width: 80}}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/clientlimit"
@@ -80,45 +79,4 @@ func (t *clientsTable) check(wrong []*quota.FieldError) {
 		}
 	}
 	t.addErrors(wrong)
-}
-
-// ChangedClientRecords returns, after a reload, a warning for each group with another algorithm or other
-// windows: its clients begin at 0.
-func (c *Config) ChangedClientRecords(was *Config) (all Errors) {
-	if len(c.Clients) > 0 && c.ClientSecret != was.ClientSecret {
-		all = append(all, c.document.at([]string{"clients", "secret_file"}, "the secret is another one: every client begins at 0"))
-	}
-	for _, clients := range c.Clients {
-		for _, before := range was.Clients {
-			if before.Name != clients.Name {
-				continue
-			}
-			if now, then := recordsOf(clients), recordsOf(before); now != then {
-				all = append(all, c.document.at([]string{"clients", clients.Name}, "it was %s, and is %s: every client begins at 0", then, now))
-			}
-		}
-	}
-	return all
-}
-
-// recordsOf says what the records of clients count.
-func recordsOf(clients *clientlimit.Clients) string {
-	var windows []time.Duration
-	for _, l := range clients.Limits {
-		windows = append(windows, l.Window.Length)
-	}
-	slices.Sort(windows)
-	text := string(clients.Algorithm) + " of"
-	for _, window := range windows {
-		text += " " + quota.Brief(window)
-	}
-	return text
-}
-
-// pathOf returns the path of a key of a limit in the file.
-func (c *Config) pathOf(clients *clientlimit.Clients, l quota.Limit, key string) []string {
-	if c.fileTable.Clients.Groups[clients.Name].has("limits") {
-		return []string{"clients", clients.Name, "limits", l.Name, key}
-	}
-	return []string{"clients", clients.Name, key}
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -81,18 +80,6 @@ func TestBadClients(t *testing.T) {
 	}
 }
 
-func TestClientReminders(t *testing.T) {
-	c, err := loadClients(t, `[clients.public]
-units = 60
-window = "1m"
-enforce = false
-`)
-	must(t, err)
-	if got, want := c.Reminders().Error(), "config.toml:4: clients.public.enforce: the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 // What the page shows is a good file.
 func TestClientsOfThePage(t *testing.T) {
 	page, err := os.ReadFile("../CLIENTS.md")
@@ -105,22 +92,4 @@ func TestClientsOfThePage(t *testing.T) {
 	if c, err := loadClients(t, "[clients.partners]"+block); err != nil || len(c.Warnings()) > 0 || len(c.Clients[0].Limits) != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
-}
-
-// A reload returns the reminders while the warnings of the same configuration are still
-// being computed.
-func TestRemindersAreReadByMany(t *testing.T) {
-	c, err := loadClients(t, "[clients.public]\nunits = 60\nwindow = \"1m\"\nenforce = false\n[clients.partners.limits.week]\nunits = 60\nwindow = \"1m\"\nenforce = false\n")
-	must(t, err)
-	var readers sync.WaitGroup
-	for range 8 {
-		readers.Go(func() {
-			for range 50 {
-				if got := len(c.Reminders()); got != 2 {
-					t.Errorf("got %d reminders, want 2", got)
-				}
-			}
-		})
-	}
-	readers.Wait()
 }

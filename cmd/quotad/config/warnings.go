@@ -27,27 +27,6 @@ func (c *Config) Warnings() Errors {
 	return warnings
 }
 
-// Reminders returns one for each limit that is not enforced: what it would deny is granted.
-func (c *Config) Reminders() (all Errors) {
-	for _, credential := range c.Credentials {
-		for _, l := range credential.Limits {
-			if l.DryRun {
-				all = append(all, c.document.at([]string{"credentials", credential.Name, "limits", l.Name, "enforce"},
-					"the limit denies nothing: what it would have denied is logged, and counted in quotad_would_deny_total"))
-			}
-		}
-	}
-	for _, clients := range c.Clients {
-		for _, l := range clients.Limits {
-			if l.DryRun {
-				all = append(all, c.document.at(c.pathOf(clients, l, "enforce"),
-					"the limit denies nothing: what it would have denied is counted in quotad_client_would_deny_total"))
-			}
-		}
-	}
-	return all
-}
-
 // warnOfAllowances warns of each limit that may be overspent while the ledger cannot be
 // reached: each host then spends what was left on its own, and only the reserve is room for that.
 func (c *Config) warnOfAllowances() {

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/jobs"
+	"quotad/quota"
+	"quotad/quota/api"
+	"quotad/regions"
+)
+
+func TestNumbersAsPeopleWriteThem(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "-30": -30, "+1,000": 1000, "-1_234_567": -1_234_567, "9,007,199,254,740,991": 9_007_199_254_740_991} {
+		if got, ok := parseUnits(text); !ok || got != want {
+			t.Errorf("%q is %d, %v, want %d", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "-", "1,5", "1,0000", "10,00", "1__000", "1_", ",100", "1.0", "1e3", "--1", "99999999999999999999"} {
+		if got, ok := parseUnits(text); ok {
+			t.Errorf("%q is read as %d", text, got)
+		}
+	}
+}
+
+// A time of day is the last one in the past and the next one in the future, by the clock of the zone.
+func TestInstants(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ text, now, last, next string }{
+		{"09:00", "2026-03-14 11:26", "2026-03-14 09:00", "2026-03-15 09:00"},
+		{"22:00", "2026-03-14 11:26", "2026-03-13 22:00", "2026-03-14 22:00"},
+		{"11:26", "2026-03-14 11:26", "2026-03-14 11:26", "2026-03-15 11:26"},
+		{"9:00", "2026-01-01 08:00", "2025-12-31 09:00", "2026-01-01 09:00"},
+		{"09:00", "2026-03-29 01:00", "2026-03-28 09:00", "2026-03-29 09:00"}, // of 23 hours
+		{"09:00", "2026-03-29 08:00", "2026-03-28 09:00", "2026-03-29 09:00"},
+		{"09:00", "2026-10-25 01:00", "2026-10-24 09:00", "2026-10-25 09:00"}, // of 25 hours
+		{"90m", "2026-03-14 11:00", "2026-03-14 09:30", "2026-03-14 12:30"},
+		{"1d", "2026-03-29 12:00", "2026-03-28 11:00", "2026-03-30 12:00"}, // 24 hours
+		{"2026-03-14T09:00:00Z", "2026-03-14 11:26", "2026-03-14 10:00", "2026-03-14 10:00"},
+		{"yesterday", "2026-03-14 11:26", "", ""}, {"24:00", "2026-03-14 11:26", "", ""}, {"5", "2026-03-14 11:26", "", ""}, {"-1h", "2026-03-14 11:26", "", ""},
+	} {
+		now, err := time.ParseInLocation("2006-01-02 15:04", row.now, berlin)
+		for past, want := range map[bool]string{true: row.last, false: row.next} {
+			got, ok := parseInstant(row.text, now, past)
+			if text := got.In(berlin).Format("2006-01-02 15:04"); err != nil || ok != (want != "") || ok && text != want {
+				t.Errorf("%s at %s, past %v: got %s, want %s", row.text, row.now, past, text, want)
+			}
+		}
+	}
+}
+
+// What a pass wrote is printed before its end, and that of the passes under way after it, each on its stream. What was
+// written too fast is missing, and that is said.
+func TestWaitPrintsInOrder(t *testing.T) {
+	var stdout, stderr strings.Builder
+	w := runWriter{cli: &cli{stdout: &stdout, stderr: &stderr}}
+	us := jobs.Pass{Region: "US", Outcome: jobs.OK, StartedAt: at, EndedAt: at.Add(time.Second)}
+	gb := jobs.Pass{Region: "GB", Outcome: jobs.Running, StartedAt: at}
+	for _, p := range []jobs.Progress{
+		{Output: []jobs.OutputLine{{Region: "US", Stream: "stdout", Text: "page 1"}}, Written: 1},
+		{Run: jobs.Run{Passes: []jobs.Pass{us, gb}}, Written: 4, Output: []jobs.OutputLine{
+			{Region: "GB", Stream: "stdout", Text: "page 1"}, {Region: "US", Stream: "stderr", Text: "slow\x1b[31m"}, {Region: "US", Stream: "stdout", Text: "page 2"}}},
+		{Run: jobs.Run{Passes: []jobs.Pass{us, gb}}, Written: 9, Output: []jobs.OutputLine{{Region: "GB", Stream: "stdout", Text: "page 6"}}},
+	} {
+		if err := w.write(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "US: page 1\nUS: page 2\nUS  ok, 0 units, 1.00s\nGB: page 1\nGB: page 6\n"; stdout.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", stdout.String(), want)
+	}
+	if want := "US: slow?[31m\nquotactl: 4 lines are left out: they were written too fast\n"; stderr.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", stderr.String(), want)
+	}
+}
+
+// A script decides by the exit code what it may do next: 75 says that the budget alone was in the way.
+func TestExitCodes(t *testing.T) {
+	for reason, want := range map[quota.Reason]int{
+		quota.LimitExceeded: exitDenied, quota.LimitClosed: exitDenied, quota.CostExceedsLimit: exitError,
+		quota.UnknownCredential: exitNotFound, quota.UnknownOperation: exitNotFound, quota.UnknownGrant: exitNotFound, api.NotFound: exitNotFound,
+		quota.BadRequest: exitUsage, api.LedgerUnavailable: exitError, quota.RequestIDConflict: exitError, quota.Forbidden: exitError,
+	} {
+		if got := exitCodeOf(reason); got != want {
+			t.Errorf("%s is %d, want %d", reason, got, want)
+		}
+	}
+	for _, row := range []struct {
+		state   jobs.RunState
+		reason  jobs.Reason
+		outcome jobs.Outcome // of its only pass
+		want    int
+	}{
+		{jobs.RunDone, "", jobs.OK, exitOK},
+		{jobs.RunStopped, jobs.BudgetGone, jobs.Exhausted, exitDenied},
+		{jobs.RunStopped, jobs.DoesNotFit, jobs.NotLaunched, exitDenied},
+		{jobs.RunStopped, jobs.Closed, jobs.NotLaunched, exitDenied},
+		{jobs.RunStopped, jobs.Operator, jobs.Interrupted, exitError},
+		{jobs.RunStopped, jobs.UpstreamRefuses, jobs.Exhausted, exitError},
+		{jobs.RunStopped, jobs.BudgetGone, jobs.Failed, exitError},
+	} {
+		c := &cli{stdout: io.Discard, stderr: io.Discard}
+		run := jobs.Run{ID: "a", Ring: regions.Ring{"US"}, State: row.state, Reason: row.reason, StartedAt: at, EndedAt: at,
+			Passes: []jobs.Pass{{Region: "US", Outcome: row.outcome, StartedAt: at, EndedAt: at}}}
+		if got := c.report(c.endOf(run)); got != row.want {
+			t.Errorf("%+v: exit code %d", row, got)
+		}
+	}
+}

@@ -7,12 +7,11 @@
 //	jobs.go, runs.go, run.go       jobs and their runs; begin and stop a run
 //	plan.go, why.go                does it fit, why not
 //	usage.go, log.go               who spent it; debits and refusals
-//	callers.go                     clients of your own API
 //	acquire.go                     spend
 //	correct.go                     book, close, open and reset limits
 //	daemon.go                      reload the configuration, try an event's command
 //	instant.go                     times, as people write them
-//	main.go, former.go             the tree of commands; answers to those that have ended
+//	main.go                        the tree of commands
 //	cli.go, table.go, errors.go    answers in the user's format; hints and exit codes
 //
 // The server decides and explains: the hint of an error comes with the problem. Package wording says limits, jobs and runs

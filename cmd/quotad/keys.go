@@ -35,10 +35,9 @@ func (d *daemon) setTargets(c *config.Config) error {
 			if was := d.proxy.Target(target.Credential); was != nil {
 				before = was.Key
 			}
-			command := keyCommand{launcher, jobs.Command{
-				Args: args, Dir: c.StateDir, Env: jobs.Inherited(os.Environ()), Timeout: keyTime, KillGrace: time.Second,
-			}}
-			target.Key = proxy.NewKey(command.print, before)
+			command := jobs.Command{Args: args, Dir: c.StateDir, Env: jobs.Inherited(os.Environ()), Timeout: keyTime, KillGrace: time.Second}
+			source := func(ctx context.Context) (string, time.Time, error) { return printKey(ctx, launcher, command) }
+			target.Key = proxy.NewKey(source, before)
 		}
 		targets[i] = &target
 	}
@@ -62,17 +61,11 @@ func (d *daemon) keyless(credential string) *trouble.Keyless {
 // keyTime is how long a command that prints a key may take.
 const keyTime = 10 * time.Second
 
-// A keyCommand prints a key.
-type keyCommand struct {
-	launcher process.Launcher
-	command  jobs.Command
-}
-
-// print runs the command and returns the key that it prints. What it prints is in no error.
-func (k keyCommand) print(ctx context.Context) (key string, ends time.Time, err error) {
+// printKey runs a command and returns the key that it prints. What it prints is in no error.
+func printKey(ctx context.Context, launcher process.Launcher, command jobs.Command) (key string, ends time.Time, err error) {
 	var printed []string
 	wrote := "it wrote nothing"
-	exit := k.launcher.Launch(ctx, ctx, k.command, func(line jobs.Line) {
+	exit := launcher.Launch(ctx, ctx, command, func(line jobs.Line) {
 		switch text := strings.TrimSpace(line.Text); {
 		case text == "":
 		case line.Stream == "stdout":
@@ -86,7 +79,7 @@ func (k keyCommand) print(ctx context.Context) (key string, ends time.Time, err 
 	case exit.Err != nil:
 		err = exit.Err
 	case errors.Is(exit.Cause, jobs.ErrTimeout):
-		err = fmt.Errorf("it took longer than %s: %s", quota.Brief(k.command.Timeout), wrote)
+		err = fmt.Errorf("it took longer than %s: %s", quota.Brief(command.Timeout), wrote)
 	case exit.Cause != nil:
 		err = exit.Cause
 	case exit.Code != 0:
@@ -106,24 +99,15 @@ func (k keyCommand) print(ctx context.Context) (key string, ends time.Time, err 
 
 // parseKey reads what a command prints: a key on a line by itself, or a JSON object with key and expires.
 func parseKey(text string) (key string, ends time.Time, err error) {
-	const where = "what it printed"
 	if !strings.HasPrefix(text, "{") {
-		return text, ends, config.CheckKey(where, text)
+		return text, ends, config.CheckKey("what it printed", text)
 	}
-	var object struct{ Key, Expires any }
+	var object struct {
+		Key     string
+		Expires time.Time
+	}
 	if json.Unmarshal([]byte(text), &object) != nil {
-		return "", ends, errors.New(`what it printed is not a JSON object: it must be {"key": "…", "expires": "2026-01-01T12:00:00Z"}`)
+		return "", ends, errors.New(`what it printed must be a key, or {"key": "…", "expires": "2026-01-01T12:00:00Z"}`)
 	}
-	key, _ = object.Key.(string)
-	switch at := object.Expires.(type) {
-	case nil:
-	case float64:
-		ends = time.Unix(int64(at), 0)
-	default:
-		if ends, err = time.Parse(time.RFC3339, fmt.Sprint(at)); err != nil {
-			return key, ends, errors.New("expires in " + where +
-				" must be a time such as 2026-01-01T12:00:00Z, or the seconds since 1970")
-		}
-	}
-	return key, ends, config.CheckKey("key in "+where, key)
+	return object.Key, object.Expires, config.CheckKey("key in what it printed", object.Key)
 }

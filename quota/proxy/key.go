@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A Key is the secret that an upstream requires. It is fixed, or comes from a source, which is asked at once, before
-// the key ends, and once after a 401. While the source fails, the last key serves to its end. A key is in memory only.
-// The zero value is a key that has no source yet.
+// A Key is the secret that an upstream requires. It is fixed, or comes from a source. That is asked at once, and from
+// then on by calls: by the first one in the last minutes of a key, and after a 401. While the source fails, the last
+// key serves to its end. A key is in memory only. The zero value is a key that has no source yet.
 type Key struct {
 	source  KeySource // nil: the key is fixed
 	ctx     context.Context
@@ -23,7 +23,7 @@ type Key struct {
 	text  string        // empty: there is none yet
 	ends  time.Time     // zero: it has no end that is known
 	asked chan struct{} // closed when the source has answered; nil: it is not being asked
-	next  *time.Timer   // asks again
+	due   time.Time     // from when on a call has the source asked; zero: never
 	err   error         // why the source failed last; nil: it did not
 	since time.Time     // when it began to fail
 	once  bool          // the source was asked because of a 401, and no answer was good since
@@ -32,6 +32,11 @@ type Key struct {
 // A KeySource returns a key, and when that ends; the zero time: it is not known to. Its error does not
 // hold the key.
 type KeySource func(context.Context) (key string, ends time.Time, err error)
+
+const (
+	renewBefore = 5 * time.Minute  // the end of a key that lasts long enough
+	retryAfter  = 30 * time.Second // a failure
+)
 
 // FixedKey returns a key that does not change.
 func FixedKey(text string) *Key { return &Key{text: text} }
@@ -66,65 +71,43 @@ func (k *Key) ask() {
 	if k.asked != nil || k.ctx.Err() != nil {
 		return
 	}
-	asked := make(chan struct{})
-	k.asked = asked
+	k.asked = make(chan struct{})
 	k.running.Go(func() {
-		defer close(asked)
 		key, ends, err := k.source(k.ctx)
-		k.got(key, ends, err, time.Now())
+		now := time.Now()
+		if err == nil && !ends.IsZero() && !ends.After(now) {
+			err = fmt.Errorf("it printed a key that is over: it ended at %s", ends.UTC().Format(time.RFC3339))
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		close(k.asked)
+		k.asked = nil
+		if err != nil {
+			if k.err == nil {
+				k.since = now
+			}
+			k.err, k.due = errors.New(hide(err.Error(), k.text)), now.Add(retryAfter)
+			return
+		}
+		k.text, k.ends, k.err, k.due = key, ends, nil, time.Time{}
+		if left := ends.Sub(now); !ends.IsZero() {
+			k.due = ends.Add(-min(renewBefore, left/4))
+		}
 	})
 }
 
-// The times at which a source is asked again.
-const (
-	renewBefore = 5 * time.Minute  // the end of a key that lasts long enough
-	retryAfter  = 30 * time.Second // a failure
-	leastLife   = time.Second      // of a key
-)
-
-// got records what the source returned at now, and has it asked again in time.
-func (k *Key) got(key string, ends time.Time, err error, now time.Time) {
-	left, pause := ends.Sub(now), retryAfter
-	if err == nil && !ends.IsZero() && left < leastLife {
-		err = fmt.Errorf("it printed a key that is over: it ended at %s", ends.UTC().Format(time.RFC3339))
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.asked = nil
-	if err != nil {
-		if k.err == nil {
-			k.since = now
-		}
-		k.err = errors.New(hide(err.Error(), k.text))
-	} else {
-		k.text, k.ends, k.err = key, ends, nil
-		pause = max(left-min(renewBefore, left/4), leastLife)
-	}
-	if k.next != nil {
-		k.next.Stop()
-	}
-	if k.ctx.Err() == nil && (err != nil || !ends.IsZero()) {
-		k.next = time.AfterFunc(pause, func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.ask()
-		})
-	}
-}
-
-// get returns the key. It waits while the source is asked for the first one, or for one after an end that came
-// while the host was asleep.
+// get returns the key. It waits for the source if there is no key that serves.
 func (k *Key) get(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.serves(time.Now()) && (k.err == nil || k.asked != nil) {
+	if now := time.Now(); !k.due.IsZero() && !now.Before(k.due) {
 		k.ask()
-		asked := k.asked
+	}
+	if asked := k.asked; asked != nil && !k.serves(time.Now()) {
 		k.mu.Unlock()
 		select {
 		case <-asked:
 		case <-ctx.Done():
-		case <-k.ctx.Done():
 		}
 		k.mu.Lock()
 	}
@@ -142,13 +125,10 @@ func (k *Key) serves(now time.Time) bool {
 // answered asks the source once after the upstream refused the key, and not again before an answer
 // was good: a key that stays refused is no reason to ask for ever.
 func (k *Key) answered(key string, status int) {
-	if k.source == nil {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case key != k.text:
+	case k.source == nil || key != k.text:
 	case status < http.StatusBadRequest:
 		k.once = false
 	case status == http.StatusUnauthorized && !k.once && k.asked == nil:

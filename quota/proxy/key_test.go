@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +19,7 @@ type mint struct {
 	takes  time.Duration
 }
 
-func (m *mint) source(ctx context.Context) (string, time.Time, error) {
+func (m *mint) source(context.Context) (string, time.Time, error) {
 	m.asked = append(m.asked, time.Since(m.began).String())
 	time.Sleep(m.takes) // of the bubble
 	key, life, err := m.answer(len(m.asked))
@@ -30,8 +29,8 @@ func (m *mint) source(ctx context.Context) (string, time.Time, error) {
 	return key, time.Now().Add(life), err
 }
 
-// run runs a key in a bubble of its own.
-func (m *mint) run(t *testing.T, test func(k *Key)) {
+// run runs a key in a bubble of its own, and returns when the source was asked.
+func (m *mint) run(t *testing.T, test func(k *Key)) string {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m.began = time.Now()
@@ -39,9 +38,8 @@ func (m *mint) run(t *testing.T, test func(k *Key)) {
 		test(k)
 		k.Close()
 	})
+	return strings.Join(m.asked, " ")
 }
-
-func (m *mint) when() string { return strings.Join(m.asked, " ") }
 
 func (k *Key) now() string {
 	key, err := k.get(context.Background())
@@ -51,82 +49,66 @@ func (k *Key) now() string {
 	return key
 }
 
-// A key of an hour is replaced five minutes before its end. The first caller waits for the first one.
+// A key of an hour is replaced by the first call of its last five minutes. A call waits if there is none that serves.
 func TestKeyIsRenewedBeforeItsEnd(t *testing.T) {
 	m := &mint{takes: 2 * time.Second, answer: func(n int) (string, time.Duration, error) { return fmt.Sprint("key ", n), time.Hour, nil }}
-	m.run(t, func(k *Key) {
+	asked := m.run(t, func(k *Key) {
 		for _, step := range []struct {
 			after time.Duration
 			want  string
-		}{{0, "key 1"}, {55 * time.Minute, "key 1"}, {3 * time.Second, "key 2"}, {54 * time.Minute, "key 2"}, {2 * time.Minute, "key 3"}} {
+		}{{0, "key 1"}, {54 * time.Minute, "key 1"}, {2 * time.Minute, "key 1"}, {3 * time.Second, "key 2"}, {2 * time.Hour, "key 3"}} {
 			time.Sleep(step.after)
 			if got := k.now(); got != step.want {
 				t.Errorf("after %s: got %s, want %s", time.Since(m.began), got, step.want)
 			}
 		}
 	})
-	if got := m.when(); got != "0s 55m2s 1h50m4s" {
-		t.Errorf("asked at %s", got)
+	if asked != "0s 56m2s 2h56m5s" {
+		t.Errorf("asked at %s", asked)
 	}
 }
 
 // While the source fails, the key before serves to its end, and not longer.
 func TestOldKeyServesToItsEnd(t *testing.T) {
 	m := &mint{answer: func(n int) (string, time.Duration, error) {
-		if n > 1 && n < 14 {
+		switch {
+		case n == 2:
+			return "key 2", -time.Second, nil
+		case n > 2 && n < 6:
 			return "", 0, errors.New("vault is sealed, key 1 too")
 		}
 		return fmt.Sprint("key ", n), time.Hour, nil
 	}}
-	m.run(t, func(k *Key) {
+	asked := m.run(t, func(k *Key) {
+		says := func(want, why string, failed time.Duration) {
+			t.Helper()
+			got := k.now()
+			synctest.Wait()
+			s := k.State(time.Now())
+			if got != want || s.Err != nil != (why != "") || why != "" && !strings.HasPrefix(s.Err.Error(), why) || failed > 0 && time.Since(s.Since) != failed {
+				t.Errorf("after %s: got %s, %+v", time.Since(m.began), got, s)
+			}
+		}
+		says("key 1", "", 0)
 		time.Sleep(59 * time.Minute)
-		s := k.State(time.Now())
-		if got := k.now(); got != "key 1" || s.Err == nil || s.Err.Error() != "vault is sealed, ***** too" || !s.Serves || time.Until(s.Ends) != time.Minute || time.Since(s.Since) != 4*time.Minute {
-			t.Errorf("got %s, %+v", got, s)
-		}
-		time.Sleep(time.Minute)
-		if got, s := k.now(), k.State(time.Now()); got != "no key: vault is sealed, ***** too" || s.Serves {
-			t.Errorf("got %s, %+v", got, s)
-		}
-		time.Sleep(6 * time.Minute)
-		if got, s := k.now(), k.State(time.Now()); got != "key 14" || s.Err != nil || !s.Serves {
-			t.Errorf("got %s, %+v", got, s)
-		}
+		says("key 1", "it printed a key that is over: it ended at 2000-01-01T00:58:59Z", 0)
+		time.Sleep(retryAfter)
+		says("key 1", "vault is sealed, ***** too", retryAfter)
+		time.Sleep(retryAfter)
+		says("no key: vault is sealed, ***** too", "vault is sealed, ***** too", time.Minute)
+		says("no key: vault is sealed, ***** too", "vault is sealed, ***** too", 0)
+		time.Sleep(retryAfter)
+		says("no key: vault is sealed, ***** too", "vault is sealed, ***** too", 0)
+		time.Sleep(retryAfter)
+		says("key 6", "", 0)
 	})
-	want := "0s 55m0s 55m30s 56m0s 56m30s 57m0s 57m30s 58m0s 58m30s 59m0s 59m30s 1h0m0s 1h0m30s 1h1m0s"
-	if got := m.when(); got != want {
-		t.Errorf("asked at %s", got)
+	if want := "0s 59m0s 59m30s 1h0m0s 1h0m30s 1h1m0s"; asked != want {
+		t.Errorf("asked at %s", asked)
 	}
 }
 
-// A source that prints a key that is over has failed, whatever came before.
-func TestKeyThatIsOver(t *testing.T) {
-	var lives atomic.Bool
-	m := &mint{answer: func(int) (string, time.Duration, error) {
-		if lives.Load() {
-			return "the key", 2 * time.Second, nil
-		}
-		return "the key", -time.Second, nil
-	}}
-	m.run(t, func(k *Key) {
-		if got := k.now(); !strings.HasPrefix(got, "no key: it printed a key that is over: it ended at 1999-12-31T23:59:59Z") {
-			t.Error(got)
-		}
-		lives.Store(true)
-		time.Sleep(retryAfter + time.Millisecond)
-		if got := k.now(); got != "the key" {
-			t.Error(got)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := len(m.asked); n > 45 {
-			t.Errorf("asked %d times in a minute for a key of two seconds", n)
-		}
-	})
-}
-
-// A source is asked once after a 401. A key that stays refused is no loop, whatever the source prints;
-// a good answer in between is the end of it.
+// A source is asked once after a 401, also one of many calls. A key that stays refused is no loop, whatever the source
+// prints; a good answer in between is the end of it.
 func TestKeyOnceAfter401(t *testing.T) {
 	for name, key := range map[string]func(n int) string{
 		"another one each time": func(n int) string { return fmt.Sprint("key ", n) },
@@ -137,54 +119,40 @@ func TestKeyOnceAfter401(t *testing.T) {
 			m.run(t, func(k *Key) {
 				call := func(status, times, want int) {
 					t.Helper()
+					is := k.now()
 					for range times {
-						k.answered(k.now(), status)
-						time.Sleep(time.Minute)
+						go k.answered(is, status)
 					}
+					time.Sleep(time.Minute)
 					if len(m.asked) != want {
 						t.Errorf("asked %d times, want %d", len(m.asked), want)
 					}
 				}
-				call(200, 3, 1)
-				call(403, 3, 1)
-				call(401, 100, 2)
-				call(500, 2, 2)
-				call(401, 2, 2)
-				call(200, 1, 2)
-				call(401, 5, 3)
+				for _, step := range [][3]int{{200, 3, 1}, {403, 3, 1}, {401, 50, 2}, {401, 1, 2}, {500, 2, 2}, {401, 2, 2}, {200, 1, 2}, {401, 5, 3}} {
+					call(step[0], step[1], step[2])
+				}
 				k.answered("a key before", 200)
 				call(401, 5, 3)
 				k = NewKey(m.source, k) // a reload
 				defer k.Close()
+				call(200, 1, 4)
 				call(401, 5, 5)
 			})
 		})
 	}
 }
 
-// Many callers with a 401 at once ask the source once.
-func TestKey401OfMany(t *testing.T) {
-	m := &mint{takes: time.Second, answer: func(n int) (string, time.Duration, error) { return fmt.Sprint("key ", n), 0, nil }}
-	m.run(t, func(k *Key) {
-		k.now()
-		for range 50 {
-			go k.answered("key 1", 401)
-		}
-		time.Sleep(time.Minute)
-		if got := k.now(); got != "key 2" || len(m.asked) != 2 {
-			t.Errorf("got %s after %d runs", got, len(m.asked))
-		}
-	})
-}
-
-// A reload changes the source, and the key before serves while the new one fails.
+// After a reload the key before serves while the new source fails. A caller that leaves does not wait for one that hangs.
 func TestKeyOfANewSource(t *testing.T) {
-	m := &mint{answer: func(n int) (string, time.Duration, error) { return "the old key", 0, nil }}
+	m := &mint{takes: time.Hour, answer: func(int) (string, time.Duration, error) { return "the old key", 0, nil }}
 	m.run(t, func(k *Key) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := k.get(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(m.began) != time.Second {
+			t.Error(err)
+		}
 		k.now()
-		k = NewKey(func(context.Context) (string, time.Time, error) {
-			return "", time.Time{}, errors.New("no such item")
-		}, k)
+		k = NewKey(func(context.Context) (string, time.Time, error) { return "", time.Time{}, errors.New("no such item") }, k)
 		defer k.Close()
 		synctest.Wait()
 		if got, s := k.now(), k.State(time.Now()); got != "the old key" || s.Err == nil || !s.Serves || !s.Ends.IsZero() {
@@ -193,25 +161,17 @@ func TestKeyOfANewSource(t *testing.T) {
 	})
 }
 
-// A caller that leaves does not wait for a source that hangs.
-func TestKeyCallerLeaves(t *testing.T) {
-	m := &mint{takes: time.Hour, answer: func(int) (string, time.Duration, error) { return "the key", 0, nil }}
-	m.run(t, func(k *Key) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if _, err := k.get(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(m.began) != time.Second {
-			t.Error(err)
-		}
-		time.Sleep(2 * time.Hour)
-	})
-}
-
-// Without the key of its upstream a call is not sent, and costs nothing.
-func TestWithoutItsKey(t *testing.T) {
+// Without the key of its upstream a call is not sent, and costs nothing. A key that the upstream refuses is asked for again.
+func TestKeyOfASource(t *testing.T) {
+	asked := 0
 	key := NewKey(func(context.Context) (string, time.Time, error) {
-		return "", time.Time{}, errors.New("vault is sealed")
+		if asked++; asked == 1 {
+			return "", time.Time{}, errors.New("vault is sealed")
+		}
+		return fmt.Sprint("key-", asked), time.Time{}, nil
 	}, nil)
-	s := newScene(t, func(http.ResponseWriter, *http.Request) { t.Error("the call was sent") }, func(_ *Config, target *Target) { target.Key = key })
+	key.running.Wait()
+	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, func(_ *Config, target *Target) { target.Key = key })
 	const why = `there is no key of credential "youtube": vault is sealed`
 	if a := s.get("youtube/v3/videos"); a.status != 503 || s.used() != 0 {
 		t.Errorf("answered %d %s, %d units are debited", a.status, a.body, s.used())
@@ -219,18 +179,12 @@ func TestWithoutItsKey(t *testing.T) {
 	if got := s.tokens.Pass(runToken).Refused; len(got) != 1 || got[0] != why {
 		t.Errorf("refused of the pass: %q, want %s", got, why)
 	}
-}
-
-// A key that the upstream refuses is asked for again.
-func TestKeyThatTheUpstreamRefuses(t *testing.T) {
-	var asked atomic.Int32
-	key := NewKey(func(context.Context) (string, time.Time, error) {
-		return fmt.Sprint("key-", asked.Add(1)), time.Time{}, nil
-	}, nil)
-	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, func(_ *Config, target *Target) { target.Key = key })
-	s.get("youtube/v3/videos")
+	key.due = time.Now()
+	if a := s.get("youtube/v3/videos"); a.status != 401 {
+		t.Errorf("answered %d %s", a.status, a.body)
+	}
 	key.Close()
-	if asked.Load() != 2 {
-		t.Error("its source is not asked again")
+	if asked != 3 {
+		t.Errorf("its source is asked %d times, want 3", asked)
 	}
 }

@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"quotad/quota/seedtest"
+	"quotad/quota/server"
+)
+
+// reloading are tokens whose record of a call without one is a reload.
+type reloading struct {
+	server.Tokens
+	reload func()
+}
+
+func (r reloading) Tokenless(string, string) { r.reload() }
+
+// A reload may take a credential away while a call without a token is recorded for it.
+func TestReloadDuringACallWithoutAToken(t *testing.T) {
+	var s *scene
+	s = newScene(t, ok, func(c *Config, _ *Target) {
+		c.Tokens = reloading{c.Tokens, func() { s.proxy.SetTargets(nil) }}
+	})
+	other := *s.proxy.Target("youtube")
+	other.Credential = "other"
+	s.proxy.SetTargets([]*Target{s.proxy.Target("youtube"), &other})
+	if a := s.do("GET", s.proxy.Root()+"/youtube/v3/videos", nil, nil); a.status != 403 || !strings.Contains(a.body, "the run token is missing") {
+		t.Errorf("answered %d %s", a.status, a.body)
+	}
+}
+
+// zeros is a body of a size.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// Large bodies pass both ways, an error's too, and none is kept.
+func TestKeepsNoBody(t *testing.T) {
+	size := int64(seedtest.Long(t, 16<<20))
+	for _, status := range []int{200, 500} {
+		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(io.Discard, r.Body)
+			if n != size || err != nil {
+				t.Errorf("the upstream read %d bytes: %v", n, err)
+			}
+			w.WriteHeader(status)
+			io.CopyN(w, zeros{}, size)
+		}, nil)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, _ := http.NewRequest("POST", s.base+"files/1", io.LimitReader(zeros{}, size))
+		res, err := s.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, res.Body)
+		if n != size || err != nil || res.StatusCode != status {
+			t.Errorf("answered %d with %d bytes: %v", res.StatusCode, n, err)
+		}
+		runtime.ReadMemStats(&after)
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
+			t.Errorf("%d bytes were allocated for a body of %d", allocated, size)
+		}
+	}
+}
+
+// An answer is passed on as it comes.
+func TestStreams(t *testing.T) {
+	more := make(chan struct{})
+	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "first\n")
+		w.(http.Flusher).Flush()
+		<-more
+		io.WriteString(w, "second\n")
+	}, nil)
+	r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos", nil)
+	res, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	if line, err := lines.ReadString('\n'); line != "first\n" {
+		t.Fatalf("read %q: %v", line, err)
+	}
+	close(more)
+	if line, err := lines.ReadString('\n'); line != "second\n" {
+		t.Fatalf("read %q: %v", line, err)
+	}
+}
+
+// A proxy that stops lets requests end, cuts those that do not, and leaves none unsettled.
+func TestShutdown(t *testing.T) {
+	received, more := make(chan struct{}, 2), make(chan struct{})
+	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
+		received <- struct{}{}
+		if r.URL.Query().Get("hang") != "" {
+			<-r.Context().Done()
+			return
+		}
+		<-more
+		ok(w, r)
+	}, nil)
+	ended := make(chan int, 2)
+	for _, query := range []string{"?hang=1", ""} {
+		go func() {
+			r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos"+query, nil)
+			res, err := s.client.Do(r)
+			if err != nil {
+				ended <- 0
+				return
+			}
+			res.Body.Close()
+			ended <- res.StatusCode
+		}()
+		<-received
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.proxy.Shutdown(ctx) }()
+	close(more)
+	if status := <-ended; status != 200 {
+		t.Errorf("the request that ends in time is answered %d", status)
+	}
+	cancel()
+	if err := <-stopped; err == nil {
+		t.Error("the request that does not end is not told of")
+	}
+	s.mu.Lock() // and does not wait: by now all is settled
+	done := s.done
+	s.mu.Unlock()
+	if len(done) != 2 || s.used() != 2 {
+		t.Errorf("told of %+v, %d units are debited", done, s.used())
+	}
+	<-ended
+}

@@ -78,11 +78,13 @@ func TestRequests(t *testing.T) {
 			"GET /sites/dear":          "search.list",
 			"GET /models/{m}:go":       "search.list",
 		}),
-		"any":       routesOf(map[string]string{"* /**": "videos.list", "* /none/**": ""}),
-		"bearer":    func(target *Target) { target.KeyHeader = authorization },
-		"keyless":   func(target *Target) { target.Key = nil },
-		"parameter": func(target *Target) { target.Key, target.KeyHeader, target.KeyParameter = FixedKey("a+b&part=c #%41/="), authorization, "api_key" },
-		"base":      func(target *Target) { target.Upstream.Path = "/base" },
+		"any":     routesOf(map[string]string{"* /**": "videos.list", "* /none/**": ""}),
+		"bearer":  func(target *Target) { target.KeyHeader = authorization },
+		"keyless": func(target *Target) { target.Key = nil },
+		"parameter": func(target *Target) {
+			target.Key, target.KeyHeader, target.KeyParameter = FixedKey("a+b&part=c #%41/="), authorization, "api_key"
+		},
+		"base": func(target *Target) { target.Upstream.Path = "/base" },
 	}
 	var mu sync.Mutex // guards what follows
 	var got *http.Request

@@ -45,23 +45,3 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkOpen opens a day and a month of entries.
-func BenchmarkOpen(b *testing.B) {
-	for _, entries := range []int{10_000, 300_000} {
-		b.Run(fmt.Sprint(entries), func(b *testing.B) {
-			dir := b.TempDir()
-			j, err := Open(dir, credential, false)
-			must(b, err)
-			for n := range entries {
-				id := fmt.Sprintf("%016d", n)
-				must(b, j.Append(Record{Own, int64(1764000000000000 + n), id, strings.Repeat("x", 60)}))
-			}
-			must(b, j.Close())
-			for b.Loop() {
-				j, err := Open(dir, credential, false)
-				must(b, errors.Join(err, j.Close()))
-			}
-		})
-	}
-}

@@ -8,8 +8,8 @@
 //
 // BEFORE is the last CRC of the file before, in decimal. The CRC of any other record continues that of the line before:
 // so a line that is missing, moved or changed is found. DIR/CREDENTIAL.position is like a header, with a size in place
-// of BEFORE: up to there the journal was on disk when it was written. That is at Open, at Close, and at the first Sync
-// after a new file or after a minute. Headers and the position are put in place whole, by rename.
+// of BEFORE: up to there the journal was on disk when it was written. That is at Open, at Close, and when a new file
+// begins. Headers and the position are put in place whole, by rename.
 //
 // What was appended is there after a kill, what was synced after a power failure. Open cuts an incomplete last line
 // of the last file. It refuses any other damage, and a journal that is missing, another one, or shorter than its

@@ -3,12 +3,13 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // A Kind says where a record comes from.
@@ -19,31 +20,24 @@ const (
 	Own      Kind = 'o' // an entry that this host wrote, at the time that the log gave it
 	Alone    Kind = 'a' // an entry that this host granted while the log was away, by its reckoning of the log's clock
 	Mirrored Kind = 'm' // an entry that another host wrote, read from the log
-	began    Kind = 'b' // a start
-	ended    Kind = 'e' // a clean stop
 	header   Kind = 'h' // of a file
-	tried    Kind = 't' // that the disk takes a record again
 )
 
 // A Record is an entry. At is in µs, and its ID has 1 to 300 bytes.
 type Record struct {
 	Kind     Kind
 	At       int64
-	ID, Text string // empty for a start or a stop
+	ID, Text string
 }
 
 // A Journal is open. Its methods may be called at the same time.
 type Journal struct {
 	dir, credential, id, cut string
-	killed                   int
-	previous                 Kind // of the record that Open read before
 	fdatasync                func(*os.File) error
 	newFileAt                int64        // bytes
 	written, synced          atomic.Int64 // bytes, since Open
-	dropped                  atomic.Int64 // the number of a file
 
-	disk       sync.Mutex // guards positioned
-	positioned time.Time
+	disk sync.Mutex
 
 	mu       sync.Mutex       // guards what follows
 	current  *os.File         // the last one of files; changed with disk held, too
@@ -71,9 +65,6 @@ type place struct {
 // Cut returns what Open has cut or set aside, as a sentence; "" if nothing.
 func (j *Journal) Cut() string { return j.cut }
 
-// Killed returns how many starts found no clean stop before them, in the files that there were at Open.
-func (j *Journal) Killed() int { return j.killed }
-
 // Has reports whether the journal has an entry.
 func (j *Journal) Has(id string) bool {
 	j.mu.Lock()
@@ -84,21 +75,6 @@ func (j *Journal) Has(id string) bool {
 // Append writes entries by one write(2), but for those whose ID the journal has last from that time. If it returns an
 // error, none counts.
 func (j *Journal) Append(records ...Record) error {
-	for _, r := range records {
-		if r.Kind != Own && r.Kind != Alone && r.Kind != Mirrored || r.ID == "" || len(r.ID) > 300 {
-			return fmt.Errorf("an entry has a kind, and an id of 1 to 300 bytes: %q %.310q", r.Kind, r.ID)
-		}
-	}
-	return j.write(records...)
-}
-
-// Try writes a record that says nothing, of the size of a large entry: after a failure it shows that entries are taken
-// again.
-func (j *Journal) Try() error {
-	return j.write(Record{Kind: tried, At: micros(), Text: strings.Repeat(" ", 400)})
-}
-
-func (j *Journal) write(records ...Record) (err error) {
 	j.mu.Lock()
 	for j.failed || j.files[len(j.files)-1].size >= j.newFileAt {
 		j.mu.Unlock()
@@ -109,11 +85,10 @@ func (j *Journal) write(records ...Record) (err error) {
 	}
 	defer j.mu.Unlock()
 	f := &j.files[len(j.files)-1]
-	sum, lines, fresh := f.sum, []byte(nil), make(map[string]bool)
+	sum, lines, err := f.sum, []byte(nil), error(nil)
 	for _, r := range records {
-		if !j.knows(r) && !fresh[r.ID] {
+		if !j.knows(r) {
 			lines, sum = r.appendLine(lines, sum)
-			fresh[r.ID] = true
 		}
 	}
 	if j.torn {
@@ -138,11 +113,9 @@ func (j *Journal) knows(r Record) bool { return j.ids[r.ID].number > 0 && r.At =
 
 // note records that a file has an entry.
 func (j *Journal) note(f *file, r Record) {
-	if r.ID == "" || j.knows(r) {
-		return
+	if !j.knows(r) { // the id may be a part of a whole line
+		j.ids[strings.Clone(r.ID)], f.newest = place{f.number, r.At}, max(f.newest, r.At)
 	}
-	// The id may be a part of a whole line.
-	j.ids[strings.Clone(r.ID)], f.newest = place{f.number, r.At}, max(f.newest, r.At)
 }
 
 // prepare repairs a failed sync, and begins a new file after a full one. No Append writes to either meanwhile. All of
@@ -150,14 +123,17 @@ func (j *Journal) note(f *file, r Record) {
 func (j *Journal) prepare() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
-	err := j.flush(false)
+	err := j.flush()
 	j.mu.Lock()
 	f := j.files[len(j.files)-1]
 	j.mu.Unlock()
 	if err != nil || f.size < j.newFileAt {
 		return err
 	}
-	return j.begin(f.number+1, f.sum)
+	if err = j.begin(f.number+1, f.sum); err == nil {
+		j.position(f.number+1, 0) // else an older one is right, too
+	}
+	return err
 }
 
 // Sync returns when what was appended before is on disk. One caller at a time syncs, for all that wait meanwhile.
@@ -171,14 +147,14 @@ func (j *Journal) Sync() error {
 	if j.synced.Load() >= upTo { // by the one before
 		return nil
 	}
-	return j.flush(false)
+	return j.flush()
 }
 
-// flush syncs what is written by now, and writes the position if it must, or if it is old. A sync that failed may have
-// marked pages as clean that are not on disk, so that the next one returns nil (fsync(2); Rebello et al., "Can
-// Applications Recover from fsync Failures?", 2020). So flush writes the same bytes to the same place again before it
-// syncs again: that makes the pages dirty, and keeps each record in one place.
-func (j *Journal) flush(must bool) (err error) {
+// flush syncs what is written by now. A sync that failed may have marked pages as clean that are not on disk, so that
+// the next one returns nil (fsync(2); Rebello et al., "Can Applications Recover from fsync Failures?", 2020). So flush
+// writes the same bytes to the same place again before it syncs again: that makes the pages dirty, and keeps each record
+// in one place. disk is held.
+func (j *Journal) flush() (err error) {
 	j.mu.Lock()
 	f, lines, again := j.files[len(j.files)-1], j.unsynced, j.failed
 	j.mu.Unlock()
@@ -189,23 +165,75 @@ func (j *Journal) flush(must bool) (err error) {
 		err = j.fdatasync(j.current)
 	}
 	j.mu.Lock()
-	if j.failed = err != nil; !j.failed {
-		j.unsynced = j.unsynced[len(lines):]
-		j.synced.Add(int64(len(lines)))
-	}
-	j.mu.Unlock()
-	if err == nil && (must || time.Since(j.positioned) > time.Minute) {
-		position, _ := j.header(f.number, f.size).appendLine(nil, 0)
-		if err = replace(j.dir+".position", position); err == nil {
-			j.positioned = time.Now()
-		} else if !must {
-			return nil // an older position is right, too
-		}
-	}
-	if err != nil {
+	defer j.mu.Unlock()
+	if j.failed = err != nil; j.failed {
 		return fmt.Errorf("cannot sync journal %q: %w", j.dir, err)
 	}
+	j.unsynced = j.unsynced[len(lines):]
+	j.synced.Add(int64(len(lines)))
 	return nil
+}
+
+// position writes up to where the journal is on disk.
+func (j *Journal) position(number int, size int64) error {
+	line, _ := j.header(number, size).appendLine(nil, 0)
+	return replace(j.dir+".position", line)
+}
+
+// begin begins a file. disk is held, or nobody else has the journal.
+func (j *Journal) begin(number int, before uint32) error {
+	line, sum := j.header(number, int64(before)).appendLine(nil, 0)
+	if err := replace(j.path(number), line); err != nil {
+		return err
+	}
+	opened, err := os.OpenFile(j.path(number), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.current.Close() // nil, or all of it is on disk
+	j.current, j.files = opened, append(j.files, file{number: number, size: int64(len(line)), sum: sum})
+	j.mu.Unlock()
+	return nil
+}
+
+// Read calls each with all entries after a time, oldest file first. It reads without a lock; a file that Drop has
+// deleted meanwhile it leaves out.
+func (j *Journal) Read(after int64, each func(Record) error) error {
+	j.mu.Lock()
+	files := slices.Clone(j.files)
+	j.mu.Unlock()
+	for _, f := range files {
+		if f.newest <= after {
+			continue
+		}
+		text, err := os.ReadFile(j.path(f.number))
+		if errors.Is(err, fs.ErrNotExist) && j.dropped(f) {
+			continue
+		}
+		got := file{}
+		if err == nil {
+			err = got.scan(j.path(f.number), text[:min(len(text), int(f.size))], func(r Record) error {
+				if r.Kind == header || r.At <= after {
+					return nil
+				}
+				return each(r)
+			})
+		}
+		if err == nil && got.size < f.size {
+			err = damaged(j.path(f.number), got.size, "its end is missing")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Journal) dropped(f file) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return f.number < j.files[0].number
 }
 
 // Drop deletes the oldest files while all entries of them are older than before, but never the one being written.
@@ -213,20 +241,23 @@ func (j *Journal) Drop(before int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.files) > 1 && j.files[0].newest < before {
-		if err := os.Remove(j.path(j.files[0].number)); err != nil {
+		oldest := j.files[0].number
+		if err := os.Remove(j.path(oldest)); err != nil {
 			return fmt.Errorf("cannot delete journal file: %w", err)
 		}
-		j.dropped.Store(int64(j.files[0].number))
-		maps.DeleteFunc(j.ids, func(_ string, p place) bool { return p.number == j.files[0].number })
+		maps.DeleteFunc(j.ids, func(_ string, p place) bool { return p.number == oldest })
 		j.files = j.files[1:]
 	}
 	return nil
 }
 
-// Close records a clean stop, and returns when all is on disk.
+// Close returns when all is on disk.
 func (j *Journal) Close() error {
-	err := j.write(Record{Kind: ended, At: micros()})
 	j.disk.Lock()
 	defer j.disk.Unlock()
-	return errors.Join(err, j.flush(true), j.current.Close())
+	err, f := j.flush(), j.files[len(j.files)-1]
+	if err == nil {
+		err = j.position(f.number, f.size)
+	}
+	return errors.Join(err, j.current.Close())
 }

@@ -34,7 +34,7 @@ func Open(dir, credential string, accept bool) (*Journal, error) {
 	dir = filepath.Join(dir, credential)
 	j, err := load(dir, credential)
 	if refused := new(Refused); accept && errors.As(err, &refused) {
-		aside := fmt.Sprintf("%s.aside-%d", dir, micros())
+		aside := fmt.Sprintf("%s.aside-%d", dir, time.Now().UnixMicro())
 		err = nil // what follows sets it
 		for _, part := range []string{"", ".position"} {
 			if failed := os.Rename(dir+part, aside+part); !errors.Is(failed, fs.ErrNotExist) {
@@ -46,60 +46,62 @@ func Open(dir, credential string, accept bool) (*Journal, error) {
 			j.cut = refused.Why + ": it is now " + aside + ", and an empty journal begins"
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot open journal of %s: %w", credential, err)
-	}
-	return j, nil
+	return j, named(err, credential)
 }
 
-func micros() int64 { return time.Now().UnixMicro() }
+func named(err error, credential string) error {
+	if err != nil {
+		err = fmt.Errorf("cannot open journal of %s: %w", credential, err)
+	}
+	return err
+}
 
 // Verify returns why Open would refuse the journal of a credential. It changes nothing.
 func Verify(dir, credential string) error {
 	j := &Journal{dir: filepath.Join(dir, credential), credential: credential, ids: make(map[string]place)}
-	if _, err := j.readAll(); err != nil {
-		return fmt.Errorf("cannot open journal of %s: %w", credential, err)
-	}
-	return nil
+	return named(j.readAll(), credential)
 }
 
-// load reads all files, opens the last one to write it, and writes this start.
+// load reads all files, and opens the last one to write it.
 func load(dir, credential string) (*Journal, error) {
 	j := &Journal{dir: dir, credential: credential, newFileAt: 1 << 20, ids: make(map[string]place)}
 	j.fdatasync = func(f *os.File) error { return os.NewSyscallError("fdatasync", syscall.Fdatasync(int(f.Fd()))) }
-	isNew, err := j.readAll()
-	if err != nil {
+	if err := j.readAll(); err != nil {
 		return j, err
 	}
-	if n := len(j.files); n == 0 {
+	if len(j.files) == 0 {
 		j.id = rand.Text()
-		err = errors.Join(os.MkdirAll(dir, 0o700), j.begin(1, 0))
-	} else if j.current, err = os.OpenFile(j.path(j.files[n-1].number), os.O_RDWR, 0); err == nil {
-		err = j.current.Truncate(j.files[n-1].size)
+		if err := errors.Join(os.MkdirAll(dir, 0o700), j.begin(1, 0)); err != nil {
+			return j, err
+		}
 	}
-	if err != nil {
-		return j, err
+	var err error
+	f := j.files[len(j.files)-1]
+	if j.current == nil {
+		j.current, err = os.OpenFile(j.path(f.number), os.O_RDWR, 0)
 	}
-	j.count(began)
-	if err = j.write(Record{Kind: began, At: micros()}); err == nil {
-		err = j.flush(true)
+	if err = errors.Join(err, j.current.Truncate(f.size)); err == nil {
+		err = j.flush()
 	}
-	if !isNew && errors.Is(err, syscall.ENOSPC) { // Append reports it, until there is space
-		return j, nil
+	if err == nil {
+		err = j.position(f.number, f.size)
+	}
+	if len(j.ids) > 0 && errors.Is(err, syscall.ENOSPC) { // an older position is right, too
+		err = nil
 	}
 	return j, err
 }
 
 // readAll reads all files and compares them with the position, which a new journal does not have.
-func (j *Journal) readAll() (isNew bool, err error) {
+func (j *Journal) readAll() error {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return err
 	}
 	for _, entry := range entries {
 		if number, err := strconv.Atoi(entry.Name()); err == nil { // else it was not put in place
 			if err := j.readFile(number); err != nil {
-				return false, err
+				return err
 			}
 		}
 	}
@@ -113,11 +115,11 @@ func (j *Journal) readAll() (isNew bool, err error) {
 	isOlder := func(f file) bool { return f.number == int(was.At) && f.size < size }
 	switch none := errors.Is(err, fs.ErrNotExist); {
 	case none && (n == 0 || n == 1 && j.files[0].number == 1 && len(j.ids) == 0):
-		return true, nil
+		return nil
 	case none:
 		why = "has no position next to it"
 	case err != nil:
-		return false, err
+		return err
 	case n == 0:
 		why = "is missing"
 	case id != j.id || was.ID != j.credential:
@@ -125,9 +127,9 @@ func (j *Journal) readAll() (isNew bool, err error) {
 	case int(was.At) > j.files[n-1].number || slices.ContainsFunc(j.files, isOlder):
 		why = "is older than it was: its end is missing"
 	default:
-		return false, nil
+		return nil
 	}
-	return false, &Refused{j.dir + " " + why}
+	return &Refused{j.dir + " " + why}
 }
 
 // readFile reads the next file. If its last line is incomplete, that is cut, and no file may follow.
@@ -146,17 +148,16 @@ func (j *Journal) readFile(number int) error {
 		return damaged(j.path(before.number), before.size, "this line has no end, but a file follows")
 	}
 	err = f.scan(path, text, func(r Record) error {
-		if r.Kind == header {
-			if id, sum := readHeader(r); len(j.files) == 0 {
-				j.id, before.sum = id, uint32(sum)
-			}
-			if r != j.header(number, int64(before.sum)) {
-				return damaged(path, 0, "it is of another journal, or has another place in it")
-			}
+		if r.Kind != header {
+			j.note(&f, r)
 			return nil
 		}
-		j.count(r.Kind)
-		j.note(&f, r)
+		if id, sum := readHeader(r); len(j.files) == 0 {
+			j.id, before.sum = id, uint32(sum)
+		}
+		if r != j.header(number, int64(before.sum)) {
+			return damaged(path, 0, "it is of another journal, or has another place in it")
+		}
 		return nil
 	})
 	if err != nil {
@@ -170,46 +171,6 @@ func (j *Journal) readFile(number int) error {
 		j.cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, len(text))
 	}
 	j.files = append(j.files, f)
-	return nil
-}
-
-// count counts a start if it follows no clean stop.
-func (j *Journal) count(kind Kind) {
-	if kind == began && j.previous != 0 && j.previous != ended {
-		j.killed++
-	}
-	j.previous = kind
-}
-
-// Read calls each with all entries after a time, oldest file first. It reads without a lock.
-func (j *Journal) Read(after int64, each func(Record) error) error {
-	j.mu.Lock()
-	files := slices.Clone(j.files)
-	j.mu.Unlock()
-	for _, f := range files {
-		if f.newest <= after {
-			continue
-		}
-		path, got := j.path(f.number), file{}
-		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) && int64(f.number) <= j.dropped.Load() {
-			continue
-		}
-		if err == nil {
-			err = got.scan(path, text[:min(int(f.size), len(text))], func(r Record) error {
-				if r.ID == "" || r.Kind == header || r.At <= after {
-					return nil
-				}
-				return each(r)
-			})
-		}
-		if err == nil && got.size < f.size {
-			err = damaged(path, got.size, "its end is missing")
-		}
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -270,24 +231,6 @@ func readLine(line []byte, before uint32) (r Record, sum uint32, ok bool) {
 }
 
 func (j *Journal) path(number int) string { return filepath.Join(j.dir, fmt.Sprintf("%08d", number)) }
-
-// begin begins a file.
-func (j *Journal) begin(number int, before uint32) error {
-	line, sum := j.header(number, int64(before)).appendLine(nil, 0)
-	if err := replace(j.path(number), line); err != nil {
-		return err
-	}
-	opened, err := os.OpenFile(j.path(number), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.current.Close() // nil, or all of it is on disk
-	j.files = append(j.files, file{number: number, size: int64(len(line)), sum: sum})
-	j.current, j.positioned = opened, time.Time{}
-	return nil
-}
 
 // replace puts a file in place, on disk.
 func replace(path string, line []byte) error {

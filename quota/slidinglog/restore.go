@@ -83,7 +83,7 @@ func (l *log) writeAgain(ctx context.Context) {
 	l.mu.Lock()
 	failing, alone := l.failing, l.notBack()
 	l.mu.Unlock()
-	if failing == nil || l.journal.Try() != nil || l.write(alone...) != nil {
+	if failing == nil || l.write(alone...) != nil {
 		return
 	}
 	l.setMirrored(mirrored{}) // from the beginning

@@ -180,7 +180,7 @@ func (j *Journal) position(number int, size int64) error {
 	return replace(j.dir+".position", line)
 }
 
-// begin begins a file. disk is held, or nobody else has the journal.
+// begin begins a file. disk is held, or no other goroutine has the journal.
 func (j *Journal) begin(number int, before uint32) error {
 	line, sum := j.header(number, int64(before)).appendLine(nil, 0)
 	if err := replace(j.path(number), line); err != nil {

@@ -222,23 +222,16 @@ func RunClients(t *testing.T, harness ClientHarness) {
 		run        func(*clientHistory)
 	}{
 		{"a log slides", both[:1], clientLog},
-		{"a log of weighted calls", both[:1], clientWeights},
 		{"a counter slides", both[1:], clientCounter},
-		{"a counter of weighted calls", both[1:], clientCounterWeights},
-		{"everything leaves", both, clientExpiry},
 		{"several windows, all or nothing", both, clientWindows},
 		{"what can never fit", both, clientNever},
-		{"a denial moves nothing", both, clientDenial},
 		{"a limit that is not enforced", both, clientObserved},
 		{"subjects and clients are isolated", both, clientIsolation},
 		{"subjects of any bytes", both, clientKeys},
 		{"reset", both, clientReset},
 		{"records survive a restart", both, clientReopening},
 		{"the clock steps back", both, clientClock},
-		{"changed units", both, clientUnits},
-		{"a limit is renamed, one is added, one goes, a window changes", both, clientLimits},
 		{"great numbers", both, clientGreat},
-		{"a window of a year", both, clientYear},
 		{"many at once", both, clientMany},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -28,20 +28,6 @@ func clientLog(h *clientHistory) {
 	h.denied(alice, 1, "minute", 20*time.Second)
 }
 
-func clientWeights(h *clientHistory) {
-	h.limit("minute", 100, time.Minute)
-	for i := range 10 {
-		h.granted(alice, 10, quota.Units(90-10*i))
-		h.clock.Add(time.Second)
-	}
-	h.denied(alice, 1, "minute", 50*time.Second)
-	h.denied(alice, 10, "minute", 50*time.Second)
-	h.denied(alice, 11, "minute", 51*time.Second)
-	h.denied(alice, 100, "minute", 59*time.Second)
-	h.clock.Add(51 * time.Second)
-	h.granted(alice, 20, 0)
-}
-
 // Of the bucket before counts what of it is in the trailing window, rounded up.
 func clientCounter(h *clientHistory) {
 	for i := range 6 {
@@ -63,35 +49,6 @@ func clientCounter(h *clientHistory) {
 	h.granted(alice, 2, 0)
 	h.clock.Add(time.Minute + 30*time.Second)
 	h.used(alice, 0)
-}
-
-func clientCounterWeights(h *clientHistory) {
-	h.limit("minute", 100, time.Minute)
-	h.granted(alice, 70, 30)
-	h.denied(alice, 40, "minute", 68572*time.Millisecond) // when 60 of 70 count: 60 s × 60/70 before the next bucket ends, rounded down
-	h.clock.Add(time.Minute + 6*time.Second)
-	h.used(alice, 63)
-	h.granted(alice, 30, 7)
-	h.denied(alice, 70, "minute", time.Minute-6*time.Second)
-	h.denied(alice, 71, "minute", time.Minute-6*time.Second+2*time.Second)
-	h.denied(alice, 100, "minute", 2*time.Minute-6*time.Second)
-}
-
-func clientExpiry(h *clientHistory) {
-	h.granted(alice, 6, 0)
-	after := time.Minute
-	if h.c.Algorithm == clientlimit.Counter {
-		after = 2 * time.Minute
-	}
-	h.denied(alice, 6, "minute", after)
-	h.clock.Add(after)
-	if l := h.usage(alice).Limits[0]; l.Used != 0 || !l.NextAt.IsZero() || l.NextUnits != 0 {
-		h.Errorf("got %+v, want nothing", l)
-	}
-	h.granted(alice, 6, 0)
-	h.clock.Add(24 * time.Hour)
-	h.used(alice, 0)
-	h.granted(alice, 6, 0)
 }
 
 func clientWindows(h *clientHistory) {
@@ -122,18 +79,6 @@ func clientNever(h *clientHistory) {
 	}
 	h.used(alice, 0, 0)
 	h.granted(alice, 4, 2, 0)
-}
-
-func clientDenial(h *clientHistory) {
-	h.granted(alice, 5, 1)
-	before := h.usage(alice)
-	for range 100 {
-		h.denied(alice, 2, "minute", h.ask(alice, 2).RetryAfter)
-	}
-	if after := h.usage(alice); fmt.Sprint(after) != fmt.Sprint(before) {
-		h.Errorf("got %+v after denials, want %+v", after, before)
-	}
-	h.granted(alice, 1, 0)
 }
 
 func clientObserved(h *clientHistory) {
@@ -253,17 +198,6 @@ func clientGreat(h *clientHistory) {
 	}
 	h.clock.Add(2 * time.Minute)
 	h.granted(alice, 6, 0)
-}
-
-func clientYear(h *clientHistory) {
-	const year = 365 * 24 * time.Hour
-	h.limit("year", 25_000, year)
-	h.limit("minute", 0, 0)
-	h.granted(alice, 25_000, 0)
-	d := h.ask(alice, 1)
-	h.denied(alice, 1, "year", d.RetryAfter)
-	h.clock.Set(d.RetryAt)
-	h.granted(alice, 1)
 }
 
 // The oldest grants are forgotten once there are more than a log has of limits that are enforced.

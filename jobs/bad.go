@@ -55,12 +55,9 @@ type Shortage struct {
 	// Runs are those in a row that served no region.
 	Runs int `json:"runs,omitempty"`
 	// Region is where the last run stopped, and Times how many did there without having served it.
-	Region  regions.Region `json:"region"`
-	Times   int            `json:"times"`
-	Limit   string         `json:"limit,omitempty"` // that was in the way last
-	Needs   quota.Units    `json:"needs,omitempty"` // there, of the call that was denied; 0: unknown
-	Detail  string         `json:"detail,omitempty"`
-	RetryAt time.Time      `json:"retry_at,omitzero"` // when it would have fitted
+	Region regions.Region `json:"region"`
+	Times  int            `json:"times"`
+	Stop                  // of the last one
 }
 
 // shortage returns how short of units the job is after a run; nil: it is not. A run that was not short,
@@ -77,7 +74,8 @@ func (r *Run) shortage(before *Shortage) *Shortage {
 		return before
 	}
 	p := r.Passes[i]
-	s := Shortage{Since: p.StartedAt, Region: p.Region, Times: 1, Limit: p.Limit, Needs: p.Needs, Detail: quota.Clipped(p.Detail, maxCause), RetryAt: p.RetryAt}
+	s := Shortage{Since: p.StartedAt, Region: p.Region, Times: 1, Stop: p.Stop}
+	s.Detail = quota.Clipped(p.Detail, maxCause)
 	if before != nil && !served {
 		s.Since, s.Runs = before.Since, before.Runs
 	}

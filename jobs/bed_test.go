@@ -24,21 +24,13 @@ func eight() regions.Ring {
 	return regions.Ring{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
 }
 
-// trending is a job that a test may change before it opens a bed.
-func trending(t *testing.T) *Job {
+// trending is an hourly job in the first n of eight regions, which a test may change before it opens a bed.
+func trending(t testing.TB, n int) *Job {
 	t.Helper()
 	return &Job{
-		Name: "trending", Credential: "youtube", Regions: eight(), Schedule: every(t, time.Hour), Stagger: EvenStagger,
+		Name: "trending", Credential: "youtube", Regions: eight()[:n], Schedule: every(t, time.Hour), Stagger: EvenStagger,
 		Command: []string{"/bin/fetch"}, Timeout: time.Minute,
 	}
-}
-
-// trendingIn is that job in the first n of its regions.
-func trendingIn(t *testing.T, n int) *Job {
-	t.Helper()
-	job := trending(t)
-	job.Regions = job.Regions[:n]
-	return job
 }
 
 // A bed is a runner in a synctest bubble, whose processes and whose budget are
@@ -51,6 +43,7 @@ type bed struct {
 	tokens Tokens
 	play   func(ctx context.Context, p played) Exit
 	peek   func(calls map[string]quota.Units) (quota.Decision, error)
+	hosts  func() ([]Daemon, time.Duration, bool) // nil: it is alone
 
 	ahead    atomic.Int64 // of its clock
 	reserved atomic.Bool  // the gate was asked with the reserve last
@@ -58,7 +51,6 @@ type bed struct {
 	mu    sync.Mutex // guards what follows
 	log   []string
 	ended []Identity
-	died  []Run
 }
 
 // played is a pass as its process sees it.
@@ -72,34 +64,48 @@ type played struct {
 
 func newBed(t testing.TB, dir string, jobs ...*Job) *bed {
 	t.Helper()
-	return newHost(t, dir, nil, jobs...)
-}
-
-// newBedAt returns a bed with another clock.
-func newBedAt(t *testing.T, dir string, now func() time.Time, jobs ...*Job) *bed {
-	t.Helper()
-	b := newBed(t, dir, jobs...)
-	b.Runner.config.Now = now
-	return b
-}
-
-// newHost returns a bed on host a of those that share a ledger, or on one that is alone.
-func newHost(t testing.TB, dir string, hosts func() ([]Daemon, time.Duration, bool), jobs ...*Job) *bed {
-	t.Helper()
 	b := &bed{t: t, dir: dir}
 	b.play = func(context.Context, played) Exit { return Exit{} }
 	b.peek = func(map[string]quota.Units) (quota.Decision, error) { return quota.Decision{}, nil }
-	runner, err := Open(Config{
-		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: dir, Socket: "/run/quotad.sock",
-		EndLeftover: b.endLeftover, Now: func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) },
-		Name: "a", Hosts: hosts,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Runner = runner
-	t.Cleanup(b.stop) // also of a daemon that was killed: what it would not wait for ends with the bubble
+	b.open(jobs...)
 	return b
+}
+
+// open gives the bed a new daemon on its directory.
+func (b *bed) open(jobs ...*Job) {
+	b.t.Helper()
+	runner, err := Open(Config{
+		Jobs: jobs, Gate: b, Launcher: b, Tokens: &b.tokens, OnEvent: b.observe, Dir: b.dir, Socket: "/run/quotad.sock",
+		EndLeftover: b.endLeftover, Now: func() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) },
+		Name: "a", Hosts: b.hosts,
+	})
+	must(b.t, err)
+	b.Runner = runner
+	b.t.Cleanup(func() { b.end(runner) }) // also of a daemon that was killed: what it would not wait for ends with the bubble
+}
+
+// restart stops the daemon and starts the next one.
+func (b *bed) restart(jobs ...*Job) {
+	b.t.Helper()
+	b.stop()
+	b.open(jobs...)
+	b.start()
+}
+
+func (b *bed) start() {
+	b.t.Helper()
+	b.Start(b.t.Context())
+	synctest.Wait()
+}
+
+// kill starts the next daemon on what this one would leave on disk if it were killed now. Nothing is reported of this one
+// any more.
+func (b *bed) kill(jobs ...*Job) {
+	b.t.Helper()
+	b.Runner.config.OnEvent = func(any) {}
+	must(b.t, os.CopyFS(b.dir+"+", os.DirFS(b.dir)))
+	b.dir += "+"
+	b.open(jobs...)
 }
 
 // inBubble runs a test on a fake clock that begins at ten to eleven.
@@ -113,21 +119,26 @@ func inBubble(t *testing.T, test func(t *testing.T, dir string)) {
 	})
 }
 
-// tick ticks the job trending at the next full hour, and waits until nothing
-// moves any more at that instant.
-func (b *bed) tick() {
+// tick ticks a job at the next full hour, and waits until nothing moves any more at that instant.
+func (b *bed) tick(more ...string) {
 	b.t.Helper()
 	slot := time.Now().Truncate(time.Hour).Add(time.Hour)
 	time.Sleep(time.Until(slot))
-	b.Tick("trending", slot.UTC())
-	synctest.Wait()
+	for _, job := range append([]string{"trending"}, more...) {
+		b.Tick(job, slot.UTC())
+		synctest.Wait()
+	}
 }
 
 // run ticks and lets an hour pass, less a second.
 func (b *bed) run() {
 	b.t.Helper()
 	b.tick()
-	time.Sleep(time.Hour - time.Second)
+	b.wait(time.Hour - time.Second)
+}
+
+func (b *bed) wait(d time.Duration) {
+	time.Sleep(d)
 	synctest.Wait()
 }
 
@@ -136,18 +147,19 @@ func (b *bed) begun(list ...regions.Region) Run {
 	b.t.Helper()
 	run, err := b.Run("trending", "root", list...)
 	must(b.t, err)
-	if run.ID == "" {
-		b.t.Fatal("no run begins")
-	}
 	synctest.Wait()
 	return run
 }
 
 func (b *bed) stop() {
 	b.t.Helper()
+	b.end(b.Runner)
+}
+
+func (b *bed) end(r *Runner) {
 	ask, cancel := context.WithCancel(b.t.Context())
 	cancel()
-	b.Stop(ask, b.t.Context())
+	r.Stop(ask, b.t.Context())
 }
 
 // Peek takes all jobs to count against the same limits.
@@ -162,9 +174,9 @@ func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.
 	return b.peek(all)
 }
 
-// Spent takes a job to have been granted three units for each region.
+// Spent takes a job to have been granted three units for a region.
 func (b *bed) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
-	return map[string]quota.Spent{"US": {Units: 3, Calls: 3}, "GB": {Units: 3, Calls: 3}, "DE": {Units: 3, Calls: 3}}, nil
+	return map[string]quota.Spent{"DE": {Units: 3, Calls: 3}}, nil
 }
 
 func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) Exit {
@@ -184,26 +196,27 @@ func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) E
 	return b.play(ask, p)
 }
 
-// spend takes units on behalf of a pass, or is denied them.
-func (b *bed) spend(p played, id string, units quota.Units) {
-	b.decided(p, quota.Request{}, quota.Decision{GrantID: id, Units: units})
+// hang plays a pass that ends when it is asked to.
+func hang(ctx context.Context, _ played) Exit {
+	<-ctx.Done()
+	return Exit{Code: -1, Signal: "SIGTERM", Cause: context.Cause(ctx)}
 }
 
-func (b *bed) deny(p played) {
-	b.denyUntil(p, "", time.Now().Add(3*time.Hour))
+// exits plays a pass that ends at once.
+func exits(code int) func(context.Context, played) Exit {
+	return func(context.Context, played) Exit { return Exit{Code: code} }
 }
 
-// denyUntil denies a pass a call of an operation, which would be granted later.
-func (b *bed) denyUntil(p played, operation string, at time.Time) {
+// spend takes units of an operation on behalf of a pass.
+func (b *bed) spend(p played, operation, id string, units quota.Units) {
+	b.tokens.Decided(p.token, quota.Request{Operation: operation, Count: units}, quota.Decision{GrantID: id, Units: units}, nil)
+}
+
+// deny denies a pass a call of an operation, which would be granted later.
+func (b *bed) deny(p played, operation string, later time.Duration) {
 	d := refused()
-	d.RetryAt = at
-	b.decided(p, quota.Request{Operation: operation}, d)
-}
-
-// decided has a request of a pass decided as the test says.
-func (b *bed) decided(p played, r quota.Request, d quota.Decision) quota.Decision {
-	b.tokens.Decided(p.token, r, d, nil)
-	return d
+	d.RetryAt = b.now().Add(later)
+	b.tokens.Decided(p.token, quota.Request{Operation: operation}, d, nil)
 }
 
 func refused() quota.Decision {
@@ -218,25 +231,23 @@ func (b *bed) endLeftover(_ context.Context, id Identity, _ time.Duration) (bool
 }
 
 func (b *bed) observe(event any) {
+	line := ""
 	switch e := event.(type) {
 	case RunChanged:
-		line := fmt.Sprintf("run %s", e.Run.State) + because(e.Run.Reason)
+		line = "run " + string(e.Run.State) + because(e.Run.Reason)
 		if e.Run.State == RunSkipped && e.Run.Reason != Missed {
 			line += fmt.Sprintf(" ×%d", e.Run.Ticks)
 		}
-		if e.Run.Reason == Died {
-			b.mu.Lock()
-			b.died = append(b.died, e.Run)
-			b.mu.Unlock()
-		}
-		b.add(line)
 	case PassChanged:
-		b.add(fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome) + because(e.Pass.Reason))
-	case Output:
-		b.add(fmt.Sprintf("%s %s: %s", e.Pass.Region, e.Line.Stream, e.Line.Text))
+		line = fmt.Sprintf("%s %s", e.Pass.Region, e.Pass.Outcome) + because(e.Pass.Reason)
 	case Trouble:
-		b.add(fmt.Sprintf("trouble: %s: %v", e.Job, e.Err))
+		line = fmt.Sprintf("trouble: %s: %v", e.Job, e.Err)
+	default:
+		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log = append(b.log, time.Now().UTC().Format("15:04:05 ")+line)
 }
 
 func because(reason Reason) string {
@@ -246,28 +257,26 @@ func because(reason Reason) string {
 	return fmt.Sprintf(" (%s)", reason)
 }
 
-func (b *bed) add(line string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.log = append(b.log, time.Now().UTC().Format("15:04:05 ")+line)
+// ran is what is seen of a run of one region that does well at once.
+func ran(clock string) []string {
+	return []string{clock + " run running", clock + " US running", clock + " US ok", clock + " run done"}
 }
 
 // wants compares the log since the last call with what a test expects.
 func (b *bed) wants(want ...string) {
 	b.t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !slices.Equal(b.log, want) {
-		b.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(b.log, "\n\t"), strings.Join(want, "\n\t"))
+	if got := b.forget(); !slices.Equal(got, want) {
+		b.t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
-	b.log = nil
 }
 
 // forget empties the log.
-func (b *bed) forget() {
+func (b *bed) forget() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	log := b.log
 	b.log = nil
+	return log
 }
 
 func (b *bed) status() Status {
@@ -284,12 +293,12 @@ func (b *bed) wantCursor(want regions.Cursor) {
 	}
 }
 
-// killed returns a bed on what a daemon would leave on disk that is killed now.
-func (b *bed) killed(jobs ...*Job) *bed {
+// cursorAt has the next run of the bed's job begin at a region.
+func (b *bed) cursorAt(region regions.Region) {
 	b.t.Helper()
-	dir := b.dir + "+"
-	must(b.t, os.CopyFS(dir, os.DirFS(b.dir)))
-	return newBed(b.t, dir, jobs...)
+	j, err := b.state("trending")
+	must(b.t, err)
+	must(b.t, j.set(func(s *state) { s.Cursor = regions.Cursor(region) }))
 }
 
 var errLedger = errors.New("ledger unavailable: connection refused")
@@ -302,10 +311,35 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// cursorAt has the next run of the bed's job begin at a region.
-func (b *bed) cursorAt(region regions.Region) {
-	b.t.Helper()
-	j, err := b.state("trending")
-	must(b.t, err)
-	must(b.t, j.set(func(s *state) { s.Cursor = regions.Cursor(region) }))
+// A history is what a job lives through from ten to eleven on, and what is seen of it.
+type history struct {
+	name    string
+	regions int        // 0: one
+	job     func(*Job) // changes it; nil: it does not
+	play    func(ctx context.Context, b *bed, p played) Exit
+	live    func(b *bed, job *Job) // nil: one slot
+	want    []string
+}
+
+func play(t *testing.T, histories []history) {
+	t.Helper()
+	for _, h := range histories {
+		t.Run(h.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				job := trending(t, max(1, h.regions))
+				if h.job != nil {
+					h.job(job)
+				}
+				b := newBed(t, dir, job)
+				if h.play != nil {
+					b.play = func(ctx context.Context, p played) Exit { return h.play(ctx, b, p) }
+				}
+				if h.live == nil {
+					h.live = func(b *bed, _ *Job) { b.run() }
+				}
+				h.live(b, job)
+				b.wants(h.want...)
+			})
+		})
+	}
 }

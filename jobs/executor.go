@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"time"
@@ -19,23 +18,21 @@ type executor struct {
 	job     *Job // as it was when the run began
 	run     *Run // its passes and its end may change: the job's mu guards these
 	output  *runOutput
-	late    int // how many slots in a row had overlapped before it
-	dry     int // how many runs in a row have run dry where this one began
-	open    int // the passes before this one are over; the job's mu guards it
-
-	lacking *lacking
+	began   time.Time // by the monotonic clock
+	late    int       // how many slots in a row had overlapped before it
+	dry     int       // how many runs in a row have run dry where this one began
+	open    int       // the passes before this one are over; the job's mu guards it
 
 	// The passes to come; the job's mu guards these.
 	rest    []regions.Region // of the ring, or of those that failed
 	due     time.Time        // when the first of the rest is, by the monotonic clock: the other may be set
 	stagger time.Duration
-	again   []regions.Region       // to be served again before, after a limit has stopped them,
-	times   map[regions.Region]int // and how often they were
-	retries int                    // of the regions that failed, still to come
-	pause   Pace                   // what the run waited for last,
-	resumes time.Time              // and until when, by the monotonic clock
-	busy    int                    // passes under way
-	wake    chan struct{}          // signalled when one is over, or lacks nothing any more
+	again   []regions.Region // to be served again before, after a limit has stopped them
+	retries int              // of the regions that failed, still to come
+	pause   Stop             // what the run waited for last,
+	resumes time.Time        // and until when, by the monotonic clock
+	busy    int              // passes under way
+	wake    chan struct{}    // signalled when one is over
 
 	// More passes may begin until launching ends. Those under way are asked to end when ask ends, and
 	// end at once when force does.
@@ -57,11 +54,10 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 		run.Host = r.config.Name
 	}
 	e := &executor{
-		runner: r, control: j, job: j.job, run: run, times: map[regions.Region]int{},
-		output: &runOutput{run: run.ID}, dry: j.state.Dry, late: j.state.Overlaps,
+		runner: r, control: j, job: j.job, run: run, output: &runOutput{run: run.ID}, began: time.Now(),
+		dry: j.state.Dry, late: j.state.Overlaps,
 		rest: run.Ring, retries: run.Retry, done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	e.lacking = &lacking{none: e.wake}
 	e.ask, e.end = context.WithCancelCause(context.Background())
 	e.force, e.kill = context.WithCancelCause(context.Background())
 	e.launching, e.halt = context.WithCancelCause(e.ask)
@@ -69,7 +65,7 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	if e.job.After != "" { // it has waited
 		begins = run.StartedAt
 	}
-	e.due = time.Now().Add(begins.Sub(run.StartedAt))
+	e.due = e.began.Add(begins.Sub(run.StartedAt))
 	if run.Trigger != Manual { // an operator waits for a manual run
 		e.stagger = e.job.stagger(begins, len(run.Ring))
 	}
@@ -78,7 +74,7 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 
 const (
 	through   time.Duration = -1            // the run has no further pass
-	untilWake time.Duration = math.MaxInt64 // until a pass is over, or was granted what it was refused
+	untilWake time.Duration = math.MaxInt64 // until a pass is over
 )
 
 // loop launches one pass after the other, only if the gate lets it, until the run is through or something stops
@@ -112,6 +108,7 @@ func (e *executor) loop() {
 // then of those that failed, as often as the job wants. That it is under way is counted already. If none
 // may be launched yet, wait is for how long. A run that waits holds no units.
 func (e *executor) next() (p Pass, wait time.Duration) {
+	const often = 100 * time.Millisecond
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
 	if len(e.again)+len(e.rest)+e.busy == 0 && e.retries > 0 {
@@ -120,8 +117,10 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	switch all, now := len(e.again)+len(e.rest), time.Now(); {
 	case all+e.busy == 0:
 		return p, through
-	case all == 0, e.busy == max(1, e.job.Parallel), e.runner.config.Tokens.isRefused(e.lacking):
+	case all == 0, e.busy == max(1, e.job.Parallel):
 		return p, untilWake
+	case e.runner.config.Tokens.isRefused(e.run.ID): // it may be granted that yet
+		return p, often
 	case now.Before(e.resumes):
 		return p, e.resumes.Sub(now)
 	case len(e.again) == 0 && now.Before(e.due):
@@ -131,7 +130,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 	default:
 		p.Region, e.rest, e.due = e.rest[0], e.rest[1:], e.due.Add(e.stagger)
 	}
-	p.Attempt = e.run.attempts(p.Region)
+	p.Attempt = len(e.run.of(p.Region))
 	e.busy++
 	return p, 0
 }
@@ -147,7 +146,7 @@ func (e *executor) retry() {
 		e.retries = 0
 		return
 	case after > 0 && len(failed) > 0:
-		e.pause, e.resumes = Pace{Until: now.Add(after)}, time.Now().Add(after)
+		e.pause, e.resumes = Stop{RetryAt: now.Add(after)}, time.Now().Add(after)
 	}
 	for _, p := range failed {
 		e.rest = append(e.rest, p.Region)
@@ -159,70 +158,42 @@ func (e *executor) leave() {
 	e.control.mu.Lock()
 	e.busy--
 	e.control.mu.Unlock()
-	wake(e.wake)
-}
-
-// wake has who waits for a signal look again.
-func wake(signal chan struct{}) {
 	select {
-	case signal <- struct{}{}:
+	case e.wake <- struct{}{}:
 	default:
 	}
 }
 
-// waitFor has the run wait for a limit, if the job waits that long.
-func (e *executor) waitFor(limit string, until time.Time) bool {
+// putBack has a region be served again, before those that were not yet.
+func (e *executor) putBack(region regions.Region) {
+	e.control.mu.Lock()
+	defer e.control.mu.Unlock()
+	e.again = append(e.again, region)
+}
+
+// waitsFor has the run wait for a limit that has stopped a region, and serve it then, if the job waits that long.
+func (e *executor) waitsFor(limit string, until time.Time, region regions.Region) bool {
 	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
 	now := e.runner.now()
 	if !e.job.waitsFor(until, now) {
 		return false
 	}
 	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	if until = quota.Later(until, now.Add(shortest)); until.After(e.pause.Until) {
-		e.pause, e.resumes = Pace{Limit: limit, Until: until}, time.Now().Add(until.Sub(now))
+	if until = quota.Later(until, now.Add(shortest)); until.After(e.pause.RetryAt) {
+		e.pause, e.resumes = Stop{Limit: limit, RetryAt: until}, time.Now().Add(until.Sub(now))
 	}
-	return true
-}
-
-// putBack has a region be served before all others.
-func (e *executor) putBack(region regions.Region) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	e.again = append([]regions.Region{region}, e.again...)
-}
-
-// comesAgain returns whether this run serves the region of a pass again that a limit has stopped, once that has
-// returned: three times at most.
-func (e *executor) comesAgain(region regions.Region, spent passCalls) bool {
-	const most = 3
-	limit := spent.limit()
-	if spent.Past != "" || limit == "" || spent.RetryAt.IsZero() {
-		return false
-	}
-	e.control.mu.Lock()
-	times := e.times[region]
 	e.control.mu.Unlock()
-	until := spent.RetryAt
-	if times > 0 && !spent.WholeAt.IsZero() && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
-		until = spent.WholeAt // call by call it returns too slowly
-	}
-	if times == most || !e.waitFor(limit, until) {
-		return false
-	}
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	e.times[region], e.again = times+1, append(e.again, region)
+	e.putBack(region)
 	return true
 }
 
 // finish records how the run ended, and makes the job free for the next one. Cause is why it
 // launched nothing more, nil if nothing was in its way.
 func (e *executor) finish(cause error) {
-	j, now := e.control, e.runner.now()
+	j := e.control
 	j.mu.Lock()
 	state, why := e.run.ending(cause)
-	e.run.end(now, state, why)
+	e.run.end(e.run.StartedAt.Add(time.Since(e.began)), state, why)
 	j.state.end(e.run)
 	if j.state.Overlaps == e.late && e.run.Trigger != Manual {
 		j.state.Overlaps = 0
@@ -230,15 +201,15 @@ func (e *executor) finish(cause error) {
 	j.executor = nil
 	run := e.run.copy()
 	j.mu.Unlock()
-	e.runner.trouble(j.name, errors.Join(j.save(true, runsLine{Run: new(run.head())}), j.files.trim(now)))
-	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(run.EndedAt)})
+	e.runner.trouble(j.name, j.save(runsLine{Run: new(run.head())}))
+	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(e.runner.now())})
 }
 
 // show returns a copy of the run with what its passes under way have done until now. The caller holds the job's mu.
 func (e *executor) show() *Run {
 	run := e.run.copy()
-	if pause := e.pause; pause.Until.After(e.runner.now()) {
-		run.Waits = &pause
+	if time.Now().Before(e.resumes) {
+		run.Waits = new(e.pause)
 	}
 	for i := range run.Passes {
 		p := &run.Passes[i]

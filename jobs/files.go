@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Files are the two of a job: NAME.json has its state, and is replaced as a whole; NAME.runs has a line for each
@@ -20,8 +19,6 @@ type files struct {
 	dir, job string
 
 	writing sync.Mutex // held over the disk, and guards what follows
-	size    int64      // of NAME.runs
-	trimAt  int64      // from which size on it is looked through for what is too old
 	unkept  []byte     // lines that could not be written
 }
 
@@ -29,89 +26,57 @@ const (
 	stateEnding, runsEnding = ".json", ".runs"
 	asideEnding             = ".unreadable"
 
-	maxRuns   = 8 << 20            // bytes of NAME.runs
-	keepRuns  = 1000               // runs that are kept, however old they are
-	keepFor   = 7 * 24 * time.Hour // and for how long all are
-	firstTrim = 1 << 20
-	// maxUnwritten bounds what is kept in memory while the disk is full.
-	maxUnwritten = 1 << 20
+	maxRuns = 8 << 20 // bytes of NAME.runs
+	// maxUnkept bounds what is kept in memory while the disk is full.
+	maxUnkept = 1 << 20
 )
 
 func (f *files) path(ending string) string { return filepath.Join(f.dir, f.job+ending) }
 
-// load reads the state. What cannot be understood is set aside under another name, and said in aside: the job
-// begins without it. A last line of NAME.runs that was cut short is ended: it is left out.
+// load reads the state. What cannot be understood is set aside under another name, as aside says: the job
+// begins without it.
 func (f *files) load(s *state) (aside, err error) {
-	text, err := os.ReadFile(f.path(stateEnding))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot read the state of the job: %w", err)
-	}
-	if err == nil {
-		wrong := json.Unmarshal(text, s)
-		if wrong == nil && s.Version != stateVersion {
-			wrong = fmt.Errorf("it has version %d, this quotad knows %d", s.Version, stateVersion)
-		}
-		if wrong != nil {
-			*s = state{}
-			aside = f.setAside(stateEnding, wrong, "the job begins at its first region, and is not paused")
-		}
-	}
-	file, err := os.OpenFile(f.path(runsEnding), os.O_RDWR|os.O_APPEND, 0)
+	path := f.path(stateEnding)
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return aside, nil
-	}
-	begin, last := make([]byte, len(linePrefix)), []byte{'\n'}
-	if err == nil {
-		defer file.Close()
-		f.size, err = file.Seek(0, io.SeekEnd)
-	}
-	if err == nil && f.size > 0 {
-		f.trimAt = max(firstTrim, f.size)
-		_, _ = file.ReadAt(begin, 0)
-		if _, err = file.ReadAt(last, f.size-1); !bytes.Equal(begin, linePrefix) {
-			f.size = 0
-			return errors.Join(aside, f.setAside(runsEnding, errors.New("another version of quotad wrote it"), "its earlier runs are not shown")), nil
-		}
-	}
-	if err == nil && last[0] != '\n' {
-		_, err = file.Write([]byte{'\n'})
-		f.size++
+		return nil, nil
 	}
 	if err != nil {
-		return aside, fmt.Errorf("cannot read the runs of the job: %w", err)
+		return nil, fmt.Errorf("cannot read the state of the job: %w", err)
 	}
-	return aside, nil
+	wrong := json.Unmarshal(text, s)
+	if wrong == nil && s.Version != stateVersion {
+		wrong = fmt.Errorf("it has version %d, this quotad knows %d", s.Version, stateVersion)
+	}
+	if wrong == nil {
+		return nil, nil
+	}
+	*s = state{}
+	wrong = errors.Join(wrong, os.Rename(path, path+asideEnding))
+	return fmt.Errorf("cannot understand %s, which is now %s%s: %w: the job begins at its first region, and is not paused",
+		path, filepath.Base(path), asideEnding, wrong), nil
 }
 
-func (f *files) setAside(ending string, why error, what string) error {
-	path := f.path(ending)
-	if err := os.Rename(path, path+asideEnding); err != nil {
-		why = errors.Join(why, err)
-	}
-	return fmt.Errorf("cannot understand %s, which is now %s%s: %w: %s", path, filepath.Base(path), asideEnding, why, what)
-}
-
-// replace writes the state. With sync it is on disk on return. The caller holds writing.
-func (f *files) replace(text []byte, sync bool) error {
-	if err := replaceFile(f.path(stateEnding), text, sync); err != nil {
+// replace writes the state, which is on disk on return. The caller holds writing.
+func (f *files) replace(text []byte) error {
+	if err := replaceFile(f.path(stateEnding), text); err != nil {
 		return fmt.Errorf("cannot write the state of the job: %w", err)
 	}
 	return nil
 }
 
-func replaceFile(path string, text []byte, sync bool) error {
+func replaceFile(path string, text []byte) error {
 	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
-	if err == nil && sync {
+	if _, err = file.Write(text); err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(path+".new", path)
 	}
-	if err != nil || !sync {
+	if err != nil {
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(path)) // a sync of the file does not make its name durable (fsync(2))
@@ -130,28 +95,47 @@ type runsLine struct {
 	Run     *Run   `json:"run,omitempty"`
 }
 
-var linePrefix = fmt.Appendf(nil, `{"v":%d,`, stateVersion)
-
-// add appends a line. What a full disk has cut short is removed, and comes before what is added next. The caller holds
-// writing.
+// add appends a line. What a full disk has cut short is removed, and comes before what is added next; what a power cut
+// has cut short is ended. The caller holds writing.
 func (f *files) add(one runsLine) error {
 	one.Version = stateVersion
 	text := append(append(f.unkept, encoded(one)...), '\n')
-	file, err := os.OpenFile(f.path(runsEnding), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err == nil {
-		if _, err = file.Write(text); err != nil {
-			err = errors.Join(err, file.Truncate(f.size))
-		}
-		err = errors.Join(err, file.Close())
-	}
-	if err != nil {
-		if len(text) <= maxUnwritten {
+	if err := f.write(text); err != nil {
+		if len(text) <= maxUnkept {
 			f.unkept = text
 		}
 		return fmt.Errorf("cannot add to the runs of the job: %w", err)
 	}
-	f.unkept, f.size = nil, f.size+int64(len(text))
+	f.unkept = nil
 	return nil
+}
+
+func (f *files) write(text []byte) error {
+	file, err := os.OpenFile(f.path(runsEnding), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	size, err := file.Seek(0, io.SeekEnd)
+	last := []byte{'\n'}
+	if err == nil && size > 0 {
+		_, err = file.ReadAt(last, size-1)
+	}
+	if last[0] != '\n' {
+		text = append([]byte{'\n'}, text...)
+	}
+	if err == nil {
+		if _, err = file.Write(text); err != nil {
+			err = errors.Join(err, file.Truncate(size))
+		}
+	}
+	if err = errors.Join(err, file.Close()); err != nil || size < maxRuns {
+		return err
+	}
+	kept, _, err := f.end(maxRuns * 3 / 4) // without the oldest lines
+	if err != nil {
+		return err
+	}
+	return replaceFile(f.path(runsEnding), kept)
 }
 
 // encoded returns a value of this package as JSON.
@@ -163,57 +147,6 @@ func encoded(value any) []byte {
 	return text
 }
 
-// trim removes the oldest runs from NAME.runs, if it is long. The caller holds writing.
-func (f *files) trim(now time.Time) error {
-	if f.size < max(f.trimAt, firstTrim) {
-		return nil
-	}
-	text, err := os.ReadFile(f.path(runsEnding))
-	if err == nil {
-		if kept := text[tooOld(text, now):]; len(kept) < len(text) {
-			err = replaceFile(f.path(runsEnding), kept, false)
-			f.size = int64(len(kept))
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot shorten the runs of the job: %w", err)
-	}
-	f.trimAt = min(maxRuns, f.size+f.size/4+firstTrim)
-	return nil
-}
-
-// tooOld returns where what is kept of lines begins: all of the last runs, and those that are not old, but no more than
-// three quarters of what fits.
-func tooOld(text []byte, now time.Time) (from int) {
-	var ends []int // of the runs
-	var at []time.Time
-	offset := 0
-	for one := range bytes.Lines(text) {
-		offset += len(one)
-		if run := decoded(one).Run; run != nil {
-			ends, at = append(ends, offset), append(at, run.StartedAt)
-		}
-	}
-	for i, end := range ends {
-		if fits := len(text)-from <= maxRuns*3/4; fits && (len(ends)-i <= keepRuns || now.Sub(at[i]) <= keepFor) {
-			break
-		}
-		from = end
-	}
-	if rest := len(text) - from; rest > maxRuns { // of one run that is under way
-		from += bytes.IndexByte(text[from+rest-maxRuns*3/4:], '\n') + 1 + rest - maxRuns*3/4
-	}
-	return from
-}
-
-// decoded returns what a line says; one that is damaged says nothing.
-func decoded(text []byte) (one runsLine) {
-	if err := json.Unmarshal(text, &one); err != nil || one.Version != stateVersion {
-		return runsLine{}
-	}
-	return one
-}
-
 // latest returns the last n runs that ended, the latest first. It reads no more of the file than it needs.
 func (f *files) latest(n int) ([]Run, error) {
 	for length := int64(256 << 10); ; length *= 4 {
@@ -221,7 +154,7 @@ func (f *files) latest(n int) ([]Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		runs, _ := runsOf(text)
+		runs := slices.DeleteFunc(runsOf(text), func(r Run) bool { return r.State == "" })
 		if len(runs) > n || whole {
 			slices.Reverse(runs)
 			return runs[:min(n, len(runs))], nil
@@ -229,52 +162,49 @@ func (f *files) latest(n int) ([]Run, error) {
 	}
 }
 
-// find returns a run and its passes that ended, as far as the file has them: of one that has not ended, the passes alone.
-func (f *files) find(id string) (run Run, passes []Pass, err error) {
+// find returns a run with its passes that ended, as far as the file has them: of one that has not ended, its id and the
+// passes alone.
+func (f *files) find(id string) (Run, error) {
 	text, _, err := f.end(2 * maxRuns)
 	if err != nil {
-		return run, nil, err
+		return Run{}, err
 	}
-	var lines []byte
-	for one := range bytes.Lines(text) {
-		if bytes.Contains(one, []byte(id)) {
-			lines = append(lines, one...)
+	var naming []byte // lines that name it: a skipped slot does, too
+	for line := range bytes.Lines(text) {
+		if bytes.Contains(line, []byte(id)) {
+			naming = append(naming, line...)
 		}
 	}
-	runs, passesOf := runsOf(lines) // others' too: the line of a slot that was skipped names the run in its way
+	runs := runsOf(naming)
 	if i := slices.IndexFunc(runs, func(r Run) bool { return r.ID == id }); i >= 0 {
-		run = runs[i]
+		return runs[i], nil
 	}
-	if of := passesOf[id]; of != nil {
-		passes = of.Passes
-	}
-	return run, passes, nil
+	return Run{}, nil
 }
 
-// runsOf returns the runs of lines, in the order in which they ended, and the passes of each run by its id.
-func runsOf(text []byte) (runs []Run, passes map[string]*Run) {
-	passes, at := map[string]*Run{}, map[string]int{}
-	for one := range bytes.Lines(text) {
-		got := decoded(one)
-		switch {
-		case got.Pass != nil:
-			if passes[got.Of] == nil {
-				passes[got.Of] = &Run{}
-			}
-			passes[got.Of].put(*got.Pass)
-		case got.Run != nil:
-			if _, known := at[got.Run.ID]; !known {
-				at[got.Run.ID], runs = len(runs), append(runs, Run{})
-			}
-			runs[at[got.Run.ID]] = *got.Run
+// runsOf returns the runs of lines, in the order of their first ones. A line that is damaged, or of another version, is
+// left out.
+func runsOf(text []byte) (runs []Run) {
+	at := map[string]int{}
+	run := func(id string) *Run {
+		if _, known := at[id]; !known {
+			at[id], runs = len(runs), append(runs, Run{ID: id})
+		}
+		return &runs[at[id]]
+	}
+	for line := range bytes.Lines(text) {
+		var one runsLine
+		switch err := json.Unmarshal(line, &one); {
+		case err != nil || one.Version != stateVersion:
+		case one.Pass != nil:
+			run(one.Of).put(*one.Pass)
+		case one.Run != nil:
+			known := run(one.Run.ID)
+			one.Run.Passes = known.Passes
+			*known = *one.Run
 		}
 	}
-	for i := range runs {
-		if of := passes[runs[i].ID]; of != nil {
-			runs[i].Passes = of.Passes
-		}
-	}
-	return runs, passes
+	return runs
 }
 
 // end returns the last whole lines of NAME.runs, of about a length, and whether they are all.

@@ -3,164 +3,284 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quotad/quota"
 )
 
-// A budget is units that passes spend one by one, and the gate looks at.
-type budget struct {
-	mu   sync.Mutex // guards left: passes spend side by side
-	left quota.Units
-}
-
-func (b *bed) budget(units quota.Units) *budget {
-	left := &budget{left: units}
-	b.shares(left)
-	return left
-}
-
-// shares has the passes of a bed spend from a budget.
-func (b *bed) shares(left *budget) {
+// shares has the passes of a bed spend four units of a budget, one each second, and the gate look at it.
+func (b *bed) shares(left *atomic.Int64) {
 	b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
-		if calls["videos.list"] > left.get() {
-			d := refused()
-			d.Units = calls["videos.list"]
-			return d, nil
+		if calls["videos.list"] > quota.Units(left.Load()) {
+			return refused(), nil
 		}
 		return quota.Decision{}, nil
 	}
 	b.play = func(_ context.Context, p played) Exit {
 		for i := range 4 {
-			if !left.spend() {
-				b.deny(p)
+			if left.Add(-1) < 0 {
+				left.Add(1)
+				b.deny(p, "videos.list", 3*time.Hour)
 				return Exit{Code: ExitExhausted}
 			}
-			b.decided(p, quota.Request{Operation: "videos.list", Count: 1}, quota.Decision{GrantID: p.region + string(rune('0'+i)), Units: 1})
+			b.spend(p, "videos.list", fmt.Sprint(p.token, i), 1)
 			time.Sleep(time.Second)
 		}
 		return Exit{}
 	}
 }
 
-func (b *budget) get() quota.Units {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.left
-}
-
-func (b *budget) set(units quota.Units) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left = units
-}
-
-func (b *budget) spend() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.left == 0 {
-		return false
-	}
-	b.left--
-	return true
-}
-
-// Two jobs that expect 4 on a budget of 5: the first is served, the second is not
-// launched to spend what the first still needs.
+// Passes that expect 4 each on a budget of 5, of two jobs or of one run, asked about at once or one after the other: one
+// is served, and the other is not launched to spend what that still needs. What is over needs nothing any more. The gate
+// counts the reserve for a job that may use it, and for no other.
 func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		one, two := trending(t), trending(t)
-		two.Name = "channels"
-		for _, job := range []*Job{one, two} {
-			job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
-		}
-		b := newBed(t, dir, one, two)
-		left := b.budget(5)
-		b.tick() // trending, which has spent one of its four
-		b.Tick("channels", time.Now().UTC())
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		list, err := b.Status("")
-		must(t, err)
-		if got := list[0].Last; got.State != RunDone {
-			t.Errorf("the first: got %+v, want it served", got)
-		}
-		got := list[1].Last
-		if got.State != RunStopped || got.Reason != DoesNotFit || got.Detail != "no room, with the passes under way" || left.get() != 1 {
-			t.Errorf("the second: got %+v, want it not launched; %d units are left", got, left.get())
-		}
-		left.set(4)
-		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
-		b.Tick("channels", time.Now().UTC()) // the first is over: nothing is spoken for any more
-		time.Sleep(time.Minute)
-		if list, _ := b.Status("channels"); list[0].Last.State != RunDone {
-			t.Errorf("got %+v, want it served", list[0].Last)
-		}
-	})
-}
-
-// Of two passes that ask at once for the last units, one is launched.
-func TestOnePassAsksAtATime(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		one, two := trending(t), trending(t)
-		two.Name = "channels"
-		for _, job := range []*Job{one, two} {
-			job.Regions, job.Expects = eight()[:1], map[string]quota.Units{"videos.list": 4}
-		}
-		b := newBed(t, dir, one, two)
-		b.budget(5)
-		answer := b.peek
-		b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
-			time.Sleep(time.Second)
-			return answer(calls)
-		}
-		slot := time.Now().UTC()
-		b.Tick("trending", slot)
-		b.Tick("channels", slot)
-		time.Sleep(time.Minute)
-		list, err := b.Status("")
-		must(t, err)
-		states := map[RunState]int{list[0].Last.State: 1}
-		if states[list[1].Last.State]++; states[RunDone] != 1 || states[RunStopped] != 1 {
-			t.Errorf("got %v, want one done, and one stopped because the other is under way", states)
-		}
-	})
-}
-
-// The gate counts the reserve for a job that may use it, and for no other.
-func TestTheGateAndTheReserve(t *testing.T) {
-	for _, may := range []bool{false, true} {
-		t.Run(fmt.Sprint(may), func(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"at once": time.Second, "one after the other": 0} {
+		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, dir string) {
-				job := trendingIn(t, 1)
-				job.UseReserve, job.Expects = may, map[string]quota.Units{"videos.list": 4}
-				b := newBed(t, dir, job)
-				b.reserved.Store(!may)
+				one, two := trending(t, 1), trending(t, 1)
+				two.Name, one.UseReserve = "channels", true
+				for _, job := range []*Job{one, two} {
+					job.Expects = map[string]quota.Units{"videos.list": 4}
+				}
+				b := newBed(t, dir, one, two)
+				var left atomic.Int64
+				left.Store(5)
+				b.shares(&left)
+				peek := b.peek
+				b.peek = func(calls map[string]quota.Units) (quota.Decision, error) { time.Sleep(slow); return peek(calls) }
+				b.tick("channels")
+				b.wait(time.Minute)
+				list, err := b.Status("")
+				must(t, err)
+				first, second := list[0].Last, list[1].Last
+				if first.State != RunDone || second.Reason != DoesNotFit || second.Detail != "no room, with the passes under way" || left.Load() != 1 {
+					t.Errorf("got %+v and %+v, want the second not launched; %d units are left", first, second, left.Load())
+				}
+				if b.reserved.Load() {
+					t.Error("the gate was asked with the reserve")
+				}
+				left.Store(4)
 				b.tick()
-				if got := b.reserved.Load(); got != may {
-					t.Errorf("the gate was asked with the reserve: %t, want %t", got, may)
+				if !b.reserved.Load() {
+					b.wait(time.Minute)
+					t.Error("the gate was asked without the reserve")
+				}
+				b.wait(time.Minute)
+				if last := b.status().Last; last.State != RunDone {
+					t.Errorf("got %+v, want it served: nothing is spoken for any more", last)
 				}
 			})
 		})
 	}
 }
 
-// Parallel passes of one run are such others too.
-func TestParallelPassesShareTheBudget(t *testing.T) {
+// Parallel passes of one run are such others too: a pass that is under way still keeps its turn, though one behind it has
+// had its own.
+func TestParallelPasses(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		job := trendingIn(t, 3)
+		job := trending(t, 3)
 		job.Stagger, job.Parallel, job.Expects = 0, 2, map[string]quota.Units{"videos.list": 4}
 		b := newBed(t, dir, job)
-		b.budget(5)
-		b.tick()
-		time.Sleep(time.Minute)
-		got := b.status()
-		us, gb := got.Last.attempt("US", 0), got.Last.attempt("GB", 0)
-		if got.Cursor != "GB" || us == nil || us.Outcome != OK || gb == nil || gb.Reason != DoesNotFit || len(got.Last.Passes) != 2 {
+		var left atomic.Int64
+		left.Store(5)
+		b.shares(&left)
+		b.run()
+		if got := b.status(); got.Cursor != "GB" || len(got.Last.Passes) != 2 || got.Last.Reason != DoesNotFit {
 			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
 		}
+		job.Expects = nil
+		must(t, b.SetJobs([]*Job{job}))
+		b.play = func(ctx context.Context, p played) Exit {
+			if p.region == "GB" {
+				time.Sleep(5 * time.Second)
+			}
+			return Exit{}
+		}
+		b.tick()
+		b.wait(2 * time.Second)
+		b.wantCursor("GB")
+		b.wait(time.Minute)
+		if got := b.status(); got.Last.State != RunDone || got.Cursor != "GB" {
+			t.Errorf("got the cursor at %s after %+v, want a full turn", got.Cursor, got.Last)
+		}
 	})
+}
+
+// A limit that comes back within max_wait delays the next pass, and the run says what it waits
+// for. One that comes back later, or behind the next slot, ends the run.
+func TestAPaceIsNoBudget(t *testing.T) {
+	head := []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok"}
+	ends := []string{"11:00:00 GB not_launched (not_launched)", "11:00:00 run stopped (not_launched)"}
+	var histories []history
+	for _, row := range []struct {
+		name        string
+		wait, after time.Duration // of the job, and when the limit comes back
+		want        []string
+	}{
+		{"soon", time.Minute, time.Minute, []string{"11:01:00 GB running", "11:01:00 GB ok", "11:01:00 run done"}},
+		{"later", time.Minute, 61 * time.Second, ends},
+		{"behind the next slot", time.Hour, time.Hour, ends},
+		{"a job that waits for nothing", 0, time.Second, ends},
+	} {
+		histories = append(histories, history{name: row.name, regions: 2, job: func(j *Job) {
+			j.Stagger, j.MaxWait, j.Expects = 0, row.wait, map[string]quota.Units{"videos.list": 4}
+		}, live: func(b *bed, _ *Job) {
+			back := time.Time{}
+			b.peek = func(map[string]quota.Units) (quota.Decision, error) {
+				if left := time.Until(back); left > 0 {
+					return quota.Decision{Reason: quota.LimitExceeded, Limit: "minute", RetryAt: back, RetryAfter: left}, nil
+				}
+				back = time.Now().Add(row.after)
+				return quota.Decision{}, nil
+			}
+			b.tick()
+			if got, waits := b.status().Last.Waits, row.name == "soon"; (got != nil) != waits || waits && got.Limit != "minute" {
+				b.t.Errorf("it waits for %+v", got)
+			}
+			b.wait(50 * time.Minute)
+			if got := b.status().Last.Waits; got != nil {
+				b.t.Errorf("a run that is over waits for %+v", got)
+			}
+		}, want: append(head[:3:3], row.want...)})
+	}
+	play(t, histories)
+}
+
+// A pass that such a limit has stopped comes again, three times at most.
+func TestAPassComesAgain(t *testing.T) {
+	for _, row := range []struct {
+		times int // how often it is denied
+		want  []string
+	}{
+		{2, []string{"11:00:20 US running", "11:00:20 US ok", "11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
+		{9, []string{"11:00:20 US running", "11:00:20 US exhausted", "11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
+	} {
+		passes := 0
+		play(t, []history{{name: fmt.Sprint(row.times), regions: 2, job: func(j *Job) { j.Stagger, j.MaxWait = 0, time.Minute },
+			play: func(_ context.Context, b *bed, p played) Exit {
+				if passes++; p.region == "US" && passes <= row.times {
+					b.deny(p, "list", 10*time.Second)
+					return Exit{Code: ExitExhausted}
+				}
+				return Exit{}
+			}, want: append([]string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US exhausted", "11:00:10 US running", "11:00:10 US exhausted"}, row.want...)}})
+	}
+}
+
+// A pass that obeys Retry-After, or asks again and again, is ended once what it was denied, by whomever, cannot
+// return before its timeout: after half a minute, from the first such denial on, whatever it calls
+// meanwhile.
+func TestADeniedPassIsEnded(t *testing.T) {
+	ended := func(at string) []string {
+		return []string{"11:00:00 run running", "11:00:00 US running", at + " US exhausted", at + " run stopped (exhausted)"}
+	}
+	upstream := func(b *bed, p played, until time.Duration) {
+		b.tokens.Observed(p.token, quota.Word{Operation: "list", Limit: "daily", Until: time.Now().Add(until)})
+	}
+	var histories []history
+	for _, row := range []struct {
+		name string
+		play func(b *bed, p played) // before it hangs
+		want []string
+	}{
+		{"it waits until the limit returns", func(b *bed, p played) { b.deny(p, "list", time.Hour) }, ended("11:00:30")},
+		{"it asks each second", func(b *bed, p played) {
+			for range 20 {
+				b.deny(p, "list", time.Hour)
+				time.Sleep(time.Second)
+			}
+		}, ended("11:00:30")},
+		{"it is granted others meanwhile", func(b *bed, p played) {
+			b.deny(p, "search", time.Hour)
+			time.Sleep(20 * time.Second)
+			b.spend(p, "list", "a", 1)
+		}, ended("11:00:30")},
+		{"it is granted it, and denied it later", func(b *bed, p played) {
+			b.deny(p, "list", time.Hour)
+			time.Sleep(20 * time.Second)
+			b.spend(p, "list", "a", 1)
+			time.Sleep(5 * time.Second)
+			b.deny(p, "list", time.Hour)
+		}, ended("11:00:55")},
+		{"it returns before the timeout", func(b *bed, p played) { b.deny(p, "list", 50*time.Second) }, ended("11:01:00")},
+		{"the upstream refuses it for a day", func(b *bed, p played) { upstream(b, p, 79892*time.Second) }, ended("11:00:30")},
+		{"the upstream refuses it for less than the timeout", func(b *bed, p played) { upstream(b, p, 50*time.Second) }, ended("11:01:00")},
+	} {
+		histories = append(histories, history{name: row.name, regions: 2, job: func(j *Job) { j.Stagger = 0 },
+			play: func(ctx context.Context, b *bed, p played) Exit {
+				ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, ErrTimeout)
+				defer cancel()
+				row.play(b, p)
+				return hang(ctx, p)
+			}, want: row.want})
+	}
+	play(t, histories)
+}
+
+// While a pass lacks what it was denied no other one is launched, however many may be under way; once
+// it was granted that, the run continues. An answer that comes when its pass is over holds up no other.
+func TestNoPassIsLaunchedAfterADenial(t *testing.T) {
+	job := func(j *Job) { j.Stagger, j.Parallel = time.Second, 3 }
+	denied := func(granted bool) func(ctx context.Context, b *bed, p played) Exit {
+		return func(_ context.Context, b *bed, p played) Exit {
+			if p.region != "GB" {
+				time.Sleep(1500 * time.Millisecond)
+				return Exit{}
+			}
+			b.deny(p, "list", 20*time.Second)
+			time.Sleep(20 * time.Second)
+			if granted {
+				b.spend(p, "list", "a", 1)
+			}
+			time.Sleep(time.Second)
+			return Exit{}
+		}
+	}
+	head := []string{"11:00:00 run running", "11:00:00 US running", "11:00:01 GB running", "11:00:01 US ok"}
+	play(t, []history{
+		{name: "for good", regions: 3, job: job, play: denied(false),
+			want: append(head[:4:4], "11:00:22 GB exhausted", "11:00:22 run stopped (exhausted)")},
+		{name: "for a while", regions: 3, job: job, play: denied(true),
+			want: append(head[:4:4], "11:00:21 DE running", "11:00:22 GB ok", "11:00:22 DE ok", "11:00:22 run done")},
+		{name: "late", regions: 2, job: job, live: func(b *bed, _ *Job) {
+			token := ""
+			b.play = func(_ context.Context, p played) Exit { token = p.token; return Exit{} }
+			b.tick()
+			b.tokens.Decided(token, quota.Request{Operation: "list"}, refused(), nil)
+			b.wait(time.Minute)
+		}, want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:01 GB running", "11:00:01 GB ok", "11:00:01 run done"}},
+	})
+}
+
+// Only the last call of a pass without a denial, of which nobody saw an answer, is reported as what
+// exit code 75 may mean.
+func TestExitCodeWithoutAnAnswer(t *testing.T) {
+	for name, row := range map[string]struct {
+		exit int
+		seen *quota.Word
+		want string
+	}{
+		"no answer was seen":            {ExitExhausted, nil, "g2"},
+		"the answer was good":           {ExitExhausted, &quota.Word{Operation: "list"}, ""},
+		"the answer was not understood": {ExitExhausted, &quota.Word{Operation: "list", Unclear: true}, ""},
+		"another exit code":             {1, nil, ""},
+	} {
+		play(t, []history{{name: name, play: func(_ context.Context, b *bed, p played) Exit {
+			b.spend(p, "list", "g1", 1)
+			b.tokens.Observed(p.token, quota.Word{Operation: "list"})
+			b.spend(p, "list", "g2", 1)
+			if row.seen != nil {
+				b.tokens.Observed(p.token, *row.seen)
+			}
+			return Exit{Code: row.exit}
+		}, live: func(b *bed, _ *Job) {
+			b.tick()
+			if got := b.status().Last.Passes[0].Unanswered; got != row.want {
+				b.t.Errorf("got %q, want %q", got, row.want)
+			}
+			b.forget()
+		}}})
+	}
 }

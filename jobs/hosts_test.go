@@ -2,9 +2,7 @@ package jobs
 
 import (
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -28,11 +26,8 @@ func TestRunsOn(t *testing.T) {
 		{"the one that the job names", "fetch", "b", []Daemon{a, b, c}, b.ID},
 		{"it is dead", "fetch", "b", []Daemon{a, dead(b), c}, ""},
 		{"it lacks the job", "fetch", "c", []Daemon{a, b, c}, ""},
-		{"no host is called so", "fetch", "d", []Daemon{a, b, c}, ""},
 		{"two of one name: the first by id", "fetch", "", []Daemon{a, twin, b}, "another"},
-		{"two of one name, which the job names", "fetch", "a", []Daemon{b, a, twin}, "another"},
 		{"nobody lives", "fetch", "", []Daemon{dead(a), dead(b)}, ""},
-		{"no host has the job", "other", "", []Daemon{a, b, c}, ""},
 	} {
 		got, found := RunsOn(&Job{Name: row.job, Host: row.on}, row.hosts)
 		if got.ID != row.want || found != (row.want != "") {
@@ -41,32 +36,37 @@ func TestRunsOn(t *testing.T) {
 	}
 }
 
-// A job with the same regions runs on one host at a time; a host that takes over begins by its own cursor.
+// A job runs on one host at a time. A host that stands by says nothing of good runs; when it takes over, it begins by its
+// own cursor, and a good run has its time. The ledger may not have said who lives, or not lately: the slot waits for
+// that, until the next one.
 func TestAJobRunsOnOneHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		other, last, known := Daemon{ID: "2", Name: "A", Jobs: []string{"trending"}}, time.Now(), true
-		hosts := func() ([]Daemon, time.Duration, bool) {
-			return []Daemon{other, {ID: "1", Name: "a", Self: true}}, time.Since(last), known
+		b := newBed(t, dir, trending(t, 2))
+		b.config.Hosts = func() ([]Daemon, time.Duration, bool) {
+			return []Daemon{other, {ID: "1", Name: "a", Self: true}}, max(0, time.Since(last)), known
 		}
-		b := newHost(t, dir, hosts, trendingIn(t, 2))
 		ticks := func(what string, runs bool) {
 			t.Helper()
 			last = time.Now().Add(time.Hour) // the ledger is there
 			b.forget()
 			b.run()
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if ran := len(b.log) > 0; ran != runs {
+			if ran := len(b.forget()) > 0; ran != runs {
 				t.Errorf("%s: ran %v, want %v", what, ran, runs)
 			}
 		}
-		ticks("another host is before this one", false)
-		if got := b.status(); got.Host != "A" || got.Hosts != "" {
-			t.Errorf("got %q, %q, want that it runs on A", got.Host, got.Hosts)
+		for range 40 {
+			ticks("another host is before this one", false)
+		}
+		if got := b.status(); got.Host != "A" || got.Hosts != "" || !got.Due.IsZero() {
+			t.Errorf("got %q, %q and a good run at %v, want that it runs on A", got.Host, got.Hosts, got.Due)
 		}
 		other.Ago = 16 * time.Second
+		if due := b.status().Due; due.Before(b.now().Add(24 * time.Hour)) {
+			t.Errorf("it takes over at %v, and a good run is due at %v", b.now(), due)
+		}
 		ticks("it is silent", true)
-		if got := b.status(); got.Host != "" || got.Cursor != "US" {
+		if got := b.status(); got.Host != "" || got.Cursor != "US" || got.Last.Host != "a" {
 			t.Errorf("got %+v, want that it runs here", got)
 		}
 		other.Ago = 0
@@ -75,51 +75,31 @@ func TestAJobRunsOnOneHost(t *testing.T) {
 		ticks("it has not the job", true)
 		other.Jobs, other.Name = []string{"trending"}, "b"
 		ticks("it is behind this one", true)
-		if run := b.status().Last; run.Host != "a" {
-			t.Errorf("the run is on %q, want a", run.Host)
-		}
-	})
-}
 
-// The ledger may not have said who lives, or not lately: the slot waits for that, until the next one.
-func TestASlotWaitsForTheLedger(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		other := Daemon{ID: "2", Name: "b", Jobs: []string{"trending"}}
-		known, last := false, time.Now()
-		var mu sync.Mutex // guards all three
-		set := func(change func()) {
-			mu.Lock()
-			defer mu.Unlock()
-			change()
-		}
-		hosts := func() ([]Daemon, time.Duration, bool) {
-			mu.Lock()
-			defer mu.Unlock()
-			return []Daemon{other, {ID: "1", Name: "a", Self: true}}, time.Since(last), known
-		}
-		b := newHost(t, dir, hosts, trendingIn(t, 1))
+		known, last = false, time.Now().Add(-time.Hour)
 		b.tick()
-		time.Sleep(30 * time.Minute)
+		b.wait(30 * time.Minute)
 		b.wants()
-		set(func() { known, last = true, time.Now() })
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if got := b.status().Last; got == nil {
-			t.Fatal("no run begins once the ledger has answered")
+		known, last = true, time.Now()
+		b.wait(time.Second)
+		if len(b.forget()) == 0 {
+			t.Error("no run begins once the ledger has answered")
 		}
-		set(func() { other.Name = "A" }) // as it turns out: what was known before the host was frozen is old
+		b.wait(20 * time.Minute)
+		other.Name = "A" // as it turns out: what was known before the host was frozen is old
 		b.tick()
 		time.Sleep(time.Second)
-		set(func() { last = time.Now() })
-		time.Sleep(time.Second)
-		if got := b.status().Last; time.Since(got.Slot) < time.Hour {
-			t.Error("a host that was frozen runs a slot of another one")
+		last = time.Now()
+		b.wait(time.Minute)
+		for _, line := range b.forget() {
+			if strings.HasSuffix(line, "run running") {
+				t.Error("a host that was frozen runs a slot of another one")
+			}
 		}
-		set(func() { other.Name = "b" })
+		other.Name = "b"
 		b.tick() // Redis stays away: what it said last holds
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
-		if got := b.status().Last; time.Since(got.Slot) > time.Minute {
+		b.wait(4 * time.Second)
+		if len(b.forget()) == 0 {
 			t.Error("while the ledger is away, nobody runs the job")
 		}
 	})
@@ -129,12 +109,12 @@ func TestASlotWaitsForTheLedger(t *testing.T) {
 func TestTheHostOfAJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		var others []Daemon
-		hosts := func() ([]Daemon, time.Duration, bool) {
+		job := trending(t, 1)
+		job.Host = "z"
+		b := newBed(t, dir, job)
+		b.config.Hosts = func() ([]Daemon, time.Duration, bool) {
 			return append(others, Daemon{ID: "1", Name: "a", Self: true}), 0, true
 		}
-		job := trendingIn(t, 1)
-		job.Host = "z"
-		b := newHost(t, dir, hosts, job)
 		z := Daemon{ID: "9", Name: "z", Jobs: []string{"trending"}}
 		for _, row := range []struct {
 			others []Daemon

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -17,41 +16,14 @@ func judge(exit Exit, spent passCalls) (outcome Outcome, detail string) {
 		return Failed, exit.Err.Error()
 	case errors.Is(exit.Cause, ErrOperator), errors.Is(exit.Cause, ErrShutdown):
 		return Interrupted, exit.Cause.Error()
-	case spent.Denied, spent.Closed != "", errors.Is(exit.Cause, errDenied):
-		return Exhausted, denial(exit, spent)
+	case spent.Lacks != nil, errors.Is(exit.Cause, errDenied):
+		return Exhausted, denial(exit, spent.Lacks)
 	case exit.Cause != nil:
 		return Timeout, exit.Cause.Error()
 	case spent.Refuses != "":
 		return Failed, spent.Refuses
 	case spent.unserved():
 		return Failed, quota.Count(spent.Refused, "call", "calls") + " and none made: " + spent.Why
-	}
-	return judgeExit(exit)
-}
-
-// denial says what a pass was refused, and that this ended it, if it did not stop by itself.
-func denial(exit Exit, spent passCalls) string {
-	text := fmt.Sprintf("denied by limit %q", spent.Limit)
-	switch {
-	case spent.Past != "":
-		text = "settled a grant past " + spent.Past
-	case spent.Closed != "" && !spent.Denied:
-		text = fmt.Sprintf("the upstream says that limit %q is exhausted", spent.Closed)
-	case spent.Limit == "":
-		text = "denied"
-	}
-	switch {
-	case errors.Is(exit.Cause, errDenied):
-		text += "; ended " + quota.Brief(deniedGrace) + " later"
-	case exit.Cause != nil:
-		text += "; waited until its timeout"
-	}
-	return text
-}
-
-// judgeExit judges a pass that ended by itself, and about whose quota nothing is known.
-func judgeExit(exit Exit) (outcome Outcome, detail string) {
-	switch {
 	case exit.Code == ExitExhausted:
 		return Exhausted, fmt.Sprintf("exit status %d, without a denial", exit.Code)
 	case exit.Signal != "":
@@ -66,22 +38,41 @@ func judgeExit(exit Exit) (outcome Outcome, detail string) {
 	return OK, ""
 }
 
+// denial says what a pass was refused, and that this ended it, if it did not stop by itself.
+func denial(exit Exit, lacks *Stop) string {
+	text := "denied" // and granted as it was ended
+	if lacks != nil {
+		text = lacks.Detail
+	}
+	switch {
+	case errors.Is(exit.Cause, errDenied):
+		text += "; ended " + quota.Brief(deniedGrace) + " later"
+	case exit.Cause != nil:
+		text += "; waited until its timeout"
+	}
+	return text
+}
+
+// maxAgain is how often a run serves a region again that a limit has stopped.
+const maxAgain = 3
+
 // consequence returns why the run launches nothing more after the pass, nil if it continues, and
 // completes the pass with the reason.
 func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
-	switch p.Outcome {
-	case Exhausted:
-		p.RetryAt, p.Limit = spent.RetryAt, cmp.Or(spent.Limit, spent.Closed)
-		if e.comesAgain(p.Region, spent) {
+	switch {
+	case p.Outcome == Exhausted:
+		if lacks := spent.Lacks; lacks != nil {
+			p.Limit, p.Needs, p.RetryAt = lacks.Limit, lacks.Needs, lacks.RetryAt
+		}
+		if !p.RetryAt.IsZero() && p.Attempt < maxAgain && e.waitsFor(p.Limit, p.RetryAt, p.Region) {
 			return nil
 		}
-		return &Stop{Reason: BudgetGone, Detail: p.Detail, RetryAt: p.RetryAt, Limit: p.Limit}
-	case Interrupted:
+		return halted{Stop{BudgetGone, p.Detail, p.Limit, p.Needs, p.RetryAt}}
+	case p.Outcome == Interrupted:
 		p.Reason = reasonOf(exit.Cause)
 		return exit.Cause
-	}
-	if spent.Refuses != "" {
-		return &Stop{Reason: UpstreamRefuses, Detail: spent.Refuses}
+	case spent.Refuses != "":
+		return halted{Stop{Reason: UpstreamRefuses, Detail: spent.Refuses}}
 	}
 	return nil
 }

@@ -28,6 +28,30 @@ func (o Outcome) Failure() bool {
 	return o == Failed || o == Timeout || o == Killed
 }
 
+// A Trigger says why a run was begun.
+type Trigger string
+
+// The triggers of a run.
+const (
+	Scheduled Trigger = "schedule"
+	AtStart   Trigger = "start"   // the job has RunAtStart
+	CatchUp   Trigger = "catchup" // for slots that were missed
+	Manual    Trigger = "manual"
+)
+
+// A RunState says how far a run has come. The text is part of the API.
+type RunState string
+
+// The states of a run.
+const (
+	RunRunning     RunState = "running"
+	RunDone        RunState = "done"        // every region had its turn, and none failed
+	RunFailed      RunState = "failed"      // a region failed in the end, however far the run came; its Reason says why it ended early, if it did
+	RunStopped     RunState = "stopped"     // ended early at a region that could not be served; the next run begins there
+	RunInterrupted RunState = "interrupted" // ended early by us
+	RunSkipped     RunState = "skipped"     // a slot that did not become a run
+)
+
 // A Reason names why something was not done. The text is part of the API. If the gate refuses for
 // another reason than the budget, it is the decision's.
 type Reason string

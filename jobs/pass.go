@@ -18,26 +18,27 @@ import (
 func (e *executor) admit(p Pass) (token string, ok bool) {
 	config := &e.runner.config
 	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
-	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait}, e.lacking)
+	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait})
 	if len(e.job.Expects) == 0 {
 		return token, true
 	}
 	d, spokenFor, err := e.askGate(token)
-	refused := config.Tokens.isRefused(e.lacking) // meanwhile
-	if err == nil && e.launching.Err() == nil && d.Granted() && !refused {
-		return token, true
-	}
-	config.Tokens.revoke(token)
 	switch {
 	case e.launching.Err() != nil:
-	case refused, err == nil && d.Denied() && e.waitFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
+	case config.Tokens.isRefused(e.run.ID): // meanwhile
 		e.putBack(p.Region)
-	case err != nil:
-		e.skip(p, &Stop{Reason: LedgerUnavailable, Detail: err.Error()})
+	case err == nil && d.Granted():
+		return token, true
+	case err == nil && d.Denied() && e.waitsFor(d.Limit, e.runner.now().Add(d.RetryAfter), p.Region):
 	default:
-		config.OnEvent(GateRefused{e.job.Credential, d})
-		e.skip(p, refusal(d, spokenFor))
+		if err == nil {
+			config.OnEvent(GateRefused{e.job.Credential, d})
+		}
+		p.Outcome, p.Stop, p.StartedAt = NotLaunched, refusal(d, spokenFor, err), e.runner.now()
+		p.EndedAt = p.StartedAt
+		e.record(p, halted{p.Stop})
 	}
+	config.Tokens.forget(token)
 	return "", false
 }
 
@@ -56,19 +57,21 @@ func (e *executor) askGate(token string) (d quota.Decision, spokenFor bool, err 
 	return d, len(others) > 0, err
 }
 
-// refusal returns why the gate refused a pass; spokenFor says that it counted what others are
+// refusal returns why the gate refused a pass, or could not be asked; spokenFor says that it counted what others are
 // expected to spend.
-func refusal(d quota.Decision, spokenFor bool) *Stop {
-	stop := &Stop{Reason: Reason(d.Reason), Detail: d.Detail, Limit: d.Limit, RetryAt: d.RetryAt}
-	switch d.Reason {
-	case quota.LimitExceeded:
+func refusal(d quota.Decision, spokenFor bool, err error) Stop {
+	stop := Stop{Reason: Reason(d.Reason), Detail: d.Detail, Limit: d.Limit, RetryAt: d.RetryAt}
+	switch {
+	case err != nil:
+		return Stop{Reason: LedgerUnavailable, Detail: err.Error()}
+	case d.Reason == quota.LimitClosed:
+		stop.Reason = Closed
+	case d.Reason == quota.LimitExceeded:
 		stop.Reason = DoesNotFit
 		if spokenFor {
 			stop.Detail += ", with the passes under way"
 		}
-	case quota.LimitClosed:
-		stop.Reason = Closed
-	case quota.CostExceedsLimit:
+	case d.Reason == quota.CostExceedsLimit:
 		stop.Reason = DoesNotFit
 		if spokenFor {
 			stop.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: it fits when they are over", d.Units.Text(), d.Limit)
@@ -77,20 +80,12 @@ func refusal(d quota.Decision, spokenFor bool) *Stop {
 	return stop
 }
 
-// skip records that a pass was not launched, and stops the run there.
-func (e *executor) skip(p Pass, why *Stop) {
-	p.Outcome, p.Reason, p.Detail, p.RetryAt, p.Limit = NotLaunched, why.Reason, why.Detail, why.RetryAt, why.Limit
-	p.StartedAt = e.runner.now()
-	p.EndedAt = p.StartedAt
-	e.record(p, why)
-}
-
 // pass launches one region's command and records what became of it.
 func (e *executor) pass(p Pass, token string) {
-	tokens := e.runner.config.Tokens
+	tokens, began := e.runner.config.Tokens, time.Now()
 	p.Outcome, p.StartedAt, p.token = Running, e.runner.now(), token
 	p.from, p.Deadline = e.output.count(), p.StartedAt.Add(e.job.Timeout)
-	command := e.command(p, token)
+	command := e.command(p)
 	e.record(p, nil)
 
 	command.Started = func(id Identity) { e.started(p, id) }
@@ -103,24 +98,25 @@ func (e *executor) pass(p Pass, token string) {
 	})
 
 	spent := tokens.revoke(token)
-	p.EndedAt, p.Process, p.Deadline, p.token = e.runner.now(), nil, time.Time{}, ""
-	p.Units, p.Calls, p.Denied, p.Needs, p.Made, p.Refusals = spent.Units, spent.Calls, spent.Denied, spent.Needs, spent.Made, spent.Refusals
+	p.EndedAt, p.Process, p.Deadline, p.token = p.StartedAt.Add(time.Since(began)), nil, time.Time{}, ""
+	p.Spent = spent.Spent
 	p.Outcome, p.Detail = judge(exit, spent)
-	if p.Outcome == Exhausted && !spent.Denied && spent.Closed == "" {
-		p.Unanswered = spent.Unanswered
+	if p.Outcome != Exhausted || spent.Lacks != nil {
+		p.Unanswered = ""
 	}
 	if p.Tail, p.Said = e.output.tail(p.Region, p.from); !p.Outcome.Failure() || spent.Refuses != "" || spent.unserved() {
 		p.Said = ""
 	}
 	e.record(p, e.consequence(&p, exit, spent))
-	tokens.resume(e.lacking, spent)
+	tokens.forget(token)
 }
 
-func (e *executor) command(p Pass, token string) Command {
+// command returns what a pass executes, with the environment that it is promised.
+func (e *executor) command(p Pass) Command {
 	config := &e.runner.config
 	contract := map[string]string{
 		"QUOTAD_SOCKET":       config.Socket,
-		"QUOTAD_TOKEN":        token,
+		"QUOTAD_TOKEN":        p.token,
 		"QUOTAD_JOB":          e.job.Name,
 		"QUOTAD_RUN_ID":       e.run.ID,
 		"QUOTAD_CREDENTIAL":   e.job.Credential,
@@ -131,13 +127,15 @@ func (e *executor) command(p Pass, token string) Command {
 	if p.Region != regions.None {
 		contract["QUOTAD_REGION"] = string(p.Region)
 	}
-	if proxy := config.Proxy(e.job.Credential, token); proxy != "" {
-		contract["QUOTAD_PROXY"] = proxy
+	if config.Proxy != nil {
+		if proxy := config.Proxy(e.job.Credential, p.token); proxy != "" {
+			contract["QUOTAD_PROXY"] = proxy
+		}
 	}
 	return Command{
 		Args: e.job.Command, Dir: e.job.Dir, Env: environ(config.Environ, e.job, contract),
 		Timeout: e.job.Timeout, KillGrace: KillGrace,
-		Secrets: append(slices.Clone(e.job.Secrets), token), // it stands in the address of the proxy, which errors show
+		Secrets: append(slices.Clone(e.job.Secrets), p.token), // it stands in the address of the proxy, which errors show
 	}
 }
 
@@ -156,7 +154,7 @@ func (e *executor) started(p Pass, id Identity) {
 	e.control.mu.Lock()
 	e.run.put(p)
 	e.control.mu.Unlock()
-	e.runner.trouble(e.job.Name, e.control.save(false))
+	e.runner.trouble(e.job.Name, e.control.save())
 }
 
 // record records what is known of a pass: in the run, in the files of the job, and as an event. One that
@@ -183,6 +181,6 @@ func (e *executor) record(p Pass, halt error) {
 	}
 	run := e.run.head()
 	j.mu.Unlock()
-	e.runner.trouble(j.name, j.save(true, lines...))
+	e.runner.trouble(j.name, j.save(lines...))
 	e.runner.config.OnEvent(PassChanged{run, p, e.job.Credential})
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,17 +25,16 @@ type Run struct {
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	State     RunState  `json:"state"`
-	Reason    Reason    `json:"reason,omitempty"`  // why it was skipped or ended early
-	Detail    string    `json:"detail,omitempty"`  // for people
-	RetryAt   time.Time `json:"retry_at,omitzero"` // of a run that stopped for the budget: when it would have continued
+	Stop                // why it was skipped or ended early
 
-	// Ring is every region of the run in its order; those without a pass were
-	// not reached.
+	// Ring is every region of the run in its order; those without a pass were not reached.
 	Ring   regions.Ring `json:"ring,omitempty"`
 	Chosen bool         `json:"chosen,omitempty"` // an operator chose the regions: the cursor stays where it is
 	Passes []Pass       `json:"passes,omitempty"` // in the order of their starts
 
-	Waits *Pace `json:"waits,omitempty"` // for a limit that returns soon, or to try again, while it does
+	// Waits is what the run waits for until RetryAt instead of ending: a limit that returns soon or, without one, to
+	// serve regions that failed again. Nil: it does not wait.
+	Waits *Stop `json:"waits,omitempty"`
 
 	Retry int `json:"retry,omitempty"` // how often regions that failed are served again, at its end
 
@@ -45,7 +43,7 @@ type Run struct {
 	Ticks    int       `json:"ticks,omitempty"`
 	LastSlot time.Time `json:"last_slot,omitzero"`
 
-	at map[passName]int // the index in Passes of each pass
+	at map[regions.Region][]int // where in Passes those of a region are
 }
 
 // A Pass is one region within a run: one process, or the reason why there was none.
@@ -53,97 +51,74 @@ type Pass struct {
 	Region  regions.Region `json:"region"`
 	Attempt int            `json:"attempt,omitempty"` // counts the passes of the region that came before in the run
 	Outcome Outcome        `json:"outcome"`
-	Reason  Reason         `json:"reason,omitempty"` // of one that was not launched, or interrupted
-	Detail  string         `json:"detail,omitempty"` // for people: "exit status 3"
-	Limit   string         `json:"limit,omitempty"`  // of one that the budget stopped: which limit, if that is known
-	Needs   quota.Units    `json:"needs,omitempty"`  // there, of the call that was denied
-	Said    string         `json:"said,omitempty"`   // of one that failed for no reason that quotad has seen: the last line that it wrote to stderr
-	Denied  bool           `json:"denied,omitempty"` // the daemon denied it units, or it settled past what it may spend
-	// Unanswered is the last grant of one that says by its exit code alone that the budget was gone,
-	// if quotad saw no answer to that call.
-	Unanswered string      `json:"unanswered,omitempty"`
-	Yields     bool        `json:"yields,omitempty"`  // though exhausted, it had its turn: it ran dry too often
-	RetryAt    time.Time   `json:"retry_at,omitzero"` // of one that the budget stopped: when it would have been granted
-	StartedAt  time.Time   `json:"started_at"`
-	EndedAt    time.Time   `json:"ended_at,omitzero"`
-	Units      quota.Units `json:"units"`              // spent: debited, less what was returned
-	Calls      int64       `json:"calls"`              // of acquire that were granted
-	Made       Made        `json:"made,omitempty"`     // of one that is over
-	Refusals   []Refusal   `json:"refusals,omitempty"` // the last ones, of one that is over
-	Tail       []string    `json:"tail,omitempty"`     // the last lines of its output
-	Process    *Identity   `json:"process,omitempty"`  // while it runs; also of one whose daemon was killed: it may live on
-	PID        int         `json:"pid,omitempty"`      // while it runs here, for people
-	Deadline   time.Time   `json:"deadline,omitzero"`  // while it runs: when its timeout strikes
+	// Stop has the reason of a pass that was not launched, or interrupted, the limit that stopped it, and when that lets
+	// it continue. Its Detail says how the pass ended: "exit status 3".
+	Stop
+	Spent
+	// Said is of a pass that failed for no reason that quotad has seen: the last line that it wrote to stderr.
+	Said      string    `json:"said,omitempty"`
+	Yields    bool      `json:"yields,omitempty"` // though exhausted, it had its turn: it ran dry too often
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
+	Tail      []string  `json:"tail,omitempty"`    // the last lines of its output
+	Process   *Identity `json:"process,omitempty"` // while it runs; also of one whose daemon was killed: it may live on
+	PID       int       `json:"pid,omitempty"`     // while it runs here, for people
+	Deadline  time.Time `json:"deadline,omitzero"` // while it runs: when its timeout strikes
 
 	token string // while it runs here
 	from  int    // how many lines the run had written before it
 }
 
-// Cause is why a pass failed, in one line: what quotad has seen, what the pass wrote last to stderr, or
-// how it ended.
-func (p Pass) Cause() string { return cmp.Or(p.Said, p.Detail) }
-
-// A Pace is what a run waits for instead of ending: a limit that returns soon or, without one, that regions that failed are
-// served again.
-type Pace struct {
-	Limit string    `json:"limit"`
-	Until time.Time `json:"until"`
+// A Stop is why something was not done, or did not continue: a call, a pass, a run or a slot.
+type Stop struct {
+	Reason  Reason      `json:"reason,omitempty"`
+	Detail  string      `json:"detail,omitempty"`  // for people
+	Limit   string      `json:"limit,omitempty"`   // if one stopped it, and is known
+	Needs   quota.Units `json:"needs,omitempty"`   // there, of the call that was refused
+	RetryAt time.Time   `json:"retry_at,omitzero"` // when it would have continued; zero: unknown
 }
 
-// A Refusal is a call of a pass that quotad denied.
+// A Spent is what a pass was granted and denied. Of a pass under way, only Units and Calls are shown.
+type Spent struct {
+	Units quota.Units `json:"units"`          // debited, less what was returned
+	Calls int64       `json:"calls"`          // of acquire that were granted
+	Made  Made        `json:"made,omitempty"` // calls that were granted, less those that were released
+	// Denied says that the daemon denied it units that it was not granted later, or that it settled past what it may
+	// spend. What could never be granted is no denial.
+	Denied bool `json:"denied,omitempty"`
+	// Unanswered is the last grant, if quotad saw no answer to its call. It is kept of a pass that says by its exit code
+	// alone that the budget was gone.
+	Unanswered string    `json:"unanswered,omitempty"`
+	Refusals   []Refusal `json:"refusals,omitempty"` // the last ones
+}
+
+// A Refusal is a call of a pass that was denied, or that the upstream refused.
 type Refusal struct {
 	Operation string      `json:"operation"`
-	Limit     string      `json:"limit,omitempty"`
-	Needed    quota.Units `json:"needed"`
 	Left      quota.Units `json:"left"`
-	FitsAt    time.Time   `json:"fits_at,omitzero"`
+	Stop
 }
 
 // Made says how many calls of each operation were granted, and not released.
 type Made map[string]quota.Units
 
-// A Stop is why a run launches nothing more, or a pass was not launched.
-type Stop struct {
-	Reason  Reason
-	Detail  string    // for people
-	Limit   string    // if one stopped it
-	RetryAt time.Time // when it would have continued; zero: unknown
-}
+// Cause is why a pass failed, in one line: what quotad has seen, what the pass wrote last to stderr, or
+// how it ended.
+func (p Pass) Cause() string { return cmp.Or(p.Said, p.Detail) }
 
-func (s *Stop) Error() string { return "the run stopped: " + string(s.Reason) }
+// A halted is the error by which a run launches nothing more.
+type halted struct{ why Stop }
 
-// A Trigger says why a run was begun.
-type Trigger string
-
-// The triggers of a run.
-const (
-	Scheduled Trigger = "schedule"
-	AtStart   Trigger = "start"   // the job has RunAtStart
-	CatchUp   Trigger = "catchup" // for slots that were missed
-	Manual    Trigger = "manual"
-)
-
-// A RunState says how far a run has come. The text is part of the API.
-type RunState string
-
-// The states of a run.
-const (
-	RunRunning     RunState = "running"
-	RunDone        RunState = "done"        // every region had its turn, and none failed
-	RunFailed      RunState = "failed"      // a region failed in the end, however far the run came; its Reason says why it ended early, if it did
-	RunStopped     RunState = "stopped"     // ended early at a region that could not be served; the next run begins there
-	RunInterrupted RunState = "interrupted" // ended early by us
-	RunSkipped     RunState = "skipped"     // a slot that did not become a run
-)
+func (h halted) Error() string { return "the run stopped: " + string(h.why.Reason) }
 
 // ending returns how a run ends; cause is why it launched nothing more, nil if nothing was in its way.
 func (r *Run) ending(cause error) (RunState, Stop) {
-	stop, stopped := errors.AsType[*Stop](cause)
+	halt, stopped := errors.AsType[halted](cause)
 	switch {
 	case r.through():
 		return RunDone, Stop{}
 	case stopped:
-		return RunStopped, *stop
+		return RunStopped, halt.why
 	}
 	return RunInterrupted, Stop{Reason: reasonOf(cause)}
 }
@@ -151,7 +126,7 @@ func (r *Run) ending(cause error) (RunState, Stop) {
 // end ends a run, as failed if a region failed in it. It is the one place that judges that:
 // people, logs and metrics go by the state.
 func (r *Run) end(at time.Time, state RunState, why Stop) {
-	r.EndedAt, r.State, r.Reason, r.Detail, r.RetryAt = at, state, why.Reason, why.Detail, why.RetryAt
+	r.EndedAt, r.State, r.Stop = at, state, why
 	for i := range r.Passes {
 		if p := &r.Passes[i]; p.Outcome == Running {
 			p.Outcome, p.Reason, p.EndedAt, p.Process, p.Deadline = Interrupted, why.Reason, at, nil, time.Time{}
@@ -175,13 +150,9 @@ func (r *Run) served(region regions.Region) bool {
 	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() })
 }
 
-func (r *Run) hasPass(region regions.Region, is func(*Pass) bool) bool {
-	for n := range len(r.Passes) {
-		if p := r.attempt(region, n); p == nil || is(p) {
-			return p != nil
-		}
-	}
-	return false
+// hasPass returns whether the region has such a pass.
+func (r *Run) hasPass(region regions.Region, such func(*Pass) bool) bool {
+	return slices.ContainsFunc(r.of(region), func(i int) bool { return such(&r.Passes[i]) })
 }
 
 // through returns whether every region of the run was served.
@@ -189,40 +160,24 @@ func (r *Run) through() bool {
 	return !slices.ContainsFunc(r.Ring, func(region regions.Region) bool { return !r.served(region) })
 }
 
-type passName struct {
-	region  regions.Region
-	attempt int
-}
-
-// attempt finds a pass by its name.
-func (r *Run) attempt(region regions.Region, number int) *Pass {
-	if r.at == nil || len(r.at) != len(r.Passes) {
-		r.at = make(map[passName]int, len(r.Ring))
+// of returns where in Passes those of a region are.
+func (r *Run) of(region regions.Region) []int {
+	if r.at == nil {
+		r.at = make(map[regions.Region][]int, len(r.Ring))
 		for i, p := range r.Passes {
-			r.at[passName{p.Region, p.Attempt}] = i
+			r.at[p.Region] = append(r.at[p.Region], i)
 		}
 	}
-	if i, found := r.at[passName{region, number}]; found {
-		return &r.Passes[i]
-	}
-	return nil
-}
-
-// attempts returns how many passes a region has had.
-func (r *Run) attempts(region regions.Region) (n int) {
-	for r.attempt(region, n) != nil {
-		n++
-	}
-	return n
+	return r.at[region]
 }
 
 // put adds a pass, or replaces what was known of it.
 func (r *Run) put(p Pass) {
-	if known := r.attempt(p.Region, p.Attempt); known != nil {
-		*known = p
+	if at := r.of(p.Region); p.Attempt < len(at) {
+		r.Passes[at[p.Attempt]] = p
 		return
 	}
-	r.at[passName{p.Region, p.Attempt}] = len(r.Passes)
+	r.at[p.Region] = append(r.at[p.Region], len(r.Passes))
 	r.Passes = append(r.Passes, p)
 }
 
@@ -260,34 +215,24 @@ func (r *Run) Outcomes() map[Outcome]int {
 	return counts
 }
 
-// Latest returns the last pass of each region, in the order of their first ones: what
-// became of the regions.
+// Latest returns the last pass of each region, in the order of their first ones: what became of the regions.
 func (r *Run) Latest() (list []Pass) {
-	at := map[regions.Region]int{}
-	for _, p := range r.Passes {
-		if i, known := at[p.Region]; known {
-			list[i] = p
-			continue
+	for i, p := range r.Passes {
+		if at := r.of(p.Region); at[0] == i {
+			list = append(list, r.Passes[at[len(at)-1]])
 		}
-		at[p.Region], list = len(list), append(list, p)
 	}
 	return list
 }
 
-// Failed returns what failed in the end: the last failed pass of each region that was not served
-// when it was tried again.
+// Failed returns what failed in the end: the last failed pass of each region that was not served when it was tried
+// again.
 func (r *Run) Failed() (list []Pass) {
-	last := make(map[regions.Region]int)
 	for i, p := range r.Passes {
-		switch {
-		case p.Outcome.Failure():
-			last[p.Region] = i
-		case p.Outcome == OK:
-			delete(last, p.Region)
+		again := func(later int) bool { return later > i && r.Passes[later].Outcome.Served() }
+		if p.Outcome.Failure() && !slices.ContainsFunc(r.of(p.Region), again) {
+			list = append(list, p)
 		}
-	}
-	for _, i := range slices.Sorted(maps.Values(last)) {
-		list = append(list, r.Passes[i])
 	}
 	return list
 }

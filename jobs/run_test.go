@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,14 +14,11 @@ import (
 func TestRunIDs(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	var ids []string
-	seen := make(map[string]bool)
 	for i := range 1000 {
 		id := newRunID(begin.Add(time.Duration(i) * 37 * time.Millisecond))
-		if len(id) != 15 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" || seen[id] {
-			t.Fatalf("%q is not a new id of 15 characters", id)
+		if len(id) != 15 || strings.Trim(id, "0123456789abcdefghjkmnpqrstvwxyz") != "" || quota.CheckName(id) != nil {
+			t.Fatalf("%q is not an id of 15 characters", id)
 		}
-		must(t, quota.CheckName(id))
-		seen[id] = true
 		ids = append(ids, id)
 	}
 	if !slices.IsSorted(ids) {
@@ -31,11 +29,26 @@ func TestRunIDs(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	var output runOutput
-	if got, said := output.tail("US", 0); len(got) != 0 || said != "" {
-		t.Errorf("got %q, %q of nothing", got, said)
+// The output of a run is bounded, whatever it writes; a reader asks for the lines after those that it has, and a pass
+// keeps the last ones of its own.
+func TestOutput(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "short": "page 1 of many", "long": strings.Repeat("x", maxOutput+1)} {
+		o, most := &runOutput{}, maxOutput/64
+		for range 3 * most {
+			o.add("US", Line{Text: text})
+		}
+		o.add("US", Line{Text: "the last"})
+		lines, written := o.after(0)
+		if n := len(lines); n < 1 || n > most || lines[n-1].Text != "the last" || written != 3*most+1 || o.size > maxOutput {
+			t.Errorf("%s: %d lines are kept of %d, %d bytes", name, n, written, o.size)
+		}
+		for after, want := range map[int]int{written - 1: 1, written: 0, written + 5: 0} {
+			if lines, _ := o.after(after); len(lines) != want {
+				t.Errorf("%s: %d lines after %d, want %d", name, len(lines), after, want)
+			}
+		}
 	}
+	var output runOutput
 	output.add("US", Line{Text: "of the pass before", Stream: "stderr"})
 	for i := range 25 {
 		output.add("US", Line{Text: strings.Repeat("x", 20*i)})
@@ -54,13 +67,17 @@ func TestTail(t *testing.T) {
 	}
 }
 
+func passes(list ...Pass) []Pass { return list }
+
+func passOf(region string, attempt int, o Outcome) Pass {
+	return Pass{Region: regions.Region(region), Attempt: attempt, Outcome: o}
+}
+
 // A run in which a region failed in the end is a failed one, however far it came.
 func TestHowARunEnded(t *testing.T) {
 	now := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
-	pass := func(region string, attempt int, o Outcome) Pass {
-		return Pass{Region: regions.Region(region), Attempt: attempt, Outcome: o}
-	}
-	dry := &Stop{Reason: BudgetGone}
+	us, gb, failed := passOf("US", 0, OK), passOf("GB", 0, OK), passOf("US", 0, Failed)
+	dry := halted{Stop{Reason: BudgetGone}}
 	for _, row := range []struct {
 		name   string
 		passes []Pass
@@ -68,27 +85,139 @@ func TestHowARunEnded(t *testing.T) {
 		want   RunState
 		failed int
 	}{
-		{"all went well", []Pass{pass("US", 0, OK), pass("GB", 0, OK)}, nil, RunDone, 0},
-		{"all failed", []Pass{pass("US", 0, Failed), pass("GB", 0, Timeout)}, nil, RunFailed, 2},
-		{"one was killed", []Pass{pass("US", 0, Killed), pass("GB", 0, OK)}, nil, RunFailed, 1},
-		{"one came right when it was tried again", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, OK)}, nil, RunDone, 0},
-		{"one did not", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, Failed)}, nil, RunFailed, 1},
-		{"one was not tried again: the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, OK), pass("US", 1, NotLaunched)}, dry, RunFailed, 1},
-		{"the budget was gone", []Pass{pass("US", 0, OK), pass("GB", 0, Exhausted)}, dry, RunStopped, 0},
-		{"one failed, then the budget was gone", []Pass{pass("US", 0, Failed), pass("GB", 0, Exhausted)}, dry, RunFailed, 1},
-		{"we ended it", []Pass{pass("US", 0, OK), pass("GB", 0, Interrupted)}, ErrOperator, RunInterrupted, 0},
-		{"one failed, then we ended it", []Pass{pass("US", 0, Failed), pass("GB", 0, Interrupted)}, ErrOperator, RunFailed, 1},
+		{"all went well", passes(us, gb), nil, RunDone, 0},
+		{"all failed", passes(failed, passOf("GB", 0, Timeout)), nil, RunFailed, 2},
+		{"one came right when it was tried again", passes(failed, gb, passOf("US", 1, OK)), nil, RunDone, 0},
+		{"one did not", passes(failed, gb, passOf("US", 1, Killed)), nil, RunFailed, 1},
+		{"one was not tried again: the budget was gone", passes(failed, gb, passOf("US", 1, NotLaunched)), dry, RunFailed, 1},
+		{"the budget was gone", passes(us, passOf("GB", 0, Exhausted)), dry, RunStopped, 0},
+		{"one failed, then the budget was gone", passes(failed, passOf("GB", 0, Exhausted)), dry, RunFailed, 1},
+		{"we ended it", passes(us, passOf("GB", 0, Interrupted)), ErrOperator, RunInterrupted, 0},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			run := Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, Passes: row.passes}
-			state, why := run.ending(row.cause)
-			run.end(now, state, why)
-			if run.State != row.want || len(run.Failed()) != row.failed || !run.EndedAt.Equal(now) {
-				t.Errorf("%s, %d failed, want %s, %d", run.State, len(run.Failed()), row.want, row.failed)
-			}
-			if run.good() != (row.want == RunDone) {
-				t.Errorf("good: %v", run.good())
-			}
-		})
+		run := Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, Passes: row.passes}
+		state, why := run.ending(row.cause)
+		run.end(now, state, why)
+		if run.State != row.want || len(run.Failed()) != row.failed || !run.EndedAt.Equal(now) || run.good() != (row.want == RunDone) {
+			t.Errorf("%s: %s, %d failed, want %s, %d", row.name, run.State, len(run.Failed()), row.want, row.failed)
+		}
 	}
+}
+
+// A job is short of units for as long as its runs serve no region for want of them, or stop at the same one.
+func TestAShortage(t *testing.T) {
+	ran := func(outcomes ...Outcome) *Run {
+		r := &Run{State: RunStopped, Ring: eight()}
+		for i, o := range outcomes {
+			p := passOf(string(eight()[i]), 0, o)
+			if p.Limit = "daily"; o == NotLaunched {
+				p.Reason = DoesNotFit
+			}
+			r.Passes = append(r.Passes, p)
+		}
+		return r
+	}
+	unknown := ran(NotLaunched)
+	unknown.Passes[0].Reason = LedgerUnavailable
+	waited := ran(Exhausted)
+	waited.Passes = append(waited.Passes, passOf("US", 1, OK))
+	for _, row := range []struct {
+		name string
+		runs []*Run
+		want string
+	}{
+		{"none", []*Run{ran(OK, OK)}, ""},
+		{"a run that served some", []*Run{ran(OK, Exhausted)}, "runs 0, GB ×1 by daily"},
+		{"denied, then not launched", []*Run{ran(Exhausted), ran(NotLaunched)}, "runs 2, US ×2 by daily"},
+		{"it failed, and that is a turn", []*Run{ran(NotLaunched), ran(Failed, NotLaunched)}, "runs 0, GB ×1 by daily"},
+		{"served in between", []*Run{ran(NotLaunched), ran(OK), ran(NotLaunched)}, "runs 1, US ×1 by daily"},
+		{"the last region each time", []*Run{ran(OK, Exhausted), ran(OK, NotLaunched), ran(OK, NotLaunched)}, "runs 0, GB ×3 by daily"},
+		{"nothing is known of the third", []*Run{ran(NotLaunched), ran(NotLaunched), unknown}, "runs 2, US ×2 by daily"},
+		{"waited for", []*Run{waited}, ""},
+	} {
+		var s *Shortage
+		for _, r := range row.runs {
+			s = r.shortage(s)
+		}
+		got := ""
+		if s != nil {
+			got = fmt.Sprintf("runs %d, %s ×%d by %s", s.Runs, s.Region, s.Times, s.Limit)
+		}
+		if got != row.want {
+			t.Errorf("%s: got %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// A job whose pace spreads its ring over several runs is as good as one whose runs go round.
+func TestRingOverSeveralRuns(t *testing.T) {
+	at := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
+	var s state
+	for n, row := range []struct {
+		of   []Outcome
+		good bool
+	}{
+		{[]Outcome{OK, OK, Exhausted}, false}, {[]Outcome{OK, Exhausted}, true}, {[]Outcome{OK, OK, Exhausted}, false},
+		{[]Outcome{Exhausted}, false}, {[]Outcome{Failed, OK}, false},
+	} {
+		r := &Run{ID: fmt.Sprint(n), State: RunStopped, EndedAt: at.Add(time.Duration(n) * time.Hour), Ring: regions.Ring{"US", "GB", "DE"}}
+		for i, outcome := range row.of {
+			r.put(passOf(string(r.Ring[i]), 0, outcome))
+		}
+		s.end(r)
+		if got := s.Good.Equal(r.EndedAt); got != row.good {
+			t.Errorf("run %d: good is %v, want %v", n, got, row.good)
+		}
+	}
+}
+
+// A good run is due three slots after the last one, however far apart these are, but not within 26 hours.
+func TestDue(t *testing.T) {
+	at := time.Date(2026, 3, 1, 11, 5, 0, 0, time.UTC)
+	for _, row := range []struct {
+		period, want time.Duration
+	}{{time.Minute, 26 * time.Hour}, {8 * time.Hour, 26 * time.Hour}, {24 * time.Hour, 72 * time.Hour}, {7 * 24 * time.Hour, 21 * 24 * time.Hour}} {
+		job := trending(t, 1)
+		job.Schedule = every(t, row.period)
+		j := &jobControl{job: job, state: state{Good: at}}
+		if got := j.due(at.Add(time.Hour)); !got.Equal(at.Add(row.want)) {
+			t.Errorf("every %v: due at %v, want %v later", row.period, got, row.want)
+		}
+	}
+}
+
+// A new job has its time; a run that fails is no success, one of a chosen region neither;
+// a pause stops the clock, and its end starts it anew. Of a manual job no run is expected.
+func TestNoGoodRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		job := trending(t, 2)
+		job.Schedule = every(t, 12*time.Hour)
+		b := newBed(t, dir, job)
+		due := func(want time.Time) {
+			t.Helper()
+			if got := b.status().Due; !got.Equal(want) {
+				t.Errorf("due at %v, want %v", got, want)
+			}
+		}
+		b.start()
+		began := b.now()
+		due(began.Add(36 * time.Hour))
+		b.play = exits(1)
+		b.begun()
+		b.play = exits(0)
+		b.begun("US")
+		due(began.Add(36 * time.Hour))
+		time.Sleep(time.Hour)
+		b.begun()
+		due(b.status().Last.EndedAt.Add(36 * time.Hour))
+
+		must(t, b.Pause("trending", "@0", "", 0))
+		due(time.Time{})
+		time.Sleep(30 * time.Hour)
+		must(t, b.Resume("trending"))
+		due(b.now().Add(36 * time.Hour))
+		manual := *job
+		manual.Schedule = Unscheduled{}
+		must(t, b.SetJobs([]*Job{&manual}))
+		due(time.Time{})
+	})
 }

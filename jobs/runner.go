@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -59,25 +58,18 @@ type Gate interface {
 // A Runner runs jobs. It owns their cursors and histories. Any number of
 // goroutines may use it at the same time.
 type Runner struct {
-	config     Config
-	gate       chan struct{}  // holds one while a pass asks the gate
-	background sync.WaitGroup // for what Stop waits for
-
-	ending      sync.RWMutex // guards the end of stopping
+	config      Config
+	gate        chan struct{} // holds one while a pass asks the gate
 	stopping    context.Context
 	beginNoMore context.CancelFunc // ends stopping
+	background  sync.WaitGroup     // for what Stop waits for; nothing joins it once stopping has ended
 
-	reloading sync.Mutex    // held while the jobs are replaced
-	retired   []*jobControl // of jobs that are not configured, until Start ends what they left running
-
-	mu     sync.RWMutex           // guards what follows
+	mu     sync.RWMutex           // guards what follows, and the end of stopping
 	states map[string]*jobControl // also of jobs that were removed: a run of theirs may be under way
 	jobs   []*jobControl          // as configured
 }
 
-// Open returns a runner that continues where the last one left off. What was under way when
-// that one was killed is recorded as interrupted, and its regions keep their turn. Nothing runs
-// before Start or Tick.
+// Open returns a runner that continues where the last one left off. Nothing runs before Start or Tick.
 func Open(c Config) (*Runner, error) {
 	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("cannot make state directory: %w", err)
@@ -85,41 +77,28 @@ func Open(c Config) (*Runner, error) {
 	if c.OnEvent == nil {
 		c.OnEvent = func(any) {}
 	}
-	if c.Proxy == nil {
-		c.Proxy = func(string, string) string { return "" }
-	}
 	r := &Runner{config: c, gate: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
 	r.stopping, r.beginNoMore = context.WithCancel(context.Background())
-	if err := r.SetJobs(c.Jobs); err != nil {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(r.config.Dir, "*"+stateEnding))
+	files, err := filepath.Glob(filepath.Join(c.Dir, "*"+stateEnding))
 	if err != nil {
-		return nil, fmt.Errorf("cannot look through state directory %q: %w", r.config.Dir, err)
+		return nil, fmt.Errorf("cannot look through state directory %q: %w", c.Dir, err)
 	}
-	for _, path := range files {
+	for _, path := range files { // those of jobs that were removed may have left processes running
 		name := strings.TrimSuffix(filepath.Base(path), stateEnding)
-		if r.states[name] != nil {
-			continue
+		if j, err := openJob(&c, &Job{Name: name, Schedule: Unscheduled{}}); err == nil {
+			r.states[name] = j
 		}
-		if j, err := openJob(&r.config, &Job{Name: name, Schedule: Unscheduled{}}); err == nil {
-			r.trouble(name, errors.Join(j.unsaved, j.retire()))
-			r.retired = append(r.retired, j)
-		} // what is wrong with the file is reported when the job is configured again
 	}
-	return r, nil
+	return r, r.SetJobs(c.Jobs)
 }
 
 // SetJobs replaces the jobs, which are valid. Runs under way finish as they
 // began, also those of jobs that were removed. A job keeps its cursor, its pause and
-// its history by its name. After an error nothing has changed.
+// its history by its name. After an error nothing has changed. One call is made at a time.
 func (r *Runner) SetJobs(list []*Job) error {
-	r.reloading.Lock()
-	defer r.reloading.Unlock()
-	opened := make(map[string]*jobControl, len(list))
-	var configured []*jobControl
-	for _, job := range list {
-		if opened[job.Name] != nil {
+	configured := make([]*jobControl, len(list))
+	for i, job := range list {
+		if slices.ContainsFunc(list[:i], func(other *Job) bool { return other.Name == job.Name }) {
 			return fmt.Errorf("job %q is defined twice", job.Name)
 		}
 		r.mu.RLock()
@@ -131,11 +110,11 @@ func (r *Runner) SetJobs(list []*Job) error {
 				return fmt.Errorf("job %q: %w", job.Name, err)
 			}
 		}
-		opened[job.Name], configured = j, append(configured, j)
+		configured[i] = j
 	}
-	for _, j := range r.all() {
-		if opened[j.name] == nil {
-			r.trouble(j.name, j.retire())
+	for _, j := range r.known() {
+		if !slices.Contains(configured, j) {
+			r.trouble(j.name, j.define(nil, r.now()))
 		}
 	}
 	for i, job := range list {
@@ -143,61 +122,94 @@ func (r *Runner) SetJobs(list []*Job) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.Copy(r.states, opened)
+	for _, j := range configured {
+		r.states[j.name] = j
+	}
 	r.jobs = configured
 	return nil
 }
 
-// Start ends what a killed daemon left running, which takes KillGrace at most. Then
-// it makes up for what was missed while no daemon was running, as far as the jobs want that,
-// and begins the runs at start. It is called once, before the first Tick, which is for a later
+// Start ends what a killed daemon left running, which takes KillGrace at most. What was under way then is recorded as
+// interrupted, and its regions keep their turn. Then it makes up for what was missed while no daemon was running, as far
+// as the jobs want that, and begins the runs at start. It is called once, before the first Tick, which is for a later
 // slot.
 func (r *Runner) Start(ctx context.Context) {
-	for _, j := range r.all() {
-		r.reportDied(j)
+	var all sync.WaitGroup
+	for _, j := range r.known() {
+		r.trouble(j.name, j.aside)
+		all.Go(func() { r.recover(ctx, j) })
 	}
-	var sweeps sync.WaitGroup
-	for _, j := range slices.Concat(r.all(), r.retired) {
-		sweeps.Go(func() { r.trouble(j.name, j.endLeftovers(ctx, r.config.EndLeftover)) })
-	}
-	sweeps.Wait()
-	r.retired = nil
+	all.Wait()
 	for _, j := range r.all() {
 		r.start(j)
 	}
 }
 
-// reportDied reports the run and the passes that were under way when the daemon was killed, with what the ledger says
-// that they were granted, if it can be asked.
-func (r *Runner) reportDied(j *jobControl) {
+// recover ends the run during which the daemon was killed: its processes, its passes, with what the ledger says that
+// they were granted, if it can be asked, and the run. Of a run whose end is in NAME.runs, only that was not in the state
+// yet.
+func (r *Runner) recover(ctx context.Context, j *jobControl) {
 	j.mu.Lock()
-	run, unsaved := j.died, j.unsaved
-	j.died, j.unsaved = nil, nil
+	run := j.state.Run.copy() // it is in the way of others until this is done
 	j.mu.Unlock()
-	r.trouble(j.name, unsaved)
 	if run == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
+	known, err := j.files.find(run.ID)
+	r.trouble(j.name, err)
 	var lines []runsLine
-	for i := range run.Passes {
-		p := &run.Passes[i]
-		if p.Reason != Died {
-			continue
+	if known.State == "" {
+		r.endLeftovers(ctx, run)
+		if run.Ring == nil {
+			run.Ring = j.current().Regions.From(j.state.From)
 		}
-		if spent, err := r.config.Gate.Spent(ctx, j.current().Credential, j.name, p.StartedAt); err == nil {
-			of := spent[string(p.Region)]
-			p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
+		open := run.Passes
+		run.Passes = append(known.Passes, open...)
+		run.end(r.now(), RunInterrupted, Stop{Reason: Died})
+		for i := range open {
+			p := &run.Passes[len(known.Passes)+i]
+			r.recount(ctx, j.current(), p)
 			lines = append(lines, runsLine{Of: run.ID, Pass: p})
 		}
-		r.config.OnEvent(PassChanged{Run: run.head(), Pass: *p})
+		lines = append(lines, runsLine{Run: new(run.head())})
 	}
 	j.mu.Lock()
-	j.run = run.copy()
+	j.state.Run = nil
+	if lines != nil {
+		j.state.end(run)
+		j.run = run.copy()
+	}
 	j.mu.Unlock()
-	r.trouble(j.name, j.save(false, lines...))
-	r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})
+	r.trouble(j.name, j.save(lines...))
+	for _, one := range lines {
+		if one.Pass != nil {
+			r.config.OnEvent(PassChanged{Run: run.head(), Pass: *one.Pass})
+		} else {
+			r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})
+		}
+	}
+}
+
+// endLeftovers ends the processes that a killed daemon left running.
+func (r *Runner) endLeftovers(ctx context.Context, run *Run) {
+	for _, p := range run.Passes {
+		if p.Process == nil {
+			continue
+		}
+		if _, err := r.config.EndLeftover(ctx, *p.Process, KillGrace); err != nil {
+			r.trouble(run.Job, fmt.Errorf("a daemon that was killed left a process: %w", err))
+		}
+	}
+}
+
+// recount sets what a pass was granted to what the ledger says, if it can be asked soon.
+func (r *Runner) recount(ctx context.Context, job *Job, p *Pass) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if spent, err := r.config.Gate.Spent(ctx, job.Credential, job.Name, p.StartedAt); err == nil {
+		of := spent[string(p.Region)]
+		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
+	}
 }
 
 // Stop begins no further run or pass, and waits until those under way are over and
@@ -205,9 +217,9 @@ func (r *Runner) reportDied(j *jobControl) {
 // and killed after KillGrace or as soon as force ends, which is not before
 // ask. Regions whose pass was interrupted keep their turn.
 func (r *Runner) Stop(ask, force context.Context) {
-	r.ending.Lock() // no background goroutine begins meanwhile
+	r.mu.Lock()
 	r.beginNoMore()
-	r.ending.Unlock()
+	r.mu.Unlock()
 	list := r.underWay()
 	each := func(do func(*executor)) {
 		for _, e := range list {
@@ -237,8 +249,8 @@ func (r *Runner) trouble(job string, err error) {
 
 // enter has Stop wait until done is called, unless the runner is stopping.
 func (r *Runner) enter() (done func(), err error) {
-	r.ending.RLock()
-	defer r.ending.RUnlock()
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	if r.isStopping() {
 		return nil, ErrStopping
 	}
@@ -260,9 +272,9 @@ func find(list []*jobControl, job string) (*jobControl, error) {
 // then of those that were removed while a run of theirs is under way.
 func (r *Runner) listed(job string) ([]*jobControl, error) {
 	list := slices.Clone(r.all())
-	for _, j := range r.known() {
-		if !slices.Contains(list, j) && j.underWay() != nil {
-			list = append(list, j)
+	for _, e := range r.underWay() {
+		if !slices.Contains(list, e.control) {
+			list = append(list, e.control)
 		}
 	}
 	if job == "" {

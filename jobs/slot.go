@@ -31,9 +31,7 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 		defer done()
 		if now := r.now(); trigger == Scheduled && now.Sub(slot) >= late {
 			if trigger = CatchUp; !j.current().mayMakeUp(slot, now) {
-				if slot.After(j.taken(now)) {
-					r.skip(j, skippedSlot(slot, Missed, ""))
-				}
+				r.miss(j, slot, now)
 				return
 			}
 		}
@@ -41,6 +39,16 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 			_, _ = r.begin(j, Run{ID: newRunID(r.now()), Trigger: trigger, Slot: slot}) // else the slot was taken before
 		}
 	}()
+}
+
+// miss records a slot that is not made up for, unless it was taken before.
+func (r *Runner) miss(j *jobControl, slot, now time.Time) {
+	j.mu.Lock()
+	taken := notAhead(j.state.Slot, now)
+	j.mu.Unlock()
+	if slot.After(taken) {
+		r.skip(j, skippedSlot(slot, Missed, ""))
+	}
 }
 
 // start makes up for what a job missed while no daemon was running, or begins its run at the start.
@@ -80,31 +88,32 @@ func (j *jobControl) slotOf(run *Run) time.Time {
 // slots that do not become a run: those before it that had none, and its own. After an error the slot was taken
 // before. The caller holds mu.
 func (j *jobControl) claim(run *Run, now time.Time, stopping bool) (begins bool, skips []Run, err error) {
-	manual := run.Trigger == Manual
+	inTheWay := j.state.Run // of a daemon that was killed: it is being ended
+	if j.executor != nil {
+		inTheWay = j.executor.run
+	}
+	if inTheWay != nil {
+		err = fmt.Errorf("job %q: %w: %s", j.name, ErrUnderWay, inTheWay.ID)
+	}
+	if run.Trigger == Manual {
+		if stopping {
+			err = ErrStopping
+		}
+		return err == nil, nil, err
+	}
 	if slot := j.slotOf(run); !slot.IsZero() && !slot.After(notAhead(j.state.Slot, run.Slot)) {
 		return false, nil, errClaimed // what was claimed under a clock that was ahead takes nothing
 	}
-	if !manual {
-		skips = missedBetween(j.job.Schedule, j.slot(now), run.Slot)
-	}
+	skips = missedBetween(j.job.Schedule, j.slot(now), run.Slot)
 	switch {
-	case stopping && manual:
-		return false, nil, ErrStopping
-	case j.executor != nil && manual:
-		return false, nil, j.underWayError()
 	case stopping:
 		return false, append(skips, skippedSlot(run.Slot, Shutdown, "")), nil
-	case !manual && j.state.Pause.Active(now):
+	case j.state.Pause.Active(now):
 		return false, append(skips, skippedSlot(run.Slot, Paused, "")), nil
-	case j.executor != nil:
-		return false, append(skips, skippedSlot(run.Slot, Overlap, fmt.Sprintf("job %q: %v", j.name, j.underWayError()))), nil
+	case err != nil:
+		return false, append(skips, skippedSlot(run.Slot, Overlap, err.Error())), nil
 	}
 	return true, skips, nil
-}
-
-// underWayError says which run is in the way of another one. The caller holds mu.
-func (j *jobControl) underWayError() error {
-	return fmt.Errorf("%w: %s", ErrUnderWay, j.executor.run.ID)
 }
 
 // begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It
@@ -116,7 +125,7 @@ func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 	begins, skips, err := j.claim(&run, now, r.isStopping())
 	if err != nil {
 		j.mu.Unlock()
-		return Run{}, fmt.Errorf("job %q: %w", j.name, err)
+		return Run{}, err
 	}
 	lines := j.skip(now, skips...)
 	var e *executor
@@ -126,7 +135,7 @@ func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 		j.executor, j.run, j.output = e, &run, e.output
 	}
 	j.mu.Unlock()
-	r.trouble(j.name, j.save(false, lines...)) // the first pass syncs it
+	r.trouble(j.name, j.save(lines...))
 	r.reportSkipped(j, lines)
 	if !begins {
 		return Run{}, nil
@@ -146,7 +155,7 @@ func (r *Runner) skip(j *jobControl, slots ...Run) {
 	lines := j.skip(r.now(), slots...)
 	j.mu.Unlock()
 	if len(lines) > 0 {
-		r.trouble(j.name, j.save(true, lines...))
+		r.trouble(j.name, j.save(lines...))
 		r.reportSkipped(j, lines)
 	}
 }
@@ -182,12 +191,12 @@ func missedBetween(s Schedule, after, before time.Time) []Run {
 	if first.IsZero() || !first.Before(before) {
 		return nil
 	}
-	return []Run{{Slot: first, LastSlot: Latest(s, before.Add(-1)), Reason: Missed}}
+	return []Run{{Slot: first, LastSlot: Latest(s, before.Add(-1)), Stop: Stop{Reason: Missed}}}
 }
 
 // skippedSlot is a slot that does not become a run.
 func skippedSlot(slot time.Time, reason Reason, detail string) Run {
-	run := Run{Slot: slot, LastSlot: slot, Reason: reason, Detail: detail}
+	run := Run{Slot: slot, LastSlot: slot, Stop: Stop{Reason: reason, Detail: detail}}
 	if reason != Missed {
 		run.Ticks = 1
 	}

@@ -30,7 +30,6 @@ type state struct {
 	// unless an operator chose it.
 	Run  *Run           `json:"run,omitempty"`
 	From regions.Cursor `json:"from,omitempty"`
-	Left []Identity     `json:"left,omitempty"` // processes that a killed daemon left running
 
 	Bad   []Failing `json:"bad,omitempty"`   // the regions that fail
 	Short *Shortage `json:"short,omitempty"` // nil: the last run was not short of units
@@ -42,7 +41,7 @@ type state struct {
 	Since    time.Time `json:"since,omitzero"`
 }
 
-// stateVersion is that of the files of a job. Those of other versions are set aside.
+// stateVersion is that of the files of a job. What is of another version is not read.
 const stateVersion = 3
 
 // meanOf is how many runs count for what a pass usually needs.

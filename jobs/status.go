@@ -67,7 +67,7 @@ func (j *jobControl) status(now time.Time) Status {
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, After: j.job.After, Follows: j.follows,
 		Cursor: j.state.Cursor, Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 		Last: last, Skips: j.state.Skips.copy(), Overlaps: j.state.Overlaps, Short: j.state.Short,
-		NotKept: j.why, Aside: j.aside, Clock: j.state.doubts(now),
+		NotKept: text(j.unkept), Aside: text(j.aside), Clock: j.state.doubts(now),
 	}
 	s.Failing = slices.DeleteFunc(slices.Clone(j.state.Bad), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 	if j.state.Schedule == "" {
@@ -80,6 +80,13 @@ func (j *jobControl) status(now time.Time) Status {
 		s.Pause = j.state.Pause
 	}
 	return s
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // due returns until when a scheduled job has a good run to end: for three periods, and 26 hours at least, from the last
@@ -149,19 +156,18 @@ func (j *jobControl) runs(n int) ([]Run, error) {
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
 	for _, j := range r.known() {
-		run, passes, err := j.files.find(id)
+		run, err := j.files.find(id)
 		if err != nil {
 			return Run{}, err
 		}
 		if last := j.lastRun(); last != nil && last.ID == id {
+			ended := run.Passes // with what they wrote
 			run = *last
-			for _, p := range passes { // with what they wrote
-				if known := run.attempt(p.Region, p.Attempt); known == nil || known.Outcome != Running {
-					run.put(p)
-				}
+			for _, p := range ended {
+				run.put(p)
 			}
 		}
-		if run.ID != "" {
+		if run.State != "" {
 			return run, nil
 		}
 	}
@@ -212,44 +218,6 @@ func (r *Runner) executorOf(id string) *executor {
 		}
 	}
 	return nil
-}
-
-// An Upcoming is a run that has not begun yet, as far as it can be foreseen.
-type Upcoming struct {
-	Job    string    `json:"job"`
-	Slot   time.Time `json:"slot"`
-	Paused bool      `json:"paused,omitempty"` // it will be skipped, unless the job is resumed
-	Passes []Planned `json:"passes"`           // in the order in which they start, if no pass is late and none stops the run
-}
-
-// A Planned is a pass that has not begun yet.
-type Planned struct {
-	Region   regions.Region `json:"region"`
-	StartsAt time.Time      `json:"starts_at"`
-}
-
-// Upcoming returns the next runs that the schedules will begin, up to n, of one job or, if job is
-// empty, of all, the soonest first. It assumes that the runs before each come round.
-func (r *Runner) Upcoming(job string, n int) (list []Upcoming, err error) {
-	states, err := r.listed(job)
-	if err != nil {
-		return nil, err
-	}
-	for _, j := range states {
-		j.mu.Lock()
-		job, cursor, pause := j.job, j.state.Cursor, j.state.Pause
-		j.mu.Unlock()
-		slot, ring := job.Schedule.Next(r.now()), job.Regions.From(cursor)
-		for k := 0; k < n && !slot.IsZero(); k++ {
-			u, stagger := Upcoming{Job: job.Name, Slot: slot, Paused: pause.Active(slot)}, job.stagger(slot, len(ring))
-			for i, region := range ring {
-				u.Passes = append(u.Passes, Planned{region, slot.Add(time.Duration(i) * stagger)})
-			}
-			list, slot = append(list, u), job.Schedule.Next(slot)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Upcoming) int { return a.Slot.Compare(b.Slot) })
-	return list[:min(n, len(list))], nil
 }
 
 // A JobState is the state of a job: what a plan goes by.

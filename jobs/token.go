@@ -24,28 +24,16 @@ type Tokens struct {
 
 // A spender is a pass with a token.
 type spender struct {
-	bearer quota.Bearer
-	run    *lacking
-	end    func()      // ends the pass, after deniedGrace; nil before it has begun
-	ending *time.Timer // calls end; nil while nothing is denied for good
-	calls  quota.Calls // that it is expected to make; these units are spoken for
-	record passCalls   // without what the refusals say
-	// refusals are what was refused and not granted since, the last one at the end.
-	refusals  []refusedCall
-	grants    map[string]*grant // by id
-	tokenless passCalls         // the calls to the credential's upstream without a token, while the pass was under way
-}
-
-// A refusedCall is the last answer to a pass for an operation, ours or the upstream's, if that
-// does not let it continue.
-type refusedCall struct {
-	operation string
-	denied    bool // by us
-	settled   bool // more than there was, for a call that was made
-	limit     string
-	units     quota.Units // that it needs there
-	retryAt   time.Time
-	wholeAt   time.Time // when all of the limit has returned, at the latest; zero: unknown
+	bearer    quota.Bearer
+	over      bool        // its token is revoked
+	end       func()      // ends the pass, after deniedGrace; nil before it has begun
+	ending    *time.Timer // calls end; nil while nothing is denied for good
+	calls     quota.Calls // that it is expected to make; these units are spoken for
+	record    passCalls   // without what it lacks
+	lacks     []Refusal   // the last answer for each operation, ours or the upstream's, that refuses it; the last one at the end
+	past      *Stop       // it settled a grant past what it may spend
+	grants    map[string]*grant
+	tokenless passCalls // the calls to the credential's upstream without a token, while the pass was under way
 }
 
 // A grant is what a pass was granted.
@@ -56,22 +44,11 @@ type grant struct {
 	calls     quota.Units
 }
 
-// passCalls sum up what a pass was granted and denied.
+// passCalls are what a pass was granted and denied, as far as that decides what became of it.
 type passCalls struct {
-	Denied  bool        // what it needs, for want of budget, and was not granted later; not what could never be granted
-	Limit   string      // that refused last
-	Needs   quota.Units // there, of the call that was refused last; 0: unknown
-	RetryAt time.Time   // when what was refused last would have been granted
-	WholeAt time.Time   // when all of the limit has returned, at the latest; zero: unknown
-	Units   quota.Units // debited, less what was returned
-	Calls   int64       // acquires that were granted
-	// Unanswered is the last grant, if no answer of the upstream to its call was seen.
-	Unanswered string
-	// Past is what the pass exceeded when it settled a grant to more than it was.
-	Past string
-	// Closed is the limit that the upstream called exhausted when the pass called it last;
-	// RetryAt is then when it opens, unless something was denied since.
-	Closed string
+	Spent
+	// Lacks is what the pass was refused last, by whomever, and not granted since; nil: it lacks nothing.
+	Lacks *Stop
 	// Refuses is why the upstream serves no call until a person changes something.
 	Refuses string
 	// Refused is how many calls quotad did not take, other than for want of budget, or got no
@@ -80,38 +57,20 @@ type passCalls struct {
 	Refused int64
 	Why     string
 	Served  bool // a call was granted on the socket, or answered by the upstream
-
-	Made     Made      // calls that were granted, less those that were released
-	Refusals []Refusal // the last ones
-}
-
-// limit returns which limit stopped the pass; empty: none.
-func (r *passCalls) limit() string {
-	if r.Closed != "" && !r.Denied {
-		return r.Closed
-	}
-	return r.Limit
 }
 
 // maxRefusals is how many refusals are kept of a pass.
 const maxRefusals = 10
 
-// A lacking counts the passes of a run that were refused something and not granted it since: while there are
-// any, the run launches none. A pass that is over counts until resume. The lock of the Tokens guards it.
-type lacking struct {
-	passes int
-	none   chan struct{} // signalled when there are none any more
-}
-
-// issue returns a new token for a pass of a run. It has more than 128 random bits.
-func (t *Tokens) issue(b quota.Bearer, run *lacking) string {
+// issue returns a new token for a pass. It has more than 128 random bits.
+func (t *Tokens) issue(b quota.Bearer) string {
 	token := rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.spenders == nil {
 		t.spenders = make(map[[sha256.Size]byte]*spender)
 	}
-	t.spenders[sha256.Sum256([]byte(token))] = &spender{bearer: b, run: run, grants: make(map[string]*grant), record: passCalls{Made: Made{}}}
+	t.spenders[sha256.Sum256([]byte(token))] = &spender{bearer: b, grants: make(map[string]*grant), record: passCalls{Spent: Spent{Made: Made{}}}}
 	return token
 }
 
@@ -120,10 +79,11 @@ func (t *Tokens) with(token string, do func(*spender)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.spenders[sha256.Sum256([]byte(token))]
-	if s != nil {
-		do(s)
+	if s == nil || s.over {
+		return false
 	}
-	return s != nil
+	do(s)
+	return true
 }
 
 // reserve records the calls that a token's pass is expected to make, and returns those that the other
@@ -132,7 +92,7 @@ func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls)
 	t.with(token, func(s *spender) {
 		s.calls = calls
 		for _, other := range t.spenders {
-			if other != s && other.bearer.Credential == s.bearer.Credential {
+			if other != s && !other.over && other.bearer.Credential == s.bearer.Credential {
 				others = append(others, stillExpected(other.calls, other.record.Made)...)
 			}
 		}
@@ -149,39 +109,33 @@ func (t *Tokens) began(token string, deadline time.Time, end func()) {
 }
 
 // revoke makes a token unknown, and returns what its pass was granted and denied. A run whose pass
-// was refused something launches none until resume.
+// lacks something launches none until that pass is forgotten.
 func (t *Tokens) revoke(token string) (r passCalls) {
 	t.with(token, func(s *spender) {
 		r = s.sum()
-		if s.ending != nil {
-			s.ending.Stop()
-		}
-		delete(t.spenders, sha256.Sum256([]byte(token)))
+		s.over = true
+		s.keepsOn()
 	})
 	return r
 }
 
-// resume lets the run of a pass launch again: what the end of the pass means for it is settled.
-func (t *Tokens) resume(run *lacking, r passCalls) {
+// forget ends what is known of a token's pass: what its end means for the run is settled.
+func (t *Tokens) forget(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if r.Denied || r.Closed != "" {
-		run.count(-1)
-	}
+	delete(t.spenders, sha256.Sum256([]byte(token)))
 }
 
-// count counts passes of the run that were refused something, or with -1 no longer.
-func (l *lacking) count(more int) {
-	if l.passes += more; l.passes == 0 {
-		wake(l.none)
-	}
-}
-
-// isRefused returns whether a pass of the run lacks what it was refused.
-func (t *Tokens) isRefused(run *lacking) bool {
+// isRefused returns whether a pass of a run lacks what it was refused: then the run launches none.
+func (t *Tokens) isRefused(run string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return run.passes > 0
+	for _, s := range t.spenders {
+		if s.bearer.Caller.Run == run && (len(s.lacks) > 0 || s.past != nil) {
+			return true
+		}
+	}
+	return false
 }
 
 // Bearer returns the pass that a token was issued to, and how it spends.
@@ -192,92 +146,80 @@ func (t *Tokens) Bearer(token string) (b quota.Bearer, live bool) {
 
 // Decided records what became of a request of the token's pass: granted, replayed, refused, or not known.
 func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision, err error) {
-	t.with(token, func(s *spender) { s.decided(r, d, err) })
+	t.with(token, func(s *spender) {
+		switch {
+		case errors.Is(err, quota.ErrOutcomeUnknown), errors.Is(err, context.Canceled): // its caller has gone
+		case err != nil:
+			s.record.refuse(err.Error())
+		case d.Granted():
+			s.granted(r, d)
+		case !d.Denied():
+			s.record.refuse(d.Detail)
+		case !r.Optional:
+			refusal := Refusal{r.Operation, d.Remaining(), Stop{BudgetGone, fmt.Sprintf("denied by limit %q", d.Limit), d.Limit, d.State().Cost, d.RetryAt}}
+			known := s.record.Refusals
+			s.record.Refusals = append(known[max(0, len(known)-maxRefusals+1):], refusal)
+			s.answer(r.Operation, refusal)
+		}
+	})
 }
 
-func (s *spender) decided(r quota.Request, d quota.Decision, err error) {
-	if errors.Is(err, quota.ErrOutcomeUnknown) {
-		return
-	}
-	if err != nil {
-		if !errors.Is(err, context.Canceled) { // its caller has gone
-			s.record.refuse(err.Error())
-		}
-		return
-	}
-	switch {
-	case !d.Granted() && !d.Denied():
-		s.record.refuse(d.Detail)
-	case d.Denied() && !r.Optional:
-		known := s.record.Refusals
-		s.record.Refusals = append(known[max(0, len(known)-maxRefusals+1):], Refusal{r.Operation, d.Limit, d.State().Cost, d.Remaining(), d.RetryAt})
-		s.answer(r.Operation, refusedCall{operation: r.Operation, denied: true, limit: d.Limit, units: d.State().Cost, retryAt: d.RetryAt, wholeAt: wholeAt(d)})
-	case d.Granted() && !r.Proxied: // what the proxy asks for counts when the upstream has answered
+// granted counts a grant, unless it is a replay of one that was counted.
+func (s *spender) granted(r quota.Request, d quota.Decision) {
+	if !r.Proxied { // what the proxy asks for counts when the upstream has answered
 		s.answer(r.Operation)
 		s.record.Served = true
 	}
-	if s.grants[d.GrantID] != nil || !d.Granted() {
-		return // a replay of what was counted, or nothing to count
+	if s.grants[d.GrantID] != nil {
+		return
 	}
 	s.record.Made[r.Operation] += r.Count
 	s.record.Calls++
 	s.record.Unanswered = d.GrantID
-	if d.GrantID == "" { // it costs nothing, and is not settled
-		return
+	if d.GrantID != "" { // else it costs nothing, and is not settled
+		s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: r.Count}
+		s.record.Units += d.Units
 	}
-	s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: r.Count}
-	s.record.Units += d.Units
-}
-
-// wholeAt returns when all of the limit that denied has returned.
-func wholeAt(d quota.Decision) time.Time {
-	if window := d.State().Window.Length; window > 0 && d.Reason == quota.LimitExceeded {
-		return d.RetryAt.Add(window - d.RetryAfter)
-	}
-	return time.Time{}
 }
 
 // answer records the last answer for an operation: that it was refused, or that it was not. A pass
 // that waits until it fits, as libraries do that obey Retry-After, lacks nothing.
-func (s *spender) answer(operation string, refused ...refusedCall) {
-	before := len(s.refusals)
-	s.refusals = slices.DeleteFunc(s.refusals, func(r refusedCall) bool { return r.operation == operation && !r.settled })
-	s.refusals = append(s.refusals, refused...)
-	switch after := len(s.refusals); {
-	case before == 0 && after > 0:
-		s.run.count(1)
-	case before > 0 && after == 0:
-		s.run.count(-1)
-	}
-	hopeless := s.end != nil && slices.ContainsFunc(s.refusals, s.outlasts)
-	if hopeless && s.ending == nil {
+func (s *spender) answer(operation string, refused ...Refusal) {
+	s.lacks = slices.DeleteFunc(s.lacks, func(r Refusal) bool { return r.Operation == operation })
+	s.lacks = append(s.lacks, refused...)
+	if s.end == nil || !slices.ContainsFunc(s.lacks, s.outlasts) {
+		s.keepsOn()
+	} else if s.ending == nil {
 		s.ending = time.AfterFunc(deniedGrace, s.end)
-	} else if !hopeless && s.ending != nil {
+	}
+}
+
+// keepsOn has the pass not be ended for what it was denied.
+func (s *spender) keepsOn() {
+	if s.ending != nil {
 		s.ending.Stop()
 		s.ending = nil
 	}
 }
 
 // outlasts returns whether a call that was refused, by whomever, cannot be made before the pass is ended.
-func (s *spender) outlasts(r refusedCall) bool {
-	if r.settled || r.retryAt.IsZero() && !r.denied {
-		return false
+func (s *spender) outlasts(r Refusal) bool {
+	if r.RetryAt.IsZero() {
+		return r.Reason == BudgetGone
 	}
-	return r.retryAt.IsZero() || s.bearer.EndsBefore(r.retryAt)
+	return s.bearer.EndsBefore(r.RetryAt)
 }
 
-// sum returns a copy of the record, with what was refused last.
+// sum returns a copy of the record, with what the pass lacks.
 func (s *spender) sum() passCalls {
 	r := s.record
 	r.Made, r.Refusals = maps.Clone(r.Made), slices.Clone(r.Refusals)
-	for _, one := range s.refusals {
-		r.RetryAt, r.WholeAt = one.retryAt, one.wholeAt
-		if one.denied {
-			r.Denied, r.Limit, r.Needs = true, one.limit, one.units
-		} else {
-			r.Closed = one.limit
-		}
+	if n := len(s.lacks); s.past != nil {
+		r.Lacks = s.past
+	} else if n > 0 {
+		r.Lacks = &s.lacks[n-1].Stop
 	}
+	r.Denied = r.Lacks != nil && r.Lacks.Reason == BudgetGone
 	if r.Calls == 0 && r.Refused == 0 && !r.Denied {
 		r.Refused, r.Why = s.tokenless.Refused, s.tokenless.Why
 	}
@@ -352,24 +294,12 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 		more := units - g.units
 		g.units = units
 		s.record.Units += more
-		if more <= 0 {
-			return
-		}
-		if past = s.overspent(limits); past != "" {
-			s.record.Past = past
+		if limit, by := quota.Overspent(limits, s.bearer.UseReserve); more > 0 && by > 0 {
+			past = fmt.Sprintf("limit %q by %s", limit, by.Text())
+			s.past = &Stop{Reason: BudgetGone, Limit: limit, Detail: "settled a grant past " + past}
 		}
 	})
 	return past
-}
-
-// overspent returns what a pass exceeds that has spent more than it was granted.
-func (s *spender) overspent(limits []quota.LimitState) (past string) {
-	limit, by := quota.Overspent(limits, s.bearer.UseReserve)
-	if by == 0 {
-		return ""
-	}
-	s.answer("", refusedCall{denied: true, limit: limit, settled: true})
-	return fmt.Sprintf("limit %q by %s", limit, by.Text())
 }
 
 // Observed records what the upstream answered to a call of the token's pass. The last answer
@@ -382,7 +312,8 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 		}
 		s.record.Refuses = word.Refuses
 		if word.Limit != "" {
-			s.answer(word.Operation, refusedCall{operation: word.Operation, limit: word.Limit, retryAt: word.Until})
+			says := fmt.Sprintf("the upstream says that limit %q is exhausted", word.Limit)
+			s.answer(word.Operation, Refusal{Operation: word.Operation, Stop: Stop{Reason: Closed, Detail: says, Limit: word.Limit, RetryAt: word.Until}})
 		} else if word.Refuses == "" {
 			s.answer(word.Operation)
 		}

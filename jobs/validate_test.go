@@ -34,7 +34,7 @@ func TestValidJobs(t *testing.T) {
 		"with an environment":    func(j *Job) { j.Env = map[string]string{"KEY": "a=b"} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			job := trending(t)
+			job := trending(t, 8)
 			change(job)
 			for _, wrong := range job.Validate(youtube()) {
 				t.Errorf("%v: %v", wrong.Path, wrong)
@@ -75,7 +75,7 @@ func TestInvalidJobs(t *testing.T) {
 		{"more together than there ever is", func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_300, "search.list": 3} }, "expects", `limit "daily"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			job := trending(t)
+			job := trending(t, 8)
 			test.change(job)
 			wrong := job.Validate(youtube())
 			if len(wrong) != 1 {

@@ -146,10 +146,10 @@ func runPage(r jobs.Run, output bool, v wording.View) string {
 	for _, p := range r.Passes {
 		for _, call := range p.Refusals {
 			fits := "never"
-			if !call.FitsAt.IsZero() {
-				fits = v.Clock(wording.CeilSecond(call.FitsAt))
+			if !call.RetryAt.IsZero() {
+				fits = v.Clock(wording.CeilSecond(call.RetryAt))
 			}
-			refused.add(string(p.Region), call.Operation, call.Limit, call.Needed, call.Left, fits)
+			refused.add(string(p.Region), call.Operation, call.Limit, call.Needs, call.Left, fits)
 		}
 	}
 	if len(refused.rows) > 0 {

@@ -54,7 +54,7 @@ func TestIdle(t *testing.T) {
 	run := func(state jobs.RunState, calls ...int64) jobs.Run {
 		r := jobs.Run{State: state}
 		for _, n := range calls {
-			r.Passes = append(r.Passes, jobs.Pass{Outcome: jobs.OK, Calls: n})
+			r.Passes = append(r.Passes, jobs.Pass{Outcome: jobs.OK, Spent: jobs.Spent{Calls: n}})
 		}
 		return r
 	}

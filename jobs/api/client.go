@@ -47,11 +47,6 @@ func (c Client) Await(ctx context.Context, id string, ended, written int) (jobs.
 	return api.Ask[jobs.Progress](ctx, c.Client, http.MethodGet, api.Path("runs", id), RunQuery{MaxWait.Milliseconds(), ended, written})
 }
 
-// Schedule returns the next runs, the soonest first.
-func (c Client) Schedule(ctx context.Context, only Selection) ([]jobs.Upcoming, error) {
-	return api.Ask[[]jobs.Upcoming](ctx, c.Client, http.MethodGet, "/v1/schedule", only)
-}
-
 // Begin begins a run now and returns it as it begins.
 func (c Client) Begin(ctx context.Context, job string, r RunRequest) (jobs.Run, error) {
 	return api.Ask[jobs.Run](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "run"), r)

@@ -5,105 +5,132 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
+	"quotad/jobs/plan"
+	jobsserver "quotad/jobs/server"
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/ledgertest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+	"quotad/regions"
 )
 
-// A budget of 20, eight regions of 4: five are served, the run stops, and what
-// the passes were granted is told with them.
-func TestRunAgainstABudget(t *testing.T) {
-	ctx := t.Context()
-	fetch := job(t, "trending", "fetch")
-	h := open(t, 22, fetch) // two units left are not enough for the sixth
-	begun := must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{}))
-	if run := h.ended(); run.ID != begun.ID || run.State != jobs.RunStopped || run.Reason != jobs.BudgetGone {
-		t.Fatalf("got %+v, want the run stopped by the budget", run)
-	}
+// A house is a runner with the API on a socket of its own. It is the launcher of its passes, which write their tokens
+// and wait for their end.
+type house struct {
+	jobsapi.Client
+	t      *testing.T
+	tokens chan string
+}
 
-	status := must[jobsapi.Status](t)(h.Status(ctx))
-	if got := status.Credentials[0].Limits[0].Remaining; got != 0 {
-		t.Errorf("%d units remain, want 0", got)
-	}
-	j := status.Jobs[0]
-	if j.Name != "trending" || j.Cursor != "BR" || j.Schedule != "every 365d" || j.Next.Before(time.Now()) {
-		t.Errorf("got %+v, want the cursor at BR", j)
-	}
-	last := j.Last
-	if last.ID != begun.ID || last.Trigger != jobs.Manual || !strings.HasPrefix(last.By, "@") || len(last.Passes) != 6 || last.RetryAt.IsZero() {
-		t.Fatalf("got %+v, want six passes", last)
-	}
-	for _, pass := range last.Passes[:5] {
-		if pass.Outcome != jobs.OK || pass.Units != 4 || pass.Calls != 4 || pass.Tail != nil || pass.Process != nil {
-			t.Errorf("got %+v, want it ok and 4 units spent", pass)
+func (h *house) Launch(ask, _ context.Context, c jobs.Command, output func(jobs.Line)) jobs.Exit {
+	output(jobs.Line{Stream: "stdout", Text: "begins"})
+	for _, variable := range c.Env {
+		if token, ok := strings.CutPrefix(variable, "QUOTAD_TOKEN="); ok {
+			h.tokens <- token
 		}
 	}
-	// It exited with 3; that it was denied is on record.
-	if pass := last.Passes[5]; pass.Region != "BR" || pass.Outcome != jobs.Exhausted || pass.Units != 2 {
-		t.Errorf("got %+v, want it exhausted after 2 units", pass)
-	}
-	whole := must[jobs.Run](t)(h.Run(ctx, begun.ID))
-	if got := whole.Passes[0].Tail; !slices.Equal(got, []string{"fetched US"}) {
-		t.Errorf("got %q, want what the pass wrote", got)
-	}
-	for written, want := range map[int]string{-1: "0 of 0", 0: "6 of 6, from US", 4: "2 of 6, from IN"} {
-		p := must[jobs.Progress](t)(h.Await(ctx, begun.ID, 0, written))
-		got := fmt.Sprintf("%d of %d", len(p.Output), p.Written)
-		if len(p.Output) > 0 {
-			got += ", from " + string(p.Output[0].Region)
-		}
-		if got != want {
-			t.Errorf("the lines after %d: got %s, want %s", written, got, want)
-		}
+	<-ask.Done()
+	return jobs.Exit{Code: -1, Cause: context.Cause(ask)}
+}
+
+func job(name string, expects map[string]quota.Units) *jobs.Job {
+	return &jobs.Job{
+		Name: name, Credential: "youtube", Regions: regions.Ring{"US", "GB"}, Schedule: jobs.Every{Period: 7 * time.Hour},
+		Command: []string{"/bin/fetch"}, Timeout: time.Minute, Expects: expects,
 	}
 }
 
-// What the gate says no to does not become a process.
-func TestGateAgainstABudget(t *testing.T) {
-	ctx := t.Context()
-	fetch := job(t, "trending", "fetch")
-	fetch.Expects = map[string]quota.Units{"videos.list": 4}
-	h := open(t, 22, fetch)
-	must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{}))
-	run := h.ended()
-	if pass := run.Passes[5]; run.Reason != jobs.DoesNotFit || pass.Outcome != jobs.NotLaunched || pass.RetryAt.IsZero() {
-		t.Errorf("got %+v, want BR not launched", run)
-	}
-	if got := must[jobsapi.Status](t)(h.Status(ctx)).Credentials[0].Limits[0].Remaining; got != 2 {
-		t.Errorf("%d units remain, want 2", got)
+func open(t *testing.T, list ...*jobs.Job) *house {
+	t.Helper()
+	h := &house{t: t, tokens: make(chan string, 10)}
+	service, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{{
+		Name:       "youtube",
+		Limits:     []quota.Limit{{Name: "daily", Units: 130, Window: quota.Sliding(24 * time.Hour)}},
+		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+	}}, time.Second)
+	must[any](t)(nil, err)
+	dir := servertest.ShortDir(t)
+	socket, tokens := filepath.Join(dir, "quotad.sock"), new(jobs.Tokens)
+	runner := must[*jobs.Runner](t)(jobs.Open(jobs.Config{
+		Jobs: list, Gate: service, Launcher: h, Tokens: tokens, Dir: filepath.Join(dir, "jobs"), Socket: socket, Now: time.Now,
+	}))
+	listener, err := server.Listen(socket)
+	must[any](t)(nil, err)
+	planner := &plan.Planner{Runner: runner, Service: service}
+	servertest.Serve(t, server.Config{
+		Service: service, Tokens: tokens, Version: "v1", AdminGroup: servertest.OwnGroup(t), Routes: append(jobsserver.Routes(runner), jobsserver.PlanRoute(planner)),
+		Status: map[string]func(context.Context) any{"jobs": jobsserver.Section(runner), "rates": jobsserver.RatesSection(planner)},
+	}, listener)
+	t.Cleanup(func() {
+		ask, cancel := context.WithCancel(context.Background())
+		cancel()
+		runner.Stop(ask, context.Background())
+	})
+	h.Client = jobsapi.Client{Client: &api.Client{Socket: socket}}
+	return h
+}
+
+// must fails the test if a call was refused.
+func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }
 
-func TestStopARun(t *testing.T) {
-	ctx := t.Context()
-	h := open(t, 100, job(t, "trending", "wait"))
-	run := must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{}))
-	<-h.lines // it runs
-	_, err := h.Begin(ctx, "trending", jobsapi.RunRequest{})
-	h.refused(err, http.StatusConflict)
-
-	must[jobs.Run](t)(h.StopRun(ctx, run.ID))
-	if ended := h.ended(); ended.State != jobs.RunInterrupted || ended.Reason != jobs.Operator || ended.Passes[0].Outcome != jobs.Interrupted {
-		t.Errorf("got %+v, want it interrupted by an operator", ended)
+// refused fails the test unless a call was refused with that status.
+func (h *house) refused(what string, err error, status int) {
+	h.t.Helper()
+	if p, ok := err.(*api.Problem); !ok || p.Status != status {
+		h.t.Errorf("%s: got %v, want a problem of status %d %s", what, err, status, http.StatusText(status))
 	}
-	_, err = h.StopRun(ctx, run.ID)
-	h.refused(err, http.StatusNotFound)
+}
+
+// A pass may look around, but not operate. An operator stops the run, and its token dies.
+func TestARun(t *testing.T) {
+	ctx, h := t.Context(), open(t, job("trending", nil))
+	begun := must[jobs.Run](t)(h.Begin(ctx, "trending", jobsapi.RunRequest{Regions: []string{"GB"}}))
+	if begun.Trigger != jobs.Manual || !strings.HasPrefix(begun.By, "@") || !begun.Chosen {
+		t.Errorf("got %+v, want a run of a region that somebody chose", begun)
+	}
+	pass := jobsapi.Client{Client: &api.Client{Socket: h.Client.Client.Socket, Token: <-h.tokens}}
+	must[[]jobsapi.Job](t)(pass.Jobs(ctx))
+	_, err := pass.StopRun(ctx, begun.ID)
+	h.refused("a pass that stops its run", err, http.StatusForbidden)
+	_, err = pass.Pause(ctx, "trending", jobsapi.PauseRequest{})
+	h.refused("a pass that pauses its job", err, http.StatusForbidden)
+	_, err = h.Begin(ctx, "trending", jobsapi.RunRequest{})
+	h.refused("another run", err, http.StatusConflict)
+
+	must[jobs.Run](t)(h.StopRun(ctx, begun.ID))
+	over := must[jobs.Progress](t)(h.Await(ctx, begun.ID, 1, -1))
+	if over.State != jobs.RunInterrupted || over.Reason != jobs.Operator || len(over.Passes[0].Tail) != 1 || over.Passes[0].Process != nil {
+		t.Errorf("got %+v, want it interrupted by an operator, and what it wrote", over)
+	}
+	_, err = pass.Jobs(ctx)
+	h.refused("the token of before", err, http.StatusForbidden)
+	_, err = h.StopRun(ctx, begun.ID)
+	h.refused("a stop of what is over", err, http.StatusNotFound)
 	runs := must[[]jobs.Run](t)(h.Runs(ctx, jobsapi.Selection{Job: "trending"}))
-	if len(runs) != 1 || runs[0].ID != run.ID {
-		t.Errorf("got %+v, want the one run", runs)
+	if len(runs) != 1 || runs[0].ID != begun.ID || runs[0].Passes[0].Tail != nil {
+		t.Errorf("got %+v, want the one run, without what it wrote", runs)
 	}
 }
 
 func TestPause(t *testing.T) {
-	ctx := t.Context()
-	h := open(t, 100, job(t, "trending", "fetch"), job(t, "channels", "fetch"))
-	before := time.Now()
+	ctx, h, before := t.Context(), open(t, job("trending", nil), job("channels", nil)), time.Now()
 	j := must[jobsapi.Job](t)(h.Pause(ctx, "trending", jobsapi.PauseRequest{Note: "the key is being changed", ForMs: 60_000}))
 	if j.Pause == nil || j.Pause.Note != "the key is being changed" || j.Pause.Until.Before(before.Add(time.Minute)) || !strings.HasPrefix(j.Pause.By, "@") {
 		t.Errorf("got %+v, want it paused for a minute", j.Pause)
@@ -111,24 +138,15 @@ func TestPause(t *testing.T) {
 	if j := must[jobsapi.Job](t)(h.Resume(ctx, "trending")); j.Pause != nil {
 		t.Errorf("got %+v, want it resumed", j.Pause)
 	}
-	list := must[[]jobsapi.Job](t)(h.Jobs(ctx))
-	if len(list) != 2 || list[0].Cursor != "US" || list[1].Cursor != "US" {
+	if list := must[jobsapi.Status](t)(h.Status(ctx)).Jobs; len(list) != 2 || list[0].Name != "trending" || list[1].Cursor != "US" {
 		t.Errorf("got %+v, want both jobs in their order", list)
-	}
-
-	must[jobsapi.Job](t)(h.Pause(ctx, "channels", jobsapi.PauseRequest{}))
-	next := must[[]jobs.Upcoming](t)(h.Schedule(ctx, jobsapi.Selection{Job: "channels", Most: 2}))
-	if len(next) != 2 || !next[0].Paused || next[0].Passes[0].Region != "US" || !next[1].Slot.After(next[0].Slot) {
-		t.Errorf("got %+v, want two runs from US that will be skipped", next)
-	}
-	if next := must[[]jobs.Upcoming](t)(h.Schedule(ctx, jobsapi.Selection{})); len(next) != 20 {
-		t.Errorf("got %d runs to come, want 20", len(next))
 	}
 }
 
 func TestBadRequests(t *testing.T) {
-	h := open(t, 100, job(t, "trending", "fetch"))
-	for _, test := range []struct {
+	h := open(t, job("trending", nil))
+	run := func(regions ...string) any { return map[string]any{"regions": regions} }
+	for _, row := range []struct {
 		name, method, path string
 		body               any
 		status             int
@@ -136,59 +154,35 @@ func TestBadRequests(t *testing.T) {
 		{"a job that is not there", "GET", "/v1/jobs/other", nil, 404},
 		{"a run that is not there", "GET", "/v1/runs/0", nil, 404},
 		{"runs of a job that is not there", "GET", "/v1/runs?job=other", nil, 404},
-		{"the schedule of a job that is not there", "GET", "/v1/schedule?job=other", nil, 404},
-		{"no runs at all", "GET", "/v1/runs?most=0", nil, 400},
 		{"too many runs", "GET", "/v1/runs?most=1001", nil, 400},
-		{"not a number", "GET", "/v1/runs?most=many", nil, 400},
 		{"an unknown field", "GET", "/v1/runs?limit=3", nil, 400},
-		{"a region that is not there", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"XX"}}, 404},
-		{"a region that is none", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"U\nS"}}, 400},
-		{"a region twice", "POST", "/v1/jobs/trending/run", map[string]any{"regions": []string{"US", "US"}}, 400},
+		{"a wait that is too long", "GET", "/v1/runs/0?wait_ms=4001", nil, 400},
+		{"a region that is not there", "POST", "/v1/jobs/trending/run", run("XX"), 404},
+		{"a region that is none", "POST", "/v1/jobs/trending/run", run("U\nS"), 400},
 		{"a run of a job that is not there", "POST", "/v1/jobs/other/run", nil, 404},
 		{"a pause of a job that is not there", "POST", "/v1/jobs/other/pause", nil, 404},
 		{"a pause into the past", "POST", "/v1/jobs/trending/pause", map[string]any{"for_ms": -1}, 400},
-		{"a resume of a job that is not there", "POST", "/v1/jobs/other/pause", map[string]any{"end": true}, 404},
-		{"a cursor at a region that is not there", "POST", "/v1/jobs/trending/cursor", map[string]any{"region": "XX"}, 404},
 		{"a stop of a run that is not there", "POST", "/v1/runs/0/stop", nil, 404},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			h.t = t
-			h.refused(h.Do(t.Context(), test.method, test.path, test.body, nil), test.status)
-		})
+		h.refused(row.name, h.Do(t.Context(), row.method, row.path, row.body, nil), row.status)
 	}
-	select {
-	case run := <-h.runs:
-		t.Errorf("%+v was begun", run)
-	default:
+	var got json.RawMessage // an empty list is a list
+	if err := h.Get(t.Context(), "/v1/runs", &got); err != nil || strings.TrimSpace(string(got)) != "[]" {
+		t.Errorf("got %s, %v, want no run", got, err)
 	}
 }
 
-// A pass may look around; it may not operate.
-func TestRunTokenDoesNotOperate(t *testing.T) {
-	h := open(t, 100, job(t, "trending", "wait"))
-	run := must[jobs.Run](t)(h.Begin(t.Context(), "trending", jobsapi.RunRequest{}))
-	var token string
-	must[int](t)(fmt.Sscanf(<-h.lines, "%x", &token))
-	pass := jobsapi.Client{Client: &api.Client{Socket: h.Client.Client.Socket, Token: token}}
-	must[[]jobsapi.Job](t)(pass.Jobs(t.Context()))
-	_, err := pass.StopRun(t.Context(), run.ID)
-	h.refused(err, http.StatusForbidden)
-	_, err = pass.Pause(t.Context(), "trending", jobsapi.PauseRequest{})
-	h.refused(err, http.StatusForbidden)
-
-	must[jobs.Run](t)(h.StopRun(t.Context(), run.ID))
-	h.ended()
-	_, err = pass.Jobs(t.Context())
-	h.refused(err, http.StatusForbidden) // the token died with its pass
-}
-
-// The empty lists are lists, not null.
-func TestEmptyLists(t *testing.T) {
-	h := open(t, 100)
-	for _, path := range []string{"/v1/jobs", "/v1/runs", "/v1/schedule"} {
-		var got json.RawMessage
-		if err := h.Get(context.Background(), path, &got); err != nil || strings.TrimSpace(string(got)) != "[]" {
-			t.Errorf("%s: got %s, %v, want []", path, got, err)
-		}
+// The sum is of what passes expect. A job of which nothing is known is named. What callers outside the schedule spend
+// within an hour uses a limit up.
+func TestPlan(t *testing.T) {
+	ctx, h := t.Context(), open(t, job("trending", map[string]quota.Units{"videos.list": 4}), job("silent", nil))
+	p := must[plan.Plan](t)(h.Plan(ctx))
+	if got := fmt.Sprintf("%s; %v", &p.Limits[0], p.Unknown); got != "fits: 32 of 130 units asked in any 24h, 98 left; [silent]" {
+		t.Errorf("got %s", got)
+	}
+	must[api.Decision](t)(h.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 20}))
+	rate := plan.RateOf(must[jobsapi.Status](t)(h.Status(ctx)).Rates, "youtube", "daily")
+	if hours := time.Until(rate.GoneAt).Hours(); rate.PerHour != 20 || hours < 5 || hours > 6 || !strings.HasPrefix(rate.Spender, "@") {
+		t.Errorf("got %+v, want the budget used up in five and a half hours by a user", rate)
 	}
 }

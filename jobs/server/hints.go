@@ -21,8 +21,10 @@ type subject struct {
 // problem returns a runner's error as a problem with its cure; nil: there is none.
 func (h handlers) problem(err error, of subject) error {
 	switch {
+	case errors.Is(err, jobs.ErrUnknown) && of.run != "":
+		return api.NewProblem(api.NotFound, "%v", err).WithHint(h.runHint(of.run))
 	case errors.Is(err, jobs.ErrUnknown):
-		return api.NewProblem(api.NotFound, "%v", err).WithHint(h.knownHint(of))
+		return api.NewProblem(api.NotFound, "%v", err).WithHint(h.jobHint(of))
 	case errors.Is(err, jobs.ErrInvalid):
 		return api.NewProblem(quota.BadRequest, "%v", err)
 	case errors.Is(err, jobs.ErrUnderWay):
@@ -33,26 +35,20 @@ func (h handlers) problem(err error, of subject) error {
 	return err
 }
 
-// knownHint suggests the name that was probably meant by an unknown one.
-func (h handlers) knownHint(of subject) string {
-	if of.run != "" {
-		return h.runHint(of.run)
-	}
-	all, err := h.runner.Status("")
-	if err != nil {
-		return ""
-	}
+// jobHint suggests the job or the region that was probably meant by an unknown one.
+func (h handlers) jobHint(of subject) string {
+	all, _ := h.runner.Status("") // without an error: only a name can be unknown
 	i := slices.IndexFunc(all, func(j jobs.Status) bool { return j.Name == of.job })
 	if i < 0 {
-		names := make([]string, len(all))
-		for i, j := range all {
-			names[i] = j.Name
+		var names []string
+		for _, j := range all {
+			names = append(names, j.Name)
 		}
 		return quota.DidYouMean(of.job, names, "jobs")
 	}
-	ring := make([]string, len(all[i].Regions))
-	for k, region := range all[i].Regions {
-		ring[k] = string(region)
+	var ring []string
+	for _, region := range all[i].Regions {
+		ring = append(ring, string(region))
 	}
 	for _, region := range of.regions {
 		if !slices.Contains(ring, string(region)) {
@@ -62,13 +58,12 @@ func (h handlers) knownHint(of subject) string {
 	return ""
 }
 
-// underWayHint says what to do about the job's run under way, here or on another host.
+// underWayHint says what to do about the job's run under way.
 func (h handlers) underWayHint(job string) string {
-	j, err := h.runner.Status(job)
-	if err != nil || j[0].Last == nil || j[0].Last.State != jobs.RunRunning {
-		return "wait until it is over: quotactl runs " + job
+	if j, err := h.runner.Status(job); err == nil && j[0].Last != nil && j[0].Last.State == jobs.RunRunning {
+		return "wait until it is over, or end it: quotactl stop " + j[0].Last.ID
 	}
-	return "wait until it is over, or end it: quotactl stop " + j[0].Last.ID
+	return "wait until it is over: quotactl runs " + job
 }
 
 // runHint says what is known of a run that is not under way here. The name may be that of a job.
@@ -76,19 +71,14 @@ func (h handlers) runHint(name string) string {
 	if run, err := h.runner.RunOf(name); err == nil {
 		return fmt.Sprintf("it is over (%s): quotactl runs %s", run.State, run.ID)
 	}
-	if j, err := h.runner.Status(name); err == nil {
-		return jobHint(name, j[0].Last)
-	}
-	return "quotactl runs lists them"
-}
-
-// jobHint names the run that was probably meant by the name of its job.
-func jobHint(job string, last *jobs.Run) string {
+	j, err := h.runner.Status(name)
 	switch {
-	case last == nil:
-		return job + " is a job, which has not run yet"
-	case last.State == jobs.RunRunning:
-		return fmt.Sprintf("%s is a job: its run under way is %s", job, last.ID)
+	case err != nil:
+		return "quotactl runs lists them"
+	case j[0].Last == nil:
+		return name + " is a job, which has not run yet"
+	case j[0].Last.State == jobs.RunRunning:
+		return fmt.Sprintf("%s is a job: its run under way is %s", name, j[0].Last.ID)
 	}
-	return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", job, last.ID)
+	return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", name, j[0].Last.ID)
 }

@@ -89,30 +89,15 @@ func brief(r *jobs.Run) *jobs.Run {
 	return r
 }
 
-func check(s jobsapi.Selection) error {
-	if s.Most < 1 || s.Most > maxList {
-		return api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", maxList, s.Most)
-	}
-	return nil
-}
-
 func (h handlers) runs(_ context.Context, _ *server.Session, in jobsapi.Selection) ([]jobs.Run, error) {
-	if err := check(in); err != nil {
-		return nil, err
+	if in.Most < 1 || in.Most > maxList {
+		return nil, api.NewProblem(quota.BadRequest, "most must be from 1 to %d: %d", maxList, in.Most)
 	}
 	runs, err := h.runner.Runs(in.Job, in.Most)
 	for i := range runs {
 		brief(&runs[i])
 	}
 	return append([]jobs.Run{}, runs...), h.problem(err, subject{job: in.Job})
-}
-
-func (h handlers) schedule(_ context.Context, _ *server.Session, in jobsapi.Selection) ([]jobs.Upcoming, error) {
-	if err := check(in); err != nil {
-		return nil, err
-	}
-	list, err := h.runner.Upcoming(in.Job, in.Most)
-	return append([]jobs.Upcoming{}, list...), h.problem(err, subject{job: in.Job})
 }
 
 func (h handlers) run(ctx context.Context, c *server.Session, in jobsapi.RunQuery) (jobs.Progress, error) {

@@ -17,7 +17,6 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodGet, Path: "/v1/jobs/{job}", Access: server.Read, Does: "one job", Handle: server.Handle(h.job)},
 		{Method: http.MethodGet, Path: "/v1/runs", Access: server.Read, Does: "the latest runs and skipped slots; job, most", Handle: server.Handle(h.runs, jobsapi.Selection{Most: usualList})},
 		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than `ended` are over, or `written` lines written, with the lines after these; wait_ms, ended, written", Handle: server.Handle(h.run, jobsapi.RunQuery{Written: -1})},
-		{Method: http.MethodGet, Path: "/v1/schedule", Access: server.Read, Does: "the next runs of the schedule; job, most", Handle: server.Handle(h.schedule, jobsapi.Selection{Most: usualList})},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of all regions or of some; regions", Handle: server.Handle(h.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job, or end that; for_ms, note, end", Handle: server.Handle(h.pause)},
 		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the passes under way", Handle: server.Handle(h.stop)},

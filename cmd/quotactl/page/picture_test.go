@@ -28,10 +28,10 @@ func pictureOf(f Facts) Picture {
 func paint(text string) Picture {
 	region := regions.Region(text)
 	run := jobs.Run{
-		ID: text, Job: text, State: jobs.RunFailed, Host: text, Detail: text, StartedAt: ago(3), EndedAt: ago(2), Ring: regions.Ring{region},
-		Passes: []jobs.Pass{{Region: region, Outcome: jobs.Failed, Detail: text, Said: text, Units: 4, StartedAt: ago(3), EndedAt: ago(2), Tail: []string{text}}},
+		ID: text, Job: text, State: jobs.RunFailed, Host: text, Stop: jobs.Stop{Detail: text}, StartedAt: ago(3), EndedAt: ago(2), Ring: regions.Ring{region},
+		Passes: []jobs.Pass{{Region: region, Outcome: jobs.Failed, Stop: jobs.Stop{Detail: text}, Spent: jobs.Spent{Units: 4}, Said: text, StartedAt: ago(3), EndedAt: ago(2), Tail: []string{text}}},
 	}
-	skipped := jobs.Run{Job: text, State: jobs.RunSkipped, Reason: jobs.Paused, Detail: text, Slot: ago(6), LastSlot: ago(5), Ticks: 3}
+	skipped := jobs.Run{Job: text, State: jobs.RunSkipped, Stop: jobs.Stop{Reason: jobs.Paused, Detail: text}, Slot: ago(6), LastSlot: ago(5), Ticks: 3}
 	limit := api.Limit{Name: text, Units: 10_000, Reserve: 500, Used: 9_000, Remaining: 500, Describe: text, WindowMs: 86_400_000}
 	trouble := jobsapi.Trouble{Of: text, Says: text, Do: text, Grave: true}
 	job := jobsapi.Job{Name: text, Schedule: text, Regions: []regions.Region{region}, Cursor: regions.Cursor(region), Last: &run, Skips: &skipped}

@@ -28,10 +28,10 @@ func RunStyle(r jobs.Run) Style {
 // RunState says how a run is, and what it waits for.
 func RunState(r jobs.Run, v View) string {
 	if r.Waits != nil && r.Waits.Limit == "" {
-		return fmt.Sprintf("%s (tries again at %s)", r.State, v.Clock(r.Waits.Until))
+		return fmt.Sprintf("%s (tries again at %s)", r.State, v.Clock(r.Waits.RetryAt))
 	}
 	if r.Waits != nil {
-		return fmt.Sprintf("%s (waits for %s, until %s)", r.State, r.Waits.Limit, v.Clock(r.Waits.Until))
+		return fmt.Sprintf("%s (waits for %s, until %s)", r.State, r.Waits.Limit, v.Clock(r.Waits.RetryAt))
 	}
 	if r.Reason == "" {
 		return string(r.State)

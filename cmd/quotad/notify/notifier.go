@@ -169,7 +169,7 @@ func example(event string, now time.Time) (e Event) {
 		e = lowOf("youtube", quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)}, Used: 9_020})
 	case config.EventRunEnded:
 		run.State, run.EndedAt, run.Detail = jobs.RunFailed, now, "1 region failed"
-		run.Passes = []jobs.Pass{{Region: "GB", Outcome: jobs.Failed, Units: 4, Made: jobs.Made{"videos.list": 4}, Tail: []string{"no route to host"}}}
+		run.Passes = []jobs.Pass{{Region: "GB", Outcome: jobs.Failed, Spent: jobs.Spent{Units: 4, Made: jobs.Made{"videos.list": 4}}, Tail: []string{"no route to host"}}}
 		fallthrough
 	case config.EventRunStarted:
 		e = ofRun(run, now.Add(time.Hour), now)

@@ -66,8 +66,8 @@ func TestWhatACommandReads(t *testing.T) {
 	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	left, run := quota.Units(5), jobs.Run{ID: "r1", Job: "fetch", Trigger: "schedule", StartedAt: at, EndedAt: at.Add(1500 * time.Millisecond),
 		State: jobs.RunFailed, Passes: []jobs.Pass{
-			{Region: "US", Outcome: jobs.OK, Units: 101, Made: map[string]quota.Units{"search": 1, "list": 1}, Tail: []string{"fine"}},
-			{Region: "GB", Outcome: jobs.Failed, Units: 1, Made: map[string]quota.Units{"list": 1}, Tail: []string{"no route"}},
+			{Region: "US", Outcome: jobs.OK, Spent: jobs.Spent{Units: 101, Made: jobs.Made{"search": 1, "list": 1}}, Tail: []string{"fine"}},
+			{Region: "GB", Outcome: jobs.Failed, Spent: jobs.Spent{Units: 1, Made: jobs.Made{"list": 1}}, Tail: []string{"no route"}},
 		}}
 	for _, row := range []struct {
 		name, want, output string

@@ -65,7 +65,8 @@ const day = 24 * time.Hour
 func (l *LimitState) spent() { l.Used = l.Units }
 
 func short(limit string, runs int) *jobs.Shortage {
-	return &jobs.Shortage{Since: ago(34 * time.Minute), Runs: runs, Region: "US", Times: runs, Limit: limit, RetryAt: now.Add(23*time.Hour + 26*time.Minute)}
+	return &jobs.Shortage{Since: ago(34 * time.Minute), Runs: runs, Region: "US", Times: runs,
+		Stop: jobs.Stop{Limit: limit, RetryAt: now.Add(23*time.Hour + 26*time.Minute)}}
 }
 
 // closed has the upstream close a limit that counted some.
@@ -252,7 +253,7 @@ func TestTroubles(t *testing.T) {
 		}, "starved! job fetch: fetch: 300 needed, 0 left of youtube daily; fits Fri 11:26 > quotactl plan"},
 		{"a limit that is not enforced any more", func(w *world) { w.daily.spent(); w.daily.DryRun, w.fetch.Short = true, short("daily", 5) }, ""},
 		{"nothing says which limit", func(w *world) {
-			w.fetch.Short = &jobs.Shortage{Since: ago(time.Hour), Runs: 2, Detail: "exit status 75, without a denial"}
+			w.fetch.Short = &jobs.Shortage{Since: ago(time.Hour), Runs: 2, Stop: jobs.Stop{Detail: "exit status 75, without a denial"}}
 		}, "starved! job fetch: fetch is not run for want of units: exit status 75, without a denial > quotactl jobs fetch"},
 
 		// was: red for as long as a pace or a share is used up; and "used up in 7h" for a loop that has 42 s
@@ -277,11 +278,11 @@ func TestTroubles(t *testing.T) {
 		// was: gone as soon as a later run did nothing
 		{"a region fails", func(w *world) {
 			w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: ago(51 * time.Hour), Times: 12, Cause: "HTTP Error 400"}}
-			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Reason: jobs.DoesNotFit, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}
+			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Stop: jobs.Stop{Reason: jobs.DoesNotFit}, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.OK}}}
 		}, "failing job fetch: fetch: XX fails since Tue 09:00 (12 times): HTTP Error 400 > quotactl runs fetch"},
 		{"and was not tried", func(w *world) {
 			w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: ago(51 * time.Hour), Times: 12}}
-			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Reason: jobs.DoesNotFit}
+			w.fetch.Last = &jobs.Run{State: jobs.RunStopped, Stop: jobs.Stop{Reason: jobs.DoesNotFit}}
 		}, "failing job fetch: fetch: XX fails since Tue 09:00 (12 times) > quotactl runs fetch"},
 		{"another one fails since later", func(w *world) {
 			w.fetch.Failing = []jobs.Failing{

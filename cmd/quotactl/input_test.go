@@ -105,7 +105,7 @@ func TestExitCodes(t *testing.T) {
 		{jobs.RunStopped, jobs.BudgetGone, jobs.Failed, exitError},
 	} {
 		c := &cli{stdout: io.Discard, stderr: io.Discard}
-		run := jobs.Run{ID: "a", Ring: regions.Ring{"US"}, State: row.state, Reason: row.reason, StartedAt: at, EndedAt: at,
+		run := jobs.Run{ID: "a", Ring: regions.Ring{"US"}, State: row.state, Stop: jobs.Stop{Reason: row.reason}, StartedAt: at, EndedAt: at,
 			Passes: []jobs.Pass{{Region: "US", Outcome: row.outcome, StartedAt: at, EndedAt: at}}}
 		if got := c.report(c.endOf(run)); got != row.want {
 			t.Errorf("%+v: exit code %d", row, got)

@@ -14,7 +14,7 @@
 // read their status (status.go), with the regions that fail and the want of units (bad.go), and what the
 // passes of the last run wrote (output.go). The example of [Runner] is a run whose budget ends half way.
 //
-// A [Run] and a [Pass] are one type each inside, on disk and on the wire, and a [Stop] is why either did not go on.
+// A [Run] and a [Pass] are one type each inside, on disk and on the wire, and a [Stop] is why either ended early.
 //
 // # The files of a job
 //

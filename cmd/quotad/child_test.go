@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,12 +73,9 @@ func (c *child) add(line string) {
 	c.grown = make(chan struct{})
 }
 
-// await returns when a line is in the log, behind the one that it returned for
-// last: its message matches, and so do its fields, given as name=pattern; the
-// whole of a field must match. It fails when the log is complete, and when what it waits for is of a pass, and
-// all runs are over and nothing more is logged.
+// await returns when a line is in the log, after the one that it returned for last: its message matches, and so do its
+// fields, given as name=pattern; the whole of a field must match. It fails when the log is complete.
 func (c *child) await(message *regexp.Regexp, fields ...string) error {
-	const silence = 20 * time.Second // another run would be under way by then
 	deadline := time.NewTimer(hangTimeout)
 	defer deadline.Stop()
 	for {
@@ -91,14 +86,8 @@ func (c *child) await(message *regexp.Regexp, fields ...string) error {
 		case over:
 			return fmt.Errorf("quotad ended and never logged %q %v:\n%s", message, fields, c.text())
 		}
-		var silent <-chan time.Time
-		if strings.Contains(message.String(), "pass ") && c.idle() {
-			silent = time.After(silence)
-		}
 		select {
 		case <-grown:
-		case <-silent:
-			return fmt.Errorf("the runs are over, and quotad never logged %q %v:\n%s", message, fields, c.text())
 		case <-deadline.C:
 			return fmt.Errorf("quotad does not log %q %v:\n%s", message, fields, c.text())
 		}
@@ -123,20 +112,6 @@ func (c *child) find(message *regexp.Regexp, fields []string) (found, over bool,
 	return false, c.over, c.grown
 }
 
-// idle returns whether runs have begun, and all are over.
-func (c *child) idle() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	underWay, last := map[string]bool{}, regexp.MustCompile(`"message":"run (begins|done|failed|stopped|interrupted)"`)
-	for _, line := range c.log {
-		var values struct{ Run string }
-		if said := last.FindStringSubmatch(line); said != nil && json.Unmarshal([]byte(line), &values) == nil {
-			underWay[values.Run] = said[1] == "begins"
-		}
-	}
-	return len(underWay) > 0 && !slices.Contains(slices.Collect(maps.Values(underWay)), true)
-}
-
 // says tells whether a line of the log has a message and fields.
 func says(line string, message *regexp.Regexp, fields []string) bool {
 	var values map[string]any
@@ -156,9 +131,28 @@ func says(line string, message *regexp.Regexp, fields []string) bool {
 // text is the end of the log.
 func (c *child) text() string {
 	const shown = 30
+	lines := strings.Split(c.whole(), "\n")
+	return strings.Join(lines[max(0, len(lines)-shown):], "\n")
+}
+
+// whole is the log from the start of the daemon until now.
+func (c *child) whole() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.Join(c.log[max(0, len(c.log)-shown):], "\n")
+	return strings.Join(c.log, "\n")
+}
+
+// logged returns a field of the first line of the log with a message.
+func (c *child) logged(t testing.TB, message, field string) string {
+	t.Helper()
+	for line := range strings.Lines(c.whole()) {
+		var values map[string]any
+		if json.Unmarshal([]byte(line), &values) == nil && values["message"] == message {
+			return fmt.Sprint(values[field])
+		}
+	}
+	t.Fatalf("quotad did not log %q", message)
+	return ""
 }
 
 // end waits for the end of the process and returns its exit code; -1 if a
@@ -198,20 +192,6 @@ func eventually(t *testing.T, so func() bool) {
 		case <-deadline:
 			t.Fatal("it does not come to pass")
 		}
-	}
-}
-
-// A script that waits for a pass of a run that is over fails in seconds, not in minutes.
-func TestAwaitKnowsWhenARunIsOver(t *testing.T) {
-	c := &child{grown: make(chan struct{})}
-	c.add(`{"message":"run begins","run":"a"}`)
-	c.add(`{"message":"run begins","run":"b"}`)
-	c.add(`{"message":"run done","run":"a"}`)
-	if c.idle() {
-		t.Error("run b is under way")
-	}
-	if c.add(`{"message":"run stopped","run":"b"}`); !c.idle() {
-		t.Error("both runs are over")
 	}
 }
 

@@ -68,6 +68,7 @@ type daemon struct {
 	tokens       *jobs.Tokens
 	remote       server.Remote // callers on other hosts
 	proxy        *proxy.Proxy  // nil: there is none
+	launcher     jobs.Launcher // of passes
 	runner       *jobs.Runner
 	planner      *plan.Planner
 	schedule     *scheduler.Scheduler
@@ -102,6 +103,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), config: c, callers: s.api, hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
 		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, denials: new(server.Denials), changed: make(chan struct{}, 1),
 		observed: observed{since: time.Now(), calls: map[string]quota.Units{}},
+		launcher: process.Launcher{Cgroups: c.Passes.CgroupRoot, User: c.Passes.User},
 	}
 	setLevel(c.LogLevel)
 	d.inForce.Store(c)

@@ -19,9 +19,6 @@ import (
 // newLogger returns a logger that people can read on a terminal; elsewhere it
 // writes one JSON object a line, which begins with its message.
 func newLogger(w io.Writer) zerolog.Logger {
-	// zerolog has no other setting for it. Seconds are too coarse to show the order
-	// of events.
-	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	if isTerminal(w) {
 		w = zerolog.ConsoleWriter{
 			Out:         w,

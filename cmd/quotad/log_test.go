@@ -9,14 +9,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 )
 
-// printing is a job that prints what its script says, once for the one region.
-func printing(script string) string {
-	return `
+// colourful is a job that prints what clears a screen, sets a title and rings the bell, in each way that a terminal
+// understands.
+const colourful = `
 [credentials.api]
 limits.daily.units = 100
 operations.list = 1
@@ -26,25 +27,8 @@ regions = ["US"]
 cron = "$FAR * * *"
 stagger = "0s"
 run_at_start = true
-command = ["sh", "-c", '''` + script + `''']
+command = ["sh", "-c", '''printf 'b\303\244d \033[2J\033]0;title\007 \302\233\062J \302\205\177\r tab\there\n' ''']
 `
-}
-
-// Journald takes a line of more than 48 KiB for several, and reads the level of each
-// of them. The number stands where such a piece begins, whatever the line says in
-// front of the message: it is repeated at every place.
-func TestJobWritesNoEntryOfItsOwn(t *testing.T) {
-	t.Parallel()
-	const script = `yes "<0>forged " | tr -d '\n' | head -c 63000; echo; printf '\001%.0s' $(seq 20000); echo; echo last`
-	daemon := startInJournal(t, printing(script), ours)
-	daemon.logs(t, `"message":"last"`)
-	const lineMax = 48 << 10
-	for line := range strings.Lines(daemon.whole()) {
-		if len(line) > lineMax {
-			t.Errorf("%d bytes in one line, a second entry would begin with %q", len(line), line[lineMax:lineMax+20])
-		}
-	}
-}
 
 // What comes out is one line of JSON with the message, whatever that is.
 func FuzzJournalLines(f *testing.F) {
@@ -72,15 +56,24 @@ func FuzzJournalLines(f *testing.F) {
 	})
 }
 
-// colourful prints what clears a screen, sets a title and rings the bell, in each
-// way that a terminal understands.
-const colourful = `printf 'b\303\244d \033[2J\033]0;title\007 \302\233\062J \302\205\177\r tab\there\n'`
-
 func TestJobSaysNothingToTheTerminal(t *testing.T) {
 	t.Parallel()
-	seen := onTerminal(t, printing(colourful), "run done")
+	seen := onTerminal(t, colourful, "run done")
 	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !strings.Contains(seen, want) {
 		t.Errorf("got %q, want %q in it", seen, want)
+	}
+}
+
+// What a newcomer sees first is how to ask. A first ledger is no
+// warning, and the pages of the sample are not worth a line each.
+func TestFirstMinuteOnATerminal(t *testing.T) {
+	t.Parallel()
+	text := regexp.MustCompile(`every = "\d+[mh]"`).ReplaceAllString(readPage(t, shipped(t)), `cron = "$$FAR * * *"`)
+	text = regexp.MustCompile(`stagger = "\d+s"`).ReplaceAllString(text, `stagger = "0s"`)
+	seen := onTerminal(t, text, "run done")
+	begins := regexp.MustCompile(`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*\n[0-9:]+ INF ask: quotactl\n`)
+	if !begins.MatchString(seen) || !strings.Contains(seen, "INF done: 200 videos in ") || strings.Contains(seen, " page 1") || strings.Contains(seen, " WRN ") {
+		t.Errorf("the first minute:\n%s", seen)
 	}
 }
 
@@ -88,7 +81,7 @@ func TestJobSaysNothingToTheTerminal(t *testing.T) {
 func onTerminal(t *testing.T, config, until string) (seen string) {
 	t.Helper()
 	dir := shortDir(t)
-	writeConfig(t, dir, config)
+	write(t, dir, "config.toml", config)
 	// script(1) gives quotad a terminal, and returns what comes there.
 	cmd := exec.Command("script", "--quiet", "--return", "--command", "NO_COLOR=1 timeout 60 quotad 2>&1", "/dev/null")
 	cmd.Dir = dir
@@ -106,27 +99,6 @@ func onTerminal(t *testing.T, config, until string) (seen string) {
 	}
 	cmd.Process.Signal(os.Interrupt)
 	return strings.ReplaceAll(seen, "\r\n", "\n")
-}
-
-// What a newcomer sees first is how to ask. A first ledger is no
-// warning, and the pages of the sample are not worth a line each.
-func TestFirstMinuteOnATerminal(t *testing.T) {
-	t.Parallel()
-	text := regexp.MustCompile(`every = "\d+[mh]"`).ReplaceAllString(readPage(t, shipped(t)), `cron = "$$FAR * * *"`)
-	text = regexp.MustCompile(`stagger = "\d+s"`).ReplaceAllString(text, `stagger = "0s"`)
-	seen := onTerminal(t, text, "run done")
-	lines := strings.Split(seen, "\n")
-	for i, want := range []string{
-		`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*`,
-		`^[0-9:]+ INF ask: quotactl$`,
-	} {
-		if !regexp.MustCompile(want).MatchString(lines[i]) {
-			t.Errorf("line %d is %q, want %s", i+1, lines[i], want)
-		}
-	}
-	if !strings.Contains(seen, "INF done: 200 videos in ") || strings.Contains(seen, " page 1") || strings.Contains(seen, " WRN ") {
-		t.Errorf("the first minute:\n%s", seen)
-	}
 }
 
 func TestMessageFirst(t *testing.T) {
@@ -154,11 +126,39 @@ func TestComplaintsQuoteNoUpstream(t *testing.T) {
 	}
 }
 
-// Whoever redirects the log may look at it on a terminal.
-func TestLogHoldsNoControlCharacters(t *testing.T) {
-	daemon := startInJournal(t, printing(colourful), "8:1")
-	daemon.logs(t, `^bäd \x1b\[2J`)
-	if text := daemon.whole(); strings.ContainsFunc(text, isControl) {
-		t.Errorf("the log: %q", text)
+// What one caller is refused a thousand times for one reason takes some lines, and the next one says how many there were.
+func TestRefusalsAreSampled(t *testing.T) {
+	start := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+	r := &refusals{}
+	hammer, other := kind{"fetch", "limit_exceeded"}, kind{"@1000", "forbidden"}
+	for i, step := range []struct {
+		who      kind
+		after    time.Duration
+		times    int
+		logged   int
+		unlogged int // with the first one that is logged
+	}{
+		{hammer, 0, 1000, maxAlike, 0},
+		{other, 0, 1, 1, 0},
+		{hammer, alikeTime - 1, 1000, 0, 0},
+		{hammer, alikeTime, 2, 2, 2*1000 - maxAlike},
+		{hammer, 3 * alikeTime, 7, maxAlike, 0},
+		{hammer, 9 * alikeTime, 1, 1, 2},
+	} {
+		logged, sum := 0, 0
+		for range step.times {
+			if ok, unlogged := r.admit(step.who, start.Add(step.after)); ok {
+				logged++
+				sum += unlogged
+			}
+		}
+		if logged != step.logged || sum != step.unlogged {
+			t.Errorf("step %d: %d logged and %d not, want %d and %d", i, logged, sum, step.logged, step.unlogged)
+		}
+	}
+	for i := range 5 * maxKinds {
+		if r.admit(kind{by: fmt.Sprint(i)}, start); len(r.kinds) > maxKinds {
+			t.Fatalf("%d kinds are remembered", len(r.kinds))
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
@@ -29,6 +30,8 @@ const (
 
 func main() {
 	process.Enter()
+	// zerolog has no other setting for it. Seconds are too coarse to show the order of events.
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	if err := closeToOthers(); err != nil {
 		os.Exit(fail(os.Stderr, err))
 	}

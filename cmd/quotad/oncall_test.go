@@ -28,6 +28,7 @@ import (
 //
 //	says LINE [LINE...]  waits until quotactl's first line matches, and holds its other lines against the rest
 //	agree KIND OF [grave] holds what the status, the metric, an alert and the command of [on_event] say of a trouble together
+//	agree nothing        holds that the status and the metric name no trouble
 //	redis start|kill|flush|do COMMAND [ARG...]
 //	disk DIR SIZE        mounts a small one; it skips the script where that is not possible
 //	fill FILE            with what the disk has room for
@@ -64,19 +65,29 @@ func saysFirst(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func agree(ts *testscript.TestScript, _ bool, args []string) {
-	kind, of, grave := args[0], args[1], len(args) > 2
+	tb := ts.Value(tbKey{}).(testing.TB)
 	ts.Check(ts.Exec("quotactl", "-o", "json"))
 	var status struct{ Triage jobsapi.Triage }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &status))
+	metrics := scrape(tb, &api.Client{Socket: ts.Getenv("QUOTAD_SOCKET")})
+	if args[0] == "nothing" {
+		for series := range metrics {
+			if strings.HasPrefix(series, "quotad_trouble{") || len(status.Triage.Troubles) > 0 {
+				ts.Fatalf("there is %s, and the status says %+v", series, status.Triage)
+			}
+		}
+		return
+	}
+	kind, of, grave := args[0], args[1], len(args) > 2
 	i := slices.IndexFunc(status.Triage.Troubles, func(one jobsapi.Trouble) bool { return one.Kind == kind && one.Of == of })
 	if i < 0 || status.Triage.Troubles[i].Grave != grave || i == 0 && status.Triage.Says != status.Triage.Troubles[i].Says {
 		ts.Fatalf("the status says %+v", status.Triage)
 	}
 	series := fmt.Sprintf("quotad_trouble{grave=\"%t\",kind=%q,of=%q}", grave, kind, of)
-	if metrics := scrape(ts.Value(tbKey{}).(testing.TB), &api.Client{Socket: ts.Getenv("QUOTAD_SOCKET")}); metrics[series] != 1 {
+	if metrics[series] != 1 {
 		ts.Fatalf("%s is %v", series, metrics[series])
 	}
-	if expr := fmt.Sprintf("quotad_trouble{grave=\"%t\"} == 1", grave); !strings.Contains(readPage(ts.Value(tbKey{}).(testing.TB), alertsFile), expr) {
+	if expr := fmt.Sprintf("quotad_trouble{grave=\"%t\"} == 1", grave); !strings.Contains(readPage(tb, "metrics/alerts.yml"), expr) {
 		ts.Fatalf("no alert asks for %s", expr)
 	}
 	tick, begun := time.NewTicker(100*time.Millisecond), time.Now()

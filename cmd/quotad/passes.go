@@ -53,7 +53,7 @@ func (d *daemon) openRunner() error {
 	d.runner, err = jobs.Open(jobs.Config{
 		Jobs:        d.config.Jobs,
 		Gate:        d.service,
-		Launcher:    process.Launcher{Cgroups: d.config.Passes.CgroupRoot, User: user},
+		Launcher:    d.launcher,
 		Tokens:      d.tokens,
 		OnEvent:     d.emit,
 		Dir:         d.statePath("jobs"),

@@ -139,9 +139,8 @@ func blocksOf(readme, text string) (found []string) {
 // The API's page has the daemon's own list of routes; -update puts it there.
 func TestPageListsEveryRoute(t *testing.T) {
 	_, client := startWith(t, fmt.Sprintf(snippetConfig, `["true"]`))
-	var list struct{ Routes []route }
-	must(t, client.Get(context.Background(), "/v1", &list))
-	readme, want := readPage(t, apiFile), routeTable(list.Routes)
+	list := routesOf(t, client)
+	readme, want := readPage(t, apiFile), routeTable(list)
 	begin := strings.Index(readme, routeTableHead)
 	if begin < 0 {
 		t.Fatalf("the page has no list that begins with %q", routeTableHead)
@@ -154,7 +153,7 @@ func TestPageListsEveryRoute(t *testing.T) {
 	default:
 		must(t, os.WriteFile(apiFile, []byte(readme[:begin]+want+readme[end:]), 0o644))
 	}
-	for _, r := range list.Routes {
+	for _, r := range list {
 		checkFields(t, client, r)
 	}
 }

@@ -64,7 +64,7 @@ var playedElsewhere = map[string][]string{
 	"TestImports in cmd":                     {"cmd/quotad ── config"},
 	"TestClientsOfThePage":                   {"[clients.partners]"},
 	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
-	"TestPrometheusConfig":                   {"scrape_configs:"},
+	"TestPageOfPrometheus":                   {"scrape_configs:"},
 	"TestAnswersOfThePage":                   {"[credentials.maps.answers]"},
 	"TestRelease":                            {"go mod edit -module"},
 	"TestPageListsEveryRoute":                {"POST /v1/grants/{id}/settle"},

@@ -9,31 +9,20 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-
-	"quotad/quota/seedtest"
 )
 
-const restartable = `
-[credentials.api]
-limits.daily.units = 1_000_000
-operations.list = 1
-`
-
-// No caller is lost while quotad is restarted again and again: whoever comes in
-// between waits at the socket.
+// No caller is lost while quotad is restarted again and again: those that come in between wait at the socket.
 func TestRestartsLoseNobody(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
-	restarts := seedtest.Long(t, 3)
 	dir := shortDir(t)
-	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
-	socket := passedSocket(t, path)
+	manager, socket, path := notifySocket(t, dir), passedSocket(t, dir), serviceClient(dir).Socket
+	write(t, dir, "config.toml", oneCredential)
 	ctx, stop := context.WithCancel(t.Context())
 	var answered atomic.Int64
 	var callers sync.WaitGroup
@@ -51,14 +40,14 @@ func TestRestartsLoseNobody(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err == nil {
 		callers.Go(func() {
 			for ctx.Err() == nil && !t.Failed() {
-				if text, err := curlOnce(path, "list").CombinedOutput(); err != nil || !strings.HasPrefix(string(text), `{"granted":true`) {
+				if text, err := curlOnce(path).CombinedOutput(); err != nil || !strings.HasPrefix(string(text), `{"granted":true`) {
 					t.Errorf("curl: %v: %s", err, text)
 				}
 			}
 		})
 	}
-	for range restarts {
-		daemon := startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api")
+	for range 3 {
+		daemon := startAsService(t, dir, socket)
 		awaitNotice(t, manager, "(?s)READY=1\n.*")
 		for begun := answered.Load(); answered.Load() < begun+100 && !t.Failed(); {
 			awaitNotice(t, manager, "WATCHDOG=1|STATUS=.*")
@@ -66,37 +55,19 @@ func TestRestartsLoseNobody(t *testing.T) {
 		daemon.stop(t)
 	}
 	stop()
-	last := startOn(t, dir, restartable, socket, "LISTEN_FDNAMES=api") // for those who still wait
+	last := startAsService(t, dir, socket) // for those that still wait
 	callers.Wait()
-	t.Logf("%d calls were answered over %d restarts", answered.Load(), restarts)
 	last.logs(t, "^serving$")
 }
 
-// curlOnce acquires as API.md has scripts do it.
-func curlOnce(socket, operation string) *exec.Cmd {
+// curlOnce acquires as the API's page has scripts do it.
+func curlOnce(socket string) *exec.Cmd {
 	return exec.Command("curl", "-sS", "--max-time", "10", "--retry", "5", "--retry-connrefused", "--retry-max-time", "10",
-		"--unix-socket", socket, "http://quotad/v1/acquire", "-d", "operation="+operation)
+		"--unix-socket", socket, "http://quotad/v1/acquire", "-d", "operation=list")
 }
 
-// A script that has curl repeat what a restart cost does not wait out a denial.
-func TestCurlDoesNotWaitOutADenial(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip(err)
-	}
-	dir := shortDir(t)
-	socket := filepath.Join(dir, "api.sock")
-	startConfigured(t, dir, strings.Replace(restartable, "1_000_000", "1", 1), socket, "LISTEN_FDNAMES=api").logs(t, "^serving$")
-	for _, want := range []string{`{"granted":true`, `"reason":"limit_exceeded"`} {
-		cmd := curlOnce(socket, "list")
-		text, _ := cmd.CombinedOutput()
-		if !strings.Contains(string(text), want) || strings.Contains(string(text), "Will retry") {
-			t.Errorf("curl printed %s, want %s", text, want)
-		}
-	}
-}
-
-// callOnce acquires over a connection of its own, as curl does. A connection that
-// quotad closes before anything was sent is no call yet.
+// callOnce acquires over a connection of its own, as curl does. A connection that quotad closes before anything was sent
+// is no call yet.
 func callOnce(path string) error {
 	conn, err := net.Dial("unix", path)
 	if errors.Is(err, syscall.EAGAIN) {
@@ -106,11 +77,6 @@ func callOnce(path string) error {
 		return err
 	}
 	defer conn.Close()
-	return ask(conn)
-}
-
-// ask acquires over a connection.
-func ask(conn net.Conn) error {
 	const body = "credential=api&operation=list"
 	if _, err := fmt.Fprintf(conn, "POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\nConnection: close\r\n"+
 		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {

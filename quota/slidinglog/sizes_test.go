@@ -6,9 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/lua"
 	"quotad/quota"
-	"quotad/quota/ledgertest"
 	"quotad/quota/slidinglog"
 )
 
@@ -73,45 +71,6 @@ func TestTenThousandEntries(t *testing.T) {
 		if got := engine.runs[slidinglog.Acquire]; got > 2*n/500+5 {
 			t.Errorf("%s: %d calls move the sum", row.window, got)
 		}
-	}
-}
-
-// Sixty-four limits, all of them full of more than a call may read, are decided, and the one that refuses the longest
-// is named.
-func TestSixtyFourLimits(t *testing.T) {
-	t.Parallel()
-	c := &quota.Credential{Name: "many", Operations: map[string]quota.Cost{"get": {Every: 1}}}
-	for i := range 64 {
-		c.Limits = append(c.Limits, quota.Limit{Name: fmt.Sprintf("l-%d", i), Units: quota.Units(20 + i/4),
-			Window: quota.Sliding(time.Duration(100+i) * time.Second)})
-	}
-	b := newBed(t, c)
-	engine := slidinglog.NewMemoryOf(b.clock.Now, lua.All(lua.Bounds{Work: 20, Walk: 5, Page: 3, Trim: 5}))
-	b.l = open(t, slidinglog.Config{Engine: engine, Dir: t.TempDir()})
-	b.reload(c)
-	model, err := quota.NewService(ledgertest.NewModel(b.clock.Now), []*quota.Credential{c}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted := 0
-	for i := range 60 {
-		r := quota.Request{Credential: "many", Operation: "get", Count: quota.Units(1 + i%3*6), RequestID: fmt.Sprint(i)}
-		got := b.ask(r)
-		want, err := model.Acquire(t.Context(), r)
-		of := func(d quota.Decision) string {
-			return fmt.Sprintf("%q by %q until %v, %d left", d.Reason, d.Limit, d.RetryAt, d.Remaining())
-		}
-		if err != nil || of(got) != of(want) {
-			t.Fatalf("%d: got %s\nwant %s, %v", i, of(got), of(want), err)
-		}
-		if b.clock.Add(time.Second); got.Granted() {
-			granted++
-		} else if i%4 == 0 {
-			b.clock.Set(got.RetryAt)
-		}
-	}
-	if granted < 10 || granted > 50 {
-		t.Errorf("%d of 60 were granted: it is no history", granted)
 	}
 }
 

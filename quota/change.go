@@ -43,8 +43,7 @@ func (k Change) Validate(now time.Time) error {
 	return nil
 }
 
-// Closed says that nothing is granted from a limit before a time. Its zero value means that
-// the limit is open.
+// Closed says that nothing is granted from a limit before a time. Its zero value means that the limit is open.
 type Closed struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`

@@ -27,14 +27,12 @@ type Limit struct {
 	Window  Window   `toml:"window" default:"24h"`    // of a share its pool's, if it has one
 	Only    []string `toml:"only"`                    // the operations it counts; empty: every one
 
-	// A limit that counts the calls of some jobs is a share: at most one of the two is
-	// set. Calls outside any pass belong to no job. A remote caller is listed like a job, by
-	// its name in the log, see RemotePrefix.
+	// A limit that counts the calls of some jobs is a share: at most one of the two is set. Calls outside any pass
+	// belong to no job. A remote caller is listed like a job, by its name in the log, see RemotePrefix.
 	Jobs       []string `toml:"jobs"`        // the jobs whose calls it counts; empty: all calls
 	ExceptJobs []string `toml:"except_jobs"` // the jobs whose calls it does not count
 
-	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny returns what it
-	// would have refused.
+	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny returns what it would have refused.
 	DryRun bool
 }
 
@@ -46,8 +44,7 @@ func (l Limit) Counts(operation string) bool {
 // IsShare reports whether the limit counts the calls of some jobs only.
 func (l Limit) IsShare() bool { return len(l.Jobs)+len(l.ExceptJobs) > 0 }
 
-// CountsJob reports whether the limit counts the calls of a job; "" is a caller outside any
-// pass.
+// CountsJob reports whether the limit counts the calls of a job; "" is a caller outside any pass.
 func (l Limit) CountsJob(job string) bool {
 	if len(l.Jobs) > 0 {
 		return slices.Contains(l.Jobs, job)
@@ -55,8 +52,7 @@ func (l Limit) CountsJob(job string) bool {
 	return !slices.Contains(l.ExceptJobs, job)
 }
 
-// Budget is the greatest amount that may be in the window at once for a caller
-// with or without the reserve.
+// Budget is the greatest amount that may be in the window at once for a caller with or without the reserve.
 func (l Limit) Budget(useReserve bool) Units {
 	if useReserve {
 		return l.Units
@@ -64,9 +60,8 @@ func (l Limit) Budget(useReserve bool) Units {
 	return l.Units - l.Reserve
 }
 
-// A Cost is what one call of an operation costs: the same for every limit that
-// counts it, or an amount per limit. It may be 0: such a call is granted whatever the limits
-// hold, and counted as a call.
+// A Cost is what one call of an operation costs: the same for every limit that counts it, or an amount per limit. It
+// may be 0: such a call is granted whatever the limits hold, and counted as a call.
 type Cost struct {
 	Every Units            // against every limit that counts the operation; 0 when Per is set
 	Per   map[string]Units // limit name → units; a limit that is not named does not count the operation
@@ -89,9 +84,8 @@ func (c Cost) greatest() Units {
 	return slices.Max(append(slices.Collect(maps.Values(c.Per)), c.Every))
 }
 
-// Charges returns what count calls of an operation cost a job, "" outside any pass, in
-// the order of the credential's limits. The credential must be valid and the operation
-// known.
+// Charges returns what count calls of an operation cost a job, "" outside any pass, in the order of the credential's
+// limits. The credential must be valid and the operation known.
 func (c *Credential) Charges(operation string, count Units, job string) ([]Charge, error) {
 	cost := c.Operations[operation]
 	charges := make([]Charge, 0, len(c.Limits))
@@ -167,8 +161,7 @@ type Calls struct {
 	Pace time.Duration
 }
 
-// Paced returns what calls with these charges need at once, if they may, or may not, use the
-// reserve.
+// Paced returns what calls with these charges need at once, if they may, or may not, use the reserve.
 func (c *Credential) Paced(charges []Charge, pace time.Duration, useReserve bool) []Charge {
 	paced := slices.Clone(charges)
 	for i, charge := range paced {
@@ -191,9 +184,8 @@ func (c *Credential) Cost(calls Calls) Units {
 	return sum
 }
 
-// Sum returns what calls cost together, in the order of the limits and at most MaxUnits
-// in each. It fails for an operation that is not listed, or that costs more than MaxUnits
-// by itself.
+// Sum returns what calls cost together, in the order of the limits and at most MaxUnits in each. It fails for an
+// operation that is not listed, or that costs more than MaxUnits by itself.
 func (c *Credential) Sum(calls Calls) ([]Charge, error) {
 	totals := map[string]Units{} // by limit
 	for operation, count := range calls.Count {

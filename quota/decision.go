@@ -39,8 +39,7 @@ type Decision struct {
 
 	// Would names the limits that only observe and would have refused the grant.
 	Would []string
-	// Units is what the request costs; where it costs different amounts in
-	// different limits, the greatest of them.
+	// Units is what the request costs; where it costs different amounts in different limits, the greatest of them.
 	Units Units
 	// Now is when it was decided, by the ledger's clock; zero where that is not needed.
 	Now time.Time
@@ -171,8 +170,7 @@ func (d Decision) Fits(count Units, useReserve bool) Units {
 	return fits
 }
 
-// A LimitState is a limit with what its window holds at an instant of the
-// ledger's clock.
+// A LimitState is a limit with what its window holds at an instant of the ledger's clock.
 type LimitState struct {
 	Limit
 	Used Units

@@ -27,15 +27,6 @@ func ExampleWindow_Bounds() {
 	// 24h0m0s
 }
 
-// A period may begin at an instant, such as a subscription's.
-func ExampleAnchored() {
-	month := quota.Anchored(30*24*time.Hour, time.Date(2026, 1, 1, 11, 30, 15, 0, time.UTC))
-	_, end := month.Bounds(time.Date(2026, 3, 15, 0, 0, 0, 0, time.UTC))
-	fmt.Println("what is spent on 15 March counts until", end.Format(time.DateTime))
-	// Output:
-	// what is spent on 15 March counts until 2026-04-01 11:30:15
-}
-
 // A program that meters its own calls of the YouTube Data API needs no daemon: a service on a directory
 // is enough. Ordinary calls leave the reserve alone, and what was spent counts for 24 hours.
 func ExampleService() {
@@ -76,50 +67,4 @@ func ExampleService() {
 	// 09:00 granted 4000 units, 5500 left
 	// 10:00 granted 4000 units, 1500 left
 	// 11:00 denied by daily until 2026-11-24 09:00:00
-}
-
-// A call may count against several limits. It is debited in all of them, or in none. Why names what stands
-// in its way, and whether fewer calls, or the reserve, would do.
-func ExampleService_DryRun() {
-	dir, err := os.MkdirTemp("", "budget")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
-	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock), Dir: dir})
-	defer ledger.Close()
-	service, err := quota.NewService(ledger, []*quota.Credential{{
-		Name: "youtube",
-		Limits: []quota.Limit{
-			{Name: "daily", Units: 10_000, Reserve: 500, Window: quota.Sliding(24 * time.Hour)},
-			{Name: "search", Units: 4_000, Window: quota.Sliding(24 * time.Hour), Only: []string{"search.list"}},
-		},
-		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
-	}}, time.Second)
-	if err == nil {
-		err = ledger.SetCredentials(service.Credentials(), nil)
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	searches := quota.Request{Credential: "youtube", Operation: "search.list", Count: 39}
-	if d, err := service.Acquire(context.Background(), searches); err != nil || !d.Granted() {
-		log.Fatal(d, err)
-	}
-	now = now.Add(90 * time.Minute)
-	searches.Count = 3
-	d, err := service.DryRun(context.Background(), searches)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, short := range d.Short(false) {
-		fmt.Println(short.Limit, "lacks", short.Missing, "units")
-	}
-	fmt.Println("calls that fit now:", d.Fits(searches.Count, false))
-	// Output:
-	// search lacks 200 units
-	// calls that fit now: 1
 }

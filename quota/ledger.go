@@ -8,41 +8,34 @@ import (
 	"time"
 )
 
-// A Ledger keeps the log of every credential and decides about it. Any number
-// of goroutines may call it at the same time. Each call brings the credential with its
-// limits: a changed limit applies at once to what the log holds.
+// A Ledger keeps the log of every credential and decides about it. Any number of goroutines may call it at the same
+// time. Each call brings the credential with its limits: a changed limit applies at once to what the log holds.
 //
 // A ledger has a clock of its own, which never runs backwards, and ticks in microseconds. A
 // debit made at t counts in a sliding window of length w until t+w, exclusive.
 type Ledger interface {
-	// Acquire decides an ask of credential c. A refusal moves nothing; a grant debits
-	// every charge, or none; on return a grant is as durable as the ledger
-	// makes anything.
+	// Acquire decides an ask of credential c. A refusal moves nothing; a grant debits every charge, or none; on
+	// return a grant is as durable as the ledger makes anything.
 	//
-	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown it
-	// may or may not have been granted: asking again with the same request id
-	// finds out, and debits at most once.
+	// After ErrUnavailable nothing was debited. After ErrOutcomeUnknown it may or may not have been granted: asking
+	// again with the same request id finds out, and debits at most once.
 	Acquire(ctx context.Context, c *Credential, ask Ask) (Decision, error)
-	// Peek returns what Acquire would decide about charges, those of several operations
-	// together, of a caller with or without the reserve. It moves nothing. Its
-	// grants have no GrantID.
+	// Peek returns what Acquire would decide about charges, those of several operations together, of a caller with or
+	// without the reserve. It moves nothing. Its grants have no GrantID.
 	Peek(ctx context.Context, c *Credential, operations []string, charges []Charge, useReserve bool) (Decision, error)
 
-	// Settle sets a grant to what was really spent, 0 to release it. What it
-	// frees is at most the grant's own debit, and expires with it; what it
-	// adds is booked even past the limit. Of two settlements the one answered last counts. The reason is
-	// UnknownGrant when the log does not hold the grant any more, or never did, and SettledTooHigh for what a Bounded
-	// settlement may not add. Like the other corrections it
-	// leaves an entry in the log that names its caller.
+	// Settle sets a grant to what was really spent, 0 to release it. What it frees is at most the grant's own debit,
+	// and expires with it; what it adds is booked even past the limit. Of two settlements the one answered last
+	// counts. The reason is UnknownGrant when the log does not hold the grant any more, or never did, and
+	// SettledTooHigh for what a Bounded settlement may not add. Like the other corrections it leaves an entry in the
+	// log that names its caller.
 	Settle(ctx context.Context, c *Credential, s Settlement) (Decision, error)
 	// Book counts units that were spent elsewhere in a limit of c, even past it. The decision has an id, which can
 	// be settled.
 	Book(ctx context.Context, c *Credential, b Booking) (Decision, error)
-	// ChangeLimit closes or opens a limit of c on all
-	// hosts that share the log. What counts against a closed limit is denied LimitClosed,
-	// whatever its window holds. Changed is false, and nothing is written,
-	// where there is nothing to end, where Until has passed, or where the limit is closed until
-	// later.
+	// ChangeLimit closes or opens a limit of c on all hosts that share the log. What counts against a closed limit is
+	// denied LimitClosed, whatever its window holds. Changed is false, and nothing is written, where there is nothing
+	// to end, where Until has passed, or where the limit is closed until later.
 	ChangeLimit(ctx context.Context, c *Credential, k Change) (changed bool, err error)
 	// Reset has every limit of a credential start from zero, and open.
 	Reset(ctx context.Context, c *Credential, by Caller, note string) error
@@ -66,8 +59,7 @@ var (
 	ErrUnavailable = errors.New("ledger unavailable")
 	// ErrOutcomeUnknown: the ledger was reached but its answer was not.
 	ErrOutcomeUnknown = errors.New("ledger did not answer, the outcome is unknown")
-	// ErrLost is an ErrUnavailable: the log lacks entries that are known to have been
-	// written.
+	// ErrLost is an ErrUnavailable: the log lacks entries that are known to have been written.
 	ErrLost = fmt.Errorf("%w: it lost entries", ErrUnavailable)
 	// ErrRecovering is an ErrUnavailable: the log was lost, and grants nothing until
 	// every daemon has had time to write back what it knows.
@@ -125,8 +117,7 @@ type LogQuery struct {
 // MaxLogPage bounds one page of the log, and with it the time one read takes.
 const MaxLogPage = 1000
 
-// A LogPage is a page of a log. Next is the LogQuery.After of the following
-// page, zero when this was the last one.
+// A LogPage is a page of a log. Next is the LogQuery.After of the following page, zero when this was the last one.
 type LogPage struct {
 	Entries []Entry
 	Next    time.Time

@@ -20,8 +20,7 @@ type Request struct {
 	// caller's pass, to the remote caller, or to the credential for callers outside a pass.
 	RequestID  string
 	UseReserve bool // may spend the reserve; whether the caller is allowed to is checked before
-	// Optional says that the caller can do without the call: a denial does not mean
-	// that its budget is exhausted.
+	// Optional says that the caller can do without the call: a denial does not mean that its budget is exhausted.
 	Optional bool
 	// Proxied says that the proxy asks, for a call that it sends itself: it alone knows
 	// whether the call was sent, so the pass may not settle the grant.
@@ -41,12 +40,10 @@ type Caller struct {
 	Remote string
 }
 
-// RemotePrefix begins the name of a remote caller in the log, and in Limit.Jobs. No job's name
-// has a slash.
+// RemotePrefix begins the name of a remote caller in the log, and in Limit.Jobs. No job's name has a slash.
 const RemotePrefix = "remote/"
 
-// By names the caller in the log: the job of a pass, "remote/" and the name of a remote
-// caller, else "@" and the uid.
+// By names the caller in the log: the job of a pass, "remote/" and the name of a remote caller, else "@" and the uid.
 func (c Caller) By() string {
 	switch {
 	case c.Job != "":

@@ -10,14 +10,12 @@ import (
 	"time"
 )
 
-// A Service decides requests: it knows the configured credentials, turns
-// requests into charges and has the ledger decide them. Any number of
-// goroutines may use it at the same time.
+// A Service decides requests: it knows the configured credentials, turns requests into charges and has the ledger
+// decide them. Any number of goroutines may use it at the same time.
 //
-// Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide
-// without debiting: Peek for a job about to be launched, DryRun for a person. Book, ChangeLimit
-// and Reset are an operator's corrections. Usage is the state of the limits now; Grant, Log, Walk
-// and Spent read the log.
+// Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide without debiting: Peek
+// for a job about to be launched, DryRun for a person. Book, ChangeLimit and Reset are an operator's corrections.
+// Usage is the state of the limits now; Grant, Log, Walk and Spent read the log.
 type Service struct {
 	// Called, if set, is called with how long the ledger took to decide a request. Set it before the service is used.
 	Called func(took time.Duration)
@@ -43,9 +41,8 @@ func NewService(ledger Ledger, credentials []*Credential, deadline time.Duration
 	return s, nil
 }
 
-// SetCredentials replaces what is configured. Changed limits apply from the
-// next decision on to what the log already holds. After an error nothing has
-// changed.
+// SetCredentials replaces what is configured. Changed limits apply from the next decision on to what the log already
+// holds. After an error nothing has changed.
 func (s *Service) SetCredentials(credentials []*Credential) error {
 	next := &snapshot{credentials: slices.Clone(credentials), byName: make(map[string]*Credential, len(credentials))}
 	for _, c := range credentials {
@@ -61,8 +58,7 @@ func (s *Service) SetCredentials(credentials []*Credential) error {
 	return nil
 }
 
-// Credentials returns what is configured, in the order of configuration. The
-// result must not be changed.
+// Credentials returns what is configured, in the order of configuration. The result must not be changed.
 func (s *Service) Credentials() []*Credential { return s.snapshot.Load().credentials }
 
 // Names returns the names of the configured credentials, in the order of configuration.
@@ -113,8 +109,7 @@ func (s *Service) configured(name string) (*Credential, error) {
 	return c, nil
 }
 
-// Cost returns what calls cost, as Credential.Cost does; 0 where the credential is not
-// configured.
+// Cost returns what calls cost, as Credential.Cost does; 0 where the credential is not configured.
 func (s *Service) Cost(credential string, calls Calls) Units {
 	c, ok := s.Credential(credential)
 	if !ok {
@@ -131,11 +126,7 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Decision, error) {
 	if c == nil {
 		return refused, nil
 	}
-	return s.acquire(ctx, c, Ask{Request: r, Charges: charges})
-}
-
-func (s *Service) acquire(ctx context.Context, c *Credential, ask Ask) (Decision, error) {
-	if len(ask.Charges) == 0 { // the operation costs nothing
+	if len(charges) == 0 { // the operation costs nothing
 		return Decision{}, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -144,11 +135,11 @@ func (s *Service) acquire(ctx context.Context, c *Credential, ask Ask) (Decision
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	begun := time.Now()
-	d, err := s.ledger.Acquire(ctx, c, ask)
+	d, err := s.ledger.Acquire(ctx, c, Ask{Request: r, Charges: charges})
 	if s.Called != nil {
 		s.Called(time.Since(begun))
 	}
-	return fitting(c, ask.Charges, ask.UseReserve, d, err)
+	return fitting(c, charges, r.UseReserve, d, err)
 }
 
 // price returns the credential of a request and what it costs there, or no credential and why
@@ -186,9 +177,8 @@ func fitting(c *Credential, charges []Charge, useReserve bool, d Decision, err e
 	return d, err
 }
 
-// Peek decides about a job's calls, after those that others are about to make, of a caller who
-// may, or may not, use the reserve: only the limits that count its own calls matter. It debits
-// nothing.
+// Peek decides about a job's calls, after those that others are about to make, of a caller who may, or may not, use
+// the reserve: only the limits that count its own calls matter. It debits nothing.
 func (s *Service) Peek(ctx context.Context, credential string, own Calls, others []Calls, useReserve bool) (Decision, error) {
 	c, ok := s.Credential(credential)
 	if !ok {
@@ -262,8 +252,7 @@ func (s *Service) Book(ctx context.Context, credential string, b Booking) (Decis
 	})
 }
 
-// ChangeLimit closes a limit of a credential until a time, or opens it, and
-// reports whether that changed anything.
+// ChangeLimit closes a limit of a credential until a time, or opens it, and reports whether that changed anything.
 func (s *Service) ChangeLimit(ctx context.Context, credential string, k Change) (d Decision, changed bool, err error) {
 	d, err = s.correct(ctx, credential, func(ctx context.Context, c *Credential) (Decision, error) {
 		if c.Index(k.Limit) < 0 {
@@ -315,8 +304,7 @@ func (s *Service) Usage(ctx context.Context, credential string) (Usage, error) {
 	return s.ledger.Usage(ctx, c)
 }
 
-// Grant returns the entry of a grant, by its public id; ok is false where the log does
-// not hold it any more.
+// Grant returns the entry of a grant, by its public id; ok is false where the log does not hold it any more.
 func (s *Service) Grant(ctx context.Context, grantID string) (e Entry, ok bool, err error) {
 	name, id, err := ParseGrantID(grantID)
 	if err != nil {

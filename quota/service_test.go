@@ -105,28 +105,7 @@ func TestServiceRefusesWhatNeverFits(t *testing.T) {
 	}
 }
 
-// Each refusal is the ledger's own: a settlement of another host may have made room meanwhile.
-func TestRefusalsAreAskedFor(t *testing.T) {
-	k, ledger := service(t)
-	grant := acquire(t, k, "search.list", 9)
-	for range 2 {
-		if d := acquire(t, k, "search.list", 1); d.Reason != quota.LimitExceeded {
-			t.Errorf("got %+v, want a denial", d)
-		}
-	}
-	if _, err := k.Settle(t.Context(), grant.GrantID, quota.Settlement{}); err != nil {
-		t.Fatal(err)
-	}
-	if d := acquire(t, k, "search.list", 1); !d.Granted() {
-		t.Errorf("got %+v after a release, want a grant at once", d)
-	}
-	if ledger.calls != 4 {
-		t.Errorf("the ledger was asked %d times, want 4", ledger.calls)
-	}
-}
-
-// A request id belongs to one pass: to its attempt in the run, and to its region, whatever
-// that is called.
+// A request id belongs to one pass: to its attempt in the run, and to its region, whatever that is called.
 func TestRequestIDOfAPass(t *testing.T) {
 	known := map[string]quota.Caller{}
 	for _, caller := range []quota.Caller{

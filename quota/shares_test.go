@@ -42,26 +42,7 @@ func decide(t *testing.T, k *quota.Service, r quota.Request) quota.Decision {
 	return d
 }
 
-// One job's denial is not another's, nor that of a caller outside any pass.
-func TestDenialsAreOfTheirJob(t *testing.T) {
-	k, _ := shares(t)
-	if d := decide(t, k, videos("backfill", 8)); !d.Granted() {
-		t.Fatalf("got %+v, want a grant", d)
-	}
-	for range 2 {
-		if d := decide(t, k, videos("backfill", 3)); d.Reason != quota.LimitExceeded || d.Limit != "cap" {
-			t.Errorf("backfill: got %+v, want its cap in the way", d)
-		}
-	}
-	for _, job := range []string{"trending", "charts", ""} {
-		if d := decide(t, k, videos(job, 3)); !d.Granted() {
-			t.Errorf("job %q: got %+v, want a grant: it has nothing to do with the cap", job, d)
-		}
-	}
-}
-
-// A remote caller is counted by its own name: a job of the same name is another, and so are its
-// request ids.
+// A remote caller is counted by its own name: a job of the same name is another, and so are its request ids.
 func TestRemoteCallersHaveShares(t *testing.T) {
 	day := quota.Sliding(24 * time.Hour)
 	c := &quota.Credential{
@@ -109,22 +90,6 @@ func TestRemoteCallersHaveShares(t *testing.T) {
 	}
 }
 
-// What can never fit a share can never be granted to its jobs, and to others it can.
-func TestShareSmallerThanACall(t *testing.T) {
-	k, _ := shares(t)
-	search := func(job string) quota.Request {
-		r := videos(job, 1)
-		r.Operation = "search.list"
-		return r
-	}
-	if d := decide(t, k, search("backfill")); d.Reason != quota.CostExceedsLimit || d.Limit != "cap" {
-		t.Errorf("got %+v, want it to exceed the cap for ever", d)
-	}
-	if d := decide(t, k, search("charts")); !d.Granted() {
-		t.Errorf("got %+v, want a grant", d)
-	}
-}
-
 // The gate minds what others are about to spend only in limits that count its own calls.
 func TestPeekBehindOtherJobs(t *testing.T) {
 	calls := func(job string, count quota.Units) quota.Calls {
@@ -150,37 +115,5 @@ func TestPeekBehindOtherJobs(t *testing.T) {
 				t.Errorf("got %+v, %v, want it refused by %q", d, err, test.limit)
 			}
 		})
-	}
-}
-
-// A limit that counts nothing would be taken for a cap.
-func TestLimitThatCountsNothingIsRefused(t *testing.T) {
-	c := &quota.Credential{
-		Name: "youtube",
-		Limits: []quota.Limit{
-			{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)},
-			{Name: "hourly", Units: 10, Window: quota.Sliding(time.Hour)},
-		},
-		Operations: map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}, "search.list": {Per: map[string]quota.Units{"daily": 100}}},
-	}
-	const want = `credential "youtube": no operation costs anything in it, so it would deny nothing: ` +
-		`name it in the operations that it should count`
-	if _, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{c}, time.Minute); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-// A dry run of a job asks about the limits that count the job.
-func TestDryRunOfAJob(t *testing.T) {
-	k, _ := shares(t)
-	decide(t, k, videos("backfill", 8))
-	d, err := k.DryRun(t.Context(), videos("backfill", 5))
-	if short := d.Short(false); err != nil || d.Limit != "cap" || len(short) != 1 || short[0].Missing != 3 || d.Fits(5, false) != 2 {
-		t.Errorf("got %+v, %v, want three units missing in the cap", d, err)
-	}
-	for _, job := range []string{"trending", ""} {
-		if d, err := k.DryRun(t.Context(), videos(job, 5)); err != nil || !d.Granted() {
-			t.Errorf("job %q: got %+v, %v, want a grant", job, d, err)
-		}
 	}
 }

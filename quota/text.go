@@ -47,8 +47,7 @@ func Brief(d time.Duration) string {
 	return text
 }
 
-// Clipped returns a text that others wrote in one line of printable characters, of at most max bytes and
-// an ellipsis.
+// Clipped returns a text that others wrote in one line of printable characters, of at most max bytes and an ellipsis.
 func Clipped(text string, max int) string {
 	text = text[:min(len(text), 8*max)] // no more is read than may be needed
 	text = strings.Map(func(r rune) rune {

@@ -16,9 +16,8 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Message }
 
-// Validate returns everything that is wrong with the credential as FieldErrors,
-// or nil: names, ranges, windows, limits that a cost names and that are not defined, operations
-// that no limit counts, and limits that count nothing.
+// Validate returns everything that is wrong with the credential as FieldErrors, or nil: names, ranges, windows,
+// limits that a cost names and that are not defined, operations that no limit counts, and limits that count nothing.
 func (c *Credential) Validate() []*FieldError {
 	v := &validation{Credential: c}
 	if err := CheckName(c.Name); err != nil {
@@ -138,8 +137,7 @@ func (v *validation) cost(operation string, cost Cost) {
 	}
 }
 
-// uncounted finds a job whose calls none of the limits counts: one that a limit names, or ""
-// for everybody else.
+// uncounted finds a job whose calls none of the limits counts: one that a limit names, or "" for everybody else.
 func uncounted(limits []Limit) (job string, found bool) {
 	jobs := []string{""}
 	for _, limit := range limits {

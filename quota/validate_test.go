@@ -38,6 +38,10 @@ func TestValidate(t *testing.T) {
 		{"a job twice", func(c *quota.Credential) {
 			c.Limits = append(c.Limits, quota.Limit{Name: "cap", Units: 100, Window: hour, Jobs: []string{"backfill", "backfill"}})
 		}, []string{`limits.cap.jobs: job "backfill" is listed twice`}},
+		{"a limit in which nothing costs anything", func(c *quota.Credential) {
+			c.Operations = map[string]quota.Cost{"videos.list": {Per: map[string]quota.Units{"daily": 1}}}
+			c.Limits = append(c.Limits, quota.Limit{Name: "hourly", Units: 10, Window: hour})
+		}, []string{"limits.hourly: no operation costs anything in it"}},
 		{"a period of a second", func(c *quota.Credential) { c.Limits[0].Window = quota.Anchored(time.Second, nine) }, []string{"limits.daily.window: a period from an instant has whole milliseconds, from 1m"}},
 		{"a period of a minute", func(c *quota.Credential) { c.Limits[0].Window = quota.Anchored(time.Minute, nine) }, nil},
 		{"a day of no time zone", func(c *quota.Credential) { c.Limits[0].Window = quota.Calendar(quota.Day, nil) }, []string{"limits.daily.window: a calendar window needs a time zone"}},

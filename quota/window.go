@@ -51,8 +51,7 @@ func (w Window) Bounds(now time.Time) (after, end time.Time) {
 		return now.Add(-w.Length), time.Time{}
 	}
 	start, end := w.period(now)
-	// Debits are stamped in whole microseconds: later than the last one before
-	// the period is the same as within it.
+	// Debits are stamped in whole microseconds: later than the last one before the period is the same as within it.
 	return start.Add(-time.Microsecond), end
 }
 
@@ -151,9 +150,8 @@ func (w Window) period(now time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// hourBounds counts hours of local time: in zones that are not whole hours from
-// UTC they begin at half past or a quarter. Across a shift of the zone the hour
-// is cut at the shift, so that every instant lies in exactly one hour.
+// hourBounds counts hours of local time: in zones that are not whole hours from UTC they begin at half past or a
+// quarter. Across a shift of the zone the hour is cut at the shift, so that every instant lies in exactly one hour.
 func hourBounds(now time.Time, zone *time.Location) (start, end time.Time) {
 	local := now.In(zone)
 	_, offset := local.Zone()

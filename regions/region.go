@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Region names one part of a job's work, "US"; unique within its job. It is any text
-// of 1 to 128 bytes that can be printed, but for "." and "..", and does not begin or
-// end with a space.
+// A Region names one part of a job's work, "US"; unique within its job. It is any text of 1 to 128 bytes that can be
+// printed, but for "." and "..", and does not begin or end with a space.
 type Region string
 
 // None is the only region of a job without regions. Its passes get no QUOTAD_REGION.

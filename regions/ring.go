@@ -2,8 +2,7 @@ package regions
 
 import "slices"
 
-// A Ring is a job's regions in order; after the last comes the first. No two
-// are alike.
+// A Ring is a job's regions in order; after the last comes the first. No two are alike.
 type Ring []Region
 
 // A Cursor names the region at which a job's next run begins. The zero value
@@ -17,9 +16,8 @@ func (r Ring) From(c Cursor) Ring {
 	return slices.Concat(r[start:], r[:start])
 }
 
-// Advance returns where the next run begins after one that went through the
-// ring in this order and served the regions for which served holds: at the
-// first region that was not served, or, after a full turn, where this one began.
+// Advance returns where the next run begins after one that went through the ring in this order and served the regions
+// for which served holds: at the first region that was not served, or, after a full turn, where this one began.
 func (r Ring) Advance(served func(Region) bool) Cursor {
 	for _, region := range r {
 		if !served(region) {

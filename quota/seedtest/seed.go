@@ -1,6 +1,5 @@
-// Package seedtest gives tests that draw their histories the seed to draw them
-// from: a fixed one, so that the tests of a clone pass each time or never, unless
-// a person asks for another; and how much a test plays.
+// Package seedtest gives tests that draw their histories the seed to draw them from: a fixed one, so that the tests
+// of a clone pass each time or never, unless a person asks for another; and how much a test plays.
 package seedtest
 
 import (

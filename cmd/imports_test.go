@@ -54,7 +54,7 @@ var packages = []struct {
 	{"cmd/manual", "", ""},
 	{"cmd/quotad", "all cmd/manual cmd/quotad/config cmd/quotad/metrics cmd/quotad/notify cmd/quotad/trouble",
 		"github.com/rs/zerolog github.com/coreos/go-systemd/v22 golang.org/x/term golang.org/x/sys"},
-	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/notify cmd/quotad/trouble", "github.com/prometheus/client_golang"},
+	{"cmd/quotad/metrics", "all cmd/quotad/config cmd/quotad/trouble", "github.com/prometheus/client_golang github.com/prometheus/client_model"},
 	{"cmd/quotad/notify", "all cmd/quotad/config cmd/quotad/trouble", ""},
 	{"cmd/quotad/trouble", "jobs quota", ""},
 	{"cmd/quotad/config", "all cmd/manual", "github.com/BurntSushi/toml"},

@@ -143,7 +143,7 @@ func checkOwners(dir string) error {
 
 // checkPorts checks that the ports that quotad listens on are free.
 func checkPorts(c *config.Config) error {
-	for key, address := range map[string]string{"[proxy] listen": c.Proxy, "[metrics] listen": c.Metrics, "[remote] listen": c.Remote.Listen} {
+	for key, address := range map[string]string{"[proxy] listen": c.Proxy.Listen, "[metrics] listen": c.Metrics.Listen, "[remote] listen": c.Remote.Listen} {
 		if address == "" {
 			continue
 		}

@@ -80,11 +80,11 @@ type daemon struct {
 	changed   chan struct{} // holds one if the daemon is to look at itself soon
 	urgent    atomic.Bool   // the next look is to report troubles
 	facts     *facts
-	observed  observed
 	inForce   atomic.Pointer[config.Config]
 	fits      atomic.Pointer[fitsOf] // of the configuration in force, or of the one before until it is known
 
-	undo []func() // what stop does, the last one first
+	began time.Time
+	undo  []func() // what stop does, the last one first
 }
 
 // emit passes an event to every sink, in their order and before it returns, so sinks must return
@@ -102,17 +102,17 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d := &daemon{
 		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), config: c, callers: s.api, hangups: make(chan os.Signal, 1), failed: make(chan error, 1),
 		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, denials: new(server.Denials), changed: make(chan struct{}, 1),
-		observed: observed{since: time.Now(), calls: map[string]quota.Units{}},
 		launcher: process.Launcher{Cgroups: c.Passes.CgroupRoot, User: c.Passes.User},
+		began:    time.Now(),
 	}
-	setLevel(c.LogLevel)
+	setLevel(c.Log.Level)
 	d.inForce.Store(c)
 	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Callers)
 	d.reloads.state.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewWatch(d.emit, d.notifier.Below, time.Now).Record, d.notifier.Record, d.recordFacts, d.observed.record,
+		eventLog{d.log, &refusals{}, &sync.Mutex{}}.record, d.metrics.Record, d.denials.Record, notify.NewWatch(d.emit, d.notifier.Below, time.Now).Record, d.notifier.Record, d.recordFacts,
 		d.recordExit,
 	}
 	return d
@@ -341,10 +341,10 @@ func (d *daemon) startNotifier() error {
 
 // openMetrics opens the address for scrapes, if there is one beside the socket.
 func (d *daemon) openMetrics() (err error) {
-	if d.config.Metrics == "" {
+	if d.config.Metrics.Listen == "" {
 		return nil
 	}
-	if d.metricsAt, err = net.Listen("tcp", d.config.Metrics); err != nil {
+	if d.metricsAt, err = net.Listen("tcp", d.config.Metrics.Listen); err != nil {
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
 	d.atStop(func() { d.metricsAt.Close() }) // the frontend may have closed it

@@ -12,8 +12,7 @@
 // other hosts, whose certificate is read again while it is used (remote.go).
 // A signal stops it, and reload.go reads the configuration again on SIGHUP. systemd.go
 // reports to systemd. troubles.go looks at the daemon now and then: it collects its state, of which
-// package trouble lists what needs a person. facts.go keeps what only events say,
-// and observed.go what limits would have refused.
+// package trouble lists what needs a person. facts.go keeps what only events say.
 //
 // The daemon has one stream of events (daemon.go). Its sinks are the log (eventlog.go, and log.go
 // for its format), the metrics, the refusals that the API lists, the facts, the watch for events, the

@@ -13,10 +13,10 @@ import (
 // openProxy serves calls of passes that know nothing of quotad. It stops after the
 // passes: what they sent is settled before the ledger closes.
 func (d *daemon) openProxy() error {
-	if d.config.Proxy == "" {
+	if d.config.Proxy.Listen == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", d.config.Proxy)
+	listener, err := net.Listen("tcp", d.config.Proxy.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve the proxy: %w", err)
 	}

@@ -136,7 +136,7 @@ func (d *daemon) apply(was, is *config.Config) error {
 	}
 	d.remote.SetCallers(is.Callers)
 	d.notifier.Configure(is.OnEvent)
-	setLevel(is.LogLevel)
+	setLevel(is.Log.Level)
 	return nil
 }
 

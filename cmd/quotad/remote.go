@@ -11,7 +11,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"quotad/cmd/quotad/config"
 	"quotad/quota/server"
 )
 
@@ -72,7 +71,7 @@ func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return c.pair, nil
 	}
 	c.readAt = time.Now()
-	pair, err := config.LoadPair(c.certFile, c.keyFile)
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	switch {
 	case err == nil:
 		if c.pair != nil && !c.pair.Leaf.Equal(pair.Leaf) {

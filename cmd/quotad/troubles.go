@@ -228,8 +228,10 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 	for _, c := range s.Credentials {
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
-			if says := d.observed.says(name, now); l.DryRun && says != "" {
-				add("limit "+name, "quotactl usage "+c.Name, "%s", says)
+			if l.DryRun {
+				if calls := d.metrics.WouldDeny(c.Name, l.Name); calls > 0 {
+					add("limit "+name, "quotactl usage "+c.Name, "%s would have refused %s since %s, if it were enforced", name, quota.Count(calls, "call", "calls"), trouble.At(d.began, now))
+				}
 			}
 			if l.ByHand {
 				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says), without(s.Jobs, c.Name, l.Name))

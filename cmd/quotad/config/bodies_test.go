@@ -31,21 +31,6 @@ limits.minute = { units = 60, window = "1m" }
 operations = { call = 1 }
 `
 
-// What the page says of answers is a good file.
-func TestAnswersOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../PROXY.md")
-	must(t, err)
-	_, rest, _ := strings.Cut(string(page), "```toml\n[credentials.maps.answers]")
-	block, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatal("the page shows no answers")
-	}
-	file := strings.Replace(noPreset, "none", "maps", 1) + "[credentials.maps.answers]" + block
-	if _, err := load(t, t.TempDir(), file); err != nil {
-		t.Error(err)
-	}
-}
-
 // What refusals mean: the class, the limit that is closed, and until when.
 func TestBodies(t *testing.T) {
 	text, err := os.ReadFile("testdata/bodies.json")

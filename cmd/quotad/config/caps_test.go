@@ -79,76 +79,41 @@ func (c *capped) denied(job, operation string) quota.Decision {
 	return d
 }
 
-// What a limit beside a preset caps is what it says, whichever way the preset's costs stand.
+// What a share beside a preset caps is what it says, whichever way the preset's costs are written.
 func TestCapsBesidePresets(t *testing.T) {
-	const hour = `window = { calendar = "hour", timezone = "UTC" }`
-	for _, preset := range []struct{ name, operation string }{
-		{"youtube-classic", "videos.list"}, {"youtube-2026-06", "videos.list"}, {"github-rest", "core"},
-	} {
-		tables, sliding := preset.name != "youtube-classic", preset.name == "github-rest"
-		with := func(limit string) string {
-			return fmt.Sprintf("[credentials.api]\npreset = %q\nlimits.cap = { units = 20, %s }\n", preset.name, limit)
+	for preset, operation := range map[string]string{"youtube-classic": "videos.list", "youtube-2026-06": "videos.list", "github-rest": "core"} {
+		with := func(limit string) *capped {
+			return newCapped(t, fmt.Sprintf("[credentials.api]\npreset = %q\nlimits.cap = { units = 20, %s }\n", preset, limit))
 		}
-		for _, row := range []struct {
-			name, limit string
-			play        func(*capped)
-			refused     string // at the cap's line; empty: the file is good
-		}{
-			{name: "jobs", limit: `jobs = ["backfill"]`, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 20)
-				retry := c.denied("backfill", preset.operation).RetryAfter
-				c.granted("trending", preset.operation, 30)
-				c.granted("", preset.operation, 30)
-				pool := c.limit(map[bool]string{true: "core", false: "daily"}[sliding])
-				if own := c.limit("cap").Window; own != pool.Window {
-					c.t.Errorf("its window is %v, want its pool's, %v", own, pool.Window)
-				}
-				c.clock.Add(retry)
-				c.granted("backfill", preset.operation, 20)
-			}},
-			{name: "except_jobs", limit: `except_jobs = ["trending"]`, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 15)
-				c.granted("", preset.operation, 5)
-				c.denied("backfill", preset.operation)
-				c.denied("", preset.operation)
-				c.granted("trending", preset.operation, 100)
-			}},
-			{name: "sliding", limit: `jobs = ["backfill"], window = "2h"`, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 20)
-				if d := c.denied("backfill", preset.operation); d.RetryAfter != 2*time.Hour {
-					c.t.Errorf("it fits in %v, want 2h", d.RetryAfter)
-				}
-			}},
-			{name: "calendar", limit: `jobs = ["backfill"], ` + hour, play: func(c *capped) {
-				c.clock.Add(20 * time.Minute)
-				c.granted("backfill", preset.operation, 20)
-				if d := c.denied("backfill", preset.operation); d.RetryAfter != 40*time.Minute {
-					c.t.Errorf("it fits in %v, want 40m", d.RetryAfter)
-				}
-			}},
-			{name: "enforce = false", limit: `jobs = ["backfill"], enforce = false`, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 20)
-				d := c.ask("backfill", preset.operation, 1)
-				if short := d.WouldDeny(false); !d.Granted() || len(short) != 1 || short[0].Limit != "cap" || short[0].Missing != 1 {
-					c.t.Errorf("got %+v, want a grant that the cap would deny", short)
-				}
-			}},
-			{name: "a plain second limit", limit: `window = "2h"`, play: func(c *capped) {
-				c.granted("backfill", preset.operation, 15)
-				c.granted("", preset.operation, 5)
-				c.denied("trending", preset.operation)
-			}, refused: map[bool]string{true: "limits.cap: no operation costs anything in it, so it would deny nothing: name it in the operations that it should count"}[tables]},
-		} {
-			t.Run(preset.name+", "+row.name, func(t *testing.T) {
-				text := with(row.limit)
-				if row.refused != "" {
-					if _, err := loadCapped(t, text); err == nil || !strings.Contains(err.Error(), row.refused) || strings.Contains(err.Error(), "\n") {
-						t.Errorf("got %v, want %s", err, row.refused)
-					}
-					return
-				}
-				row.play(newCapped(t, text))
-			})
+		c := with(`jobs = ["backfill"]`)
+		c.granted("backfill", operation, 20)
+		retry := c.denied("backfill", operation).RetryAfter
+		c.granted("trending", operation, 30)
+		c.granted("", operation, 30)
+		c.clock.Add(retry)
+		c.granted("backfill", operation, 20)
+
+		c = with(`except_jobs = ["trending"]`)
+		c.granted("backfill", operation, 15)
+		c.granted("", operation, 5)
+		c.denied("backfill", operation)
+		c.denied("", operation)
+		c.granted("trending", operation, 100)
+
+		for window, want := range map[string]time.Duration{`"2h"`: 2 * time.Hour, `{ calendar = "hour", timezone = "UTC" }`: 40 * time.Minute} {
+			c = with(`jobs = ["backfill"], window = ` + window)
+			c.clock.Add(20 * time.Minute)
+			c.granted("backfill", operation, 20)
+			if d := c.denied("backfill", operation); d.RetryAfter != want {
+				t.Errorf("%s, %s: it fits in %v", preset, window, d.RetryAfter)
+			}
+		}
+
+		c = with(`jobs = ["backfill"], enforce = false`)
+		c.granted("backfill", operation, 20)
+		d := c.ask("backfill", operation, 1)
+		if short := d.WouldDeny(false); !d.Granted() || len(short) != 1 || short[0].Limit != "cap" || short[0].Missing != 1 {
+			t.Errorf("%s: got %+v, want a grant that the cap would deny", preset, short)
 		}
 	}
 }
@@ -160,19 +125,6 @@ func (c *capped) limit(name string) quota.Limit {
 		c.t.Fatalf("there is no limit %q", name)
 	}
 	return l
-}
-
-// What the refusal of a plain limit says to write is accepted, and caps.
-func TestCureOfALimitThatCountsNothing(t *testing.T) {
-	const text = "[credentials.api]\npreset = \"github-rest\"\nlimits.cap = { units = 20, window = \"10m\", only = [\"core\"] }\n"
-	_, err := loadCapped(t, text)
-	const cure = `"core" = { cap = 1, core = 1 }`
-	if err == nil || !strings.HasSuffix(err.Error(), "name it in the operations that it should count") {
-		t.Fatalf("got %v, want the cure", err)
-	}
-	c := newCapped(t, text+"[credentials.api.operations]\n"+cure+"\n")
-	c.granted("", "core", 20)
-	c.denied("", "core")
 }
 
 // A share counts each operation as the widest limit that counts it does: of the costs that are
@@ -210,21 +162,6 @@ delete = { pool = 5, own = 1 }
 		if got := c.limit(share).Window.String(); got != want {
 			t.Errorf("the window of %s is %s, want %s", share, got, want)
 		}
-	}
-}
-
-// README's two lines mean what it says beside each preset, and of several credentials the
-// shares of each.
-func TestSharesOfTheReadme(t *testing.T) {
-	const lines = "limits.cap = { units = 2_000, jobs = [\"backfill\"] }\nlimits.others = { units = 6_000, except_jobs = [\"trending\"] }\n"
-	for preset, operation := range map[string]string{"youtube-classic": "videos.list", "youtube-2026-06": "videos.list", "github-rest": "core"} {
-		t.Run(preset, func(t *testing.T) {
-			c := newCapped(t, fmt.Sprintf("[credentials.api]\npreset = %q\n%s[credentials.other]\npreset = \"github-rest\"\nlimits.half = { units = 9, except_jobs = [\"sync\"] }\n"+
-				"[jobs.sync]\ncredential = \"other\"\nregions = [\"all\"]\nschedule = \"manual\"\ncommand = [\"fetch\"]\n", preset, lines))
-			c.granted("backfill", operation, 2_000)
-			c.denied("backfill", operation)
-			c.granted("trending", operation, 2_000)
-		})
 	}
 }
 

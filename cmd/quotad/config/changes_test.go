@@ -6,60 +6,35 @@ import (
 	"testing"
 )
 
-// A reload says how many tables of each kind have changed.
-func TestChanged(t *testing.T) {
-	dir := t.TempDir()
-	for _, row := range []struct{ name, old, new, want string }{
-		{"nothing", "", "", "no key changed"},
-		{"a comment", `[ledger]`, "# ours\n[ledger]", "no key changed"},
-		{"units", `units = 10_000`, `units = 5_000`, "1 limit changed"},
-		{"a cost", `"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, "1 credential changed"},
-		{"a limit more", `[credentials.youtube.operations]`, "[credentials.youtube.limits.third]\nunits = 10_000\nwindow = \"1h\"\n[credentials.youtube.operations]", "1 limit changed"},
-		{"a job by another name", `[jobs.trending]`, `[jobs.charts]`, "2 jobs changed"},
-		{"a job and a limit", "reserve = 500\n", "\n[jobs.more]\ncredential = \"youtube\"\nschedule = \"manual\"\ncommand = [\"fetch\"]\n[credentials.youtube.limits.daily2]\nunits = 5\nonly = [\"videos.list\"]\n", "1 job, 2 limits changed"},
-		{"the level of the log", `[ledger]`, "log.level = \"debug\"\n[ledger]", "settings changed"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			was, err := load(t, dir, good)
-			must(t, err)
-			is, err := load(t, dir, strings.Replace(good, row.old, row.new, 1))
-			must(t, err)
-			if got := was.Changed(is); got != row.want {
-				t.Errorf("got %q, want %q", got, row.want)
-			}
-		})
-	}
-}
-
-// What a running quotad keeps needs a restart, table by table.
-func TestNeedsRestart(t *testing.T) {
+// A reload says how many tables of each kind have changed, and what a running quotad keeps needs a restart.
+func TestChanges(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "token", "a-token-of-the-shop-that-is-long-enough\n")
-	for added, want := range map[string][]string{
-		"":                                   nil,
-		"log.level = \"debug\"\n":            nil,
-		"access.admin_group = \"root\"\n":    {"access"},
-		"passes.drain = \"10s\"\n":           {"passes"},
-		"name = \"other\"\nsocket = \"s\"\n": {"name", "socket"},
-		"state_dir = \"there\"\n":            {"state_dir"},
-		"metrics.listen = \"127.0.0.1:1\"\n": {"metrics"},
-		"proxy.listen = \"127.0.0.1:1\"\n":   {"proxy"},
-		"ledger.deadline = \"1s\"\n":         {"ledger"},
-		"remote.listen = \"127.0.0.1:1\"\nremote.callers.shop = { token_file = \"token\", credentials = [\"youtube\"] }\n": {"remote"},
-		"remote.callers.shop = { token_file = \"token\", credentials = [\"youtube\"] }\n":                                  nil,
+	caller := "remote.callers.shop = { token_file = \"token\", credentials = [\"youtube\"] }\n[ledger]"
+	was, err := load(t, dir, good)
+	must(t, err)
+	for _, row := range []struct {
+		old, new, want string
+		restart        []string
+	}{
+		{`[ledger]`, "# ours\n[ledger]", "no key changed", nil},
+		{`units = 10_000`, `units = 5_000`, "1 limit changed", nil},
+		{`"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, "1 credential changed", nil},
+		{`[jobs.trending]`, `[jobs.charts]`, "2 jobs changed", nil},
+		{`[credentials.youtube.operations]`, "[credentials.youtube.limits.third]\nunits = 5\nonly = [\"videos.list\"]\n[jobs.more]\ncredential = \"youtube\"\nschedule = \"manual\"\n" +
+			"command = [\"fetch\"]\n[credentials.youtube.operations]", "1 job, 1 limit changed", nil},
+		{`[ledger]`, "log.level = \"debug\"\n[ledger]", "settings changed", nil},
+		{`[ledger]`, caller, "1 remote caller changed", nil},
+		{`[ledger]`, "remote.listen = \"127.0.0.1:1\"\n" + caller, "1 remote caller changed", []string{"remote"}},
+		{`[ledger]`, "name = \"other\"\nsocket = \"s\"\naccess.admin_group = \"root\"\n[ledger]", "settings changed", []string{"name", "socket", "access"}},
+		{`[ledger]`, "[ledger]\ndeadline = \"1s\"", "settings changed", []string{"ledger"}},
+		{`[ledger]`, "state_dir = \"there\"\npasses.drain = \"1s\"\nmetrics.listen = \"127.0.0.1:1\"\nproxy.listen = \"127.0.0.1:1\"\n[ledger]", "settings changed",
+			[]string{"state_dir", "passes", "metrics", "proxy"}},
 	} {
-		text := good
-		if strings.HasPrefix(added, "ledger.") {
-			text = strings.Replace(good, "[ledger]\n", "[ledger]\n"+strings.TrimPrefix(added, "ledger."), 1)
-		} else {
-			text = added + good
-		}
-		was, err := load(t, dir, good)
+		is, err := load(t, dir, strings.Replace(good, row.old, row.new, 1))
 		must(t, err)
-		is, err := load(t, dir, text)
-		must(t, err)
-		if got := was.NeedsRestart(is); !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, want %v", added, got, want)
+		if got, restart := was.Changed(is), was.NeedsRestart(is); got != row.want || !slices.Equal(restart, row.restart) {
+			t.Errorf("%s: got %q, %q, want %q, %q", row.new, got, restart, row.want, row.restart)
 		}
 	}
 }

@@ -27,9 +27,6 @@ type Config struct {
 	fileTable
 	File         string // as it was given
 	Name         string // of this host, for others and for people
-	LogLevel     string // "debug", "info", "warn" or "error"
-	Metrics      string // the loopback address at which metrics are served too; empty: none
-	Proxy        string // the loopback address at which calls are metered; empty: none
 	Callers      []server.RemoteCaller
 	Credentials  []*quota.Credential
 	Outages      map[string]slidinglog.Policy // by credential, each has one
@@ -39,7 +36,6 @@ type Config struct {
 	Jobs         []*jobs.Job
 	Clients      []*clientlimit.Clients // of your own API
 	ClientSecret string                 // of secret_file; empty: the one that quotad draws
-	OnEvent      OnEvent
 }
 
 // The kinds of events for which the command of [on_event] may run.
@@ -54,14 +50,6 @@ const (
 // Events are all kinds of them.
 func Events() []string {
 	return []string{EventTrouble, EventOver, EventLow, EventRunStarted, EventRunEnded}
-}
-
-// OnEvent says which command runs for which events.
-type OnEvent struct {
-	Command   []string // the program as a path, and its arguments; nil: none runs
-	Kinds     []string
-	Timeout   time.Duration          // of one command
-	WarnBelow map[string]quota.Units // by "credential limit"
 }
 
 // A Host is what the meaning of a file depends on, apart from its text.
@@ -127,11 +115,10 @@ func (c *Config) DataDir() string { return filepath.Join(c.StateDir, "data") }
 func (c *Config) complete() {
 	c.defaultPlaces()
 	c.Name = cmp.Or(c.fileTable.Name, c.document.host.Name)
-	c.LogLevel, c.Metrics, c.Proxy = c.Log.Level, c.fileTable.Metrics.Listen, c.fileTable.Proxy.Listen
 	c.Ledger.complete()
 	c.Passes.CgroupRoot = process.DelegatedCgroup()
 	c.Passes.defaultUser(c.document.host.PassesUser)
-	c.OnEvent = c.fileTable.OnEvent.onEvent()
+	c.OnEvent.complete()
 	c.credentials()
 	c.idleProxy()
 	c.jobs()
@@ -183,25 +170,19 @@ func (t *Passes) defaultUser(byDefault string) {
 	}
 }
 
-const maxEventTimeout = time.Hour
-
-func (t *eventsTable) onEvent() OnEvent {
-	on := OnEvent{Command: t.Command, Kinds: t.Kinds, Timeout: t.Timeout, WarnBelow: map[string]quota.Units{}}
-	if on.Timeout > maxEventTimeout {
-		t.fail("timeout", "must be at most %v: %v", maxEventTimeout, on.Timeout)
-	}
+func (t *OnEvent) complete() {
+	t.WarnBelow = map[string]quota.Units{}
 	if t.Command != nil && (len(t.Command) == 0 || t.Command[0] == "") {
 		t.fail("command", `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
 	}
 	if !t.has("kinds") {
-		on.Kinds = []string{EventTrouble, EventOver}
+		t.Kinds = []string{EventTrouble, EventOver}
 	}
 	for _, kind := range t.Kinds {
 		if !slices.Contains(Events(), kind) {
 			t.fail("kinds", "there is no event %q%s", kind, suggest(kind, Events()))
 		}
 	}
-	return on
 }
 
 // warnBelow reads the number of units that are few of a limit.

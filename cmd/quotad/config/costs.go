@@ -18,34 +18,21 @@ func (n node) cost(c *quota.Cost) {
 	c.Every = quota.Units(units)
 }
 
-// unquoted records an error if the name of an operation lacks its quotes, with the names that
-// were meant: videos.list = 1 is videos = { list = 1 }. A table with one of the keys in may is
-// meant as a table.
-func (n node) unquoted(may map[string]any) bool {
-	names := namesBelow(n.path[len(n.path)-1], n.value, may)
+// unquoted records an error if the name of an operation lacks its quotes: videos.list = 1 is videos = { list = 1 }. A table
+// that names a limit, or nearly does, is one of costs by limit.
+func (n node) unquoted(limits map[string]any) bool {
+	name, known := n.path[len(n.path)-1], slices.Collect(maps.Keys(limits))
+	values, _ := n.value.(map[string]any)
+	var names []string
+	for key := range values {
+		if slices.Contains(known, key) || quota.Nearest(key, known) != "" || strings.Contains(name, ".") {
+			return false
+		}
+		names = append(names, name+"."+key)
+	}
 	if names != nil {
+		slices.Sort(names)
 		n.fail("must not be a table: an operation with a dot in its name needs quotes, %s", quoted(names))
 	}
 	return names != nil
-}
-
-func namesBelow(key string, value any, may map[string]any) (names []string) {
-	values, ok := value.(map[string]any)
-	if !ok || strings.Contains(key, ".") {
-		return nil
-	}
-	known := slices.Collect(maps.Keys(may))
-	for _, below := range slices.Sorted(maps.Keys(values)) {
-		if slices.Contains(known, below) || quota.Nearest(below, known) != "" {
-			return nil
-		}
-		inner := namesBelow(below, values[below], nil)
-		if inner == nil {
-			inner = []string{below}
-		}
-		for _, name := range inner {
-			names = append(names, key+"."+name)
-		}
-	}
-	return names
 }

@@ -32,9 +32,6 @@ type document struct {
 
 // parse reads TOML; the error is an Errors.
 func (d *document) parse(text string) (values map[string]any, err error) {
-	if line := tooDeep(text); line > 0 {
-		return nil, Errors{{File: d.file, Line: line, Message: fmt.Sprintf("tables and arrays lie more than %d deep here: is a bracket or a brace not closed?", maxDepth)}}
-	}
 	var whole toml.Primitive
 	meta, err := toml.Decode(text, &whole)
 	if err == nil {
@@ -81,45 +78,13 @@ func (d *document) lineOf(path []string) int {
 	return 1
 }
 
-// maxDepth is how deeply tables and arrays may be nested. The time and memory of the TOML package
-// grow with the square of the depth.
-const maxDepth = 32
-
+// alreadyDefined matches the error of a key that is written twice, groupedNumber a number as people write it elsewhere.
 var (
-	// noStructure matches strings and comments, in which brackets and dots have no meaning.
-	noStructure = regexp.MustCompile(`"""(?s:\\.|[^\\])*?"{3,5}|'''(?s:.*?)'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*`)
-	// longKey matches a dotted key with too many parts, or text that looks like one.
-	longKey = regexp.MustCompile(fmt.Sprintf(`(?:[\w-]+[ \t]*\.[ \t]*){%d}`, maxDepth))
+	alreadyDefined = regexp.MustCompile(`^Key '(.+)' has already been defined`)
+	groupedNumber  = regexp.MustCompile(`=\s*\d+([,.' ]\d{3}|\s?[kKmM]\b)`)
 )
 
-// tooDeep returns the first line that is nested too deeply, or 0.
-func tooDeep(text string) (line int) {
-	structure := noStructure.ReplaceAllStringFunc(text, func(s string) string {
-		return "s" + strings.Repeat("\n", strings.Count(s, "\n"))
-	})
-	depth := 0
-	for i, row := range strings.Split(structure, "\n") {
-		for _, c := range row {
-			switch c {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth = max(0, depth-1)
-			}
-			if depth > maxDepth {
-				return i + 1
-			}
-		}
-		if longKey.MatchString(row) {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// alreadyDefined matches the error of a key that is written twice.
-var alreadyDefined = regexp.MustCompile(`^Key '(.+)' has already been defined`)
-
+// syntaxError says what is wrong, and the cure of a frequent mistake.
 func (d *document) syntaxError(text string, err error) Error {
 	var at toml.ParseError
 	if !errors.As(err, &at) {
@@ -127,34 +92,24 @@ func (d *document) syntaxError(text string, err error) Error {
 	}
 	rows := strings.Split(text, "\n")
 	line := min(max(at.Position.Line, 1), len(rows))
-	message := at.Message + cureOfSyntax(rows[line-1])
-	if twice := alreadyDefined.FindStringSubmatch(at.Message); twice != nil {
-		before := &document{}
-		if _, err := before.parse(strings.Join(rows[:line-1], "\n")); err == nil {
-			for path, first := range before.line {
-				if keyAt(strings.Split(path, "\x00")) == twice[1] {
-					message = fmt.Sprintf("%s on line %d: remove one of the two", strings.TrimSuffix(at.Message, "."), first)
-				}
+	message := "not TOML: " + at.Message
+	switch row := rows[line-1]; {
+	case alreadyDefined.MatchString(at.Message):
+		before, key := &document{}, alreadyDefined.FindStringSubmatch(at.Message)[1]
+		before.parse(strings.Join(rows[:line-1], "\n")) // it was good so far
+		for path, first := range before.line {
+			if keyAt(strings.Split(path, "\x00")) == key {
+				message = fmt.Sprintf("%s on line %d: remove one of the two", strings.TrimSuffix(message, "."), first)
 			}
 		}
+	case groupedNumber.MatchString(row):
+		message += "; a large number is written 10_000"
+	case strings.ContainsAny(row, "“”„‘’"):
+		message += `; a string is in plain quotes, "…"`
+	case strings.Contains(row, ";"):
+		message += "; a comment begins with #"
 	}
-	return Error{File: d.file, Line: line, Key: at.LastKey, Message: "not TOML: " + message}
-}
-
-// groupedNumber matches a number as people write it, elsewhere than in TOML.
-var groupedNumber = regexp.MustCompile(`=\s*\d+([,.' ]\d{3}|\s?[kKmM]\b)`)
-
-// cureOfSyntax says what to write instead of a frequent mistake.
-func cureOfSyntax(line string) string {
-	switch {
-	case groupedNumber.MatchString(line):
-		return "; a large number is written 10_000"
-	case strings.ContainsAny(line, "“”„‘’"):
-		return `; a string is in plain quotes, "…"`
-	case strings.Contains(line, ";"):
-		return "; a comment begins with #"
-	}
-	return ""
+	return Error{File: d.file, Line: line, Key: at.LastKey, Message: message}
 }
 
 // at returns what is to be said of the value at a path.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -46,8 +45,8 @@ func (c *contents) decode(n node) {
 	if file.writable {
 		n.warn("everybody on this host may write %s: chmod o-w %s", c.path, c.path)
 	}
-	if err := file.exposes(n.tag.Get("secret")); err != nil {
-		n.fail("%v", err)
+	if secret := n.tag.Get("secret"); secret != "" && file.readable {
+		n.fail("everybody on this host may read %s, and with it %s: chmod o-r %s", c.path, secret, c.path)
 		return
 	}
 	c.text, c.read = file.text, true
@@ -61,33 +60,8 @@ const maxFile = 1 << 20
 
 // A fileText is the text of a file, and what every user of this host may do with it.
 type fileText struct {
-	path, text         string
+	text               string
 	readable, writable bool
-}
-
-// exposes refuses a file with a secret that every user of this host may read; "": it has none.
-func (f fileText) exposes(secret string) error {
-	if secret == "" || !f.readable {
-		return nil
-	}
-	return fmt.Errorf("everybody on this host may read %s, and with it %s: chmod o-r %s", f.path, secret, f.path)
-}
-
-// LoadPair reads a certificate and its key again, as the start read them: it refuses a key that every
-// user of this host may read.
-func LoadPair(certFile, keyFile string) (pair tls.Certificate, err error) {
-	cert, err := readFile(certFile)
-	if err != nil {
-		return pair, err
-	}
-	key, err := readFile(keyFile)
-	if err == nil {
-		err = key.exposes("the key of the certificate")
-	}
-	if err != nil {
-		return pair, err
-	}
-	return tls.X509KeyPair([]byte(cert.text), []byte(key.text))
 }
 
 // readFile reads a regular file. Reading another one, such as a pipe, could block
@@ -103,7 +77,7 @@ func readFile(path string) (fileText, error) {
 		return fileText{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return fileText{}, fmt.Errorf("%s is %s: name a regular file", path, kindOf(info.Mode()))
+		return fileText{}, fmt.Errorf("%s is no regular file", path)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
@@ -112,16 +86,5 @@ func readFile(path string) (fileText, error) {
 	if len(text) > maxFile {
 		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, maxFile)
 	}
-	return fileText{path: path, text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0}, nil
-}
-
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	default:
-		return "a device"
-	}
+	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0}, nil
 }

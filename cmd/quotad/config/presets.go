@@ -26,14 +26,10 @@ var presetFiles embed.FS
 
 // A Preset is a preset of a credential.
 type Preset struct {
-	Name       string
-	Checked    time.Time // when its facts were last compared with their sources
-	Page       string    // where the provider says how it counts now
-	LimitNames []string  // sorted
-	Operations int
-	Flat       bool   // each operation has one cost in all limits
-	Upstream   string // the address of the API; empty: the proxy does not know it
-	values     map[string]any
+	Name    string
+	Checked time.Time // when its facts were last compared with their sources
+	Page    string    // where the provider says how it counts now
+	values  map[string]any
 }
 
 // PresetText returns the text of a preset, or without a name those of all.
@@ -71,12 +67,6 @@ func FindPreset(name string) (Preset, error) {
 	p.Page, _ = p.values["page"].(string)
 	delete(p.values, "checked")
 	delete(p.values, "page")
-	limits, _ := p.values["limits"].(map[string]any)
-	operations, _ := p.values["operations"].(map[string]any)
-	p.LimitNames, p.Operations = slices.Sorted(maps.Keys(limits)), len(operations)
-	proxy, _ := p.values["proxy"].(map[string]any)
-	p.Upstream, _ = proxy["upstream"].(string)
-	p.Flat = !slices.ContainsFunc(slices.Collect(maps.Values(operations)), func(cost any) bool { _, is := cost.(int64); return !is })
 	return p, nil
 }
 
@@ -93,9 +83,9 @@ func (n node) withPreset() any {
 		n.at("preset").fail("%v", err)
 		return n.value
 	}
-	limits, _ := own["limits"].(map[string]any)
-	for name := range limits {
-		if near := quota.Nearest(name, preset.LimitNames); near != "" && !slices.Contains(preset.LimitNames, name) {
+	known := slices.Collect(maps.Keys(tableAt(preset.values, "limits")))
+	for name := range tableAt(own, "limits") {
+		if near := quota.Nearest(name, known); near != "" && !slices.Contains(known, name) {
 			n.at("limits", name).fail("preset %s has no limit of this name: did you mean %q?", preset.Name, near)
 		}
 	}

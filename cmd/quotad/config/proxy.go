@@ -106,7 +106,7 @@ func (t *targetTable) routes(c *quota.Credential) *proxy.Routes {
 // idleProxy warns of a proxy without an address, or without a target.
 func (c *Config) idleProxy() {
 	switch {
-	case c.Proxy == "":
+	case c.Proxy.Listen == "":
 		for _, target := range c.Targets {
 			c.at("credentials", target.Credential, "proxy").warn(`does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`)
 		}

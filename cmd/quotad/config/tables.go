@@ -43,7 +43,7 @@ type fileTable struct {
 	Metrics     listenTable                 `toml:"metrics"`
 	Proxy       listenTable                 `toml:"proxy"`
 	Remote      Remote                      `toml:"remote"`
-	OnEvent     eventsTable                 `toml:"on_event"`
+	OnEvent     OnEvent                     `toml:"on_event"`
 	Log         struct {
 		table
 		Level string `toml:"level" oneof:"debug info warn error" default:"info"`
@@ -147,49 +147,27 @@ type jobTable struct {
 	EnvFile contents `toml:"env_file" secret:"the job's secrets"`
 }
 
-// gone has what to write in place of a key that quotad knew before, by the type of its table and its
-// name.
+// gone has what to write in place of a key that quotad knew before, by the type of its table and its name. A key that is
+// merely to be removed is unknown.
 var gone = map[string]string{
-	"Ledger.on_violation":           "remove it: quotad no longer checks its own books while it runs",
-	"Ledger.sync":                   "remove it: each grant is on the disk before it is answered, and calls at the same time share one write",
-	"redisTable.db":                 "remove it: key_prefix keeps what others have in the same Redis apart",
-	"tlsTable.server_name":          "write the name in the certificate into addrs",
 	"limitTable.lift":               "remove it: at that hour, edit units of the limit, then quotactl reload",
 	"limitTable.callers":            `write "@shop" in jobs`,
-	"jobTable.missed_within":        `remove it: with missed = "once" one run makes up for missed slots until the next slot, and for a day at most`,
-	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
 	"jobTable.expect_success":       "remove it: a scheduled job fails that has no good run within three periods, at least 26 h",
 	"jobTable.items":                "write regions: they may be any texts",
 	"jobTable.offset":               `write the minutes into a cron line in place of every: cron = "7,37 * * * *"`,
-	"jobTable.kill_grace":           "remove it: a pass has 10 seconds from TERM to KILL",
-	"jobTable.denied_grace":         "remove it: a pass may continue for 30 seconds after it was denied what does not fit before its timeout",
 	"jobTable.units_per_run":        `give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`,
 	"jobTable.exhausted_exit_codes": "remove it, and have the command exit with 75 when the budget is gone",
-	"eventsTable.near_limit":        `write warn_below = 500 in the limit, and "low" in kinds`,
-	"eventsTable.exhausted":         `write warn_below = 1 in the limit, and "low" in kinds`,
-	"eventsTable.run_started":       `write command once, and "run_started" in kinds`,
-	"eventsTable.run_ended":         `write command once, and "run_ended" in kinds`,
-	"eventsTable.outage_began":      troubleEvents,
-	"eventsTable.outage_ended":      troubleEvents,
-	"eventsTable.job_failing":       troubleEvents,
-	"eventsTable.overdue_began":     troubleEvents,
-	"eventsTable.overdue_ended":     troubleEvents,
-	"eventsTable.limit_closed":      troubleEvents,
-	"eventsTable.upstream_refuses":  troubleEvents,
-	"eventsTable.overspent":         troubleEvents,
-	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
+	"OnEvent.near_limit":            `write warn_below = 500 in the limit, and "low" in kinds`,
+	"OnEvent.exhausted":             `write warn_below = 1 in the limit, and "low" in kinds`,
+	"OnEvent.run_started":           `write command once, and "run_started" in kinds`,
+	"OnEvent.run_ended":             `write command once, and "run_ended" in kinds`,
+	"OnEvent.outage_began":          "write command once: it runs for the beginning and the end of each trouble",
+	"OnEvent.timeout":               "remove it: a command has 30 seconds",
 	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
 	"targetTable.dialect":           `write refusals = "google", or "problem"`,
-	"headersTable.ratio":            "remove it: name the headers of limit, used and remaining",
 	"callerTable.rate":              "remove it: a limit with jobs = [\"@NAME\"] and a short window bounds a caller",
 	"Remote.behind":                 "remove it: without cert_file, quotad answers a proxy on this host",
-	"Passes.parallel":               "remove it, and set parallel in each job",
-	"Passes.cgroups":                "remove it: each pass has a cgroup of its own where systemd delegates one",
-	"Access.connections":            "remove it: quotad answers 1,024 connections at once",
-	"Access.connections_per_user":   "remove it: one user has at most 256 of the 1,024 connections",
 }
-
-const troubleEvents = "write command once: it runs for the beginning and the end of each trouble"
 
 type clientGroups struct {
 	table
@@ -254,9 +232,10 @@ type callerTable struct {
 	server.RemoteCaller
 }
 
-type eventsTable struct {
+// An OnEvent says which command runs for which events.
+type OnEvent struct {
 	table
-	Command []string      `toml:"command" is:"command"`
-	Kinds   []string      `toml:"kinds"`
-	Timeout time.Duration `toml:"timeout" default:"30s"`
+	Command   []string               `toml:"command" is:"command"` // the program as a path, and its arguments; nil: none runs
+	Kinds     []string               `toml:"kinds"`
+	WarnBelow map[string]quota.Units // by "credential limit"
 }

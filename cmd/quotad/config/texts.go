@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"net/url"
 	"os"
 	"os/user"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -61,14 +59,8 @@ func (n node) checked(text string) string {
 // checkDir checks that the directory of a job exists: quotad does not make it, since that would
 // hide a mistyped name.
 func (n node) checkDir(dir string) {
-	cure := "or leave dir out for data/" + n.path[1] + " in state_dir"
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		n.fail("there is no directory %s: create it, %s", dir, cure)
-	case err != nil:
-		n.fail("cannot be used: %v", err)
-	case !info.IsDir():
-		n.fail("%s is a file: name a directory, %s", dir, cure)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		n.fail("there is no directory %s: create it, or leave dir out for data/%s in state_dir", dir, n.path[1])
 	}
 }
 
@@ -157,9 +149,6 @@ func (n node) command(c *[]string) {
 		n.fail("%v%s", err, cureOfProgram(words[0]))
 		return
 	}
-	if i := slices.IndexFunc(words, isShell); i > 0 {
-		n.warn("%q is handed to the program as it is, since no shell reads a command: for a pipeline, write %s", words[i], asCommand(strings.Join(words, " ")))
-	}
 	(*c)[0] = program
 }
 
@@ -175,11 +164,6 @@ func cureOfProgram(name string) string {
 		return "; if that is a whole line, write " + asCommand(name)
 	}
 	return ""
-}
-
-// isShell reports whether a word of a command is syntax of a shell.
-func isShell(word string) bool {
-	return slices.Contains([]string{"|", "||", "&", "&&", "<", ">", ">>", "2>&1"}, word)
 }
 
 // asCommand writes a command line as an array.

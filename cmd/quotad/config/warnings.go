@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 
 	"quotad/jobs/plan"
@@ -32,17 +31,11 @@ func (c *Config) Warnings() Errors {
 func (c *Config) warnOfAllowances() {
 	for _, credential := range c.Credentials {
 		for _, l := range credential.Limits {
-			allowed := outageCost(c.Outages[credential.Name], l, credential)
-			if allowed <= l.Reserve {
-				continue
+			if allowed := outageCost(c.Outages[credential.Name], l, credential); allowed > l.Reserve {
+				c.at("credentials", credential.Name, "on_outage", "open_units").warn(
+					"while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is",
+					quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve))
 			}
-			cure := fmt.Sprintf("a reserve of %d is enough", allowed)
-			if l.Reserve > 0 {
-				cure += fmt.Sprintf(", or open_units = %d", l.Reserve)
-			}
-			c.at("credentials", credential.Name, "on_outage", "open_units").warn(
-				"while Redis cannot be reached each host may spend %s of %s, which keeps %s in reserve: together they may spend more than there is; %s",
-				quota.Count(allowed, "unit", "units"), l.Name, quota.Thousands(l.Reserve), cure)
 		}
 	}
 }
@@ -51,8 +44,7 @@ func (c *Config) warnOfAllowances() {
 // of each grant.
 func outageCost(outage slidinglog.Policy, l quota.Limit, c *quota.Credential) (maxCost quota.Units) {
 	for operation := range outage.Open {
-		cost := c.Operations[operation]
-		largest := quota.Units(0)
+		cost, largest := c.Operations[operation], quota.Units(0)
 		for _, other := range c.Limits {
 			largest = max(largest, cost.In(other, operation))
 		}

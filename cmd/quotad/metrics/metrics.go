@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"quotad/cmd/quotad/config"
-	"quotad/cmd/quotad/notify"
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
@@ -28,7 +28,7 @@ type Metrics struct {
 
 	grants, outageGrants, debited, denials, wouldDeny *prometheus.CounterVec
 	clientGrants, clientDenials, clientWouldDeny      *prometheus.CounterVec
-	runs, proxied, commands                           *prometheus.CounterVec
+	runs, proxied                                     *prometheus.CounterVec
 	lastSuccess                                       *prometheus.GaugeVec
 	passTook                                          *prometheus.HistogramVec
 	acquire, ledgerCalls, proxyTook                   prometheus.Histogram
@@ -58,7 +58,7 @@ func New(version string) *Metrics {
 	m.outageGrants = counter("outage_grants_total", "Those that were granted while the ledger could not be reached.", "credential", "operation")
 	m.debited = counter("debited_units_total", "Units that grants debited, before any settling.", "credential", "limit", "operation")
 	m.denials = counter("denials_total", "Acquires that were not granted, and why; the limit is the one that refused.", "credential", "limit", "operation", "reason")
-	m.wouldDeny = counter("would_deny_total", "Grants that a limit would have denied if it were enforced.", "credential", "limit")
+	m.wouldDeny = counter("would_deny_total", "Calls that were granted, and that a limit would have denied if it were enforced.", "credential", "limit")
 	m.acquire = histogram("acquire_duration_seconds", "Time to decide an acquire, waiting for others included.", callTimes)
 	m.ledgerCalls = histogram("ledger_call_duration_seconds", "Time in which the ledger decided a request.", callTimes)
 
@@ -76,7 +76,6 @@ func New(version string) *Metrics {
 	m.passTook = with.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "quotad_pass_duration_seconds", Help: "Time of one pass, from its start to its end.", Buckets: passTimes,
 	}, []string{"job"})
-	m.commands = counter("event_commands_total", "Commands that ran for an event: ok or failed.", "event", "result")
 	return m
 }
 
@@ -147,27 +146,17 @@ func (m *Metrics) Record(event any) {
 		m.proxied.WithLabelValues(event.Credential, class).Inc()
 		m.proxyTook.Observe(event.Took.Seconds())
 	case jobs.RunChanged:
-		m.runChanged(event.Run)
+		if event.Run.State == jobs.RunRunning {
+			return
+		}
+		m.runs.WithLabelValues(event.Run.Job, string(event.Run.State)).Inc()
+		if event.Run.State == jobs.RunDone {
+			m.lastSuccess.WithLabelValues(event.Run.Job).Set(float64(event.Run.EndedAt.Unix()))
+		}
 	case jobs.PassChanged:
 		if p := event.Pass; p.Outcome != jobs.Running && p.Outcome != jobs.NotLaunched && p.Reason != jobs.Died { // else its duration is unknown, or none
 			m.passTook.WithLabelValues(event.Run.Job).Observe(p.EndedAt.Sub(p.StartedAt).Seconds())
 		}
-	case notify.Result:
-		result := "ok"
-		if event.Failed != "" {
-			result = "failed"
-		}
-		m.commands.WithLabelValues(event.Event, result).Inc()
-	}
-}
-
-func (m *Metrics) runChanged(run jobs.Run) {
-	if run.State == jobs.RunRunning {
-		return
-	}
-	m.runs.WithLabelValues(run.Job, string(run.State)).Inc()
-	if run.State == jobs.RunDone {
-		m.lastSuccess.WithLabelValues(run.Job).Set(float64(run.EndedAt.Unix()))
 	}
 }
 
@@ -203,8 +192,15 @@ func (m *Metrics) granted(r quota.Request, d quota.Decision) {
 		}
 	}
 	for _, short := range d.WouldDeny(r.UseReserve) {
-		m.wouldDeny.WithLabelValues(r.Credential, short.Limit).Inc()
+		m.wouldDeny.WithLabelValues(r.Credential, short.Limit).Add(float64(r.Count))
 	}
+}
+
+// WouldDeny returns how many calls a limit that is not enforced would have denied since quotad started.
+func (m *Metrics) WouldDeny(credential, limit string) int {
+	var value dto.Metric
+	m.wouldDeny.WithLabelValues(credential, limit).Write(&value)
+	return int(value.GetCounter().GetValue())
 }
 
 // clientDecided counts a decision about a call of a client, without naming the client.

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/cmd/quotad/config"
-	"quotad/cmd/quotad/notify"
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/quota"
@@ -47,11 +46,9 @@ func expected(backend string) *config.Config {
 func watching(t *testing.T, s Sources, events ...any) *Metrics {
 	t.Helper()
 	c := expected(config.OnRedis)
-	if s.Service == nil {
-		var err error
-		s.Service, err = quota.NewService(ledgertest.NewModel(time.Now), c.Credentials, time.Minute)
-		must(t, err)
-	}
+	var err error
+	s.Service, err = quota.NewService(ledgertest.NewModel(time.Now), c.Credentials, time.Minute)
+	must(t, err)
 	if s.Jobs == nil {
 		s.Jobs = func() []jobs.Status { return nil }
 	}
@@ -169,8 +166,6 @@ func TestWhatAnEventCounts(t *testing.T) {
 		{"a run that begins", []any{jobs.RunChanged{Run: run}}, "quotad_runs_total", values{}},
 		{"a run that ended", []any{jobs.RunChanged{Run: done}}, "quotad_runs_total", values{"fetch done": 1}},
 		{"a good one", []any{jobs.RunChanged{Run: done}}, "quotad_job_last_success_timestamp_seconds", values{"fetch": 1000}},
-		{"commands", []any{notify.Result{Event: "low"}, notify.Result{Event: "low", Failed: "exit status 1"}}, "quotad_event_commands_total",
-			values{"low ok": 1, "low failed": 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := values(series(t, watching(t, Sources{}, row.events...), row.metric))
@@ -202,28 +197,8 @@ func TestTroublesAndJobsAreGauges(t *testing.T) {
 	if got := series(t, m, "quotad_job_running"); !maps.Equal(got, map[string]float64{"fetch": 1, "new": 0}) {
 		t.Errorf("running: %v", got)
 	}
-}
-
-// The obvious alert, on nothing left, is of limits that deny: not of one that is not enforced.
-func TestLimitsThatDenyNothingAreNotExhausted(t *testing.T) {
-	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
-	day := quota.Calendar(quota.Day, time.UTC)
-	service, err := quota.NewService(ledgertest.NewModel(clock.Now), []*quota.Credential{{
-		Name: "api",
-		Limits: []quota.Limit{
-			{Name: "daily", Units: 100, Window: day},
-			{Name: "others", Units: 80, Window: day, ExceptJobs: []string{"trending"}},
-			{Name: "trial", Units: 50, Window: day, DryRun: true},
-		},
-		Operations: map[string]quota.Cost{"list": {Every: 1}},
-	}}, time.Minute)
-	must(t, err)
-	m := watching(t, Sources{Service: service})
-	if d, err := service.Acquire(t.Context(), quota.Request{Credential: "api", Operation: "list", Count: 80}); err != nil || !d.Granted() {
-		t.Fatalf("got %+v, %v", d, err)
-	}
-	if got, want := series(t, m, "quotad_limit_left_units"), map[string]float64{"api daily": 20, "api others": 0, "api trial": math.Inf(1)}; !maps.Equal(got, want) {
-		t.Errorf("left: %v, want %v", got, want)
+	if got := series(t, m, "quotad_limit_left_units"); !maps.Equal(got, map[string]float64{"api daily": 100, "api trial": math.Inf(1)}) {
+		t.Errorf("left: %v, want that a limit that is not enforced is never empty", got)
 	}
 }
 

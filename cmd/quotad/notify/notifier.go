@@ -18,7 +18,8 @@ import (
 
 // The bounds of what events may cost.
 const (
-	maxWaiting  = 2000 // events; then the oldest is dropped
+	maxWaiting  = 2000             // events; then the oldest is dropped
+	timeout     = 30 * time.Second // of one command
 	killGrace   = 2 * time.Second
 	stopTimeout = 5 * time.Second // for what waits when the daemon stops
 )
@@ -84,8 +85,7 @@ func (n *Notifier) Stop() {
 	n.stops = true
 	n.changed.Signal()
 	n.mu.Unlock()
-	timeout := time.AfterFunc(stopTimeout, n.cancel)
-	defer timeout.Stop()
+	defer time.AfterFunc(stopTimeout, n.cancel).Stop()
 	n.working.Wait()
 	n.cancel()
 }
@@ -133,14 +133,14 @@ func (n *Notifier) run(ctx context.Context, e Event, output func(jobs.Line)) Res
 	object, environment := e.encoded()
 	exit := n.launcher.Launch(ctx, context.Background(), jobs.Command{
 		Args: on.Command, Dir: n.dir, Env: append(jobs.Inherited(os.Environ()), environment...), Stdin: object,
-		Timeout: on.Timeout, KillGrace: killGrace,
+		Timeout: timeout, KillGrace: killGrace,
 	}, output)
 	result := Result{Event: e.Event, Took: exit.Took}
 	switch {
 	case exit.Err != nil:
 		result.Failed = exit.Err.Error()
 	case errors.Is(exit.Cause, jobs.ErrTimeout):
-		result.Failed = "it reached its timeout"
+		result.Failed = fmt.Sprintf("it took longer than %v", timeout)
 	case exit.Cause != nil:
 		result.Failed = "the daemon is stopping"
 	case exit.Signal != "":

@@ -1,13 +1,12 @@
 package notify
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,46 +14,11 @@ import (
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/jobs/process"
+	"quotad/jobs/process/processtest"
 	"quotad/quota"
 )
 
-// A bench has a notifier whose command is a shell's, in a directory of its own.
-type bench struct {
-	*testing.T
-	*Notifier
-	dir     string
-	mu      sync.Mutex
-	results []Result
-}
-
-func newBench(t *testing.T, timeout time.Duration, command ...string) *bench {
-	b := &bench{T: t, dir: t.TempDir()}
-	b.Notifier = NewNotifier(b.dir, func(event any) {
-		if one, ok := event.(Result); ok {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.results = append(b.results, one)
-		}
-	})
-	b.Configure(config.OnEvent{Command: command, Kinds: config.Events(), Timeout: timeout})
-	return b
-}
-
-func (b *bench) told() string {
-	text, _ := os.ReadFile(filepath.Join(b.dir, "told"))
-	return string(text)
-}
-
-func (b *bench) failures() (list []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, r := range b.results {
-		if r.Failed != "" {
-			list = append(list, r.Failed)
-		}
-	}
-	return list
-}
+func TestMain(m *testing.M) { os.Exit(processtest.Tests(m.Run).Run()) }
 
 func troubleOf(of string, ended bool) Event {
 	return Changed(trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Closed, Of: of, Says: "it is closed", Do: "quotactl open youtube daily"}, Ended: ended},
@@ -77,7 +41,7 @@ func TestWhatACommandReads(t *testing.T) {
 			"OF=limit youtube daily SAYS=it is closed", "", troubleOf("limit youtube daily", false)},
 		{"of a job, and over", "AT=2026-11-26T12:00:00Z DO=quotactl open youtube daily EVENT=over JOB=fetch KIND=closed OF=job fetch SAYS=it is closed", "",
 			troubleOf("job fetch", true)},
-		{"that may have been told", "AGAIN=true AT=2026-11-26T12:00:00Z EVENT=trouble GRAVE=true KIND=ledger OF=ledger SAYS=x SINCE=2026-11-26T12:00:00Z", "",
+		{"that may be known", "AGAIN=true AT=2026-11-26T12:00:00Z EVENT=trouble GRAVE=true KIND=ledger OF=ledger SAYS=x SINCE=2026-11-26T12:00:00Z", "",
 			Changed(trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Ledger, Of: "ledger", Says: "x", Grave: true, Since: at}, Again: true}, at)},
 		{"of few units", "AT=2026-11-26T12:00:00Z BUDGET=9007199254740991 EVENT=low LEFT=5 SAYS=a\tb", "",
 			Event{Event: config.EventLow, At: at, Left: &left, Budget: quota.MaxUnits, Says: "a\tb\x00"}},
@@ -103,97 +67,67 @@ func TestWhatACommandReads(t *testing.T) {
 	}
 }
 
-// A command of an event has nothing of the daemon's environment that a pass would not have.
-func TestEnvironmentOfACommand(t *testing.T) {
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "Sesame")
-	b := newBench(t, time.Minute, "/bin/sh", "-c", "env >told; cat >>told")
-	b.Start(process.Launcher{})
-	b.Record(troubleOf("ledger", false))
-	b.Stop()
-	for text, want := range map[string]bool{"Sesame": false, "QUOTAD_EVENT=trouble\n": true, "PATH=": true, `{"event":"trouble",`: true} {
-		if strings.Contains(b.told(), text) != want {
-			t.Errorf("it has %q: %v, want %v:\n%s", text, !want, want, b.told())
-		}
-	}
+// newNotifier returns a notifier with a command for troubles, and what it emits once it is stopped.
+func newNotifier(t *testing.T, command ...string) (*Notifier, *[]any) {
+	emitted := new([]any)
+	n := NewNotifier(t.TempDir(), func(event any) { *emitted = append(*emitted, event) })
+	n.Configure(config.OnEvent{Command: command, Kinds: []string{config.EventTrouble, config.EventOver}})
+	return n, emitted
 }
 
-// 500 troubles begin or are over at once while the command does not end: each is an event, in its order. A kind that is
-// not configured is none.
-func TestAStorm(t *testing.T) {
-	b := newBench(t, time.Minute, "/bin/sh", "-c", "until test -e go; do sleep 0.01; done; echo $QUOTAD_EVENT $QUOTAD_LIMIT >>told")
-	b.Configure(config.OnEvent{Command: b.onEvent.Load().Command, Kinds: []string{config.EventTrouble, config.EventOver}, Timeout: time.Minute})
-	b.Start(process.Launcher{})
-	var want []string
-	for i := range 500 {
-		ended := i%5 == 4 // the one before it is over
-		b.Record(troubleOf(fmt.Sprint("limit api limit-", i/5), ended))
-		want = append(want, fmt.Sprint(map[bool]string{false: "trouble", true: "over"}[ended], " limit-", i/5))
+// The command runs for one event after the other, of the kinds that are configured, with the object on its standard input
+// and nothing of the daemon's environment that a pass would not have.
+func TestCommandsInOrder(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "Sesame")
+	n, emitted := newNotifier(t, "/bin/sh", "-c", "read object; echo $QUOTAD_EVENT $QUOTAD_LIMIT $AWS_SECRET_ACCESS_KEY ${object%%,*}")
+	n.Record(troubleOf("limit api daily", false))
+	n.Record(Event{Event: config.EventLow})
+	n.Record(troubleOf("limit api daily", true))
+	n.Start(process.Launcher{})
+	n.Stop()
+	var lines []string
+	for _, event := range *emitted {
+		if output, is := event.(Output); is {
+			lines = append(lines, output.Line.Text)
+		}
 	}
-	b.Record(Event{Event: config.EventLow})
-	must(t, os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600))
-	eventually(t, func() bool { return strings.Count(b.told(), "\n") == len(want) })
-	b.Stop()
-	if got := strings.Split(strings.TrimSpace(b.told()), "\n"); !slices.Equal(got, want) || len(b.failures()) > 0 {
-		t.Errorf("%d were told, %q failed", len(got), b.failures())
+	if want := []string{`trouble daily {"event":"trouble"`, `over daily {"event":"over"`}; !slices.Equal(lines, want) || len(*emitted) != 4 {
+		t.Errorf("got %q, %v", lines, *emitted)
 	}
 }
 
 // Events beyond what may wait take the place of the oldest, and the log says so.
 func TestTheQueueIsBounded(t *testing.T) {
-	b := newBench(t, time.Minute, "/bin/true")
-	for i := range maxWaiting + 3 {
-		b.Record(troubleOf(fmt.Sprint("job ", i), false))
+	n, emitted := newNotifier(t, "/bin/true")
+	for range maxWaiting + 1 {
+		n.Record(troubleOf("job fetch", len(n.waiting) == 0))
 	}
-	if failed := b.failures(); len(b.waiting) != maxWaiting || b.waiting[0].Job != "3" || len(failed) != 3 || !strings.HasPrefix(failed[0], "dropped: ") {
-		t.Errorf("%d wait, the first is of job %s; %q", len(b.waiting), b.waiting[0].Job, failed)
+	if len(n.waiting) != maxWaiting || n.waiting[0].Event != config.EventTrouble || len(*emitted) != 1 || !strings.HasPrefix((*emitted)[0].(Result).Failed, "dropped: ") {
+		t.Errorf("%d wait, the first is %s; %v", len(n.waiting), n.waiting[0].Event, *emitted)
 	}
 }
 
-// A command that hangs, is missing, floods or fails costs its timeout at most, and the next event has its turn.
+// A launched is a launcher whose commands end so.
+type launched jobs.Exit
+
+func (l launched) Launch(_, _ context.Context, c jobs.Command, _ func(jobs.Line)) jobs.Exit {
+	if c.Timeout != timeout || c.KillGrace != killGrace {
+		return jobs.Exit{Err: errors.New("it has no bounds")}
+	}
+	return jobs.Exit(l)
+}
+
+// A command that hangs, is missing or fails costs 30 seconds at most, and its result says why.
 func TestBadCommands(t *testing.T) {
-	for _, row := range []struct{ name, command, want string }{
-		{"it hangs", "trap '' TERM; sleep 1000", "it reached its timeout"},
-		{"it floods, and hangs", "while :; do echo flood; done", "it reached its timeout"},
-		{"it needs root", "exit 77", "exit status 77"},
-		{"it reads nothing", "exec <&-; true", ""},
+	for want, exit := range map[string]jobs.Exit{
+		"": {}, "it took longer than 30s": {Cause: jobs.ErrTimeout}, "exit status 77": {Code: 77}, "killed by SIGKILL": {Signal: "SIGKILL"}, "no such file": {Err: errors.New("no such file")},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t, 100*time.Millisecond, "/bin/sh", "-c", row.command)
-			if row.name != "it hangs" && row.name != "it floods, and hangs" {
-				b.Configure(config.OnEvent{Command: b.onEvent.Load().Command, Kinds: config.Events(), Timeout: time.Minute})
-			}
-			b.Start(process.Launcher{})
-			b.Record(troubleOf("ledger", false))
-			b.Record(troubleOf("ledger", true))
-			eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.results) == 2 })
-			b.Stop()
-			for _, r := range b.results {
-				if r.Failed != row.want {
-					t.Errorf("of %s: %q, want %q", r.Event, r.Failed, row.want)
-				}
-			}
-		})
-	}
-	b := newBench(t, time.Minute, "/no/such/program")
-	b.Start(process.Launcher{})
-	b.Record(troubleOf("ledger", false))
-	b.Stop()
-	if failed := b.failures(); len(failed) != 1 || !strings.Contains(failed[0], "no such file") {
-		t.Errorf("a program that is missing: %q", failed)
-	}
-}
-
-// eventually waits until something is so.
-func eventually(t *testing.T, so func() bool) {
-	t.Helper()
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(3*time.Minute)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it does not come to pass")
+		n, emitted := newNotifier(t, "notify")
+		n.Record(troubleOf("ledger", false))
+		n.Start(launched(exit))
+		n.Stop()
+		if got := (*emitted)[0].(Result).Failed; got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package trouble
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -114,23 +113,4 @@ func TestABook(t *testing.T) {
 		h.step(24*time.Hour, "a")
 		h.wants()
 	})
-}
-
-// The book has one entry for each name, whatever happens: 500 limits that are closed and opened for a day.
-func TestABookStaysSmall(t *testing.T) {
-	var b Book
-	size := 0
-	for i := range 2000 {
-		var list []Trouble
-		for n := range 500 {
-			if (i/10+n)%2 == 0 {
-				list = append(list, Trouble{Kind: Closed, Of: fmt.Sprint("limit api ", n), Says: strings.Repeat("x", i%100)})
-			}
-		}
-		b.Update(list, now.Add(time.Duration(i)*10*time.Second))
-		size = max(size, len(b.known))
-	}
-	if size > 500 {
-		t.Errorf("the book has %d entries", size)
-	}
 }

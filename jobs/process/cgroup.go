@@ -117,7 +117,7 @@ func (g cgroup) kill() {
 // remove removes the cgroup, unless a process is left in it. One that has ended may keep it
 // busy until the kernel has switched away from it for the last time.
 func (g cgroup) remove() {
-	const patience = 100
+	const patience = 1000
 	for range patience {
 		for _, dir := range slices.Backward(g.dirs()) {
 			_ = syscall.Rmdir(dir)

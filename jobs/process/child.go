@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -31,12 +32,7 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	// As files, so that os/exec does not wait for other processes that hold them.
 	cmd.Stdout, cmd.Stderr = out.pipes[0].write, out.pipes[1].write
 	if len(command.Stdin) > 0 {
-		input, err := inputFile(command.Stdin)
-		if err != nil {
-			return nil, err
-		}
-		defer input.Close()
-		cmd.Stdin = input
+		cmd.Stdin = bytes.NewReader(command.Stdin)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
 	group, err := l.startGrouped(cmd)
@@ -51,20 +47,6 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 		close(c.over)
 	}()
 	return c, nil
-}
-
-// inputFile returns a file in memory that holds what a command reads, as much or as little as it likes.
-func inputFile(text []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	file := os.NewFile(uintptr(fd), "stdin")
-	if _, err = file.WriteAt(text, 0); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
 }
 
 // startGrouped starts a command and returns its cgroup, "" if it has none.

@@ -3,7 +3,6 @@ package process
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,152 +11,133 @@ import (
 	"quotad/jobs"
 )
 
+// cgroupRoot makes a cgroup for a test, or skips it where none can be made.
+func cgroupRoot(t testing.TB) string {
+	t.Helper()
+	own, err := ownCgroup()
+	if err != nil {
+		t.Skip("no cgroup v2 here: ", err)
+	}
+	root, err := os.MkdirTemp(own, "quotad-test-")
+	if err != nil {
+		t.Skip("no cgroup can be made here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Rmdir(root); err != nil {
+			t.Errorf("cannot remove %s, something is left in it: %v", root, err)
+		}
+	})
+	return root
+}
+
+// What a command leaves running ends with it: its process group, or its cgroup, which nothing escapes.
 func TestWhatACommandLeavesIsSwept(t *testing.T) {
 	for _, row := range []struct {
-		name  string
-		args  []string
-		grace time.Duration
+		name   string
+		cgroup bool
+		args   []string
+		grace  time.Duration
+		pids   int
 	}{
-		{"a child that holds its output", []string{"leave", "sleep"}, time.Minute},
-		{"a child that ignores TERM", []string{"leave", "stubborn"}, 50 * time.Millisecond},
-		{"a stopped child", []string{"leave", "stop"}, time.Minute},
-		{"one that forked twice", []string{"leave", "leave", "sleep"}, time.Minute},
+		{"a child that holds its output", false, []string{"leave", "sleep"}, time.Minute, 2},
+		{"a child that ignores TERM", false, []string{"leave", "stubborn"}, 50 * time.Millisecond, 2},
+		{"a stopped child", false, []string{"leave", "stop"}, time.Minute, 2},
+		{"nothing", true, []string{"exit", "0"}, time.Minute, 0},
+		{"who left no trace", true, []string{"vanish", "leave", "sleep"}, time.Minute, 3},
+		{"who left no trace and ignores TERM", true, []string{"vanish", "leave", "stubborn"}, 50 * time.Millisecond, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := command(row.args...)
-			c.KillGrace = row.grace
-			b := begin(t, Launcher{}, c)
-			exit := b.end(b.ready(len(row.args))...)
-			if exit.Code != 0 || exit.Cause != nil || exit.Signal != "" {
-				t.Errorf("got %+v, want success", exit)
+			l, c := Launcher{}, command(row.args...)
+			if c.KillGrace = row.grace; row.cgroup {
+				l.Cgroups = cgroupRoot(t)
+				must(t, CheckCgroups(l.Cgroups))
 			}
-			// Those between the command and its last descendant may still be about to end.
-			if exit.Swept < 1 || exit.Swept > len(row.args)-1 || exit.Left != 0 {
-				t.Errorf("swept %d and left %d, want it swept and none left", exit.Swept, exit.Left)
-			}
-		})
-	}
-}
-
-// Where there is no cgroup, a daemon that forked twice is not known: the log and the README say so.
-func TestADaemonOfACommand(t *testing.T) {
-	b := begin(t, Launcher{}, command("detach", "leave", "sleep"))
-	pids := b.ready(3)
-	if exit := b.end(pids[1:]...); exit.Code != 0 || exit.Swept != 0 {
-		t.Errorf("got %+v, want that nothing was found", exit)
-	}
-	if p, err := readProcess(pids[0]); err != nil || p.zombie {
-		t.Errorf("got %+v, %v of the daemon, want it to live", p, err)
-	}
-	_ = syscall.Kill(pids[0], syscall.SIGKILL)
-	checkEnds(t, pids[0])
-}
-
-func TestCancelEndsTheWholeFamily(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		args []string
-		pids int
-	}{
-		{"a child", []string{"stay", "sleep"}, 2},
-		{"generations", []string{"stay", "stay", "stay", "sleep"}, 4},
-		{"a hundred children", []string{"hundred"}, 101},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			b := begin(t, Launcher{}, command(row.args...))
-			pids := b.ready(row.pids)
-			b.stop(jobs.ErrOperator)
-			if exit := b.end(pids...); exit.Cause != jobs.ErrOperator || exit.Left != 0 {
-				t.Errorf("got %+v, want %v and none left", exit, jobs.ErrOperator)
-			}
-		})
-	}
-}
-
-func TestOtherPassesAreSpared(t *testing.T) {
-	for name, root := range map[string]func(testing.TB) string{"cgroup": cgroupRoot, "group": func(testing.TB) string { return "" }} {
-		t.Run(name, func(t *testing.T) {
-			l := Launcher{Cgroups: root(t)}
 			other := begin(t, l, command("stay", "sleep"))
 			spared := other.ready(2)
-			b := begin(t, l, command("leave", "sleep"))
-			if exit := b.end(b.ready(2)...); exit.Swept != 1 {
-				t.Errorf("swept %d, want its own child alone", exit.Swept)
+			b := begin(t, l, c)
+			exit := b.end(b.ready(row.pids)...)
+			if exit.Code != 0 || exit.Cause != nil || exit.Signal != "" || exit.Left != 0 || (exit.Swept > 0) != (row.pids > 0) {
+				t.Errorf("got %+v, want success and what it left swept", exit)
+			}
+			if _, err := os.Stat(b.id.Cgroup); row.cgroup && (b.id.Cgroup == "" || err == nil) {
+				t.Errorf("its cgroup is %q, and left: %v", b.id.Cgroup, err == nil)
 			}
 			other.stop(jobs.ErrShutdown)
 			if exit := other.end(spared...); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
-				t.Errorf("got %+v, want it to have run until %v", exit, jobs.ErrShutdown)
+				t.Errorf("another pass: got %+v, want it to have run until %v", exit, jobs.ErrShutdown)
 			}
 		})
 	}
 }
 
-func TestNothingIsLeftInTheDaemon(t *testing.T) {
-	truth, err := Resolve("true", t.TempDir(), "")
-	must(t, err)
-	c := jobs.Command{Args: []string{truth}, Timeout: time.Minute, KillGrace: time.Second}
-	launchSome := func(n int) {
-		done := make(chan jobs.Exit)
-		for range n {
-			go func() { done <- Launcher{}.Launch(t.Context(), t.Context(), c, func(jobs.Line) {}) }()
+func TestKillOfACgroup(t *testing.T) {
+	b := begin(t, Launcher{Cgroups: cgroupRoot(t)}, command("stay", "vanish", "stubborn"))
+	pids := b.ready(3)
+	cgroup(b.id.Cgroup).kill()
+	if exit := b.end(pids...); exit.Cause != nil || exit.Signal != "SIGKILL" {
+		t.Errorf("got %+v, want SIGKILL", exit)
+	}
+}
+
+func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
+	for name, root := range map[string]string{"no such directory": "/no/such/directory", "no cgroup": t.TempDir()} {
+		if err := CheckCgroups(root); err == nil {
+			t.Errorf("%s: nothing is wrong with it", name)
 		}
-		for range n {
-			if exit := <-done; exit.Code != 0 || exit.Err != nil || exit.Swept != 0 {
-				t.Fatalf("got %+v", exit)
-			}
+		b := begin(t, Launcher{Cgroups: root}, command("exit", "3"))
+		if exit := b.end(); exit.Code != 3 || exit.Err != nil || b.id.Cgroup != "" {
+			t.Errorf("%s: got %+v in cgroup %q, want its own exit and none", name, exit, b.id.Cgroup)
 		}
-	}
-	launchSome(1) // os/exec and the runtime open what they keep
-	descriptors, goroutines := openFiles(t), runtime.NumGoroutine()
-	for range 40 {
-		launchSome(5)
-	}
-	if got := openFiles(t); got != descriptors {
-		t.Errorf("%d descriptors are open, want %d", got, descriptors)
-	}
-	// What a context runs after its end may need a moment.
-	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines, want %d", runtime.NumGoroutine(), goroutines)
-		}
-	}
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, list := range lists {
-		if children, err := os.ReadFile(list); err == nil && len(strings.Fields(string(children))) > 0 {
-			t.Errorf("left: %s", children)
+		if left, _ := filepath.Glob(root + "/*"); len(left) > 0 {
+			t.Errorf("%s: left %q", name, left)
 		}
 	}
 }
 
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(entries)
+// Launches leave no descriptor open in the daemon.
+func TestNoDescriptorIsLeft(t *testing.T) {
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		return len(entries)
+	}
+	run(t, Launcher{}, command("exit", "0")) // os/exec and the runtime open what they keep
+	before := open()
+	for range 20 {
+		run(t, Launcher{}, command("exit", "0"))
+	}
+	if got := open(); got != before {
+		t.Errorf("%d descriptors are open, want %d", got, before)
+	}
 }
 
-func TestParseStat(t *testing.T) {
-	const rest = " 77 78 79 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 %t 0 4711 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %x 0 0 0"
-	stat := func(name, state, threads, exitSignal string) string {
-		return "80 (" + name + ") " + state + strings.NewReplacer("%t", threads, "%x", exitSignal).Replace(rest)
-	}
-	for _, row := range []struct {
-		name, stat string
-		zombie     bool
-	}{
-		{"a process", stat("sh", "S", "1", "17"), false},
-		{"a name like no name", stat("a) Z 1 (b", "R", "1", "17"), false},
-		{"a zombie", stat("sh", "Z", "1", "17"), true},
-		{"a process whose first thread has ended", stat("java", "Z", "2", "17"), false},
+func TestCgroupDir(t *testing.T) {
+	const mounts = "" +
+		"24 30 0:22 / /proc rw,relatime - proc proc rw\n" +
+		"31 30 0:27 /%s /sys/fs/cgroup ro,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+	for _, row := range []struct{ name, root, path, want string }{
+		{"on a host", "", "/system.slice/quotad.service", "/sys/fs/cgroup/system.slice/quotad.service"},
+		{"in a container", "docker/1", "/docker/1/sub", "/sys/fs/cgroup/sub"},
+		{"outside of what is mounted", "docker/1", "/docker/2", ""},
 	} {
-		want := process{pid: 80, group: 78, start: 4711, zombie: row.zombie}
-		if got, err := parseStat(80, []byte(row.stat)); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v, want %+v", row.name, got, err, want)
+		got, err := cgroupDir(row.path, strings.Replace(mounts, "%s", row.root, 1))
+		if got != row.want || (err == nil) != (row.want != "") {
+			t.Errorf("%s: got %q, %v, want %q", row.name, got, err, row.want)
 		}
 	}
-	for _, wrong := range []string{"", "80", "80 (sh", "80 (sh) S 1 2", stat("sh", "S", "1", "17")[:80]} {
-		if got, err := parseStat(80, []byte(wrong)); err == nil {
-			t.Errorf("%q: got %+v, want an error", wrong, got)
+}
+
+func TestDelegated(t *testing.T) {
+	root := cgroupRoot(t)
+	if delegated(root) {
+		t.Error("delegated, though nobody said so")
+	}
+	for value, want := range map[string]bool{"0": false, "10": false, "1": true} {
+		if err := syscall.Setxattr(root, "user.delegate", []byte(value), 0); err != nil {
+			t.Skip("no attributes on cgroups here: ", err)
+		}
+		if got := delegated(root); got != want {
+			t.Errorf("%q: got %t, want %t", value, got, want)
 		}
 	}
 }

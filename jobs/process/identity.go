@@ -109,19 +109,11 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// bootID returns what identifies this boot of the kernel: its id or, where a container hides
-// that, the time at which it booted. A clock that is set changes that time. Then a boot is taken for
-// another one, and what an earlier daemon left is not ended.
+// bootID returns what identifies this boot of the kernel.
 func bootID() (string, error) {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err == nil {
-		return strings.TrimSpace(string(id)), nil
-	}
-	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return "", fmt.Errorf("cannot identify this boot: %w: quotad needs /proc, so mount it", err)
 	}
-	_, after, _ := strings.Cut(string(stat), "\nbtime ")
-	booted, _, _ := strings.Cut(after, "\n")
-	return "btime " + booted, nil
+	return strings.TrimSpace(string(id)), nil
 }

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +19,7 @@ import (
 type launch struct {
 	t     testing.TB
 	id    jobs.Identity
-	lines chan jobs.Line
+	lines chan string
 	stop  context.CancelCauseFunc
 	force context.CancelFunc
 	exit  chan jobs.Exit
@@ -32,10 +31,10 @@ func begin(t testing.TB, l Launcher, c jobs.Command) *launch {
 	ask, stop := context.WithCancelCause(t.Context())
 	forced, force := context.WithCancel(context.Background())
 	t.Cleanup(force)
-	b := &launch{t: t, lines: make(chan jobs.Line, 10_000), stop: stop, force: force, exit: make(chan jobs.Exit, 1)}
+	b := &launch{t: t, lines: make(chan string, 1000), stop: stop, force: force, exit: make(chan jobs.Exit, 1)}
 	started := make(chan jobs.Identity, 1)
 	c.Started = func(id jobs.Identity) { started <- id }
-	go func() { b.exit <- l.Launch(ask, forced, c, func(line jobs.Line) { b.lines <- line }) }()
+	go func() { b.exit <- l.Launch(ask, forced, c, func(line jobs.Line) { b.lines <- line.Text }) }()
 	select {
 	case b.id = <-started:
 	case exit := <-b.exit:
@@ -44,27 +43,18 @@ func begin(t testing.TB, l Launcher, c jobs.Command) *launch {
 	return b
 }
 
-// await returns what follows a prefix in the next line that has it.
-func (b *launch) await(prefix string) string {
+// ready returns the numbers of the next n processes that say they are ready.
+func (b *launch) ready(n int) (pids []int) {
 	b.t.Helper()
-	for {
+	for len(pids) < n {
 		select {
 		case line := <-b.lines:
-			if rest, ok := strings.CutPrefix(line.Text, prefix); ok {
-				return strings.TrimSpace(rest)
+			if pid, ok := strings.CutPrefix(line, "ready "); ok {
+				pids = append(pids, number(pid))
 			}
 		case <-time.After(patience):
-			b.t.Fatalf("no line %q", prefix)
+			b.t.Fatalf("%d processes are ready, want %d", len(pids), n)
 		}
-	}
-}
-
-// ready returns the numbers of the next n processes that say they are ready.
-func (b *launch) ready(n int) []int {
-	b.t.Helper()
-	var pids []int
-	for range n {
-		pids = append(pids, number(b.await("ready")))
 	}
 	return pids
 }
@@ -76,11 +66,18 @@ func (b *launch) end(pids ...int) jobs.Exit {
 	select {
 	case exit := <-b.exit:
 		checkGone(b.t, b.id.PID, pids...)
+		exit.Took = 0
 		return exit
 	case <-time.After(patience):
 		b.t.Fatal("the launch does not end")
 		return jobs.Exit{}
 	}
+}
+
+// run launches a command and returns its lines in their order.
+func run(t testing.TB, l Launcher, c jobs.Command) (lines []jobs.Line, exit jobs.Exit) {
+	exit = l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { lines = append(lines, line) })
+	return lines, exit
 }
 
 // checkGone checks that nothing is left of a group, and that some processes are
@@ -114,143 +111,96 @@ func checkEnds(t testing.TB, pid int) {
 	}
 }
 
+// inBoth runs a test without a cgroup, and with one.
+func inBoth(t *testing.T, test func(t *testing.T, l Launcher)) {
+	t.Run("group", func(t *testing.T) { test(t, Launcher{}) })
+	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{Cgroups: cgroupRoot(t)}) })
+}
+
 func TestExit(t *testing.T) {
 	for _, row := range []struct {
-		name string
 		args []string
 		want jobs.Exit
 	}{
-		{"success", []string{"exit", "0"}, jobs.Exit{}},
-		{"failure", []string{"exit", "3"}, jobs.Exit{Code: 3}},
-		{"exhausted", []string{"exit", "75"}, jobs.Exit{Code: 75}},
-		{"killed by itself", []string{"kill", "9"}, jobs.Exit{Code: -1, Signal: "SIGKILL"}},
-		{"crashed", []string{"kill", "11"}, jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
-		{"terminated by itself", []string{"kill", "15"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
+		{[]string{"exit", "0"}, jobs.Exit{}},
+		{[]string{"exit", "75"}, jobs.Exit{Code: 75}},
+		{[]string{"kill", "11"}, jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
+		{[]string{"kill", "15"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			got := begin(t, Launcher{}, command(row.args...)).end()
-			if got.Took <= 0 || got.Took >= drainTimeout {
-				t.Errorf("took %v", got.Took)
-			}
-			got.Took = 0
-			if got != row.want {
-				t.Errorf("got %+v, want %+v", got, row.want)
-			}
-		})
+		if got := begin(t, Launcher{}, command(row.args...)).end(); got != row.want {
+			t.Errorf("%q: got %+v, want %+v", row.args, got, row.want)
+		}
 	}
 }
 
-// A command reads what it is given from its beginning to its end.
-func TestACommandReadsItsInput(t *testing.T) {
-	c := command()
-	c.Args, c.Stdin = []string{"/bin/cat"}, []byte("first\nlast\n")
-	b := begin(t, Launcher{}, c)
-	if exit := b.end(); exit.Code != 0 {
-		t.Errorf("got %+v, want success", exit)
-	}
-	close(b.lines)
-	var got []string
-	for line := range b.lines {
-		got = append(got, line.Text)
-	}
-	if want := []string{"first", "last"}; !slices.Equal(got, want) {
-		t.Errorf("it read %q, want %q", got, want)
+// What ends a command is its cause, however it ends then: it gets TERM, and KILL after its grace. Its whole family ends
+// with it.
+func TestACommandIsEnded(t *testing.T) {
+	termed := jobs.Exit{Code: -1, Signal: "SIGTERM"}
+	for _, row := range []struct {
+		name   string
+		cgroup bool
+		args   []string
+		pids   int
+		grace  time.Duration
+		want   jobs.Exit
+	}{
+		{"it dies of it", false, []string{"sleep"}, 1, time.Minute, termed},
+		{"it exits with success", false, []string{"trap", "0"}, 1, time.Minute, jobs.Exit{}},
+		{"it exits as if exhausted", false, []string{"trap", "75"}, 1, time.Minute, jobs.Exit{Code: 75}},
+		{"it was stopped", false, []string{"stop"}, 1, time.Minute, termed},
+		{"it ignores TERM", false, []string{"stubborn"}, 1, 50 * time.Millisecond, jobs.Exit{Code: -1, Signal: "SIGKILL"}},
+		{"generations", false, []string{"stay", "stay", "stay", "sleep"}, 4, time.Minute, termed},
+		{"who left no trace", true, []string{"stay", "vanish", "stay", "sleep"}, 4, time.Minute, termed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l, c := Launcher{}, command(row.args...)
+			if c.KillGrace = row.grace; row.cgroup {
+				l.Cgroups = cgroupRoot(t)
+			}
+			b := begin(t, l, c)
+			pids := b.ready(row.pids)
+			b.stop(jobs.ErrOperator)
+			row.want.Cause = jobs.ErrOperator
+			if got := b.end(pids...); got != row.want {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
 	}
 }
 
 func TestTimeout(t *testing.T) {
 	c := command("sleep")
 	c.Timeout = 50 * time.Millisecond
-	exit := begin(t, Launcher{}, c).end()
-	if exit.Cause != jobs.ErrTimeout || exit.Signal != "SIGTERM" || exit.Code != -1 {
+	if exit := begin(t, Launcher{}, c).end(); exit.Cause != jobs.ErrTimeout || exit.Signal != "SIGTERM" || exit.Code != -1 {
 		t.Errorf("got %+v, want SIGTERM for %v", exit, jobs.ErrTimeout)
 	}
 }
 
-func TestCancelRecordsCauseWhateverTheExit(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		args []string
-		want jobs.Exit
-	}{
-		{"dies of it", []string{"sleep"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
-		{"exits with success", []string{"trap", "0"}, jobs.Exit{Code: 0}},
-		{"exits as if exhausted", []string{"trap", "75"}, jobs.Exit{Code: 75}},
-		{"was stopped", []string{"stop"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
-		{"has closed its output", []string{"mute"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			b := begin(t, Launcher{}, command(row.args...))
-			b.ready(1)
-			b.stop(jobs.ErrOperator)
-			got := b.end()
-			row.want.Cause, got.Took = jobs.ErrOperator, 0
-			if got != row.want {
-				t.Errorf("got %+v, want %+v", got, row.want)
-			}
-		})
-	}
-}
-
-func TestIgnoredTermEndsInKillAfterGrace(t *testing.T) {
+// A child that ignores TERM is given its grace, though the leader has obeyed at once; force leaves none.
+func TestGrace(t *testing.T) {
 	t.Parallel()
 	c := command("stay", "stubborn")
 	c.KillGrace = 3 * time.Second // in which the leader obeys, however busy the machine is
 	b := begin(t, Launcher{}, c)
-	pids := b.ready(2)
-	asked := time.Now()
+	pids, asked := b.ready(2), time.Now()
 	b.stop(jobs.ErrShutdown)
-	exit := b.end(pids...)
-	// The leader has obeyed at once, its child must be given its grace.
-	if exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
-		t.Errorf("got %+v, want SIGTERM for %v", exit, jobs.ErrShutdown)
+	if exit := b.end(pids...); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" || time.Since(asked) < c.KillGrace {
+		t.Errorf("got %+v after %v, want SIGTERM for %v after %v", exit, time.Since(asked), jobs.ErrShutdown, c.KillGrace)
 	}
-	if took := time.Since(asked); took < c.KillGrace {
-		t.Errorf("killed after %v, want a grace of %v", took, c.KillGrace)
-	}
-	c.KillGrace = 50 * time.Millisecond
-	b = begin(t, Launcher{}, func() jobs.Command { c.Args = command("stubborn").Args; return c }())
-	b.ready(1)
-	b.stop(jobs.ErrShutdown)
-	if exit := b.end(); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGKILL" {
-		t.Errorf("got %+v, want SIGKILL for %v", exit, jobs.ErrShutdown)
-	}
-}
-
-func TestForceLeavesNoGrace(t *testing.T) {
-	test := func(t *testing.T, l Launcher, args ...string) {
-		c := command(args...)
+	inBoth(t, func(t *testing.T, l Launcher) {
 		c.KillGrace = time.Hour
 		b := begin(t, l, c)
-		pids := b.ready(len(args))
+		pids := b.ready(2)
 		b.stop(jobs.ErrShutdown)
 		b.force()
 		if exit := b.end(pids...); exit.Cause != jobs.ErrShutdown || exit.Left != 0 {
 			t.Errorf("got %+v, want %v and none left", exit, jobs.ErrShutdown)
 		}
-	}
-	t.Run("group", func(t *testing.T) { test(t, Launcher{}, "stay", "stubborn") })
-	t.Run("cgroup", func(t *testing.T) {
-		test(t, Launcher{Cgroups: cgroupRoot(t)}, "stay", "vanish", "stubborn")
 	})
 }
 
-// A command that has ended by itself has not been ended by us, though we are
-// asked to while we still clear up behind it.
-func TestCancelAfterTheEndIsNoCause(t *testing.T) {
-	c := command("leave", "warn")
-	c.KillGrace = 200 * time.Millisecond
-	b := begin(t, Launcher{}, c)
-	pids := b.ready(2)
-	b.await("asked")
-	b.stop(jobs.ErrShutdown)
-	exit := b.end(pids...)
-	if exit.Cause != nil || exit.Code != 0 || exit.Signal != "" || exit.Swept != 1 {
-		t.Errorf("got %+v, want success and one process swept", exit)
-	}
-}
-
-// The same, when nobody has noticed its end yet.
+// A command that has ended by itself has not been ended by us, though we are asked to before anybody has noticed.
 func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 	out, err := openOutput()
 	must(t, err)
@@ -265,20 +215,7 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 	}
 }
 
-func TestCancelledBeforeTheStart(t *testing.T) {
-	ctx, stop := context.WithCancelCause(t.Context())
-	stop(jobs.ErrShutdown)
-	c := command("exit", "0")
-	c.Started = func(jobs.Identity) { t.Error("started") }
-	if exit := (Launcher{}).Launch(ctx, ctx, c, nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
-		t.Errorf("got %+v, want %v", exit, jobs.ErrShutdown)
-	}
-}
-
-func TestNotStarted(t *testing.T) {
-	t.Run("group", func(t *testing.T) { testNotStarted(t, Launcher{}) })
-	t.Run("cgroup", func(t *testing.T) { testNotStarted(t, Launcher{Cgroups: cgroupRoot(t)}) })
-}
+func TestNotStarted(t *testing.T) { inBoth(t, testNotStarted) }
 
 func testNotStarted(t *testing.T, l Launcher) {
 	dir := t.TempDir()
@@ -287,72 +224,54 @@ func testNotStarted(t *testing.T, l Launcher) {
 		must(t, os.WriteFile(path, []byte(content), mode))
 		return path
 	}
-	for _, row := range []struct {
-		name   string
-		change func(*jobs.Command)
-		want   string
-	}{
-		{"not there", func(c *jobs.Command) { c.Args = []string{dir + "/nothing"} }, "no such file or directory"},
-		{"a directory", func(c *jobs.Command) { c.Args = []string{dir} }, "permission denied"},
-		{"not executable", func(c *jobs.Command) { c.Args = []string{file("data", "x", 0o644)} }, "/data is not for user "},
-		{"no interpreter line", func(c *jobs.Command) { c.Args = []string{file("bare", "echo x\n", 0o755)} }, "begins with a line such as #!/bin/sh"},
-		{"no interpreter", func(c *jobs.Command) { c.Args = []string{file("lost", "#!/no/such/shell\n", 0o755)} }, `its first line names the interpreter "/no/such/shell", which does not exist: install it`},
-		{"no directory", func(c *jobs.Command) { c.Dir = dir + "/nowhere" }, "its working directory"},
+	for _, row := range []struct{ program, dir, want string }{
+		{dir + "/nothing", "", "no such file or directory"},
+		{dir, "", "permission denied"},
+		{file("data", "x", 0o644), "", "/data is not for user "},
+		{file("bare", "echo x\n", 0o755), "", "begins with a line such as #!/bin/sh"},
+		{file("lost", "#!/no/such/shell\n", 0o755), "", `its first line names the interpreter "/no/such/shell", which does not exist: install it`},
+		{"/bin/true", dir + "/nowhere", "its working directory"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			c := command("exit", "0")
-			c.Started = func(jobs.Identity) { t.Error("started") }
-			row.change(&c)
-			exit := l.Launch(t.Context(), t.Context(), c, nil)
-			if exit.Err == nil || !strings.Contains(exit.Err.Error(), row.want) {
-				t.Errorf("got %v, want an error with %q", exit.Err, row.want)
-			}
-			if exit.Code != -1 || exit.Cause != nil {
-				t.Errorf("got %+v, want code -1 and no cause", exit)
-			}
-		})
+		c := command()
+		c.Args, c.Dir, c.Started = []string{row.program}, row.dir, func(jobs.Identity) { t.Error("started") }
+		_, exit := run(t, l, c)
+		if exit.Err == nil || !strings.Contains(exit.Err.Error(), row.want) || exit.Code != -1 || exit.Cause != nil {
+			t.Errorf("%s: got %+v, want an error with %q", row.program, exit, row.want)
+		}
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(jobs.ErrShutdown)
+	if exit := l.Launch(ctx, ctx, command("exit", "0"), nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
+		t.Errorf("cancelled before: got %+v, want %v", exit, jobs.ErrShutdown)
 	}
 }
 
+// A command has its own environment and directory, leads a session, and reads what it is given or nothing.
 func TestWhatACommandIsGiven(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "/run/must/not/be/passed/on")
 	c := command("describe")
 	c.Dir = t.TempDir()
-	test := func(t *testing.T, l Launcher) {
-		var lines []string
-		if exit := l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { lines = append(lines, line.Text) }); exit.Code != 0 {
-			t.Fatalf("got %+v", exit)
-		}
+	inBoth(t, func(t *testing.T, l Launcher) {
+		lines, exit := run(t, l, c)
 		for _, want := range []string{"leads true", "stdin /dev/null", "dir " + c.Dir, "env " + strings.Join(c.Env, " ")} {
-			if !slices.Contains(lines, want) {
-				t.Errorf("%q is not in %q", want, lines)
+			if !slices.ContainsFunc(lines, func(line jobs.Line) bool { return line.Text == want }) || exit.Code != 0 {
+				t.Errorf("%q is not in %v", want, lines)
 			}
 		}
-	}
-	t.Run("group", func(t *testing.T) { test(t, Launcher{}) })
-	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{Cgroups: cgroupRoot(t)}) })
-}
-
-func TestNoDescriptorIsInherited(t *testing.T) {
-	list, err := Resolve("ls", t.TempDir(), "")
-	must(t, err)
-	running := begin(t, Launcher{}, command("sleep")) // its pipes are open
-	running.ready(1)
-	for _, l := range []Launcher{{}, {Cgroups: cgroupRoot(t)}} {
-		var got []string
-		c := jobs.Command{Args: []string{list, "/proc/self/fd"}, Timeout: time.Minute, KillGrace: time.Second}
-		l.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got = append(got, line.Text) })
-		// Its own three, the one it lists them with, and what this process inherited itself,
-		// of which Go may replace one while it starts the program.
-		if most := 3 + 1 + len(givenDescriptors(t)); len(got) > most {
-			t.Errorf("got %q, want at most %d", got, most)
+		bare := command()
+		bare.Args, bare.Env = []string{"/usr/bin/env"}, nil
+		if lines, _ := run(t, Launcher{}, bare); len(lines) != 0 {
+			t.Errorf("without an environment it has %v", lines)
 		}
-	}
-	running.stop(nil)
-	running.end()
+		reads := command()
+		reads.Args, reads.Stdin = []string{"/bin/cat"}, []byte("first\nlast\n")
+		if lines, _ := run(t, l, reads); len(lines) != 2 || lines[0].Text != "first" || lines[1].Text != "last" {
+			t.Errorf("it reads %v", lines)
+		}
+	})
 }
 
-// Nor is one that a careless parent left open in the daemon.
+// No command inherits what a careless parent left open in the daemon.
 func TestKeepDescriptors(t *testing.T) {
 	given, err := syscall.Dup(syscall.Stderr)
 	must(t, err)
@@ -361,34 +280,4 @@ func TestKeepDescriptors(t *testing.T) {
 	if flags, err := unix.FcntlInt(uintptr(given), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Errorf("the flags of descriptor %d are %#x, %v: a command would inherit it", given, flags, err)
 	}
-}
-
-// givenDescriptors returns the descriptors of this process, beyond the first
-// three, that are not closed when it executes a program: Go opens none of them.
-func givenDescriptors(t *testing.T) []string {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fdinfo")
-	must(t, err)
-	var given []string
-	for _, entry := range entries {
-		info, err := os.ReadFile("/proc/self/fdinfo/" + entry.Name())
-		if err != nil {
-			continue // it was the one that read the directory
-		}
-		var position, flags int
-		if _, err := fmt.Sscanf(string(info), "pos:\t%d\nflags:\t%o\n", &position, &flags); err != nil {
-			t.Fatal(err)
-		}
-		if flags&syscall.O_CLOEXEC == 0 && number(entry.Name()) > 2 {
-			given = append(given, entry.Name())
-		}
-	}
-	return given
-}
-
-func TestNoEnvironmentIsNotOurs(t *testing.T) {
-	env, err := Resolve("env", t.TempDir(), "")
-	must(t, err)
-	c := jobs.Command{Args: []string{env}, Timeout: time.Minute, KillGrace: time.Second}
-	Launcher{}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { t.Errorf("got %q", line.Text) })
 }

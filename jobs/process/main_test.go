@@ -52,15 +52,8 @@ func children() map[string]func(args []string) {
 		"trap":     func(args []string) { onTerm(func() { os.Exit(number(args[0])) }); ready(); rest() },
 		"stay":     func(args []string) { spawn(args, nil, nil); ready(); rest() },
 		"leave":    func(args []string) { spawn(args, nil, nil); ready() },
-		"detach":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, nil); ready() },
 		"vanish":   func(args []string) { spawn(args, &syscall.SysProcAttr{Setsid: true}, bareEnv()); ready() },
 		"stop":     func([]string) { ready(); _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP); rest() },
-		"warn":     func([]string) { onTerm(func() { fmt.Println("asked") }); ready(); rest() },
-		"hundred":  func([]string) { hundred(); ready(); rest() },
-		"mute":     func([]string) { ready(); os.Stdout.Close(); os.Stderr.Close(); rest() },
-		"long": func(args []string) {
-			write([]string{strconv.Quote(strings.Repeat("m", number(args[0])) + "\nthe last words")})
-		},
 		"flood":    flood,
 		"become":   become,
 		"describe": func([]string) { describe() },
@@ -132,16 +125,6 @@ func spawn(args []string, attributes *syscall.SysProcAttr, env []string) {
 
 // bareEnv is what a child needs, without what it could be known by.
 func bareEnv() []string { return []string{childVariable + "=1", "GORACE=atexit_sleep_ms=0"} }
-
-func hundred() {
-	for range 100 {
-		cmd := exec.Command("sleep", "120")
-		if err := cmd.Start(); err != nil {
-			panic(err)
-		}
-		fmt.Println("ready", cmd.Process.Pid)
-	}
-}
 
 // flood writes so many numbered lines.
 func flood(args []string) {

@@ -129,33 +129,27 @@ func newLines(secrets []string, emit func(text string, cut bool)) *lines {
 
 // read emits what is read until the last writer has ended.
 func (l *lines) read(from io.Reader) {
-	for {
-		n, err := from.Read(l.waiting[len(l.waiting):cap(l.waiting)])
+	for err := error(nil); err == nil; {
+		var n int
+		n, err = from.Read(l.waiting[len(l.waiting):cap(l.waiting)])
 		l.waiting = l.waiting[:len(l.waiting)+n]
-		for l.next() {
-		}
-		if err != nil {
-			for len(l.waiting) > maxLine {
-				l.take(l.part(), 0, true)
-			}
-			if len(l.waiting) > 0 {
-				l.take(len(l.waiting), 0, false)
-			}
-			return
+		for l.next(err != nil) {
 		}
 	}
 }
 
-// next emits a line that has ended or, of one that is too long, a part: its end may never come.
-func (l *lines) next() bool {
-	end := bytes.IndexByte(l.waiting, '\n')
+// next emits a line that has ended, the last one, or a part of one that is too long: its end may never come.
+func (l *lines) next(last bool) bool {
+	end, n := bytes.IndexByte(l.waiting, '\n'), len(l.waiting)
 	switch {
-	case end < 0 && len(l.waiting) < cap(l.waiting):
-		return false
-	case end < 0 || end > maxLine+len("\r"):
-		l.take(l.part(), 0, true)
-	default:
+	case end >= 0 && end <= maxLine+len("\r"):
 		l.take(end, 1, false)
+	case end >= 0, n == cap(l.waiting), last && n > maxLine:
+		l.take(l.part(), 0, true)
+	case last && n > 0:
+		l.take(n, 0, false)
+	default:
+		return false
 	}
 	return true
 }

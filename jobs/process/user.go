@@ -74,24 +74,19 @@ func NameOf(uid int) string {
 
 // closed returns what on the way to a path, or at it, the user may not enter or execute, by its mode; empty: nothing, or
 // we cannot see it.
-func (u *User) closed(path string) string {
+func (u *User) closed(path string) (first string) {
 	if u == nil {
 		u, _ = OwnUser()
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	for end := 1; ; end++ {
-		if next := strings.IndexByte(path[min(end, len(path)):], '/'); next >= 0 {
-			end += next
-		} else {
-			end = len(path)
+	for ; ; path = filepath.Dir(path) {
+		if info, err := os.Stat(path); err == nil && !u.mayExecute(info) {
+			first = path
 		}
-		if info, err := os.Stat(path[:end]); err == nil && !u.mayExecute(info) {
-			return path[:end]
-		}
-		if end == len(path) {
-			return ""
+		if path == filepath.Dir(path) {
+			return first
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -82,18 +83,62 @@ func TestGroups(t *testing.T) {
 	}
 	c := command()
 	c.Args, c.Dir = []string{"/bin/sh", "-c", "id -G"}, "/"
-	user := &User{UID: lonely, GID: lonely, Groups: []int{lonely, lonely + 1}}
-	var got string
-	exit := Launcher{User: user}.Launch(t.Context(), t.Context(), c, func(line jobs.Line) { got += line.Text })
-	if want := fmt.Sprint(lonely, lonely+1); got != want {
-		t.Errorf("%+v, got groups %q, want %q", exit, got, want)
+	lines, exit := run(t, Launcher{User: &User{UID: lonely, GID: lonely, Groups: []int{lonely, lonely + 1}}}, c)
+	if len(lines) != 1 || lines[0].Text != fmt.Sprint(lonely, lonely+1) {
+		t.Errorf("%+v, got groups %v", exit, lines)
+	}
+	if u, err := LookupUser("no-such-user"); err == nil {
+		t.Errorf("got %+v", u)
 	}
 }
 
-// Who would be a job's user must be one.
-func TestUnknownUser(t *testing.T) {
-	if u, err := LookupUser("no-such-user"); err == nil {
-		t.Errorf("got %+v", u)
+// What a user cannot execute is said by the pass, with what is closed, and to whom.
+func TestProgramsOutOfReach(t *testing.T) {
+	u, err := LookupUser("nobody")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	root := filepath.Dir(programForAll(t))
+	for _, dir := range []string{"open", "closed", "closed/deep", "group"} {
+		must(t, os.Mkdir(filepath.Join(root, dir), 0o755))
+	}
+	file := func(name, text string, mode os.FileMode) {
+		path := filepath.Join(root, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		must(t, os.Chmod(path, mode))
+	}
+	const script = "#!/bin/sh\n"
+	file("open/good", script, 0o755)
+	file("closed/deep/good", script, 0o755)
+	file("open/owned", script, 0o750)
+	file("open/windows", "#!/bin/sh\r\n", 0o755)
+	file("group/good", script, 0o755)
+	must(t, os.Symlink(root+"/closed/deep/good", root+"/open/link"))
+	must(t, os.Chmod(root+"/closed", 0o750))
+	must(t, os.Chmod(root+"/group", 0o750))
+	must(t, os.Chown(root+"/group", 0, u.GID))
+	launch := func(path, dir string) jobs.Exit {
+		_, exit := run(t, Launcher{User: u}, jobs.Command{Args: []string{path}, Env: []string{"PATH=/none"}, Dir: dir, Timeout: time.Minute, KillGrace: time.Second})
+		return exit
+	}
+	const enter = "user nobody cannot use ROOT/closed: move the program to where it can, such as /usr/local/bin, and chmod 755 it"
+	for name, want := range map[string]string{
+		"open/good": "", "group/good": "",
+		"closed/deep/good": enter,
+		"open/link":        enter,
+		"open/owned":       "ROOT/open/owned is not for user nobody to execute: chmod 755 ROOT/open/owned",
+		"open/windows":     `its first line names the interpreter "/bin/sh\r", which does not exist: install it, or correct the line`,
+	} {
+		path := filepath.Join(root, name)
+		want = strings.ReplaceAll(want, "ROOT", root)
+		exit := launch(path, root)
+		if wanted := `cannot start "` + path + `": ` + want; want == "" && exit.Err != nil || want != "" && (exit.Err == nil || exit.Err.Error() != wanted) {
+			t.Errorf("a run of %s: got %+v, want %q", name, exit, wanted)
+		}
+	}
+	exit := launch(root+"/open/good", root+"/closed/deep")
+	if want := "its working directory: user nobody cannot enter " + root + "/closed: name a directory that it can, or chmod o+x " + root + "/closed"; exit.Err == nil || !strings.HasSuffix(exit.Err.Error(), want) {
+		t.Errorf("in a closed directory: %+v, want %q", exit, want)
 	}
 }
 

@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -27,24 +25,19 @@ func TestWeeks(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	// With these seeds slots were once lost that came while the daemon was away before its first tick.
-	changes := []struct {
-		name string
-		at   time.Time
-		seed uint64
-	}{
-		{"spring", time.Date(2000, time.March, 26, 1, 0, 0, 0, time.UTC), 1795310062371588144},
-		{"autumn", time.Date(2000, time.October, 29, 1, 0, 0, 0, time.UTC), 1795309687911022344},
+	changes := map[time.Time]uint64{
+		time.Date(2000, time.March, 26, 1, 0, 0, 0, time.UTC): 1795310062371588144, time.Date(2000, time.October, 29, 1, 0, 0, 0, time.UTC): 1795309687911022344,
 	}
 	days := time.Duration(seedtest.Long(t, 4)) * 24 * time.Hour // the clock changes on the third
 	lines := []string{"30 2 * * *", "*/30 * * * *", "15 1,2,3 * * *", "0 */2 * * 0,1"}
-	for _, change := range changes {
+	for change, seed := range changes {
 		for _, line := range lines {
-			t.Run(change.name+" "+line, func(t *testing.T) {
+			t.Run(change.Month().String()+" "+line, func(t *testing.T) {
 				t.Parallel()
-				seed := seedtest.Seed(t, change.seed)
+				seed := seedtest.Seed(t, seed)
 				dir := t.TempDir()
 				synctest.Test(t, func(t *testing.T) {
-					time.Sleep(time.Until(change.at) - 2*24*time.Hour)
+					time.Sleep(time.Until(change) - 2*24*time.Hour)
 					w := &week{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 0)), chance: rand.New(rand.NewPCG(seed, 1)), zone: berlin}
 					w.live(line, days)
 				})
@@ -120,16 +113,23 @@ func (w *week) job(line string) *jobs.Job {
 
 func (w *week) start(job *jobs.Job) {
 	w.t.Helper()
-	var err1, err2 error
-	w.runner, err1 = jobs.Open(jobs.Config{
+	var err error
+	w.runner, err = jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{job}, Gate: w, Launcher: w, Tokens: &jobs.Tokens{}, OnEvent: w.observe, Dir: w.dir,
-		EndLeftover: func(context.Context, jobs.Identity, time.Duration) (bool, error) { return false, nil }, Now: time.Now,
+		Now: time.Now,
 	})
-	w.ticks, err2 = New(w.runner.Tick)
-	must(w.t, errors.Join(err1, err2))
+	must(w.t, err)
+	w.ticks, err = New(w.runner.Tick)
+	must(w.t, err)
 	w.runner.Start(context.Background())
 	must(w.t, w.ticks.Set(job.Name, job.Schedule))
 	w.ticks.Start()
+}
+
+func (w *week) observe(event any) {
+	if e, ok := event.(jobs.Trouble); ok {
+		w.t.Errorf("%s: %v", e.Job, e.Err)
+	}
 }
 
 func (w *week) stop() {
@@ -200,18 +200,14 @@ func (w *week) count(slots []time.Time) {
 	w.t.Logf("%d slots: %d runs, skipped %v", len(slots), len(ran), reasons)
 }
 
-var errAway = errors.New("connection refused")
-
 func (w *week) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (quota.Decision, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.away {
-		return quota.Decision{}, errAway
+		return quota.Decision{}, quota.ErrUnavailable
 	}
 	return quota.Decision{}, nil
 }
-
-func (w *week) Cost(string, quota.Calls) quota.Units { return 0 }
 
 func (w *week) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
 	return nil, nil
@@ -231,11 +227,3 @@ func (w *week) Launch(ctx, _ context.Context, _ jobs.Command, _ func(jobs.Line))
 		return jobs.Exit{Code: -1, Cause: context.Cause(ctx)}
 	}
 }
-
-func (w *week) observe(event any) {
-	if e, ok := event.(jobs.Trouble); ok {
-		w.trouble(e.Job, e.Err)
-	}
-}
-
-func (w *week) trouble(job string, err error) { w.t.Error(fmt.Errorf("%s: %w", job, err)) }

@@ -1,10 +1,10 @@
 package scheduler
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,18 +22,20 @@ type bed struct {
 	ticks []string
 }
 
-func newBed(t *testing.T) *bed {
+// at runs a test from a time of day on.
+func at(t *testing.T, clock string, test func(b *bed)) {
 	t.Helper()
-	b := &bed{t: t}
-	s, err := newScheduler(b.tick, b.now)
+	day, err := time.Parse(time.TimeOnly, clock)
 	must(t, err)
-	b.Scheduler = s
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(day.Sub(day.Truncate(24 * time.Hour)))
+		b := &bed{t: t}
+		s, err := newScheduler(b.tick, b.now)
+		must(t, err)
+		b.Scheduler = s
+		t.Cleanup(func() { must(t, s.Stop()) })
+		test(b)
 	})
-	return b
 }
 
 func (b *bed) now() time.Time {
@@ -60,12 +62,6 @@ func (b *bed) set(job string, period time.Duration) {
 	must(b.t, b.Set(job, jobs.Every{Period: period}))
 }
 
-func (b *bed) setCron(job, line string) {
-	b.t.Helper()
-	schedule, err := ParseCron(line, time.UTC)
-	must(b.t, errors.Join(err, b.Set(job, schedule)))
-}
-
 // wants lets time pass and compares the ticks since the last call.
 func (b *bed) wants(passes time.Duration, want ...string) {
 	b.t.Helper()
@@ -79,109 +75,37 @@ func (b *bed) wants(passes time.Duration, want ...string) {
 	b.ticks = nil
 }
 
-// at runs a test from a time of day on.
-func at(t *testing.T, clock string, test func(t *testing.T)) {
-	t.Helper()
-	day, err := time.Parse(time.TimeOnly, clock)
-	must(t, err)
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(day.Sub(day.Truncate(24 * time.Hour)))
-		test(t)
-	})
-}
-
-func TestTicksAreAlignedToTheEpoch(t *testing.T) {
-	at(t, "10:17:00", func(t *testing.T) {
-		b := newBed(t)
+// Ticks are aligned to the epoch. A schedule that is set anew counts from its own next slot on; one that never comes is
+// refused, and changes nothing.
+func TestSchedulesAreSet(t *testing.T) {
+	at(t, "10:17:00", func(b *bed) {
 		b.set("trending", 30*time.Minute)
-		b.setCron("channels", "5 * * * *")
 		b.Start()
 		b.wants(13*time.Minute - 1)
 		b.wants(1, "trending 10:30:00")
-		b.wants(time.Hour, "trending 11:00:00", "channels 11:05:00", "trending 11:30:00")
-	})
-}
-
-func TestEverySecond(t *testing.T) {
-	at(t, "10:00:58", func(t *testing.T) {
-		b := newBed(t)
-		b.set("trending", time.Second)
-		b.Start()
-		b.wants(4*time.Second, "trending 10:00:59", "trending 10:01:00", "trending 10:01:01", "trending 10:01:02")
-	})
-}
-
-// Over days no slot is left out and none comes twice, whatever else is looked at.
-func TestEachSlotComesOnce(t *testing.T) {
-	at(t, "00:00:00", func(t *testing.T) {
-		b := newBed(t)
-		b.set("trending", 7*time.Minute)
-		b.Start()
-		time.Sleep(3 * 24 * time.Hour)
-		synctest.Wait()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if want := 3 * 24 * 60 / 7; len(b.ticks) < want || len(b.ticks) > want+1 {
-			t.Errorf("got %d ticks, want %d", len(b.ticks), want)
-		}
-		for i := range b.ticks[1:] {
-			if b.ticks[i] == b.ticks[i+1] {
-				t.Errorf("%s came twice", b.ticks[i])
-			}
-		}
-	})
-}
-
-func TestChangedWhileTicking(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
-		b.Start()
-		b.set("trending", time.Hour)
-		b.wants(time.Hour, "trending 11:00:00")
-		b.set("trending", 20*time.Minute)
-		b.setCron("channels", "25,55 * * * *")
-		b.wants(25*time.Minute, "trending 11:20:00", "channels 11:25:00")
-		b.set("trending", time.Hour) // and its slot of 11:40 comes no more
-		b.wants(30*time.Minute, "channels 11:55:00")
-		b.wants(5*time.Minute, "trending 12:00:00")
-		if err := b.Remove("trending"); err != nil {
-			t.Error(err)
-		}
-		if err := b.Remove("trending"); err != nil {
-			t.Errorf("removed twice: %v", err)
-		}
-		b.wants(time.Hour, "channels 12:25:00", "channels 12:55:00")
-	})
-}
-
-func TestUnscheduledWhileTicking(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
-		b.Start()
-		b.set("trending", time.Hour)
-		b.wants(time.Hour, "trending 11:00:00")
-		must(t, b.Set("trending", jobs.Unscheduled{}))
-		b.wants(2 * time.Hour)
-	})
-}
-
-func TestScheduleThatNeverComes(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
-		b.set("trending", time.Hour)
 		if err := b.Set("trending", jobs.Every{}); err == nil {
-			t.Error("it was accepted")
+			t.Error("a schedule that never comes was accepted")
 		}
-		b.Start()
-		b.wants(time.Hour, "trending 11:00:00") // what was refused has changed nothing
+		hourly, err := ParseCron("5 * * * *", time.UTC)
+		must(t, err)
+		must(t, b.Set("channels", hourly))
+		b.wants(time.Hour, "trending 11:00:00", "channels 11:05:00", "trending 11:30:00")
+		b.set("trending", time.Hour)
+		b.wants(31*time.Minute, "trending 12:00:00")
+		b.set("trending", 20*time.Minute)
+		b.wants(20*time.Minute, "channels 12:05:00", "trending 12:20:00")
+		b.set("trending", time.Hour) // and its slot of 12:40 comes no more
+		b.wants(29 * time.Minute)
+		must(t, b.Set("trending", jobs.Unscheduled{}))
+		must(t, b.Remove("channels"))
+		b.wants(3 * time.Hour)
 	})
 }
 
 // The slots that came while the daemon was not awake are not run one after the
 // other: only the latest of them ticks.
 func TestClockSetForward(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
+	at(t, "10:00:00", func(b *bed) {
 		b.set("trending", 30*time.Minute)
 		b.Start()
 		b.wants(30*time.Minute, "trending 10:30:00")
@@ -194,8 +118,7 @@ func TestClockSetForward(t *testing.T) {
 // A clock that was set back shows a time of day again, and its slots come again;
 // the one that has just been ticked does not.
 func TestClockSetBack(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
+	at(t, "10:00:00", func(b *bed) {
 		b.set("trending", 30*time.Minute)
 		b.Start()
 		b.wants(30*time.Minute, "trending 10:30:00")
@@ -207,91 +130,89 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// While the clock is being slowed down, timers come a little early.
-func TestTimersThatComeEarly(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t)
-		b.set("trending", 30*time.Minute)
-		b.Start()
-		b.setClock(-900 * time.Millisecond)
-		b.wants(30*time.Minute, "trending 10:30:00")
-		b.wants(30*time.Minute, "trending 11:00:00")
-		b.setClock(-10 * time.Second) // too early to be that slot: the heartbeat finds it
-		b.wants(30 * time.Minute)
-		b.wants(15*time.Second, "trending 11:30:00")
-	})
-}
-
-// A tick that takes long holds up no other job, nor a reload: it is called without the lock.
-func TestNoTickUnderTheLock(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		var s *Scheduler
-		ticks := 0
-		s, err := newScheduler(func(string, time.Time) {
-			ticks++
-			if !s.mu.TryLock() {
-				t.Error("the lock is held")
-				return
-			}
-			s.mu.Unlock()
-		}, time.Now)
-		must(t, err)
-		must(t, s.Set("trending", jobs.Every{Period: time.Hour}))
-		time.Sleep(time.Hour)
-		s.check()
-		if ticks != 1 {
-			t.Errorf("it ticked %d times, want once", ticks)
-		}
-		must(t, s.Stop())
-	})
-}
-
 // What became due while the daemon was busy starting is not lost.
 func TestDueBeforeStart(t *testing.T) {
-	at(t, "10:50:00", func(t *testing.T) {
-		b := newBed(t)
+	at(t, "10:50:00", func(b *bed) {
 		b.set("trending", time.Hour)
 		b.wants(15 * time.Minute)
 		b.Start()
 		b.wants(0, "trending 11:00:00")
-		b.wants(time.Hour, "trending 12:00:00")
 	})
 }
 
 // However short the period, a timer never takes the slot after its own.
 func TestEarlyIsShort(t *testing.T) {
 	due := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	for _, test := range []struct {
+	for _, row := range []struct {
 		before time.Duration
 		want   bool
 	}{{0, true}, {200 * time.Millisecond, true}, {300 * time.Millisecond, false}, {time.Second, false}} {
 		e := &entry{schedule: jobs.Every{Period: time.Second}, due: due, last: due.Add(-time.Second)}
-		if slot, got := e.advance(due.Add(-test.before), true); got != test.want || got && !slot.Equal(due) {
-			t.Errorf("a timer %v before its slot: got %v, %v, want %v", test.before, slot, got, test.want)
+		if slot, got := e.advance(due.Add(-row.before), true); got != row.want || got && !slot.Equal(due) {
+			t.Errorf("a timer %v before its slot: got %v, %v, want %v", row.before, slot, got, row.want)
 		}
 	}
 }
 
-func TestStopBeforeStart(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		b := newBed(t) // its cleanup stops it
-		b.set("trending", time.Hour)
-		b.wants(2 * time.Hour)
+// A tick that does not return keeps the beat away, which comes back with it. It holds up no other job, nor a reload.
+// After Stop nothing comes.
+func TestNoBeatWithoutTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var beats, ahead atomic.Int64
+		stuck := make(chan struct{})
+		s, err := newScheduler(func(string, time.Time) { <-stuck }, func() time.Time {
+			return time.Now().Add(time.Duration(ahead.Load()))
+		})
+		must(t, err)
+		must(t, s.Set("fetch", jobs.Every{Period: time.Hour}))
+		s.Beat(time.Second, func() { beats.Add(1) })
+		wants := func(after time.Duration, want int64) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if got := beats.Load(); got != want {
+				t.Errorf("%d beats came, want %d", got, want)
+			}
+		}
+		s.Start()
+		wants(3500*time.Millisecond, 3)
+		ahead.Store(int64(time.Hour)) // the next one to look at the slots is the beat
+		wants(time.Second, 3)
+		if !s.mu.TryLock() {
+			close(stuck)
+			t.Fatal("the lock is held")
+		}
+		s.mu.Unlock()
+		wants(4*time.Second, 3)
+		close(stuck)
+		wants(0, 5) // one was due meanwhile
+		wants(2*time.Second, 7)
+		must(t, s.Stop())
+		wants(3*time.Hour, 7)
 	})
 }
 
-func TestNothingTicksAfterStop(t *testing.T) {
-	at(t, "10:00:00", func(t *testing.T) {
-		s, err := New(func(string, time.Time) { t.Error("it ticked") })
-		must(t, err)
-		must(t, s.Set("trending", jobs.Every{Period: time.Hour}))
-		s.Start()
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(3 * time.Hour)
-		synctest.Wait()
-	})
+// The clock is set back by ten minutes: slots and beats come as before.
+func TestAClockThatIsSetBack(t *testing.T) {
+	for _, step := range []time.Duration{-10 * time.Minute, -time.Minute, 10 * time.Minute} {
+		at(t, "10:00:00", func(b *bed) {
+			b.set("fetch", 10*time.Second)
+			var beats atomic.Int64
+			b.Beat(time.Second, func() { beats.Add(1) })
+			b.Start()
+			for _, by := range []time.Duration{step, -step, 0} {
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				b.setClock(by)
+			}
+			if n := len(b.ticks); n < 17 || n > 19 {
+				b.t.Errorf("the clock is set by %v: %d slots ran in three minutes, want 18", step, n)
+			}
+			if got := beats.Load(); got < 179 {
+				b.t.Errorf("the clock is set by %v: %d beats came in three minutes, want 180", step, got)
+			}
+		})
+	}
 }
 
 // must fails a test at an error.

@@ -222,10 +222,10 @@ func (r *Runner) executorOf(id string) *executor {
 
 // A JobState is the state of a job: what a plan goes by.
 type JobState struct {
-	Job   *Job   // must not be changed
-	Pause *Pause // nil unless it is paused
-	Took  Made   // the calls of a pass that ended well, by operation, measured in recent runs; nil if none
-	Runs  bool   // a run of it is under way on this host
+	*Job            // with what it expects, or what its recent passes that ended well made; must not be changed
+	Measured bool   // it was measured
+	Pause    *Pause // nil unless it is paused
+	Runs     bool   // a run of it is under way on this host
 }
 
 // JobStates returns the state of every job, in the order of configuration.
@@ -233,8 +233,13 @@ func (r *Runner) JobStates() (list []JobState) {
 	states, _ := r.listed("")
 	for _, j := range states {
 		j.mu.Lock()
-		list = append(list, JobState{j.job, j.state.Pause, mean(j.state.Took), j.executor != nil})
+		s := JobState{j.job, len(j.job.Expects) == 0 && len(j.state.Took) > 0, j.state.Pause, j.executor != nil}
+		if s.Measured {
+			job := *j.job
+			job.Expects, s.Job = mean(j.state.Took), &job
+		}
 		j.mu.Unlock()
+		list = append(list, s)
 	}
 	return list
 }

@@ -48,30 +48,25 @@ type Planner struct {
 	until time.Time  // they are given until then
 }
 
-// states returns the jobs, and each as the sum takes it: with what it expects, or the mean of its last ten runs.
-func (p *Planner) states() (states []jobs.JobState, list []*jobs.Job) {
-	states = p.Runner.JobStates()
+// jobsOf returns the jobs of states.
+func jobsOf(states []jobs.JobState) (list []*jobs.Job) {
 	for _, s := range states {
-		job := *s.Job
-		if len(job.Expects) == 0 {
-			job.Expects = s.Took
-		}
-		list = append(list, &job)
+		list = append(list, s.Job)
 	}
-	return states, list
+	return list
 }
 
 // Plan returns what the schedule asks of each limit.
 func (p *Planner) Plan() *Plan {
-	states, list := p.states()
-	result := &Plan{Limits: Sum(list, p.Service.Credentials())}
-	for i, s := range states {
+	states := p.Runner.JobStates()
+	result := &Plan{Limits: Sum(jobsOf(states), p.Service.Credentials())}
+	for _, s := range states {
 		switch {
-		case len(s.Job.Expects) > 0 || s.Job.Schedule.Next(jobs.Reference).IsZero():
-		case len(list[i].Expects) > 0:
-			result.Measured = append(result.Measured, s.Job.Name)
-		default:
-			result.Unknown = append(result.Unknown, s.Job.Name)
+		case s.Schedule.Next(jobs.Reference).IsZero():
+		case s.Measured:
+			result.Measured = append(result.Measured, s.Name)
+		case len(s.Expects) == 0:
+			result.Unknown = append(result.Unknown, s.Name)
 		}
 	}
 	return result
@@ -88,33 +83,20 @@ func (p *Planner) Rates(ctx context.Context) ([]Rate, error) {
 		return rates, nil
 	}
 	rates = []Rate{}
-	states, list := p.states()
+	states := p.Runner.JobStates()
 	for _, c := range p.Service.Credentials() {
-		fits := Sum(list, []*quota.Credential{c})
 		usage, err := p.Service.Usage(ctx, c.Name)
 		if err != nil {
 			return nil, err
 		}
-		spent, read := map[string]map[string]quota.Units{}, 0 // by caller and limit
-		err = p.Service.Walk(ctx, c.Name, usage.Now.Add(-time.Hour), func(e quota.Entry) bool {
-			if spent[e.By] == nil {
-				spent[e.By] = map[string]quota.Units{}
-			}
-			if _, isGrant := e.Grant(); isGrant {
-				for _, charge := range e.Charges {
-					spent[e.By][charge.Limit] += charge.Units
-				}
-			}
-			read++
-			return read < 100_000
-		})
+		spent, err := p.lastHour(ctx, c.Name, usage.Now)
 		if err != nil {
 			return nil, err
 		}
-		for _, l := range usage.Limits {
-			i := slices.IndexFunc(fits, func(f Fit) bool { return f.Limit == l.Name })
-			if i >= 0 && l.Window.Nominal() >= time.Hour {
-				rates = append(rates, rateOf(l, fits[i], c, states, list, spent, usage.Now))
+		for _, fit := range Sum(jobsOf(states), []*quota.Credential{c}) {
+			i := slices.IndexFunc(usage.Limits, func(l quota.LimitState) bool { return l.Name == fit.Limit })
+			if i >= 0 && usage.Limits[i].Window.Nominal() >= time.Hour {
+				rates = append(rates, rateOf(usage.Limits[i], fit, c, states, spent, usage.Now))
 			}
 		}
 	}
@@ -124,29 +106,49 @@ func (p *Planner) Rates(ctx context.Context) ([]Rate, error) {
 	return rates, nil
 }
 
+// A spending is what callers were granted, by caller and limit.
+type spending map[string]map[string]quota.Units
+
+// lastHour reads what was granted in the last hour.
+func (p *Planner) lastHour(ctx context.Context, credential string, now time.Time) (spending, error) {
+	const most = 100_000
+	spent, read := spending{}, 0
+	err := p.Service.Walk(ctx, credential, now.Add(-time.Hour), func(e quota.Entry) bool {
+		if spent[e.By] == nil {
+			spent[e.By] = map[string]quota.Units{}
+		}
+		if _, isGrant := e.Grant(); isGrant {
+			for _, charge := range e.Charges {
+				spent[e.By][charge.Limit] += charge.Units
+			}
+		}
+		read++
+		return read < most
+	})
+	return spent, err
+}
+
 // rateOf goes by what each caller has spent in the last hour. A job has spent what its slots of that hour explain, with
 // one more, which may have been late; one whose run has ended spends nothing more than its coming slots.
-func rateOf(
-	l quota.LimitState, fit Fit, c *quota.Credential, states []jobs.JobState, list []*jobs.Job, spent map[string]map[string]quota.Units, now time.Time,
-) Rate {
+func rateOf(l quota.LimitState, fit Fit, c *quota.Credential, states []jobs.JobState, spent spending, now time.Time) Rate {
 	r, others := Rate{Credential: fit.Credential, Limit: fit.Limit}, quota.Units(0)
 	coming, explained := make([]quota.Units, day/time.Minute), map[string]quota.Units{}
-	for i, job := range list {
-		charges, _ := c.Sum(job.Calls())
+	for _, s := range states {
+		charges, _ := c.Sum(s.Calls())
 		run, _ := quota.ChargeIn(charges, l.Name)
-		if run *= quota.Units(len(job.Regions)); job.Credential != c.Name {
+		if run *= quota.Units(len(s.Regions)); s.Credential != c.Name {
 			run = 0
 		}
-		explained[job.Name] = run
-		for at := job.Schedule.Next(now.Add(-time.Hour)); run > 0 && !at.IsZero() && at.Before(now.Add(day)); at = job.Schedule.Next(at) {
+		explained[s.Name] = run
+		for at := s.Schedule.Next(now.Add(-time.Hour)); run > 0 && !at.IsZero() && at.Before(now.Add(day)); at = s.Schedule.Next(at) {
 			if !at.After(now) {
-				explained[job.Name] += run
-			} else if !states[i].Pause.Active(at) {
+				explained[s.Name] += run
+			} else if !s.Pause.Active(at) {
 				coming[at.Sub(now)/time.Minute] += run
 			}
 		}
-		if !states[i].Runs {
-			explained[job.Name] = quota.MaxUnits
+		if !s.Runs {
+			explained[s.Name] = quota.MaxUnits
 		}
 	}
 	for by, in := range spent {

@@ -3,7 +3,6 @@ package ledgertest
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,16 +70,6 @@ func clientWindows(h *clientHistory) {
 	h.granted(alice, 5, 1)
 }
 
-func clientNever(h *clientHistory) {
-	h.limit("hour", 4, time.Hour)
-	d := h.ask(alice, 5)
-	if d.Reason != quota.CostExceedsLimit || d.Limit != "hour" || !d.RetryAt.IsZero() || d.RetryAfter != 0 || d.Detail == "" || len(d.Limits) != 2 {
-		h.Fatalf("got %+v, want that this never fits the hour", d)
-	}
-	h.used(alice, 0, 0)
-	h.granted(alice, 4, 2, 0)
-}
-
 func clientObserved(h *clientHistory) {
 	h.limit("hour", 8, time.Hour)
 	h.enforce(false)
@@ -118,17 +107,6 @@ func clientIsolation(h *clientHistory) {
 	h.denied("192.0.2.9", 1, "minute", h.ask("192.0.2.9", 1).RetryAfter) // the same one in another notation
 }
 
-func clientKeys(h *clientHistory) {
-	subjects := []string{" ", "a", "A", "a:b", "a:b:", "{a}", "{}", "\x00", "\x00\x00", "\xff\xfe", "\r\n", "*", "ä", "192.0.2.1", "2001:db8::/64",
-		strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("\xff", 1<<20)}
-	for i, subject := range subjects {
-		h.granted(subject, quota.Units(1+i%6), quota.Units(5-i%6))
-	}
-	for i, subject := range subjects {
-		h.used(subject, quota.Units(1+i%6))
-	}
-}
-
 func clientReset(h *clientHistory) {
 	h.reset(alice) // a subject without a record
 	h.granted(alice, 6, 0)
@@ -137,19 +115,6 @@ func clientReset(h *clientHistory) {
 	h.used(alice, 0)
 	h.granted(alice, 6, 0)
 	h.used(bob, 6)
-}
-
-func clientReopening(h *clientHistory) {
-	h.granted(alice, 4, 2)
-	h.store = h.reopen()
-	h.configure()
-	h.used(alice, 4)
-	h.granted(alice, 2, 0)
-	h.store = h.reopen()
-	h.configure()
-	if d := h.ask(alice, 1); d.Reason != quota.LimitExceeded {
-		h.Errorf("got %+v, want a denial", d)
-	}
 }
 
 // A caller waits by the clock that stepped back.

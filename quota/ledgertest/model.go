@@ -222,6 +222,13 @@ func (q question) append(e quota.Entry) quota.ID {
 	return e.ID
 }
 
+// name gives the newest entry another id.
+func (m *Model) name(c *quota.Credential, id quota.ID) {
+	q, done := m.about(c)
+	defer done()
+	q.entries[len(q.entries)-1].ID = id
+}
+
 // Usage implements quota.Ledger.
 func (m *Model) Usage(_ context.Context, c *quota.Credential) (quota.Usage, error) {
 	q, done := m.about(c)

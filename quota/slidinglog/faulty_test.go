@@ -71,7 +71,7 @@ func (f *faulty) flush() { f.set(func() { clear(f.twin.memory.keys) }) }
 func (f *faulty) del(parts ...string) {
 	f.set(func() {
 		for _, part := range parts {
-			delete(f.twin.memory.keys, "c "+part)
+			delete(f.twin.memory.keys, "c:"+part)
 		}
 	})
 }

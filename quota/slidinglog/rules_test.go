@@ -397,22 +397,6 @@ func TestLateCalls(t *testing.T) {
 	}
 }
 
-// What was dropped from the log refuses nothing: a limit that is new or longer counts what the log has.
-func TestTrimmedRefusesNothing(t *testing.T) {
-	play(t, 1, func(t *testing.T, w *world) {
-		h := w.hosts[0]
-		h.configure(credential(10, quota.Sliding(time.Minute)), nil)
-		h.find(h.c).keep = int64(10 * time.Minute / time.Microsecond)
-		h.spend(5, time.Second)
-		time.Sleep(11 * time.Minute)
-		h.spend(3, 20*time.Second) // these drop the first ones
-		h.configure(credential(10, quota.Sliding(time.Hour)), nil)
-		if d, err := h.ask(1); err != nil || !d.Granted() || h.used() != 4 {
-			t.Errorf("got %+v %v, %d are used; want what the log has", d, err, h.used())
-		}
-	})
-}
-
 // A host with a shorter window drops nothing that another one needs.
 func TestGreatestKeepOfAllHosts(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
@@ -429,49 +413,6 @@ func TestGreatestKeepOfAllHosts(t *testing.T) {
 		}
 		if used := long.used(); used != 130 {
 			t.Errorf("%d are used in a quarter of an hour, want 130", used)
-		}
-	})
-}
-
-// The settlement of a grant that never comes back leaves nothing behind.
-func TestSettlementOfAGrantThatNeverComes(t *testing.T) {
-	w := newTwin(t, lua.Usual(), nil)
-	w.name, w.server, w.clock = "c", "s", 1_764_000_000e6
-	if _, err := w.run(Restore, "e", "", 600e6, 0, "s", w.clock-1e6, 0, "\nsettle gone 5 @0 % %"); err != nil {
-		t.Fatal(err)
-	}
-	state := w.memory.keys[w.keys()[1]].hash
-	if state["~gone"] == "" {
-		t.Fatal("the settlement is not kept for its grant")
-	}
-	w.clock += 700e6
-	check := []quota.Check{{Limit: "daily", Length: time.Minute, Max: 100, Cost: 1}}
-	c := call{id: "one", text: " daily=1\ngrant op 1 @0 % %", known: known{epoch: "e", keep: 600e6}, checks: check}
-	if r, err := w.ask(c); err != nil || r.word != granted {
-		t.Fatal(r, err)
-	}
-	for field := range state {
-		if field[0] == '~' {
-			t.Errorf("field %q stays", field)
-		}
-	}
-}
-
-// A settlement that is done is answered so, even if the limits cannot be read after it.
-func TestSettledThoughTheLimitsAreNotRead(t *testing.T) {
-	play(t, 1, func(t *testing.T, w *world) {
-		h := w.hosts[0]
-		d, err := h.ask(9)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.way.disturb(func(s Script, _ []any) fault { return fault{drop: s == Acquire} })
-		if err := h.settle(d.GrantID, 4, within); err != nil {
-			t.Errorf("got %v, want no error: it is done", err)
-		}
-		h.way.disturb(nil)
-		if used := h.used(); used != 4 {
-			t.Errorf("%d are used, want 4", used)
 		}
 	})
 }

@@ -47,8 +47,11 @@ func newScene(t *testing.T, own quota.Limit) *scene {
 	if own.Name != "" {
 		own.Only = []string{"videos.list"}
 		limits = append([]quota.Limit{own}, limits...)
-		if strings.HasPrefix(own.Name, "known") {
+		switch {
+		case strings.HasPrefix(own.Name, "known"):
 			s.profile.Limits[own.Name] = Counterpart{}
+		case own.Name == "share": // of an upstream that nothing is known of
+			s.profile = Profile{}
 		}
 	}
 	service, err := quota.NewService(ledgertest.NewModel(s.clock.Now), []*quota.Credential{{Name: "youtube", Limits: limits,

@@ -360,7 +360,7 @@ func (d *daemon) serveAPI() {
 	}
 	d.serveAt("the API", d.callers, bounds)
 	if d.metricsAt != nil {
-		bounds.Only = []string{"/metrics", "/healthz", "/readyz"}
+		bounds.Handler = d.api.Only("/metrics", "/healthz", "/readyz")
 		d.serveAt("the metrics", d.metricsAt, bounds)
 		d.log.Info().Stringer("address", d.metricsAt.Addr()).Msg("serving metrics")
 	}

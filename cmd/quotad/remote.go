@@ -33,7 +33,7 @@ func (d *daemon) openRemote() error {
 		return fmt.Errorf("cannot serve remote callers: %w", err)
 	}
 	d.serveAt("answering remote callers", l, server.FrontendConfig{
-		Handler: d.api, Remote: &d.remote, TLS: secured, ErrorLog: stdlog.New(strangers{complaints{d.log}}, "", 0),
+		Handler: d.api.Remote(&d.remote), TLS: secured, ErrorLog: stdlog.New(strangers{complaints{d.log}}, "", 0),
 	})
 	d.log.Info().Stringer("address", l.Addr()).Bool("tls", secured != nil).Int("callers", len(d.config.Callers)).Msg("serving remote callers")
 	return nil

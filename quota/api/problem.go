@@ -24,8 +24,6 @@ const (
 	Unauthorized quota.Reason = "unauthorized"
 	// Cancelled: 408, the caller went away before the decision. The reason is for logs and metrics.
 	Cancelled quota.Reason = "cancelled"
-	// TooManyConnections: 503, this connection is one too many, see Config.
-	TooManyConnections quota.Reason = "too_many_connections"
 	// UpstreamUnreachable: 502 of a proxy, or 504 if it took too long.
 	UpstreamUnreachable quota.Reason = "upstream_unreachable"
 )
@@ -71,7 +69,6 @@ var answers = [...]answer{
 	{reason: Recovering, status: http.StatusServiceUnavailable, errs: []error{quota.ErrLost, quota.ErrRecovering}},
 	// Behind the errors of a ledger, which wrap why they gave up.
 	{reason: Cancelled, status: http.StatusRequestTimeout, errs: []error{context.Canceled}},
-	{reason: TooManyConnections, status: http.StatusServiceUnavailable},
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last row: also for everything that is not listed
 }

@@ -18,63 +18,42 @@ import (
 	"quotad/quota/api"
 )
 
-// A FrontendConfig says what answers the connections of a listener, and bounds them.
+// A FrontendConfig says what answers the connections of a listener.
 type FrontendConfig struct {
 	Handler http.Handler // a Server; or a proxy, which is
 	Endless bool         // as long about an answer as it likes
-	Only    []string     // the paths that are served; nil: all
-	// Connections is the maximum at once, ConnectionsPerUser of one user. 0: the defaults.
-	Connections, ConnectionsPerUser int
 	// AdminGroup is the group whose members have places of their own, as root has, and the process Self: the daemon,
 	// which asks whether it answers. Empty: DefaultAdminGroup. 0: there is no such process.
 	AdminGroup string
 	Self       int
-	Remote     *Remote     // knows the callers on other hosts, if the frontend is for them; nil: it is for this host
 	TLS        *tls.Config // nil: the frontend does not use TLS
 	ErrorLog   *log.Logger // of net/http, and of connections that are refused; nil: where package log writes to
 }
 
-// The maximum of connections at once, unless a FrontendConfig sets others.
 const (
-	DefaultConnections        = 1024
-	DefaultConnectionsPerUser = 256
+	maxConnections        = 1024 // at once
+	maxConnectionsPerUser = 256
+	reservedPlaces        = 16                     // for operators and the daemon, when the others are taken
+	unreadTime            = 300 * time.Millisecond // for the first request of what is accepted, at a shutdown
 )
 
-const (
-	reservedPlaces = 16                     // for operators and the daemon, when the others are taken
-	refusingPlaces = 64                     // for connections that are answered 503; what is more is closed
-	unreadTime     = 300 * time.Millisecond // for the first request of what is accepted, at a shutdown
-)
-
-// A Frontend answers the connections of one listener.
+// A Frontend answers the connections of one listener, and closes those that are too many.
 type Frontend struct {
 	config  FrontendConfig
 	http    *http.Server
 	closing atomic.Bool   // answers end their connections
 	ended   chan struct{} // closed when nothing more is accepted
 
-	mu                         sync.Mutex // guards what follows
-	listener                   net.Listener
-	shared, reserved, refusing int         // places that are taken
-	byUser                     map[int]int // of the shared ones
-	open                       map[net.Conn]*place
-	refused                    uint64
-	logged                     time.Time // when the log last reported a refusal
-}
-
-// A place is what a connection takes until it is closed.
-type place struct {
-	peer  peer
-	asked bool   // a request has begun
-	leave func() // gives the place back
+	mu       sync.Mutex // guards what follows
+	listener net.Listener
+	open     map[net.Conn]*place // by what the listener accepted
+	logged   time.Time           // when the log last reported a refusal
 }
 
 // NewFrontend returns a frontend that is ready to Serve.
 func NewFrontend(c FrontendConfig) *Frontend {
-	c.Connections = cmp.Or(c.Connections, DefaultConnections)
-	c.ConnectionsPerUser = cmp.Or(c.ConnectionsPerUser, DefaultConnectionsPerUser)
 	c.AdminGroup, c.ErrorLog = cmp.Or(c.AdminGroup, DefaultAdminGroup), cmp.Or(c.ErrorLog, log.Default())
-	f := &Frontend{config: c, ended: make(chan struct{}), byUser: make(map[int]int), open: make(map[net.Conn]*place)}
+	f := &Frontend{config: c, ended: make(chan struct{}), open: make(map[net.Conn]*place)}
 	f.http = &http.Server{
 		Handler: f, ConnContext: f.withPeer, ConnState: f.changed, ErrorLog: c.ErrorLog, TLSConfig: c.TLS,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: api.IdleTimeout,
@@ -89,13 +68,8 @@ func NewFrontend(c FrontendConfig) *Frontend {
 
 // ServeHTTP answers one request.
 func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	why := peerFrom(r).refusal
-	if why != "" || f.closing.Load() {
+	if f.closing.Load() {
 		w.Header().Set("Connection", "close")
-	}
-	if why != "" {
-		WriteProblem(w, api.NewProblem(api.TooManyConnections, "%s", why))
-		return
 	}
 	f.config.Handler.ServeHTTP(w, r)
 }
@@ -104,32 +78,19 @@ func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // by its token to a Remote: on any other listener, callers without a run token may only read.
 func (f *Frontend) Serve(l net.Listener) error {
 	defer close(f.ended)
-	once := &closedOnce{Listener: l}
+	bounded := boundedListener{l, f, sync.OnceValue(l.Close)}
 	f.mu.Lock()
-	f.listener = once
+	f.listener = bounded
 	f.mu.Unlock()
 	serve := f.http.Serve
 	if f.config.TLS != nil {
 		serve = func(l net.Listener) error { return f.http.ServeTLS(l, "", "") }
 	}
-	err := serve(accepting{once, f})
+	err := serve(bounded)
 	if errors.Is(err, http.ErrServerClosed) || f.closing.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("cannot serve the API: %w", err)
-}
-
-// Connections counts the connections of a frontend.
-type Connections struct {
-	Open    int    // including those that are being refused
-	Refused uint64 // since the start
-}
-
-// Connections counts the connections.
-func (f *Frontend) Connections() Connections {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return Connections{Open: len(f.open), Refused: f.refused}
 }
 
 // Shutdown closes the listener, answers the requests that have arrived and returns. A connection that has not asked
@@ -150,9 +111,9 @@ func (f *Frontend) Shutdown(ctx context.Context) error {
 		case <-first.Done():
 		}
 	}
-	for len(f.fresh()) > 0 && quota.Sleep(first, unreadTime/100) {
+	for len(f.unasked()) > 0 && quota.Sleep(first, unreadTime/100) {
 	}
-	for _, conn := range f.fresh() {
+	for _, conn := range f.unasked() {
 		conn.Close()
 	}
 	err := f.http.Shutdown(ctx)
@@ -162,8 +123,8 @@ func (f *Frontend) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// fresh returns the connections that have not asked anything yet.
-func (f *Frontend) fresh() (list []net.Conn) {
+// unasked returns the connections that have not asked anything yet.
+func (f *Frontend) unasked() (list []net.Conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for conn, p := range f.open {
@@ -174,27 +135,18 @@ func (f *Frontend) fresh() (list []net.Conn) {
 	return list
 }
 
-// A closedOnce is a listener that may be closed twice, of which net/http would report an error.
-type closedOnce struct {
+// A boundedListener returns the connections that a frontend has a place for, and closes the others.
+type boundedListener struct {
 	net.Listener
-	once sync.Once
-	err  error
+	frontend *Frontend
+	close    func() error // may be called twice, of which net/http would report an error
 }
 
 // Close implements net.Listener.
-func (l *closedOnce) Close() error {
-	l.once.Do(func() { l.err = l.Listener.Close() })
-	return l.err
-}
-
-// An accepting listener returns the connections that a frontend has a place for.
-type accepting struct {
-	net.Listener
-	frontend *Frontend
-}
+func (l boundedListener) Close() error { return l.close() }
 
 // Accept implements net.Listener.
-func (l accepting) Accept() (net.Conn, error) {
+func (l boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil || l.frontend.admit(conn) {
@@ -204,66 +156,70 @@ func (l accepting) Accept() (net.Conn, error) {
 	}
 }
 
-// admit gives a connection a place, if there is one: a shared one; a reserved one; one on which it is refused.
+// admit gives a connection a place until it is closed, if there is one: a shared one, or a reserved one.
 func (f *Frontend) admit(conn net.Conn) bool {
-	c, p := f.config, peerOf(conn)
-	p.remote, p.only = c.Remote, c.Only
-	full := f.enter(conn, p, &f.shared, c.Connections, c.ConnectionsPerUser)
-	isOwn := func() bool { return p.pid != 0 && p.pid == c.Self || isOperator(p.uid, c.AdminGroup) } // reads the user database
-	if full == "" || isOwn() && f.enter(conn, p, &f.reserved, reservedPlaces, 0) == "" {
+	p := peerOf(conn)
+	full := f.enter(conn, &place{peer: p})
+	if full == "" {
 		return true
 	}
-	p.refusal = full
-	f.report(full)
-	return f.enter(conn, p, &f.refusing, refusingPlaces, 0) == ""
-}
-
-// enter gives a connection one of the places (most in all, perUser for each user; 0: all) until it is closed. It returns
-// why it cannot.
-func (f *Frontend) enter(conn net.Conn, p peer, taken *int, most, perUser int) (full string) {
-	counts := perUser > 0 && p.uid != unknownUID
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case *taken >= most:
-		return quota.Count(most, "connection is", "connections are") + " the most at once"
-	case counts && f.byUser[p.uid] >= perUser:
-		return fmt.Sprintf("uid %d has %s, the most at once", p.uid, quota.Count(perUser, "connection", "connections"))
-	case counts:
-		f.byUser[p.uid]++
+	isOwn := p.pid != 0 && p.pid == f.config.Self || isOperator(p.uid, f.config.AdminGroup) // reads the user database
+	if isOwn && f.enter(conn, &place{peer: p, reserved: true}) == "" {
+		return true
 	}
-	*taken++
-	f.open[conn] = &place{peer: p, leave: func() {
-		*taken--
-		if counts {
-			f.byUser[p.uid]--
-		}
-	}}
-	return ""
-}
-
-// report counts a connection that is refused, and logs one a minute.
-func (f *Frontend) report(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.refused++
 	if now := time.Now(); now.Sub(f.logged) >= time.Minute {
 		f.logged = now
-		f.config.ErrorLog.Printf("connections are refused: %s", why)
+		f.config.ErrorLog.Printf("connections are refused: %s", full)
 	}
+	return false
+}
+
+// A place is what a connection takes until it is closed.
+type place struct {
+	peer     peer
+	reserved bool
+	asked    bool // a request has begun
+}
+
+// enter gives a connection a place, or returns why it cannot.
+func (f *Frontend) enter(conn net.Conn, p *place) (full string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	taken, ofUser, most := 0, 0, maxConnections
+	for _, other := range f.open {
+		if other.reserved == p.reserved {
+			taken++
+			if other.peer.uid == p.peer.uid && p.peer.uid != unknownUID {
+				ofUser++
+			}
+		}
+	}
+	if p.reserved {
+		most = reservedPlaces
+	}
+	switch {
+	case taken >= most:
+		return fmt.Sprintf("%d are the most at once", most)
+	case ofUser >= maxConnectionsPerUser:
+		return fmt.Sprintf("uid %d has %d, the most at once", p.peer.uid, ofUser)
+	}
+	f.open[conn] = p
+	return ""
 }
 
 // changed records that a connection has a request, or has ended.
 func (f *Frontend) changed(conn net.Conn, state http.ConnState) {
+	conn = accepted(conn)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch p := f.open[accepted(conn)]; {
+	switch p := f.open[conn]; {
 	case p == nil:
 	case state == http.StateActive:
 		p.asked = true
 	case state == http.StateClosed:
-		delete(f.open, accepted(conn))
-		p.leave()
+		delete(f.open, conn)
 	}
 }
 
@@ -278,11 +234,8 @@ func accepted(conn net.Conn) net.Conn {
 // A peer is the process at the other end of a connection, as it was when it connected. By now another process may have
 // its pid, so only the uid gives rights.
 type peer struct {
-	uid     int      // unknownUID when not known
-	pid     int      // 0 when not known
-	remote  *Remote  // knows the caller by its token; nil: it is on this host
-	refusal string   // why the connection is one too many; empty: it is not
-	only    []string // the paths that are served; nil: all
+	uid int // unknownUID when not known
+	pid int // 0 when not known
 }
 
 // unknownUID stands for a caller whose user is not known, as on TCP.

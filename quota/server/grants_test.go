@@ -107,9 +107,9 @@ func TestASettlementHasOneDeadline(t *testing.T) {
 	uid := account(t, "nobody")
 	ledger := &deadlineLedger{Model: ledgertest.NewModel(time.Now)}
 	h := servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledger, servertest.YouTube()) })
-	grant := grantTo(t, h, uid, "credential=youtube&operation=search.list")
-	if status := as(t, h, uid, http.MethodPost, "/v1/grants/"+grant+"/settle", "units=5"); status != http.StatusOK {
-		t.Errorf("the settlement is answered %d", status)
+	grant := as(t, h, uid, "POST", "/v1/acquire", "credential=youtube&operation=search.list").Text("grant_id")
+	if got := as(t, h, uid, http.MethodPost, "/v1/grants/"+grant+"/settle", "units=5"); got.Status != http.StatusOK {
+		t.Errorf("the settlement is answered %d", got.Status)
 	}
 	if until := ledger.until; len(until) != 2 || until[0].IsZero() || !until[0].Equal(until[1]) {
 		t.Errorf("the calls of the ledger may take until %v", until)

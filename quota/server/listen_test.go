@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -57,17 +56,6 @@ func staleSocket(t *testing.T, path string) {
 	}
 	l.SetUnlinkOnClose(false)
 	l.Close()
-}
-
-func TestStaleSocketIsReplaced(t *testing.T) {
-	path := filepath.Join(servertest.ShortDir(t), "s")
-	staleSocket(t, path)
-	defer listen(t, path).Close()
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn.Close()
 }
 
 func TestLiveSocketIsRefused(t *testing.T) {
@@ -182,21 +170,5 @@ func TestCloseRemovesOnlyItsOwnFile(t *testing.T) {
 	second.Close()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its own socket is still there: %v", err)
-	}
-}
-
-func TestSlowClientCostsOneConnection(t *testing.T) {
-	t.Parallel() // it waits for the server to lose patience
-	h := servertest.Start(t, nil)
-	slow := h.Dial()
-	if _, err := slow.Conn.Write([]byte("POST /v1/acquire HTTP/1.1\r\nHost: quotad\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.Dial().Call("GET", "/healthz", ""); got.Status != 200 {
-		t.Errorf("others get %d", got.Status)
-	}
-	// The server hangs up after 5 s; this end would lose patience after minutes.
-	if _, err := slow.Conn.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("the rest of the header is still waited for: %v", err)
 	}
 }

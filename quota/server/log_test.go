@@ -3,7 +3,6 @@ package server_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -207,15 +206,5 @@ func TestUsageOfShortWindows(t *testing.T) {
 	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{Since: "1h"})
 	if err != nil || u.Total.Limits["brief"] != 105 || u.Windows != nil {
 		t.Errorf("got %+v, %v; want the 105 units of the last hour", u, err)
-	}
-}
-
-// Where several credentials are configured one must be named.
-func TestOnlyCredentialOfSeveral(t *testing.T) {
-	h := servertest.Start(t, nil)
-	_, err := h.Client("").Log(t.Context(), api.LogQuery{})
-	var p *api.Problem
-	if !errors.As(err, &p) || p.Reason != quota.BadRequest || p.Hint != "name one of them" {
-		t.Errorf("got %v, want bad_request and what to do", err)
 	}
 }

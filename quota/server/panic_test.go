@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"quotad/jobs/process/processtest"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
+
+func TestMain(m *testing.M) { os.Exit(processtest.Tests(m.Run).Run()) }
 
 // A panic of a route that changes something ends the process: it may hold locks, and have changed half of it. One of a
 // route that reads ends its connection.

@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -83,16 +82,6 @@ func tokenIn(r *http.Request) (string, *api.Problem) {
 			WithHint("replace that token, and send the new one in the header Authorization: Bearer TOKEN")
 	}
 	return "", api.NewProblem(api.Unauthorized, "a remote caller shows its token").WithHint("send one header Authorization: Bearer TOKEN")
-}
-
-// addressOf reads an address with or without a port; zero: it is none.
-func addressOf(text string) netip.Addr {
-	with, err := netip.ParseAddrPort(text)
-	address := with.Addr()
-	if err != nil {
-		address, _ = netip.ParseAddr(text)
-	}
-	return address.Unmap().WithZone("")
 }
 
 // remoteRoutes are the routes that a remote caller may use. Every other route is refused. checkRoute checks what the path

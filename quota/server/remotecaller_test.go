@@ -27,7 +27,7 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}}
 	}
 	remote.SetCallers([]server.RemoteCaller{caller("shop", "one"), caller("blog", "two")})
-	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Handler: h.Server, Remote: remote}), servertest.TCP(t), make(chan error, 1)
+	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Handler: h.Server.Remote(remote)}), servertest.TCP(t), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })
 	conn, err := net.Dial("tcp", listener.Addr().String())

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -157,11 +158,8 @@ func (s *Server) guard(route Route) http.HandlerFunc {
 // reject answers a request that its caller may not make, and reports it.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, route string, caller quota.Caller, problem *api.Problem) {
 	if problem.Reason == api.Unauthorized || problem.Reason == quota.Forbidden {
-		p, from := peerFrom(r), ""
-		if p.remote != nil {
-			from = addressOf(r.RemoteAddr).String()
-		}
-		s.Emit(Forbidden{Route: route, Caller: caller, PID: p.pid, From: from, Detail: problem.Detail})
+		from, _, _ := net.SplitHostPort(r.RemoteAddr) // empty on a Unix socket
+		s.Emit(Forbidden{Route: route, Caller: caller, PID: peerFrom(r).pid, From: from, Detail: problem.Detail})
 	}
 	WriteProblem(w, problem)
 }

@@ -110,25 +110,42 @@ func newServer(c Config) *Server {
 	return s
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request of a caller on this host.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p := peerFrom(r)
-	if p.remote == nil { // a remote caller learns the version only with a token
-		w.Header()["Server"] = s.name
-	}
-	if p.only != nil && !slices.Contains(p.only, r.URL.Path) {
-		WriteProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(p.only, ", ")))
-		return
-	}
-	problem := s.checkOrigin(r, p.remote != nil)
-	if problem == nil && p.remote != nil {
-		r, problem = p.remote.admit(w, r)
-	}
-	if problem != nil {
-		s.reject(w, r, "", quota.Caller{UID: p.uid}, problem)
-		return
-	}
 	w.Header()["Server"] = s.name
+	s.serve(w, r, s.checkOrigin(r, false))
+}
+
+// Remote returns the handler of callers on other hosts, whom m knows by their tokens.
+func (s *Server) Remote(m *Remote) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		problem := s.checkOrigin(r, true)
+		if problem == nil {
+			r, problem = m.admit(w, r)
+		}
+		if problem == nil { // a caller learns the version only with a token
+			w.Header()["Server"] = s.name
+		}
+		s.serve(w, r, problem)
+	})
+}
+
+// Only returns a handler of some paths.
+func (s *Server) Only(paths ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(paths, r.URL.Path) {
+			WriteProblem(w, api.NewProblem(api.NotFound, "here is nothing but %s", strings.Join(paths, ", ")))
+			return
+		}
+		s.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, problem *api.Problem) {
+	if problem != nil {
+		s.reject(w, r, "", quota.Caller{UID: peerFrom(r).uid}, problem)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -196,59 +197,27 @@ func testUnavailable(t *testing.T, why error, reason string) {
 	}
 }
 
-func TestEveryDecisionIsObserved(t *testing.T) {
+// Each decision is reported with its caller, and the record of a pass has it.
+func TestEveryDecisionIsReported(t *testing.T) {
 	h := servertest.Start(t, nil)
+	h.Tokens.Issue("secret", "fetch", "US", "other")
 	grant := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a"})
 	h.Acquire("", api.AcquireRequest{Credential: "vimeo", Operation: "videos.list"})
-	h.Client("").Release(context.Background(), grant.GrantID)
-
-	events := h.Events()
-	if len(events) != 3 {
-		t.Fatalf("%d events, want 3", len(events))
+	h.Client("").Release(t.Context(), grant.GrantID)
+	for range 3 {
+		h.Acquire("secret", api.AcquireRequest{Operation: "get"})
 	}
-	granted, refused, released := events[0], events[1], events[2]
-	if granted.Verb != "acquire" || granted.Request.RequestID != "a" || granted.Decision.GrantID != grant.GrantID || granted.PID == 0 {
-		t.Errorf("grant observed as %+v", granted)
+	var got []string
+	for _, e := range h.Events() {
+		got = append(got, fmt.Sprint(e.Verb, " ", e.Request.Caller.By(), " ", e.Request.Caller.Region, " ", e.Result(), " ", e.PID == os.Getpid()))
 	}
-	if refused.Decision.Reason != quota.UnknownCredential {
-		t.Errorf("refusal observed as %+v", refused)
+	own := fmt.Sprintf("@%d", os.Getuid())
+	want := []string{"acquire " + own + "  granted true", "acquire " + own + "  unknown_credential true", "release " + own + "  granted true",
+		"acquire fetch US granted true", "acquire fetch US granted true", "acquire fetch US limit_exceeded true"}
+	if !slices.Equal(got, want) || h.Events()[0].Request.RequestID != "a" || h.Events()[2].GrantID != grant.GrantID {
+		t.Errorf("got %q, want %q", got, want)
 	}
-	if released.Verb != "release" || released.GrantID != grant.GrantID {
-		t.Errorf("release observed as %+v", released)
-	}
-}
-
-func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	h := servertest.Start(t, func(c *server.Config) {
-		slow := func(context.Context, *server.Session, server.None) (string, error) {
-			close(entered)
-			<-leave
-			return "done", nil
-		}
-		c.Routes = []server.Route{{Method: "GET", Path: "/slow", Access: server.Read, Handle: server.Handle(slow)}}
-	})
-	answered := make(chan servertest.Response, 1)
-	wire := h.Dial()
-	go func() { answered <- wire.Call("GET", "/slow", "") }()
-	<-entered
-	down := make(chan error, 1)
-	go func() { down <- h.Frontend.Shutdown(context.Background()) }()
-	for { // until the socket is gone
-		if _, err := h.Client("").Status(context.Background()); errors.Is(err, api.ErrUnreachable) {
-			break
-		}
-	}
-	select {
-	case err := <-down:
-		t.Fatalf("Shutdown returned before the answer: %v", err)
-	default:
-	}
-	close(leave)
-	if err := <-down; err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
-	if got := <-answered; got.Status != http.StatusOK || got.Body != "\"done\"\n" {
-		t.Errorf("got %d %q", got.Status, got.Body)
+	if decided := h.Tokens.Pass("secret").Decisions; len(decided) != 3 || !decided[1].Granted() || decided[2].Reason != quota.LimitExceeded {
+		t.Errorf("the record has %+v, want two grants and a denial", decided)
 	}
 }

@@ -1,0 +1,215 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"quotad/quota/api"
+	"quotad/quota/seedtest"
+	"quotad/quota/server"
+	"quotad/quota/server/servertest"
+)
+
+// dialAs is Dial as another user: the kernel records the user of the thread that connects.
+func dialAs(t *testing.T, h *servertest.Server, uid uint32) *servertest.Conn {
+	t.Helper()
+	if err := os.Chmod(h.Socket, 0o666); err != nil { // for users who are in no group of ours
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	setThreadUser(t, uintptr(uid))
+	w := h.Dial()
+	setThreadUser(t, 0)
+	runtime.UnlockOSThread() // not reached as another user: then the thread ends with its goroutine
+	return w
+}
+
+func setThreadUser(t *testing.T, uid uintptr) {
+	t.Helper()
+	const unchanged = ^uintptr(0)
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, unchanged, uid, unchanged); errno != 0 {
+		t.Fatalf("cannot become uid %d: %v", uid, errno)
+	}
+}
+
+// served reports whether a connection is answered.
+func served(w *servertest.Conn) bool {
+	io.WriteString(w, "GET /healthz HTTP/1.1\r\nHost: quotad\r\n\r\n")
+	answer, err := http.ReadResponse(w.In, nil)
+	if err == nil {
+		_, err = io.Copy(io.Discard, answer.Body)
+	}
+	return err == nil && answer.StatusCode == http.StatusOK
+}
+
+// One user has 256 connections, and all together 1,024. Root has 16 more, and so has the daemon, whatever its user is.
+func TestConnectionsAreBounded(t *testing.T) {
+	nobody := account(t, "nobody")
+	var said servertest.Text
+	h := servertest.Start(t, nil, server.FrontendConfig{ErrorLog: log.New(&said, "", 0)})
+	fill := func(uid uint32, want int) (list []*servertest.Conn) {
+		t.Helper()
+		for range want { // half open: they never send a thing
+			list = append(list, dialAs(t, h, uid))
+		}
+		if served(dialAs(t, h, uid)) {
+			t.Errorf("uid %d: one more than %d is answered", uid, want)
+		}
+		return list
+	}
+	flood := fill(nobody, 256)
+	if text := said.String(); !strings.Contains(text, "connections are refused: uid 65534 has 256, the most at once") || strings.Count(text, "\n") != 1 {
+		t.Errorf("the log says %q", text)
+	}
+	if !served(dialAs(t, h, 60_001)) || !served(h.Dial()) {
+		t.Error("another user, or root, is not answered")
+	}
+	flood[0].Close()
+	for tries := 0; !served(dialAs(t, h, nobody)); tries++ { // until the place is free
+		if tries == 1000 {
+			t.Fatal("no place is free again")
+		}
+	}
+	h = servertest.Start(t, nil, server.FrontendConfig{ErrorLog: log.New(io.Discard, "", 0)})
+	for uid := range uint32(4) {
+		for range 256 {
+			dialAs(t, h, 60_001+uid)
+		}
+	}
+	if served(dialAs(t, h, 60_009)) {
+		t.Error("one user more is answered")
+	}
+	for range 16 {
+		if !served(h.Dial()) {
+			t.Error("root is not answered")
+		}
+	}
+	if served(h.Dial()) {
+		t.Error("root's own flood is answered")
+	}
+	h = servertest.Start(t, nil, server.FrontendConfig{Self: os.Getpid(), ErrorLog: log.New(io.Discard, "", 0)})
+	fill(nobody, 256+16)
+}
+
+// Thousands of connections that send nothing leave acquires going on. When they have gone, so has what they took.
+func TestFloodOfTheSocket(t *testing.T) {
+	nobody := account(t, "nobody")
+	h := servertest.Start(t, nil, server.FrontendConfig{ErrorLog: log.New(io.Discard, "", 0)})
+	own := h.Dial()
+	acquire := func(when string) {
+		t.Helper()
+		if got := own.Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form); got.Status != http.StatusOK {
+			t.Errorf("%s: %d %s", when, got.Status, got.Body)
+		}
+	}
+	acquire("before")
+	heap, routines := held()
+	flood := make([]*servertest.Conn, seedtest.Long(t, 1500))
+	for i := range flood {
+		if flood[i] = dialAs(t, h, nobody); i%500 == 0 {
+			acquire("meanwhile")
+		}
+	}
+	if d := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); !d.Granted {
+		t.Errorf("an operator in the flood: %+v", d)
+	}
+	full, _ := held()
+	for _, w := range flood {
+		w.Close()
+	}
+	clear(flood)
+	after, left := held()
+	for after > heap+uint64(len(flood))<<10+2<<20 || left > routines+4 { // until what they took is back
+		after, left = held()
+	}
+	t.Logf("%d connections: heap %d kB before, %d kB with them, %d kB after; %d and %d goroutines", len(flood), heap>>10, full>>10, after>>10, routines, left)
+	acquire("after")
+}
+
+// held returns what is on the heap, and how many goroutines there are.
+func held() (heap uint64, routines int) {
+	var m runtime.MemStats
+	runtime.GC() // fills the pools' victims
+	runtime.GC() // and frees them
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc, runtime.NumGoroutine()
+}
+
+// The request of a connection that has not asked yet is answered while the server shuts down, or known to its
+// sender not to have arrived: none is read and dropped.
+func TestShutdownDropsNoRequest(t *testing.T) {
+	for range 20 {
+		h := servertest.Start(t, nil)
+		wires := make([]*servertest.Conn, 16)
+		for i := range wires {
+			wires[i] = h.Dial()
+		}
+		if !served(h.Dial()) { // the others are accepted by then
+			t.Fatal("not answered")
+		}
+		down := make(chan error, 1)
+		go func() { down <- h.Frontend.Shutdown(t.Context()) }()
+		for { // until nothing is accepted any more
+			if _, err := os.Lstat(h.Socket); err != nil {
+				break
+			}
+		}
+		results := make(chan error, len(wires))
+		for _, w := range wires {
+			go func() {
+				if _, err := io.WriteString(w, "GET /healthz HTTP/1.1\r\nHost: quotad\r\n\r\n"); err != nil {
+					results <- nil // known not to be sent
+					return
+				}
+				_, err := http.ReadResponse(w.In, nil)
+				results <- err
+			}()
+		}
+		for range wires {
+			if err := <-results; err != nil {
+				t.Errorf("a request that was sent: %v", err)
+			}
+		}
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := servertest.Start(t, func(c *server.Config) {
+		slow := func(context.Context, *server.Session, server.None) (string, error) {
+			close(entered)
+			<-leave
+			return "done", nil
+		}
+		c.Routes = []server.Route{{Method: "GET", Path: "/slow", Access: server.Read, Handle: server.Handle(slow)}}
+	})
+	answered := make(chan servertest.Response, 1)
+	wire := h.Dial()
+	go func() { answered <- wire.Call("GET", "/slow", "") }()
+	<-entered
+	down := make(chan error, 1)
+	go func() { down <- h.Frontend.Shutdown(context.Background()) }()
+	for { // until the socket is gone
+		if _, err := h.Client("").Status(context.Background()); errors.Is(err, api.ErrUnreachable) {
+			break
+		}
+	}
+	close(leave)
+	if err := <-down; err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if got := <-answered; got.Status != http.StatusOK || got.Body != "\"done\"\n" {
+		t.Errorf("got %d %q", got.Status, got.Body)
+	}
+}

@@ -158,29 +158,21 @@ func runPage(r jobs.Run, output bool, v wording.View) string {
 	return b.String()
 }
 
-// renderOutput writes the last lines of each pass. What several passes wrote alike is there once.
+// renderOutput writes the last lines of each pass.
 func renderOutput(b *strings.Builder, passes []jobs.Pass, v wording.View) {
-	names := map[string][]string{} // by what they wrote
-	var texts []string
+	passes = slices.DeleteFunc(slices.Clone(passes), func(p jobs.Pass) bool { return len(p.Tail) == 0 })
+	if len(passes) == 0 {
+		v.Prose(b, 2, wording.Faint, "no output")
+	}
 	for _, p := range passes {
-		name, text := wording.Region(p.Region), ""
+		name := wording.Region(p.Region)
 		if p.Attempt > 0 {
 			name += fmt.Sprintf(" (attempt %d)", p.Attempt+1)
 		}
+		v.Prose(b, 2, wording.Bold, "output of "+name)
 		for _, line := range p.Tail {
-			text += "    " + v.Clean(line) + "\n"
+			b.WriteString("    " + v.Clean(line) + "\n")
 		}
-		if text != "" && names[text] == nil {
-			texts = append(texts, text)
-		}
-		names[text] = append(names[text], name)
-	}
-	if len(texts) == 0 {
-		v.Prose(b, 2, wording.Faint, "no output")
-	}
-	for _, text := range texts {
-		v.Prose(b, 2, wording.Bold, "output of "+strings.Join(names[text], " "))
-		b.WriteString(text)
 	}
 }
 

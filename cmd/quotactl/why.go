@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -61,12 +60,6 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 		client = c.spender() // inside a pass it asks for the pass
 	}
 	d, err := client.Acquire(ctx, r)
-	var p *api.Problem
-	if errors.As(err, &p) && p.Reason == quota.UnknownOperation {
-		if _, noJob := c.client().Job(ctx, r.Operation); noJob == nil {
-			return usageError("quotactl jobs "+r.Operation, `"quotactl why JOB" is gone`)
-		}
-	}
 	body := whyBody{Decision: d, Request: r}
 	if err == nil && !d.Granted {
 		r.UseReserve = true

@@ -94,9 +94,9 @@ func (p Picture) limitRow(c api.Credential, l api.Limit) LimitRow {
 	used, kept := wording.Bar(l)
 	row := LimitRow{Limit: l, Credential: c.Name, ID: id, Tone: p.toneOf(id), Style: tone(wording.LimitStyle(l)),
 		Fill: percentOf(used, l.Units), Kept: percentOf(kept, l.Units),
-		Notes: wording.LimitNotes(l, rate, p.View), Chart: chartOf(l, p.Spent[c.Name], rate, p.Now, p.Zone)}
-	if c.AsOf != nil {
-		row.Notes = append([]string{wording.Outlook(p.Status, c, l, p.View)}, row.Notes...)
+		Notes: []string{l.Describe}, Chart: chartOf(l, p.Spent[c.Name], rate, p.Now, p.Zone)}
+	if outlook := wording.Outlook(p.Status, c, l, p.View); outlook != "" {
+		row.Notes = append(row.Notes, outlook)
 	}
 	return row
 }

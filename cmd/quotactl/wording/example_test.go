@@ -13,7 +13,7 @@ import (
 	"quotad/quota/api"
 )
 
-// What a status says of a limit, first in one sentence, then with what is behind it.
+// What a status says of a limit.
 func ExampleOutlook() {
 	now := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 	view := wording.NewView(now, io.Discard, true)
@@ -23,13 +23,6 @@ func ExampleOutlook() {
 	rate := plan.Rate{Credential: "youtube", Limit: "daily", PerHour: 850, GoneAt: now.Add(4*time.Hour + 2*time.Minute)}
 	status := jobsapi.Status{Rates: []plan.Rate{rate}}
 	fmt.Println(wording.Outlook(status, api.Credential{Name: "youtube"}, daily, view))
-	for _, note := range wording.LimitNotes(daily, rate, view) {
-		fmt.Println("-", note)
-	}
 	// Output:
 	// used up at about 13:02 UTC
-	// - in any 24h
-	// - 100 units back in 3h 20m, at 12:20:00 UTC
-	// - used up at about 13:02 UTC
-	// - 850 in the last hour
 }

@@ -34,32 +34,6 @@ func Bar(l api.Limit) (used, reserve int64) {
 	return max(0, l.Units-l.Remaining-reserve), reserve
 }
 
-// LimitNotes says how long a debit counts, what is unusual about a limit, when units come back and, where it is known, how
-// fast they are spent.
-func LimitNotes(l api.Limit, r plan.Rate, v View) []string {
-	notes := []string{l.Describe}
-	switch {
-	case l.Closed != nil:
-		notes = append(notes, fmt.Sprintf("closed, opens %s: %s", v.When(l.Closed.Until), v.Clean(l.Closed.Says)))
-	case l.Remaining == 0 && !l.Observes:
-		notes = append(notes, "exhausted")
-	}
-	if l.NextUnitsAt != nil {
-		notes = append(notes, fmt.Sprintf("%s back %s", quota.Units(l.NextUnits).Text(), v.When(*l.NextUnitsAt)))
-	}
-	if l.Remaining > 0 && !r.GoneAt.IsZero() {
-		notes = append(notes, usedUp(r, v))
-	}
-	if r.PerHour > 0 {
-		notes = append(notes, quota.Thousands(r.PerHour)+" in the last hour")
-	}
-	return notes
-}
-
-func usedUp(r plan.Rate, v View) string {
-	return "used up at about " + strings.TrimSuffix(v.Clock(r.GoneAt.Truncate(time.Minute)), ":00") + v.ZoneMark()
-}
-
 // Outlook says the one thing that is worth knowing of a limit.
 func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 	rate := plan.RateOf(s.Rates, c.Name, l.Name)
@@ -86,7 +60,7 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 	case l.Remaining == 0 && l.NextUnitsAt != nil:
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
 	case !rate.GoneAt.IsZero():
-		return usedUp(rate, v)
+		return "used up at about " + strings.TrimSuffix(v.Clock(rate.GoneAt.Truncate(time.Minute)), ":00") + v.ZoneMark()
 	case rate.PerHour > 0:
 		return quota.Thousands(rate.PerHour) + " in the last hour"
 	}

@@ -27,8 +27,6 @@ type View struct {
 	Lines int  // of the screen
 	Whole bool // there is no screen: nothing is cut
 	Color bool // the output knows ANSI colours, and the user wants them
-
-	users map[string]string // names by uid, each asked for once; nil: output shows uids
 }
 
 // The size of a screen of unknown size.
@@ -40,7 +38,7 @@ const (
 
 // NewView reads the environment and the terminal. Like git and ls it prefers COLUMNS.
 func NewView(now time.Time, out io.Writer, utc bool) View {
-	v := View{Now: now, Zone: time.Local, Width: DefaultWidth, Lines: defaultLines, users: map[string]string{}}
+	v := View{Now: now, Zone: time.Local, Width: DefaultWidth, Lines: defaultLines}
 	if utc {
 		v.Zone = time.UTC
 	}
@@ -93,15 +91,10 @@ func (v View) Paint(s Style, text string) string {
 
 // Caller writes a caller as the log names it: for "@" and a uid, the name by which this host knows the user.
 func (v View) Caller(by string) string {
-	uid, isUser := strings.CutPrefix(by, "@")
-	if isUser && uid != "" && v.users != nil {
-		if v.users[uid] == "" {
-			v.users[uid] = uid
-			if u, err := user.LookupId(uid); err == nil {
-				v.users[uid] = u.Username
-			}
+	if uid, isUser := strings.CutPrefix(by, "@"); isUser {
+		if u, err := user.LookupId(uid); err == nil {
+			by = "@" + u.Username
 		}
-		by = "@" + v.users[uid]
 	}
 	return v.Clean(by)
 }

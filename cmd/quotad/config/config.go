@@ -64,7 +64,7 @@ type Host struct {
 	// Programs is the directory of the quotad executable, where the programs of
 	// jobs are looked up before PATH.
 	Programs string
-	// Now is the time by which presets are judged to be old; zero: none is.
+	// Now is the time by which certificates and beginnings of periods are judged; zero: none is.
 	Now time.Time
 	// Checking says that the file is read for a service that need not run: files that only systemd
 	// provides may be missing.
@@ -103,7 +103,6 @@ func Load(file string, host Host) (*Config, error) {
 		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
 	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
-	c.warnOfPresets(host.Now)
 	c.warnOfAllowances()
 	return c, nil
 }

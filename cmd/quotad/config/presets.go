@@ -181,12 +181,3 @@ func (p Preset) Outdated(now time.Time) string {
 	return fmt.Sprintf("the facts of preset %s were checked on %s, more than 90 days ago: providers change their quotas, compare them with %s",
 		p.Name, p.Checked.Format(time.DateOnly), p.Page)
 }
-
-// warnOfPresets warns of each preset whose facts must be checked again.
-func (c *Config) warnOfPresets(now time.Time) {
-	for name, preset := range c.Presets {
-		if text := preset.Outdated(now); text != "" && !now.IsZero() {
-			c.at("credentials", name, "preset").warn("%s", text)
-		}
-	}
-}

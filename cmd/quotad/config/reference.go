@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,6 @@ type schema = map[string]any
 type referenceTable struct {
 	path  string // credentials.NAME.limits.NAME; empty for the keys above the first table
 	means string
-	true  bool // true may stand for an empty one
 	keys  []referenceKey
 }
 
@@ -39,7 +39,6 @@ type referenceKey struct {
 	fallback string // what an absent key means; empty: nothing
 	means    string
 	example  string // a value as TOML writes it
-	schema   schema
 }
 
 // explanations returns what referenceFile says of each table and each key, by its path.
@@ -71,40 +70,56 @@ func explanations() map[string]referenceKey {
 }
 
 // reference returns every table and every key, as the structs of tables.go list them, in
-// their order.
-func reference() []referenceTable {
-	explained := explanations()
-	tables := appendReference(nil, explained, "", reflect.TypeFor[fileTable]())
-	return appendReference(tables, explained, "window", reflect.TypeFor[periodTable]())
+// their order, and the same as a schema.
+func reference() ([]referenceTable, schema) {
+	r := references{explained: explanations()}
+	root := r.add("", reflect.TypeFor[fileTable]())
+	root["description"], root["$schema"] = "quotad's configuration", "https://json-schema.org/draft/2020-12/schema"
+	root["$defs"] = schema{"window": r.add("window", reflect.TypeFor[periodTable]())}
+	return r.tables, root
 }
 
-// appendReference adds a table with its keys, and behind it the tables within it.
-func appendReference(tables []referenceTable, explained map[string]referenceKey, path string, t reflect.Type) []referenceTable {
-	at := len(tables)
-	tables = append(tables, referenceTable{path: path, means: explained[path].means})
+type references struct {
+	explained map[string]referenceKey
+	tables    []referenceTable
+}
+
+// add adds a table with its keys, and behind it the tables within it, and returns its schema.
+func (r *references) add(path string, t reflect.Type) schema {
+	table, at := tableSchema(r.explained[path].means), len(r.tables)
+	r.tables = append(r.tables, referenceTable{path: path, means: r.explained[path].means})
+	properties := schema{}
 	for key, field := range keyed(t) {
-		key = strings.Replace(key, "*", "OPERATION", 1)
-		below := strings.TrimPrefix(path+"."+key, ".")
-		k := explained[below]
-		if inner, name := tableIn(field.Type); inner != nil && k.example == "" {
-			below = strings.TrimSuffix(below, ".OPERATION")
-			next := len(tables)
-			tables = appendReference(tables, explained, below+name, inner)
-			tables[next].true = field.Type.Kind() == reflect.Pointer
-			continue
+		name := strings.Replace(key, "*", "OPERATION", 1)
+		below := strings.TrimPrefix(path+"."+name, ".")
+		k, value := r.explained[below], schema{}
+		if inner, names := tableIn(field.Type); inner != nil && k.example == "" {
+			value = r.add(strings.TrimSuffix(below, ".OPERATION")+names, inner)
+			if field.Type.Kind() == reflect.Pointer {
+				value["type"] = []string{"object", "boolean"}
+			}
+			if names != "" && key != "*" {
+				each := value
+				value = tableSchema("")
+				value["additionalProperties"] = each
+			}
+		} else {
+			k.name = name
+			means, one := valueOf(field)
+			k.value, k.fallback, value = cmp.Or(k.value, means), cmp.Or(k.fallback, fallbackOf(field.Tag)), one
+			value["description"] = fmt.Sprintf("%s (%s)", k.means, k.facts())
+			r.tables[at].keys = append(r.tables[at].keys, k)
 		}
-		k.name = key
-		value, one := valueOf(field)
-		if k.value == "" {
-			k.value = value
+		if key == "*" {
+			table["additionalProperties"] = value
+		} else {
+			properties[key] = value
 		}
-		if k.fallback == "" {
-			k.fallback = fallbackOf(field.Tag)
-		}
-		k.schema = one
-		tables[at].keys = append(tables[at].keys, k)
 	}
-	return tables
+	if len(properties) > 0 {
+		table["properties"] = properties
+	}
+	return table
 }
 
 // tableIn returns the table that a field holds, or nil, and what to write behind its key.
@@ -207,7 +222,8 @@ func (k referenceKey) facts() string {
 func ReferenceText() string {
 	b := &strings.Builder{}
 	b.WriteString("# The keys of config.toml\n\n" + wrap(notation, ""))
-	for _, t := range reference() {
+	tables, _ := reference()
+	for _, t := range tables {
 		fmt.Fprintf(b, "\n## %s\n\n%s\n", t.title(), wrap(t.means, ""))
 		for _, k := range t.keys {
 			b.WriteString(wrap(fmt.Sprintf("- `%s = %s` %s (%s)", k.name, k.example, k.means, k.facts()), "  "))
@@ -224,26 +240,7 @@ func wrap(text, indent string) string {
 // ReferenceSchema returns the reference as a JSON Schema of the file, by which editors complete keys, explain them and mark
 // mistakes. It demands no key: what must be there depends on presets and on other keys, and quotad --check knows.
 func ReferenceSchema() string {
-	root := tableSchema("quotad's configuration")
-	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	for _, t := range reference() {
-		at := root
-		if t.path == "window" {
-			at = tableSchema(t.means)
-			root["$defs"] = schema{"window": at}
-		} else if t.path != "" {
-			at = below(root, strings.Split(t.path, "."))
-			at["description"] = t.means
-			if t.true {
-				at["type"] = []string{"object", "boolean"}
-			}
-		}
-		for _, k := range t.keys {
-			k.schema["description"] = fmt.Sprintf("%s (%s)", k.means, k.facts())
-			in, key := place(at, k.name)
-			in[key] = k.schema
-		}
-	}
+	_, root := reference()
 	text, err := json.MarshalIndent(root, "", "\t")
 	if err != nil {
 		panic(err) // it is made of strings, numbers and maps
@@ -253,29 +250,4 @@ func ReferenceSchema() string {
 
 func tableSchema(means string) schema {
 	return schema{"type": "object", "description": means, "additionalProperties": false}
-}
-
-// place returns where a key of a table stands: a name of the reader's choice stands for every key.
-func place(table schema, name string) (in schema, key string) {
-	if name == strings.ToUpper(name) {
-		return table, "additionalProperties"
-	}
-	if table["properties"] == nil {
-		table["properties"] = schema{}
-	}
-	return table["properties"].(schema), name
-}
-
-// below returns the table at a path, which it makes if it is not there.
-func below(at schema, path []string) schema {
-	for _, name := range path {
-		in, key := place(at, name)
-		next, known := in[key].(schema)
-		if !known {
-			next = tableSchema("")
-			in[key] = next
-		}
-		at = next
-	}
-	return at
 }

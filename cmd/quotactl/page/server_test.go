@@ -129,37 +129,22 @@ func TestWhoIsLetIn(t *testing.T) {
 
 // What the browser is told to keep away, and that the page itself can do with that.
 func TestPolicy(t *testing.T) {
-	w := openWindow(t, paint("trending"))
-	answer, html := w.get("/")
-	for name, want := range map[string]string{
-		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
-		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Content-Type": "text/html; charset=utf-8",
-	} {
-		if got := answer.Header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
+	answer, html := openWindow(t, paint("trending")).get("/")
 	policy := answer.Header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") {
+	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || answer.Header.Get("X-Frame-Options") != "DENY" {
 		t.Errorf("the policy is %q", policy)
 	}
 	for _, element := range []string{"style", "script"} {
 		_, rest, _ := strings.Cut(html, "<"+element+">")
 		content, _, found := strings.Cut(rest, "</"+element+">")
-		if !found || !strings.Contains(policy, element+"-src "+hashOf(content)) {
-			t.Errorf("the policy %q does not allow the %s that the page has", policy, element)
-		}
-		if n := strings.Count(html, "<"+element); n != 1 {
-			t.Errorf("%d elements %s", n, element)
+		if n := strings.Count(html, "<"+element); !found || n != 1 || !strings.Contains(policy, element+"-src "+hashOf(content)) {
+			t.Errorf("the policy %q does not allow the %s that the page has, of %d", policy, element, n)
 		}
 	}
-	for _, forbidden := range []string{" style=", " onclick=", "http://", "https://", "//cdn", `href="/`, `src="/`} {
+	for _, forbidden := range []string{" style=", " onclick=", "http://", "https://", `href="/`, `src="/`} {
 		if strings.Contains(html, forbidden) {
 			t.Errorf("the page has %q", forbidden)
 		}
-	}
-	if !strings.Contains(html, `<noscript><meta http-equiv="refresh"`) {
-		t.Error("without scripts the page never changes")
 	}
 }
 

@@ -14,65 +14,62 @@ import (
 // its latest slot, or a later one; good is the slot of its last good run. It is over at the job's next slot. A job
 // without slots has to have been run since the slot before.
 func followOn(own, other Schedule, slot, good, now time.Time) (runs, over bool) {
+	if next := own.Next(slot); !next.IsZero() && !now.Before(next) {
+		return false, true
+	}
 	since := Latest(other, slot)
 	if since.IsZero() {
 		since = Latest(own, slot.Add(-1))
 	}
-	if !good.IsZero() && !good.Before(since) {
-		return true, false
-	}
-	next := own.Next(slot)
-	return false, !next.IsZero() && !now.Before(next)
+	return !good.IsZero() && !good.Before(since), false
 }
 
 // follow waits until a slot of a job may run, if the job runs after another one. If it returns false, the slot is
-// skipped, or quotad stops.
+// skipped, or quotad stops. A job that is paused, or under way, waits for nothing: it is skipped for that.
 func (r *Runner) follow(ctx context.Context, j *jobControl, slot time.Time) bool {
 	const often = time.Second
-	after := j.current().After
-	if after == "" {
-		return true
-	}
-	j.mu.Lock()
-	before := j.follows
-	j.follows = slot
-	j.mu.Unlock()
-	if !before.IsZero() {
-		r.skip(j, skippedSlot(before, After, after))
-	}
-	for {
-		runs, over, mine := r.mayFollow(j, slot)
-		if over {
-			r.skip(j, skippedSlot(slot, After, after))
+	defer j.follow(time.Time{}, slot)
+	for now := r.now(); j.isAfter(now); now = r.now() {
+		job, schedule, good := j.current(), Schedule(Unscheduled{}), time.Time{}
+		if other, err := r.state(job.After); err == nil {
+			schedule, good = other.lastGood(now)
 		}
-		if runs || over || !mine || !quota.Sleep(ctx, often) {
+		runs, over := followOn(job.Schedule, schedule, slot, good, now)
+		if over {
+			r.skip(j, skippedSlot(slot, After, job.After))
+		}
+		if runs || over {
 			return runs
 		}
+		j.follow(slot, time.Time{})
+		if _, removed := r.state(j.name); removed != nil || !quota.Sleep(ctx, often) {
+			return false
+		}
+	}
+	return true
+}
+
+// isAfter returns whether the job waits for another one.
+func (j *jobControl) isAfter(now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.job.After != "" && !j.state.Pause.Active(now) && j.executor == nil
+}
+
+// follow records the slot that waits, in place of another one.
+func (j *jobControl) follow(slot, before time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if before.IsZero() || j.follows.Equal(before) {
+		j.follows = slot
 	}
 }
 
-// mayFollow decides about a slot that waits. It is the caller's until a later slot comes. If the job is paused or under
-// way, it waits for nothing: it is skipped for that.
-func (r *Runner) mayFollow(j *jobControl, slot time.Time) (runs, over, mine bool) {
-	now, schedule, good := r.now(), Schedule(Unscheduled{}), time.Time{}
-	if other, err := r.state(j.current().After); err == nil {
-		other.mu.Lock()
-		schedule, good = other.job.Schedule, notAhead(other.state.GoodSlot, now)
-		other.mu.Unlock()
-	}
-	_, err := r.state(j.name)
+// lastGood returns the job's schedule and the slot of its last good run.
+func (j *jobControl) lastGood(now time.Time) (Schedule, time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err != nil || !j.follows.Equal(slot) {
-		return false, false, false
-	}
-	if runs = j.job.After == "" || j.state.Pause.Active(now) || j.executor != nil; !runs {
-		runs, over = followOn(j.job.Schedule, schedule, slot, good, now)
-	}
-	if runs || over {
-		j.follows = time.Time{}
-	}
-	return runs, over, true
+	return j.job.Schedule, notAhead(j.state.GoodSlot, now)
 }
 
 // CheckAfter returns what is wrong with the job that this one runs after, or nil. All are the jobs of the host.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"quotad/quota"
@@ -116,25 +117,17 @@ func (r *Runner) Runs(job string, n int) (runs []Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	heads := make([][]Run, len(list))
-	for i, j := range list {
-		if heads[i], err = j.runs(n); err != nil {
+	for _, j := range list {
+		of, err := j.runs(n)
+		if err != nil {
 			return nil, err
 		}
+		runs = append(runs, of...)
 	}
-	for len(runs) < n {
-		next := -1
-		for i, head := range heads {
-			if len(head) > 0 && (next < 0 || head[0].ID > heads[next][0].ID) {
-				next = i
-			}
-		}
-		if next < 0 {
-			break
-		}
-		runs, heads[next] = append(runs, heads[next][0]), heads[next][1:]
+	if len(list) > 1 {
+		slices.SortStableFunc(runs, func(a, b Run) int { return strings.Compare(b.ID, a.ID) })
 	}
-	return runs, nil
+	return runs[:min(n, len(runs))], nil
 }
 
 // runs returns the last n runs of the job.
@@ -187,27 +180,29 @@ type Progress struct {
 // often.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (Progress, error) {
 	const often = 100 * time.Millisecond
-	var output *runOutput // of the last run of its job
-	for _, j := range r.known() {
-		j.mu.Lock()
-		if j.output != nil && j.output.run == id {
-			output = j.output
-		}
-		j.mu.Unlock()
-	}
-	if e := r.executorOf(id); e != nil {
-		for e.passesOver() <= ended && (written < 0 || output.count() <= written) && quota.Sleep(ctx, often) {
-		}
+	e := r.executorOf(id)
+	for e != nil && e.passesOver() <= ended && (written < 0 || e.output.count() <= written) && quota.Sleep(ctx, often) {
 	}
 	run, err := r.RunOf(id)
-	if err != nil {
-		return Progress{}, err
-	}
 	progress := Progress{Run: run}
-	if written >= 0 {
-		progress.Output, progress.Written = output.after(written)
+	if written >= 0 && err == nil {
+		progress.Output, progress.Written = r.outputOf(run).after(written)
 	}
-	return progress, nil
+	return progress, err
+}
+
+// outputOf returns what the passes of a run wrote, or nil.
+func (r *Runner) outputOf(run Run) *runOutput {
+	j, err := find(r.known(), run.Job)
+	if err != nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.output == nil || j.output.run != run.ID {
+		return nil
+	}
+	return j.output
 }
 
 // executorOf returns the executor of a run that is under way on this host, or nil.

@@ -10,8 +10,8 @@ import (
 
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/ledgertest"
 	"quotad/quota/server"
-	"quotad/quota/slidinglog"
 	"quotad/regions"
 )
 
@@ -27,16 +27,10 @@ func ExampleRunner() {
 		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
 	}
-	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: dir})
-	defer ledger.Close()
-	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
-		log.Fatal(err)
-	}
-	service, err := quota.NewService(ledger, []*quota.Credential{credential}, time.Second)
+	service, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{credential}, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}
-
 	tokens := new(jobs.Tokens)
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{{

@@ -27,11 +27,15 @@ type jobControl struct {
 	unkept   error      // the last write failed; nil: it did not
 }
 
-// openJob returns the state of a job as the daemon left it, whether it stopped or was killed.
+// openJob returns the state of a job as the daemon left it, whether it stopped or was killed. A run that was under way
+// shows as it will be once Start has ended it.
 func openJob(c *Config, job *Job) (*jobControl, error) {
 	j := &jobControl{name: job.Name, job: job, files: files{dir: c.Dir, job: job.Name}}
 	var err error
 	j.aside, err = j.files.load(&j.state)
+	if j.run = j.state.Run.copy(); j.run != nil {
+		j.run.end(c.Now().UTC(), RunInterrupted, Stop{Reason: Died})
+	}
 	return j, err
 }
 

@@ -74,11 +74,8 @@ const EvenStagger time.Duration = -1
 // stagger returns the time between the starts of two passes of a run of n
 // regions at slot.
 func (j *Job) stagger(slot time.Time, n int) time.Duration {
-	if j.Stagger != EvenStagger {
-		return j.Stagger
-	}
 	next := j.Schedule.Next(slot)
-	if next.IsZero() {
+	if j.Stagger == EvenStagger && next.IsZero() {
 		return 0
 	}
 	return j.StaggerWithin(next.Sub(slot), n)

@@ -81,27 +81,22 @@ const contractPrefix = "QUOTAD_"
 // from systemd (NOTIFY_SOCKET, LISTEN_FDS, CREDENTIALS_DIRECTORY …) are not for its children.
 func Inherited(environ []string) []string {
 	names := []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR"}
-	var passed []string
-	for _, entry := range environ {
-		name, _, ok := strings.Cut(entry, "=")
-		if ok && (slices.Contains(names, name) || strings.HasPrefix(name, "LC_")) {
-			passed = append(passed, entry)
-		}
-	}
-	return passed
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, found := strings.Cut(entry, "=")
+		return !found || !slices.Contains(names, name) && !strings.HasPrefix(name, "LC_")
+	})
 }
 
 // environ returns the complete environment of a pass: the allowed part of the daemon's own, over
 // it the job's, over that what quotad sets for the pass.
-func environ(own []string, job *Job, contract map[string]string) []string {
-	vars := make(map[string]string, len(job.Env)+len(contract)+16)
+func environ(own []string, job *Job, contract map[string]string) (env []string) {
+	vars := map[string]string{}
 	for _, entry := range Inherited(own) {
 		name, value, _ := strings.Cut(entry, "=")
 		vars[name] = value
 	}
 	maps.Copy(vars, job.Env)
 	maps.Copy(vars, contract)
-	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])
 	}

@@ -174,7 +174,7 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 		lines = append(lines, runsLine{Run: new(run.head())})
 	}
 	j.mu.Lock()
-	j.state.Run = nil
+	j.state.Run, j.run = nil, nil
 	if lines != nil {
 		j.state.end(run)
 		j.run = run.copy()

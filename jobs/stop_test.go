@@ -88,8 +88,8 @@ func TestKilledDaemon(t *testing.T) {
 		b.forget()
 		b.kill(other) // without the job,
 		b.kill(job)   // and before that process had ended
-		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrUnderWay) {
-			t.Errorf("got %v, want that the run of before is under way until it was ended", err)
+		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrUnderWay) || b.status().Last.Reason != Died {
+			t.Errorf("got %v after %+v, want that the run of before is in the way until it was ended", err, b.status().Last)
 		}
 		b.start()
 		b.wants("12:00:00 DE interrupted (died)", "12:00:00 run interrupted (died)")

@@ -117,23 +117,20 @@ func shortestPeriod(s Schedule) time.Duration {
 func DefaultMaxWait(s Schedule) time.Duration { return min(shortestPeriod(s), time.Minute) }
 
 func (v *validation) command() {
-	if len(v.job.Command) == 0 || v.job.Command[0] == "" {
+	command := v.job.Command
+	if len(command) == 0 || command[0] == "" {
 		v.fail(`a job needs a command: the program and its arguments, ["ytfetch", "trending"]`, "command")
 	}
-	if slices.ContainsFunc(v.job.Command, hasNUL) {
+	if slices.ContainsFunc(command, hasNUL) {
 		v.fail("holds a NUL byte", "command")
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.job.Env)) {
-		v.variable(name, v.job.Env[name])
-	}
-}
-
-func (v *validation) variable(name, value string) {
-	switch {
-	case name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(value):
-		v.fail(fmt.Sprintf("a variable has a name without '=', and no NUL byte: %q", name), "env", name)
-	case strings.HasPrefix(name, contractPrefix):
-		v.fail(fmt.Sprintf("%s: names that begin with %s are set by quotad", name, contractPrefix), "env", name)
+		switch {
+		case name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(v.job.Env[name]):
+			v.fail(fmt.Sprintf("a variable has a name without '=', and no NUL byte: %q", name), "env", name)
+		case strings.HasPrefix(name, contractPrefix):
+			v.fail(fmt.Sprintf("%s: names that begin with %s are set by quotad", name, contractPrefix), "env", name)
+		}
 	}
 }
 

@@ -23,9 +23,9 @@ func youtube() []*quota.Credential {
 
 func TestValidJobs(t *testing.T) {
 	for name, change := range map[string]func(*Job){
-		"the example":            func(*Job) {},
-		"exactly what there is":  func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_500} },
-		"all with the reserve":   func(j *Job) { j.UseReserve, j.Expects = true, map[string]quota.Units{"videos.list": 10_000} },
+		"the example":           func(*Job) {},
+		"exactly what there is": func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_500} },
+		"all with the reserve":  func(j *Job) { j.UseReserve, j.Expects = true, map[string]quota.Units{"videos.list": 10_000} },
 	} {
 		job := trending(t, 8)
 		change(job)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"quotad/quota"
@@ -74,8 +73,8 @@ func (j *jobControl) lastGood(now time.Time) (Schedule, time.Time) {
 
 // CheckAfter returns what is wrong with the job that this one runs after, or nil. All are the jobs of the host.
 func (j *Job) CheckAfter(all []*Job) error {
-	path := []string{j.Name}
-	for one := j; one.After != "" && len(path) <= len(all); {
+	path := j.Name
+	for one, n := j, 0; one.After != "" && n <= len(all); n++ {
 		i := slices.IndexFunc(all, func(other *Job) bool { return other.Name == one.After })
 		switch {
 		case i < 0 && one == j:
@@ -86,8 +85,8 @@ func (j *Job) CheckAfter(all []*Job) error {
 			return fmt.Errorf("job %q runs on another host: write the same host in both", j.After)
 		}
 		one = all[i]
-		if path = append(path, one.Name); one == j {
-			return fmt.Errorf("no job of a circle would ever run: %s", strings.Join(path, " after "))
+		if path += " after " + one.Name; one == j {
+			return fmt.Errorf("no job of a circle would ever run: %s", path)
 		}
 	}
 	return nil

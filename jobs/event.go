@@ -14,8 +14,7 @@ type (
 		Next time.Time // of one that is over: when the schedule has the next one; zero: unknown
 	}
 
-	// PassChanged means that a pass of a run has begun, has ended, or was not launched. Its
-	// Outcome says which. The run is without its passes.
+	// PassChanged means that a pass has begun, has ended, or was not launched. The run is without its passes.
 	PassChanged struct {
 		Run        Run
 		Pass       Pass
@@ -35,8 +34,7 @@ type (
 		Line     Line
 	}
 
-	// Trouble means that something of a job is not as it should be, such as a log that cannot be
-	// written. The runner continues.
+	// Trouble means that something of a job is not as it should be, such as a file that cannot be written.
 	Trouble struct {
 		Job string
 		Err error

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -42,8 +43,16 @@ func TestRunsOn(t *testing.T) {
 func TestAJobRunsOnOneHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		other, last, known := Daemon{ID: "2", Name: "A", Jobs: []string{"trending"}}, time.Now(), true
+		var mu sync.Mutex // guards all three while a slot waits
+		set := func(name string, isKnown bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			other.Name, last, known = name, time.Now(), isKnown
+		}
 		b := newBed(t, dir, trending(t, 2))
 		b.config.Hosts = func() ([]Daemon, time.Duration, bool) {
+			mu.Lock()
+			defer mu.Unlock()
 			return []Daemon{other, {ID: "1", Name: "a", Self: true}}, max(0, time.Since(last)), known
 		}
 		ticks := func(what string, runs bool) {
@@ -80,7 +89,7 @@ func TestAJobRunsOnOneHost(t *testing.T) {
 		b.tick()
 		b.wait(30 * time.Minute)
 		b.wants()
-		known, last = true, time.Now()
+		set("b", true)
 		b.wait(time.Second)
 		if len(b.forget()) == 0 {
 			t.Error("no run begins once the ledger has answered")
@@ -89,7 +98,7 @@ func TestAJobRunsOnOneHost(t *testing.T) {
 		other.Name = "A" // as it turns out: what was known before the host was frozen is old
 		b.tick()
 		time.Sleep(time.Second)
-		last = time.Now()
+		set("A", true)
 		b.wait(time.Minute)
 		for _, line := range b.forget() {
 			if strings.HasSuffix(line, "run running") {

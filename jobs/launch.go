@@ -11,10 +11,9 @@ import (
 
 // A Launcher runs processes.
 type Launcher interface {
-	// Launch runs one command to its end and passes on its output while it runs, one line at a
-	// time: the command waits for it. When Launch returns, no process of the command is left. The end of ask ends the
-	// command: TERM to all its processes, KILL after the grace, or as soon as force ends, which
-	// is not before ask; the cause of ask is in the Exit.
+	// Launch runs one command to its end and passes on its output, one line at a time: the command waits for it. When
+	// Launch returns, no process of the command is left. The end of ask ends the command: TERM to all its processes, KILL
+	// after the grace, or as soon as force ends, which is not before ask; the cause of ask is in the Exit.
 	Launch(ask, force context.Context, command Command, output func(Line)) Exit
 }
 
@@ -28,8 +27,7 @@ type Command struct {
 	Timeout   time.Duration // more than 0
 	KillGrace time.Duration // from TERM to KILL, more than 0
 
-	// Started, if set, is called once, as soon as the command runs and before any of its output
-	// is passed on.
+	// Started, if set, is called as soon as the command runs, before any of its output is passed on.
 	Started func(Identity)
 }
 
@@ -40,8 +38,7 @@ type Line struct {
 	Cut    bool   // the rest of the line comes in the next one
 }
 
-// An Exit says how a command ended. The causes of our own making come first: the exit code of a
-// command that we ended means nothing.
+// An Exit says how a command ended. The exit code of a command that we ended means nothing.
 type Exit struct {
 	Err    error  // it could not be started, and why; nothing ran
 	Cause  error  // we ended it: ErrTimeout, or the cause of the cancelled context
@@ -65,8 +62,7 @@ var (
 	ErrOperator = errors.New("an operator stopped the run")
 )
 
-// An Identity identifies a process, even if another one gets the same number later. A daemon
-// writes it down, so that after a kill the next one can end what that one left running.
+// An Identity identifies a process, even if another one gets the same number later.
 type Identity struct {
 	BootID string // the kernel's boot during which it was started
 	PID    int    // its number, and that of its group

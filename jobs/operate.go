@@ -10,9 +10,8 @@ import (
 
 // Run begins a run of a job that an operator asks for, and returns its record as it begins. With
 // regions it goes through these, in this order, and leaves the cursor alone; without, it takes the
-// ring's turn. The passes start one after the other without a
-// stagger, through the same gate as any; a paused job is run too. The errors are ErrUnknown,
-// ErrInvalid, ErrUnderWay and ErrStopping.
+// ring's turn. The passes start without a stagger; a paused job is run too. The errors are ErrUnknown, ErrInvalid,
+// ErrUnderWay and ErrStopping.
 func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	j, err := r.state(job)
 	if err != nil {
@@ -46,8 +45,8 @@ func (r *Runner) StopRun(id string) error {
 	return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
 }
 
-// Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until
-// Resume. A run under way continues. The pause says who paused the job, and why.
+// Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until Resume. A run under
+// way continues.
 func (r *Runner) Pause(job, by, note string, length time.Duration) error {
 	p := &Pause{Since: r.now(), By: by, Note: note}
 	if length > 0 {

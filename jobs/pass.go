@@ -17,8 +17,10 @@ import (
 // and the run stops: units are the next tick's business.
 func (e *executor) admit(p Pass) (token string, ok bool) {
 	config := &e.runner.config
-	caller := quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1}
-	token = config.Tokens.issue(quota.Bearer{Caller: caller, Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait})
+	token = config.Tokens.issue(quota.Bearer{
+		Caller:     quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1},
+		Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait,
+	})
 	if len(e.job.Expects) == 0 {
 		return token, true
 	}
@@ -74,7 +76,8 @@ func refusal(d quota.Decision, spokenFor bool, err error) Stop {
 	case d.Reason == quota.CostExceedsLimit:
 		stop.Reason = DoesNotFit
 		if spokenFor {
-			stop.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: it fits when they are over", d.Units.Text(), d.Limit)
+			stop.Detail = fmt.Sprintf("a pass with those under way expects %s, more than limit %s ever has: "+
+				"it fits when they are over", d.Units.Text(), d.Limit)
 		}
 	}
 	return stop

@@ -14,8 +14,7 @@ import (
 	"quotad/quota"
 )
 
-// A Config is what a Runner is made of. Every field is needed, unless its
-// comment says what its zero value means.
+// A Config is what a Runner is made of. Every field is needed, unless its comment says what its zero value means.
 type Config struct {
 	Jobs     []*Job // valid ones
 	Gate     Gate
@@ -28,14 +27,12 @@ type Config struct {
 	Proxy   func(credential, token string) string
 	Environ []string // the daemon's own environment; passes get an allow-list of it. Nil: none
 
-	// OnEvent is called with each event, see RunChanged and the others. A job's next step
-	// waits for it, so it returns soon; a pass waits for it with each line. Many goroutines call it at the same
-	// time, but only one at a time about one pass. Nil: events are dropped.
+	// OnEvent is called with each event, see RunChanged and the others. A job's next step waits for it, and a pass with
+	// each line. Many goroutines call it at the same time, but one at a time about one pass. Nil: events are dropped.
 	OnEvent func(event any)
 
-	// EndLeftover ends a process that a killed daemon left running, with its cgroup or
-	// process group: TERM, and KILL after the grace. It leaves alone a process that
-	// only has the same number. It returns false if there was nothing to end.
+	// EndLeftover ends a process that a killed daemon left running, with its family: TERM, and KILL after the grace. It
+	// leaves alone a process that only has the same number. It returns false if there was nothing to end.
 	EndLeftover func(ctx context.Context, id Identity, grace time.Duration) (ended bool, err error)
 
 	Now func() time.Time // the wall clock

@@ -7,12 +7,9 @@ import (
 	"quotad/quota"
 )
 
-// A Schedule says when a job ticks. It is a pure function of time: the same
-// before and after a restart. Any number of goroutines may use it at the same
-// time.
+// A Schedule says when a job ticks. It is a pure function of time: the same before and after a restart.
 type Schedule interface {
-	// Next returns the first slot later than t, in UTC, or the zero time if
-	// there is none.
+	// Next returns the first slot later than t, in UTC, or the zero time if there is none.
 	Next(t time.Time) time.Time
 	// String returns the schedule as configured: "every 30m", "cron */30 * * * *".
 	String() string
@@ -26,8 +23,7 @@ type Every struct {
 // minPeriod is the shortest period at which a job may tick.
 const minPeriod = time.Second
 
-// NewEvery returns the schedule that ticks at k*period since the Unix epoch, for every integer k. The period is at least
-// a second.
+// NewEvery returns the schedule that ticks at each multiple of a period since the Unix epoch.
 func NewEvery(period time.Duration) (Every, error) {
 	if period < minPeriod {
 		return Every{}, fmt.Errorf("a period is at least %v: %v", minPeriod, period)
@@ -35,8 +31,7 @@ func NewEvery(period time.Duration) (Every, error) {
 	return Every{period}, nil
 }
 
-// Next returns the first slot later than t, which lies between the years 1700
-// and 2200.
+// Next returns the first slot later than t, which lies between the years 1700 and 2200.
 func (e Every) Next(t time.Time) time.Time {
 	if e.Period <= 0 {
 		return time.Time{}

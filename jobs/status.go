@@ -167,8 +167,7 @@ func (r *Runner) RunOf(id string) (Run, error) {
 	return Run{}, fmt.Errorf("run %q: %w", id, ErrUnknown)
 }
 
-// A Progress is a run, and what its passes have written since the caller asked before. A pass that is
-// over has written nothing more.
+// A Progress is a run, and what its passes have written since the caller asked before.
 type Progress struct {
 	Run
 	Output  []OutputLine `json:"output,omitempty"`
@@ -176,8 +175,7 @@ type Progress struct {
 }
 
 // AwaitRun is RunOf as soon as more than ended passes of the run are over, its passes have written more
-// than written lines, or it is over, or ctx ends; written below 0: without lines. It looks for that
-// often.
+// than written lines, or it is over, or ctx ends; written below 0: without lines.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (Progress, error) {
 	const often = 100 * time.Millisecond
 	e := r.executorOf(id)

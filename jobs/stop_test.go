@@ -52,7 +52,8 @@ func TestStop(t *testing.T) {
 		}, want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:05 US interrupted (shutdown)", "11:00:05 run interrupted (shutdown)"}},
 		{name: "a pass comes to its own end", regions: 2, play: takes(time.Hour + time.Minute), live: func(b *bed, job *Job) {
 			b.tick()
-			time.AfterFunc(time.Hour, func() { b.Tick("trending", time.Now().UTC()) })
+			stopping := b.Runner
+			time.AfterFunc(time.Hour, func() { stopping.Tick("trending", time.Now().UTC()) })
 			b.Stop(b.t.Context(), b.t.Context())
 			b.wantCursor("GB")
 			b.open(job) // the slot that came meanwhile was not run: the next daemon says so

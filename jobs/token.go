@@ -70,7 +70,8 @@ func (t *Tokens) issue(b quota.Bearer) string {
 	if t.spenders == nil {
 		t.spenders = make(map[[sha256.Size]byte]*spender)
 	}
-	t.spenders[sha256.Sum256([]byte(token))] = &spender{bearer: b, grants: make(map[string]*grant), record: passCalls{Spent: Spent{Made: Made{}}}}
+	record := passCalls{Spent: Spent{Made: Made{}}}
+	t.spenders[sha256.Sum256([]byte(token))] = &spender{bearer: b, grants: make(map[string]*grant), record: record}
 	return token
 }
 
@@ -156,7 +157,8 @@ func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision, err er
 		case !d.Denied():
 			s.record.refuse(d.Detail)
 		case !r.Optional:
-			refusal := Refusal{r.Operation, d.Remaining(), Stop{BudgetGone, fmt.Sprintf("denied by limit %q", d.Limit), d.Limit, d.State().Cost, d.RetryAt}}
+			says := fmt.Sprintf("denied by limit %q", d.Limit)
+			refusal := Refusal{r.Operation, d.Remaining(), Stop{BudgetGone, says, d.Limit, d.State().Cost, d.RetryAt}}
 			known := s.record.Refusals
 			s.record.Refusals = append(known[max(0, len(known)-maxRefusals+1):], refusal)
 			s.answer(r.Operation, refusal)
@@ -313,7 +315,7 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 		s.record.Refuses = word.Refuses
 		if word.Limit != "" {
 			says := fmt.Sprintf("the upstream says that limit %q is exhausted", word.Limit)
-			s.answer(word.Operation, Refusal{Operation: word.Operation, Stop: Stop{Reason: Closed, Detail: says, Limit: word.Limit, RetryAt: word.Until}})
+			s.answer(word.Operation, Refusal{word.Operation, 0, Stop{Closed, says, word.Limit, 0, word.Until}})
 		} else if word.Refuses == "" {
 			s.answer(word.Operation)
 		}

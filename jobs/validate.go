@@ -50,8 +50,7 @@ func (v *validation) fail(message string, path ...string) {
 	v.wrong = append(v.wrong, &quota.FieldError{Path: path, Message: message})
 }
 
-// Reference is the instant from which a schedule is judged: what a configuration file means must
-// not depend on when it is read.
+// Reference is the instant from which a schedule is judged: what a file means must not depend on when it is read.
 var Reference = time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (v *validation) schedule() {
@@ -95,8 +94,7 @@ func (j *Job) StaggerFits() bool {
 	return j.Stagger == EvenStagger || n <= 1 || j.Stagger <= (shortestPeriod(j.Schedule)-1)/time.Duration(n-1)
 }
 
-// shortestPeriod returns the shortest time between two of the schedule's first
-// few hundred slots: a year of a daily one.
+// shortestPeriod returns the shortest time between two of the schedule's first few hundred slots: a year of a daily one.
 func shortestPeriod(s Schedule) time.Duration {
 	const maxSlots = 400
 	shortest := time.Duration(1<<63 - 1)
@@ -112,8 +110,7 @@ func shortestPeriod(s Schedule) time.Duration {
 	return shortest
 }
 
-// DefaultMaxWait is how long a run waits for a limit by default: a minute, or the shortest time
-// between two slots.
+// DefaultMaxWait is how long a run waits for a limit by default: a minute, or the shortest time between two slots.
 func DefaultMaxWait(s Schedule) time.Duration { return min(shortestPeriod(s), time.Minute) }
 
 func (v *validation) command() {

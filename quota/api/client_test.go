@@ -335,23 +335,6 @@ func TestPath(t *testing.T) {
 	}
 }
 
-func TestFindSocket(t *testing.T) {
-	if _, err := os.Lstat("/run/quotad.sock"); err == nil {
-		t.Skip("a daemon is installed here")
-	}
-	t.Setenv("QUOTAD_SOCKET", "")
-	if got := api.FindSocket(""); got != "./.quotad/quotad.sock" {
-		t.Errorf("nothing named: %q", got)
-	}
-	t.Setenv("QUOTAD_SOCKET", "/from/environment")
-	if got := api.FindSocket(""); got != "/from/environment" {
-		t.Errorf("environment: %q", got)
-	}
-	if got := api.FindSocket("/from/flag"); got != "/from/flag" {
-		t.Errorf("flag: %q", got)
-	}
-}
-
 // Where nobody names a socket, another user's daemon in the working directory is not asked.
 func TestFindSocketOfAnotherUser(t *testing.T) {
 	if _, err := os.Lstat("/run/quotad.sock"); err == nil || os.Getuid() != 0 {
@@ -372,8 +355,11 @@ func TestFindSocketOfAnotherUser(t *testing.T) {
 	if got := api.FindSocket(""); got != "/run/quotad.sock" {
 		t.Errorf("another user's: %q, want the service's", got)
 	}
-	if got := api.FindSocket(local); got != local {
-		t.Errorf("another user's, by name: %q", got)
+	t.Setenv("QUOTAD_SOCKET", "/from/environment")
+	for flag, want := range map[string]string{local: local, "": "/from/environment"} {
+		if got := api.FindSocket(flag); got != want {
+			t.Errorf("named %q: %q", flag, got)
+		}
 	}
 }
 
@@ -383,28 +369,5 @@ func TestNumbersOfAQuery(t *testing.T) {
 	_, err := h.Client("").Log(t.Context(), api.LogQuery{Credential: "youtube", Most: 5_000_000})
 	if p := new(api.Problem); !errors.As(err, &p) || p.Detail != "most must be from 1 to 1000: 5000000" {
 		t.Error(err)
-	}
-}
-
-func TestManyClientsAtOnce(t *testing.T) {
-	h := servertest.Start(t, nil)
-	client := h.Client("")
-	var group sync.WaitGroup
-	var granted atomic.Int64
-	for range 64 {
-		group.Go(func() {
-			for range 4 {
-				d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-				if err != nil {
-					t.Error(err)
-				} else if d.Granted {
-					granted.Add(1)
-				}
-			}
-		})
-	}
-	group.Wait()
-	if n := granted.Load(); n != 40 || h.Used("youtube") != 4000 {
-		t.Errorf("%d grants, used %d, want 40 and 4000", n, h.Used("youtube"))
 	}
 }

@@ -10,8 +10,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/ledgertest"
-	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
 
@@ -111,38 +109,5 @@ func TestBookAndReset(t *testing.T) {
 	}
 	if want := "acquire youtube @0, book youtube @0, book youtube @0, settle youtube @0, book youtube @0, book youtube @0, reset youtube @0"; strings.Join(verbs, ", ") != want {
 		t.Errorf("observed %v, want %s", verbs, want)
-	}
-}
-
-// People write +20, and curl sends the + as it is.
-func TestUnitsWithASign(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("booking is for operators")
-	}
-	h := servertest.Start(t, nil)
-	for _, units := range []string{"+20", "%2B20", "20"} {
-		if got := h.Dial().Call("POST", "/v1/credentials/youtube/book", "limit=daily&units="+units, servertest.Form); got.Status != 200 || got.Text("units") != "20" {
-			t.Errorf("%s: %d %s, want 20 booked", units, got.Status, got.Body)
-		}
-	}
-	if used := h.Used("youtube"); used != 60 {
-		t.Errorf("used %d, want 60", used)
-	}
-}
-
-// A repair that was made is not reported as failed because the state is not to be had.
-func TestRepairWithoutState(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("booking is for operators")
-	}
-	ledger := &mute{Model: ledgertest.NewModel(time.Now)}
-	ledger.silent.Store(true)
-	h := servertest.Start(t, func(c *server.Config) { c.Service = servertest.NewService(t, ledger, servertest.YouTube()) })
-	got, err := h.Client("").Book(t.Context(), "youtube", api.Booking{Limit: "daily", Units: 5})
-	if err != nil || got.Units != 5 || !strings.Contains(got.Credential.Error, "unavailable") {
-		t.Errorf("got %+v, %v, want it booked", got, err)
-	}
-	if _, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{}); !errors.Is(err, api.ErrLedgerUnavailable) {
-		t.Errorf("got %v, want that the ledger is unavailable", err)
 	}
 }

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/ledgertest"
 	"quotad/quota/server/servertest"
 )
 
@@ -97,31 +95,6 @@ func TestLog(t *testing.T) {
 	if !slices.Equal(pages, all) {
 		t.Errorf("in pages: got %q, want %q", pages, all)
 	}
-}
-
-// A mute ledger does not tell what it holds, for a while.
-type mute struct {
-	*ledgertest.Model
-	silent atomic.Bool
-	asked  chan struct{} // receives for each log that was refused
-}
-
-func (m *mute) Log(ctx context.Context, c *quota.Credential, q quota.LogQuery) (quota.LogPage, error) {
-	if m.silent.Load() {
-		select {
-		case m.asked <- struct{}{}:
-		default:
-		}
-		return quota.LogPage{}, quota.ErrUnavailable
-	}
-	return m.Model.Log(ctx, c, q)
-}
-
-func (m *mute) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
-	if m.silent.Load() {
-		return quota.Usage{}, quota.ErrUnavailable
-	}
-	return m.Model.Usage(ctx, c)
 }
 
 // The last acquires that were refused are remembered, whoever made them.

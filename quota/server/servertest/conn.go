@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -39,6 +41,9 @@ func NewConn(t *testing.T, conn net.Conn) *Conn {
 func (s *Server) Dial() *Conn {
 	s.T.Helper()
 	conn, err := net.Dial("unix", s.Socket)
+	for errors.Is(err, syscall.EAGAIN) { // its backlog is full
+		conn, err = net.Dial("unix", s.Socket)
+	}
 	if err != nil {
 		s.T.Fatal(err)
 	}

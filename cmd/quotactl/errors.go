@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -44,10 +45,15 @@ func (c *cli) report(err error) int {
 	}
 	f, v := c.explain(err), wording.View{}
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }) // of joined errors, and of cobra
-	message := strings.Join(lines, "; ")
-	fmt.Fprintf(c.stderr, "quotactl: error: %s\n", v.Clean(message))
+	said := []string{"error: " + strings.Join(lines, "; ")}
 	if f.hint != "" {
-		fmt.Fprintf(c.stderr, "quotactl: hint: %s\n", v.Clean(f.hint))
+		said = append(said, "hint: "+f.hint)
+	}
+	if os.Getenv(api.TokenEnv) != "" { // the last line that a pass writes is its cause
+		slices.Reverse(said)
+	}
+	for _, line := range said {
+		fmt.Fprintf(c.stderr, "quotactl: %s\n", v.Clean(line))
 	}
 	return f.code
 }

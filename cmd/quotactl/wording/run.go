@@ -55,7 +55,7 @@ func RunLines(title string, r jobs.Run, v View) []Line {
 func runTiming(r jobs.Run, v View) string {
 	timing := "began " + v.When(r.StartedAt)
 	if !r.EndedAt.IsZero() {
-		timing += ", took " + Took(r.EndedAt.Sub(r.StartedAt))
+		timing += ", took " + tookUntil(r.StartedAt, r.EndedAt, v.Now)
 	}
 	if r.Host != "" {
 		timing += ", on " + v.Clean(r.Host)

@@ -103,7 +103,6 @@ func Load(file string, host Host) (*Config, error) {
 		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
 	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
-	c.warnOfAllowances()
 	return c, nil
 }
 

@@ -7,22 +7,14 @@ import (
 
 // What is hardly meant is a warning with its line.
 func TestWarnings(t *testing.T) {
-	const (
-		hungry = "\ncredentials.youtube.limits.daily.units = 100\ncredentials.youtube.operations.list = 1\n[jobs.one]\ncredential = \"youtube\"\nevery = \"1h\"\nexpects = { list = 60 }\ncommand = [\"fetch\"]\n"
-		open   = "ledger.backend = \"redis\"\n[credentials.youtube]\nlimits.daily = { units = 10_000, reserve = 500 }\nlimits.search = { units = 4_000, only = [\"search\"] }\n" +
-			"operations = { search = { daily = 10, search = 1 }, list = 1 }\non_outage.open_units = 600\n"
-		each = `6: warning: credentials.youtube.on_outage.open_units: while Redis cannot be reached each host may spend `
-	)
+	const hungry = "\ncredentials.youtube.limits.daily.units = 100\ncredentials.youtube.operations.list = 1\n[jobs.one]\ncredential = \"youtube\"\nevery = \"1h\"\n" +
+		"expects = { list = 60 }\ncommand = [\"fetch\"]\n"
 	for _, row := range []struct{ name, text, want string }{
 		{"a schedule that does not fit", hungry, `2: warning: credentials.youtube.limits.daily: ` +
 			`youtube daily: the schedule does not fit: 1,440 units asked in any 24h, 1,340 more than the 100 for jobs: one 1,440 (24 runs)`},
 		{"a log that is kept no longer than a limit counts", "credentials.youtube.keep = \"1d\"" + strings.Replace(hungry, "1h", "1d", 1),
 			`1: warning: credentials.youtube.keep: does nothing: a limit counts what was granted for 24h, and the log keeps that: remove it, or write more`},
 		{"a log that is kept for longer", "credentials.youtube.keep = \"2d\"" + strings.Replace(hungry, "1h", "1d", 1), ""},
-		{"an outage that opens nothing", open, ""},
-		{"an outage beyond a reserve", open + "on_outage.search = \"open\"\n", each + `60 units of search, which keeps 0 in reserve: together they may spend more than there is` + "\n" +
-			each + `600 units of daily, which keeps 500 in reserve: together they may spend more than there is`},
-		{"an outage within a reserve", strings.Replace(open, "600", "500", 1) + "on_outage.list = \"open\"\n", ""},
 		{"a proxy without an address", strings.Replace(proxied, `listen = "127.0.0.1:9465"`, "", 1),
 			`6: warning: credentials.c.proxy: does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`},
 		{"an address without a proxy", proxied[:strings.Index(proxied, "[credentials.c.proxy]")], `2: warning: proxy.listen: no credential is proxied: add [credentials.NAME.proxy]`},

@@ -1,94 +1,277 @@
 package redisledger
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/clientlimit"
-	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
 )
 
-// patient has calls wait for their answers, on a busy machine too.
-func patient(l *Store) *Store {
-	l.config.Deadline = hanging
-	switch client := l.current().(type) {
-	case *redis.Client:
-		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
-	case *redis.ClusterClient:
-		client.Options().ReadTimeout, client.Options().WriteTimeout = hanging, hanging
-	}
-	return l
-}
-
-// clientHarness opens stores of client limits on one server, on the test's clock. Redis lets a record expire by its own
-// clock, on which the test's hours are seconds.
-func clientHarness(server *redistest.Server) ledgertest.ClientHarness {
-	var join func(t testing.TB) clientlimit.Store
-	var opened atomic.Int64
-	return ledgertest.ClientHarness{
-		Open: func(t testing.TB, clock *ledgertest.Clock) (clientlimit.Store, func() clientlimit.Store) {
-			config := Config{Addrs: []string{server.Addr}, KeyPrefix: fmt.Sprintf("suite%d:", opened.Add(1))}
-			client, key := connect(t, config), config.KeyPrefix+"clock"
-			clock.OnSet(func(now time.Time) {
-				if err := client.Set(context.Background(), key, now.UnixMilli(), 0).Err(); err != nil {
-					t.Error(err)
-				}
-			})
-			join = func(t testing.TB) clientlimit.Store {
-				l, err := openStore(config, guarded(t, "'"+key+"'"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { l.Close() })
-				return patient(l)
-			}
-			return join(t), func() clientlimit.Store { return join(t) }
-		},
-		Join: func(t testing.TB) clientlimit.Store { return join(t) },
+// hourly gives each subject five units an hour.
+func hourly(algorithm clientlimit.Algorithm) *clientlimit.Clients {
+	return &clientlimit.Clients{
+		Name: "public", Algorithm: algorithm, Limits: []quota.Limit{{Name: "hourly", Units: 5, Window: quota.Sliding(time.Hour)}},
 	}
 }
 
-func TestClients(t *testing.T) {
-	t.Parallel()
-	ledgertest.RunClients(t, clientHarness(redistest.Start(t)))
-}
-
-// A log that is not enforced forgets its oldest grants, and what it decides costs the same as with few.
-func TestLogsAreBounded(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	l, c := patient(openStoreAt(t, Config{Addrs: []string{server.Addr}})), hourly()
-	c.Algorithm, c.Limits[0].Units = clientlimit.Log, 100_000
-	if _, err := takeOne(t.Context(), l, c, "alice"); err != nil {
+// openClients opens limits that a server decides.
+func openClients(t *testing.T, addr string, deadline time.Duration, c *clientlimit.Clients) *Clients {
+	t.Helper()
+	all, err := OpenClients(Config{Addrs: []string{addr}, Deadline: deadline}, "", c)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { all.Close() })
+	return all
+}
+
+// take has a subject ask for a unit.
+func take(t *testing.T, c *Clients, subject string) (quota.Decision, error) {
+	return c.service.Acquire(t.Context(), "public", clientlimit.Request{Subject: subject, Count: 1})
+}
+
+// takeSoon asks until Redis decides, and wants that so many were used before, without those that it granted itself.
+func takeSoon(t *testing.T, c *Clients, subject string, used quota.Units) {
+	t.Helper()
+	for begun, tick := time.Now(), time.NewTicker(10*time.Millisecond); ; <-tick.C {
+		d, err := take(t, c, subject)
+		if err == nil {
+			if !d.Granted() || d.Limits[0].Used != used+1 {
+				t.Errorf("got %+v, want a grant after %d units", d, used)
+			}
+			return
+		}
+		if time.Since(begun) > hanging {
+			t.Fatalf("Redis is there and does not decide: %v", err)
+		}
+	}
+}
+
+// Calls wait for their deadline until a ping has waited for one, too. Then nobody waits.
+func TestClientsOfFrozenRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	c := openClients(t, server.Addr, 0, hourly(clientlimit.Counter))
+	takeSoon(t, c, "alice", 0)
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	for c.store.unreachable(c.store.current()) == nil {
+		if _, err := take(t, c, "alice"); !errors.Is(err, quota.ErrOutcomeUnknown) && !errors.Is(err, quota.ErrUnavailable) {
+			t.Errorf("got %v while Redis is frozen", err)
+		}
+	}
+	for range 1000 {
+		if _, err := take(t, c, "alice"); !errors.Is(err, quota.ErrUnavailable) {
+			t.Fatalf("got %v after a call that was not answered, want %v at once", err, quota.ErrUnavailable)
+		}
+	}
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	takeSoon(t, c, "bob", 0)
+}
+
+// A reply that is lost is an outcome that nobody knows; the call was debited once. In a Redis that was flushed a subject
+// begins at zero.
+func TestClientsWithoutReply(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server)
+	c := openClients(t, proxy.Addr, hanging, hourly(clientlimit.Log))
+	for fault, used := range map[redistest.Fault]quota.Units{redistest.CutAfter: 2, redistest.CutBefore: 1} {
+		subject := fmt.Sprint(fault)
+		takeSoon(t, c, subject, 0)
+		proxy.Meet(fault)
+		if _, err := take(t, c, subject); !errors.Is(err, quota.ErrOutcomeUnknown) {
+			t.Errorf("got %v without a reply, want %v", err, quota.ErrOutcomeUnknown)
+		}
+		proxy.Meet()
+		takeSoon(t, c, subject, used)
+	}
+	server.Order(t, "FLUSHALL")
+	server.Order(t, "SCRIPT FLUSH")
+	takeSoon(t, c, fmt.Sprint(redistest.CutAfter), 0)
+}
+
+// A log that is not enforced forgets its oldest grants.
+func TestLogsAreBounded(t *testing.T) {
+	t.Parallel()
+	server, limits := redistest.Start(t), hourly(clientlimit.Log)
+	limits.Limits[0].DryRun = true
+	c := openClients(t, server.Addr, hanging, limits)
+	takeSoon(t, c, "alice", 0)
 	key := server.Do(t, "KEYS", "*:c:*").([]any)[0].(string)
 	server.Do(t, "EVAL", `local now = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]
 		redis.call('DEL', KEYS[1])
 		for i = 1, 100000 do redis.call('ZADD', KEYS[1], now - 100000 + i, i .. ' 1') end`, "1", key)
-	if d, err := takeOne(t.Context(), l, c, "alice"); err != nil || d.Reason != quota.LimitExceeded || d.Remaining() != 0 {
-		t.Errorf("got %+v, %v, want a denial by 100,000 units", d, err)
-	}
-	c.Limits[0].DryRun = true
 	for range 3 {
-		if _, err := takeOne(t.Context(), l, c, "alice"); err != nil {
-			t.Fatal(err)
+		d, err := take(t, c, "alice")
+		if n := server.Do(t, "ZCARD", key); err != nil || !d.Granted() || n != int64(100_000) {
+			t.Errorf("got %+v, %v, and the log has %v entries", d, err, n)
 		}
-	}
-	if n := server.Do(t, "ZCARD", key); n != int64(100_000) {
-		t.Errorf("the log has %v entries", n)
 	}
 }
 
-// By night, 20,000 histories of each algorithm: QUOTAD_TEST_LONG=20000.
-func TestRandomClients(t *testing.T) {
+// A subject takes what Redis needs for a key with an expiry, and its record. For more subjects:
+//
+//	QUOTAD_TEST_LONG=1000000 go test -run TestMemoryPerSubject -v -timeout 1h ./quota/redisledger
+func TestMemoryPerSubject(t *testing.T) {
 	t.Parallel()
-	ledgertest.RandomClients(t, clientHarness(redistest.Start(t)), 1000)
+	n := seedtest.Long(t, 10_000)
+	for algorithm, most := range map[clientlimit.Algorithm]int{clientlimit.Counter: 220, clientlimit.Log: 280} {
+		server := redistest.Start(t)
+		c := openClients(t, server.Addr, hanging, hourly(algorithm))
+		memory := func() (used int) {
+			_, text, _ := strings.Cut(server.Do(t, "INFO", "memory").(string), "used_memory:")
+			fmt.Sscan(text, &used)
+			return used
+		}
+		takeSoon(t, c, "first", 0)
+		before := memory()
+		var asking sync.WaitGroup
+		for from := range 8 {
+			asking.Go(func() {
+				for i := from; i < n; i += 8 {
+					if d, err := take(t, c, fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)); err != nil || !d.Granted() {
+						t.Errorf("got %+v, %v, want a grant", d, err)
+						return
+					}
+				}
+			})
+		}
+		asking.Wait()
+		each := (memory() - before) / n
+		t.Logf("%s: %d subjects, %d bytes each", algorithm, n, each)
+		if each > most {
+			t.Errorf("%s: a subject takes %d bytes, want at most %d", algorithm, each, most)
+		}
+	}
+}
+
+// Servers ask for one subject all the time, and wait for answers about others that are late by 200 ms: never more than
+// the units are granted in any window, by Redis' clock.
+func TestNeverMoreInAnyWindow(t *testing.T) {
+	t.Parallel()
+	const units, window = 10, time.Second
+	server := redistest.Start(t)
+	late := redistest.FarAway(t, server, 200*time.Millisecond)
+	limits := &clientlimit.Clients{
+		Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "second", Units: units, Window: quota.Sliding(window)}},
+	}
+	var mu sync.Mutex // guards grants
+	var grants []time.Time
+	var servers sync.WaitGroup
+	for n := range 2 {
+		near, far := openClients(t, server.Addr, hanging, limits), openClients(t, late, hanging, limits)
+		servers.Go(func() {
+			for i := range 8 {
+				if _, err := take(t, far, fmt.Sprint("other", n, i)); err != nil {
+					t.Error(err)
+				}
+				for _, c := range []*Clients{near, far, near} {
+					for d, err := take(t, c, "greedy"); err == nil && d.Granted(); d, err = take(t, c, "greedy") {
+						mu.Lock()
+						grants = append(grants, d.Now)
+						mu.Unlock()
+					}
+				}
+			}
+		})
+	}
+	servers.Wait()
+	slices.SortFunc(grants, time.Time.Compare)
+	for i := units; i < len(grants); i++ {
+		if grants[i].Sub(grants[i-units]) < window {
+			t.Fatalf("more than %d units were granted in the window from %v", units, grants[i-units])
+		}
+	}
+	if len(grants) <= units {
+		t.Errorf("%d units were granted in several windows", len(grants))
+	}
+	// --check says which deadline such a distance needs.
+	for deadline, enough := range map[time.Duration]bool{hanging: true, 250 * time.Millisecond: false} {
+		lacks, err := openAt(t, Config{Addrs: []string{late}, Deadline: deadline}).Check(t.Context(), false)
+		said := slices.ContainsFunc(lacks, func(s string) bool { return strings.Contains(s, "set deadline in [ledger] to ") })
+		if err != nil || said == enough {
+			t.Errorf("a deadline of %v: %q, %v", deadline, lacks, err)
+		}
+	}
+}
+
+// What the program on the page needs of PHP's extension for Redis, and of a web server.
+const phpRedis = `<?php
+namespace Page;
+class Redis {
+	private $server;
+	function connect($host) { $this->server = stream_socket_client(getenv('QUOTAD_CHILD_REDIS')); }
+	function set($key, $value, $options) { return $this->call('SET', $key, $value, ...$options); }
+	function get($key) { return $this->call('GET', $key); }
+	function eval($script, $words, $keys) { return $this->call('EVAL', $script, $keys, ...$words); }
+	private function call(...$words) {
+		fwrite($this->server, '*' . count($words) . "\r\n");
+		foreach ($words as $word) { fwrite($this->server, '$' . strlen($word) . "\r\n$word\r\n"); }
+		return $this->answer();
+	}
+	private function answer() {
+		$line = rtrim(fgets($this->server));
+		$rest = substr($line, 1);
+		switch ($line[0]) {
+		case '-': throw new \Exception($rest);
+		case ':': case '+': return $rest;
+		case '*': return array_map(fn() => $this->answer(), range(1, (int) $rest));
+		}
+		return $rest < 0 ? null : substr(stream_get_contents($this->server, $rest + 2), 0, (int) $rest);
+	}
+}
+function header($line, $replace, $status) { echo "$status $line"; }
+$_SERVER['REMOTE_ADDR'] = '192.0.2.1';
+`
+
+// A program in another language that follows the page spends from the same records.
+func TestTheProgramOfThePage(t *testing.T) {
+	php, err := exec.LookPath("php")
+	if err != nil {
+		t.Skip("there is no php: the program of lua/README.md is not run")
+	}
+	server := redistest.Start(t)
+	page, err := os.ReadFile("../../lua/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "```php\n")
+	program, _, found := strings.Cut(program, "```")
+	file := filepath.Join(t.TempDir(), "page.php")
+	if err := os.WriteFile(file, []byte(phpRedis+program), 0o600); err != nil || !found {
+		t.Fatalf("the page has a program: %v: %v", found, err)
+	}
+	run := func(want string) {
+		t.Helper()
+		command := exec.Command(php, file)
+		command.Dir, command.Env = "../../lua", append(os.Environ(), "QUOTAD_CHILD_REDIS="+server.Addr)
+		if out, err := command.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), want) || (len(out) > 0) != (want != "") {
+			t.Fatalf("got %q, %v, want %q", out, err, want)
+		}
+	}
+	run("")
+	c := openClients(t, server.Addr, hanging, &clientlimit.Clients{
+		Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "minute", Units: 60, Window: quota.Sliding(time.Minute)}},
+	})
+	d, err := c.AcquireClient(t.Context(), "public", api.ClientRequest{Subject: "192.0.2.1", Count: 59})
+	if err != nil || !d.Granted || d.Remaining != 0 {
+		t.Errorf("got %+v, %v, want the 59 units that are left", d, err)
+	}
+	run("429 Retry-After: ")
 }

@@ -21,28 +21,25 @@ func ExampleOpenStore() {
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 	}
 	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{"127.0.0.1:6379"}, Password: os.Getenv("REDIS_PASSWORD")})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	ledger := slidinglog.Open(slidinglog.Config{
 		Engine: store,
 		Dir:    "/var/lib/fetch", // of the journals
 		Name:   "alpha",          // this host, for people
 	})
-	err = ledger.SetCredentials([]*quota.Credential{youtube}, map[string]slidinglog.Policy{
+	check(ledger.SetCredentials([]*quota.Credential{youtube}, map[string]slidinglog.Policy{
 		"youtube": {Open: map[string]bool{"videos.list": true}, Units: 50}, // while Redis is away; a search is refused
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	}))
 	defer ledger.Close() // and the store with it
 	service, err := quota.NewService(ledger, []*quota.Credential{youtube}, time.Second)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	d, err := service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+	check(err)
+	fmt.Println(d.Granted(), d.Outage)
+}
+
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(d.Granted(), d.Outage)
 }

@@ -1,159 +1,256 @@
 package redisledger_test
 
 import (
+	"context"
 	"fmt"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
+	"quotad/quota/seedtest"
+	"quotad/quota/slidinglog"
 )
 
-// Keys are deleted, in whatever way, while callers ask: nothing is granted twice.
-func TestLostKeys(t *testing.T) {
-	for name, lose := range map[string][]string{
-		"FLUSHALL":      {"FLUSHALL"},
-		"entries alone": {"DEL", "quotad:{youtube}:entries"},
-		"state alone":   {"DEL", "quotad:{youtube}:state"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := emptyRedis(t)
-			s := newSpree(t, at(server), at(server))
-			for _, n := range []int64{100, 200} {
-				s.spent(n)
-				server.Do(t, lose...)
-			}
-			s.full(name, 0)
-		})
-	}
+// hanging is the time after which a test hangs, and is not only slow.
+const hanging = 3 * time.Minute
+
+// A host is a daemon as far as its ledger goes, which is as it is put together in production.
+type host struct {
+	ledger  *slidinglog.Ledger
+	service *quota.Service
 }
 
-// FLUSHALL beside a host that is dead for longer than a poll, and with a host that is new.
-func TestFlushBesideADeadHost(t *testing.T) {
-	server := emptyRedis(t)
-	s := newSpree(t, at(server), at(server))
-	s.spent(150)
-	dead := s.hosts[1]
-	dead.stop() // its callers are refused from now on
-	time.Sleep(2500 * time.Millisecond)
-	server.Do(t, "FLUSHALL")
-	fresh := s.host(at(server), "new", t.TempDir())
-	s.hosts = append(s.hosts, fresh)
-	s.asks(fresh)
-	s.full("beside a dead host, with a new one", 0)
-}
-
-// Redis begins again with an older snapshot, and the first to ask is a host that is new.
-func TestOlderSnapshot(t *testing.T) {
-	server := emptyRedis(t)
-	s := newSpree(t, at(server), at(server))
-	s.spent(100)
-	server.Order(t, "SAVE")
-	s.spent(250)
-	server.Kill()
-	server.Run(t)
-	fresh := s.host(at(server), "new", t.TempDir())
-	s.hosts = append(s.hosts, fresh)
-	s.asks(fresh)
-	s.full("an older snapshot", 0)
-}
-
-// Redis evicts what it likes.
-func TestEviction(t *testing.T) {
-	server := emptyRedis(t)
-	s := newSpree(t, at(server), at(server))
-	s.spent(150)
-	server.Do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-	server.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	for range 50 { // each command that writes evicts
-		server.Try("SET", "x", "y")
-	}
-	server.Do(t, "CONFIG", "SET", "maxmemory", "0")
-	s.full("eviction", 0)
-}
-
-// Redis has no memory in the middle of a spree, and then it has.
-func TestNoMemory(t *testing.T) {
-	server := emptyRedis(t)
-	s := newSpree(t, at(server), at(server))
-	s.spent(100)
-	server.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	s.hosts[0].eventually(func() bool {
-		_, err := s.hosts[0].tryOnce("videos.list", "")
-		return err != nil && strings.Contains(err.Error(), "OOM")
-	})
-	server.Do(t, "CONFIG", "SET", "maxmemory", "0")
-	s.full("no memory", 0)
-}
-
-// Redis is frozen for longer than a deadline: what arrives late is not carried out, what is, counts once.
-func TestFrozenForLong(t *testing.T) {
-	server := emptyRedis(t)
-	s := newSpree(t, at(server), at(server))
-	s.spent(100)
-	for range 2 {
-		if err := server.Freeze(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2500 * time.Millisecond)
-		if err := server.Thaw(); err != nil {
-			t.Fatal(err)
-		}
-		s.spent(s.told.Load() + 50)
-	}
-	s.full("a frozen Redis", 0)
-	for _, h := range s.hosts {
-		h.used(spreeUnits)
-	}
-}
-
-// A master whose replica lacks the newest writes dies, and the replica takes its place behind one address.
-func TestReplicaThatLacksWrites(t *testing.T) {
-	server := emptyRedis(t)
-	other := redistest.Start(t)
-	a, b := redistest.NewProxy(t, server), redistest.NewProxy(t, server)
-	s := newSpree(t, redisledger.Config{Addrs: []string{a.Addr}}, redisledger.Config{Addrs: []string{b.Addr}})
-	s.spent(100)
-	for _, key := range []string{"quotad:{youtube}:entries", "quotad:{youtube}:state"} { // at one time, or it is damaged
-		other.Do(t, "RESTORE", key, "0", server.Do(t, "DUMP", key).(string))
-	}
-	s.spent(250)
-	a.Lead(other)
-	b.Lead(other)
-	server.Kill()
-	s.full("a replica that lacks writes", 0)
-}
-
-// The first try of a settlement is carried out after a second one: the one that was answered counts.
-func TestFirstTryAfterTheSecond(t *testing.T) {
-	server := emptyRedis(t)
-	proxy := redistest.NewProxy(t, server)
-	h := start(t, redisledger.Config{Addrs: []string{proxy.Addr}}, "a", t.TempDir())
-	near := start(t, at(server), "b", t.TempDir())
-	d := h.granted("search.list")
-	proxy.Disturb(func(command []string) redistest.Fault {
-		if redistest.IsScript(command) && strings.Contains(strings.Join(command, " "), "\nsettle ") {
-			return redistest.Stray
-		}
-		return redistest.Pass
-	})
-	settle := func(h *daemon, units quota.Units) error {
-		_, err := h.service.Settle(t.Context(), d.GrantID, quota.Settlement{Units: units})
-		return err
-	}
-	if err := settle(h, 1); err == nil {
-		t.Fatal("a settlement that did not arrive is answered")
-	}
-	if err := settle(near, 7); err != nil {
+// open opens a host that grants units a day, with its journal in dir.
+func open(t testing.TB, config redisledger.Config, name, dir string, units quota.Units) *host {
+	t.Helper()
+	config.Deadline = 2 * time.Second // so that a busy machine does not pass for an outage
+	store, err := redisledger.OpenStore(config)
+	if err != nil {
 		t.Fatal(err)
 	}
-	proxy.Disturb(func([]string) redistest.Fault { return redistest.Pass })
-	proxy.Release()
-	h.used(7)
+	h := &host{ledger: slidinglog.Open(slidinglog.Config{Engine: store, Dir: filepath.Join(dir, name), Name: name,
+		Deadline: config.Deadline, Unsynced: true})}
+	t.Cleanup(func() { h.ledger.Close() })
+	h.service, err = quota.NewService(h.ledger, []*quota.Credential{{
+		Name: "youtube", Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
+		Limits: []quota.Limit{{Name: "daily", Units: units, Window: quota.Sliding(24 * time.Hour)}},
+	}}, config.Deadline)
+	if err == nil {
+		err = h.ledger.SetCredentials(h.service.Credentials(), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *host) acquire() (quota.Decision, error) {
+	return h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, so func() bool) {
+	t.Helper()
+	for until, tick := time.Now().Add(hanging), time.NewTicker(20*time.Millisecond); !so(); <-tick.C {
+		if time.Now().After(until) {
+			t.Fatal("it does not come to pass")
+		}
+	}
+}
+
+// .ci/nightly counts the functions that a thousand grants call a thousand times: a stranger can hold them in mind.
+func TestThousandGrants(t *testing.T) {
+	h := open(t, redisledger.Config{Addrs: []string{redistest.Start(t).Addr}}, "here", t.TempDir(), 1000)
+	h.ledger.Await(t.Context())
+	for n := range 1001 {
+		if d, err := h.acquire(); err != nil || d.Granted() != (n < 1000) {
+			t.Fatal(n, d, err)
+		}
+	}
+}
+
+// A spree is hosts whose callers ask for units all the time, while something happens to Redis.
+type spree struct {
+	*testing.T
+	units  quota.Units // that there are
+	dir    string
+	hosts  []*host
+	told   atomic.Int64
+	asking sync.WaitGroup
+	ctx    context.Context
+	stop   context.CancelFunc
+}
+
+// newSpree starts hosts, each with a caller.
+func newSpree(t *testing.T, units quota.Units, configs ...redisledger.Config) *spree {
+	s := &spree{T: t, units: units, dir: t.TempDir()}
+	s.ctx, s.stop = context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		s.stop()
+		s.asking.Wait()
+	})
+	for _, config := range configs {
+		h := s.join(config)
+		h.ledger.Await(t.Context())
+	}
+	return s
+}
+
+// join adds a host with a caller who asks it from now on.
+func (s *spree) join(config redisledger.Config) *host {
+	h := open(s, config, fmt.Sprint("host", len(s.hosts)), s.dir, s.units)
+	s.hosts = append(s.hosts, h)
+	s.asking.Go(func() {
+		for quota.Sleep(s.ctx, 5*time.Millisecond) {
+			if d, err := h.acquire(); err == nil && d.Granted() {
+				s.told.Add(1)
+			}
+		}
+	})
+	return h
+}
+
+// spent waits until so many units were told.
+func (s *spree) spent(n int64) {
+	s.Helper()
+	eventually(s, func() bool { return s.told.Load() >= n })
+}
+
+// full waits until all is spent on each host, and returns by how much it is over.
+func (s *spree) full() (over int64) {
+	s.Helper()
+	for _, h := range s.hosts {
+		eventually(s, func() bool {
+			d, err := h.acquire()
+			if err == nil && d.Granted() {
+				s.told.Add(1)
+			}
+			return err == nil && d.Denied()
+		})
+	}
+	s.stop()
+	s.asking.Wait()
+	return max(0, s.told.Load()-int64(s.units))
+}
+
+// refuses waits until a host refuses with these words.
+func (s *spree) refuses(words string) {
+	s.Helper()
+	eventually(s, func() bool {
+		_, err := s.hosts[0].acquire()
+		return err != nil && strings.Contains(err.Error(), words)
+	})
+}
+
+// A scene is a spree of two hosts, each with a way of its own to one Redis.
+type scene struct {
+	*spree
+	server  *redistest.Server
+	proxies []*redistest.Proxy
+}
+
+const entries, state = "quotad:{youtube}:entries", "quotad:{youtube}:state"
+
+// lose has Redis lose something twice.
+func lose(order ...string) func(*scene) {
+	return func(s *scene) {
+		s.server.Do(s, order...)
+		s.spent(200)
+		s.server.Do(s, order...)
+	}
+}
+
+// replaced has a replica without the newest writes take the place of its master behind the addresses.
+func replaced(end func(*scene)) func(*scene) {
+	return func(s *scene) {
+		replica := redistest.Start(s)
+		for _, key := range []string{entries, state} {
+			replica.Do(s, "RESTORE", key, "0", s.server.Do(s, "DUMP", key).(string))
+		}
+		s.spent(250)
+		for _, p := range s.proxies {
+			p.Lead(replica)
+		}
+		end(s)
+	}
+}
+
+var faults = map[string]func(*scene){
+	"FLUSHALL":      lose("FLUSHALL"),
+	"entries alone": lose("DEL", entries),
+	"state alone":   lose("DEL", state),
+	"FLUSHALL beside a dead host": func(s *scene) {
+		s.hosts[1].ledger.Close() // its caller is refused from now on
+		s.hosts = s.hosts[:1]
+		time.Sleep(2500 * time.Millisecond)
+		s.server.Order(s, "FLUSHALL")
+	},
+	"an older snapshot": func(s *scene) {
+		s.server.Order(s, "SAVE")
+		s.spent(250)
+		s.server.Kill()
+		s.server.Run(s)
+	},
+	"eviction": func(s *scene) {
+		s.server.Order(s, "CONFIG SET maxmemory-policy allkeys-random")
+		s.server.Order(s, "CONFIG SET maxmemory 1")
+		for range 50 { // each command that writes evicts
+			s.server.Try("SET", "x", "y")
+		}
+		s.server.Order(s, "CONFIG SET maxmemory 0")
+	},
+	"no memory": func(s *scene) {
+		s.server.Order(s, "CONFIG SET maxmemory 1")
+		s.refuses("OOM")
+		s.server.Order(s, "CONFIG SET maxmemory 0")
+	},
+	"a script that does not end": func(s *scene) {
+		s.server.Order(s, "CONFIG SET lua-time-limit 1")
+		s.asking.Go(func() { s.server.Try("EVAL", "while true do end", "0") })
+		s.refuses("SCRIPT KILL")
+		s.server.Order(s, "SCRIPT KILL")
+	},
+	"frozen for longer than a deadline": func(s *scene) {
+		for range 2 {
+			s.server.Freeze()
+			time.Sleep(2500 * time.Millisecond)
+			s.server.Thaw()
+			s.spent(s.told.Load() + 50)
+		}
+	},
+	"a master dies":       replaced(func(s *scene) { s.server.Kill() }),
+	"a master is demoted": replaced(func(s *scene) { s.server.Order(s, "REPLICAOF 127.0.0.1 1") }),
+}
+
+// Whatever happens to Redis while callers of two hosts ask, and a third one joins: nothing is granted twice, and all is
+// granted in the end.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, happens := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &scene{server: redistest.Start(t)}
+			var configs []redisledger.Config
+			for range 2 {
+				p := redistest.NewProxy(t, s.server)
+				s.proxies, configs = append(s.proxies, p), append(configs, redisledger.Config{Addrs: []string{p.Addr}})
+			}
+			s.spree = newSpree(t, 400, configs...)
+			s.spent(100)
+			happens(s)
+			s.join(configs[0])
+			if over := s.full(); over > 0 {
+				t.Errorf("over by %d", over)
+			}
+		})
+	}
 }
 
 // A slot of a Cluster moves to another node while callers ask.
@@ -161,58 +258,59 @@ func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t)
 	config := redisledger.Config{Addrs: []string{nodes[0].Addr, nodes[1].Addr}}
-	s := newSpree(t, config, config)
+	s := newSpree(t, 400, config, config)
 	s.spent(100)
 	slot := fmt.Sprint(nodes[0].Do(t, "CLUSTER", "KEYSLOT", "{youtube}"))
-	from := 0
-	for i, node := range nodes {
-		if n := node.Do(t, "CLUSTER", "COUNTKEYSINSLOT", slot); n != int64(0) {
-			from = i
-		}
-	}
+	from := slices.IndexFunc(nodes, func(node *redistest.Server) bool {
+		return node.Do(t, "CLUSTER", "COUNTKEYSINSLOT", slot) != int64(0)
+	})
 	redistest.MoveSlot(t, nodes[from], nodes[(from+1)%3], slot)
 	s.spent(200)
-	s.full("a slot that moves", 0)
+	if over := s.full(); over > 0 {
+		t.Errorf("over by %d", over)
+	}
 }
 
-// A journal that was put away, with a Redis that kept its data, is no loss; an older one is refused.
-func TestJournalOfAnotherTime(t *testing.T) {
-	server, dir := emptyRedis(t), t.TempDir()
-	h := start(t, at(server), "a", dir)
-	d, err := h.tryOnce("search.list", "the call")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.stop()
-	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "old")); err != nil {
-		t.Fatal(err)
-	}
-	h = start(t, at(server), "a", dir)
-	if again, err := h.tryOnce("search.list", "the call"); err != nil || !again.Replayed || again.GrantID != d.GrantID {
-		t.Errorf("asked again: %+v, %v, want grant %s", again, err, d.GrantID)
-	}
-	h.used(10)
-}
-
-// The clock of Redis is set back by an hour, and forward and back: nothing is granted twice.
-func TestClockOfRedisIsSet(t *testing.T) {
+// TestOrderedFailovers has Sentinels replace the master while hosts spend. With min-replicas-to-write nothing is granted
+// twice. Without it the old master takes writes until the last Sentinel announces the new one, and units may be granted
+// twice: how many is logged, by night, as often as QUOTAD_TEST_LONG says.
+func TestOrderedFailovers(t *testing.T) {
 	t.Parallel()
-	for name, steps := range map[string][]time.Duration{
-		"back": {-time.Hour}, "forward and back": {time.Hour, -time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clock := redistest.NewClock(t)
-			if clock == nil {
-				t.Skip("needs a C compiler")
+	for _, replicas := range []string{"1", "0"} {
+		t.Run("min-replicas-to-write "+replicas, func(t *testing.T) {
+			rounds := seedtest.Long(t, map[string]int{"1": 1, "0": 0}[replicas])
+			if rounds == 0 {
+				t.Skip("it promises nothing")
 			}
 			t.Parallel()
-			server := redistest.StartOn(t, clock)
-			s := newSpree(t, at(server), at(server))
-			for i, step := range steps {
-				s.spent(int64(100 * (i + 1)))
-				clock.Step(t, step)
+			w := redistest.StartSentinels(t, 3, 2, "--min-replicas-to-write", replicas, "--min-replicas-max-lag", "2")
+			var addrs []string
+			for _, s := range w.Sentinels {
+				addrs = append(addrs, s.Addr)
 			}
-			s.full("the clock steps "+name, 0)
+			times, most := 0, int64(0)
+			for round := range rounds {
+				w.Settled(t)
+				var configs []redisledger.Config
+				for i := range 2 {
+					// Each host asks another Sentinel first: they learn of the new master at different times.
+					own := slices.Concat(addrs[i:], addrs[:i])
+					configs = append(configs, redisledger.Config{Addrs: own, MasterName: w.Name, KeyPrefix: fmt.Sprintf("round%d:", round)})
+				}
+				s := newSpree(t, 1200, configs...)
+				s.spent(300)
+				w.Failover(t)
+				if over := s.full(); over > 0 {
+					times, most = times+1, max(most, over)
+				}
+				for _, h := range s.hosts {
+					h.ledger.Close()
+				}
+			}
+			t.Logf("over in %d of %d failovers, by %d at most", times, rounds, most)
+			if replicas == "1" && times > 0 {
+				t.Errorf("over by %d", most)
+			}
 		})
 	}
 }

@@ -1,7 +1,5 @@
-// Package redistest starts Redis for tests, as processes of their own: one server
-// (server.go), a Cluster, a master with its replica and Sentinel. Beside that it has what
-// tests do to them, down to a proxy that loses replies (proxy.go), and a clock that the
-// scripts of package lua read instead of the server's (clock.go).
+// Package redistest starts Redis for tests, as processes of their own: one server (server.go), on a port, by TLS, a Cluster (deployments.go), a
+// master with replicas and Sentinels (sentinel.go), and a proxy that loses replies (proxy.go) or is far away (far.go).
 //
 // Each server has a directory and a Unix socket of its own, and ends with its test.
 package redistest

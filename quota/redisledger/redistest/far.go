@@ -3,9 +3,6 @@ package redistest
 import (
 	"io"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -16,16 +13,7 @@ func FarAway(t testing.TB, server *Server, roundTrip time.Duration) (addr string
 	if roundTrip == 0 {
 		return server.Addr
 	}
-	dir, err := os.MkdirTemp("", "far")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	addr = filepath.Join(dir, "s")
-	listener, err := net.Listen("unix", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener, addr := listen(t)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -33,7 +21,7 @@ func FarAway(t testing.TB, server *Server, roundTrip time.Duration) (addr string
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("unix", strings.TrimPrefix(server.Addr, "unix://"))
+			far, err := net.Dial("unix", server.socket())
 			if err != nil {
 				near.Close()
 				continue
@@ -42,7 +30,7 @@ func FarAway(t testing.TB, server *Server, roundTrip time.Duration) (addr string
 			go carry(near, far, roundTrip/2)
 		}
 	}()
-	return "unix://" + addr
+	return addr
 }
 
 // carry carries what comes from one connection to another, late.

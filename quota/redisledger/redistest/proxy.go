@@ -3,6 +3,7 @@ package redistest
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -44,13 +45,7 @@ type Proxy struct {
 // NewProxy returns a proxy that disturbs nothing yet.
 func NewProxy(tb testing.TB, server *Server) *Proxy {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "proxy")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	socket := filepath.Join(dir, "s")
 	p := &Proxy{
-		Addr:    "unix://" + socket,
 		server:  server,
 		rewrite: func(reply string) string { return reply },
 		choose:  func([]string) Fault { return Pass },
@@ -58,15 +53,25 @@ func NewProxy(tb testing.TB, server *Server) *Proxy {
 		holding: &sync.WaitGroup{},
 		open:    make(map[net.Conn]struct{}),
 	}
-	if p.listener, err = net.Listen("unix", socket); err != nil {
+	p.listener, p.Addr = listen(tb)
+	p.serving.Go(p.accept)
+	tb.Cleanup(p.close)
+	return p
+}
+
+// listen listens on a Unix socket with a short path, and returns the address as quotad's configuration has it.
+func listen(tb testing.TB) (_ net.Listener, addr string) {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "proxy")
+	if err != nil {
 		tb.Fatal(err)
 	}
-	p.serving.Go(p.accept)
-	tb.Cleanup(func() {
-		p.close()
-		os.RemoveAll(dir)
-	})
-	return p
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return listener, "unix://" + filepath.Join(dir, "s")
 }
 
 // Disturb has choose say, from now on, what each command meets. Commands of
@@ -143,12 +148,18 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	defer server.Close()
-	if !p.keep(client, server) {
-		return
-	}
-	defer p.forget(client, server)
+	p.mu.Lock()
+	p.open[client], p.open[server] = struct{}{}, struct{}{}
+	closed := p.closed
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.open, client)
+		delete(p.open, server)
+		p.mu.Unlock()
+	}()
 	commands, replies := bufio.NewReader(client), bufio.NewReader(server)
-	for {
+	for !closed {
 		value, raw, err := read(commands, nil)
 		if err != nil {
 			return
@@ -162,7 +173,14 @@ func (p *Proxy) serve(client net.Conn) {
 			defer p.mu.Unlock()
 			return []byte(p.rewrite(string(reply))), err
 		}
-		if p.pass(client, words(value), carry) != nil {
+		command := []string{""}
+		if list, _ := value.([]any); len(list) > 0 {
+			command = nil
+			for _, word := range list {
+				command = append(command, fmt.Sprint(word))
+			}
+		}
+		if p.pass(client, command, carry) != nil {
 			return
 		}
 	}
@@ -170,11 +188,19 @@ func (p *Proxy) serve(client net.Conn) {
 
 var errCut = errors.New("the connection is cut")
 
-// pass leads one command to the server and its reply back, or does to them what
-// was chosen.
+// pass leads one command to the server and its reply back, or does to them what was chosen.
 func (p *Proxy) pass(client net.Conn, command []string, carry func() ([]byte, error)) error {
-	fault, release, held := p.next(command)
-	defer held()
+	p.mu.Lock()
+	choose := p.choose
+	p.mu.Unlock()
+	fault := choose(command)
+	p.mu.Lock()
+	release, holding := p.release, p.holding
+	if fault == Late || fault == Stray {
+		holding.Add(1)
+		defer holding.Done()
+	}
+	p.mu.Unlock()
 	switch fault {
 	case CutBefore:
 		return errCut
@@ -197,53 +223,6 @@ func (p *Proxy) pass(client net.Conn, command []string, carry func() ([]byte, er
 	}
 	_, err = client.Write(reply)
 	return err
-}
-
-// next returns the fault for a command, what to wait for where it holds
-// something back, and what to call when that has arrived.
-func (p *Proxy) next(command []string) (fault Fault, release <-chan struct{}, held func()) {
-	p.mu.Lock()
-	choose := p.choose
-	p.mu.Unlock()
-	fault = choose(command)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if fault != Late && fault != Stray {
-		return fault, nil, func() {}
-	}
-	p.holding.Add(1)
-	return fault, p.release, p.holding.Done
-}
-
-// words returns a command as it was read.
-func words(value any) []string {
-	list, _ := value.([]any)
-	command := make([]string, len(list), max(1, len(list)))
-	for i := range list {
-		command[i], _ = list[i].(string)
-	}
-	if len(command) == 0 {
-		return []string{""}
-	}
-	return command
-}
-
-// keep remembers connections for close; it reports whether there is still time.
-func (p *Proxy) keep(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		p.open[conn] = struct{}{}
-	}
-	return !p.closed
-}
-
-func (p *Proxy) forget(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		delete(p.open, conn)
-	}
 }
 
 // close cuts every connection and waits until nothing runs any more.

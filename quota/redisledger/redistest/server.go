@@ -2,8 +2,6 @@ package redistest
 
 import (
 	"bufio"
-	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +21,6 @@ type Server struct {
 
 	dir  string
 	args []string
-	env  []string      // beside the test's own
 	done chan struct{} // closed when Process has ended
 }
 
@@ -32,28 +29,19 @@ type Server struct {
 // with CI=true fails.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return StartOn(tb, nil, args...)
-}
-
-func need(tb testing.TB) {
-	tb.Helper()
-	if !installed(tb) {
-		tb.Skip("redis-server is not installed")
-	}
-}
-
-func installed(tb testing.TB) bool {
-	tb.Helper()
-	_, err := exec.LookPath("redis-server")
-	if err != nil && os.Getenv("CI") == "true" {
-		tb.Fatalf("redis-server is required and not installed: %v", err)
-	}
-	return err == nil
+	s := prepare(tb, append([]string{"--save", "", "--appendonly", "no", "--port", "0"}, args...)...)
+	s.Run(tb)
+	return s
 }
 
 // prepare returns a server that does not run yet, in a directory of its own.
 func prepare(tb testing.TB, args ...string) *Server {
 	tb.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "true" {
+		tb.Fatalf("redis-server is required and not installed: %v", err)
+	} else if err != nil {
+		tb.Skip("redis-server is not installed")
+	}
 	// A short path: names of sockets stop at 108 bytes.
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
@@ -71,20 +59,13 @@ func prepare(tb testing.TB, args ...string) *Server {
 // socket is the path at which the server listens whatever else it listens on.
 func (s *Server) socket() string { return filepath.Join(s.dir, "s") }
 
-// Run starts the process, also again after it was killed; its files are kept. It
-// returns when the server answers.
+// Run starts the process, also again after it was killed; its files are kept. It returns when the server answers: one
+// that loads its files accepts connections before it serves them.
 func (s *Server) Run(tb testing.TB) {
 	tb.Helper()
-	if err := s.run(); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func (s *Server) run() error {
 	cmd := exec.Command("redis-server", s.args...)
-	cmd.Env = append(os.Environ(), s.env...)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("cannot start redis-server: %w", err)
+		tb.Fatalf("cannot start redis-server: %v", err)
 	}
 	done := make(chan struct{})
 	s.Process, s.done = cmd.Process, done
@@ -92,7 +73,19 @@ func (s *Server) run() error {
 		cmd.Wait()
 		close(done)
 	}()
-	return s.await()
+	until(tb, "redis-server answers", func() bool {
+		select {
+		case <-done:
+			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+			tb.Fatalf("redis-server has ended:\n%s", log)
+		default:
+		}
+		value, err := s.ask("PING")
+		if refused, ok := value.(error); ok { // it wants a password: it is there
+			return strings.HasPrefix(refused.Error(), "NOAUTH")
+		}
+		return err == nil && value == "PONG"
+	})
 }
 
 // Kill ends the process at once, as a crash would, and waits for its end.
@@ -113,39 +106,14 @@ func (s *Server) Thaw() error { return s.Process.Signal(syscall.SIGCONT) }
 // patience ends a test that hangs: whatever it waits for takes less, on a busy machine too.
 const patience = 3 * time.Minute
 
-// await returns when the server answers: one that loads its files accepts
-// connections before it serves them.
-func (s *Server) await() error {
-	err := until(s.done, func() bool {
-		value, err := s.ask("PING")
-		if refused, ok := value.(error); ok { // it wants a password: it is there
-			return strings.HasPrefix(refused.Error(), "NOAUTH")
-		}
-		return err == nil && value == "PONG"
-	})
-	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-		return fmt.Errorf("redis-server does not answer: %w\n%s", err, log)
-	}
-	return nil
-}
-
-// until polls until something is so. It fails when done is closed before.
-func until(done <-chan struct{}, so func() bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-done:
-			return fmt.Errorf("the process has ended")
-		case <-ctx.Done():
-			return fmt.Errorf("gave up after %v", patience)
+// until polls until something is so.
+func until(tb testing.TB, what string, so func() bool) {
+	tb.Helper()
+	for deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond); !so(); <-tick.C {
+		if time.Now().After(deadline) {
+			tb.Fatalf("it does not come to pass that %s", what)
 		}
 	}
-	return nil
 }
 
 // Do sends a command on a connection of its own and returns what is answered: a
@@ -178,13 +146,35 @@ func (s *Server) ask(args ...string) (any, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
-	if _, err := conn.Write(format(args)); err != nil {
-		return nil, err
-	}
-	value, _, err := read(bufio.NewReader(conn), nil)
-	return value, err
+	return (&Conn{conn, bufio.NewReader(conn)}).Do(args...)
 }
 
 // Try sends a command, whatever becomes of it.
 func (s *Server) Try(args ...string) { s.ask(args...) }
+
+// A Conn is a connection to a server, for tests that send many commands.
+type Conn struct {
+	conn    net.Conn
+	replies *bufio.Reader
+}
+
+// Dial connects to a server, until the test ends.
+func (s *Server) Dial(tb testing.TB) *Conn {
+	tb.Helper()
+	conn, err := net.Dial("unix", s.socket())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { conn.Close() })
+	return &Conn{conn, bufio.NewReader(conn)}
+}
+
+// Do sends a command, and returns what is answered, as Server.Do does. An error that the server answers is a value.
+func (c *Conn) Do(args ...string) (value any, err error) {
+	c.conn.SetDeadline(time.Now().Add(patience))
+	if _, err := c.conn.Write(format(args)); err != nil {
+		return nil, err
+	}
+	value, _, err = read(c.replies, nil)
+	return value, err
+}

@@ -1,15 +1,26 @@
 package redistest
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // nextPort is where freePorts looks next. Its ports are below those that the kernel gives to connections, of which one
@@ -40,10 +51,8 @@ func freePorts(tb testing.TB, n int) (ports []string) {
 // StartTCP is Start on a port of the loopback address.
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	need(tb)
-	s := prepare(tb, "--save", "", "--appendonly", "no")
+	s := prepare(tb, append([]string{"--save", "", "--appendonly", "no"}, args...)...)
 	s.listen(freePorts(tb, 1)[0])
-	s.args = append(s.args, args...)
 	s.Run(tb)
 	return s
 }
@@ -63,16 +72,14 @@ func (s *Server) port() string {
 const slots = 16384
 
 // StartCluster starts a Cluster of three masters that share the slots.
-func StartCluster(tb testing.TB, args ...string) []*Server {
+func StartCluster(tb testing.TB) []*Server {
 	tb.Helper()
-	need(tb)
 	const masters = 3
 	ports := freePorts(tb, 2*masters)
 	var nodes []*Server
 	for i := range masters {
 		node := prepare(tb, "--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-port", ports[masters+i])
 		node.listen(ports[i])
-		node.args = append(node.args, args...)
 		node.Run(tb)
 		node.Do(tb, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		node.Do(tb, "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(slots*i/masters), strconv.Itoa(slots*(i+1)/masters-1))
@@ -90,19 +97,10 @@ func StartCluster(tb testing.TB, args ...string) []*Server {
 // says waits until all of these stand in the answer to a command.
 func (s *Server) says(tb testing.TB, command []string, want ...string) {
 	tb.Helper()
-	var said any
-	err := until(s.done, func() bool {
-		said, _ = s.ask(command...)
-		for _, part := range want {
-			if !strings.Contains(fmt.Sprint(said), part) {
-				return false
-			}
-		}
-		return true
+	until(tb, fmt.Sprintf("%v of redis says %q", command, want), func() bool {
+		said, _ := s.ask(command...)
+		return !slices.ContainsFunc(want, func(part string) bool { return !strings.Contains(fmt.Sprint(said), part) })
 	})
-	if err != nil {
-		tb.Fatalf("%v of redis does not say %q: %v\n%v", command, want, err, said)
-	}
 }
 
 // MoveSlot moves a slot of a Cluster with its keys, as redis-cli does.
@@ -121,4 +119,40 @@ func MoveSlot(tb testing.TB, from, to *Server, slot string) {
 	for _, node := range []*Server{to, from} {
 		node.Do(tb, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
 	}
+}
+
+// StartTLS starts a Redis that speaks TLS only, and knows its clients by their certificates. It returns what such a
+// client needs: the one certificate of all, which is its own authority.
+func StartTLS(tb testing.TB) (*Server, *tls.Config) {
+	tb.Helper()
+	s := prepare(tb, "--save", "", "--appendonly", "no", "--port", "0")
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	keyText, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	certificate, file := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), filepath.Join(s.dir, "pem")
+	both := append(certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyText})...)
+	if err := os.WriteFile(file, both, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	port := freePorts(tb, 1)[0]
+	s.Addr = net.JoinHostPort("127.0.0.1", port)
+	s.args = append(s.args, "--bind", "127.0.0.1", "--tls-port", port, "--tls-auth-clients", "yes",
+		"--tls-ca-cert-file", file, "--tls-cert-file", file, "--tls-key-file", file)
+	s.Run(tb)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(both)
+	return s, &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{{Certificate: [][]byte{raw}, PrivateKey: key}}}
 }

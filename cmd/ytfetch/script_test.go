@@ -27,43 +27,37 @@ func TestMain(m *testing.M) {
 //	serve ARG...         runs the sample over HTTP until the script ends, and sets ADDRESS
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, no scripts", err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { runScript(t, file) })
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			e := newEnv(t, 9_500, 10_000, 4)
+			e.sampled = true
+			testscript.Run(t, testscript.Params{
+				Files: []string{file}, RequireExplicitExec: true,
+				Setup: func(env *testscript.Env) error {
+					env.Vars = append(env.Vars, "BASE="+e.base, "YOUTUBE_API_KEY="+secret, "QUOTAD_SOCKET="+e.Socket, "QUOTAD_TOKEN="+runToken,
+						"QUOTAD_REGION=DE")
+					return nil
+				},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){
+					"exits": exits, "serve": serveSample,
+					"books": func(ts *testscript.TestScript, _ bool, args []string) {
+						charged := strconv.Itoa(e.upstream.Counts().Units)
+						if got := strconv.FormatInt(e.debited(), 10); got != args[0] || charged != got {
+							ts.Fatalf("got %s units debited and %s charged, want %s", got, charged, args[0])
+						}
+					},
+					"lines": func(ts *testscript.TestScript, _ bool, args []string) {
+						if got := strconv.Itoa(len(lines(t, ts.MkAbs(args[1])))); got != args[0] {
+							ts.Fatalf("got %s videos, want %s", got, args[0])
+						}
+					},
+				},
+			})
+		})
 	}
-}
-
-func runScript(t *testing.T, file string) {
-	e := newEnv(t, 9_500, 10_000, 4)
-	e.sampled = true
-	testscript.Run(t, testscript.Params{
-		Files: []string{file}, RequireExplicitExec: true,
-		Setup: func(env *testscript.Env) error {
-			for name, value := range map[string]string{
-				"BASE": e.base, "YOUTUBE_API_KEY": secret, "QUOTAD_SOCKET": e.Socket, "QUOTAD_TOKEN": runToken,
-				"QUOTAD_REGION": "DE",
-			} {
-				env.Setenv(name, value)
-			}
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serveSample,
-			"books": func(ts *testscript.TestScript, _ bool, args []string) {
-				charged := strconv.Itoa(e.upstream.Counts().Units)
-				if got := strconv.FormatInt(e.debited(), 10); got != args[0] || charged != got {
-					ts.Fatalf("got %s units debited and %s charged, want %s", got, charged, args[0])
-				}
-			},
-			"lines": func(ts *testscript.TestScript, _ bool, args []string) {
-				if got := strconv.Itoa(len(lines(t, ts.MkAbs(args[1])))); got != args[0] {
-					ts.Fatalf("got %s videos, want %s", got, args[0])
-				}
-			},
-		},
-	})
 }
 
 func exits(ts *testscript.TestScript, _ bool, args []string) {

@@ -182,7 +182,11 @@ func TestNeverMoreInAnyWindow(t *testing.T) {
 					t.Error(err)
 				}
 				for _, c := range []*Clients{near, far, near} {
-					for d, err := take(t, c, "greedy"); err == nil && d.Granted(); d, err = take(t, c, "greedy") {
+					for range 20 { // on a slow machine nothing is denied
+						d, err := take(t, c, "greedy")
+						if err != nil || !d.Granted() {
+							break
+						}
 						mu.Lock()
 						grants = append(grants, d.Now)
 						mu.Unlock()

@@ -5,21 +5,14 @@ go 1.26.0
 replace quotad => ../..
 
 require (
-	github.com/didip/tollbooth/v7 v7.0.2
-	github.com/go-chi/httprate v0.16.1
 	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/ulule/limiter/v3 v3.11.2
 	quotad v0.0.0-00010101000000-000000000000
 )
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/go-pkgz/expirable-cache/v3 v3.0.0 // indirect
-	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
-	github.com/pkg/errors v0.9.1 // indirect
 	github.com/yuin/gopher-lua v1.1.2 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )

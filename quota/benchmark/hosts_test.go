@@ -44,7 +44,7 @@ func BenchmarkHosts(b *testing.B) {
 				if i == 3 {
 					away = c.away
 				}
-				hosts = append(hosts, startHost(b, redistest.FarAway(b, server, away), fmt.Sprint("host ", i)))
+				hosts = append(hosts, startHost(b, redistest.FarAway(b, server, away), fmt.Sprint("host ", i), 1))
 			}
 			figures := map[string][]float64{}
 			for b.Loop() {
@@ -71,16 +71,23 @@ func BenchmarkHosts(b *testing.B) {
 }
 
 // A host is a daemon as far as ledgers go.
-type host struct{ service *quota.Service }
+type host struct {
+	service    *quota.Service
+	credential string
+}
 
-func startHost(b *testing.B, addr, name string) *host {
+// startHost starts a host with a credential that has so many limits.
+func startHost(b *testing.B, addr, name string, limits int) *host {
 	b.Helper()
 	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}, Deadline: 250 * ms})
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
-		Limits: []quota.Limit{{Name: "daily", Units: 1_000_000_000, Window: quota.Sliding(24 * time.Hour)}}}
+	c := &quota.Credential{Name: fmt.Sprint("youtube", limits), Operations: map[string]quota.Cost{"videos.list": {Every: 1}}}
+	for n := range limits {
+		window := quota.Sliding(24 * time.Hour / time.Duration(1+n))
+		c.Limits = append(c.Limits, quota.Limit{Name: fmt.Sprint("limit", n), Units: 1_000_000_000, Window: window})
+	}
 	ledger := slidinglog.Open(slidinglog.Config{Engine: store, Dir: b.TempDir(), Name: name, Deadline: 250 * ms})
 	b.Cleanup(func() { ledger.Close() })
 	service, err := quota.NewService(ledger, []*quota.Credential{c}, 250*ms)
@@ -91,12 +98,12 @@ func startHost(b *testing.B, addr, name string) *host {
 		b.Fatal(err)
 	}
 	ledger.Await(b.Context())
-	return &host{service}
+	return &host{service, c.Name}
 }
 
 // acquire makes a call, and perhaps gives back its unit.
 func (h *host) acquire(settles bool) (granted bool) {
-	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
+	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: h.credential, Operation: "videos.list", Count: 1})
 	if granted = err == nil && d.Granted(); granted && settles {
 		d, err = h.service.Settle(context.Background(), d.GrantID, quota.Settlement{})
 		granted = err == nil && d.Granted()

@@ -25,7 +25,7 @@ type limiting struct {
 	inRedis bool // else it counts in a process
 }
 
-// startLimiting starts the same server with each of the libraries, and with ours.
+// startLimiting starts the same server with the library, and with ours.
 func startLimiting(b *testing.B, redis *Process, units int, window time.Duration) (all []limiting) {
 	path, clients := BuildQuotad(b), ""
 	for _, algorithm := range []string{"log", "counter"} {
@@ -36,9 +36,7 @@ func startLimiting(b *testing.B, redis *Process, units int, window time.Duration
 		name, kind string
 		counts     []*Process
 	}{
-		{noLimit, "none", nil}, {"ulule/limiter, Redis", "ulule", []*Process{redis}},
-		{"go-redis/redis_rate, Redis", "redis_rate", []*Process{redis}}, {"go-chi/httprate, memory", "httprate", nil},
-		{"didip/tollbooth, memory", "tollbooth", nil},
+		{noLimit, "none", nil}, {"go-redis/redis_rate, Redis", "redis_rate", []*Process{redis}},
 		{"quota/middleware, log, Redis", "middleware log", []*Process{onRedis, redis}},
 		{"quota/middleware, counter, Redis", "middleware counter", []*Process{onRedis, redis}},
 		{"quota/middleware, log, memory", "middleware log", []*Process{Quotad(b, path, clients)}},
@@ -73,25 +71,20 @@ func subjects(prefix string, n int) []string {
 	return all
 }
 
-// BenchmarkLimiters compares servers that limit their clients, each by a library, with those that ask quotad: the time
-// that a client waits, the CPU time, what Redis keeps of a subject, and how many calls of one subject a limit of 50
-// lets through within one window. One iteration is the whole comparison:
+// BenchmarkLimiters compares a server that limits its clients by a library with those that ask quotad, or Redis by
+// quotad's scripts: the time that a client waits, the CPU time, and what Redis keeps of a subject. One iteration is the
+// whole comparison:
 //
 //	go test -run - -bench Limiters -benchtime 1x -v
 func BenchmarkLimiters(b *testing.B) {
 	server := redistest.Start(b)
-	redis := &Process{PID: server.Process.Pid, Socket: strings.TrimPrefix(server.Addr, "unix://")}
-	many := startLimiting(b, redis, 1000, time.Minute)
-	few := startLimiting(b, redis, boundaryLimit, boundaryWindow)
+	all := startLimiting(b, processOf(server), 1000, time.Minute)
 	for b.Loop() {
-		compareTimes(b, many)
-		most := compareBoundaries(b, few)
-		for i, l := range many {
-			bytes := ""
+		compareTimes(b, all)
+		for _, l := range all {
 			if l.inRedis {
-				bytes = fmt.Sprintf("%.0f bytes of a subject", memory(b, server, l))
+				b.Logf("%-44s %.0f bytes of a subject", l.name, memory(b, server, l))
 			}
-			b.Logf("%-44s %d of %d  %s", l.name, most[i], boundaryLimit, bytes)
 		}
 	}
 }
@@ -138,76 +131,4 @@ func memory(b *testing.B, server *redistest.Server, l limiting) float64 {
 		total += size
 	}
 	return float64(total) / sample * float64(len(keys)) / (clients * each)
-}
-
-const (
-	boundaryLimit  = 50
-	boundaryWindow = 10 * time.Second
-	floodEvery     = 20 * time.Millisecond
-	boundarySlack  = 250 * time.Millisecond // between the clock of who decides and that of who asks
-)
-
-// compareBoundaries returns how many calls of one subject were let through in any span of a
-// window: of one who waits for the end of a window that his first call began, and of
-// others who begin elsewhere, because some count in windows of the clock. All go on asking.
-func compareBoundaries(b *testing.B, all []limiting) []int {
-	most, greatest := make([][]int, len(all)), make([]int, len(all))
-	var asking sync.WaitGroup
-	begin := time.Now().Truncate(boundaryWindow).Add(boundaryWindow)
-	for i, l := range all {
-		if l.name == noLimit {
-			continue
-		}
-		const phases = 4
-		most[i] = make([]int, phases)
-		for p := range phases {
-			asking.Go(func() {
-				n, err := flood(l, "greedy"+strconv.Itoa(p), begin.Add(boundaryWindow*time.Duration(p)/phases))
-				if most[i][p] = n; err != nil {
-					b.Errorf("%s: %v", l.name, err)
-				}
-			})
-		}
-	}
-	asking.Wait()
-	for i := range all {
-		if most[i] != nil {
-			greatest[i] = slices.Max(most[i])
-		}
-	}
-	return greatest
-}
-
-// flood makes one call, and from shortly before a window later on as many as it gets. It
-// returns how many were let through in any span of a window, less the slack.
-func flood(l limiting, subject string, begin time.Time) (most int, err error) {
-	client, err := l.dial([]string{subject}, http.StatusOK)
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	var let []time.Time
-	ask := func() error {
-		err := client.Ask()
-		if err == nil {
-			let = append(let, time.Now())
-		} else if strings.Contains(err.Error(), " 429 ") {
-			return nil
-		}
-		return err
-	}
-	time.Sleep(time.Until(begin))
-	err = ask()
-	time.Sleep(time.Until(begin.Add(boundaryWindow - boundaryLimit*floodEvery)))
-	tick := time.NewTicker(floodEvery)
-	defer tick.Stop()
-	for err == nil && time.Since(begin) < 3*boundaryWindow {
-		err = ask()
-		<-tick.C
-	}
-	for i, from := range let {
-		end, _ := slices.BinarySearchFunc(let, from.Add(boundaryWindow-boundarySlack), time.Time.Compare)
-		most = max(most, end-i)
-	}
-	return most, err
 }

@@ -18,10 +18,6 @@ type Rival struct {
 	Dial func() (Client, error)
 	// Servers are the processes that answer, in a fixed order: their CPU is counted.
 	Servers []*Process
-	// Slow is set of what waits for a disk: it is asked a tenth as often.
-	Slow bool
-	// Alone is set of what is not for many clients at once.
-	Alone bool
 	// Floor is the name of the rival that ratios are printed against; empty: none.
 	Floor string
 }
@@ -34,37 +30,20 @@ const (
 	turn     = 400 * time.Millisecond
 )
 
-// A Result is what was measured of a rival.
-type Result struct {
-	P50, P99 float64 // of one client, in µs
-	Rate     float64 // of 64 clients: answers in a second
-	CPU      float64 // and of all servers, in µs, for each answer
-}
-
-// Compare measures the rivals with one client, then with 64, and logs a line for each. It returns what it measured,
-// by the rivals' names.
-func Compare(tb testing.TB, rivals []Rival) map[string]*Result {
+// Compare measures the rivals with one client, then with 64, and logs a line for each.
+func Compare(tb testing.TB, rivals []Rival) {
 	tb.Helper()
-	results := make(map[string]*Result)
-	for _, r := range rivals {
-		results[r.Name] = new(Result)
-	}
-	latencies(tb, rivals, results)
-	rates(tb, rivals, results)
-	return results
+	latencies(tb, rivals)
+	rates(tb, rivals)
 }
 
-func latencies(tb testing.TB, rivals []Rival, results map[string]*Result) {
+func latencies(tb testing.TB, rivals []Rival) {
 	tb.Helper()
 	took := make([][]time.Duration, len(rivals))
 	asking := dialAll(tb, rivals, 1)
 	for range rounds {
 		for i, r := range rivals {
-			n := perRound
-			if r.Slow {
-				n /= 10
-			}
-			for range n {
+			for range perRound {
 				begun := time.Now()
 				if err := asking[i][0].Ask(); err != nil {
 					tb.Fatalf("%s: %v", r.Name, err)
@@ -79,7 +58,6 @@ func latencies(tb testing.TB, rivals []Rival, results map[string]*Result) {
 		p50[r.Name] = micros(percentile(took[i], 50))
 	}
 	for i, r := range rivals {
-		results[r.Name].P50, results[r.Name].P99 = p50[r.Name], micros(percentile(took[i], 99))
 		tb.Logf("1 client    %-44s p50 %7.1f µs  p99 %7.1f µs%s", r.Name, p50[r.Name], micros(percentile(took[i], 99)), ratio(r, p50))
 	}
 }
@@ -111,9 +89,8 @@ type turnResult struct {
 	each []time.Duration
 }
 
-func rates(tb testing.TB, rivals []Rival, measured map[string]*Result) {
+func rates(tb testing.TB, rivals []Rival) {
 	tb.Helper()
-	rivals = slices.DeleteFunc(slices.Clone(rivals), func(r Rival) bool { return r.Alone })
 	asking := dialAll(tb, rivals, clients)
 	results := make([][]turnResult, len(rivals))
 	for range turns {
@@ -127,7 +104,6 @@ func rates(tb testing.TB, rivals []Rival, measured map[string]*Result) {
 		rate[r.Name] = results[i][turns/2].rate
 		slices.SortFunc(results[i], func(a, b turnResult) int { return cmp.Compare(a.cpu, b.cpu) })
 		cpu[r.Name] = micros(results[i][turns/2].cpu)
-		measured[r.Name].Rate, measured[r.Name].CPU = rate[r.Name], cpu[r.Name]
 	}
 	for i, r := range rivals {
 		var parts []string

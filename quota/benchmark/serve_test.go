@@ -11,14 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/didip/tollbooth/v7"
-	tollboothlimiter "github.com/didip/tollbooth/v7/limiter"
-	"github.com/go-chi/httprate"
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
-	"github.com/ulule/limiter/v3"
-	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
-	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -80,21 +74,6 @@ func limited(kind string, units int, window time.Duration) (http.Handler, error)
 		return decides(func(r *http.Request) (bool, error) {
 			answer, err := rate.Allow(r.Context(), subject(r), limit)
 			return err == nil && answer.Allowed > 0, err
-		}), nil
-	case "ulule":
-		store, err := ululeredis.NewStore(client)
-		if err != nil {
-			return nil, err
-		}
-		rate := limiter.New(store, limiter.Rate{Period: window, Limit: int64(units)})
-		return stdlib.NewMiddleware(rate, stdlib.WithKeyGetter(subject)).Handler(hello), nil
-	case "httprate":
-		return httprate.LimitBy(units, window, func(r *http.Request) (string, error) { return subject(r), nil })(hello), nil
-	case "tollbooth":
-		rate := tollbooth.NewLimiter(float64(units)/window.Seconds(), &tollboothlimiter.ExpirableOptions{DefaultExpirationTTL: time.Hour})
-		rate.SetBurst(units)
-		return decides(func(r *http.Request) (bool, error) {
-			return tollbooth.LimitByKeys(rate, []string{subject(r)}) == nil, nil
 		}), nil
 	}
 	var decider middleware.Limiter = &api.Client{Socket: os.Getenv(daemonVariable)}

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-
-	"quotad/quota"
 )
 
 // Clients are the callers of one API of your own, and the limits that each of them has
@@ -66,35 +64,4 @@ func (r ClientRequest) form() url.Values {
 		form.Set("count", strconv.FormatInt(r.Count, 10))
 	}
 	return form
-}
-
-// ListClients returns the clients that are configured. Errors here and below are as for Do.
-func (c *Client) ListClients(ctx context.Context) ([]Clients, error) {
-	return Ask[[]Clients](ctx, c, http.MethodGet, "/v1/clients", nil)
-}
-
-// GetClients returns the clients of a name.
-func (c *Client) GetClients(ctx context.Context, name string) (Clients, error) {
-	list, err := c.ListClients(ctx)
-	if err != nil {
-		return Clients{}, err
-	}
-	known := make([]string, len(list))
-	for i, one := range list {
-		if known[i] = one.Name; one.Name == name {
-			return one, nil
-		}
-	}
-	hint := quota.DidYouMean(name, known, "configured clients")
-	return Clients{}, NewProblem(quota.UnknownClients, "clients %.80q are not configured", name).WithHint(hint)
-}
-
-// Subject returns the state of a subject's limits.
-func (c *Client) Subject(ctx context.Context, name, subject string) (SubjectState, error) {
-	return Ask[SubjectState](ctx, c, http.MethodGet, Path("clients", name, "subject"), url.Values{"subject": {subject}})
-}
-
-// ResetSubject makes a subject start again with a full budget.
-func (c *Client) ResetSubject(ctx context.Context, name, subject string) (SubjectReset, error) {
-	return Ask[SubjectReset](ctx, c, http.MethodDelete, Path("clients", name, "subject"), url.Values{"subject": {subject}})
 }

@@ -77,6 +77,11 @@ func TestClientAnswers(t *testing.T) {
 	}
 }
 
+// subjectOf reads the state of a subject.
+func subjectOf(h *clientScene, clients, subject string) (api.SubjectState, error) {
+	return api.Ask[api.SubjectState](h.T.Context(), h.Client(""), "GET", api.Path("clients", clients, "subject"), url.Values{"subject": {subject}})
+}
+
 // A form takes a subject of any bytes; JSON says what is to be done.
 func TestSubjectsOfAnyBytes(t *testing.T) {
 	h := clientsServed(t, nil)
@@ -88,7 +93,7 @@ func TestSubjectsOfAnyBytes(t *testing.T) {
 				t.Errorf("%.20q: %d %s, want %d", subject, got.Status, got.Body, status)
 			}
 		}
-		state, err := h.Client("").Subject(t.Context(), "public", subject)
+		state, err := subjectOf(h, "public", subject)
 		if err != nil || state.Limits[0].Used != 3 {
 			t.Errorf("%.20q: %+v, %v", subject, state, err)
 		}
@@ -131,20 +136,20 @@ func TestClientsAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := client.ListClients(ctx)
+	list, err := api.Ask[[]api.Clients](ctx, client, "GET", "/v1/clients", nil)
 	if err != nil || len(list) != 2 || list[0].Name != "public" || list[0].Granted != 3 || list[0].Denied != 2 || list[0].Operations["search"] != 2 ||
 		list[0].OnOutage != "open" || list[1].OnOutage != "closed" || list[1].Algorithm != "counter" {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
 	one := list[slices.IndexFunc(list, func(one api.Clients) bool { return one.Name == "public" })]
-	state, err2 := client.Subject(ctx, "public", "::ffff:192.0.2.1")
+	state, err2 := subjectOf(h, "public", "::ffff:192.0.2.1")
 	if err != nil || err2 != nil || one.Denied != 2 || len(state.Hash) != 32 {
 		t.Errorf("one: %+v, %v; its subject %+v, %v", one, err, state, err2)
 	}
 	if len(state.Limits) != 3 || state.Limits[0].Used != 3 || state.Limits[0].NextUnitsAt == nil {
 		t.Errorf("the subject: %+v", state)
 	}
-	if done, err := client.ResetSubject(ctx, "public", "192.0.2.1"); err != nil || !done.Reset {
+	if done, err := api.Ask[api.SubjectReset](ctx, client, "DELETE", "/v1/clients/public/subject", url.Values{"subject": {"192.0.2.1"}}); err != nil || !done.Reset {
 		t.Errorf("reset: %+v, %v", done, err)
 	}
 	if d, err := client.AcquireClient(ctx, "public", api.ClientRequest{Subject: "192.0.2.1", Count: 3}); err != nil || !d.Granted {
@@ -154,7 +159,7 @@ func TestClientsAreTold(t *testing.T) {
 		t.Errorf("resets: %+v", resets)
 	}
 	var p *api.Problem
-	if _, err := client.Subject(ctx, "pubilc", "a"); !errors.As(err, &p) || p.Reason != quota.UnknownClients || p.Hint != "did you mean public?" {
+	if _, err := subjectOf(h, "pubilc", "a"); !errors.As(err, &p) || p.Reason != quota.UnknownClients || p.Hint != "did you mean public?" {
 		t.Errorf("got %v", err)
 	}
 }

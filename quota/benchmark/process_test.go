@@ -61,12 +61,13 @@ func Serve(tb testing.TB, kind string, environment ...string) *Process {
 	return Start(tb, socket, command)
 }
 
-// BuildQuotad builds the daemon from this repository and returns its path. The
-// working directory is one of the repository's.
+// BuildQuotad builds the daemon, which is of another module, and returns its path.
 func BuildQuotad(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(shortDir(tb), "quotad")
-	if out, err := exec.Command("go", "build", "-o", path, "quotad/cmd/quotad").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", path, "./cmd/quotad")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, out)
 	}
 	return path

@@ -21,14 +21,14 @@ type Daemon struct {
 const livesFor = 15 * time.Second
 
 // RunsOn returns which host runs a job by its schedule: the one of the name that the job gives, else the
-// first by name, of those that live and have the job. Of two of one name it is the first by id. False:
-// there is none.
+// first by name, of those that live and have the job. Of two of one name it is the last by id: the
+// daemon before it was killed. False: there is none.
 func RunsOn(job *Job, hosts []Daemon) (first Daemon, found bool) {
 	for _, h := range hosts {
 		if h.Ago > livesFor || job.Host != "" && h.Name != job.Host || !slices.Contains(h.Jobs, job.Name) {
 			continue
 		}
-		if !found || h.Name < first.Name || h.Name == first.Name && h.ID < first.ID {
+		if !found || h.Name < first.Name || h.Name == first.Name && h.ID > first.ID {
 			first, found = h, true
 		}
 	}

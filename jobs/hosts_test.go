@@ -27,7 +27,7 @@ func TestRunsOn(t *testing.T) {
 		{"the one that the job names", "fetch", "b", []Daemon{a, b, c}, b.ID},
 		{"it is dead", "fetch", "b", []Daemon{a, dead(b), c}, ""},
 		{"it lacks the job", "fetch", "c", []Daemon{a, b, c}, ""},
-		{"two of one name: the first by id", "fetch", "", []Daemon{a, twin, b}, "another"},
+		{"two of one name: the last by id", "fetch", "", []Daemon{a, twin, b}, "id of a"},
 		{"nobody lives", "fetch", "", []Daemon{dead(a), dead(b)}, ""},
 	} {
 		got, found := RunsOn(&Job{Name: row.job, Host: row.on}, row.hosts)

@@ -180,7 +180,7 @@ command = ["true"]
 				}
 			}
 		})
-		if usedUp["pace"] < 150 || usedUp["share"] < 180 {
+		if usedUp["pace"] < 100 || usedUp["share"] < 180 {
 			t.Errorf("the limits are hardly used up: %v", usedUp)
 		}
 		for _, name := range d.alerts() {

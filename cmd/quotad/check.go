@@ -6,19 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"quotad/cmd/quotad/config"
-	"quotad/jobs/process"
 	"quotad/quota/api"
 	"quotad/quota/journal"
 	"quotad/quota/redisledger"
@@ -27,13 +23,13 @@ import (
 // systemState is the state directory of the service that reads systemConfig.
 const systemState = "/var/lib/quotad"
 
-// check prints what is wrong with the configuration and with the existing state, or
-// what the schedule asks of each limit. It changes nothing. It warns of limits that the schedule
-// does not fit, and of what Redis lacks; if it is strict, that is an error.
+// check prints what is wrong with the configuration and with the existing state, or what the schedule asks of
+// each limit. It changes nothing. It warns of limits that the schedule does not fit, and of what Redis lacks;
+// if it is strict, that is an error.
 func check(o options, s systemd, stdout, stderr io.Writer) int {
 	c, err := load(o.config, checkedHost(o, s))
 	if err != nil {
-		fail(stderr, err)
+		printError(stderr, err)
 		return exitConfig
 	}
 	if c.StateDir == systemState { // systemd opens it
@@ -41,13 +37,15 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	}
 	warnings := c.Warnings()
 	if o.strict && len(warnings) > 0 {
-		return fail(stderr, warnings)
+		printError(stderr, warnings)
+		return exitError
 	}
 	for _, one := range warnings {
 		fmt.Fprintln(stderr, one.Warning())
 	}
 	if err := errors.Join(checkState(c), checkRedis(c, o.strict, stderr)); err != nil {
-		return fail(stderr, fmt.Errorf("%s is good, but quotad could not serve: %w", c.File, err))
+		printError(stderr, fmt.Errorf("%s is good, but quotad could not serve: %w", c.File, err))
+		return exitError
 	}
 	fmt.Fprintf(stdout, "%s is good: state in %s, socket %s\n", c.File, c.StateDir, c.Socket)
 	for _, f := range c.Fits() {
@@ -58,14 +56,9 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// machineName returns what the machine calls itself.
-func machineName() string {
-	name, _ := os.Hostname()
-	return name
-}
-
-// checkedHost is where the configuration is to be used. The file of the service is used in its state directory, and by
-// the user of passes that its unit names, though systemd does not pass them here, before its first start too.
+// checkedHost is where the configuration is to be used. The file of the service is used in its state directory,
+// and by the user of passes that its unit names, though systemd does not pass them here, before its first start
+// too.
 func checkedHost(o options, s systemd) config.Host {
 	host := s.host()
 	host.Checking = true
@@ -84,17 +77,10 @@ func checkedHost(o options, s systemd) config.Host {
 	return host
 }
 
-// ownerOf returns the owner of a file; ok is false where there is none.
-func ownerOf(path string) (uid int, ok bool) {
-	var stat syscall.Stat_t
-	err := syscall.Stat(path, &stat)
-	return int(stat.Uid), err == nil
-}
-
 // checkState returns what would keep quotad from serving with the existing state. If a daemon
 // uses the state, the state is good and the ports are the daemon's.
 func checkState(c *config.Config) error {
-	if _, err := os.Stat(c.StateDir); errors.Is(err, fs.ErrNotExist) {
+	if !exists(c.StateDir) {
 		return checkPorts(c)
 	}
 	if inUse, err := isLocked(c.StateDir); inUse || err != nil {
@@ -103,7 +89,7 @@ func checkState(c *config.Config) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
 	}
-	return cmp.Or(checkOwners(c.StateDir), checkLedger(c), checkPorts(c))
+	return cmp.Or(checkLedger(c), checkPorts(c))
 }
 
 // checkLedger reads the journals of an embedded ledger. Beside Redis what they lack is there.
@@ -115,27 +101,6 @@ func checkLedger(c *config.Config) error {
 	for _, credential := range c.Credentials {
 		if err := journal.Verify(filepath.Join(c.StateDir, journalDir), credential.Name); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkOwners checks that one user owns what quotad writes to in its state directory: only root
-// can open a copy that root has put back.
-func checkOwners(dir string) error {
-	own, _ := ownerOf(dir)
-	for _, pattern := range []string{"*", "jobs/*", journalDir + "/*", journalDir + "/*/*"} {
-		paths, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			return err
-		}
-		for _, path := range paths {
-			if filepath.Base(path) == acceptName {
-				continue // root owns it
-			}
-			if uid, ok := ownerOf(path); ok && uid != own {
-				return fmt.Errorf("%q belongs to user %s, and the state directory to %s: chown %s: %s", path, process.NameOf(uid), process.NameOf(own), process.NameOf(own), path)
-			}
 		}
 	}
 	return nil
@@ -173,9 +138,6 @@ func checkRedis(c *config.Config, strict bool, stderr io.Writer) error {
 	defer store.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
-	if err := checkOlderLogs(ctx, store, c); err != nil {
-		return err
-	}
 	lacks, err := store.Check(ctx, strict)
 	if err != nil {
 		lacks = []string{err.Error()}
@@ -184,7 +146,7 @@ func checkRedis(c *config.Config, strict bool, stderr io.Writer) error {
 		fmt.Fprintf(stderr, "quotad: warning: redis %s: %s\n", redis.Addrs[0], one)
 	}
 	if strict && len(lacks) > 0 {
-		return fmt.Errorf("the Redis that [ledger.redis] names lacks what quotad needs")
+		return errors.New("the Redis that [ledger.redis] names lacks what quotad needs")
 	}
 	return nil
 }

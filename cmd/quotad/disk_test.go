@@ -56,10 +56,11 @@ func TestFullDisk(t *testing.T) {
 
 	write(t, dir, "config.toml", strings.Replace(withStateElsewhere, "run_at_start = true\n", "", 1)) // the last block may have room for another run
 	daemon = startIn(t, dir)
-	job, err := (&jobsapi.Client{Client: client}).Job(t.Context(), "slow")
-	if err != nil || job.Last == nil || job.Last.State != "interrupted" {
-		t.Errorf("the run that was under way: %+v, %v", job.Last, err)
-	}
+	eventually(t, func() bool { // it is found soon after the socket is served
+		job, err := (&jobsapi.Client{Client: client}).Job(t.Context(), "slow")
+		must(t, err)
+		return job.Last != nil && job.Last.State == "interrupted"
+	})
 	used := usedNow(t, client)
 	if more := used - granted; more < 0 || more > 64 { // what was asked for and not answered may count
 		t.Errorf("%d units are used, %d were granted", used, granted)

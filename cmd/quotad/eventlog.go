@@ -12,7 +12,6 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/clientlimit"
 	"quotad/quota/proxy"
 	"quotad/quota/server"
 	"quotad/quota/slidinglog"
@@ -28,14 +27,15 @@ type eventLog struct {
 	output   *sync.Mutex // one line of a pass at a time: no other line waits for more of them
 }
 
+func newEventLog(log zerolog.Logger) eventLog { return eventLog{log, &refusals{}, &sync.Mutex{}} }
+
 func (e eventLog) record(event any) {
 	switch event := event.(type) {
 	case server.Decided:
 		e.decided(event)
 	case server.Forbidden:
-		e.forbidden(event)
-	case clientlimit.Decided:
-		e.clientDecided(event)
+		line := addCaller(e.refusal(zerolog.WarnLevel, event.Caller, event.Route), event.Caller, event.PID)
+		addText(addText(line, "route", event.Route), "from", event.From).Str("detail", event.Detail).Msg("request forbidden")
 	case server.ClientReset:
 		addCaller(e.log.Info().Str("clients", event.Clients), event.Caller, event.PID).Msg("client reset")
 	case upstream.Outcome:
@@ -43,7 +43,7 @@ func (e eventLog) record(event any) {
 	case proxy.Finished:
 		e.proxied(event)
 	case slidinglog.Event:
-		e.outage(event)
+		e.ledger(event)
 	case jobs.RunChanged:
 		e.runChanged(event.Run)
 	case jobs.PassChanged:
@@ -61,7 +61,11 @@ func (e eventLog) record(event any) {
 	case notify.Event:
 		e.event(event)
 	case notify.Result:
-		e.commandDone(event)
+		line, message := e.log.Info(), "event command done"
+		if event.Failed != "" {
+			line, message = e.log.Error(), "event command failed"
+		}
+		addText(line.Str("event", event.Event), "detail", event.Failed).Int64("took_ms", event.Took.Milliseconds()).Msg(message)
 	case notify.Output:
 		e.log.Info().Str("event", event.Event).Str("stream", event.Line.Stream).Msg(event.Line.Text)
 	}
@@ -70,15 +74,15 @@ func (e eventLog) record(event any) {
 // event logs little that is left of a limit, and the beginning and the end of a trouble. Runs have a line of their own
 // already.
 func (e eventLog) event(n notify.Event) {
-	line := e.log.Warn()
 	switch n.Event {
 	case config.EventLow:
-		line.Str("credential", n.Credential).Str("limit", n.Limit).Int64("left", int64(*n.Left)).Msg("low")
+		e.log.Warn().Str("credential", n.Credential).Str("limit", n.Limit).Int64("left", int64(*n.Left)).Msg("low")
 	case config.EventTrouble:
+		level := zerolog.WarnLevel
 		if n.Grave {
-			line = e.log.Error()
+			level = zerolog.ErrorLevel
 		}
-		addText(line.Str("kind", string(n.Kind)).Str("of", n.Of).Str("says", n.Says), "do", n.Do).Msg("trouble")
+		addText(e.log.WithLevel(level).Str("kind", string(n.Kind)).Str("of", n.Of).Str("says", n.Says), "do", n.Do).Msg("trouble")
 	case config.EventOver:
 		e.log.Info().Str("kind", string(n.Kind)).Str("of", n.Of).Str("was", n.Says).Msg("trouble over")
 	}
@@ -106,7 +110,16 @@ func (e eventLog) runChanged(run jobs.Run) {
 }
 
 func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
-	line := e.log.WithLevel(passLevel(pass.Outcome)).Str("job", run.Job).Str("region", string(pass.Region)).Str("run", run.ID)
+	level := zerolog.WarnLevel
+	switch {
+	case pass.Outcome == jobs.Running:
+		level = zerolog.DebugLevel
+	case pass.Outcome.Failure():
+		level = zerolog.ErrorLevel
+	case pass.Outcome == jobs.OK || pass.Outcome == jobs.Interrupted:
+		level = zerolog.InfoLevel
+	}
+	line := e.log.WithLevel(level).Str("job", run.Job).Str("region", string(pass.Region)).Str("run", run.ID)
 	if pass.Outcome == jobs.Running {
 		line.Msg("pass begins")
 		return
@@ -121,24 +134,16 @@ func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
 	addReason(line, string(pass.Reason), pass.Detail, pass.RetryAt).Msg("pass " + strings.ReplaceAll(string(pass.Outcome), "_", " "))
 }
 
-func passLevel(outcome jobs.Outcome) zerolog.Level {
-	switch {
-	case outcome == jobs.Running:
-		return zerolog.DebugLevel
-	case outcome.Failure():
-		return zerolog.ErrorLevel
-	case outcome == jobs.OK || outcome == jobs.Interrupted:
-		return zerolog.InfoLevel
-	}
-	return zerolog.WarnLevel
-}
-
 // decided logs a decision of the API. Grants of calls are logged only at the debug level.
 func (e eventLog) decided(event server.Decided) {
-	if event.Verb == "acquire" && event.Err == nil {
-		e.wouldDeny(event)
-	}
 	r, d := event.Request, event.Decision
+	if event.Verb == "acquire" && event.Err == nil {
+		for _, short := range d.WouldDeny(r.UseReserve) {
+			line := addCaller(e.refusal(zerolog.WarnLevel, r.Caller, "would deny "+short.Limit), r.Caller, event.PID)
+			line.Str("credential", r.Credential).Str("operation", r.Operation).Int64("count", int64(r.Count)).Str("limit", short.Limit).
+				Int64("units", int64(d.Units)).Int64("missing", int64(short.Missing)).Msg("acquire would be refused: the limit is not enforced")
+		}
+	}
 	line, message := e.log.Debug(), event.Verb+" granted"
 	switch {
 	case event.Result() == string(api.Cancelled): // the caller is gone, and nothing is wrong
@@ -166,52 +171,20 @@ func (e eventLog) decided(event server.Decided) {
 	addReason(line.Int64("units", int64(d.Units)), string(d.Reason), d.Detail, d.RetryAt).Int64("took_ms", event.Took.Milliseconds()).Msg(message)
 }
 
-// wouldDeny logs what limits that are not enforced would have denied, as refusals are logged.
-func (e eventLog) wouldDeny(event server.Decided) {
-	r, d := event.Request, event.Decision
-	for _, short := range d.WouldDeny(r.UseReserve) {
-		line := e.refusal(zerolog.WarnLevel, r.Caller, "would deny "+short.Limit)
-		addCaller(line.Str("credential", r.Credential), r.Caller, event.PID).Str("operation", r.Operation).Int64("count", int64(r.Count)).
-			Str("limit", short.Limit).Int64("units", int64(d.Units)).Int64("missing", int64(short.Missing))
-		if !short.Closed.IsZero() {
-			line.Time("closed_until", short.Closed.Until)
-		}
-		line.Msg("acquire would be refused: the limit is not enforced")
-	}
-}
-
-// clientDecided logs what the ledger could not decide about a client. There are many other decisions a second, which only
-// metrics count.
-func (e eventLog) clientDecided(event clientlimit.Decided) {
-	switch {
-	case event.Err != nil:
-		e.refusal(zerolog.ErrorLevel, unknownCaller, "clients "+event.Clients).Err(event.Err).Str("clients", event.Clients).Msg("client call failed")
-	case event.Decision.Outage:
-		e.refusal(zerolog.WarnLevel, unknownCaller, "clients without ledger "+event.Clients).Str("clients", event.Clients).Msg("client call granted without the ledger")
-	}
-}
-
-// forbidden logs a request that its caller may not make.
-func (e eventLog) forbidden(attempt server.Forbidden) {
-	line := addCaller(e.refusal(zerolog.WarnLevel, attempt.Caller, attempt.Route), attempt.Caller, attempt.PID)
-	addText(line, "route", attempt.Route)
-	addText(line, "from", attempt.From)
-	line.Str("detail", attempt.Detail).Msg("request forbidden")
-}
-
 // observed logs what an upstream says about its quota: each limit that it closes, and what it refuses.
 func (e eventLog) observed(out upstream.Outcome) {
 	if out.Before != "" {
 		e.log.Warn().Str("credential", out.Credential).Str("booked", out.Before).Msg("the upstream had counted calls before quotad")
 	}
+	var line *zerolog.Event
+	message := "upstream refuses"
 	switch {
 	case out.Changed:
-		e.log.Warn().Str("credential", out.Credential).Str("limit", out.Limit).Str("operation", out.Operation).Str("class", string(out.Class)).
-			Str("by", out.Closed.By).Time("until", out.Closed.Until).Str("says", out.Says).Msg("limit closed")
+		line, message = e.log.Warn().Str("limit", out.Limit).Str("by", out.Closed.By).Time("until", out.Closed.Until), "limit closed"
 	case out.Class == upstream.Key || out.Class == upstream.Unknown && out.Limit == "":
-		e.refusal(zerolog.ErrorLevel, unknownCaller, "upstream "+out.Credential+" "+string(out.Class)).
-			Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg("upstream refuses")
+		line = e.refusal(zerolog.ErrorLevel, unknownCaller, "upstream "+out.Credential+" "+string(out.Class))
 	}
+	line.Str("credential", out.Credential).Str("operation", out.Operation).Str("class", string(out.Class)).Str("says", out.Says).Msg(message)
 }
 
 // proxied logs a call through the proxy that had no answer, was sent again, or whose answer cannot be observed: units may
@@ -233,8 +206,8 @@ func (e eventLog) proxied(x proxy.Finished) {
 		Int("status", x.Status).Int("sent", x.Sent).Int64("took_ms", x.Took.Milliseconds()).Msg(message)
 }
 
-// outage logs each edge of a shared ledger's outage.
-func (e eventLog) outage(event slidinglog.Event) {
+// ledger logs each edge of a shared ledger's outage.
+func (e eventLog) ledger(event slidinglog.Event) {
 	line, message := e.log.Warn(), "ledger "+string(event.Kind)
 	switch event.Kind {
 	case slidinglog.Up:
@@ -245,15 +218,6 @@ func (e eventLog) outage(event slidinglog.Event) {
 		message = event.Text
 	}
 	line.Err(event.Err).Str("credential", event.Credential).Msg(message)
-}
-
-// commandDone logs the result of an event's command.
-func (e eventLog) commandDone(r notify.Result) {
-	level, message := zerolog.InfoLevel, "event command done"
-	if r.Failed != "" {
-		level, message = zerolog.ErrorLevel, "event command failed"
-	}
-	addText(e.log.WithLevel(level).Str("event", r.Event), "detail", r.Failed).Int64("took_ms", r.Took.Milliseconds()).Msg(message)
 }
 
 // addText adds a text that is not empty.
@@ -290,15 +254,10 @@ func addCaller(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event
 
 // refusal returns a line for a refusal, or nil if enough alike ones were logged.
 func (e eventLog) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
-	logged, unlogged := e.refusals.admit(kind{caller.By(), reason}, time.Now())
-	if !logged {
+	if !e.refusals.admit(kind{caller.By(), reason}) {
 		return nil
 	}
-	line := e.log.WithLevel(level)
-	if unlogged > 0 {
-		line.Int("unlogged", unlogged) // alike, before this one
-	}
-	return line
+	return e.log.WithLevel(level)
 }
 
 // At most maxAlike alike refusals are logged within alikeTime: a caller that floods the API must
@@ -312,39 +271,23 @@ const (
 // A kind of refusals is those of one caller for one reason.
 type kind struct{ by, reason string }
 
-// Refusals are sampled: the first of a kind are logged, the others counted.
+// Refusals are sampled: the first of a kind are logged.
 type refusals struct {
 	mu    sync.Mutex // guards kinds
-	kinds map[kind]*alike
+	kinds map[kind]*zerolog.BurstSampler
 }
 
-type alike struct {
-	since    time.Time // when the first of them came
-	logged   int
-	unlogged int // since the last one that was logged
-}
-
-// admit reports whether a refusal at now is to be logged, and how many of its kind
-// were not logged before it.
-func (r *refusals) admit(k kind, now time.Time) (logged bool, unlogged int) {
+// admit reports whether a refusal is to be logged.
+func (r *refusals) admit(k kind) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := r.kinds[k]
-	if a == nil {
+	sampler := r.kinds[k]
+	if sampler == nil {
 		if r.kinds == nil || len(r.kinds) >= maxKinds {
-			r.kinds = map[kind]*alike{}
+			r.kinds = map[kind]*zerolog.BurstSampler{}
 		}
-		a = &alike{since: now}
-		r.kinds[k] = a
+		sampler = &zerolog.BurstSampler{Burst: maxAlike, Period: alikeTime}
+		r.kinds[k] = sampler
 	}
-	if now.Sub(a.since) >= alikeTime {
-		a.since, a.logged = now, 0
-	}
-	if a.logged == maxAlike {
-		a.unlogged++
-		return false, 0
-	}
-	unlogged, a.unlogged = a.unlogged, 0
-	a.logged++
-	return true, unlogged
+	return sampler.Sample(zerolog.WarnLevel)
 }

@@ -42,15 +42,14 @@ type closing struct {
 	upstream bool        // an answer of the upstream closed it, seen by this host
 }
 
-func newFacts(kills []time.Time) *facts {
+func newFacts() *facts {
 	return &facts{
-		kills: kills, book: trouble.Book{Began: time.Now()},
-		losses: map[string]trouble.Loss{}, refuses: map[string]*trouble.Refusal{}, silent: map[string]*trouble.Refusal{},
-		closings: map[string]closing{}, idle: map[string]int{},
+		book: trouble.Book{Began: time.Now()}, losses: map[string]trouble.Loss{}, refuses: map[string]*trouble.Refusal{},
+		silent: map[string]*trouble.Refusal{}, closings: map[string]closing{}, idle: map[string]int{},
 	}
 }
 
-// record is a sink of events.
+// record is a sink of events. It reports whether the daemon is to look at itself at once.
 func (f *facts) record(event any) (urgent bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +60,7 @@ func (f *facts) record(event any) (urgent bool) {
 	case server.Decided:
 		return f.decided(e)
 	case upstream.Outcome:
-		return f.observed(e)
+		return f.answered(e)
 	case proxy.Finished:
 		_, was := f.silent[e.Credential]
 		switch {
@@ -111,8 +110,8 @@ func (f *facts) decided(e server.Decided) (urgent bool) {
 	return false
 }
 
-// observed records what an upstream says of a key.
-func (f *facts) observed(out upstream.Outcome) (urgent bool) {
+// answered records what an upstream says of a key.
+func (f *facts) answered(out upstream.Outcome) (urgent bool) {
 	c := out.Credential
 	was, refused := f.refuses[c]
 	switch {
@@ -158,7 +157,7 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 			c.Silent = nil // an error of a moment
 		}
 		for n := range c.Limits {
-			f.completeLimit(c.Name, &c.Limits[n])
+			f.completeLimit(c.Name+" "+c.Limits[n].Name, &c.Limits[n])
 		}
 	}
 }
@@ -167,8 +166,10 @@ func (f *facts) complete(s *trouble.State, asked time.Time) {
 // is put back.
 func (f *facts) lossOf(credential string, h quota.Health, asked time.Time) []trouble.Loss {
 	loss, lost := f.losses[credential]
-	recovers := slices.Contains(h.Recovering, credential)
-	if lost && loss.Back.IsZero() && h.Reachable && !recovers && loss.At.Before(asked) {
+	if !lost {
+		return nil
+	}
+	if loss.Back.IsZero() && h.Reachable && !slices.Contains(h.Recovering, credential) && loss.At.Before(asked) {
 		if loss.Records == 0 {
 			delete(f.losses, credential)
 			return nil
@@ -176,22 +177,18 @@ func (f *facts) lossOf(credential string, h quota.Health, asked time.Time) []tro
 		loss.Back = time.Now()
 		f.losses[credential] = loss
 	}
-	if !lost {
-		return nil
-	}
 	return []trouble.Loss{loss}
 }
 
-func (f *facts) completeLimit(credential string, l *trouble.LimitState) {
-	key := credential + " " + l.Name
+func (f *facts) completeLimit(name string, l *trouble.LimitState) {
 	if l.Closed.IsZero() {
-		delete(f.closings, key)
+		delete(f.closings, name)
 		return
 	}
-	was, known := f.closings[key]
+	was, known := f.closings[name]
 	if !known || was.used < 0 || was.since.Before(l.Closed.Since) {
 		was = closing{l.Closed.Since, l.Used, was.upstream}
-		f.closings[key] = was
+		f.closings[name] = was
 	}
 	l.ClosedAt, l.ByHand = was.used, strings.HasPrefix(l.Closed.By, "@") && !was.upstream
 }
@@ -203,8 +200,8 @@ func (f *facts) dated(list []trouble.Trouble, now time.Time) []trouble.Trouble {
 	return f.book.Dated(list, now)
 }
 
-// changed returns what began and what is over since the last time.
-func (f *facts) changed(list []trouble.Trouble, now time.Time) []trouble.Change {
+// update returns what began and what is over since the last time.
+func (f *facts) update(list []trouble.Trouble, now time.Time) []trouble.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.book.Update(list, now)

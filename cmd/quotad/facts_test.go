@@ -15,7 +15,7 @@ import (
 // put back, nothing was lost, and what was not lost is carried along.
 func TestHealthBeforeALoss(t *testing.T) {
 	for records, want := range map[int]string{3: "lost, lost, back", 0: "lost, lost, none"} {
-		f := newFacts(nil)
+		f := newFacts()
 		before := time.Now()
 		f.record(slidinglog.Event{Kind: slidinglog.Restored, Credential: "carried", Records: 3})
 		f.record(slidinglog.Event{Kind: slidinglog.LostLog, Credential: "api"})
@@ -69,7 +69,7 @@ func TestIdle(t *testing.T) {
 		{"one region calls", []jobs.Run{idleRun, run(jobs.RunDone, 0, 1)}, 0},
 		{"one failed", []jobs.Run{idleRun, run(jobs.RunFailed, 0)}, 0},
 	} {
-		f, asked := newFacts(nil), 0
+		f, asked := newFacts(), 0
 		runs := func(string, int) ([]jobs.Run, error) { asked++; return row.runs, nil }
 		if got := []int{f.idleOf("fetch", runs), f.idleOf("fetch", runs)}; got[0] != row.want || got[1] != row.want || asked != 1 {
 			t.Errorf("%s: %v after asking %d times, want %d", row.name, got, asked, row.want)

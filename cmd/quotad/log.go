@@ -32,7 +32,6 @@ func newLogger(w io.Writer) zerolog.Logger {
 	} else if _, ok := w.(journald); !ok {
 		w = escaped{w}
 	}
-	setLevel("info")
 	return zerolog.New(w).With().Timestamp().Logger()
 }
 
@@ -67,10 +66,8 @@ type escaped struct{ io.Writer }
 
 // Write writes one line.
 func (e escaped) Write(line []byte) (int, error) {
-	if _, err := e.Writer.Write(escape(messageFirst(line))); err != nil {
-		return 0, err
-	}
-	return len(line), nil
+	_, err := e.Writer.Write(escape(messageFirst(line)))
+	return len(line), err
 }
 
 // messageFirst moves the message, which zerolog writes last, to the beginning of a line: systemctl
@@ -85,9 +82,8 @@ func messageFirst(line []byte) []byte {
 	return line
 }
 
-// escape escapes control characters as JSON does, including U+007F to U+009F, which JSON
-// need not escape. With one of these, journalctl shows an entry as a
-// number of bytes.
+// escape escapes control characters as JSON does, including U+007F to U+009F, which JSON need not escape. With one of
+// these, journalctl shows an entry as a number of bytes.
 func escape(line []byte) []byte {
 	if !bytes.ContainsFunc(line, isControl) {
 		return line
@@ -96,9 +92,9 @@ func escape(line []byte) []byte {
 	for _, r := range string(line) {
 		if isControl(r) {
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
-			continue
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
 		}
-		escaped = utf8.AppendRune(escaped, r)
 	}
 	return escaped
 }
@@ -107,20 +103,20 @@ func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 }
 
-// A journald writes to systemd's journal, which reads the level of a line from the number
-// before it, see sd-daemon(3). Each line becomes one entry: LineMax of journald.conf(5) is 48 KiB, and what a job writes comes
+// A journald writes to systemd's journal, which reads the level of a line from the number before it, see
+// sd-daemon(3). Each line becomes one entry: LineMax of journald.conf(5) is 48 KiB, and what a job writes comes
 // in lines of 7.
 type journald struct{ io.Writer }
 
 var _ zerolog.LevelWriter = journald{}
 
+// priorities are the numbers of levels in syslog(3).
+var priorities = map[zerolog.Level]int{zerolog.DebugLevel: 7, zerolog.InfoLevel: 6, zerolog.WarnLevel: 4, zerolog.ErrorLevel: 3}
+
 // WriteLevel writes one line.
 func (j journald) WriteLevel(level zerolog.Level, line []byte) (int, error) {
-	text := fmt.Appendf(nil, "<%d>%s", priority(level), escape(messageFirst(line)))
-	if _, err := j.Writer.Write(text); err != nil {
-		return 0, err
-	}
-	return len(line), nil
+	_, err := fmt.Fprintf(j.Writer, "<%d>%s", priorities[level], escape(messageFirst(line)))
+	return len(line), err
 }
 
 // Write writes lines that come from no logger: they say why quotad cannot run.
@@ -131,19 +127,6 @@ func (j journald) Write(lines []byte) (int, error) {
 		}
 	}
 	return len(lines), nil
-}
-
-// priority returns the number of a level in syslog(3).
-func priority(level zerolog.Level) int {
-	switch level {
-	case zerolog.DebugLevel:
-		return 7
-	case zerolog.WarnLevel:
-		return 4
-	case zerolog.ErrorLevel:
-		return 3
-	}
-	return 6
 }
 
 // asJournal returns stderr as a journald if systemd named it as the stream of the journal
@@ -160,13 +143,18 @@ func asJournal(stderr io.Writer, stream string) io.Writer {
 	return journald{stderr}
 }
 
-// Complaints logs the messages of net/http: none of them ends the daemon. Unrequested data of
-// an upstream, which net/http quotes, is left out: it may hold the key.
+// Complaints logs the messages of net/http: none of them ends the daemon. Unrequested data of an upstream,
+// which net/http quotes, is left out: it may hold the key. A public listener has many connections that come to
+// no TLS.
 type complaints struct{ log zerolog.Logger }
 
 // Write logs one message.
 func (c complaints) Write(message []byte) (int, error) {
 	text, _, _ := strings.Cut(string(message), " starting with ")
-	c.log.Warn().Msg(strings.TrimSpace(text))
+	level := zerolog.WarnLevel
+	if strings.Contains(text, "TLS handshake error") {
+		level = zerolog.DebugLevel
+	}
+	c.log.WithLevel(level).Msg(strings.TrimSpace(text))
 	return len(message), nil
 }

@@ -5,6 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
 
 	"quotad/cmd/manual"
 	"quotad/cmd/quotad/config"
@@ -69,63 +73,80 @@ Example: check a file, then run it
 type options struct {
 	config string // a path; empty: the default ones
 	check  bool
-	strict bool // warnings are errors; only with check
-	// prints returns what quotad is to print about itself; nil: it runs.
-	prints func() string
+	strict bool   // warnings are errors; only with check
+	prints string // what quotad is to print about itself; empty: it runs
 	// acceptLedger continues with an embedded ledger that is not the one that was here.
 	acceptLedger bool
 }
 
-// references has the forms of the reference; "true" stands for a flag without a value.
-var references = map[string]func() string{
-	"true": config.ReferenceText, "schema": config.ReferenceSchema,
-	"man": func() string {
-		return manual.OfUsage(5, api.BuildVersion(), "quotad.toml - the configuration of quotad\n\n"+config.ReferenceText(), "quotad(8)", "quotactl(1)")
-	},
-}
-
-func parseOptions(args []string) (options, error) {
-	var o options
+func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("quotad", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // run prints the error, or the usage
 	flags.StringVar(&o.config, "config", "", "")
 	flags.BoolVar(&o.check, "check", false, "")
 	flags.BoolVar(&o.strict, "strict", false, "")
-	prints := func(flag string, what func() string) {
-		flags.BoolFunc(flag, "", func(string) error { o.prints = what; return nil })
-	}
-	prints("version", func() string { return "quotad " + api.BuildVersion() + "\n" })
-	presets := false
-	flags.BoolFunc("presets", "", func(string) error { presets = true; return nil })
-	prints("man", func() string {
-		return manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
-	})
-	flags.BoolFunc("reference", "", func(form string) error {
-		if o.prints = references[form]; o.prints == nil {
-			return errors.New("write --reference, --reference=man or --reference=schema")
-		}
-		return nil
-	})
 	flags.BoolVar(&o.acceptLedger, "accept-new-ledger", false, "")
-	if err := flags.Parse(args); err != nil {
-		return o, err
+	version, man, presets := flags.Bool("version", false, ""), flags.Bool("man", false, ""), flags.Bool("presets", false, "")
+	flags.BoolFunc("reference", "", func(form string) (err error) {
+		o.prints, err = reference(form)
+		return err
+	})
+	err = flags.Parse(args)
+	switch {
+	case err != nil:
+	case *presets && flags.NArg() < 2:
+		o.prints, err = config.PresetText(flags.Arg(0))
+	case flags.Arg(0) == "init":
+		err = errors.New("quotad init is gone: begin with the ten lines of the README, and enforce = false in each limit")
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.strict && !o.check:
+		err = errors.New("--strict works only with --check")
+	case *version:
+		o.prints = "quotad " + api.BuildVersion() + "\n"
+	case *man:
+		o.prints = manual.OfUsage(8, api.BuildVersion(), usage, "quotactl(1)", "ytfetch(1)", "quotad.toml(5)")
 	}
-	if presets && flags.NArg() < 2 {
-		text, err := config.PresetText(flags.Arg(0))
-		o.prints = func() string { return text }
-		return o, err
+	return o, err
+}
+
+// reference returns a form of the reference; "true" stands for a flag without a value.
+func reference(form string) (string, error) {
+	switch form {
+	case "true":
+		return config.ReferenceText(), nil
+	case "schema":
+		return config.ReferenceSchema(), nil
+	case "man":
+		text := "quotad.toml - the configuration of quotad\n\n" + config.ReferenceText()
+		return manual.OfUsage(5, api.BuildVersion(), text, "quotad(8)", "quotactl(1)"), nil
 	}
-	if flags.Arg(0) == "init" {
-		return o, errors.New("quotad init is gone: begin with the ten lines of the README, and enforce = false in each limit")
+	return "", errors.New("write --reference, --reference=man or --reference=schema")
+}
+
+// defaultConfig returns the first default path at which a file exists, else the local one.
+func defaultConfig() string {
+	if !exists(localConfig) && exists(systemConfig) {
+		return systemConfig
 	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	return localConfig
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// load reads a configuration for a host, to which it adds the programs and the time.
+func load(file string, host config.Host) (*config.Config, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the program file of quotad: %w", err)
 	}
-	if o.strict && !o.check {
-		return o, errors.New("--strict works only with --check")
+	host.Programs, host.Now = filepath.Dir(program), time.Now()
+	c, err := config.Load(file, host)
+	if file == localConfig && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: quotad reads ./%s, else %s; name another file by --config", err, localConfig, systemConfig)
 	}
-	if o.acceptLedger && o.check {
-		return o, errors.New("--accept-new-ledger works only without --check")
-	}
-	return o, nil
+	return c, err
 }

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,12 +20,13 @@ import (
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/quota/upstream"
 )
 
-// eventLauncher runs the commands of events, as our own user. They inherit none of
+// ownLauncher runs commands as our own user: those of events, and those that print a key. They inherit none of
 // the capabilities that quotad has to launch passes as another user.
-func (d *daemon) eventLauncher() (launcher process.Launcher, err error) {
+func (d *daemon) ownLauncher() (launcher process.Launcher, err error) {
 	launcher = process.Launcher{Cgroups: d.config.Passes.CgroupRoot}
 	if d.config.Passes.User != nil {
 		launcher.User, err = process.OwnUser()
@@ -33,39 +34,25 @@ func (d *daemon) eventLauncher() (launcher process.Launcher, err error) {
 	return launcher, err
 }
 
-// checkCgroups logs once that what a pass leaves running may not be known, though it was to be.
-func (d *daemon) checkCgroups() {
+// openRunner opens the runner of the jobs, with what it kept of them.
+func (d *daemon) openRunner() (err error) {
 	if root := d.config.Passes.CgroupRoot; root != "" {
 		if err := process.CheckCgroups(root); err != nil {
 			d.log.Warn().Err(err).Msg("passes get no cgroup: what a pass leaves in a session of its own (setsid) is not ended with it")
 		}
 	}
-}
-
-// openRunner opens the runner of the jobs, with what it kept of them.
-func (d *daemon) openRunner() error {
-	var proxied func(credential, token string) string // the address for a pass; nil without a proxy
-	if d.proxy != nil {
-		proxied = d.proxy.AddressFor
+	c := jobs.Config{
+		Jobs: d.config.Jobs, Gate: d.service, Launcher: d.launcher, Tokens: d.tokens, OnEvent: d.emit, Now: time.Now,
+		Dir: d.statePath("jobs"), Socket: d.socket(), Environ: passEnviron(d.config.Passes.User), EndLeftover: process.EndLeftover,
+		Name: d.config.Name,
 	}
-	user := d.config.Passes.User
-	var err error
-	d.runner, err = jobs.Open(jobs.Config{
-		Jobs:        d.config.Jobs,
-		Gate:        d.service,
-		Launcher:    d.launcher,
-		Tokens:      d.tokens,
-		OnEvent:     d.emit,
-		Dir:         d.statePath("jobs"),
-		Socket:      d.socket(),
-		Proxy:       proxied,
-		Environ:     passEnviron(user),
-		EndLeftover: process.EndLeftover,
-		Now:         time.Now,
-		Name:        d.config.Name,
-		Hosts:       d.jobHosts(),
-	})
-	if err != nil {
+	if d.proxy != nil {
+		c.Proxy = d.proxy.AddressFor
+	}
+	if d.shared != nil {
+		c.Hosts = d.jobHosts
+	}
+	if d.runner, err = jobs.Open(c); err != nil {
 		return err
 	}
 	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
@@ -77,27 +64,21 @@ func (d *daemon) openRunner() error {
 	return nil
 }
 
-// jobHosts returns what names the daemons on a ledger that hosts share; nil: this host is alone.
-func (d *daemon) jobHosts() func() ([]jobs.Daemon, time.Duration, bool) {
-	if d.shared == nil {
-		return nil
+// jobHosts returns what names the daemons on a ledger that hosts share.
+func (d *daemon) jobHosts() (list []jobs.Daemon, age time.Duration, known bool) {
+	rows, age, known := d.ledger.Hosts()
+	for _, row := range rows {
+		list = append(list, jobs.Daemon{ID: row.ID, Name: row.Name, Jobs: row.Jobs, Ago: row.Ago, Self: row.Self})
 	}
-	return func() (list []jobs.Daemon, age time.Duration, known bool) {
-		rows, age, known := d.ledger.Hosts()
-		for _, row := range rows {
-			list = append(list, jobs.Daemon{ID: row.ID, Name: row.Name, Jobs: row.Jobs, Ago: row.Ago, Self: row.Self})
-		}
-		return list, age, known
-	}
+	return list, age, known
 }
 
 // passEnviron is our own environment, as passes inherit it: with their own home.
 func passEnviron(user *process.User) []string {
-	environ := os.Environ()
 	if user == nil {
-		return environ
+		return os.Environ()
 	}
-	environ = slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, "HOME=") })
+	environ := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "HOME=") })
 	return append(environ, "HOME="+user.Home)
 }
 
@@ -111,6 +92,19 @@ func (d *daemon) openSchedule() (err error) {
 		d.schedule.Beat(every, func() { d.beat(every) })
 	}
 	return nil
+}
+
+// beats is how often the daemon may prove that it is alive before systemd
+// takes it for dead: one slow answer must not end it.
+const beats = 4
+
+// beat reports to systemd that quotad is alive, if callers are answered.
+func (d *daemon) beat(within time.Duration) {
+	if err := answers(&api.Client{Socket: d.socket()}, within); err != nil {
+		d.log.Error().Err(err).Dur("within_ms", within).Msg("the API does not answer: no sign of life is sent to systemd")
+		return
+	}
+	d.notifySystemd("WATCHDOG=1")
 }
 
 // runJobs begins with what a killed daemon left, what was missed, and what is to
@@ -148,13 +142,10 @@ const exitTime = 10 * time.Second
 // seen: the upstream may have said so, and no report says how.
 func (d *daemon) recordExit(event any) {
 	ended, ok := event.(jobs.PassChanged)
-	if !ok {
+	if !ok || ended.Pass.Unanswered == "" {
 		return
 	}
 	run, pass := ended.Run, ended.Pass
-	if pass.Unanswered == "" {
-		return
-	}
 	d.exits.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), exitTime)
 		defer cancel()
@@ -181,8 +172,8 @@ func (d *daemon) jobsUID() int {
 	}
 }
 
-// makeJobDirs makes the directories in which jobs keep files, if passes run as another user. That user owns them, and may enter those above but not list them.
-// The rest of the state directory stays ours alone.
+// makeJobDirs makes the directories in which jobs keep files, if passes run as another user. That user owns
+// them, and may enter those above but not list them. The rest of the state directory stays ours alone.
 func (d *daemon) makeJobDirs(c *config.Config) error {
 	if c.Passes.User == nil {
 		return nil
@@ -191,14 +182,7 @@ func (d *daemon) makeJobDirs(c *config.Config) error {
 		return err
 	}
 	for _, job := range c.Jobs {
-		kept, err := []string(nil), makeEnterable(c.DataDir())
-		if err == nil {
-			kept, err = give(job.Files, c.Passes.User)
-		}
-		for _, file := range kept {
-			d.log.Warn().Str("file", file).Msg("not given to the user of jobs: the file has a second name, under which it may be quotad's")
-		}
-		if err != nil {
+		if err := cmp.Or(makeEnterable(c.DataDir()), makeFor(job.Files, c.Passes.User)); err != nil {
 			return fmt.Errorf("cannot make a directory for the passes of %q: %w", job.Name, err)
 		}
 	}
@@ -218,37 +202,14 @@ func makeEnterable(dir string) error {
 	return os.Chmod(dir, info.Mode().Perm()|enter)
 }
 
-// give makes a directory and gives it to a user. One that is ours, in which passes ran as
-// our own user before, is given with all of ours in it, except files that have a second
-// name (kept): a pass can have linked one of ours, the ledger, into its directory.
-// One of another user stays so.
-func give(dir string, user *process.User) (kept []string, err error) {
+// makeFor makes a directory for a user. One that is there and is not ours stays as it is.
+func makeFor(dir string, user *process.User) error {
 	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return err
 	}
-	var all []string
-	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		switch stat := info.Sys().(*syscall.Stat_t); {
-		case int(stat.Uid) != os.Geteuid() && path == dir:
-			return filepath.SkipAll
-		case int(stat.Uid) != os.Geteuid():
-		case !info.IsDir() && stat.Nlink > 1:
-			kept = append(kept, path)
-		default:
-			all = append(all, path)
-		}
-		return nil
-	})
-	// The directory itself is the last: until then the next start does the rest.
-	for _, path := range slices.Backward(all) {
-		err = errors.Join(err, os.Lchown(path, user.UID, user.GID))
+	info, err := os.Lstat(dir)
+	if err != nil || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Geteuid()) {
+		return err
 	}
-	return kept, err
+	return os.Lchown(dir, user.UID, user.GID)
 }

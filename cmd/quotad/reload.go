@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	sdnotify "github.com/coreos/go-systemd/v22/daemon"
@@ -18,24 +16,15 @@ import (
 	"quotad/quota/api"
 )
 
-// Reloads is the state of the configuration and of its replacement.
-type reloads struct {
-	state atomic.Pointer[api.Configuration] // which one is in force
-
-	mu      sync.Mutex     // held while the configuration is replaced; guards current
-	current *config.Config // nil before the daemon is ready and when it stops: nothing is replaced then
-
-}
-
 // startReloads begins to serve SIGHUP and the operators' reloads.
 func (d *daemon) startReloads() {
-	set := func(current *config.Config) {
-		d.reloads.mu.Lock()
-		d.reloads.current = current
-		d.reloads.mu.Unlock()
+	serve := func(so bool) {
+		d.reloading.Lock()
+		d.reloads = so
+		d.reloading.Unlock()
 	}
-	set(d.config)
-	d.atStop(func() { set(nil) })
+	serve(true)
+	d.atStop(func() { serve(false) })
 	d.background(func(ctx context.Context) {
 		for {
 			select {
@@ -49,65 +38,63 @@ func (d *daemon) startReloads() {
 }
 
 // reload reads the configuration again and replaces the one in force: as a whole, or, after
-// an error, not at all. Runs under way continue as they began.
+// an error, not at all. Runs under way continue as they began. The log comes last: a reader who finds the result there
+// finds that the status agrees.
 func (d *daemon) reload(by string) (api.Reloaded, error) {
-	d.reloads.mu.Lock()
-	defer d.reloads.mu.Unlock()
-	was := d.reloads.current
-	if was == nil {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	if !d.reloads {
 		return api.Reloaded{}, errors.New("quotad is starting or stopping: it reads its configuration at the next start")
 	}
 	// A Type=notify-reload service reports when it began.
 	d.notifySystemd("RELOADING=1\n" + sdnotify.SdNotifyMonotonicUsec())
-	err := d.replace()
+	was, file := d.inForce.Load(), *d.file.Load()
+	is, err := d.replace(was)
 	d.notifySystemd("READY=1")
-	is := d.reloads.current
-	answer := api.Reloaded{File: d.config.File, Changed: was.Changed(is)}
-	d.reportReload(by, answer.Changed, err)
-	if err == nil {
-		d.warn(is)
+	if err != nil {
+		file.FailedAt, file.Error = time.Now(), err.Error()
+	} else {
+		file = api.Configuration{File: file.File, ReadAt: time.Now()}
 	}
+	d.file.Store(&file)
+	d.lookSoon()
+	if err != nil {
+		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")
+		return api.Reloaded{}, err
+	}
+	answer := api.Reloaded{File: d.config.File, Changed: was.Changed(is)}
 	for _, one := range is.Warnings() {
 		answer.Warnings = append(answer.Warnings, one.Key+": "+one.Message)
 	}
-	return answer, err
+	d.log.Info().Str("by", by).Msg("read again: " + answer.Changed)
+	d.warn(is)
+	return answer, nil
 }
 
-// replace replaces the configuration. The caller holds the lock of the reloads.
-func (d *daemon) replace() error {
-	was := d.reloads.current
+// replace replaces the configuration in force, and returns the one that is now.
+func (d *daemon) replace(was *config.Config) (*config.Config, error) {
 	is, err := load(d.options.config, d.systemd.host())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	keys := was.NeedsRestart(is)
 	if d.systemd.api != nil { // that is the socket, whatever the file names
 		keys = slices.DeleteFunc(keys, func(key string) bool { return key == "socket" })
 	}
 	if len(keys) > 0 { // a running daemon could follow in part only
-		return fmt.Errorf("%s cannot change while quotad runs: restart it, or leave that as it was", strings.Join(keys, ", "))
+		return nil, fmt.Errorf("%s cannot change while quotad runs: restart it, or leave that as it was", strings.Join(keys, ", "))
 	}
-	if err := d.checkSpending(was, is); err != nil {
-		return err
-	}
-	if err := d.apply(was, is); err != nil {
-		return errors.Join(err, d.apply(is, was))
-	}
-	d.reloads.current = is
-	d.inForce.Store(is)
-	return nil
-}
-
-// checkSpending refuses to remove a credential that a run spends from: its passes would be
-// denied by a configuration that they did not begin under.
-func (d *daemon) checkSpending(was, is *config.Config) error {
-	for _, c := range was.Credentials {
+	for _, c := range was.Credentials { // passes would be denied by a configuration that they did not begin under
 		_, stays := is.Outages[c.Name] // each credential has one
 		if runs := d.runner.Spending(c.Name); len(runs) > 0 && !stays {
-			return fmt.Errorf("credential %q cannot be removed while a run spends from it: wait for its end, or quotactl stop %s", c.Name, runs[0])
+			return nil, fmt.Errorf("credential %q cannot be removed while a run spends from it: wait for its end, or quotactl stop %s", c.Name, runs[0])
 		}
 	}
-	return nil
+	if err := d.apply(was, is); err != nil {
+		return nil, errors.Join(err, d.apply(is, was))
+	}
+	d.inForce.Store(is)
+	return is, nil
 }
 
 // apply carries out what is another.
@@ -168,20 +155,14 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 	return nil
 }
 
-// reportReload publishes the result of a reload. The log comes last: a reader who finds it there
-// finds that the status agrees.
-func (d *daemon) reportReload(by, changed string, err error) {
-	state := *d.reloads.state.Load()
-	if err == nil {
-		state = api.Configuration{File: state.File, ReadAt: time.Now()}
-	} else {
-		state.FailedAt, state.Error = time.Now(), err.Error()
+// warn logs what the file hardly means, such as limits that the schedule does not fit.
+func (d *daemon) warn(c *config.Config) {
+	fits := fitsOf{}
+	for _, f := range c.Fits() {
+		fits[f.Credential+" "+f.Limit] = f
 	}
-	d.reloads.state.Store(&state)
-	d.statusChanged()
-	if err != nil {
-		d.log.Error().Str("by", by).Err(err).Msg("cannot reload: the configuration stays as it was")
-		return
+	d.fits.Store(&fits)
+	for _, warning := range c.Warnings() {
+		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
 	}
-	d.log.Info().Str("by", by).Msg("read again: " + changed)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	stdlog "log"
@@ -32,23 +31,11 @@ func (d *daemon) openRemote() error {
 	if err != nil {
 		return fmt.Errorf("cannot serve remote callers: %w", err)
 	}
-	d.serveAt("answering remote callers", l, server.FrontendConfig{
-		Handler: d.api.Remote(&d.remote), TLS: secured, ErrorLog: stdlog.New(strangers{complaints{d.log}}, "", 0),
-	})
+	d.serve("answering remote callers", server.NewFrontend(server.FrontendConfig{
+		Handler: d.api.Remote(&d.remote), TLS: secured, ErrorLog: stdlog.New(complaints{d.log}, "", 0),
+	}), l)
 	d.log.Info().Stringer("address", l.Addr()).Bool("tls", secured != nil).Int("callers", len(d.config.Callers)).Msg("serving remote callers")
 	return nil
-}
-
-// Strangers are the complaints of a public listener, which has many connections that come to no TLS.
-type strangers struct{ complaints }
-
-// Write logs one message.
-func (s strangers) Write(message []byte) (int, error) {
-	if !bytes.Contains(message, []byte("TLS handshake error")) {
-		return s.complaints.Write(message)
-	}
-	s.log.Debug().Msg(string(bytes.TrimSpace(message)))
-	return len(message), nil
 }
 
 // A certificate is the one for remote callers. A handshake reads its files again, at most once a second. If

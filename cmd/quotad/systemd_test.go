@@ -159,33 +159,6 @@ func startInJournal(t *testing.T, config, stream string) *child {
 	return c
 }
 
-// What systemd says to quotad is not left for its children.
-func TestWhatSystemdSaysIsTaken(t *testing.T) {
-	for name, value := range map[string]string{
-		"STATE_DIRECTORY": "/state:/elsewhere", "CREDENTIALS_DIRECTORY": "/run/credentials/quotad", passesUserEnv: "nobody",
-		"NOTIFY_SOCKET": "/notify", "WATCHDOG_USEC": "4000000", "WATCHDOG_PID": strconv.Itoa(os.Getpid()),
-		"INVOCATION_ID": "0", "JOURNAL_STREAM": "8:1", "MAINPID": "1",
-		"LISTEN_PID": "1", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "api",
-	} {
-		t.Setenv(name, value)
-	}
-	s, err := readSystemd()
-	must(t, err)
-	want := systemd{
-		stateDirectory: "/state", passesUser: "nobody",
-		notifySocket: "/notify", journalStream: "8:1", watchdog: 4 * time.Second,
-	}
-	if s != want {
-		t.Errorf("got %+v, want %+v", s, want)
-	}
-	ofSystemd := regexp.MustCompile("^(STATE|WATCHDOG|CREDENTIALS|INVOCATION|JOURNAL|MAINPID|LISTEN|QUOTAD_PASSES)")
-	for _, entry := range os.Environ() {
-		if ofSystemd.MatchString(entry) {
-			t.Errorf("children see %s", entry)
-		}
-	}
-}
-
 // A service manager that does not read does not keep quotad waiting for long.
 func TestSystemdThatDoesNotRead(t *testing.T) {
 	dir := shortDir(t)

@@ -21,7 +21,6 @@ import (
 	"time"
 	"unsafe"
 
-	"quotad/jobs/process"
 	"quotad/quota/api"
 )
 
@@ -297,34 +296,4 @@ func TestPassesOfAnotherUser(t *testing.T) {
 		t.Fatalf("stop: %v: %s", err, output)
 	}
 	eventually(t, func() bool { return !running() })
-}
-
-// What passes wrote as quotad's own user is given to theirs, but nothing that a pass has
-// linked into its directory.
-func TestWorkDirsAreGivenToTheUserOfJobs(t *testing.T) {
-	needRoot(t)
-	u, err := process.LookupUser("www-data")
-	if err != nil {
-		t.Skip(err)
-	}
-	state := shortDir(t)
-	dir := filepath.Join(state, "data", "fetch")
-	must(t, os.MkdirAll(filepath.Join(dir, "deep"), 0o750))
-	owners := map[string]int{"journal": 0, "data/fetch": u.UID, "data/fetch/deep": u.UID, "data/fetch/deep/page": u.UID, "data/fetch/link": u.UID, "data/fetch/linked": 0, "data/fetch/theirs": 1}
-	for _, file := range []string{"journal", "data/fetch/deep/page", "data/fetch/theirs"} {
-		must(t, os.WriteFile(filepath.Join(state, file), []byte("x"), 0o600))
-	}
-	must(t, errors.Join(os.Link(filepath.Join(state, "journal"), filepath.Join(dir, "linked")),
-		os.Symlink(filepath.Join(state, "journal"), filepath.Join(dir, "link")), os.Lchown(filepath.Join(dir, "theirs"), 1, 1)))
-	kept, err := give(dir, u)
-	if err != nil || len(kept) != 1 || kept[0] != filepath.Join(dir, "linked") {
-		t.Errorf("got %q, %v, want the linked file kept", kept, err)
-	}
-	for file, want := range owners {
-		info, err := os.Lstat(filepath.Join(state, file))
-		must(t, err)
-		if got := int(info.Sys().(*syscall.Stat_t).Uid); got != want {
-			t.Errorf("%s belongs to %d, want %d", file, got, want)
-		}
-	}
 }

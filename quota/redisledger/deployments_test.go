@@ -20,7 +20,7 @@ import (
 
 // leastRights is all that a Redis user of quotad needs, as ACL SETUSER takes it, to decide: the keys below the prefix,
 // and these commands of the scripts' and of the client.
-const leastRights = "~quotad:* +ping +eval +evalsha +time +info +type +get +set +del +pexpire +hget +hmget +hgetall +hset " +
+const leastRights = "~quotad:* +ping +eval +evalsha +time +info +get +set +del +pexpire +hget +hmget +hgetall +hset " +
 	"+hsetnx +hdel +hincrby +zadd +zcard +zcount +zscore +zrange +zrangebyscore +zrevrangebyscore +zremrangebyrank"
 
 // What it needs beside in a Cluster.

@@ -66,13 +66,3 @@ func (s *Store) declareLog(ctx context.Context, on redis.Scripter, credential st
 	}
 	return err
 }
-
-// Older reports whether a log of an older version is at a credential's key: a stream.
-func (s *Store) Older(ctx context.Context, credential string) (key string, older bool, err error) {
-	key = s.config.KeyPrefix + "{" + credential + "}:log"
-	kind, err := s.current().Type(ctx, key).Result()
-	if err != nil {
-		return key, false, s.failure(false, err)
-	}
-	return key, kind == "stream", nil
-}

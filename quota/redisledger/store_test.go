@@ -98,8 +98,7 @@ func useScripts(ctx context.Context, s *Store) error {
 			return fmt.Errorf("script %s answers %v, want %s", call.script, values, call.want)
 		}
 	}
-	_, _, err := s.Older(ctx, "youtube")
-	return err
+	return nil
 }
 
 // An idle log vanishes when it was kept for twice as long as it is needed. What else is at its keys is said, and a log of
@@ -129,10 +128,6 @@ func TestKeys(t *testing.T) {
 	_, err = s.Run(t.Context(), "youtube", slidinglog.Acquire, acquireArgs("", "epoch", hour, 1))
 	if !errors.Is(err, quota.ErrUnusable) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v, want that it is something else", err)
-	}
-	server.Do(t, "XADD", "quotad:{youtube}:log", "*", "r", "record")
-	if _, older, err := s.Older(t.Context(), "youtube"); err != nil || !older {
-		t.Errorf("a stream is not found: %v", err)
 	}
 }
 

@@ -61,7 +61,7 @@ const (
 // A Ledger is a quota.Ledger. An engine decides; the ledger keeps journals, and puts back what the engine has lost.
 type Ledger struct {
 	config Config // with its defaults
-	id     string // of this daemon
+	id     string // of this daemon: of two the one that began later has the greater one
 	began  time.Time
 
 	ctx     context.Context // ends with Close
@@ -82,7 +82,8 @@ func Open(config Config) *Ledger {
 	if config.OnEvent == nil {
 		config.OnEvent = func(Event) {}
 	}
-	l := &Ledger{config: config, id: string(quota.NewID()), began: time.Now(), logs: map[string]*log{}}
+	l := &Ledger{config: config, began: time.Now(), logs: map[string]*log{}}
+	l.id = l.began.UTC().Format("20060102150405.000 ") + string(quota.NewID())
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if config.Engine.Shared() && !config.Manual {
 		l.workers.Go(func() { l.followHosts(l.ctx) })

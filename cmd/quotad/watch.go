@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/user"
@@ -29,7 +28,7 @@ import (
 
 // state collects what is known of the daemon. A ledger that does not answer costs its deadline.
 func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
-	c, file, asked := d.inForce.Load(), d.reloads.state.Load(), time.Now()
+	c, file, asked := d.inForce.Load(), d.file.Load(), time.Now()
 	s := trouble.State{
 		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Ping: pingOf(c.Ledger.Redis.Config)},
 		Disk:   trouble.DiskState{Dir: c.StateDir},
@@ -63,11 +62,7 @@ func pingOf(c redisledger.Config) string {
 	if path, ok := strings.CutPrefix(c.Addrs[0], "unix://"); ok {
 		return "redis-cli -s " + path + " ping"
 	}
-	host, port, err := net.SplitHostPort(c.Addrs[0])
-	if err != nil {
-		return ""
-	}
-	return "redis-cli -h " + host + " -p " + port + " ping"
+	return "redis-cli -u redis://" + c.Addrs[0] + " ping"
 }
 
 func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, rates []plan.Rate) trouble.CredentialState {
@@ -88,9 +83,6 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 	}
 	return one
 }
-
-// fitsOf says whether the schedule of a configuration fits its limits, by "credential limit".
-type fitsOf map[string]plan.Fit
 
 // troubles returns the state of the daemon, and what needs a person.
 func (d *daemon) troubles(ctx context.Context) (trouble.State, []trouble.Trouble) {
@@ -144,7 +136,7 @@ func (d *daemon) watch(ctx context.Context) {
 
 // report emits what began and what is over since the last time.
 func (d *daemon) report(list []trouble.Trouble, now time.Time) {
-	for _, c := range d.facts.changed(list, now) {
+	for _, c := range d.facts.update(list, now) {
 		d.emit(notify.Changed(c, now))
 	}
 }
@@ -164,21 +156,11 @@ func statusLine(list []trouble.Trouble, all []jobs.Status, now time.Time) string
 	return line
 }
 
-// statusChanged requests a look soon. It returns at once.
-func (d *daemon) statusChanged() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
-}
-
 // recordFacts is a sink of events.
 func (d *daemon) recordFacts(event any) {
 	if d.facts.record(event) {
 		d.urgent.Store(true)
-		d.statusChanged()
-	} else if _, ofRun := event.(jobs.RunChanged); ofRun && d.systemd.notifySocket != "" {
-		d.statusChanged()
+		d.lookSoon()
 	}
 }
 
@@ -222,36 +204,35 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 
 // notes explain the rest, and need no person: what an operator closed, what quotad does not know of an upstream.
 func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble) {
-	add := func(of, do, format string, args ...any) {
-		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(fmt.Sprintf(format, args...), 300), Do: do})
+	add := func(of, do, says string) {
+		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(says, 300), Do: do})
 	}
 	for _, c := range s.Credentials {
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
-			if l.DryRun {
-				if calls := d.metrics.WouldDeny(c.Name, l.Name); calls > 0 {
-					add("limit "+name, "quotactl usage "+c.Name, "%s would have refused %s since %s, if it were enforced", name, quota.Count(calls, "call", "calls"), trouble.At(d.began, now))
-				}
+			if calls := d.metrics.WouldDeny(c.Name, l.Name); l.DryRun && calls > 0 {
+				add("limit "+name, "quotactl usage "+c.Name, fmt.Sprintf("%s would have refused %s since %s, if it were enforced",
+					name, quota.Count(calls, "call", "calls"), trouble.At(d.facts.book.Began, now)))
 			}
 			if l.ByHand {
-				add("limit "+name, "quotactl open "+name, "%s is closed until %s by %s%s%s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), because(l.Closed.Says), without(s.Jobs, c.Name, l.Name))
+				says := fmt.Sprintf("%s is closed until %s by %s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By))
+				if l.Closed.Says != "" {
+					says += ": " + l.Closed.Says
+				}
+				if idle := without(s.Jobs, c.Name, l.Name); idle != "" {
+					says += "; nothing for " + idle
+				}
+				add("limit "+name, "quotactl open "+name, says)
 			}
 		}
 	}
-	presets := *d.presets.Load()
+	presets := d.inForce.Load().Presets
 	for _, credential := range slices.Sorted(maps.Keys(presets)) {
 		if text := presets[credential].Outdated(now); text != "" {
-			add("credential "+credential, "quotad --presets "+presets[credential].Name, "%s", text)
+			add("credential "+credential, "quotad --presets "+presets[credential].Name, text)
 		}
 	}
 	return notes
-}
-
-func because(note string) string {
-	if note == "" {
-		return ""
-	}
-	return ": " + note
 }
 
 // without names the jobs that get nothing from a limit.
@@ -262,10 +243,7 @@ func without(all []jobs.Status, credential, limit string) string {
 			names = append(names, j.Name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; nothing for " + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
 
 // callerName returns the name of a caller in a log; a user has the name that this host knows.

@@ -339,8 +339,9 @@ func (r *random) compareUsage() {
 func (r *random) compareLog() {
 	u := r.usage()
 	q := quota.LogQuery{Max: 1 + r.rand.IntN(50), Newest: r.rand.IntN(2) == 0, Since: u.Now.Add(-kept + time.Millisecond)}
-	if r.rand.IntN(2) == 0 {
-		q.Since = u.Now.Add(-time.Hour)
+	recent, _ := r.model.Log(context.Background(), r.c, quota.LogQuery{Newest: true, Max: 5})
+	if n := len(recent.Entries); n > 0 && r.rand.IntN(2) == 0 && recent.Entries[n-1].At.After(q.Since) {
+		q.Since = recent.Entries[n-1].At
 	}
 	of := *r.history
 	of.ledger = r.model

@@ -251,6 +251,14 @@ func settleBounded(t *testing.T, harness Harness) {
 			t.Errorf("%s: %d units of daily are used, want %d", row.what, got, row.used)
 		}
 	}
+	h.settleAs(own, quota.Settlement{Units: 540, Caller: member}) // 940 in all: past all of daily but the reserve
+	if got := h.settleAs(remote, quota.Settlement{Units: 250 - 149, Caller: shop, Bounded: true}); got.Reason != "" {
+		t.Errorf("less of a remote caller: %+v", got)
+	}
+	h.settleAs(own, quota.Settlement{Units: 690, Caller: member})
+	if got := h.settleAs(remote, quota.Settlement{Units: 102, Caller: shop, Bounded: true}); got.Reason != quota.SettledTooHigh {
+		t.Errorf("one more unit, of which daily has none left but its reserve: %+v", got)
+	}
 }
 
 func book(t *testing.T, harness Harness) {

@@ -1,10 +1,8 @@
 package slidinglog_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -131,68 +129,6 @@ func youtube() *quota.Credential {
 	}
 }
 
-// Whenever the daemon is killed, it goes on with the same sums, closings and log.
-func TestKilled(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, youtube())
-	var first quota.Decision
-	steps := []struct {
-		name string
-		do   func() error
-	}{
-		{"granted", func() error { first = b.granted("search.list", 1); return nil }},
-		{"granted, and would be refused", func() error { b.granted("search.list", 1); return nil }},
-		{"settled", func() error {
-			_, err := b.Settle(t.Context(), first.GrantID, quota.Settlement{Units: 30, Caller: quota.Caller{UID: 4}})
-			return err
-		}},
-		{"settled anew", func() error {
-			_, err := b.Settle(t.Context(), first.GrantID, quota.Settlement{Units: 45})
-			return err
-		}},
-		{"booked", func() error {
-			_, err := b.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 55, Note: "50 % and é"})
-			return err
-		}},
-		{"closed", func() error {
-			_, _, err := b.ChangeLimit(t.Context(), "youtube", quota.Change{Kind: quota.KindClosing, Limit: "search",
-				Until: b.clock.Now().Add(3 * time.Hour), Note: "quotaExceeded\nof today", Caller: quota.Caller{Job: "trending"}})
-			return err
-		}},
-		{"an hour later", func() error { b.clock.Add(time.Hour); b.granted("videos.list", 7); return nil }},
-		{"opened", func() error {
-			_, _, err := b.ChangeLimit(t.Context(), "youtube", quota.Change{Kind: quota.KindOpening, Limit: "search"})
-			return err
-		}},
-		{"reset", func() error {
-			_, err := b.Reset(t.Context(), "youtube", quota.Caller{UID: 3}, "")
-			return err
-		}},
-		{"granted after it", func() error { b.granted("videos.list", 3); return nil }},
-		{"the next day", func() error { b.clock.Add(12 * time.Hour); b.granted("videos.list", 1); return nil }},
-	}
-	for _, step := range steps {
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		next := b.killed()
-		if got, want := next.usage().Limits, b.usage().Limits; !reflect.DeepEqual(got, want) {
-			t.Errorf("%s, and killed: got %+v\nwant %+v", step.name, got, want)
-		}
-		if got, want := next.entries(), b.entries(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s, and killed: got %+v\nwant %+v", step.name, got, want)
-		}
-	}
-	notes := map[quota.Kind]string{}
-	for _, e := range b.killed().entries() {
-		notes[e.Kind()] = e.Note
-	}
-	if notes[quota.KindBooking] != "50 % and é" || notes[quota.KindClosing] != "quotaExceeded\nof today" ||
-		notes[quota.KindReset] != "" {
-		t.Errorf("the notes are %q", notes)
-	}
-}
-
 // A request id that the log has forgotten is a new request. Its grant is in the journal, too.
 func TestAnIDThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
@@ -269,29 +205,5 @@ func TestKeep(t *testing.T) {
 			t.Errorf("keep %v: the log has %d entries, want %d", row.keep, got, row.entries)
 		}
 		b.killed().used(3)
-	}
-}
-
-// A journal that was left at another machine, by a line of another, is refused, and a directory without its position.
-func TestAJournalThatIsNotTheOne(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, youtube())
-	b.granted("videos.list", 5)
-	if err := b.l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(b.dir, "youtube")); err != nil {
-		t.Fatal(err)
-	}
-	l := open(t, slidinglog.Config{Engine: slidinglog.NewMemory(b.clock.Now), Dir: b.dir})
-	err := l.SetCredentials([]*quota.Credential{b.c}, nil)
-	if err == nil || !strings.Contains(err.Error(), "--accept-new-ledger") {
-		t.Fatalf("got %v, want the cure of a journal that is gone", err)
-	}
-	var cut []string
-	l = open(t, slidinglog.Config{Engine: slidinglog.NewMemory(b.clock.Now), Dir: b.dir, Accept: true,
-		OnEvent: func(e slidinglog.Event) { cut = append(cut, fmt.Sprint(e.Kind, " ", e.Text)) }})
-	if err := l.SetCredentials([]*quota.Credential{b.c}, nil); err != nil || len(cut) != 1 {
-		t.Errorf("got %v, %q, want it accepted and said", err, cut)
 	}
 }

@@ -80,7 +80,7 @@ func TestRandom(t *testing.T) {
 
 func TestRandomInSmallPages(t *testing.T) {
 	t.Parallel()
-	ledgertest.Random(t, alone(small()), 20)
+	ledgertest.Random(t, alone(small()), 10)
 }
 
 func TestRandomOfTwoHosts(t *testing.T) {

@@ -70,24 +70,6 @@ local function move(name, sum, through, oldest, to)
   return sum, through, oldest
 end
 
--- walk returns when the missing units have left, or how far it got, and what is missing there.
-local function walk(name, from, missing, length)
-  local left = math.min(WALK, math.max(work, 0))
-  local count = math.min(PAGE, left)
-  while left > 0 do
-    local page = after(from, count)
-    local list = entries(page)
-    work, left = work - #list, left - #list
-    for j = 1, #list do
-      missing, from = missing - units(list[j], name), page[2 * j] * 1
-      if missing <= 0 then return from + length, 0 end
-    end
-    if #list < count then return now + length, 0 end
-    count = left
-  end
-  return from, missing
-end
-
 -- windows returns those of a limit that are counted, with another one; it drops what no call has asked for in keep.
 local function windows(was, name, trimmed, another)
   local list = ''
@@ -170,7 +152,8 @@ for i = 10, #ARGV, 6 do
 end
 for _, w in ipairs(walks) do -- not before all sums have moved: walks could leave no work for that, in each call
   local n = w[1]
-  local till, missing = walk(w[2], w[3], reply[n + 4], w[4])
+  local till, missing, _, read = walk(w[2], w[3], reply[n + 4], w[4], math.min(WALK, math.max(work, 0)))
+  work = work - read
   if missing == 0 then reply[n + 3] = math.max(reply[n + 3], till) end
   reply[n + 4], reply[n + 5] = missing, till
 end

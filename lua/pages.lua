@@ -13,3 +13,21 @@ local function units(entry, name)
   local _, at = string.find(charges, ' ' .. name .. '=', 1, true)
   return at and string.match(charges, '^%d+', at + 1) * 1 or 0
 end
+-- walk returns when the missing units have left a window, and 0; or how far it got, and what is missing there. Besides,
+-- what the last entry charges, and how many were read: most at the most.
+local function walk(name, from, missing, length, most)
+  local count, read = math.min(PAGE, most), 0
+  while read < most do
+    local page = after(from, count)
+    local list = entries(page)
+    read = read + #list
+    for j = 1, #list do
+      local charged = units(list[j], name)
+      missing, from = missing - charged, page[2 * j] * 1
+      if missing <= 0 then return from + length, 0, charged, read end
+    end
+    if #list < count then return math.max(clock, from) + length, 0, 0, read end
+    count = most - read
+  end
+  return from, missing, 0, read
+end

@@ -148,7 +148,7 @@ func (l *Ledger) open(c *quota.Credential) (*log, error) {
 		return nil, err
 	}
 	one := &log{ledger: l, engine: l.config.Engine, name: c.Name, journal: j, restoring: make(chan struct{}, 1), credential: c}
-	one.keep = c.Keeps().Microseconds()
+	one.holds, one.keep = map[string]quota.LimitState{}, c.Keeps().Microseconds()
 	if memory, alone := l.config.Engine.(*Memory); alone {
 		var back putBack
 		if back, err = one.load(l.ctx, memory, nil); err == nil {

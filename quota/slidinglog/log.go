@@ -36,10 +36,11 @@ type log struct {
 	quietUntil time.Time     // by the machine's clock
 	down       error         // why the engine cannot be reached, or takes no writes
 	downSince  time.Time
-	failing    error          // why the journal takes nothing
-	heard      quota.Usage    // when the engine answered last
-	offline    []offlineGrant // that the allowance counts, the oldest first
-	alone      quota.Units    // that it granted since the engine is away
+	failing    error                       // why the journal takes nothing
+	knownAt    time.Time                   // when the engine answered last
+	holds      map[string]quota.LimitState // what each limit held then
+	offline    []offlineGrant              // that the allowance counts, the oldest first
+	alone      quota.Units                 // that it granted since the engine is away
 }
 
 // nowMicros estimates the engine's TIME after a while, by the machine's monotonic clock; 0: it never answered. mu is
@@ -102,7 +103,8 @@ func (l *log) learn(c *call, r reply) (same bool) {
 		return false
 	}
 	if misdated(r.text) > 0 {
-		l.epoch, l.heard = "", quota.Usage{} // another log has begun
+		l.epoch, l.knownAt = "", time.Time{} // another log has begun
+		clear(l.holds)
 	}
 	l.seen = max(l.seen, r.clock)
 	if r.word == quiet {

@@ -47,28 +47,17 @@ func (l *log) notBack() (records []journal.Record) {
 	return records
 }
 
-// keepUsage keeps what limits hold after a decision, for an outage: all of them after a look, those of a grant else. One that
-// was asked for later may be answered already.
+// keepUsage keeps what limits hold after a decision, for an outage. One that was asked for later may be answered already.
 func (l *log) keepUsage(d quota.Decision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.Now.Before(l.heard.Now) {
+	if d.Now.Before(l.knownAt) {
 		return
 	}
-	if len(d.Limits) == len(l.credential.Limits) {
-		l.heard = quota.Usage{Now: d.Now, Limits: slices.Clone(d.Limits)}
-		return
-	}
+	l.knownAt = d.Now
 	for _, s := range d.Limits {
-		if i := l.keptOf(s.Name); i >= 0 {
-			l.heard.Now, l.heard.Limits[i].Used = d.Now, s.Used
-		}
+		l.holds[s.Name] = s
 	}
-}
-
-// keptOf returns the index of a limit in what was kept; -1: it is new. mu is held.
-func (l *log) keptOf(limit string) int {
-	return slices.IndexFunc(l.heard.Limits, func(s quota.LimitState) bool { return s.Name == limit })
 }
 
 // acquireOffline grants an ask by this host alone: not more than the allowance, and than each limit had left when the
@@ -104,7 +93,7 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 	if !l.policy.Open[operation] {
 		return down
 	}
-	if l.heard.Now.IsZero() {
+	if l.knownAt.IsZero() {
 		return fmt.Errorf("%w: this host has had no answer yet", down)
 	}
 	now := l.logTime()
@@ -118,17 +107,14 @@ func (l *log) allows(c *quota.Credential, operation string, charges []quota.Char
 			l.policy.Units.Text(), quota.Thousands(max(0, left)), quota.Thousands(asked))
 	}
 	for _, charge := range charges {
-		i := l.keptOf(charge.Limit)
 		limit, _ := c.Limit(charge.Limit)
-		if limit.DryRun {
-			continue
-		}
-		if i < 0 {
-			return fmt.Errorf("%w: limit %q is new", quota.ErrUnavailable, charge.Limit)
-		}
-		s := l.heard.Limits[i]
+		s, known := l.holds[charge.Limit]
 		room := (limit.Budget(useReserve) - s.Used) / quota.Units(max(1, l.ledger.living()))
-		if !s.Closed.At(now).IsZero() || charge.Units > room-l.chargedAlone(charge.Limit) {
+		switch {
+		case limit.DryRun:
+		case !known:
+			return fmt.Errorf("%w: limit %q is new", quota.ErrUnavailable, charge.Limit)
+		case !s.Closed.At(now).IsZero() || charge.Units > room-l.chargedAlone(charge.Limit):
 			return fmt.Errorf("%w: limit %q had no room for %s when the ledger last answered", quota.ErrUnavailable, charge.Limit, charge.Units.Text())
 		}
 	}
@@ -161,16 +147,13 @@ func (l *log) peekOffline(c *quota.Credential, operations []string, charges []qu
 func (l *log) usageOffline(c *quota.Credential, down error) (u quota.Usage, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.heard.Now.IsZero() {
+	if l.knownAt.IsZero() {
 		return u, down
 	}
-	u = quota.Usage{Now: l.logTime(), AsOf: l.heard.Now, GrantedSince: l.alone}
+	u = quota.Usage{Now: l.logTime(), AsOf: l.knownAt, GrantedSince: l.alone}
 	for _, limit := range c.Limits {
-		s := quota.LimitState{Limit: limit, Used: l.chargedAlone(limit.Name)}
-		if i := l.keptOf(limit.Name); i >= 0 {
-			s.Used += l.heard.Limits[i].Used
-			s.Closed = l.heard.Limits[i].Closed.At(u.Now)
-		}
+		s := l.holds[limit.Name]
+		s = quota.LimitState{Limit: limit, Used: s.Used + l.chargedAlone(limit.Name), Closed: s.Closed.At(u.Now)}
 		u.Limits = append(u.Limits, s)
 	}
 	return u, nil

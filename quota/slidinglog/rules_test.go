@@ -16,28 +16,6 @@ import (
 	"quotad/quota/journal"
 )
 
-// The first host that misses something has all others put back what they have, too: the one that notices is not the
-// one that has it.
-func TestAllPutBackWhatOneMisses(t *testing.T) {
-	play(t, 3, func(t *testing.T, w *world) {
-		dead, has, notices := w.hosts[0], w.hosts[1], w.hosts[2]
-		dead.spend(300, time.Millisecond)
-		w.engine.copy()
-		notices.way.disturb(func(s Script, _ []any) fault { return fault{drop: s == Mirror} })
-		dead.spend(300, time.Millisecond)
-		time.Sleep(1100 * time.Millisecond)
-		dead.kill()
-		notices.ask(1)
-		has.way.disturb(func(Script, []any) fault { return fault{drop: true} }) // it does not look at once
-		w.engine.fallBack("first")
-		if _, err := notices.ask(1); !errors.Is(err, quota.ErrRecovering) {
-			t.Errorf("got %v, want that the log recovers", err)
-		}
-		has.way.disturb(nil)
-		w.full(0)
-	})
-}
-
 // Of many callers that are told lost at one time, one puts the journal back.
 func TestOneCallerPutsBack(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {

@@ -170,6 +170,10 @@ func TestOneKeyIsGone(t *testing.T) {
 				w.hosts[1].spend(200, time.Millisecond)
 				w.engine.del(parts...)
 				w.full(0)
+				h := w.hosts[0]
+				if page, err := h.Log(t.Context(), h.c, quota.LogQuery{}); err != nil || len(page.Entries) != budget {
+					t.Errorf("the log has %d entries, %v, want all", len(page.Entries), err)
+				}
 			})
 		})
 	}

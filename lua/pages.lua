@@ -14,7 +14,7 @@ local function units(entry, name)
   return at and string.match(charges, '^%d+', at + 1) * 1 or 0
 end
 -- walk returns when the missing units have left a window, and 0; or how far it got, and what is missing there; then
--- what the last entry charges, and how many were read, at most so many as most says.
+-- what the last entry charges, and how many were read: at most the number in most.
 local function walk(name, from, missing, length, most)
   local count, read = math.min(PAGE, most), 0
   while read < most do

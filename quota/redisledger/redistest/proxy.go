@@ -22,7 +22,6 @@ const (
 	CutAfter               // the server carries it out, and the connection breaks before the reply
 	CutBefore              // the connection breaks before the server gets the command
 	Late                   // the server carries it out, the reply is held back until Release
-	Stray                  // the connection breaks, the server gets the command upon Release
 )
 
 // A Proxy leads from one Unix socket to a server's, and disturbs what passes.
@@ -196,18 +195,12 @@ func (p *Proxy) pass(client net.Conn, command []string, carry func() ([]byte, er
 	fault := choose(command)
 	p.mu.Lock()
 	release, holding := p.release, p.holding
-	if fault == Late || fault == Stray {
+	if fault == Late {
 		holding.Add(1)
 		defer holding.Done()
 	}
 	p.mu.Unlock()
-	switch fault {
-	case CutBefore:
-		return errCut
-	case Stray:
-		client.Close()
-		<-release
-		carry()
+	if fault == CutBefore {
 		return errCut
 	}
 	reply, err := carry()

@@ -147,11 +147,18 @@ type jobTable struct {
 	EnvFile contents `toml:"env_file" secret:"the job's secrets"`
 }
 
-// gone has what to write in place of a key that quotad knew before, by the type of its table and its name. A key that is
-// merely to be removed is unknown.
+// gone has what to write in place of a key that quotad knew before, by the type of its table and its name.
 var gone = map[string]string{
+	"Ledger.on_violation":           "remove it: quotad no longer checks its own books while it runs",
+	"Ledger.sync":                   "remove it: each grant is on the disk before it is answered",
+	"redisTable.db":                 "remove it: key_prefix keeps what others have in the same Redis apart",
+	"tlsTable.server_name":          "write the name in the certificate into addrs",
 	"limitTable.lift":               "remove it: at that hour, edit units of the limit, then quotactl reload",
 	"limitTable.callers":            `write "@shop" in jobs`,
+	"jobTable.missed_within":        `remove it: with missed = "once" a run makes up for slots of a day at most`,
+	"jobTable.on_failure":           "remove it: a run continues after a region that failed; a command that exits with 75 ends it",
+	"jobTable.kill_grace":           "remove it: a pass has 10 seconds from TERM to KILL",
+	"jobTable.denied_grace":         "remove it: a pass that was denied may continue for 30 seconds",
 	"jobTable.expect_success":       "remove it: a scheduled job fails that has no good run within three periods, at least 26 h",
 	"jobTable.items":                "write regions: they may be any texts",
 	"jobTable.offset":               `write the minutes into a cron line in place of every: cron = "7,37 * * * *"`,
@@ -161,13 +168,28 @@ var gone = map[string]string{
 	"OnEvent.exhausted":             `write warn_below = 1 in the limit, and "low" in kinds`,
 	"OnEvent.run_started":           `write command once, and "run_started" in kinds`,
 	"OnEvent.run_ended":             `write command once, and "run_ended" in kinds`,
-	"OnEvent.outage_began":          "write command once: it runs for the beginning and the end of each trouble",
+	"OnEvent.outage_began":          troubleEvents,
+	"OnEvent.outage_ended":          troubleEvents,
+	"OnEvent.job_failing":           troubleEvents,
+	"OnEvent.overdue_began":         troubleEvents,
+	"OnEvent.overdue_ended":         troubleEvents,
+	"OnEvent.limit_closed":          troubleEvents,
+	"OnEvent.upstream_refuses":      troubleEvents,
+	"OnEvent.overspent":             troubleEvents,
 	"OnEvent.timeout":               "remove it: a command has 30 seconds",
+	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
+	"headersTable.ratio":            "remove it: name the headers of limit, used and remaining",
 	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
 	"targetTable.dialect":           `write refusals = "google", or "problem"`,
 	"callerTable.rate":              "remove it: a limit with jobs = [\"@NAME\"] and a short window bounds a caller",
 	"Remote.behind":                 "remove it: without cert_file, quotad answers a proxy on this host",
+	"Passes.parallel":               "remove it, and set parallel in each job",
+	"Passes.cgroups":                "remove it: each pass has a cgroup of its own where systemd delegates one",
+	"Access.connections":            "remove it: quotad answers 1,024 connections at once",
+	"Access.connections_per_user":   "remove it: one user has at most 256 of the 1,024 connections",
 }
+
+const troubleEvents = "write command once: it runs for the beginning and the end of each trouble"
 
 type clientGroups struct {
 	table

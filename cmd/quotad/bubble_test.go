@@ -56,7 +56,7 @@ func (d *playedDaemon) open() {
 	d.daemon = newDaemon(d.config, options{}, systemd{}, io.Discard)
 	d.ask, d.force = d.Context(), d.Context()
 	d.callers, d.launcher, d.sinks = nowhere{}, d, append(d.sinks, d.heard)
-	for _, step := range []func() error{d.lockState, d.startNotifier, d.openLedger, d.openRunner, d.openSchedule, d.runJobs} {
+	for _, step := range []func() error{d.startNotifier, d.openLedger, d.openRunner, d.openSchedule, d.runJobs} {
 		must(d, step())
 	}
 	d.warn(d.config)

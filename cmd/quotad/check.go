@@ -138,6 +138,9 @@ func checkRedis(c *config.Config, strict bool, stderr io.Writer) error {
 	defer store.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
+	if err := checkOlderLogs(ctx, store, c); err != nil {
+		return err
+	}
 	lacks, err := store.Check(ctx, strict)
 	if err != nil {
 		lacks = []string{err.Error()}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -88,6 +90,13 @@ func scheduled(list []*jobs.Job) (names []string) {
 // setCredentials replaces the credentials by those of a configuration. After an error
 // the former ones stay.
 func (d *daemon) setCredentials(c *config.Config) error {
+	if d.shared != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), c.Ledger.Deadline)
+		defer cancel()
+		if err := checkOlderLogs(ctx, d.shared, c); err != nil {
+			return err
+		}
+	}
 	if err := d.ledger.SetCredentials(c.Credentials, c.Outages); err != nil {
 		return err
 	}
@@ -102,9 +111,29 @@ func (d *daemon) setCredentials(c *config.Config) error {
 // journalDir has the journals, in the state directory.
 const journalDir = "ledger"
 
-// checkJournals refuses to begin with empty journals where there has been a ledger, on one host alone, unless that is
-// accepted.
+// olderError refuses a ledger of an older version: an upgrade is no fresh budget. It goes one version later.
+func olderError(what, remove string) error {
+	return fmt.Errorf(`%s is a ledger of an older version, which this one does not read:
+  1. with the old quotad running, note what is used: quotactl status; then stop it, and remove %s
+  2. start quotad, and count what was used: quotactl book CREDENTIAL LIMIT UNITS`, what, remove)
+}
+
+// checkOlderLogs refuses the logs of an older version in Redis. One that cannot be reached is not asked.
+func checkOlderLogs(ctx context.Context, store *redisledger.Store, c *config.Config) error {
+	for _, credential := range c.Credentials {
+		if key, err := store.Older(ctx, credential.Name); err == nil && key != "" {
+			return olderError("the key "+key+" in Redis", "it there, with redis-cli del '"+key+"'")
+		}
+	}
+	return nil
+}
+
+// checkJournals refuses the file of an older version. On one host alone it also refuses to begin with empty journals where
+// there has been a ledger, unless that is accepted.
 func checkJournals(c *config.Config, accept bool) error {
+	if path := filepath.Join(c.StateDir, "ledger.db"); exists(path) {
+		return olderError(strconv.Quote(path), path)
+	}
 	if accept || c.Ledger.Backend == config.OnRedis || hasJournals(c.StateDir) || !hasHistory(c.StateDir) {
 		return nil
 	}

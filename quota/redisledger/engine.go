@@ -66,3 +66,16 @@ func (s *Store) declareLog(ctx context.Context, on redis.Scripter, credential st
 	}
 	return err
 }
+
+// Older returns the key of a credential's log if an older version wrote it, else "".
+func (s *Store) Older(ctx context.Context, credential string) (string, error) {
+	key := s.config.KeyPrefix + "{" + credential + "}:log"
+	err := s.current().Get(ctx, key).Err()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", nil
+	case err == nil || isAbout(err, "WRONGTYPE"): // a stream, as those are
+		return key, nil
+	}
+	return "", s.failure(false, err)
+}

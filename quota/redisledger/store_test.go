@@ -129,6 +129,13 @@ func TestKeys(t *testing.T) {
 	if !errors.Is(err, quota.ErrUnusable) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v, want that it is something else", err)
 	}
+	if key, err := s.Older(t.Context(), "youtube"); err != nil || key != "" {
+		t.Errorf("the log of an older version, which is not there: %q, %v", key, err)
+	}
+	server.Do(t, "XADD", "quotad:{youtube}:log", "*", "r", "record")
+	if key, err := s.Older(t.Context(), "youtube"); err != nil || key != "quotad:{youtube}:log" {
+		t.Errorf("the log of an older version: %q, %v", key, err)
+	}
 }
 
 func TestStoreHealth(t *testing.T) {

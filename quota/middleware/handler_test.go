@@ -169,9 +169,9 @@ func TestADaemonThatDoesNotAnswer(t *testing.T) {
 		}
 		ask(200, defaultTimeout)
 		ask(200, 0)
-		time.Sleep(retryAfter - 1)
+		time.Sleep(retryAfter - time.Nanosecond)
 		ask(200, 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		go ask(200, defaultTimeout)
 		synctest.Wait()
 		ask(200, 0) // while the other one waits

@@ -92,7 +92,8 @@ func (r *references) add(path string, t reflect.Type) schema {
 	for key, field := range keyed(t) {
 		name := strings.Replace(key, "*", "OPERATION", 1)
 		below := strings.TrimPrefix(path+"."+name, ".")
-		k, value := r.explained[below], schema{}
+		k := r.explained[below]
+		var value schema
 		if inner, names := tableIn(field.Type); inner != nil && k.example == "" {
 			value = r.add(strings.TrimSuffix(below, ".OPERATION")+names, inner)
 			if field.Type.Kind() == reflect.Pointer {
@@ -106,7 +107,8 @@ func (r *references) add(path string, t reflect.Type) schema {
 		} else {
 			k.name = name
 			means, one := valueOf(field)
-			k.value, k.fallback, value = cmp.Or(k.value, means), cmp.Or(k.fallback, fallbackOf(field.Tag)), one
+			k.value, k.fallback = cmp.Or(k.value, means), cmp.Or(k.fallback, fallbackOf(field.Tag))
+			value = one
 			value["description"] = fmt.Sprintf("%s (%s)", k.means, k.facts())
 			r.tables[at].keys = append(r.tables[at].keys, k)
 		}

@@ -92,8 +92,7 @@ func (r *references) add(path string, t reflect.Type) schema {
 	for key, field := range keyed(t) {
 		name := strings.Replace(key, "*", "OPERATION", 1)
 		below := strings.TrimPrefix(path+"."+name, ".")
-		k := r.explained[below]
-		var value schema
+		k, value := r.explained[below], schema(nil)
 		if inner, names := tableIn(field.Type); inner != nil && k.example == "" {
 			value = r.add(strings.TrimSuffix(below, ".OPERATION")+names, inner)
 			if field.Type.Kind() == reflect.Pointer {

@@ -11,6 +11,7 @@ type (
 	// RunChanged means that a run has begun, has ended, or was skipped. Its State says which.
 	RunChanged struct {
 		Run  Run
+		Job  *Job      // as it is configured now
 		Next time.Time // of one that is over: when the schedule has the next one; zero: unknown
 	}
 
@@ -40,3 +41,12 @@ type (
 		Err error
 	}
 )
+
+// changed reports a run of a job.
+func (r *Runner) changed(j *Job, run *Run) {
+	event := RunChanged{Run: *run.copy(), Job: j}
+	if run.State != RunRunning {
+		event.Next = j.Schedule.Next(r.now())
+	}
+	r.config.OnEvent(event)
+}

@@ -202,7 +202,7 @@ func (e *executor) finish(cause error) {
 	run := e.run.copy()
 	j.mu.Unlock()
 	e.runner.trouble(j.name, j.save(runsLine{Run: new(run.head())}))
-	e.runner.config.OnEvent(RunChanged{*run, e.job.Schedule.Next(e.runner.now())})
+	e.runner.changed(e.job, run)
 }
 
 // show returns a copy of the run with what its passes under way have done until now. The caller holds the job's mu.

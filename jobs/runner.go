@@ -182,7 +182,7 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 		if one.Pass != nil {
 			r.config.OnEvent(PassChanged{Run: run.head(), Pass: *one.Pass})
 		} else {
-			r.config.OnEvent(RunChanged{*run, j.current().Schedule.Next(r.now())})
+			r.changed(j.current(), run)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 		e.halt(ErrShutdown)
 	}
 	begun := *run.copy()
-	r.config.OnEvent(RunChanged{Run: *run.copy()})
+	r.changed(e.job, &run)
 	go e.loop()
 	return begun, nil
 }
@@ -162,7 +162,7 @@ func (r *Runner) skip(j *jobControl, slots ...Run) {
 
 func (r *Runner) reportSkipped(j *jobControl, lines []runsLine) {
 	for _, one := range lines {
-		r.config.OnEvent(RunChanged{*one.Run.copy(), j.current().Schedule.Next(r.now())})
+		r.changed(j.current(), one.Run)
 	}
 }
 

@@ -130,7 +130,7 @@ func (c *Session) notItsGrant() quota.Decision {
 	return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the grant is not one that remote caller %q acquired", c.remote.Name)}
 }
 
-// visible returns the limits that count the caller, without the names of others.
+// visible returns the limits that count the caller; of a remote one with no more of each than is listed here.
 func (c *Session) visible(limits []quota.LimitState) []quota.LimitState {
 	if c.remote == nil {
 		return limits
@@ -140,7 +140,8 @@ func (c *Session) visible(limits []quota.LimitState) []quota.LimitState {
 		if !l.CountsJob(c.Caller.CountedAs()) {
 			continue
 		}
-		l.Jobs, l.ExceptJobs, l.Closed.By = nil, nil, ""
+		l.Limit = quota.Limit{Name: l.Name, Units: l.Units, Reserve: l.Reserve, Window: l.Window, Only: l.Only, DryRun: l.DryRun}
+		l.Closed.By = ""
 		own = append(own, l)
 	}
 	return own

@@ -67,14 +67,15 @@ func Changed(c trouble.Change, at time.Time) Event {
 }
 
 // ofRun returns the event of a run that starts or ended.
-func ofRun(run jobs.Run, next, at time.Time) Event {
+func ofRun(changed jobs.RunChanged, at time.Time) Event {
+	run := changed.Run
 	e := Event{Event: config.EventRunStarted, At: at, Job: run.Job, RunID: run.ID, Trigger: run.Trigger, StartedAt: run.StartedAt,
 		Says: run.Job + " starts", Do: "quotactl runs " + run.ID}
 	if run.State == jobs.RunRunning {
 		return e
 	}
 	units := run.Spent()
-	e.Event, e.State, e.Reason, e.Units, e.Passes, e.RetryAt, e.NextRun = config.EventRunEnded, run.State, run.Reason, &units, run.Outcomes(), run.RetryAt, next
+	e.Event, e.State, e.Reason, e.Units, e.Passes, e.RetryAt, e.NextRun = config.EventRunEnded, run.State, run.Reason, &units, run.Outcomes(), run.RetryAt, changed.Next
 	e.Says = strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", run.Job, run.State, run.Detail), ": ")
 	e.TookMS = max(0, run.EndedAt.Sub(run.StartedAt).Milliseconds())
 	e.Calls = map[string]quota.Units{}

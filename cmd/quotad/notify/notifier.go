@@ -172,7 +172,7 @@ func example(event string, now time.Time) (e Event) {
 		run.Passes = []jobs.Pass{{Region: "GB", Outcome: jobs.Failed, Spent: jobs.Spent{Units: 4, Made: jobs.Made{"videos.list": 4}}, Tail: []string{"no route to host"}}}
 		fallthrough
 	case config.EventRunStarted:
-		e = ofRun(run, now.Add(time.Hour), now)
+		e = ofRun(jobs.RunChanged{Run: run, Next: now.Add(time.Hour)}, now)
 	default:
 		e = Changed(trouble.Change{Ended: event == config.EventOver, Trouble: trouble.Trouble{Kind: trouble.Failing, Of: "job trending",
 			Since: now.Add(-time.Hour), Says: "trending: GB fails since an hour ago: no route to host", Do: "quotactl runs trending"}}, now)

@@ -46,7 +46,7 @@ func TestWhatACommandReads(t *testing.T) {
 		{"of few units", "AT=2026-11-26T12:00:00Z BUDGET=9007199254740991 EVENT=low LEFT=5 SAYS=a\tb", "",
 			Event{Event: config.EventLow, At: at, Left: &left, Budget: quota.MaxUnits, Says: "a\tb\x00"}},
 		{"of a run", "AT=2026-11-26T12:00:00Z CALLS=list=2 search=1 DO=quotactl runs r1 EVENT=run_ended JOB=fetch PASSES=failed=1 ok=1 RUN_ID=r1 " +
-			"SAYS=fetch is failed STARTED_AT=2026-11-26T12:00:00Z STATE=failed TOOK_MS=1500 TRIGGER=schedule UNITS=102", "GB: no route\n", ofRun(run, time.Time{}, at)},
+			"SAYS=fetch is failed STARTED_AT=2026-11-26T12:00:00Z STATE=failed TOOK_MS=1500 TRIGGER=schedule UNITS=102", "GB: no route\n", ofRun(jobs.RunChanged{Run: run}, at)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			object, environment := row.event.encoded()
@@ -61,7 +61,7 @@ func TestWhatACommandReads(t *testing.T) {
 		})
 	}
 	tail := append(slices.Repeat([]string{strings.Repeat("é", 50)}, 1000), "no route to host")
-	e := ofRun(jobs.Run{State: jobs.RunFailed, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.Failed, Tail: tail}}}, at, at)
+	e := ofRun(jobs.RunChanged{Run: jobs.Run{State: jobs.RunFailed, Passes: []jobs.Pass{{Region: "US", Outcome: jobs.Failed, Tail: tail}}}}, at)
 	if len(e.Output) > maxOutput || len(e.Output) < maxOutput-2 || !strings.HasSuffix(e.Output, "no route to host\n") {
 		t.Errorf("%d bytes, which end with %q", len(e.Output), e.Output[max(0, len(e.Output)-30):])
 	}

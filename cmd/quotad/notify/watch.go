@@ -41,7 +41,7 @@ func (w *Watch) Record(event any) {
 			w.left(event.Credential, limit)
 		}
 	case jobs.RunChanged:
-		w.emit(ofRun(event.Run, event.Next, w.now()))
+		w.emit(ofRun(event, w.now()))
 	}
 }
 

@@ -129,7 +129,7 @@ func TestDeniedAtOnceKeepsTheTurn(t *testing.T) {
 		b := newBed(t, dir, trending(t, 8))
 		denied := func(_ context.Context, p played) Exit { b.deny(p, "", time.Hour); return Exit{Code: ExitExhausted} }
 		dry, fine := exits(ExitExhausted), exits(0)
-		for _, play := range []func(context.Context, played) Exit{denied, denied, denied, denied, dry, dry, fine, dry, dry} {
+		for _, play := range []func(context.Context, played) Exit{denied, denied, dry, dry, fine, dry, denied, dry, denied} {
 			b.play = play
 			b.run()
 			b.wantCursor("US")

@@ -148,20 +148,26 @@ func TestAPaceIsNoBudget(t *testing.T) {
 	play(t, histories)
 }
 
-// A pass that such a limit has stopped comes again, three times at most.
+// A pass that such a limit has stopped comes again, three times at most; from the second time on when all of the limit
+// has returned, if the job waits that long.
 func TestAPassComesAgain(t *testing.T) {
 	for _, row := range []struct {
-		times int // how often it is denied
-		want  []string
+		times  int // how often it is denied
+		window time.Duration
+		want   []string
 	}{
-		{2, []string{"11:00:20 US running", "11:00:20 US ok", "11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
-		{9, []string{"11:00:20 US running", "11:00:20 US exhausted", "11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
+		{2, 50 * time.Second, []string{"11:01:00 US running", "11:01:00 US ok", "11:01:00 GB running", "11:01:00 GB ok", "11:01:00 run done"}},
+		{2, time.Hour, []string{"11:00:20 US running", "11:00:20 US ok", "11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
+		{9, 0, []string{"11:00:20 US running", "11:00:20 US exhausted", "11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
 	} {
 		passes := 0
-		play(t, []history{{name: fmt.Sprint(row.times), regions: 2, job: func(j *Job) { j.Stagger, j.MaxWait = 0, time.Minute },
+		play(t, []history{{name: fmt.Sprint(row.times, " in ", row.window), regions: 2, job: func(j *Job) { j.Stagger, j.MaxWait = 0, time.Minute },
 			play: func(_ context.Context, b *bed, p played) Exit {
 				if passes++; p.region == "US" && passes <= row.times {
-					b.deny(p, "list", 10*time.Second)
+					d := refused()
+					d.Limits = []quota.LimitState{{Limit: quota.Limit{Name: d.Limit, Window: quota.Sliding(row.window)}}}
+					d.RetryAt, d.RetryAfter = b.now().Add(10*time.Second), 10*time.Second
+					b.tokens.Decided(p.token, quota.Request{Operation: "list"}, d, nil)
 					return Exit{Code: ExitExhausted}
 				}
 				return Exit{}

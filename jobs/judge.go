@@ -64,7 +64,11 @@ func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
 		if lacks := spent.Lacks; lacks != nil {
 			p.Limit, p.Needs, p.RetryAt = lacks.Limit, lacks.Needs, lacks.RetryAt
 		}
-		if !p.RetryAt.IsZero() && p.Attempt < maxAgain && e.waitsFor(p.Limit, p.RetryAt, p.Region) {
+		until := p.RetryAt
+		if p.Attempt > 0 && spent.Denied && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
+			until = quota.Later(until, spent.WholeAt) // call by call it returns too slowly
+		}
+		if !until.IsZero() && p.Attempt < maxAgain && e.waitsFor(p.Limit, until, p.Region) {
 			return nil
 		}
 		return halted{Stop{BudgetGone, p.Detail, p.Limit, p.Needs, p.RetryAt}}

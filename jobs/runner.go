@@ -157,6 +157,9 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 	var lines []runsLine
 	if known.State == "" {
 		r.endLeftovers(ctx, run)
+		if ctx.Err() != nil { // quotad stops again: the next start ends them, as the state still names them
+			return
+		}
 		if run.Ring == nil {
 			run.Ring = j.current().Regions.From(j.state.From)
 		}

@@ -184,7 +184,11 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 	run, err := r.RunOf(id)
 	progress := Progress{Run: run}
 	if written >= 0 && err == nil {
-		progress.Output, progress.Written = r.outputOf(run).after(written)
+		output := r.outputOf(run)
+		if e != nil { // the job's next run may have begun
+			output = e.output
+		}
+		progress.Output, progress.Written = output.after(written)
 	}
 	return progress, err
 }

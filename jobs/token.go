@@ -49,6 +49,8 @@ type passCalls struct {
 	Spent
 	// Lacks is what the pass was refused last, by whomever, and not granted since; nil: it lacks nothing.
 	Lacks *Stop
+	// WholeAt is when all of the limit that denied it last has returned, at the latest; zero: unknown.
+	WholeAt time.Time
 	// Refuses is why the upstream serves no call until a person changes something.
 	Refuses string
 	// Refused is how many calls quotad did not take, other than for want of budget, or got no
@@ -162,8 +164,17 @@ func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision, err er
 			known := s.record.Refusals
 			s.record.Refusals = append(known[max(0, len(known)-maxRefusals+1):], refusal)
 			s.answer(r.Operation, refusal)
+			s.record.WholeAt = wholeAt(d)
 		}
 	})
+}
+
+// wholeAt returns when all of the limit that denied has returned.
+func wholeAt(d quota.Decision) time.Time {
+	if window := d.State().Window.Length; window > 0 && d.Reason == quota.LimitExceeded {
+		return d.RetryAt.Add(window - d.RetryAfter)
+	}
+	return time.Time{}
 }
 
 // granted counts a grant, unless it is a replay of one that was counted.

@@ -32,7 +32,7 @@ func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	// As files, so that os/exec does not wait for other processes that hold them.
 	cmd.Stdout, cmd.Stderr = out.pipes[0].write, out.pipes[1].write
 	if len(command.Stdin) > 0 {
-		cmd.Stdin = bytes.NewReader(command.Stdin)
+		cmd.Stdin, cmd.WaitDelay = bytes.NewReader(command.Stdin), time.Second
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: l.User.credential()}
 	group, err := l.startGrouped(cmd)

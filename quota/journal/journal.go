@@ -214,7 +214,7 @@ func (j *Journal) Read(after int64, each func(Record) error) error {
 		got := file{}
 		if err == nil {
 			err = got.scan(j.path(f.number), text[:min(len(text), int(f.size))], func(r Record) error {
-				if r.Kind == header || r.At <= after {
+				if r.Kind == header || r.ID == "" || r.At <= after {
 					return nil
 				}
 				return each(r)
@@ -255,7 +255,10 @@ func (j *Journal) Drop(before int64) error {
 func (j *Journal) Close() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
-	err, f := j.flush(), j.files[len(j.files)-1]
+	j.mu.Lock()
+	f := j.files[len(j.files)-1] // what is written now is synced, whatever a late caller appends
+	j.mu.Unlock()
+	err := j.flush()
 	if err == nil {
 		err = j.position(f.number, f.size)
 	}

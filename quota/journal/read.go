@@ -86,8 +86,8 @@ func load(dir, credential string) (*Journal, error) {
 	if err == nil {
 		err = j.position(f.number, f.size)
 	}
-	if len(j.ids) > 0 && errors.Is(err, syscall.ENOSPC) { // an older position is right, too
-		err = nil
+	if _, missing := os.Stat(j.dir + ".position"); missing == nil && errors.Is(err, syscall.ENOSPC) {
+		err = nil // an older position is right, too
 	}
 	return j, err
 }
@@ -149,7 +149,9 @@ func (j *Journal) readFile(number int) error {
 	}
 	err = f.scan(path, text, func(r Record) error {
 		if r.Kind != header {
-			j.note(&f, r)
+			if r.ID != "" { // a start or a stop, which journals noted before
+				j.note(&f, r)
+			}
 			return nil
 		}
 		if id, sum := readHeader(r); len(j.files) == 0 {

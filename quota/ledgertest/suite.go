@@ -25,6 +25,7 @@ func Run(t *testing.T, h Harness) {
 		{"grants survive reopening", reopening},
 		{"settle and release", settle},
 		{"settle of a caller who is no operator", settleBounded},
+		{"settle against each limit", settleEachLimit},
 		{"book", book},
 		{"reset", reset},
 		{"a limit is closed and opens", closedLimit},
@@ -258,6 +259,24 @@ func settleBounded(t *testing.T, harness Harness) {
 	h.settleAs(own, quota.Settlement{Units: 690, Caller: member})
 	if got := h.settleAs(remote, quota.Settlement{Units: 102, Caller: shop, Bounded: true}); got.Reason != quota.SettledTooHigh {
 		t.Errorf("one more unit, of which daily has none left but its reserve: %+v", got)
+	}
+}
+
+// settleEachLimit has a remote caller settle a grant to more, of which the smaller of its limits has none left.
+func settleEachLimit(t *testing.T, harness Harness) {
+	c := one(1000, quota.Sliding(24*time.Hour))
+	c.Limits = append(c.Limits, quota.Limit{Name: "calls", Units: 1, Window: quota.Sliding(24 * time.Hour)})
+	c.Operations = map[string]quota.Cost{"search.list": {Per: map[string]quota.Units{"daily": 100, "calls": 1}}}
+	h := begin(t, harness, c)
+	shop := quota.Caller{UID: -1, Remote: "shop"}
+	request := quota.Request{Operation: "search.list", Count: 1, Caller: shop}
+	first := h.acquire(request)
+	h.settleAs(first, quota.Settlement{Units: 0, Caller: shop, Bounded: true})
+	if second := h.acquire(request); !second.Granted() {
+		t.Fatalf("got %+v", second)
+	}
+	if got := h.settleAs(first, quota.Settlement{Units: 100, Caller: shop, Bounded: true}); got.Reason != quota.SettledTooHigh {
+		t.Errorf("got %+v, want that calls has none left", got)
 	}
 }
 

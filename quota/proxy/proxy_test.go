@@ -307,6 +307,21 @@ func TestSpeaksTheDialect(t *testing.T) {
 	}
 }
 
+// A client that waits as long as it is told is granted: a part of a second is one more.
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	for after, want := range map[time.Duration]string{500 * time.Millisecond: "86400", 24*time.Hour - 200*time.Millisecond: "1"} {
+		s := newScene(t, ok, func(_ *Config, target *Target) { target.Refusals = Google })
+		s.tokens.Ends(runToken, s.clock.Now().Add(50*time.Hour), 0)
+		for range 40 {
+			s.get("youtube/v3/search")
+		}
+		s.clock.Add(after)
+		if got := s.get("youtube/v3/search").header.Get("Retry-After"); got != want {
+			t.Errorf("%v later: Retry-After %q, want %q", after, got, want)
+		}
+	}
+}
+
 // A ledger that cannot decide is nobody's exhaustion.
 func TestLedgerAway(t *testing.T) {
 	for dialect, want := range map[Dialect]string{Google: "backendError", Problem: "ledger_unavailable"} {

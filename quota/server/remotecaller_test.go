@@ -51,6 +51,7 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		{"acquire of its only credential", "POST", "/v1/acquire", "operation=videos.list", 200},
 		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get", 403},
 		{"acquire of another operation", "POST", "/v1/acquire", "credential=youtube&operation=search.list", 403},
+		{"ask for another job", "POST", "/v1/acquire", videos + "&dry_run=true&job=backfill", 403},
 		{"use the reserve", "POST", "/v1/acquire", videos + "&use_reserve=true", 403},
 		{"settle its own grant", "POST", "/v1/grants/" + own + "/settle", "units=1", 200},
 		{"settle root's grant", "POST", "/v1/grants/" + roots + "/settle", "units=0", 403},

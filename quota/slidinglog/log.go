@@ -242,7 +242,7 @@ func (l *log) health(h *quota.Health) {
 		h.Clock = append(h.Clock, fmt.Sprintf("the log of %s is %s ahead of the clock: what it holds leaves late, "+
 			"by as much; quotactl reset %[1]s --yes begins another one", l.name, quota.Brief(l.ahead.Truncate(time.Second))))
 	}
-	if lag := time.Since(l.mirrored.whole); l.down == nil && !l.mirrored.whole.IsZero() && lag > mostLag {
+	if lag := time.Since(l.mirrored.whole); l.engine.Shared() && l.down == nil && !l.mirrored.whole.IsZero() && lag > mostLag {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("the journal of %s lags behind the log by %s: what others wrote "+
 			"since is on no disk of this host", l.name, quota.Brief(lag.Truncate(time.Second))))
 	}

@@ -66,22 +66,26 @@ func (l *log) acquireOffline(ctx context.Context, c *quota.Credential, ask quota
 	e := entryOf(ask)
 	e.ID, e.Outage = ask.ID(), true
 	d := quota.Decision{GrantID: quota.GrantID(c.Name, e.ID), Units: quota.Max(ask.Charges), Outage: true}
+	if l.journal.Has(string(e.ID)) {
+		if was, found, err := l.ledger.Entry(ctx, c, e.ID); found || err != nil { // else it is older than what is kept
+			return repeated(c, ask, was), err
+		}
+	}
 	l.mu.Lock()
 	record := journal.Record{Kind: journal.Alone, ID: string(e.ID), Text: textOf(e), At: l.logTime().UnixMicro()}
-	isKnown := slices.ContainsFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == record.ID })
-	if isKnown = isKnown || l.journal.Has(record.ID); !isKnown {
-		if err := l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err != nil {
-			l.mu.Unlock()
-			return quota.Decision{}, err
-		}
-		l.offline = append(l.offline, offlineGrant{record: record, charges: ask.Charges})
-		l.alone += d.Units
+	if at := slices.IndexFunc(l.offline, func(g offlineGrant) bool { return g.record.ID == record.ID }); at >= 0 {
+		record = l.offline[at].record
+		l.mu.Unlock()
+		was, _ := parse(record.ID, record.At, record.Text)
+		return repeated(c, ask, was), nil
 	}
+	if err := l.allows(c, ask.Operation, ask.Charges, ask.UseReserve, down); err != nil {
+		l.mu.Unlock()
+		return quota.Decision{}, err
+	}
+	l.offline = append(l.offline, offlineGrant{record: record, charges: ask.Charges})
+	l.alone += d.Units
 	l.mu.Unlock()
-	if isKnown {
-		e, _, err := l.ledger.Entry(ctx, c, e.ID)
-		return repeated(c, ask, e), err
-	}
 	if l.write(record) == nil { // a full disk refuses nothing: Health has it
 		l.sync()
 	}

@@ -216,6 +216,21 @@ func TestWhatAPassLearns(t *testing.T) {
 	}
 }
 
+// A key stays refused until an answer is good.
+func TestRefusedUntilAGoodAnswer(t *testing.T) {
+	s := newScene(t, quota.Limit{})
+	for _, status := range []int{401, 404, 500} {
+		s.observe(Observation{Operation: "videos.list", Answer: Answer{Status: status}})
+		if s.observer.Refuses("youtube") == "" {
+			t.Errorf("the key is not refused after a %d", status)
+		}
+	}
+	s.observe(Observation{Operation: "videos.list", Answer: Answer{Status: 200}})
+	if says := s.observer.Refuses("youtube"); says != "" {
+		t.Errorf("after a good answer the key is refused: %s", says)
+	}
+}
+
 // What an operator has closed stays closed for as long as they said, with their reason.
 func TestAnOperatorsClosingStays(t *testing.T) {
 	s := newScene(t, quota.Limit{})
@@ -254,6 +269,10 @@ func TestWithoutDetails(t *testing.T) {
 				s.closed()
 				s.observe(Observation{Operation: "search.list", Answer: Answer{Status: 200}}) // is about another limit
 			}
+			s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 404}}) // is no good answer
+			s.observe(seen)
+			s.closed("daily 1h0m0s")
+			s.clock.Add(time.Hour)
 			s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 200}})
 			s.observe(seen)
 			s.closed("daily 1m0s")

@@ -117,7 +117,7 @@ func write(t *testing.T, dir, name, text string) (path string) {
 
 func TestLoadDetails(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nPIN=87654321\nSPACED=a b = c\nEMPTY=\n")
+	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nPIN=87654321\nHASH=ab#cdefgh1\nSPACED=a b = c\nEMPTY=\n")
 	write(t, dir, "password", " hunter2 \r\n")
 	must(t, os.Mkdir(filepath.Join(dir, "data"), 0o700))
 	c, err := load(t, dir, `
@@ -196,8 +196,8 @@ dir = "data"
 		{"schedule", job.Schedule.String(), "every 24h"},
 		{"missed", job.CatchUp, false},
 		{"working directory", job.Dir, filepath.Join(dir, "data")},
-		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c", "EMPTY": "", "PIN": "87654321"}},
-		{"what is kept out of logs", job.Secrets, []string{"87654321"}},
+		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c", "EMPTY": "", "PIN": "87654321", "HASH": "ab#cdefgh1"}},
+		{"what is kept out of logs", job.Secrets, []string{"87654321", "ab#cdefgh1"}},
 	}
 	for _, test := range tests {
 		if !reflect.DeepEqual(test.got, test.want) {

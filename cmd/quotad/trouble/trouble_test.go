@@ -137,6 +137,10 @@ func TestTroubles(t *testing.T) {
 		{"until before the next slot of each job", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Minute)) }, ""},
 		{"until after one of them", func(w *world) { w.daily.closed(7_004, now.Add(21*time.Minute)) },
 			"closed! limit youtube daily: youtube daily is closed until 12:21: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		{"until after the first of them alone", func(w *world) {
+			w.fetch.Next, w.fill.Next = w.fill.Next, w.fetch.Next
+			w.daily.closed(7_004, now.Add(21*time.Minute))
+		}, "closed! limit youtube daily: youtube daily is closed until 12:21: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(2*time.Hour)); w.Jobs = nil },
 			"closed limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"for a minute, and no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(time.Minute)); w.Jobs = nil }, ""},

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,14 +132,12 @@ func TestReconfigured(t *testing.T) {
 // A secretStore has a secret, as Redis does.
 type secretStore struct {
 	*ledgertest.ClientStore
-	secret string
+	secret atomic.Value
 }
 
 func (s *secretStore) Secret(_ context.Context, ours string) (string, error) {
-	if s.secret == "" {
-		s.secret = ours
-	}
-	return s.secret, nil
+	s.secret.CompareAndSwap("", ours)
+	return s.secret.Load().(string), nil
 }
 
 // Without a secret in the file, the first that asks draws one. Where it is lost, the one that is known is put back;
@@ -146,6 +145,7 @@ func (s *secretStore) Secret(_ context.Context, ours string) (string, error) {
 func TestTheSecretInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &secretStore{ClientStore: ledgertest.NewClientStore(time.Now)}
+		store.secret.Store("")
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		key := func(s *clientlimit.Service) clientlimit.Key {
@@ -172,14 +172,14 @@ func TestTheSecretInTheStore(t *testing.T) {
 			go s.Watch(ctx)
 		}
 		first := key(one)
-		if len(store.secret) < 32 {
-			t.Errorf("the secret is %q", store.secret)
+		if secret := store.secret.Load().(string); len(secret) < 32 {
+			t.Errorf("the secret is %q", secret)
 		}
-		store.secret = ""
+		store.secret.Store("")
 		if await(); key(other) != first {
 			t.Error("the secret that was lost is not put back")
 		}
-		store.secret = "another one that somebody wrote"
+		store.secret.Store("another one that somebody wrote")
 		if key(one) != first {
 			t.Error("the secret is read at each call")
 		}

@@ -124,6 +124,7 @@ func TestKeyOnceAfter401(t *testing.T) {
 						go k.answered(is, status)
 					}
 					time.Sleep(time.Minute)
+					synctest.Wait()
 					if len(m.asked) != want {
 						t.Errorf("asked %d times, want %d", len(m.asked), want)
 					}

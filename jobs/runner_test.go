@@ -214,9 +214,9 @@ func TestTheClockIsSetDuringARun(t *testing.T) {
 					return Exit{}
 				}
 				b.tick()
-				time.Sleep(time.Minute)
+				time.Sleep(time.Second / 2) // within the first pass
 				b.ahead.Store(int64(step))
-				time.Sleep(4*time.Minute + 10*time.Second)
+				time.Sleep(5*time.Minute + 9*time.Second + time.Second/2)
 				b.ahead.Store(0)
 				b.wait(6 * time.Minute)
 				if want := []time.Duration{0, 5 * time.Minute, 5*time.Minute + 30*time.Second, 10 * time.Minute}; !slices.Equal(began, want) {

@@ -98,8 +98,8 @@ func TestKilledDaemon(t *testing.T) {
 			t.Errorf("ended %+v, want %+v", b.ended, want)
 		}
 		got := b.status()
-		if got.Cursor != "DE" || got.Last.State != RunInterrupted || got.Last.Reason != Died || len(got.Last.Passes) != 3 {
-			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
+		if got.Last == nil || got.Cursor != "DE" || got.Last.State != RunInterrupted || got.Last.Reason != Died || len(got.Last.Passes) != 3 {
+			t.Fatalf("got the cursor at %s after %+v", got.Cursor, got.Last)
 		}
 		if p := got.Last.Passes[2]; p.Outcome != Interrupted || p.Reason != Died || p.EndedAt.IsZero() || p.Units != 3 || p.Process != nil {
 			t.Errorf("got %+v, want it interrupted, with what the ledger says that it spent", p)

@@ -86,7 +86,7 @@ func TestStagger(t *testing.T) {
 		n       int
 		fits    bool
 	}{
-		{10 * time.Minute, 6, true}, {10 * time.Minute, 7, false}, {time.Hour, 1, true}, {time.Hour, 2, false}, {EvenStagger, 3000, true},
+		{10 * time.Minute, 6, true}, {10 * time.Minute, 7, false}, {time.Hour, 1, true}, {time.Hour, 2, false}, {EvenStagger, 3000, true}, {EvenStagger, 2000, true},
 	} {
 		job := &Job{Schedule: every(t, time.Hour), Stagger: row.stagger, Regions: make(regions.Ring, row.n)}
 		if job.StaggerFits() != row.fits {

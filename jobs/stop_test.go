@@ -3,6 +3,9 @@ package jobs
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +83,9 @@ func TestKilledDaemon(t *testing.T) {
 		b := newBed(t, dir, job)
 		b.play = func(ctx context.Context, p played) Exit {
 			if p.region == "DE" {
+				if state, err := os.ReadFile(filepath.Join(dir, "trending.json")); err != nil || !strings.Contains(string(state), `"region":"DE"`) {
+					t.Errorf("when its command starts, the state does not have the pass: %s, %v", state, err)
+				}
 				return hang(ctx, p)
 			}
 			return Exit{}

@@ -83,7 +83,8 @@ func TestKilledDaemon(t *testing.T) {
 		b := newBed(t, dir, job)
 		b.play = func(ctx context.Context, p played) Exit {
 			if p.region == "DE" {
-				if state, err := os.ReadFile(filepath.Join(dir, "trending.json")); err != nil || !strings.Contains(string(state), `"region":"DE"`) {
+				state, err := os.ReadFile(filepath.Join(dir, "trending.json"))
+				if err != nil || !strings.Contains(string(state), `"region":"DE"`) {
 					t.Errorf("when its command starts, the state does not have the pass: %s, %v", state, err)
 				}
 				return hang(ctx, p)

@@ -11,7 +11,6 @@ type (
 	// RunChanged means that a run has begun, has ended, or was skipped. Its State says which.
 	RunChanged struct {
 		Run  Run
-		Job  *Job      // as it is configured now
 		Next time.Time // of one that is over: when the schedule has the next one; zero: unknown
 	}
 
@@ -44,7 +43,7 @@ type (
 
 // changed reports a run of a job.
 func (r *Runner) changed(j *Job, run *Run) {
-	event := RunChanged{Run: *run.copy(), Job: j}
+	event := RunChanged{Run: *run.copy()}
 	if run.State != RunRunning {
 		event.Next = j.Schedule.Next(r.now())
 	}

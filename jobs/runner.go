@@ -147,7 +147,7 @@ func (r *Runner) Start(ctx context.Context) {
 // yet.
 func (r *Runner) recover(ctx context.Context, j *jobControl) {
 	j.mu.Lock()
-	run := j.state.Run.copy() // it is in the way of others until this is done
+	run, from := j.state.Run.copy(), j.state.From // the run is in the way of others until this is done
 	j.mu.Unlock()
 	if run == nil {
 		return
@@ -161,7 +161,7 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 			return
 		}
 		if run.Ring == nil {
-			run.Ring = j.current().Regions.From(j.state.From)
+			run.Ring = j.current().Regions.From(from)
 		}
 		open := run.Passes
 		run.Passes = append(known.Passes, open...)

@@ -259,34 +259,3 @@ func TestNoPassIsLaunchedAfterADenial(t *testing.T) {
 		}, want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:01 GB running", "11:00:01 GB ok", "11:00:01 run done"}},
 	})
 }
-
-// Only the last call of a pass without a denial, of which nobody saw an answer, is reported as what
-// exit code 75 may mean.
-func TestExitCodeWithoutAnAnswer(t *testing.T) {
-	for name, row := range map[string]struct {
-		exit int
-		seen *quota.Word
-		want string
-	}{
-		"no answer was seen":            {ExitExhausted, nil, "g2"},
-		"the answer was good":           {ExitExhausted, &quota.Word{Operation: "list"}, ""},
-		"the answer was not understood": {ExitExhausted, &quota.Word{Operation: "list", Unclear: true}, ""},
-		"another exit code":             {1, nil, ""},
-	} {
-		play(t, []history{{name: name, play: func(_ context.Context, b *bed, p played) Exit {
-			b.spend(p, "list", "g1", 1)
-			b.tokens.Observed(p.token, quota.Word{Operation: "list"})
-			b.spend(p, "list", "g2", 1)
-			if row.seen != nil {
-				b.tokens.Observed(p.token, *row.seen)
-			}
-			return Exit{Code: row.exit}
-		}, live: func(b *bed, _ *Job) {
-			b.tick()
-			if got := b.status().Last.Passes[0].Unanswered; got != row.want {
-				b.t.Errorf("got %q, want %q", got, row.want)
-			}
-			b.forget()
-		}}})
-	}
-}

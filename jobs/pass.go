@@ -104,9 +104,6 @@ func (e *executor) pass(p Pass, token string) {
 	p.EndedAt, p.Process, p.Deadline, p.token = p.StartedAt.Add(time.Since(began)), nil, time.Time{}, ""
 	p.Spent = spent.Spent
 	p.Outcome, p.Detail = judge(exit, spent)
-	if p.Outcome != Exhausted || spent.Lacks != nil {
-		p.Unanswered = ""
-	}
 	if p.Tail, p.Said = e.output.tail(p.Region, p.from); !p.Outcome.Failure() || spent.Refuses != "" || spent.unserved() {
 		p.Said = ""
 	}

@@ -85,11 +85,8 @@ type Spent struct {
 	Made  Made        `json:"made,omitempty"` // calls that were granted, less those that were released
 	// Denied says that the daemon denied it units that it was not granted later, or that it settled past what it may
 	// spend. What could never be granted is no denial.
-	Denied bool `json:"denied,omitempty"`
-	// Unanswered is the last grant, if quotad saw no answer to its call. It is kept of a pass that says by its exit code
-	// alone that the budget was gone.
-	Unanswered string    `json:"unanswered,omitempty"`
-	Refusals   []Refusal `json:"refusals,omitempty"` // the last ones
+	Denied   bool      `json:"denied,omitempty"`
+	Refusals []Refusal `json:"refusals,omitempty"` // the last ones
 }
 
 // A Refusal is a call of a pass that was denied, or that the upstream refused.

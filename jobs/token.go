@@ -188,7 +188,6 @@ func (s *spender) granted(r quota.Request, d quota.Decision) {
 	}
 	s.record.Made[r.Operation] += r.Count
 	s.record.Calls++
-	s.record.Unanswered = d.GrantID
 	if d.GrantID != "" { // else it costs nothing, and is not settled
 		s.grants[d.GrantID] = &grant{units: d.Units, proxied: r.Proxied, operation: r.Operation, calls: r.Count}
 		s.record.Units += d.Units
@@ -251,12 +250,7 @@ func (r *passCalls) refuse(why string) {
 
 // Refused records that a call of the token's pass was not made, or not answered, and why.
 func (t *Tokens) Refused(token, why string) {
-	t.with(token, func(s *spender) {
-		s.record.refuse(why)
-		if last := s.grants[s.record.Unanswered]; last != nil && last.proxied {
-			s.record.Unanswered = "" // that it has no answer says nothing of the budget
-		}
-	})
+	t.with(token, func(s *spender) { s.record.refuse(why) })
 }
 
 // Tokenless records that a call to a credential's upstream was refused because it had no run
@@ -298,9 +292,6 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 		}
 		if g.units > 0 && units == 0 {
 			s.record.Made[g.operation] -= g.calls // a released call was not sent
-			if s.record.Unanswered == grantID {
-				s.record.Unanswered = ""
-			}
 		} else if g.units == 0 && units > 0 {
 			s.record.Made[g.operation] += g.calls
 		}
@@ -319,7 +310,7 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 // for an operation counts.
 func (t *Tokens) Observed(token string, word quota.Word) {
 	t.with(token, func(s *spender) {
-		s.record.Unanswered, s.record.Served = "", true
+		s.record.Served = true
 		if word.Unclear {
 			return
 		}

@@ -56,7 +56,6 @@ type daemon struct {
 	clients      *clientlimit.Service
 	clientCounts *clientlimit.Memory // nil beside Redis
 	observer     *upstream.Observer  // of what the upstreams answer
-	exits        sync.WaitGroup      // unexplained ones that are being recorded
 	tokens       *jobs.Tokens
 	remote       server.Remote // callers on other hosts
 	proxy        *proxy.Proxy  // nil: there is none

@@ -15,8 +15,8 @@
 // say.
 //
 // The daemon has one stream of events (emit). Its sinks are the log (eventlog.go, and log.go for its format),
-// the metrics, the refusals that the API lists, the facts, the watch for events, the notifier that runs the
-// command for them, and the record of exits that no report explains (passes.go).
+// the metrics, the refusals that the API lists, the facts, the watch for events, and the notifier that runs the
+// command for them.
 //
 // In the state directory quotad keeps the lock (lock.go), the journals and the counts of clients (ledger.go),
 // and what package jobs keeps. Of the locks of this package daemon.reloading is held while one configuration

@@ -33,7 +33,6 @@ func (d *daemon) openLedger() (err error) {
 	}
 	d.service.Called = d.metrics.LedgerCalled
 	d.observer = upstream.NewObserver(d.service, nil, func(o upstream.Outcome) { d.emit(o) })
-	d.atStop(d.exits.Wait)
 	d.openClients()
 	if err := errors.Join(d.setClients(d.config), d.setCredentials(d.config)); err != nil {
 		return err

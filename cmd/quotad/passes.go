@@ -19,9 +19,7 @@ import (
 	"quotad/jobs/plan"
 	"quotad/jobs/process"
 	"quotad/jobs/scheduler"
-	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/upstream"
 )
 
 // ownLauncher runs commands as our own user: those of events, and those that print a key. They inherit none of
@@ -132,31 +130,6 @@ func (d *daemon) endPasses() {
 		cancel()
 	}).Stop()
 	d.runner.Stop(ask, d.force)
-}
-
-// exitTime is how long it may take to record an unexplained exit.
-const exitTime = 10 * time.Second
-
-// recordExit is a sink of events. It records as an observation that a pass reported by its exit
-// code that the budget was gone, though nothing was denied here and no answer to its last call was
-// seen: the upstream may have said so, and no report says how.
-func (d *daemon) recordExit(event any) {
-	ended, ok := event.(jobs.PassChanged)
-	if !ok || ended.Pass.Unanswered == "" {
-		return
-	}
-	run, pass := ended.Run, ended.Pass
-	d.exits.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), exitTime)
-		defer cancel()
-		_, err := d.observer.Observe(ctx, upstream.Observation{
-			Grant: pass.Unanswered, Silent: true,
-			Caller: quota.Caller{Job: run.Job, Region: string(pass.Region), Run: run.ID, UID: -1},
-		})
-		if err != nil {
-			d.emit(jobs.Trouble{Job: run.Job, Err: err})
-		}
-	})
 }
 
 // jobsUID is the user of jobs, who without a run token may only read; 0: no such user is known.

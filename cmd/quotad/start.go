@@ -42,7 +42,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
 		newEventLog(d.log).record, d.metrics.Record, d.denials.Record, notify.NewWatch(d.emit, d.notifier.Below, time.Now).Record,
-		d.notifier.Record, d.recordFacts, d.recordExit,
+		d.notifier.Record, d.recordFacts,
 	}
 	return d
 }

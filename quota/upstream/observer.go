@@ -28,10 +28,7 @@ type Observation struct {
 	// Operation is what was called; or Grant is what was spent on it, by its public id.
 	Operation, Grant string
 	Answer           Answer
-	// Silent stands for an answer that was not kept: a job stopped because the budget was
-	// exhausted, though nothing was denied here. Answer is not read.
-	Silent bool
-	Caller quota.Caller
+	Caller           quota.Caller
 }
 
 // An Outcome is what was made of an observation.
@@ -156,7 +153,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 // isPlain recognizes most answers that say nothing of the quota, without reading the log.
 func (seen *Observation) isPlain(f Format) bool {
 	a := seen.Answer
-	return !seen.Silent && a.Status >= 100 && a.Status < 400 && (len(a.Body) == 0 || len(f.Reason) == 0) && f.Headers.left(a.Header) == nil
+	return a.Status >= 100 && a.Status < 400 && (len(a.Body) == 0 || len(f.Reason) == 0) && f.Headers.left(a.Header) == nil
 }
 
 // An observing is an observation that is being worked on.
@@ -173,12 +170,9 @@ func (s *observing) work(ctx context.Context, seen Observation) (err error) {
 	if s.usage, err = s.observer.service.Usage(ctx, s.credential.Name); err != nil {
 		return err
 	}
-	s.out.Verdict = Verdict{Class: Unknown, Says: "a job reported that the budget was exhausted, though quotad denied nothing"}
-	if !seen.Silent {
-		if s.out.Verdict, err = Classify(seen.Answer, s.profile.Format, s.usage.Now); err != nil {
-			s.out = Outcome{Refused: quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}}
-			return nil
-		}
+	if s.out.Verdict, err = Classify(seen.Answer, s.profile.Format, s.usage.Now); err != nil {
+		s.out = Outcome{Refused: quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}}
+		return nil
 	}
 	if seen.Caller.Remote == "" {
 		if err := s.count(ctx); err != nil {

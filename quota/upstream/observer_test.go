@@ -251,7 +251,6 @@ func TestAnOperatorsClosingStays(t *testing.T) {
 func TestWithoutDetails(t *testing.T) {
 	for name, seen := range map[string]Observation{
 		"a bare 429":        {Operation: "videos.list", Answer: Answer{Status: 429}},
-		"a job that stops":  {Operation: "videos.list", Silent: true},
 		"a proxy's own 429": {Operation: "videos.list", Answer: Answer{429, nil, []byte("<html>")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,65 +11,57 @@ import (
 )
 
 // limit returns the limit that is meant: the one that the upstream names, or that has the size it names; else the
-// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one if there is any; -1 if
+// likeliest, which for a day's is one of an hour or more, and for a minute's a shorter one if there is any; nil if
 // there is none. One that is closed already is meant all the same: a call that counts against it now was sent before
 // it was closed, and says nothing of a wider one. For a remote caller with shares it is the narrowest of them.
-func (s *observing) limit(by quota.Caller) int {
-	i := s.named(s.out.Names...)
+func (s *observing) limit(by quota.Caller) *quota.LimitState {
+	l := s.named(s.out.Names...)
 	for _, left := range slices.Backward(s.out.Left) { // of a list of numbers the longest limit stands last
-		if i < 0 && left.Remaining == Known(0) {
-			if i = s.named(left.Name); i < 0 {
-				i = s.sized(left)
-			}
+		if left.Remaining == Known(0) {
+			l = cmp.Or(l, s.named(left.Name), s.sized(left))
 		}
 	}
 	isLong := func(limit quota.Limit) bool { return limit.Window.Span() >= time.Hour }
-	if i < 0 && s.out.Class != Day && s.out.Class != Billing {
-		i = s.likeliest(func(limit quota.Limit) bool {
+	if s.out.Class != Day && s.out.Class != Billing {
+		l = cmp.Or(l, s.likeliest(func(limit quota.Limit) bool {
 			// A rate without a time is one of a minute at least, which a limit of a second is too short for.
 			return !isLong(limit) && (!s.out.Reset.IsZero() || limit.Window.Span() >= shortClosing)
-		})
+		}))
 	}
-	if i < 0 {
-		i = s.likeliest(isLong)
+	l = cmp.Or(l, s.likeliest(isLong))
+	if l == nil || by.Remote == "" {
+		return l
 	}
-	if i < 0 || by.Remote == "" {
-		return i
-	}
-	own := -1
-	for n, state := range s.usage.Limits {
-		if slices.Contains(state.Jobs, by.By()) && s.cost(state.Limit) > 0 && (own < 0 || state.Units < s.usage.Limits[own].Units) {
-			own = n
-		}
-	}
-	if own < 0 {
-		own = i
-	}
-	return own
+	return cmp.Or(s.narrowest(func(limit quota.Limit) bool { return slices.Contains(limit.Jobs, by.By()) }), l)
 }
 
-// named returns the limit that the upstream calls by one of the names; -1 if there is none.
-func (s *observing) named(names ...string) int {
+// named returns the limit that the upstream calls by one of the names; nil if there is none.
+func (s *observing) named(names ...string) *quota.LimitState {
 	for _, name := range names {
 		isName := func(own string) bool { return strings.EqualFold(own, name) }
 		for i, limit := range s.usage.Limits {
 			if slices.ContainsFunc(s.profile.Limits[limit.Name].Names, isName) {
-				return i
+				return &s.usage.Limits[i]
 			}
 		}
 	}
-	return -1
+	return nil
 }
 
-// sized returns the limit that has the size which the upstream says; -1 if there is none.
-func (s *observing) sized(left Left) int {
+// sized returns the limit that has the size which the upstream says; nil if there is none.
+func (s *observing) sized(left Left) *quota.LimitState {
 	return s.likeliest(func(limit quota.Limit) bool { return Known(limit.Units) == left.Limit })
 }
 
-// likeliest returns which of the limits that may be meant an answer without a name is about; -1 if there is none. It
-// must count the operation, and is no share: the upstream knows nothing of one. One that the profile knows comes
-// before a cap of ours, then the one that counts fewer operations, then the one that has room for fewer calls.
-func (s *observing) likeliest(may func(quota.Limit) bool) int {
+// likeliest returns which of the limits that may be meant an answer without a name is about; nil if there is none. It
+// is no share: the upstream knows nothing of one.
+func (s *observing) likeliest(may func(quota.Limit) bool) *quota.LimitState {
+	return s.narrowest(func(limit quota.Limit) bool { return !limit.IsShare() && may(limit) })
+}
+
+// narrowest returns which of the limits that may be meant, and count the operation, comes first: one that the profile
+// knows before a cap of ours, then the one that counts fewer operations, then the one that has room for fewer calls.
+func (s *observing) narrowest(may func(quota.Limit) bool) (first *quota.LimitState) {
 	rank := func(limit quota.Limit) []int {
 		counted, ofUpstream := 0, 1
 		for operation, cost := range s.credential.Operations {
@@ -82,14 +74,13 @@ func (s *observing) likeliest(may func(quota.Limit) bool) int {
 		}
 		return []int{ofUpstream, counted, int(limit.Units / s.cost(limit))}
 	}
-	best := -1
-	for i, state := range s.usage.Limits {
-		if limit := state.Limit; !limit.IsShare() && s.cost(limit) > 0 && may(limit) &&
-			(best < 0 || slices.Compare(rank(limit), rank(s.usage.Limits[best].Limit)) < 0) {
-			best = i
+	for i := range s.usage.Limits {
+		if l := &s.usage.Limits[i]; s.cost(l.Limit) > 0 && may(l.Limit) &&
+			(first == nil || slices.Compare(rank(l.Limit), rank(first.Limit)) < 0) {
+			first = l
 		}
 	}
-	return best
+	return first
 }
 
 // cost is what the operation costs in a limit.
@@ -101,16 +92,15 @@ func (s *observing) cost(limit quota.Limit) quota.Units {
 // else about the likeliest that counts the operation.
 func (s *observing) count(ctx context.Context) (err error) {
 	for _, left := range s.out.Left {
-		i := s.named(left.Name)
+		limit := s.named(left.Name)
 		if left.Name == "" {
-			if i = s.sized(left); i < 0 && len(s.out.Left) == 1 {
-				i = s.likeliest(func(quota.Limit) bool { return true })
+			if limit = s.sized(left); limit == nil && len(s.out.Left) == 1 {
+				limit = s.likeliest(func(quota.Limit) bool { return true })
 			}
 		}
-		if i < 0 {
+		if limit == nil {
 			continue
 		}
-		limit := s.usage.Limits[i]
 		c := Count{Ours: limit.Used, Theirs: left.Used, Size: left.Limit}
 		if left.Remaining.Known && !left.Used.Known {
 			c.Theirs = Known(max(0, cmp.Or(left.Limit.Units, limit.Units)-left.Remaining.Units))

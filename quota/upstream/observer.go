@@ -202,14 +202,13 @@ func (s *observing) remember(seen Observation) {
 
 // close closes the limit that the verdict is about, if it is about one.
 func (s *observing) close(ctx context.Context, by quota.Caller) error {
-	i := -1
-	if s.out.Class != OK && s.out.Class != Key {
-		i = s.limit(by)
-	}
-	if i < 0 {
+	if s.out.Class == OK || s.out.Class == Key {
 		return nil
 	}
-	limit := s.usage.Limits[i]
+	limit := s.limit(by)
+	if limit == nil {
+		return nil
+	}
 	s.out.Limit, s.out.Closed = limit.Name, limit.Closed
 	until := s.until(limit)
 	if by.Remote != "" { // a stranger
@@ -236,8 +235,8 @@ const (
 
 // until returns until when a limit is closed; the zero time leaves it as it is. A time that the answer names is kept,
 // however long it is.
-func (s *observing) until(limit quota.LimitState) time.Time {
-	now, reset := s.usage.Now, time.Time{}
+func (s *observing) until(limit *quota.LimitState) (reset time.Time) {
+	now := s.usage.Now
 	for _, w := range []quota.Window{limit.Window, s.profile.Limits[limit.Name].Resets} {
 		if w.Restarts() {
 			reset = quota.Earlier(windowEnd(w, now), windowEnd(limit.Window, now))
@@ -250,10 +249,10 @@ func (s *observing) until(limit quota.LimitState) time.Time {
 		return now.Add(s.doubt(limit.Name))
 	case !s.out.Reset.IsZero():
 		return s.out.Reset
-	case s.out.Class != Minute && reset.IsZero():
-		return quota.Earlier(now.Add(longClosing), windowEnd(limit.Window, now))
 	case s.out.Class == Minute && (reset.IsZero() || limit.Window.Span() >= time.Hour): // its period is not the rate's
 		return now.Add(shortClosing)
+	case reset.IsZero():
+		return quota.Earlier(now.Add(longClosing), windowEnd(limit.Window, now))
 	}
 	return reset
 }

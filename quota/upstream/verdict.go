@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"quotad/quota"
@@ -154,7 +153,7 @@ func (f Format) classOf(a Answer, reasons []string, g *google, left []Left, time
 	return OK
 }
 
-// maxLine is how much Line keeps, in runes.
+// maxLine is how much Line keeps, in bytes.
 const maxLine = 300
 
 var (
@@ -166,11 +165,6 @@ var (
 // Line keeps a foreign text on one line and short, without escape sequences, without tags and entities of HTML, and
 // without a key that it may quote from an address.
 func Line(text string) string {
-	text = entities.ReplaceAllStringFunc(tags.ReplaceAllString(strings.ToValidUTF8(text, "?"), ""), html.UnescapeString)
-	text = secrets.ReplaceAllString(tags.ReplaceAllString(text, ""), "$1…")
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > maxLine {
-		text = string(runes[:maxLine]) + "…"
-	}
-	return text
+	text = entities.ReplaceAllStringFunc(tags.ReplaceAllString(text, ""), html.UnescapeString)
+	return quota.Clipped(secrets.ReplaceAllString(tags.ReplaceAllString(text, ""), "$1…"), maxLine)
 }

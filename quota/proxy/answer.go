@@ -21,7 +21,7 @@ import (
 // rest is passed on as it is.
 func (x *exchange) answered(res *http.Response) error {
 	x.wrote() // even if the upstream did not wait for the end of the request
-	x.update(func(e *Finished) { e.Status, x.free = res.StatusCode, slices.Contains(x.target.Free, res.StatusCode) })
+	x.event.Status, x.free = res.StatusCode, slices.Contains(x.target.Free, res.StatusCode)
 	x.rewriteLocations(res.Header)
 	if x.target.Key != nil {
 		x.target.Key.answered(x.key, res.StatusCode)
@@ -122,15 +122,12 @@ func (x *exchange) observe(answer upstream.Answer) {
 	if err == nil && out.Refused.Reason != "" {
 		err = errors.New(out.Refused.Detail)
 	}
-	x.update(func(e *Finished) {
-		e.ObserveErr = err
-		x.free = x.free || err == nil && out.Class != upstream.OK && x.target.RefusedFree
-	})
+	x.event.ObserveErr = err
+	x.free = x.free || err == nil && out.Class != upstream.OK && x.target.RefusedFree
 	switch {
 	case answer.Status >= http.StatusInternalServerError && out.Class == upstream.OK: // its own trouble
-		silent := fmt.Sprintf("%s answers %d", x.target.Credential, answer.Status)
-		x.update(func(e *Finished) { e.Silent = silent })
-		x.proxy.config.Tokens.Refused(x.token, silent)
+		x.event.Silent = fmt.Sprintf("%s answers %d", x.target.Credential, answer.Status)
+		x.proxy.config.Tokens.Refused(x.token, x.event.Silent)
 	case err == nil:
 		out.Report(x.token, x.proxy.config.Tokens)
 	}

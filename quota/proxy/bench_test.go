@@ -45,7 +45,7 @@ func BenchmarkCost(b *testing.B) {
 	defer p.Shutdown(context.Background())
 	bare := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(address) },
-		Transport: newTransport(), FlushInterval: -1, BufferPool: new(buffers),
+		Transport: newTransport(), FlushInterval: -1, BufferPool: p.reverse.BufferPool,
 	})
 	defer bare.Close()
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"quotad/quota"
-	"quotad/quota/api"
 )
 
 // A call is who makes a request, and what it asks of which upstream.
@@ -21,37 +20,44 @@ type call struct {
 	token  string
 	bearer quota.Bearer
 
-	method  string // as the upstream gets it
-	path    string // after the credential's name; escaped, it begins with a slash
-	query   string // without keys
-	through string // our own address of the upstream's root, without the slash at its end
+	method    string // as the upstream gets it
+	path      string // after the credential's name; escaped, it begins with a slash
+	query     string // without keys
+	operation string
+	through   string // our own address of the upstream's root, without the slash at its end
+}
+
+// refuse returns the refusal of a request.
+func refuse(reason quota.Reason, hint, format string, args ...any) quota.Decision {
+	return quota.Decision{Reason: reason, Detail: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // locate returns the call that a request is, or why it is refused; then the call has no token, or
 // no target, where these are not known.
-func (p *Proxy) locate(r *http.Request) (*call, *api.Problem) {
-	c := &call{proxy: p, method: r.Method}
+func (p *Proxy) locate(r *http.Request) (c *call, refused quota.Decision) {
+	c = &call{proxy: p, method: r.Method}
 	credential := c.authenticate(r)
-	problem := p.checkHost(r)
-	switch {
-	case problem != nil:
-		return c, problem
-	case c.token == "":
+	if refused = p.checkHost(r); !refused.Granted() {
+		return c, refused
+	}
+	if c.token == "" {
 		return c, c.tokenless(r)
 	}
-	if c.target = p.Target(credential); c.target == nil {
-		return c, api.NewProblem(quota.UnknownCredential, "no credential %.80q is proxied", credential).
-			WithHint("the address is " + p.Root() + "/RUN_TOKEN/CREDENTIAL/…")
+	c.target = p.Target(credential)
+	switch {
+	case c.target == nil:
+		return c, refuse(quota.UnknownCredential, "the address is "+p.Root()+"/RUN_TOKEN/CREDENTIAL/…",
+			"no credential %.80q is proxied", credential)
+	case c.bearer.Credential != credential:
+		return c, refuse(quota.Forbidden, "", "the run token spends from another credential")
+	case namesOtherMethod(r):
+		return c, refuse(quota.BadRequest, "clients of Google do so where a query is longer than 2,048 bytes: ask for fewer things at once",
+			"its header names another method: send the request with its own method")
 	}
-	if c.bearer.Credential != credential {
-		return c, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
+	if refused = c.strip(r.URL.RawQuery); refused.Granted() {
+		refused = c.route()
 	}
-	if namesOtherMethod(r) {
-		return c, api.NewProblem(quota.BadRequest, "its header names another method: send the request with its own method").
-			WithHint("clients of Google do so where a query is longer than 2,048 bytes: ask for fewer things at once")
-	}
-	c.query, problem = c.strip(r.URL.RawQuery)
-	return c, problem
+	return c, refused
 }
 
 // authenticate finds the run token: in the path, followed by the name of its credential; or as
@@ -78,61 +84,52 @@ func (c *call) authenticate(r *http.Request) (credential string) {
 
 // tokenless returns why a request without a live token is refused. It is reported for the credentials whose routes it
 // matches, and worded as one of them does.
-func (c *call) tokenless(r *http.Request) *api.Problem {
+func (c *call) tokenless(r *http.Request) quota.Decision {
 	segments, _ := split(c.path)
-	problem := api.NewProblem(quota.Forbidden, "the run token is missing: neither the path nor the key is that of a pass under way").
-		WithHint("the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key")
-	if what, hint := uncounted(segments, r.URL.Query()); what != "" {
-		problem = api.NewProblem(quota.UnknownOperation, "%s cannot be counted here", what).WithHint(hint)
+	refused := refuse(quota.Forbidden, "the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key",
+		"the run token is missing: neither the path nor the key is that of a pass under way")
+	if is := uncounted(segments, r.URL.Query()); !is.Granted() {
+		refused = is
 	} else if len(segments) > 1 && c.proxy.Target(segments[0]) == nil && c.proxy.Target(segments[1]) != nil {
-		return api.NewProblem(quota.Forbidden, "the run token is unknown: it dies with its pass").
-			WithHint("a pass finds the address with its token in $" + AddressEnv)
+		return refuse(quota.Forbidden, "a pass finds the address with its token in $"+AddressEnv, "the run token is unknown: it dies with its pass")
 	}
 	for len(segments) > 0 && isUpload(segments[0]) {
 		segments = segments[1:]
 	}
 	for name, target := range *c.proxy.targets.Load() {
 		if _, err := target.Routes.find(c.method, segments, r.URL.Query()); err == nil {
-			c.proxy.config.Tokens.Tokenless(name, problem.Detail+": "+problem.Hint)
+			c.proxy.config.Tokens.Tokenless(name, refused.Detail+": "+refused.Hint)
 			c.target = target
 		}
 	}
-	return problem
+	return refused
 }
 
 // checkHost refuses what is not meant for this proxy: a page's request under a name that was
 // made to point here, and one of a client that uses it as a proxy of everything.
-func (p *Proxy) checkHost(r *http.Request) *api.Problem {
-	if r.Method == http.MethodConnect || r.URL.Host != "" {
-		return api.NewProblem(quota.BadRequest, "only one upstream for each credential is served here, and nothing through CONNECT").
-			WithHint("set the base address of the API to $" + AddressEnv + ", not the proxy of HTTP")
+func (p *Proxy) checkHost(r *http.Request) quota.Decision {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	switch {
+	case r.Method == http.MethodConnect || r.URL.Host != "":
+		return refuse(quota.BadRequest, "set the base address of the API to $"+AddressEnv+", not the proxy of HTTP",
+			"only one upstream for each credential is served here, and nothing through CONNECT")
+	case path == "*" || strings.Contains(path, "#"):
+		return refuse(quota.BadRequest, "name a path, and percent-encode a # in it: %23", "the path can be read in more than one way")
+	case r.Host != p.config.Address:
+		return refuse(quota.Forbidden, "", "the host %.80q is not this proxy, which is %s", r.Host, p.config.Address)
+	case r.Header.Get("Upgrade") != "":
+		return refuse(quota.BadRequest, "", "no other protocol is spoken here: leave the header Upgrade out")
 	}
-	if path, _, _ := strings.Cut(r.RequestURI, "?"); path == "*" || strings.Contains(path, "#") {
-		return api.NewProblem(quota.BadRequest, "the path can be read in more than one way").
-			WithHint("name a path, and percent-encode a # in it: %23")
-	}
-	if r.Host != p.config.Address {
-		return api.NewProblem(quota.Forbidden, "the host %.80q is not this proxy, which is %s", r.Host, p.config.Address)
-	}
-	if r.Header.Get("Upgrade") != "" {
-		return api.NewProblem(quota.BadRequest, "no other protocol is spoken here: leave the header Upgrade out")
-	}
-	return nil
+	return quota.Decision{}
 }
 
 func (p *Proxy) isToken(text string) bool {
-	if text == "" {
-		return false
-	}
 	_, live := p.config.Tokens.Bearer(text)
 	return live
 }
 
-// operation returns what the request is, by the routes.
-func (c *call) operation() (string, quota.Decision) {
-	refuse := func(reason quota.Reason, hint, format string, args ...any) (string, quota.Decision) {
-		return "", quota.Decision{Reason: reason, Detail: fmt.Sprintf(format, args...), Hint: hint}
-	}
+// route finds the operation that the request is.
+func (c *call) route() quota.Decision {
 	if plain, _ := url.PathUnescape(c.path); c.holdsToken(c.path) || c.holdsToken(plain) {
 		return refuse(quota.BadRequest, tokenHint, "the path holds the run token once more, which no upstream gets")
 	}
@@ -145,34 +142,34 @@ func (c *call) operation() (string, quota.Decision) {
 		return refuse(quota.BadRequest, hint, "%v", err)
 	}
 	query, _ := url.ParseQuery(c.query) // strip has read it
-	if what, hint := uncounted(segments, query); what != "" {
-		return refuse(quota.UnknownOperation, hint, "%s cannot be counted here", what)
+	if refused := uncounted(segments, query); !refused.Granted() {
+		return refused
 	}
-	operation, err := c.target.Routes.find(c.method, segments, query)
-	table := fmt.Sprintf("[credentials.%s.proxy.routes]", c.target.Credential)
+	name := c.target.Credential
+	c.operation, err = c.target.Routes.find(c.method, segments, query)
 	switch {
 	case errors.Is(err, errNoRoute):
-		return refuse(quota.UnknownOperation, "routes are added in "+table, "no route of credential %q matches %.20s %.80q",
-			c.target.Credential, c.method, c.path)
+		return refuse(quota.UnknownOperation, "routes are added in [credentials."+name+".proxy.routes]",
+			"no route of credential %q matches %.20s %.80q", name, c.method, c.path)
 	case err != nil:
 		return refuse(quota.BadRequest, "", "%v", err)
-	case operation == "":
-		return refuse(quota.UnknownOperation, "a route of your own in "+table+" names its operation",
-			"a route of credential %q refuses %.20s %.80q: what such a call costs is not known", c.target.Credential, c.method, c.path)
+	case c.operation == "":
+		return refuse(quota.UnknownOperation, "a route of your own in [credentials."+name+".proxy.routes] names its operation",
+			"a route of credential %q refuses %.20s %.80q: what such a call costs is not known", name, c.method, c.path)
 	}
-	return operation, quota.Decision{}
+	return quota.Decision{}
 }
 
-// uncounted names what a request is where it is more than one call, or none.
-func uncounted(segments []string, query url.Values) (what, hint string) {
+// uncounted refuses a request that is more than one call, or none.
+func uncounted(segments []string, query url.Values) quota.Decision {
 	first, _, _ := strings.Cut(append(segments, "")[0], "/")
 	switch {
 	case first == "batch":
-		return "a batch", "it counts as many calls as it has parts: send them one by one"
+		return refuse(quota.UnknownOperation, "it counts as many calls as it has parts: send them one by one", "a batch cannot be counted here")
 	case isUpload(first) || slices.ContainsFunc(uploads, query.Has):
-		return "an upload", "its parts are no calls of their own: acquire before, upload directly"
+		return refuse(quota.UnknownOperation, "its parts are no calls of their own: acquire before, upload directly", "an upload cannot be counted here")
 	}
-	return "", ""
+	return quota.Decision{}
 }
 
 // isUpload reports whether paths that begin with a segment are those of uploads, at Google.
@@ -205,7 +202,7 @@ func split(path string) ([]string, error) {
 
 // strip removes keys from a query, and leaves the rest as it was written. A query that
 // readers may understand differently, or that cannot be sent as it is, is refused.
-func (c *call) strip(query string) (string, *api.Problem) {
+func (c *call) strip(query string) quota.Decision {
 	var rest []string
 	for part := range strings.SplitSeq(query, "&") {
 		written, value, _ := strings.Cut(part, "=")
@@ -213,30 +210,27 @@ func (c *call) strip(query string) (string, *api.Problem) {
 		value, err2 := url.QueryUnescape(value)
 		switch {
 		case c.holdsToken(written) || c.holdsToken(name) || c.holdsToken(value) && !c.proxy.isToken(value):
-			return "", api.NewProblem(quota.BadRequest, "a parameter of the query holds the run token, which no upstream gets").WithHint(tokenHint)
-		case err != nil || err2 != nil || strings.ContainsFunc(part, isUnclear):
-			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q of the query can be read in more than one way", written).
-				WithHint("percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20")
+			return refuse(quota.BadRequest, tokenHint, "a parameter of the query holds the run token, which no upstream gets")
+		case err != nil || err2 != nil || strings.ContainsAny(part, ";#"):
+			return refuse(quota.BadRequest, "percent-encode what it holds: ; is %3B, # is %23, % is %25, a space %20",
+				"the parameter %.40q of the query can be read in more than one way", written)
 		case isOverride(name):
-			return "", api.NewProblem(quota.BadRequest, "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
+			return refuse(quota.BadRequest, "", "the parameter %.40q would make another request of it: send the request with its own method and headers", name)
 		case c.proxy.isToken(value) || c.target.isKey(name):
 		case part != "":
 			rest = append(rest, part)
 		}
 	}
-	return strings.Join(rest, "&"), nil
+	c.query = strings.Join(rest, "&")
+	return quota.Decision{}
 }
 
 const tokenHint = "the run token is the API key, or begins the path, and stands nowhere else"
 
 // holdsToken reports whether a text holds the run token, in whatever case.
 func (c *call) holdsToken(text string) bool {
-	return strings.Contains(strings.ToUpper(text), strings.ToUpper(c.token))
+	return len(text) >= len(c.token) && strings.Contains(strings.ToUpper(text), strings.ToUpper(c.token))
 }
-
-// isUnclear reports whether a character ends a parameter, a query or an address for some
-// readers, or may not be in one.
-func isUnclear(r rune) bool { return r == ';' || r == '#' || r <= ' ' || r == 0x7f }
 
 // isOverride reports whether some upstreams read a method or headers from a parameter: Google
 // from $httpMethod, others from _method.
@@ -320,22 +314,12 @@ func keysOf(r *http.Request) []string {
 	return keys
 }
 
-// keysIn returns what follows Bearer in an Authorization header, or token, as GitHub's clients
-// write it; or the user and the password of Basic.
+// keysIn returns the words of an Authorization header: a scheme and a key; or the user and the password of Basic.
 func keysIn(value string) []string {
-	fields := strings.Fields(value)
-	if len(fields) != 2 {
-		return nil
-	}
-	switch strings.ToLower(fields[0]) {
-	case "bearer", "token":
-		return fields[1:]
-	case "basic":
-		text, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(fields[1], "="))
-		if err != nil {
-			return nil
-		}
+	words := strings.Fields(value)
+	if len(words) == 2 && strings.EqualFold(words[0], "basic") {
+		text, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(words[1], "="))
 		return strings.SplitN(string(text), ":", 2)
 	}
-	return nil
+	return words
 }

@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/ledgertest"
 	"quotad/quota/proxy"
-	"quotad/quota/slidinglog"
+	"quotad/quota/server/servertest"
 	"quotad/quota/upstream"
 )
 
@@ -30,32 +31,24 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	dir, err := os.MkdirTemp("", "budget")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
 	credential := &quota.Credential{
 		Name:       "youtube",
 		Limits:     []quota.Limit{{Name: "daily", Units: 250, Window: quota.Sliding(24 * time.Hour)}},
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
 	}
-	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: dir})
-	defer ledger.Close()
-	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
-		log.Fatal(err)
-	}
-	service, err := quota.NewService(ledger, []*quota.Credential{credential}, time.Second)
+	service, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{credential}, time.Second)
 	if err != nil {
 		log.Fatal(err)
 	}
 
+	tokens := new(servertest.Tokens) // the daemon's jobs.Tokens knows those of all passes under way
+	tokens.Issue(runToken, "trending", "US", "youtube")
 	web := httptest.NewUnstartedServer(nil)
 	meter := proxy.New(proxy.Config{
 		Address:  web.Listener.Addr().String(),
 		Service:  service,
 		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
-		Tokens:   onePass{},
+		Tokens:   tokens,
 		Emit:     func(any) {},
 	})
 	routes, wrong := proxy.NewRoutes(map[string]string{"GET /youtube/v3/search": "search.list"})
@@ -91,21 +84,3 @@ func Example() {
 }
 
 const runToken = "0123456789abcdef0123456789abcdef"
-
-// onePass knows one run token. The daemon's jobs.Tokens knows those of all passes under way, and what each
-// was granted.
-type onePass struct{}
-
-func (onePass) Bearer(token string) (quota.Bearer, bool) {
-	return quota.Bearer{Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1"}, Credential: "youtube"}, token == runToken
-}
-
-func (onePass) Decided(string, quota.Request, quota.Decision, error) {}
-
-func (onePass) Owns(token, grantID string) bool { return false }
-func (onePass) Settled(token, grantID string, units quota.Units, _ []quota.LimitState) string {
-	return ""
-}
-func (onePass) Observed(token string, word quota.Word) {}
-func (onePass) Refused(token, why string)              {}
-func (onePass) Tokenless(credential, why string)       {}

@@ -36,18 +36,16 @@ type Finished struct {
 // An exchange is a call that is being sent, and its answer.
 type exchange struct {
 	*call
-	operation string
-	key       string         // that is sent; empty: the client's own is
-	header    http.Header    // of the client
-	grant     quota.Decision // of the units of one sending
-	ctx       context.Context
+	key    string         // that is sent; empty: the client's own is
+	header http.Header    // of the client
+	grant  quota.Decision // of the units of one sending
+	free   bool           // the upstream does not charge for its answer
+	event  Finished
+	ctx    context.Context
 
 	mu      sync.Mutex // guards what follows: the transport calls from goroutines of its own
 	sent    int        // how often the request was written
-	written bool       // on the connection that the transport got last
-	got     bool       // the transport got a connection, and may be writing to it
-	free    bool       // the upstream does not charge for its answer
-	event   Finished
+	writing bool       // the transport got a connection, and may be writing to it
 }
 
 // serve acquires units for a request, sends it and passes its answer on.
@@ -60,7 +58,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		refused = x.acquire()
 	}
 	if refused != nil {
-		x.update(func(e *Finished) { e.Refused = refused.problem.Reason })
+		x.event.Refused = refused.problem.Reason
 		refused.write(w, x.target.Refusals)
 		return
 	}
@@ -73,14 +71,14 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 // fail answers where the upstream did not.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
 	err = x.withoutKey(err)
-	x.update(func(e *Finished) { e.Err = err })
+	x.event.Err = err
 	problem := api.NewProblem(api.UpstreamUnreachable, "no answer from %s: %s", x.target.Upstream.Host, causeOf(err))
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		problem.WithStatus(http.StatusGatewayTimeout)
 	}
 	if !errors.Is(err, context.Canceled) {
-		x.update(func(e *Finished) { e.Silent = problem.Detail })
+		x.event.Silent = problem.Detail
 	}
 	if !x.proxy.stops.Load() {
 		x.proxy.config.Tokens.Refused(x.token, problem.Detail)
@@ -145,9 +143,8 @@ func (x *exchange) acquire() *refusal {
 func (x *exchange) wrote() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.written {
-		x.sent++
-		x.written, x.got = true, false
+	if x.writing {
+		x.sent, x.writing = x.sent+1, false
 	}
 }
 
@@ -156,7 +153,7 @@ func (x *exchange) wrote() {
 func (x *exchange) gotConn() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.written, x.got = false, true
+	x.writing = true
 }
 
 // finish settles the grant to what was sent, less what was free. The transport may still write to a connection that it
@@ -164,19 +161,18 @@ func (x *exchange) gotConn() {
 func (x *exchange) finish(began time.Time) {
 	x.mu.Lock()
 	charged := x.sent
-	if x.got {
+	x.event.Sent, x.event.Took = x.sent, time.Since(began)
+	if x.writing {
 		charged++
 	}
+	x.mu.Unlock()
 	if x.free {
 		charged--
 	}
-	x.event.Sent, x.event.Took = x.sent, time.Since(began)
-	event := x.event
-	x.mu.Unlock()
 	if charged != 1 && x.grant.GrantID != "" {
 		x.settle(max(0, charged))
 	}
-	x.proxy.config.Emit(event)
+	x.proxy.config.Emit(x.event)
 }
 
 // settle counts a number of sendings in place of one. A grant that cannot be released stays debited, which is the safe
@@ -205,13 +201,6 @@ func (x *exchange) settle(sendings int) {
 		Verb: verb, Request: quota.Request{Credential: x.target.Credential, Caller: x.bearer.Caller},
 		GrantID: x.grant.GrantID, Decision: d, Err: err, Took: time.Since(start),
 	})
-}
-
-// update changes what is reported of the exchange.
-func (x *exchange) update(change func(*Finished)) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	change(&x.event)
 }
 
 type exchangeKey struct{}

@@ -30,7 +30,7 @@ func TestFinish(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, ok, nil)
 			bearer, _ := s.tokens.Bearer(runToken)
-			x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}, operation: "videos.list"}
+			x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer, operation: "videos.list"}}
 			var cancel context.CancelFunc
 			x.ctx, cancel = context.WithCancel(t.Context())
 			if refused := x.acquire(); refused != nil {
@@ -52,8 +52,7 @@ func TestFinish(t *testing.T) {
 func TestAWordOutlastsItsClient(t *testing.T) {
 	s := newScene(t, ok, nil)
 	bearer, _ := s.tokens.Bearer(runToken)
-	c := &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer}
-	x := &exchange{call: c, operation: "videos.list"}
+	x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer, operation: "videos.list"}}
 	var cancel context.CancelFunc
 	x.ctx, cancel = context.WithCancel(t.Context())
 	cancel()

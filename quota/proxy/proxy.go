@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/server"
 	"quotad/quota/upstream"
 )
@@ -60,7 +59,7 @@ func New(c Config) *Proxy {
 		Transport:      p.transport,
 		FlushInterval:  -1,
 		ErrorLog:       c.ErrorLog,
-		BufferPool:     new(buffers),
+		BufferPool:     &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}},
 		ModifyResponse: func(res *http.Response) error { return exchangeOf(res.Request).answered(res) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { exchangeOf(r).fail(w, err) },
 	}
@@ -136,49 +135,40 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.answering.Add(1)
 	defer p.answering.Done()
-	c, problem := p.locate(r)
-	if problem != nil {
-		p.reject(w, c, problem)
-		return
-	}
-	operation, refused := c.operation()
+	c, refused := p.locate(r)
 	if !refused.Granted() {
-		p.config.Tokens.Refused(c.token, refused.Detail)
-		p.config.Emit(server.Decided{Verb: "acquire", Request: quota.Request{Credential: c.target.Credential, Count: 1, Caller: c.bearer.Caller}, Decision: refused})
-		refusalOf(refused, c.bearer).write(w, c.target.Refusals)
+		p.reject(w, c, refused)
 		return
 	}
-	x := &exchange{call: c, operation: operation}
+	x := &exchange{call: c}
 	x.serve(w, r)
 }
 
-// reject refuses a request that its sender may not make, or that is malformed.
-func (p *Proxy) reject(w http.ResponseWriter, c *call, problem *api.Problem) {
-	dialect := Problem
+// reject refuses a request that its sender may not make, that is malformed, or that no route matches.
+func (p *Proxy) reject(w http.ResponseWriter, c *call, refused quota.Decision) {
+	dialect, caller := Problem, c.bearer.Caller
 	if c.target != nil {
 		dialect = c.target.Refusals
 	}
 	if c.token != "" {
-		p.config.Tokens.Refused(c.token, problem.Detail)
+		p.config.Tokens.Refused(c.token, refused.Detail)
 	} else {
 		w.Header().Set("Connection", "close") // its place is for a pass
 	}
-	if c.token == "" || problem.Reason == quota.Forbidden {
-		p.config.Emit(server.Forbidden{Route: "proxy", Caller: c.bearer.Caller, Detail: problem.Detail})
+	if c.token == "" || refused.Reason == quota.Forbidden {
+		p.config.Emit(server.Forbidden{Route: "proxy", Caller: caller, Detail: refused.Detail})
+	} else {
+		r := quota.Request{Credential: c.bearer.Credential, Count: 1, Caller: caller}
+		p.config.Emit(server.Decided{Verb: "acquire", Request: r, Decision: refused})
 	}
-	(&refusal{problem: problem}).write(w, dialect)
+	refusalOf(refused, c.bearer).write(w, dialect)
 }
 
 // Buffers are a pool of buffers for bodies.
 type buffers struct{ pool sync.Pool }
 
 // Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, _ := b.pool.Get().(*[32 << 10]byte); buffer != nil {
-		return buffer[:]
-	}
-	return make([]byte, 32<<10)
-}
+func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }

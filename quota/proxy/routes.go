@@ -49,18 +49,17 @@ func (r *Routes) find(method string, path []string, query url.Values) (operation
 			continue
 		}
 		for _, one := range p.query {
-			if values := query[one.name]; !one.any && len(slices.Compact(slices.Clone(values))) > 1 {
+			isOther := func(value string) bool { return value != query[one.name][0] }
+			if !one.any && slices.ContainsFunc(query[one.name], isOther) {
 				return "", fmt.Errorf("the parameter %.40q comes with two values, and the operation depends on it: send it once", one.name)
 			}
 		}
-		if says := p.says(method); p.matchesQuery(query) && says >= best {
-			if says == best && operation != p.operation && err == nil {
-				err = fmt.Errorf("the routes of %q and %q match alike: write one of them more narrowly", operation, p.operation)
-				continue
-			}
-			if says > best || errors.Is(err, errNoRoute) {
-				best, operation, err = says, p.operation, nil
-			}
+		switch says := p.says(method); {
+		case !p.matchesQuery(query):
+		case says > best:
+			best, operation, err = says, p.operation, nil
+		case says == best && operation != p.operation:
+			err = fmt.Errorf("the routes of %q and %q match alike: write one of them more narrowly", operation, p.operation)
 		}
 	}
 	return operation, err
@@ -69,15 +68,12 @@ func (r *Routes) find(method string, path []string, query url.Values) (operation
 // says is how much a pattern says of a request that it matches: by its literal segments first, then by its parameters,
 // and by its method.
 func (p *pattern) says(method string) int {
-	n := 0
+	n := 100 * len(p.segments)
 	for _, s := range p.segments {
-		switch {
-		case !s.any:
-			n += 1000
-		case s.verb != "":
-			n += 600
-		default:
-			n += 100
+		if !s.any {
+			n += 900
+		} else if s.verb != "" {
+			n += 500
 		}
 	}
 	if !p.rest {
@@ -96,11 +92,9 @@ func (p *pattern) says(method string) int {
 	return n
 }
 
-// A pattern is a method and a path template, as Google's discovery documents write
-// it: "GET /youtube/v3/search", "POST /v1/models/{model}:generateContent", "* /**". Parameters that
-// a request must have may follow: "GET /works ?search", "GET /works ?sort=cost&page".
+// A pattern is a method and a path template: "GET /youtube/v3/search", "POST /v1/models/{model}:generateContent",
+// "* /**". Parameters that a request must have may follow: "GET /works ?search", "GET /works ?sort=cost&page".
 type pattern struct {
-	text      string
 	operation string
 	method    string    // "*" stands for any of methods
 	segments  []segment // of the path
@@ -121,11 +115,7 @@ type segment struct {
 	verb    string // of any: "generateContent"; empty: it may end as it likes
 }
 
-var (
-	variable = regexp.MustCompile(`\{([^{}=+]+)\}`)        // one segment
-	rest     = regexp.MustCompile(`\{\+[^{}=+]+\}`)        // any number of them
-	assigned = regexp.MustCompile(`\{[^{}=+]+=([^{}]*)\}`) // the template behind the name
-)
+var variable = regexp.MustCompile(`\{([^{}=+]+)\}`)
 
 // methods are what clients of APIs send, and what * stands for. TRACE is not among them: its
 // answer repeats the key.
@@ -147,9 +137,8 @@ func parsePattern(text, operation string) (pattern, error) {
 	if method != "*" && !slices.Contains(methods, method) {
 		return pattern{}, fmt.Errorf("has the method %q: write %s, or * for any of these", method, strings.Join(methods, ", "))
 	}
-	path = assigned.ReplaceAllString(path, "$1")
-	path = rest.ReplaceAllString(variable.ReplaceAllString(path, "*"), "**")
-	p := pattern{text: text, operation: operation, method: method, query: parameters}
+	path = variable.ReplaceAllString(path, "*")
+	p := pattern{operation: operation, method: method, query: parameters}
 	parts := strings.Split(path[1:], "/")
 	if parts[len(parts)-1] == "**" {
 		p.rest, parts = true, parts[:len(parts)-1]
@@ -203,12 +192,10 @@ func parseParameters(text string) (list []parameter, err error) {
 	return list, nil
 }
 
-// matches reports whether a request is one of the pattern's, if it has the parameters.
+// matches reports whether a request is one of the pattern's, if it has the parameters. A route of GET matches HEAD, too.
 func (p *pattern) matches(method string, path []string) bool {
-	if !slices.Contains(methods, method) || !coversMethod(p.method, method) {
-		return false
-	}
-	if len(path) < len(p.segments) || len(path) > len(p.segments) && !p.rest {
+	covers := p.method == method || p.method == "*" || p.method == "GET" && method == "HEAD"
+	if !covers || !slices.Contains(methods, method) || len(path) < len(p.segments) || len(path) > len(p.segments) && !p.rest {
 		return false
 	}
 	for i, s := range p.segments {
@@ -232,6 +219,3 @@ func (s segment) matches(part string) bool {
 	}
 	return s.verb == "" || len(part) > len(s.verb)+1 && strings.HasSuffix(part, ":"+s.verb)
 }
-
-// coversMethod: a route of GET matches HEAD, too.
-func coversMethod(a, b string) bool { return a == b || a == "*" || a == "GET" && b == "HEAD" }

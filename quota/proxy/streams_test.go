@@ -6,34 +6,10 @@ import (
 	"io"
 	"net/http"
 	"runtime"
-	"strings"
 	"testing"
 
 	"quotad/quota/seedtest"
-	"quotad/quota/server"
 )
-
-// reloading are tokens whose record of a call without one is a reload.
-type reloading struct {
-	server.Tokens
-	reload func()
-}
-
-func (r reloading) Tokenless(string, string) { r.reload() }
-
-// A reload may take a credential away while a call without a token is recorded for it.
-func TestReloadDuringACallWithoutAToken(t *testing.T) {
-	var s *scene
-	s = newScene(t, ok, func(c *Config, _ *Target) {
-		c.Tokens = reloading{c.Tokens, func() { s.proxy.SetTargets(nil) }}
-	})
-	other := *s.proxy.Target("youtube")
-	other.Credential = "other"
-	s.proxy.SetTargets([]*Target{s.proxy.Target("youtube"), &other})
-	if a := s.do("GET", s.proxy.Root()+"/youtube/v3/videos", nil, nil); a.status != 403 || !strings.Contains(a.body, "the run token is missing") {
-		t.Errorf("answered %d %s", a.status, a.body)
-	}
-}
 
 // zeros is a body of a size.
 type zeros struct{}

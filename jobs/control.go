@@ -9,8 +9,7 @@ import (
 	"quotad/quota"
 )
 
-// A jobControl is what is known of one job: its definition, its last run, and
-// the state that its file holds.
+// A jobControl is what is known of one job: its definition, its last run, and the state that its file holds.
 type jobControl struct {
 	name  string
 	files files
@@ -120,8 +119,7 @@ func (j *jobControl) define(job *Job, now time.Time) error {
 	return j.set(func(s *state) { s.Since, s.Schedule = now, schedule })
 }
 
-// slot is the last one whose fate this host knows. What lies too far ahead of the clock is none. The
-// caller holds mu.
+// slot is the last one whose fate this host knows. What lies too far ahead of the clock is none. The caller holds mu.
 func (j *jobControl) slot(now time.Time) time.Time {
 	slot := quota.Later(notAhead(j.state.Slot, now), notAhead(j.state.Since, now))
 	if s := j.state.Skips; s != nil {

@@ -13,9 +13,8 @@ import (
 	"quotad/regions"
 )
 
-// Whatever the budget, the failures and the restarts: regions are served in the
-// order of the ring, none is passed over, and nobody is served twice before all
-// others had their turn.
+// Whatever the budget, the failures and the restarts: regions are served in the order of the ring, none is passed
+// over, and nobody is served twice before all others had their turn.
 func TestEveryRegionIsServedInTurn(t *testing.T) {
 	seed := seedtest.Seed(t, 1)
 	for i := range uint64(4) {
@@ -111,8 +110,7 @@ func TestInsatiableRegion(t *testing.T) {
 			b.wait(0)
 			cursors = append(cursors, b.status().Cursor)
 		}
-		// US and GB, then DE runs dry; then DE alone, three days in a row; then FR
-		// and round to DE again.
+		// US and GB, then DE runs dry; then DE alone, three days in a row; then FR and round to DE again.
 		if want := []regions.Cursor{"DE", "DE", "DE", "FR", "DE", "DE"}; !slices.Equal(cursors, want) {
 			t.Errorf("the cursor was at %v, want %v", cursors, want)
 		}

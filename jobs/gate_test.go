@@ -176,8 +176,7 @@ func TestAPassComesAgain(t *testing.T) {
 }
 
 // A pass that obeys Retry-After, or asks again and again, is ended once what it was denied, by whomever, cannot
-// return before its timeout: after half a minute, from the first such denial on, whatever it calls
-// meanwhile.
+// return before its timeout: after half a minute, from the first such denial on, whatever it calls meanwhile.
 func TestADeniedPassIsEnded(t *testing.T) {
 	ended := func(at string) []string {
 		return []string{"11:00:00 run running", "11:00:00 US running", at + " US exhausted", at + " run stopped (exhausted)"}

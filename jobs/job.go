@@ -67,12 +67,10 @@ func (j *Job) waitsFor(back, now time.Time) bool {
 	return j.MaxWait > 0 && back.Sub(now) <= j.MaxWait && (next.IsZero() || back.Before(next))
 }
 
-// EvenStagger spreads the passes of a run evenly over the time until the
-// schedule's next slot.
+// EvenStagger spreads the passes of a run evenly over the time until the schedule's next slot.
 const EvenStagger time.Duration = -1
 
-// stagger returns the time between the starts of two passes of a run of n
-// regions at slot.
+// stagger returns the time between the starts of two passes of a run of n regions at slot.
 func (j *Job) stagger(slot time.Time, n int) time.Duration {
 	next := j.Schedule.Next(slot)
 	if j.Stagger == EvenStagger && next.IsZero() {

@@ -7,9 +7,8 @@ import (
 	"quotad/quota"
 )
 
-// judge decides what became of a pass. What ended it counts in this order: a person or a stop, a
-// refusal, ours or the upstream's, that nothing later cured, our timeout, that none of its calls was
-// made, its exit code.
+// judge decides what became of a pass. What ended it counts in this order: a person or a stop, a refusal, ours or the
+// upstream's, that nothing later cured, our timeout, that none of its calls was made, its exit code.
 func judge(exit Exit, spent passCalls) (outcome Outcome, detail string) {
 	switch {
 	case exit.Err != nil:

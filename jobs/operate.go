@@ -8,10 +8,9 @@ import (
 	"quotad/regions"
 )
 
-// Run begins a run of a job that an operator asks for, and returns its record as it begins. With
-// regions it goes through these, in this order, and leaves the cursor alone; without, it takes the
-// ring's turn. The passes start without a stagger; a paused job is run too. The errors are ErrUnknown, ErrInvalid,
-// ErrUnderWay and ErrStopping.
+// Run begins a run of a job that an operator asks for, and returns its record as it begins. With regions it goes
+// through these, in this order, and leaves the cursor alone; without, it takes the ring's turn. The passes start
+// without a stagger; a paused job is run too. The errors are ErrUnknown, ErrInvalid, ErrUnderWay and ErrStopping.
 func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	j, err := r.state(job)
 	if err != nil {

@@ -63,8 +63,7 @@ func (o *runOutput) count() int {
 }
 
 const (
-	// maxTail and maxLineBytes bound what is kept of the output of a pass: its last lines, and the
-	// beginning of each.
+	// maxTail and maxLineBytes bound what is kept of the output of a pass: its last lines, and the beginning of each.
 	maxTail      = 4 << 10
 	maxLineBytes = 1 << 10
 )

@@ -147,8 +147,7 @@ func (e *executor) launch(ask context.Context, c Command, output func(Line)) Exi
 	return e.runner.config.Launcher.Launch(ask, e.force, c, output)
 }
 
-// started records which process a pass is, for the next daemon to end it if this
-// one is killed.
+// started records which process a pass is, for the next daemon to end it if this one is killed.
 func (e *executor) started(p Pass, id Identity) {
 	p.Process = &id
 	e.control.mu.Lock()

@@ -99,8 +99,7 @@ type Refusal struct {
 // Made says how many calls of each operation were granted, and not released.
 type Made map[string]quota.Units
 
-// Cause is why a pass failed, in one line: what quotad has seen, what the pass wrote last to stderr, or
-// how it ended.
+// Cause is why a pass failed, in one line: what quotad has seen, what the pass wrote last to stderr, or how it ended.
 func (p Pass) Cause() string { return cmp.Or(p.Said, p.Detail) }
 
 // A halted is the error by which a run launches nothing more.

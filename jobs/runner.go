@@ -52,8 +52,7 @@ type Gate interface {
 	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
 }
 
-// A Runner runs jobs. It owns their cursors and histories. Any number of
-// goroutines may use it at the same time.
+// A Runner runs jobs. It owns their cursors and histories. Any number of goroutines may use it at the same time.
 type Runner struct {
 	config      Config
 	gate        chan struct{} // holds one while a pass asks the gate
@@ -212,10 +211,9 @@ func (r *Runner) recount(ctx context.Context, job *Job, p *Pass) {
 	}
 }
 
-// Stop begins no further run or pass, and waits until those under way are over and
-// recorded. Passes may end by themselves until ask ends; then they are asked to end,
-// and killed after KillGrace or as soon as force ends, which is not before
-// ask. Regions whose pass was interrupted keep their turn.
+// Stop begins no further run or pass, and waits until those under way are over and recorded. Passes may end by
+// themselves until ask ends; then they are asked to end, and killed after KillGrace or as soon as force ends, which
+// is not before ask. Regions whose pass was interrupted keep their turn.
 func (r *Runner) Stop(ask, force context.Context) {
 	r.mu.Lock()
 	r.beginNoMore()

@@ -60,8 +60,7 @@ type shifted struct {
 func (s shifted) Next(t time.Time) time.Time { return s.Schedule.Next(t.Add(-s.by)).Add(s.by) }
 func (s shifted) String() string             { return s.Schedule.String() + " later" }
 
-// office ticks every minute of the hours from 9 to 17, which makes it as
-// irregular as a cron line.
+// office ticks every minute of the hours from 9 to 17, which makes it as irregular as a cron line.
 type office struct{}
 
 func (office) Next(t time.Time) time.Time {

@@ -116,9 +116,8 @@ func (j *jobControl) claim(run *Run, now time.Time, stopping bool) (begins bool,
 	return true, skips, nil
 }
 
-// begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It
-// returns the run as it began, which continues. A run of the job that is under way prevents that: the
-// slot is skipped.
+// begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It returns the run
+// as it began, which continues. A run of the job that is under way prevents that: the slot is skipped.
 func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
 	now := r.now()
 	j.mu.Lock()

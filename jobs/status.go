@@ -41,8 +41,7 @@ type Status struct {
 // HasRegions reports whether the passes of a job have regions.
 func (s *Status) HasRegions() bool { return s.Regions[0] != regions.None }
 
-// Status returns the status of a job, or, if job is empty, of every one in the order of
-// configuration.
+// Status returns the status of a job, or, if job is empty, of every one in the order of configuration.
 func (r *Runner) Status(job string) ([]Status, error) {
 	list, err := r.listed(job)
 	if err != nil {

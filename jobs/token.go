@@ -53,9 +53,8 @@ type passCalls struct {
 	WholeAt time.Time
 	// Refuses is why the upstream serves no call until a person changes something.
 	Refuses string
-	// Refused is how many calls quotad did not take, other than for want of budget, or got no
-	// answer to, and Why the first. Of a pass that made no call with its token, they are those
-	// that came without any.
+	// Refused is how many calls quotad did not take, other than for want of budget, or got no answer to, and Why the
+	// first. Of a pass that made no call with its token, they are those that came without any.
 	Refused int64
 	Why     string
 	Served  bool // a call was granted on the socket, or answered by the upstream
@@ -281,9 +280,8 @@ func (t *Tokens) Owns(token, grantID string) (owns bool) {
 	return owns
 }
 
-// Settled records that a grant of the token's pass was set to what it really cost, and how
-// its limits are now. If that is more than a limit may have, the pass is
-// exhausted, which ends the run, and past says what it exceeded.
+// Settled records that a grant of the token's pass was set to what it really cost, and how its limits are now. If
+// that is more than a limit may have, the pass is exhausted, which ends the run, and past says what it exceeded.
 func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quota.LimitState) (past string) {
 	t.with(token, func(s *spender) {
 		g := s.grants[grantID]
@@ -306,8 +304,7 @@ func (t *Tokens) Settled(token, grantID string, units quota.Units, limits []quot
 	return past
 }
 
-// Observed records what the upstream answered to a call of the token's pass. The last answer
-// for an operation counts.
+// Observed records what the upstream answered to a call of the token's pass. The last answer for an operation counts.
 func (t *Tokens) Observed(token string, word quota.Word) {
 	t.with(token, func(s *spender) {
 		s.record.Served = true

@@ -27,8 +27,7 @@ func (r *Run) yields(p Pass, dry int) bool {
 // patience is how many runs in a row may begin at one region and run dry there.
 const patience = 3
 
-// dryAfter is how many runs in a row have run dry at their beginning, if it was dry
-// before this one.
+// dryAfter is how many runs in a row have run dry at their beginning, if it was dry before this one.
 func (r *Run) dryAfter(dry int) int {
 	first := r.Ring[0]
 	switch {

@@ -142,8 +142,7 @@ func (v *validation) times() {
 	}
 }
 
-// expects checks that one pass could be afforded if nothing else was spent: otherwise the job
-// would never run.
+// expects checks that one pass could be afforded if nothing else was spent: otherwise the job would never run.
 func (v *validation) expects(c *quota.Credential) {
 	if len(c.Operations) == 0 { // that is what is wrong
 		return

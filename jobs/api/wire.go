@@ -13,8 +13,7 @@ type Status struct {
 	api.Status
 	Triage Triage `json:"triage"`
 	Jobs   []Job  `json:"jobs"`
-	// Rates has one for each limit whose window is at least an hour long; empty while the ledger
-	// does not answer.
+	// Rates has one for each limit whose window is at least an hour long; empty while the ledger does not answer.
 	Rates  []plan.Rate       `json:"rates"`
 	Config api.Configuration `json:"config"`
 	Proxy  *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
@@ -25,8 +24,7 @@ type Job = jobs.Status
 
 // RunRequest is the body of POST /v1/jobs/{job}/run.
 type RunRequest struct {
-	// Regions to run, in this order, without moving the cursor; none: the whole
-	// ring from the cursor on.
+	// Regions to run, in this order, without moving the cursor; none: the whole ring from the cursor on.
 	Regions []string `json:"regions,omitempty"`
 }
 

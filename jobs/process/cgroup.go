@@ -53,9 +53,8 @@ func ownCgroup() (string, error) {
 	return "", errors.New("no cgroup v2")
 }
 
-// cgroupDir returns the directory of a cgroup, given proc_pid_mountinfo(5): the
-// fourth field of a mount is the path within the hierarchy that is mounted, the
-// fifth is where; the kind follows a hyphen.
+// cgroupDir returns the directory of a cgroup, given proc_pid_mountinfo(5): the fourth field of a mount is the path
+// within the hierarchy that is mounted, the fifth is where; the kind follows a hyphen.
 func cgroupDir(path, mounts string) (string, error) {
 	for line := range strings.Lines(mounts) {
 		mount, kind, _ := strings.Cut(line, " - ")
@@ -88,8 +87,7 @@ func CheckCgroups(root string) error {
 	return file.Close()
 }
 
-// processes returns what runs in the cgroup, or in one that was made within it, without what
-// has ended.
+// processes returns what runs in the cgroup, or in one that was made within it, without what has ended.
 func (g cgroup) processes() []process {
 	var all []process
 	for _, dir := range g.dirs() {

@@ -23,8 +23,7 @@ type child struct {
 	over   chan struct{} // closed when it has ended, and is reaped
 }
 
-// start starts the command in a cgroup of its own, or, if that cannot be had, without
-// one. Its output goes to out.
+// start starts the command in a cgroup of its own, or, if that cannot be had, without one. Its output goes to out.
 func (l Launcher) start(command jobs.Command, out *output) (*child, error) {
 	cmd := exec.Command(command.Args[0], command.Args[1:]...)
 	cmd.Dir = command.Dir
@@ -67,8 +66,7 @@ func (l Launcher) startGrouped(cmd *exec.Cmd) (cgroup, error) {
 	return "", err
 }
 
-// wait waits for the command's end, ends the command when ask ends, and ends what it left
-// running.
+// wait waits for the command's end, ends the command when ask ends, and ends what it left running.
 func (c *child) wait(ask, force context.Context) (exit jobs.Exit) {
 	select {
 	case <-c.over:
@@ -110,8 +108,7 @@ func (c *child) reapOrphans() {
 	}
 }
 
-// status returns the exit code, or -1 and the signal. There is no state if our child was
-// reaped elsewhere.
+// status returns the exit code, or -1 and the signal. There is no state if our child was reaped elsewhere.
 func status(state *os.ProcessState) (code int, signal string) {
 	if state == nil {
 		return -1, ""

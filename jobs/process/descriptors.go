@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// KeepDescriptors has this process keep to itself what it was given open: from now
-// on no command inherits a descriptor beyond the first three. What Go itself opens,
-// none does anyway.
+// KeepDescriptors has this process keep to itself what it was given open: from now on no command inherits a
+// descriptor beyond the first three. What Go itself opens, none does anyway.
 func KeepDescriptors() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -9,14 +9,12 @@ import (
 	"syscall"
 )
 
-// A command enters its cgroup before it begins. clone3(2) would start it in there, but a
-// service that may not make namespaces may not call that (RestrictNamespaces=), and jobs
-// should not make namespaces. So we start this program again, as the command's user and
-// with all that the command is to have. It waits in Enter until we have moved it, and
-// then executes the command.
+// A command enters its cgroup before it begins. clone3(2) would start it in there, but a service that may not make
+// namespaces may not call that (RestrictNamespaces=), and jobs should not make namespaces. So we start this program
+// again, as the command's user and with all that the command is to have. It waits in Enter until we have moved it,
+// and then executes the command.
 
-// enterName is the name, argument 0, by which this program knows that it is to enter a
-// cgroup.
+// enterName is the name, argument 0, by which this program knows that it is to enter a cgroup.
 const enterName = "quotad: enters its cgroup"
 
 // enterSocket is the descriptor at which it waits.

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A family is a process and what it has started: what is in its cgroup or, without one, in its process
-// group.
+// A family is a process and what it has started: what is in its cgroup or, without one, in its process group.
 type family struct {
 	cgroup cgroup
 	// group is the number of the process, which leads it. As long as a group has members, the kernel gives its
@@ -28,9 +27,8 @@ const (
 	giveUpAfter = 5 * time.Second
 )
 
-// end asks a family to end: TERM, and KILL after the grace or as soon as force ends. It
-// returns when ended reports it and nothing is left, or how many live on all the same. The error is
-// that of ctx, if that ends the waiting.
+// end asks a family to end: TERM, and KILL after the grace or as soon as force ends. It returns when ended reports it
+// and nothing is left, or how many live on all the same. The error is that of ctx, if that ends the waiting.
 func (f family) end(ctx, force context.Context, grace time.Duration, ended func() bool) (left int, err error) {
 	f.signal(syscall.SIGTERM)
 	f.signal(syscall.SIGCONT) // a stopped process gets TERM only once it continues

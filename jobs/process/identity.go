@@ -24,13 +24,11 @@ func Identify(pid int) (jobs.Identity, error) {
 	return jobs.Identity{BootID: boot, PID: pid, Start: p.start}, err
 }
 
-// EndLeftover ends what is left of a process that an earlier daemon started: TERM to what is in its
-// cgroup or, without one, in its process group, and KILL after the grace. It reports whether
-// anything was left. A process that only has the same number is not touched: without a cgroup
-// nothing is, once the first process has ended.
+// EndLeftover ends what is left of a process that an earlier daemon started: TERM to what is in its cgroup or,
+// without one, in its process group, and KILL after the grace. It reports whether anything was left. A process that
+// only has the same number is not touched: without a cgroup nothing is, once the first process has ended.
 //
-// The error is the context's, if that ends the waiting, or says that something
-// could not be ended.
+// The error is the context's, if that ends the waiting, or says that something could not be ended.
 func EndLeftover(ctx context.Context, id jobs.Identity, grace time.Duration) (ended bool, err error) {
 	boot, err := bootID()
 	if err != nil {
@@ -74,9 +72,8 @@ func readProcess(pid int) (process, error) {
 	return parseStat(pid, stat)
 }
 
-// parseStat reads a process's stat file. Its second field, the program's name
-// in parentheses, may itself hold spaces and parentheses: the rest is counted
-// from the last one.
+// parseStat reads a process's stat file. Its second field, the program's name in parentheses, may itself hold spaces
+// and parentheses: the rest is counted from the last one.
 func parseStat(pid int, stat []byte) (process, error) {
 	end := bytes.LastIndexByte(stat, ')')
 	fields := strings.Fields(string(stat[end+1:]))
@@ -88,8 +85,7 @@ func parseStat(pid int, stat []byte) (process, error) {
 	if err != nil {
 		return process{}, fmt.Errorf("cannot understand the start time of process %d: %w", pid, err)
 	}
-	// A process whose first thread has ended is shown as a zombie, too, while
-	// its other threads run.
+	// A process whose first thread has ended is shown as a zombie, too, while its other threads run.
 	over := field(20) == "0" || field(20) == "1"
 	p := process{pid: pid, start: start, zombie: over && strings.Contains("ZX", field(3))}
 	p.group, _ = strconv.Atoi(field(5))

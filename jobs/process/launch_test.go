@@ -59,8 +59,7 @@ func (b *launch) ready(n int) (pids []int) {
 	return pids
 }
 
-// end waits for the command's end, and checks that nothing is left of its group
-// or of the processes given.
+// end waits for the command's end, and checks that nothing is left of its group or of the processes given.
 func (b *launch) end(pids ...int) jobs.Exit {
 	b.t.Helper()
 	select {

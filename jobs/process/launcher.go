@@ -18,11 +18,10 @@ import (
 // A Launcher launches processes on this host. The zero value is ready to use,
 // and any number of goroutines may use one, or several, at the same time.
 type Launcher struct {
-	// Cgroups is a directory of cgroup v2, see DelegatedCgroup and CheckCgroups, below which each command
-	// gets a cgroup of its own: then nothing that it starts can escape, unless it may write to
-	// cgroups itself. The program's main function must call Enter. Where it is empty, or no
-	// cgroup can be made, what leaves the command's process group, as by setsid(2), is not
-	// known to us.
+	// Cgroups is a directory of cgroup v2, see DelegatedCgroup and CheckCgroups, below which each command gets a
+	// cgroup of its own: then nothing that it starts can escape, unless it may write to cgroups itself. The program's
+	// main function must call Enter. Where it is empty, or no cgroup can be made, what leaves the command's process
+	// group, as by setsid(2), is not known to us.
 	Cgroups string
 	// User is the user that commands run as, with none of our capabilities; nil: the user
 	// that we run as, with all that we may.
@@ -31,9 +30,8 @@ type Launcher struct {
 
 var _ jobs.Launcher = Launcher{}
 
-// Launch implements jobs.Launcher. A command gets a session and a process group
-// of its own and no terminal; without a Stdin it gets the null device. When it
-// has ended, whatever it left running gets TERM, and after the grace KILL: its
+// Launch implements jobs.Launcher. A command gets a session and a process group of its own and no terminal; without a
+// Stdin it gets the null device. When it has ended, whatever it left running gets TERM, and after the grace KILL: its
 // exit code counts, not what its background processes do.
 //
 // A line of more than 7 KiB is split. A command waits for output to take its lines, within its timeout.

@@ -69,8 +69,7 @@ func number(s string) int {
 	return n
 }
 
-// ready says so, to the test by a line with the process's number, and to the
-// parent by closing what it waits on.
+// ready says so, to the test by a line with the process's number, and to the parent by closing what it waits on.
 func ready() {
 	fmt.Println("ready", os.Getpid())
 	syscall.Close(3)
@@ -88,8 +87,7 @@ func onTerm(do func()) {
 	}()
 }
 
-// write writes its arguments, which are quoted as in Go, to stdout; after an
-// argument "2>", to stderr.
+// write writes its arguments, which are quoted as in Go, to stdout; after an argument "2>", to stderr.
 func write(args []string) {
 	to := os.Stdout
 	for _, arg := range args {

@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// drainTimeout is how long a pipe is still read after the end of the command and of
-	// all that it started, if another process holds it open: a server that was passed
-	// it, or a process that could not be ended.
+	// drainTimeout is how long a pipe is still read after the end of the command and of all that it started, if
+	// another process holds it open: a server that was passed it, or a process that could not be ended.
 	drainTimeout = time.Second
 
 	maxLine = 7 << 10  // bytes of a line; a longer one is split. With its fields it is one entry of the journal.

@@ -13,12 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resolve returns the absolute path of the program that a job's command names.
-// A name without a slash is looked up in besideDir, where the quotad executable
-// is, and then in the directories of PATH; one with a slash is a path, relative
-// to configDir, where the configuration file is. A file of its name that is no program
-// does not hide a later one. The error says where was looked, or what is wrong with what
-// is there.
+// Resolve returns the absolute path of the program that a job's command names. A name without a slash is looked up in
+// besideDir, where the quotad executable is, and then in the directories of PATH; one with a slash is a path,
+// relative to configDir, where the configuration file is. A file of its name that is no program does not hide a later
+// one. The error says where was looked, or what is wrong with what is there.
 func Resolve(name, besideDir, configDir string) (path string, err error) {
 	isPath := strings.Contains(name, "/")
 	dirs := []string{besideDir}

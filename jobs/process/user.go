@@ -47,8 +47,7 @@ func OwnUser() (*User, error) {
 	return &User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups}, err
 }
 
-// needed is what it takes to launch commands as other users, to end them, and to
-// give them a directory.
+// needed is what it takes to launch commands as other users, to end them, and to give them a directory.
 var needed = [...]struct {
 	name string
 	bit  int
@@ -136,10 +135,9 @@ func (u *User) credential() *syscall.Credential {
 	return c
 }
 
-// start runs what starts a command, and ensures that the command does not
-// inherit the capabilities by which it becomes the user: those that systemd gave
-// us are ambient, and outlive a change of the user. The set is a thread's own, and
-// a command inherits that of the thread that starts it.
+// start runs what starts a command, and ensures that the command does not inherit the capabilities by which it
+// becomes the user: those that systemd gave us are ambient, and outlive a change of the user. The set is a thread's
+// own, and a command inherits that of the thread that starts it.
 func (u *User) start(start func() error) error {
 	if u == nil {
 		return start()

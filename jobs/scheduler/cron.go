@@ -11,15 +11,13 @@ import (
 	"quotad/jobs"
 )
 
-// ParseCron returns the schedule of a cron line in a time zone: five fields, or
-// six with the seconds first, or one of @hourly, @daily, @weekly, @monthly and
-// @yearly.
+// ParseCron returns the schedule of a cron line in a time zone: five fields, or six with the seconds first, or one of
+// @hourly, @daily, @weekly, @monthly and @yearly.
 //
-// Where daylight saving moves the clock, a line that names its hours, such as
-// "30 2 * * *", comes once for each of its times of day: one that spring
-// swallows comes as the clock jumps, one that autumn repeats comes the first
-// time only. A line for every hour or every few hours, "*/30 * * * *", goes by
-// the time that passes: every half hour, whatever the clock shows.
+// Where daylight saving moves the clock, a line that names its hours, such as "30 2 * * *", comes once for each of
+// its times of day: one that spring swallows comes as the clock jumps, one that autumn repeats comes the first time
+// only. A line for every hour or every few hours, "*/30 * * * *", goes by the time that passes: every half hour,
+// whatever the clock shows.
 func ParseCron(line string, zone *time.Location) (jobs.Schedule, error) {
 	line = strings.Join(strings.Fields(line), " ")
 	if strings.Contains(line, "TZ=") {
@@ -28,9 +26,8 @@ func ParseCron(line string, zone *time.Location) (jobs.Schedule, error) {
 	if strings.HasPrefix(line, "@every") {
 		return nil, fmt.Errorf(`cannot use cron line %q: for a period, set every = "30m"`, line)
 	}
-	// The line is read as if the zone's clock were UTC's; which instant its clock
-	// shows a time of day at is found out here. Where the search for a first slot
-	// begins does not matter, only that it is not now: a line means the same
+	// The line is read as if the zone's clock were UTC's; which instant its clock shows a time of day at is found out
+	// here. Where the search for a first slot begins does not matter, only that it is not now: a line means the same
 	// whenever it is read.
 	clock := gocron.NewDefaultCron(true)
 	err := clock.IsValid(line, time.UTC, time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC))

@@ -82,8 +82,7 @@ func TestCron(t *testing.T) {
 	}
 }
 
-// Wherever one begins to look, the slots are the same, and each is later than
-// the one before.
+// Wherever one begins to look, the slots are the same, and each is later than the one before.
 func TestCronIsPure(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))

@@ -6,6 +6,5 @@
 // sleeps, and do not follow a clock that is set, so a heartbeat checks all entries too.
 // Beat reports to the daemon's watchdog that it does. cron.go reads cron lines.
 //
-// The package writes no files. Scheduler.mu guards the entries and is not held while a
-// tick is called.
+// The package writes no files. Scheduler.mu guards the entries and is not held while a tick is called.
 package scheduler

@@ -15,11 +15,9 @@ import (
 	"quotad/regions"
 )
 
-// Nothing is missed silently: over some days in which the clock is changed, the
-// daemon is away, jobs are paused and defined anew, passes take too long and the
-// ledger cannot be reached, each slot is a run, or a tick that was skipped with a
-// reason, and is that once. A run goes through its ring from the beginning, as far
-// as it comes.
+// Nothing is missed silently: over some days in which the clock is changed, the daemon is away, jobs are paused and
+// defined anew, passes take too long and the ledger cannot be reached, each slot is a run, or a tick that was skipped
+// with a reason, and is that once. A run goes through its ring from the beginning, as far as it comes.
 func TestWeeks(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -62,8 +60,7 @@ type week struct {
 	slow   bool       // passes take longer than they should
 }
 
-// live begins with the schedule of a line, has something happen every few hours,
-// and then counts.
+// live begins with the schedule of a line, has something happen every few hours, and then counts.
 func (w *week) live(line string, length time.Duration) {
 	w.t.Helper()
 	job := w.job(line)

@@ -12,8 +12,7 @@ import (
 	"quotad/jobs"
 )
 
-// A Scheduler calls a function for each slot of each job. Any number of
-// goroutines may use it at the same time.
+// A Scheduler calls a function for each slot of each job. Any number of goroutines may use it at the same time.
 type Scheduler struct {
 	tick    func(job string, slot time.Time)
 	now     func() time.Time // the wall clock
@@ -34,16 +33,14 @@ type beat struct {
 	call  func()
 }
 
-// heartbeat is how often the slots are checked in addition to the timers. Timers
-// count the time that passes while the machine is awake: after a suspension, or
-// when the clock is set, they come at the wrong time of day. A check costs a microsecond for
-// each job.
+// heartbeat is how often the slots are checked in addition to the timers. Timers count the time that passes while the
+// machine is awake: after a suspension, or when the clock is set, they come at the wrong time of day. A check costs a
+// microsecond for each job.
 const heartbeat = 5 * time.Second
 
-// New returns a scheduler that calls tick for each slot that comes, once, from a
-// goroutine of its own and soon after the slot; if slots went by unnoticed, only
-// for the latest of them. Nothing comes before Start. A panic of tick ends the process: gocron lets
-// it through.
+// New returns a scheduler that calls tick for each slot that comes, once, from a goroutine of its own and soon after
+// the slot; if slots went by unnoticed, only for the latest of them. Nothing comes before Start. A panic of tick ends
+// the process: gocron lets it through.
 func New(tick func(job string, slot time.Time)) (*Scheduler, error) {
 	return newScheduler(tick, time.Now)
 }
@@ -59,8 +56,7 @@ func newScheduler(tick func(string, time.Time), now func() time.Time) (*Schedule
 	return s, nil
 }
 
-// Start begins to tick: slots later than the job's Set, also those that have
-// come since then.
+// Start begins to tick: slots later than the job's Set, also those that have come since then.
 func (s *Scheduler) Start() {
 	s.timers.Start()
 	s.check()

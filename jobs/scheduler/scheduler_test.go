@@ -102,8 +102,7 @@ func TestSchedulesAreSet(t *testing.T) {
 	})
 }
 
-// The slots that came while the daemon was not awake are not run one after the
-// other: only the latest of them ticks.
+// The slots that came while the daemon was not awake are not run one after the other: only the latest of them ticks.
 func TestClockSetForward(t *testing.T) {
 	at(t, "10:00:00", func(b *bed) {
 		b.set("trending", 30*time.Minute)

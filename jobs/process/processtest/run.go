@@ -1,11 +1,10 @@
 // Package processtest has tests leave no process and no file behind, however they end: they
 // pass, they panic, they run out of time, or they are killed.
 //
-// A package whose tests start processes has Tests in its TestMain. They then run in a
-// process of their own, and the one that go test started stays above them as a subreaper,
-// see PR_SET_CHILD_SUBREAPER(2const): whatever loses its parent comes to it, in a session or
-// a process group of its own too. When the tests have ended it kills what is left, and removes
-// the directory that it made for their temporary files.
+// A package whose tests start processes has Tests in its TestMain. They then run in a process of their own, and the
+// one that go test started stays above them as a subreaper, see PR_SET_CHILD_SUBREAPER(2const): whatever loses its
+// parent comes to it, in a session or a process group of its own too. When the tests have ended it kills what is
+// left, and removes the directory that it made for their temporary files.
 package processtest
 
 import (

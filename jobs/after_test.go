@@ -99,6 +99,25 @@ func TestAfterAnotherJob(t *testing.T) {
 	})
 }
 
+// A slot that waits until the next one comes is told once, though that one runs first.
+func TestASlotThatWaitsIsToldOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		fetch, load := trending(t, 1), trending(t, 1)
+		fetch.Name, fetch.Schedule, load.After = "fetch", Unscheduled{}, "fetch"
+		b := newBed(t, dir, load, fetch)
+		time.Sleep(10*time.Minute + time.Second/2)
+		b.Tick("trending", b.now().Truncate(time.Hour))
+		b.wait(time.Hour - 900*time.Millisecond) // it has asked for the last time before the next slot
+		_, err := b.Run("fetch", "root")
+		must(t, err)
+		b.wait(400 * time.Millisecond)
+		b.forget()
+		b.Tick("trending", b.now().Truncate(time.Hour))
+		b.wait(time.Minute)
+		b.wants(append([]string{"12:00:00 run skipped (after) ×1"}, ran("12:00:00")...)...)
+	})
+}
+
 func TestCheckAfter(t *testing.T) {
 	after := map[string]string{
 		"fetch": "", "sort": "fetch", "typo": "fetsh", "self": "self", "a": "b", "b": "c", "c": "a", "d": "a", "e": "typo",

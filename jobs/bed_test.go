@@ -296,9 +296,14 @@ func (b *bed) wantCursor(want regions.Cursor) {
 // cursorAt has the next run of the bed's job begin at a region.
 func (b *bed) cursorAt(region regions.Region) {
 	b.t.Helper()
+	must(b.t, b.job().set(func(s *state) { s.Cursor = regions.Cursor(region) }))
+}
+
+func (b *bed) job() *jobControl {
+	b.t.Helper()
 	j, err := b.state("trending")
 	must(b.t, err)
-	must(b.t, j.set(func(s *state) { s.Cursor = regions.Cursor(region) }))
+	return j
 }
 
 var errLedger = errors.New("ledger unavailable: connection refused")

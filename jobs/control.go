@@ -1,12 +1,15 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"quotad/quota"
+	"quotad/regions"
 )
 
 // A jobControl is what is known of one job: its definition, its last run, and the state that its file holds.
@@ -15,15 +18,14 @@ type jobControl struct {
 	files files
 	aside error // the state could not be understood; nil: it could
 
-	mu       sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
-	job      *Job       // replaced, never changed
-	state    state
-	run      *Run       // that began last, under way or over; nil: none has since the start
-	past     bool       // the run is one before the start, as the file has it, or there is none
-	executor *executor  // of the run under way, or nil
-	output   *runOutput // of the last run since the start; nil before it
-	follows  time.Time  // the slot that waits for another job; zero: none does
-	unkept   error      // the last write failed; nil: it did not
+	mu      sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
+	job     *Job       // replaced, never changed
+	state   state
+	last    *executor // of the run that began last, under way or over; nil: none has since the start
+	before  *Run      // the last one before the start; nil: it was not read yet, or there is none
+	read    bool      // it was
+	follows time.Time // the slot that waits for another job; zero: none does
+	unkept  error     // the last write failed; nil: it did not
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or was killed. A run that was under way
@@ -32,8 +34,8 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	j := &jobControl{name: job.Name, job: job, files: files{dir: c.Dir, job: job.Name}}
 	var err error
 	j.aside, err = j.files.load(&j.state)
-	if j.run = j.state.Run.copy(); j.run != nil {
-		j.run.end(c.Now().UTC(), RunInterrupted, Stop{Reason: Died})
+	if j.before = j.state.Run.copy(); j.before != nil {
+		j.before.end(c.Now().UTC(), RunInterrupted, Stop{Reason: Died})
 	}
 	return j, err
 }
@@ -46,18 +48,12 @@ func (j *jobControl) save(lines ...runsLine) error {
 	j.mu.Lock()
 	text := j.encode(j.state)
 	j.mu.Unlock()
-	var wrong []error
-	add := func(runs bool) {
-		for _, one := range lines {
-			if (one.Run != nil) == runs {
-				wrong = append(wrong, j.files.add(one))
-			}
-		}
+	var err error
+	if n := len(lines); n > 0 && lines[n-1].Run != nil {
+		err, lines = j.files.add(lines...), nil
 	}
-	add(true)
-	wrong = append(wrong, j.files.replace(text))
-	add(false)
-	return j.kept(errors.Join(wrong...))
+	err = errors.Join(err, j.files.replace(text))
+	return j.kept(errors.Join(err, j.files.add(lines...)))
 }
 
 // kept records whether the last write failed.
@@ -71,10 +67,11 @@ func (j *jobControl) kept(err error) error {
 // encode returns what the file is to hold. The caller holds mu.
 func (j *jobControl) encode(s state) []byte {
 	s.Version = stateVersion
-	if e := j.executor; e != nil {
-		s.Run = e.underWay()
+	if j.last.underWay() {
+		s.Run = j.last.kept()
 	}
-	return append(encoded(s), '\n')
+	text, _ := json.Marshal(s) // nothing in it can fail
+	return append(text, '\n')
 }
 
 // change changes the state as an operator wants. It is on disk before it holds.
@@ -132,7 +129,10 @@ func (j *jobControl) slot(now time.Time) time.Time {
 func (j *jobControl) underWay() *executor {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.executor
+	if !j.last.underWay() {
+		return nil
+	}
+	return j.last
 }
 
 // current returns the job's definition.
@@ -147,18 +147,77 @@ func (j *jobControl) lastRun() *Run {
 	const among = 20 // of skipped slots
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.run == nil && !j.past {
+	if j.last == nil && j.before == nil && !j.read {
 		j.mu.Unlock()
 		runs, _ := j.files.latest(among)
 		j.mu.Lock()
-		j.past = true
-		i := slices.IndexFunc(runs, func(r Run) bool { return r.State != RunSkipped })
-		if i >= 0 && j.run == nil {
-			j.run = &runs[i]
+		j.read = true
+		if i := slices.IndexFunc(runs, func(r Run) bool { return r.State != RunSkipped }); i >= 0 && j.before == nil {
+			j.before = &runs[i]
 		}
 	}
-	if j.executor != nil {
-		return j.executor.show()
+	if j.last != nil {
+		return j.last.show()
 	}
-	return j.run.copy()
+	return j.before.copy()
+}
+
+// Run begins a run of a job that an operator asks for, and returns its record as it begins. With regions it goes
+// through these, in this order, and leaves the cursor alone; without, it takes the ring's turn. The passes start
+// without a stagger; a paused job is run too. The errors are ErrUnknown, ErrInvalid, ErrUnderWay and ErrStopping.
+func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
+	j, err := r.state(job)
+	if err != nil {
+		return Run{}, err
+	}
+	if err := regions.Check(list); err != nil && len(list) > 0 {
+		return Run{}, fmt.Errorf("%w: %v", ErrInvalid, err)
+	}
+	for _, region := range list {
+		if !slices.Contains(j.current().Regions, region) {
+			return Run{}, fmt.Errorf("region %q of job %q: %w", region, j.name, ErrUnknown)
+		}
+	}
+	done, err := r.enter()
+	if err != nil {
+		return Run{}, err
+	}
+	defer done()
+	return r.begin(j, Run{Trigger: Manual, By: by, Slot: r.now(), Ring: slices.Clone(list), Chosen: len(list) > 0})
+}
+
+// StopRun ends the passes of a run under way and launches no more of it. It does
+// not wait for that. The error is ErrUnknown if no such run is under way.
+func (r *Runner) StopRun(id string) error {
+	e := r.executorOf(id)
+	if e == nil || e.control.underWay() != e {
+		return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
+	}
+	e.halt(ErrOperator)
+	e.end(ErrOperator)
+	return nil
+}
+
+// Pause keeps the schedule from running a job, over restarts, for a time or, if length is 0, until Resume. A run under
+// way continues.
+func (r *Runner) Pause(job, by, note string, length time.Duration) error {
+	p := &Pause{Since: r.now(), By: by, Note: note}
+	if length > 0 {
+		p.Until = p.Since.Add(length)
+	}
+	return r.setPause(job, p)
+}
+
+// Resume ends a pause, if there is one.
+func (r *Runner) Resume(job string) error {
+	return r.setPause(job, nil)
+}
+
+func (r *Runner) setPause(job string, p *Pause) error {
+	j, err := r.state(job)
+	if err != nil {
+		return err
+	}
+	now := r.now()
+	return j.change(func(s *state) { s.pause(p, now) })
 }

@@ -3,15 +3,16 @@
 //
 // # The way of a run
 //
-//	slot.go      the scheduler calls Runner.Tick with a slot: it is claimed, and the run begins, or it is skipped for a reason
+//	slot.go      the scheduler calls Runner.Tick with a slot, which may wait for another job: it is claimed, and the run
+//	             begins, or it is skipped for a reason
 //	executor.go  the run goes through its ring: which region is next, and when; the run ends
 //	pass.go      a pass from its admission by the gate to its record
 //	judge.go     what became of a pass, and whether that ends the run
 //	turn.go      where the next run begins
 //
 // A Runner is opened, started, stopped and given other jobs in runner.go; a daemon that starts first ends what a killed
-// one left. A run token says what a pass spent (token.go). Operators run, stop and pause jobs (operate.go); any caller may
-// read their status (status.go), with the regions that fail and the want of units (bad.go), and what the
+// one left. A run token says what a pass spent (token.go). Operators run, stop and pause jobs (control.go); any caller may
+// read their status (status.go), with the regions that fail and the want of units (state.go), and what the
 // passes of the last run wrote (output.go). The example of [Runner] is a run whose budget ends half way.
 //
 // A [Run] and a [Pass] are one type each inside, on disk and on the wire, and a [Stop] is why either ended early.

@@ -21,7 +21,8 @@ type executor struct {
 	began   time.Time // by the monotonic clock
 	late    int       // how many slots in a row had overlapped before it
 	dry     int       // how many runs in a row have run dry where this one began
-	open    int       // the passes before this one are over; the job's mu guards it
+	open    int       // the passes before this one are over; the job's mu guards it, and
+	over    bool      // that the next run may begin
 
 	// The passes to come; the job's mu guards these.
 	rest    []regions.Region // of the ring, or of those that failed
@@ -34,19 +35,15 @@ type executor struct {
 	busy    int              // passes under way
 	wake    chan struct{}    // signalled when one is over
 
-	// More passes may begin until launching ends. Those under way are asked to end when ask ends, and
-	// end at once when force does.
-	launching, ask, force context.Context
-	halt                  context.CancelCauseFunc // launches nothing more
-	end                   context.CancelCauseFunc // launches nothing more, and asks the passes under way to end
-	kill                  context.CancelCauseFunc // ends passes that were asked to end at once
-
-	done chan struct{} // closed when the next run may begin
+	// More passes may begin until launching ends. Those under way are asked to end when ask ends.
+	launching, ask context.Context
+	halt, end      context.CancelCauseFunc
 }
 
 // newExecutor returns the executor of a run, with the run as it will begin. The caller holds mu.
 func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	run.Job, run.StartedAt, run.State, run.Retry = j.name, r.now(), RunRunning, j.job.Retry
+	run.ID = newRunID(run.StartedAt)
 	if !run.Chosen {
 		run.Ring = j.job.Regions.From(j.state.Cursor)
 	}
@@ -54,20 +51,19 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 		run.Host = r.config.Name
 	}
 	e := &executor{
-		runner: r, control: j, job: j.job, run: run, output: &runOutput{run: run.ID}, began: time.Now(),
+		runner: r, control: j, job: j.job, run: run, output: &runOutput{}, began: time.Now(),
 		dry: j.state.Dry, late: j.state.Overlaps,
-		rest: run.Ring, retries: run.Retry, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		rest: run.Ring, retries: run.Retry, wake: make(chan struct{}, 1),
 	}
-	e.ask, e.end = context.WithCancelCause(context.Background())
-	e.force, e.kill = context.WithCancelCause(context.Background())
-	e.launching, e.halt = context.WithCancelCause(e.ask)
+	e.launching, e.halt = context.WithCancelCause(r.stopping)
+	e.ask, e.end = context.WithCancelCause(r.asked)
 	begins := run.Slot
 	if e.job.After != "" { // it has waited
 		begins = run.StartedAt
 	}
 	e.due = e.began.Add(begins.Sub(run.StartedAt))
 	if run.Trigger != Manual { // an operator waits for a manual run
-		e.stagger = e.job.stagger(begins, len(run.Ring))
+		e.stagger = e.job.StaggerWithin(e.job.Schedule.Next(begins).Sub(begins), len(run.Ring))
 	}
 	return e
 }
@@ -90,8 +86,8 @@ func (e *executor) loop() {
 			quota.Await(e.launching, wait, e.wake)
 		} else if token, ok := e.admit(p); ok {
 			passes.Go(func() {
+				defer e.leave()
 				e.pass(p, token)
-				e.leave()
 			})
 		} else {
 			e.leave()
@@ -99,9 +95,8 @@ func (e *executor) loop() {
 	}
 	passes.Wait()
 	e.finish(context.Cause(e.launching))
+	e.halt(nil)
 	e.end(nil)
-	e.kill(nil)
-	close(e.done)
 }
 
 // next decides which pass is next: of a region that is served again, else of the ring's next one at its time, and
@@ -164,13 +159,6 @@ func (e *executor) leave() {
 	}
 }
 
-// putBack has a region be served again, before those that were not yet.
-func (e *executor) putBack(region regions.Region) {
-	e.control.mu.Lock()
-	defer e.control.mu.Unlock()
-	e.again = append(e.again, region)
-}
-
 // waitsFor has the run wait for a limit that has stopped a region, and serve it then, if the job waits that long.
 func (e *executor) waitsFor(limit string, until time.Time, region regions.Region) bool {
 	const shortest = 10 * time.Millisecond // the clocks of host and ledger may differ
@@ -182,8 +170,8 @@ func (e *executor) waitsFor(limit string, until time.Time, region regions.Region
 	if until = quota.Later(until, now.Add(shortest)); until.After(e.pause.RetryAt) {
 		e.pause, e.resumes = Stop{Limit: limit, RetryAt: until}, time.Now().Add(until.Sub(now))
 	}
+	e.again = append(e.again, region)
 	e.control.mu.Unlock()
-	e.putBack(region)
 	return true
 }
 
@@ -198,12 +186,15 @@ func (e *executor) finish(cause error) {
 	if j.state.Overlaps == e.late && e.run.Trigger != Manual {
 		j.state.Overlaps = 0
 	}
-	j.executor = nil
+	e.over, e.resumes = true, time.Time{}
 	run := e.run.copy()
 	j.mu.Unlock()
 	e.runner.trouble(j.name, j.save(runsLine{Run: new(run.head())}))
 	e.runner.changed(e.job, run)
 }
+
+// underWay returns whether the run, if there is one, is under way. The caller holds the job's mu.
+func (e *executor) underWay() bool { return e != nil && !e.over }
 
 // show returns a copy of the run with what its passes under way have done until now. The caller holds the job's mu.
 func (e *executor) show() *Run {
@@ -226,8 +217,8 @@ func (e *executor) show() *Run {
 	return run
 }
 
-// underWay returns the run as the state keeps it: with the passes under way alone. The caller holds the job's mu.
-func (e *executor) underWay() *Run {
+// kept returns the run as the state keeps it: with the passes under way alone. The caller holds the job's mu.
+func (e *executor) kept() *Run {
 	run := e.run.head()
 	for e.open < len(e.run.Passes) && e.run.Passes[e.open].Outcome != Running {
 		e.open++
@@ -247,7 +238,7 @@ func (e *executor) underWay() *Run {
 func (e *executor) passesOver() int {
 	e.control.mu.Lock()
 	defer e.control.mu.Unlock()
-	if e.control.executor != e {
+	if e.over {
 		return math.MaxInt
 	}
 	return len(e.run.Passes) - e.run.Outcomes()[Running]

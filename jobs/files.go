@@ -95,11 +95,18 @@ type runsLine struct {
 	Run     *Run   `json:"run,omitempty"`
 }
 
-// add appends a line. What a full disk has cut short is removed, and comes before what is added next; what a power cut
+// add appends lines. What a full disk has cut short is removed, and comes before what is added next; what a power cut
 // has cut short is ended. The caller holds writing.
-func (f *files) add(one runsLine) error {
-	one.Version = stateVersion
-	text := append(append(f.unkept, encoded(one)...), '\n')
+func (f *files) add(lines ...runsLine) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	text := f.unkept
+	for _, one := range lines {
+		one.Version = stateVersion
+		encoded, _ := json.Marshal(one) // nothing in it can fail
+		text = append(append(text, encoded...), '\n')
+	}
 	if err := f.write(text); err != nil {
 		if len(text) <= maxUnkept {
 			f.unkept = text
@@ -136,15 +143,6 @@ func (f *files) write(text []byte) error {
 		return err
 	}
 	return replaceFile(f.path(runsEnding), kept)
-}
-
-// encoded returns a value of this package as JSON.
-func encoded(value any) []byte {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // nothing in it can fail
-	}
-	return text
 }
 
 // latest returns the last n runs that ended, the latest first. It reads no more of the file than it needs.

@@ -197,7 +197,7 @@ func TestADiskThatIsFull(t *testing.T) {
 			t.Errorf("got %+v, want that it is kept again", got)
 		}
 		b.begun()
-		if runs, err := b.states["trending"].files.latest(10); err != nil || len(runs) != 2 || len(runs[1].Passes) != 2 || runs[1].State != RunDone {
+		if runs, err := b.job().files.latest(10); err != nil || len(runs) != 2 || len(runs[1].Passes) != 2 || runs[1].State != RunDone {
 			t.Errorf("got %+v, %v, want both runs, whole", runs, err)
 		}
 		b.restart(trending(t, 2))

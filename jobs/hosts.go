@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -55,23 +54,23 @@ func (r *Runner) hosts(job *Job) (list []Daemon, age time.Duration, known bool) 
 // runsHere returns whether this host runs a slot of a job that is due. If the ledger has not said lately which
 // hosts live, it waits for that: a host that was frozen must not go by what it knew before. If the ledger
 // cannot be reached, what it said last holds.
-func (r *Runner) runsHere(ctx context.Context, j *jobControl, slot time.Time) bool {
+func (r *Runner) runsHere(j *jobControl, slot time.Time) bool {
 	if r.config.Hosts == nil {
 		return true
 	}
 	const fresh, often = 3 * time.Second, 100 * time.Millisecond
-	began := time.Now()
-	next := j.current().Schedule.Next(r.now())
+	began, next := time.Now(), j.current().Schedule.Next(r.now())
 	for {
-		list, age, known := r.hosts(j.current())
-		if age <= fresh || known && time.Since(began) >= fresh || j.current().Host != "" {
-			on, _ := RunsOn(j.current(), list)
+		job := j.current()
+		list, age, known := r.hosts(job)
+		if age <= fresh || known && time.Since(began) >= fresh || job.Host != "" {
+			on, _ := RunsOn(job, list)
 			if !on.Self { // if this host takes over, it misses nothing
 				r.trouble(j.name, j.set(func(s *state) { s.Since = quota.Later(s.Since, slot) }))
 			}
 			return on.Self
 		}
-		if !quota.Sleep(ctx, often) || !r.now().Before(next) {
+		if !quota.Sleep(r.stopping, often) || !r.now().Before(next) {
 			return false // the next slot asks for itself
 		}
 	}
@@ -83,36 +82,37 @@ func (r *Runner) elsewhere(job *Job, now time.Time) (on, wrong string) {
 		return "", ""
 	}
 	list, _, known := r.hosts(job)
-	if !known {
-		return "", ""
+	switch first, found := RunsOn(job, list); {
+	case !known:
+	case job.Host != "" && job.Host != r.config.Name:
+		return job.Host, silent(job, list, now)
+	case found && !first.Self:
+		return first.Name, ""
 	}
-	if job.Host != "" && job.Host != r.config.Name {
-		on = job.Host
-		wrong = silent(job, list, now)
-	} else if first, found := RunsOn(job, list); found && !first.Self {
-		on = first.Name
-	}
-	return on, wrong
+	return "", ""
 }
 
 // silent says that the host which a job names was silent for two slots, or does not have the job; empty: neither.
 func silent(job *Job, hosts []Daemon, now time.Time) string {
-	var names []string
-	for _, h := range hosts {
-		if !h.Self {
-			names = append(names, h.Name)
+	const cure = "start quotad there, or give the job another host"
+	i := slices.IndexFunc(hosts, func(h Daemon) bool { return h.Name == job.Host })
+	if i < 0 {
+		var names []string
+		for _, h := range hosts {
+			if !h.Self {
+				names = append(names, h.Name)
+			}
 		}
-		if h.Name != job.Host {
-			continue
-		}
-		if second := job.Schedule.Next(job.Schedule.Next(now.Add(-h.Ago))); h.Ago > livesFor && !second.IsZero() && !second.After(now) {
-			return fmt.Sprintf("host %s has been silent for %s: start quotad there, or give the job another host", h.Name, quota.Brief(h.Ago.Round(time.Second)))
-		}
-		if h.Ago <= livesFor && !slices.Contains(h.Jobs, job.Name) {
-			return fmt.Sprintf("host %s does not schedule it: compare the two files", h.Name)
-		}
-		return ""
+		slices.Sort(names)
+		return fmt.Sprintf("no daemon is called %q: %s", job.Host, quota.Meant(job.Host, names, cure))
 	}
-	slices.Sort(names)
-	return fmt.Sprintf("no daemon is called %q: %s", job.Host, quota.Meant(job.Host, names, "start quotad there, or give the job another host"))
+	h := hosts[i]
+	second := job.Schedule.Next(job.Schedule.Next(now.Add(-h.Ago)))
+	switch {
+	case h.Ago > livesFor && !second.IsZero() && !second.After(now):
+		return fmt.Sprintf("host %s has been silent for %s: %s", h.Name, quota.Brief(h.Ago.Round(time.Second)), cure)
+	case h.Ago <= livesFor && !slices.Contains(h.Jobs, job.Name):
+		return fmt.Sprintf("host %s does not schedule it: compare the two files", h.Name)
+	}
+	return ""
 }

@@ -44,7 +44,7 @@ type Job struct {
 	Dir     string            `toml:"dir" is:"dir"`      // the working directory of a pass
 	Env     map[string]string `toml:"env" is:"variable"` // on top of the allow-list, below the contract
 	Secrets []string          // removed from what a pass writes
-	Timeout time.Duration     `toml:"timeout" default:"5m"` // of a pass, then TERM; at least a second
+	Timeout time.Duration     `toml:"timeout" default:"5m"` // of a pass, then TERM
 }
 
 const (
@@ -70,22 +70,13 @@ func (j *Job) waitsFor(back, now time.Time) bool {
 // EvenStagger spreads the passes of a run evenly over the time until the schedule's next slot.
 const EvenStagger time.Duration = -1
 
-// stagger returns the time between the starts of two passes of a run of n regions at slot.
-func (j *Job) stagger(slot time.Time, n int) time.Duration {
-	next := j.Schedule.Next(slot)
-	if j.Stagger == EvenStagger && next.IsZero() {
-		return 0
-	}
-	return j.StaggerWithin(next.Sub(slot), n)
-}
-
-// StaggerWithin returns the time between the starts of two passes of a run of n
-// regions whose schedule has its next slot a period later.
+// StaggerWithin returns the time between the starts of two passes of a run of n regions whose schedule has its next slot
+// a period later; below 0: it has none.
 func (j *Job) StaggerWithin(period time.Duration, n int) time.Duration {
 	if j.Stagger != EvenStagger {
 		return j.Stagger
 	}
-	return period / time.Duration(n)
+	return max(0, period) / time.Duration(n)
 }
 
 // ExitExhausted is the exit code by which a pass says that it stopped because

@@ -21,8 +21,6 @@ const maxOutput = 64 << 10
 
 // A runOutput is what the passes of a run wrote last. Any number of goroutines may use it.
 type runOutput struct {
-	run string // its id
-
 	mu      sync.Mutex // guards what follows
 	lines   []OutputLine
 	size    int
@@ -47,9 +45,6 @@ func (l OutputLine) cost() int { return len(l.Text) + 64 }
 
 // after returns what is kept of the lines after the first n, and how many there are in all.
 func (o *runOutput) after(n int) (lines []OutputLine, written int) {
-	if o == nil {
-		return nil, 0
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	from := n - (o.written - len(o.lines))

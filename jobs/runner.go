@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +42,41 @@ type Config struct {
 	Hosts func() (list []Daemon, age time.Duration, known bool)
 }
 
+// Config.OnEvent is called with one of these. Their contents are the callee's own.
+type (
+	// RunChanged means that a run has begun, has ended, or was skipped. Its State says which.
+	RunChanged struct {
+		Run  Run
+		Next time.Time // of one that is over: when the schedule has the next one; zero: unknown
+	}
+
+	// PassChanged means that a pass has begun, has ended, or was not launched. The run is without its passes.
+	PassChanged struct {
+		Run        Run
+		Pass       Pass
+		Credential string // of its job; empty of a pass that was found dead at the start
+	}
+
+	// GateRefused means that the gate kept a pass from beginning.
+	GateRefused struct {
+		Credential string
+		Decision   quota.Decision
+	}
+
+	// Output is a line that a pass has written.
+	Output struct {
+		Job, Run string
+		Pass     Pass
+		Line     Line
+	}
+
+	// Trouble means that something of a job is not as it should be, such as a file that cannot be written.
+	Trouble struct {
+		Job string
+		Err error
+	}
+)
+
 // A Gate decides whether calls could be afforded; a quota.Service is one.
 type Gate interface {
 	// Peek decides what would become of a job's calls, after those that others are about to make,
@@ -54,15 +88,17 @@ type Gate interface {
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of goroutines may use it at the same time.
 type Runner struct {
-	config      Config
-	gate        chan struct{} // holds one while a pass asks the gate
-	stopping    context.Context
-	beginNoMore context.CancelFunc // ends stopping
-	background  sync.WaitGroup     // for what Stop waits for; nothing joins it once stopping has ended
+	config Config
+	gate   chan struct{} // holds one while a pass asks the gate
 
-	mu     sync.RWMutex           // guards what follows, and the end of stopping
-	states map[string]*jobControl // also of jobs that were removed: a run of theirs may be under way
-	jobs   []*jobControl          // as configured
+	// Nothing begins once stopping has ended; passes are asked to end when asked does, and killed when forced does.
+	stopping, asked, forced context.Context
+	stop, ask, force        context.CancelCauseFunc
+	background              sync.WaitGroup // what Stop waits for; nothing joins it once stopping has ended
+
+	mu         sync.RWMutex  // guards what follows, and the end of stopping
+	jobs       []*jobControl // as configured, and then those that were removed: a run of theirs may be under way
+	configured int           // how many are
 }
 
 // Open returns a runner that continues where the last one left off. Nothing runs before Start or Tick.
@@ -73,8 +109,10 @@ func Open(c Config) (*Runner, error) {
 	if c.OnEvent == nil {
 		c.OnEvent = func(any) {}
 	}
-	r := &Runner{config: c, gate: make(chan struct{}, 1), states: make(map[string]*jobControl, len(c.Jobs))}
-	r.stopping, r.beginNoMore = context.WithCancel(context.Background())
+	r := &Runner{config: c, gate: make(chan struct{}, 1)}
+	r.stopping, r.stop = context.WithCancelCause(context.Background())
+	r.asked, r.ask = context.WithCancelCause(context.Background())
+	r.forced, r.force = context.WithCancelCause(context.Background())
 	files, err := filepath.Glob(filepath.Join(c.Dir, "*"+stateEnding))
 	if err != nil {
 		return nil, fmt.Errorf("cannot look through state directory %q: %w", c.Dir, err)
@@ -82,46 +120,53 @@ func Open(c Config) (*Runner, error) {
 	for _, path := range files { // those of jobs that were removed may have left processes running
 		name := strings.TrimSuffix(filepath.Base(path), stateEnding)
 		if j, err := openJob(&c, &Job{Name: name, Schedule: Unscheduled{}}); err == nil {
-			r.states[name] = j
+			r.jobs = append(r.jobs, j)
 		}
 	}
 	return r, r.SetJobs(c.Jobs)
 }
 
-// SetJobs replaces the jobs, which are valid. Runs under way finish as they
-// began, also those of jobs that were removed. A job keeps its cursor, its pause and
-// its history by its name. After an error nothing has changed. One call is made at a time.
+// SetJobs replaces the jobs, which are valid and of different names. Runs under way finish as they began, also those of
+// jobs that were removed. A job keeps its cursor, its pause and its history by its name. After an error nothing has
+// changed. One call is made at a time.
 func (r *Runner) SetJobs(list []*Job) error {
-	configured := make([]*jobControl, len(list))
-	for i, job := range list {
-		if slices.ContainsFunc(list[:i], func(other *Job) bool { return other.Name == job.Name }) {
-			return fmt.Errorf("job %q is defined twice", job.Name)
+	known, _ := r.known()
+	var next, opened []*jobControl
+	for _, job := range list {
+		i := slices.IndexFunc(known, func(j *jobControl) bool { return j.name == job.Name })
+		if i >= 0 {
+			next = append(next, known[i])
+			continue
 		}
-		r.mu.RLock()
-		j := r.states[job.Name]
-		r.mu.RUnlock()
-		if j == nil {
-			var err error
-			if j, err = openJob(&r.config, job); err != nil {
-				return fmt.Errorf("job %q: %w", job.Name, err)
-			}
+		j, err := openJob(&r.config, job)
+		if err != nil {
+			return fmt.Errorf("job %q: %w", job.Name, err)
 		}
-		configured[i] = j
+		next, opened = append(next, j), append(opened, j)
 	}
-	for _, j := range r.known() {
-		if !slices.Contains(configured, j) {
-			r.trouble(j.name, j.define(nil, r.now()))
+	for _, j := range known {
+		if !slices.Contains(next, j) {
+			next = append(next, j)
 		}
 	}
-	for i, job := range list {
-		r.trouble(job.Name, configured[i].define(job, r.now()))
+	for i, j := range next {
+		var job *Job
+		if i < len(list) {
+			job = list[i]
+		}
+		r.trouble(j.name, j.define(job, r.now()))
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, j := range configured {
-		r.states[j.name] = j
+	r.jobs, r.configured = next, len(list)
+	r.mu.Unlock()
+	for _, j := range opened {
+		if done, err := r.enter(); err == nil {
+			go func() {
+				defer done()
+				r.recover(r.stopping, j)
+			}()
+		}
 	}
-	r.jobs = configured
 	return nil
 }
 
@@ -130,13 +175,13 @@ func (r *Runner) SetJobs(list []*Job) error {
 // as the jobs want that, and begins the runs at start. It is called once, before the first Tick, which is for a later
 // slot.
 func (r *Runner) Start(ctx context.Context) {
-	var all sync.WaitGroup
-	for _, j := range r.known() {
-		r.trouble(j.name, j.aside)
-		all.Go(func() { r.recover(ctx, j) })
+	var recovered sync.WaitGroup
+	all, n := r.known()
+	for _, j := range all {
+		recovered.Go(func() { r.recover(ctx, j) })
 	}
-	all.Wait()
-	for _, j := range r.all() {
+	recovered.Wait()
+	for _, j := range all[:n] {
 		r.start(j)
 	}
 }
@@ -145,6 +190,7 @@ func (r *Runner) Start(ctx context.Context) {
 // they were granted, if it can be asked, and the run. Of a run whose end is in NAME.runs, only that was not in the state
 // yet.
 func (r *Runner) recover(ctx context.Context, j *jobControl) {
+	r.trouble(j.name, j.aside)
 	j.mu.Lock()
 	run, from := j.state.Run.copy(), j.state.From // the run is in the way of others until this is done
 	j.mu.Unlock()
@@ -173,10 +219,10 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 		lines = append(lines, runsLine{Run: new(run.head())})
 	}
 	j.mu.Lock()
-	j.state.Run, j.run = nil, nil
+	j.state.Run, j.before = nil, nil
 	if lines != nil {
 		j.state.end(run)
-		j.run = run.copy()
+		j.before = run.copy()
 	}
 	j.mu.Unlock()
 	r.trouble(j.name, j.save(lines...))
@@ -216,28 +262,24 @@ func (r *Runner) recount(ctx context.Context, job *Job, p *Pass) {
 // is not before ask. Regions whose pass was interrupted keep their turn.
 func (r *Runner) Stop(ask, force context.Context) {
 	r.mu.Lock()
-	r.beginNoMore()
+	r.stop(ErrShutdown)
 	r.mu.Unlock()
-	list := r.underWay()
-	each := func(do func(*executor)) {
-		for _, e := range list {
-			do(e)
-		}
-	}
-	each(func(e *executor) { e.halt(ErrShutdown) })
-	defer context.AfterFunc(ask, func() { each(func(e *executor) { e.end(ErrShutdown) }) })()
-	defer context.AfterFunc(force, func() { each(func(e *executor) { e.kill(ErrShutdown) }) })()
-	each(func(e *executor) { <-e.done })
-	r.background.Wait()              // all of it ends with stopping, and no call takes long
-	for _, e := range r.underWay() { // what was about to begin then, and launches nothing
-		<-e.done
-	}
+	defer context.AfterFunc(ask, func() { r.ask(ErrShutdown) })()
+	defer context.AfterFunc(force, func() { r.force(ErrShutdown) })()
+	r.background.Wait()
 }
 
 // now reads the wall clock, in UTC like every time that leaves this package.
 func (r *Runner) now() time.Time { return r.config.Now().UTC() }
 
-func (r *Runner) isStopping() bool { return r.stopping.Err() != nil }
+// changed reports a run of a job.
+func (r *Runner) changed(j *Job, run *Run) {
+	event := RunChanged{Run: *run.copy()}
+	if run.State != RunRunning {
+		event.Next = j.Schedule.Next(r.now())
+	}
+	r.config.OnEvent(event)
+}
 
 func (r *Runner) trouble(job string, err error) {
 	if err != nil {
@@ -249,15 +291,26 @@ func (r *Runner) trouble(job string, err error) {
 func (r *Runner) enter() (done func(), err error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.isStopping() {
+	if r.stopping.Err() != nil {
 		return nil, ErrStopping
 	}
 	r.background.Add(1)
 	return r.background.Done, nil
 }
 
-// state returns the state of a job that is configured.
-func (r *Runner) state(job string) (*jobControl, error) { return find(r.all(), job) }
+// known returns all jobs: so many that are configured, in their order, and those that were removed. The list must not
+// be changed.
+func (r *Runner) known() (list []*jobControl, configured int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.jobs, r.configured
+}
+
+// state returns a job that is configured.
+func (r *Runner) state(job string) (*jobControl, error) {
+	list, n := r.known()
+	return find(list[:n], job)
+}
 
 func find(list []*jobControl, job string) (*jobControl, error) {
 	if i := slices.IndexFunc(list, func(j *jobControl) bool { return j.name == job }); i >= 0 {
@@ -266,13 +319,14 @@ func find(list []*jobControl, job string) (*jobControl, error) {
 	return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 }
 
-// listed returns the state of a job or, if job is empty, of all in the order of configuration, and
-// then of those that were removed while a run of theirs is under way.
+// listed returns a job or, if it has no name, all that are configured, in their order, and then those that were removed
+// while a run of theirs is under way.
 func (r *Runner) listed(job string) ([]*jobControl, error) {
-	list := slices.Clone(r.all())
-	for _, e := range r.underWay() {
-		if !slices.Contains(list, e.control) {
-			list = append(list, e.control)
+	all, n := r.known()
+	list := slices.Clone(all[:n])
+	for _, j := range all[n:] {
+		if j.underWay() != nil {
+			list = append(list, j)
 		}
 	}
 	if job == "" {
@@ -282,35 +336,12 @@ func (r *Runner) listed(job string) ([]*jobControl, error) {
 	return []*jobControl{j}, err
 }
 
-// all returns the states of the jobs in the order of configuration. The list must not be changed.
-func (r *Runner) all() []*jobControl {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.jobs
-}
-
-// known returns the states of all jobs, also of those that were removed, by their names.
-func (r *Runner) known() []*jobControl {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(r.states), func(a, b *jobControl) int { return strings.Compare(a.name, b.name) })
-}
-
-// underWay returns the executors of the runs under way, of any job, by the names of the jobs.
-func (r *Runner) underWay() (list []*executor) {
-	for _, j := range r.known() {
-		if e := j.underWay(); e != nil {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-// Spending returns the ids of the runs under way that spend from a credential,
-// by the names of their jobs, also those of jobs that were removed or spend from another one by now.
+// Spending returns the ids of the runs under way that spend from a credential, also those of jobs that were removed or
+// spend from another one by now.
 func (r *Runner) Spending(credential string) (runs []string) {
-	for _, e := range r.underWay() {
-		if e.job.Credential == credential {
+	all, _ := r.known()
+	for _, j := range all {
+		if e := j.underWay(); e != nil && e.job.Credential == credential {
 			runs = append(runs, e.run.ID)
 		}
 	}

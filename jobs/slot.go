@@ -3,6 +3,8 @@ package jobs
 import (
 	"fmt"
 	"time"
+
+	"quotad/quota"
 )
 
 const (
@@ -29,26 +31,79 @@ func (r *Runner) tick(j *jobControl, trigger Trigger, slot time.Time) {
 	}
 	go func() {
 		defer done()
+		run := Run{Trigger: trigger, Slot: slot}
 		if now := r.now(); trigger == Scheduled && now.Sub(slot) >= late {
-			if trigger = CatchUp; !j.current().mayMakeUp(slot, now) {
-				r.miss(j, slot, now)
-				return
+			if run.Trigger = CatchUp; !j.current().mayMakeUp(slot, now) {
+				run.Reason = Missed
 			}
 		}
-		if r.runsHere(r.stopping, j, slot) && r.follow(r.stopping, j, slot) {
-			_, _ = r.begin(j, Run{ID: newRunID(r.now()), Trigger: trigger, Slot: slot}) // else the slot was taken before
+		if r.runsHere(j, slot) && (run.Reason == Missed || r.follow(j, &run)) {
+			_, _ = r.begin(j, run) // else the slot was taken before
 		}
 	}()
 }
 
-// miss records a slot that is not made up for, unless it was taken before.
-func (r *Runner) miss(j *jobControl, slot, now time.Time) {
-	j.mu.Lock()
-	taken := notAhead(j.state.Slot, now)
-	j.mu.Unlock()
-	if slot.After(taken) {
-		r.skip(j, skippedSlot(slot, Missed, ""))
+// followOn decides about a slot of a job that runs after another one. It runs once a run of that job is done: that of
+// its latest slot, or a later one; good is the slot of its last good run. It is over at the job's next slot. A job
+// without slots has to have been run since the slot before.
+func followOn(own, other Schedule, slot, good, now time.Time) (runs, over bool) {
+	if next := own.Next(slot); !next.IsZero() && !now.Before(next) {
+		return false, true
 	}
+	since := Latest(other, slot)
+	if since.IsZero() {
+		since = Latest(own, slot.Add(-1))
+	}
+	return !good.IsZero() && !good.Before(since), false
+}
+
+// follow waits until a slot of a job may run, if the job runs after another one. If that never comes, the run gets the
+// reason; if it returns false, quotad stops, or the job is gone. A job that is paused, or under way, waits for nothing: it
+// is skipped for that.
+func (r *Runner) follow(j *jobControl, run *Run) bool {
+	const often = time.Second
+	defer j.follow(run.Slot, time.Time{})
+	for now := r.now(); j.isAfter(now); now = r.now() {
+		job, schedule, good := j.current(), Schedule(Unscheduled{}), time.Time{}
+		if other, err := r.state(job.After); err == nil {
+			schedule, good = other.lastGood(now)
+		}
+		runs, over := followOn(job.Schedule, schedule, run.Slot, good, now)
+		if over {
+			run.Stop = Stop{Reason: After, Detail: job.After}
+		}
+		if runs || over {
+			return true
+		}
+		j.follow(time.Time{}, run.Slot)
+		if _, removed := r.state(j.name); removed != nil || !quota.Sleep(r.stopping, often) {
+			return false
+		}
+	}
+	return true
+}
+
+// isAfter returns whether the job waits for another one.
+func (j *jobControl) isAfter(now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.job.After != "" && !j.state.Pause.Active(now) && !j.last.underWay()
+}
+
+// follow records the slot that waits: it is another one as long as that was one. Of two, the earlier one waits.
+func (j *jobControl) follow(from, to time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.follows.Equal(from) {
+		j.follows = to
+	}
+}
+
+// lastGood returns the job's schedule and the slot of its last good run.
+func (j *jobControl) lastGood(now time.Time) (Schedule, time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.job.Schedule, notAhead(j.state.GoodSlot, now)
 }
 
 // start makes up for what a job missed while no daemon was running, or begins its run at the start.
@@ -62,8 +117,8 @@ func (r *Runner) start(j *jobControl) {
 		r.tick(j, CatchUp, slot)
 	case job.RunAtStart:
 		r.tick(j, AtStart, now)
-	case r.config.Hosts == nil: // else another host may have run them
-		r.skip(j, missedBetween(job.Schedule, known, now)...)
+	case slot.After(known) && r.config.Hosts == nil: // else another host may have run it
+		_, _ = r.begin(j, Run{Trigger: CatchUp, Slot: slot, Stop: Stop{Reason: Missed}})
 	}
 }
 
@@ -84,85 +139,72 @@ func (j *jobControl) slotOf(run *Run) time.Time {
 	return run.Slot
 }
 
-// claim decides what becomes of a run that is to begin, and of its slot: it begins, or begins is false. Skips are the
-// slots that do not become a run: those before it that had none, and its own. After an error the slot was taken
-// before. The caller holds mu.
-func (j *jobControl) claim(run *Run, now time.Time, stopping bool) (begins bool, skips []Run, err error) {
+// claim decides what becomes of a run that is to begin, and of its slot: it begins, or has the reason why it does not.
+// Skips are the slots that do not become a run: those before it that had none, and its own. After an error the slot was
+// taken before. The caller holds mu.
+func (j *jobControl) claim(run *Run, now time.Time) (skips []Run, err error) {
 	inTheWay := j.state.Run // of a daemon that was killed: it is being ended
-	if j.executor != nil {
-		inTheWay = j.executor.run
+	if j.last.underWay() {
+		inTheWay = j.last.run
 	}
 	if inTheWay != nil {
 		err = fmt.Errorf("job %q: %w: %s", j.name, ErrUnderWay, inTheWay.ID)
 	}
 	if run.Trigger == Manual {
-		if stopping {
-			err = ErrStopping
-		}
-		return err == nil, nil, err
+		return nil, err
 	}
-	if slot := j.slotOf(run); !slot.IsZero() && !slot.After(notAhead(j.state.Slot, run.Slot)) {
-		return false, nil, errClaimed // what was claimed under a clock that was ahead takes nothing
+	if slot := j.slotOf(run); !slot.IsZero() && !slot.After(notAhead(j.state.Slot, now)) {
+		return nil, errClaimed // what was claimed under a clock that was ahead takes nothing
 	}
-	skips = missedBetween(j.job.Schedule, j.slot(now), run.Slot)
+	known := j.slot(now)
+	if waits := j.follows; waits.After(known) && waits.Before(run.Slot) {
+		skips, known = append(skips, skippedSlot(waits, Stop{Reason: After, Detail: j.job.After})), waits
+	}
 	switch {
-	case stopping:
-		return false, append(skips, skippedSlot(run.Slot, Shutdown, "")), nil
+	case run.Reason == Missed:
+		return append(skips, missedBetween(j.job.Schedule, known, run.Slot.Add(1))...), nil
+	case run.Reason != "":
 	case j.state.Pause.Active(now):
-		return false, append(skips, skippedSlot(run.Slot, Paused, "")), nil
+		run.Reason = Paused
 	case err != nil:
-		return false, append(skips, skippedSlot(run.Slot, Overlap, err.Error())), nil
+		run.Reason, run.Detail = Overlap, err.Error()
 	}
-	return true, skips, nil
+	skips = append(skips, missedBetween(j.job.Schedule, known, run.Slot)...)
+	if run.Reason != "" {
+		skips = append(skips, skippedSlot(run.Slot, run.Stop))
+	}
+	return skips, nil
 }
 
-// begin begins a run of which the ID, the trigger, the slot and what an operator chose are given. It returns the run
-// as it began, which continues. A run of the job that is under way prevents that: the slot is skipped.
-func (r *Runner) begin(j *jobControl, run Run) (Run, error) {
+// begin begins a run of which the trigger, the slot and what an operator chose are given. It returns the run as it
+// began, which continues. A run of the job that is under way prevents that: the slot is skipped, as it is for a reason
+// that is given.
+func (r *Runner) begin(j *jobControl, run Run) (begun Run, err error) {
 	now := r.now()
 	j.mu.Lock()
-	begins, skips, err := j.claim(&run, now, r.isStopping())
+	skips, err := j.claim(&run, now)
 	if err != nil {
 		j.mu.Unlock()
 		return Run{}, err
 	}
 	lines := j.skip(now, skips...)
 	var e *executor
-	if begins {
+	if run.Reason == "" {
 		e = r.newExecutor(j, &run)
 		j.state.begin(&run)
-		j.executor, j.run, j.output = e, &run, e.output
+		j.last = e
 	}
 	j.mu.Unlock()
 	r.trouble(j.name, j.save(lines...))
-	r.reportSkipped(j, lines)
-	if !begins {
-		return Run{}, nil
-	}
-	if r.isStopping() { // by now
-		e.halt(ErrShutdown)
-	}
-	begun := *run.copy()
-	r.changed(e.job, &run)
-	go e.loop()
-	return begun, nil
-}
-
-// skip records slots that do not become a run, and reports them.
-func (r *Runner) skip(j *jobControl, slots ...Run) {
-	j.mu.Lock()
-	lines := j.skip(r.now(), slots...)
-	j.mu.Unlock()
-	if len(lines) > 0 {
-		r.trouble(j.name, j.save(lines...))
-		r.reportSkipped(j, lines)
-	}
-}
-
-func (r *Runner) reportSkipped(j *jobControl, lines []runsLine) {
 	for _, one := range lines {
 		r.changed(j.current(), one.Run)
 	}
+	if e != nil {
+		begun = *run.copy()
+		r.changed(e.job, &run)
+		r.background.Go(e.loop) // its caller has entered
+	}
+	return begun, nil
 }
 
 // skip records slots that do not become a run, of which Slot, LastSlot, Ticks and the reason are given. Those that
@@ -194,10 +236,6 @@ func missedBetween(s Schedule, after, before time.Time) []Run {
 }
 
 // skippedSlot is a slot that does not become a run.
-func skippedSlot(slot time.Time, reason Reason, detail string) Run {
-	run := Run{Slot: slot, LastSlot: slot, Stop: Stop{Reason: reason, Detail: detail}}
-	if reason != Missed {
-		run.Ticks = 1
-	}
-	return run
+func skippedSlot(slot time.Time, why Stop) Run {
+	return Run{Slot: slot, LastSlot: slot, Ticks: 1, Stop: why}
 }

@@ -147,7 +147,8 @@ func (j *jobControl) runs(n int) ([]Run, error) {
 
 // RunOf returns the run of that id, whether it is under way or over.
 func (r *Runner) RunOf(id string) (Run, error) {
-	for _, j := range r.known() {
+	all, _ := r.known()
+	for _, j := range all {
 		run, err := j.files.find(id)
 		if err != nil {
 			return Run{}, err
@@ -173,8 +174,8 @@ type Progress struct {
 	Written int          `json:"written,omitempty"` // lines until now
 }
 
-// AwaitRun is RunOf as soon as more than ended passes of the run are over, its passes have written more
-// than written lines, or it is over, or ctx ends; written below 0: without lines.
+// AwaitRun is RunOf as soon as more than ended passes of the run are over, its passes have written more than written
+// lines, or it is over, or ctx ends; written below 0: without lines.
 func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (Progress, error) {
 	const often = 100 * time.Millisecond
 	e := r.executorOf(id)
@@ -182,34 +183,20 @@ func (r *Runner) AwaitRun(ctx context.Context, id string, ended, written int) (P
 	}
 	run, err := r.RunOf(id)
 	progress := Progress{Run: run}
-	if written >= 0 && err == nil {
-		output := r.outputOf(run)
-		if e != nil { // the job's next run may have begun
-			output = e.output
-		}
-		progress.Output, progress.Written = output.after(written)
+	if written >= 0 && e != nil {
+		progress.Output, progress.Written = e.output.after(written)
 	}
 	return progress, err
 }
 
-// outputOf returns what the passes of a run wrote, or nil.
-func (r *Runner) outputOf(run Run) *runOutput {
-	j, err := find(r.known(), run.Job)
-	if err != nil {
-		return nil
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.output == nil || j.output.run != run.ID {
-		return nil
-	}
-	return j.output
-}
-
-// executorOf returns the executor of a run that is under way on this host, or nil.
+// executorOf returns the executor of a run that is the last one of its job since the start, or nil.
 func (r *Runner) executorOf(id string) *executor {
-	for _, e := range r.underWay() {
-		if e.run.ID == id {
+	all, _ := r.known()
+	for _, j := range all {
+		j.mu.Lock()
+		e := j.last
+		j.mu.Unlock()
+		if e != nil && e.run.ID == id {
 			return e
 		}
 	}
@@ -229,7 +216,7 @@ func (r *Runner) JobStates() (list []JobState) {
 	states, _ := r.listed("")
 	for _, j := range states {
 		j.mu.Lock()
-		s := JobState{j.job, len(j.job.Expects) == 0 && len(j.state.Took) > 0, j.state.Pause, j.executor != nil}
+		s := JobState{j.job, len(j.job.Expects) == 0 && len(j.state.Took) > 0, j.state.Pause, j.last.underWay()}
 		if s.Measured {
 			job := *j.job
 			job.Expects, s.Job = mean(j.state.Took), &job

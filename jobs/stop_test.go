@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -125,7 +126,8 @@ func TestKilledDaemon(t *testing.T) {
 	})
 }
 
-// What a killed daemon left running is ended also if the job is not configured any more.
+// What a killed daemon left running is ended also if the job is not configured any more, or if its file is put there
+// before a reload adds the job.
 func TestLeftoversOfAJobThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
 		other := trending(t, 1)
@@ -139,6 +141,16 @@ func TestLeftoversOfAJobThatIsGone(t *testing.T) {
 			if len(b.ended) != 1 || b.ended[0].PID != 4711 {
 				t.Errorf("got %+v ended, want the process of the job that is gone, once", b.ended)
 			}
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "trending.json"))
+		must(t, err)
+		b.dir, b.ended = dir+"2", nil
+		b.restart(other)
+		must(t, os.WriteFile(filepath.Join(b.dir, "trending.json"), text, 0o600))
+		must(t, b.SetJobs([]*Job{other, trending(t, 1)}))
+		synctest.Wait()
+		if b.begun(); len(b.ended) != 1 || b.status().Last.State != RunRunning {
+			t.Errorf("got %+v ended, and %+v", b.ended, b.status().Last)
 		}
 	})
 }

@@ -94,8 +94,14 @@ func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls)
 	t.with(token, func(s *spender) {
 		s.calls = calls
 		for _, other := range t.spenders {
-			if other != s && !other.over && other.bearer.Credential == s.bearer.Credential {
-				others = append(others, stillExpected(other.calls, other.record.Made)...)
+			if other == s || other.over || other.bearer.Credential != s.bearer.Credential {
+				continue
+			}
+			for operation, count := range other.calls.Count {
+				if more := count - other.record.Made[operation]; more > 0 {
+					count := map[string]quota.Units{operation: more}
+					others = append(others, quota.Calls{Job: other.calls.Job, Count: count})
+				}
 			}
 		}
 	})
@@ -319,18 +325,4 @@ func (t *Tokens) Observed(token string, word quota.Word) {
 			s.answer(word.Operation)
 		}
 	})
-}
-
-// stillExpected returns the calls that a pass is expected to make beyond those that it made.
-func stillExpected(calls quota.Calls, made Made) (list []quota.Calls) {
-	left := make(map[string]quota.Units)
-	for operation, count := range calls.Count {
-		if more := count - made[operation]; more > 0 {
-			left[operation] = more
-		}
-	}
-	if len(left) > 0 {
-		list = append(list, quota.Calls{Job: calls.Job, Count: left})
-	}
-	return list
 }

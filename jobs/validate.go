@@ -24,8 +24,18 @@ func (j *Job) Validate(credentials []*quota.Credential) []*quota.FieldError {
 		v.fail(fmt.Sprint(err), "regions")
 	}
 	v.schedule()
-	v.command()
-	v.times()
+	if command := j.Command; len(command) == 0 || command[0] == "" {
+		v.fail(`a job needs a command: the program and its arguments, ["ytfetch", "trending"]`, "command")
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		if strings.HasPrefix(name, contractPrefix) {
+			v.fail(fmt.Sprintf("%s: names that begin with %s are set by quotad", name, contractPrefix), "env", name)
+		}
+	}
+	const maxRetries = 10
+	if j.Retry < 0 || j.Retry > maxRetries {
+		v.fail(fmt.Sprintf("must be from 0 to %d: %d", maxRetries, j.Retry), "retry")
+	}
 	i := slices.IndexFunc(credentials, func(c *quota.Credential) bool { return c.Name == j.Credential })
 	if i < 0 {
 		names := make([]string, len(credentials))
@@ -78,11 +88,7 @@ func (v *validation) schedule() {
 		v.fail(fmt.Sprintf("%s is not less than the %s between two slots: no region would be served again",
 			quota.Brief(j.RetryAfter), quota.Brief(period)), "retry_after")
 	}
-	switch n := len(j.Regions); {
-	case j.Stagger == EvenStagger || n == 0:
-	case j.Stagger < 0:
-		v.fail(fmt.Sprintf(`must be "even" or a duration of at least 0: %v`, j.Stagger), "stagger")
-	case !j.StaggerFits():
+	if n := len(j.Regions); !j.StaggerFits() {
 		v.fail(fmt.Sprintf(`%s, %v apart, do not fit into the %v between two slots: use "even", or less than %v`,
 			quota.Count(n, "region", "regions"), j.Stagger, period, period/time.Duration(n-1)), "stagger")
 	}
@@ -113,35 +119,6 @@ func shortestPeriod(s Schedule) time.Duration {
 // DefaultMaxWait is how long a run waits for a limit by default: a minute, or the shortest time between two slots.
 func DefaultMaxWait(s Schedule) time.Duration { return min(shortestPeriod(s), time.Minute) }
 
-func (v *validation) command() {
-	command := v.job.Command
-	if len(command) == 0 || command[0] == "" {
-		v.fail(`a job needs a command: the program and its arguments, ["ytfetch", "trending"]`, "command")
-	}
-	if slices.ContainsFunc(command, hasNUL) {
-		v.fail("holds a NUL byte", "command")
-	}
-	for _, name := range slices.Sorted(maps.Keys(v.job.Env)) {
-		switch {
-		case name == "" || strings.Contains(name, "=") || hasNUL(name) || hasNUL(v.job.Env[name]):
-			v.fail(fmt.Sprintf("a variable has a name without '=', and no NUL byte: %q", name), "env", name)
-		case strings.HasPrefix(name, contractPrefix):
-			v.fail(fmt.Sprintf("%s: names that begin with %s are set by quotad", name, contractPrefix), "env", name)
-		}
-	}
-}
-
-func (v *validation) times() {
-	j := v.job
-	if j.Timeout < time.Second {
-		v.fail(fmt.Sprintf("must be at least 1s: %v", j.Timeout), "timeout")
-	}
-	const maxRetries = 10
-	if j.Retry < 0 || j.Retry > maxRetries {
-		v.fail(fmt.Sprintf("must be from 0 to %d: %d", maxRetries, j.Retry), "retry")
-	}
-}
-
 // expects checks that one pass could be afforded if nothing else was spent: otherwise the job would never run.
 func (v *validation) expects(c *quota.Credential) {
 	if len(c.Operations) == 0 { // that is what is wrong
@@ -149,7 +126,7 @@ func (v *validation) expects(c *quota.Credential) {
 	}
 	known := true
 	for _, operation := range slices.Sorted(maps.Keys(v.job.Expects)) {
-		if err := v.operation(c, operation, v.job.Expects[operation]); err != nil {
+		if err := checkCalls(c, operation, v.job); err != nil {
 			v.fail(err.Error(), "expects", operation)
 			known = false
 		}
@@ -173,8 +150,9 @@ func (v *validation) expects(c *quota.Credential) {
 	}
 }
 
-// operation checks that calls of an operation are ones that a pass can make.
-func (v *validation) operation(c *quota.Credential, operation string, count quota.Units) error {
+// checkCalls checks that the calls of an operation which a job expects are ones that a pass can make.
+func checkCalls(c *quota.Credential, operation string, j *Job) error {
+	count := j.Expects[operation]
 	if _, known := c.Operations[operation]; !known {
 		return fmt.Errorf("operation %q is not listed for credential %q: %s", operation, c.Name,
 			quota.Meant(operation, slices.Sorted(maps.Keys(c.Operations)), "list it under operations"))
@@ -182,6 +160,27 @@ func (v *validation) operation(c *quota.Credential, operation string, count quot
 	if count < 1 || count > quota.MaxUnits {
 		return fmt.Errorf("must be a whole number from 1 to %d: %d", quota.MaxUnits, count)
 	}
-	_, err := c.Charges(operation, count, v.job.Name)
+	_, err := c.Charges(operation, count, j.Name)
 	return err
+}
+
+// CheckAfter returns what is wrong with the job that this one runs after, or nil. All are the jobs of the host.
+func (j *Job) CheckAfter(all []*Job) error {
+	path := j.Name
+	for one, n := j, 0; one.After != "" && n <= len(all); n++ {
+		i := slices.IndexFunc(all, func(other *Job) bool { return other.Name == one.After })
+		switch {
+		case i < 0 && one == j:
+			return fmt.Errorf("job %q is not configured", j.After)
+		case i < 0:
+			return nil // that job says so
+		case one == j && all[i].Host != j.Host:
+			return fmt.Errorf("job %q runs on another host: write the same host in both", j.After)
+		}
+		one = all[i]
+		if path += " after " + one.Name; one == j {
+			return fmt.Errorf("no job of a circle would ever run: %s", path)
+		}
+	}
+	return nil
 }

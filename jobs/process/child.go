@@ -95,17 +95,7 @@ func (c *child) ended() bool {
 	if c.family.cgroup != "" {
 		c.family.group = 0 // it may be empty by now, and its number another's
 	}
-	c.reapOrphans()
 	return true
-}
-
-// reapOrphans reaps what has ended of the group and came to us because we are process 1 of a container.
-func (c *child) reapOrphans() {
-	for os.Getpid() == 1 && c.family.group > 0 {
-		if pid, err := syscall.Wait4(-c.family.group, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
-			return
-		}
-	}
 }
 
 // status returns the exit code, or -1 and the signal. There is no state if our child was reaped elsewhere.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -78,6 +79,8 @@ func (l Launcher) startError(command jobs.Command, err error) error {
 		err = fmt.Errorf("%s is not for user %s to execute: chmod 755 %[1]s", name, l.User)
 	case errors.Is(err, syscall.EACCES) && closed != "":
 		err = fmt.Errorf("user %s cannot use %s: move the program to where it can, such as /usr/local/bin, and chmod 755 it", l.User, closed)
+	case errors.Is(err, syscall.EPERM) && l.User != nil:
+		err = fmt.Errorf("quotad lacks what it takes to become user %s: remove systemd/drop-ins/daemon-user.conf, or start it as root", l.User)
 	case errors.Is(err, syscall.ENOEXEC):
 		err = errors.New("it is not a program for this machine; a script begins with a line such as #!/bin/sh")
 	case errors.Is(err, syscall.ENOENT) && interpreterOf(name) != "":
@@ -100,4 +103,19 @@ func interpreterOf(path string) string {
 		return ""
 	}
 	return words[0]
+}
+
+// KeepDescriptors has this process keep to itself what it was given open: from now on no command inherits a
+// descriptor beyond the first three. What Go itself opens, none does anyway.
+func KeepDescriptors() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("cannot list the open descriptors: %w", err)
+	}
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > syscall.Stderr {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return nil
 }

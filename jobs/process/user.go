@@ -2,14 +2,12 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -45,14 +43,6 @@ func LookupUser(name string) (*User, error) {
 func OwnUser() (*User, error) {
 	groups, err := os.Getgroups()
 	return &User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups}, err
-}
-
-// needed is what it takes to launch commands as other users, to end them, and to give them a directory.
-var needed = [...]struct {
-	name string
-	bit  int
-}{
-	{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_KILL", unix.CAP_KILL}, {"CAP_CHOWN", unix.CAP_CHOWN},
 }
 
 // String returns the name of the user; nil, and one without a name, is the user that we run as.
@@ -102,25 +92,6 @@ func (u *User) mayExecute(info os.FileInfo) bool {
 		return mode&0o010 != 0
 	}
 	return mode&0o001 != 0
-}
-
-// CanSwitch returns nil if we may launch commands as other users, and else an
-// error that names the capabilities that we lack, see capabilities(7).
-func CanSwitch() error {
-	var ours [2]unix.CapUserData // 32 capabilities each
-	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &ours[0]); err != nil {
-		return fmt.Errorf("cannot read our capabilities: %w", err)
-	}
-	var lacking []string
-	for _, capability := range needed {
-		if ours[0].Effective&(1<<capability.bit) == 0 {
-			lacking = append(lacking, capability.name)
-		}
-	}
-	if len(lacking) > 0 {
-		return fmt.Errorf("quotad lacks %s", strings.Join(lacking, ", "))
-	}
-	return nil
 }
 
 // credential returns the user in the form that the kernel takes.

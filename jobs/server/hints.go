@@ -28,7 +28,11 @@ func (h handlers) problem(err error, of subject) error {
 	case errors.Is(err, jobs.ErrInvalid):
 		return api.NewProblem(quota.BadRequest, "%v", err)
 	case errors.Is(err, jobs.ErrUnderWay):
-		return api.NewProblem(api.Conflict, "%v", err).WithHint(h.underWayHint(of.job))
+		problem := api.NewProblem(api.Conflict, "%v", err)
+		if j, err := h.runner.Status(of.job); err == nil && j[0].Last != nil {
+			return problem.WithHint("wait until it is over, or end it: quotactl stop " + j[0].Last.ID)
+		}
+		return problem
 	case errors.Is(err, jobs.ErrStopping):
 		return api.NewProblem(api.Conflict, "%v", err)
 	}
@@ -38,32 +42,20 @@ func (h handlers) problem(err error, of subject) error {
 // jobHint suggests the job or the region that was probably meant by an unknown one.
 func (h handlers) jobHint(of subject) string {
 	all, _ := h.runner.Status("") // without an error: only a name can be unknown
-	i := slices.IndexFunc(all, func(j jobs.Status) bool { return j.Name == of.job })
-	if i < 0 {
-		var names []string
-		for _, j := range all {
-			names = append(names, j.Name)
+	var names, ring []string
+	for _, j := range all {
+		if names = append(names, j.Name); j.Name == of.job {
+			for _, region := range j.Regions {
+				ring = append(ring, string(region))
+			}
 		}
-		return quota.DidYouMean(of.job, names, "jobs")
-	}
-	var ring []string
-	for _, region := range all[i].Regions {
-		ring = append(ring, string(region))
 	}
 	for _, region := range of.regions {
-		if !slices.Contains(ring, string(region)) {
+		if ring != nil && !slices.Contains(ring, string(region)) {
 			return quota.DidYouMean(string(region), ring, "regions of "+of.job)
 		}
 	}
-	return ""
-}
-
-// underWayHint says what to do about the job's run under way.
-func (h handlers) underWayHint(job string) string {
-	if j, err := h.runner.Status(job); err == nil && j[0].Last != nil && j[0].Last.State == jobs.RunRunning {
-		return "wait until it is over, or end it: quotactl stop " + j[0].Last.ID
-	}
-	return "wait until it is over: quotactl runs " + job
+	return quota.DidYouMean(of.job, names, "jobs")
 }
 
 // runHint says what is known of a run that is not under way here. The name may be that of a job.
@@ -71,14 +63,8 @@ func (h handlers) runHint(name string) string {
 	if run, err := h.runner.RunOf(name); err == nil {
 		return fmt.Sprintf("it is over (%s): quotactl runs %s", run.State, run.ID)
 	}
-	j, err := h.runner.Status(name)
-	switch {
-	case err != nil:
-		return "quotactl runs lists them"
-	case j[0].Last == nil:
-		return name + " is a job, which has not run yet"
-	case j[0].Last.State == jobs.RunRunning:
-		return fmt.Sprintf("%s is a job: its run under way is %s", name, j[0].Last.ID)
+	if j, err := h.runner.Status(name); err == nil && j[0].Last != nil {
+		return fmt.Sprintf("%s is a job: its last run is %s, which is %s", name, j[0].Last.ID, j[0].Last.State)
 	}
-	return fmt.Sprintf("%s is a job: its last run was %s, and none is under way", name, j[0].Last.ID)
+	return "quotactl runs lists them"
 }

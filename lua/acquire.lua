@@ -11,10 +11,10 @@
 --       which this may be decided, or 0 · then of each limit: name · length in µs, or the last µs before the period ·
 --       0, or the first µs after the period · max; 2^53-1: nothing denies but the greatest number · cost · 1: it
 --       only observes
--- reply the word, TIME, time of the newest entry, and then: granted at entry used.. · fits or denied now,
---       and of each limit used · the closing in effect: "until since who and why" · retry (0: it fits) · missing units,
---       if the walk did not end, and · how far it got; without a walk, where the window begins · again at entry ·
---       busy: call again · clock now: the period is another · lost: restore · late · quiet until
+-- reply the word · TIME · time of the newest entry · and then: granted, again: at · entry · '' · fits, denied: now · ''
+--       · '' · busy: call again · clock now: the period is another · lost: restore · late · quiet until. Granted, fits
+--       and denied have of each limit used · the closing in effect: "until since who and why" · retry (0: it fits) ·
+--       missing units, if the walk did not end · how far it got; without a walk, where the window begins
 
 local function span(i) -- which window a check is about
   return ARGV[i + 2] == '0' and ARGV[i + 1] or string.format('%.0f', ARGV[i + 2] - ARGV[i + 1])
@@ -85,15 +85,15 @@ local function windows(was, name, trimmed, another)
 end
 
 local void, trimmed = (s[4] or 0) * 1, (s[5] or 0) * 1
-local set, sums, reply, walks, fits, would, all = { 'HSET', state }, {}, {}, {}, true, '', {}
+local set, reply, walks, fits, would, all = { 'HSET', state }, {}, {}, true, '', {}
 local function put(field, value) set[#set + 1], set[#set + 2] = field, value end
 local function write() if #set > 2 then redis.call(unpack(set)) end end
 for i = 10, #ARGV, 6 do
   local name, length, ends, max, cost = ARGV[i], ARGV[i + 1] * 1, ARGV[i + 2] * 1, ARGV[i + 3] * 1, ARGV[i + 4] * 1
-  local k = 10 + (i - 10) / 6 * 5
-  local sum, through, oldest, closings = s[k + 1], s[k + 2], s[k + 3], s[k + 4] or ''
+  local n = (i - 10) / 6 * 5
+  local sum, through, oldest, closings = s[n + 11], s[n + 12], s[n + 13], s[n + 14] or ''
   local window, from = name .. ' ' .. span(i), length
-  all[name] = s[k + 5]
+  all[name] = s[n + 15]
   if ends == 0 then
     from = now - length
   elseif now <= length or now >= ends then
@@ -125,7 +125,6 @@ for i = 10, #ARGV, 6 do
     write()
     return { 'busy', clock, last }
   end
-  sums[#sums + 1] = sum
   local retry, missing, at, closed, closing = 0, 0, ends == 0 and from or ends, 0, ''
   if max < NONE then
     for line, till, since in string.gmatch(closings, '((%d+) (%d+) [^\n]*)\n') do
@@ -141,13 +140,12 @@ for i = 10, #ARGV, 6 do
     retry = closed
     if sum + cost > max and ends == 0 then
       missing = sum + cost - max
-      walks[#walks + 1] = { #reply, name, from, length }
+      walks[#walks + 1] = { n, name, from, length }
     elseif sum + cost > max then
       retry = math.max(retry, at)
     end
     if retry > 0 or missing > 0 then fits = false end
   end
-  local n = #reply
   reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = sum, closing, retry, missing, at
 end
 for _, w in ipairs(walks) do -- not before all sums have moved: walks could leave no work for that, in each call
@@ -158,20 +156,15 @@ for _, w in ipairs(walks) do -- not before all sums have moved: walks could leav
   reply[n + 4], reply[n + 5] = missing, till
 end
 
-if not fits then
+if not fits or ARGV[1] == '' then
   write()
-  return { 'denied', clock, last, now, unpack(reply) }
+  return { fits and 'fits' or 'denied', clock, last, now, '', '', unpack(reply) }
 end
-if ARGV[1] == '' then
-  write()
-  return { 'fits', clock, last, now, unpack(reply) }
-end
-local entry, answer, n = ARGV[2] .. would, { 'granted', clock, now, now, ARGV[2] .. would }, 0
+local entry = ARGV[2] .. would
 for i = 10, #ARGV, 6 do
-  local name, this, cost = ARGV[i], span(i), ARGV[i + 4]
-  n = n + 1
-  answer[#answer + 1] = sums[n] + cost
-  put('+' .. name .. ' ' .. this, sums[n] + cost)
+  local name, this, cost, n = ARGV[i], span(i), ARGV[i + 4], (i - 10) / 6 * 5 + 1
+  reply[n] = reply[n] + cost
+  put('+' .. name .. ' ' .. this, reply[n])
   if all[name] ~= this then
     for w in string.gmatch(all[name], '%d+') do
       local of = name .. ' ' .. w
@@ -207,4 +200,4 @@ put('=' .. ARGV[1], entry)
 put('count', count)
 redis.call('ZADD', log, now, ARGV[1])
 write()
-return answer
+return { 'granted', clock, now, now, entry, '', unpack(reply) }

@@ -9,3 +9,9 @@ local log, state = KEYS[1], KEYS[2]
 
 -- misdated says whether a wrong clock, which a reset ended, gave a time: it is to come, and not later than wrong.
 local function misdated(at, wrong, last) return wrong and at <= wrong * 1 and at > math.max(clock, last) + AHEAD end
+
+-- server returns which one this is: another process, or a promoted replica, may lack what its clients have seen.
+local function server()
+  local info, replication = redis.call('INFO', 'server'), redis.call('INFO', 'replication')
+  return string.match(info, 'run_id:(%w+)') .. string.match(replication, 'master_replid:(%w+)')
+end

@@ -31,7 +31,7 @@ local function known(s, last, now)
     redis.call('DEL', log, state)
     return { 'lost', clock, last }
   end
-  if at then return { 'again', clock, last, at * 1, s[8] } end
+  if at then return { 'again', clock, last, at * 1, s[8], '' } end
   if ARGV[9] ~= '0' and clock > ARGV[9] * 1 then return { 'late', clock, last } end
   local quiet = hushed(s[3])
   return quiet and { 'quiet', clock, last, quiet }

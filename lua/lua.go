@@ -21,8 +21,8 @@ func Usual() Bounds { return Bounds{Work: 500, Walk: 100, Page: 10, Trim: 200, Q
 
 // parts are what stands in front of a verb, behind clock.lua; no others read the clock of a log.
 var parts = map[string][]string{
-	"acquire": {"known", "pages"}, "correct": {"known", "settle"}, "walk": {"pages"}, "restore": {"server", "settle"},
-	"declare": {"server"}, "mirror": {"pages"}, "hosts": nil,
+	"acquire": {"known", "pages"}, "correct": {"known", "settle"}, "walk": {"pages"}, "restore": {"settle"},
+	"declare": nil, "mirror": {"pages"}, "hosts": nil,
 }
 
 // All returns the sources of the verbs by name, each with the parts that it uses in front.

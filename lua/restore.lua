@@ -5,6 +5,11 @@
 --       3 keep, µs · 4 1: pages follow · then of each entry: id · time in µs · 1: a host granted it alone · entry
 -- reply epoch · TIME · time of the newest entry · how many were added; or lost
 
+-- asked returns what a grant was asked for, as a part of an id.
+local function asked(entry)
+  return (string.gsub(string.match(entry, '^[^\n]*\ngrant (%S+ %d+ %S+)') or '', ' ', '/'))
+end
+
 local s = redis.call('HMGET', state, 'clock', 'epoch', 'quiet', 'trimmed', 'count', 'void', 'wrong')
 local epoch, last, void, wrong = s[2], (s[1] or 0) * 1, (s[6] or 0) * 1, (s[7] or 0) * 1
 if ARGV[2] ~= '' and epoch ~= ARGV[2] then return { 'lost' } end
@@ -19,6 +24,12 @@ for i = 5, #ARGV, 4 do
   if ARGV[i + 2] == '1' then at = math.min(now, at) end -- a host's own clock may be ahead
   if misdated(at, wrong, last) then at, entry = 0, '' end
   local wrote, what, of, number, why = at, corrected(entry)
+  local request = asked(entry)
+  if request ~= '' then -- another one than that of a known id, which a host granted alone, has an id of its own
+    local first = string.match(id, '^[^/]+')
+    local has = redis.call('HMGET', state, '=' .. first, '=' .. first .. '/' .. request)
+    id = (has[2] or has[1] and asked(has[1]) ~= request) and first .. '/' .. request or first
+  end
   if what == 'close' then close(of, number * 1, wrote, why) end -- these two may be put twice, and be older than keep
   if what == 'reset' then
     void = math.max(void, wrote)

@@ -58,13 +58,11 @@ func (c Caller) By() string {
 }
 
 // CountedAs names the caller as Limit.Jobs does: as By does, but "" for a user.
-func (c Caller) CountedAs() string { return countedAs(c.By()) }
-
-func countedAs(by string) string {
-	if strings.HasPrefix(by, "@") {
-		return ""
+func (c Caller) CountedAs() string {
+	if by := c.By(); !strings.HasPrefix(by, "@") {
+		return by
 	}
-	return by
+	return ""
 }
 
 // A Word is what the upstream's answer to a call of a pass means for the pass. The zero Limit

@@ -20,15 +20,9 @@ type Service struct {
 	// Called, if set, is called with how long the ledger took to decide a request. Set it before the service is used.
 	Called func(took time.Duration)
 
-	ledger   Ledger
-	deadline time.Duration
-	snapshot atomic.Pointer[snapshot]
-}
-
-// A snapshot is one set of configured credentials; it is replaced, never changed.
-type snapshot struct {
-	credentials []*Credential
-	byName      map[string]*Credential
+	ledger      Ledger
+	deadline    time.Duration
+	credentials atomic.Pointer[[]*Credential] // it is replaced, never changed
 }
 
 // NewService returns a service of the credentials' ledger, which stays the
@@ -44,22 +38,21 @@ func NewService(ledger Ledger, credentials []*Credential, deadline time.Duration
 // SetCredentials replaces what is configured. Changed limits apply from the next decision on to what the log already
 // holds. After an error nothing has changed.
 func (s *Service) SetCredentials(credentials []*Credential) error {
-	next := &snapshot{credentials: slices.Clone(credentials), byName: make(map[string]*Credential, len(credentials))}
-	for _, c := range credentials {
+	next := slices.Clone(credentials)
+	for i, c := range next {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("credential %q: %w", c.Name, wrong[0])
 		}
-		if next.byName[c.Name] != nil {
+		if slices.ContainsFunc(next[:i], func(other *Credential) bool { return other.Name == c.Name }) {
 			return fmt.Errorf("credential %q is defined twice", c.Name)
 		}
-		next.byName[c.Name] = c
 	}
-	s.snapshot.Store(next)
+	s.credentials.Store(&next)
 	return nil
 }
 
 // Credentials returns what is configured, in the order of configuration. The result must not be changed.
-func (s *Service) Credentials() []*Credential { return s.snapshot.Load().credentials }
+func (s *Service) Credentials() []*Credential { return *s.credentials.Load() }
 
 // Names returns the names of the configured credentials, in the order of configuration.
 func (s *Service) Names() []string {
@@ -73,8 +66,12 @@ func (s *Service) Names() []string {
 
 // Credential returns the configured credential of that name.
 func (s *Service) Credential(name string) (*Credential, bool) {
-	c, ok := s.snapshot.Load().byName[name]
-	return c, ok
+	for _, c := range s.Credentials() {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return nil, false
 }
 
 // Lookup returns the credential of that name, if that operation is listed for it;

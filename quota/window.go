@@ -3,6 +3,7 @@ package quota
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -181,16 +182,10 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 
 // Earlier returns the earlier of two times.
 func Earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
+	return slices.MinFunc([]time.Time{a, b}, time.Time.Compare)
 }
 
 // Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare)
 }

@@ -51,6 +51,7 @@ type Journal struct {
 // A file is a numbered file up to its last whole line.
 type file struct {
 	number int
+	header Record // as it was read
 	size   int64
 	sum    uint32
 	newest int64 // time of an entry
@@ -65,11 +66,11 @@ type place struct {
 // Cut returns what Open has cut or set aside, as a sentence; "" if nothing.
 func (j *Journal) Cut() string { return j.cut }
 
-// Has reports whether the journal has an entry.
-func (j *Journal) Has(id string) bool {
+// Has reports whether the journal has an entry of an id that is later than a time.
+func (j *Journal) Has(id string, after int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.ids[id].number > 0
+	return j.ids[id].at > after
 }
 
 // Append writes entries by one write(2), but for those whose ID the journal has last from that time. If it returns an
@@ -207,24 +208,19 @@ func (j *Journal) Read(after int64, each func(Record) error) error {
 		if f.newest <= after {
 			continue
 		}
-		text, err := os.ReadFile(j.path(f.number))
-		if errors.Is(err, fs.ErrNotExist) && j.dropped(f) {
-			continue
-		}
 		got := file{}
-		if err == nil {
-			err = got.scan(j.path(f.number), text[:min(len(text), int(f.size))], func(r Record) error {
-				if r.Kind == header || r.ID == "" || r.At <= after {
-					return nil
-				}
-				return each(r)
-			})
-		}
-		if err == nil && got.size < f.size {
-			err = damaged(j.path(f.number), got.size, "its end is missing")
-		}
-		if err != nil {
+		_, err := got.scan(j.path(f.number), f.size, func(r Record) error {
+			if r.At <= after {
+				return nil
+			}
+			return each(r)
+		})
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && j.dropped(f):
+		case err != nil:
 			return err
+		case got.size < f.size:
+			return damaged(j.path(f.number), got.size, "its end is missing")
 		}
 	}
 	return nil

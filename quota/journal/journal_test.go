@@ -69,7 +69,7 @@ func TestDrop(t *testing.T) {
 	if first > 50 || first < 40 || !slices.Equal(kept, numbered(first, 100)) {
 		t.Fatalf("entries from %d on are kept", first)
 	}
-	if j.Has(fmt.Sprintf("id-%d", first-1)) || !j.Has(fmt.Sprintf("id-%d", first)) {
+	if j.Has(fmt.Sprintf("id-%d", first-1), 0) || !j.Has(fmt.Sprintf("id-%d", first), 0) {
 		t.Error("the known ids are not those of the files that are kept")
 	}
 	must(t, j.current.Close()) // as a kill does
@@ -113,7 +113,7 @@ func TestSyncInGroups(t *testing.T) {
 		synced.Go(func() {
 			err := j.Append(numbered(n+1, n+2)...)
 			appended.Done()
-			if err = errors.Join(err, j.Sync()); err != nil || !j.Has(fmt.Sprintf("id-%d", n+1)) {
+			if err = errors.Join(err, j.Sync()); err != nil || !j.Has(fmt.Sprintf("id-%d", n+1), 0) {
 				t.Errorf("an entry is not there: %v", err)
 			}
 		})
@@ -140,7 +140,7 @@ func TestFailedWrite(t *testing.T) {
 	limitFiles(t, uint64(size+40)) // the next record fits, but not two
 	for range 2 {
 		err := j.Append(numbered(3, 20)...)
-		if !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), dir) || j.Has("id-3") {
+		if !errors.Is(err, syscall.EFBIG) || !strings.Contains(err.Error(), dir) || j.Has("id-3", 0) {
 			t.Fatalf("an Append without room: %v", err)
 		}
 	}

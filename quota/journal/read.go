@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,12 +106,9 @@ func (j *Journal) readAll() error {
 			}
 		}
 	}
-	var was Record
-	path, n, why := j.dir+".position", len(j.files), ""
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = new(file).scan(path, text, func(r Record) error { was = r; return nil })
-	}
+	n, position, why := len(j.files), file{}, ""
+	_, err = position.scan(j.dir+".position", math.MaxInt64, func(Record) error { return nil })
+	was := position.header
 	id, size := readHeader(was)
 	isOlder := func(f file) bool { return f.number == int(was.At) && f.size < size }
 	switch none := errors.Is(err, fs.ErrNotExist); {
@@ -138,60 +136,59 @@ func (j *Journal) readFile(number int) error {
 	if n := len(j.files); n > 0 {
 		before = j.files[n-1]
 	}
-	text, err := os.ReadFile(path)
 	switch {
-	case err != nil:
-		return err
 	case number != before.number+1:
 		return damaged(j.path(before.number+1), 0, "the file is missing")
 	case j.cut != "":
 		return damaged(j.path(before.number), before.size, "this line has no end, but a file follows")
 	}
-	err = f.scan(path, text, func(r Record) error {
-		if r.Kind != header {
-			if r.ID != "" { // a start or a stop, which journals noted before
-				j.note(&f, r)
-			}
-			return nil
-		}
-		if id, sum := readHeader(r); len(j.files) == 0 {
-			j.id, before.sum = id, uint32(sum)
-		}
-		if r != j.header(number, int64(before.sum)) {
-			return damaged(path, 0, "it is of another journal, or has another place in it")
-		}
+	rest, err := f.scan(path, math.MaxInt64, func(r Record) error {
+		j.note(&f, r)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	rest := text[f.size:]
-	if _, _, ok := readLine(rest[:max(0, len(rest)-1)], f.sum); ok || f.size == 0 { // a crash changes no byte
-		return damaged(path, f.size, "this line has no end")
+	id, sum := readHeader(f.header)
+	if len(j.files) == 0 {
+		j.id, before.sum = id, uint32(sum)
 	}
-	if len(rest) > 0 {
-		j.cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, len(text))
+	_, _, whole := readLine(rest[:max(0, len(rest)-1)], f.sum)
+	switch {
+	case whole || f.size == 0: // a crash changes no byte
+		return damaged(path, f.size, "this line has no end")
+	case f.header != j.header(number, int64(before.sum)):
+		return damaged(path, 0, "it is of another journal, or has another place in it")
+	case len(rest) > 0:
+		size := f.size + int64(len(rest))
+		j.cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, size)
 	}
 	j.files = append(j.files, f)
 	return nil
 }
 
-// scan calls each with the records of whole lines, up to which it sets size and sum.
-func (f *file) scan(path string, text []byte, each func(Record) error) error {
-	for n := bytes.IndexByte(text, '\n'); n >= 0; n = bytes.IndexByte(text[f.size:], '\n') {
-		r, sum, ok := readLine(text[f.size:f.size+int64(n)], f.sum)
+// scan reads a file up to a size, and calls each with the entries of its whole lines. It returns what follows those.
+func (f *file) scan(path string, most int64, each func(Record) error) (rest []byte, err error) {
+	rest, err = os.ReadFile(path)
+	rest = rest[:min(int64(len(rest)), most)]
+	for n := bytes.IndexByte(rest, '\n'); n >= 0; n = bytes.IndexByte(rest, '\n') {
+		r, sum, ok := readLine(rest[:n], f.sum)
 		if !ok || (r.Kind == header) != (f.size == 0) {
-			return damaged(path, f.size, "this line is not what was written here")
+			return nil, damaged(path, f.size, "this line is not what was written here")
 		}
-		if found, _, _ := strings.Cut(r.Text, " "); f.size == 0 && found != format {
-			return &Refused{path + " has format " + found + ", not " + format}
+		if f.size == 0 {
+			f.header = r
+			if found, _, _ := strings.Cut(r.Text, " "); found != format {
+				return nil, &Refused{path + " has format " + found + ", not " + format}
+			}
+		} else if r.ID != "" { // a start or a stop, which journals noted before
+			if err := each(r); err != nil {
+				return nil, err
+			}
 		}
-		if err := each(r); err != nil {
-			return err
-		}
-		f.size, f.sum = f.size+int64(n)+1, sum
+		f.size, f.sum, rest = f.size+int64(n)+1, sum, rest[n+1:]
 	}
-	return nil
+	return rest, err
 }
 
 const format = "1"

@@ -150,15 +150,6 @@ func (h *history) acquire(r quota.Request) quota.Decision {
 	return d
 }
 
-func (h *history) peek(charges []quota.Charge, useReserve bool) quota.Decision {
-	h.Helper()
-	d, err := h.ledger.Peek(context.Background(), h.c, nil, charges, useReserve)
-	if err != nil {
-		h.Fatalf("peek: %v", err)
-	}
-	return d
-}
-
 // granted acquires an operation and expects the grant.
 func (h *history) granted(operation string) quota.Decision {
 	h.Helper()

@@ -97,13 +97,9 @@ func (m *Model) Acquire(_ context.Context, c *quota.Credential, ask quota.Ask) (
 	return q.granted(d, id, ask.Charges), nil
 }
 
-// granted completes a decision about an entry that is in the log now. A grant does not say which of its limits are
-// closed: none is, but of those that only observe.
+// granted completes a decision about an entry that is in the log now.
 func (q question) granted(d quota.Decision, id quota.ID, charges []quota.Charge) quota.Decision {
 	d.GrantID, d.Limits = quota.GrantID(q.c.Name, id), q.states(charges)
-	for i := range d.Limits {
-		d.Limits[i].Closed = quota.Closed{}
-	}
 	return d
 }
 

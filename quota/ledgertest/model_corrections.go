@@ -88,7 +88,9 @@ func (m *Model) Book(_ context.Context, c *quota.Credential, b quota.Booking) (q
 	}
 	id := q.append(quota.Entry{By: b.Caller.By(), Region: b.Caller.Region, Note: b.Note, Charges: charges,
 		Body: quota.Booked{}})
-	return q.granted(quota.Decision{Units: b.Units, Now: q.now}, id, charges), nil
+	d := q.granted(quota.Decision{Units: b.Units, Now: q.now}, id, charges)
+	d.Limits[0].Closed = quota.Closed{} // which a booking does not ask
+	return d, nil
 }
 
 // ChangeLimit implements quota.Ledger.

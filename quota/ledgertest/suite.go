@@ -2,7 +2,6 @@ package ledgertest
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -19,10 +18,8 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"sliding window", slidingWindow},
 		{"several limits, all or nothing", severalLimits},
-		{"reserve", reserve},
 		{"request ids", requestIDs},
 		{"the clock steps back", clockStepsBack},
-		{"grants survive reopening", reopening},
 		{"settle and release", settle},
 		{"settle of a caller who is no operator", settleBounded},
 		{"settle against each limit", settleEachLimit},
@@ -92,26 +89,6 @@ func severalLimits(t *testing.T, harness Harness) {
 	}
 }
 
-func reserve(t *testing.T, harness Harness) {
-	c := one(100, quota.Sliding(time.Hour))
-	c.Limits[0].Reserve = 30
-	h := begin(t, harness, c)
-	if d := h.granted("most"); d.Remaining() != 0 {
-		t.Errorf("got %d remaining, want 0: the reserve is not counted", d.Remaining())
-	}
-	h.denied("list", "daily", time.Hour)
-	ten := h.ask(quota.Request{Operation: "ten"}).Charges
-	h.isDenial(h.peek(ten, false), "daily", time.Hour)
-	for range 3 {
-		if d := h.peek(ten, true); !d.Granted() || d.GrantID != "" {
-			t.Fatalf("got %+v, want the reserve to have room for it, and no id", d)
-		}
-		h.isGrant(h.acquire(quota.Request{Operation: "ten", UseReserve: true}))
-	}
-	h.isDenial(h.peek(ten, true), "daily", time.Hour)
-	h.used(100)
-}
-
 func requestIDs(t *testing.T, harness Harness) {
 	h := begin(t, harness, one(20, quota.Sliding(time.Hour)))
 	request := quota.Request{Operation: "ten", RequestID: "call-1", Caller: quota.Caller{UID: 7}}
@@ -163,28 +140,6 @@ func clockStepsBack(t *testing.T, harness Harness) {
 	h.clock.Set(start.Add(time.Hour))
 	h.granted("list")
 	h.used(2)
-}
-
-func reopening(t *testing.T, harness Harness) {
-	h := begin(t, harness, daily())
-	h.granted("search.list")
-	d := h.granted("videos.list")
-	h.clock.Add(time.Minute)
-	h.granted("search.list")
-	h.settle(d, 0)
-	h.book("daily", 5)
-	before := h.usage()
-	h.again()
-	if after := h.usage(); !reflect.DeepEqual(after, before) {
-		t.Errorf("usage was %+v, is %+v after reopening", before, after)
-	}
-	h.granted("search.list")
-	h.denied("search.list", "search", 59*time.Minute)
-	h.again()
-	h.used(305, 300)
-	if log := h.log(quota.LogQuery{}); len(log) != 6 {
-		t.Errorf("got %d entries after reopening, want 4 grants and 2 corrections", len(log))
-	}
 }
 
 func settle(t *testing.T, harness Harness) {

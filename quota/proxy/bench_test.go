@@ -25,7 +25,8 @@ func BenchmarkCost(b *testing.B) {
 	address, _ := url.Parse(real.URL)
 	credential := servertest.YouTube()
 	credential.Limits[0].Units = quota.MaxUnits
-	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: b.TempDir(), Unsynced: true})
+	b.Setenv("TMPDIR", "/dev/shm")
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: b.TempDir()})
 	defer ledger.Close()
 	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
 		b.Fatal(err)

@@ -36,7 +36,7 @@ func open(t testing.TB, config redisledger.Config, name, dir string, units quota
 		t.Fatal(err)
 	}
 	h := &host{ledger: slidinglog.Open(slidinglog.Config{Engine: store, Dir: filepath.Join(dir, name), Name: name,
-		Deadline: config.Deadline, Unsynced: true})}
+		Deadline: config.Deadline})}
 	t.Cleanup(func() { h.ledger.Close() })
 	h.service, err = quota.NewService(h.ledger, []*quota.Credential{{
 		Name: "youtube", Operations: map[string]quota.Cost{"videos.list": {Every: 1}},

@@ -1,4 +1,4 @@
-package slidinglog_test
+package slidinglog
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/journal"
-	"quotad/quota/slidinglog"
 )
 
 // A start on one host reads a day of entries: of the time until READY, this is what grows.
@@ -32,7 +31,7 @@ func BenchmarkOpen(b *testing.B) {
 			c := &quota.Credential{Name: "youtube", Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
 				Limits: []quota.Limit{{Name: "daily", Units: 100_000, Window: quota.Sliding(24 * time.Hour)}}}
 			for b.Loop() {
-				l := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: dir, Unsynced: true})
+				l := Open(Config{Engine: NewMemory(time.Now), Dir: dir})
 				if err := l.SetCredentials([]*quota.Credential{c}, nil); err != nil {
 					b.Fatal(err)
 				}

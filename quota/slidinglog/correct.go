@@ -61,7 +61,7 @@ func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settleme
 	l.mu.Lock()
 	now := l.logTime()
 	l.mu.Unlock()
-	narrowest, greatest, more := quota.MaxUnits, quota.Max(e.Asked()), []quota.Charge(nil)
+	greatest, more := quota.Max(e.Asked()), []quota.Charge(nil)
 	for _, charge := range e.Asked() {
 		limit, found := c.Limit(charge.Limit)
 		after, _ := limit.Window.Bounds(now)
@@ -73,13 +73,13 @@ func (l *log) forbids(ctx context.Context, c *quota.Credential, s quota.Settleme
 		if !found || limit.DryRun || to <= counts || !e.At.After(after) {
 			continue
 		}
-		more = append(more, quota.Charge{Limit: charge.Limit, Units: to - counts})
-		if most := limit.Budget(s.UseReserve); to > max(most, charge.Units) && most < narrowest {
-			narrowest, why = most, fmt.Sprintf("no call costs %s: limit %s has %s in all", to.Text(), limit.Name, quota.Thousands(most))
+		if most := limit.Budget(s.UseReserve); to > max(most, charge.Units) {
+			return fmt.Sprintf("no call costs %s: limit %s has %s in all", to.Text(), limit.Name, quota.Thousands(most)), nil
 		}
+		more = append(more, quota.Charge{Limit: charge.Limit, Units: to - counts})
 	}
-	if why != "" || s.Caller.Remote == "" || len(more) == 0 {
-		return why, nil
+	if s.Caller.Remote == "" || len(more) == 0 {
+		return "", nil
 	}
 	d, err := l.withLimits(ctx, c, quota.Decision{}, more)
 	for _, state := range d.Limits {

@@ -22,10 +22,7 @@ func (l *Ledger) Acquire(ctx context.Context, c *quota.Credential, ask quota.Ask
 		return quota.Decision{}, err
 	case r.word == again:
 		e, _ := parse(asks.id, r.at, r.text)
-		d := repeated(c, ask, e)
-		if !d.Denied() {
-			d, _ = one.withLimits(ctx, c, d, ask.Charges)
-		}
+		d, _ := one.withLimits(ctx, c, repeated(c, ask, e), ask.Charges)
 		return d, nil
 	}
 	d := decide(c, asks.checks, r)

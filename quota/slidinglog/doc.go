@@ -26,7 +26,8 @@
 // while the engine was away. would=LIMIT: that limit only observes, and would have refused it. The third line is what a
 // settled entry was charged: the greatest charge becomes what it was settled to, all that tie with it too, a smaller one
 // at most that. An entry counts from TIME of the engine in µs, or one more than the newest entry's, so that no two are
-// the same and none goes back. Its id is that of its request, or a random one.
+// the same and none goes back. Its id is that of its request, or a random one. If hosts granted different requests
+// under one id while the engine was away, each but one has ID/OPERATION/COUNT/BY.
 //
 // Locks, in their order:
 //

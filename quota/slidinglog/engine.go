@@ -97,10 +97,9 @@ func asInt(b bool) int {
 // A reply is the answer to a call.
 type reply struct {
 	word        string
-	time, clock int64 // the engine's TIME; the time of the log's newest entry
-	at          int64 // of the entry; until when it is quiet; else the log's now
-	text        string
-	was         string // of a settlement: the grant before it
+	time, clock int64  // the engine's TIME; the time of the log's newest entry
+	at          int64  // of the entry; until when it is quiet; else the log's now
+	text, was   string // the entry; of a settlement also the grant before it
 	limits      []limitReply
 }
 
@@ -138,26 +137,16 @@ func (r *reader) more() bool   { return len(r.values) > 0 && !r.wrong }
 func parseReply(values []any) (r reply, err error) {
 	in := reader{values: values}
 	r.word, r.time, r.clock = in.text(), in.int(), in.int()
-	switch r.word {
-	case granted:
-		for r.at, r.text = in.int(), in.text(); in.more(); {
-			r.limits = append(r.limits, limitReply{used: quota.Units(in.int())})
-		}
-	case fits, denied:
-		for r.at = in.int(); in.more(); {
-			l := limitReply{used: quota.Units(in.int()), closed: closedBy(in.text()), retry: in.int()}
-			l.missing, l.from = in.int(), in.int()
-			r.limits = append(r.limits, l)
-		}
-	case done:
-		r.at, r.text, r.was = in.int(), in.text(), in.text()
-	case again:
-		r.at, r.text = in.int(), in.text()
-	case quiet, clock, gone, over:
+	if in.more() {
 		r.at = in.int()
-	case lost, late, busy:
-	default:
-		in.wrong = true
+	}
+	if in.more() {
+		r.text, r.was = in.text(), in.text()
+	}
+	for in.more() {
+		l := limitReply{used: quota.Units(in.int()), closed: closedBy(in.text()), retry: in.int()}
+		l.missing, l.from = in.int(), in.int()
+		r.limits = append(r.limits, l)
 	}
 	if in.wrong {
 		return r, errReply

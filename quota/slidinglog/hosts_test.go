@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -211,17 +210,7 @@ func TestSimulationOfHosts(t *testing.T) {
 	seed, n := seedtest.Seed(t, 1), seedtest.Long(t, 30)
 	var over, most, lost quota.Units
 	for i := range n {
-		synctest.Test(t, func(t *testing.T) {
-			w := &world{t: t, engine: newFaulty(t), dir: t.TempDir()}
-			t.Cleanup(func() {
-				for _, h := range w.hosts {
-					h.kill()
-				}
-			})
-			for _, name := range []string{"a", "b", "c"} {
-				w.host(name)
-			}
-			time.Sleep(2500 * time.Millisecond)
+		play(t, 3, func(t *testing.T, w *world) {
 			s := &simulation{world: w, Rand: rand.New(rand.NewPCG(seed, uint64(i))), grants: map[string]quota.Units{}}
 			s.written, s.ill = map[string][]written{}, map[string]bool{}
 			by, err := s.play()

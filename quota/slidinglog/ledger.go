@@ -19,10 +19,7 @@ type Config struct {
 	Dir    string // of the journals
 	// Accept has an empty journal begin in place of one that is missing, older than it was, damaged or another's.
 	Accept bool
-	// Unsynced leaves writing to disk to the operating system, on one host alone: a crash of the machine, not of the
-	// daemon, then loses the grants of the last seconds.
-	Unsynced bool
-	Name     string // this host's, for people
+	Name   string // this host's, for people
 	// Terms returns more of what decides about a credential's calls, such as routes; Jobs those that this host
 	// schedules. Both are for other hosts; nil: nothing.
 	Terms func(credential string) string

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	glua "github.com/yuin/gopher-lua"
+	luaparse "github.com/yuin/gopher-lua/parse"
 
 	"quotad/lua"
 	"quotad/quota/journal"
@@ -62,11 +63,24 @@ func NewMemoryOf(now func() time.Time, sources map[string]string) *Memory {
 	must(m.state.DoString("local function no(_, name) error('no global variable ' .. name) end " +
 		"setmetatable(_G, { __index = no, __newindex = no })"))
 	for name, text := range sources {
-		f, err := m.state.LoadString(text)
-		must(err)
-		m.scripts[Script(name)] = f
+		m.scripts[Script(name)] = m.state.NewFunctionFromProto(compile(text))
 	}
 	return m
+}
+
+// compiled has scripts by their texts: it takes longer to compile them than to decide a thousand calls.
+var compiled sync.Map
+
+func compile(text string) *glua.FunctionProto {
+	if f, known := compiled.Load(text); known {
+		return f.(*glua.FunctionProto)
+	}
+	chunk, err := luaparse.Parse(strings.NewReader(text), "")
+	must(err)
+	f, err := glua.Compile(chunk, "")
+	must(err)
+	compiled.Store(text, f)
+	return f
 }
 
 // must panics: the scripts are part of the program.
@@ -132,16 +146,16 @@ func listOf(l *glua.LState, texts ...string) *glua.LTable {
 }
 
 // load begins another log with the grants and bookings of a journal, the oldest first: as restore.lua does, but a day
-// of them within milliseconds. It returns the corrections, which that script has to put back.
-func (m *Memory) load(credential string, records []journal.Record) (corrections []journal.Record) {
+// of them within milliseconds. It returns what that script has to put back: corrections, and ids that are known.
+func (m *Memory) load(credential string, records []journal.Record) (rest []journal.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.keys, credential+":entries") // of a credential that was removed, and is back
 	delete(m.keys, credential+":state")
 	log, state, newest := m.key(credential+":entries"), m.key(credential+":state").hash, int64(0)
 	for _, r := range records {
-		if !strings.HasPrefix(r.Text, " ") {
-			corrections = append(corrections, r)
+		if log.times[r.ID] > 0 || strings.Contains(r.ID, "/") || !strings.HasPrefix(r.Text, " ") {
+			rest = append(rest, r)
 			continue
 		}
 		newest = max(newest+1, r.At)
@@ -150,7 +164,7 @@ func (m *Memory) load(credential string, records []journal.Record) (corrections 
 	}
 	state["epoch"], state["server"] = rand.Text(), "memory"
 	state["clock"], state["count"] = strconv.FormatInt(newest, 10), strconv.Itoa(len(log.order))
-	return corrections
+	return rest
 }
 
 // key returns the key of a name.

@@ -66,7 +66,7 @@ func (l *log) acquireOffline(ctx context.Context, c *quota.Credential, ask quota
 	e := entryOf(ask)
 	e.ID, e.Outage = ask.ID(), true
 	d := quota.Decision{GrantID: quota.GrantID(c.Name, e.ID), Units: quota.Max(ask.Charges), Outage: true}
-	if l.journal.Has(string(e.ID)) {
+	if l.journal.Has(string(e.ID), 0) {
 		if was, found, err := l.ledger.Entry(ctx, c, e.ID); found || err != nil { // else it is older than what is kept
 			return repeated(c, ask, was), err
 		}

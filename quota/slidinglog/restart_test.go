@@ -1,4 +1,4 @@
-package slidinglog_test
+package slidinglog
 
 import (
 	"os"
@@ -9,7 +9,6 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/ledgertest"
-	"quotad/quota/slidinglog"
 )
 
 // A bed is a service on one host alone, whose clock the test moves.
@@ -18,7 +17,7 @@ type bed struct {
 	*quota.Service
 	clock *ledgertest.Clock
 	dir   string
-	l     *slidinglog.Ledger
+	l     *Ledger
 	c     *quota.Credential
 }
 
@@ -35,7 +34,7 @@ func newBed(t *testing.T, c *quota.Credential) *bed {
 // start opens the ledger of a directory.
 func (b *bed) start(dir string) {
 	b.Helper()
-	b.l = open(b.T, slidinglog.Config{Engine: slidinglog.NewMemory(b.clock.Now), Dir: dir})
+	b.l = open(b.T, Config{Engine: NewMemory(b.clock.Now), Dir: dir})
 	b.reload(b.c)
 }
 

@@ -29,14 +29,14 @@ func (l *log) unwritten() error {
 // wrote has an entry that the log answered for in the journal; on one host alone, durably. Where hosts share the log,
 // what fails is in Health: the log has the entry, and other hosts do.
 func (l *log) wrote(r reply, id string) error {
-	if r.text == "" || r.word == again && l.journal.Has(id) {
+	if r.text == "" { // the journal leaves out what it has, after another answer to the same call
 		return nil
 	}
 	err := l.write(journal.Record{Kind: journal.Own, At: r.at, ID: id, Text: r.text})
 	if l.engine.Shared() {
 		return nil
 	}
-	if err == nil && !l.ledger.config.Unsynced {
+	if err == nil {
 		err = l.sync()
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func (l *log) restored(of string, back putBack, grants []journal.Record, whole b
 		l.epoch, l.seen = back.epoch, back.newest
 		l.learnTime(back.told, back.newest, back.asked)
 		for _, g := range grants {
-			if g.At > l.lastAt && l.journal.Has(g.ID) {
+			if g.At > l.lastAt && l.journal.Has(g.ID, g.At-1) {
 				l.last, l.lastAt = g.ID, g.At
 			}
 		}
@@ -168,13 +168,14 @@ func (l *log) kept(grants []journal.Record) (records []journal.Record, err error
 		if misdated(r.Text) > 0 {
 			records = nil // another log began with it
 		}
-		if r.At > after || keptAlways(r.Text) {
+		forgotten := r.Kind != journal.Alone && l.journal.Has(r.ID, r.At) // its id was used again
+		if (r.At > after || keptAlways(r.Text)) && !forgotten {
 			records = append(records, r)
 		}
 		return nil
 	})
 	for _, g := range grants {
-		if !l.journal.Has(g.ID) {
+		if !l.journal.Has(g.ID, g.At-1) { // an older one the log has forgotten
 			records = append(records, g)
 		}
 	}

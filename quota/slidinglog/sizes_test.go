@@ -1,4 +1,4 @@
-package slidinglog_test
+package slidinglog
 
 import (
 	"context"
@@ -7,16 +7,15 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/slidinglog"
 )
 
 // A countingEngine counts what it is asked.
 type countingEngine struct {
-	slidinglog.Engine
-	runs map[slidinglog.Script]int
+	Engine
+	runs map[Script]int
 }
 
-func (e *countingEngine) Run(ctx context.Context, name string, s slidinglog.Script, args []any) ([]any, error) {
+func (e *countingEngine) Run(ctx context.Context, name string, s Script, args []any) ([]any, error) {
 	e.runs[s]++
 	return e.Engine.Run(ctx, name, s, args)
 }
@@ -32,8 +31,8 @@ func TestTenThousandEntries(t *testing.T) {
 	}
 	day := quota.Sliding(24 * time.Hour)
 	b := newBed(t, c(day))
-	engine := &countingEngine{slidinglog.NewMemory(b.clock.Now), map[slidinglog.Script]int{}}
-	b.l = open(t, slidinglog.Config{Engine: engine, Dir: t.TempDir()})
+	engine := &countingEngine{NewMemory(b.clock.Now), map[Script]int{}}
+	b.l = open(t, Config{Engine: engine, Dir: t.TempDir()})
 	b.reload(c(day))
 	for range n {
 		b.granted("get", 1)
@@ -42,14 +41,14 @@ func TestTenThousandEntries(t *testing.T) {
 	for _, missing := range []quota.Units{1, 10, 11, 100, 101, 500, 501, 5000, 9999, n} {
 		clear(engine.runs)
 		b.denied("get", missing, noon.Add(24*time.Hour+3*time.Second*time.Duration(missing-1)))
-		if got, most := engine.runs[slidinglog.Walk], int(missing)/100+1; got > most {
+		if got, most := engine.runs[Walk], int(missing)/100+1; got > most {
 			t.Errorf("%d units missing: %d calls walk, want %d at most", missing, got, most)
 		}
 	}
 	clear(engine.runs)
 	d := b.ask(quota.Request{Operation: "get", Count: n + 1})
-	if d.Reason != quota.CostExceedsLimit || engine.runs[slidinglog.Walk] > 0 {
-		t.Errorf("more than the limit has: got %+v after %d walks, want none", d, engine.runs[slidinglog.Walk])
+	if d.Reason != quota.CostExceedsLimit || engine.runs[Walk] > 0 {
+		t.Errorf("more than the limit has: got %+v after %d walks, want none", d, engine.runs[Walk])
 	}
 	until := noon.Add(24*time.Hour + 3*time.Second*4999)
 	b.clock.Set(until.Add(-time.Millisecond))
@@ -68,7 +67,7 @@ func TestTenThousandEntries(t *testing.T) {
 		clear(engine.runs)
 		b.reload(c(row.window))
 		b.used(row.used)
-		if got := engine.runs[slidinglog.Acquire]; got > 2*n/500+5 {
+		if got := engine.runs[Acquire]; got > 2*n/500+5 {
 			t.Errorf("%s: %d calls move the sum", row.window, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package slidinglog_test
+package slidinglog
 
 import (
 	"testing"
@@ -6,20 +6,19 @@ import (
 	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/ledgertest"
-	"quotad/quota/slidinglog"
 )
 
-// open opens a ledger that polls only when a test lets it. A journal of tests need not survive a crash of the machine.
-func open(t testing.TB, config slidinglog.Config) *slidinglog.Ledger {
+// open opens a ledger that polls only when a test lets it.
+func open(t testing.TB, config Config) *Ledger {
 	t.Helper()
-	config.Manual, config.Unsynced = true, true
-	l := slidinglog.Open(config)
+	config.Manual = true
+	l := Open(config)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func configure(l quota.Ledger, credentials []*quota.Credential) error {
-	return l.(*slidinglog.Ledger).SetCredentials(credentials, nil)
+	return l.(*Ledger).SetCredentials(credentials, nil)
 }
 
 // alone is one host on a Memory of some sources. A ledger that opens again has its journal, and an empty Memory.
@@ -28,7 +27,7 @@ func alone(sources map[string]string) ledgertest.Harness {
 		Open: func(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
 			dir := t.TempDir()
 			reopen := func() quota.Ledger {
-				return open(t, slidinglog.Config{Engine: slidinglog.NewMemoryOf(clock.Now, sources), Dir: dir})
+				return open(t, Config{Engine: NewMemoryOf(clock.Now, sources), Dir: dir})
 			}
 			return reopen(), reopen
 		},
@@ -36,7 +35,7 @@ func alone(sources map[string]string) ledgertest.Harness {
 }
 
 // A sharedMemory is one that hosts share, as a Redis is shared: it stays when one of them stops.
-type sharedMemory struct{ *slidinglog.Memory }
+type sharedMemory struct{ *Memory }
 
 func (sharedMemory) Shared() bool { return true }
 
@@ -44,11 +43,11 @@ func (sharedMemory) Shared() bool { return true }
 func hosts(sources map[string]string) ledgertest.Harness {
 	var engine sharedMemory // of the history that began last
 	begin := func(t testing.TB) quota.Ledger {
-		return open(t, slidinglog.Config{Engine: engine, Dir: t.TempDir()})
+		return open(t, Config{Engine: engine, Dir: t.TempDir()})
 	}
 	return ledgertest.Harness{Configure: configure, Join: begin,
 		Open: func(t testing.TB, clock *ledgertest.Clock) (quota.Ledger, func() quota.Ledger) {
-			engine = sharedMemory{slidinglog.NewMemoryOf(clock.Now, sources)}
+			engine = sharedMemory{NewMemoryOf(clock.Now, sources)}
 			return begin(t), func() quota.Ledger { return begin(t) }
 		},
 	}

@@ -46,7 +46,7 @@ func newCapped(t *testing.T, text string) *capped {
 	c, err := loadCapped(t, text)
 	must(t, err)
 	clock := ledgertest.NewClock(begun)
-	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock.Now), Dir: t.TempDir(), Unsynced: true})
+	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(clock.Now), Dir: t.TempDir()})
 	t.Cleanup(func() { ledger.Close() })
 	must(t, ledger.SetCredentials(c.Credentials, nil))
 	service, err := quota.NewService(ledger, c.Credentials, time.Minute)

@@ -90,10 +90,10 @@ type Settlement struct {
 
 // A Booking counts units against one limit outside any operation.
 type Booking struct {
-	Limit  string
-	Units  Units // spent elsewhere, 1 … MaxUnits
-	Caller Caller
-	Note   string // why, for the log
+	Limit  string `json:"limit"`
+	Units  Units  `json:"units"` // spent elsewhere, 1 … MaxUnits
+	Caller Caller `json:"-"`
+	Note   string `json:"note,omitempty"` // why, for the log
 }
 
 // Usage is the state of a credential's limits at one instant of the ledger's clock.

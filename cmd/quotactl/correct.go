@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotad/cmd/quotactl/wording"
+	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -24,14 +25,14 @@ Example:
   remaining  4,910 units in daily, 3,000 units in search`
 
 func newBook(c *cli) *cobra.Command {
-	var b api.Booking
+	var b quota.Booking
 	cmd := command("book [CREDENTIAL] LIMIT UNITS [--reason TEXT]", "units spent elsewhere", bookUsage, 2, 3, func(ctx context.Context, args []string) error {
 		last := len(args) - 1
 		n, ok := parseUnits(args[last])
 		if !ok || n < 1 {
 			return usageError("to count less for a call or a booking, settle it: quotactl settle ID UNITS", "UNITS must be a whole number from 1: %q", args[last])
 		}
-		b.Limit, b.Units = args[last-1], n
+		b.Limit, b.Units = args[last-1], quota.Units(n)
 		done, err := c.client().Book(ctx, credentialBefore(args, 2), b)
 		err = c.inDoubt(err, "it may be booked all the same: book it again only if quotactl log does not show it")
 		return showLimits(c, done, err, done.Credential, [2]string{"booked", units(done.Units) + " in " + done.Limit}, [2]string{"entry", done.GrantID})
@@ -99,7 +100,7 @@ func newClose(c *cli) *cobra.Command {
 			return usageError("", "--until must be a time like 22:00, how long from now like 90m or 1d, or an instant like 2026-03-14T22:00:00Z: %q", k.Until)
 		}
 		k.Until = at.Format(time.RFC3339Nano)
-		return c.shut(ctx, "close", args, c.client().CloseLimit, k)
+		return c.shut(ctx, "close", args, k)
 	})
 	cmd.Flags().StringVar(&k.Until, "until", "", "until `TIME`: 22:00, 90m or 1d from now, or an instant like 2026-03-14T22:00:00Z")
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` that denied callers and the log show")
@@ -117,18 +118,18 @@ Example:
   remaining  9,400 units in daily, 3,900 units in search`
 
 func newOpen(c *cli) *cobra.Command {
-	var k api.Closing
+	k := api.Closing{Open: true}
 	cmd := command("open [CREDENTIAL] LIMIT [--reason TEXT]", "open a limit that is closed", openUsage, 1, 2, func(ctx context.Context, args []string) error {
-		return c.shut(ctx, "open", args, c.client().OpenLimit, k)
+		return c.shut(ctx, "open", args, k)
 	})
 	cmd.Flags().StringVar(&k.Note, "reason", "", "why: `TEXT` for the log")
 	return cmd
 }
 
 // shut closes or opens a limit, and prints how it is afterwards.
-func (c *cli) shut(ctx context.Context, name string, args []string, do func(context.Context, string, api.Closing) (api.Shut, error), k api.Closing) error {
+func (c *cli) shut(ctx context.Context, name string, args []string, k api.Closing) error {
 	k.Limit = args[len(args)-1]
-	done, err := do(ctx, credentialBefore(args, 1), k)
+	done, err := c.client().CloseLimit(ctx, credentialBefore(args, 1), k)
 	err = c.inDoubt(err, "it may have been done all the same, and can be repeated: quotactl "+name)
 	return showLimits(c, done, err, done.Credential, shutPair(done, c.view()))
 }

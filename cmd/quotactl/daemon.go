@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ Example:
 
 func newReload(c *cli) *cobra.Command {
 	return command("reload", "make quotad read its configuration again", reloadUsage, 0, 0, func(ctx context.Context, _ []string) error {
-		done, err := c.client().Reload(ctx)
+		done, err := api.Ask[api.Reloaded](ctx, c.client().Client, http.MethodPost, "/v1/reload", nil)
 		for _, one := range done.Warnings {
 			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
 		}
@@ -42,7 +43,9 @@ Example:
 
 func newNotify(c *cli) *cobra.Command {
 	return command("notify EVENT", "try the command of an event", notifyUsage, 1, 1, func(ctx context.Context, args []string) error {
-		tried, err := c.client().Notify(ctx, args[0])
+		ctx, cancel := context.WithTimeout(ctx, api.CommandTimeout)
+		defer cancel()
+		tried, err := api.Ask[api.EventTested](ctx, c.client().Client, http.MethodPost, "/v1/notify", api.EventTest{Event: args[0]})
 		if err := show(c, tried, err, renderTried); err != nil || tried.Outcome == "ok" {
 			return err
 		}

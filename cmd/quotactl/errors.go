@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -73,9 +74,9 @@ func (c *cli) explain(err error) *failure {
 	case errors.Is(err, api.ErrLedgerUnavailable):
 		return &failure{code: exitError, err: err, hint: "what is left cannot be known now: quotactl status shows the state of the ledger"}
 	case errors.As(err, &p):
-		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(api.Hint(err), skewHint(err))}
+		return &failure{code: exitCodeOf(p.Reason), err: err, hint: cmp.Or(api.Hint(err), c.skewHint(err))}
 	}
-	return &failure{code: exitError, err: err, hint: skewHint(err)}
+	return &failure{code: exitError, err: err, hint: c.skewHint(err)}
 }
 
 // inDoubt explains an error, and replaces the hint if the request may have been carried out
@@ -110,16 +111,17 @@ func exitCodeOf(reason quota.Reason) int {
 
 // skewHint is for errors that cannot happen if daemon and client have one version: the
 // daemon does not know a route or a field of ours, or we cannot read its answer.
-func skewHint(err error) string {
+func (c *cli) skewHint(err error) string {
 	var p *api.Problem
 	if errors.As(err, &p) && !slices.Contains([]quota.Reason{api.NotFound, api.MethodNotAllowed, quota.BadRequest}, p.Reason) {
 		return ""
 	}
-	own, daemon := api.BuildVersion(), api.DaemonVersion(err)
-	if daemon == "" || daemon == own {
+	var daemon struct{ Version string }
+	own := api.BuildVersion()
+	if c.client().Get(context.Background(), "/version", &daemon) != nil || daemon.Version == own {
 		return ""
 	}
-	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", own, daemon)
+	return fmt.Sprintf("quotactl is %s, quotad %s: after an upgrade, restart quotad", own, daemon.Version)
 }
 
 // refusal turns a decision that is not a grant into a failure.

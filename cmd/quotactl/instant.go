@@ -37,11 +37,11 @@ func (c *cli) since(text string) (time.Time, error) {
 }
 
 // asQuery writes an instant that --since names as the API reads it.
-func asQuery(since time.Time) api.Since {
+func asQuery(since time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
-	return api.Since(since.Format(time.RFC3339Nano))
+	return since.Format(time.RFC3339Nano)
 }
 
 // instant reads a time as people write it, by the clock and in the zone in which times are printed.
@@ -56,17 +56,8 @@ func parseInstant(text string, now time.Time, past bool) (at time.Time, ok bool)
 	if clock, err := time.Parse("15:04", text); err == nil {
 		return atClock(clock, now, past), true
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, true
-	}
-	span, err := api.ParseSpan(text)
-	if err != nil || span <= 0 {
-		return time.Time{}, false
-	}
-	if past {
-		span = -span
-	}
-	return now.Add(span), true
+	at, err := api.ParseInstant(text, now, past)
+	return at, err == nil
 }
 
 // atClock returns when the clocks of now's zone showed a time of day last, or will show it next.

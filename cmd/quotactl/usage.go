@@ -38,8 +38,8 @@ func newUsage(c *cli) *cobra.Command {
 		}
 		names := []string{credentialBefore(args, 0)}
 		if names[0] == api.OnlyCredential {
-			if all, _ := c.client().Credentials(ctx); len(all) > 1 {
-				names = namesOf(all, func(one api.Credential) string { return one.Name })
+			if s, _ := c.client().Status(ctx); len(s.Credentials) > 1 {
+				names = namesOf(s.Credentials, func(one api.Credential) string { return one.Name })
 			}
 		}
 		return c.usage(ctx, names, api.UsageQuery{By: by, Since: asQuery(from), Zone: c.view().Zone})

@@ -17,7 +17,6 @@ import (
 	"quotad/jobs"
 	"quotad/jobs/process"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/proxy"
 )
 
@@ -41,17 +40,6 @@ func (d *daemon) openProxy() error {
 	d.serve("the proxy", d.proxy, listener)
 	d.log.Info().Stringer("address", listener.Addr()).Msg("serving the proxy")
 	return d.setTargets(d.config)
-}
-
-// proxySection returns the section of the status.
-func (d *daemon) proxySection(context.Context) any {
-	section := api.Proxy{Address: d.proxy.Root()}
-	for _, name := range d.service.Names() {
-		if target := d.proxy.Target(name); target != nil {
-			section.Credentials = append(section.Credentials, api.Proxied{Name: name, Upstream: target.Upstream.String(), Routes: target.Routes.Len()})
-		}
-	}
-	return section
 }
 
 // setTargets replaces where the proxy sends calls, and runs each key_command.

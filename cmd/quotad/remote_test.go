@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/seedtest"
 )
@@ -116,9 +117,9 @@ func (d *distant) status(token string) int {
 // used is what the share of the caller holds.
 func (d *distant) used() int64 {
 	d.Helper()
-	c, err := d.local.Credential(d.Context(), "youtube")
+	s, err := d.local.Status(d.Context())
 	must(d, err)
-	for _, l := range c.Limits {
+	for _, l := range s.Credentials[0].Limits {
 		if l.Name == "shops" {
 			return l.Used
 		}
@@ -238,7 +239,7 @@ func TestRemoteSnippets(t *testing.T) {
 					t.Errorf("%d answers lost: exit code %d, %d units debited, want %s and %d\n%s", row.lost, code, d.used(), row.code, row.used, out)
 				}
 			}
-			_, err := d.local.Book(t.Context(), "youtube", api.Booking{Limit: "daily", Units: 100})
+			_, err := d.local.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 100})
 			must(t, err)
 			if code, out := run(d.address, shopToken); code != 75 {
 				t.Errorf("denied: exit code %d, want 75\n%s", code, out)

@@ -204,9 +204,6 @@ func (d *daemon) openAPI() (err error) {
 		"rates":  jobsserver.RatesSection(d.planner),
 		"config": func(context.Context) any { return d.file.Load() },
 	}
-	if d.proxy != nil {
-		sections["proxy"] = d.proxySection
-	}
 	d.api, err = server.New(server.Config{
 		Service: d.service, Clients: d.clients, Observer: d.observer, Tokens: d.tokens, Version: api.BuildVersion(),
 		AdminGroup: d.config.Access.AdminGroup, JobsUID: d.jobsUID(), Emit: d.emit, Denials: d.denials, Status: sections,

@@ -16,7 +16,6 @@ type Status struct {
 	// Rates has one for each limit whose window is at least an hour long; empty while the ledger does not answer.
 	Rates  []plan.Rate       `json:"rates"`
 	Config api.Configuration `json:"config"`
-	Proxy  *api.Proxy        `json:"proxy,omitempty"` // nil: there is none
 }
 
 // Job is the state of a job.

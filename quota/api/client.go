@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -45,7 +44,7 @@ func FromEnv() *Client {
 // reply without a second debit.
 func (c *Client) Acquire(ctx context.Context, r AcquireRequest) (Decision, error) {
 	if r.RequestID == "" && !r.DryRun {
-		r.RequestID = newRequestID()
+		r.RequestID = rand.Text()[:16] // 80 random bits: short, because the ledger keeps it
 	}
 	return c.decide(ctx, request{method: http.MethodPost, path: "/v1/acquire", fields: r})
 }
@@ -67,23 +66,9 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return Ask[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// Credentials returns what is configured, with the state of the limits and what
-// operations cost. Errors here and below are as for Do.
-func (c *Client) Credentials(ctx context.Context) ([]Credential, error) {
-	return Ask[[]Credential](ctx, c, http.MethodGet, "/v1/credentials", nil)
-}
-
-// Credential returns one of them.
-func (c *Client) Credential(ctx context.Context, name string) (Credential, error) {
-	list, err := Ask[[]Credential](ctx, c, http.MethodGet, "/v1/credentials", url.Values{"credential": {name}})
-	if err != nil {
-		return Credential{}, err
-	}
-	return list[0], nil
-}
-
 // Book counts units that were spent elsewhere. It is not sent again when the answer is lost: that would book twice.
-func (c *Client) Book(ctx context.Context, credential string, b Booking) (Booked, error) {
+// Errors here and below are as for Do.
+func (c *Client) Book(ctx context.Context, credential string, b quota.Booking) (Booked, error) {
 	return Ask[Booked](ctx, c, http.MethodPost, Path("credentials", credential, "book"), b)
 }
 
@@ -91,18 +76,9 @@ func (c *Client) Book(ctx context.Context, credential string, b Booking) (Booked
 // configured. If several are, the answer is a *Problem of reason quota.BadRequest.
 const OnlyCredential = "-"
 
-// NameCredential is the hint of that problem, and of a decision about a request without a credential.
-const NameCredential = "name one of them"
-
-// CloseLimit closes a limit of a credential.
+// CloseLimit closes a limit of a credential, or opens it.
 func (c *Client) CloseLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
 	return Ask[Shut](ctx, c, http.MethodPost, Path("credentials", credential, "close"), k)
-}
-
-// OpenLimit opens a limit that is closed.
-func (c *Client) OpenLimit(ctx context.Context, credential string, k Closing) (Shut, error) {
-	k.Open = true
-	return c.CloseLimit(ctx, credential, k)
 }
 
 // Observe reports what the upstream answered. To report it twice does no harm, so it is sent
@@ -115,19 +91,6 @@ func (c *Client) Observe(ctx context.Context, o Observation) (seen Observed, err
 // Reset has every limit of a credential start from zero, and open.
 func (c *Client) Reset(ctx context.Context, credential, note string) (Credential, error) {
 	return Ask[Credential](ctx, c, http.MethodPost, Path("credentials", credential, "reset"), Reset{Confirm: credential, Note: note})
-}
-
-// Reload makes the daemon read its configuration again, and returns what has
-// changed. A configuration that cannot replace the one in force is a
-// *Problem of reason Conflict.
-func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	return Ask[Reloaded](ctx, c, http.MethodPost, "/v1/reload", nil)
-}
-
-// Notify runs the command of an event with the values of an example, and returns how it ended.
-func (c *Client) Notify(ctx context.Context, event string) (answer EventTested, err error) {
-	err = c.do(ctx, request{method: http.MethodPost, path: "/v1/notify", fields: EventTest{event}, once: true, within: CommandTimeout}, &answer)
-	return answer, err
 }
 
 // Do makes a request of any method, and decodes the answer into into. Fields is a struct or url.Values: a GET or DELETE
@@ -156,7 +119,7 @@ func (c *Client) decide(ctx context.Context, r request) (Decision, error) {
 	err := c.do(ctx, r, &d)
 	var p *Problem
 	switch {
-	case errors.As(err, &p) && p.Status/100 == 4 && json.Unmarshal(p.answer.body, &d) == nil:
+	case errors.As(err, &p) && p.Status/100 == 4 && json.Unmarshal(p.body, &d) == nil:
 		if d.Granted = false; answerFor(quota.Reason(d.Reason)).denial {
 			return d, nil
 		}
@@ -164,13 +127,6 @@ func (c *Client) decide(ctx context.Context, r request) (Decision, error) {
 		return Decision{}, errors.New("quotad answered 200 without granting")
 	}
 	return d, err
-}
-
-// newRequestID returns 96 random bits: short, because the ledger keeps it.
-func newRequestID() string {
-	var id [12]byte
-	rand.Read(id[:]) // never fails, and fills id
-	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
 // Path returns the path of a resource, from its parts as they are: "credentials", "youtube", "log".

@@ -27,7 +27,8 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 		body.WouldDeny = d.WouldDeny(useReserve)
 		return body
 	}
-	body.refuse(ProblemOf(d))
+	p := ProblemOf(d)
+	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
 	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
 	if d.Denied() {
 		body.RetryAfterMs, body.RetryAt, body.ViolatedPolicies = d.RetryAfter.Milliseconds(), TimeOf(d.RetryAt), violated(d, useReserve)
@@ -36,11 +37,6 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 		body.UpstreamSays = d.State().Closed.Says
 	}
 	return body
-}
-
-func (body *Decision) refuse(p *Problem) {
-	body.Granted, body.Reason = false, string(p.Reason)
-	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
 }
 
 // ProblemOf returns the problem that a refusal is.

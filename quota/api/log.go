@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -60,61 +59,43 @@ type LogQuery struct {
 	// Denied asks for the last acquires that were refused, of all credentials if none is named, in place of the log.
 	Denied bool   `json:"denied,omitempty"`
 	After  string `json:"after,omitempty"`  // the LogPage.Next of the page before; empty: from the beginning
-	Since  Since  `json:"since,omitempty"`  // nothing older; empty: all that is kept
+	Since  string `json:"since,omitempty"`  // nothing older than that instant, see ParseInstant; empty: all that is kept
 	Newest bool   `json:"newest,omitempty"` // newest first
 	Most   int64  `json:"most,omitempty"`   // page size, at most quota.MaxLogPage; 0: 100
 }
 
-// A Since is an instant: RFC 3339, or how long ago it was ("90m", "7d"). Empty: none.
-type Since string
-
-// UnmarshalText implements encoding.TextUnmarshaler. It refuses what is no instant.
-func (s *Since) UnmarshalText(text []byte) error {
-	_, err := time.Parse(time.RFC3339, string(text))
-	if ago, err2 := ParseSpan(string(text)); err != nil && (err2 != nil || ago <= 0) {
-		return fmt.Errorf("since must be an instant like 2026-03-14T09:00:00Z, or how long ago it was, like 90m, 24h or 7d: %.40q", text)
+// ParseInstant reads an instant: in RFC 3339, or by how long before or after now it is ("90m", "7d").
+func ParseInstant(text string, now time.Time, past bool) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
 	}
-	*s = Since(text)
-	return nil
-}
-
-// At returns the instant, if the clock shows now.
-func (s Since) At(now time.Time) time.Time {
-	if at, err := time.Parse(time.RFC3339, string(s)); err == nil {
-		return at
+	span, err := ParseSpan(text)
+	if err != nil || span <= 0 {
+		return now, fmt.Errorf("%.40q is no instant like 2026-03-14T09:00:00Z, and no length of time like 90m or 7d", text)
 	}
-	ago, err := ParseSpan(string(s))
-	if err != nil { // there is none
-		return time.Time{}
+	if past {
+		span = -span
 	}
-	return now.Add(-ago)
+	return now.Add(span), nil
 }
 
 // ParseSpan reads a length of time as people write it: like time.ParseDuration, but it may begin with a number of days
-// of 24 hours ("90m", "7d", "1d12h"). If it is too long, the error is strconv.ErrRange.
+// of 24 hours ("90m", "7d", "1d12h"). If there are too many days, the error wraps strconv.ErrRange.
 func ParseSpan(text string) (time.Duration, error) {
 	number, rest, hasDays := strings.Cut(text, "d")
 	if !hasDays {
 		return time.ParseDuration(text)
 	}
-	days, err := strconv.ParseUint(number, 10, 32)
-	if err != nil {
-		return 0, err
-	}
+	days, err := strconv.ParseUint(number, 10, 16)
 	span := time.Duration(0)
-	if rest != "" {
-		if span, err = time.ParseDuration(rest); err != nil {
-			return 0, err
-		}
+	if err == nil && rest != "" {
+		span, err = time.ParseDuration(rest)
 	}
-	if span < 0 {
-		return 0, fmt.Errorf("a length of time is not below zero: %q", text)
+	total := time.Duration(days)*24*time.Hour + span
+	if err == nil && (span < 0 || total < 0) {
+		err = strconv.ErrRange
 	}
-	const day = 24 * time.Hour
-	if time.Duration(days) > (math.MaxInt64-span)/day {
-		return 0, strconv.ErrRange
-	}
-	return time.Duration(days)*day + span, nil
+	return total, err
 }
 
 // Log returns a page of a log.

@@ -125,7 +125,7 @@ type Problem struct {
 	Reason quota.Reason `json:"reason"`           // for programs
 	Hint   string       `json:"hint,omitempty"`   // the cure, if it is known
 
-	answer reply // as a client read it
+	body []byte // as a client read it
 }
 
 // NewProblem returns a problem of a reason, with the reason's status. A reason that is

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 	"time"
 
@@ -42,61 +40,55 @@ const (
 
 // A request is one that a client makes.
 type request struct {
-	method, path string        // path begins with '/', and its parts are escaped already
-	fields       any           // sent in the query of a GET or DELETE, else as JSON, url.Values as a form; nil: none
-	once         bool          // it is not sent again if it may have arrived
-	within       time.Duration // for one answer; 0: attemptTimeout
+	method, path string // path begins with '/', and its parts are escaped already
+	fields       any    // sent in the query of a GET or DELETE, else as JSON, url.Values as a form; nil: none
+	once         bool   // it is not sent again if it may have arrived
 
 	query       string // fields as they are sent
 	payload     []byte
 	contentType string
 }
 
-// A reply is an answer, read to its end.
-type reply struct {
-	status  int
-	version string // of the daemon; empty when not known
-	body    []byte
-}
-
 // do makes a request and decodes its answer into into, unless that is nil.
 func (c *Client) do(ctx context.Context, r request, into any) error {
-	answer, err := c.exchange(ctx, r)
+	body, err := c.exchange(ctx, r)
 	if err != nil || into == nil {
 		return err
 	}
-	if err := json.Unmarshal(answer.body, into); err != nil {
-		return &unreadableError{version: answer.version, err: fmt.Errorf("cannot read quotad's answer (%d, %.200q): %w", answer.status, answer.body, err)}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("cannot read quotad's answer %.200q: %w", body, err)
 	}
 	return nil
 }
 
-// exchange sends a request and reads its answer. It sends it again if nothing
+// exchange sends a request and returns the body of its answer. It sends it again if nothing
 // can have arrived because the daemon is busy and, unless r.once, after a lost reply.
-func (c *Client) exchange(ctx context.Context, r request) (reply, error) {
+func (c *Client) exchange(ctx context.Context, r request) ([]byte, error) {
 	c.once.Do(c.open)
-	r.within = cmp.Or(r.within, attemptTimeout)
 	end, limited := ctx.Deadline()
 	if !limited {
-		end = time.Now().Add(max(patience, r.within))
+		end = time.Now().Add(patience)
 	}
 	if err := r.encode(); err != nil {
-		return reply{}, fmt.Errorf("cannot encode the fields of %s %s: %w", r.method, r.path, err)
+		return nil, fmt.Errorf("cannot encode the fields of %s %s: %w", r.method, r.path, err)
 	}
 	for attempt := 1; ; {
-		answer, err := c.attempt(ctx, r, min(r.within, time.Until(end)))
+		within := time.Until(end)
+		if !r.once {
+			within = min(within, attemptTimeout)
+		}
+		status, body, err := c.attempt(ctx, r, within)
 		if err == nil {
-			return answer, answer.problem()
+			return body, problemIn(status, body)
 		}
 		full := crowded(err) // a daemon listens: that is retried for the whole time
 		retry := full || attempt < attempts && !r.once && lost(err)
 		if !retry || !quota.Sleep(ctx, time.Duration(attempt)*retryDelay) || time.Now().After(end) {
-			return reply{}, c.failure(ctx, err)
+			return nil, c.failure(ctx, err)
 		}
-		if full {
-			continue
+		if !full {
+			attempt++
 		}
-		attempt++
 	}
 }
 
@@ -118,7 +110,7 @@ func (r *request) encode() (err error) {
 	return err
 }
 
-// valuesOf returns the members of a struct, by the names and under the conditions of its JSON.
+// valuesOf returns the members of a flat struct, by the names and under the conditions of its JSON.
 func valuesOf(fields any) (url.Values, error) {
 	text, err := json.Marshal(fields)
 	if err != nil {
@@ -132,13 +124,7 @@ func valuesOf(fields any) (url.Values, error) {
 	}
 	values := url.Values{}
 	for name, member := range members {
-		list, isList := member.([]any)
-		if !isList {
-			list = []any{member}
-		}
-		for _, one := range list {
-			values.Add(name, fmt.Sprint(one))
-		}
+		values.Set(name, fmt.Sprint(member))
 	}
 	return values, nil
 }
@@ -164,24 +150,21 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", c.socket)
 }
 
-// attempt sends a request once, and waits for its answer within a time.
-func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (reply, error) {
+// attempt sends a request once, and reads its answer within a time.
+func (c *Client) attempt(ctx context.Context, r request, within time.Duration) (status int, body []byte, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(within, func() { cancel(errNoAnswer) })
-	resp, err := c.send(ctx, r)
 	defer cancel(nil)
-	defer late.Stop()
-	var answer reply
+	defer time.AfterFunc(within, func() { cancel(errNoAnswer) }).Stop()
+	resp, err := c.send(ctx, r)
 	if err == nil {
 		defer resp.Body.Close()
-		answer.status = resp.StatusCode
-		answer.version, _ = strings.CutPrefix(resp.Header.Get("Server"), ServerName)
-		answer.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		status = resp.StatusCode
+		body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	}
 	if err != nil && context.Cause(ctx) == errNoAnswer {
 		err = errNoAnswer
 	}
-	return answer, err
+	return status, body, err
 }
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
@@ -198,20 +181,17 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return c.transport.RoundTrip(req)
 }
 
-// ServerName precedes the version in the header Server.
-const ServerName = "quotad/"
-
-// problem returns the refusal in an answer; nil if it is none. If the answer is not a
+// problemIn returns the refusal in an answer; nil if it is none. If the answer is not a
 // Problem, its status alone says why.
-func (r reply) problem() error {
-	if r.status/100 == 2 {
+func problemIn(status int, body []byte) error {
+	if status/100 == 2 {
 		return nil
 	}
 	var p Problem
-	if json.Unmarshal(r.body, &p) != nil || p.Reason == "" {
-		p = Problem{Detail: fmt.Sprintf("%.200q", r.body), Reason: answerOf(r.status).reason}
+	if json.Unmarshal(body, &p) != nil || p.Reason == "" {
+		p = Problem{Detail: fmt.Sprintf("%.200q", body), Reason: answerOf(status).reason}
 	}
-	p.Status, p.answer = r.status, r
+	p.Status, p.body = status, body
 	return &p
 }
 
@@ -288,28 +268,5 @@ func Hint(err error) string {
 		return "quotad does not answer; it may be starting, or fail to: journalctl -u quotad -n 5"
 	default:
 		return startHint(e.socket)
-	}
-}
-
-// An unreadableError says that an answer was not understood.
-type unreadableError struct {
-	version string // of the daemon that gave it
-	err     error
-}
-
-func (e *unreadableError) Error() string { return e.err.Error() }
-func (e *unreadableError) Unwrap() error { return e.err }
-
-// DaemonVersion returns the version of the daemon whose answer led to a client's error; empty if none answered.
-func DaemonVersion(err error) string {
-	var p *Problem
-	var unreadable *unreadableError
-	switch {
-	case errors.As(err, &p):
-		return p.answer.version
-	case errors.As(err, &unreadable):
-		return unreadable.version
-	default:
-		return ""
 	}
 }

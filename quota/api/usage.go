@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,9 +12,8 @@ import (
 
 // A UsageQuery says which entries of a log Usage sums, and by what.
 type UsageQuery struct {
-	By    string         // "job" (also when empty: the job, or another caller), "region", "operation", "day" or "hour"
-	Since Since          // empty: of each limit what its window holds now
-	Most  int            // how many entries to read at most, the newest; 0: all
+	By    string         // "job" (also when empty: the job, or another caller), "region", "operation" or "day"
+	Since string         // an instant, see ParseInstant; empty: of each limit what its window holds now
 	Zone  *time.Location // of the days; nil: UTC
 }
 
@@ -27,9 +27,8 @@ type Usage struct {
 	Until      time.Time `json:"until"` // now, by the ledger's clock
 	// Windows says when the window of each limit began, if no since was given. Since is the earliest of them.
 	Windows map[string]time.Time `json:"windows,omitempty"`
-	Shares  []SpentBy            `json:"shares"` // the greatest first; days and hours in their order
+	Shares  []SpentBy            `json:"shares"` // the greatest first; days in their order
 	Total   SpentBy              `json:"total"`
-	Partial bool                 `json:"partial,omitempty"` // there are older entries than were read
 }
 
 // SpentBy is what entries of one name spent, after settling.
@@ -44,50 +43,70 @@ type SpentBy struct {
 
 // Usage reads a credential's log and sums it.
 func (c *Client) Usage(ctx context.Context, credential string, q UsageQuery) (Usage, error) {
-	state, err := c.Credential(ctx, credential)
+	of, err := c.credential(ctx, credential)
 	if err != nil {
 		return Usage{}, err
 	}
-	u := Usage{Credential: state.Name, By: cmp.Or(q.By, "job"), Until: *state.Now, Since: q.Since.At(*state.Now).UTC(), Total: newSpentBy("")}
-	if q.Since == "" {
-		u.Since, u.Windows = u.Until, make(map[string]time.Time, len(state.Limits))
-		for _, l := range state.Limits {
+	u := Usage{Credential: of.Name, By: cmp.Or(q.By, "job"), Until: *of.Now, Total: newSpentBy("")}
+	if q.Since != "" {
+		if u.Since, err = ParseInstant(q.Since, u.Until, true); err != nil {
+			return Usage{}, err
+		}
+		u.Since = u.Since.UTC()
+	} else {
+		u.Since, u.Windows = u.Until, make(map[string]time.Time, len(of.Limits))
+		for _, l := range of.Limits {
 			u.Windows[l.Name] = *l.CountsSince
 			u.Since = quota.Earlier(u.Since, *l.CountsSince)
 		}
 	}
-	for _, l := range state.Limits {
+	for _, l := range of.Limits {
 		u.Total.Limits[l.Name] = 0
 	}
-	shares, read := map[string]*SpentBy{}, 0
-	log := LogQuery{Credential: state.Name, Since: Since(u.Since.Format(time.RFC3339Nano)), Newest: true}
+	shares := map[string]SpentBy{}
+	log := LogQuery{Credential: of.Name, Since: u.Since.Format(time.RFC3339Nano), Newest: true}
 	err = c.Walk(ctx, log, func(e Entry) bool {
-		if u.Partial = q.Most > 0 && read == q.Most; u.Partial {
-			return false
-		}
-		read++
-		if name := e.in(u.By, cmp.Or(q.Zone, time.UTC)); len(e.Charges) > 0 { // not the trace of a correction
-			if shares[name] == nil {
-				shares[name] = new(newSpentBy(name))
+		if len(e.Charges) > 0 { // not the trace of a correction
+			name := e.in(u.By, cmp.Or(q.Zone, time.UTC))
+			share, known := shares[name]
+			if !known {
+				share = newSpentBy(name)
 			}
-			shares[name].add(e, u.Windows)
+			share.add(e, u.Windows)
 			u.Total.add(e, u.Windows)
+			shares[name] = share
 		}
 		return u.Windows == nil || e.Kind != string(quota.KindReset) // what is older counts no more
 	})
-	u.Shares = make([]SpentBy, 0, len(shares))
-	for _, s := range shares {
-		if s.Calls > 0 || s.Units > 0 {
-			u.Shares = append(u.Shares, *s)
-		}
-	}
+	none := func(s SpentBy) bool { return s.Calls == 0 && s.Units == 0 }
+	u.Shares = slices.DeleteFunc(slices.AppendSeq([]SpentBy{}, maps.Values(shares)), none)
 	slices.SortFunc(u.Shares, func(x, y SpentBy) int {
-		if u.By == "day" || u.By == "hour" {
+		if u.By == "day" {
 			return cmp.Compare(x.Name, y.Name)
 		}
 		return cmp.Or(cmp.Compare(y.Units, x.Units), cmp.Compare(x.Name, y.Name))
 	})
 	return u, err
+}
+
+// credential returns the state of a credential. The daemon says of a name that it does not know what is wrong with it.
+func (c *Client) credential(ctx context.Context, name string) (Credential, error) {
+	name = cmp.Or(name, OnlyCredential)
+	status, err := c.Status(ctx)
+	if err != nil {
+		return Credential{}, err
+	}
+	for _, of := range status.Credentials {
+		switch {
+		case of.Name != name && (name != OnlyCredential || len(status.Credentials) > 1):
+		case of.Error != "":
+			return of, NewProblem(LedgerUnavailable, "%s", of.Error)
+		default:
+			return of, nil
+		}
+	}
+	_, err = c.Log(ctx, LogQuery{Credential: name})
+	return Credential{}, cmp.Or(err, error(NewProblem(quota.UnknownCredential, "credential %.80q was removed meanwhile", name)))
 }
 
 // in returns the name of the share that an entry belongs to.
@@ -99,13 +118,13 @@ func (e *Entry) in(by string, zone *time.Location) string {
 		return e.Operation
 	case "day":
 		return e.At.In(zone).Format(time.DateOnly)
-	case "hour":
-		return e.At.UTC().Truncate(time.Hour).Format(time.RFC3339)
 	}
 	return e.By
 }
 
-func newSpentBy(name string) SpentBy { return SpentBy{Name: name, Limits: map[string]int64{}} }
+func newSpentBy(name string) SpentBy {
+	return SpentBy{Name: name, Limits: map[string]int64{}, WouldDeny: map[string]int64{}}
+}
 
 // add counts an entry: of a limit with a window, if that still holds it.
 func (s *SpentBy) add(e Entry, windows map[string]time.Time) {
@@ -122,9 +141,6 @@ func (s *SpentBy) add(e Entry, windows map[string]time.Time) {
 	if held && (units > 0 || debited == 0) { // else it was released
 		s.Calls += e.Count
 		for _, limit := range e.WouldDeny {
-			if s.WouldDeny == nil {
-				s.WouldDeny = map[string]int64{}
-			}
 			s.WouldDeny[limit] += e.Count
 		}
 	}

@@ -16,8 +16,6 @@ type AcquireRequest struct {
 	UseReserve bool   `json:"use_reserve,omitempty"`
 	// Optional says that a pass can do without the call: a denial does not end the pass, nor its run.
 	Optional bool `json:"optional,omitempty"`
-	// Headers adds the fields RateLimit and RateLimit-Policy to a grant, too.
-	Headers bool `json:"headers,omitempty"`
 	// DryRun asks what would be decided now. It moves nothing, and a grant has no id.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Job names, in a dry run outside of a pass, the job or the remote caller ("remote/shop") that would call.
@@ -83,7 +81,7 @@ type Limit struct {
 	Jobs       []string `json:"jobs,omitempty"`
 	ExceptJobs []string `json:"except_jobs,omitempty"`
 	Observes   bool     `json:"observes,omitempty"` // it is not enforced: it refuses nothing
-	// CountsSince is when its window began; not in a status.
+	// CountsSince is when its window began; in the state of a credential.
 	CountsSince *time.Time `json:"counts_since,omitempty"`
 }
 
@@ -118,14 +116,11 @@ type Observation struct {
 
 // Observed is the answer to an Observation.
 type Observed struct {
-	Class      string        `json:"class"` // ok, minute, day, key, billing or unknown
-	Credential string        `json:"credential"`
-	Operation  string        `json:"operation"`
-	Limit      string        `json:"limit,omitempty"`  // that the answer is about, by its name in quotad
-	Closed     *quota.Closed `json:"closed,omitempty"` // as that limit is now
-	Changed    bool          `json:"changed"`          // whether this observation closed it
-	Reset      *time.Time    `json:"reset,omitempty"`  // as the upstream says
-	Says       string        `json:"says,omitempty"`
+	Class   string        `json:"class"`            // ok, minute, day, key, billing or unknown
+	Limit   string        `json:"limit,omitempty"`  // that the answer is about, by its name in quotad
+	Closed  *quota.Closed `json:"closed,omitempty"` // as that limit is now
+	Changed bool          `json:"changed"`          // whether this observation closed it
+	Says    string        `json:"says,omitempty"`   // the upstream's words
 }
 
 // Credential is a credential with the state of its limits.
@@ -135,11 +130,9 @@ type Credential struct {
 	// AsOf is when the log was read last, if the ledger cannot be reached now.
 	AsOf *time.Time `json:"as_of,omitempty"`
 	// GrantedSince is what this host has granted since then, which is in the limits below, too.
-	GrantedSince int64  `json:"granted_since,omitempty"`
-	Error        string `json:"error,omitempty"` // why the state of the limits is not known
-	// Operations says what one call costs, by operation and limit; not in a status.
-	Operations map[string]map[string]int64 `json:"operations,omitempty"`
-	Now        *time.Time                  `json:"now,omitempty"` // by the ledger's clock; not in a status
+	GrantedSince int64      `json:"granted_since,omitempty"`
+	Error        string     `json:"error,omitempty"` // why the state of the limits is not known
+	Now          *time.Time `json:"now,omitempty"`   // by the ledger's clock
 }
 
 // LedgerState is the state of the ledger.
@@ -161,14 +154,7 @@ type SettleRequest struct {
 	Units *int64 `json:"units"`
 }
 
-// Booking is the body of POST /v1/credentials/{name}/book.
-type Booking struct {
-	Limit string `json:"limit"`
-	Units int64  `json:"units"` // spent elsewhere, from 1
-	Note  string `json:"note,omitempty"`
-}
-
-// Booked is the answer to a booking.
+// Booked is the answer to POST /v1/credentials/{name}/book, whose body is a quota.Booking.
 type Booked struct {
 	GrantID    string     `json:"grant_id"` // for settle, by which an operator corrects it
 	Limit      string     `json:"limit"`
@@ -201,19 +187,6 @@ type Reloaded struct {
 	File     string   `json:"file"`
 	Changed  string   `json:"changed"`            // how many tables of each kind: "3 jobs, 2 limits changed"
 	Warnings []string `json:"warnings,omitempty"` // of the file, such as a schedule that does not fit
-}
-
-// Proxy says where the metering proxy listens: the member "proxy" of GET /v1/status.
-type Proxy struct {
-	Address     string    `json:"address"` // a run token and a credential's name follow it
-	Credentials []Proxied `json:"credentials"`
-}
-
-// Proxied is a credential whose upstream can be called through the proxy.
-type Proxied struct {
-	Name     string `json:"name"`
-	Upstream string `json:"upstream"`
-	Routes   int    `json:"routes"`
 }
 
 // Configuration says which configuration is in force: the member "config" of GET /v1/status.

@@ -71,7 +71,7 @@ func (r *refusal) write(w http.ResponseWriter, dialect Dialect) {
 	case dialect == Google:
 		r.writeGoogle(w)
 	case r.decision.Reason != "":
-		server.WriteDecision(w, r.decision, r.useReserve, false)
+		server.WriteDecision(w, r.decision, r.useReserve)
 	default:
 		server.WriteProblem(w, r.problem)
 	}

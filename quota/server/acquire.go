@@ -26,7 +26,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 		return err
 	}
 	d.Limits = c.visible(d.Limits)
-	WriteDecision(w, c.Answer(d), request.UseReserve, in.Headers)
+	WriteDecision(w, c.Answer(d), request.UseReserve)
 	return nil
 }
 
@@ -35,13 +35,11 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request, c *Session, in 
 func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, c *Session, request quota.Request, job string) error {
 	ordinary := request
 	ordinary.UseReserve = false
-	switch d := c.forbids(ordinary); {
+	switch refused := refusalOf(c.forbids(ordinary), nil); {
 	case job != "" && (c.HasToken() || c.remote != nil):
 		return api.NewProblem(quota.Forbidden, "job is for callers outside of a pass, on the daemon's own host")
-	case !d.Granted():
-		return api.ProblemOf(d)
-	case request.Credential == "":
-		return api.ProblemOf(s.noCredential(c))
+	case refused != nil:
+		return refused
 	case job != "":
 		name, isRemote := strings.CutPrefix(job, quota.RemotePrefix)
 		if request.Caller = (quota.Caller{UID: -1, Job: job}); isRemote {
@@ -85,9 +83,6 @@ func (s *Server) decide(ctx context.Context, c *Session, r quota.Request) (quota
 	if d := c.forbids(r); !d.Granted() {
 		return d, nil
 	}
-	if r.Credential == "" {
-		return s.noCredential(c), nil
-	}
 	if !c.HasToken() {
 		return s.Service.Acquire(ctx, r)
 	}
@@ -105,16 +100,19 @@ func (s *Server) noCredential(c *Session) quota.Decision {
 	d := quota.Decision{Reason: quota.BadRequest, Detail: "credential is missing, and none is configured"}
 	if names := s.names(c); len(names) > 0 {
 		d.Detail = "credential is missing, and several are configured: " + strings.Join(names, ", ")
-		d.Hint = api.NameCredential
+		d.Hint = "name one of them"
 	}
 	return d
 }
 
-// forbids refuses a request that its caller may not make.
+// forbids refuses a request that its caller may not make, or that names no credential.
 func (c *Session) forbids(r quota.Request) quota.Decision {
+	if c.remote != nil {
+		if d := c.remote.checkRequest(r); !d.Granted() {
+			return d
+		}
+	}
 	switch {
-	case c.remote != nil:
-		return c.remote.checkRequest(r)
 	case c.HasToken() && r.Credential != c.Credential:
 		return quota.Decision{Reason: quota.Forbidden, Detail: "the run token spends from another credential"}
 	case c.HasToken() && r.UseReserve && !c.UseReserve:
@@ -123,9 +121,10 @@ func (c *Session) forbids(r quota.Request) quota.Decision {
 	case r.UseReserve && !c.HasToken() && !c.IsOperator():
 		return quota.Decision{Reason: quota.Forbidden, Detail: fmt.Sprintf("the reserve is for root and the group %q", c.server.AdminGroup),
 			Hint: becomeOperator(c.Caller.UID, c.server.AdminGroup)}
-	default:
-		return quota.Decision{}
+	case r.Credential == "":
+		return c.server.noCredential(c)
 	}
+	return quota.Decision{}
 }
 
 func (s *Server) settle(w http.ResponseWriter, _ *http.Request, c *Session, in api.SettleRequest) error {
@@ -165,7 +164,7 @@ func (s *Server) correct(w http.ResponseWriter, c *Session, verb string, units q
 		return err
 	}
 	d.Limits = c.visible(d.Limits)
-	WriteDecision(w, d, false, false)
+	WriteDecision(w, d, false)
 	return nil
 }
 
@@ -216,8 +215,7 @@ func (s *Server) observe(ctx context.Context, c *Session, in api.Observation) (a
 		out.Closed.By = "" // it may be another's name
 	}
 	return api.Observed{
-		Class: string(out.Class), Credential: out.Credential, Operation: out.Operation, Limit: out.Limit,
-		Closed: api.ClosedOf(out.Closed), Changed: out.Changed, Reset: api.TimeOf(out.Reset), Says: out.Says,
+		Class: string(out.Class), Limit: out.Limit, Closed: api.ClosedOf(out.Closed), Changed: out.Changed, Says: out.Says,
 	}, nil
 }
 
@@ -231,10 +229,8 @@ func (s *Server) observationOf(c *Session, in api.Observation) (upstream.Observa
 	switch {
 	case c.HasToken() && request.Credential != c.Credential:
 		return observation, api.NewProblem(quota.Forbidden, "the run token spends from another credential")
-	case in.Operation == "" && in.GrantID == "":
-		return observation, api.NewProblem(quota.BadRequest, "operation is missing, or grant_id")
-	case in.Operation != "" && in.GrantID != "":
-		return observation, api.NewProblem(quota.BadRequest, "operation and grant_id do not go together: the grant names its operation")
+	case (in.Operation == "") == (in.GrantID == ""):
+		return observation, api.NewProblem(quota.BadRequest, "name the operation, or the grant by grant_id: one of them")
 	case c.remote != nil && in.GrantID == "":
 		return observation, api.NewProblem(quota.Forbidden, "a remote caller reports what answered a grant of its own: name grant_id instead of operation")
 	case request.Credential == "" && in.GrantID == "":

@@ -10,11 +10,12 @@ import (
 )
 
 // WriteDecision answers an acquire, settle or release. useReserve says whether the reserve was
-// part of the caller's budget, and headers whether a grant has the RateLimit fields, as a denial.
-func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve, headers bool) {
-	writeDecision(w, d, decisionOf(d, useReserve), useReserve, headers)
+// part of the caller's budget.
+func WriteDecision(w http.ResponseWriter, d quota.Decision, useReserve bool) {
+	writeDecision(w, d, decisionOf(d, useReserve), useReserve, false)
 }
 
+// writeDecision answers with a decision. If headers, a grant has the RateLimit fields, as a denial has them always.
 func writeDecision(w http.ResponseWriter, d quota.Decision, body decisionBody, useReserve, headers bool) {
 	if d.Denied() && d.RetryAfter > 0 {
 		w.Header()["Retry-After"] = []string{strconv.FormatInt(api.Seconds(d.RetryAfter), 10)}
@@ -27,32 +28,27 @@ func writeDecision(w http.ResponseWriter, d quota.Decision, body decisionBody, u
 	if body.Mode != "" && headers {
 		w.Header().Set(api.ModeHeader, body.Mode)
 	}
-	switch {
-	case d.Granted() && d.Units == 0:
-		Write(w, http.StatusOK, typeJSON, freeGrant{decisionBody: body})
-	case d.Granted():
+	if d.Granted() {
 		Write(w, http.StatusOK, typeJSON, body)
-	default:
+	} else {
 		Write(w, body.Status, typeProblem, body)
 	}
 }
 
-// A decisionBody is an api.Decision that says what remains only if that is known.
+// A decisionBody is an api.Decision that says what remains only if that is known, and of a grant that it costs nothing.
 type decisionBody struct {
 	api.Decision
 	Remaining *int64 `json:"remaining,omitempty"`
-}
-
-// A freeGrant says that it costs nothing.
-type freeGrant struct {
-	decisionBody
-	Units int64 `json:"units"`
+	Units     *int64 `json:"units,omitempty"`
 }
 
 func decisionOf(d quota.Decision, useReserve bool) decisionBody {
 	body := decisionBody{Decision: api.DecisionOf(d, useReserve)}
 	if len(d.Limits) > 0 {
-		body.Remaining = new(int64(d.Remaining()))
+		body.Remaining = &body.Decision.Remaining
+	}
+	if d.Granted() {
+		body.Units = &body.Decision.Units
 	}
 	return body
 }

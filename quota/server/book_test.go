@@ -79,7 +79,7 @@ func TestBookAndReset(t *testing.T) {
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
 	var last string
 	for i, used := range []int64{150, 200} {
-		booked, err := client.Book(t.Context(), "youtube", api.Booking{Limit: "daily", Units: 50, Note: "by hand"})
+		booked, err := client.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 50, Note: "by hand"})
 		if err != nil || booked.Limit != "daily" || booked.Units != 50 || booked.Credential.Limits[0].Used != used {
 			t.Errorf("booking %d: got %+v, %v, want 50 booked and %d used", i, booked, err, used)
 		}
@@ -88,9 +88,9 @@ func TestBookAndReset(t *testing.T) {
 	if d, err := client.Settle(t.Context(), last, 20); err != nil || d.Limits[0].Used != 170 {
 		t.Errorf("got %+v, %v, want the last booking corrected to 20 units", d, err)
 	}
-	for _, units := range []int64{0, -30} { // a grant is settled
+	for _, units := range []quota.Units{0, -30} { // a grant is settled
 		var p *api.Problem
-		_, err := client.Book(t.Context(), "youtube", api.Booking{Limit: "daily", Units: units})
+		_, err := client.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: units})
 		if !errors.As(err, &p) || p.Reason != quota.BadRequest || !strings.Contains(p.Detail, "settle it") {
 			t.Errorf("%d booked: %v, want that it is refused, and to settle the grant", units, err)
 		}

@@ -24,27 +24,8 @@ func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Sessio
 	if err != nil {
 		return err
 	}
-	WriteDecision(w, d, false, true)
+	writeDecision(w, d, decisionOf(d, false), false, true)
 	return nil
-}
-
-func (s *Server) listClients(context.Context, *Session, None) ([]api.Clients, error) {
-	return each(s.Clients.Groups(), clientsOf), nil
-}
-
-func clientsOf(c *clientlimit.Group) api.Clients {
-	one := api.Clients{
-		Name: c.Name, Algorithm: string(c.Algorithm), OnOutage: "closed", Operations: make(map[string]int64, len(c.Operations)),
-		Granted: c.Granted.Load(), Denied: c.Denied.Load(), OutageGrants: c.OutageGrants.Load(), Undecided: c.Undecided.Load(),
-	}
-	if c.OpenOnOutage {
-		one.OnOutage = "open"
-	}
-	for operation, units := range c.Operations {
-		one.Operations[operation] = int64(units)
-	}
-	one.Limits = each(c.Limits, func(l quota.Limit) api.Limit { return api.LimitOf(quota.LimitState{Limit: l}) })
-	return one
 }
 
 func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectState, error) {
@@ -55,14 +36,13 @@ func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (ap
 	return api.SubjectState{Name: c.Path("name"), Hash: key.String(), Limits: each(usage.Limits, api.LimitOf)}, nil
 }
 
-func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectReset, error) {
-	name := c.Path("name")
-	refused, err := s.Clients.Reset(ctx, name, in.Subject)
+func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectState, error) {
+	refused, err := s.Clients.Reset(ctx, c.Path("name"), in.Subject)
 	if err := refusalOf(refused, err); err != nil {
-		return api.SubjectReset{}, err
+		return api.SubjectState{}, err
 	}
-	s.Emit(ClientReset{Clients: name, Caller: c.Caller, PID: c.PID})
-	return api.SubjectReset{Name: name, Reset: true}, nil
+	s.Emit(ClientReset{Clients: c.Path("name"), Caller: c.Caller, PID: c.PID})
+	return s.subject(ctx, c, in)
 }
 
 // A ClientReset reports that an operator reset a subject of clients. It does not say which.

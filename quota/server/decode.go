@@ -23,7 +23,7 @@ import (
 var fields = map[string]string{
 	"count": "int64", "units": "int64", "status": "int64", "most": "int64",
 	"for_ms": "int64", "wait_ms": "int64", "ended": "int64", "written": "int64",
-	"use_reserve": "bool", "optional": "bool", "headers": "bool", "dry_run": "bool", "newest": "bool", "denied": "bool",
+	"use_reserve": "bool", "optional": "bool", "dry_run": "bool", "newest": "bool", "denied": "bool",
 	"open": "bool", "end": "bool",
 	"regions": "slice",
 }
@@ -48,6 +48,7 @@ func decode(r *http.Request, into any) error {
 	if problem != nil {
 		return problem
 	}
+	raw, takesBytes := into.(interface{ SetBytes(url.Values) })
 	var form url.Values
 	err := error(nil)
 	if isForm {
@@ -56,20 +57,15 @@ func decode(r *http.Request, into any) error {
 	if err == nil {
 		err = readJSON(text, into)
 	}
-	if raw, takes := into.(interface{ SetBytes(url.Values) }); takes && err == nil && isForm { // JSON is UTF-8
+	switch {
+	case err == nil && isForm && takesBytes:
 		raw.SetBytes(form)
-	}
-	if err == nil {
-		return nil
-	}
-	problem = api.NewProblem(quota.BadRequest, "%v", err)
-	switch _, takesBytes := into.(interface{ SetBytes(url.Values) }); {
 	case takesBytes && errors.Is(err, errNotUTF8):
-		problem.Hint = "JSON is UTF-8; a form takes any bytes, as subject=%FF"
-	case err.Error() == `unknown field "at_most"`:
-		problem.Hint = "it is gone: a dry run (dry_run=true) says how many calls fit: ask for that count"
+		return api.NewProblem(quota.BadRequest, "%v", err).WithHint("JSON is UTF-8; a form takes any bytes, as subject=%FF")
+	case err != nil:
+		return api.NewProblem(quota.BadRequest, "%v", err)
 	}
-	return problem
+	return nil
 }
 
 var errNotUTF8 = errors.New("it is not valid UTF-8")

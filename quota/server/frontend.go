@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,10 +38,9 @@ const (
 
 // A Frontend answers the connections of one listener, and closes those that are too many.
 type Frontend struct {
-	config  FrontendConfig
-	http    *http.Server
-	closing atomic.Bool   // answers end their connections
-	ended   chan struct{} // closed when nothing more is accepted
+	config FrontendConfig
+	http   *http.Server
+	ended  chan struct{} // closed when nothing more is accepted
 
 	mu       sync.Mutex // guards what follows
 	listener net.Listener
@@ -55,7 +53,7 @@ func NewFrontend(c FrontendConfig) *Frontend {
 	c.AdminGroup, c.ErrorLog = cmp.Or(c.AdminGroup, DefaultAdminGroup), cmp.Or(c.ErrorLog, log.Default())
 	f := &Frontend{config: c, ended: make(chan struct{}), open: make(map[net.Conn]*place)}
 	f.http = &http.Server{
-		Handler: f, ConnContext: f.withPeer, ConnState: f.changed, ErrorLog: c.ErrorLog, TLSConfig: c.TLS,
+		Handler: c.Handler, ConnContext: withPeer, ConnState: f.changed, ErrorLog: c.ErrorLog, TLSConfig: c.TLS,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: api.IdleTimeout,
 		MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true,
 	}
@@ -66,28 +64,19 @@ func NewFrontend(c FrontendConfig) *Frontend {
 	return f
 }
 
-// ServeHTTP answers one request.
-func (f *Frontend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if f.closing.Load() {
-		w.Header().Set("Connection", "close")
-	}
-	f.config.Handler.ServeHTTP(w, r)
-}
-
 // Serve answers the connections of a listener until Shutdown, and then closes it. A caller is known on Unix sockets, and
 // by its token to a Remote: on any other listener, callers without a run token may only read.
 func (f *Frontend) Serve(l net.Listener) error {
 	defer close(f.ended)
-	bounded := boundedListener{l, f, sync.OnceValue(l.Close)}
 	f.mu.Lock()
-	f.listener = bounded
+	f.listener = l
 	f.mu.Unlock()
 	serve := f.http.Serve
 	if f.config.TLS != nil {
 		serve = func(l net.Listener) error { return f.http.ServeTLS(l, "", "") }
 	}
-	err := serve(bounded)
-	if errors.Is(err, http.ErrServerClosed) || f.closing.Load() && errors.Is(err, net.ErrClosed) {
+	err := serve(boundedListener{l, f})
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("cannot serve the API: %w", err)
@@ -97,20 +86,16 @@ func (f *Frontend) Serve(l net.Listener) error {
 // anything yet gets unreadTime for it: http.Server.Shutdown alone would read its request and not answer. If ctx ends
 // first, Shutdown closes the connections that are left and returns the error of ctx.
 func (f *Frontend) Shutdown(ctx context.Context) error {
-	f.closing.Store(true)
-	f.http.SetKeepAlivesEnabled(false)
-	first, cancel := context.WithTimeout(ctx, unreadTime)
-	defer cancel()
+	f.http.SetKeepAlivesEnabled(false) // answers end their connections
 	f.mu.Lock()
 	l := f.listener
 	f.mu.Unlock()
 	if l != nil {
 		l.Close() // an error loses nothing
-		select {
-		case <-f.ended: // the connection that it was accepting is counted by now
-		case <-first.Done():
-		}
+		<-f.ended // the connection that it was accepting is counted by now
 	}
+	first, cancel := context.WithTimeout(ctx, unreadTime)
+	defer cancel()
 	for len(f.unasked()) > 0 && quota.Sleep(first, unreadTime/100) {
 	}
 	for _, conn := range f.unasked() {
@@ -139,11 +124,7 @@ func (f *Frontend) unasked() (list []net.Conn) {
 type boundedListener struct {
 	net.Listener
 	frontend *Frontend
-	close    func() error // may be called twice, of which net/http would report an error
 }
-
-// Close implements net.Listener.
-func (l boundedListener) Close() error { return l.close() }
 
 // Accept implements net.Listener.
 func (l boundedListener) Accept() (net.Conn, error) {
@@ -243,10 +224,8 @@ const unknownUID = -1
 
 type peerKey struct{}
 
-func (f *Frontend) withPeer(ctx context.Context, conn net.Conn) context.Context {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return context.WithValue(ctx, peerKey{}, f.open[accepted(conn)].peer)
+func withPeer(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, peerKey{}, peerOf(accepted(conn)))
 }
 
 // peerFrom returns the peer of a request's connection.

@@ -53,8 +53,13 @@ func (s *Server) logQuery(ctx context.Context, name string, in api.LogQuery) (qu
 		return q, nil
 	}
 	usage, err := s.Service.Usage(ctx, name)
-	q.Since = in.Since.At(usage.Now)
-	return q, err
+	if err != nil {
+		return q, err
+	}
+	if q.Since, err = api.ParseInstant(in.Since, usage.Now, true); err != nil {
+		return q, api.NewProblem(quota.BadRequest, "since: %v", err)
+	}
+	return q, nil
 }
 
 func entryOf(name string, e quota.Entry) api.Entry {

@@ -10,10 +10,10 @@ import (
 	"quotad/quota/api"
 )
 
-func (s *Server) book(ctx context.Context, c *Session, in api.Booking) (api.Booked, error) {
+func (s *Server) book(ctx context.Context, c *Session, in quota.Booking) (api.Booked, error) {
+	in.Caller = c.Caller
 	d, credential, err := s.change(ctx, "book", c, func(name string) (quota.Decision, error) {
-		b := quota.Booking{Limit: in.Limit, Units: quota.Units(in.Units), Caller: c.Caller, Note: in.Note}
-		return s.Service.Book(ctx, name, b)
+		return s.Service.Book(ctx, name, in)
 	})
 	return api.Booked{GrantID: d.GrantID, Limit: in.Limit, Units: int64(d.Units), Credential: credential}, err
 }
@@ -39,11 +39,11 @@ func (s *Server) closeLimit(ctx context.Context, c *Session, in api.Closing) (ap
 		return api.Shut{}, api.NewProblem(quota.BadRequest, "until is for closing a limit, not for opening one")
 	case !in.Open:
 		usage, err := s.Service.Usage(ctx, c.Path("name"))
-		if err == nil {
-			k.Until, err = untilOf(in.Until, usage.Now)
-		}
 		if err != nil {
 			return api.Shut{}, err
+		}
+		if k.Until, err = api.ParseInstant(in.Until, usage.Now, false); err != nil {
+			return api.Shut{}, api.NewProblem(quota.BadRequest, "until: %v", err)
 		}
 		k.Kind, verb = quota.KindClosing, "close"
 	}
@@ -63,17 +63,6 @@ func (s *Server) closeLimit(ctx context.Context, c *Session, in api.Closing) (ap
 	return out, err
 }
 
-// untilOf reads an instant, or after how long it is.
-func untilOf(text string, now time.Time) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
-	}
-	if after, err := api.ParseSpan(text); err == nil {
-		return now.Add(after), nil
-	}
-	return time.Time{}, api.NewProblem(quota.BadRequest, `until must be an instant like 2026-03-14T09:00:00Z, or how long from now like 90m or 1d: %.40q`, text)
-}
-
 // change makes a change to the credential in the path, reports the event, and returns the
 // credential as it is then. A refusal is a problem.
 func (s *Server) change(ctx context.Context, verb string, c *Session, do func(name string) (quota.Decision, error)) (
@@ -86,7 +75,7 @@ func (s *Server) change(ctx context.Context, verb string, c *Session, do func(na
 	if err := refusalOf(d, err); err != nil {
 		return d, api.Credential{}, err
 	}
-	return d, s.stateOrError(ctx, c, name), nil
+	return d, s.stateOf(ctx, c, name), nil
 }
 
 // ReloadRoute returns the route by which an operator has the daemon read its

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"slices"
@@ -24,14 +23,22 @@ type RemoteCaller struct {
 	Clients     []string            `toml:"subjects"`   // the groups whose clients it may ask about
 }
 
-// A Remote knows the remote callers by their tokens. Its zero value knows none. Any number of
+// A Remote knows the remote callers by the digests of their tokens. Its zero value knows none. Any number of
 // goroutines may use it at the same time.
 type Remote struct {
-	callers atomic.Pointer[[]RemoteCaller]
+	callers atomic.Pointer[map[[sha256.Size]byte]*RemoteCaller]
 }
 
 // SetCallers replaces the callers.
-func (m *Remote) SetCallers(callers []RemoteCaller) { m.callers.Store(&callers) }
+func (m *Remote) SetCallers(callers []RemoteCaller) {
+	known := make(map[[sha256.Size]byte]*RemoteCaller)
+	for i := range callers {
+		for _, digest := range callers[i].Tokens {
+			known[digest] = &callers[i]
+		}
+	}
+	m.callers.Store(&known)
+}
 
 type remoteKey struct{}
 
@@ -43,58 +50,25 @@ func remoteOf(r *http.Request) *RemoteCaller {
 
 // admit finds the caller whose token a request bears.
 func (m *Remote) admit(w http.ResponseWriter, r *http.Request) (*http.Request, *api.Problem) {
-	token, problem := tokenIn(r)
-	if problem == nil {
-		if c := m.bearer(token); c != nil {
+	token, ok := bearerIn(r.Header["Authorization"])
+	if callers := m.callers.Load(); ok && callers != nil {
+		// How long it takes to find a digest says nothing of a token.
+		if c := (*callers)[sha256.Sum256([]byte(token))]; c != nil {
 			return r.WithContext(context.WithValue(r.Context(), remoteKey{}, c)), nil
 		}
-		problem = api.NewProblem(api.Unauthorized, "the token is not one of a remote caller").
-			WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	return r, problem
-}
-
-// bearer returns the caller with a token; nil: no caller has it. It compares with every digest, each in constant time.
-func (m *Remote) bearer(token string) (found *RemoteCaller) {
-	digest := sha256.Sum256([]byte(token))
-	callers := m.callers.Load()
-	if callers == nil {
-		return nil
-	}
-	for i, c := range *callers {
-		for _, known := range c.Tokens {
-			if subtle.ConstantTimeCompare(known[:], digest[:]) == 1 {
-				found = &(*callers)[i]
-			}
-		}
-	}
-	return found
-}
-
-// tokenIn returns the token in the header of a request.
-func tokenIn(r *http.Request) (string, *api.Problem) {
-	if token, ok := bearerIn(r.Header["Authorization"]); ok && token != "" {
-		return token, nil
-	}
-	if strings.Contains(strings.ToLower(r.URL.RawQuery), "token=") {
-		return "", api.NewProblem(api.Unauthorized, "a token in the address is not read: addresses end up in logs").
-			WithHint("replace that token, and send the new one in the header Authorization: Bearer TOKEN")
-	}
-	return "", api.NewProblem(api.Unauthorized, "a remote caller shows its token").WithHint("send one header Authorization: Bearer TOKEN")
+	return r, api.NewProblem(api.Unauthorized, "a remote caller shows its token in one header Authorization: Bearer TOKEN").
+		WithHint("token_file in [remote.callers.NAME] holds the tokens that are valid, read by: quotactl reload")
 }
 
 // remoteRoutes are the routes that a remote caller may use. Every other route is refused. checkRoute checks what the path
-// names; the handlers check what is in the fields: see forbids, forbidsGrant, named and observationOf.
+// names; the handlers check what is in the fields: see forbids, forbidsGrant and observationOf. A refusal does not show
+// whether a name is configured.
 var remoteRoutes = []string{
 	"POST /v1/acquire", "POST /v1/grants/{id}/settle", "DELETE /v1/grants/{id}", "POST /v1/observe",
-	"GET /v1/status", "GET /v1/credentials", "POST /v1/clients/{name}/acquire",
+	"GET /v1/status", "POST /v1/clients/{name}/acquire",
 	"GET /v1", "GET /healthz", "GET /readyz", "GET /version",
-}
-
-// forbids gives the same answer for a name that is not configured and for one of another caller.
-func (c *RemoteCaller) forbids(what, name string) *api.Problem {
-	return api.NewProblem(quota.Forbidden, "remote caller %q may not %s %.80q", c.Name, what, name)
 }
 
 // checkRoute refuses a route that is not for the remote caller, or names what is not.
@@ -104,7 +78,7 @@ func (c *RemoteCaller) checkRoute(route Route, r *http.Request) *api.Problem {
 		return api.NewProblem(quota.Forbidden, "%s is not for remote callers", route.pattern()).
 			WithHint("ask over the socket of the daemon's own host")
 	case strings.HasPrefix(route.Path, "/v1/clients/{name}") && !slices.Contains(c.Clients, name):
-		return c.forbids("ask about clients", name)
+		return api.NewProblem(quota.Forbidden, "remote caller %q may not ask about clients %.80q", c.Name, name)
 	}
 	return nil
 }

@@ -90,18 +90,16 @@ type None struct{}
 
 func (s *Server) ownRoutes() []Route {
 	return []Route{
-		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, optional, headers, dry_run, job", decoded(s.acquire, api.AcquireRequest{Count: 1})},
+		{"POST", "/v1/acquire", Spend, "ask to spend before a call: granted, or refused with a reason; credential, operation, count, request_id, use_reserve, optional, dry_run, job", decoded(s.acquire, api.AcquireRequest{Count: 1})},
 		{"POST", "/v1/grants/{id}/settle", Correct, "set a grant to what its call really cost; units", decoded(s.settle)},
 		{"DELETE", "/v1/grants/{id}", Correct, "release a grant whose call was never sent", decoded(s.release)},
 		{"GET", "/v1/status", Read, "everything at a glance", Handle(s.status)},
-		{"GET", "/v1/credentials", Read, "the credentials with the state of their limits, and what operations cost; credential", Handle(s.credentials)},
 		{"GET", "/v1/log", Read, "debits and corrections of a credential, or the last acquires that were denied; credential, denied, after, since, newest, most", Handle(s.log, api.LogQuery{Most: usualPage})},
 		{"POST", "/v1/observe", Observe, "report what the upstream answered, so that a limit that it calls exhausted is closed; credential, operation, grant_id, status, header, body", Handle(s.observe)},
 		{"POST", "/v1/credentials/{name}/book", Operate, "count units that were spent elsewhere; limit, units, note", Handle(s.book)},
 		{"POST", "/v1/credentials/{name}/close", Operate, "grant nothing from a limit until a time, or open it; limit, until, open, note", Handle(s.closeLimit)},
 		{"POST", "/v1/credentials/{name}/reset", Operate, "have every limit start from zero, and open; confirm, note", Handle(s.reset)},
 		{"POST", "/v1/clients/{name}/acquire", Spend, "ask whether a client of your own may make a call; subject, operation, count", decoded(s.acquireClient, api.ClientRequest{Count: 1})},
-		{"GET", "/v1/clients", Read, "the clients: their limits, and what became of their calls", Handle(s.listClients)},
 		{"GET", "/v1/clients/{name}/subject", Read, "the state of one client's limits; subject", Handle(s.subject)},
 		{"DELETE", "/v1/clients/{name}/subject", Operate, "forget what one client spent; subject", Handle(s.resetSubject)},
 		{"GET", "/v1", Read, "this list", Handle(s.index)},
@@ -175,16 +173,10 @@ func wrongMethod(allowed []string) http.HandlerFunc {
 	}
 }
 
-// An index is the body of GET /v1.
-type index struct {
-	Version string  `json:"version"`
-	Routes  []Route `json:"routes"`
-}
-
 // index lists the routes; to a remote caller, those that it may use.
-func (s *Server) index(_ context.Context, c *Session, _ None) (index, error) {
+func (s *Server) index(_ context.Context, c *Session, _ None) (map[string]any, error) {
 	routes := slices.DeleteFunc(slices.Clone(s.routes), func(r Route) bool {
 		return c.remote != nil && !slices.Contains(remoteRoutes, r.pattern())
 	})
-	return index{Version: s.Version, Routes: routes}, nil
+	return map[string]any{"version": s.Version, "routes": routes}, nil
 }

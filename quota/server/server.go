@@ -24,8 +24,8 @@ const (
 	maxHeader    = 8 << 10
 	maxPath      = 512 // bytes: no name has more than 64
 	maxBody      = 64 << 10
+	maxDrain     = 2 << 20
 	maxObserved  = 512 << 10 // of an observation: an upstream's body of 64 KiB takes up to six times as much as JSON
-	maxDrain     = 2 << 20   // of an oversized body, discarded so that the connection stays usable
 )
 
 // Header values that never change; net/http only reads them.
@@ -81,19 +81,7 @@ type Server struct {
 // New returns a server for a Frontend to pass requests to. It fails if two routes,
 // or two sections of the status, have the same name.
 func New(c Config) (*Server, error) {
-	s := newServer(c)
-	for _, name := range ownSections {
-		if c.Status[name] != nil {
-			return nil, fmt.Errorf("section %q of the status is quota's own", name)
-		}
-	}
-	return s, s.route(append(s.ownRoutes(), c.Routes...))
-}
-
-// newServer returns a server without routes.
-func newServer(c Config) *Server {
-	s := &Server{Config: c}
-	s.name = []string{api.ServerName + c.Version}
+	s := &Server{Config: c, name: []string{"quotad/" + c.Version}}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {
 		s.Observer = upstream.NewObserver(s.Service, nil, func(upstream.Outcome) {})
@@ -107,27 +95,20 @@ func newServer(c Config) *Server {
 	if s.Denials == nil {
 		s.Denials = new(Denials)
 	}
-	return s
+	for _, name := range ownSections {
+		if c.Status[name] != nil {
+			return nil, fmt.Errorf("section %q of the status is quota's own", name)
+		}
+	}
+	return s, s.route(append(s.ownRoutes(), c.Routes...))
 }
 
 // ServeHTTP answers one request of a caller on this host.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header()["Server"] = s.name
-	s.serve(w, r, s.checkOrigin(r, false))
-}
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, nil) }
 
 // Remote returns the handler of callers on other hosts, whom m knows by their tokens.
 func (s *Server) Remote(m *Remote) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		problem := s.checkOrigin(r, true)
-		if problem == nil {
-			r, problem = m.admit(w, r)
-		}
-		if problem == nil { // a caller learns the version only with a token
-			w.Header()["Server"] = s.name
-		}
-		s.serve(w, r, problem)
-	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, m) })
 }
 
 // Only returns a handler of some paths.
@@ -141,7 +122,15 @@ func (s *Server) Only(paths ...string) http.Handler {
 	})
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, problem *api.Problem) {
+// serve answers one request of a caller on this host or, unless m is nil, on another one.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, m *Remote) {
+	problem := s.checkOrigin(r, m != nil)
+	if problem == nil && m != nil {
+		r, problem = m.admit(w, r)
+	}
+	if problem == nil || m == nil { // a remote caller learns the version only with a token
+		w.Header()["Server"] = s.name
+	}
 	if problem != nil {
 		s.reject(w, r, "", quota.Caller{UID: peerFrom(r).uid}, problem)
 		return

@@ -110,29 +110,19 @@ func (c *Session) identify(values []string) *api.Problem {
 	return nil
 }
 
-// check refuses a caller that access does not allow.
+// check refuses a caller that access does not allow. Who is an operator is looked up last: that reads the user database.
 func (c *Session) check(access Access) *api.Problem {
-	allowed := true
-	switch access {
-	case Read:
-	case Spend, Correct:
-		if !c.HasToken() && c.Caller.UID < 0 {
-			return api.NewProblem(quota.Forbidden, "this needs a run token, or a connection that shows the caller's uid")
-		}
-		allowed = !c.tokenless
-	case Observe:
-		allowed = c.HasToken() || c.IsOperator()
-	default:
-		allowed = c.IsOperator()
-	}
+	spends := c.HasToken() || c.Caller.UID >= 0 && !c.tokenless
 	switch uid := c.Caller.UID; {
-	case allowed:
+	case access == Read, (access == Spend || access == Correct) && spends, access == Observe && c.HasToken(), c.IsOperator():
 		return nil
 	case c.HasToken():
 		return api.NewProblem(quota.Forbidden, "a run token may acquire, settle and release for its own run, and nothing else")
 	case c.tokenless:
 		return api.NewProblem(quota.Forbidden, "jobs run as user %s, who without a run token may read and nothing more", userName(uid)).
 			WithHint("a pass finds its run token in $" + api.TokenEnv)
+	case uid < 0:
+		return api.NewProblem(quota.Forbidden, "this needs a run token, or a connection that shows the caller's uid")
 	default:
 		return api.NewProblem(quota.Forbidden, "user %s may read and acquire; the rest is for root and the group %q", userName(uid), c.server.AdminGroup).
 			WithHint(becomeOperator(uid, c.server.AdminGroup))

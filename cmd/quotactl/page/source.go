@@ -58,7 +58,13 @@ func (s *Source) Look(ctx context.Context) (Picture, error) {
 		return Picture{}, err
 	}
 	s.facts.Host, s.facts.Status = s.Host, status
-	signature, _ := json.Marshal([]any{status.Credentials, status.Jobs}) // it was JSON
+	var used []int64
+	for _, c := range status.Credentials {
+		for _, l := range c.Limits {
+			used = append(used, l.Used)
+		}
+	}
+	signature, _ := json.Marshal([]any{used, status.Jobs}) // it was JSON
 	if since := time.Since(s.asked); since >= logsEvery || since >= minPause && string(signature) != s.before {
 		s.askForMore(ctx)
 		s.asked, s.before = time.Now(), string(signature)
@@ -81,7 +87,7 @@ func (s *Source) askForMore(ctx context.Context) {
 // spent reads a log from now back to a day ago.
 func (s *Source) spent(ctx context.Context, credential string) Spent {
 	spent := Spent{Since: time.Now().Add(-chartSpan), Limits: map[string]map[time.Time]int64{}}
-	q := api.LogQuery{Credential: credential, Since: api.Since(spent.Since.Format(time.RFC3339Nano)), Newest: true, Most: quota.MaxLogPage}
+	q := api.LogQuery{Credential: credential, Since: spent.Since.Format(time.RFC3339Nano), Newest: true, Most: quota.MaxLogPage}
 	for range maxPages {
 		page, err := s.Client.Log(ctx, q)
 		if err != nil {

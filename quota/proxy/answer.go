@@ -100,10 +100,14 @@ func (x *exchange) ownKeys() (keys []string) {
 
 // rewriteLocations has addresses of the upstream lead through the proxy.
 func (x *exchange) rewriteLocations(h http.Header) {
-	root := x.target.Upstream.Scheme + "://" + x.target.Upstream.Host + strings.TrimSuffix(x.target.Upstream.EscapedPath(), "/")
 	for _, name := range []string{"Location", "Content-Location", "Link"} {
 		for i, value := range h[name] {
-			h[name][i] = strings.ReplaceAll(value, root+"/", x.through+"/")
+			there, here := x.target.Upstream, x.proxy.Root()+"/"
+			if !x.keyed {
+				here += x.token + "/" + x.target.Credential + "/"
+			}
+			root := there.Scheme + "://" + there.Host + strings.TrimSuffix(there.EscapedPath(), "/") + "/"
+			h[name][i] = strings.ReplaceAll(value, root, here)
 		}
 	}
 }

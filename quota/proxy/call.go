@@ -24,7 +24,7 @@ type call struct {
 	path      string // after the credential's name; escaped, it begins with a slash
 	query     string // without keys
 	operation string
-	through   string // our own address of the upstream's root, without the slash at its end
+	keyed     bool // the token is the API key, and the path the upstream's own
 }
 
 // refuse returns the refusal of a request.
@@ -63,15 +63,15 @@ func (p *Proxy) locate(r *http.Request) (c *call, refused quota.Decision) {
 // authenticate finds the run token: in the path, followed by the name of its credential; or as
 // the API key, where the path is the upstream's own. There may be none.
 func (c *call) authenticate(r *http.Request) (credential string) {
-	root, tokens := c.proxy.Root(), c.proxy.config.Tokens
+	tokens := c.proxy.config.Tokens
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
 	if bearer, live := tokens.Bearer(first); live {
 		credential, rest, _ = strings.Cut(rest, "/")
-		c.token, c.bearer, c.path, c.through = first, bearer, "/"+rest, root+"/"+first+"/"+credential
+		c.token, c.bearer, c.path = first, bearer, "/"+rest
 		return credential
 	}
-	c.path, c.through = "/"+path, root
+	c.path, c.keyed = "/"+path, true
 	for _, key := range keysOf(r) {
 		if bearer, live := tokens.Bearer(key); live {
 			c.token, c.bearer = key, bearer

@@ -11,6 +11,15 @@ import (
 	"quotad/quota/upstream"
 )
 
+// exchange returns a call that is not sent, and has its client leave.
+func (s *scene) exchange() (x *exchange, leave context.CancelFunc) {
+	bearer, _ := s.tokens.Bearer(runToken)
+	c := &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer, operation: "videos.list"}
+	x = &exchange{call: c}
+	x.ctx, leave = context.WithCancel(s.Context())
+	return x, leave
+}
+
 // What is given back at the end, by how far the transport came: it may still write to a
 // connection that it has got, and what it tries again after it wrote nothing costs nothing.
 func TestFinish(t *testing.T) {
@@ -29,10 +38,7 @@ func TestFinish(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, ok, nil)
-			bearer, _ := s.tokens.Bearer(runToken)
-			x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer, operation: "videos.list"}}
-			var cancel context.CancelFunc
-			x.ctx, cancel = context.WithCancel(t.Context())
+			x, cancel := s.exchange()
 			if refused := x.acquire(); refused != nil {
 				t.Fatal(refused.problem)
 			}
@@ -51,10 +57,7 @@ func TestFinish(t *testing.T) {
 // What the upstream says of its quota counts, though the client has left before it said so.
 func TestAWordOutlastsItsClient(t *testing.T) {
 	s := newScene(t, ok, nil)
-	bearer, _ := s.tokens.Bearer(runToken)
-	x := &exchange{call: &call{proxy: s.proxy, target: s.proxy.Target("youtube"), token: runToken, bearer: bearer, operation: "videos.list"}}
-	var cancel context.CancelFunc
-	x.ctx, cancel = context.WithCancel(t.Context())
+	x, cancel := s.exchange()
 	cancel()
 	x.observe(upstream.Answer{Status: http.StatusTooManyRequests})
 	usage, err := s.service.Usage(t.Context(), "youtube")

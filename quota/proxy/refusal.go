@@ -33,11 +33,6 @@ func refusalOf(d quota.Decision, b quota.Bearer) *refusal {
 	return &refusal{problem: api.ProblemOf(answer), decision: answer, pace: b.CanWait(d), useReserve: b.UseReserve}
 }
 
-// exhausted reports whether the budget is exhausted, for this caller at least.
-func (r *refusal) exhausted() bool {
-	return !r.pace && r.decision.Denied()
-}
-
 // A googleError is a refusal in Google's envelope. Quotad is for clients that know quotad.
 type googleError struct {
 	Error struct {
@@ -90,7 +85,7 @@ func (r *refusal) writeGoogle(w http.ResponseWriter) {
 	one := googleItem{Message: r.message(), Domain: "global", Reason: googleReasons[r.problem.Status]}
 	status := r.problem.Status
 	switch {
-	case r.exhausted():
+	case r.decision.Denied() && !r.pace: // the budget is exhausted, for this caller at least
 		status, one.Domain, one.Reason = http.StatusForbidden, "youtube.quota", "quotaExceeded"
 	case r.pace:
 		status, one.Domain, one.Reason = http.StatusTooManyRequests, "usageLimits", "rateLimitExceeded"

@@ -31,6 +31,9 @@ var rateLimit = regexp.MustCompile(`"([^"]*)"[^,]*?;\s*r=(\d+)(?:[^,]*?;\s*t=(\d
 // left returns what the header says of the limits, if anything. Where fields list numbers, such as "100,1000", the
 // limits have no name, and their sizes say which they are.
 func (h Headers) left(header http.Header) (list []Left) {
+	if header.Get(h.Limit)+header.Get(h.Used)+header.Get(h.Remaining)+header.Get("RateLimit") == "" {
+		return nil // as most answers
+	}
 	var fields [3][]string
 	for i, name := range []string{h.Limit, h.Used, h.Remaining} {
 		fields[i] = strings.Split(header.Get(name), ",")

@@ -3,6 +3,7 @@ package upstream
 //ci:norace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,41 @@ var github = Format{Headers: Headers{
 type scene struct {
 	*testing.T
 	clock    *ledgertest.Clock
+	ledger   *ledger
 	service  *quota.Service
 	observer *Observer
 	profile  Profile
 	reported []Outcome
+}
+
+// A ledger is away for one verb.
+type ledger struct {
+	quota.Ledger
+	away string
+}
+
+func (l *ledger) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, error) {
+	u, err := l.Ledger.Usage(ctx, c)
+	return u, cmp.Or(l.fails("usage"), err)
+}
+
+func (l *ledger) ChangeLimit(ctx context.Context, c *quota.Credential, k quota.Change) (bool, error) {
+	changed, err := l.Ledger.ChangeLimit(ctx, c, k)
+	return changed, cmp.Or(l.fails("change"), err)
+}
+
+func (l *ledger) Book(ctx context.Context, c *quota.Credential, b quota.Booking) (quota.Decision, error) {
+	if err := l.fails("book"); err != nil {
+		return quota.Decision{}, err
+	}
+	return l.Ledger.Book(ctx, c, b)
+}
+
+func (l *ledger) fails(verb string) error {
+	if l.away == verb {
+		return quota.ErrUnavailable
+	}
+	return nil
 }
 
 // newScene returns a scene with a limit of our own before the others, unless it has no name.
@@ -50,11 +82,15 @@ func newScene(t *testing.T, own quota.Limit) *scene {
 		switch {
 		case strings.HasPrefix(own.Name, "known"):
 			s.profile.Limits[own.Name] = Counterpart{}
+			if own.Name == "known-hour" { // what it counts has left before the upstream resets
+				s.profile.Limits[own.Name] = Counterpart{Resets: day}
+			}
 		case own.Name == "share": // of an upstream that nothing is known of
 			s.profile = Profile{}
 		}
 	}
-	service, err := quota.NewService(ledgertest.NewModel(s.clock.Now), []*quota.Credential{{Name: "youtube", Limits: limits,
+	s.ledger = &ledger{Ledger: ledgertest.NewModel(s.clock.Now)}
+	service, err := quota.NewService(s.ledger, []*quota.Credential{{Name: "youtube", Limits: limits,
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}, "search.list": {Every: 1}, "captions.list": {Every: 50}, "comments.list": {Every: 1}},
 	}}, time.Minute)
 	if err != nil {
@@ -149,7 +185,8 @@ func TestADayIsClosedUntilItsReset(t *testing.T) {
 	}
 	s.closed("search 15h40m0s")
 	d := s.acquire("search.list")
-	if d.Reason != quota.LimitClosed || !strings.HasPrefix(d.State().Closed.Says, "Quota exceeded for quota metric 'Search Queries'") {
+	closed := d.State().Closed
+	if d.Reason != quota.LimitClosed || closed.By != "trending" || !strings.HasPrefix(closed.Says, "Quota exceeded for ") {
 		t.Errorf("got %+v", d)
 	}
 	if d := s.acquire("videos.list"); !d.Granted() {
@@ -165,25 +202,23 @@ func TestADayIsClosedUntilItsReset(t *testing.T) {
 	}
 }
 
-// away is a ledger that cannot be asked.
-type away struct{ quota.Ledger }
-
-func (away) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
-	return quota.Usage{}, quota.ErrUnavailable
-}
-
 // What the upstream says is not taken for said while the ledger is away: the caller reports it again.
 func TestALedgerThatIsAway(t *testing.T) {
-	c, _ := newScene(t, quota.Limit{}).service.Credential("youtube")
-	service, err := quota.NewService(away{}, []*quota.Credential{c}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
+	s := newScene(t, quota.Limit{})
+	seen := Observation{Credential: "youtube", Operation: "videos.list"}
+	for _, row := range []struct {
+		away   string
+		status int
+	}{{"usage", 429}, {"change", 429}, {"book", 200}} {
+		s.ledger.away = row.away
+		seen.Answer = Answer{row.status, header("X-Ratelimit-Limit: 10000", "X-Ratelimit-Used: 900"), nil}
+		if out, err := s.observer.Observe(t.Context(), seen); !errors.Is(err, quota.ErrUnavailable) || len(s.reported) > 0 {
+			t.Errorf("%s: got %+v, %v, want that the ledger is unavailable", row.away, out, err)
+		}
 	}
-	reported := false
-	o := NewObserver(service, nil, func(Outcome) { reported = true })
-	seen := Observation{Credential: "youtube", Operation: "videos.list", Answer: Answer{Status: 429}}
-	if out, err := o.Observe(t.Context(), seen); !errors.Is(err, quota.ErrUnavailable) || reported {
-		t.Errorf("got %+v, %v, want that the ledger is unavailable", out, err)
+	s.ledger.away = ""
+	if out := s.observe(seen); out.Before == "" {
+		t.Errorf("got %+v, want that the difference is booked", out)
 	}
 }
 
@@ -200,6 +235,8 @@ func TestWhatAPassLearns(t *testing.T) {
 		want   learned
 	}{
 		{"an answer", Answer{Status: 200}, learned{}},
+		{"a rate", Answer{429, nil, []byte(`{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`)},
+			learned{Limit: "search", Until: now.Add(time.Minute)}},
 		{"a day that is over", searches(t), learned{Limit: "search", Until: now.Add(15*time.Hour + 40*time.Minute)}},
 		{"a key that is not valid", Answer{400, nil, []byte(`{"error":{"message":"Renew it.","details":[{"reason":"API_KEY_INVALID"}]}}`)}, learned{Refuses: "Renew it."}},
 		{"a key that is refused without a word", Answer{Status: 401}, learned{Refuses: "401 Unauthorized"}},
@@ -214,20 +251,39 @@ func TestWhatAPassLearns(t *testing.T) {
 			}
 		})
 	}
+	var got learned
+	if (&Outcome{Verdict: Verdict{Class: Minute}}).Report("token", &got); got != (learned{Unclear: true}) {
+		t.Errorf("got %+v of a refusal that is about no limit", got)
+	}
 }
 
-// A key stays refused until an answer is good.
+// A key stays refused until an answer is good, or the file is read again. What a remote caller says of the key, and of
+// what is left, counts for nobody else.
 func TestRefusedUntilAGoodAnswer(t *testing.T) {
 	s := newScene(t, quota.Limit{})
-	for _, status := range []int{401, 404, 500} {
-		s.observe(Observation{Operation: "videos.list", Answer: Answer{Status: status}})
-		if s.observer.Refuses("youtube") == "" {
-			t.Errorf("the key is not refused after a %d", status)
+	for i, step := range []struct {
+		remote  string
+		status  int
+		refused bool
+	}{
+		{"shop", 401, false}, {"", 401, true}, {"", 404, true}, {"", 500, true}, {"", 200, false}, {"", 402, true},
+		{"shop", 200, false}, {"", 401, true},
+	} {
+		answer := Answer{step.status, header("X-Ratelimit-Limit: 10000", "X-Ratelimit-Remaining: 9000"), nil}
+		before := len(s.reported)
+		s.observe(Observation{Operation: "videos.list", Answer: answer, Caller: quota.Caller{Remote: step.remote, Job: "j"}})
+		if got := s.observer.Refuses("youtube"); got != "" != step.refused {
+			t.Errorf("step %d: refused by %q", i, got)
+		}
+		if isGood := step.status == 200 && step.remote != ""; len(s.reported) == before != isGood {
+			t.Errorf("step %d: %d outcomes are reported, %d before", i, len(s.reported), before)
+		}
+		if i == 0 && s.observer.Count("youtube", "daily").Theirs.Known {
+			t.Error("what a remote caller says is left is taken")
 		}
 	}
-	s.observe(Observation{Operation: "videos.list", Answer: Answer{Status: 200}})
-	if says := s.observer.Refuses("youtube"); says != "" {
-		t.Errorf("after a good answer the key is refused: %s", says)
+	if s.observer.SetProfiles(nil); s.observer.Refuses("youtube") != "" {
+		t.Error("a key that was replaced is refused")
 	}
 }
 
@@ -275,6 +331,10 @@ func TestWithoutDetails(t *testing.T) {
 			s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 200}})
 			s.observe(seen)
 			s.closed("daily 1m0s")
+			s.clock.Add(time.Minute)
+			s.observer.SetProfiles(map[string]Profile{"youtube": s.profile}) // which may explain it
+			s.observe(seen)
+			s.closed("daily 1m0s")
 		})
 	}
 }
@@ -284,7 +344,7 @@ func TestBeforeQuotad(t *testing.T) {
 	count := func(s *scene, remaining int) Outcome {
 		s.clock.Add(time.Minute)
 		return s.observe(Observation{Operation: "videos.list", Answer: Answer{200,
-			header("X-Ratelimit-Limit: 10000", fmt.Sprintf("X-Ratelimit-Remaining: %d", remaining), "X-Ratelimit-Resource: core"), nil}})
+			header("X-Ratelimit-Limit: 12000", fmt.Sprint("X-Ratelimit-Remaining: ", 2000+remaining), "X-Ratelimit-Resource: core"), nil}})
 	}
 	s := newScene(t, quota.Limit{})
 	s.acquire("videos.list")
@@ -301,10 +361,21 @@ func TestBeforeQuotad(t *testing.T) {
 			t.Errorf("%s: got %+v", name, out)
 		}
 	}
-	if c := s.observer.Count("youtube", "daily"); c != (Count{Ours: 942, Theirs: Known(2000), Size: Known(10_000)}) {
+	if c := s.observer.Count("youtube", "daily"); c != (Count{Ours: 942, Theirs: Known(2000), Size: Known(12_000)}) {
 		t.Errorf("got %+v", c)
 	}
 
+	for status, lines := range map[int][]string{ // a refusal; numbers of limits that are not known; fewer than we counted
+		429: {"X-Ratelimit-Limit: 10000", "X-Ratelimit-Used: 900"}, 200: {"X-Ratelimit-Limit: 7,8", "X-Ratelimit-Used: 5,6"},
+		201: {"X-Ratelimit-Limit: 10000", "X-Ratelimit-Used: 0"},
+	} {
+		s = newScene(t, quota.Limit{})
+		s.acquire("videos.list")
+		seen := Observation{Operation: "videos.list", Answer: Answer{status, header(lines...), nil}}
+		if out := s.observe(seen); out.Before != "" {
+			t.Errorf("got %+v", out)
+		}
+	}
 	s = newScene(t, quota.Limit{})
 	s.acquire("videos.list")
 	s.clock.Add(24 * time.Hour)

@@ -127,7 +127,7 @@ func TestDamagedLines(t *testing.T) {
 // The last pass of a long run writes as much as the first, and the state does not grow with the ring.
 func TestPassesWriteAlike(t *testing.T) {
 	inBubble(t, func(t *testing.T, dir string) {
-		const n = 200
+		const n = 50
 		job := trending(t, 1)
 		job.Regions, job.Stagger = nil, 0
 		for i := range n {
@@ -160,14 +160,14 @@ func TestPassesWriteAlike(t *testing.T) {
 func TestRunsAreBounded(t *testing.T) {
 	f := &files{dir: t.TempDir(), job: "j"}
 	most, last := int64(0), 0
-	for last = range 500 {
-		must(t, f.add(runsLine{Run: &Run{ID: fmt.Sprint(last), State: RunDone, Stop: Stop{Detail: strings.Repeat("x", 20_000)}}}))
+	for last = range 100 {
+		must(t, f.add(runsLine{Run: &Run{ID: fmt.Sprint(last), State: RunDone, Stop: Stop{Detail: strings.Repeat("x", 100_000)}}}))
 		info, err := os.Stat(f.path(runsEnding))
 		must(t, err)
 		most = max(most, info.Size())
 	}
-	runs, err := f.latest(500)
-	if err != nil || most > maxRuns+21_000 || len(runs) < 300 || len(runs) == 500 || runs[0].ID != fmt.Sprint(last) {
+	runs, err := f.latest(100)
+	if err != nil || most > maxRuns+101_000 || len(runs) < 60 || len(runs) == 100 || runs[0].ID != fmt.Sprint(last) {
 		t.Errorf("%d runs are kept, %v, in up to %d bytes", len(runs), err, most)
 	}
 }

@@ -148,6 +148,23 @@ func TestAPaceIsNoBudget(t *testing.T) {
 	play(t, histories)
 }
 
+// Of two limits that have stopped passes of a run it waits for the later one.
+func TestTheLaterPaceCounts(t *testing.T) {
+	play(t, []history{{name: "of two", regions: 2, job: func(j *Job) { j.Stagger, j.Parallel, j.MaxWait = time.Second, 2, time.Minute },
+		play: func(_ context.Context, b *bed, p played) Exit {
+			time.Sleep(2 * time.Second)
+			b.deny(p, "list", map[string]time.Duration{"US": 40 * time.Second, "GB": 10 * time.Second}[p.region])
+			return Exit{}
+		}, live: func(b *bed, _ *Job) {
+			b.tick()
+			b.wait(5 * time.Second)
+			if waits := b.status().Last.Waits; waits == nil || waits.RetryAt.Second() != 42 {
+				b.t.Errorf("it waits for %+v, want US at 11:00:42", waits)
+			}
+			b.forget()
+		}}})
+}
+
 // A pass that such a limit has stopped comes again, three times at most; from the second time on when all of the limit
 // has returned, if the job waits that long.
 func TestAPassComesAgain(t *testing.T) {

@@ -132,6 +132,9 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 		const gb = "GB since 11:00, ×2: HTTP Error 400"
 		step("again", b.run, gb)
 		step("nothing is launched", func() { gate = refused(); b.run(); b.begun("GB") }, gb)
+		if s := b.status().Short; s == nil || s.Runs != 1 {
+			t.Errorf("got %+v, want that a run of regions that somebody chose says nothing of a shortage", s)
+		}
 		step("another region", func() { gate = quota.Decision{}; b.begun("US") }, gb)
 		step("a kill", func() { b.kill(job); b.start() }, gb)
 		less := *job

@@ -34,12 +34,13 @@ func TestRunIDs(t *testing.T) {
 func TestOutput(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "short": "page 1 of many", "long": strings.Repeat("x", maxOutput+1)} {
 		o, most := &runOutput{}, maxOutput/64
-		for range 3 * most {
+		adds := max(10, 3*most/(1+len(text)/1000))
+		for range adds {
 			o.add("US", Line{Text: text})
 		}
 		o.add("US", Line{Text: "the last"})
 		lines, written := o.after(0)
-		if n := len(lines); n < 1 || n > most || lines[n-1].Text != "the last" || written != 3*most+1 || o.size > maxOutput {
+		if n := len(lines); n < 1 || n > most || lines[n-1].Text != "the last" || written != adds+1 || o.size > maxOutput {
 			t.Errorf("%s: %d lines are kept of %d, %d bytes", name, n, written, o.size)
 		}
 		for after, want := range map[int]int{written - 1: 1, written: 0, written + 5: 0} {
@@ -167,6 +168,40 @@ func TestRingOverSeveralRuns(t *testing.T) {
 		if got := s.Good.Equal(r.EndedAt); got != row.good {
 			t.Errorf("run %d: good is %v, want %v", n, got, row.good)
 		}
+	}
+}
+
+// What a pass usually needs is the mean of the last ten runs, rounded up. A region that is tried again does not fail yet.
+func TestWhatAStateKeepsOfPasses(t *testing.T) {
+	var s state
+	for n := range 12 {
+		r := &Run{ID: fmt.Sprint(n), State: RunDone, Ring: regions.Ring{"US", "GB", "DE"}, Retry: 1}
+		for i, outcome := range []Outcome{OK, OK, Failed} {
+			p := passOf(string(r.Ring[i]), 0, outcome)
+			p.Made = Made{"list": quota.Units(n + i)}
+			r.put(p)
+		}
+		s.end(r)
+	}
+	if last := s.Took[len(s.Took)-1]; len(s.Took) != meanOf || last["list"] != 12 || mean(s.Took)["list"] != 8 {
+		t.Errorf("got %v, the mean %v", s.Took, mean(s.Took))
+	}
+	s = state{}
+	r := &Run{ID: "1", Ring: regions.Ring{"US"}, Retry: 1}
+	for attempt := range 2 {
+		p := passOf("US", attempt, Failed)
+		r.put(p)
+		if s.pass(r, &p, 0); len(s.Bad) != attempt {
+			t.Errorf("%d regions fail after %d attempts", len(s.Bad), attempt+1)
+		}
+	}
+	r = &Run{ID: "2"}
+	for i := range 2 * MaxFailing {
+		p := passOf(fmt.Sprint(i), 0, Failed)
+		s.pass(r, &p, 0)
+	}
+	if len(s.Bad) != MaxFailing {
+		t.Errorf("%d regions are known to fail, want %d", len(s.Bad), MaxFailing)
 	}
 }
 

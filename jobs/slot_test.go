@@ -126,6 +126,12 @@ func TestOverlapsInARow(t *testing.T) {
 			}
 		}
 		took = time.Minute
+		b.wait(31 * time.Minute)
+		b.begun()
+		b.wait(2 * time.Minute)
+		if got := b.status().Overlaps; got != 3 {
+			t.Errorf("%d overlaps after a run by hand, want 3 still", got)
+		}
 		b.run()
 		if got := b.status().Overlaps; got != 0 {
 			t.Errorf("%d overlaps after a run that was in time", got)

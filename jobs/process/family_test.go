@@ -42,18 +42,21 @@ func TestWhatACommandLeavesIsSwept(t *testing.T) {
 		{"a child that holds its output", false, []string{"leave", "sleep"}, time.Minute, 2},
 		{"a child that ignores TERM", false, []string{"leave", "stubborn"}, 50 * time.Millisecond, 2},
 		{"a stopped child", false, []string{"leave", "stop"}, time.Minute, 2},
-		{"nothing", true, []string{"exit", "0"}, time.Minute, 0},
+		{"nothing", true, nil, time.Minute, 0},
 		{"who left no trace", true, []string{"vanish", "leave", "sleep"}, time.Minute, 3},
 		{"who left no trace and ignores TERM", true, []string{"vanish", "leave", "stubborn"}, 50 * time.Millisecond, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l, c := Launcher{}, command(row.args...)
+			if row.args == nil {
+				c = shell("exit 0")
+			}
 			if c.KillGrace = row.grace; row.cgroup {
 				l.Cgroups = cgroupRoot(t)
 				must(t, CheckCgroups(l.Cgroups))
 			}
-			other := begin(t, l, command("stay", "sleep"))
-			spared := other.ready(2)
+			other := begin(t, l, command("sleep"))
+			spared := other.ready(1)
 			b := begin(t, l, c)
 			exit := b.end(b.ready(row.pids)...)
 			if exit.Code != 0 || exit.Cause != nil || exit.Signal != "" || exit.Left != 0 || (exit.Swept > 0) != (row.pids > 0) {
@@ -84,7 +87,7 @@ func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
 		if err := CheckCgroups(root); err == nil {
 			t.Errorf("%s: nothing is wrong with it", name)
 		}
-		b := begin(t, Launcher{Cgroups: root}, command("exit", "3"))
+		b := begin(t, Launcher{Cgroups: root}, shell("exit 3"))
 		if exit := b.end(); exit.Code != 3 || exit.Err != nil || b.id.Cgroup != "" {
 			t.Errorf("%s: got %+v in cgroup %q, want its own exit and none", name, exit, b.id.Cgroup)
 		}
@@ -101,10 +104,10 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		must(t, err)
 		return len(entries)
 	}
-	run(t, Launcher{}, command("exit", "0")) // os/exec and the runtime open what they keep
+	run(t, Launcher{}, shell("exit 0")) // os/exec and the runtime open what they keep
 	before := open()
-	for range 20 {
-		run(t, Launcher{}, command("exit", "0"))
+	for range 5 {
+		run(t, Launcher{}, shell("exit 0"))
 	}
 	if got := open(); got != before {
 		t.Errorf("%d descriptors are open, want %d", got, before)

@@ -118,16 +118,16 @@ func inBoth(t *testing.T, test func(t *testing.T, l Launcher)) {
 
 func TestExit(t *testing.T) {
 	for _, row := range []struct {
-		args []string
-		want jobs.Exit
+		script string
+		want   jobs.Exit
 	}{
-		{[]string{"exit", "0"}, jobs.Exit{}},
-		{[]string{"exit", "75"}, jobs.Exit{Code: 75}},
-		{[]string{"kill", "11"}, jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
-		{[]string{"kill", "15"}, jobs.Exit{Code: -1, Signal: "SIGTERM"}},
+		{"exit 0", jobs.Exit{}},
+		{"exit 75", jobs.Exit{Code: 75}},
+		{"kill -11 $$", jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
+		{"kill -34 $$", jobs.Exit{Code: -1, Signal: "SIG34"}},
 	} {
-		if got := begin(t, Launcher{}, command(row.args...)).end(); got != row.want {
-			t.Errorf("%q: got %+v, want %+v", row.args, got, row.want)
+		if got := begin(t, Launcher{}, shell(row.script)).end(); got != row.want {
+			t.Errorf("%q: got %+v, want %+v", row.script, got, row.want)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestTimeout(t *testing.T) {
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	c := command("stay", "stubborn")
-	c.KillGrace = 3 * time.Second // in which the leader obeys, however busy the machine is
+	c.KillGrace = time.Second // in which the leader obeys, however busy the machine is
 	b := begin(t, Launcher{}, c)
 	pids, asked := b.ready(2), time.Now()
 	b.stop(jobs.ErrShutdown)
@@ -204,7 +204,7 @@ func TestCancelWhileTheEndIsUnnoticed(t *testing.T) {
 	out, err := openOutput()
 	must(t, err)
 	defer out.close()
-	c, err := Launcher{}.start(command("exit", "0"), out)
+	c, err := Launcher{}.start(shell("exit 0"), out)
 	must(t, err)
 	<-c.over
 	ask, cancel := context.WithCancelCause(t.Context())
@@ -240,7 +240,7 @@ func testNotStarted(t *testing.T, l Launcher) {
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(jobs.ErrShutdown)
-	if exit := l.Launch(ctx, ctx, command("exit", "0"), nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
+	if exit := l.Launch(ctx, ctx, shell("exit 0"), nil); exit.Cause != jobs.ErrShutdown || exit.Err != nil || exit.Code != -1 {
 		t.Errorf("cancelled before: got %+v, want %v", exit, jobs.ErrShutdown)
 	}
 }

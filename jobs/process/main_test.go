@@ -42,11 +42,6 @@ func TestMain(m *testing.M) {
 
 func children() map[string]func(args []string) {
 	return map[string]func(args []string){
-		"exit": func(args []string) { os.Exit(number(args[0])) },
-		"kill": func(args []string) {
-			_ = syscall.Exec("/bin/sh", []string{"sh", "-c", "kill -" + args[0] + " $$"}, nil)
-		},
-		"write":    func(args []string) { write(args) },
 		"sleep":    func([]string) { ready(); rest() },
 		"stubborn": func([]string) { signal.Ignore(syscall.SIGTERM); ready(); rest() },
 		"trap":     func(args []string) { onTerm(func() { os.Exit(number(args[0])) }); ready(); rest() },
@@ -85,22 +80,6 @@ func onTerm(do func()) {
 		<-asked
 		do()
 	}()
-}
-
-// write writes its arguments, which are quoted as in Go, to stdout; after an argument "2>", to stderr.
-func write(args []string) {
-	to := os.Stdout
-	for _, arg := range args {
-		if arg == "2>" {
-			to = os.Stderr
-			continue
-		}
-		text, err := strconv.Unquote(arg)
-		if err != nil {
-			panic(err)
-		}
-		io.WriteString(to, text)
-	}
 }
 
 // spawn starts another child and returns when it is ready.
@@ -169,6 +148,13 @@ func command(args ...string) jobs.Command {
 		Timeout:   time.Minute,
 		KillGrace: 30 * time.Second,
 	}
+}
+
+// shell is a command that runs a script.
+func shell(script string) jobs.Command {
+	c := command()
+	c.Args = []string{"/bin/sh", "-c", script}
+	return c
 }
 
 // must fails a test at an error.

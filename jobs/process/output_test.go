@@ -59,7 +59,7 @@ func TestOutput(t *testing.T) {
 
 // A secret that a command was given is in none of its lines, though it prints it; the two streams are told apart.
 func TestSecretsAreMasked(t *testing.T) {
-	c := command("write", `"key=hunter2hunter2&x\n"`, `"hunter2 hunt"`, `"er2hunter2\n"`, "2>", `"hunter2hunter2"`)
+	c := shell(`echo 'key=hunter2hunter2&x'; printf 'hunter2 hunt'; echo er2hunter2; printf hunter2hunter2 >&2`)
 	c.Secrets = []string{"hunter2", "hunter2hunter2"}
 	lines, _ := run(t, Launcher{}, c)
 	slices.SortFunc(lines, func(a, b jobs.Line) int { return strings.Compare(a.Text, b.Text) })
@@ -97,14 +97,14 @@ func TestSecretsAreMaskedWhereALineIsSplit(t *testing.T) {
 
 // A command that writes faster than its lines are taken waits. None is lost, also after its end.
 func TestAFloodWaits(t *testing.T) {
-	const written, slow = 100_000, 100
+	const written, slow = 20_000, 3000 // the last ones, which do not fit into what was read before
 	next, last := 0, ""
 	exit := Launcher{}.Launch(t.Context(), t.Context(), command("flood", strconv.Itoa(written)), func(line jobs.Line) {
 		if want := fmt.Sprint("line ", next); line.Text != want && next < written {
 			t.Fatalf("got %q, want %q", line.Text, want)
 		}
-		if next++; next > written-slow { // the command has ended, and its pipe is full
-			time.Sleep(2 * drainTimeout / slow)
+		if next++; next == written-slow { // the command has ended, and its pipe is full
+			time.Sleep(drainTimeout + drainTimeout/10)
 		}
 		last = line.Text
 	})
@@ -117,7 +117,7 @@ func TestAFloodWaits(t *testing.T) {
 func TestAFloodEndsAtItsTimeout(t *testing.T) {
 	var id jobs.Identity
 	c := command("flood", strconv.Itoa(1<<30))
-	c.Timeout, c.KillGrace = time.Second, time.Millisecond
+	c.Timeout, c.KillGrace = 200*time.Millisecond, time.Millisecond
 	c.Started = func(is jobs.Identity) { id = is }
 	exit := Launcher{}.Launch(t.Context(), t.Context(), c, func(jobs.Line) {
 		for syscall.Kill(id.PID, 0) == nil {
@@ -133,8 +133,7 @@ func TestAFloodEndsAtItsTimeout(t *testing.T) {
 // ever.
 func TestWhoHoldsTheOutput(t *testing.T) {
 	t.Parallel()
-	c := command()
-	c.Args = []string{"/bin/sh", "-c", "echo begun; exec >&- 2>&-; sleep 0.3; exit 4"}
+	c := shell("echo begun; exec >&- 2>&-; sleep 0.3; exit 4")
 	if lines, exit := run(t, Launcher{}, c); exit.Code != 4 || len(lines) != 1 || lines[0].Text != "begun" {
 		t.Errorf("got %+v and %v", exit, lines)
 	}

@@ -22,25 +22,25 @@ func TestWeeks(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	// With these seeds slots were once lost that came while the daemon was away before its first tick.
-	changes := map[time.Time]uint64{
-		time.Date(2000, time.March, 26, 1, 0, 0, 0, time.UTC): 1795310062371588144, time.Date(2000, time.October, 29, 1, 0, 0, 0, time.UTC): 1795309687911022344,
-	}
 	days := time.Duration(seedtest.Long(t, 4)) * 24 * time.Hour // the clock changes on the third
-	lines := []string{"30 2 * * *", "*/30 * * * *", "15 1,2,3 * * *", "0 */2 * * 0,1"}
-	for change, seed := range changes {
-		for _, line := range lines {
-			t.Run(change.Month().String()+" "+line, func(t *testing.T) {
-				t.Parallel()
-				seed := seedtest.Seed(t, seed)
-				dir := t.TempDir()
-				synctest.Test(t, func(t *testing.T) {
-					time.Sleep(time.Until(change) - 2*24*time.Hour)
-					w := &week{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 0)), chance: rand.New(rand.NewPCG(seed, 1)), zone: berlin}
-					w.live(line, days)
-				})
+	spring, autumn := time.Date(2000, time.March, 26, 1, 0, 0, 0, time.UTC), time.Date(2000, time.October, 29, 1, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		change time.Time
+		line   string
+		seed   uint64 // with these slots were once lost that came while the daemon was away before its first tick
+	}{
+		{spring, "30 2 * * *", 1795310062371588144}, {spring, "0 */2 * * 0,1", 1795310062371588144},
+		{autumn, "*/30 * * * *", 1795309687911022344}, {autumn, "15 1,2,3 * * *", 1795309687911022344},
+	} {
+		t.Run(row.change.Month().String()+" "+row.line, func(t *testing.T) {
+			t.Parallel()
+			seed, dir := seedtest.Seed(t, row.seed), t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(row.change) - 2*24*time.Hour)
+				w := &week{t: t, dir: dir, random: rand.New(rand.NewPCG(seed, 0)), chance: rand.New(rand.NewPCG(seed, 1)), zone: berlin}
+				w.live(row.line, days)
 			})
-		}
+		})
 	}
 }
 

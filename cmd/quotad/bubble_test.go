@@ -244,6 +244,33 @@ command = ["true"]
 	})
 }
 
+// The watch reports a trouble at once after the event that shows it, and that it is over when it was absent for a minute.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	playDaemon(t, "[ledger]\nbackend = \"embedded\"\n[credentials.youtube]\nlimits.daily.units = 1\noperations.list = 1\n", nil, func(d *playedDaemon) {
+		d.background(d.watch)
+		answer := func(class upstream.Class) {
+			time.Sleep(64 * time.Second) // between two looks
+			d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: class, Says: "API_KEY_INVALID"}, Credential: "youtube"})
+			synctest.Wait()
+		}
+		want := "+key credential youtube"
+		if answer(upstream.Key); fmt.Sprint(d.alerts()) != "["+want+"]" {
+			t.Errorf("at once: %v, want %s", d.alerts(), want)
+		}
+		answer(upstream.OK)
+		for _, row := range []struct {
+			after time.Duration
+			want  string
+		}{{55 * time.Second, want}, {10 * time.Second, want + " -key credential youtube"}} {
+			time.Sleep(row.after)
+			if synctest.Wait(); fmt.Sprint(d.alerts()) != "["+row.want+"]" {
+				t.Errorf("%v later: %v, want %s", row.after, d.alerts(), row.want)
+			}
+		}
+	})
+}
+
 // A daemon that is restarted ten times in trouble says each time that it is there again; what only an answer of the upstream
 // shows, it says once there is one.
 func TestTenRestartsInTrouble(t *testing.T) {

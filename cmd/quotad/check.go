@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -56,23 +54,14 @@ func check(o options, s systemd, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// checkedHost is where the configuration is to be used. The file of the service is used in its state directory,
-// and by the user of passes that its unit names, though systemd does not pass them here, before its first start
-// too.
+// checkedHost is where the configuration is to be used. The file of the service is used in its state directory, though
+// systemd does not pass that here, before its first start too.
 func checkedHost(o options, s systemd) config.Host {
 	host := s.host()
 	host.Checking = true
-	if file, err := filepath.Abs(o.config); err != nil || file != systemConfig || s.stateDirectory != "" {
-		return host
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	unit, _ := exec.CommandContext(ctx, "systemctl", "show", "--property=User,Environment", "quotad.service").Output()
-	if regexp.MustCompile(`(?m)^User=.`).Match(unit) || exists(systemState) {
-		host.StateDirectory = systemState
-		if passes := regexp.MustCompile(passesUserEnv + `=(\S+)`).FindSubmatch(unit); passes != nil && host.PassesUser == "" {
-			host.PassesUser = string(passes[1])
-		}
+	installed := exists("/etc/systemd/system/quotad.service") || exists("/usr/lib/systemd/system/quotad.service")
+	if file, err := filepath.Abs(o.config); err == nil && file == systemConfig && installed {
+		host.StateDirectory = cmp.Or(host.StateDirectory, systemState)
 	}
 	return host
 }

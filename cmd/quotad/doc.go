@@ -20,6 +20,6 @@
 //
 // In the state directory quotad keeps the lock (lock.go), the journals and the counts of clients (ledger.go),
 // and what package jobs keeps. Of the locks of this package daemon.reloading is held while one configuration
-// replaces another, facts.mu and refusals.mu for a look-up, and that of a certificate while its two files are
+// replaces another, facts.mu and eventLog.mu for a look-up, and that of a certificate while its two files are
 // read. None is taken under another.
 package main

@@ -22,14 +22,14 @@ import (
 // Lines that report alike refusals are sampled. A line that is not written is a nil
 // *zerolog.Event, whose methods do nothing.
 type eventLog struct {
-	log      zerolog.Logger
-	refusals *refusals
-	output   *sync.Mutex // one line of a pass at a time: no other line waits for more of them
+	log    zerolog.Logger
+	output sync.Mutex // one line of a pass at a time: no other line waits for more of them
+
+	mu    sync.Mutex                     // guards kinds
+	kinds map[kind]*zerolog.BurstSampler // of refusals
 }
 
-func newEventLog(log zerolog.Logger) eventLog { return eventLog{log, &refusals{}, &sync.Mutex{}} }
-
-func (e eventLog) record(event any) {
+func (e *eventLog) record(event any) {
 	switch event := event.(type) {
 	case server.Decided:
 		e.decided(event)
@@ -73,7 +73,7 @@ func (e eventLog) record(event any) {
 
 // event logs little that is left of a limit, and the beginning and the end of a trouble. Runs have a line of their own
 // already.
-func (e eventLog) event(n notify.Event) {
+func (e *eventLog) event(n notify.Event) {
 	switch n.Event {
 	case config.EventLow:
 		e.log.Warn().Str("credential", n.Credential).Str("limit", n.Limit).Int64("left", int64(*n.Left)).Msg("low")
@@ -88,7 +88,7 @@ func (e eventLog) event(n notify.Event) {
 	}
 }
 
-func (e eventLog) runChanged(run jobs.Run) {
+func (e *eventLog) runChanged(run jobs.Run) {
 	level := zerolog.InfoLevel
 	switch run.State {
 	case jobs.RunFailed:
@@ -109,7 +109,7 @@ func (e eventLog) runChanged(run jobs.Run) {
 	addReason(line, string(run.Reason), run.Detail, run.RetryAt).Msg("run " + string(run.State))
 }
 
-func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
+func (e *eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
 	level := zerolog.WarnLevel
 	switch {
 	case pass.Outcome == jobs.Running:
@@ -135,7 +135,7 @@ func (e eventLog) passChanged(run jobs.Run, pass jobs.Pass) {
 }
 
 // decided logs a decision of the API. Grants of calls are logged only at the debug level.
-func (e eventLog) decided(event server.Decided) {
+func (e *eventLog) decided(event server.Decided) {
 	r, d := event.Request, event.Decision
 	if event.Verb == "acquire" && event.Err == nil {
 		for _, short := range d.WouldDeny(r.UseReserve) {
@@ -172,7 +172,7 @@ func (e eventLog) decided(event server.Decided) {
 }
 
 // observed logs what an upstream says about its quota: each limit that it closes, and what it refuses.
-func (e eventLog) observed(out upstream.Outcome) {
+func (e *eventLog) observed(out upstream.Outcome) {
 	if out.Before != "" {
 		e.log.Warn().Str("credential", out.Credential).Str("booked", out.Before).Msg("the upstream had counted calls before quotad")
 	}
@@ -189,7 +189,7 @@ func (e eventLog) observed(out upstream.Outcome) {
 
 // proxied logs a call through the proxy that had no answer, was sent again, or whose answer cannot be observed: units may
 // be debited that the upstream did not count. Refused calls are logged as decisions.
-func (e eventLog) proxied(x proxy.Finished) {
+func (e *eventLog) proxied(x proxy.Finished) {
 	message := ""
 	switch {
 	case x.Err != nil && x.Refused == "":
@@ -207,7 +207,7 @@ func (e eventLog) proxied(x proxy.Finished) {
 }
 
 // ledger logs each edge of a shared ledger's outage.
-func (e eventLog) ledger(event slidinglog.Event) {
+func (e *eventLog) ledger(event slidinglog.Event) {
 	line, message := e.log.Warn(), "ledger "+string(event.Kind)
 	switch event.Kind {
 	case slidinglog.Up:
@@ -252,14 +252,6 @@ func addCaller(line *zerolog.Event, caller quota.Caller, pid int) *zerolog.Event
 	return line
 }
 
-// refusal returns a line for a refusal, or nil if enough alike ones were logged.
-func (e eventLog) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
-	if !e.refusals.admit(kind{caller.By(), reason}) {
-		return nil
-	}
-	return e.log.WithLevel(level)
-}
-
 // At most maxAlike alike refusals are logged within alikeTime: a caller that floods the API must
 // not hide what others are refused.
 const (
@@ -271,23 +263,19 @@ const (
 // A kind of refusals is those of one caller for one reason.
 type kind struct{ by, reason string }
 
-// Refusals are sampled: the first of a kind are logged.
-type refusals struct {
-	mu    sync.Mutex // guards kinds
-	kinds map[kind]*zerolog.BurstSampler
-}
-
-// admit reports whether a refusal is to be logged.
-func (r *refusals) admit(k kind) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	sampler := r.kinds[k]
-	if sampler == nil {
-		if r.kinds == nil || len(r.kinds) >= maxKinds {
-			r.kinds = map[kind]*zerolog.BurstSampler{}
+// refusal returns a line for a refusal, or nil if enough alike ones were logged.
+func (e *eventLog) refusal(level zerolog.Level, caller quota.Caller, reason string) *zerolog.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k := kind{caller.By(), reason}
+	if e.kinds[k] == nil {
+		if e.kinds == nil || len(e.kinds) >= maxKinds {
+			e.kinds = map[kind]*zerolog.BurstSampler{}
 		}
-		sampler = &zerolog.BurstSampler{Burst: maxAlike, Period: alikeTime}
-		r.kinds[k] = sampler
+		e.kinds[k] = &zerolog.BurstSampler{Burst: maxAlike, Period: alikeTime}
 	}
-	return sampler.Sample(zerolog.WarnLevel)
+	if !e.kinds[k].Sample(level) {
+		return nil
+	}
+	return e.log.WithLevel(level)
 }

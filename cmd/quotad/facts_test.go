@@ -1,14 +1,20 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/quota"
+	"quotad/quota/proxy"
 	"quotad/quota/slidinglog"
+	"quotad/quota/upstream"
 )
 
 // A ledger that was well just before it was lost is not put back, nor is one that grants nothing yet. Where nothing was
@@ -47,6 +53,93 @@ func TestHealthBeforeALoss(t *testing.T) {
 			t.Errorf("with %d records: %s, want %s", records, text, want)
 		}
 	}
+}
+
+// A key that is refused is known until an answer is good, or a pass that began later made calls and ended well.
+func TestRefusedKey(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		event func(since time.Time) any
+		known bool
+	}{
+		{"a good answer", func(time.Time) any {
+			return upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.OK}, Credential: "api"}
+		}, false},
+		{"of another key", func(time.Time) any {
+			return upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.OK}, Credential: "other"}
+		}, true},
+		{"a pass", func(since time.Time) any { return passOf(jobs.OK, 1, since.Add(time.Second)) }, false},
+		{"one that began before", func(since time.Time) any { return passOf(jobs.OK, 1, since.Add(-time.Second)) }, true},
+		{"one without calls", func(since time.Time) any { return passOf(jobs.OK, 0, since.Add(time.Second)) }, true},
+		{"one that failed", func(since time.Time) any { return passOf(jobs.Failed, 1, since.Add(time.Second)) }, true},
+	} {
+		f := newFacts()
+		f.record(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Key, Says: "no"}, Credential: "api"})
+		urgent := f.record(row.event(time.Now()))
+		if _, known := f.refuses["api"]; known != row.known || urgent == known {
+			t.Errorf("%s: it is known: %v, and to be told at once: %v", row.name, known, urgent)
+		}
+	}
+}
+
+func passOf(outcome jobs.Outcome, calls int64, started time.Time) jobs.PassChanged {
+	p := jobs.Pass{Outcome: outcome, Spent: jobs.Spent{Calls: calls}}
+	p.StartedAt = started
+	return jobs.PassChanged{Credential: "api", Pass: p}
+}
+
+// An upstream that does not answer is silent at once, one that answers 500 after a minute of that.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFacts()
+		f.record(proxy.Finished{Credential: "away", Silent: "api cannot be reached"})
+		f.record(proxy.Finished{Credential: "broken", Silent: "api answers 500"})
+		silent := func() (names []string) {
+			s := trouble.State{}
+			for _, name := range []string{"away", "broken"} {
+				s.Credentials = append(s.Credentials, trouble.CredentialState{Credential: &quota.Credential{Name: name}})
+			}
+			f.complete(&s, time.Now())
+			for _, c := range s.Credentials {
+				if c.Silent != nil {
+					names = append(names, c.Name)
+				}
+			}
+			return names
+		}
+		for want := range slices.Values([]string{"[away]", "[away broken]"}) {
+			if got := fmt.Sprint(silent()); got != want {
+				t.Errorf("after %v: got %s, want %s", time.Since(f.book.Began), got, want)
+			}
+			time.Sleep(time.Minute)
+		}
+		f.record(proxy.Finished{Credential: "away", Status: 404})
+		f.record(proxy.Finished{Credential: "broken"}) // it was refused here, and says nothing of the upstream
+		if got := fmt.Sprint(silent()); got != "[broken]" {
+			t.Errorf("after an answer: %s", got)
+		}
+	})
+}
+
+// A clock that is set back is known by what it showed before. One that drifts, or goes forward, is none.
+func TestClockIsSetBack(t *testing.T) {
+	for by, known := range map[time.Duration]bool{-10 * time.Minute: true, -6 * time.Second: true, -4 * time.Second: false, 10 * time.Minute: false} {
+		f, now := newFacts(), time.Now()
+		f.tick(now)
+		f.tick(step(now.Add(time.Second), by))
+		s := trouble.State{}
+		f.complete(&s, now)
+		if s.ClockWas.IsZero() == known || known && (s.ClockBy != -by || !s.ClockWas.Equal(now.Add(time.Second).Round(0))) {
+			t.Errorf("by %v: it was %v, by %v", by, s.ClockWas, s.ClockBy)
+		}
+	}
+}
+
+// step returns a time at which the wall clock alone was set: it lies behind the monotonic one in a time.Time.
+func step(t time.Time, by time.Duration) time.Time {
+	after := t.Add(by)
+	*(*int64)(unsafe.Add(unsafe.Pointer(&after), 8)) -= int64(by)
+	return after
 }
 
 // A job is idle while each of its last runs ended well without a call. A slot that was skipped says nothing.

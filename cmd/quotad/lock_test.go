@@ -40,6 +40,16 @@ func TestOneDaemonForAState(t *testing.T) {
 		must(t, errors.Join(err, unlock()))
 		must(t, os.WriteFile(filepath.Join(dir, lockName), left, 0o640))
 	}
+	// A kill counts for a day.
+	for ago, want := range map[time.Duration]int{killTime - time.Minute: 2, killTime + time.Minute: 1} {
+		text := fmt.Sprintf("1\n%s\n", time.Now().Add(-ago).Format(time.RFC3339))
+		must(t, os.WriteFile(filepath.Join(dir, lockName), []byte(text), 0o640))
+		kills, unlock, err := lockStateDir(dir)
+		if must(t, err); len(kills) != want {
+			t.Errorf("%d kills with one %v ago, want %d", len(kills), ago, want)
+		}
+		must(t, unlock())
+	}
 	_, unlock, err = lockStateDir(dir)
 	must(t, errors.Join(err, unlock()))
 	if kills, _, err := lockStateDir(dir); err != nil || len(kills) > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rs/zerolog"
+
+	"quotad/quota"
 )
 
 // colourful is a job that prints what clears a screen, sets a title and rings the bell, in each way that a terminal
@@ -130,28 +133,27 @@ func TestComplaintsQuoteNoUpstream(t *testing.T) {
 // What one caller is refused a thousand times for one reason takes some lines, and what another one is, too.
 func TestRefusalsAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &refusals{}
-		logged := func(k kind) (n int) {
+		e := &eventLog{log: zerolog.New(io.Discard)}
+		logged := func(by, reason string) (n int) {
 			for range 1000 {
-				if r.admit(k) {
+				if e.refusal(zerolog.WarnLevel, quota.Caller{Job: by}, reason) != nil {
 					n++
 				}
 			}
 			return n
 		}
-		hammer, other := kind{"fetch", "limit_exceeded"}, kind{"@1000", "forbidden"}
-		for _, k := range []kind{hammer, other} {
-			if n := logged(k); n != maxAlike {
+		for _, k := range []kind{{"fetch", "limit_exceeded"}, {"fetch", "forbidden"}, {"other", "forbidden"}} {
+			if n := logged(k.by, k.reason); n != maxAlike {
 				t.Errorf("%v: %d of a thousand are logged", k, n)
 			}
 		}
 		time.Sleep(alikeTime)
-		if n := logged(hammer); n != maxAlike {
+		if n := logged("fetch", "limit_exceeded"); n != maxAlike {
 			t.Errorf("later %d are logged", n)
 		}
 		for i := range 2 * maxKinds {
-			if r.admit(kind{by: fmt.Sprint(i)}); len(r.kinds) > maxKinds {
-				t.Fatalf("%d kinds are remembered", len(r.kinds))
+			if e.refusal(zerolog.WarnLevel, quota.Caller{Job: fmt.Sprint(i)}, ""); len(e.kinds) > maxKinds {
+				t.Fatalf("%d kinds are remembered", len(e.kinds))
 			}
 		}
 	})

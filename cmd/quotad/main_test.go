@@ -8,17 +8,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"testing"
 
+	"quotad/jobs/process"
 	"quotad/jobs/process/processtest"
 )
 
-// TestMain puts the programs on PATH, as users build them: what is tested are
-// processes.
+// TestMain puts the programs on PATH: what is tested are processes. Quotad is this program itself, which saves a link.
 func TestMain(m *testing.M) {
+	process.Enter()
+	if filepath.Base(os.Args[0]) == "quotad" {
+		main()
+	}
 	// The tests may run in a service; the daemons in them are none.
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "STATE_DIRECTORY", "JOURNAL_STREAM"} {
 		os.Unsetenv(name)
@@ -39,31 +41,23 @@ func withPrograms(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	command := exec.Command("go", "build", "-ldflags=-w", "-o", dir, "quotad/cmd/quotactl", "quotad/cmd/ytfetch", "quotad/cmd/ytsearch")
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	// Other users run them too.
-	if err := errors.Join(os.Chmod(dir, 0o755), build(dir, "quotad/cmd/..."), buildForRace(dir, "quotad/cmd/quotad")); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), command.Run(), copyProgram(filepath.Join(dir, "quotad"))); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot build the programs:", err)
 		return 1
+	}
+	// A shim of pyenv would take longer than most scripts.
+	if python, err := exec.Command("python3", "-c", "import sys; print(sys.executable, end='')").Output(); err == nil {
+		_ = os.Symlink(string(python), filepath.Join(dir, "python3"))
 	}
 	os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	return run()
 }
 
-// buildForRace replaces a program by one with the race detector, if the test
-// itself has it. The others go without: they would take a second longer to end.
-func buildForRace(dir, program string) error {
-	if !hasRaceDetector() {
-		return nil
-	}
-	return build(dir, "-race", program)
-}
-
-func hasRaceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
-func build(dir string, args ...string) error {
-	command := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", dir}, args)...)
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	return command.Run()
+// copyProgram copies this program: by the name of quotad it is quotad, with the race detector if the tests have it.
+func copyProgram(path string) error {
+	program, err := os.ReadFile("/proc/self/exe")
+	return errors.Join(err, os.WriteFile(path, program, 0o755))
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
-
-	"quotad/quota/seedtest"
 )
 
 func TestExitCodes(t *testing.T) {
-	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	tests := []struct {
 		name, args string
@@ -37,10 +33,9 @@ func TestExitCodes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			cmd := exec.Command("quotad", strings.Fields(test.args)...)
-			output, err := cmd.CombinedOutput()
-			if got := cmd.ProcessState.ExitCode(); got != test.want {
-				t.Errorf("exit code %d (%v), want %d:\n%s", got, err, test.want, output)
+			var output strings.Builder
+			if got := run(strings.Fields(test.args), &output, &output); got != test.want {
+				t.Errorf("exit code %d, want %d:\n%s", got, test.want, output.String())
 			}
 		})
 	}

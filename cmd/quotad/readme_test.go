@@ -136,9 +136,8 @@ func blocksOf(readme, text string) (found []string) {
 	return found
 }
 
-// The API's page has the daemon's own list of routes; -update puts it there.
-func TestPageListsEveryRoute(t *testing.T) {
-	_, client := startWith(t, fmt.Sprintf(snippetConfig, `["true"]`))
+// pageListsEveryRoute holds the list of the API's page against the daemon's own; -update puts that there.
+func pageListsEveryRoute(t *testing.T, client *api.Client) {
 	list := routesOf(t, client)
 	readme, want := readPage(t, apiFile), routeTable(list)
 	begin := strings.Index(readme, routeTableHead)

@@ -60,14 +60,14 @@ func zoneAt(now time.Time, hour int) string {
 // playedElsewhere has, by the test, what the blocks hold that no script plays.
 var playedElsewhere = map[string][]string{
 	"newcomer.txtar and .ci/run":             {"go build -o bin/ ./cmd/quotad ./cmd/quotactl ./cmd/ytfetch && ./bin/quotad", `{"granted":true`},
-	"unaware.txtar, by such a script":        {`-base = "https://www.googleapis.com/"`, "┌────────┐"},
+	"steps.txtar, by such a script":          {`-base = "https://www.googleapis.com/"`, "┌────────┐"},
 	"TestImports in cmd":                     {"cmd/quotad ── config"},
 	"TestClientsOfThePage":                   {"[clients.partners]"},
 	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
 	"TestPageOfPrometheus":                   {"scrape_configs:"},
 	"TestAnswersOfThePage":                   {"[credentials.maps.answers]"},
 	"TestRelease":                            {"go mod edit -module"},
-	"TestPageListsEveryRoute":                {"POST /v1/grants/{id}/settle"},
+	"TestReadmeCommands":                     {"POST /v1/grants/{id}/settle"},
 	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "install -m 755 charts.py", "systemctl disable --now quotad", "userdel quotad"},
 }
 
@@ -79,7 +79,7 @@ func TestEveryBlockIsPlayed(t *testing.T) {
 			played[text] = true
 		}
 	}
-	for _, file := range append(scriptsIn(t, "testdata"), scriptsIn(t, recipesScripts)...) {
+	for _, file := range slices.Concat(scriptsIn(t, "testdata"), scriptsIn(t, recipesScripts), scriptsIn(t, "testdata/oncall")) {
 		for _, command := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
 			played[strings.Trim(command[1], "'")] = true
 		}

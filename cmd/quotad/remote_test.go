@@ -210,12 +210,12 @@ var remoteSnippets = []struct {
 func TestRemoteSnippets(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
+	d, tried := startDistant(t), map[string]func(address, token string) (int, string){}
 	for _, s := range remoteSnippets {
 		t.Run(s.file, func(t *testing.T) {
 			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
 				t.Skipf("the snippet needs what %v looks for: %v %s", s.probe, err, output)
 			}
-			d := startDistant(t)
 			write(t, d.dir, s.file, readPage(t, "../../quota/api/examples/"+s.file))
 			run := func(address, token string) (code int, output string) {
 				ca := filepath.Join(d.dir, "ca.pem")
@@ -229,29 +229,35 @@ func TestRemoteSnippets(t *testing.T) {
 				}
 				return cmd.ProcessState.ExitCode(), string(out)
 			}
+			before := d.used()
 			for _, row := range []struct {
 				lost int64 // how many answers are lost
 				code string
 				used int64 // afterwards
 			}{{1, "0", 1}, {100, "another", 2}, {0, "0", 3}} {
 				code, out := run(d.lossy(row.lost), shopToken)
-				if (code == 0) != (row.code == "0") || code == 75 || d.used() != row.used {
-					t.Errorf("%d answers lost: exit code %d, %d units debited, want %s and %d\n%s", row.lost, code, d.used(), row.code, row.used, out)
+				if (code == 0) != (row.code == "0") || code == 75 || d.used() != before+row.used {
+					t.Errorf("%d answers lost: exit code %d, %d units debited, want %s and %d\n%s", row.lost, code, d.used()-before, row.code, row.used, out)
 				}
-			}
-			_, err := d.local.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 100})
-			must(t, err)
-			if code, out := run(d.address, shopToken); code != 75 {
-				t.Errorf("denied: exit code %d, want 75\n%s", code, out)
 			}
 			if code, out := run(d.address, "wrong"); code == 0 || code == 75 || !strings.Contains(out, "401") || strings.Contains(out, shopToken) {
 				t.Errorf("a wrong token: exit code %d\n%s", code, out)
 			}
-			d.daemon.kill()
-			if code, _ := run(d.address, shopToken); code == 0 || code == 75 {
-				t.Errorf("without a daemon: exit code %d", code)
-			}
+			tried[s.file] = run
 		})
+	}
+	_, err := d.local.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 100})
+	must(t, err)
+	for name, run := range tried {
+		if code, out := run(d.address, shopToken); code != 75 {
+			t.Errorf("%s, denied: exit code %d, want 75\n%s", name, code, out)
+		}
+	}
+	d.daemon.kill()
+	for name, run := range tried {
+		if code, _ := run(d.address, shopToken); code == 0 || code == 75 {
+			t.Errorf("%s, without a daemon: exit code %d", name, code)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ var onRedisToo = strings.Fields("budget crash")
 // Redis too. Beside testscript's own commands:
 //
 //	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
-//	daemon NAME[@HOST] [ARG...]  starts quotad, as on a host of that name, which takes root
+//	daemon NAME [ARG...]         starts quotad
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
@@ -239,19 +239,14 @@ func sampleCommand(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
-	name, host, elsewhere := strings.Cut(args[0], "@")
 	cmd := exec.Command("quotad", args[1:]...)
-	if elsewhere {
-		onHost := []string{"--uts", "sh", "-c", `hostname "$0" && exec quotad "$@"`, host}
-		cmd = exec.Command("unshare", append(onHost, args[1:]...)...)
-	}
 	cmd.Dir = ts.MkAbs(".")
 	for _, variable := range []string{"PATH", "HOME", "TMPDIR", "GORACE"} {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
 	}
 	p, err := startChild(cmd)
 	ts.Check(err)
-	scriptOf(ts).daemons[name] = p
+	scriptOf(ts).daemons[args[0]] = p
 }
 
 func childOf(ts *testscript.TestScript, name string) *child {

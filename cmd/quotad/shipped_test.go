@@ -1,15 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
 
 	"quotad/cmd/quotad/config/configtest"
-	"quotad/quota/seedtest"
 )
 
 // shipped returns the path of a copy of config.toml as it was shipped.
@@ -22,7 +21,6 @@ func shipped(t *testing.T) string {
 
 // The example that a newcomer runs is a good file, that fits its limits; so is what its comments say can be done instead.
 func TestShippedConfig(t *testing.T) {
-	seedtest.SkipUnderRace(t)
 	for _, row := range []struct {
 		name  string
 		edits [][2]string // an expression, and what takes the place of what it matches
@@ -49,10 +47,11 @@ func TestShippedConfig(t *testing.T) {
 			}
 			env := filepath.Join(filepath.Dir(file), "youtube.env")
 			must(t, errors.Join(os.WriteFile(file, text, 0o600), os.WriteFile(env, []byte("YOUTUBE_API_KEY=a-key\n"), 0o600)))
-			output, err := exec.Command("quotad", "--check", "--config", file).CombinedOutput()
-			warned := regexp.MustCompile("warning: [^r]").Match(output) // but for a Redis that is not there
-			if err != nil || warned || !regexp.MustCompile(row.want).Match(output) {
-				t.Errorf("quotad --check: %v, want %q\n%s\nof\n%s", err, row.want, output, text)
+			var output bytes.Buffer
+			code := run([]string{"--check", "--config", file}, &output, &output)
+			warned := regexp.MustCompile("warning: [^r]").Match(output.Bytes()) // but for a Redis that is not there
+			if code != exitOK || warned || !regexp.MustCompile(row.want).Match(output.Bytes()) {
+				t.Errorf("quotad --check: %d, want %q\n%s\nof\n%s", code, row.want, output.String(), text)
 			}
 		})
 	}

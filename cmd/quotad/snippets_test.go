@@ -31,27 +31,24 @@ var snippets = []struct {
 	{"fetch.php", []string{"php", "-r", "exit((int) !function_exists('curl_init'));"}},
 }
 
-// snippetConfig has room for two calls of three, and for none that is not listed.
+// snippetConfig has room for two calls of three of a snippet, and for none that is not listed.
 const snippetConfig = `
-[credentials.youtube]
+[credentials.%[1]s]
 limits.daily.units = 2
 operations."videos.list" = 1
-[credentials.other]
+[credentials.%[1]s-other]
 limits.daily.units = 2
 operations.list = 1
-[jobs.page]
-credential = "youtube"
+[jobs.%[1]s]
+credential = "%[1]s"
 regions = ["US", "GB", "DE"]
-cron = "$FAR * * *"
-stagger = "0s"
-run_at_start = true
-command = %[1]s
-[jobs.other]
-credential = "other"
+schedule = "manual"
+command = %[2]s
+[jobs.%[1]s-other]
+credential = "%[1]s-other"
 regions = ["US"]
-cron = "$FAR * * *"
-run_at_start = true
-command = %[1]s
+schedule = "manual"
+command = %[2]s
 `
 
 // The examples as passes of a daemon: granted, denied, refused otherwise,
@@ -59,25 +56,32 @@ command = %[1]s
 func TestReadmeSnippets(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
+	text, commands := "", map[string][]string{}
+	for _, s := range snippets {
+		file, err := filepath.Abs("../../quota/api/examples/" + s.file)
+		must(t, err)
+		name := strings.TrimPrefix(filepath.Ext(s.file), ".")
+		commands[name] = []string{s.probe[0], file}
+		list, err := json.Marshal(commands[name]) // as TOML has it too
+		must(t, err)
+		text += fmt.Sprintf(snippetConfig, name, list)
+	}
+	_, client := startWith(t, text)
 	for _, s := range snippets {
 		t.Run(s.file, func(t *testing.T) {
 			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
 				t.Skipf("the snippet needs what %v looks for: %v %s", s.probe, err, output)
 			}
-			file, err := filepath.Abs("../../quota/api/examples/" + s.file)
-			must(t, err)
-			command := []string{s.probe[0], file}
-			list, err := json.Marshal(command) // as TOML has it too
-			must(t, err)
-			_, client := startWith(t, fmt.Sprintf(snippetConfig, list))
-			page, other := lastRun(t, client, "page"), lastRun(t, client, "other")
-			if got, want := outcomesOf(page), "US ok 1, GB ok 1, DE exhausted 0"; got != want {
-				t.Errorf("got %s, want %s: %q", got, want, tails(page))
+			name := strings.TrimPrefix(filepath.Ext(s.file), ".")
+			for job, want := range map[string]string{name: "US ok 1, GB ok 1, DE exhausted 0", name + "-other": "US failed 0"} {
+				_, err := (jobsapi.Client{Client: client}).Begin(t.Context(), job, jobsapi.RunRequest{})
+				must(t, err)
+				run := lastRun(t, client, job)
+				if got := outcomesOf(run); got != want || job != name && !strings.Contains(tails(run), "404") {
+					t.Errorf("got %s, want %s, and of another operation that it tells of the 404: %q", got, want, tails(run))
+				}
 			}
-			if got, want := outcomesOf(other), "US failed 0"; got != want || !strings.Contains(tails(other), "404") {
-				t.Errorf("got %s, want %s, and that it tells of the 404: %q", got, want, tails(other))
-			}
-			checkUnreachable(t, command)
+			checkUnreachable(t, commands[name])
 		})
 	}
 }
@@ -157,6 +161,7 @@ func TestReadmeCommands(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	_, client := startWith(t, commandsConfig)
+	t.Run("and every route", func(t *testing.T) { pageListsEveryRoute(t, client) })
 	names := strings.NewReplacer("JOB", "page", "OPERATION", "videos.list", "COMMAND", "true", "REGION", "US", "NAME", "public", "EVENT", "low", "CREDENTIAL LIMIT UNITS", "youtube daily 1", "RUN", lastRun(t, client, "page").ID)
 	var text string
 	for _, page := range userPages(t) {

@@ -7,12 +7,10 @@ import (
 	stdlog "log"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -41,7 +39,7 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d.file.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)
 	d.sinks = []func(any){
-		newEventLog(d.log).record, d.metrics.Record, d.denials.Record, notify.NewWatch(d.emit, d.notifier.Below, time.Now).Record,
+		(&eventLog{log: d.log}).record, d.metrics.Record, d.denials.Record, notify.NewWatch(d.emit, d.notifier.Below, time.Now).Record,
 		d.notifier.Record, d.recordFacts,
 	}
 	return d
@@ -144,11 +142,7 @@ func (d *daemon) start() error {
 // askCommand is the shortest command, in the directory where quotad was started, that asks the
 // daemon at a socket.
 func askCommand(socket string) string {
-	command := "quotactl"
-	beside := filepath.Join(filepath.Dir(os.Args[0]), command)
-	if _, err := exec.LookPath(command); err != nil && strings.ContainsRune(beside, filepath.Separator) {
-		command = beside // as quotad itself was named
-	}
+	command := filepath.Join(filepath.Dir(os.Args[0]), "quotactl") // as quotad itself was named
 	if found, err := filepath.Abs(api.FindSocket("")); err == nil && found == socket {
 		return command
 	}

@@ -8,12 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
+	"quotad/jobs"
+	"quotad/jobs/process"
 	"quotad/quota/api"
 )
 
@@ -73,21 +76,8 @@ func TestUnderSystemd(t *testing.T) {
 	}
 }
 
-// Without its ledger a daemon is ready and alive, and says what is wrong.
-func TestTellsSystemdOfAnOutage(t *testing.T) {
-	t.Parallel()
-	dir := shortDir(t)
-	manager := notifySocket(t, dir)
-	startConfigured(t, dir, "[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix://"+filepath.Join(dir, "redis")+"\"]\n"+oneCredential)
-	awaitNotice(t, manager, `READY=1\nSTATUS=Redis cannot be reached: every call is refused: .*`)
-	for range beats + 1 { // for longer than systemd would wait
-		awaitNotice(t, manager, `WATCHDOG=1`)
-	}
-}
-
-// Who answers lives, whatever the answer is; who only listens does not.
-func TestAnswers(t *testing.T) {
-	dir := shortDir(t)
+// A daemon that answers is alive to systemd, whatever the answer is; one that only listens is not.
+func TestBeat(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		status int // of the answers; 0: it listens only
@@ -99,17 +89,63 @@ func TestAnswers(t *testing.T) {
 		{"it listens only", 0, 100 * time.Millisecond, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client := &api.Client{Socket: filepath.Join(dir, strconv.Itoa(test.status))}
-			listener, err := net.Listen("unix", client.Socket)
+			dir := shortDir(t)
+			manager := notifySocket(t, dir)
+			listener, err := net.Listen("unix", filepath.Join(dir, "api"))
 			must(t, err)
 			defer listener.Close()
 			if test.status != 0 {
 				go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(test.status) }))
 			}
-			if err := answers(client, test.within); (err == nil) != test.lives {
-				t.Errorf("got %v, want that it lives: %v", err, test.lives)
+			d := &daemon{callers: listener, systemd: systemd{notifySocket: filepath.Join(dir, "notify")}}
+			d.beat(test.within)
+			d.notifySystemd("STATUS=after")
+			if got := receive(t, manager); (got == "WATCHDOG=1") != test.lives {
+				t.Errorf("got %q, want that it lives: %v", got, test.lives)
 			}
 		})
+	}
+}
+
+// The status is one line, whatever an upstream or a script says: another line would be an assignment to systemd. Without a
+// trouble it is the next run of a job that is not paused.
+func TestStatusLine(t *testing.T) {
+	now := time.Now()
+	next := func(name string, in time.Duration, pause *jobs.Pause) jobs.Status {
+		return jobs.Status{Name: name, Next: now.Add(in), Pause: pause}
+	}
+	all := []jobs.Status{next("late", time.Hour, nil), next("soon", time.Minute, nil), next("paused", time.Second, &jobs.Pause{}), {Name: "manual"}}
+	for _, row := range []struct {
+		list []trouble.Trouble
+		all  []jobs.Status
+		want string
+	}{
+		{[]trouble.Trouble{{Says: "bad\nMAINPID=1"}, {Says: "worse"}}, all, "bad MAINPID=1"},
+		{nil, all, "next soon " + trouble.At(now.Add(time.Minute), now)},
+		{nil, all[2:], trouble.Nothing},
+	} {
+		if got := statusLine(row.list, row.all, now); got != row.want {
+			t.Errorf("got %q, want %q", got, row.want)
+		}
+	}
+}
+
+// Without a run token the user of jobs may only read: that of passes, or, as a service, quotad's own. By hand, jobs run as
+// the user who started it.
+func TestUserOfJobs(t *testing.T) {
+	service := systemd{api: nowhere{}}
+	for _, row := range []struct {
+		user *process.User
+		systemd
+		want int
+	}{
+		{&process.User{UID: 33}, service, 33}, {&process.User{UID: 33}, systemd{}, 33}, {nil, service, os.Getuid()}, {nil, systemd{}, 0},
+	} {
+		c := &config.Config{}
+		c.Passes.User = row.user
+		if got := (&daemon{config: c, systemd: row.systemd}).jobsUID(); got != row.want {
+			t.Errorf("%v, as a service %v: got %d, want %d", row.user, row.systemd.api != nil, got, row.want)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 	"unsafe"
 
+	"quotad/jobs/process"
 	"quotad/quota/api"
 )
 
@@ -227,6 +228,21 @@ func startAs(t *testing.T, who person, config string) (dir string) {
 	daemon := startServing(t, cmd)
 	t.Cleanup(func() { daemon.stop(t) })
 	return dir
+}
+
+// The directory of a job is its user's. One that somebody else made there stays as it is.
+func TestMakeFor(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other")
+	must(t, errors.Join(os.Mkdir(other, 0o700), os.Chown(other, 1, 1)))
+	for path, want := range map[string]uint32{filepath.Join(dir, "new"): 33, dir: 33, other: 1} {
+		must(t, makeFor(path, &process.User{UID: 33, GID: 33}))
+		info, err := os.Lstat(path)
+		if must(t, err); info.Sys().(*syscall.Stat_t).Uid != want {
+			t.Errorf("%s is of %d, want %d", path, info.Sys().(*syscall.Stat_t).Uid, want)
+		}
+	}
 }
 
 // A job that tries what the user of the daemon could do, and lists what it could.

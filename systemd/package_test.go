@@ -59,6 +59,9 @@ func TestRelease(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", script, err, tail(output))
 		}
 	}
+	must(`ln -s "$PWD" ../quotad; mkdir ../shop; cd ../shop; go mod init shop
+		printf 'package main\nimport _ "quotad/quota/middleware"\nfunc main() {}\n' >main.go
+		` + blockOf(t, "../cmd/quotad/CLIENTS.md", "go mod edit") + "go build -o ../shop.out .")
 	entry := "quotad (9.8.7~rc1) UNRELEASED; urgency=medium\n\n  * One thing, which\n    takes two lines.\n\n -- quotad <noreply@quotad.invalid>  Fri, 01 Jan 2100 00:00:00 +0000\n\n"
 	write(t, filepath.Join(clone, "entry"), entry)
 	const commit = "git add --all && git commit --quiet --allow-empty --message Try && git tag --force v9.8.7-rc1"

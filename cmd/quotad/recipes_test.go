@@ -66,7 +66,7 @@ var playedElsewhere = map[string][]string{
 	"TestNothingIsRefusedToTheUserOfThePage": {"ACL SETUSER"},
 	"TestPageOfPrometheus":                   {"scrape_configs:"},
 	"TestAnswersOfThePage":                   {"[credentials.maps.answers]"},
-	"TestRelease":                            {"go mod edit -module"},
+	"TestRelease":                            {"go mod edit -module", "go mod edit -require"},
 	"TestReadmeCommands":                     {"POST /v1/grants/{id}/settle"},
 	"TestBoot":                               {"apt install ./quotad_", "apt purge quotad", "systemctl enable --now quotad", "install -m 755 charts.py", "systemctl disable --now quotad", "userdel quotad"},
 }

@@ -85,37 +85,21 @@ const noLimit = ""
 // unknown stands for names that callers sent and no configuration has. No configured name has parentheses.
 const unknown = "(unknown)"
 
-// Expect begins the counters of a configuration at 0, because Prometheus sees no increase in a new series. What cannot
-// happen has no series.
+// Expect begins at 0 the counters of denials, of runs, and of what an alert asks for, for what is configured, because
+// Prometheus sees no increase in a new series. What cannot happen has no series.
 func (m *Metrics) Expect(c *config.Config) {
 	for _, credential := range c.Credentials {
 		name := credential.Name
-		for operation := range credential.Operations {
-			m.grants.WithLabelValues(name, operation)
+		for operation, cost := range credential.Operations {
 			m.denials.WithLabelValues(name, noLimit, operation, string(api.LedgerUnavailable))
-			if c.Ledger.Backend == config.OnRedis && c.Outages[name].Open[operation] {
+			if c.Outages[name].Open[operation] {
 				m.outageGrants.WithLabelValues(name, operation)
 			}
 			for _, limit := range credential.Limits {
-				if credential.Operations[operation].In(limit, operation) > 0 && !limit.DryRun {
+				if cost.In(limit, operation) > 0 && !limit.DryRun {
 					m.denials.WithLabelValues(name, limit.Name, operation, string(quota.LimitExceeded))
 					m.denials.WithLabelValues(name, limit.Name, operation, string(quota.LimitClosed))
 				}
-			}
-		}
-		for _, limit := range credential.Limits {
-			if limit.DryRun {
-				m.wouldDeny.WithLabelValues(name, limit.Name)
-			}
-		}
-	}
-	for _, clients := range c.Clients {
-		m.clientGrants.WithLabelValues(clients.Name)
-		for _, limit := range clients.Limits {
-			if limit.DryRun {
-				m.clientWouldDeny.WithLabelValues(clients.Name, limit.Name)
-			} else {
-				m.clientDenials.WithLabelValues(clients.Name, limit.Name, string(quota.LimitExceeded))
 			}
 		}
 	}

@@ -26,9 +26,9 @@ import (
 
 // A configuration with what can happen beside what cannot: a limit that is not enforced denies nothing, a closed
 // operation is not granted offline.
-func expected(backend string) *config.Config {
+func expected() *config.Config {
 	window := quota.Sliding(time.Hour)
-	c := &config.Config{
+	return &config.Config{
 		Credentials: []*quota.Credential{{
 			Name:       "api",
 			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, DryRun: true}},
@@ -36,16 +36,13 @@ func expected(backend string) *config.Config {
 		}},
 		Outages: map[string]slidinglog.Policy{"api": {Open: map[string]bool{"list": true}, Units: 5}},
 		Jobs:    []*jobs.Job{{Name: "fetch"}},
-		Clients: []*clientlimit.Clients{{Name: "public", Limits: []quota.Limit{{Name: "minute"}, {Name: "trial", DryRun: true}}}},
 	}
-	c.Ledger.Backend = backend
-	return c
 }
 
 // watching returns what has recorded some events about the expected credential, and watches what the sources say.
 func watching(t *testing.T, s Sources, events ...any) *Metrics {
 	t.Helper()
-	c := expected(config.OnRedis)
+	c := expected()
 	var err error
 	s.Service, err = quota.NewService(ledgertest.NewModel(time.Now), c.Credentials, time.Minute)
 	must(t, err)
@@ -90,26 +87,20 @@ func series(t *testing.T, m *Metrics, name string) map[string]float64 {
 // zero for ever is a promise of an alert that never fires.
 func TestCountersBeginAtZero(t *testing.T) {
 	for _, row := range []struct {
-		metric, backend string
-		want            []string
+		metric string
+		want   []string
 	}{
-		{"quotad_grants_total", config.OnRedis, []string{"api list", "api search"}},
-		{"quotad_denials_total", config.OnRedis, []string{
+		{"quotad_denials_total", []string{
 			"api  list ledger_unavailable", "api  search ledger_unavailable", "api daily list limit_closed", "api daily list limit_exceeded",
 			"api daily search limit_closed", "api daily search limit_exceeded"}},
-		{"quotad_would_deny_total", config.OnRedis, []string{"api trial"}},
-		{"quotad_outage_grants_total", config.OnRedis, []string{"api list"}},
-		{"quotad_outage_grants_total", config.Embedded, nil},
-		{"quotad_runs_total", config.OnRedis, []string{"fetch done", "fetch failed", "fetch interrupted", "fetch skipped", "fetch stopped"}},
-		{"quotad_client_grants_total", config.OnRedis, []string{"public"}},
-		{"quotad_client_denials_total", config.OnRedis, []string{"public minute limit_exceeded"}},
-		{"quotad_client_would_deny_total", config.OnRedis, []string{"public trial"}},
+		{"quotad_outage_grants_total", []string{"api list"}},
+		{"quotad_runs_total", []string{"fetch done", "fetch failed", "fetch interrupted", "fetch skipped", "fetch stopped"}},
 	} {
 		m := New("test")
-		m.Expect(expected(row.backend))
+		m.Expect(expected())
 		got := series(t, m, row.metric)
 		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, row.want) {
-			t.Errorf("%s with %s has %q, want %q", row.metric, row.backend, names, row.want)
+			t.Errorf("%s has %q, want %q", row.metric, names, row.want)
 		}
 		for name, value := range got {
 			if value != 0 {

@@ -5,6 +5,5 @@
 // finds the others (watch.go). Each is an [Event] (event.go), which the daemon emits. The [Notifier] is a sink too: it
 // runs the command for one event after the other (notifier.go).
 //
-// The package writes nothing to disk. Watch.mu guards which limits are low, Notifier.mu the events that wait; nothing
-// is emitted or waited for under either.
+// The package writes nothing to disk. Watch.mu guards which limits are low; nothing is emitted or waited for under it.
 package notify

@@ -47,17 +47,13 @@ type Notifier struct {
 	ctx      context.Context // of the commands
 	cancel   context.CancelFunc
 	working  sync.WaitGroup
-
-	mu      sync.Mutex // guards what follows
-	waiting []Event
-	changed *sync.Cond // an event waits, or the daemon stops
-	stops   bool
+	waiting  chan *Event
+	stops    chan struct{} // closed once the daemon stops
 }
 
 // NewNotifier returns a notifier whose command runs in dir. It must be configured and started.
 func NewNotifier(dir string, emit func(event any)) *Notifier {
-	n := &Notifier{dir: dir, emit: emit}
-	n.changed = sync.NewCond(&n.mu)
+	n := &Notifier{dir: dir, emit: emit, waiting: make(chan *Event, maxWaiting), stops: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.Configure(config.OnEvent{})
 	return n
@@ -73,18 +69,20 @@ func (n *Notifier) Below() map[string]quota.Units { return n.onEvent.Load().Warn
 func (n *Notifier) Start(launcher jobs.Launcher) {
 	n.launcher = launcher
 	n.working.Go(func() {
-		for e, more := n.next(); more; e, more = n.next() {
-			n.emit(n.run(n.ctx, e, func(line jobs.Line) { n.emit(Output{e.Event, line}) }))
+		for stops := false; !stops || len(n.waiting) > 0 && n.ctx.Err() == nil; {
+			select {
+			case e := <-n.waiting:
+				n.emit(n.run(n.ctx, e, func(line jobs.Line) { n.emit(Output{e.Event, line}) }))
+			case <-n.stops:
+				stops = true
+			}
 		}
 	})
 }
 
 // Stop runs the command for the events that wait, and ends what takes longer than stopTimeout.
 func (n *Notifier) Stop() {
-	n.mu.Lock()
-	n.stops = true
-	n.changed.Signal()
-	n.mu.Unlock()
+	close(n.stops)
 	defer time.AfterFunc(stopTimeout, n.cancel).Stop()
 	n.working.Wait()
 	n.cancel()
@@ -96,36 +94,22 @@ func (n *Notifier) Record(event any) {
 	if on := n.onEvent.Load(); !ok || on.Command == nil || !slices.Contains(on.Kinds, e.Event) {
 		return
 	}
-	n.mu.Lock()
-	full := len(n.waiting) == maxWaiting
-	var dropped Event
-	if full {
-		dropped, n.waiting = n.waiting[0], n.waiting[1:]
+	for {
+		select {
+		case n.waiting <- &e:
+			return
+		default:
+		}
+		select {
+		case oldest := <-n.waiting:
+			n.emit(Result{Event: oldest.Event, Failed: fmt.Sprintf("dropped: %d events wait for their command", maxWaiting)})
+		default: // there is room by now
+		}
 	}
-	n.waiting = append(n.waiting, e)
-	n.changed.Signal()
-	n.mu.Unlock()
-	if full {
-		n.emit(Result{Event: dropped.Event, Failed: fmt.Sprintf("dropped: %d events wait for their command", maxWaiting)})
-	}
-}
-
-// next waits for an event. There is none once the daemon stops, and all have been served or the time is up.
-func (n *Notifier) next() (e Event, more bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for len(n.waiting) == 0 && !n.stops {
-		n.changed.Wait()
-	}
-	if len(n.waiting) == 0 || n.ctx.Err() != nil {
-		return e, false
-	}
-	e, n.waiting = n.waiting[0], n.waiting[1:]
-	return e, true
 }
 
 // run runs the command for an event to its end.
-func (n *Notifier) run(ctx context.Context, e Event, output func(jobs.Line)) Result {
+func (n *Notifier) run(ctx context.Context, e *Event, output func(jobs.Line)) Result {
 	on := n.onEvent.Load()
 	if on.Command == nil { // a reload removed it
 		return Result{Event: e.Event, Failed: "there is no command any more"}
@@ -162,7 +146,8 @@ func (n *Notifier) Try(ctx context.Context, event string) (result Result, lines 
 }
 
 // example is an event as the command may get it.
-func example(event string, now time.Time) (e Event) {
+func example(event string, now time.Time) *Event {
+	var e Event
 	run := jobs.Run{ID: "06h1jwarqavnpf0", Job: "trending", Trigger: jobs.Scheduled, State: jobs.RunRunning, StartedAt: now.Add(-time.Minute)}
 	switch event {
 	case config.EventLow:
@@ -178,5 +163,5 @@ func example(event string, now time.Time) (e Event) {
 			Since: now.Add(-time.Hour), Says: "trending: GB fails since an hour ago: no route to host", Do: "quotactl runs trending"}}, now)
 	}
 	e.At, e.Example, e.Says = now, true, "an example: "+e.Says
-	return e
+	return &e
 }

@@ -102,8 +102,10 @@ func TestTheQueueIsBounded(t *testing.T) {
 	for range maxWaiting + 1 {
 		n.Record(troubleOf("job fetch", len(n.waiting) == 0))
 	}
-	if len(n.waiting) != maxWaiting || n.waiting[0].Event != config.EventTrouble || len(*emitted) != 1 || !strings.HasPrefix((*emitted)[0].(Result).Failed, "dropped: ") {
-		t.Errorf("%d wait, the first is %s; %v", len(n.waiting), n.waiting[0].Event, *emitted)
+	wait, first := len(n.waiting), <-n.waiting
+	if wait != maxWaiting || first.Event != config.EventTrouble || len(*emitted) != 1 ||
+		(*emitted)[0].(Result).Event != config.EventOver || !strings.HasPrefix((*emitted)[0].(Result).Failed, "dropped: ") {
+		t.Errorf("%d wait, the first is %s; %v", wait, first.Event, *emitted)
 	}
 }
 

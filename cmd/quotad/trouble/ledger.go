@@ -57,26 +57,22 @@ const lostTime = 24 * time.Hour // a loss is reported for that long
 // ledger judges the ledger.
 func (l *list) ledger() {
 	h := l.State.Ledger
-	recovers, losses := false, []Trouble{}
-	for _, loss := range l.Losses {
-		one := Trouble{Kind: Ledger, Of: "credential " + loss.Credential, Cause: "lost", Since: loss.At, Grave: true,
-			Says: fmt.Sprintf("Redis lost its data of %s at %s: nothing is granted until it is put back", loss.Credential, l.at(loss.At))}
-		switch {
-		case loss.Back.IsZero(), slices.Contains(h.Recovering, loss.Credential):
-			recovers = true
-		case l.now.Sub(loss.Back) < lostTime:
-			one.Kind, one.Grave = Lost, false
-			one.Says = fmt.Sprintf("Redis lost its data of %s at %s; put back from this host, %s", loss.Credential, l.at(loss.At), quota.Count(loss.Records, "record", "records"))
-		default:
-			continue
-		}
-		losses = append(losses, one)
-	}
+	isLost := func(loss Loss) bool { return loss.Back.IsZero() || slices.Contains(h.Recovering, loss.Credential) }
+	recovers := slices.ContainsFunc(l.Losses, isLost)
 	if !h.Reachable && h.State != "" && (!recovers || h.Down && len(h.Recovering) == 0) {
 		l.add(l.down())
 	}
-	for _, one := range losses {
-		l.add(one)
+	for _, loss := range l.Losses {
+		one := Trouble{Kind: Ledger, Of: "credential " + loss.Credential, Cause: "lost", Since: loss.At, Grave: true,
+			Says: fmt.Sprintf("Redis lost its data of %s at %s: nothing is granted until it is put back", loss.Credential, l.at(loss.At))}
+		if !isLost(loss) {
+			one.Kind, one.Grave = Lost, false
+			one.Says = fmt.Sprintf("Redis lost its data of %s at %s; put back from this host, %s",
+				loss.Credential, l.at(loss.At), quota.Count(loss.Records, "record", "records"))
+		}
+		if one.Grave || l.now.Sub(loss.Back) < lostTime {
+			l.add(one)
+		}
 	}
 	for _, text := range h.Warnings {
 		l.add(Trouble{Kind: Server, Of: "ledger", Says: text, Do: l.check()})

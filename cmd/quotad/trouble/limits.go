@@ -97,23 +97,21 @@ func (l *list) closed(c *CredentialState, limit *LimitState, name string) {
 	if k.IsZero() || limit.ByHand || limit.wasSpent() {
 		return
 	}
-	spends, waits := l.spends(c, limit.Limit), false
-	for _, j := range spends {
-		waits = waits || j.Next.Before(k.Until) && !j.Next.IsZero() || j.Next.IsZero() && k.Until.Sub(k.Since) >= time.Hour
+	long := k.Until.Sub(k.Since) >= time.Hour // a minute's closing mends itself
+	waits := func(j *jobs.Status) bool {
+		return j.Next.IsZero() && long || !j.Next.IsZero() && j.Next.Before(k.Until)
 	}
-	if len(spends) == 0 {
-		waits = k.Until.Sub(k.Since) >= time.Hour // a minute's closing mends itself
-	}
-	if !waits {
+	spends := l.spends(c, limit.Limit)
+	if !slices.ContainsFunc(spends, waits) && (len(spends) > 0 || !long) {
 		return
 	}
-	one := Trouble{Kind: Closed, Of: "limit " + name, Do: "quotactl open " + name, Grave: len(spends) > 0, Since: k.Since}
 	cause := fmt.Sprintf("at %s of our %s", quota.Thousands(limit.ClosedAt), quota.Thousands(limit.Units))
 	if limit.Size > 0 && limit.Size != limit.Units {
 		cause += fmt.Sprintf("; the upstream's limit is %s", quota.Thousands(limit.Size))
 	}
-	one.Says = strings.TrimSuffix(fmt.Sprintf("%s is closed until %s: %s: %s", name, l.at(k.Until), cause, k.Says), ": ")
-	l.add(one)
+	says := strings.TrimSuffix(fmt.Sprintf("%s is closed until %s: %s: %s", name, l.at(k.Until), cause, k.Says), ": ")
+	l.add(Trouble{Kind: Closed, Of: "limit " + name, Says: says, Do: "quotactl open " + name,
+		Grave: len(spends) > 0, Since: k.Since})
 }
 
 // wasSpent returns whether our own count of a limit was used up when the upstream closed it.

@@ -152,13 +152,7 @@ func At(t, now time.Time) string {
 // named joins the first names of a list, and counts the others.
 func named(names []string) string {
 	const most = 2
-	text := ""
-	for i, name := range names[:min(len(names), most)] {
-		if i > 0 {
-			text += ", "
-		}
-		text += quota.Clipped(name, 40)
-	}
+	text := quota.Clipped(strings.Join(names[:min(len(names), most)], ", "), 80)
 	if more := len(names) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

@@ -33,7 +33,7 @@ type Limit struct {
 	ExceptJobs []string `toml:"except_jobs"` // the jobs whose calls it does not count
 
 	// DryRun has the limit count, and refuse nothing: Decision.WouldDeny returns what it would have refused.
-	DryRun bool
+	DryRun bool `toml:"enforce" default:"true" is:"not"`
 }
 
 // Counts reports whether the limit counts an operation.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -110,15 +111,21 @@ func parseOptions(args []string) (o options, err error) {
 	return o, err
 }
 
+//go:embed REFERENCE.md
+var referencePage string // the tests of config write it from its tables, and the schema
+
+//go:embed config/quotad.schema.json
+var referenceSchema string
+
 // reference returns a form of the reference; "true" stands for a flag without a value.
 func reference(form string) (string, error) {
 	switch form {
 	case "true":
-		return config.ReferenceText(), nil
+		return referencePage, nil
 	case "schema":
-		return config.ReferenceSchema(), nil
+		return referenceSchema, nil
 	case "man":
-		text := "quotad.toml - the configuration of quotad\n\n" + config.ReferenceText()
+		text := "quotad.toml - the configuration of quotad\n\n" + referencePage
 		return manual.OfUsage(5, api.BuildVersion(), text, "quotad(8)", "quotactl(1)"), nil
 	}
 	return "", errors.New("write --reference, --reference=man or --reference=schema")

@@ -100,8 +100,8 @@ func (d *daemon) replace(was *config.Config) (*config.Config, error) {
 
 // apply carries out what is another.
 func (d *daemon) apply(was, is *config.Config) error {
-	type spending struct{ credentials, outages, profiles, presets any }
-	of := func(c *config.Config) spending { return spending{c.Credentials, c.Outages, c.Profiles, c.Presets} }
+	type spending struct{ credentials, outages, profiles any }
+	of := func(c *config.Config) spending { return spending{c.Credentials, c.Outages, c.Profiles} }
 	if !reflect.DeepEqual(of(was), of(is)) {
 		if err := d.setCredentials(is); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"os/user"
@@ -202,7 +201,7 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 	return answer, nil
 }
 
-// notes explain the rest, and need no person: what an operator closed, what quotad does not know of an upstream.
+// notes explain the rest, and need no person: what an operator closed, what a limit that is not enforced would refuse.
 func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble) {
 	add := func(of, do, says string) {
 		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(says, 300), Do: do})
@@ -224,12 +223,6 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 				}
 				add("limit "+name, "quotactl open "+name, says)
 			}
-		}
-	}
-	presets := d.inForce.Load().Presets
-	for _, credential := range slices.Sorted(maps.Keys(presets)) {
-		if text := presets[credential].Outdated(now); text != "" {
-			add("credential "+credential, "quotad --presets "+presets[credential].Name, text)
 		}
 	}
 	return notes

@@ -18,8 +18,8 @@ type Profile struct {
 
 // A Counterpart is the upstream's side of one of our limits.
 type Counterpart struct {
-	Names  []string     `toml:"names"`  // what the upstream calls it, in its answers
-	Resets quota.Window `toml:"resets"` // the calendar window by which it resets; zero: not known
+	Names  []string     `toml:"names"`              // what the upstream calls it, in its answers
+	Resets quota.Window `toml:"resets" is:"period"` // the calendar window by which it resets; zero: not known
 }
 
 // An Observation is what an upstream answered to a call.

@@ -70,7 +70,7 @@ type Format struct {
 	// these, of Google's, and of statuses ("429"): they outrank the common ones.
 	Reason  []Pointer    `toml:"reason"`
 	Reasons Reasons      `toml:"reasons" oneof:"ok minute day key billing unknown"`
-	Headers Headers      // of what is left
+	Headers Headers      `toml:"headers"` // of what is left
 	Day     quota.Window // by which its daily quotas reset; zero: the start of a day does not say when it ends
 }
 

@@ -32,50 +32,47 @@ func listener(values map[string]any) map[string]any {
 
 // Changed says how many tables of each kind another configuration adds, removes or changes: "3 jobs, 2 limits changed".
 func (c *Config) Changed(is *Config) string {
-	was, now := c.fileTable.values, is.fileTable.values
-	limits, credentials := 0, 0
-	all := maps.Clone(tableAt(was, "credentials"))
-	maps.Copy(all, tableAt(now, "credentials"))
-	for name := range all {
-		before, after := maps.Clone(tableAt(was, "credentials", name)), maps.Clone(tableAt(now, "credentials", name))
-		limits += differing(tableAt(before, "limits"), tableAt(after, "limits"))
-		delete(before, "limits")
-		delete(after, "limits")
-		credentials += differing(map[string]any{name: before}, map[string]any{name: after})
-	}
+	was, now := named(c.fileTable.values), named(is.fileTable.values)
 	var parts []string
-	for _, kind := range []struct {
-		count     int
-		one, more string
-	}{
-		{differing(tableAt(was, "jobs"), tableAt(now, "jobs")), "job", "jobs"},
-		{limits, "limit", "limits"},
-		{credentials, "credential", "credentials"},
-		{differing(tableAt(was, "clients"), tableAt(now, "clients")), "client limit", "client limits"},
-		{differing(tableAt(was, "remote", "callers"), tableAt(now, "remote", "callers")), "remote caller", "remote callers"},
+	for i, kind := range []struct{ one, more string }{
+		{"job", "jobs"}, {"limit", "limits"}, {"credential", "credentials"}, {"client limit", "client limits"},
+		{"remote caller", "remote callers"},
 	} {
-		if kind.count > 0 {
-			parts = append(parts, quota.Count(kind.count, kind.one, kind.more))
+		if n := differing(was[i], now[i]); n > 0 {
+			parts = append(parts, quota.Count(n, kind.one, kind.more))
 		}
 	}
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, ", ") + " changed"
-	case !reflect.DeepEqual(was, now):
+	case !reflect.DeepEqual(c.fileTable.values, is.fileTable.values):
 		return "settings changed"
 	}
 	return "no key changed"
 }
 
+// named returns the tables of a file that have names, by kind: a credential's are without its limits.
+func named(values map[string]any) [5]map[string]any {
+	limits, credentials := map[string]any{}, map[string]any{}
+	for name := range tableAt(values, "credentials") {
+		one := maps.Clone(tableAt(values, "credentials", name))
+		for limit, table := range tableAt(one, "limits") {
+			limits[name+" "+limit] = table
+		}
+		delete(one, "limits")
+		credentials[name] = one
+	}
+	callers := tableAt(values, "remote", "callers")
+	return [...]map[string]any{tableAt(values, "jobs"), limits, credentials, tableAt(values, "clients"), callers}
+}
+
 // differing counts the names that have another value, or are in one of two tables only.
 func differing(was, is map[string]any) (n int) {
-	for name := range was {
+	all := map[string]any{}
+	maps.Copy(all, was)
+	maps.Copy(all, is)
+	for name := range all {
 		if !reflect.DeepEqual(was[name], is[name]) {
-			n++
-		}
-	}
-	for name := range is {
-		if _, both := was[name]; !both {
 			n++
 		}
 	}

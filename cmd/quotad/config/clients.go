@@ -48,11 +48,11 @@ func (c *Config) clients() {
 func (t *clientsTable) clients(name string) *clientlimit.Clients {
 	c := t.Clients
 	c.Name, c.OpenOnOutage = name, t.OnOutage == "open"
-	add := func(name string, at table, limit clientLimit) {
+	add := func(name string, at table, l clientLimit) {
 		at.require("units", "60")
 		at.require("window", `"1m"`)
 		if at.has("units") && at.has("window") {
-			c.Limits = append(c.Limits, quota.Limit{Name: name, Units: limit.Units, Window: limit.Window, DryRun: !limit.Enforce})
+			c.Limits = append(c.Limits, quota.Limit{Name: name, Units: l.Units, Window: l.Window, DryRun: l.DryRun})
 		}
 	}
 	if !t.has("limits") {
@@ -65,7 +65,7 @@ func (t *clientsTable) clients(name string) *clientlimit.Clients {
 		}
 	}
 	for _, name := range t.names("limits") {
-		add(name, t.Limits[name].table, t.Limits[name].clientLimit)
+		add(name, table{t.at("limits", name), tableAt(t.values, "limits", name)}, t.Limits[name])
 	}
 	return &c
 }

@@ -30,10 +30,10 @@ type Config struct {
 	Callers      []server.RemoteCaller
 	Credentials  []*quota.Credential
 	Outages      map[string]slidinglog.Policy // by credential, each has one
-	Profiles     map[string]upstream.Profile  // by credential, if something is known of its upstream
-	Presets      map[string]Preset            // by credential, if it has one
+	Profiles     map[string]upstream.Profile  // by credential, each has one
 	Targets      []*proxy.Target              // of calls through the proxy, for each credential that has one
 	Jobs         []*jobs.Job
+	Fits         func() []plan.Fit      // whether the jobs fit the limits, limit by limit, if no other caller spends
 	Clients      []*clientlimit.Clients // of your own API
 	ClientSecret string                 // of secret_file; empty: the one that quotad draws
 }
@@ -102,8 +102,22 @@ func Load(file string, host Host) (*Config, error) {
 	if content.writable {
 		root.warn("everybody on this host may write this file, and so say what quotad runs: chmod o-w %s", file)
 	}
-	d.fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
+	c.Fits = sync.OnceValue(func() []plan.Fit { return plan.Sum(c.Jobs, c.Credentials) })
 	return c, nil
+}
+
+// Warnings returns what is hardly meant but no error. Among them is each limit that the jobs do not fit, where runs
+// will end early.
+func (c *Config) Warnings() Errors {
+	warnings := slices.Clone(c.document.warnings)
+	for _, f := range c.Fits() {
+		if f.Over() > 0 {
+			limit := []string{"credentials", f.Credential, "limits", f.Limit}
+			warnings = append(warnings, c.document.at(limit, "%s", f.Shortage()))
+		}
+	}
+	warnings.sort()
+	return warnings
 }
 
 // DataDir holds a directory for each job, in which its passes keep files.
@@ -170,9 +184,6 @@ func (t *Passes) defaultUser(byDefault string) {
 
 func (t *OnEvent) complete() {
 	t.WarnBelow = map[string]quota.Units{}
-	if t.Command != nil && (len(t.Command) == 0 || t.Command[0] == "") {
-		t.fail("command", `must name a program, such as ["/usr/local/bin/notify"]; to run none, leave the key out`)
-	}
 	if !t.has("kinds") {
 		t.Kinds = []string{EventTrouble, EventOver}
 	}

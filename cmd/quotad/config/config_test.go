@@ -71,7 +71,9 @@ func TestLoad(t *testing.T) {
 			Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
 		}}},
 		{"outages", c.Outages, map[string]slidinglog.Policy{"youtube": {Open: map[string]bool{}}}},
-		{"profiles", c.Profiles, map[string]upstream.Profile{}},
+		{"profiles", c.Profiles, map[string]upstream.Profile{"youtube": {
+			Format: upstream.Format{Reasons: upstream.Reasons{}}, Limits: map[string]upstream.Counterpart{},
+		}}},
 		{"jobs", c.Jobs, []*jobs.Job{{
 			Name:       "trending",
 			Credential: "youtube",

@@ -25,7 +25,7 @@ func (t *credentialTable) decode(n node) {
 
 // credentials sets the credentials with what belongs to them, and checks each by itself.
 func (c *Config) credentials() {
-	c.Outages, c.Profiles, c.Presets = map[string]slidinglog.Policy{}, map[string]upstream.Profile{}, map[string]Preset{}
+	c.Outages, c.Profiles = map[string]slidinglog.Policy{}, map[string]upstream.Profile{}
 	if len(c.names("credentials")) == 0 && len(c.groups()) == 0 {
 		c.fail("credentials", "no credential is configured: add [credentials.NAME.limits.NAME] and [credentials.NAME.operations]")
 	}
@@ -42,16 +42,11 @@ func (c *Config) credentials() {
 		}
 		c.Credentials = append(c.Credentials, credential)
 		c.Outages[name] = outage
-		if profile := one.profile(); !reflect.DeepEqual(profile, upstream.Profile{}) {
-			c.Profiles[name] = profile
-		}
+		c.Profiles[name] = one.profile()
 		if one.Proxy != nil {
 			target := one.Proxy.target(credential)
 			target.RefusedFree, target.ReadsAll = one.Answers.Refused == "free", len(one.Answers.Reason) > 0
 			c.Targets = append(c.Targets, target)
-		}
-		if preset, err := FindPreset(one.Preset); err == nil {
-			c.Presets[name] = preset
 		}
 		one.check(credential)
 	}
@@ -63,7 +58,7 @@ func (t *credentialTable) credential(name string) *quota.Credential {
 	for _, limit := range t.names("limits") {
 		one := t.Limits[limit]
 		l := one.Limit
-		l.Name, l.DryRun, l.Jobs, l.ExceptJobs = limit, !one.Enforce, sharers(one.Jobs), sharers(one.ExceptJobs)
+		l.Name, l.Jobs, l.ExceptJobs = limit, sharers(one.Jobs), sharers(one.ExceptJobs)
 		c.Limits = append(c.Limits, l)
 	}
 	t.joinPools(&c)
@@ -81,7 +76,9 @@ func (t *fileTable) shares() {
 }
 
 func (t *fileTable) share(credential string, l *limitTable, key string, names []string) {
-	l.mustName(key, "job", names)
+	if l.has(key) && len(names) == 0 {
+		l.fail(key, "must name at least one job: leave it out for a limit that counts everybody's calls")
+	}
 	for _, name := range names {
 		job, known := t.Jobs[name]
 		caller, isRemote := strings.CutPrefix(name, "@")
@@ -99,31 +96,19 @@ func (t *fileTable) share(credential string, l *limitTable, key string, names []
 	}
 }
 
-func (t *limitTable) mustName(key, kind string, names []string) {
-	if t.has(key) && len(names) == 0 {
-		t.fail(key, "must name at least one %s: leave it out for a limit that counts everybody's calls", kind)
-	}
-}
-
-// check records errors. A limit that leaves nothing to spend becomes an unlimited one: else each
-// operation that it counts would be an error too.
+// check records errors.
 func (t *credentialTable) check(c *quota.Credential) {
 	t.addErrors(c.Validate())
 	if longest := c.Longest(); c.Keep > 0 && c.Keep <= longest {
 		t.at("keep").warn("does nothing: a limit counts what was granted for %s, and the log keeps that: "+
 			"remove it, or write more", quota.Brief(longest))
 	}
-	for i := range c.Limits {
-		if l := &c.Limits[i]; l.Budget(false) < 1 {
-			l.Units, l.Reserve = quota.MaxUnits, 0
-		}
-	}
 	t.neverFit(c)
 }
 
-// neverFit records costs in the file that never fit a limit. Costs of a preset may: its operations
-// need not be called. A share may be too small for operations that
-// its jobs never use.
+// neverFit records costs in the file that never fit a limit. Costs of a preset may: its operations need not be called.
+// A share may be too small for operations that its jobs never use. Of a limit that leaves nothing to spend that is the
+// error.
 func (t *credentialTable) neverFit(c *quota.Credential) {
 	for operation, cost := range c.Operations {
 		at := t.at("operations", operation)
@@ -131,8 +116,10 @@ func (t *credentialTable) neverFit(c *quota.Credential) {
 			continue
 		}
 		for _, l := range c.Limits {
-			if units := cost.In(l, operation); units > l.Budget(false) && !l.IsShare() {
-				at.fail("costs %s, which can never fit limit %q: %s less a reserve of %s; write more units there, have it count other operations only (only = […]), or leave this one out",
+			units, budget := cost.In(l, operation), l.Budget(false)
+			if units > budget && budget > 0 && !l.IsShare() {
+				at.fail("costs %s, which can never fit limit %q: %s less a reserve of %s; write more units there, "+
+					"have it count other operations only (only = […]), or leave this one out",
 					units.Text(), l.Name, l.Units.Text(), quota.Thousands(l.Reserve))
 			}
 		}
@@ -141,19 +128,18 @@ func (t *credentialTable) neverFit(c *quota.Credential) {
 
 // outage applies on_outage, a default and exceptions by operation, to the operations.
 func (t *outageTable) outage(c *quota.Credential) slidinglog.Policy {
-	const open = "open"
 	o := slidinglog.Policy{Open: map[string]bool{}, Units: t.OpenUnits}
 	for operation := range c.Operations {
-		o.Open[operation] = t.Default == open
-	}
-	for name, mode := range t.Operations {
-		if _, known := o.Open[name]; !known {
-			t.at(name).fail("unknown operation (give it a cost in [credentials.%s.operations])%s", c.Name, suggest(name, slices.Collect(maps.Keys(c.Operations))))
-			continue
+		if cmp.Or(t.Operations[operation], t.Default) == "open" {
+			o.Open[operation] = true
 		}
-		o.Open[name] = cmp.Or(mode, t.Default) == open
 	}
-	maps.DeleteFunc(o.Open, func(_ string, open bool) bool { return !open })
+	for name := range t.Operations {
+		if _, known := c.Operations[name]; !known {
+			t.at(name).fail("unknown operation (give it a cost in [credentials.%s.operations])%s", c.Name,
+				suggest(name, slices.Collect(maps.Keys(c.Operations))))
+		}
+	}
 	if len(o.Open) > 0 {
 		t.require("open_units", "50, the most that may be granted in any window")
 	}

@@ -117,7 +117,7 @@ func (n node) into(target any) {
 func (n node) intoKind(target any) {
 	switch v := reflect.ValueOf(target).Elem(); v.Kind() {
 	case reflect.Struct:
-		n.intoTable(target.(tabular))
+		n.intoTable(target)
 	case reflect.Pointer:
 		n.intoPointer(v)
 	case reflect.Map:
@@ -126,7 +126,7 @@ func (n node) intoKind(target any) {
 		n.intoString(v)
 	case reflect.Bool:
 		if flag, ok := as[bool](n, "true or false"); ok {
-			v.SetBool(flag)
+			v.SetBool(flag != (n.tag.Get("is") == "not"))
 		}
 	default:
 		if number, ok := as[int64](n, "a whole number"); ok {
@@ -225,9 +225,11 @@ func (n node) intoPointer(v reflect.Value) {
 }
 
 // intoTable reads the keys that a struct has tags for. An absent table gets its defaults.
-func (n node) intoTable(target tabular) {
+func (n node) intoTable(target any) {
 	v, at := reflect.ValueOf(target).Elem(), table{n, n.asTable()}
-	target.setTable(at)
+	if t, is := target.(tabular); is {
+		t.setTable(at)
+	}
 	others := maps.Clone(at.values)
 	for key, field := range keyed(v.Type()) {
 		into := v.FieldByIndex(field.Index)
@@ -291,18 +293,14 @@ func keysOf(table reflect.Type) (keys []string) {
 	return keys
 }
 
-// A table is what the structs of tables.go have in common: the node of the table and its
-// values.
+// A table is the node of a table and its values, for those structs of tables.go that check more than single keys.
 type table struct {
 	node
 	values map[string]any // nil: the table is absent
 }
 
-// A tabular is a pointer to a struct of tables.go.
-type tabular interface {
-	setTable(table)
-	has(key string) bool
-}
+// A tabular is a pointer to such a struct.
+type tabular interface{ setTable(table) }
 
 func (t *table) setTable(at table) { *t = at }
 
@@ -316,16 +314,6 @@ func (t *table) fail(key, format string, args ...any) {
 
 // missing is the error of a key that is missing, with an example of what to write.
 const missing = "is missing: add %s = %s"
-
-// requirePair requires a certificate with its key, if there is one of them, and reports whether there is.
-func (t *table) requirePair() bool {
-	if !t.has("cert_file") && !t.has("key_file") {
-		return false
-	}
-	t.require("cert_file", `"…", the certificate of key_file`)
-	t.require("key_file", `"…", the key of cert_file`)
-	return true
-}
 
 // require records an error if a key is missing. Keys that are always required have a tag instead.
 func (t *table) require(key, example string) {

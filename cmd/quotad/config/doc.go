@@ -11,11 +11,11 @@
 // If nothing is wrong so far, Config.complete checks what no single key shows and sets what follows from several
 // (config.go, ledger.go, credentials.go, shares.go, jobs.go, clients.go, proxy.go, remote.go). A node records each
 // error with its line, so that one reading shows every mistake, and one mistake makes one error. What is no error but
-// hardly meant is a warning (warnings.go). For a reload, changes.go compares two files table by table.
+// hardly meant is a warning. For a reload, changes.go compares two files table by table.
 //
 // A new key is a field with tags, in tables.go or in the domain's struct, and its explanation in reference.toml. It is
-// then read, checked and part of the Config. The tests name the rest:
-// REFERENCE.md and the schema, which -update writes from the fields and reference.toml (reference.go).
+// then read, checked and part of the Config. REFERENCE.md and the schema, which the program prints, are written from
+// both by the tests: go test -run TestReferencePage -update (generate_test.go).
 //
 // The package writes nothing and has no locks. It reads the files that keys name, and
 // the users and groups of the host.

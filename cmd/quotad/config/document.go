@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
-
-	"quotad/jobs/plan"
 )
 
 // A document is a configuration file while it is being read. It collects the errors,
@@ -26,8 +24,6 @@ type document struct {
 	errors   Errors
 	later    Errors // of a file without other errors, from which these may follow
 	warnings Errors
-
-	fits func() []plan.Fit // computes them once
 }
 
 // parse reads TOML; the error is an Errors.

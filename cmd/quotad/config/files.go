@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -87,4 +88,25 @@ func readFile(path string) (fileText, error) {
 		return fileText{}, fmt.Errorf("%s has more than %d bytes: name a smaller file", path, maxFile)
 	}
 	return fileText{text: string(text), readable: info.Mode()&0o004 != 0, writable: info.Mode()&0o002 != 0}, nil
+}
+
+// pair reads the certificate of a table and its key, which it requires with each other; nil: it has none.
+func (t *table) pair(certFile, keyFile string) *tls.Certificate {
+	if !t.has("cert_file") && !t.has("key_file") {
+		return nil
+	}
+	t.require("cert_file", `"…", the certificate of key_file`)
+	t.require("key_file", `"…", the key of cert_file`)
+	if certFile == "" || keyFile == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && t.document.host.Checking: // the service brings it
+		return nil
+	case err != nil:
+		t.fail("cert_file", "cannot be used with key_file: %v", err)
+		return nil
+	}
+	return &pair
 }

@@ -113,7 +113,7 @@ func (t *jobTable) schedule() jobs.Schedule {
 	key := "every"
 	switch {
 	case t.has("every"):
-		schedule, err = jobs.NewEvery(cmp.Or(t.Every, day))
+		schedule, err = jobs.NewEvery(t.Every)
 	case t.has("cron"):
 		key = "cron"
 		schedule, err = scheduler.ParseCron(asCron(t.Cron), t.Timezone)

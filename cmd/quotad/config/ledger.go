@@ -78,7 +78,10 @@ func (t *tlsTable) config() *tls.Config {
 	if t == nil {
 		return nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: t.certificates()}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if pair := t.pair(t.CertFile, t.KeyFile); pair != nil {
+		config.Certificates = []tls.Certificate{*pair} // that the daemon shows to the server
+	}
 	if t.CAFile.read {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM([]byte(t.CAFile.text)) {
@@ -86,18 +89,4 @@ func (t *tlsTable) config() *tls.Config {
 		}
 	}
 	return config
-}
-
-// certificates returns the certificate that the daemon shows to the server, if there is one.
-func (t *tlsTable) certificates() []tls.Certificate {
-	t.requirePair()
-	if !t.CertFile.read || !t.KeyFile.read {
-		return nil
-	}
-	certificate, err := tls.X509KeyPair([]byte(t.CertFile.text), []byte(t.KeyFile.text))
-	if err != nil {
-		t.fail("cert_file", "cannot be used with key_file: %v", err)
-		return nil
-	}
-	return []tls.Certificate{certificate}
 }

@@ -232,7 +232,7 @@ func oddDir(t *testing.T) (dir string) {
 	writeCertificates(t, dir, "other.pem")
 	for name, text := range map[string]string{
 		"c.key": key, "a.key": "the-key-of-sixteen", "empty.key": "\n", "two.key": "Sesame\nopen\n", "short.key": "DEMO_KEY", "quoted.key": `"Sesame-open-Sesame"`,
-		"named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame", "marked.key": "\ufeffSesame-open-Sesame\n", "open.key": "Sesame",
+		"named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame", "open.key": "Sesame",
 		"read.env": "TOKEN=abc\n", "open.env": "TOKEN=abc\n", "public.key": key,
 		"shop.token": strings.Repeat("1", 64) + "\n" + strings.Repeat("2", 64) + "\n", "blog.token": strings.Repeat("3", 64), "empty.token": " \n",
 		"short.token": "hunter2", "three.token": "a\nb\nc", "twice.token": strings.Repeat("4", 32) + "\n" + strings.Repeat("4", 32),

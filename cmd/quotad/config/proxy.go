@@ -44,16 +44,9 @@ func (t *targetTable) key() *proxy.Key {
 		t.fail("key", `must be "caller": the key itself is in key_file, or key_command prints it`)
 	}
 	if t.has("key_command") {
-		if len(t.KeyCommand) == 0 || t.KeyCommand[0] == "" {
-			t.fail("key_command", `must name a program, such as ["/usr/local/bin/token"]`)
-		}
 		return new(proxy.Key) // the daemon asks for it
 	}
 	if !t.KeyFile.read {
-		return nil
-	}
-	if _, marked := strings.CutPrefix(t.KeyFile.text, "\ufeff"); marked {
-		t.fail("key_file", "%s begins with a byte order mark: save it as UTF-8 without one", t.KeyFile.path)
 		return nil
 	}
 	key := strings.TrimSpace(t.KeyFile.text)

@@ -89,9 +89,9 @@ func TestReferenceDefaults(t *testing.T) {
 	}
 }
 
-// The page that people read on the web, and the schema that config.toml names for editors, are what quotad prints.
+// The page, and the schema that config.toml names for editors, are what quotad prints.
 func TestReferencePage(t *testing.T) {
-	for file, want := range map[string]string{"../REFERENCE.md": ReferenceText(), "quotad.schema.json": ReferenceSchema()} {
+	for file, want := range map[string]string{"../REFERENCE.md": referenceText(), "quotad.schema.json": referenceSchema()} {
 		if *update {
 			must(t, os.WriteFile(file, []byte(want), 0o644))
 		}

@@ -3,11 +3,8 @@ package config
 import (
 	"bytes"
 	"crypto/sha256"
-	"crypto/tls"
-	"errors"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -19,8 +16,7 @@ import (
 // remote checks where remote callers are answered, and sets which there are.
 func (c *Config) remote() {
 	r := &c.Remote
-	r.checkListen()
-	r.checkCertificate()
+	r.check()
 	seen := map[[sha256.Size]byte]string{}
 	for _, name := range r.names("callers") {
 		c.Callers = append(c.Callers, c.remoteCaller(name, r.Callers[name], seen))
@@ -33,34 +29,26 @@ func (c *Config) remote() {
 	}
 }
 
-func (t *Remote) checkListen() {
+// check checks the address, and the certificate as the daemon will read it. An expired one is no error: jobs and local
+// callers do not need it.
+func (t *Remote) check() {
+	secured := t.has("cert_file") || t.has("key_file")
+	if secured && !t.has("listen") {
+		t.require("listen", `":9466"`)
+	}
 	if t.Listen == "" {
-		if !t.has("listen") && (t.has("cert_file") || t.has("key_file")) {
-			t.require("listen", `":9466"`)
-		}
 		return
 	}
-	if address, err := netip.ParseAddrPort(t.Listen); !t.requirePair() && (err != nil || !address.Addr().IsLoopback() && !address.Addr().IsPrivate()) {
-		t.fail("listen", `%q can be reached from everywhere, and without TLS tokens would travel in plain text: add cert_file and key_file; or write an address of a private network or, where a proxy on this host has the certificate, "127.0.0.1:9466"`, t.Listen)
+	address, err := netip.ParseAddrPort(t.Listen)
+	if !secured && (err != nil || !address.Addr().IsLoopback() && !address.Addr().IsPrivate()) {
+		t.fail("listen", `%q can be reached from everywhere, and without TLS tokens would travel in plain text: `+
+			"add cert_file and key_file; or write an address of a private network or, where a proxy on this host has the "+
+			`certificate, "127.0.0.1:9466"`, t.Listen)
 	}
-}
-
-// checkCertificate reads the pair as the daemon will. An expired certificate is no error: jobs and
-// local callers do not need it.
-func (t *Remote) checkCertificate() {
-	if t.CertFile == "" || t.KeyFile == "" {
-		return
-	}
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	now := t.document.host.Now
-	switch {
-	case errors.Is(err, os.ErrNotExist) && t.document.host.Checking: // the service brings it
-	case err != nil:
-		t.fail("cert_file", "cannot be used with key_file: %v", err)
-	case !now.IsZero() && now.After(pair.Leaf.NotAfter):
-		t.at("cert_file").warn("expired on %s: callers refuse it; renew it, and quotad takes the new one by itself", pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
-	case !now.IsZero() && now.Before(pair.Leaf.NotBefore):
-		t.at("cert_file").warn("is not valid before %s, and this host's clock shows %s: is that right?", pair.Leaf.NotBefore.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	pair, now := t.pair(t.CertFile, t.KeyFile), t.document.host.Now
+	if pair != nil && !now.IsZero() && now.After(pair.Leaf.NotAfter) {
+		t.at("cert_file").warn("expired on %s: callers refuse it; renew it, and quotad takes the new one by itself",
+			pair.Leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
 }
 
@@ -70,9 +58,7 @@ func (c *Config) remoteCaller(name string, one *callerTable, seen map[[sha256.Si
 		one.node.fail("%v", err)
 	}
 	for _, digest := range one.TokenFile.digests {
-		if whose, taken := seen[digest]; taken && whose == name {
-			one.fail("token_file", "holds the same token twice: remove one")
-		} else if taken {
+		if whose, taken := seen[digest]; taken && whose != name {
 			one.fail("token_file", "holds a token of caller %q too: give each caller its own", whose)
 		}
 		seen[digest] = name

@@ -67,7 +67,7 @@ func TestSchemaFindsMistakes(t *testing.T) {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(ReferenceSchema()))
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(read(t, "quotad.schema.json")))
 	must(t, err)
 	c := jsonschema.NewCompiler()
 	must(t, c.AddResource("quotad.json", value))

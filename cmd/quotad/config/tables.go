@@ -17,7 +17,7 @@ import (
 // that package's struct is a part of it, with tags of its own.
 //
 //	toml     the key; "*" takes all keys that have no field of their own
-//	is       what a text must be, see texts.go
+//	is       what a text must be, see texts.go; "not" of a bool: true in the file is false here
 //	default  the value of an absent key, and of one whose value cannot be read
 //	oneof    the strings that are allowed
 //	zero     a duration may be zero
@@ -45,7 +45,6 @@ type fileTable struct {
 	Remote      Remote                      `toml:"remote"`
 	OnEvent     OnEvent                     `toml:"on_event"`
 	Log         struct {
-		table
 		Level string `toml:"level" oneof:"debug info warn error" default:"info"`
 	} `toml:"log"`
 }
@@ -68,8 +67,8 @@ type redisTable struct {
 type tlsTable struct {
 	table
 	CAFile   contents `toml:"ca_file"`
-	CertFile contents `toml:"cert_file"`
-	KeyFile  contents `toml:"key_file" secret:"the key of the certificate"`
+	CertFile string   `toml:"cert_file" is:"file"`
+	KeyFile  string   `toml:"key_file" is:"file" secret:"the key of the certificate"`
 }
 
 type credentialTable struct {
@@ -85,14 +84,8 @@ type credentialTable struct {
 type limitTable struct {
 	table
 	quota.Limit
-	Enforce   bool          `toml:"enforce" default:"true"`
-	WarnBelow quota.Units   `toml:"warn_below"`
-	Upstream  upstreamTable `toml:"upstream"`
-}
-
-type upstreamTable struct {
-	table
-	upstream.Counterpart
+	WarnBelow quota.Units          `toml:"warn_below"`
+	Upstream  upstream.Counterpart `toml:"upstream"`
 }
 
 // A targetTable says where the proxy sends the calls of a credential.
@@ -100,7 +93,7 @@ type targetTable struct {
 	table
 	Address    string   `toml:"upstream" is:"url" required:"\"https://www.googleapis.com\""`
 	KeyFile    contents `toml:"key_file" secret:"the key"`
-	KeyCommand []string `toml:"key_command" is:"command"`
+	KeyCommand []string `toml:"key_command" is:"command" such:"[\"/usr/local/bin/token\"]"`
 	Caller     string   `toml:"key" want:"\"caller\""`
 	proxy.Target
 	Routes map[string]string `toml:"routes" required:"{ \"GET /youtube/v3/search\" = \"search.list\" }, or name a preset"`
@@ -108,15 +101,8 @@ type targetTable struct {
 
 // An answersTable says how the upstream words its answers.
 type answersTable struct {
-	table
 	upstream.Format
-	Refused string       `toml:"refused" oneof:"counted free" default:"counted"`
-	Fields  headersTable `toml:"headers"`
-}
-
-type headersTable struct {
-	table
-	upstream.Headers
+	Refused string `toml:"refused" oneof:"counted free" default:"counted"`
 }
 
 // A periodTable is a window that restarts: by the calendar, or every so often from an instant.
@@ -178,7 +164,7 @@ var gone = map[string]string{
 	"OnEvent.overspent":             troubleEvents,
 	"OnEvent.timeout":               "remove it: a command has 30 seconds",
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
-	"headersTable.ratio":            "remove it: name the headers of limit, used and remaining",
+	"Headers.ratio":                 "remove it: name the headers of limit, used and remaining",
 	"targetTable.billing":           "write free = [304] where an answer with that status costs nothing, else remove it",
 	"targetTable.dialect":           `write refusals = "google", or "problem"`,
 	"callerTable.rate":              "remove it: a limit with jobs = [\"@NAME\"] and a short window bounds a caller",
@@ -201,20 +187,15 @@ type clientGroups struct {
 type clientsTable struct {
 	table
 	clientLimit
-	Limits map[string]*clientLimitTable `toml:"limits" such:"minute"`
+	Limits map[string]clientLimit `toml:"limits" such:"minute"`
 	clientlimit.Clients
 	OnOutage string `toml:"on_outage" oneof:"open closed" default:"open"`
 }
 
-type clientLimitTable struct {
-	table
-	clientLimit
-}
-
 type clientLimit struct {
-	Units   quota.Units  `toml:"units"`
-	Window  quota.Window `toml:"window"`
-	Enforce bool         `toml:"enforce" default:"true"`
+	Units  quota.Units  `toml:"units"`
+	Window quota.Window `toml:"window"`
+	DryRun bool         `toml:"enforce" default:"true" is:"not"`
 }
 
 // Passes has the settings for the passes of all jobs together.
@@ -230,12 +211,10 @@ type Passes struct {
 
 // An Access says who may operate quotad.
 type Access struct {
-	table
 	AdminGroup string `toml:"admin_group" is:"group"` // its members may do what root may; empty: the API's default
 }
 
 type listenTable struct {
-	table
 	Listen string `toml:"listen" is:"loopback"`
 }
 
@@ -257,7 +236,8 @@ type callerTable struct {
 // An OnEvent says which command runs for which events.
 type OnEvent struct {
 	table
-	Command   []string               `toml:"command" is:"command"` // the program as a path, and its arguments; nil: none runs
+	// Command is the program as a path, and its arguments; nil: none runs.
+	Command   []string               `toml:"command" is:"command" such:"[\"/usr/local/bin/notify\"]; to run none, leave the key out"`
 	Kinds     []string               `toml:"kinds"`
 	WarnBelow map[string]quota.Units // by "credential limit"
 }

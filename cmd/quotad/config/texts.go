@@ -139,6 +139,9 @@ func (n node) command(c *[]string) {
 		*c = append([]string{}, words...)
 	}
 	if len(words) == 0 || words[0] == "" {
+		if n.value != nil {
+			n.failLater("must name a program, such as %s", cmp.Or(n.tag.Get("such"), n.tag.Get("required")))
+		}
 		return
 	}
 	program, err := process.Resolve(words[0], n.document.host.Programs, n.document.dir)

@@ -92,7 +92,11 @@ func (n node) window(w *quota.Window) {
 			text, map[string]string{"hour": "1h", "day": "24h", "month": "30d"}[text], text, text)
 		return
 	}
-	if _, isTable := n.value.(map[string]any); !isTable {
+	if _, isTable := n.value.(map[string]any); !isTable && n.tag.Get("is") == "period" {
+		n.fail(`must be a period, such as { calendar = "day", timezone = "America/Los_Angeles" }: ` +
+			"without one it is not known when the upstream resets")
+		return
+	} else if !isTable {
 		var length time.Duration
 		n.duration(&length)
 		*w = quota.Sliding(length)
@@ -112,10 +116,6 @@ func (n node) window(w *quota.Window) {
 		if p.has(key) {
 			p.fail(key, "cannot be combined with every and from: remove it, or them")
 		}
-	}
-	*w = quota.Sliding(p.Every)
-	if p.From.IsZero() {
-		return // it is an error already
 	}
 	*w = quota.Anchored(p.Every, p.From)
 	if now := n.document.host.Now; !now.IsZero() && w.From.After(now) {

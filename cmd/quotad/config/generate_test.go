@@ -2,9 +2,9 @@ package config
 
 import (
 	"cmp"
-	_ "embed"
 	"encoding/json"
 	"fmt"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -14,13 +14,6 @@ import (
 	"quotad/quota"
 	"quotad/quota/upstream"
 )
-
-// referenceFile explains each table and each key in the comments above it, and shows an example.
-// The structs of tables.go say the rest: types, choices, defaults. A line "Value:" or "Default:"
-// overrides what they say. NAME stands for a name of the reader's choice.
-//
-//go:embed reference.toml
-var referenceFile string
 
 // A schema is a node of a JSON Schema, as editors read it: what may stand there, and what it means.
 type schema = map[string]any
@@ -32,7 +25,7 @@ type referenceTable struct {
 	keys  []referenceKey
 }
 
-// A referenceKey is a key of a table. In referenceFile it may also be a table, without an example.
+// A referenceKey is a key of a table. In reference.toml it may also be a table, without an example.
 type referenceKey struct {
 	name     string
 	value    string // what may stand there: a type with its unit and range, or the choices
@@ -41,12 +34,18 @@ type referenceKey struct {
 	example  string // a value as TOML writes it
 }
 
-// explanations returns what referenceFile says of each table and each key, by its path.
+// explanations returns what reference.toml says of each table and each key, by its path: in the comments above it, with
+// an example. The structs of tables.go say the rest: types, choices, defaults. A line "Value:" or "Default:" overrides
+// what they say. NAME stands for a name of the reader's choice.
 func explanations() map[string]referenceKey {
 	all := map[string]referenceKey{}
 	var e referenceKey
 	table := ""
-	for line := range strings.Lines(referenceFile) {
+	text, err := os.ReadFile("reference.toml")
+	if err != nil {
+		panic(err)
+	}
+	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		comment, isComment := strings.CutPrefix(line, "# ")
 		switch label, rest, _ := strings.Cut(comment, ": "); {
@@ -131,7 +130,7 @@ func tableIn(t reflect.Type) (within reflect.Type, name string) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if !reflect.PointerTo(t).Implements(reflect.TypeFor[tabular]()) {
+	if t.Kind() != reflect.Struct || len(keysOf(t)) == 0 {
 		return nil, ""
 	}
 	return t, name
@@ -219,8 +218,8 @@ func (k referenceKey) facts() string {
 	return strings.TrimSuffix(k.value+"; "+k.fallback, "; ")
 }
 
-// ReferenceText returns the reference for a terminal of 80 columns, in Markdown.
-func ReferenceText() string {
+// referenceText returns the reference for a terminal of 80 columns, in Markdown.
+func referenceText() string {
 	b := &strings.Builder{}
 	b.WriteString("# The keys of config.toml\n\n" + wrap(notation, ""))
 	tables, _ := reference()
@@ -238,9 +237,9 @@ func wrap(text, indent string) string {
 	return strings.Join(quota.Wrap(text, 79-len(indent)), "\n"+indent) + "\n"
 }
 
-// ReferenceSchema returns the reference as a JSON Schema of the file, by which editors complete keys, explain them and mark
+// referenceSchema returns the reference as a JSON Schema of the file, by which editors complete keys, explain them and mark
 // mistakes. It demands no key: what must be there depends on presets and on other keys, and quotad --check knows.
-func ReferenceSchema() string {
+func referenceSchema() string {
 	_, root := reference()
 	text, err := json.MarshalIndent(root, "", "\t")
 	if err != nil {

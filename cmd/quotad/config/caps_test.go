@@ -136,6 +136,8 @@ limits.pool = { units = 1_000, window = { calendar = "day", timezone = "America/
 limits.searches = { units = 50, window = "24h" }
 limits.minute = { units = 9_000, window = "1m" }
 limits.uploads = { units = 10, window = { calendar = "day", timezone = "UTC" } }
+limits.wide = { units = 9_000, window = "48h" }
+limits.slim = { units = 9_500, window = "1m" }
 limits.cap = { units = 200, jobs = ["backfill"] }
 limits.few = { units = 8, except_jobs = ["trending"], only = ["insert"] }
 limits.own = { units = 5, jobs = ["backfill"], window = "1h" }
@@ -143,11 +145,13 @@ limits.own = { units = 5, jobs = ["backfill"], window = "1h" }
 list = { pool = 2, minute = 1 }
 search = { pool = 100, searches = 1, minute = 1 }
 insert = { uploads = 3 }
+scan = { wide = 7, slim = 1 }
 delete = { pool = 5, own = 1 }
 `)
 	for operation, want := range map[string]string{
 		"list": "1 minute, 2 cap, 2 own, 2 pool", "search": "1 minute, 1 searches, 100 cap, 100 own, 100 pool",
 		"insert": "3 cap, 3 few, 3 own, 3 uploads", "delete": "1 own, 5 cap, 5 pool",
+		"scan": "1 slim, 7 cap, 7 own, 7 wide",
 	} {
 		var costs []string
 		for limit, units := range c.config.Credentials[0].Operations[operation].Per {

@@ -25,6 +25,7 @@ func TestChanges(t *testing.T) {
 			"command = [\"fetch\"]\n[credentials.youtube.operations]", "1 job, 1 limit changed", nil},
 		{`[ledger]`, "log.level = \"debug\"\n[ledger]", "settings changed", nil},
 		{`[ledger]`, caller, "1 remote caller changed", nil},
+		{`[ledger]`, "clients.public = { units = 60, window = \"1m\" }\n[ledger]", "1 client limit changed", nil},
 		{`[ledger]`, "remote.listen = \"127.0.0.1:1\"\n" + caller, "1 remote caller changed", []string{"remote"}},
 		{`[ledger]`, "name = \"other\"\nsocket = \"s\"\naccess.admin_group = \"root\"\n[ledger]", "settings changed", []string{"name", "socket", "access"}},
 		{`[ledger]`, "[ledger]\ndeadline = \"1s\"", "settings changed", []string{"ledger"}},

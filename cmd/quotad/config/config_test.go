@@ -119,7 +119,7 @@ func write(t *testing.T, dir, name, text string) (path string) {
 
 func TestLoadDetails(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nPIN=87654321\nHASH=ab#cdefgh1\nSPACED=a b = c\nEMPTY=\n")
+	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nPIN=87654321\nHASH=ab#cdefgh1\nSPACED=a b = c\nEMPTY=\nNONE=\"\"\n")
 	write(t, dir, "password", " hunter2 \r\n")
 	must(t, os.Mkdir(filepath.Join(dir, "data"), 0o700))
 	c, err := load(t, dir, `
@@ -170,7 +170,7 @@ missed = "skip"
 max_wait = "0s"
 command = ["fetch"]
 env_file = "youtube.env"
-env = { LEVEL = "2" }
+env = { LEVEL = "2", API_TOKEN = "0123456789abcdef" }
 dir = "data"
 `)
 	must(t, err)
@@ -198,8 +198,10 @@ dir = "data"
 		{"schedule", job.Schedule.String(), "every 24h"},
 		{"missed", job.CatchUp, false},
 		{"working directory", job.Dir, filepath.Join(dir, "data")},
-		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c", "EMPTY": "", "PIN": "87654321", "HASH": "ab#cdefgh1"}},
-		{"what is kept out of logs", job.Secrets, []string{"87654321", "ab#cdefgh1"}},
+		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c",
+			"EMPTY": "", "NONE": "", "PIN": "87654321",
+			"HASH": "ab#cdefgh1", "API_TOKEN": "0123456789abcdef"}},
+		{"what is kept out of logs", job.Secrets, []string{"87654321", "ab#cdefgh1", "0123456789abcdef"}},
 	}
 	for _, test := range tests {
 		if !reflect.DeepEqual(test.got, test.want) {
@@ -216,6 +218,19 @@ func TestDefaultStagger(t *testing.T) {
 		c, err := load(t, t.TempDir(), text)
 		if err != nil || c.Jobs[0].Stagger != want {
 			t.Errorf("every %s: got %v (%v), want %v", every, c.Jobs[0].Stagger, err, want)
+		}
+	}
+}
+
+// On a ledger of its own a host leaves a job to the host that the job names.
+func TestHostOfAJob(t *testing.T) {
+	for host, want := range map[string]bool{"this": true, "that": false} {
+		text := "name = \"this\"\n" + strings.Replace(good, `every = "30m"`, fmt.Sprintf("every = \"30m\"\nhost = %q",
+			host), 1)
+		c, err := load(t, t.TempDir(), text)
+		must(t, err)
+		if runs := c.Jobs[0].Schedule != (jobs.Unscheduled{}); runs != want {
+			t.Errorf("of host %s: it runs here is %v", host, runs)
 		}
 	}
 }
@@ -259,8 +274,10 @@ func TestDefaultPlaces(t *testing.T) {
 
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"90s": 90 * time.Second, "1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "7d": 7 * day, "1d12h": 36 * time.Hour, "0s": 0, "0": 0, "106751d": 106751 * day,
-		"": -1, "24": -1, "24 h": -1, "d": -1, "-1h": -1, "1d-1h": -1, "1.5d": -1, "1h1d": -1, "106752d": -1, "4294967296d": -1, "∞": -1,
+		"90s": 90 * time.Second, "1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "7d": 7 * day,
+		"1d12h": 36 * time.Hour, "0s": 0, "0": 0, "65535d": 65535 * day,
+		"": -1, "24": -1, "24 h": -1, "d": -1, "-1h": -1, "1d-1h": -1, "1.5d": -1, "1h1d": -1, "65536d": -1,
+		"4294967296d": -1, "∞": -1,
 	} {
 		got, err := parseDuration(text)
 		if err != nil {

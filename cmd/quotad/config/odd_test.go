@@ -103,10 +103,29 @@ var oddFiles = []odd{
 	{"outage of the embedded ledger", good, "[credentials.youtube.operations]", "[credentials.youtube.on_outage]\ndefault = \"open\"\nopen_units = 1\n[credentials.youtube.operations]", `15: warning: credentials.youtube.on_outage: does nothing with the embedded ledger, which is always there: remove it, or set backend = "redis" in [ledger]`},
 	{"a password in the file", good, `backend = "embedded"`, "backend = \"redis\"\nredis.password = \"hunter2\"", `4: ledger.redis.password: unknown key: known are "addrs", "key_prefix", "master_name", "password_file", "tls", "username"`},
 	{"a URL as an address", good, `backend = "embedded"`, "backend = \"redis\"\nredis.addrs = [\"redis://127.0.0.1:6379\"]", `4: ledger.redis.addrs: "redis://127.0.0.1:6379" is not an address: write "host:port" or "unix:///path"`},
+	{"an authority without a certificate", good, `backend = "embedded"`,
+		"backend = \"redis\"\nredis.tls.ca_file = \"a.key\"", `4: ledger.redis.tls.ca_file: "a.key" holds no certificate ` +
+			`in PEM form`},
 	{"no addrs", good, `backend = "embedded"`, "backend = \"redis\"\nredis.addrs = []", `4: ledger.redis.addrs: must hold at least one "host:port" or "unix:///path"`},
 	{"no such key", good, "reserve = 500", "reserv = 500", `7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`},
 	{"a key like no other", good, "timeout =", "quantity =", `26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "dir", "env", "env_file", "every", "expects", "host", "max_wait", "missed", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "use_reserve"`},
 	{"several at once", good, "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", "6: credentials.youtube.limits.daily.units: must be a whole number, not the string \"10k\"\n7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5\n8: credentials.youtube.limits.daily.windows: unknown key: did you mean \"window\"?"},
+	{"no time between two slots", good, `every = "30m"`, `every = "0s"`,
+		"22: jobs.trending.every: must be longer than zero"},
+	{"no zone", good, `window = "24h"`, `window = { calendar = "day", timezone = "" }`,
+		`8: credentials.youtube.limits.daily.window.timezone: unknown time zone "": use a name of the IANA database, ` +
+			`such as "Europe/Berlin"`},
+	{"a beginning without a zone", good, `window = "24h"`, `window = { every = "24h", from = 2026-01-01T11:30:15 }`,
+		`8: credentials.youtube.limits.daily.window.from: must be a time with its zone, such as "2026-01-01T11:30:15Z"`},
+	{"few units, of which nothing is run", good, "[ledger]\nbackend = " +
+		"\"embedded\"\n\n[credentials.youtube.limits.daily]", "[on_event]\ncommand = " +
+		"[\"fetch\"]\n[credentials.youtube.limits.daily]\nwarn_below = 9_500",
+		`5: warning: credentials.youtube.limits.daily.warn_below: is only logged: add "low" to kinds in [on_event]`},
+	{"a long socket", good, "[ledger]", "socket = \"/" + strings.Repeat("s", 107) + "\"\n[ledger]",
+		`2: socket: "/` + strings.Repeat("s", 107) + `" has 108 bytes, the path of a socket at most 107: name a shorter one`},
+	{"an address by its name", good, "[ledger]", "[metrics]\nlisten = \"localhost:9464\"\n[ledger]",
+		`3: metrics.listen: "localhost:9464" is not an address and a port in numbers: write "127.0.0.1:9464" or ` +
+			`"[::1]:9464"`},
 	{"units missing", good, "units = 10_000\n", "", "5: credentials.youtube.limits.daily.units: is missing: add units = 10_000"},
 	{"reserve", good, "reserve = 500", "reserve = 10_000", "7: credentials.youtube.limits.daily.reserve: must be at least 0 and less than units (10000): 10000"},
 	{"window without unit", good, `window = "24h"`, "window = 24", `8: credentials.youtube.limits.daily.window: must be a duration in quotes, such as "90s", "30m", "24h" or "7d", not 24`},
@@ -166,6 +185,10 @@ var oddFiles = []odd{
 	{"a key in quotes", proxied, `"a.key"`, `"quoted.key"`, "8: credentials.c.proxy.key_file: quoted.key holds the key in quotes: leave them out"},
 	{"a key with its name", proxied, `"a.key"`, `"named.key"`, "8: credentials.c.proxy.key_file: named.key holds NAME= before the key: leave it out"},
 	{"key that others read", proxied, `"a.key"`, `"open.key"`, "8: credentials.c.proxy.key_file: everybody on this host may read open.key, and with it the key: chmod o-r open.key"},
+	{"a key that a group may read", proxied, `"a.key"`, `"group.key"`, ""},
+	{"a status that is none", proxied, `key_file = "a.key"`, "key_file = \"a.key\"\nfree = [304, 600, 99]",
+		"9: credentials.c.proxy.free: must be a status from 100 to 599: 600\n9: credentials.c.proxy.free: must be a " +
+			"status from 100 to 599: 99"},
 	{"more than a key", proxied, `"a.key"`, `"two.key"`, "8: credentials.c.proxy.key_file: two.key must hold the key on a line by itself, and nothing else"},
 	{"two keys", proxied, `key_file = "a.key"`, "key_file = \"a.key\"\nkey_command = [\"true\"]", "9: credentials.c.proxy.key_command: the key comes from key_file already: remove one of the two"},
 	{"the key itself", proxied, `key_file = "a.key"`, `key = "Sesame-open-Sesame"`, `8: credentials.c.proxy.key: must be "caller": the key itself is in key_file, or key_command prints it`},
@@ -179,10 +202,15 @@ var oddFiles = []odd{
 	{"no listen", distant, `listen = ":9466"`, "", `16: remote.listen: is missing: add listen = ":9466"`},
 	{"half a certificate", distant, `key_file = "c.key"`, "", `16: remote.key_file: is missing: add key_file = "…", the key of cert_file`},
 	{"plain text", distant, "cert_file = \"c.pem\"\nkey_file = \"c.key\"", "", `17: remote.listen: ":9466" can be reached from everywhere, and without TLS tokens would travel in plain text: add cert_file and key_file; or write an address of a private network or, where a proxy on this host has the certificate, "127.0.0.1:9466"`},
+	{"a private address", distant, "\":9466\"\ncert_file = \"c.pem\"\nkey_file = \"c.key\"", `"10.0.0.1:9466"`, ""},
 	{"certificate of another key", distant, `"c.pem"`, `"other.pem"`, "18: remote.cert_file: cannot be used with key_file: tls: private key does not match public key"},
 	{"no certificate", distant, `"c.pem"`, `"none.pem"`, "18: remote.cert_file: cannot be read: open none.pem: no such file or directory"},
 	{"key for everybody", distant, `"c.key"`, `"public.key"`, "19: remote.key_file: everybody on this host may read public.key, and with it the key of the certificate: chmod o-r public.key"},
 	{"empty token", distant, `"shop.token"`, `"empty.token"`, "21: remote.callers.shop.token_file: empty.token is empty: write a token into it, such as openssl rand -hex 32 prints"},
+	{"three tokens", distant, `"shop.token"`, `"three.token"`, "21: remote.callers.shop.token_file: three.token holds " +
+		"3 tokens: at most 2, the old one and the new one, each on a line by itself"},
+	{"a caller of no credential", distant, `["c", "d"]`, "[]", "27: remote.callers.blog.credentials: must name at " +
+		"least one credential, or be left out"},
 	{"short token", distant, `"shop.token"`, `"short.token"`, "21: remote.callers.shop.token_file: the token on line 1 of short.token must have 32 to 512 plain characters: openssl rand -hex 32 prints one"},
 	{"another's token", distant, `"blog.token"`, `"shop.token"`, "26: remote.callers.blog.token_file: holds a token of caller \"shop\" too: give each caller its own\n26: remote.callers.blog.token_file: holds a token of caller \"shop\" too: give each caller its own"},
 	{"name", distant, "[remote.callers.blog]", `[remote.callers."my blog"]`, `25: remote.callers."my blog": a name is made of letters, digits and any of "_-", and begins with a letter or digit: "my blog"`},
@@ -235,11 +263,14 @@ func oddDir(t *testing.T) (dir string) {
 		"named.key": "YOUTUBE_API_KEY=Sesame-open-Sesame", "open.key": "Sesame",
 		"read.env": "TOKEN=abc\n", "open.env": "TOKEN=abc\n", "public.key": key,
 		"shop.token": strings.Repeat("1", 64) + "\n" + strings.Repeat("2", 64) + "\n", "blog.token": strings.Repeat("3", 64), "empty.token": " \n",
-		"short.token": "hunter2", "three.token": "a\nb\nc", "twice.token": strings.Repeat("4", 32) + "\n" + strings.Repeat("4", 32),
+		"short.token": "hunter2", "three.token": strings.Repeat("4", 32) + "\n" + strings.Repeat("5",
+			32) + "\n" + strings.Repeat("6", 32),
+		"group.key": "the-key-of-sixteen",
 	} {
 		write(t, dir, name, text)
 	}
-	for name, mode := range map[string]os.FileMode{"open.key": 0o644, "read.env": 0o644, "public.key": 0o644, "open.env": 0o622} {
+	for name, mode := range map[string]os.FileMode{"open.key": 0o644, "read.env": 0o644, "public.key": 0o644,
+		"open.env": 0o602, "group.key": 0o660} {
 		must(t, os.Chmod(filepath.Join(dir, name), mode))
 	}
 	return dir

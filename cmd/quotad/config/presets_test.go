@@ -73,6 +73,8 @@ func TestWindowsBesideTheUpstreams(t *testing.T) {
 		{`"25h"`, `{ calendar = "day", timezone = "America/Los_Angeles" }`, ""},
 		{`"23h"`, from, `write window = { every = "24h", from = "2026-01-01T11:30:15Z" }, or window = "24h"`},
 		{from, from, ""},
+		{`"31d"`, `{ calendar = "month", timezone = "UTC" }`, `or window = "745h"`},
+		{`"59m"`, `{ calendar = "hour", timezone = "UTC" }`, `or window = "1h"`},
 		{`{ every = "24h", from = "2027-05-05T11:30:15Z" }`, from, `window.from: lies in the future: periods come before it too, of which one began at 2026-11-26T11:30:15Z`},
 	} {
 		file := write(t, t.TempDir(), "config.toml", "[credentials.c]\noperations.get = 1\nlimits.daily = { units = 10, window = "+row.window+", upstream.resets = "+row.resets+" }\n")

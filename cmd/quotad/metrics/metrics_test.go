@@ -30,8 +30,9 @@ func expected() *config.Config {
 	window := quota.Sliding(time.Hour)
 	return &config.Config{
 		Credentials: []*quota.Credential{{
-			Name:       "api",
-			Limits:     []quota.Limit{{Name: "daily", Units: 100, Window: window}, {Name: "trial", Units: 50, Window: window, DryRun: true}},
+			Name: "api",
+			Limits: []quota.Limit{{Name: "daily", Units: 100, Reserve: 20, Window: window}, {Name: "trial", Units: 50,
+				Window: window, DryRun: true}},
 			Operations: map[string]quota.Cost{"list": {Every: 1}, "search": {Every: 10}},
 		}},
 		Outages: map[string]slidinglog.Policy{"api": {Open: map[string]bool{"list": true}, Units: 5}},
@@ -116,6 +117,8 @@ func TestWhatAnEventCounts(t *testing.T) {
 		r := quota.Request{Credential: credential, Operation: operation, Count: 2}
 		return server.Decided{Verb: "acquire", Request: r, Decision: d}
 	}
+	settled := server.Decided{Verb: "settle", Request: quota.Request{Credential: "api", Operation: "list"}}
+	over := quota.LimitState{Limit: quota.Limit{Name: "trial", Units: 1, DryRun: true}, Cost: 2}
 	pass := func(outcome jobs.Outcome) any {
 		return jobs.PassChanged{Run: jobs.Run{Job: "fetch"}, Pass: jobs.Pass{Region: "US", Outcome: outcome}}
 	}
@@ -140,6 +143,15 @@ func TestWhatAnEventCounts(t *testing.T) {
 			values{"api daily search": 20, "api trial search": 20}},
 		{"a grant that is told again", []any{acquire("api", "search", replayed)}, "quotad_debited_units_total", values{}},
 		{"its decision", []any{acquire("api", "search", replayed), acquire("api", "search", granted)}, "quotad_grants_total", values{"api search": 1}},
+		{"what is no acquire", []any{settled}, "quotad_grants_total", values{}},
+		{"a grant of an outage", []any{acquire("api", "list", granted), acquire("api", "list", granted), acquire("api",
+			"list", quota.Decision{Outage: true})},
+			"quotad_outage_grants_total", values{"api list": 1}},
+		{"calls that a trial would deny", []any{acquire("api", "list", quota.Decision{Limits: []quota.LimitState{over}})},
+			"quotad_would_deny_total", values{"api trial": 2}},
+		{"calls of clients that a trial would deny", []any{client(true, quota.Decision{Limits: []quota.LimitState{over}},
+			nil)},
+			"quotad_client_would_deny_total", values{"public trial": 1}},
 		{"names that callers made up", []any{
 			acquire("api", "lsit", noOperation), acquire("api", "lits", noOperation),
 			acquire("ipa", "list", noCredential), acquire("pai", "list", noCredential),
@@ -154,6 +166,12 @@ func TestWhatAnEventCounts(t *testing.T) {
 		}, "quotad_proxy_requests_total", values{"2xx api": 1, "5xx api": 1, "refused api": 1, "no_answer api": 1}},
 		{"a pass", []any{pass(jobs.Running), pass(jobs.Failed)}, "quotad_pass_duration_seconds", values{"fetch": 1}},
 		{"a pass that was not launched", []any{pass(jobs.NotLaunched)}, "quotad_pass_duration_seconds", values{}},
+		{"a pass that a killed daemon left", []any{jobs.PassChanged{Run: run, Pass: jobs.Pass{Outcome: jobs.Interrupted,
+			Stop: jobs.Stop{Reason: jobs.Died}}}},
+			"quotad_pass_duration_seconds", values{}},
+		{"a run that failed", []any{jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunFailed,
+			EndedAt: time.Unix(1000, 0)}}},
+			"quotad_job_last_success_timestamp_seconds", values{}},
 		{"a run that begins", []any{jobs.RunChanged{Run: run}}, "quotad_runs_total", values{}},
 		{"a run that ended", []any{jobs.RunChanged{Run: done}}, "quotad_runs_total", values{"fetch done": 1}},
 		{"a good one", []any{jobs.RunChanged{Run: done}}, "quotad_job_last_success_timestamp_seconds", values{"fetch": 1000}},
@@ -188,8 +206,18 @@ func TestTroublesAndJobsAreGauges(t *testing.T) {
 	if got := series(t, m, "quotad_job_running"); !maps.Equal(got, map[string]float64{"fetch": 1, "new": 0}) {
 		t.Errorf("running: %v", got)
 	}
-	if got := series(t, m, "quotad_limit_left_units"); !maps.Equal(got, map[string]float64{"api daily": 100, "api trial": math.Inf(1)}) {
-		t.Errorf("left: %v, want that a limit that is not enforced is never empty", got)
+	r := quota.Request{Credential: "api", Operation: "search", Count: 1}
+	if d, err := m.sources.Service.Acquire(t.Context(), r); err != nil || !d.Granted() {
+		t.Fatal(d, err)
+	}
+	for name, want := range map[string]map[string]float64{ // a limit that is not enforced is never empty
+		"left": {"api daily": 70, "api trial": math.Inf(1)}, "used": {"api daily": 10, "api trial": 10},
+		"reserve": {"api daily": 20, "api trial": 0}, "": {"api daily": 100, "api trial": 50},
+	} {
+		name = strings.ReplaceAll("quotad_limit_"+name+"_units", "__", "_")
+		if got := series(t, m, name); !maps.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
 	}
 }
 

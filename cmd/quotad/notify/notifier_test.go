@@ -29,7 +29,7 @@ func troubleOf(of string, ended bool) Event {
 func TestWhatACommandReads(t *testing.T) {
 	at := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	left, run := quota.Units(5), jobs.Run{ID: "r1", Job: "fetch", Trigger: "schedule", StartedAt: at, EndedAt: at.Add(1500 * time.Millisecond),
-		State: jobs.RunFailed, Passes: []jobs.Pass{
+		State: jobs.RunFailed, Stop: jobs.Stop{Reason: jobs.DoesNotFit, RetryAt: at.Add(time.Hour)}, Passes: []jobs.Pass{
 			{Region: "US", Outcome: jobs.OK, Spent: jobs.Spent{Units: 101, Made: jobs.Made{"search": 1, "list": 1}}, Tail: []string{"fine"}},
 			{Region: "GB", Outcome: jobs.Failed, Spent: jobs.Spent{Units: 1, Made: jobs.Made{"list": 1}}, Tail: []string{"no route"}},
 		}}
@@ -45,8 +45,10 @@ func TestWhatACommandReads(t *testing.T) {
 			Changed(trouble.Change{Trouble: trouble.Trouble{Kind: trouble.Ledger, Of: "ledger", Says: "x", Grave: true, Since: at}, Again: true}, at)},
 		{"of few units", "AT=2026-11-26T12:00:00Z BUDGET=9007199254740991 EVENT=low LEFT=5 SAYS=a\tb", "",
 			Event{Event: config.EventLow, At: at, Left: &left, Budget: quota.MaxUnits, Says: "a\tb\x00"}},
-		{"of a run", "AT=2026-11-26T12:00:00Z CALLS=list=2 search=1 DO=quotactl runs r1 EVENT=run_ended JOB=fetch PASSES=failed=1 ok=1 RUN_ID=r1 " +
-			"SAYS=fetch is failed STARTED_AT=2026-11-26T12:00:00Z STATE=failed TOOK_MS=1500 TRIGGER=schedule UNITS=102", "GB: no route\n", ofRun(jobs.RunChanged{Run: run}, at)},
+		{"of a run", "AT=2026-11-26T12:00:00Z CALLS=list=2 search=1 DO=quotactl runs r1 EVENT=run_ended JOB=fetch " +
+			"NEXT_RUN=2026-11-26T14:00:00Z PASSES=failed=1 ok=1 REASON=not_launched RETRY_AT=2026-11-26T13:00:00Z RUN_ID=r1 " +
+			"SAYS=fetch is failed STARTED_AT=2026-11-26T12:00:00Z STATE=failed TOOK_MS=1500 TRIGGER=schedule UNITS=102",
+			"GB: no route\n", ofRun(jobs.RunChanged{Run: run, Next: at.Add(2 * time.Hour)}, at)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			object, environment := row.event.encoded()

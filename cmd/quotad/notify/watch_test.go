@@ -67,6 +67,11 @@ func TestRunsAndTheGate(t *testing.T) {
 	w := NewWatch(func(event any) { got = append(got, event.(Event).Event) }, func() map[string]quota.Units { return map[string]quota.Units{"api daily": 1} }, time.Now)
 	limit := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 1, Window: quota.Sliding(time.Hour)}, Used: 1}
 	denied := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Limits: []quota.LimitState{limit}}
+	w.Record(server.Decided{Request: quota.Request{Credential: "api"}, Decision: denied,
+		Err: quota.ErrUnavailable}) // it is not known
+	if len(got) > 0 {
+		t.Errorf("told %v", got)
+	}
 	for range 2 {
 		w.Record(jobs.GateRefused{Credential: "api", Decision: denied})
 	}

@@ -117,6 +117,17 @@ func TestTroubles(t *testing.T) {
 			" | lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
 		{"it was put back", func(w *world) { w.Losses = []Loss{{"youtube", ago(45 * time.Minute), ago(44 * time.Minute), 21}} },
 			"lost credential youtube: Redis lost its data of youtube at 11:15; put back from this host, 21 records"},
+		{"more than a day ago", func(w *world) {
+			w.Losses = []Loss{{"youtube", ago(26 * time.Hour), ago(25 * time.Hour),
+				21}}
+		}, ""},
+		{"some calls are open", func(w *world) {
+			w.State.Ledger.Health, w.State.Ledger.IsOpen = quota.Health{Backend: "redis", State: "EOF"}, true
+		}, "ledger! ledger: Redis does not serve, and every call is refused that on_outage does not open: EOF > quotad " +
+			"--check --config /etc/quotad/config.toml"},
+		{"a disk of which nothing is known", func(w *world) { w.State.Disk.Free, w.State.Disk.Size = 0, 0 }, ""},
+		{"a write failed", func(w *world) { w.State.Disk.Err = "read-only file system" },
+			"disk! host: the disk of /var/lib/quotad cannot be written: read-only file system > df /var/lib/quotad"},
 		{"little room on the disk", func(w *world) { w.State.Disk.Free = 60 << 20 }, "disk host: the disk of /var/lib/quotad has 60 MB left > df /var/lib/quotad"},
 		{"enough", func(w *world) { w.State.Disk.Free = 2200 << 20 }, ""},
 		{"not enough to be over", func(w *world) { w.State.Disk.Free, w.State.Disk.WasLow = 2200<<20, true }, "disk host: the disk of /var/lib/quotad has 2,200 MB left > df /var/lib/quotad"},
@@ -135,7 +146,7 @@ func TestTroubles(t *testing.T) {
 		}, "closed! limit youtube daily: youtube daily is closed until Fri 08:00: at 7,004 of our 10,000; the upstream's limit is 6,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"when it was used up", func(w *world) { w.daily.closed(9_500, now.Add(20*time.Hour)) }, ""},
 		{"until before the next slot of each job", func(w *world) { w.daily.closed(7_004, now.Add(20*time.Minute)) }, ""},
-		{"until after one of them", func(w *world) { w.daily.closed(7_004, now.Add(21*time.Minute)) },
+		{"until after one of them", func(w *world) { w.daily.closed(7_004, now.Add(21*time.Minute)); w.daily.Size = 10_000 },
 			"closed! limit youtube daily: youtube daily is closed until 12:21: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"until after the first of them alone", func(w *world) {
 			w.fetch.Next, w.fill.Next = w.fill.Next, w.fetch.Next
@@ -143,6 +154,11 @@ func TestTroubles(t *testing.T) {
 		}, "closed! limit youtube daily: youtube daily is closed until 12:21: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
 		{"no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(2*time.Hour)); w.Jobs = nil },
 			"closed limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded your quota > quotactl open youtube daily"},
+		{"it counts nothing that the jobs expect", func(w *world) {
+			w.daily.closed(7_004, now.Add(2*time.Hour))
+			w.youtube.Credential.Limits[0].Only = []string{"list"}
+		}, "closed limit youtube daily: youtube daily is closed until 14:00: at 7,004 of our 10,000: you have exceeded " +
+			"your quota > quotactl open youtube daily"},
 		{"for a minute, and no job spends from it", func(w *world) { w.daily.closed(7_004, now.Add(time.Minute)); w.Jobs = nil }, ""},
 		{"for hours, and its jobs have no schedule", func(w *world) {
 			w.daily.closed(7_004, now.Add(2*time.Hour))
@@ -165,6 +181,10 @@ func TestTroubles(t *testing.T) {
 		{"and the last key ends", func(w *world) {
 			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: now.Add(time.Hour)}
 		}, "key credential youtube: youtube's key_command fails, its last key serves until 13:00: vault: sealed > quotactl reload"},
+		{"and the last key ends within the hour", func(w *world) {
+			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: now.Add(time.Hour - 1)}
+		}, "key! credential youtube: youtube's key_command fails, its last key serves until 12:59: vault: sealed > " +
+			"quotactl reload"},
 		{"and the last key has ended", func(w *world) {
 			w.youtube.Keyless = &Keyless{Since: ago(time.Hour), Says: "vault: sealed", Ends: ago(time.Minute), Over: true}
 		}, "key! credential youtube: youtube has no key: its key_command fails: vault: sealed > quotactl reload"},
@@ -233,6 +253,13 @@ func TestTroubles(t *testing.T) {
 			w.daily.GoneAt = now.Add(time.Hour)
 			w.fetch.Next, w.fill.Next = time.Time{}, time.Time{}
 		}, ""},
+		{"and the jobs that come are paused, or spend it", func(w *world) {
+			w.daily.GoneAt, w.daily.Spender, w.fill.Pause = now.Add(time.Hour), "fetch", &jobs.Pause{}
+		}, ""},
+		{"and is used up", func(w *world) {
+			w.daily.Used, w.daily.GoneAt, w.daily.Spender, w.daily.Rate = 9_500, now, "root", 120
+		}, "dry! limit youtube daily: youtube daily is used up, though its jobs have room in it: root spends 120 an hour " +
+			"> quotactl usage youtube"},
 		{"a day that is used up, without a job that lacks it", func(w *world) { w.daily.Used = 9_500 }, ""},
 		{"a region fails", func(w *world) {
 			w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: ago(51 * time.Hour), Times: 12, Cause: "HTTP Error 400"}}
@@ -273,6 +300,7 @@ func TestTroubles(t *testing.T) {
 		{"quotad was killed", func(w *world) { w.Kills = []time.Time{ago(time.Hour)} }, ""},
 		{"again and again", func(w *world) { w.Kills = []time.Time{ago(time.Hour), ago(time.Minute)} },
 			"server host: quotad was killed 2 times since 11:00 > journalctl -u quotad -n 50"},
+		{"the day before", func(w *world) { w.Kills = []time.Time{ago(26 * time.Hour), ago(25 * time.Hour)} }, ""},
 		{"not loaded", func(w *world) { w.State.File.Error, w.State.File.FailedAt = "line 3: unknown key", ago(time.Minute) },
 			"file /etc/quotad/config.toml: /etc/quotad/config.toml was not loaded, and the former configuration runs: line 3: unknown key > quotad --check --config /etc/quotad/config.toml"},
 		{"newer than what runs", func(w *world) { w.State.File.ChangedAt = ago(time.Minute) },
@@ -309,6 +337,27 @@ func written(list []Trouble) string {
 	return strings.Join(lines, " | ")
 }
 
+// A trouble is as old as what it is about.
+func TestSinceWhen(t *testing.T) {
+	since := ago(34 * time.Minute)
+	for kind, set := range map[Kind]func(w *world){
+		Closed:      func(w *world) { w.daily.closed(7_004, now.Add(day)); w.daily.Closed.Since = since },
+		Failing:     func(w *world) { w.fetch.Failing = []jobs.Failing{{Region: "XX", Since: since}} },
+		File:        func(w *world) { w.State.File.ChangedAt = since },
+		Key:         func(w *world) { w.youtube.Refuses = &Refusal{Since: since} },
+		Lost:        func(w *world) { w.Losses = []Loss{{"youtube", since, now, 1}} },
+		Server:      func(w *world) { w.Kills = []time.Time{since, now} },
+		Starved:     func(w *world) { w.daily.Used, w.fetch.Short = 9_400, short("daily", 2) },
+		Unreachable: func(w *world) { w.youtube.Silent = &Refusal{Since: since} },
+	} {
+		w := newWorld()
+		set(w)
+		if list := List(w.State, now); len(list) != 1 || list[0].Kind != kind || !list[0].Since.Equal(since) {
+			t.Errorf("%s: got %+v, want it since %v", kind, list, since)
+		}
+	}
+}
+
 // A time is written so that it means no other one.
 func TestAt(t *testing.T) {
 	for _, row := range []struct {
@@ -322,6 +371,9 @@ func TestAt(t *testing.T) {
 		if got := At(now.Add(row.in), now); got != row.want {
 			t.Errorf("%v from now: got %s, want %s", row.in, got, row.want)
 		}
+	}
+	if got := At(now, now.In(time.FixedZone("east", 3600))); got != "13:00" {
+		t.Errorf("east of here: got %s", got)
 	}
 }
 

@@ -118,10 +118,24 @@ func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
 	}
 
 	c = cut(t, h.Socket, 1)
-	client = &api.Client{Socket: c.socket}
-	err := client.Do(context.Background(), "POST", "/v1/acquire", api.AcquireRequest{Credential: "other", Operation: "get"}, nil)
-	if !errors.Is(err, api.ErrUnreachable) || c.requests.Load() != 1 {
-		t.Errorf("any other POST: %v after %d requests, want unreachable after 1", err, c.requests.Load())
+	client = &api.Client{Socket: c.socket, Token: "secret"}
+	if _, err := client.Observe(t.Context(), api.Observation{GrantID: grant.GrantID, Status: 200}); err != nil {
+		t.Errorf("an observation: %v", err)
+	}
+
+	for name, post := range map[string]func(*api.Client) error{
+		"any other POST": func(c *api.Client) error {
+			return c.Do(t.Context(), "POST", "/v1/acquire", api.AcquireRequest{Credential: "other", Operation: "get"}, nil)
+		},
+		"a client's call": func(c *api.Client) error {
+			_, err := c.AcquireClient(t.Context(), "public", api.ClientRequest{Subject: "alice"})
+			return err
+		},
+	} {
+		c = cut(t, h.Socket, 1)
+		if err := post(&api.Client{Socket: c.socket}); !errors.Is(err, api.ErrUnreachable) || c.requests.Load() != 1 {
+			t.Errorf("%s: %v after %d requests, want unreachable after 1", name, err, c.requests.Load())
+		}
 	}
 }
 

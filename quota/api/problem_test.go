@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +81,39 @@ func TestViolatedPolicies(t *testing.T) {
 	for useReserve, want := range map[bool][]string{false: {"daily", "room"}, true: {"daily"}} {
 		if got := DecisionOf(d, useReserve).ViolatedPolicies; !slices.Equal(got, want) {
 			t.Errorf("with the reserve %v: got %q, want %q", useReserve, got, want)
+		}
+	}
+}
+
+// A decision is answered with all that it says of its limits, in UTC.
+func TestDecisionOf(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
+	of := quota.LimitState{Used: 95, NextAt: at, NextUnits: 7, Closed: quota.Closed{Until: at, Says: "gone"}, Limit: quota.Limit{
+		Name: "daily", Units: 100, Reserve: 10, Window: quota.Sliding(time.Hour), Jobs: []string{"a"}, ExceptJobs: []string{"b"}, DryRun: true,
+	}}
+	utc := at.UTC()
+	want := Limit{Name: "daily", Units: 100, Reserve: 10, Used: 95, Window: "1h", WindowMs: 3_600_000, Describe: of.Describe(),
+		NextUnitsAt: &utc, NextUnits: 7, Closed: &of.Closed, Jobs: []string{"a"}, ExceptJobs: []string{"b"}, Observes: true}
+	if got := LimitOf(of); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	d := DecisionOf(quota.Decision{Reason: quota.LimitClosed, Limit: "daily", Units: 3, RetryAt: at, RetryAfter: 1500 * time.Millisecond, Limits: []quota.LimitState{of}}, false)
+	if d.Type != quotaExceeded || d.Status != 429 || d.UpstreamSays != "gone" || d.Requested != 3 || d.RetryAfterMs != 1500 || *d.RetryAt != utc {
+		t.Errorf("got %+v", d)
+	}
+}
+
+// People write an instant, or how long before or after now it is.
+func TestParseInstant(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Duration{
+		"90m": 90 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "2026-11-21T10:00:00Z": time.Hour,
+		"": 0, "0s": 0, "-1h": 0, "1d-2h": 0, "-1d": 0, "d": 0, "65536d": 0, "65535d2562047h": 0,
+	} {
+		at, err := ParseInstant(text, now, false)
+		ago, err2 := ParseInstant(text, now, true)
+		if (err != nil) != (want == 0) || (err2 != nil) != (want == 0) || at != now.Add(want) || ago != now.Add(-want) && !strings.HasSuffix(text, "Z") {
+			t.Errorf("%q: got %v, %v, and %v, %v, want %v", text, at, err, ago, err2, want)
 		}
 	}
 }

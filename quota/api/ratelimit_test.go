@@ -31,6 +31,7 @@ func TestRateLimitFields(t *testing.T) {
 		{"one that only observes", Decision{Limits: []Limit{observer, daily}}, false, `"daily";q=80;w=86400`, `"daily";r=10`},
 		{"a calendar's, and more digits than there may be", Decision{Limits: []Limit{calendar}}, false, `"month";q=999999999999999`, `"month";r=999999999999999`},
 		{"some units return", Decision{Now: &now, Limits: []Limit{rolling}}, false, `"daily";q=80;w=2`, `"daily";r=10;t=2`},
+		{"some units return by now", Decision{Now: &next, Limits: []Limit{rolling}}, false, `"daily";q=80;w=2`, `"daily";r=10;t=1`},
 		{"closed", Decision{Limits: []Limit{closed}}, true, `"daily";q=100;w=86400`, `"daily";r=0`},
 		{"denied", Decision{Limit: "daily", RetryAfterMs: 59_001, Limits: []Limit{daily, calendar}}, false,
 			`"daily";q=80;w=86400, "month";q=999999999999999`, `"daily";r=10;t=60, "month";r=999999999999999`},

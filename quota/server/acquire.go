@@ -41,10 +41,7 @@ func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, c *Session, requ
 	case refused != nil:
 		return refused
 	case job != "":
-		name, isRemote := strings.CutPrefix(job, quota.RemotePrefix)
-		if request.Caller = (quota.Caller{UID: -1, Job: job}); isRemote {
-			request.Caller = quota.Caller{UID: -1, Remote: name}
-		}
+		request.Caller = quota.Caller{UID: unknownUID, Job: job} // a remote caller counts as a job of its name
 	}
 	d, err := s.Service.DryRun(r.Context(), request)
 	if err != nil {

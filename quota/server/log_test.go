@@ -3,6 +3,7 @@ package server_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -106,6 +107,9 @@ func TestDenials(t *testing.T) {
 	}
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: strings.Repeat("x", 200)})
 	h.Acquire("", api.AcquireRequest{Credential: "nobody", Operation: "list"})
+	for range 2 { // granted, and replayed
+		h.Acquire("us", api.AcquireRequest{Operation: "videos.list", RequestID: "page-1"})
+	}
 	all, err := h.Client("").Log(t.Context(), api.LogQuery{Denied: true})
 	if err != nil || len(all.Entries) != 200 {
 		t.Fatalf("got %d, %v, want the last 200", len(all.Entries), err)
@@ -148,6 +152,20 @@ func TestUsage(t *testing.T) {
 	}
 	if u, err = h.Client("").Usage(t.Context(), "other", api.UsageQuery{}); err != nil || u.Shares == nil {
 		t.Errorf("got %+v, %v, want an empty list", u, err)
+	}
+	if _, err := h.Service.Reset(t.Context(), "youtube", quota.Caller{}, ""); err != nil {
+		t.Fatal(err)
+	}
+	sent := h.Acquire("us", api.AcquireRequest{Operation: "videos.list"}).GrantID
+	if _, err := h.Client("us").Release(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	if u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{}); err != nil || u.Total.Units != 0 || u.Total.Calls != 0 {
+		t.Errorf("got %+v, %v, want neither what was before a reset, nor what was released", u, err)
+	}
+	var p *api.Problem
+	if _, err = h.Client("").Usage(t.Context(), "yuotube", api.UsageQuery{}); !errors.As(err, &p) || p.Reason != quota.UnknownCredential {
+		t.Errorf("got %v, want that it is not configured", err)
 	}
 }
 

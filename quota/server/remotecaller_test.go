@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"net"
 	"strings"
@@ -19,12 +20,21 @@ import (
 func TestWhatARemoteCallerMay(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	youtube := servertest.YouTube()
-	youtube.Limits = append(youtube.Limits, quota.Limit{Name: "share", Units: 50, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"backfill", "remote/shop"}})
+	youtube.Limits = append(youtube.Limits, quota.Limit{Name: "share", Units: 50, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"backfill", "remote/shop"}},
+		quota.Limit{Name: "private", Units: 50, Window: quota.Sliding(24 * time.Hour), Jobs: []string{"backfill"}})
 	service := servertest.NewService(t, ledgertest.NewModel(clock.Now), youtube, servertest.Other())
-	h := servertest.Start(t, func(c *server.Config) { c.Service = service })
+	var told []server.Forbidden // of which the wire below makes one at a time
+	h := clientsServed(t, func(c *server.Config) {
+		c.Service, c.Status = service, map[string]func(context.Context) any{"jobs": func(context.Context) any { return "backfill" }}
+		c.Emit = func(event any) {
+			if f, forbidden := event.(server.Forbidden); forbidden {
+				told = append(told, f)
+			}
+		}
+	})
 	remote := new(server.Remote)
 	caller := func(name, token string) server.RemoteCaller {
-		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}}
+		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))}, Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}, Clients: []string{"public"}}
 	}
 	remote.SetCallers([]server.RemoteCaller{caller("shop", "one"), caller("blog", "two")})
 	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Handler: h.Server.Remote(remote)}), servertest.TCP(t), make(chan error, 1)
@@ -58,16 +68,20 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		{"release another caller's grant", "DELETE", "/v1/grants/" + blogs, "", 403},
 		{"read the status", "GET", "/v1/status", "", 200},
 		{"read the log", "GET", "/v1/log?credential=youtube", "", 403},
+		{"list its routes", "GET", "/v1", "", 200},
+		{"release what is no grant of another credential", "DELETE", "/v1/grants/other:ABCDEFGHIJKLMNOP", "", 403},
+		{"ask about its clients", "POST", "/v1/clients/public/acquire", "subject=alice", 200},
+		{"ask about other clients", "POST", "/v1/clients/closed/acquire", "subject=alice", 403},
 		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403},
 		{"observe for no grant", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 403},
 		{"observe for another's grant", "POST", "/v1/observe", "grant_id=" + roots + "&status=429", 403},
 	} {
-		if got := shop(row.method, row.path, row.body); got.Status != row.status || strings.Contains(got.Body, "backfill") {
-			t.Errorf("%s: got %d %s, want %d without another's name", row.name, got.Status, got.Body, row.status)
+		if got := shop(row.method, row.path, row.body); got.Status != row.status || strings.Contains(got.Body, "backfill") || strings.Contains(got.Body, "private") || strings.Contains(got.Body, "/v1/log\",") {
+			t.Errorf("%s: got %d %s, want %d without what is another's", row.name, got.Status, got.Body, row.status)
 		}
 	}
 	for name, headers := range map[string][]string{"no token": {}, "an unknown token": {"Authorization: Bearer three"}, "an empty token": {"Authorization: Bearer "}} {
-		if got := wire.Call("GET", "/v1/status", "", headers...); got.Status != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" {
+		if got := wire.Call("GET", "/v1/status", "", headers...); got.Status != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" || got.Header.Get("Server") != "" || told[len(told)-1].From == "" || told[len(told)-1].Route != "" {
 			t.Errorf("%s: got %d %s, want 401", name, got.Status, got.Body)
 		}
 	}

@@ -88,17 +88,20 @@ func TestViolatedPolicies(t *testing.T) {
 // A decision is answered with all that it says of its limits, in UTC.
 func TestDecisionOf(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
-	of := quota.LimitState{Used: 95, NextAt: at, NextUnits: 7, Closed: quota.Closed{Until: at, Says: "gone"}, Limit: quota.Limit{
-		Name: "daily", Units: 100, Reserve: 10, Window: quota.Sliding(time.Hour), Jobs: []string{"a"}, ExceptJobs: []string{"b"}, DryRun: true,
-	}}
-	utc := at.UTC()
-	want := Limit{Name: "daily", Units: 100, Reserve: 10, Used: 95, Window: "1h", WindowMs: 3_600_000, Describe: of.Describe(),
-		NextUnitsAt: &utc, NextUnits: 7, Closed: &of.Closed, Jobs: []string{"a"}, ExceptJobs: []string{"b"}, Observes: true}
+	utc, jobs, except := at.UTC(), []string{"a"}, []string{"b"}
+	of := quota.LimitState{Used: 95, NextAt: at, NextUnits: 7, Closed: quota.Closed{Until: at, Says: "gone"}}
+	of.Limit = quota.Limit{Name: "daily", Units: 100, Reserve: 10, Window: quota.Sliding(time.Hour), DryRun: true}
+	of.Jobs, of.ExceptJobs = jobs, except
+	want := Limit{Name: "daily", Units: 100, Reserve: 10, Used: 95, Window: "1h", WindowMs: 3_600_000, Observes: true,
+		Describe: of.Describe(), NextUnitsAt: &utc, NextUnits: 7, Closed: &of.Closed, Jobs: jobs, ExceptJobs: except}
 	if got := LimitOf(of); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	d := DecisionOf(quota.Decision{Reason: quota.LimitClosed, Limit: "daily", Units: 3, RetryAt: at, RetryAfter: 1500 * time.Millisecond, Limits: []quota.LimitState{of}}, false)
-	if d.Type != quotaExceeded || d.Status != 429 || d.UpstreamSays != "gone" || d.Requested != 3 || d.RetryAfterMs != 1500 || *d.RetryAt != utc {
+	refused := quota.Decision{Reason: quota.LimitClosed, Limit: "daily", Units: 3, RetryAt: at, RetryAfter: 1500 * time.Millisecond}
+	refused.Limits = []quota.LimitState{of}
+	d := DecisionOf(refused, false)
+	if d.Type != quotaExceeded || d.Status != 429 || d.UpstreamSays != "gone" ||
+		d.Requested != 3 || d.RetryAfterMs != 1500 || *d.RetryAt != utc {
 		t.Errorf("got %+v", d)
 	}
 }
@@ -112,7 +115,8 @@ func TestParseInstant(t *testing.T) {
 	} {
 		at, err := ParseInstant(text, now, false)
 		ago, err2 := ParseInstant(text, now, true)
-		if (err != nil) != (want == 0) || (err2 != nil) != (want == 0) || at != now.Add(want) || ago != now.Add(-want) && !strings.HasSuffix(text, "Z") {
+		if (err != nil) != (want == 0) || (err2 != nil) != (want == 0) ||
+			at != now.Add(want) || ago != now.Add(-want) && !strings.HasSuffix(text, "Z") {
 			t.Errorf("%q: got %v, %v, and %v, %v, want %v", text, at, err, ago, err2, want)
 		}
 	}

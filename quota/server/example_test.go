@@ -63,16 +63,14 @@ func Example() {
 			log.Fatal(err)
 		}
 		var body struct {
-			Remaining int64     `json:"remaining"`
-			Reason    string    `json:"reason"`
-			Detail    string    `json:"detail"`
-			RetryAt   time.Time `json:"retry_at"`
+			Remaining      int64
+			Reason, Detail string
+			RetryAt        time.Time `json:"retry_at"`
 		}
-		err = json.NewDecoder(answer.Body).Decode(&body)
-		answer.Body.Close()
-		if err != nil {
+		if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
 			log.Fatal(err)
 		}
+		answer.Body.Close()
 		fmt.Println(answer.Status+":", body.Remaining, "units left")
 		if answer.StatusCode == http.StatusTooManyRequests {
 			fmt.Printf("%s, %s: %s\n", body.Reason, body.RetryAt.Format(time.DateTime), body.Detail)

@@ -21,9 +21,7 @@ import (
 // dialAs is Dial as another user: the kernel records the user of the thread that connects.
 func dialAs(t *testing.T, h *servertest.Server, uid uint32) *servertest.Conn {
 	t.Helper()
-	if err := os.Chmod(h.Socket, 0o666); err != nil { // for users who are in no group of ours
-		t.Fatal(err)
-	}
+	os.Chmod(h.Socket, 0o666) // for users who are in no group of ours; Dial says if it is not
 	runtime.LockOSThread()
 	setThreadUser(t, uintptr(uid))
 	w := h.Dial()
@@ -146,7 +144,7 @@ func held() (heap uint64, routines int) {
 // The request of a connection that has not asked yet is answered while the server shuts down, or known to its
 // sender not to have arrived: none is read and dropped.
 func TestShutdownDropsNoRequest(t *testing.T) {
-	for range 20 {
+	for range 6 {
 		h := servertest.Start(t, nil)
 		wires := make([]*servertest.Conn, 16)
 		for i := range wires {

@@ -160,11 +160,12 @@ func TestUsage(t *testing.T) {
 	if _, err := h.Client("us").Release(t.Context(), sent); err != nil {
 		t.Fatal(err)
 	}
-	if u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{}); err != nil || u.Total.Units != 0 || u.Total.Calls != 0 {
+	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
+	if err != nil || u.Total.Units != 0 || u.Total.Calls != 0 {
 		t.Errorf("got %+v, %v, want neither what was before a reset, nor what was released", u, err)
 	}
-	var p *api.Problem
-	if _, err = h.Client("").Usage(t.Context(), "yuotube", api.UsageQuery{}); !errors.As(err, &p) || p.Reason != quota.UnknownCredential {
+	_, err = h.Client("").Usage(t.Context(), "yuotube", api.UsageQuery{})
+	if p := new(api.Problem); !errors.As(err, &p) || p.Reason != quota.UnknownCredential {
 		t.Errorf("got %v, want that it is not configured", err)
 	}
 }

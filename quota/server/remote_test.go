@@ -39,15 +39,15 @@ func TestRemoteCallersAreNotWarned(t *testing.T) {
 
 // An entry of the log is told with all that it holds.
 func TestEntryOf(t *testing.T) {
-	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	at, three := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), []quota.Charge{{Limit: "daily", Units: 3}}
 	for _, row := range []struct {
 		entry quota.Entry
 		want  string
 	}{
-		{quota.Entry{At: at, By: "trending", Region: "US", Outage: true, Would: []string{"trial"}, Charges: []quota.Charge{{Limit: "daily", Units: 3}},
+		{quota.Entry{At: at, By: "trending", Region: "US", Outage: true, Would: []string{"trial"}, Charges: three,
 			Body: quota.Grant{Operation: "list", Count: 3}},
-			`"kind":"grant","operation":"list","count":3,"by":"trending","region":"US","units":3,"charges":[{"limit":"daily","units":3,"debited":3}],` +
-				`"would_deny":["trial"],"outage":true}`},
+			`"kind":"grant","operation":"list","count":3,"by":"trending","region":"US","units":3,` +
+				`"charges":[{"limit":"daily","units":3,"debited":3}],"would_deny":["trial"],"outage":true}`},
 		{quota.Entry{At: at, By: "@0", Note: "gone", Body: quota.Changed{Limit: "daily", Until: at}},
 			`"kind":"closing","by":"@0","units":0,"charges":[],"limit":"daily","until":"2026-11-21T09:00:00Z","note":"gone"}`},
 	} {

@@ -109,7 +109,8 @@ func TestRoles(t *testing.T) {
 		{"acquire", "POST", "/v1/acquire", acquire, 200, 403, 200, 200, 200},
 		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get", 403, 403, 200, 200, 200},
 		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 403, 200, 200},
-		{"ask what the reserve would do", "POST", "/v1/acquire", acquire + "&use_reserve=true&dry_run=true", 200, 403, 200, 200, 200},
+		{"ask what the reserve would do", "POST", "/v1/acquire", acquire + "&use_reserve=true&dry_run=true",
+			200, 403, 200, 200, 200},
 		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 403, 200, 200},
 		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 403, 200, 200, 200},
 		{"release what was never granted", "DELETE", "/v1/grants/youtube:ABCDEFGHIJKLMNOP", "", 403, 403, 404, 404, 404},
@@ -183,7 +184,8 @@ func TestReserveOfAPass(t *testing.T) {
 	if d := h.Acquire("mine", call); !d.Granted || d.Limits[0].Used != 9_600 {
 		t.Errorf("a pass that may use the reserve: got %+v, want it granted", d)
 	}
-	got := h.Dial().Call("POST", "/v1/acquire", "operation=videos.list&count=401", servertest.Form, "Authorization: Bearer mine")
+	got := h.Dial().Call("POST", "/v1/acquire", "operation=videos.list&count=401",
+		servertest.Form, "Authorization: Bearer mine")
 	if fields := got.Header.Get("RateLimit"); got.Status != 429 || !strings.HasPrefix(fields, `"daily";r=400;`) {
 		t.Errorf("a denial of its reserve: %d, RateLimit %s", got.Status, fields)
 	}

@@ -193,7 +193,8 @@ func testUnavailable(t *testing.T, why error, reason string) {
 func TestEveryDecisionIsReported(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("secret", "fetch", "US", "other")
-	grant := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a", Optional: true})
+	first := api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a", Optional: true}
+	grant := h.Acquire("", first)
 	h.Acquire("", api.AcquireRequest{Credential: "vimeo", Operation: "videos.list"})
 	h.Client("").Release(t.Context(), grant.GrantID)
 	for range 3 {
@@ -206,7 +207,8 @@ func TestEveryDecisionIsReported(t *testing.T) {
 	own := fmt.Sprintf("@%d", os.Getuid())
 	want := []string{"acquire " + own + "  granted true", "acquire " + own + "  unknown_credential true", "release " + own + "  granted true",
 		"acquire fetch US granted true", "acquire fetch US granted true", "acquire fetch US limit_exceeded true"}
-	if !slices.Equal(got, want) || h.Events()[0].Request.RequestID != "a" || !h.Events()[0].Request.Optional || h.Events()[2].GrantID != grant.GrantID {
+	request := h.Events()[0].Request
+	if !slices.Equal(got, want) || request.RequestID != "a" || !request.Optional || h.Events()[2].GrantID != grant.GrantID {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if decided := h.Tokens.Pass("secret").Decisions; len(decided) != 3 || !decided[1].Granted() || decided[2].Reason != quota.LimitExceeded {

@@ -97,8 +97,8 @@ func TestDecisionOf(t *testing.T) {
 	if got := LimitOf(of); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	refused := quota.Decision{Reason: quota.LimitClosed, Limit: "daily", Units: 3, RetryAt: at, RetryAfter: 1500 * time.Millisecond}
-	refused.Limits = []quota.LimitState{of}
+	refused := quota.Decision{Reason: quota.LimitClosed, Limit: "daily", Units: 3, Limits: []quota.LimitState{of}}
+	refused.RetryAt, refused.RetryAfter = at, 1500*time.Millisecond
 	d := DecisionOf(refused, false)
 	if d.Type != quotaExceeded || d.Status != 429 || d.UpstreamSays != "gone" ||
 		d.Requested != 3 || d.RetryAfterMs != 1500 || *d.RetryAt != utc {

@@ -96,6 +96,16 @@ func TestBookAndReset(t *testing.T) {
 		}
 	}
 
+	shut, err := client.CloseLimit(t.Context(), "youtube", api.Closing{Limit: "search", Until: "3h", Note: "for the demo"})
+	at := h.Clock.Now().Add(3 * time.Hour)
+	if err != nil || !shut.Changed || shut.Closed == nil || shut.Closed.Says != "for the demo" || !shut.Closed.Until.Equal(at) {
+		t.Errorf("closed: got %+v, %v, want it closed for 3 h with its note", shut, err)
+	}
+	shut, err = client.CloseLimit(t.Context(), "youtube", api.Closing{Limit: "search", Open: true})
+	if err != nil || !shut.Changed || shut.Closed != nil {
+		t.Errorf("opened: got %+v, %v", shut, err)
+	}
+
 	got, err := client.Reset(t.Context(), "youtube", "a new project")
 	if err != nil || got.Name != "youtube" || got.Limits[1].Used != 0 {
 		t.Errorf("got %+v, %v, want it empty", got, err)
@@ -107,7 +117,7 @@ func TestBookAndReset(t *testing.T) {
 	for _, e := range h.Events() {
 		verbs = append(verbs, fmt.Sprintf("%s %s %s", e.Verb, e.Request.Credential, e.Request.Caller.By()))
 	}
-	if want := "acquire youtube @0, book youtube @0, book youtube @0, settle youtube @0, book youtube @0, book youtube @0, reset youtube @0"; strings.Join(verbs, ", ") != want {
+	if want := "acquire youtube @0, book youtube @0, book youtube @0, settle youtube @0, book youtube @0, book youtube @0, close youtube @0, open youtube @0, reset youtube @0"; strings.Join(verbs, ", ") != want {
 		t.Errorf("observed %v, want %s", verbs, want)
 	}
 }

@@ -208,7 +208,8 @@ func TestEveryDecisionIsReported(t *testing.T) {
 	want := []string{"acquire " + own + "  granted true", "acquire " + own + "  unknown_credential true", "release " + own + "  granted true",
 		"acquire fetch US granted true", "acquire fetch US granted true", "acquire fetch US limit_exceeded true"}
 	request := h.Events()[0].Request
-	if !slices.Equal(got, want) || request.RequestID != "a" || !request.Optional || h.Events()[2].GrantID != grant.GrantID {
+	if !slices.Equal(got, want) || request.RequestID != "a" || !request.Optional ||
+		h.Events()[2].GrantID != grant.GrantID {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if decided := h.Tokens.Pass("secret").Decisions; len(decided) != 3 || !decided[1].Granted() || decided[2].Reason != quota.LimitExceeded {

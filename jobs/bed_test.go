@@ -176,7 +176,7 @@ func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.
 
 // Spent takes a job to have been granted three units for a region.
 func (b *bed) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
-	return map[string]quota.Spent{"DE": {Units: 3, Calls: 3}}, nil
+	return map[string]quota.Spent{"DE": {Units: 3, Calls: 3, Made: Made{"list": 3}}}, nil
 }
 
 func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) Exit {

@@ -57,10 +57,7 @@ func (r *Runner) newExecutor(j *jobControl, run *Run) *executor {
 	}
 	e.launching, e.halt = context.WithCancelCause(r.stopping)
 	e.ask, e.end = context.WithCancelCause(r.asked)
-	begins := run.Slot
-	if e.job.After != "" { // it has waited
-		begins = run.StartedAt
-	}
+	begins := quota.Later(run.Slot, run.StartedAt) // a timer may come early
 	e.due = e.began.Add(begins.Sub(run.StartedAt))
 	if run.Trigger != Manual { // an operator waits for a manual run
 		e.stagger = e.job.StaggerWithin(e.job.Schedule.Next(begins).Sub(begins), len(run.Ring))
@@ -134,7 +131,7 @@ func (e *executor) next() (p Pass, wait time.Duration) {
 // holds mu.
 func (e *executor) retry() {
 	now, after := e.runner.now(), e.job.RetryAfter
-	e.retries, e.due, e.stagger = e.retries-1, time.Time{}, 0
+	e.retries, e.due = e.retries-1, time.Time{}
 	failed := e.run.Failed()
 	switch next := e.job.Schedule.Next(now); {
 	case after > 0 && !next.IsZero() && !now.Add(after).Before(next):

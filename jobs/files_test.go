@@ -161,7 +161,8 @@ func TestRunsAreBounded(t *testing.T) {
 	f := &files{dir: t.TempDir(), job: "j"}
 	most, last := int64(0), 0
 	for last = range 100 {
-		must(t, f.add(runsLine{Run: &Run{ID: fmt.Sprint(last), State: RunDone, Stop: Stop{Detail: strings.Repeat("x", 100_000)}}}))
+		must(t, f.add(runsLine{Of: fmt.Sprint(last), Pass: &Pass{Region: "US", Stop: Stop{Detail: strings.Repeat("x", 100_000)}}},
+			runsLine{Run: &Run{ID: fmt.Sprint(last), State: RunDone}}))
 		info, err := os.Stat(f.path(runsEnding))
 		must(t, err)
 		most = max(most, info.Size())
@@ -169,6 +170,11 @@ func TestRunsAreBounded(t *testing.T) {
 	runs, err := f.latest(100)
 	if err != nil || most > maxRuns+101_000 || len(runs) < 60 || len(runs) == 100 || runs[0].ID != fmt.Sprint(last) {
 		t.Errorf("%d runs are kept, %v, in up to %d bytes", len(runs), err, most)
+	}
+	for n := range 5 { // of what is read, the first run may lack its pass
+		if runs, err := f.latest(n); err != nil || len(runs) != n || slices.ContainsFunc(runs, func(r Run) bool { return len(r.Passes) != 1 }) {
+			t.Errorf("got %d runs of %d, %v, or one without its pass", len(runs), n, err)
+		}
 	}
 }
 

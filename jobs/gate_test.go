@@ -171,17 +171,20 @@ func TestAPassComesAgain(t *testing.T) {
 	for _, row := range []struct {
 		times  int // how often it is denied
 		window time.Duration
+		reason quota.Reason
 		want   []string
 	}{
-		{2, 50 * time.Second, []string{"11:01:00 US running", "11:01:00 US ok", "11:01:00 GB running", "11:01:00 GB ok", "11:01:00 run done"}},
-		{2, time.Hour, []string{"11:00:20 US running", "11:00:20 US ok", "11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
-		{9, 0, []string{"11:00:20 US running", "11:00:20 US exhausted", "11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
+		{2, 50 * time.Second, quota.LimitClosed, []string{"11:00:20 US running", "11:00:20 US ok", "11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
+		{2, 50 * time.Second, quota.LimitExceeded, []string{"11:01:00 US running", "11:01:00 US ok", "11:01:00 GB running", "11:01:00 GB ok", "11:01:00 run done"}},
+		{2, time.Hour, quota.LimitExceeded, []string{"11:00:20 US running", "11:00:20 US ok", "11:00:20 GB running", "11:00:20 GB ok", "11:00:20 run done"}},
+		{9, 0, quota.LimitExceeded, []string{"11:00:20 US running", "11:00:20 US exhausted", "11:00:30 US running", "11:00:30 US exhausted", "11:00:30 run stopped (exhausted)"}},
 	} {
 		passes := 0
-		play(t, []history{{name: fmt.Sprint(row.times, " in ", row.window), regions: 2, job: func(j *Job) { j.Stagger, j.MaxWait = 0, time.Minute },
+		play(t, []history{{name: fmt.Sprint(row.reason, row.times, " in ", row.window), regions: 2, job: func(j *Job) { j.Stagger, j.MaxWait = 0, time.Minute },
 			play: func(_ context.Context, b *bed, p played) Exit {
 				if passes++; p.region == "US" && passes <= row.times {
 					d := refused()
+					d.Reason = row.reason
 					d.Limits = []quota.LimitState{{Limit: quota.Limit{Name: d.Limit, Window: quota.Sliding(row.window)}}}
 					d.RetryAt, d.RetryAfter = b.now().Add(10*time.Second), 10*time.Second
 					b.tokens.Decided(p.token, quota.Request{Operation: "list"}, d, nil)

@@ -87,6 +87,14 @@ func TestAJobRunsOnOneHost(t *testing.T) {
 
 		known, last = false, time.Now().Add(-time.Hour)
 		b.tick()
+		b.wait(time.Hour)
+		set("b", true)
+		if b.wait(time.Second); len(b.forget()) > 0 {
+			t.Error("a slot runs after the next one has come")
+		}
+		set("b", false)
+		last = time.Now().Add(-time.Hour)
+		b.tick()
 		b.wait(30 * time.Minute)
 		b.wants()
 		set("b", true)
@@ -143,7 +151,13 @@ func TestTheHostOfAJob(t *testing.T) {
 		}
 		b.run()
 		b.wants()
-		b.begun() // an operator may run it on every host
+		job = trending(t, 1)
+		job.Host = "a"
+		must(t, b.SetJobs([]*Job{job}))
+		b.config.Hosts = func() ([]Daemon, time.Duration, bool) { return nil, 0, false }
+		b.tick()
+		b.wants(ran("12:00:00")...) // it needs no word of the ledger
+		b.begun()                   // an operator may run it on every host
 		if got := b.status().Last; got == nil || got.Trigger != Manual {
 			t.Errorf("got %+v, want a manual run", got)
 		}

@@ -186,6 +186,11 @@ func TestWhatAStateKeepsOfPasses(t *testing.T) {
 	if last := s.Took[len(s.Took)-1]; len(s.Took) != meanOf || last["list"] != 12 || mean(s.Took)["list"] != 8 {
 		t.Errorf("got %v, the mean %v", s.Took, mean(s.Took))
 	}
+	measured := &jobControl{job: &Job{}, state: s}
+	got := (&Runner{jobs: []*jobControl{measured}, configured: 1}).JobStates()[0]
+	if !got.Measured || got.Expects["list"] != 8 || len(measured.job.Expects) != 0 {
+		t.Errorf("got %+v, want what it needs", got)
+	}
 	s = state{}
 	r := &Run{ID: "1", Ring: regions.Ring{"US"}, Retry: 1}
 	for attempt := range 2 {
@@ -244,6 +249,8 @@ func TestNoGoodRun(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.begun()
 		due(b.status().Last.EndedAt.Add(36 * time.Hour))
+		must(t, b.Pause("trending", "@0", "", 20*time.Hour))
+		due(b.now().Add(56 * time.Hour).Truncate(time.Hour).Add(50 * time.Minute))
 
 		must(t, b.Pause("trending", "@0", "", 0))
 		due(time.Time{})

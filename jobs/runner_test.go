@@ -45,6 +45,8 @@ func TestTheWayOfARun(t *testing.T) {
 			play: fails(map[string]int{"US": 9}),
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
 				"11:30:00 US running", "11:31:00 US failed", "11:50:00 US running", "11:51:00 US failed", "11:51:00 run failed"}},
+		{name: "not at the next slot", job: func(j *Job) { j.Retry, j.RetryAfter = 1, 59*time.Minute }, play: fails(map[string]int{"US": 9}),
+			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:01:00 run failed"}},
 	})
 }
 

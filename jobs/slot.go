@@ -127,11 +127,11 @@ func (j *Job) mayMakeUp(slot, now time.Time) bool {
 	return j.CatchUp && !Latest(j.Schedule, now).After(slot) && now.Sub(slot) <= maxCatchUp
 }
 
-// slotOf returns the slot that a run takes: an operator's takes none. One at a start takes the latest one, unless the
-// run of that is to be finished. The caller holds mu.
+// slotOf returns the slot that a run of the schedule takes. One at a start takes the latest one, or none if the run of
+// that is to be finished. The caller holds mu.
 func (j *jobControl) slotOf(run *Run) time.Time {
 	switch {
-	case run.Trigger == Manual, run.Trigger == AtStart && j.state.Unfinished && !j.state.Pause.Active(run.Slot):
+	case run.Trigger == AtStart && j.state.Unfinished:
 		return time.Time{}
 	case run.Trigger == AtStart:
 		return Latest(j.job.Schedule, run.Slot)

@@ -70,6 +70,29 @@ func TestSlots(t *testing.T) {
 			b.run()
 		}, want: append([]string{"16:00:00 run skipped (missed)"}, ran("16:00:00")...)},
 		{name: "it is ticked late", job: catchUp, live: tickedLate, want: ran("11:01:07")},
+		{name: "it is ticked late, and is spread over what is left", regions: 2, job: catchUp, live: func(b *bed, _ *Job) {
+			tickedLate(b, nil)
+			b.wait(30 * time.Minute)
+		}, want: []string{"11:01:07 run running", "11:01:07 US running", "11:01:07 US ok", "11:30:33 GB running", "11:30:33 GB ok", "11:30:33 run done"}},
+		{name: "it is ticked after the next one", job: catchUp, live: func(b *bed, _ *Job) {
+			time.Sleep(time.Hour + 15*time.Minute)
+			b.Tick("trending", time.Now().Truncate(time.Hour).Add(-time.Hour).UTC())
+			synctest.Wait()
+		}, want: []string{"12:05:00 run skipped (missed)"}},
+		{name: "a run by hand does not take it", live: func(b *bed, _ *Job) {
+			time.Sleep(10 * time.Minute)
+			b.begun()
+			b.Tick("trending", time.Now().UTC())
+			synctest.Wait()
+		}, want: append(ran("11:00:00"), ran("11:00:00")...)},
+		{name: "what was skipped is ticked again", live: func(b *bed, _ *Job) {
+			must(b.t, b.Pause("trending", "root", "", 0))
+			b.run()
+			b.tick()
+			must(b.t, b.Resume("trending"))
+			b.Tick("trending", time.Now().UTC())
+			synctest.Wait()
+		}, want: []string{"11:00:00 run skipped (paused) ×1", "12:00:00 run skipped (paused) ×2"}},
 		{name: "it is ticked late, and the job skips what it missed", live: tickedLate, want: []string{"11:01:07 run skipped (missed)"}},
 		{name: "a pause ends at it", live: func(b *bed, _ *Job) {
 			must(b.t, b.Pause("trending", "root", "", time.Hour+10*time.Minute))
@@ -153,6 +176,9 @@ func TestPause(t *testing.T) {
 		}
 		b.run() // it is over by itself
 		b.wants(ran("13:00:00")...)
+		if got := b.status().Skips; got != nil {
+			t.Errorf("got %+v, want none since the last run began", got)
+		}
 		must(t, b.Pause("trending", "root", "", 0))
 		if got := b.status(); got.Pause == nil || !got.Pause.Until.IsZero() || got.Pause.Since.IsZero() || !got.Next.IsZero() {
 			t.Errorf("got %+v and a run at %v, want a pause without an end", got.Pause, got.Next)
@@ -214,6 +240,9 @@ func TestManualRun(t *testing.T) {
 		// In the order asked for, at once, without taking anybody's turn, and though the job is paused.
 		b.wants("10:50:00 run running", "10:50:00 CA running", "10:50:00 CA ok", "10:50:00 US running", "10:50:00 US ok", "10:50:00 run done")
 		b.wantCursor("DE")
+		if err := b.StopRun(run.ID); !errors.Is(err, ErrUnknown) {
+			t.Errorf("got %v, want that it is over", err)
+		}
 		if got := b.status().Last; got.ID != run.ID || got.By != "root" || got.Trigger != Manual {
 			t.Errorf("got %+v, want the run that was asked for", got)
 		}

@@ -100,6 +100,12 @@ func TestKilledDaemon(t *testing.T) {
 		if _, err := b.Run("trending", "root"); !errors.Is(err, ErrUnderWay) || b.status().Last.Reason != Died {
 			t.Errorf("got %v after %+v, want that the run of before is in the way until it was ended", err, b.status().Last)
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		b.Start(ctx) // and is stopped before it has
+		b.wants()
+		b.kill(job)
+		b.ended = nil
 		b.start()
 		b.wants("12:00:00 DE interrupted (died)", "12:00:00 run interrupted (died)")
 		if want := (Identity{BootID: "boot-1", PID: 4711, Start: 42}); len(b.ended) != 1 || b.ended[0] != want {
@@ -109,7 +115,7 @@ func TestKilledDaemon(t *testing.T) {
 		if got.Last == nil || got.Cursor != "DE" || got.Last.State != RunInterrupted || got.Last.Reason != Died || len(got.Last.Passes) != 3 {
 			t.Fatalf("got the cursor at %s after %+v", got.Cursor, got.Last)
 		}
-		if p := got.Last.Passes[2]; p.Outcome != Interrupted || p.Reason != Died || p.EndedAt.IsZero() || p.Units != 3 || p.Process != nil {
+		if p := got.Last.Passes[2]; p.Outcome != Interrupted || p.Reason != Died || p.EndedAt.IsZero() || p.Units != 3 || p.Made["list"] != 3 || p.Process != nil {
 			t.Errorf("got %+v, want it interrupted, with what the ledger says that it spent", p)
 		}
 		b.play = exits(0)

@@ -132,6 +132,18 @@ func TestWhatIsKnownOfAPass(t *testing.T) {
 	}
 }
 
+// Of what a pass was refused the last ten are kept.
+func TestRefusalsAreBounded(t *testing.T) {
+	var tokens Tokens
+	token := tokens.issue(quota.Bearer{})
+	for range 3 * maxRefusals {
+		denies("list")(&tokens, token)
+	}
+	if got := tokens.revoke(token).Refusals; len(got) != maxRefusals {
+		t.Errorf("%d refusals are kept, want %d", len(got), maxRefusals)
+	}
+}
+
 // What a pass settles to more than it was granted is counted, and ends its run where that is more than a limit may have.
 // Of a call through the proxy only the proxy settles.
 func TestSettledPast(t *testing.T) {

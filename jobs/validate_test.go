@@ -24,6 +24,7 @@ func youtube() []*quota.Credential {
 func TestValidJobs(t *testing.T) {
 	for name, change := range map[string]func(*Job){
 		"the example":           func(*Job) {},
+		"a pace of a period":    func(j *Job) { j.MaxWait = time.Hour },
 		"exactly what there is": func(j *Job) { j.Expects = map[string]quota.Units{"videos.list": 9_500} },
 		"all with the reserve":  func(j *Job) { j.UseReserve, j.Expects = true, map[string]quota.Units{"videos.list": 10_000} },
 	} {

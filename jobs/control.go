@@ -219,5 +219,10 @@ func (r *Runner) setPause(job string, p *Pause) error {
 		return err
 	}
 	now := r.now()
-	return j.change(func(s *state) { s.pause(p, now) })
+	return j.change(func(s *state) {
+		if p == nil && s.Pause != nil {
+			s.Good = now // no good run was expected meanwhile
+		}
+		s.Pause = p
+	})
 }

@@ -309,31 +309,25 @@ func (r *Runner) known() (list []*jobControl, configured int) {
 // state returns a job that is configured.
 func (r *Runner) state(job string) (*jobControl, error) {
 	list, n := r.known()
-	return find(list[:n], job)
-}
-
-func find(list []*jobControl, job string) (*jobControl, error) {
-	if i := slices.IndexFunc(list, func(j *jobControl) bool { return j.name == job }); i >= 0 {
+	if i := slices.IndexFunc(list[:n], func(j *jobControl) bool { return j.name == job }); i >= 0 {
 		return list[i], nil
 	}
 	return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 }
 
-// listed returns a job or, if it has no name, all that are configured, in their order, and then those that were removed
-// while a run of theirs is under way.
-func (r *Runner) listed(job string) ([]*jobControl, error) {
+// listed returns a job or, if it has no name, all: those that are configured, in their order, and then those that were
+// removed while a run of theirs is under way.
+func (r *Runner) listed(job string) (list []*jobControl, err error) {
 	all, n := r.known()
-	list := slices.Clone(all[:n])
-	for _, j := range all[n:] {
-		if j.underWay() != nil {
+	for i, j := range all {
+		if (job == "" || job == j.name) && (i < n || j.underWay() != nil) {
 			list = append(list, j)
 		}
 	}
-	if job == "" {
-		return list, nil
+	if job != "" && len(list) == 0 {
+		return nil, fmt.Errorf("job %q: %w", job, ErrUnknown)
 	}
-	j, err := find(list, job)
-	return []*jobControl{j}, err
+	return list, nil
 }
 
 // Spending returns the ids of the runs under way that spend from a credential, also those of jobs that were removed or

@@ -126,14 +126,6 @@ func (s *state) end(r *Run) {
 	}
 }
 
-// pause records what an operator wants; nil ends a pause.
-func (s *state) pause(p *Pause, now time.Time) {
-	if p == nil && s.Pause != nil {
-		s.Good = now // no good run was expected meanwhile
-	}
-	s.Pause = p
-}
-
 // mean returns the average of some calls, rounded up; nil of none.
 func mean(list []Made) Made {
 	if len(list) == 0 {

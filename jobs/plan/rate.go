@@ -106,20 +106,17 @@ func (p *Planner) Rates(ctx context.Context) ([]Rate, error) {
 	return rates, nil
 }
 
-// A spending is what callers were granted, by caller and limit.
-type spending map[string]map[string]quota.Units
+// A spender is a caller with the limit that it spends from.
+type spender struct{ by, limit string }
 
 // lastHour reads what was granted in the last hour.
-func (p *Planner) lastHour(ctx context.Context, credential string, now time.Time) (spending, error) {
+func (p *Planner) lastHour(ctx context.Context, credential string, now time.Time) (map[spender]quota.Units, error) {
 	const most = 100_000
-	spent, read := spending{}, 0
+	spent, read := map[spender]quota.Units{}, 0
 	err := p.Service.Walk(ctx, credential, now.Add(-time.Hour), func(e quota.Entry) bool {
-		if spent[e.By] == nil {
-			spent[e.By] = map[string]quota.Units{}
-		}
 		if _, isGrant := e.Grant(); isGrant {
 			for _, charge := range e.Charges {
-				spent[e.By][charge.Limit] += charge.Units
+				spent[spender{e.By, charge.Limit}] += charge.Units
 			}
 		}
 		read++
@@ -130,7 +127,7 @@ func (p *Planner) lastHour(ctx context.Context, credential string, now time.Time
 
 // rateOf goes by what each caller has spent in the last hour. A job has spent what its slots of that hour explain, with
 // one more, which may have been late; one whose run has ended spends nothing more than its coming slots.
-func rateOf(l quota.LimitState, fit Fit, c *quota.Credential, states []jobs.JobState, spent spending, now time.Time) Rate {
+func rateOf(l quota.LimitState, fit Fit, c *quota.Credential, states []jobs.JobState, spent map[spender]quota.Units, now time.Time) Rate {
 	r, others := Rate{Credential: fit.Credential, Limit: fit.Limit}, quota.Units(0)
 	coming, explained := make([]quota.Units, day/time.Minute), map[string]quota.Units{}
 	for _, s := range states {
@@ -151,12 +148,15 @@ func rateOf(l quota.LimitState, fit Fit, c *quota.Credential, states []jobs.JobS
 			explained[s.Name] = quota.MaxUnits
 		}
 	}
-	for by, in := range spent {
-		r.PerHour += in[l.Name]
-		beyond := max(0, in[l.Name]-explained[by])
+	for of, units := range spent {
+		if of.limit != l.Name {
+			continue
+		}
+		r.PerHour += units
+		beyond := max(0, units-explained[of.by])
 		others += beyond
-		if beyond > r.Beyond || beyond == r.Beyond && beyond > 0 && by < r.Spender {
-			r.Spender, r.Beyond = by, beyond
+		if beyond > r.Beyond || beyond == r.Beyond && beyond > 0 && of.by < r.Spender {
+			r.Spender, r.Beyond = of.by, beyond
 		}
 	}
 	if l.Closed.IsZero() && !l.DryRun {

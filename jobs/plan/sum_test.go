@@ -195,8 +195,8 @@ func TestRateOf(t *testing.T) {
 			Schedule: jobs.Every{Period: time.Hour}, Expects: map[string]quota.Units{"list": 1}})
 	}
 	states := []jobs.JobState{{Job: list[0], Runs: true}, {Job: list[1]}}
-	spent := map[string]map[string]quota.Units{
-		"loop": {"daily": 208}, "ended": {"daily": 500}, "@0": {"daily": 20},
+	spent := map[spender]quota.Units{
+		{"loop", "daily"}: 208, {"loop", "search"}: 9, {"ended", "daily"}: 500, {"@0", "daily"}: 20,
 	}
 	l := quota.LimitState{Limit: c.Limits[0], Used: 750}
 	fit := Fit{Credential: "api", Limit: "daily", Demand: 192, Budget: 1000, Fits: true}
@@ -204,5 +204,12 @@ func TestRateOf(t *testing.T) {
 	// 8 of the loop are of its slot and of one that was late; 250 are left at 220 an hour.
 	if r.PerHour != 728 || r.Spender != "loop" || r.Beyond != 200 || !r.GoneAt.Equal(now.Add(69*time.Minute)) {
 		t.Errorf("got %+v, want 200 beyond the schedule by the loop, and nothing left in 69 minutes", r)
+	}
+	closed, observed := l, l
+	closed.Closed.Until, observed.DryRun = now.Add(time.Hour), true
+	for _, l := range []quota.LimitState{closed, observed} {
+		if r := rateOf(l, fit, c, states, spent, now); !r.GoneAt.IsZero() || r.PerHour != 728 {
+			t.Errorf("got %+v of a limit that is closed, or refuses nothing", r)
+		}
 	}
 }

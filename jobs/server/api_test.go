@@ -111,6 +111,8 @@ func TestARun(t *testing.T) {
 	h.refused("a pass that stops its run", err, http.StatusForbidden)
 	_, err = pass.Pause(ctx, "trending", jobsapi.PauseRequest{})
 	h.refused("a pass that pauses its job", err, http.StatusForbidden)
+	_, err = pass.Begin(ctx, "trending", jobsapi.RunRequest{})
+	h.refused("a pass that begins a run", err, http.StatusForbidden)
 	_, err = h.Begin(ctx, "trending", jobsapi.RunRequest{})
 	h.refused("another run", err, http.StatusConflict)
 
@@ -162,6 +164,7 @@ func TestBadRequests(t *testing.T) {
 		{"a run of a job that is not there", "POST", "/v1/jobs/other/run", nil, 404},
 		{"a pause of a job that is not there", "POST", "/v1/jobs/other/pause", nil, 404},
 		{"a pause into the past", "POST", "/v1/jobs/trending/pause", map[string]any{"for_ms": -1}, 400},
+		{"a pause of two years", "POST", "/v1/jobs/trending/pause", map[string]any{"for_ms": 2 * 365 * 24 * 3600_000}, 400},
 		{"a stop of a run that is not there", "POST", "/v1/runs/0/stop", nil, 404},
 	} {
 		h.refused(row.name, h.Do(t.Context(), row.method, row.path, row.body, nil), row.status)

@@ -48,6 +48,8 @@ func TestInvalidJobs(t *testing.T) {
 		{"no schedule", func(j *Job) { j.Schedule = nil }, "every", "needs a schedule"},
 		{"a manual job at the start", func(j *Job) { j.Schedule, j.RunAtStart = Unscheduled{}, true }, "run_at_start", "only a person"},
 		{"a schedule that never comes", func(j *Job) { j.Schedule = Every{} }, "cron", "never happens"},
+		{"too many retries", func(j *Job) { j.Retry = 11 }, "retry", "from 0 to 10"},
+		{"a wait beyond the next slot", func(j *Job) { j.MaxWait = time.Hour + 1 }, "max_wait", "than the 1h between two slots"},
 		{"a retry in the next slot", func(j *Job) { j.Retry, j.RetryAfter = 1, time.Hour }, "retry_after", "1h is not less than the 1h between two slots"},
 		{"a stagger that does not fit", func(j *Job) { j.Stagger = 9 * time.Minute }, "stagger", "8 regions, 9m0s apart, do not fit into the 1h0m0s"},
 		{"no command", func(j *Job) { j.Command = nil }, "command", "needs a command"},

@@ -60,6 +60,8 @@ func TestCron(t *testing.T) {
 			[]string{"2026-10-25T01:30:00+01:00", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"}},
 		{"hourly through autumn, with seconds", "0 0 * * * *", "Europe/London", "2026-10-25T00:10:00+01:00",
 			[]string{"2026-10-25T01:00:00+01:00", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"}},
+		{"hourly through autumn, by its name", "@hourly", "Europe/London", "2026-10-25T00:10:00+01:00",
+			[]string{"2026-10-25T01:00:00+01:00", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"}},
 		{"every other hour through spring", "0 */2 * * *", "America/New_York", "2026-03-08T00:10:00-05:00",
 			[]string{"2026-03-08T04:00:00-04:00"}},
 	} {

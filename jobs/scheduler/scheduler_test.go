@@ -150,6 +150,9 @@ func TestEarlyIsShort(t *testing.T) {
 		if slot, got := e.advance(due.Add(-row.before), true); got != row.want || got && !slot.Equal(due) {
 			t.Errorf("a timer %v before its slot: got %v, %v, want %v", row.before, slot, got, row.want)
 		}
+		if slot, again := e.advance(due.Add(-row.before), true); again {
+			t.Errorf("a timer %v before its slot brings %v again", row.before, slot)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ package manual
 import (
 	"fmt"
 	"strings"
-	"unicode"
 )
 
 // Header returns the beginning of a page, with its section NAME. The version is as quotactl --version prints it, the
@@ -25,37 +24,14 @@ func OfUsage(section int, version, usage string, also ...string) string {
 
 // SeeAlso returns the last section of a page, of pages such as "quotactl(1)".
 func SeeAlso(pages ...string) string {
-	list := make([]string, len(pages))
-	for i, page := range pages {
-		name, section, _ := strings.Cut(page, "(")
-		list[i] = fmt.Sprintf(".BR %s (%s", Escape(name), section)
-	}
-	return ".SH SEE ALSO\n" + strings.Join(list, ",\n") + "\n"
+	return ".SH SEE ALSO\n" + Escape(strings.Join(pages, ", ")) + "\n"
 }
 
 // Verbatim prints text line by line as it is, because our texts have their own layout.
-func Verbatim(text string) string { return ".nf\n" + Escape(text) + ".fi\n" }
+func Verbatim(text string) string { return ".nf" + Escape("\n"+text) + ".fi\n" }
 
-// Escape keeps roff from reading anything into a text: backslashes, hyphens that are to be
-// typed, and what begins a request at the start of a line. The result is ASCII, which every
-// formatter reads.
+// Escape keeps roff from reading anything into a text: backslashes, hyphens that are to be typed, and what begins a
+// request at the start of a line but the first.
 func Escape(text string) string {
-	var b strings.Builder
-	start := true // of a line
-	for _, r := range text {
-		switch {
-		case r == '\\':
-			b.WriteString(`\e`)
-		case r == '-':
-			b.WriteString(`\-`)
-		case start && (r == '.' || r == '\''):
-			b.WriteString(`\&` + string(r))
-		case r > unicode.MaxASCII:
-			fmt.Fprintf(&b, `\[u%04X]`, r)
-		default:
-			b.WriteRune(r)
-		}
-		start = r == '\n'
-	}
-	return b.String()
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'", "…", `\[u2026]`).Replace(text)
 }

@@ -85,8 +85,8 @@ Example:
 
 func newSettle(c *cli) *cobra.Command {
 	return command("settle GRANT UNITS", "correct a grant to what its call really cost", settleUsage, 2, 2, func(ctx context.Context, args []string) error {
-		n, ok := parseUnits(args[1])
-		if !ok || n < 0 {
+		n, ok := parseUnits(args[1], 0)
+		if !ok {
 			return usageError("0, if the call was never sent", "UNITS must be a whole number from 0: %q", args[1])
 		}
 		d, err := c.granted(c.spender().Settle(ctx, args[0], n))
@@ -100,17 +100,19 @@ func (c *cli) printDecision(d api.Decision, refused error, lines ...[2]string) e
 	if refused != nil && (c.output == "table" || d.Reason == "") {
 		return refused
 	}
-	err := show(c, d, nil, func(d api.Decision, v wording.View) string { return pairs(v, append(lines, particulars(d)...)...) })
+	err := show(c, d, nil, func(d api.Decision, v wording.View) string {
+		return pairs(v, append(lines, particulars(d, v)...)...)
+	})
 	return errors.Join(err, refused)
 }
 
-func particulars(d api.Decision) [][2]string {
+func particulars(d api.Decision, v wording.View) [][2]string {
 	lines := [][2]string{{"remaining", remainingText(d.Limits)}}
 	if d.Replayed {
 		lines = append(lines, [2]string{"replayed", "granted before under this request id; nothing new was debited"})
 	}
 	for _, short := range d.WouldDeny {
-		lines = append(lines, [2]string{"would deny", shortageText(short)})
+		lines = append(lines, [2]string{"would deny", "limit " + short.Limit + ": " + shortText(short, v)})
 	}
 	return append(lines, [2]string{"mode", d.Mode})
 }

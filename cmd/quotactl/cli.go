@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +26,6 @@ type cli struct {
 
 	socket string // empty: api.FindSocket decides
 	output string // "table", "json" or "value"
-	utc    bool   // print times in UTC instead of local time
 	began  bool   // the command line is understood
 }
 
@@ -36,18 +34,20 @@ func (c *cli) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
 	f.StringVarP(&c.output, "format", "o", "table", "`FORM` is table, json (the API's own body), or value of one limit")
-	f.BoolVar(&c.utc, "utc", false, "print and read times in UTC instead of local time")
 }
 
 // begin checks what all commands accept, once arguments and flags are read and before anything is done.
 func (c *cli) begin(cmd *cobra.Command, args []string) error {
-	switch {
-	case !slices.Contains([]string{"table", "json", "value"}, c.output):
+	switch c.began = true; c.output {
+	case "table", "json":
+	case "value":
+		if cmd.Name() != "status" || len(args) == 0 {
+			return usageError("elsewhere jq reads -o json",
+				"-o value is one integer: quotactl status CREDENTIAL LIMIT -o value")
+		}
+	default:
 		return usageError("use table, json or value", "unknown form %q", c.output)
-	case c.output == "value" && (cmd.Name() != "status" || len(args) == 0):
-		return usageError("elsewhere jq reads -o json", "-o value is one integer: quotactl status CREDENTIAL LIMIT -o value")
 	}
-	c.began = true
 	return nil
 }
 
@@ -87,7 +87,7 @@ func credentialBefore(args []string, n int) string {
 
 // view says how the answer may look now.
 func (c *cli) view() wording.View {
-	return wording.NewView(time.Now(), c.stdout, c.utc)
+	return wording.NewView(time.Now(), c.stdout)
 }
 
 // show prints what a command was answered, unless that is an error: the body as JSON, or a table for people.
@@ -119,25 +119,13 @@ func (c *cli) write(text string) error {
 	return nil
 }
 
-// namesOf returns the names of a list.
-func namesOf[T any](list []T, name func(T) string) []string {
-	names := make([]string, len(list))
-	for i, one := range list {
-		names[i] = name(one)
-	}
-	return names
-}
-
 // units writes an amount with its noun: "1 unit", "4,120 units".
 func units(n int64) string { return quota.Units(n).Text() }
 
-// parseUnits reads a whole number as people write it: "1200", "+1,200", "-1_200".
-func parseUnits(text string) (n int64, ok bool) {
-	if !writtenNumber.MatchString(text) {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(strings.NewReplacer(",", "", "_", "", "+", "").Replace(text), 10, 64)
-	return n, err == nil
+// parseUnits reads a whole number from least as people write it: "1200", "1,200", "1_200".
+func parseUnits(text string, least int64) (n int64, ok bool) {
+	n, err := strconv.ParseInt(strings.NewReplacer(",", "", "_", "").Replace(text), 10, 64)
+	return n, err == nil && n >= least && writtenNumber.MatchString(text)
 }
 
-var writtenNumber = regexp.MustCompile(`^[+-]?([0-9]+|[0-9]{1,3}([,_][0-9]{3})+)$`)
+var writtenNumber = regexp.MustCompile(`^([0-9]+|[0-9]{1,3}([,_][0-9]{3})+)$`)

@@ -28,8 +28,8 @@ func newBook(c *cli) *cobra.Command {
 	var b quota.Booking
 	cmd := command("book [CREDENTIAL] LIMIT UNITS [--reason TEXT]", "units spent elsewhere", bookUsage, 2, 3, func(ctx context.Context, args []string) error {
 		last := len(args) - 1
-		n, ok := parseUnits(args[last])
-		if !ok || n < 1 {
+		n, ok := parseUnits(args[last], 1)
+		if !ok {
 			return usageError("to count less for a call or a booking, settle it: quotactl settle ID UNITS", "UNITS must be a whole number from 1: %q", args[last])
 		}
 		b.Limit, b.Units = args[last-1], quota.Units(n)

@@ -90,10 +90,6 @@ func (c *cli) inDoubt(err error, advice string) error {
 	return f
 }
 
-func notFound(what, name string, names []string) error {
-	return &failure{exitNotFound, fmt.Errorf("unknown %s %q", what, name), quota.DidYouMean(name, names, "configured")}
-}
-
 // exitCodeOf is the exit code that a reason stands for. A cost that can never fit is not
 // "denied", because 75 means that a script can try again later.
 func exitCodeOf(reason quota.Reason) int {

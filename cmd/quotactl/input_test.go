@@ -1,7 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +18,15 @@ import (
 )
 
 func TestNumbersAsPeopleWriteThem(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "-30": -30, "+1,000": 1000, "-1_234_567": -1_234_567, "9,007,199,254,740,991": 9_007_199_254_740_991} {
-		if got, ok := parseUnits(text); !ok || got != want {
+	for text, want := range map[string]int64{
+		"1": 1, "1,000": 1000, "1_234_567": 1_234_567, "9,007,199,254,740,991": 9_007_199_254_740_991,
+	} {
+		if got, ok := parseUnits(text, 1); !ok || got != want {
 			t.Errorf("%q is %d, %v, want %d", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "-", "1,5", "1,0000", "10,00", "1__000", "1_", ",100", "1.0", "1e3", "--1", "99999999999999999999"} {
-		if got, ok := parseUnits(text); ok {
+	for _, text := range strings.Split("|-|1,5|1,0000|10,00|1__000|1_|,100|1.0|1e3|-1|+1|0|99999999999999999999", "|") {
+		if got, ok := parseUnits(text, 1); ok {
 			t.Errorf("%q is read as %d", text, got)
 		}
 	}
@@ -109,6 +116,97 @@ func TestExitCodes(t *testing.T) {
 			Passes: []jobs.Pass{{Region: "US", Outcome: row.outcome, StartedAt: at, EndedAt: at}}}
 		if got := c.report(c.endOf(run)); got != row.want {
 			t.Errorf("%+v: exit code %d", row, got)
+		}
+	}
+}
+
+// What a command line asks of the daemon, with which rights, how it ends and what it prints. Within a pass only what
+// spends has the pass's token, and its credential is the one that is not named.
+func TestQuestions(t *testing.T) {
+	dir, err := os.MkdirTemp("", "q") // short, as the names of sockets are
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("QUOTAD_SOCKET", filepath.Join(dir, "s"))
+	t.Setenv("QUOTAD_TOKEN", "T")
+	t.Setenv("QUOTAD_CREDENTIAL", "maps")
+	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	answers := map[string]string{ // by the end of the path; {} to others
+		"/notify": `{"event": "low", "outcome": "failed", "detail": "exit status 1", "output": ["a \u001b[31mline"]}`,
+		"/reload": `{"changed": "1 job", "warnings": ["it is <odd>"]}`,
+		"/log":    `{"entries": [{"at": "2026-03-14T09:00:00Z", "kind": "denied", "note": "R&D <x>"}]}`,
+		"/busy":   `{"last_run": {"id": "r1", "state": "running", "ring": ["-"]}}`,
+		"/r1":     `{"id": "r1", "state": "done", "ring": ["-"]}`,
+		"/over":   `{"name": "over", "credential": "tube"}`,
+	}
+	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		path := strings.TrimPrefix(r.URL.String(), "/v1")
+		asked = append(asked, strings.TrimSpace(r.Method+path+" "+string(body)+r.Header.Get("Authorization")))
+		if strings.HasSuffix(r.URL.Path, "/busy/run") {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusConflict)
+			io.WriteString(w, `{"status": 409, "reason": "conflict", "detail": "under way"}`)
+			return
+		}
+		io.WriteString(w, cmp.Or(answers[r.URL.Path[strings.LastIndex(r.URL.Path, "/"):]], "{}"))
+	})}
+	go daemon.Serve(listener)
+	defer daemon.Close()
+	for _, row := range []struct {
+		line   string
+		code   int
+		asks   string // one after the other
+		prints string // among other things, on stdout
+		says   string // and on stderr
+	}{
+		{"acquire get --request-id a --count 2 --use-reserve --optional", 1,
+			`POST/acquire {"operation":"get","count":2,"request_id":"a","use_reserve":true,"optional":true}Bearer T`, "", ""},
+		{"settle g 4", 1, `POST/grants/g/settle {"units":4}Bearer T`, "", ""},
+		{"why get", 1, `POST/acquire {"credential":"maps","operation":"get","count":1,"dry_run":true}Bearer T`, "", ""},
+		{"why tube get --job over", 1,
+			`GET/jobs/over, POST/acquire {"credential":"tube","operation":"get","count":1,"dry_run":true,"job":"over"}`, "", ""},
+		{"why get --job remote/a", 1,
+			`POST/acquire {"credential":"maps","operation":"get","count":1,"dry_run":true,"job":"remote/a"}`, "", ""},
+		{"log", 0, "GET/log?credential=maps&most=1000&newest=true", "R&D", ""},
+		{"log tube --since 2026-03-14T09:00:00Z", 0,
+			"GET/log?credential=tube&most=1000&since=2026-03-14T09%3A00%3A00Z", "R&D", ""},
+		{"log --denied -o json", 0, "GET/log?denied=true", `"R&D <x>"`, ""},
+		{"runs j -n 7", 1, "GET/jobs/j, GET/runs?most=7", "", ""},
+		{"pause j --for 90s --reason why", 0, `POST/jobs/j/pause {"note":"why","for_ms":90000}`, "", ""},
+		{"pause j --end", 0, `POST/jobs/j/pause {"end":true}`, "", ""},
+		{"close daily --until 2026-03-14T09:00:00+02:00 --reason why", 0,
+			`POST/credentials/maps/close {"limit":"daily","until":"2026-03-14T09:00:00+02:00","note":"why"}`, "", ""},
+		{"open tube daily", 0, `POST/credentials/tube/close {"limit":"daily","open":true}`, "", ""},
+		{"book daily 1,500 --reason why", 0,
+			`POST/credentials/maps/book {"limit":"daily","units":1500,"note":"why"}`, "", ""},
+		{"reset tube --yes --reason why", 0, `POST/credentials/tube/reset {"confirm":"tube","note":"why"}`, "", ""},
+		{"run busy --wait", 0,
+			"POST/jobs/busy/run {}, GET/jobs/busy, GET/runs/r1?ended=0&wait_ms=4000&written=0",
+			"run done", "waiting for its end"},
+		{"run busy --wait --region US", 1, `POST/jobs/busy/run {"regions":["US"]}`, "", "under way"},
+		{"stop busy", 0, "GET/jobs/busy, POST/runs/r1/stop", "", ""},
+		{"reload", 0, "POST/reload", "read again: 1 job\n", "quotactl: warning: it is <odd>\n"},
+		{"notify low", 1, `POST/notify {"event":"low"}`, "a ?[31mline\nlow failed",
+			"the command of low failed: exit status 1"},
+		{"page --listen 192.0.2.1:0", 2, "", "", "can be reached by others"},
+	} {
+		var stdout, stderr strings.Builder
+		c := &cli{stdout: &stdout, stderr: &stderr}
+		root := newRoot(c)
+		root.SetArgs(strings.Fields(row.line))
+		asked = nil
+		code := c.report(root.Execute())
+		if got := strings.Join(asked, ", "); code != row.code || got != row.asks {
+			t.Errorf("%s: exit code %d, want %d, asks\n%s, want\n%s", row.line, code, row.code, got, row.asks)
+		}
+		if !strings.Contains(stdout.String(), row.prints) || !strings.Contains(stderr.String(), row.says) {
+			t.Errorf("%s: prints %s, want %q; says %s, want %q", row.line, &stdout, row.prints, &stderr, row.says)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,37 +10,21 @@ import (
 
 // sinceFlag declares the flag --since, which leaves out what is older.
 func sinceFlag(cmd *cobra.Command, since *string, what string) {
-	cmd.Flags().StringVar(since, "since", "", "only "+what+" since `TIME`: 09:00, 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
+	cmd.Flags().StringVar(since, "since", "",
+		"only "+what+" since `TIME`: 09:00, 90m, 24h, 7d, or an instant like 2026-03-14T09:00:00Z")
 }
 
-// spanFlag declares a flag whose value is a length of time.
-func spanFlag(cmd *cobra.Command, span *time.Duration, name, usage string) {
-	cmd.Flags().Func(name, usage, func(text string) (err error) {
-		if *span, err = api.ParseSpan(text); err != nil || *span < time.Millisecond {
-			return errors.New("it must be a length of time, like 90m, 6h or 7d")
-		}
-		return nil
-	})
-}
-
-// since returns the instant that --since names, the zero time for none.
-func (c *cli) since(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
+// since returns what --since says as the API reads it; empty for nothing.
+func (c *cli) since(text string) (string, error) {
 	at, ok := c.instant(text, true)
-	if !ok {
-		return at, usageError("", "--since must be a time like 09:00, how long ago like 90m or 7d, or an instant like 2026-03-14T09:00:00Z: %q", text)
+	switch {
+	case text == "":
+		return "", nil
+	case !ok:
+		return "", usageError("", "--since must be a time like 09:00, how long ago like 90m or 7d, or an instant like "+
+			"2026-03-14T09:00:00Z: %q", text)
 	}
-	return at, nil
-}
-
-// asQuery writes an instant that --since names as the API reads it.
-func asQuery(since time.Time) string {
-	if since.IsZero() {
-		return ""
-	}
-	return since.Format(time.RFC3339Nano)
+	return at.Format(time.RFC3339Nano), nil
 }
 
 // instant reads a time as people write it, by the clock and in the zone in which times are printed.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,17 +14,13 @@ import (
 	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
+	"quotad/quota/api"
 	"quotad/regions"
 )
 
 const jobsUsage = `
 List the jobs; or show one: its pause, its next and its last run, where it
-begins, and the regions.
-
-Example:
-  $ quotactl jobs
-  JOB       CREDENTIAL  SCHEDULE   REGIONS  CURSOR  NEXT      LAST
-  trending  youtube     every 30m        8  US      09:30:00  done 26m ago`
+begins, and the regions.`
 
 func newJobs(c *cli) *cobra.Command {
 	return command("jobs [JOB]", "the jobs: schedule, cursor, next and last run", jobsUsage, 0, 1, func(ctx context.Context, args []string) error {
@@ -42,23 +39,12 @@ func jobTable(list []jobsapi.Job, v wording.View) string {
 	}
 	t := table{columns: []column{
 		{head: "JOB"}, {head: "CREDENTIAL"}, {head: "SCHEDULE"}, {head: "REGIONS", right: true}, {head: "CURSOR"},
-		{head: "NEXT" + v.ZoneMark(), whole: true}, {head: "LAST"},
+		{head: "NEXT", whole: true}, {head: "LAST"},
 	}}
 	for _, j := range list {
-		t.add(j.Name, j.Credential, j.Schedule, len(j.Regions), string(j.Cursor), nextCell(j, v), wording.LastRun(j.Last, v))
+		t.add(j.Name, j.Credential, j.Schedule, len(j.Regions), string(j.Cursor), wording.Next(j, v), wording.LastRun(j.Last, v))
 	}
 	return t.text(v)
-}
-
-// nextCell says when a job's next run begins.
-func nextCell(j jobsapi.Job, v wording.View) wording.Line {
-	switch {
-	case j.Pause != nil:
-		return wording.Line{Text: "paused", Style: wording.Yellow}
-	case j.Next.IsZero():
-		return wording.Line{Text: "none"}
-	}
-	return wording.Line{Text: v.Clock(j.Next)}
 }
 
 // jobPage writes what comes next for a job, what its last run did, and how it is configured.
@@ -73,7 +59,7 @@ func jobPage(j jobsapi.Job, v wording.View) string {
 	if j.Last != nil {
 		b.WriteString(passTable(wording.NotOK(*j.Last), v))
 	}
-	if j.Regions[0] != regions.None {
+	if !slices.Contains(j.Regions, regions.None) {
 		v.Prose(&b, 2, wording.Plain, "regions "+wording.Regions(j.Regions))
 	}
 	var calls []string
@@ -114,7 +100,12 @@ func newPause(c *cli) *cobra.Command {
 		job, err := c.client().Pause(ctx, args[0], r)
 		return show(c, job, err, jobPage)
 	})
-	spanFlag(cmd, &span, "for", "a `DURATION`: 90m, 24h, 7d (default: until --end)")
+	cmd.Flags().Func("for", "a `DURATION`: 90m, 24h, 7d (default: until --end)", func(text string) (err error) {
+		if span, err = api.ParseSpan(text); err != nil || span < time.Millisecond {
+			return errors.New("it must be a length of time, like 90m, 6h or 7d")
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&r.Note, "reason", "", "why: `TEXT` that quotactl shows beside the job")
 	cmd.Flags().BoolVar(&end, "end", false, "end the pause: the next run is the next one of the schedule")
 	return cmd

@@ -30,10 +30,7 @@ With --denied, show the last 200 calls that were refused, by whomever and for
 whatever reason. quotad remembers them since it started.
 
 Example:
-  $ quotactl log -n 2
-  AT        BY        OPERATION    CALLS  UNITS  ENTRY
-  09:00:00  trending  videos.list      1      1  youtube:P6C7MCXZRIWZH5UKP6PA
-  09:00:01  @alice    search.list      1    100  youtube:7QH2VQXK5SY4LJ3MFTWA`
+  $ quotactl log --since 1h`
 
 // A logFilter selects lines of a log.
 type logFilter struct {
@@ -45,7 +42,7 @@ type logFilter struct {
 func newLog(c *cli) *cobra.Command {
 	var f logFilter
 	var cmd *cobra.Command
-	cmd = command("log [CREDENTIAL] [FLAGS]", "debits and corrections; -f follows them", logUsage, 0, 1, func(ctx context.Context, args []string) error {
+	cmd = command("log [CREDENTIAL] [FLAGS]", "what was debited; with --denied, what was refused and why", logUsage, 0, 1, func(ctx context.Context, args []string) error {
 		switch {
 		case f.denied && (f.follow || f.since != ""):
 			return usageError("", "--denied goes with neither --since nor -f")
@@ -73,7 +70,7 @@ func (c *cli) log(ctx context.Context, credential string, f logFilter) error {
 		return err
 	}
 	client, list := c.client(), []api.Entry{} // one connection for all pages
-	q := api.LogQuery{Credential: credential, Since: asQuery(since), Newest: f.number > 0}
+	q := api.LogQuery{Credential: credential, Since: since, Newest: f.number > 0}
 	err = client.Walk(ctx, q, func(e api.Entry) bool {
 		list = append(list, e)
 		return len(list) != f.number
@@ -136,7 +133,7 @@ func logTable(page api.LogPage, v wording.View) string {
 
 func newLogTable(entries []api.Entry, v wording.View) *table {
 	t := &table{columns: []column{
-		{head: "AT" + v.ZoneMark(), whole: true}, {head: "BY"}, {head: "REGION"}, {head: "OPERATION"},
+		{head: "AT", whole: true}, {head: "BY"}, {head: "REGION"}, {head: "OPERATION"},
 		{head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "ENTRY", whole: true},
 	}}
 	for _, e := range entries {

@@ -53,7 +53,6 @@ func newRoot(c *cli) *cobra.Command {
 	root.AddCommand(&cobra.Command{Use: "man", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		return c.write(manualPage(root))
 	}})
-	root.AddCommand(formerCommands()...)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetVersionTemplate("quotactl {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

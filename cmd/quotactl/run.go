@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 
@@ -13,7 +13,6 @@ import (
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/regions"
 )
 
@@ -39,9 +38,11 @@ func newRun(c *cli) *cobra.Command {
 	wait := false
 	cmd := command("run JOB [FLAGS]", "begin a run now", runUsage, 1, 1, func(ctx context.Context, args []string) error {
 		run, err := c.client().Begin(ctx, args[0], r)
-		if job, under := c.underWay(ctx, args[0], err); under && wait && len(r.Regions) == 0 {
-			fmt.Fprintf(c.stderr, "quotactl: a run of %s is under way: waiting for its end\n", args[0])
-			return c.awaitRun(ctx, *job.Last)
+		if wait && len(r.Regions) == 0 && hasStatus(err, http.StatusConflict) {
+			if job, lost := c.client().Job(ctx, args[0]); lost == nil && isRunning(job) {
+				fmt.Fprintf(c.stderr, "quotactl: a run of %s is under way: waiting for its end\n", args[0])
+				return c.awaitRun(ctx, *job.Last)
+			}
 		}
 		err = c.inDoubt(err, "a run may have begun all the same: quotactl runs shows it")
 		if err == nil && wait {
@@ -54,15 +55,7 @@ func newRun(c *cli) *cobra.Command {
 	return cmd
 }
 
-// underWay returns a job whose run under way has prevented another one, as err says.
-func (c *cli) underWay(ctx context.Context, name string, err error) (job jobsapi.Job, under bool) {
-	var problem *api.Problem
-	if !errors.As(err, &problem) || problem.Status != http.StatusConflict {
-		return job, false
-	}
-	job, err = c.client().Job(ctx, name)
-	return job, err == nil && job.Last != nil && job.Last.State == jobs.RunRunning
-}
+func isRunning(j jobsapi.Job) bool { return j.Last != nil && j.Last.State == jobs.RunRunning }
 
 // awaitRun prints what the passes of a run write, and each pass as it ends, until the run is over.
 // With -o json it prints the whole run at its end.
@@ -75,13 +68,10 @@ func (c *cli) awaitRun(ctx context.Context, run jobs.Run) error {
 	}
 	for client := c.client(); ; {
 		progress, err := client.Await(ctx, run.ID, w.ended, w.written)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return &failure{code: exitError, err: ctx.Err(), hint: "the run continues: quotactl stop " + run.ID + " ends it"}
-		case err != nil:
-			return err
+		if err == nil {
+			err = w.write(progress)
 		}
-		if err := w.write(progress); err != nil {
+		if err != nil {
 			return err
 		}
 		if progress.State != jobs.RunRunning {
@@ -133,11 +123,15 @@ func (w *runWriter) line(l jobs.OutputLine, v wording.View) {
 	if l.Stream == "stderr" {
 		to = w.stderr
 	}
-	of := wording.Region(l.Region) + ": "
-	if l.Region == regions.None {
-		of = ""
+	io.WriteString(to, outputLine(l.Region, l.Text, v))
+}
+
+// outputLine writes a line that a pass wrote behind its region.
+func outputLine(region regions.Region, text string, v wording.View) string {
+	if region == regions.None {
+		return v.Clean(text) + "\n"
 	}
-	fmt.Fprintf(to, "%s%s\n", of, v.Clean(l.Text))
+	return wording.Region(region) + ": " + v.Clean(text) + "\n"
 }
 
 // endedPasses returns the passes that are over, in the order of their ends.
@@ -166,12 +160,9 @@ func (c *cli) endOf(r jobs.Run) error {
 	if err != nil {
 		return err
 	}
-	failed := len(r.Failed())
-	switch {
-	case failed > 0 && r.Ring[0] == regions.None:
-		return &failure{code: exitError, err: errors.New("the pass failed"), hint: "quotactl runs " + r.ID + " --output"}
+	switch failed := len(r.Failed()); {
 	case failed > 0:
-		return &failure{code: exitError, err: fmt.Errorf("%s failed", quota.Count(failed, "region", "regions")), hint: "quotactl runs " + r.ID + " --output"}
+		return &failure{exitError, fmt.Errorf("%s failed", quota.Count(failed, "pass", "passes")), "quotactl runs " + r.ID + " --output"}
 	case r.State == jobs.RunStopped && slices.Contains([]jobs.Reason{jobs.BudgetGone, jobs.DoesNotFit, jobs.Closed}, r.Reason):
 		f := &failure{code: exitDenied, err: fmt.Errorf("the run stopped: %s", wording.Word(r.Reason))}
 		if !r.RetryAt.IsZero() {
@@ -186,7 +177,7 @@ func (c *cli) endOf(r jobs.Run) error {
 
 func begunTable(r jobs.Run, v wording.View) string {
 	list := ""
-	if r.Ring[0] != regions.None {
+	if !slices.Contains(r.Ring, regions.None) {
 		list = wording.Regions(r.Ring)
 	}
 	return pairs(v, [2]string{"run", r.ID}, [2]string{"regions", list})
@@ -202,27 +193,20 @@ Example:
 
 func newStop(c *cli) *cobra.Command {
 	return command("stop JOB|RUN", "end a run and its passes", stopUsage, 1, 1, func(ctx context.Context, args []string) error {
-		id, err := c.runUnderWay(ctx, args[0])
-		if err != nil {
+		id := args[0]
+		job, err := c.client().Job(ctx, id)
+		switch {
+		case hasStatus(err, http.StatusNotFound): // it is a run
+		case err != nil:
 			return err
+		case !isRunning(job):
+			return &failure{exitNotFound, fmt.Errorf("job %q has no run under way", id), "quotactl runs " + id}
+		default:
+			id = job.Last.ID
 		}
 		run, err := c.client().StopRun(ctx, id)
 		return show(c, run, err, func(run jobs.Run, _ wording.View) string {
 			return fmt.Sprintf("ending %s of job %s\n", run.ID, run.Job)
 		})
 	})
-}
-
-// runUnderWay returns the id of the run that a job has under way. A name of no job is an id itself.
-func (c *cli) runUnderWay(ctx context.Context, name string) (id string, err error) {
-	job, err := c.client().Job(ctx, name)
-	switch {
-	case isNotFound(err):
-		return name, nil
-	case err != nil:
-		return "", err
-	case job.Last == nil || job.Last.State != jobs.RunRunning:
-		return "", &failure{code: exitNotFound, err: fmt.Errorf("job %q has no run under way", name), hint: "quotactl runs " + name}
-	}
-	return job.Last.ID, nil
 }

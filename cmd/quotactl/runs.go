@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,28 +24,22 @@ refused. With --output, print the last lines that the passes of RUN wrote, or of
 the last run of JOB.
 
 Example:
-  $ quotactl runs trending --since 24h
-  RUN              JOB       STATE   BEGAN      TOOK  PASSES  UNITS  HOST
-  1m87m0kv5wg6sag  trending  failed  09:00:00  24.9s  7/8 ok     29  fetch-1`
+  $ quotactl runs trending --output`
 
 func newRuns(c *cli) *cobra.Command {
-	since, number, output := "", 0, false
+	number, output := 0, false
 	cmd := command("runs [JOB|RUN] [FLAGS]", "the latest runs and skipped slots, or one run", runsUsage, 0, 1, func(ctx context.Context, args []string) error {
-		from, err := c.since(since)
 		switch {
-		case err != nil:
-			return err
 		case number < 1 || number > maxRuns:
 			return usageError("", "--number must be from 1 to %d: %d", maxRuns, number)
 		case output && len(args) == 0:
 			return usageError("quotactl runs JOB --output, or quotactl runs RUN --output", "the output of which run?")
 		case len(args) == 0:
-			return c.listRuns(ctx, jobsapi.Job{}, from, number)
+			return c.listRuns(ctx, jobsapi.Job{}, number)
 		}
-		return c.runsOf(ctx, args[0], from, number, output)
+		return c.runsOf(ctx, args[0], number, output)
 	})
 	cmd.Flags().BoolVar(&output, "output", false, "what the passes wrote, the last lines of each")
-	sinceFlag(cmd, &since, "runs")
 	cmd.Flags().IntVarP(&number, "number", "n", 20, "at most `N` runs")
 	return cmd
 }
@@ -56,9 +48,8 @@ func newRuns(c *cli) *cobra.Command {
 const maxRuns = 1000
 
 // listRuns lists the runs of a job; of all jobs if it has no name.
-func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, since time.Time, number int) error {
+func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, number int) error {
 	runs, err := c.client().Runs(ctx, jobsapi.Selection{Job: job.Name, Most: number})
-	runs = slices.DeleteFunc(runs, func(r jobs.Run) bool { return r.StartedAt.Before(since) })
 	return show(c, runs, err, func(runs []jobs.Run, v wording.View) string {
 		text := runTable(runs, v)
 		if job.Host != "" {
@@ -69,30 +60,30 @@ func (c *cli) listRuns(ctx context.Context, job jobsapi.Job, since time.Time, nu
 }
 
 // runsOf lists the runs of a job, or shows the run of that id; with output, what it or the job's last run wrote.
-func (c *cli) runsOf(ctx context.Context, name string, since time.Time, number int, output bool) error {
+func (c *cli) runsOf(ctx context.Context, name string, number int, output bool) error {
 	job, err := c.client().Job(ctx, name)
 	id := name
 	switch {
 	case err == nil && !output:
-		return c.listRuns(ctx, job, since, number)
+		return c.listRuns(ctx, job, number)
 	case err == nil && job.Last == nil:
 		return &failure{exitNotFound, fmt.Errorf("job %q has not run yet", name), "quotactl run " + name + " begins a run"}
 	case err == nil:
 		id = job.Last.ID
-	case !isNotFound(err):
+	case !hasStatus(err, http.StatusNotFound):
 		return err
 	}
 	run, notRun := c.client().Run(ctx, id)
-	if isNotFound(notRun) {
+	if hasStatus(notRun, http.StatusNotFound) {
 		return &failure{exitNotFound, fmt.Errorf("no job and no run is called %q", name), cmp.Or(api.Hint(err), "quotactl runs lists them")}
 	}
 	return show(c, run, notRun, func(r jobs.Run, v wording.View) string { return runPage(r, output, v) })
 }
 
-// isNotFound reports whether the daemon does not know the name that it was asked for.
-func isNotFound(err error) bool {
+// hasStatus reports whether the daemon answered with an error of a status.
+func hasStatus(err error, status int) bool {
 	var problem *api.Problem
-	return errors.As(err, &problem) && problem.Status == http.StatusNotFound
+	return errors.As(err, &problem) && problem.Status == status
 }
 
 func runTable(runs []jobs.Run, v wording.View) string {
@@ -100,7 +91,7 @@ func runTable(runs []jobs.Run, v wording.View) string {
 		return "no runs\n"
 	}
 	t := table{sinks: true, columns: []column{
-		{head: "RUN", whole: true}, {head: "JOB"}, {head: "STATE"}, {head: "BEGAN" + v.ZoneMark(), whole: true},
+		{head: "RUN", whole: true}, {head: "JOB"}, {head: "STATE"}, {head: "BEGAN", whole: true},
 		{head: "TOOK", right: true}, {head: "PASSES", right: true}, {head: "UNITS", right: true}, {head: "HOST"}, {head: "REASON"},
 	}}
 	for _, r := range runs {
@@ -136,12 +127,16 @@ func runPage(r jobs.Run, output bool, v wording.View) string {
 		v.Prose(&b, 2, line.Style, line.Text)
 	}
 	if output {
-		renderOutput(&b, r.Passes, v)
+		for _, p := range r.Passes {
+			for _, line := range p.Tail {
+				b.WriteString("    " + outputLine(p.Region, line, v))
+			}
+		}
 		return b.String()
 	}
 	b.WriteString(passTable(r.Passes, v))
 	refused := table{indent: 4, columns: []column{
-		{head: "REFUSED"}, {head: "OPERATION"}, {head: "LIMIT"}, {head: "NEEDED", right: true}, {head: "LEFT", right: true}, {head: "FITS" + v.ZoneMark()},
+		{head: "REFUSED"}, {head: "OPERATION"}, {head: "LIMIT"}, {head: "NEEDED", right: true}, {head: "LEFT", right: true}, {head: "FITS"},
 	}}
 	for _, p := range r.Passes {
 		for _, call := range p.Refusals {
@@ -156,24 +151,6 @@ func runPage(r jobs.Run, output bool, v wording.View) string {
 		b.WriteString(refused.text(v))
 	}
 	return b.String()
-}
-
-// renderOutput writes the last lines of each pass.
-func renderOutput(b *strings.Builder, passes []jobs.Pass, v wording.View) {
-	passes = slices.DeleteFunc(slices.Clone(passes), func(p jobs.Pass) bool { return len(p.Tail) == 0 })
-	if len(passes) == 0 {
-		v.Prose(b, 2, wording.Faint, "no output")
-	}
-	for _, p := range passes {
-		name := wording.Region(p.Region)
-		if p.Attempt > 0 {
-			name += fmt.Sprintf(" (attempt %d)", p.Attempt+1)
-		}
-		v.Prose(b, 2, wording.Bold, "output of "+name)
-		for _, line := range p.Tail {
-			b.WriteString("    " + v.Clean(line) + "\n")
-		}
-	}
 }
 
 func passTable(passes []jobs.Pass, v wording.View) string {

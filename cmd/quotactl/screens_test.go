@@ -42,7 +42,7 @@ func TestScreens(t *testing.T) {
 	}
 	runs := []jobs.Run{*s.Jobs[0].Last, *s.Jobs[0].Skips, *s.Jobs[1].Last}
 	calm := jobsapi.Status{Triage: jobsapi.Triage{Says: "nothing needs attention"}, Jobs: s.Jobs[3:]}
-	v, colored := viewOf(80), viewOf(90)
+	v, colored := viewOf(80), viewOf(110)
 	colored.Color = true
 	screens := []txtar.File{
 		{Name: "status", Data: []byte(renderStatus(s, v))},
@@ -54,12 +54,12 @@ func TestScreens(t *testing.T) {
 		{Name: "runs in colour", Data: []byte(runTable(runs, colored))},
 		{Name: "run", Data: []byte(runPage(runs[0], false, v))},
 		{Name: "output", Data: []byte(runPage(runs[0], true, v))},
-		{Name: "plan", Data: []byte(planPage(somePlan(), v))},
+		{Name: "plan in colour", Data: []byte(planPage(somePlan(), colored))},
 		{Name: "log", Data: []byte(logTable(api.LogPage{Entries: someEntries()}, v))},
 		{Name: "usage", Data: []byte(usageTable(someUsage(), v))},
 		{Name: "why", Data: []byte(whyPage(someWhy(), v))},
 		{Name: "acquire in an outage", Data: []byte(pairs(v, particulars(api.Decision{Limits: s.Credentials[0].Limits[4:5], Mode: "outage",
-			WouldDeny: []quota.Shortage{{Limit: "trial", Missing: 3}}})...))},
+			WouldDeny: []quota.Shortage{{Limit: "trial", Missing: 3}}}, v)...))},
 	}
 	for _, j := range s.Jobs {
 		screens = append(screens, txtar.File{Name: "job " + j.Name, Data: []byte(jobPage(j, v))})
@@ -131,8 +131,8 @@ func someUsage() api.Usage {
 
 func someWhy() whyBody {
 	retry := at.Add(3*time.Hour + 11*time.Minute + 17250*time.Millisecond)
-	return whyBody{Request: api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 3}, ReserveGrants: true, Decision: api.Decision{
-		Reason: "limit_exceeded", Detail: "no room for 300 units in limit daily, which has 140 left",
+	return whyBody{Request: api.AcquireRequest{Credential: "youtube", Operation: "search.list", Count: 2}, ReserveGrants: true, Decision: api.Decision{
+		Reason: "limit_exceeded", Detail: "no room for 200 units in limit daily, which has 40 left",
 		RetryAt: &retry, Fits: 1, KeyRefused: "The project \x1b[31mis suspended.",
 		Missing: []quota.Shortage{{Limit: "daily", Missing: 160}, {Limit: "search", Closed: quota.Closed{Until: at.Add(time.Hour), Says: "gone"}}},
 	}}
@@ -170,6 +170,41 @@ func TestBar(t *testing.T) {
 		l := api.Limit{Units: row.units, Reserve: row.reserve, Used: row.used, Remaining: max(0, row.units-row.reserve-row.used)}
 		if got := bar(l, 10); got != row.want {
 			t.Errorf("%+v: got %s", row, got)
+		}
+	}
+}
+
+// A time is as brief as it is clear where its reader is, and units that come back at .4 are not there at .0.
+func TestTimes(t *testing.T) {
+	v := viewOf(80)
+	v.Zone = time.FixedZone("", -10*3600) // where it is 23:26:53 on Friday
+	for _, row := range []struct {
+		after       time.Duration
+		clock, says string
+	}{
+		{0, "23:26:53", "just now, at 23:26:53"},
+		{400 * time.Millisecond, "23:26:53", "in 1s, at 23:26:54"},
+		{61*time.Second + time.Millisecond, "23:27:54", "in 1m 2s, at 23:27:55"},
+		{-61 * time.Second, "23:25:52", "1m 1s ago, at 23:25:52"},
+		{33 * time.Minute, "23:59:53", "in 33m, at 23:59:53"},
+		{34 * time.Minute, "Sat 00:00:53", "in 34m, at Sat 00:00:53"},
+		{-24 * time.Hour, "Thu 23:26:53", "24h ago, at Thu 23:26:53"},
+		{6*24*time.Hour - time.Second, "Thu 23:26:52", "in 5d 23h, at Thu 23:26:52"},
+		{6 * 24 * time.Hour, "2026-03-19 23:26:53", "in 6d, at 2026-03-19 23:26:53"},
+		{365 * 24 * time.Hour, "2027-03-13 23:26:53", "in 365d, at 2027-03-13 23:26:53"},
+	} {
+		if clock, says := v.Clock(at.Add(row.after)), v.When(at.Add(row.after)); clock != row.clock || says != row.says {
+			t.Errorf("%v: got %q, %q, want %q, %q", row.after, clock, says, row.clock, row.says)
+		}
+	}
+	for part, want := range map[int64]string{0: "0%", 1: "<1%", 10: "1%", 994: "99%", 999: "99%", 1000: "100%"} {
+		if got := percent(part, 1000); got != want {
+			t.Errorf("%d of 1000 are %s, want %s", part, got, want)
+		}
+	}
+	for left, want := range map[int64]wording.Style{0: "31", 1: "33", 180: "33", 181: "32"} { // red, yellow, green
+		if got := wording.LimitStyle(api.Limit{Units: 1000, Reserve: 100, Remaining: left}); got != want {
+			t.Errorf("%d left of 900 are %s, want %s", left, got, want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -59,24 +58,26 @@ func (c *cli) limit(ctx context.Context, credential, limit string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(s.Credentials, func(one api.Credential) bool { return one.Name == credential })
-	if i < 0 {
-		return notFound("credential", credential, namesOf(s.Credentials, func(one api.Credential) string { return one.Name }))
+	var known []string
+	for _, one := range s.Credentials {
+		for _, l := range one.Limits {
+			known = append(known, one.Name+" "+l.Name)
+			if one.Name != credential || l.Name != limit {
+				continue
+			}
+			if c.output == "value" {
+				return c.write(fmt.Sprintln(l.Remaining))
+			}
+			one.Limits = []api.Limit{l}
+			s.Credentials = []api.Credential{one}
+			return c.write(limitTable(s, c.view()).text(c.view()))
+		}
+		if one.Name == credential && one.Error != "" {
+			return fmt.Errorf("what is left is not known: %s", one.Error)
+		}
 	}
-	one := s.Credentials[i]
-	if one.Error != "" {
-		return fmt.Errorf("what is left is not known: %s", one.Error)
-	}
-	j := slices.IndexFunc(one.Limits, func(l api.Limit) bool { return l.Name == limit })
-	if j < 0 {
-		return notFound("limit", limit, namesOf(one.Limits, func(l api.Limit) string { return l.Name }))
-	}
-	if c.output == "value" {
-		return c.write(fmt.Sprintln(one.Limits[j].Remaining))
-	}
-	one.Limits, s.Credentials = one.Limits[j:j+1], []api.Credential{one}
-	s.Credentials[0] = one
-	return c.write(limitTable(s, c.view()).text(c.view()))
+	name := credential + " " + limit
+	return &failure{exitNotFound, fmt.Errorf("unknown limit %q", name), quota.DidYouMean(name, known, "limits")}
 }
 
 // renderStatus writes what needs a person, and then a line for each limit and each job.
@@ -168,7 +169,7 @@ func share(amount, whole int64, width int) int {
 // lastTable has a line for each job.
 func lastTable(list []jobsapi.Job, v wording.View) *table {
 	t := &table{columns: []column{
-		{head: "JOB"}, {head: "NEXT" + v.ZoneMark(), whole: true}, {head: "LAST"}, {head: "TOOK", right: true}, {head: "OK", right: true}, {head: "UNITS", right: true},
+		{head: "JOB"}, {head: "NEXT", whole: true}, {head: "LAST"}, {head: "TOOK", right: true}, {head: "OK", right: true}, {head: "UNITS", right: true},
 	}}
 	for _, j := range list {
 		took, ok, spent := "", "", ""
@@ -179,7 +180,7 @@ func lastTable(list []jobsapi.Job, v wording.View) *table {
 		if !j.Due.IsZero() && !v.Now.Before(j.Due) {
 			last = wording.Line{Text: last.Text + ", overdue", Style: wording.Red}
 		}
-		t.add(j.Name, nextCell(j, v), last, took, strings.TrimSuffix(ok, " ok"), spent)
+		t.add(j.Name, wording.Next(j, v), last, took, strings.TrimSuffix(ok, " ok"), spent)
 	}
 	return t
 }

@@ -19,12 +19,7 @@ Show who spent what, after settling: of CREDENTIAL, else of all. It sums the
 log. Without --since it is what each limit's window counts now.
 
 Example:
-  $ quotactl usage --by region --since 6h
-  youtube since 03:26:53, 6h ago
-  REGION  CALLS  UNITS  SHARE
-  US         96    192    60%
-  GB         64    128    40%
-  total     160    320`
+  $ quotactl usage --by region --since 6h`
 
 func newUsage(c *cli) *cobra.Command {
 	var by, since string
@@ -36,20 +31,24 @@ func newUsage(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		names := []string{credentialBefore(args, 0)}
-		if names[0] == api.OnlyCredential {
-			if s, _ := c.client().Status(ctx); len(s.Credentials) > 1 {
-				names = namesOf(s.Credentials, func(one api.Credential) string { return one.Name })
-			}
-		}
-		return c.usage(ctx, names, api.UsageQuery{By: by, Since: asQuery(from), Zone: c.view().Zone})
+		return c.usage(ctx, credentialBefore(args, 0), api.UsageQuery{By: by, Since: from, Zone: c.view().Zone})
 	})
 	cmd.Flags().StringVar(&by, "by", "job", "group by `WORD`: job (or other caller), region, operation or day")
 	sinceFlag(cmd, &since, "spending")
 	return cmd
 }
 
-func (c *cli) usage(ctx context.Context, names []string, q api.UsageQuery) error {
+// usage prints the usage of a credential, or of each if several are configured and none is named.
+func (c *cli) usage(ctx context.Context, credential string, q api.UsageQuery) error {
+	names := []string{credential}
+	if credential == api.OnlyCredential {
+		if s, _ := c.client().Status(ctx); len(s.Credentials) > 1 {
+			names = nil
+			for _, one := range s.Credentials {
+				names = append(names, one.Name)
+			}
+		}
+	}
 	for i, name := range names {
 		u, err := c.client().Usage(ctx, name, q)
 		table := func(u api.Usage, v wording.View) string { return "\n"[:min(i, 1)] + usageTable(u, v) }
@@ -63,35 +62,23 @@ func (c *cli) usage(ctx context.Context, names []string, q api.UsageQuery) error
 // usageTable has a line for each share.
 func usageTable(u api.Usage, v wording.View) string {
 	var b strings.Builder
-	v.Prose(&b, 0, wording.Bold, fmt.Sprintf("%s since %s%s, %s ago", u.Credential, v.Clock(u.Since), v.ZoneMark(), wording.Brief(v.Now.Sub(u.Since))))
+	v.Prose(&b, 0, wording.Bold, fmt.Sprintf("%s since %s, %s ago", u.Credential, v.Clock(u.Since), wording.Brief(v.Now.Sub(u.Since))))
 	if u.Total.Calls == 0 && u.Total.Units == 0 {
 		return b.String() + "nothing was spent\n"
 	}
 	t := table{columns: []column{
-		{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true}, {head: "WOULD REFUSE", right: true},
+		{head: strings.ToUpper(u.By)}, {head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: "SHARE", right: true},
 	}}
 	for _, s := range u.Shares {
-		t.add(shareName(u.By, s.Name, v), s.Calls, s.Units, percent(s.Units, u.Total.Units), wouldRefuse(s))
+		t.add(shareName(u.By, s.Name, v), s.Calls, s.Units, percent(s.Units, u.Total.Units))
 	}
-	t.add(wording.Line{Text: "total", Style: wording.Bold}, u.Total.Calls, u.Total.Units, "", wouldRefuse(u.Total))
+	t.add(wording.Line{Text: "total", Style: wording.Bold}, u.Total.Calls, u.Total.Units, "")
 	b.WriteString(t.text(v))
 	for _, name := range slices.Sorted(maps.Keys(u.Total.WouldDeny)) {
 		refused := quota.Count(u.Total.WouldDeny[name], "call", "calls")
 		v.Prose(&b, 0, wording.Yellow, fmt.Sprintf("limit %s would have refused %s, if it were enforced", name, refused))
 	}
 	return b.String()
-}
-
-// wouldRefuse is how many calls limits would have refused, if they were enforced; empty: none.
-func wouldRefuse(s api.SpentBy) string {
-	most := int64(0) // a call that several refuse is one
-	for _, calls := range s.WouldDeny {
-		most = max(most, calls)
-	}
-	if most == 0 {
-		return ""
-	}
-	return quota.Thousands(most)
 }
 
 // shareName is what people read for the name of a share.

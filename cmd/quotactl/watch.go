@@ -34,7 +34,7 @@ func (c *cli) watch(ctx context.Context) error {
 		case shown.Version == "":
 			return err
 		default:
-			lost = v.Paint(wording.Red, v.Clean(fmt.Sprintf("no answer since %s%s: %v", v.Clock(answered), v.ZoneMark(), err))) + "\n"
+			lost = v.Paint(wording.Red, v.Clean(fmt.Sprintf("no answer since %s: %v", v.Clock(answered), err))) + "\n"
 		}
 		if err := c.write(draw(lost+renderStatus(shown, v), v.Lines)); err != nil {
 			return err

@@ -71,11 +71,7 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 
 func whyPage(w whyBody, v wording.View) string {
 	var b strings.Builder
-	style := wording.Red
-	if w.Granted {
-		style = wording.Green
-	}
-	v.Prose(&b, 0, style, verdict(w))
+	v.Prose(&b, 0, map[bool]wording.Style{true: wording.Green, false: wording.Red}[w.Granted], verdict(w))
 	if w.RetryAt != nil {
 		v.Prose(&b, 0, wording.Plain, fmt.Sprintf("fits %s, if nothing else happens", v.When(*w.RetryAt)))
 	}
@@ -83,7 +79,7 @@ func whyPage(w whyBody, v wording.View) string {
 		v.Item(&b, "limit "+short.Limit+": ", shortText(short, v))
 	}
 	for _, short := range w.WouldDeny {
-		v.Prose(&b, 0, wording.Yellow, shortageText(short))
+		v.Item(&b, "limit "+short.Limit+", if it were enforced: ", shortText(short, v))
 	}
 	if w.ReserveGrants {
 		command := "quotactl acquire " + w.Request.Operation
@@ -121,15 +117,7 @@ func verdict(w whyBody) string {
 // shortText says why calls do not fit a limit.
 func shortText(s quota.Shortage, v wording.View) string {
 	if !s.Closed.IsZero() {
-		return "closed until " + v.Clock(s.Closed.Until) + v.ZoneMark() + ": " + v.Clean(s.Closed.Says)
+		return "closed until " + v.Clock(s.Closed.Until) + ": " + v.Clean(s.Closed.Says)
 	}
 	return quota.Count(s.Missing, "unit is", "units are") + " missing"
-}
-
-// shortageText says what a limit that is not enforced would do.
-func shortageText(s quota.Shortage) string {
-	if !s.Closed.IsZero() {
-		return fmt.Sprintf("limit %s, which is closed, would deny this if it were enforced", s.Limit)
-	}
-	return fmt.Sprintf("limit %s would deny this, %s missing, if it were enforced", s.Limit, quota.Count(s.Missing, "is", "are"))
 }

@@ -112,7 +112,7 @@ type JobRow struct {
 	ID, Tone string
 	Runs     []RunMark    // the oldest first
 	Said     wording.Line // in a few words, what its last run came to
-	Next     string
+	Next     wording.Line
 	Lines    []wording.Line
 	NotOK    []jobs.Pass
 }
@@ -129,7 +129,7 @@ const (
 func (p Picture) JobRows() (rows []JobRow) {
 	for _, j := range p.Status.Jobs {
 		id := "job-" + j.Name
-		row := JobRow{Job: j, ID: id, Tone: p.toneOf(id), Runs: p.marks(j.Name), Said: wording.NoRun, Next: p.next(j), Lines: wording.JobLines(j, p.View)}
+		row := JobRow{Job: j, ID: id, Tone: p.toneOf(id), Runs: p.marks(j.Name), Said: wording.NoRun, Next: wording.Next(j, p.View), Lines: wording.JobLines(j, p.View)}
 		if j.Last != nil {
 			row.Said = wording.LastRun(j.Last, p.View)
 			row.Said.Text += ", " + j.Last.Spent().Text()
@@ -145,7 +145,7 @@ func (p Picture) JobRows() (rows []JobRow) {
 func (p Picture) marks(job string) (marks []RunMark) {
 	for _, r := range p.Facts.Runs { // the latest first
 		if r.Job == job && r.State != jobs.RunSkipped && len(marks) < maxMarks {
-			title := fmt.Sprintf("%s%s %s, %s", p.Clock(r.StartedAt), p.ZoneMark(), wording.RunState(r, p.View), wording.Tally(r))
+			title := fmt.Sprintf("%s %s, %s", p.Clock(r.StartedAt), wording.RunState(r, p.View), wording.Tally(r))
 			marks = append(marks, RunMark{tone(wording.RunStyle(r)), title})
 		}
 	}
@@ -162,18 +162,6 @@ func (row JobRow) Label() string {
 		}
 	}
 	return fmt.Sprintf("the last %s, %d failed", quota.Count(len(row.Runs), "run", "runs"), failed)
-}
-
-func (p Picture) next(j jobsapi.Job) string {
-	switch {
-	case j.Pause != nil:
-		return "paused"
-	case j.Host != "":
-		return wording.RunsOn(j, p.View)
-	case j.Next.IsZero():
-		return "by hand alone"
-	}
-	return "next " + p.Clock(j.Next) + p.ZoneMark()
 }
 
 // Pass says how a pass ended, without what it printed.

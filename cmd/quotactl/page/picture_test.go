@@ -73,7 +73,7 @@ func TestChart(t *testing.T) {
 	}{{20, 500}, {6, 300}, {1, 60}, {0.9, 40}} {
 		spent.add(api.Entry{At: ago(e.hours), Charges: []api.Charge{{Limit: "daily", Units: e.units, Debited: 9 * e.units}, {Limit: "other", Units: 1}}})
 	}
-	l := api.Limit{Name: "daily", Units: 3_000, Reserve: 500, Used: 900}
+	l := api.Limit{Name: "daily", Units: 3_000, Reserve: 500, Used: 900, Remaining: 1_600}
 	gone := ago(-3)
 	c := chartOf(l, spent, plan.Rate{GoneAt: gone}, noon, time.UTC)
 	for hours, want := range map[float64]int64{0: 900, 2: 800, 10: 500, 21: 0} {
@@ -84,6 +84,13 @@ func TestChart(t *testing.T) {
 	}
 	if oldest := c.Held[len(c.Held)-1].at; oldest.Before(ago(22)) {
 		t.Errorf("it begins at %v", oldest)
+	}
+	l.WindowMs = minChart.Milliseconds()
+	if why := chartOf(l, spent, plan.Rate{}, noon, time.UTC).Why; why != "" || c.Budget() != "16.7" {
+		t.Errorf("%q; the budget is at %s", why, c.Budget())
+	}
+	if row := pictureOf(Facts{}).limitRow(api.Credential{}, l); row.Fill != "30.00%" || row.Kept != "16.67%" {
+		t.Errorf("%s are used, %s are the reserve's", row.Fill, row.Kept)
 	}
 	if want := []point{{noon, 900}, {gone, 2_500}}; !slices.Equal(c.Ahead, want) || c.Path(c.Ahead) != "M888.9 70.0L1000.0 16.7" {
 		t.Errorf("it continues as %v, %s", c.Ahead, c.Path(c.Ahead))
@@ -144,7 +151,7 @@ func TestLastRunsOfAJob(t *testing.T) {
 	if len(row.Runs) != 12 || last[0].Class != "bad" || last[1].Class != "warn" || last[2].Class != "good" || last[2].Title == "" {
 		t.Errorf("got %v", row.Runs)
 	}
-	if row.Label() != "the last 12 runs, 1 failed" || row.Next != "runs on b" {
+	if row.Label() != "the last 12 runs, 1 failed" || row.Next.Text != "on b" {
 		t.Errorf("%s, %s", row.Label(), row.Next)
 	}
 }

@@ -9,10 +9,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/cmd/quotactl/wording"
+	"quotad/quota/api"
 )
 
 // A window is a page that is served, and what is to be seen through it next.
@@ -131,8 +136,15 @@ func TestWhoIsLetIn(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	answer, html := openWindow(t, paint("trending")).get("/")
 	policy := answer.Header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || answer.Header.Get("X-Frame-Options") != "DENY" {
-		t.Errorf("the policy is %q", policy)
+	for name, want := range map[string]string{
+		"Content-Security-Policy": "default-src 'none'; style-src " + hashOf(style) + "; script-src " + hashOf(script) +
+			"; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+	} {
+		if got := answer.Header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
 	}
 	for _, element := range []string{"style", "script"} {
 		_, rest, _ := strings.Cut(html, "<"+element+">")
@@ -140,6 +152,9 @@ func TestPolicy(t *testing.T) {
 		if n := strings.Count(html, "<"+element); !found || n != 1 || !strings.Contains(policy, element+"-src "+hashOf(content)) {
 			t.Errorf("the policy %q does not allow the %s that the page has, of %d", policy, element, n)
 		}
+	}
+	if names := hostsOf(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}); !slices.Contains(names, "localhost") {
+		t.Errorf("at port 80, which browsers leave out, it is called %q", names)
 	}
 	for _, forbidden := range []string{" style=", " onclick=", "http://", "https://", `href="/`, `src="/`} {
 		if strings.Contains(html, forbidden) {
@@ -196,8 +211,9 @@ func TestThePageFollows(t *testing.T) {
 	second.Status.Credentials[0].Limits[0].Used++
 	w.show(second, nil)
 	w.await("9,001", true)
+	w.show(Picture{}, errors.New("cannot be reached"))
 	w.show(Picture{}, errors.New("cannot reach quotad"))
-	w.await("no answer since", true)
+	w.await("cannot reach quotad", true)
 	if _, html := w.get("/"); !strings.Contains(html, "9,001") || !strings.Contains(html, "cannot reach quotad") || !strings.Contains(html, "<title>? ") {
 		t.Errorf("the page is %s", html)
 	}
@@ -211,6 +227,61 @@ func (w *window) await(text string, has bool) {
 	for {
 		if _, html := w.get("/"); strings.Contains(html, text) == has {
 			return
+		}
+	}
+}
+
+// Since when quotad does not answer stays when it still does not.
+func TestSinceWhenItIsLost(t *testing.T) {
+	s := &Server{look: func(context.Context) (Picture, error) { return Picture{}, errors.New("no answer") }}
+	s.update(t.Context())
+	first := s.shown.Since
+	if s.update(t.Context()); first.IsZero() || s.shown.Since != first {
+		t.Errorf("since %v, then %v", first, s.shown.Since)
+	}
+}
+
+// A source reads each log once, page by page, and no further than it must; then the status alone, though it changed.
+func TestSource(t *testing.T) {
+	dir, err := os.MkdirTemp("", "q") // short, as the names of sockets are
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	listener, err := net.Listen("unix", dir+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, pages := 0, 3
+	at := time.Now().Add(-time.Hour).UTC().Truncate(chartStep)
+	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next := ""
+		switch {
+		case r.URL.Path == "/v1/status":
+			fmt.Fprintf(w, `{"credentials": [{"name": "tube", "limits": [{"name": "daily", "used": %d}]}]}`, asked)
+		case r.URL.Path == "/v1/runs":
+			io.WriteString(w, `[{"id": "r1"}]`)
+		default:
+			if asked++; asked < pages {
+				next = `"next": "1", `
+			}
+			fmt.Fprintf(w, `{%s"entries": [{"at": %q, "charges": [{"limit": "daily", "units": 2, "debited": 9}]}]}`,
+				next, at.Format(time.RFC3339))
+		}
+	})}
+	go daemon.Serve(listener)
+	defer daemon.Close()
+	for _, pages = range []int{3, 1000} {
+		asked = 0
+		s := Source{View: func() wording.View { return wording.View{} }}
+		s.Client.Client = &api.Client{Socket: dir + "/s"}
+		for range 2 {
+			p, err := s.Look(t.Context())
+			read, spent := min(pages, maxPages), p.Spent["tube"]
+			if err != nil || asked != read || len(p.Facts.Runs) != 1 || spent.Limits["daily"][at] != int64(2*read) ||
+				spent.Since.Equal(at) != (read < pages) {
+				t.Errorf("of %d pages: %v, asked %d times, %+v", pages, err, asked, p.Facts)
+			}
 		}
 	}
 }

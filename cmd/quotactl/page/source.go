@@ -88,6 +88,7 @@ func (s *Source) askForMore(ctx context.Context) {
 func (s *Source) spent(ctx context.Context, credential string) Spent {
 	spent := Spent{Since: time.Now().Add(-chartSpan), Limits: map[string]map[time.Time]int64{}}
 	q := api.LogQuery{Credential: credential, Since: spent.Since.Format(time.RFC3339Nano), Newest: true, Most: quota.MaxLogPage}
+	oldest := spent.Since
 	for range maxPages {
 		page, err := s.Client.Log(ctx, q)
 		if err != nil {
@@ -99,8 +100,9 @@ func (s *Source) spent(ctx context.Context, credential string) Spent {
 		if q.After = page.Next; q.After == "" {
 			return spent
 		}
-		spent.Since = page.Entries[len(page.Entries)-1].At
+		oldest = page.Entries[len(page.Entries)-1].At
 	}
+	spent.Since = oldest
 	return spent
 }
 

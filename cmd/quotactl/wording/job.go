@@ -47,6 +47,19 @@ func JobLines(j jobsapi.Job, v View) []Line {
 	return append(lines, RunLines("last run", *j.Last, v)...)
 }
 
+// Next says in a word or two when a job's next run begins, or why it does not.
+func Next(j jobsapi.Job, v View) Line {
+	switch {
+	case j.Pause != nil:
+		return Line{"paused", Yellow}
+	case j.Host != "":
+		return Line{Text: "on " + v.Clean(j.Host)}
+	case j.Next.IsZero():
+		return Line{Text: "none"}
+	}
+	return Line{Text: v.Clock(j.Next)}
+}
+
 // NoRun says that a job has not run.
 var NoRun = Line{"no run yet", Faint}
 

@@ -45,7 +45,7 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 		}
 		return text
 	case l.Closed != nil:
-		return "closed until " + v.Clock(CeilSecond(l.Closed.Until)) + v.ZoneMark()
+		return "closed until " + v.Clock(CeilSecond(l.Closed.Until))
 	case l.Observes && l.Remaining == 0:
 		return "would be refused"
 	case l.Observes:
@@ -60,7 +60,7 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 	case l.Remaining == 0 && l.NextUnitsAt != nil:
 		return fmt.Sprintf("%s back in %s", quota.Thousands(l.NextUnits), Brief(max(0, l.NextUnitsAt.Sub(v.Now))))
 	case !rate.GoneAt.IsZero():
-		return "used up at about " + strings.TrimSuffix(v.Clock(rate.GoneAt.Truncate(time.Minute)), ":00") + v.ZoneMark()
+		return "used up at about " + strings.TrimSuffix(v.Clock(rate.GoneAt.Truncate(time.Minute)), ":00")
 	case rate.PerHour > 0:
 		return quota.Thousands(rate.PerHour) + " in the last hour"
 	}

@@ -80,18 +80,13 @@ func tookUntil(began, ended, now time.Time) string {
 	return Took(max(0, ended.Sub(began)))
 }
 
-// Outcomes are all outcomes of a pass, in the order in which they are shown.
-func Outcomes() []jobs.Outcome {
-	return []jobs.Outcome{
-		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.NotLaunched,
-	}
-}
-
 // Tally counts a run's passes by outcome, and the units they spent.
 func Tally(r jobs.Run) string {
 	counts := r.Outcomes()
 	var parts []string
-	for _, o := range Outcomes() {
+	for _, o := range []jobs.Outcome{
+		jobs.OK, jobs.Running, jobs.Exhausted, jobs.Failed, jobs.Timeout, jobs.Killed, jobs.Interrupted, jobs.NotLaunched,
+	} {
 		if n := counts[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, Word(o)))
 		}

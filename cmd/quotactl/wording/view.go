@@ -37,11 +37,8 @@ const (
 )
 
 // NewView reads the environment and the terminal. Like git and ls it prefers COLUMNS.
-func NewView(now time.Time, out io.Writer, utc bool) View {
+func NewView(now time.Time, out io.Writer) View {
 	v := View{Now: now, Zone: time.Local, Width: DefaultWidth, Lines: defaultLines}
-	if utc {
-		v.Zone = time.UTC
-	}
 	if IsTerminal(out) {
 		columns, lines, _ := term.GetSize(int(out.(*os.File).Fd()))
 		v.Width, v.Lines = cmp.Or(columns, v.Width), cmp.Or(lines, v.Lines)
@@ -138,21 +135,13 @@ func Took(d time.Duration) string {
 // second, because units that come back at .4 are not there at .0.
 func (v View) When(t time.Time) string {
 	if t.After(v.Now) {
-		return "in " + Brief(t.Sub(v.Now)+time.Second-1) + ", at " + v.Clock(CeilSecond(t)) + v.ZoneMark()
+		return "in " + Brief(t.Sub(v.Now)+time.Second-1) + ", at " + v.Clock(CeilSecond(t))
 	}
 	past := "just now"
 	if d := v.Now.Sub(t); d >= time.Second {
 		past = Brief(d) + " ago"
 	}
-	return past + ", at " + v.Clock(t) + v.ZoneMark()
-}
-
-// ZoneMark follows a time, or the head of a column of times, that is not local.
-func (v View) ZoneMark() string {
-	if v.Zone == time.UTC {
-		return " UTC"
-	}
-	return ""
+	return past + ", at " + v.Clock(t)
 }
 
 // Clock writes an instant as briefly as it is clear today.

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
-	"quotad/quota"
 	"quotad/quota/api"
 )
 
@@ -18,14 +16,8 @@ const (
 	maxReport    = 60_000          // bytes of an answer that quotad takes
 )
 
-// call acquires and makes one upstream call. Each has a request id of its own, a repeated one too: upstream charges for
-// it again.
+// call acquires and makes one upstream call. It never waits for units, and never calls again: that is the next pass's.
 func (p *pass) call(ctx context.Context, r request) (got page, err error) {
-	if p.metered {
-		got, err = p.send(ctx, r)
-		got.left = -1
-		return got, p.judge(ctx, r.operation, "", err)
-	}
 	grant, err := p.acquire(ctx, r.operation)
 	if err != nil {
 		return got, err
@@ -35,35 +27,27 @@ func (p *pass) call(ctx context.Context, r request) (got page, err error) {
 	return got, p.judge(ctx, r.operation, grant.GrantID, err)
 }
 
+// acquire asks quotad for a call. Each has a request id of its own.
 func (p *pass) acquire(ctx context.Context, operation string) (api.Decision, error) {
 	p.calls++
 	id := fmt.Sprintf("%s-%d", p.id, p.calls)
 	d, err := p.quota.Acquire(ctx, api.AcquireRequest{Credential: p.credential, Operation: operation, RequestID: id})
-	problem := &api.Problem{Reason: quota.Reason(d.Reason), Detail: d.Detail}
 	switch {
+	case err != nil:
+		err = &failure{exitFailed, fmt.Errorf("quotad did not grant %s: %w", operation, err), api.Hint(err)}
 	case d.Granted:
-		return d, nil
-	case err != nil && !errors.As(err, &problem):
-		return d, &failure{exitUnavailable, fmt.Errorf("cannot ask for units: %w", err), api.Hint(err)}
+	case d.RetryAt == nil: // it can never fit
+		err = &failure{exitFailed, fmt.Errorf("quotad refused %s: %s", operation, d.Detail), d.Hint}
+	default:
+		at := d.RetryAt.UTC().Format(time.RFC3339)
+		err = &failure{exitDenied, fmt.Errorf("quotad refused %s: %s; it fits at %s", operation, d.Detail, at), d.Hint}
 	}
-	f := &failure{exitConfiguration, fmt.Errorf("quotad refused %s: %s", operation, problem.Detail), problem.Hint}
-	switch api.NewProblem(problem.Reason, "").Status {
-	case http.StatusTooManyRequests:
-		f.code = exitDenied
-	case http.StatusServiceUnavailable:
-		f.code = exitUnavailable
-	case http.StatusInternalServerError:
-		f.code = exitFailed
-	}
-	if d.RetryAt != nil {
-		f.err = fmt.Errorf("%w; it fits at %s", f.err, d.RetryAt.UTC().Format(time.RFC3339))
-	}
-	return d, f
+	return d, err
 }
 
 // judge returns what the error of a call means for the pass. Of an error answer quotad says so, and closes a limit of
-// which upstream says that it is used up: other passes then do not waste a call. What came through its proxy, without a
-// grant, it knows already. The grant of a call that was never sent is released; else it stays debited, the safe side.
+// which upstream says that it is used up: other passes then do not waste a call. The grant of a call that was never sent
+// is released; else it stays debited, the safe side.
 func (p *pass) judge(ctx context.Context, operation, grantID string, err error) error {
 	var failed *callError
 	if !errors.As(err, &failed) {
@@ -94,7 +78,7 @@ func (p *pass) judge(ctx context.Context, operation, grantID string, err error) 
 			"if this repeats, another program spends from the same project, or its limits are below those in quotad's " +
 				"configuration: compare with the project's quota page"}
 	case "key", "billing":
-		return &failure{exitConfiguration, fmt.Errorf("upstream does not accept this configuration: %w", failed),
+		return &failure{exitFailed, fmt.Errorf("upstream does not accept this configuration: %w", failed),
 			"check YOUTUBE_API_KEY, whether its project has the API enabled, and the region's code"}
 	}
 	return err

@@ -50,8 +50,6 @@ func run(ctx context.Context, args []string) error {
 		return p.run(ctx)
 	case "serve":
 		return serve(ctx, args, os.Stderr)
-	case "search":
-		return misused("search is gone: write ytsearch DIR WORDS")
 	case "man":
 		fmt.Print(manual.OfUsage(1, api.BuildVersion(), usage, "ytsearch(1)", "quotad(8)", "quotactl(1)"))
 		return nil
@@ -62,14 +60,12 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// Exit codes; sysexits.h names those from 64 to 78. The usage text explains them.
+// Exit codes. The usage text explains them.
 const (
-	exitFailed        = 1
-	exitUsage         = 64
-	exitUnavailable   = 69
-	exitDenied        = 75
-	exitConfiguration = 78
-	exitInterrupted   = 143
+	exitFailed      = 1
+	exitUsage       = 64
+	exitDenied      = 75
+	exitInterrupted = 143
 )
 
 // A failure ends the process: with which exit code, why, and what would help, if that is known.

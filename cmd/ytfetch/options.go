@@ -22,7 +22,6 @@ type options struct {
 	since      time.Duration
 	region     string // ISO 3166-1 alpha-2
 	base       string // address of the API
-	metered    bool   // quotad's proxy acquires each call, and has the key
 	key        string // the secret; never printed, never stored
 	out        string // the directory of the lines
 	dir        string // the directory of the place at which the next pass continues
@@ -38,10 +37,6 @@ func parseOptions(command string, args []string) (options, error) {
 	flags := newFlags()
 	flags.StringVar(&o.region, "region", os.Getenv("QUOTAD_REGION"), "")
 	flags.StringVar(&o.base, "base-url", "https://www.googleapis.com/youtube/v3", "")
-	flags.Func("upstream", "", func(address string) error {
-		o.metered, o.base = true, address
-		return nil
-	})
 	flags.StringVar(&o.out, "out", ".", "")
 	flags.BoolVar(&o.sample, "sample", false, "")
 	if command == "trending" {
@@ -55,15 +50,8 @@ func parseOptions(command string, args []string) (options, error) {
 	words, err := parseArgs(flags, args)
 	o.query, o.region = strings.Join(words, " "), strings.ToUpper(o.region)
 	o.dir = cmp.Or(os.Getenv("QUOTAD_JOB_DIR"), o.out)
-	switch {
-	case o.sample:
+	if o.sample {
 		o.base, o.key = "http://sample"+upstream.Path, "sample"
-	case o.metered:
-		// The name of a variable is replaced by its value: so no process list shows the run token in it.
-		if name, is := strings.CutPrefix(o.base, "$"); is {
-			o.base = os.Getenv(name)
-		}
-		o.base, o.key = strings.TrimSuffix(o.base, "/")+upstream.Path, ""
 	}
 	return o, cmp.Or(err, o.check())
 }
@@ -81,16 +69,12 @@ func (o *options) check() error {
 		return misused("region %q is not a code of ISO 3166-1 alpha-2 such as DE", o.region)
 	case o.pages < 0:
 		return misused("--pages must be 0, for all, or more: %d", o.pages)
-	case o.base == upstream.Path:
-		return &failure{exitConfiguration, errors.New("--upstream is empty: quotad's proxy does not serve this credential"),
-			"[proxy] listen and the credential's own proxy table give passes an address in QUOTAD_PROXY"}
 	case err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "":
 		return misused("--base-url is not an http or https URL")
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return misused("--base-url ends with its path: a key belongs in YOUTUBE_API_KEY, where no process list shows it")
-	case o.key == "" && !o.metered:
-		return &failure{exitConfiguration, errors.New("YOUTUBE_API_KEY is not set: the API needs a key"),
-			"put the key into the job's environment, or answer from the built-in upstream with --sample"}
+	case o.key == "":
+		return misused("YOUTUBE_API_KEY is not set: put the key into the job's environment, or take --sample")
 	}
 	return nil
 }
@@ -104,15 +88,11 @@ func newFlags() *flag.FlagSet {
 
 // parseArgs reads flags and words in any order.
 func parseArgs(flags *flag.FlagSet, args []string) (words []string, err error) {
-	for len(args) > 0 {
-		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return nil, err
-		} else if err != nil {
-			return nil, misused("%v", err)
-		}
-		if args = flags.Args(); len(args) > 0 {
-			words, args = append(words, args[0]), args[1:]
-		}
+	for err = flags.Parse(args); err == nil && flags.NArg() > 0; err = flags.Parse(flags.Args()[1:]) {
+		words = append(words, flags.Arg(0))
 	}
-	return words, nil
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		err = misused("%v", err)
+	}
+	return words, err
 }

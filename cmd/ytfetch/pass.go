@@ -21,9 +21,8 @@ type pass struct {
 	quota  *api.Client
 	client *http.Client // calls upstream
 
-	now   func() time.Time
-	sleep func(context.Context, time.Duration) bool
-	say   func(format string, args ...any)
+	now func() time.Time
+	say func(format string, args ...any)
 
 	id     string // makes the request ids of this process unique
 	calls  int    // upstream calls for which it asked quotad
@@ -34,7 +33,7 @@ type pass struct {
 func newPass(command string, args []string, stderr io.Writer) (*pass, error) {
 	o, err := parseOptions(command, args)
 	return &pass{
-		options: o, quota: api.FromEnv(), client: connect(o.sample), id: rand.Text()[:10], now: time.Now, sleep: quota.Sleep,
+		options: o, quota: api.FromEnv(), client: connect(o.sample), id: rand.Text()[:10], now: time.Now,
 		say: func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) },
 	}, err
 }
@@ -64,13 +63,10 @@ func (p *pass) run(ctx context.Context) error {
 // trending goes through the pages of the chart. A missing token ends it, never a count: totals are estimates. What
 // upstream has answered is stored, interrupted or not: it is paid for.
 func (p *pass) trending(ctx context.Context) error {
-	for at, over := p.resume(), false; ; {
-		got, err := p.get(ctx, chartPage(p.region, at.Token))
-		if isStale(err) && !over {
-			p.say("%v; starting over from page 1", err)
-			at, over = p.first(), true
-			p.keep(at) // the next pass would spend a unit on that token again
-			continue
+	for at := p.resume(); ; {
+		got, err := p.call(ctx, chartPage(p.region, at.Token))
+		if isStale(err) {
+			p.keep(p.first()) // the next pass would spend a unit on that token again
 		}
 		if err == nil {
 			err = p.store(got.Items, (at.Page-1)*perPage+1)
@@ -96,7 +92,7 @@ func (p *pass) trending(ctx context.Context) error {
 func (p *pass) discover(ctx context.Context) error {
 	at := p.resume()
 	if at.IDs == nil {
-		found, err := p.get(ctx, searchPage(p.region, p.query, p.now().Add(-p.since)))
+		found, err := p.call(ctx, searchPage(p.region, p.query, p.now().Add(-p.since)))
 		if err == nil {
 			at.IDs, err = idsOf(found.Items)
 		}
@@ -105,7 +101,7 @@ func (p *pass) discover(ctx context.Context) error {
 		}
 		p.keep(at)
 	}
-	got, err := p.get(ctx, videosByID(at.IDs))
+	got, err := p.call(ctx, videosByID(at.IDs))
 	if err == nil {
 		err = p.store(got.Items, 0)
 	}
@@ -119,28 +115,7 @@ func (p *pass) discover(ctx context.Context) error {
 
 // brought says what a call brought. The log of a first try, with the sample, is short.
 func (p *pass) brought(text string, left int64) {
-	if left >= 0 {
-		text += fmt.Sprintf(", %s left", quota.Count(left, "unit", "units"))
-	}
 	if !p.sample || p.quota.Token == "" {
-		p.say("%s", text)
-	}
-}
-
-const retries = 2 // of a failed call: after a second, and after two
-
-// get calls until it has an answer, or calling again is useless. It never waits for units: that is the run's.
-func (p *pass) get(ctx context.Context, r request) (got page, err error) {
-	for try := 0; ; try++ {
-		got, err = p.call(ctx, r)
-		var failed *callError
-		if err == nil || ctx.Err() != nil || !errors.As(err, &failed) || !failed.passing || try == retries {
-			return got, err
-		}
-		pause := time.Second << try
-		p.say("%v; trying again in %v", err, pause)
-		if !p.sleep(ctx, pause) {
-			return page{}, ctx.Err()
-		}
+		p.say("%s, %s left", text, quota.Count(left, "unit", "units"))
 	}
 }

@@ -16,13 +16,8 @@ type place struct {
 	IDs   []string `json:"ids,omitempty"`   // of videos that a search found, and that are not fetched yet
 }
 
-// first is where a pass begins that continues no other. The address of quotad's proxy is another one each time.
-func (p *pass) first() place {
-	if p.metered {
-		return place{Of: "proxy " + p.query, Page: 1}
-	}
-	return place{Of: p.base + " " + p.query, Page: 1}
-}
+// first is where a pass begins that continues no other.
+func (p *pass) first() place { return place{Of: p.base + " " + p.query, Page: 1} }
 
 func (p *pass) placeFile() string { return filepath.Join(p.dir, p.command+"-"+p.region+".page") }
 

@@ -21,7 +21,6 @@ func serve(ctx context.Context, args []string, stderr io.Writer) error {
 	listen := flags.String("listen", "127.0.0.1:8080", "")
 	flags.StringVar(&config.Key, "key", "", "")
 	flags.IntVar(&config.Quota, "quota", 10_000, "")
-	flags.IntVar(&config.PagesPerRegion, "pages", 4, "")
 	words, err := parseArgs(flags, args)
 	switch {
 	case err != nil:
@@ -30,8 +29,8 @@ func serve(ctx context.Context, args []string, stderr io.Writer) error {
 		return misused("unexpected argument %q", words[0])
 	case !*sample:
 		return misused("serve has nothing but the sample: add --sample")
-	case config.Quota < 1 || config.PagesPerRegion < 1:
-		return misused("--quota and --pages must be at least 1")
+	case config.Quota < 1:
+		return misused("--quota must be at least 1: %d", config.Quota)
 	}
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {

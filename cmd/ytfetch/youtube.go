@@ -28,10 +28,10 @@ const (
 type page struct {
 	Next  string            `json:"nextPageToken"` // empty: the last page
 	Items []json.RawMessage `json:"items"`
-	left  int64             // units, after the call for it; below 0: unknown
+	left  int64             // units, after the call for it
 }
 
-// A request is an upstream call that may be repeated. Its operation is named as in quotad's configuration.
+// A request is an upstream call. Its operation is named as in quotad's configuration.
 type request struct {
 	operation string
 	query     url.Values
@@ -76,7 +76,6 @@ func idsOf(results []json.RawMessage) (ids []string, err error) {
 
 // A callError says why a call brought no page.
 type callError struct {
-	passing         bool // calling again may help
 	unsent          bool // the call is not spent
 	status          int  // 0: no answer came
 	header          http.Header
@@ -118,10 +117,8 @@ func connect(sample bool) *http.Client {
 
 // send makes one call. The key travels in the URL, as documented; no error names either. Every error is a *callError.
 func (p *pass) send(ctx context.Context, r request) (got page, err error) {
-	if p.key != "" {
-		r.query.Set("key", p.key)
-	}
-	failed := &callError{passing: true}
+	r.query.Set("key", p.key)
+	failed := &callError{}
 	address := strings.TrimSuffix(p.base, "/") + "/" + strings.TrimSuffix(r.operation, ".list") + "?" + r.query.Encode()
 	err = p.read(ctx, address, failed)
 	var dialed *net.OpError
@@ -139,7 +136,6 @@ func (p *pass) send(ctx context.Context, r request) (got page, err error) {
 		failed.err = errors.New(p.printable(err.Error()))
 		return page{}, failed
 	}
-	failed.passing = failed.status >= 500 || failed.status == http.StatusRequestTimeout
 	var said struct {
 		Error struct {
 			Message string
@@ -172,14 +168,11 @@ func (p *pass) read(ctx context.Context, address string, answer *callError) erro
 
 // printable makes one short line of a text from outside, without the key and without commands to a terminal.
 func (p *pass) printable(text string) string {
-	if p.key != "" {
-		text = strings.ReplaceAll(text, p.key, "[key]")
-	}
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, text)
+	}, strings.ReplaceAll(text, p.key, "[key]"))
 	return strings.ToValidUTF8(text[:min(len(text), 400)], "")
 }

@@ -52,17 +52,15 @@ func run(ctx context.Context, args []string) error {
 	flags.SetOutput(io.Discard)
 	region, limit := flags.String("region", "", ""), flags.Int("limit", 20, "")
 	var words []string
-	for len(args) > 0 {
-		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return err
-		} else if err != nil {
-			return misused("%v", err)
-		}
-		if args = flags.Args(); len(args) > 0 {
-			words, args = append(words, args[0]), args[1:]
-		}
+	err := flags.Parse(args)
+	for ; err == nil && flags.NArg() > 0; err = flags.Parse(flags.Args()[1:]) {
+		words = append(words, flags.Arg(0))
 	}
 	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return err
+	case err != nil:
+		return misused("%v", err)
 	case len(words) == 1 && words[0] == "man":
 		fmt.Print(manual.OfUsage(1, api.BuildVersion(), usage, "ytfetch(1)", "quotad(8)"))
 		return nil

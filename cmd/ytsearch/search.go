@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -53,12 +54,11 @@ func search(ctx context.Context, db *sql.DB, words, region string, limit int) er
 	if terms == nil {
 		return misused("a word has a letter or a digit")
 	}
-	known, err := ask(ctx, db, "SELECT DISTINCT region FROM places WHERE ? = '' OR true ORDER BY region", "")
-	if list := strings.Join(known, " "); err == nil && region != "" && !strings.Contains(" "+list+" ", " "+region+" ") {
-		return misused("nothing was fetched for region %q, but for %s", region, list)
-	}
+	known, err := ask(ctx, db, "SELECT group_concat(DISTINCT region ORDER BY region) FROM places")
 	if err != nil {
 		return err
+	} else if region != "" && !slices.Contains(strings.Split(known, ","), region) {
+		return misused("nothing was fetched for region %q, but for %s", region, known)
 	}
 	rows, err := db.QueryContext(ctx, found, match, region, limit)
 	if err != nil {
@@ -95,17 +95,17 @@ func nothing(ctx context.Context, db *sql.DB, terms []string) error {
 		has, err := ask(ctx, db, "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT 1", term)
 		if err != nil {
 			return err
-		}
-		if has != nil {
+		} else if has != "" {
 			continue
 		}
 		// The word that most videos have of those that begin alike.
 		word := []rune(strings.ToLower(strings.Trim(term, `"*`)))
 		for n := len(word); n > 1 && n >= len(word)/2; n-- {
-			like, err := ask(ctx, db, "SELECT term FROM words WHERE term GLOB ? || '*' ORDER BY doc DESC LIMIT 1",
-				string(word[:n]))
-			if err != nil || like != nil {
-				return errors.Join(err, fmt.Errorf("no video has %s: did you mean %s?", term, strings.Join(like, "")))
+			const best = "SELECT term FROM words WHERE term GLOB ? || '*' ORDER BY doc DESC LIMIT 1"
+			if like, err := ask(ctx, db, best, string(word[:n])); err != nil {
+				return err
+			} else if like != "" {
+				return fmt.Errorf("no video has %s: did you mean %s?", term, like)
 			}
 		}
 		return fmt.Errorf("no video has %s", term)
@@ -113,19 +113,10 @@ func nothing(ctx context.Context, db *sql.DB, terms []string) error {
 	return errors.New("no video has all of these words")
 }
 
-// ask returns the first column of what a query selects.
-func ask(ctx context.Context, db *sql.DB, query, argument string) (values []string, err error) {
-	rows, err := db.QueryContext(ctx, query, argument)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for value := ""; rows.Next(); values = append(values, value) {
-		if err := rows.Scan(&value); err != nil {
-			return nil, err
-		}
-	}
-	return values, rows.Err()
+// ask returns the one text that a query selects; empty: none.
+func ask(ctx context.Context, db *sql.DB, query string, arguments ...any) (text string, err error) {
+	err = db.QueryRowContext(ctx, "SELECT ifnull(("+query+"), '')", arguments...).Scan(&text)
+	return text, err
 }
 
 // printable keeps a text from speaking to the terminal.

@@ -1,7 +1,7 @@
 // Package upstream is a sample of the YouTube Data API in one process: it answers videos.list and search.list, and
 // charges each request 1 unit or 100 against a daily quota of its own. ytfetch answers --sample from it, and serves it
 // over HTTP. Tests compare what it charged with what quotad debited. upstream.go charges, videos.go answers with pages
-// of invented videos. One mutex guards what was charged and which faults come.
+// of invented videos. One mutex guards what was charged.
 package upstream
 
 import (
@@ -32,7 +32,6 @@ type Upstream struct {
 	mu     sync.Mutex // guards what follows
 	counts Counts
 	day    string // that counts.Units belongs to
-	faults []http.HandlerFunc
 }
 
 // Counts are the upstream's own books.
@@ -59,14 +58,6 @@ func (u *Upstream) Counts() Counts {
 	return u.counts
 }
 
-// Inject makes the next requests that are within the quota meet these answers, in this order, instead of a page; nil
-// lets one request pass. They are charged like any other.
-func (u *Upstream) Inject(faults ...http.HandlerFunc) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.faults = append(u.faults, faults...)
-}
-
 // ServeHTTP charges first and reads the parameters afterwards: an invalid request costs as much as a valid one. A
 // request without a known key belongs to no project, and costs nothing.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -80,12 +71,8 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := cmp.Or(r.URL.Query().Get("key"), r.Header.Get("X-Goog-Api-Key"))
-	fault, refused := u.charge(units, key != "" && (u.config.Key == "" || key == u.config.Key))
-	if fault != nil {
-		fault(w, r)
-		return
-	}
 	var body object
+	refused := u.charge(units, key != "" && (u.config.Key == "" || key == u.config.Key))
 	if refused == nil {
 		body, refused = answer(r.URL.Query())
 	}
@@ -97,26 +84,23 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(body) // fails only if the client is gone
 }
 
-// charge books a request of that many units, if its key is known, and returns the fault that the request is to meet.
-func (u *Upstream) charge(units int, known bool) (fault http.HandlerFunc, refused *refusal) {
+// charge books a request of that many units, if its key is known.
+func (u *Upstream) charge(units int, known bool) *refusal {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.counts.Requests++
 	if !known {
-		return nil, &refusal{http.StatusForbidden, "usageLimits", "dailyLimitExceededUnreg",
+		return &refusal{http.StatusForbidden, "usageLimits", "dailyLimitExceededUnreg",
 			"Daily Limit for Unauthenticated Use Exceeded. Continued use requires signup."}
 	}
 	u.turnDay()
 	if u.counts.Units+units > u.config.Quota {
 		u.counts.Refused++
-		return nil, &refusal{http.StatusForbidden, "youtube.quota", "quotaExceeded", "The request cannot be completed " +
+		return &refusal{http.StatusForbidden, "youtube.quota", "quotaExceeded", "The request cannot be completed " +
 			`because you have exceeded your <a href="/youtube/v3/getting-started#quota">quota</a>.`}
 	}
 	u.counts.Units += units
-	if len(u.faults) > 0 {
-		fault, u.faults = u.faults[0], u.faults[1:]
-	}
-	return fault, nil
+	return nil
 }
 
 // turnDay resets the quota at 08:00 UTC, midnight in California in winter. The caller holds mu.

@@ -147,7 +147,9 @@ func TestQuestions(t *testing.T) {
 	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		path := strings.TrimPrefix(r.URL.String(), "/v1")
-		asked = append(asked, strings.TrimSpace(r.Method+path+" "+string(body)+r.Header.Get("Authorization")))
+		if path != "/version" { // which an error asks for
+			asked = append(asked, strings.TrimSpace(r.Method+path+" "+string(body)+r.Header.Get("Authorization")))
+		}
 		if strings.HasSuffix(r.URL.Path, "/busy/run") {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusConflict)

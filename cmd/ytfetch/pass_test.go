@@ -97,7 +97,7 @@ func lines(t *testing.T, dir string) (all []line) {
 		}
 		for one := range bytes.Lines(text) {
 			var l line
-			if err := json.Unmarshal(one, &l); err != nil || filepath.Base(file) != l.At.Format(time.DateOnly)+"-"+l.Region+".jsonl" {
+			if err := json.Unmarshal(one, &l); err != nil || filepath.Base(file) != l.At.UTC().Format(time.DateOnly)+"-"+l.Region+".jsonl" {
 				t.Fatalf("%s: %v, line %s", file, err, one)
 			}
 			all = append(all, l)
@@ -117,7 +117,8 @@ func newRun(t *testing.T, left, units int) *passRun {
 	r := &passRun{env: newEnv(t, left, units, 0)}
 	r.pass = &pass{
 		options: options{command: "trending", region: "DE", base: r.base, key: secret, out: r.dir, dir: r.dir},
-		quota:   r.Client(runToken), client: connect(false), now: r.Clock.Now, id: "pass",
+		quota:   r.Client(runToken), client: connect(false), id: "pass",
+		now:     func() time.Time { return r.Clock.Now().In(time.FixedZone("", -10*3600)) }, // on the day before
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },
 	}
 	return r
@@ -329,5 +330,14 @@ func TestOddSearchResults(t *testing.T) {
 		r.pass.command, r.pass.query = "discover", "golden"
 		r.faults = append(r.faults, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
 		r.ends(t.Context(), exitFailed, 0, 1, "not a page of search results")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Setenv("QUOTAD_JOB_DIR", "job")
+	o, err := parseOptions("discover", strings.Fields("golden --since 2d --region de river --sample --out data"))
+	if err != nil || o.query != "golden river" || o.since != 48*time.Hour || o.region != "DE" || o.out != "data" ||
+		o.dir != "job" {
+		t.Errorf("got %+v, %v", o, err)
 	}
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // Scripts run the command. exits CODE CMD... is of one that ends with that code.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", RequireExplicitExec: true,
+	testscript.Run(t, testscript.Params{Files: []string{"testdata/search.txtar"}, RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
 				got := 0

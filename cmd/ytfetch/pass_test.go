@@ -118,7 +118,7 @@ func newRun(t *testing.T, left, units int) *passRun {
 	r.pass = &pass{
 		options: options{command: "trending", region: "DE", base: r.base, key: secret, out: r.dir, dir: r.dir},
 		quota:   r.Client(runToken), client: connect(false), id: "pass",
-		now:     func() time.Time { return r.Clock.Now().In(time.FixedZone("", -10*3600)) }, // on the day before
+		now: func() time.Time { return r.Clock.Now().In(time.FixedZone("", -10*3600)) }, // on the day before
 		say: func(format string, args ...any) { fmt.Fprintf(&r.log, format+"\n", args...) },
 	}
 	return r

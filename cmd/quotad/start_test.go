@@ -243,6 +243,7 @@ func TestCheckBeforeTheFirstStart(t *testing.T) {
 	dir := shortDir(t)
 	for _, row := range []struct{ command, says string }{
 		{"quotad --check", "is good: state in /var/lib/quotad, socket /run/quotad.sock\n"},
+		{"cp /etc/quotad/config.toml . && quotad --check", "config.toml is good: state in " + dir + "/.quotad,"},
 		{"rm -r /etc/systemd && quotad --check", "state in " + dir + "/.quotad,"}, // there is no service
 	} {
 		write(t, dir, "config.toml", oneCredential)

@@ -34,6 +34,7 @@ func TestFinish(t *testing.T) {
 		{"tried again after nothing was written", []func(*exchange){got, got}, 1},
 		{"written", []func(*exchange){got, (*exchange).wrote}, 1},
 		{"written again", []func(*exchange){got, (*exchange).wrote, got, (*exchange).wrote}, 2},
+		{"written again, and free", []func(*exchange){got, (*exchange).wrote, got, (*exchange).wrote, func(x *exchange) { x.free = true }}, 1},
 		{"perhaps written again", []func(*exchange){got, (*exchange).wrote, got}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,12 +62,12 @@ func TestAWordOutlastsItsClient(t *testing.T) {
 	cancel()
 	x.observe(upstream.Answer{Status: http.StatusTooManyRequests})
 	usage, err := s.service.Usage(t.Context(), "youtube")
-	if err != nil || usage.Limits[0].Closed.IsZero() || x.event.ObserveErr != nil {
+	if err != nil || usage.Limits[0].Closed.By != "trending" || x.event.ObserveErr != nil {
 		t.Errorf("got %+v, %v, told of %v, want that the limit is closed", usage, err, x.event.ObserveErr)
 	}
 }
 
-// A call that costs nothing is sent while its limit is exhausted.
+// A call that costs nothing is sent while its limit is exhausted, and one of a job that may use the reserve from there.
 func TestAFreeCall(t *testing.T) {
 	s := newScene(t, ok, nil)
 	c := servertest.YouTube()
@@ -74,7 +75,7 @@ func TestAFreeCall(t *testing.T) {
 	if err := s.service.SetCredentials([]*quota.Credential{c}); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := s.service.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 10_000}); err != nil || !d.Granted() {
+	if d, err := s.service.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 9_500}); err != nil || !d.Granted() {
 		t.Fatal(d, err)
 	}
 	if got := s.get("youtube/v3/search"); got.status != http.StatusForbidden {
@@ -82,5 +83,9 @@ func TestAFreeCall(t *testing.T) {
 	}
 	if got := s.get("youtube/v3/videos"); got.status != http.StatusOK {
 		t.Errorf("a free call: %+v, want it sent", got)
+	}
+	s.tokens.May(runToken, true)
+	if got := s.get("youtube/v3/search"); got.status != http.StatusOK {
+		t.Errorf("a call from the reserve: %+v, want it sent", got)
 	}
 }

@@ -66,6 +66,16 @@ func TestKeyIsRenewedBeforeItsEnd(t *testing.T) {
 	if asked != "0s 56m2s 2h56m5s" {
 		t.Errorf("asked at %s", asked)
 	}
+	m = &mint{answer: func(int) (string, time.Duration, error) { return "short", 4 * time.Minute, nil }}
+	asked = m.run(t, func(k *Key) { // in its last quarter
+		for range 5 {
+			k.now()
+			time.Sleep(50 * time.Second)
+		}
+	})
+	if asked != "0s 3m20s" {
+		t.Errorf("a short key: asked at %s", asked)
+	}
 }
 
 // While the source fails, the key before serves to its end, and not longer.
@@ -129,7 +139,7 @@ func TestKeyOnceAfter401(t *testing.T) {
 						t.Errorf("asked %d times, want %d", len(m.asked), want)
 					}
 				}
-				for _, step := range [][3]int{{200, 3, 1}, {403, 3, 1}, {401, 50, 2}, {401, 1, 2}, {500, 2, 2}, {401, 2, 2}, {200, 1, 2}, {401, 5, 3}} {
+				for _, step := range [][3]int{{200, 3, 1}, {403, 3, 1}, {401, 50, 2}, {401, 1, 2}, {500, 2, 2}, {404, 1, 2}, {401, 2, 2}, {200, 1, 2}, {401, 5, 3}} {
 					call(step[0], step[1], step[2])
 				}
 				k.answered("a key before", 200)
@@ -145,7 +155,7 @@ func TestKeyOnceAfter401(t *testing.T) {
 
 // After a reload the key before serves while the new source fails. A caller that leaves does not wait for one that hangs.
 func TestKeyOfANewSource(t *testing.T) {
-	m := &mint{takes: time.Hour, answer: func(int) (string, time.Duration, error) { return "the old key", 0, nil }}
+	m := &mint{takes: time.Hour, answer: func(int) (string, time.Duration, error) { return "the old key", time.Hour, nil }}
 	m.run(t, func(k *Key) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -156,8 +166,12 @@ func TestKeyOfANewSource(t *testing.T) {
 		k = NewKey(func(context.Context) (string, time.Time, error) { return "", time.Time{}, errors.New("no such item") }, k)
 		defer k.Close()
 		synctest.Wait()
-		if got, s := k.now(), k.State(time.Now()); got != "the old key" || s.Err == nil || !s.Serves || !s.Ends.IsZero() {
+		if got, s := k.now(), k.State(time.Now()); got != "the old key" || s.Err == nil || !s.Serves || time.Until(s.Ends) != time.Hour {
 			t.Errorf("got %s, %+v", got, s)
+		}
+		time.Sleep(time.Hour)
+		if got := k.now(); got != "no key: no such item" {
+			t.Errorf("after its end: got %s", got)
 		}
 	})
 }
@@ -184,8 +198,11 @@ func TestKeyOfASource(t *testing.T) {
 	if a := s.get("youtube/v3/videos"); a.status != 401 {
 		t.Errorf("answered %d %s", a.status, a.body)
 	}
-	key.Close()
-	if asked != 3 {
-		t.Errorf("its source is asked %d times, want 3", asked)
+	same := *s.proxy.Target("youtube")
+	if s.proxy.SetTargets([]*Target{&same}); key.ctx.Err() != nil {
+		t.Error("a reload that keeps the key ends it")
+	}
+	if s.proxy.Shutdown(t.Context()); key.ctx.Err() == nil || asked != 3 {
+		t.Errorf("its source is asked %d times, want 3, and then no more: %v", asked, key.ctx.Err())
 	}
 }

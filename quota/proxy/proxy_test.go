@@ -48,6 +48,9 @@ func TestMetersACall(t *testing.T) {
 	if s.used() != 100 || counted != 100 {
 		t.Errorf("%d units are debited, %d of them before it was sent, want 100", s.used(), counted)
 	}
+	if address := s.proxy.AddressFor("other", runToken); address != "" {
+		t.Errorf("a credential that is not proxied has the address %s", address)
+	}
 	if grant := s.tokens.Pass(runToken).Decisions[0].GrantID; s.tokens.Owns(runToken, grant) {
 		t.Error("the pass may settle what the proxy has sent")
 	}
@@ -226,9 +229,12 @@ func TestAClientsOwnKey(t *testing.T) {
 		target.Key = nil
 		c.Observer = upstream.NewObserver(c.Service, nil, func(out upstream.Outcome) { says = append(says, out.Says) })
 	})
-	a := s.do("GET", s.base+"youtube/v3/videos", http.Header{authorization: {"Bearer " + own}}, nil)
-	if !strings.Contains(a.body, own) || len(says) != 1 || strings.Contains(says[0], own) {
-		t.Errorf("answered %q, told of %q", a.body, says)
+	for query, header := range map[string]http.Header{"": {authorization: {"Bearer " + own}}, "?access_token=" + own: nil} {
+		says = nil
+		a := s.do("GET", s.base+"youtube/v3/videos"+query, header, nil)
+		if !strings.Contains(a.body, own) || len(says) != 1 || strings.Contains(says[0], own) {
+			t.Errorf("answered %q, told of %q", a.body, says)
+		}
 	}
 }
 
@@ -246,13 +252,19 @@ func TestAnswersOfTrouble(t *testing.T) {
 func TestKeepsClientsInside(t *testing.T) {
 	var s *scene
 	s = newScene(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Location", "https://other.example/there")
-		w.Header().Set("Link", "<"+s.upstream.URL+"/base/files/2?page=2>; rel=\"next\"")
+		w.Header().Set("Location", s.upstream.URL+"/base/files/3")
+		w.Header().Set("Content-Location", s.upstream.URL+"/base/files/4")
+		w.Header().Set("Link", "<"+s.upstream.URL+"/base/files/2?page=2>; rel=\"next\", <https://other.example/there>, <"+s.upstream.URL+"/basement/1>")
 		w.WriteHeader(302)
 	}, func(_ *Config, target *Target) { target.Upstream.Path = "/base" })
 	a := s.get("files/1")
-	if a.status != 302 || a.header.Get("Location") != "https://other.example/there" || a.header.Get("Link") != "<"+s.base+"files/2?page=2>; rel=\"next\"" {
-		t.Errorf("answered %d %v", a.status, a.header)
+	for name, want := range map[string]string{
+		"Location": s.base + "files/3", "Content-Location": s.base + "files/4",
+		"Link": "<" + s.base + "files/2?page=2>; rel=\"next\", <https://other.example/there>, <" + s.upstream.URL + "/basement/1>",
+	} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 
@@ -273,7 +285,7 @@ func TestSpeaksTheDialect(t *testing.T) {
 		header  http.Header
 		body    []string
 	}{
-		{"a day", 0, time.Hour, time.Minute, Google, 403, http.Header{"Retry-After": {""}}, []string{outlived, `"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`}},
+		{"a day", 0, time.Hour, time.Minute, Google, 403, http.Header{"Retry-After": {""}}, []string{outlived, `"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`, `"retry_at":"2026-11-22T09:00:00Z"`, "; it fits at 2026-11-22T09:00:00Z"}},
 		{"a day", 0, time.Hour, time.Minute, Problem, 429, http.Header{"Retry-After": {""}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_at":"2026-11-22T09:00:00Z","type"`, outlived}},
 		{"within the pass", 0, daylong, 0, Google, 429, http.Header{"Retry-After": {"86400"}}, []string{`"code":429`, `"domain":"usageLimits","reason":"rateLimitExceeded"`, `"reason":"limit_exceeded"`}},
 		{"within the pass", 0, daylong, 0, Problem, 429, http.Header{"Retry-After": {"86400"}}, []string{`"retry_after_ms":86400000`}},

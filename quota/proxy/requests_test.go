@@ -76,6 +76,8 @@ func TestRequests(t *testing.T) {
 			"GET /{any}/{other}":       "search.list",
 			"GET /cheap/{one}":         "videos.list",
 			"GET /sites/dear":          "search.list",
+			"GET /works":               "videos.list",
+			"GET /works ?search":       "search.list",
 			"GET /models/{m}:go":       "search.list",
 		}),
 		"any":     routesOf(map[string]string{"* /**": "videos.list", "* /none/**": ""}),
@@ -89,6 +91,7 @@ func TestRequests(t *testing.T) {
 	var mu sync.Mutex // guards what follows
 	var got *http.Request
 	var attempts []server.Forbidden
+	denials := 0
 	scenes := map[string]*scene{}
 	for name, edit := range edits {
 		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
@@ -99,10 +102,15 @@ func TestRequests(t *testing.T) {
 		}, func(c *Config, target *Target) {
 			edit(target)
 			c.Emit = func(event any) {
-				if a, forbidden := event.(server.Forbidden); forbidden {
-					mu.Lock()
-					defer mu.Unlock()
-					attempts = append(attempts, a)
+				mu.Lock()
+				defer mu.Unlock()
+				switch e := event.(type) {
+				case server.Forbidden:
+					attempts = append(attempts, e)
+				case server.Decided:
+					if !e.Decision.Granted() {
+						denials++
+					}
 				}
 			}
 		})
@@ -163,10 +171,14 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	s := scenes[""]
-	if got := s.tokens.Pass(runToken).Refused; len(attempts) != 12 || len(got) != 43 || !strings.Contains(got[0], "is not this proxy") {
-		t.Errorf("%d attempts, want 12; refused of the pass: %d calls, want 43: %q", len(attempts), len(got), got)
+	refused := s.tokens.Pass(runToken).Refused
+	if len(attempts) != 12 || denials != 60 || len(refused) != 43 || !strings.Contains(refused[0], "is not this proxy") {
+		t.Errorf("%d attempts, want 12; %d denials, want 60; refused of the pass: %d calls, want 43: %q", len(attempts), denials, len(refused), refused)
 	}
 	if got := s.tokens.WithoutToken(); len(got) != 2 || !strings.HasPrefix(got[0], "youtube: an upload") || !strings.HasPrefix(got[1], "youtube: the run token is missing") {
 		t.Errorf("without a token: %q, want the upload, and the call with a dead token as its key", got)
+	}
+	if a := s.do("GET", s.proxy.Root()+"/youtube/v3/videos", nil, nil); !a.closes {
+		t.Error("the connection of a caller without a token stays")
 	}
 }

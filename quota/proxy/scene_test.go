@@ -128,6 +128,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	closes bool // the connection
 }
 
 func (s *scene) get(path string) answer { return s.do("GET", s.base+path, nil, nil) }
@@ -155,7 +156,7 @@ func (s *scene) send(r *http.Request) answer {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return answer{res.StatusCode, res.Header, string(text)}
+	return answer{res.StatusCode, res.Header, string(text), res.Close}
 }
 
 // settled waits until so many requests are over, and returns them.

@@ -53,6 +53,7 @@ func TestKeepsNoBody(t *testing.T) {
 func TestStreams(t *testing.T) {
 	more := make(chan struct{})
 	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "13")
 		io.WriteString(w, "first\n")
 		w.(http.Flusher).Flush()
 		<-more
@@ -116,6 +117,9 @@ func TestShutdown(t *testing.T) {
 	s.mu.Unlock()
 	if len(done) != 2 || s.used() != 2 {
 		t.Errorf("told of %+v, %d units are debited", done, s.used())
+	}
+	if refused := s.tokens.Pass(runToken).Refused; len(refused) > 0 || done[0].Silent+done[len(done)-1].Silent != "" {
+		t.Errorf("a call that is cut is refused, or its upstream does not answer: %q, %+v", refused, done)
 	}
 	<-ended
 }

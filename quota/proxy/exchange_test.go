@@ -23,7 +23,7 @@ func (s *scene) exchange() (x *exchange, leave context.CancelFunc) {
 // What is given back at the end, by how far the transport came: it may still write to a
 // connection that it has got, and what it tries again after it wrote nothing costs nothing.
 func TestFinish(t *testing.T) {
-	got := (*exchange).gotConn
+	got, free := (*exchange).gotConn, func(x *exchange) { x.free = true }
 	for _, c := range []struct {
 		name  string
 		steps []func(*exchange)
@@ -34,7 +34,7 @@ func TestFinish(t *testing.T) {
 		{"tried again after nothing was written", []func(*exchange){got, got}, 1},
 		{"written", []func(*exchange){got, (*exchange).wrote}, 1},
 		{"written again", []func(*exchange){got, (*exchange).wrote, got, (*exchange).wrote}, 2},
-		{"written again, and free", []func(*exchange){got, (*exchange).wrote, got, (*exchange).wrote, func(x *exchange) { x.free = true }}, 1},
+		{"written again, and free", []func(*exchange){got, (*exchange).wrote, got, (*exchange).wrote, free}, 1},
 		{"perhaps written again", []func(*exchange){got, (*exchange).wrote, got}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {

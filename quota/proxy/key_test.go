@@ -139,7 +139,9 @@ func TestKeyOnceAfter401(t *testing.T) {
 						t.Errorf("asked %d times, want %d", len(m.asked), want)
 					}
 				}
-				for _, step := range [][3]int{{200, 3, 1}, {403, 3, 1}, {401, 50, 2}, {401, 1, 2}, {500, 2, 2}, {404, 1, 2}, {401, 2, 2}, {200, 1, 2}, {401, 5, 3}} {
+				for _, step := range [][3]int{
+					{200, 3, 1}, {403, 3, 1}, {401, 50, 2}, {401, 1, 2}, {500, 2, 2}, {404, 1, 2}, {401, 2, 2}, {200, 1, 2}, {401, 5, 3},
+				} {
 					call(step[0], step[1], step[2])
 				}
 				k.answered("a key before", 200)

@@ -173,7 +173,7 @@ func TestRequests(t *testing.T) {
 	s := scenes[""]
 	refused := s.tokens.Pass(runToken).Refused
 	if len(attempts) != 12 || denials != 60 || len(refused) != 43 || !strings.Contains(refused[0], "is not this proxy") {
-		t.Errorf("%d attempts, want 12; %d denials, want 60; refused of the pass: %d calls, want 43: %q", len(attempts), denials, len(refused), refused)
+		t.Errorf("%d attempts, want 12; %d denials, want 60; the pass: %q, want 43", len(attempts), denials, refused)
 	}
 	if got := s.tokens.WithoutToken(); len(got) != 2 || !strings.HasPrefix(got[0], "youtube: an upload") || !strings.HasPrefix(got[1], "youtube: the run token is missing") {
 		t.Errorf("without a token: %q, want the upload, and the call with a dead token as its key", got)

@@ -13,9 +13,8 @@ import (
 type Clients struct {
 	Name      string
 	Algorithm Algorithm `toml:"algorithm" oneof:"log counter" default:"log"`
-	// Limits are what each subject has to itself, 1 to MaxLimits of them: a grant is debited in every one, or in none.
-	// Their windows slide and are of whole seconds, and their names and windows all differ. They have no reserve and
-	// count every operation.
+	// Limits are what each subject has to itself, at least one: a grant is debited in every one, or in none. Their
+	// windows slide and are of whole seconds; all differ, as their names. They have no reserve and count everything.
 	Limits []quota.Limit
 	// Operations says what one call costs, in every limit, from 1 to MaxUnits. An operation that is not listed is
 	// refused; a call that names none costs 1.
@@ -23,9 +22,6 @@ type Clients struct {
 	// OpenOnOutage grants calls, and does not count them, while the ledger cannot decide.
 	OpenOnOutage bool
 }
-
-// MaxLimits bounds what a store counts of a subject.
-const MaxLimits = 8
 
 // An Algorithm is how a subject's usage is kept.
 type Algorithm string
@@ -37,8 +33,8 @@ const (
 	// Counter keeps two sums per limit, in constant memory: c, of the window of the clock that is now, and p, of the
 	// one before. With U units in a window of W ms, of which e ms are over, n units are granted if c + ⌈p × (W−e)/W⌉ +
 	// n ≤ U. In any trailing window that is less than 2U: nearly so for a subject that spends U at the very end of one
-	// window, and then all that the formula allows. TestCounterError prints what random traffic gets. Within a window
-	// of the clock, never more than U; and a denial ends in less than 2W.
+	// window, and then all that the formula allows. Within a window of the clock, never more than U; and a denial ends
+	// in less than 2W.
 	Counter Algorithm = "counter"
 )
 
@@ -48,8 +44,7 @@ const MaxUnits quota.Units = 1<<32 - 1
 // maxLogUnits bounds the entries of a log.
 const maxLogUnits = 100_000
 
-// price returns what a request costs, or why it is refused without asking the ledger. A call without an operation costs
-// 1.
+// price returns what a request costs, or why it is refused without asking the ledger.
 func (c *Clients) price(r Request) (quota.Units, quota.Decision) {
 	each, known := c.Operations[r.Operation]
 	switch {
@@ -79,8 +74,8 @@ func (c *Clients) Validate() (wrong []*quota.FieldError) {
 	if c.Algorithm != Log && c.Algorithm != Counter {
 		fail([]string{"algorithm"}, "unknown algorithm %q: use log or counter", c.Algorithm)
 	}
-	if len(c.Limits) == 0 || len(c.Limits) > MaxLimits {
-		fail([]string{"limits"}, "clients need at least one limit, and have at most %d: %d", MaxLimits, len(c.Limits))
+	if len(c.Limits) == 0 {
+		fail([]string{"limits"}, "clients need at least one limit")
 	}
 	for i, l := range c.Limits {
 		if err := quota.CheckName(l.Name); err != nil {
@@ -113,10 +108,7 @@ func (c *Clients) check(l quota.Limit, before []quota.Limit, fail func(key, form
 		return
 	}
 	for _, other := range before {
-		if other.Name == l.Name {
-			fail("", "two limits have this name")
-		}
-		if other.Window == l.Window {
+		if other.Window == l.Window || other.Name == l.Name {
 			fail("window", "limit %q has the same: the smaller of the two is enough", other.Name)
 		}
 	}

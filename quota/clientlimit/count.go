@@ -27,18 +27,13 @@ type Store interface {
 
 // A Call asks a store for units of one subject.
 type Call struct {
-	Clients   string
-	Algorithm Algorithm
-	Limits    []Bound // the shortest window first
-	Key       Key
-	Units     quota.Units // 0: it only looks
+	Clients *Clients // with the shortest window first
+	Key     Key
+	Units   quota.Units // 0: it only looks
 }
 
-// A Bound is a limit as a store counts it.
-type Bound struct {
-	WindowMs int64
-	Units    quota.Units // 0: it denies nothing
-}
+// windowMs is how a store has a limit's window.
+func windowMs(l quota.Limit) int64 { return l.Window.Length.Milliseconds() }
 
 // A Count is what a store says of a Call.
 type Count struct {
@@ -81,9 +76,9 @@ func (g *Group) keyOf(secret, subject string) (k Key) {
 		subject = network.Masked().String()
 	}
 	keyed := hmac.New(sha256.New, []byte(secret))
-	windows := make([]string, len(g.bounds))
-	for i, bound := range g.bounds {
-		windows[i] = strconv.FormatInt(bound.WindowMs, 10)
+	windows := make([]string, len(g.Limits))
+	for i, limit := range g.Limits {
+		windows[i] = strconv.FormatInt(windowMs(limit), 10)
 	}
 	io.WriteString(keyed, strings.Join([]string{g.Name, string(g.Algorithm), strings.Join(windows, ","), subject}, "\x00"))
 	copy(k[:], keyed.Sum(nil))
@@ -92,32 +87,30 @@ func (g *Group) keyOf(secret, subject string) (k Key) {
 
 // decision returns what a count means for a call of that many units.
 func (c *Clients) decision(n Count, units quota.Units) quota.Decision {
-	d := quota.Decision{Units: units, Now: timeOf(n.NowMs)}
+	now, d := timeOf(n.NowMs), quota.Decision{Units: units}
 	for i, limit := range c.Limits {
 		at := timeOf(n.Limits[i].FitsMs)
 		if !n.Granted && !limit.DryRun && units > limit.Units {
 			d = quota.NeverFits(units, limit.Name, limit.Units)
-			d.Now = timeOf(n.NowMs)
 			break
 		}
 		if at.After(d.RetryAt) {
-			d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, limit.Name, at, at.Sub(d.Now)
+			d.Reason, d.Limit, d.RetryAt, d.RetryAfter = quota.LimitExceeded, limit.Name, at, at.Sub(now)
 		}
 	}
-	d.Limits = c.states(n)
-	for i := range d.Limits {
-		if !n.Granted {
-			d.Limits[i].Cost = units
-		}
+	if n.Granted {
+		units = 0
 	}
+	d.Now, d.Limits = now, c.states(n, units)
 	return d.Detailed(false)
 }
 
-// states returns the state of each limit.
-func (c *Clients) states(n Count) []quota.LimitState {
+// states returns the state of each limit, and what a call that was denied costs there.
+func (c *Clients) states(n Count, cost quota.Units) []quota.LimitState {
 	states := make([]quota.LimitState, len(c.Limits))
 	for i, use := range n.Limits {
-		states[i] = quota.LimitState{Limit: c.Limits[i], Used: use.Used, NextAt: timeOf(use.NextMs), NextUnits: use.NextUnits}
+		next := timeOf(use.NextMs)
+		states[i] = quota.LimitState{Limit: c.Limits[i], Used: use.Used, Cost: cost, NextAt: next, NextUnits: use.NextUnits}
 	}
 	return states
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -20,8 +19,8 @@ import (
 type Memory struct {
 	clock func() time.Time
 
-	mu   sync.Mutex         // guards what follows
-	kept map[string]*halves // by the name of the clients
+	mu   sync.Mutex        // guards what follows
+	kept map[string]halves // by the name of the clients
 }
 
 type halves struct {
@@ -39,7 +38,7 @@ const (
 
 // NewMemory returns a store without records, by a clock such as time.Now.
 func NewMemory(clock func() time.Time) *Memory {
-	return &Memory{clock: clock, kept: make(map[string]*halves)}
+	return &Memory{clock: clock, kept: make(map[string]halves)}
 }
 
 // Secret implements Store.
@@ -49,10 +48,8 @@ func (m *Memory) Secret(_ context.Context, ours string) (string, error) { return
 func (m *Memory) Forget(_ context.Context, c Call) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h := m.kept[c.Clients]; h != nil {
-		delete(h.Young, c.Key)
-		delete(h.Old, c.Key)
-	}
+	delete(m.kept[c.Clients.Name].Young, c.Key)
+	delete(m.kept[c.Clients.Name].Old, c.Key)
 	return nil
 }
 
@@ -60,20 +57,17 @@ func (m *Memory) Forget(_ context.Context, c Call) error {
 func (m *Memory) Count(_ context.Context, c Call) (Count, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	n := Count{NowMs: m.clock().UnixMilli(), Granted: c.Units > 0, Limits: make([]Use, len(c.Limits))}
-	h := m.kept[c.Clients]
-	if h == nil {
-		h = &halves{Young: make(map[Key][]int64), BegunMs: n.NowMs}
-		m.kept[c.Clients] = h
-	}
-	h.LifeMs = c.Limits[len(c.Limits)-1].WindowMs
+	limits := c.Clients.Limits
+	n := Count{NowMs: m.clock().UnixMilli(), Granted: c.Units > 0, Limits: make([]Use, len(limits))}
+	h := m.kept[c.Clients.Name]
+	h.LifeMs = windowMs(limits[len(limits)-1])
 	decide := n.log
-	if c.Algorithm == Counter {
+	if c.Clients.Algorithm == Counter {
 		h.LifeMs *= 2
 		decide = n.counter
 	}
-	if nowMs := n.NowMs; nowMs-h.BegunMs >= h.LifeMs || h.Size >= halfSize {
-		*h = halves{Young: make(map[Key][]int64), Old: h.Young, BegunMs: nowMs, LifeMs: h.LifeMs}
+	if h.Young == nil || n.NowMs-h.BegunMs >= h.LifeMs || h.Size >= halfSize {
+		h = halves{Young: make(map[Key][]int64), Old: h.Young, BegunMs: n.NowMs, LifeMs: h.LifeMs}
 	}
 	record, young := h.Young[c.Key]
 	before := perRecord + 8*len(record)
@@ -85,53 +79,50 @@ func (m *Memory) Count(_ context.Context, c Call) (Count, error) {
 		h.Young[c.Key] = record
 		h.Size += perRecord + 8*len(record) - before
 	}
+	m.kept[c.Clients.Name] = h
 	return n, nil
 }
 
 // log decides by pairs, the oldest first: when a grant was made, in ms, and the units of all grants up to it. The first
 // pair has left every window.
 func (n *Count) log(c Call, pairs []int64) []int64 {
-	if len(pairs) == 0 {
+	if len(pairs) == 0 || len(pairs)%2 != 0 { // an odd number is no log: somebody edited the file
 		pairs = make([]int64, 2, 4)
 	}
 	last := len(pairs)/2 - 1
 	now, total := max(n.NowMs, pairs[2*last]), pairs[2*last+1]
 	first := 0 // in the longest window
-	for i, l := range c.Limits {
-		edge, use := now-l.WindowMs, &n.Limits[i]
+	for i, l := range c.Clients.Limits {
+		edge, use := now-windowMs(l), &n.Limits[i]
 		first = 1 + sort.Search(last, func(e int) bool { return pairs[2*e+2] > edge })
 		use.Used = quota.Units(total - pairs[2*first-1])
 		if first <= last {
-			use.NextMs, use.NextUnits = pairs[2*first]+l.WindowMs, quota.Units(pairs[2*first+1]-pairs[2*first-1])
+			use.NextMs, use.NextUnits = pairs[2*first]+windowMs(l), quota.Units(pairs[2*first+1]-pairs[2*first-1])
 		}
-		if l.Units == 0 || use.Used+c.Units <= l.Units {
+		if l.DryRun || use.Used+c.Units <= l.Units {
 			continue
 		}
 		if n.Granted = false; c.Units <= l.Units { // it fits when all up to the first sum of that much have left
 			enough := total - int64(l.Units-c.Units)
 			e := first + sort.Search(last-first, func(e int) bool { return pairs[2*(first+e)+1] >= enough })
-			use.FitsMs = pairs[2*e] + l.WindowMs
+			use.FitsMs = pairs[2*e] + windowMs(l)
 		}
 	}
 	if !n.Granted {
 		return pairs
 	}
-	for i, l := range c.Limits {
-		use := &n.Limits[i]
-		if use.Used == 0 {
-			use.NextMs = now + l.WindowMs
-		}
-		if use.NextMs == now+l.WindowMs {
-			use.NextUnits += c.Units
+	for i, l := range c.Clients.Limits {
+		use, leaves := &n.Limits[i], now+windowMs(l)
+		if use.Used == 0 || use.NextMs == leaves {
+			use.NextMs, use.NextUnits = leaves, use.NextUnits+c.Units
 		}
 		use.Used += c.Units
 	}
-	if newest := &pairs[2*last+1]; last > 0 && pairs[2*last] == now {
-		*newest += int64(c.Units)
-	} else {
-		pairs = append(pairs, now, total+int64(c.Units))
+	if last == 0 || pairs[2*last] != now {
+		pairs = append(pairs, now, total)
 		last++
 	}
+	pairs[2*last+1] = total + int64(c.Units)
 	switch {
 	case 2*first > last+2: // most of them have left
 		pairs = slices.Clone(pairs[2*first-2:])
@@ -144,17 +135,18 @@ func (n *Count) log(c Call, pairs []int64) []int64 {
 // counter decides by the triples of each limit: the number of its window of the clock, the units in it, and those in
 // the one before.
 func (n *Count) counter(c Call, triples []int64) []int64 {
-	now, buckets, next := n.NowMs, make([]bucket, len(c.Limits)), make([]int64, 0, 3*len(c.Limits))
-	for i, l := range c.Limits {
-		buckets[i].window = l.WindowMs
-		if len(triples) > 0 {
-			buckets[i] = bucket{l.WindowMs, triples[3*i], triples[3*i+1], triples[3*i+2]}
-			now = max(now, triples[3*i]*l.WindowMs)
+	limits, now := c.Clients.Limits, n.NowMs
+	buckets, next := make([]bucket, len(limits)), make([]int64, 0, 3*len(limits))
+	for i, l := range limits {
+		buckets[i].window = windowMs(l)
+		if len(triples) == 3*len(limits) { // else it is new, or somebody edited the file
+			buckets[i] = bucket{windowMs(l), triples[3*i], triples[3*i+1], triples[3*i+2]}
+			now = max(now, triples[3*i]*windowMs(l))
 		}
 	}
-	for i, l := range c.Limits {
+	for i, l := range limits {
 		b := buckets[i].at(now)
-		if buckets[i] = b; l.Units > 0 && quota.Units(b.used(now))+c.Units > l.Units {
+		if buckets[i] = b; !l.DryRun && quota.Units(b.used(now))+c.Units > l.Units {
 			if n.Granted = false; c.Units <= l.Units {
 				n.Limits[i].FitsMs = b.falls(int64(l.Units - c.Units))
 			}
@@ -209,15 +201,18 @@ func (m *Memory) Save(to io.Writer) error {
 	return json.NewEncoder(to).Encode(m.kept)
 }
 
-// Load reads what Save wrote and may still count. After an error there are no records.
+// Load reads what Save wrote and may still count, whatever somebody made of it. After an error there are no records.
 func (m *Memory) Load(from io.Reader) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	kept := make(map[string]*halves)
+	var kept map[string]halves
 	if err := json.NewDecoder(from).Decode(&kept); err != nil {
 		return err
 	}
-	maps.DeleteFunc(kept, func(_ string, h *halves) bool { return m.clock().UnixMilli()-h.BegunMs >= 2*h.LifeMs })
-	m.kept = kept
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, h := range kept {
+		if m.clock().UnixMilli()-h.BegunMs < 2*h.LifeMs {
+			m.kept[name] = h
+		}
+	}
 	return nil
 }

@@ -3,6 +3,7 @@ package clientlimit_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -49,31 +50,62 @@ func TestRandomMemory(t *testing.T) { ledgertest.RandomClients(t, memoryHarness(
 
 var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// What cannot count any more is not read from the file, and of a damaged file nothing is.
+// of returns clients with a limit that is their only one.
+func of(algorithm clientlimit.Algorithm, units quota.Units, window time.Duration) *clientlimit.Clients {
+	return &clientlimit.Clients{Name: string(algorithm), Algorithm: algorithm,
+		Limits: []quota.Limit{{Name: "default", Units: units, Window: quota.Sliding(window)}}}
+}
+
+// What cannot count any more is not read from the file.
 func TestFile(t *testing.T) {
 	now := nine
-	clock := func() time.Time { return now }
-	m := clientlimit.NewMemory(clock)
-	c := clientlimit.Call{Clients: "public", Algorithm: clientlimit.Log, Limits: []clientlimit.Bound{{WindowMs: 60_000, Units: 3}}, Units: 3}
-	if n, err := m.Count(t.Context(), c); err != nil || !n.Granted {
-		t.Fatalf("got %+v, %v", n, err)
-	}
-	var text bytes.Buffer
-	if err := m.Save(&text); err != nil {
-		t.Fatal(err)
-	}
-	damaged := clientlimit.NewMemory(clock)
-	if err := damaged.Load(strings.NewReader(text.String()[:text.Len()/2])); err == nil {
-		t.Error("half a file is read")
-	}
-	if n, err := damaged.Count(t.Context(), c); err != nil || !n.Granted {
-		t.Errorf("after a damaged file: got %+v, %v", n, err)
+	m := clientlimit.NewMemory(func() time.Time { return now })
+	for used := range 2 {
+		n, err := m.Count(t.Context(), clientlimit.Call{Clients: of(clientlimit.Log, 3, time.Minute), Units: 1})
+		if err != nil || !n.Granted || n.Limits[0].Used != quota.Units(used+1) {
+			t.Fatalf("got %+v, %v", n, err)
+		}
+		m = reopened(t, m, func() time.Time { return now })
 	}
 	now = now.Add(2 * time.Minute)
 	var empty bytes.Buffer
-	if err := reopened(t, m, clock).Save(&empty); err != nil || empty.String() != "{}\n" {
+	if err := reopened(t, m, func() time.Time { return now }).Save(&empty); err != nil || empty.String() != "{}\n" {
 		t.Errorf("after two windows there is %q, %v", empty.String(), err)
 	}
+}
+
+// Whatever somebody wrote into the file, a subject is decided. Of a file that cannot be read nothing counts.
+func FuzzFile(f *testing.F) {
+	for _, record := range []string{
+		"null", "[]", "[1]", "[0,0,1795251600000,3]", "[1,2,3]", "[0,0,0,0,0,0,0]", "[9223372036854775807,-1,9223372036854775807]",
+	} {
+		for _, name := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+			for _, half := range []string{"Young", "Old"} {
+				f.Add(fmt.Sprintf(`{%q:{%q:{%q:%s},"BegunMs":1795251600000,"LifeMs":86400000}}`, name, half, clientlimit.Key{}, record))
+			}
+		}
+	}
+	for _, text := range []string{"null", `{"log":null}`, `{"log":{}}`, `{"log":{"Young":{"0":[]`, `{"log":{"Young":{"z":[]}}}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		m := clientlimit.NewMemory(func() time.Time { return nine })
+		damaged := m.Load(strings.NewReader(text))
+		for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
+			c := clientlimit.Call{Clients: of(algorithm, 3, time.Minute), Units: 3}
+			for range 2 {
+				if n, err := m.Count(t.Context(), c); err != nil || damaged != nil && !n.Granted {
+					t.Errorf("got %+v, %v after %v", n, err, damaged)
+				}
+				if err := m.Forget(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := m.Save(io.Discard); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Many new subjects take no more memory than the bound, and those that called last are counted on.
@@ -87,9 +119,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		return int64(s.HeapAlloc)
 	}
 	before, most := heap(), int64(0)
-	c := clientlimit.Call{
-		Clients: "public", Algorithm: clientlimit.Log, Units: 1, Limits: []clientlimit.Bound{{WindowMs: 86_400_000, Units: 1}},
-	}
+	c := clientlimit.Call{Clients: of(clientlimit.Log, 1, 24*time.Hour), Units: 1}
 	granted := func(i int) bool {
 		copy(c.Key[:], fmt.Sprintf("%016d", i))
 		answer, err := m.Count(t.Context(), c)
@@ -149,16 +179,15 @@ func TestBoundOfTheCounter(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			at, n := nine.UnixMilli(), quota.Units(1)
 			s := clientlimit.NewService(nil)
-			limit := quota.Limit{Name: "default", Units: units, Window: quota.Sliding(time.Minute)}
-			err := s.SetClients(clientlimit.NewMemory(func() time.Time { return time.UnixMilli(at) }), "a secret of the test",
-				[]*clientlimit.Clients{{Name: "public", Algorithm: clientlimit.Counter, Limits: []quota.Limit{limit}}})
-			if err != nil {
+			m := clientlimit.NewMemory(func() time.Time { return time.UnixMilli(at) })
+			all := []*clientlimit.Clients{of(clientlimit.Counter, units, time.Minute)}
+			if err := s.SetClients(m, "a secret of the test", all); err != nil {
 				t.Fatal(err)
 			}
 			var grants [][2]int64 // when, and how many
 			var sum, worst quota.Units
 			for range 5000 {
-				d, err := s.Acquire(t.Context(), "public", clientlimit.Request{Subject: "alice", Count: n})
+				d, err := s.Acquire(t.Context(), "counter", clientlimit.Request{Subject: "alice", Count: n})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -27,7 +27,6 @@ type Group struct {
 	*Stats         // they survive a change of the configuration
 	store   Store  // which counts
 	secret  string // empty: the shared one
-	bounds  []Bound
 }
 
 // Stats are the outcomes of calls since the daemon started.
@@ -87,21 +86,14 @@ func (s *Service) SetClients(store Store, secret string, all []*Clients) error {
 		if wrong := c.Validate(); wrong != nil {
 			return fmt.Errorf("clients %q: %w", c.Name, wrong[0])
 		}
-		if find(next, c.Name) != nil {
+		if slices.ContainsFunc(next, func(g *Group) bool { return g.Name == c.Name }) {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
 		g := &Group{Clients: *c, Stats: &Stats{}, store: store, secret: secret}
 		g.Limits = slices.SortedFunc(slices.Values(c.Limits), func(a, b quota.Limit) int {
 			return cmp.Compare(a.Window.Length, b.Window.Length)
 		})
-		for _, limit := range g.Limits {
-			bound := Bound{limit.Window.Length.Milliseconds(), limit.Units}
-			if limit.DryRun {
-				bound.Units = 0
-			}
-			g.bounds = append(g.bounds, bound)
-		}
-		if before := find(s.Groups(), c.Name); before != nil {
+		if before, _ := s.Group(c.Name); before != nil {
 			g.Stats = before.Stats
 		}
 		next = append(next, g)
@@ -113,29 +105,18 @@ func (s *Service) SetClients(store Store, secret string, all []*Clients) error {
 // Groups returns the configured clients, in the order of configuration.
 func (s *Service) Groups() []*Group { return *s.groups.Load() }
 
-func find(all []*Group, name string) *Group {
-	for _, g := range all {
-		if g.Name == name {
-			return g
-		}
-	}
-	return nil
-}
-
 // Group returns the configured clients of a name. If there are none it returns nil, and the refusal with the name that
 // was probably meant.
 func (s *Service) Group(name string) (*Group, quota.Decision) {
 	all := s.Groups()
-	if g := find(all, name); g != nil {
-		return g, quota.Decision{}
+	names := make([]string, len(all))
+	for i, g := range all {
+		if names[i] = g.Name; g.Name == name {
+			return g, quota.Decision{}
+		}
 	}
-	var names []string
-	for _, g := range all {
-		names = append(names, g.Name)
-	}
-	return nil, quota.Decision{
-		Reason: quota.UnknownClients, Detail: fmt.Sprintf("clients %.80q are not configured", name), Hint: quota.DidYouMean(name, names, "configured clients"),
-	}
+	return nil, quota.Decision{Reason: quota.UnknownClients, Detail: fmt.Sprintf("clients %.80q are not configured", name),
+		Hint: quota.DidYouMean(name, names, "configured clients")}
 }
 
 // Watch reads the shared secret every ten seconds until ctx ends, and puts it back if it is lost: another one may have
@@ -168,7 +149,7 @@ func (s *Service) call(ctx context.Context, g *Group, subject string, units quot
 	default:
 		secret, err = s.share(ctx, g.store, rand.Text()+rand.Text())
 	}
-	return Call{Clients: g.Name, Algorithm: g.Algorithm, Limits: g.bounds, Key: g.keyOf(secret, subject), Units: units}, err
+	return Call{Clients: &g.Clients, Key: g.keyOf(secret, subject), Units: units}, err
 }
 
 // Acquire decides a request. A refusal is a decision. An error says why there is none, unless OpenOnOutage grants then.
@@ -203,35 +184,34 @@ func (s *Service) decide(ctx context.Context, g *Group, subject string, units qu
 	return d, err
 }
 
-// Usage returns the state of a subject's limits, and its key. A refusal is a decision.
-func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, refused quota.Decision, err error) {
-	g, c, refused, err := s.about(ctx, name, subject)
-	if err != nil || !refused.Granted() {
-		return u, k, refused, err
+// Usage returns the state of a subject's limits, and its key. A refusal is a quota.RefusedError, as of Reset.
+func (s *Service) Usage(ctx context.Context, name, subject string) (u quota.Usage, k Key, err error) {
+	g, c, err := s.about(ctx, name, subject)
+	if err != nil {
+		return u, k, err
 	}
 	n, err := g.store.Count(ctx, c)
-	if err == nil {
-		u = quota.Usage{Now: timeOf(n.NowMs), Limits: g.states(n)}
-	}
-	return u, c.Key, refused, err
+	return quota.Usage{Now: timeOf(n.NowMs), Limits: g.states(n, 0)}, c.Key, err
 }
 
-// Reset deletes what a subject has used. A refusal is a decision.
-func (s *Service) Reset(ctx context.Context, name, subject string) (refused quota.Decision, err error) {
-	g, c, refused, err := s.about(ctx, name, subject)
-	if err == nil && refused.Granted() {
-		err = g.store.Forget(ctx, c)
+// Reset deletes what a subject has used.
+func (s *Service) Reset(ctx context.Context, name, subject string) error {
+	g, c, err := s.about(ctx, name, subject)
+	if err != nil {
+		return err
 	}
-	return refused, err
+	return g.store.Forget(ctx, c)
 }
 
-// about returns the call that only looks at a subject, or why it is refused.
-func (s *Service) about(ctx context.Context, name, subject string) (g *Group, c Call, refused quota.Decision, err error) {
-	if g, refused = s.Group(name); g != nil {
+// about returns the call that only looks at a subject.
+func (s *Service) about(ctx context.Context, name, subject string) (g *Group, c Call, err error) {
+	g, refused := s.Group(name)
+	if g != nil {
 		_, refused = g.price(Request{Subject: subject, Count: 1})
 	}
-	if refused.Granted() {
-		c, err = s.call(ctx, g, subject, 0)
+	if !refused.Granted() {
+		return g, c, &quota.RefusedError{Decision: refused}
 	}
-	return g, c, refused, err
+	c, err = s.call(ctx, g, subject, 0)
+	return g, c, err
 }

@@ -98,7 +98,7 @@ func TestServiceDuringAnOutage(t *testing.T) {
 			t.Errorf("of closed clients: %+v", d)
 		}
 	}
-	if _, err := s.Reset(t.Context(), "public", "alice"); !errors.Is(err, context.Canceled) {
+	if err := s.Reset(t.Context(), "public", "alice"); !errors.Is(err, context.Canceled) {
 		t.Errorf("reset: %v", err)
 	}
 	s.ledger.Fail(nil)
@@ -150,7 +150,7 @@ func TestTheSecretInTheStore(t *testing.T) {
 		defer stop()
 		key := func(s *clientlimit.Service) clientlimit.Key {
 			t.Helper()
-			_, k, _, err := s.Usage(ctx, "public", "alice")
+			_, k, err := s.Usage(ctx, "public", "alice")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestKeysAreAContract(t *testing.T) {
 	keyed.Write([]byte("public\x00log\x0060000,3600000\x002001:db8::1"))
 	want := hex.EncodeToString(keyed.Sum(nil)[:16])
 	for subject, same := range map[string]bool{"2001:db8::1": true, "2001:0db8:0::1": true, "2001:DB8::1": true, "2001:db8::2": false} {
-		if _, got, _, err := s.Usage(t.Context(), "public", subject); err != nil || (got.String() == want) != same {
+		if _, got, err := s.Usage(t.Context(), "public", subject); err != nil || (got.String() == want) != same {
 			t.Errorf("%s: %s, %v, want %s: %v", subject, got, err, want, same)
 		}
 	}

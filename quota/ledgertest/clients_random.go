@@ -136,7 +136,7 @@ func (r *randomClients) moveClock() {
 
 func (r *randomClients) compareUsage(subject string) {
 	r.Helper()
-	got, _, _, err := r.service.Usage(context.Background(), r.c.Name, subject)
+	got, _, err := r.service.Usage(context.Background(), r.c.Name, subject)
 	if err != nil {
 		r.Fatal(err)
 	}

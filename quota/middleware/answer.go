@@ -20,15 +20,14 @@ type problem struct {
 
 // deny answers what does not fit now with 429, and what never will with 422.
 func deny(w http.ResponseWriter, d api.Decision) {
+	detail := "limit " + strconv.Quote(d.Limit) + " has no room for this request now"
 	if quota.Reason(d.Reason) == quota.CostExceedsLimit {
-		addRateLimit(w.Header(), d)
-		refuse(w, quota.CostExceedsLimit, "this request costs more than limit "+strconv.Quote(d.Limit)+" ever has", 0)
-		return
+		detail = "this request costs more than limit " + strconv.Quote(d.Limit) + " ever has"
 	}
 	wait := jittered(time.Duration(d.RetryAfterMs) * time.Millisecond)
 	d.RetryAfterMs = wait.Milliseconds()
 	addRateLimit(w.Header(), d)
-	refuse(w, quota.LimitExceeded, "limit "+strconv.Quote(d.Limit)+" has no room for this request now", wait, d.ViolatedPolicies...)
+	refuse(w, quota.Reason(d.Reason), detail, wait, d.ViolatedPolicies...)
 }
 
 // refuse answers with a problem, and when to ask again if that helps.

@@ -3,37 +3,28 @@ package middleware_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/quota/clientlimit"
-	"quotad/quota/ledgertest"
 	"quotad/quota/middleware"
-	"quotad/quota/server"
 )
 
 // Each client of a video server has 10 units a minute, and the daemon counts them. A search costs 5. The health check is
 // not limited, as it does not go through the handler. A client with an API key has a budget for that key. Others have one
 // for their address, which the proxy in front of the server passes on.
 func Example() {
-	socket, stop := exampleDaemon()
-	defer stop()
-
 	videos := http.NewServeMux()
 	videos.HandleFunc("GET /videos", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "videos") })
 	videos.HandleFunc("GET /search", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "results") })
 
-	daemon := &api.Client{Socket: socket} // found by itself where quotad is installed
-	limited := middleware.Handler(daemon, videos, middleware.Options{
+	limited := middleware.Handler(exampleDaemon(), videos, middleware.Options{
 		Clients:        "public", // [clients.public] in the daemon's config.toml
 		Identify:       []middleware.Identify{middleware.ByHeader("X-API-Key")},
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
@@ -86,33 +77,30 @@ func get(url, field, value string) {
 	}
 }
 
-// exampleDaemon serves limits as a daemon does that has these lines in its config.toml:
+// A daemon stands for &api.Client{}: it decides as one that has these lines in its config.toml:
 //
 //	[clients.public]
 //	units = 10
 //	window = "1m"
 //	operations.search = 5
-func exampleDaemon() (socket string, stop func()) {
-	clock := ledgertest.NewClock(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
+type daemon struct{ *clientlimit.Service }
+
+var _ middleware.Limiter = (*api.Client)(nil)
+
+func exampleDaemon() daemon {
 	clients := clientlimit.NewService(nil)
-	check(clients.SetClients(ledgertest.NewClientStore(clock.Now), "", []*clientlimit.Clients{{
-		Name:       "public",
-		Algorithm:  clientlimit.Log,
-		Limits:     []quota.Limit{{Name: "default", Units: 10, Window: quota.Sliding(time.Minute)}},
-		Operations: map[string]quota.Units{"search": 5},
+	counts := clientlimit.NewMemory(func() time.Time { return time.UnixMilli(1) })
+	check(clients.SetClients(counts, "a secret of the example", []*clientlimit.Clients{{
+		Name: "public", Algorithm: clientlimit.Log, Operations: map[string]quota.Units{"search": 5},
+		Limits: []quota.Limit{{Name: "default", Units: 10, Window: quota.Sliding(time.Minute)}},
 	}}))
-	none, err := quota.NewService(ledgertest.NewModel(time.Now), nil, time.Minute)
-	check(err)
-	s, err := server.New(server.Config{Service: none, Clients: clients})
-	check(err)
-	dir, err := os.MkdirTemp("", "q")
-	check(err)
-	socket = filepath.Join(dir, "quotad.sock")
-	listener, err := server.Listen(socket)
-	check(err)
-	frontend, served := server.NewFrontend(server.FrontendConfig{Handler: s}), make(chan error, 1)
-	go func() { served <- frontend.Serve(listener) }()
-	return socket, func() { check(errors.Join(frontend.Shutdown(context.Background()), <-served, os.RemoveAll(dir))) }
+	return daemon{clients}
+}
+
+func (d daemon) AcquireClient(ctx context.Context, clients string, r api.ClientRequest) (api.Decision, error) {
+	request := clientlimit.Request{Subject: r.Subject, Operation: r.Operation, Count: quota.Units(r.Count)}
+	decision, err := d.Acquire(ctx, clients, request)
+	return api.DecisionOf(decision, false), err
 }
 
 func check(err error) {

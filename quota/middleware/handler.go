@@ -17,7 +17,8 @@ import (
 )
 
 // A Limiter decides whether a subject of some clients may make a call: an api.Client asks a daemon, and
-// redisledger.OpenClients needs none. A refusal may be an error, too.
+// redisledger.OpenClients needs none. The Decision is a grant, or a denial of reason limit_exceeded or
+// cost_exceeds_limit. Other refusals are an api.Problem; api.ErrUnreachable is that there was no answer.
 type Limiter interface {
 	AcquireClient(ctx context.Context, clients string, r api.ClientRequest) (api.Decision, error)
 }
@@ -83,36 +84,34 @@ type handler struct {
 	next    http.Handler
 
 	mu     sync.Mutex // guards what follows
-	away   bool       // there was no answer when the limiter was asked last
-	again  time.Time  // while away: when one request may ask again
+	again  time.Time  // when one request may ask again, as there was no answer last; zero: there was
 	logged time.Time  // when it was logged last why nothing is decided
 }
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d, err := h.decide(r)
-	switch reason := quota.Reason(d.Reason); {
+	operation, count := h.Cost(r)
+	if count < 1 || count > int64(quota.MaxUnits) { // the limiter would reject it as malformed
+		refuse(w, quota.BadRequest, "the number of calls of this request cannot be counted", 0)
+		return
+	}
+	d, err := h.decide(r, operation, count)
+	switch {
 	case err == nil && d.Granted:
 		// Set before the handler runs: so any answer has them, and nothing has to wrap the ResponseWriter.
 		addRateLimit(w.Header(), d)
 		h.next.ServeHTTP(w, r)
-	case reason == quota.LimitExceeded || reason == quota.CostExceedsLimit:
+	case err == nil:
 		deny(w, d)
-	case reason == quota.BadRequest:
-		refuse(w, quota.BadRequest, "the number of calls of this request cannot be counted", 0)
-	case h.FailClosed || r.Context().Err() != nil || reason == api.LedgerUnavailable || errors.Is(err, api.ErrLedgerUnavailable):
+	case h.FailClosed || r.Context().Err() != nil || errors.Is(err, api.ErrLedgerUnavailable):
 		refuse(w, api.LedgerUnavailable, "it is not known now whether there is room for this request", jittered(time.Second))
 	default:
 		h.next.ServeHTTP(w, r)
 	}
 }
 
-// decide has a request decided within the timeout, unless it would be rejected as malformed.
-func (h *handler) decide(r *http.Request) (d api.Decision, err error) {
-	operation, count := h.Cost(r)
-	if count < 1 || count > int64(quota.MaxUnits) {
-		return api.Decision{Reason: string(quota.BadRequest)}, nil
-	}
+// decide has a request decided within the timeout.
+func (h *handler) decide(r *http.Request, operation string, count int64) (d api.Decision, err error) {
 	if !h.mayAsk(time.Now()) {
 		return d, api.ErrUnreachable
 	}
@@ -129,32 +128,34 @@ func (h *handler) decide(r *http.Request) (d api.Decision, err error) {
 func (h *handler) mayAsk(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.away {
-		return true
+	may := !now.Before(h.again)
+	if may && !h.again.IsZero() {
+		h.again = now.Add(h.Timeout + retryAfter)
 	}
-	if now.Before(h.again) {
-		return false
-	}
-	h.again = now.Add(h.Timeout + retryAfter)
-	return true
+	return may
 }
 
 // record records whether there was an answer. It logs when that has changed, and once a minute why nothing was decided:
 // a person has to correct that.
 func (h *handler) record(d api.Decision, err error, now time.Time) {
-	line, why := "", undecided(d, err)
+	line, away := undecided(d, err), errors.Is(err, api.ErrUnreachable)
 	h.mu.Lock()
-	was := h.away
-	h.away, h.again = errors.Is(err, api.ErrUnreachable), now.Add(retryAfter)
+	was := !h.again.IsZero()
+	h.again = time.Time{}
+	if away {
+		h.again = now.Add(retryAfter)
+	}
 	switch {
-	case h.away && !was && h.FailClosed:
+	case away && !was && h.FailClosed:
 		line = "requests are refused: " + err.Error()
-	case h.away && !was:
+	case away && !was:
 		line = "requests are passed on, whatever they cost: " + err.Error()
-	case was && !h.away:
+	case was && !away:
 		line = "quotad answers again"
-	case !h.away && why != "" && now.Sub(h.logged) >= time.Minute:
-		line, h.logged = why, now
+	case away || now.Sub(h.logged) < time.Minute:
+		line = ""
+	case line != "":
+		h.logged = now
 	}
 	h.mu.Unlock()
 	if line != "" {
@@ -164,15 +165,12 @@ func (h *handler) record(d api.Decision, err error, now time.Time) {
 
 // undecided returns why the ledger did not decide; "" if it did.
 func undecided(d api.Decision, err error) string {
-	reason, detail, hint := quota.Reason(d.Reason), d.Detail, d.Hint
 	switch {
-	case d.Mode != "":
-		return "calls are granted without the ledger"
-	case d.Granted, reason == quota.LimitExceeded, reason == quota.CostExceedsLimit, reason == quota.BadRequest:
-		return ""
 	case err != nil:
 		p := api.ProblemFrom(err)
-		reason, detail, hint = p.Reason, p.Detail, p.Hint
+		return strings.TrimSuffix(fmt.Sprintf("nothing is decided: %s: %s (%s)", p.Reason, p.Detail, p.Hint), " ()")
+	case d.Mode != "":
+		return "calls are granted without the ledger"
 	}
-	return strings.TrimSuffix(fmt.Sprintf("nothing is decided: %s: %s (%s)", reason, detail, hint), " ()")
+	return ""
 }

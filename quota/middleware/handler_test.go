@@ -56,8 +56,6 @@ var (
 	outage = api.Decision{Granted: true, Units: 1, Mode: "outage"}
 )
 
-func refusal(reason quota.Reason) api.Decision { return api.Decision{Reason: string(reason)} }
-
 // serve has a handler answer one request of a client, without a network.
 func serve(h http.Handler, change ...func(*http.Request)) *http.Response {
 	r := httptest.NewRequest(http.MethodGet, "/things", nil)
@@ -89,10 +87,8 @@ func TestAnswers(t *testing.T) {
 			`"detail":"limit \"minute\" has no room for this request now","reason":"limit_exceeded","violated-policies":["minute","day"],`, ""},
 		{"what never fits", never, nil, 422, 422, `"minute";r=60, "day";r=600`, `this request costs more than limit \"minute\" ever has`, ""},
 		{"without the ledger", outage, nil, 200, 200, "", "hello", "calls are granted without the ledger"},
-		{"one is malformed", refusal(quota.BadRequest), nil, 400, 400, "", "cannot be counted", ""},
-		{"the ledger is away for one", refusal(api.LedgerUnavailable), nil, 503, 503, "", "not known", "ledger_unavailable"},
 		{"the ledger is away", api.Decision{}, api.NewProblem(api.LedgerUnavailable, "no Redis"), 503, 503, "", "not known", "ledger_unavailable: no Redis"},
-		{"an unknown operation", refusal(quota.UnknownOperation), nil, 200, 503, "", "", "unknown_operation"},
+		{"an unknown operation", api.Decision{}, api.NewProblem(quota.UnknownOperation, "no x"), 200, 503, "", "", "unknown_operation"},
 		{"unknown clients", api.Decision{}, api.NewProblem(quota.UnknownClients, "no [clients.public]"), 200, 503, "", "", "unknown_clients: no [clients.public]"},
 		{"not allowed", api.Decision{}, api.NewProblem(quota.Forbidden, "not you"), 200, 503, "", "", "forbidden"},
 		{"a fault of the daemon's", api.Decision{}, api.NewProblem(api.InternalError, "oh"), 200, 503, "", "", "internal_error"},

@@ -71,25 +71,17 @@ func (h *handler) subject(r *http.Request) string {
 // trusted: anyone may have written what is further left. Where a trusted hop has appended something that is no address,
 // its caller is unknown, and the client is that hop.
 func (h *handler) client(r *http.Request) netip.Addr {
-	hop := parseHop(r.RemoteAddr)
+	hop, chain := parseHop(r.RemoteAddr), strings.Join(r.Header[forwardedFor], ",")
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	// A peer on a Unix socket has no address, and is a proxy.
 	socket := local != nil && local.Network() == "unix" && len(h.TrustedProxies) > 0
-	if !h.trusts(hop) && !socket {
-		return hop
-	}
-	for _, line := range slices.Backward(r.Header[forwardedFor]) {
-		for comma := 0; comma >= 0; {
-			comma = strings.LastIndexByte(line, ',')
-			next := parseHop(line[comma+1:])
-			if !next.IsValid() {
-				return hop
-			}
-			if hop = next; !h.trusts(hop) {
-				return hop
-			}
-			line = line[:max(0, comma)]
+	for comma := 0; comma >= 0 && (socket || h.trusts(hop)); socket = false {
+		comma = strings.LastIndexByte(chain, ',')
+		next := parseHop(chain[comma+1:])
+		if !next.IsValid() {
+			return hop
 		}
+		hop, chain = next, chain[:max(0, comma)]
 	}
 	return hop
 }

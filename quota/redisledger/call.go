@@ -48,13 +48,30 @@ func (s *Store) run(ctx context.Context, script script, calls [][]any) []*redis.
 			if !s.answered.Load() {
 				s.answered.Store(true)
 			}
-		case isAbout(err, "READONLY"):
-			s.replace(client, s.config)
-		case isAbout(err, "MOVED") && s.enterCluster(client):
+		case s.elsewhere(client, err):
 			commands[i] = s.run(ctx, script, calls[i:i+1])[0]
 		}
 	}
 	return commands
+}
+
+// ask has a client do something that is no script.
+func (s *Store) ask(do func(redis.UniversalClient) error) error {
+	client := s.current()
+	err := do(client)
+	if s.elsewhere(client, err) {
+		err = do(s.current())
+	}
+	return err
+}
+
+// elsewhere reports whether another client is to be asked, as there is a Cluster behind the one address. A client that
+// leads to a replica is replaced for those who ask later.
+func (s *Store) elsewhere(client redis.UniversalClient, err error) bool {
+	if isAbout(err, "READONLY") {
+		s.replace(client, s.config)
+	}
+	return isAbout(err, "MOVED") && s.enterCluster(client)
 }
 
 // send sends calls of a script, and waits for the answers.

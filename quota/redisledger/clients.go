@@ -46,26 +46,34 @@ func (c *Clients) Close() error {
 	return c.store.Close()
 }
 
-// AcquireClient decides as a daemon does.
+// AcquireClient decides as a daemon does: a refusal that is no denial is an api.Problem.
 func (c *Clients) AcquireClient(ctx context.Context, clients string, r api.ClientRequest) (api.Decision, error) {
 	request := clientlimit.Request{Subject: r.Subject, Operation: r.Operation, Count: max(1, quota.Units(r.Count))}
 	d, err := c.service.Acquire(ctx, clients, request)
-	if err != nil {
+	switch {
+	case err != nil:
 		return api.Decision{}, api.ProblemFrom(err)
+	case d.Granted() || d.Denied() || d.Reason == quota.CostExceedsLimit:
+		return api.DecisionOf(d, false), nil
 	}
-	return api.DecisionOf(d, false), nil
+	return api.Decision{}, api.ProblemOf(d)
 }
 
 // Count implements clientlimit.Store. A call that was not answered is not repeated: nothing would show whether the
 // first one was carried out.
 func (s *Store) Count(ctx context.Context, c clientlimit.Call) (n clientlimit.Count, err error) {
 	key, script := s.clientKey(c), s.scripts["client_log"]
-	if c.Algorithm == clientlimit.Counter {
+	if c.Clients.Algorithm == clientlimit.Counter {
 		script = s.scripts["client_counter"]
 	}
-	args := append(make([]any, 2, 5+2*len(c.Limits)), 1, key, int64(c.Units))
-	for _, l := range c.Limits {
-		args = append(args, l.WindowMs, int64(l.Units))
+	limits := c.Clients.Limits
+	args := append(make([]any, 2, 5+2*len(limits)), 1, key, int64(c.Units))
+	for _, l := range limits {
+		most := l.Units
+		if l.DryRun {
+			most = 0
+		}
+		args = append(args, l.Window.Length.Milliseconds(), int64(most))
 	}
 	var values []int64
 	err = s.onNode(ctx, key, c.Units > 0, func(ctx context.Context) error {
@@ -75,10 +83,10 @@ func (s *Store) Count(ctx context.Context, c clientlimit.Call) (n clientlimit.Co
 	if err != nil {
 		return n, err
 	}
-	if len(values) != 2+4*len(c.Limits) {
+	if len(values) != 2+4*len(limits) {
 		return n, errReply
 	}
-	n = clientlimit.Count{NowMs: values[0], Granted: values[1] == 1, Limits: make([]clientlimit.Use, len(c.Limits))}
+	n = clientlimit.Count{NowMs: values[0], Granted: values[1] == 1, Limits: make([]clientlimit.Use, len(limits))}
 	for i := range n.Limits {
 		use := values[2+4*i:]
 		n.Limits[i] = clientlimit.Use{
@@ -91,19 +99,22 @@ func (s *Store) Count(ctx context.Context, c clientlimit.Call) (n clientlimit.Co
 // Forget implements clientlimit.Store.
 func (s *Store) Forget(ctx context.Context, c clientlimit.Call) error {
 	key := s.clientKey(c)
-	return s.onNode(ctx, key, true, func(ctx context.Context) error { return s.current().Del(ctx, key).Err() })
+	return s.onNode(ctx, key, true, func(ctx context.Context) error {
+		return s.ask(func(client redis.UniversalClient) error { return client.Del(ctx, key).Err() })
+	})
 }
 
 // Secret implements clientlimit.Store.
 func (s *Store) Secret(ctx context.Context, ours string) (secret string, err error) {
 	key := s.config.KeyPrefix + "clients:secret"
 	err = s.onNode(ctx, key, false, func(ctx context.Context) error {
-		err := s.current().SetArgs(ctx, key, ours, redis.SetArgs{Mode: "NX"}).Err() // by SET, as the counter
-		if err != nil && !errors.Is(err, redis.Nil) {
+		return s.ask(func(client redis.UniversalClient) error {
+			err := client.SetArgs(ctx, key, ours, redis.SetArgs{Mode: "NX"}).Err() // by SET, as the counter
+			if err == nil || errors.Is(err, redis.Nil) {
+				secret, err = client.Get(ctx, key).Result()
+			}
 			return err
-		}
-		secret, err = s.current().Get(ctx, key).Result()
-		return err
+		})
 	})
 	if err == nil && len(secret) < clientlimit.LeastSecret {
 		err = fmt.Errorf("%w: the secret at %s in redis is shorter than %d bytes: delete it there", quota.ErrUnusable, key, clientlimit.LeastSecret)

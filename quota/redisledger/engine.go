@@ -29,9 +29,7 @@ func (s *Store) Run(ctx context.Context, credential string, which slidinglog.Scr
 			client := s.current()
 			if err := s.declareLog(ctx, client, credential); err != nil {
 				s.names.Delete(credential)
-				if isAbout(err, "READONLY") {
-					s.replace(client, s.config)
-				}
+				s.elsewhere(client, err)
 				return nil, s.failure(false, err)
 			}
 		}
@@ -70,7 +68,7 @@ func (s *Store) declareLog(ctx context.Context, on redis.Scripter, credential st
 // Older returns the key of a credential's log if an older version wrote it, else "".
 func (s *Store) Older(ctx context.Context, credential string) (string, error) {
 	key := s.config.KeyPrefix + "{" + credential + "}:log"
-	err := s.current().Get(ctx, key).Err()
+	err := s.ask(func(client redis.UniversalClient) error { return client.Get(ctx, key).Err() })
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "", nil

@@ -1,4 +1,4 @@
-package redisledger_test
+package redisledger
 
 import (
 	"context"
@@ -12,14 +12,10 @@ import (
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/redisledger"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 	"quotad/quota/slidinglog"
 )
-
-// hanging is the time after which a test hangs, and is not only slow.
-const hanging = 3 * time.Minute
 
 // A host is a daemon as far as its ledger goes, which is as it is put together in production.
 type host struct {
@@ -28,10 +24,10 @@ type host struct {
 }
 
 // open opens a host that grants units a day, with its journal in dir.
-func open(t testing.TB, config redisledger.Config, name, dir string, units quota.Units) *host {
+func open(t testing.TB, config Config, name, dir string, units quota.Units) *host {
 	t.Helper()
 	config.Deadline = 2 * time.Second // so that a busy machine does not pass for an outage
-	store, err := redisledger.OpenStore(config)
+	store, err := OpenStore(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,19 +51,9 @@ func (h *host) acquire() (quota.Decision, error) {
 	return h.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 1})
 }
 
-// eventually waits until something is so.
-func eventually(t testing.TB, so func() bool) {
-	t.Helper()
-	for until, tick := time.Now().Add(hanging), time.NewTicker(20*time.Millisecond); !so(); <-tick.C {
-		if time.Now().After(until) {
-			t.Fatal("it does not come to pass")
-		}
-	}
-}
-
 // .ci/nightly counts the functions that a thousand grants call a thousand times: a stranger can hold them in mind.
 func TestThousandGrants(t *testing.T) {
-	h := open(t, redisledger.Config{Addrs: []string{redistest.Start(t).Addr}}, "here", t.TempDir(), 1000)
+	h := open(t, Config{Addrs: []string{redistest.Start(t).Addr}}, "here", t.TempDir(), 1000)
 	h.ledger.Await(t.Context())
 	for n := range 1001 {
 		if d, err := h.acquire(); err != nil || d.Granted() != (n < 1000) {
@@ -76,62 +62,66 @@ func TestThousandGrants(t *testing.T) {
 	}
 }
 
-// A spree is hosts whose callers ask for units all the time, while something happens to Redis.
-type spree struct {
+// A scene is hosts whose callers ask for units all the time, while something happens to Redis.
+type scene struct {
 	*testing.T
-	units  quota.Units // that there are
-	dir    string
-	hosts  []*host
-	told   atomic.Int64
-	asking sync.WaitGroup
-	ctx    context.Context
-	stop   context.CancelFunc
+	units   quota.Units // that there are
+	dir     string
+	hosts   []*host
+	told    atomic.Int64
+	asking  sync.WaitGroup
+	ctx     context.Context
+	stop    context.CancelFunc
+	server  *redistest.Server  // of TestFaults
+	proxies []*redistest.Proxy // each host's way to it
 }
 
-// newSpree starts hosts, each with a caller.
-func newSpree(t *testing.T, units quota.Units, configs ...redisledger.Config) *spree {
-	s := &spree{T: t, units: units, dir: t.TempDir()}
+// begin starts hosts, each with a caller.
+func (s *scene) begin(t *testing.T, units quota.Units, configs ...Config) {
+	s.T, s.units, s.dir = t, units, t.TempDir()
 	s.ctx, s.stop = context.WithCancel(t.Context())
 	t.Cleanup(func() {
 		s.stop()
 		s.asking.Wait()
 	})
 	for _, config := range configs {
-		h := s.join(config)
-		h.ledger.Await(t.Context())
+		s.join(config).ledger.Await(t.Context())
 	}
-	return s
 }
 
 // join adds a host with a caller who asks it from now on.
-func (s *spree) join(config redisledger.Config) *host {
+func (s *scene) join(config Config) *host {
 	h := open(s, config, fmt.Sprint("host", len(s.hosts)), s.dir, s.units)
 	s.hosts = append(s.hosts, h)
 	s.asking.Go(func() {
 		for quota.Sleep(s.ctx, 5*time.Millisecond) {
-			if d, err := h.acquire(); err == nil && d.Granted() {
-				s.told.Add(1)
-			}
+			s.ask(h)
 		}
 	})
 	return h
 }
 
+// ask has a host decide about a unit.
+func (s *scene) ask(h *host) (quota.Decision, error) {
+	d, err := h.acquire()
+	if err == nil && d.Granted() {
+		s.told.Add(1)
+	}
+	return d, err
+}
+
 // spent waits until so many units were told.
-func (s *spree) spent(n int64) {
+func (s *scene) spent(n int64) {
 	s.Helper()
-	eventually(s, func() bool { return s.told.Load() >= n })
+	redistest.Until(s, fmt.Sprint(n, " units are spent"), func() bool { return s.told.Load() >= n })
 }
 
 // full waits until all is spent on each host, and returns by how much it is over.
-func (s *spree) full() (over int64) {
+func (s *scene) full() (over int64) {
 	s.Helper()
 	for _, h := range s.hosts {
-		eventually(s, func() bool {
-			d, err := h.acquire()
-			if err == nil && d.Granted() {
-				s.told.Add(1)
-			}
+		redistest.Until(s, "all is spent", func() bool {
+			d, err := s.ask(h)
 			return err == nil && d.Denied()
 		})
 	}
@@ -141,19 +131,12 @@ func (s *spree) full() (over int64) {
 }
 
 // refuses waits until a host refuses with these words.
-func (s *spree) refuses(words string) {
+func (s *scene) refuses(words string) {
 	s.Helper()
-	eventually(s, func() bool {
-		_, err := s.hosts[0].acquire()
+	redistest.Until(s, "a host says "+words, func() bool {
+		_, err := s.ask(s.hosts[0])
 		return err != nil && strings.Contains(err.Error(), words)
 	})
-}
-
-// A scene is a spree of two hosts, each with a way of its own to one Redis.
-type scene struct {
-	*spree
-	server  *redistest.Server
-	proxies []*redistest.Proxy
 }
 
 const entries, state = "quotad:{youtube}:entries", "quotad:{youtube}:state"
@@ -167,13 +150,19 @@ func lose(order ...string) func(*scene) {
 	}
 }
 
+// copied has a server have the log as it is on another one: what an asynchronous replica has.
+func copied(t testing.TB, from, to *redistest.Server) {
+	t.Helper()
+	for _, key := range []string{entries, state} {
+		to.Do(t, "RESTORE", key, "0", from.Do(t, "DUMP", key).(string))
+	}
+}
+
 // replaced has a replica without the newest writes take the place of its master behind the addresses.
 func replaced(end func(*scene)) func(*scene) {
 	return func(s *scene) {
 		replica := redistest.Start(s)
-		for _, key := range []string{entries, state} {
-			replica.Do(s, "RESTORE", key, "0", s.server.Do(s, "DUMP", key).(string))
-		}
+		copied(s, s.server, replica)
 		s.spent(250)
 		for _, p := range s.proxies {
 			p.Lead(replica)
@@ -237,12 +226,12 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &scene{server: redistest.Start(t)}
-			var configs []redisledger.Config
+			var configs []Config
 			for range 2 {
 				p := redistest.NewProxy(t, s.server)
-				s.proxies, configs = append(s.proxies, p), append(configs, redisledger.Config{Addrs: []string{p.Addr}})
+				s.proxies, configs = append(s.proxies, p), append(configs, Config{Addrs: []string{p.Addr}})
 			}
-			s.spree = newSpree(t, 400, configs...)
+			s.begin(t, 400, configs...)
 			s.spent(100)
 			happens(s)
 			s.join(configs[0])
@@ -257,8 +246,9 @@ func TestFaults(t *testing.T) {
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t)
-	config := redisledger.Config{Addrs: []string{nodes[0].Addr, nodes[1].Addr}}
-	s := newSpree(t, 400, config, config)
+	config := Config{Addrs: []string{nodes[0].Addr, nodes[1].Addr}}
+	s := &scene{}
+	s.begin(t, 400, config, config)
 	s.spent(100)
 	slot := fmt.Sprint(nodes[0].Do(t, "CLUSTER", "KEYSLOT", "{youtube}"))
 	from := slices.IndexFunc(nodes, func(node *redistest.Server) bool {
@@ -291,13 +281,14 @@ func TestOrderedFailovers(t *testing.T) {
 			times, most := 0, int64(0)
 			for round := range rounds {
 				w.Settled(t)
-				var configs []redisledger.Config
+				var configs []Config
 				for i := range 2 {
 					// Each host asks another Sentinel first: they learn of the new master at different times.
 					own := slices.Concat(addrs[i:], addrs[:i])
-					configs = append(configs, redisledger.Config{Addrs: own, MasterName: w.Name, KeyPrefix: fmt.Sprintf("round%d:", round)})
+					configs = append(configs, Config{Addrs: own, MasterName: w.Name, KeyPrefix: fmt.Sprintf("round%d:", round)})
 				}
-				s := newSpree(t, 1200, configs...)
+				s := &scene{}
+				s.begin(t, 1200, configs...)
 				s.spent(300)
 				w.Failover(t)
 				if over := s.full(); over > 0 {

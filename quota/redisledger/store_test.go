@@ -25,13 +25,6 @@ func openAt(t testing.TB, config Config) *Store {
 	return s
 }
 
-// noQuiet are the scripts, without quiet: nobody else has anything to put back.
-func noQuiet() map[string]string {
-	bounds := lua.Usual()
-	bounds.QuietMicros = 0
-	return lua.All(bounds)
-}
-
 // entry is the text of a grant of one unit.
 const entry = " daily=1\ngrant list 1 @1 % %"
 
@@ -59,48 +52,6 @@ func acquireArgs(id, epoch string, keep int64, max int) []any {
 	return []any{id, entry, "", epoch, 0, keep, 0, "drawn", 0, "daily", hour, 0, max, 1, 0}
 }
 
-// useScripts calls each script of a log so that it uses each command that it may.
-func useScripts(ctx context.Context, s *Store) error {
-	now := time.Now().UnixMicro()
-	restore := []any{"epoch", "", hour, 1, "old", now - hour/2, 0, entry, "new", now - 1e6, 0, entry, "alone", now + hour, 1, entry}
-	settled := []any{"epoch", "epoch", hour, 0, "settled", now - 1000, 0, "\nsettle new 3 @1 % %"}
-	correct := func(id, text string) []any { return []any{id, text, "", "epoch", 0, hour, 0, "drawn", 0} }
-	for _, call := range []struct {
-		script slidinglog.Script
-		args   []any
-		want   string // the word of the answer, if it has one
-	}{
-		{slidinglog.Restore, restore, "epoch"},
-		{slidinglog.Restore, settled, "epoch"},
-		{slidinglog.Acquire, acquireArgs("", "epoch", hour, 100), "fits"},
-		{slidinglog.Acquire, acquireArgs("first", "epoch", hour/4, 100), "granted"}, // it drops the old one
-		{slidinglog.Acquire, acquireArgs("first", "epoch", hour, 100), "again"},
-		{slidinglog.Acquire, acquireArgs("more", "epoch", hour, 1), "denied"},
-		{slidinglog.Correct, correct("settles", "\nsettle first 7 @1 % %"), "done"},
-		{slidinglog.Correct, correct("closes", fmt.Sprintf("\nclose daily %d @1 %% %%", now+hour)), "done"},
-		{slidinglog.Correct, correct("resets", "\nreset - 0 @1 % %"), "done"},
-		{slidinglog.Walk, []any{"daily", 0, 1, hour}, ""},
-		{slidinglog.Mirror, []any{0, "", 10}, "epoch"},
-		{slidinglog.Mirror, []any{0, now + 2*hour, 10}, "epoch"},
-		{slidinglog.Mirror, []any{0, "", 10, "first"}, "epoch"},
-		{slidinglog.Hosts, []any{"host", "{}", 1000}, ""},
-		{slidinglog.Hosts, []any{"host", "", 1000}, ""},
-	} {
-		name := "youtube"
-		if call.script == slidinglog.Hosts {
-			name = slidinglog.AllHosts
-		}
-		values, err := s.Run(ctx, name, call.script, call.args)
-		if err != nil {
-			return err
-		}
-		if call.want != "" && values[0] != call.want {
-			return fmt.Errorf("script %s answers %v, want %s", call.script, values, call.want)
-		}
-	}
-	return nil
-}
-
 // An idle log vanishes when it was kept for twice as long as it is needed. What else is at its keys is said, and a log of
 // a version before is found.
 func TestKeys(t *testing.T) {
@@ -109,32 +60,39 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%+v is a mistake", wrong)
 		}
 	}
+	bounds := lua.Usual()
+	bounds.QuietMicros = 0
 	server := redistest.Start(t)
-	s, err := openStore(Config{Addrs: []string{server.Addr}}, noQuiet())
+	s, err := openStore(Config{Addrs: []string{server.Addr}}, lua.All(bounds))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := useScripts(t.Context(), s); err != nil {
+	acquire := func(keep int64) error {
+		_, err := s.Run(t.Context(), "youtube", slidinglog.Acquire,
+			[]any{"id", entry, "", "epoch", 0, keep, 0, "drawn", 0, "daily", hour, 0, 100, 1, 0})
+		return err
+	}
+	if err := errors.Join(put(t.Context(), s, "a"), acquire(hour/4)); err != nil {
 		t.Fatal(err)
 	}
-	keys := []string{"quotad:{youtube}:entries", "quotad:{youtube}:state"}
-	for _, key := range keys { // the call that dropped something named a quarter of an hour
+	keys := s.keys("youtube")
+	for _, key := range keys {
 		if left := server.Do(t, "PTTL", key).(int64); left <= (15*time.Minute).Milliseconds() || left > (30*time.Minute).Milliseconds() {
 			t.Errorf("%s expires in %d ms, want half an hour", key, left)
 		}
 	}
 	server.Do(t, "SET", keys[1], "text")
-	_, err = s.Run(t.Context(), "youtube", slidinglog.Acquire, acquireArgs("", "epoch", hour, 1))
-	if !errors.Is(err, quota.ErrUnusable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if err := acquire(hour); !errors.Is(err, quota.ErrUnusable) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v, want that it is something else", err)
 	}
-	if key, err := s.Older(t.Context(), "youtube"); err != nil || key != "" {
-		t.Errorf("the log of an older version, which is not there: %q, %v", key, err)
-	}
-	server.Do(t, "XADD", "quotad:{youtube}:log", "*", "r", "record")
-	if key, err := s.Older(t.Context(), "youtube"); err != nil || key != "quotad:{youtube}:log" {
-		t.Errorf("the log of an older version: %q, %v", key, err)
+	for _, older := range []string{"", "quotad:{youtube}:log"} {
+		if older != "" {
+			server.Do(t, "XADD", older, "*", "r", "record")
+		}
+		if key, err := s.Older(t.Context(), "youtube"); err != nil || key != older {
+			t.Errorf("the log of an older version: %q, %v, want %q", key, err, older)
+		}
 	}
 }
 
@@ -149,6 +107,14 @@ func TestStoreHealth(t *testing.T) {
 	}
 	if n := commandCalls(t, server, "info"); n != 1 {
 		t.Errorf("three looks at the health asked the server %d times, want once", n)
+	}
+	for _, row := range []struct{ version, good, want string }{
+		{"6.2.6", "1", "before Redis 6.2.7 "}, {"6.2.7", "1", ""}, {"7.0.15", "", "min-replicas-to-write is 0"}, {"8.0.2", "0", ""}, {"", "0", ""},
+	} {
+		lacks := info{"redis_version": row.version, "connected_slaves": "1", "min_slaves_good_slaves": row.good}.lacks()
+		if len(lacks) > 1 || !strings.HasPrefix(strings.Join(lacks, ""), row.want) || (len(lacks) > 0) != (row.want != "") {
+			t.Errorf("Redis %s with a replica lacks %q, want %q", row.version, lacks, row.want)
+		}
 	}
 	silent := openAt(t, withRights(t, server, strings.Replace(leastRights, " +info", "", 1)))
 	if warnings, err := silent.Health(t.Context()); err != nil || len(warnings) != 0 || !silent.silent {
@@ -172,6 +138,7 @@ func commandCalls(t *testing.T, server *redistest.Server, command string) (n int
 // person can change is no outage. A client whose server says that it is a replica is replaced.
 func TestRefusals(t *testing.T) {
 	server := redistest.Start(t)
+	proxy := redistest.NewProxy(t, server)
 	for _, row := range []struct {
 		answer, says string
 		unusable     bool
@@ -196,9 +163,8 @@ func TestRefusals(t *testing.T) {
 		{"ERR unknown command 'evalsha'", "Redis 6.2 or later", true},
 		{"ERR something that nobody has met", "redis refuses: ERR something", true},
 	} {
-		proxy := redistest.NewProxy(t, server)
 		s := openAt(t, Config{Addrs: []string{proxy.Addr}})
-		proxy.Rewrite(func(string) string { return "-" + row.answer + "\r\n" })
+		proxy.Disturb(func([]string) redistest.Fault { return redistest.Fault("-" + row.answer + "\r\n") })
 		before := s.current()
 		err := put(t.Context(), s, "a")
 		if err == nil || !strings.HasPrefix(err.Error(), "redis refuses: ") || !strings.Contains(err.Error(), row.says) ||
@@ -215,10 +181,11 @@ func TestRefusals(t *testing.T) {
 }
 
 // What a server refuses it has not carried out. A script is learnt again after a restart. What was not sent has done
-// nothing.
+// nothing. Whatever becomes of a call or its reply, go-redis does not send it again.
 func TestOutcomes(t *testing.T) {
 	server := redistest.Start(t)
-	s := openAt(t, Config{Addrs: []string{server.Addr}})
+	proxy := redistest.NewProxy(t, server)
+	s := openAt(t, Config{Addrs: []string{proxy.Addr}})
 	for _, id := range []string{"a", "b"} {
 		if err := put(t.Context(), s, id); err != nil || !has(t, s, id) {
 			t.Errorf("%s: %v", id, err)
@@ -238,46 +205,27 @@ func TestOutcomes(t *testing.T) {
 	if err := put(ended, s, "c"); !errors.Is(err, context.Canceled) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		t.Errorf("got %v though nothing was sent", err)
 	}
-	server.Kill()
-	for range 2 {
-		put(t.Context(), s, "c")
-	}
-	err := put(t.Context(), s, "c")
-	if !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) || strings.Count(err.Error(), "cannot reach redis") != 1 {
-		t.Errorf("got %v", err)
-	}
-}
-
-// Whatever becomes of a call or its reply, go-redis does not send it again.
-func TestLostReply(t *testing.T) {
-	for name, row := range map[string]struct {
-		fault redistest.Fault
-		done  bool
-	}{
-		"swallowed":  {redistest.Swallow, true},
-		"cut after":  {redistest.CutAfter, true},
-		"cut before": {redistest.CutBefore, false},
-	} {
-		server := redistest.Start(t)
-		proxy := redistest.NewProxy(t, server)
-		s := openAt(t, Config{Addrs: []string{proxy.Addr}})
-		if err := put(t.Context(), s, "a"); err != nil {
-			t.Fatal(err)
+	for _, fault := range []redistest.Fault{redistest.Swallow, redistest.CutAfter, redistest.CutBefore} {
+		wait := hanging
+		if fault == redistest.Swallow {
+			wait = 50 * time.Millisecond
 		}
-		proxy.Meet(row.fault)
-		ctx, cancel := context.WithTimeout(t.Context(), hanging)
-		if row.fault == redistest.Swallow {
-			cancel()
-			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
-		}
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		proxy.Meet(fault)
 		sent := commandCalls(t, server, "evalsha")
-		if err := put(ctx, s, "b"); !errors.Is(err, quota.ErrOutcomeUnknown) {
-			t.Errorf("%s: got %v, want that nobody knows", name, err)
+		if err := put(ctx, s, string(fault)); !errors.Is(err, quota.ErrOutcomeUnknown) {
+			t.Errorf("%s: got %v, want that nobody knows", fault, err)
 		}
 		cancel()
-		if n := commandCalls(t, server, "evalsha") - sent; n > 1 || has(t, s, "b") != row.done {
-			t.Errorf("%s: the call was sent %d times, and the log has it: %v", name, n, !row.done)
+		if n := commandCalls(t, server, "evalsha") - sent; n > 1 || has(t, s, string(fault)) != (fault != redistest.CutBefore) {
+			t.Errorf("%s: the call was sent %d times, or the log is wrong", fault, n)
 		}
+	}
+	server.Kill()
+	err := put(t.Context(), openAt(t, Config{Addrs: []string{server.Addr}}), "d")
+	if !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) ||
+		strings.Count(err.Error(), "cannot reach redis") != 1 {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -289,9 +237,7 @@ func TestConnectionsDeclare(t *testing.T) {
 	if err := put(t.Context(), s, "a"); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range s.keys("youtube") { // what a replica has
-		second.Do(t, "RESTORE", key, "0", first.Do(t, "DUMP", key).(string))
-	}
+	copied(t, first, second)
 	proxy.Lead(second)
 	first.Kill() // and the connections with it
 	for range 3 {

@@ -29,16 +29,15 @@ func (s *Server) acquireClient(w http.ResponseWriter, r *http.Request, c *Sessio
 }
 
 func (s *Server) subject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectState, error) {
-	usage, key, refused, err := s.Clients.Usage(ctx, c.Path("name"), in.Subject)
-	if err := refusalOf(refused, err); err != nil {
+	usage, key, err := s.Clients.Usage(ctx, c.Path("name"), in.Subject)
+	if err != nil {
 		return api.SubjectState{}, err
 	}
 	return api.SubjectState{Name: c.Path("name"), Hash: key.String(), Limits: each(usage.Limits, api.LimitOf)}, nil
 }
 
 func (s *Server) resetSubject(ctx context.Context, c *Session, in subjectRequest) (api.SubjectState, error) {
-	refused, err := s.Clients.Reset(ctx, c.Path("name"), in.Subject)
-	if err := refusalOf(refused, err); err != nil {
+	if err := s.Clients.Reset(ctx, c.Path("name"), in.Subject); err != nil {
 		return api.SubjectState{}, err
 	}
 	s.Emit(ClientReset{Clients: c.Path("name"), Caller: c.Caller, PID: c.PID})

@@ -53,7 +53,7 @@ func TestContract(t *testing.T) {
 			acquire(`{"credential":"other","operation":"get","count":2}`)
 		}
 		spent := func() string {
-			alice, _, _, err := h.service.Usage(t.Context(), "public", "alice")
+			alice, _, err := h.service.Usage(t.Context(), "public", "alice")
 			if err != nil {
 				t.Fatal(err)
 			}

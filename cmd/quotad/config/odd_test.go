@@ -221,7 +221,7 @@ var oddFiles = []odd{
 	{"caller of another credential", distant, "operations.get = 1", "operations.get = 1\nlimits.few = { units = 1, jobs = [\"@shop\"] }", `8: credentials.d.limits.few.jobs: caller "shop" may not spend from this credential: add "d" to its credentials`},
 	{"no name", "", "", "[clients]\nunits = 60\nwindow = \"1m\"", "2: clients.units: is in no table of its own: give that a name, such as [clients.public]"},
 	{"no name, limits", "", "", "[clients.limits.minute]\nunits = 60\nwindow = \"1m\"", "1: clients.limits: is in no table of clients: give them a name, such as [clients.public]"},
-	{"no limit", "", "", "[clients.public]\nlimits = {}", "2: clients.public.limits: clients need at least one limit, and have at most 8: 0"},
+	{"no limit", "", "", "[clients.public]\nlimits = {}", "2: clients.public.limits: clients need at least one limit"},
 	{"units beside limits", "", "", "[clients.public]\nunits = 60\nlimits.minute = { units = 60, window = \"1m\" }", "2: clients.public.units: cannot be combined with limits: move it into one of them, such as [clients.public.limits.minute]"},
 	{"a window of a calendar", "", "", "[clients.public]\nunits = 60\nwindow = { calendar = \"day\", timezone = \"UTC\" }", "3: clients.public.window: must be a trailing time of whole seconds, from 1s to 8784h0m0s: day UTC"},
 	{"a cost", "", "", "[clients.public]\nunits = 60\nwindow = \"1m\"\noperations.search = 61", `4: clients.public.operations.search: costs 61 units, which can never fit limit "default": 60 units`},

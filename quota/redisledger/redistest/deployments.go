@@ -97,7 +97,7 @@ func StartCluster(tb testing.TB) []*Server {
 // says waits until all of these stand in the answer to a command.
 func (s *Server) says(tb testing.TB, command []string, want ...string) {
 	tb.Helper()
-	until(tb, fmt.Sprintf("%v of redis says %q", command, want), func() bool {
+	Until(tb, fmt.Sprintf("%v of redis says %q", command, want), func() bool {
 		said, _ := s.ask(command...)
 		return !slices.ContainsFunc(want, func(part string) bool { return !strings.Contains(fmt.Sprint(said), part) })
 	})

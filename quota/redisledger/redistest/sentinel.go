@@ -21,7 +21,7 @@ func StartSentinels(tb testing.TB, sentinels, replicas int, args ...string) *Gua
 	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
 	w := &Guarded{Name: "budget", Nodes: []*Server{StartTCP(tb, args...)}}
 	for range replicas {
-		w.Nodes = append(w.Nodes, StartTCP(tb, append(args, "--replicaof", "127.0.0.1 "+w.Nodes[0].port())...))
+		w.Nodes = append(w.Nodes, StartTCP(tb, append(args, "--replicaof", "127.0.0.1", w.Nodes[0].port())...))
 	}
 	for range sentinels {
 		s := prepare(tb)
@@ -76,7 +76,7 @@ func (w *Guarded) Master(tb testing.TB) *Server {
 // Failover orders a failover, and returns when it has begun.
 func (w *Guarded) Failover(tb testing.TB) {
 	tb.Helper()
-	until(tb, "a failover begins", func() bool { // another one may just have ended
+	Until(tb, "a failover begins", func() bool { // another one may just have ended
 		said, err := w.Sentinels[0].ask("SENTINEL", "FAILOVER", w.Name)
 		return err == nil && said == "OK"
 	})

@@ -48,7 +48,7 @@ func prepare(tb testing.TB, args ...string) *Server {
 		tb.Fatal(err)
 	}
 	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), dir: dir}
-	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"), "--enable-debug-command", "local")
+	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"))
 	tb.Cleanup(func() {
 		s.Kill()
 		os.RemoveAll(dir)
@@ -73,7 +73,7 @@ func (s *Server) Run(tb testing.TB) {
 		cmd.Wait()
 		close(done)
 	}()
-	until(tb, "redis-server answers", func() bool {
+	Until(tb, "redis-server answers", func() bool {
 		select {
 		case <-done:
 			log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
@@ -106,8 +106,8 @@ func (s *Server) Thaw() error { return s.Process.Signal(syscall.SIGCONT) }
 // patience ends a test that hangs: whatever it waits for takes less, on a busy machine too.
 const patience = 3 * time.Minute
 
-// until polls until something is so.
-func until(tb testing.TB, what string, so func() bool) {
+// Until polls until something is so.
+func Until(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	for deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond); !so(); <-tick.C {
 		if time.Now().After(deadline) {

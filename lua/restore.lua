@@ -27,8 +27,8 @@ for i = 5, #ARGV, 4 do
   local request = asked(entry)
   if request ~= '' then -- another one than that of a known id, which a host granted alone, has an id of its own
     local first = string.match(id, '^[^/]+')
-    local has = redis.call('HMGET', state, '=' .. first, '=' .. first .. '/' .. request)
-    id = (has[2] or has[1] and asked(has[1]) ~= request) and first .. '/' .. request or first
+    local has = redis.call('HGET', state, '=' .. first)
+    id = has and asked(has) ~= request and first .. '/' .. request or first
   end
   if what == 'close' then close(of, number * 1, wrote, why) end -- these two may be put twice, and be older than keep
   if what == 'reset' then

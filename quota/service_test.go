@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotad/quota"
@@ -123,4 +124,121 @@ func TestRequestIDOfAPass(t *testing.T) {
 	if got := (quota.Request{RequestID: "a", Caller: quota.Caller{Run: "r", Region: "US"}}).Key(); got != "r/US/a" {
 		t.Errorf("got %q, want r/US/a", got)
 	}
+}
+
+// A denial says what is left of the limit that denied, not of another one that has less.
+func TestWhatADenialSays(t *testing.T) {
+	day := quota.Limit{Name: "daily", Units: 1000, Reserve: 100, Window: quota.Sliding(24 * time.Hour)}
+	spent := quota.LimitState{Limit: quota.Limit{Name: "hourly", Units: 50, Window: quota.Sliding(time.Hour)}, Used: 50}
+	tomorrow := nine.Add(24 * time.Hour)
+	for _, row := range []struct {
+		reason     quota.Reason
+		useReserve bool
+		state      quota.LimitState
+		want       string
+	}{
+		{quota.LimitExceeded, false, quota.LimitState{Limit: day, Cost: 1, Used: 900}, "no room for 1 unit in limit daily, which has 0 left"},
+		{quota.LimitExceeded, true, quota.LimitState{Limit: day, Cost: 80, Used: 960}, "no room for 80 units in limit daily, which has 40 left"},
+		{quota.LimitExceeded, false, quota.LimitState{Limit: day, Cost: 4000}, "no room for 4,000 units in limit daily, which has 900 left"},
+		{quota.LimitClosed, false, quota.LimitState{Limit: day, Cost: 4, Closed: quota.Closed{Until: tomorrow, Says: "Quota exceeded"}}, "limit daily is closed: Quota exceeded"},
+		{"", false, quota.LimitState{Limit: day, Cost: 1}, ""},
+	} {
+		d := quota.Decision{Reason: row.reason, Limit: "daily", Limits: []quota.LimitState{spent, row.state}}
+		if got := d.Detailed(row.useReserve).Detail; got != row.want {
+			t.Errorf("got  %q\nwant %q", got, row.want)
+		}
+	}
+}
+
+// What a dry run says is so: what is missing, how many calls fit, and when all of them do.
+func TestDryRun(t *testing.T) {
+	k, _ := service(t)
+	acquire(t, k, "videos.list", 940)
+	r := quota.Request{Credential: "youtube", Operation: "videos.list", Count: 45}
+	d, err := k.DryRun(t.Context(), r)
+	short := d.Short(false)
+	if err != nil || d.Reason != quota.LimitExceeded || d.GrantID != "" || len(short) != 1 || short[0].Missing != 35 || d.Fits(45, false) != 10 {
+		t.Errorf("got %+v, %v, want 35 units missing, and room for 10 calls", d, err)
+	}
+	if fits := acquire(t, k, "videos.list", 11); fits.Granted() {
+		t.Errorf("got %+v, want the eleventh denied", fits)
+	}
+	r.UseReserve = true
+	if d, err := k.DryRun(t.Context(), r); err != nil || !d.Granted() || d.Short(true) != nil || d.Fits(45, true) != 60 {
+		t.Errorf("got %+v, %v, want the reserve to have room", d, err)
+	}
+	for operation, want := range map[string]quota.Reason{"video.list": quota.UnknownOperation, "": quota.BadRequest} {
+		if d, _ := k.DryRun(t.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: 1}); d.Reason != want {
+			t.Errorf("%q: got %+v, want %s", operation, d, want)
+		}
+	}
+	if usage, err := k.Usage(t.Context(), "youtube"); err != nil || usage.Limits[0].Used != 940 {
+		t.Errorf("got %+v, %v: a dry run moved something", usage, err)
+	}
+}
+
+// A limit that is not enforced counts and says what it would have refused. It refuses nothing, whether the
+// ledger can be reached or not, and what is left is that of the limits that refuse.
+func TestALimitThatOnlyObserves(t *testing.T) {
+	k, ledger := service(t)
+	c := youtube()
+	c.Limits = append(c.Limits, quota.Limit{Name: "trial", Units: 10, Window: quota.Sliding(time.Hour), DryRun: true})
+	if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
+		t.Fatal(err)
+	}
+	d := acquire(t, k, "videos.list", 14)
+	if would := d.WouldDeny(false); !d.Granted() || d.Remaining() != 936 || len(would) != 1 || would[0] != (quota.Shortage{Limit: "trial", Missing: 4}) {
+		t.Errorf("got %+v, %d left, would deny %+v, want a grant that trial would have denied", d, d.Remaining(), would)
+	}
+	ledger.away = true
+	if d, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: "videos.list", Count: 14}); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("without the ledger: got %+v, %v, want that nobody decides", d, err)
+	}
+}
+
+// A closing ends at its time.
+func TestClosed(t *testing.T) {
+	c := quota.Closed{Until: nine}
+	if c.At(nine.Add(-time.Millisecond)).IsZero() || !c.At(nine).IsZero() {
+		t.Error("a closing does not end at its time")
+	}
+}
+
+// A call that costs nothing is granted while its limit is exhausted, closed, and while the ledger
+// is away; no ledger is asked.
+func TestAFreeOperationAsksNoLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, ledger := service(t)
+		c := youtube()
+		c.Operations["quota.get"] = quota.Cost{}
+		c.Operations["i18n.list"] = quota.Cost{Per: map[string]quota.Units{"daily": 0}}
+		if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, k, "videos.list", 950)
+		if d := acquire(t, k, "videos.list", 1); d.Reason != quota.LimitExceeded {
+			t.Fatalf("got %+v, want a denial of what costs a unit", d)
+		}
+		closing := quota.Change{Kind: quota.KindClosing, Limit: "daily", Until: time.Now().Add(time.Hour), Note: "gone"}
+		if _, changed, err := k.ChangeLimit(t.Context(), "youtube", closing); !changed || err != nil {
+			t.Fatal(changed, err)
+		}
+		ledger.away = true
+		before := ledger.calls
+		free := func(operation string, count quota.Units) {
+			t.Helper()
+			r := quota.Request{Credential: "youtube", Operation: operation, Count: count,
+				Caller: quota.Caller{Job: "trending", Region: "US", Run: "1"}}
+			d, err := k.Acquire(t.Context(), r)
+			if err != nil || !d.Granted() || d.Units != 0 || d.GrantID != "" {
+				t.Fatalf("%s: got %+v, %v, want it free", operation, d, err)
+			}
+		}
+		free("quota.get", 1)
+		free("quota.get", 3)
+		free("i18n.list", 7)
+		if asked := ledger.calls - before; asked != 0 {
+			t.Errorf("the ledger was asked %d times, want never", asked)
+		}
+	})
 }

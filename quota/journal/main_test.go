@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"flag"
 	"fmt"
 	"io/fs"
 	"math"
@@ -9,23 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"quotad/jobs/process/processtest"
 )
 
-// Tests keep their files in memory: what a kill leaves is the same there. Benchmarks measure the disk.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	const memory, room = "/dev/shm", 1 << 28
-	var disk syscall.Statfs_t
-	if flag.Lookup("test.bench").Value.String() == "" && os.Getenv("TMPDIR") == "" &&
-		syscall.Statfs(memory, &disk) == nil && disk.Bavail*uint64(disk.Bsize) >= room {
-		os.Setenv("TMPDIR", memory)
-	}
-	os.Exit(processtest.Tests(m.Run).Run())
-}
+func TestMain(m *testing.M) { os.Exit(processtest.InMemory(m.Run).Run()) }
 
 const credential = "youtube"
 

@@ -1,13 +1,20 @@
 package slidinglog
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/quota"
+	"quotad/quota/journal"
 	"quotad/quota/ledgertest"
 )
 
@@ -204,5 +211,111 @@ func TestKeep(t *testing.T) {
 			t.Errorf("keep %v: the log has %d entries, want %d", row.keep, got, row.entries)
 		}
 		b.killed().used(3)
+	}
+}
+
+// On one host alone, nothing is decided that the journal could not take. Once it takes entries again, so does the log.
+func TestAJournalThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, &quota.Credential{Name: "one", Operations: map[string]quota.Cost{"get": {Every: 1}},
+		Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)}}})
+	get := func(b *bed, id string) (quota.Decision, error) {
+		return b.Acquire(t.Context(), quota.Request{Credential: "one", Operation: "get", Count: 10, RequestID: id})
+	}
+	if d, err := get(b, "first"); err != nil || !d.Granted() {
+		t.Fatal(d, err)
+	}
+	one := b.l.find(b.c)
+	if err := one.journal.Close(); err != nil { // from now on it takes nothing
+		t.Fatal(err)
+	}
+	if d, err := get(b, "second"); !errors.Is(err, quota.ErrOutcomeUnknown) {
+		t.Fatalf("got %+v, %v, want that it counts and is not in the journal", d, err)
+	}
+	for range 3 {
+		if d, err := get(b, "third"); !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) {
+			t.Fatalf("got %+v, %v, want it refused before it is decided", d, err)
+		}
+	}
+	_, err := b.Book(t.Context(), "one", quota.Booking{Limit: "daily", Units: 5})
+	if !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("a booking: got %v", err)
+	}
+	if _, err := b.Reset(t.Context(), "one", quota.Caller{}, ""); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("a reset: got %v", err)
+	}
+	b.used(20)
+	one.poll(t.Context(), false)
+	if h := b.l.Health(t.Context()); h.Reachable || len(h.Unwritten) != 1 || !strings.Contains(h.State, "journal") {
+		t.Errorf("got %+v, want it said that the journal is not written", h)
+	}
+
+	again, err := journal.Open(b.dir, "one", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.journal = again
+	one.poll(t.Context(), false)
+	if h := b.l.Health(t.Context()); !h.Reachable || len(h.Unwritten) != 0 {
+		t.Errorf("got %+v, want it well again", h)
+	}
+	if d, err := get(b, "third"); err != nil || !d.Granted() || d.Replayed {
+		t.Errorf("got %+v, %v, want a grant", d, err)
+	}
+	next := b.killed()
+	next.used(30)
+	if d, err := get(next, "second"); err != nil || !d.Replayed {
+		t.Errorf("got %+v, %v, want the grant that was not in the journal at first", d, err)
+	}
+}
+
+// What a start loads at once is what restore.lua would have put back entry by entry.
+func TestLoadIsRestore(t *testing.T) {
+	now := time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)
+	for seed := range uint64(12) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		var records []journal.Record
+		for n := range 40 {
+			r := journal.Record{ID: fmt.Sprint("id", n), At: now.Add(-time.Duration(random.IntN(50))*time.Minute).UnixMicro() + int64(n)}
+			switch random.IntN(8) {
+			case 0:
+				r.Text = fmt.Sprintf("\nsettle id%d %d @1 %% %%", random.IntN(n+1), random.IntN(20))
+			case 1:
+				r.Text = fmt.Sprintf("\nclose daily %d @1 %% says", now.Add(time.Duration(random.IntN(9))*time.Hour).UnixMicro())
+			case 2:
+				r.Text = "\nreset - 0 @1 % %"
+			default:
+				r.Text = fmt.Sprintf(" daily=%d search=%d\ngrant search.list 1 @1 %% %%", random.IntN(9), random.IntN(9))
+			}
+			if e, _ := parse(r.ID, r.At, r.Text); e.Kind() == quota.KindGrant && random.IntN(4) == 0 {
+				for i := range records { // an id that is here twice, for the same request or for another one
+					if strings.HasPrefix(records[i].Text, " ") {
+						r.ID = records[i].ID
+					}
+				}
+				r.Text = strings.Replace(r.Text, "search.list 1", fmt.Sprint("search.list ", 1+random.IntN(2)), 1)
+			}
+			records = append(records, r)
+		}
+		slices.SortFunc(records, func(a, b journal.Record) int { return cmp.Compare(a.At, b.At) })
+		logs := func(load bool) (state map[string]string, times map[string]int64) {
+			m, rest := NewMemory(func() time.Time { return now }), records
+			if load {
+				rest = m.load("youtube", records)
+			}
+			l := &log{name: "youtube", known: known{keep: time.Hour.Microseconds()}}
+			if _, err := l.putBack(t.Context(), m, "", rest); err != nil {
+				t.Fatal(err)
+			}
+			state = m.keys["youtube:state"].hash
+			for _, drawn := range []string{"epoch", "back", "quiet", "server"} {
+				delete(state, drawn)
+			}
+			return state, m.keys["youtube:entries"].times
+		}
+		state, times := logs(true)
+		if wantState, wantTimes := logs(false); !maps.Equal(state, wantState) || !maps.Equal(times, wantTimes) {
+			t.Fatalf("seed %d: a start has\n%q\n%v; restore.lua\n%q\n%v", seed, state, times, wantState, wantTimes)
+		}
 	}
 }

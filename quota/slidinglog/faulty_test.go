@@ -100,7 +100,6 @@ type way struct {
 	mu       sync.Mutex // guards what follows
 	declared map[string]string
 	meet     func(s Script, args []any) fault
-	calls    map[Script]int
 }
 
 func (w *way) Shared() bool                             { return true }
@@ -118,7 +117,6 @@ func (w *way) disturb(meet func(s Script, args []any) fault) {
 func (w *way) Run(ctx context.Context, credential string, s Script, args []any) ([]any, error) {
 	w.mu.Lock()
 	meet := w.meet
-	w.calls[s]++
 	w.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %w", quota.ErrUnavailable, ctx.Err())
@@ -225,7 +223,7 @@ func (w *world) host(name string) *host { return w.named(name, name) }
 // named begins a host whose journals another one of its name does not use.
 func (w *world) named(dir, name string) *host {
 	h := &host{world: w, name: name, c: credential(budget, quota.Sliding(time.Hour))}
-	h.way = &way{to: w.engine, declared: map[string]string{}, calls: map[Script]int{}}
+	h.way = &way{to: w.engine, declared: map[string]string{}}
 	h.Ledger = Open(Config{Engine: h.way, Dir: filepath.Join(w.dir, dir), Name: name})
 	h.configure(h.c)
 	w.hosts = append(w.hosts, h)

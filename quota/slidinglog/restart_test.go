@@ -192,6 +192,34 @@ func TestACredentialComesBack(t *testing.T) {
 	b.granted("videos.list", 1)
 }
 
+// Of two answers the one that was asked for last says what time it is.
+func TestTimeOfTheNewestAnswer(t *testing.T) {
+	var l log
+	asked := time.Now()
+	l.learnTime(9e6, 0, asked)
+	l.learnTime(5e6, 0, asked.Add(-time.Second))
+	if now := l.nowMicros(0); now < 9e6 {
+		t.Errorf("got %d µs, want the time of the newest answer", now)
+	}
+}
+
+// A closing is made again before journals forget it.
+func TestAClosingIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, youtube())
+	k := quota.Change{Kind: quota.KindClosing, Limit: "search", Until: noon.Add(20 * 24 * time.Hour), Note: "gone"}
+	if _, changed, err := b.ChangeLimit(t.Context(), "youtube", k); !changed || err != nil {
+		t.Fatal(changed, err)
+	}
+	for hours, want := range []int{1, 1, 2, 2, 3} {
+		b.l.find(b.c).poll(t.Context(), true)
+		if got := b.entries(); len(got) != want || got[want-1].Body != (quota.Changed{Limit: "search", Until: k.Until}) {
+			t.Errorf("after %d hours: got %+v, want %d closings", 13*hours, got, want)
+		}
+		b.clock.Add(13 * time.Hour)
+	}
+}
+
 // What is kept for longer than it counts is in the log, and counts no longer.
 func TestKeep(t *testing.T) {
 	t.Parallel()

@@ -423,9 +423,10 @@ func TestOutage(t *testing.T) {
 			h.mayGrantAlone(300)
 		}
 		w.hosts[0].spend(500, time.Millisecond)
-		time.Sleep(1100 * time.Millisecond)
+		w.host("dead").kill()
+		time.Sleep(7 * time.Second)
 		w.engine.set(func() { w.engine.away = true })
-		for _, h := range w.hosts {
+		for _, h := range w.hosts[:2] {
 			before := w.told
 			for range 2 { // of the other host it is another request
 				if d, err := h.askAs("id", 100+quota.Units(h.name[0]), within); err != nil || !d.Granted() {
@@ -438,6 +439,9 @@ func TestOutage(t *testing.T) {
 			}
 			if d, err := h.ask(1); err == nil || d.GrantID != "" {
 				t.Errorf("host %s: got %+v %v beyond that, want an error alone", h.name, d, err)
+			}
+			if u, err := h.Usage(t.Context(), h.c); err != nil || u.AsOf.IsZero() || u.GrantedSince != 250 || u.Limits[0].Used != 750 {
+				t.Errorf("host %s: got %+v %v, want the 500 of before, and 250", h.name, u, err)
 			}
 		}
 		w.engine.set(func() { w.engine.away = false })
@@ -454,14 +458,70 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// While the engine is away, an open operation is granted where each of its limits had room.
+func TestWhatIsGrantedAlone(t *testing.T) {
+	hour := quota.Sliding(time.Hour)
+	closed := func(d time.Duration) func(h *host) {
+		return func(h *host) {
+			k := quota.Change{Limit: "daily", Kind: quota.KindClosing, Until: time.Now().Add(d)}
+			h.ChangeLimit(t.Context(), h.c, k)
+		}
+	}
+	for name, row := range map[string]struct {
+		before, away func(h *host)
+		granted      bool
+	}{
+		"what fits":                {granted: true},
+		"a limit that is closed":   {before: closed(time.Hour)},
+		"one that was closed":      {before: closed(5 * time.Second), granted: true},
+		"an operation that is not": {away: func(h *host) { h.policies["c"] = Policy{Units: 300}; h.configure(h.c) }},
+		"one that only observes": {granted: true, before: func(h *host) {
+			c := credential(1, hour)
+			c.Limits[0].DryRun = true
+			h.configure(c)
+			h.ask(3)
+		}},
+		"one that is new": {
+			before: func(h *host) {
+				c := credential(budget, hour)
+				c.Limits[0].Name = "other"
+				h.configure(c)
+				clear(h.find(c).holds)
+			},
+			away: func(h *host) { h.configure(credential(budget, hour)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, 1, func(t *testing.T, w *world) {
+				h := w.hosts[0]
+				h.mayGrantAlone(300)
+				if row.before != nil {
+					row.before(h)
+				}
+				time.Sleep(1100 * time.Millisecond)
+				w.engine.set(func() { w.engine.away = true })
+				time.Sleep(5 * time.Second)
+				if row.away != nil {
+					row.away(h)
+				}
+				if d, err := h.ask(5); (err == nil && d.Outage && d.Granted()) != row.granted {
+					t.Errorf("got %+v %v, want granted: %v", d, err, row.granted)
+				}
+			})
+		})
+	}
+}
+
 // What a full disk did not take is put back into a log that is lost, also under an id that the journal has for longer
 // than the log.
 func TestOutageOnAFullDisk(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
 		h := w.hosts[0]
 		h.c = credential(budget, quota.Sliding(10*time.Minute))
+		h.c.Limits = append(h.c.Limits, quota.Limit{Name: "closed", Units: 1, Window: quota.Sliding(time.Minute)})
 		h.mayGrantAlone(300)
 		h.askAs("id", 5, within)
+		h.ChangeLimit(t.Context(), h.c, quota.Change{Limit: "closed", Kind: quota.KindClosing, Until: time.Now().Add(time.Hour)})
 		time.Sleep(11 * time.Minute)
 		h.find(h.c).journal.Close()
 		w.engine.set(func() { w.engine.away = true })
@@ -471,8 +531,9 @@ func TestOutageOnAFullDisk(t *testing.T) {
 		w.engine.flush()
 		w.engine.set(func() { w.engine.away = false })
 		time.Sleep(5 * time.Second)
-		if used := h.used(); used != 7 {
-			t.Errorf("%d are used, want 7", used)
+		u, err := h.Usage(t.Context(), h.c)
+		if err != nil || u.Limits[0].Used != 7 || u.Limits[1].Closed.IsZero() {
+			t.Errorf("got %+v, %v, want 7 used, and the closing of before", u, err)
 		}
 	})
 }

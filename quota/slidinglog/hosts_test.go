@@ -26,6 +26,7 @@ type simulation struct {
 	written map[string][]written   // by host
 	ill     map[string]bool        // hosts that do not reach the engine well
 	copied  bool
+	lost    time.Time   // when the log was
 	most    quota.Units // that was told at one time
 }
 
@@ -94,20 +95,35 @@ func (s *simulation) settle(h *host) {
 	}
 }
 
-// loses loses the log, if at most one host is ill: what that one wrote after others mirrored it is the bound.
+// loses loses the log, if at most one host is ill.
 func (s *simulation) loses(what string, lose func()) {
 	if len(s.ill) > 1 {
 		return
 	}
 	s.note("%s", what)
+	s.lost = time.Now()
 	for name := range s.ill {
-		for _, w := range s.written[name] {
-			if time.Since(w.at) < 1500*time.Millisecond {
-				s.bound += w.units
-			}
-		}
+		s.lacks(name)
 	}
 	lose()
+}
+
+// lacks adds to the bound what a host that is ill wrote after others mirrored it, before the log was lost.
+func (s *simulation) lacks(name string) {
+	for _, w := range s.written[name] {
+		if since := s.lost.Sub(w.at); since >= 0 && since < 1500*time.Millisecond {
+			s.bound += w.units
+		}
+	}
+}
+
+// falls has a host be ill, perhaps before it has put back what it has.
+func (s *simulation) falls(h *host, meet func(Script, []any) fault) {
+	s.ill[h.name] = true
+	if time.Since(s.lost) < 2500*time.Millisecond {
+		s.lacks(h.name)
+	}
+	h.way.disturb(meet)
 }
 
 // fault has something go wrong, or be well again.
@@ -137,10 +153,9 @@ func (s *simulation) fault() {
 		s.engine.set(func() { s.engine.offset -= back })
 	case 7:
 		s.note("%s loses answers", h.name)
-		s.ill[h.name] = true
 		r := rand.New(rand.NewPCG(s.Uint64(), 1))
 		var mu sync.Mutex // guards r
-		h.way.disturb(func(Script, []any) fault {
+		s.falls(h, func(Script, []any) fault {
 			mu.Lock()
 			defer mu.Unlock()
 			ms := func() time.Duration { return time.Duration(r.IntN(300)) * time.Millisecond }
@@ -148,8 +163,7 @@ func (s *simulation) fault() {
 		})
 	case 8:
 		s.note("%s is cut off", h.name)
-		s.ill[h.name] = true
-		h.way.disturb(func(Script, []any) fault { return fault{drop: true} })
+		s.falls(h, func(Script, []any) fault { return fault{drop: true} })
 	case 9, 10:
 		s.note("%s is well again", h.name)
 		delete(s.ill, h.name)

@@ -445,7 +445,7 @@ func TestOutage(t *testing.T) {
 			}
 		}
 		w.engine.set(func() { w.engine.away = false })
-		time.Sleep(2 * time.Second)
+		time.Sleep(4 * time.Second) // each puts back, and mirrors what the other one did
 		for range 3 {
 			if used := w.hosts[1].used(); used != w.told {
 				t.Errorf("%d are used, %d were told", used, w.told)

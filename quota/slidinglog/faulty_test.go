@@ -295,7 +295,11 @@ func (h *host) settle(grant string, units quota.Units, d time.Duration) error {
 	defer cancel()
 	_, id, err := quota.ParseGrantID(grant)
 	if err == nil {
-		_, err = h.Settle(ctx, h.c, quota.Settlement{Grant: id, Units: units, Caller: quota.Caller{UID: 1}})
+		var d quota.Decision
+		d, err = h.Settle(ctx, h.c, quota.Settlement{Grant: id, Units: units, Caller: quota.Caller{UID: 1}})
+		if err == nil && !d.Granted() { // its host has not put the grant back yet
+			err = &quota.RefusedError{Decision: d}
+		}
 	}
 	return err
 }

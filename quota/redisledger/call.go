@@ -58,11 +58,10 @@ func (s *Store) run(ctx context.Context, script script, calls [][]any) []*redis.
 // ask has a client do something that is no script.
 func (s *Store) ask(do func(redis.UniversalClient) error) error {
 	client := s.current()
-	err := do(client)
-	if s.elsewhere(client, err) {
-		err = do(s.current())
+	if err := do(client); !s.elsewhere(client, err) {
+		return err
 	}
-	return err
+	return do(s.current())
 }
 
 // elsewhere reports whether another client is to be asked, as there is a Cluster behind the one address. A client that

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"testing"
+	"time"
 
 	"quotad/quota/seedtest"
 )
@@ -56,8 +57,11 @@ func TestStreams(t *testing.T) {
 		w.Header().Set("Content-Length", "13")
 		io.WriteString(w, "first\n")
 		w.(http.Flusher).Flush()
-		<-more
-		io.WriteString(w, "second\n")
+		select {
+		case <-more:
+			io.WriteString(w, "second\n")
+		case <-time.After(10 * time.Second): // the client has not read the first
+		}
 	}, nil)
 	r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos", nil)
 	res, err := s.client.Do(r)

@@ -21,11 +21,12 @@ type jobControl struct {
 	mu      sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
 	job     *Job       // replaced, never changed
 	state   state
-	last    *executor // of the run that began last, under way or over; nil: none has since the start
-	before  *Run      // the last one before the start; nil: it was not read yet, or there is none
-	read    bool      // it was
-	follows time.Time // the slot that waits for another job; zero: none does
-	unkept  error     // the last write failed; nil: it did not
+	last    *executor  // of the run that began last, under way or over; nil: none has since the start
+	before  *Run       // the last one before the start; nil: it was not read yet, or there is none
+	read    bool       // it was
+	follows time.Time  // the slot that waits for another job; zero: none does
+	ended   []runsLine // what the next write adds to the runs
+	unkept  error      // the last write failed; nil: it did not
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or was killed. A run that was under way
@@ -40,28 +41,41 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	return j, err
 }
 
-// save writes the state, which is on disk on return, and lines of what has ended. If this is killed in between, a pass
-// lacks its line rather than its turn, and a run its end in the state: recover finds the line.
-func (j *jobControl) save(lines ...runsLine) error {
+// save writes the state, which is on disk on return, and what has ended.
+func (j *jobControl) save() error {
+	state, lines := j.write(func(*state) {})
+	return errors.Join(state, lines)
+}
+
+// write writes the state with a change, which holds once it is on disk, and what has ended until then, whoever has ended it: no state is on disk that
+// claims a slot, or is of a later run, without the lines before it. If this is killed in between, a pass lacks its line
+// rather than its turn, and a run its end in the state: recover finds the line.
+func (j *jobControl) write(how func(*state)) (state, lines error) {
 	j.files.writing.Lock()
 	defer j.files.writing.Unlock()
 	j.mu.Lock()
-	text := j.encode(j.state)
+	next, ended := j.state, j.ended
+	how(&next)
+	text := j.encode(next)
+	j.ended = nil
 	j.mu.Unlock()
-	var err error
-	if n := len(lines); n > 0 && lines[n-1].Run != nil {
-		err, lines = j.files.add(lines...), nil
+	var runs, passes []runsLine
+	for _, one := range ended {
+		if one.Run != nil {
+			runs = append(runs, one)
+		} else {
+			passes = append(passes, one)
+		}
 	}
-	err = errors.Join(err, j.files.replace(text))
-	return j.kept(errors.Join(err, j.files.add(lines...)))
-}
-
-// kept records whether the last write failed.
-func (j *jobControl) kept(err error) error {
+	lines = j.files.add(runs...)
+	state = j.files.replace(text)
+	lines = errors.Join(lines, j.files.add(passes...))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.unkept = err
-	return err
+	if j.unkept = errors.Join(lines, state); state == nil {
+		how(&j.state)
+	}
+	return state, lines
 }
 
 // encode returns what the file is to hold. The caller holds mu.
@@ -72,24 +86,6 @@ func (j *jobControl) encode(s state) []byte {
 	}
 	text, _ := json.Marshal(s) // nothing in it can fail
 	return append(text, '\n')
-}
-
-// change changes the state as an operator wants. It is on disk before it holds.
-func (j *jobControl) change(how func(*state)) error {
-	j.files.writing.Lock()
-	defer j.files.writing.Unlock()
-	j.mu.Lock()
-	next := j.state
-	how(&next)
-	text := j.encode(next)
-	j.mu.Unlock()
-	if err := j.kept(j.files.replace(text)); err != nil {
-		return err
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	how(&j.state)
-	return nil
 }
 
 // set changes the state and writes it. It holds even if it cannot be written.
@@ -219,10 +215,11 @@ func (r *Runner) setPause(job string, p *Pause) error {
 		return err
 	}
 	now := r.now()
-	return j.change(func(s *state) {
+	err, _ = j.write(func(s *state) {
 		if p == nil && s.Pause != nil {
 			s.Good = now // no good run was expected meanwhile
 		}
 		s.Pause = p
 	})
+	return err // of lines that cannot be written the job keeps what there is
 }

@@ -185,8 +185,9 @@ func (e *executor) finish(cause error) {
 	}
 	e.over, e.resumes = true, time.Time{}
 	run := e.run.copy()
+	j.ended = append(j.ended, runsLine{Run: new(run.head())})
 	j.mu.Unlock()
-	e.runner.trouble(j.name, j.save(runsLine{Run: new(run.head())}))
+	e.runner.trouble(j.name, j.save())
 	e.runner.changed(e.job, run)
 }
 

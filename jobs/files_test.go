@@ -178,6 +178,23 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
+// A state that claims a slot is not on disk without the slot's line, whoever writes it.
+func TestNoStateIsAheadOfItsLines(t *testing.T) {
+	inBubble(t, func(t *testing.T, dir string) {
+		b := newBed(t, dir, trending(t, 1))
+		b.wait(11 * time.Minute)
+		j := b.job()
+		j.mu.Lock()
+		j.skip(b.now(), skippedSlot(b.now().Truncate(time.Hour), Stop{Reason: Overlap}))
+		j.mu.Unlock()
+		must(t, b.Pause("trending", "root", "", 0)) // before the tick itself has written it
+		b.kill(trending(t, 1))
+		if runs, err := b.Runs("trending", 9); err != nil || len(runs) != 1 || runs[0].Reason != Overlap {
+			t.Errorf("got %+v, %v, want the slot that was skipped", runs, err)
+		}
+	})
+}
+
 // A disk that takes nothing: a pause that cannot be kept does not hold, what has happened holds all the same, and is
 // written once it can be.
 func TestADiskThatIsFull(t *testing.T) {
@@ -186,7 +203,7 @@ func TestADiskThatIsFull(t *testing.T) {
 		aside := dir + ".aside"
 		must(t, os.Rename(dir, aside))
 		if err := b.Pause("trending", "root", "", 0); err == nil || b.status().Pause != nil {
-			t.Errorf("got %v, and the job is paused: %v", err, b.status().Pause)
+			t.Fatalf("got %v, and the job is paused: %v", err, b.status().Pause)
 		}
 		b.forget()
 		b.tick()

@@ -259,7 +259,6 @@ func (e *executor) record(p Pass, halt error) {
 		e.halt(halt)
 	}
 	j := e.control
-	var lines []runsLine
 	j.mu.Lock()
 	if halt != nil && !e.run.Chosen {
 		p.Yields = e.run.yields(p, e.dry)
@@ -271,10 +270,10 @@ func (e *executor) record(p Pass, halt error) {
 	e.run.put(known)
 	if p.Outcome != Running {
 		j.state.pass(e.run, &p, e.dry)
-		lines = append(lines, runsLine{Of: e.run.ID, Pass: &p})
+		j.ended = append(j.ended, runsLine{Of: e.run.ID, Pass: &p})
 	}
 	run := e.run.head()
 	j.mu.Unlock()
-	e.runner.trouble(j.name, j.save(lines...))
+	e.runner.trouble(j.name, j.save())
 	e.runner.config.OnEvent(PassChanged{run, p, e.job.Credential})
 }

@@ -224,8 +224,9 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 		j.state.end(run)
 		j.before = run.copy()
 	}
+	j.ended = append(j.ended, lines...)
 	j.mu.Unlock()
-	r.trouble(j.name, j.save(lines...))
+	r.trouble(j.name, j.save())
 	for _, one := range lines {
 		if one.Pass != nil {
 			r.config.OnEvent(PassChanged{Run: run.head(), Pass: *one.Pass})

@@ -195,7 +195,7 @@ func (r *Runner) begin(j *jobControl, run Run) (begun Run, err error) {
 		j.last = e
 	}
 	j.mu.Unlock()
-	r.trouble(j.name, j.save(lines...))
+	r.trouble(j.name, j.save())
 	for _, one := range lines {
 		r.changed(j.current(), one.Run)
 	}
@@ -222,6 +222,7 @@ func (j *jobControl) skip(now time.Time, slots ...Run) (lines []runsLine) {
 		j.state.skip(&run)
 		lines = append(lines, runsLine{Run: &run})
 	}
+	j.ended = append(j.ended, lines...)
 	return lines
 }
 

@@ -35,7 +35,7 @@ import (
 func TestOnCall(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
-	runScripts(t, scriptsIn(t, "testdata/oncall"), nil, func(string) string { return onFile })
+	runScripts(t, scriptsIn(t, "testdata/oncall"), map[string]string{"NOON": zoneAt(time.Now(), 12)}, func(string) string { return onFile })
 }
 
 func saysFirst(ts *testscript.TestScript, _ bool, args []string) {

@@ -47,9 +47,9 @@ func (j *jobControl) save() error {
 	return errors.Join(state, lines)
 }
 
-// write writes the state with a change, which holds once it is on disk, and what has ended until then, whoever has ended it: no state is on disk that
-// claims a slot, or is of a later run, without the lines before it. If this is killed in between, a pass lacks its line
-// rather than its turn, and a run its end in the state: recover finds the line.
+// write writes the state with a change, which holds once it is on disk, and first what has ended until then: no state
+// is on disk that claims a slot, or is of a later run, without the lines before it. If this is killed in between, a
+// pass lacks its line rather than its turn, and a run its end in the state: recover finds the line.
 func (j *jobControl) write(how func(*state)) (state, lines error) {
 	j.files.writing.Lock()
 	defer j.files.writing.Unlock()

@@ -299,7 +299,7 @@ func (r *Runner) enter() (done func(), err error) {
 	return r.background.Done, nil
 }
 
-// known returns all jobs: so many that are configured, in their order, and those that were removed. The list must not
+// known returns all jobs: the configured ones, in their order, and those that were removed. The list must not
 // be changed.
 func (r *Runner) known() (list []*jobControl, configured int) {
 	r.mu.RLock()

@@ -86,7 +86,7 @@ func (m *Memory) Count(_ context.Context, c Call) (Count, error) {
 // log decides by pairs, the oldest first: when a grant was made, in ms, and the units of all grants up to it. The first
 // pair has left every window.
 func (n *Count) log(c Call, pairs []int64) []int64 {
-	if len(pairs) == 0 || len(pairs)%2 != 0 { // an odd number is no log: somebody edited the file
+	if len(pairs) == 0 || len(pairs)%2 != 0 { // an odd number is no log: the file was edited
 		pairs = make([]int64, 2, 4)
 	}
 	last := len(pairs)/2 - 1
@@ -139,7 +139,7 @@ func (n *Count) counter(c Call, triples []int64) []int64 {
 	buckets, next := make([]bucket, len(limits)), make([]int64, 0, 3*len(limits))
 	for i, l := range limits {
 		buckets[i].window = windowMs(l)
-		if len(triples) == 3*len(limits) { // else it is new, or somebody edited the file
+		if len(triples) == 3*len(limits) { // else it is new, or the file was edited
 			buckets[i] = bucket{windowMs(l), triples[3*i], triples[3*i+1], triples[3*i+2]}
 			now = max(now, triples[3*i]*windowMs(l))
 		}
@@ -201,7 +201,7 @@ func (m *Memory) Save(to io.Writer) error {
 	return json.NewEncoder(to).Encode(m.kept)
 }
 
-// Load reads what Save wrote and may still count, whatever somebody made of it. After an error there are no records.
+// Load reads what Save wrote and may still count, however the file was edited. After an error there are no records.
 func (m *Memory) Load(from io.Reader) error {
 	var kept map[string]halves
 	if err := json.NewDecoder(from).Decode(&kept); err != nil {

@@ -60,7 +60,7 @@ func TestStreams(t *testing.T) {
 		select {
 		case <-more:
 			io.WriteString(w, "second\n")
-		case <-time.After(10 * time.Second): // the client has not read the first
+		case <-time.After(time.Minute): // the client has not read the first
 		}
 	}, nil)
 	r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos", nil)

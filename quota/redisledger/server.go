@@ -135,7 +135,7 @@ func deadlineFor(trip time.Duration) time.Duration {
 // writeOnce does once all that quotad does in Redis, so that each command that a user may not give is met.
 func (s *Store) writeOnce(ctx context.Context) error {
 	bounds := lua.Usual()
-	bounds.QuietMicros = 0 // nobody has anything to put back
+	bounds.QuietMicros = 0 // there is nothing to put back
 	s, err := openStore(s.config, lua.All(bounds))
 	if err != nil {
 		return err

@@ -47,11 +47,6 @@ func has(t testing.TB, s *Store, id string) bool {
 	return len(values) > 2
 }
 
-// acquireArgs ask for a unit of a limit of an hour.
-func acquireArgs(id, epoch string, keep int64, max int) []any {
-	return []any{id, entry, "", epoch, 0, keep, 0, "drawn", 0, "daily", hour, 0, max, 1, 0}
-}
-
 // An idle log vanishes when it was kept for twice as long as it is needed. What else is at its keys is said, and a log of
 // a version before is found.
 func TestKeys(t *testing.T) {

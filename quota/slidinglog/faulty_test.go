@@ -177,7 +177,9 @@ type world struct {
 	engine *faulty
 	dir    string
 	hosts  []*host
-	told   quota.Units
+
+	mu   sync.Mutex // guards told while several ask
+	told quota.Units
 }
 
 // A host is one of a world. Its limits count what it is asked in "daily".
@@ -276,7 +278,9 @@ func (h *host) askAs(id string, units quota.Units, d time.Duration) (quota.Decis
 	defer cancel()
 	decision, err := h.Acquire(ctx, h.c, askOf(id, units))
 	if err == nil && decision.Granted() && !decision.Replayed {
+		h.world.mu.Lock()
 		h.world.told += units
+		h.world.mu.Unlock()
 	}
 	return decision, err
 }

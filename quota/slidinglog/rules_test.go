@@ -486,7 +486,10 @@ func TestWhatIsGrantedAlone(t *testing.T) {
 				c := credential(budget, hour)
 				c.Limits[0].Name = "other"
 				h.configure(c)
-				clear(h.find(c).holds)
+				l := h.find(c)
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				clear(l.holds)
 			},
 			away: func(h *host) { h.configure(credential(budget, hour)) },
 		},

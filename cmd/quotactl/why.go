@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -60,6 +61,12 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 		client = c.spender() // inside a pass it asks for the pass
 	}
 	d, err := client.Acquire(ctx, r)
+	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Reason == quota.UnknownOperation {
+		if _, unknown := c.client().Job(ctx, r.Operation); unknown == nil {
+			hint := fmt.Sprintf("%s is a job: quotactl runs %[1]s, or quotactl why OPERATION --job %[1]s", r.Operation)
+			return &failure{exitNotFound, err, hint}
+		}
+	}
 	body := whyBody{Decision: d, Request: r}
 	if err == nil && !d.Granted {
 		r.UseReserve = true

@@ -15,11 +15,7 @@ import (
 const reloadUsage = `
 Make quotad read its configuration again, and print what changed. Runs under way
 continue as they began. If the file has an error, or changes a key that needs a
-restart, nothing changes and the exit code is 1.
-
-Example:
-  $ quotactl reload
-  read again: 3 jobs, 2 limits changed`
+restart, nothing changes and the exit code is 1.`
 
 func newReload(c *cli) *cobra.Command {
 	return command("reload", "make quotad read its configuration again", reloadUsage, 0, 0, func(ctx context.Context, _ []string) error {
@@ -34,12 +30,7 @@ func newReload(c *cli) *cobra.Command {
 const notifyUsage = `
 Try the command of [on_event] with an example of EVENT: trouble, over, low,
 run_started or run_ended. quotactl prints what it wrote and how it ended. If it
-failed, the exit code is 1. After 30 seconds quotad ends it.
-
-Example:
-  $ quotactl notify trouble
-  posted to #feeds
-  trouble ok after 0.4s`
+failed, the exit code is 1. After 30 seconds quotad ends it.`
 
 func newNotify(c *cli) *cobra.Command {
 	return command("notify EVENT", "try the command of an event", notifyUsage, 1, 1, func(ctx context.Context, args []string) error {

@@ -132,13 +132,10 @@ func logTable(page api.LogPage, v wording.View) string {
 }
 
 func newLogTable(entries []api.Entry, v wording.View) *table {
-	last := column{head: "ENTRY", whole: true}
-	if len(entries) > 0 && entries[0].Kind == api.Denied {
-		last.head = "REASON"
-	}
+	last := map[bool]string{true: "REASON", false: "ENTRY"}[len(entries) > 0 && entries[0].Kind == api.Denied]
 	t := &table{columns: []column{
 		{head: "AT", whole: true}, {head: "BY"}, {head: "REGION"}, {head: "OPERATION"},
-		{head: "CALLS", right: true}, {head: "UNITS", right: true}, last,
+		{head: "CALLS", right: true}, {head: "UNITS", right: true}, {head: last, whole: true},
 	}}
 	for _, e := range entries {
 		calls, spent := "", ""

@@ -63,8 +63,7 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 	d, err := client.Acquire(ctx, r)
 	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Reason == quota.UnknownOperation {
 		if _, unknown := c.client().Job(ctx, r.Operation); unknown == nil {
-			hint := fmt.Sprintf("%s is a job: quotactl runs %[1]s, or quotactl why OPERATION --job %[1]s", r.Operation)
-			return &failure{exitNotFound, err, hint}
+			return &failure{exitNotFound, err, fmt.Sprintf("%s is a job: quotactl runs %[1]s, or quotactl why OPERATION --job %[1]s", r.Operation)}
 		}
 	}
 	body := whyBody{Decision: d, Request: r}

@@ -87,6 +87,9 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d without what is another's", row.name, got.Status, got.Body, row.status)
 		}
 	}
+	if got := shop("POST", "/v1/acquire", videos+"&use_reserve=true"); !strings.Contains(got.Body, `"the reserve is not for remote callers"`) {
+		t.Errorf("the reserve: got %s", got.Body)
+	}
 	for name, headers := range map[string][]string{"no token": {}, "an unknown token": {"Authorization: Bearer three"}, "an empty token": {"Authorization: Bearer "}} {
 		got := wire.Call("GET", "/v1/status", "", headers...)
 		if got.Status != 401 || got.Header.Get("WWW-Authenticate") != "Bearer" || got.Header.Get("Server") != "" ||

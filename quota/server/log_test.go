@@ -164,6 +164,10 @@ func TestUsage(t *testing.T) {
 	if err != nil || u.Total.Units != 0 || u.Total.Calls != 0 {
 		t.Errorf("got %+v, %v, want neither what was before a reset, nor what was released", u, err)
 	}
+	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{Since: "2h"})
+	if err != nil || u.Total.Units != 104 {
+		t.Errorf("got %+v, %v, want with a since also what was before a reset", u, err)
+	}
 	_, err = h.Client("").Usage(t.Context(), "yuotube", api.UsageQuery{})
 	if p := new(api.Problem); !errors.As(err, &p) || p.Reason != quota.UnknownCredential {
 		t.Errorf("got %v, want that it is not configured", err)
@@ -174,7 +178,7 @@ func TestUsage(t *testing.T) {
 func TestUsageOfShortWindows(t *testing.T) {
 	h := servertest.Start(t, nil)
 	c := servertest.YouTube()
-	c.Limits = append(c.Limits, quota.Limit{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)})
+	c.Limits = append([]quota.Limit{{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)}}, c.Limits...)
 	if err := h.Service.SetCredentials([]*quota.Credential{c}); err != nil {
 		t.Fatal(err)
 	}

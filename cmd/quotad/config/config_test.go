@@ -225,11 +225,11 @@ func TestDefaultStagger(t *testing.T) {
 // On a ledger of its own a host leaves a job to the host that the job names.
 func TestHostOfAJob(t *testing.T) {
 	for host, want := range map[string]bool{"this": true, "that": false} {
-		text := "name = \"this\"\n" + strings.Replace(good, `every = "30m"`, fmt.Sprintf("every = \"30m\"\nhost = %q",
+		text := "name = \"this\"\n" + strings.Replace(good, `every = "30m"`, fmt.Sprintf("every = \"30m\"\nrun_at_start = true\nhost = %q",
 			host), 1)
 		c, err := load(t, t.TempDir(), text)
 		must(t, err)
-		if runs := c.Jobs[0].Schedule != (jobs.Unscheduled{}); runs != want {
+		if runs := c.Jobs[0].Schedule != (jobs.Unscheduled{}); runs != want || c.Jobs[0].RunAtStart != want {
 			t.Errorf("of host %s: it runs here is %v", host, runs)
 		}
 	}

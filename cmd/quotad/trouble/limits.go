@@ -120,7 +120,7 @@ func (l *LimitState) wasSpent() bool { return !l.ByHand && l.ClosedAt >= l.Limit
 // dry judges a limit that is used up within the hour, faster than the schedule explains. It is in the way of a job only if
 // the schedule has room in it.
 func (l *list) dry(c *CredentialState, limit *LimitState, name string) {
-	if limit.GoneAt.IsZero() || limit.GoneAt.Sub(l.now) > soon || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() || limit.DryRun {
+	if limit.GoneAt.IsZero() || limit.GoneAt.Sub(l.now) > soon || !limit.Fits || c.isPlanned(limit) || !limit.Closed.IsZero() {
 		return
 	}
 	comes := func(j *jobs.Status) bool { return !j.Next.IsZero() && j.Pause == nil && j.Name != limit.Spender }

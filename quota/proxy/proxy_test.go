@@ -81,6 +81,15 @@ func TestChargesWhatWasSent(t *testing.T) {
 			t.Errorf("the pass was told of %q", settled)
 		}
 	})
+	t.Run("no connection, and no release", func(t *testing.T) {
+		s := newScene(t, ok, nil)
+		s.upstream.Close()
+		s.full.Store(true)
+		s.get("youtube/v3/videos")
+		if s.settled(1); s.used() != 1 || len(s.tokens.Pass(runToken).Settled) > 0 {
+			t.Errorf("%d units are debited, the pass was told of %q", s.used(), s.tokens.Pass(runToken).Settled)
+		}
+	})
 	t.Run("reset", func(t *testing.T) {
 		s := newScene(t, cut, nil)
 		if a := s.get("youtube/v3/videos"); a.status != 502 {

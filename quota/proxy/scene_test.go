@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ type scene struct {
 	base     string // where the pass calls the upstream, with a slash at its end
 	upstream *httptest.Server
 	client   *http.Client
+	full     atomic.Bool // the ledger takes no settlement
 
 	mu    sync.Mutex // guards what follows
 	done  []Finished
@@ -52,7 +55,7 @@ var routes = map[string]string{
 func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
 	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
 	s.ended.L = &s.mu
-	s.service = servertest.NewService(t, hasty{ledgertest.NewModel(s.clock.Now)}, servertest.YouTube(), servertest.Other())
+	s.service = servertest.NewService(t, hasty{ledgertest.NewModel(s.clock.Now), &s.full}, servertest.YouTube(), servertest.Other())
 	s.tokens.Issue(runToken, "trending", "US", "youtube")
 	s.tokens.Ends(runToken, s.clock.Now().Add(5*time.Minute), time.Minute)
 	s.upstream = httptest.NewServer(answer)
@@ -96,11 +99,14 @@ func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)
 }
 
 // A hasty ledger does nothing more for a caller who has gone, as one behind a connection.
-type hasty struct{ quota.Ledger }
+type hasty struct {
+	quota.Ledger
+	full *atomic.Bool
+}
 
 func (l hasty) Settle(ctx context.Context, c *quota.Credential, s quota.Settlement) (quota.Decision, error) {
-	if ctx.Err() != nil {
-		return quota.Decision{}, ctx.Err()
+	if ctx.Err() != nil || l.full.Load() {
+		return quota.Decision{}, cmp.Or(ctx.Err(), quota.ErrUnavailable)
 	}
 	return l.Ledger.Settle(ctx, c, s)
 }

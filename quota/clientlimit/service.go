@@ -24,33 +24,8 @@ type Service struct {
 // A Group is those clients that have one name.
 type Group struct {
 	Clients        // with the shortest window first
-	*Stats         // they survive a change of the configuration
 	store   Store  // which counts
 	secret  string // empty: the shared one
-}
-
-// Stats are the outcomes of calls since the daemon started.
-type Stats struct {
-	Granted      atomic.Int64 // with those of OutageGrants
-	Denied       atomic.Int64
-	OutageGrants atomic.Int64 // without the store
-	Undecided    atomic.Int64
-}
-
-// count counts a decision.
-func (s *Stats) count(d quota.Decision, err error) {
-	switch {
-	case errors.Is(err, context.Canceled):
-	case err != nil:
-		s.Undecided.Add(1)
-	case !d.Granted():
-		s.Denied.Add(1)
-	case d.Outage:
-		s.OutageGrants.Add(1)
-		fallthrough
-	default:
-		s.Granted.Add(1)
-	}
 }
 
 // A Request is a call that a subject wants to make, or Count of them.
@@ -89,13 +64,10 @@ func (s *Service) SetClients(store Store, secret string, all []*Clients) error {
 		if slices.ContainsFunc(next, func(g *Group) bool { return g.Name == c.Name }) {
 			return fmt.Errorf("clients %q are defined twice", c.Name)
 		}
-		g := &Group{Clients: *c, Stats: &Stats{}, store: store, secret: secret}
+		g := &Group{Clients: *c, store: store, secret: secret}
 		g.Limits = slices.SortedFunc(slices.Values(c.Limits), func(a, b quota.Limit) int {
 			return cmp.Compare(a.Window.Length, b.Window.Length)
 		})
-		if before, _ := s.Group(c.Name); before != nil {
-			g.Stats = before.Stats
-		}
 		next = append(next, g)
 	}
 	s.groups.Store(&next)
@@ -160,7 +132,6 @@ func (s *Service) Acquire(ctx context.Context, name string, r Request) (d quota.
 		var units quota.Units
 		if units, d = g.price(r); d.Granted() {
 			d, err = s.decide(ctx, g, r.Subject, units)
-			g.count(d, err)
 		}
 	}
 	if s.emit != nil && !errors.Is(err, context.Canceled) { // else the caller went away

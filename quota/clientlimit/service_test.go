@@ -39,12 +39,6 @@ func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	return s
 }
 
-// stats returns the calls of clients that were granted, of these without the ledger, denied and undecided.
-func (s *scene) stats(name string) [4]int64 {
-	g, _ := s.Group(name)
-	return [4]int64{g.Granted.Load(), g.OutageGrants.Load(), g.Denied.Load(), g.Undecided.Load()}
-}
-
 // ask decides about one call.
 func (s *scene) ask(t *testing.T, name, subject, operation string, count quota.Units) (quota.Decision, error) {
 	t.Helper()
@@ -78,9 +72,6 @@ func TestServiceDecides(t *testing.T) {
 			}
 		})
 	}
-	if stats := s.stats("public"); stats != [4]int64{3, 0, 3, 0} {
-		t.Errorf("counted: %v", stats)
-	}
 }
 
 // A caller that goes away is no outage: nothing is granted to it.
@@ -105,8 +96,8 @@ func TestServiceDuringAnOutage(t *testing.T) {
 	if d, err := s.ask(t, "public", "alice", "", 3); err != nil || !d.Granted() || d.Outage {
 		t.Errorf("what was granted during the outage counts: %+v", d)
 	}
-	if open, closed := s.stats("public"), s.stats("closed"); open != [4]int64{3, 2, 0, 0} || closed != [4]int64{0, 0, 0, 2} || s.events != 5 {
-		t.Errorf("counted: %v of open clients, %v of closed ones, %d events", open, closed, s.events)
+	if s.events != 5 {
+		t.Errorf("there were %d events, want none of callers who went away", s.events)
 	}
 }
 
@@ -124,7 +115,7 @@ func TestReconfigured(t *testing.T) {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
-	if d, _ := s.ask(t, "public", "alice", "", 2); !d.Granted() || d.Remaining() != 0 || s.stats("public")[0] != 2 {
+	if d, _ := s.ask(t, "public", "alice", "", 2); !d.Granted() || d.Remaining() != 0 {
 		t.Errorf("with two units more: %+v", d)
 	}
 }

@@ -24,16 +24,15 @@ type Tokens struct {
 
 // A spender is a pass with a token.
 type spender struct {
-	bearer    quota.Bearer
-	over      bool        // its token is revoked
-	end       func()      // ends the pass, after deniedGrace; nil before it has begun
-	ending    *time.Timer // calls end; nil while nothing is denied for good
-	calls     quota.Calls // that it is expected to make; these units are spoken for
-	record    passCalls   // without what it lacks
-	lacks     []Refusal   // the last answer for each operation, ours or the upstream's, that refuses it; the last one at the end
-	past      *Stop       // it settled a grant past what it may spend
-	grants    map[string]*grant
-	tokenless passCalls // the calls to the credential's upstream without a token, while the pass was under way
+	bearer quota.Bearer
+	over   bool        // its token is revoked
+	end    func()      // ends the pass, after deniedGrace; nil before it has begun
+	ending *time.Timer // calls end; nil while nothing is denied for good
+	calls  quota.Calls // that it is expected to make; these units are spoken for
+	record passCalls   // without what it lacks
+	lacks  []Refusal   // the last answer for each operation, ours or the upstream's, that refuses it; the last one at the end
+	past   *Stop       // it settled a grant past what it may spend
+	grants map[string]*grant
 }
 
 // A grant is what a pass was granted.
@@ -54,7 +53,7 @@ type passCalls struct {
 	// Refuses is why the upstream serves no call until a person changes something.
 	Refuses string
 	// Refused is how many calls quotad did not take, other than for want of budget, or got no answer to, and Why the
-	// first. Of a pass that made no call with its token, they are those that came without any.
+	// first.
 	Refused int64
 	Why     string
 	Served  bool // a call was granted on the socket, or answered by the upstream
@@ -237,9 +236,6 @@ func (s *spender) sum() passCalls {
 		r.Lacks = &s.lacks[n-1].Stop
 	}
 	r.Denied = r.Lacks != nil && r.Lacks.Reason == BudgetGone
-	if r.Calls == 0 && r.Refused == 0 && !r.Denied {
-		r.Refused, r.Why = s.tokenless.Refused, s.tokenless.Why
-	}
 	return r
 }
 
@@ -256,18 +252,6 @@ func (r *passCalls) refuse(why string) {
 // Refused records that a call of the token's pass was not made, or not answered, and why.
 func (t *Tokens) Refused(token, why string) {
 	t.with(token, func(s *spender) { s.record.refuse(why) })
-}
-
-// Tokenless records that a call to a credential's upstream was refused because it had no run
-// token. Which pass made it is not known, so it counts for those that make no other.
-func (t *Tokens) Tokenless(credential, why string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.spenders {
-		if s.bearer.Credential == credential {
-			s.tokenless.refuse(why)
-		}
-	}
 }
 
 // spent returns what a pass has been granted and denied until now.

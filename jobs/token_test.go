@@ -68,10 +68,6 @@ func unanswered(why string) told {
 	return func(tokens *Tokens, token string) { tokens.Refused(token, why) }
 }
 
-func tokenless(credential string) told {
-	return func(tokens *Tokens, _ string) { tokens.Tokenless(credential, "no token") }
-}
-
 // What a pass was granted, and what it lacks in the end: the last answer for an operation counts, whoever gave it. Only
 // want of budget is a denial: what could never be granted is the pass's own fault.
 func TestWhatIsKnownOfAPass(t *testing.T) {
@@ -101,9 +97,6 @@ func TestWhatIsKnownOfAPass(t *testing.T) {
 		"the caller has gone":          {[]told{fails(context.Canceled)}, passCalls{}},
 		"sent, without an answer":      {[]told{let, unanswered("no answer")}, passCalls{Spent: one, Refused: 1, Why: "no answer"}},
 		"answered, then not":           {[]told{let, served, unanswered("no answer")}, passCalls{Spent: one, Refused: 1, Why: "no answer", Served: true}},
-		"without a token":              {[]told{tokenless("youtube"), tokenless("youtube")}, passCalls{Refused: 2, Why: "no token"}},
-		"of another credential":        {[]told{tokenless("other")}, passCalls{}},
-		"without a token, then with":   {[]told{tokenless("youtube"), let, served}, passCalls{Spent: one, Served: true}},
 		"denied":                       {[]told{denies("list")}, passCalls{Spent: Spent{Denied: true}, Lacks: denied}},
 		"denied what is optional":      {[]told{asked(quota.Request{Optional: true}, dear, nil)}, passCalls{}},
 		"denied in the cheaper limit":  {[]told{asked(quota.Request{}, dear, nil)}, passCalls{Spent: Spent{Denied: true}, Lacks: &Stop{BudgetGone, `denied by limit "uploads"`, "uploads", 1, time.Time{}}}},

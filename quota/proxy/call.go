@@ -82,8 +82,8 @@ func (c *call) authenticate(r *http.Request) (credential string) {
 	return ""
 }
 
-// tokenless returns why a request without a live token is refused. It is reported for the credentials whose routes it
-// matches, and worded as one of them does.
+// tokenless returns why a request without a live token is refused. It is worded as a credential whose routes it matches
+// does.
 func (c *call) tokenless(r *http.Request) quota.Decision {
 	segments, _ := split(c.path)
 	refused := refuse(quota.Forbidden, "the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key",
@@ -96,9 +96,8 @@ func (c *call) tokenless(r *http.Request) quota.Decision {
 	for len(segments) > 0 && isUpload(segments[0]) {
 		segments = segments[1:]
 	}
-	for name, target := range *c.proxy.targets.Load() {
+	for _, target := range *c.proxy.targets.Load() {
 		if _, err := target.Routes.find(c.method, segments, r.URL.Query()); err == nil {
-			c.proxy.config.Tokens.Tokenless(name, refused.Detail+": "+refused.Hint)
 			c.target = target
 		}
 	}

@@ -31,9 +31,6 @@ type Tokens interface {
 	// Refused records that a call of the token's pass was not made, or not answered, and why. It is
 	// no denial: those are what Decided records.
 	Refused(token, why string)
-	// Tokenless records that a call to a credential's upstream was refused because it had no run
-	// token: a pass under way that makes no call of its own may have made it.
-	Tokenless(credential, why string)
 }
 
 // A Session is a request that was admitted, with its caller.

@@ -11,9 +11,8 @@ import (
 
 // Tokens keeps the record of passes as a scheduler would. The zero value has none.
 type Tokens struct {
-	mu        sync.Mutex // guards what follows
-	passes    map[string]*Pass
-	tokenless []string // "credential: why"
+	mu     sync.Mutex // guards what follows
+	passes map[string]*Pass
 }
 
 // A Pass holds a token.
@@ -115,18 +114,4 @@ func (t *Tokens) Refused(token, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.passes[token].Refused = append(t.passes[token].Refused, why)
-}
-
-// Tokenless implements server.Tokens.
-func (t *Tokens) Tokenless(credential, why string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.tokenless = append(t.tokenless, credential+": "+why)
-}
-
-// WithoutToken returns the calls without a token, as "credential: why".
-func (t *Tokens) WithoutToken() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.tokenless)
 }

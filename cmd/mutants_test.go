@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -93,27 +94,30 @@ func TestMutants(t *testing.T) {
 	mutants := readMutants(t)
 	asked := strings.Trim(*playMutants, "./")
 	ofPackage := slices.ContainsFunc(mutants, func(m mutant) bool { return m.pkg == asked })
-	chosen, played := regexp.MustCompile(*playMutants), 0
-	table := "| package | mutant | breaks | killed by | seconds |\n|---|---|---|---|--:|\n"
+	chosen := regexp.MustCompile(*playMutants)
+	mutants = slices.DeleteFunc(mutants, func(m mutant) bool {
+		return ofPackage && m.pkg != asked || !ofPackage && !chosen.MatchString(m.name)
+	})
+	if len(mutants) == 0 {
+		t.Fatalf("-mutants %s is no package with mutants, and matches no name", *playMutants)
+	}
+	killers := newKillers(t, mutants)
 	for _, m := range mutants {
-		if ofPackage && m.pkg != asked || !ofPackage && !chosen.MatchString(m.name) {
-			continue
-		}
-		played++
-		began := time.Now()
-		by, err := m.play(t.TempDir())
-		if err != nil {
-			t.Errorf("mutant %s (%s): %v", m.name, m.breaks, err)
-			by = "**" + err.Error() + "**"
-		}
-		row := fmt.Sprintf("| %s | %s | %s | %s | %.0f |\n", m.pkg, m.name, m.breaks, by, time.Since(began).Seconds())
-		table += row
-		fmt.Print(row) // as it comes
+		t.Run(m.pkg+"/"+m.name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			err := killers.pass(&m)
+			by := ""
+			if err == nil {
+				by, err = m.play(t.TempDir())
+			}
+			if err != nil {
+				t.Errorf("%s: %v", m.breaks, err)
+				by = "**not killed**"
+			}
+			fmt.Printf("| %s | %s | %s | %s | %.0f |\n", m.pkg, m.name, m.breaks, by, time.Since(began).Seconds()) // as it comes
+		})
 	}
-	if played == 0 {
-		t.Errorf("-mutants %s is no package with mutants, and matches no name", *playMutants)
-	}
-	t.Log("\n" + table)
 }
 
 func readMutants(t *testing.T) (mutants []mutant) {
@@ -241,16 +245,56 @@ func (m *mutant) pattern() string {
 	return "^" + strings.ReplaceAll(m.killer, "/", "$/^") + "$"
 }
 
-// passes returns why the test that kills the mutant does not pass without it: it may not exist, or need those before it.
-func (m *mutant) passes() error {
+// killers knows which tests pass without a mutant, each by itself: they exist, and need none before them.
+type killers struct {
+	once map[string]func() error // builds the tests of a package, by its path; or runs a test, by package and name
+	dir  string
+}
+
+func newKillers(t *testing.T, mutants []mutant) *killers {
+	k := &killers{once: make(map[string]func() error), dir: t.TempDir()}
+	for _, m := range mutants {
+		if k.once[m.pkg] == nil {
+			k.once[m.pkg] = sync.OnceValue(func() error { return k.build(m.pkg) })
+		}
+		if test := m.pkg + " " + m.killer; m.killer != "" && k.once[test] == nil {
+			k.once[test] = sync.OnceValue(func() error { return k.run(&m) })
+		}
+	}
+	return k
+}
+
+// pass returns why the test that kills the mutant does not pass without it.
+func (k *killers) pass(m *mutant) error {
 	if m.killer == "" {
 		return nil
 	}
-	test := exec.Command("go", "test", "-vet=off", "-v", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
-	test.Dir = ".."
+	if err := k.once[m.pkg](); err != nil {
+		return err
+	}
+	return k.once[m.pkg+" "+m.killer]()
+}
+
+// binary is the path of a package's tests.
+func (k *killers) binary(pkg string) string {
+	return filepath.Join(k.dir, strings.ReplaceAll(pkg, "/", "-")+".test")
+}
+
+func (k *killers) build(pkg string) error {
+	build := exec.Command("go", "test", "-c", "-vet=off", "-o", k.binary(pkg), "./"+pkg)
+	build.Dir = ".."
+	if output, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("the tests of %s do not build:\n%s", pkg, output)
+	}
+	return nil
+}
+
+func (k *killers) run(m *mutant) error {
+	test := exec.Command(k.binary(m.pkg), "-test.v", "-test.timeout", mutantTime.String(), "-test.run", m.pattern())
+	test.Dir = "../" + m.pkg
 	output, err := test.CombinedOutput()
 	if passed := regexp.MustCompile(`(?m)^\s*--- PASS: ` + regexp.QuoteMeta(m.killer) + ` `); err != nil || !passed.Match(output) {
-		return fmt.Errorf("%s does not pass by itself without the mutant", m.killer)
+		return fmt.Errorf("%s does not pass by itself without the mutant:\n%s", m.killer, output)
 	}
 	return nil
 }
@@ -258,9 +302,6 @@ func (m *mutant) passes() error {
 // play runs the tests with the mutant, until one fails, and returns which one does.
 func (m *mutant) play(dir string) (by string, err error) {
 	changed, err := m.apply()
-	if err == nil {
-		err = m.passes()
-	}
 	if err != nil {
 		return "", err
 	}

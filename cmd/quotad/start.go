@@ -191,20 +191,20 @@ func (d *daemon) startNotifier() error {
 }
 
 // openAPI makes the server that answers callers.
-func (d *daemon) openAPI() (err error) {
+func (d *daemon) openAPI() error {
 	sections := map[string]func(context.Context) any{ // of the status, beside quota's own
 		"triage": func(ctx context.Context) any { return d.triage(ctx) },
 		"jobs":   jobsserver.Section(d.runner),
 		"rates":  jobsserver.RatesSection(d.planner),
 		"config": func(context.Context) any { return d.file.Load() },
 	}
-	d.api, err = server.New(server.Config{
+	d.api = server.New(server.Config{
 		Service: d.service, Clients: d.clients, Observer: d.observer, Tokens: d.tokens, Version: api.BuildVersion(),
 		AdminGroup: d.config.Access.AdminGroup, JobsUID: d.jobsUID(), Emit: d.emit, Denials: d.denials, Status: sections,
 		Routes: append(jobsserver.Routes(d.runner),
 			jobsserver.PlanRoute(d.planner), d.metrics.Route(), d.notifyRoute(), server.ReloadRoute(d.reload)),
 	})
-	return err
+	return nil
 }
 
 // openMetrics answers scrapes, and whether the daemon is well, at an address of its own, if there is one.

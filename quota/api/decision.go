@@ -31,7 +31,7 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
 	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
 	if d.Denied() {
-		body.RetryAfterMs, body.RetryAt, body.ViolatedPolicies = d.RetryAfter.Milliseconds(), TimeOf(d.RetryAt), violated(d, useReserve)
+		body.RetryAfterMs, body.RetryAt = d.RetryAfter.Milliseconds(), TimeOf(d.RetryAt)
 	}
 	if d.Reason == quota.LimitClosed {
 		body.UpstreamSays = d.State().Closed.Says
@@ -63,20 +63,6 @@ func LimitOf(s quota.LimitState) Limit {
 		ExceptJobs:  s.ExceptJobs,
 		Observes:    s.DryRun,
 	}
-}
-
-// violated names the limits that a denied request does not fit.
-func violated(d quota.Decision, useReserve bool) []string {
-	var names []string
-	for _, l := range d.Limits {
-		if !l.DryRun && l.Cost > l.Spendable(useReserve) {
-			names = append(names, l.Name)
-		}
-	}
-	if names == nil {
-		return []string{d.Limit}
-	}
-	return names
 }
 
 // ClosedOf returns nil for a limit that is open.

@@ -81,10 +81,7 @@ func exampleDaemon() (socket string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := server.New(server.Config{Service: service})
-	if err != nil {
-		log.Fatal(err)
-	}
+	s := server.New(server.Config{Service: service})
 	dir, err := os.MkdirTemp("", "q")
 	if err != nil {
 		log.Fatal(err)

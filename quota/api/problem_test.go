@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,24 +63,6 @@ func TestARefusalKeepsItsHint(t *testing.T) {
 	p := ProblemFrom(fmt.Errorf("credential youtube: %w", &quota.RefusedError{Decision: refused}))
 	if p.Reason != quota.UnknownOperation || p.Status != 404 || p.Detail != "no such operation" || p.Hint != "list it" {
 		t.Errorf("got %+v", p)
-	}
-}
-
-// A denial names the limits that it does not fit: none that only observes, and none with room in the reserve for who
-// may use that.
-func TestViolatedPolicies(t *testing.T) {
-	limit := func(name string, reserve quota.Units, observes bool) quota.LimitState {
-		l := quota.Limit{Name: name, Units: 100, Reserve: reserve, Window: quota.Sliding(time.Hour), DryRun: observes}
-		return quota.LimitState{Limit: l, Used: 95, Cost: 10}
-	}
-	room := limit("room", 20, false)
-	room.Used = 90
-	limits := []quota.LimitState{limit("trial", 0, true), limit("daily", 0, false), room}
-	d := quota.Decision{Reason: quota.LimitExceeded, Limit: "daily", Limits: limits}
-	for useReserve, want := range map[bool][]string{false: {"daily", "room"}, true: {"daily"}} {
-		if got := DecisionOf(d, useReserve).ViolatedPolicies; !slices.Equal(got, want) {
-			t.Errorf("with the reserve %v: got %q, want %q", useReserve, got, want)
-		}
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 // A problem is the body of a refusal (RFC 9457). It does not say who was refused.
 type problem struct {
 	*api.Problem
-	ViolatedPolicies []string `json:"violated-policies,omitempty"`
-	RetryAfterMs     int64    `json:"retry_after_ms,omitempty"`
+	RetryAfterMs int64 `json:"retry_after_ms,omitempty"`
 }
 
 // deny answers what does not fit now with 429, and what never will with 422.
@@ -27,12 +26,12 @@ func deny(w http.ResponseWriter, d api.Decision) {
 	wait := jittered(time.Duration(d.RetryAfterMs) * time.Millisecond)
 	d.RetryAfterMs = wait.Milliseconds()
 	addRateLimit(w.Header(), d)
-	refuse(w, quota.Reason(d.Reason), detail, wait, d.ViolatedPolicies...)
+	refuse(w, quota.Reason(d.Reason), detail, wait)
 }
 
 // refuse answers with a problem, and when to ask again if that helps.
-func refuse(w http.ResponseWriter, reason quota.Reason, detail string, wait time.Duration, violated ...string) {
-	p := problem{api.NewProblem(reason, "%s", detail), violated, wait.Milliseconds()}
+func refuse(w http.ResponseWriter, reason quota.Reason, detail string, wait time.Duration) {
+	p := problem{api.NewProblem(reason, "%s", detail), wait.Milliseconds()}
 	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(api.Seconds(wait), 10))
 	}

@@ -51,7 +51,7 @@ func limits(left int64) []api.Limit {
 var (
 	grant  = api.Decision{Granted: true, Units: 1, Limits: limits(59)}
 	denial = api.Decision{Reason: string(quota.LimitExceeded), Limit: "minute", Requested: 1, RetryAfterMs: 2500,
-		Limits: limits(0), ViolatedPolicies: []string{"minute", "day"}, Detail: "no room for 192.0.2.1"}
+		Limits: limits(0), Detail: "no room for 192.0.2.1"}
 	never  = api.Decision{Reason: string(quota.CostExceedsLimit), Limit: "minute", Requested: 61, Limits: limits(60)}
 	outage = api.Decision{Granted: true, Units: 1, Mode: "outage"}
 )
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"a grant", grant, nil, 200, 200, `"minute";r=59, "day";r=590`, "hello", ""},
 		{"a denial", denial, nil, 429, 429, `"minute";r=0;t=3, "day";r=0`, `"title":"Quota exceeded","status":429,` +
-			`"detail":"limit \"minute\" has no room for this request now","reason":"limit_exceeded","violated-policies":["minute","day"],`, ""},
+			`"detail":"limit \"minute\" has no room for this request now","reason":"limit_exceeded",`, ""},
 		{"what never fits", never, nil, 422, 422, `"minute";r=60, "day";r=600`, `this request costs more than limit \"minute\" ever has`, ""},
 		{"without the ledger", outage, nil, 200, 200, "", "hello", "calls are granted without the ledger"},
 		{"the ledger is away", api.Decision{}, api.NewProblem(api.LedgerUnavailable, "no Redis"), 503, 503, "", "not known", "ledger_unavailable: no Redis"},

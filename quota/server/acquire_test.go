@@ -59,17 +59,16 @@ func TestDenied(t *testing.T) {
 		t.Fatalf("got %d %v", got.Status, got.Header)
 	}
 	answers(t, got, map[string]string{
-		"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
-		"title":             "Quota exceeded",
-		"status":            "429",
-		"granted":           "false",
-		"reason":            "limit_exceeded",
-		"limit":             "search",
-		"requested":         "100",
-		"remaining":         "0",
-		"violated-policies": "[search]",
-		"retry_after_ms":    "8.63995e+07",
-		"retry_at":          "2026-11-22T09:00:00Z",
+		"type":           "https://iana.org/assignments/http-problem-types#quota-exceeded",
+		"title":          "Quota exceeded",
+		"status":         "429",
+		"granted":        "false",
+		"reason":         "limit_exceeded",
+		"limit":          "search",
+		"requested":      "100",
+		"remaining":      "0",
+		"retry_after_ms": "8.63995e+07",
+		"retry_at":       "2026-11-22T09:00:00Z",
 	}, map[string]string{
 		"Retry-After":      "86400", // half a second less, rounded up
 		"RateLimit-Policy": `"daily";q=9500;w=86400, "search";q=4000;w=86400`,

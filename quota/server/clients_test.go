@@ -68,7 +68,7 @@ func TestClientAnswers(t *testing.T) {
 	got = wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form)
 	answers(t, got, map[string]string{
 		"status": "429", "type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "granted": "false", "reason": "limit_exceeded",
-		"limit": "minute", "requested": "2", "remaining": "0", "violated-policies": "[minute]", "retry_after_ms": "39500", "retry_at": "2026-11-21T09:01:00Z",
+		"limit": "minute", "requested": "2", "remaining": "0", "retry_after_ms": "39500", "retry_at": "2026-11-21T09:01:00Z",
 	}, map[string]string{"Content-Type": "application/problem+json", "Retry-After": "40", "RateLimit": `"minute";r=0;t=40, "hour";r=2;t=3580`})
 	h.Clock.Add(39*time.Second + 500*time.Millisecond)
 	if late := wire.Call("POST", "/v1/clients/public/acquire", "subject=alice&operation=search", servertest.Form); late.Status != 200 {

@@ -9,13 +9,10 @@ import (
 	"quotad/quota/api"
 )
 
-// ownSections are the members of GET /v1/status from this package.
-var ownSections = []string{"credentials", "ledger", "version"}
-
 // status answers even if the ledger does not: that is when people ask for it.
 // A remote caller reads about its credentials alone.
 func (s *Server) status(ctx context.Context, c *Session, _ None) (map[string]any, error) {
-	sections := make(map[string]any, len(s.Status)+len(ownSections))
+	sections := make(map[string]any, len(s.Status)+3)
 	if c.remote == nil {
 		for name, section := range s.Status {
 			sections[name] = section(ctx)

@@ -46,11 +46,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	decider, err := server.New(server.Config{Service: service})
-	if err != nil {
-		log.Fatal(err)
-	}
-	frontend := server.NewFrontend(server.FrontendConfig{Handler: decider})
+	frontend := server.NewFrontend(server.FrontendConfig{Handler: server.New(server.Config{Service: service})})
 	go frontend.Serve(listener)
 	defer frontend.Shutdown(context.Background())
 

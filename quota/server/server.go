@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -78,9 +77,8 @@ type Server struct {
 	mux    *http.ServeMux
 }
 
-// New returns a server for a Frontend to pass requests to. It fails if two routes,
-// or two sections of the status, have the same name.
-func New(c Config) (*Server, error) {
+// New returns a server for a Frontend to pass requests to.
+func New(c Config) *Server {
 	s := &Server{Config: c, name: []string{"quotad/" + c.Version}}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {
@@ -95,12 +93,8 @@ func New(c Config) (*Server, error) {
 	if s.Denials == nil {
 		s.Denials = new(Denials)
 	}
-	for _, name := range ownSections {
-		if c.Status[name] != nil {
-			return nil, fmt.Errorf("section %q of the status is quota's own", name)
-		}
-	}
-	return s, s.route(append(s.ownRoutes(), c.Routes...))
+	s.route(append(s.ownRoutes(), c.Routes...))
+	return s
 }
 
 // ServeHTTP answers one request of a caller on this host.

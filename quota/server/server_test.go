@@ -85,18 +85,6 @@ func job(_ context.Context, c *server.Session, q jobQuery) (map[string]any, erro
 	}
 }
 
-func TestNamesThatClash(t *testing.T) {
-	service := servertest.NewService(t, ledgertest.NewModel(time.Now), servertest.YouTube())
-	twice := server.Route{Method: "GET", Path: "/v1/status", Access: server.Read, Handle: server.Handle(job)}
-	if _, err := server.New(server.Config{Service: service, Routes: []server.Route{twice}}); err == nil {
-		t.Error("a route that is defined twice is accepted")
-	}
-	section := map[string]func(context.Context) any{"ledger": func(context.Context) any { return nil }}
-	if _, err := server.New(server.Config{Service: service, Status: section}); err == nil {
-		t.Error("a section that is the server's own is accepted")
-	}
-}
-
 // A failing ledger answers everything with an error.
 type failing struct {
 	*ledgertest.Model

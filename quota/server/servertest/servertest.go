@@ -90,11 +90,7 @@ func NewService(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credent
 // Serve runs a server until the test is over.
 func Serve(t testing.TB, config server.Config, listener net.Listener, bounds ...server.FrontendConfig) (*server.Server, *server.Frontend) {
 	t.Helper()
-	s, err := server.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	front := append(bounds, server.FrontendConfig{})[0]
+	s, front := server.New(config), append(bounds, server.FrontendConfig{})[0]
 	front.Handler = s
 	frontend, served := server.NewFrontend(front), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()

@@ -28,9 +28,9 @@ var googleReasons = func() (table struct{ Certain, Unclear Reasons }) {
 // A rpcStatus is Google's google.rpc.Status, with what its APIs add.
 type rpcStatus struct {
 	Message, Status string
-	Errors          []struct{ Domain, Reason, Message, DebugInfo string }
+	Errors          []struct{ Reason, Message, DebugInfo string }
 	Details         []struct {
-		Reason, Domain, RetryDelay, QuotaResetDelay string
+		Reason, RetryDelay, QuotaResetDelay string
 
 		Metadata   map[string]string
 		Violations []struct{ QuotaMetric, QuotaID, QuotaValue string }
@@ -42,17 +42,13 @@ type google struct {
 	messages, reasons, names []string // the most specific first
 	span                     Class    // of the limit: Minute, hour or Day; empty: it is not said
 	left                     []Left
-	service                  bool // a reason of googleapis.com: about the key, the project or its quota
-	foreign                  bool // about a thing of YouTube's, and no quota: domain "youtube.comment"
 	zeroQuota                bool
 	reset, retry             time.Time // when the limit resets; when to retry, which says nothing of a day. Zero: it does not say
 }
 
 var (
 	debugLimit = regexp.MustCompile(`\blimit=(\w+)`)
-	quoted     = regexp.MustCompile(`(?i)\blimit '([^']{1,200})'`)                           // "limit 'Search Queries per day'"
-	zeroLimit  = regexp.MustCompile(`(?i)^quota exceeded\b.*\blimit: 0(?:[^\d.]|\.\D|\.?$)`) // Gemini's, of a model that is not for free
-	retryAt    = regexp.MustCompile(`Retry after (\d[\w:.-]+Z)`)                             // Gmail's
+	quoted     = regexp.MustCompile(`(?i)\blimit '([^']{1,200})'`) // "limit 'Search Queries per day'"
 )
 
 // readGoogle reads Google's envelope, at the top where a gateway of gRPC wrote it.
@@ -84,13 +80,9 @@ func (g *google) read(e rpcStatus, day quota.Window, now time.Time) {
 		add(&g.reasons, one.Reason)
 		add(&g.messages, one.Message)
 		add(&ids, found(debugLimit, one.DebugInfo))
-		area, part, _ := strings.Cut(one.Domain, ".")
-		g.foreign = g.foreign || area == "youtube" && part != "quota"
 	}
 	add(&g.messages, e.Message)
 	for _, message := range g.messages {
-		g.zeroQuota = g.zeroQuota || zeroLimit.MatchString(message)
-		g.reset = cmp.Or(g.reset, RFC3339.read(found(retryAt, message), now))
 		add(&quotes, found(quoted, message))
 	}
 	for _, d := range e.Details {
@@ -100,7 +92,6 @@ func (g *google) read(e rpcStatus, day quota.Window, now time.Time) {
 		for _, v := range d.Violations {
 			limit(v.QuotaID, v.QuotaMetric, v.QuotaValue)
 		}
-		g.service = g.service || d.Domain == "googleapis.com" && d.Reason != ""
 		start := Epoch.read(d.Metadata["window_start_time"], now.Add(-26*time.Hour)) // of a day that is not over
 		if strings.Contains(d.Metadata["quota_unit"], "/d") && day.Restarts() && !start.IsZero() {
 			_, end := day.Bounds(start)
@@ -157,10 +148,6 @@ func (g *google) class() Class {
 		return Key
 	case class == "" && (reason != "" || len(g.reasons) == 0):
 		return cmp.Or(words, reason)
-	case class == "" && g.foreign:
-		return OK
-	case class == "" && g.service:
-		return Unknown
 	}
 	return class
 }

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// EnvoyRateLimit runs envoy's rate limit service on a Redis at a Unix socket, with
-// one limit that is never reached, and returns a rival that calls it by gRPC over a
-// Unix socket. The error says why it cannot be had.
+// EnvoyRateLimit runs envoy's rate limit service on a Redis at a Unix socket, with one limit that is never reached, and
+// returns a rival that calls it by gRPC over a Unix socket. The error says why it cannot be had.
 func EnvoyRateLimit(tb testing.TB, redis *Process) (Rival, error) {
 	tb.Helper()
 	dir := shortDir(tb)
@@ -36,16 +35,15 @@ func EnvoyRateLimit(tb testing.TB, redis *Process) (Rival, error) {
 		"HOST=127.0.0.1", "PORT=0", "GRPC_HOST=127.0.0.1", "GRPC_PORT=0", "DEBUG_HOST=127.0.0.1", "DEBUG_PORT=0",
 		"GRPC_UDS="+socket)
 	server := Start(tb, socket, command)
-	message := field(1, []byte("bench"))
-	message = append(message, field(2, field(1, append(field(1, []byte("credential")), field(2, []byte("youtube"))...)))...)
+	message := field(1, "bench") + field(2, field(1, field(1, "credential")+field(2, "youtube")))
 	dial := func() (Client, error) {
 		const granted = "\x08\x01" // overall_code: OK
-		return GRPC(socket, "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", message, []byte(granted))
+		return GRPC(socket, "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", message, granted)
 	}
 	return Rival{Name: "envoy/ratelimit, gRPC", Dial: dial, Servers: []*Process{server, redis}}, nil
 }
 
 // field is a protobuf field of bytes, shorter than 128.
-func field(number byte, value []byte) []byte {
-	return append([]byte{number<<3 | 2, byte(len(value))}, value...)
+func field(number byte, value string) string {
+	return string([]byte{number<<3 | 2, byte(len(value))}) + value
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,60 +16,58 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// A crowd is four hosts that acquire from one credential at the same time.
-type crowd struct {
-	away    time.Duration // round trip of the last host to Redis; 0: as it is
-	callers int           // of each host, who ask again once they are answered
-	settles bool          // each call is followed by its settlement
-}
+const (
+	ms       = time.Millisecond
+	deadline = time.Second // of a call, which a busy machine meets too
+)
 
-const ms = time.Millisecond
-
-var crowds = []crowd{
-	{callers: 1}, {callers: 8}, {callers: 32}, {callers: 16, settles: true},
-	{away: 2 * ms, callers: 1}, {away: 2 * ms, callers: 32}, {away: 10 * ms, callers: 1}, {away: 10 * ms, callers: 8},
-	{away: 10 * ms, callers: 8, settles: true}, {away: 50 * ms, callers: 1},
-}
-
-// BenchmarkHosts measures acquires of four hosts from one credential, beside those of the first of them alone. All are
-// goroutines of one process. The worst host's times count, and of-alone is what the last one gets beside what it gets
-// alone. One iteration is the median of three rounds:
+// BenchmarkHosts measures acquires of four hosts from one credential, all goroutines of one process, and one of them
+// perhaps away from Redis. The times of the worst host count. One iteration is five seconds:
 //
 //	go test -run - -bench Hosts -benchtime 1x
 func BenchmarkHosts(b *testing.B) {
-	for _, c := range crowds {
-		b.Run(fmt.Sprintf("4x%d,one-%v-away,settles=%v", c.callers, c.away, c.settles), func(b *testing.B) {
-			server := redistest.Start(b)
-			var hosts []*host
-			for i := range 4 {
-				away := time.Duration(0)
-				if i == 3 {
-					away = c.away
-				}
-				hosts = append(hosts, startHost(b, redistest.FarAway(b, server, away), fmt.Sprint("host ", i), 1))
-			}
-			figures := map[string][]float64{}
-			for b.Loop() {
-				for range 3 {
-					last, all := c.ask(hosts[3:], time.Second)[0], c.ask(hosts, 3*time.Second)
-					round := map[string]float64{"of-alone": all[3].rate() / last.rate()}
-					for _, a := range all {
-						round["grants/s"] += a.rate()
-						round["refused"] += float64(len(a.took) - a.granted)
-						round["p50-ms"], round["p99-ms"] = max(round["p50-ms"], a.at(0.5)), max(round["p99-ms"], a.at(0.99))
-					}
-					for unit, figure := range round {
-						figures[unit] = append(figures[unit], figure)
-					}
-				}
-			}
-			for unit, values := range figures {
-				slices.Sort(values)
-				b.ReportMetric(values[len(values)/2], unit)
-			}
-			b.ReportMetric(0, "ns/op")
-		})
+	for _, away := range []time.Duration{0, 10 * ms} {
+		for _, callers := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("4x%d,one-%v-away", callers, away), func(b *testing.B) { measureHosts(b, away, callers) })
+		}
 	}
+}
+
+func measureHosts(b *testing.B, away time.Duration, callers int) {
+	server := redistest.Start(b)
+	hosts := make([]*host, 4)
+	for i := range hosts {
+		addr := server.Addr
+		if i == 0 {
+			addr = redistest.FarAway(b, server, away)
+		}
+		hosts[i] = startHost(b, addr, fmt.Sprint("host ", i), 1)
+	}
+	took, refused := make([][]time.Duration, len(hosts)*callers), new(atomic.Int64)
+	for b.Loop() {
+		var asking sync.WaitGroup
+		for i := range took {
+			asking.Go(func() {
+				for begun, end := time.Now(), time.Now().Add(5*time.Second); begun.Before(end); begun = time.Now() {
+					if err := hosts[i/callers].acquire(); err != nil {
+						refused.Add(1)
+					}
+					took[i] = append(took[i], time.Since(begun))
+				}
+			})
+		}
+		asking.Wait()
+	}
+	p50, p99 := 0.0, 0.0
+	for i := range hosts {
+		all := slices.Concat(took[i*callers : (i+1)*callers]...)
+		p50, p99 = max(p50, at(all, 0.5)), max(p99, at(all, 0.99))
+	}
+	b.ReportMetric(float64(len(slices.Concat(took...)))/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64(refused.Load()), "refused")
+	b.ReportMetric(p50*1e3, "p50-ms")
+	b.ReportMetric(p99*1e3, "p99-ms")
+	b.ReportMetric(0, "ns/op")
 }
 
 // A host is a daemon as far as ledgers go.
@@ -79,7 +79,7 @@ type host struct {
 // startHost starts a host with a credential that has so many limits.
 func startHost(b *testing.B, addr, name string, limits int) *host {
 	b.Helper()
-	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}, Deadline: 250 * ms})
+	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}, Deadline: deadline})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,9 +88,9 @@ func startHost(b *testing.B, addr, name string, limits int) *host {
 		window := quota.Sliding(24 * time.Hour / time.Duration(1+n))
 		c.Limits = append(c.Limits, quota.Limit{Name: fmt.Sprint("limit", n), Units: 1_000_000_000, Window: window})
 	}
-	ledger := slidinglog.Open(slidinglog.Config{Engine: store, Dir: b.TempDir(), Name: name, Deadline: 250 * ms})
+	ledger := slidinglog.Open(slidinglog.Config{Engine: store, Dir: b.TempDir(), Name: name, Deadline: deadline})
 	b.Cleanup(func() { ledger.Close() })
-	service, err := quota.NewService(ledger, []*quota.Credential{c}, 250*ms)
+	service, err := quota.NewService(ledger, []*quota.Credential{c}, deadline)
 	if err == nil {
 		err = ledger.SetCredentials(service.Credentials(), nil)
 	}
@@ -101,56 +101,58 @@ func startHost(b *testing.B, addr, name string, limits int) *host {
 	return &host{service, c.Name}
 }
 
-// acquire makes a call, and perhaps gives back its unit.
-func (h *host) acquire(settles bool) (granted bool) {
-	d, err := h.service.Acquire(context.Background(), quota.Request{Credential: h.credential, Operation: "videos.list", Count: 1})
-	if granted = err == nil && d.Granted(); granted && settles {
-		d, err = h.service.Settle(context.Background(), d.GrantID, quota.Settlement{})
-		granted = err == nil && d.Granted()
+func (h *host) acquire() error {
+	r := quota.Request{Credential: h.credential, Operation: "videos.list", Count: 1}
+	d, err := h.service.Acquire(context.Background(), r)
+	if err == nil && !d.Granted() {
+		err = fmt.Errorf("refused: %+v", d)
 	}
-	return granted
+	return err
 }
 
-// answers are those of a host's calls.
-type answers struct {
-	granted int
-	took    []time.Duration
-	during  time.Duration
-}
-
-func (a answers) rate() float64 { return float64(a.granted) / a.during.Seconds() }
-
-// at returns the time, in ms, within which a part of the calls was answered.
-func (a answers) at(part float64) float64 {
-	return a.took[int(part*float64(len(a.took)-1))].Seconds() * 1e3
-}
-
-// ask has all hosts ask for some time, and returns each one's answers.
-func (c crowd) ask(hosts []*host, during time.Duration) []answers {
-	list := make([]answers, len(hosts))
-	var mu sync.Mutex // guards list
-	var asking sync.WaitGroup
-	end := time.Now().Add(during)
-	for i, h := range hosts {
-		list[i].during = during
-		for range c.callers {
-			asking.Go(func() {
-				for time.Now().Before(end) {
-					begun := time.Now()
-					granted := h.acquire(c.settles)
-					took := time.Since(begun)
-					mu.Lock()
-					if list[i].took = append(list[i].took, took); granted {
-						list[i].granted++
+// BenchmarkScripts prints what a call takes inside Redis, as Redis itself counts it: a script that does nothing, and an
+// acquire with one, two and three limits, over few entries and over many; and what Redis keeps of an entry. One
+// iteration is the whole comparison:
+//
+//	go test -run - -bench Scripts -benchtime 1x -v
+func BenchmarkScripts(b *testing.B) {
+	server := redistest.Start(b)
+	conn := server.Dial(b)
+	took := func(call func() error) (µs float64) {
+		server.Order(b, "CONFIG RESETSTAT")
+		for range 2000 {
+			if err := call(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		_, line, _ := strings.Cut(server.Do(b, "INFO", "commandstats").(string), "cmdstat_evalsha:")
+		_, line, _ = strings.Cut(line, "usec_per_call=")
+		fmt.Sscan(strings.ReplaceAll(line, ",", " "), &µs)
+		return µs
+	}
+	sha := server.Do(b, "SCRIPT", "LOAD", "return 1").(string)
+	nothing := func() error {
+		_, err := conn.Do("EVALSHA", sha, "0")
+		return err
+	}
+	for b.Loop() {
+		for limits := 1; limits <= 3; limits++ {
+			h := startHost(b, server.Addr, fmt.Sprint("limits", limits), limits)
+			key := "quotad:{" + h.credential + "}:entries"
+			for _, entries := range []int64{10, 100_000} {
+				for has := server.Do(b, "ZCARD", key).(int64); has < entries; has++ {
+					if err := h.acquire(); err != nil {
+						b.Fatal(err)
 					}
-					mu.Unlock()
 				}
-			})
+				floor, µs := took(nothing), took(h.acquire)
+				b.Logf("%d limits, %6d entries: %.1f µs a call, return 1 %.1f µs: ×%.1f", limits, entries, µs, floor, µs/floor)
+			}
+			entries, bytes := server.Do(b, "ZCARD", key).(int64), int64(0)
+			for _, key := range []string{key, "quotad:{" + h.credential + "}:state"} {
+				bytes += server.Do(b, "MEMORY", "USAGE", key, "SAMPLES", "0").(int64)
+			}
+			b.Logf("%d limits: %d bytes of an entry", limits, bytes/entries)
 		}
 	}
-	asking.Wait()
-	for i := range list {
-		slices.Sort(list[i].took)
-	}
-	return list
 }

@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -19,8 +20,7 @@ type Process struct {
 	Socket string
 }
 
-// Start runs a command as a server and waits until it accepts connections at a
-// socket.
+// Start runs a command as a server and waits until it accepts connections at a socket.
 func Start(tb testing.TB, socket string, command *exec.Cmd) *Process {
 	tb.Helper()
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -52,60 +52,46 @@ func Start(tb testing.TB, socket string, command *exec.Cmd) *Process {
 }
 
 // Serve runs the test binary itself as a server of a kind: see TestServe.
-func Serve(tb testing.TB, kind string, environment ...string) *Process {
+func Serve(tb testing.TB, kind string, redis *Process) *Process {
 	tb.Helper()
 	socket := filepath.Join(shortDir(tb), "s")
 	command := exec.Command(os.Args[0], "-test.run=^TestServe$", "-test.timeout=0")
-	command.Env = append(os.Environ(), append(environment, socketVariable+"="+socket, kindVariable+"="+kind)...)
+	command.Env = append(os.Environ(), socketVariable+"="+socket, kindVariable+"="+kind, redisVariable+"="+redis.Socket)
 	command.Stderr = os.Stderr
 	return Start(tb, socket, command)
 }
 
-// BuildQuotad builds the daemon, which is of another module, and returns its path.
-func BuildQuotad(tb testing.TB) string {
+// Quotad builds the daemon, which is of another module, and runs it with a configuration, which names no state_dir and
+// no socket.
+func Quotad(tb testing.TB, config string) *Process {
 	tb.Helper()
-	path := filepath.Join(shortDir(tb), "quotad")
-	build := exec.Command("go", "build", "-o", path, "./cmd/quotad")
+	dir := shortDir(tb)
+	build := exec.Command("go", "build", "-o", dir, "./cmd/quotad")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, out)
 	}
-	return path
-}
-
-// Quotad runs the daemon with a configuration, which names no state_dir and no socket.
-func Quotad(tb testing.TB, path, config string) *Process {
-	tb.Helper()
-	dir := shortDir(tb)
 	file := filepath.Join(dir, "config.toml")
-	config = fmt.Sprintf("state_dir = %q\n%s\n[log]\nlevel = \"error\"\n", dir, config)
+	config = fmt.Sprintf("state_dir = %q\nlog.level = \"error\"\n%s", dir, config)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	command := exec.Command(path, "--config", file)
+	command := exec.Command(filepath.Join(dir, "quotad"), "--config", file)
 	command.Stderr = os.Stderr
 	return Start(tb, filepath.Join(dir, "quotad.sock"), command)
 }
 
-// CPU returns the time that the kernel has counted for a process, in steps of 10 ms.
-func CPU(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// cpu returns the time that the kernel has counted for a process, in steps of 10 ms.
+func (p *Process) cpu(tb testing.TB) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
 	if err != nil {
-		return 0, err
+		tb.Fatal(err)
 	}
-	// Behind the name, which stands in parentheses and may hold anything: proc(5)
-	// counts utime and stime as fields 14 and 15, so 11 and 12 from there.
-	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
-	fields := strings.Fields(rest)
-	ticks := 0
-	for _, field := range fields[11:13] {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
+	// Behind the name, which is in parentheses and may hold anything, utime and stime are the fields 11 and 12: proc(5).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 // shortDir is a directory in which names of sockets stay below 108 bytes.

@@ -10,14 +10,17 @@ import (
 )
 
 // A script is one that is called by its hash. A server that does not know it, as after a restart,
-// learns it by running its source. A redis.Script would be repeated by go-redis in a pipeline.
+// learns it by running its source. A redis.Script would be repeated by go-redis.
 type script struct{ hash, source string }
 
 func newScript(source string) script { return script{redis.NewScript(source).Hash(), source} }
 
 // once is a command that go-redis does not repeat either if a connection to a node of a
 // Cluster breaks.
-type once struct{ *redis.Cmd }
+type once struct {
+	*redis.Cmd
+	log string // the credential whose log the script is run on; empty: none
+}
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
@@ -25,34 +28,22 @@ func (once) NoRetry() bool { return true }
 // current returns the client.
 func (s *Store) current() redis.UniversalClient { return *s.client.Load() }
 
-// run calls a script several times, in one pipeline. The arguments of each call have room for two more
-// in front.
-func (s *Store) run(ctx context.Context, script script, calls [][]any) []*redis.Cmd {
+// run calls a script, on the log of a credential if that is not empty. The arguments have room for two more in front.
+func (s *Store) run(ctx context.Context, script script, log string, args []any) *redis.Cmd {
 	client := s.current()
-	commands := send(ctx, client, "evalsha", script.hash, calls)
-	var unknown [][]any
-	for i, command := range commands {
-		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
-			unknown = append(unknown, calls[i])
-		}
+	command := send(ctx, client, "evalsha", script.hash, log, args)
+	if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
+		command = send(ctx, client, "eval", script.source, log, args)
 	}
-	again := send(ctx, client, "eval", script.source, unknown)
-	for i, command := range commands {
-		if redis.HasErrorPrefix(command.Err(), "NOSCRIPT") {
-			commands[i], again = again[0], again[1:]
+	switch err := command.Err(); {
+	case err == nil:
+		if !s.answered.Load() {
+			s.answered.Store(true)
 		}
+	case s.elsewhere(client, err):
+		return s.run(ctx, script, log, args)
 	}
-	for i, command := range commands {
-		switch err := command.Err(); {
-		case err == nil:
-			if !s.answered.Load() {
-				s.answered.Store(true)
-			}
-		case s.elsewhere(client, err):
-			commands[i] = s.run(ctx, script, calls[i:i+1])[0]
-		}
-	}
-	return commands
+	return command
 }
 
 // ask has a client do something that is no script.
@@ -73,37 +64,24 @@ func (s *Store) elsewhere(client redis.UniversalClient, err error) bool {
 	return isAbout(err, "MOVED") && s.enterCluster(client)
 }
 
-// send sends calls of a script, and waits for the answers.
-func send(ctx context.Context, client redis.UniversalClient, verb, script string, calls [][]any) []*redis.Cmd {
-	if len(calls) == 0 {
-		return nil
-	}
-	commands := make([]*redis.Cmd, len(calls))
-	for i, call := range calls {
-		call[0], call[1] = verb, script
-		commands[i] = redis.NewCmd(ctx, call...)
-	}
+// send sends a call of a script, and waits for the answer.
+func send(ctx context.Context, client redis.UniversalClient, verb, script, log string, args []any) *redis.Cmd {
+	args[0], args[1] = verb, script
+	call := once{redis.NewCmd(ctx, args...), log}
 	if err := ctx.Err(); err != nil {
-		for _, command := range commands {
-			command.SetErr(notSent{err})
-		}
-		return commands
+		call.SetErr(notSent{err})
+		return call.Cmd
 	}
-	if server, single := client.(*redis.Client); single && len(commands) == 1 { // which costs less
-		server.Process(ctx, once{commands[0]})
-		return commands
+	if server, single := client.(*redis.Client); single {
+		server.Process(ctx, call)
+		return call.Cmd
 	}
-	pipe := client.Pipeline()
-	for _, command := range commands {
-		pipe.Process(ctx, once{command})
+	pipe := client.Pipeline() // a Cluster's Process would ask for COMMAND
+	pipe.Process(ctx, call)
+	if _, err := pipe.Exec(ctx); err != nil && call.Err() == nil && call.Val() == nil { // no connection was made
+		call.SetErr(err)
 	}
-	_, err := pipe.Exec(ctx)
-	for _, command := range commands { // each has its own error, but where no connection was made
-		if err != nil && command.Err() == nil && command.Val() == nil {
-			command.SetErr(err)
-		}
-	}
-	return commands
+	return call.Cmd
 }
 
 // A notSent is why a command was not sent.

@@ -50,16 +50,24 @@ func (c Config) client(s *Store) redis.UniversalClient {
 		ReadTimeout:     max(answerTime, c.Deadline/2), WriteTimeout: max(answerTime, c.Deadline/2),
 		ConnMaxLifetime: connectionAge, ConnMaxLifetimeJitter: connectionJitter,
 		Dialer:                   s.dial,
-		OnConnect:                s.onConnect,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if path, unix := c.socket(); unix {
 		simple := options.Simple()
 		simple.Network, simple.Addr = "unix", path
-		return redis.NewClient(simple)
+		return s.node(simple)
 	}
-	options.IsClusterMode = c.cluster
-	return redis.NewUniversalClient(&options)
+	switch {
+	case c.MasterName != "":
+		n, guarded := &node{store: s}, options.Failover()
+		guarded.OnConnect = n.onConnect
+		return n.begin(redis.NewFailoverClient(guarded))
+	case len(c.Addrs) > 1 || c.cluster:
+		cluster := options.Cluster()
+		cluster.NewClient = s.node
+		return redis.NewClusterClient(cluster)
+	}
+	return s.node(options.Simple())
 }
 
 // socket returns the path of a Unix socket.

@@ -77,7 +77,7 @@ func (s *Store) Count(ctx context.Context, c clientlimit.Call) (n clientlimit.Co
 	}
 	var values []int64
 	err = s.onNode(ctx, key, c.Units > 0, func(ctx context.Context) error {
-		values, err = s.run(ctx, script, [][]any{args})[0].Int64Slice()
+		values, err = s.run(ctx, script, "", args).Int64Slice()
 		return err
 	})
 	if err != nil {

@@ -5,8 +5,8 @@
 //
 // [Store] is a slidinglog.Engine: it runs the scripts of package lua, one call at a time, in two keys of each credential
 // and one of all daemons. It repeats no call, and has go-redis repeat none: package slidinglog asks again under the same
-// id. Each new connection declares, before anything else, which server it leads to: on another one than
-// a log was written on, nothing is granted until all hosts have looked (engine.go).
+// id. Each connection declares, before a log is used on it, which server it leads to: on another one than the log was
+// written on, nothing is granted until all hosts have looked (declare.go).
 //
 // A log expires when nothing was written to it for twice as long as entries are kept.
 //

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotad/quota"
 	"quotad/quota/redisledger/redistest"
@@ -242,7 +245,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A slot of a Cluster moves to another node while callers ask.
+// A slot of a Cluster moves to another node, and back, while callers ask. Connections that there are declare it there.
 func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t)
@@ -250,12 +253,32 @@ func TestSlotMoves(t *testing.T) {
 	s := &scene{}
 	s.begin(t, 400, config, config)
 	s.spent(100)
+	calm := openAt(t, Config{Addrs: config.Addrs, KeyPrefix: "calm:", Deadline: hanging})
+	connect := func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() }
+	err := errors.Join(put(t.Context(), calm, "a"), calm.current().(*redis.ClusterClient).ForEachMaster(t.Context(), connect))
+	if err != nil {
+		t.Fatal(err)
+	}
 	slot := fmt.Sprint(nodes[0].Do(t, "CLUSTER", "KEYSLOT", "{youtube}"))
 	from := slices.IndexFunc(nodes, func(node *redistest.Server) bool {
 		return node.Do(t, "CLUSTER", "COUNTKEYSINSLOT", slot) != int64(0)
 	})
-	redistest.MoveSlot(t, nodes[from], nodes[(from+1)%3], slot)
-	s.spent(200)
+	to, epoch := (from+1)%3, any("epoch")
+	for n := range int64(2) {
+		look := func() {
+			if !has(t, calm, "a") {
+				t.Error("the log is not there")
+			}
+		}
+		redistest.MoveSlot(t, nodes[from], nodes[to], slot, look)
+		look()
+		now := nodes[to].Do(t, "HGET", calm.keys("youtube")[1], "epoch")
+		if now == epoch {
+			t.Errorf("move %d: the other node was not declared", n)
+		}
+		s.spent(200 + 100*n)
+		from, to, epoch = to, from, now
+	}
 	if over := s.full(); over > 0 {
 		t.Errorf("over by %d", over)
 	}

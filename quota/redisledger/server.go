@@ -25,7 +25,7 @@ func (s *Store) Health(ctx context.Context) (warnings []string, err error) {
 		return nil, s.failure(false, err)
 	}
 	s.mu.Lock()
-	due := !s.silent && time.Since(s.asked) >= infoTime
+	due := time.Since(s.asked) >= infoTime
 	if due {
 		s.asked = time.Now() // others do not ask meanwhile
 	}
@@ -35,11 +35,13 @@ func (s *Store) Health(ctx context.Context) (warnings []string, err error) {
 		return warnings, nil
 	}
 	info, err := s.info(ctx)
-	warnings = info.lacks()
+	if err != nil {
+		return warnings, nil // as it was when it last said so
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lacks, s.silent = warnings, err != nil && isAnswer(err)
-	return warnings, nil
+	s.lacks = info.lacks()
+	return s.lacks, nil
 }
 
 // Info is what a server says of itself, by name.

@@ -40,7 +40,6 @@ type Store struct {
 	client     atomic.Pointer[redis.UniversalClient]
 	scripts    map[slidinglog.Script]script // also those of clients
 	declare    *redis.Script
-	names      sync.Map              // of the credentials whose logs were used: each new connection declares them
 	doubted    sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
 	answered   atomic.Bool           // a script was carried out
 	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
@@ -52,7 +51,6 @@ type Store struct {
 	replaced time.Time  // when the client was replaced last
 	lacks    []string   // what the server lacked when it was last asked
 	asked    time.Time  // when that was
-	silent   bool       // it does not allow INFO
 }
 
 var _ slidinglog.Engine = (*Store)(nil)

@@ -103,8 +103,9 @@ func (s *Server) says(tb testing.TB, command []string, want ...string) {
 	})
 }
 
-// MoveSlot moves a slot of a Cluster with its keys, as redis-cli does.
-func MoveSlot(tb testing.TB, from, to *Server, slot string) {
+// MoveSlot moves a slot of a Cluster with its keys, as redis-cli does. During is called when the keys have moved, and the
+// slot has not.
+func MoveSlot(tb testing.TB, from, to *Server, slot string, during func()) {
 	tb.Helper()
 	id := func(s *Server) string { return fmt.Sprint(s.Do(tb, "CLUSTER", "MYID")) }
 	to.Do(tb, "CLUSTER", "SETSLOT", slot, "IMPORTING", id(from))
@@ -116,6 +117,7 @@ func MoveSlot(tb testing.TB, from, to *Server, slot string) {
 	if len(keys) > 7 {
 		from.Do(tb, keys...)
 	}
+	during()
 	for _, node := range []*Server{to, from} {
 		node.Do(tb, "CLUSTER", "SETSLOT", slot, "NODE", id(to))
 	}

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -147,60 +145,6 @@ func TestMemoryPerSubject(t *testing.T) {
 		t.Logf("%s: %d subjects, %d bytes each", algorithm, n, each)
 		if each > most {
 			t.Errorf("%s: a subject takes %d bytes, want at most %d", algorithm, each, most)
-		}
-	}
-}
-
-// Servers ask for one subject all the time, and wait for answers about others that are late by 200 ms: never more than
-// the units are granted in any window, by Redis' clock.
-func TestNeverMoreInAnyWindow(t *testing.T) {
-	t.Parallel()
-	const units, window = 10, time.Second
-	server := redistest.Start(t)
-	late := redistest.FarAway(t, server, 200*time.Millisecond)
-	limits := &clientlimit.Clients{
-		Name: "public", Algorithm: clientlimit.Log, Limits: []quota.Limit{{Name: "second", Units: units, Window: quota.Sliding(window)}},
-	}
-	var mu sync.Mutex // guards grants
-	var grants []time.Time
-	var servers sync.WaitGroup
-	for n := range 2 {
-		near, far := openClients(t, server.Addr, hanging, limits), openClients(t, late, hanging, limits)
-		servers.Go(func() {
-			for i := range 5 {
-				if _, err := take(t, far, fmt.Sprint("other", n, i)); err != nil {
-					t.Error(err)
-				}
-				for _, c := range []*Clients{near, far, near} {
-					for range 20 { // on a slow machine nothing is denied
-						d, err := take(t, c, "greedy")
-						if err != nil || !d.Granted() {
-							break
-						}
-						mu.Lock()
-						grants = append(grants, d.Now)
-						mu.Unlock()
-					}
-				}
-			}
-		})
-	}
-	servers.Wait()
-	slices.SortFunc(grants, time.Time.Compare)
-	for i := units; i < len(grants); i++ {
-		if grants[i].Sub(grants[i-units]) < window {
-			t.Fatalf("more than %d units were granted in the window from %v", units, grants[i-units])
-		}
-	}
-	if len(grants) <= units {
-		t.Errorf("%d units were granted in several windows", len(grants))
-	}
-	// --check says which deadline such a distance needs.
-	for deadline, enough := range map[time.Duration]bool{hanging: true, 250 * time.Millisecond: false} {
-		lacks, err := openAt(t, Config{Addrs: []string{late}, Deadline: deadline}).Check(t.Context(), false)
-		said := slices.ContainsFunc(lacks, func(s string) bool { return strings.Contains(s, "set deadline in [ledger] to ") })
-		if err != nil || said == enough {
-			t.Errorf("a deadline of %v: %q, %v", deadline, lacks, err)
 		}
 	}
 }

@@ -88,50 +88,23 @@ func isAtLeast(version string, least ...int) bool {
 // checked is the name of what Check writes. No credential and no clients have it.
 const checked = "quotad --check"
 
-// Check returns what a server lacks for this configuration, or why it cannot be used at all: it asks how
-// the server is set, and how long an answer takes. With write, it also does once all that quotad does in
-// Redis, on keys that it deletes.
+// Check returns what a server lacks, or why it cannot be used at all: it asks how the server is set. With write, it also
+// does once all that quotad does in Redis, on keys that it deletes.
 func (s *Store) Check(ctx context.Context, write bool) (lacks []string, err error) {
 	if err := s.current().Ping(ctx).Err(); err != nil {
 		return nil, s.failure(false, err)
 	}
-	trip, err := s.roundTrip(ctx)
-	if err == nil && write {
-		err = s.writeOnce(ctx)
-	}
-	if err != nil {
-		return nil, err
+	if write {
+		if err := s.writeOnce(ctx); err != nil {
+			return nil, err
+		}
 	}
 	info, err := s.info(ctx)
 	lacks = info.lacks()
 	if err != nil {
 		lacks = append(lacks, fmt.Sprintf("it does not say how it persists and replicates: %v", s.failure(false, err)))
 	}
-	if needed := deadlineFor(trip); needed > s.config.Deadline {
-		lacks = append(lacks, fmt.Sprintf("an answer takes %v: set deadline in [ledger] to %v or more", trip.Round(time.Millisecond), needed))
-	}
 	return lacks, nil
-}
-
-// roundTrip returns how long an answer takes on a connection that there is already.
-func (s *Store) roundTrip(ctx context.Context) (least time.Duration, err error) {
-	for i := range 5 {
-		begun := time.Now()
-		if err := s.current().Ping(ctx).Err(); err != nil {
-			return 0, s.failure(false, err)
-		}
-		if took := time.Since(begun); i == 0 || took < least {
-			least = took
-		}
-	}
-	return least, nil
-}
-
-// deadlineFor returns the deadline for a round trip. A decision takes up to two, a lost race or a client's
-// record included, and may wait for another decision first, and for a connection, which takes two more.
-func deadlineFor(trip time.Duration) time.Duration {
-	const step = 50 * time.Millisecond
-	return (6*trip + step - 1) / step * step
 }
 
 // writeOnce does once all that quotad does in Redis, so that each command that a user may not give is met.

@@ -182,15 +182,14 @@ func (r *Runner) Run(job, by string, list ...regions.Region) (Run, error) {
 	return r.begin(j, Run{Trigger: Manual, By: by, Slot: r.now(), Ring: slices.Clone(list), Chosen: len(list) > 0})
 }
 
-// StopRun ends the passes of a run under way and launches no more of it. It does
+// StopRun ends the pass of a run under way and launches no more of it. It does
 // not wait for that. The error is ErrUnknown if no such run is under way.
 func (r *Runner) StopRun(id string) error {
 	e := r.executorOf(id)
 	if e == nil || e.control.underWay() != e {
 		return fmt.Errorf("run %q: %w among those under way", id, ErrUnknown)
 	}
-	e.halt(ErrOperator)
-	e.end(ErrOperator)
+	e.stop(ErrOperator)
 	return nil
 }
 

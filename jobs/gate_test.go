@@ -32,7 +32,7 @@ func (b *bed) shares(left *atomic.Int64) {
 	}
 }
 
-// Passes that expect 4 each on a budget of 5, of two jobs or of one run, asked about at once or one after the other: one
+// Passes that expect 4 each on a budget of 5, of two jobs, asked about at once or one after the other: one
 // is served, and the other is not launched to spend what that still needs. What is over needs nothing any more. The gate
 // counts the reserve for a job that may use it, and for no other.
 func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
@@ -76,38 +76,6 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 	}
 }
 
-// Parallel passes of one run are such others too: a pass that is under way still keeps its turn, though one behind it has
-// had its own.
-func TestParallelPasses(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t, 3)
-		job.Stagger, job.Parallel, job.Expects = 0, 2, map[string]quota.Units{"videos.list": 4}
-		b := newBed(t, dir, job)
-		var left atomic.Int64
-		left.Store(5)
-		b.shares(&left)
-		b.run()
-		if got := b.status(); got.Cursor != "GB" || len(got.Last.Passes) != 2 || got.Last.Reason != DoesNotFit {
-			t.Errorf("got the cursor at %s after %+v", got.Cursor, got.Last)
-		}
-		job.Expects = nil
-		must(t, b.SetJobs([]*Job{job}))
-		b.play = func(ctx context.Context, p played) Exit {
-			if p.region == "GB" {
-				time.Sleep(5 * time.Second)
-			}
-			return Exit{}
-		}
-		b.tick()
-		b.wait(2 * time.Second)
-		b.wantCursor("GB")
-		b.wait(time.Minute)
-		if got := b.status(); got.Last.State != RunDone || got.Cursor != "GB" {
-			t.Errorf("got the cursor at %s after %+v, want a full turn", got.Cursor, got.Last)
-		}
-	})
-}
-
 // A limit that comes back within max_wait delays the next pass, and the run says what it waits
 // for. One that comes back later, or behind the next slot, ends the run.
 func TestAPaceIsNoBudget(t *testing.T) {
@@ -146,23 +114,6 @@ func TestAPaceIsNoBudget(t *testing.T) {
 		}, want: append(head[:3:3], row.want...)})
 	}
 	play(t, histories)
-}
-
-// Of two limits that have stopped passes of a run it waits for the later one.
-func TestTheLaterPaceCounts(t *testing.T) {
-	play(t, []history{{name: "of two", regions: 2, job: func(j *Job) { j.Stagger, j.Parallel, j.MaxWait = time.Second, 2, time.Minute },
-		play: func(_ context.Context, b *bed, p played) Exit {
-			time.Sleep(2 * time.Second)
-			b.deny(p, "list", map[string]time.Duration{"US": 40 * time.Second, "GB": 10 * time.Second}[p.region])
-			return Exit{}
-		}, live: func(b *bed, _ *Job) {
-			b.tick()
-			b.wait(5 * time.Second)
-			if waits := b.status().Last.Waits; waits == nil || waits.RetryAt.Second() != 42 {
-				b.t.Errorf("it waits for %+v, want US at 11:00:42", waits)
-			}
-			b.forget()
-		}}})
 }
 
 // A pass that such a limit has stopped comes again, three times at most; from the second time on when all of the limit
@@ -242,39 +193,4 @@ func TestADeniedPassIsEnded(t *testing.T) {
 			}, want: row.want})
 	}
 	play(t, histories)
-}
-
-// While a pass lacks what it was denied no other one is launched, however many may be under way; once
-// it was granted that, the run continues. An answer that comes when its pass is over holds up no other.
-func TestNoPassIsLaunchedAfterADenial(t *testing.T) {
-	job := func(j *Job) { j.Stagger, j.Parallel = time.Second, 3 }
-	denied := func(granted bool) func(ctx context.Context, b *bed, p played) Exit {
-		return func(_ context.Context, b *bed, p played) Exit {
-			if p.region != "GB" {
-				time.Sleep(1500 * time.Millisecond)
-				return Exit{}
-			}
-			b.deny(p, "list", 20*time.Second)
-			time.Sleep(20 * time.Second)
-			if granted {
-				b.spend(p, "list", "a", 1)
-			}
-			time.Sleep(time.Second)
-			return Exit{}
-		}
-	}
-	head := []string{"11:00:00 run running", "11:00:00 US running", "11:00:01 GB running", "11:00:01 US ok"}
-	play(t, []history{
-		{name: "for good", regions: 3, job: job, play: denied(false),
-			want: append(head[:4:4], "11:00:22 GB exhausted", "11:00:22 run stopped (exhausted)")},
-		{name: "for a while", regions: 3, job: job, play: denied(true),
-			want: append(head[:4:4], "11:00:21 DE running", "11:00:22 GB ok", "11:00:22 DE ok", "11:00:22 run done")},
-		{name: "late", regions: 2, job: job, live: func(b *bed, _ *Job) {
-			token := ""
-			b.play = func(_ context.Context, p played) Exit { token = p.token; return Exit{} }
-			b.tick()
-			b.tokens.Decided(token, quota.Request{Operation: "list"}, refused(), nil)
-			b.wait(time.Minute)
-		}, want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US ok", "11:00:01 GB running", "11:00:01 GB ok", "11:00:01 run done"}},
-	})
 }

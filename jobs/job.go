@@ -17,7 +17,6 @@ type Job struct {
 
 	Schedule   Schedule
 	Stagger    time.Duration `toml:"stagger" default:"2s" even:"ok" zero:"ok"` // between two starts; see EvenStagger
-	Parallel   int           `toml:"parallel" default:"1" max:"10000"`         // passes of a run at once; 0 means 1
 	RunAtStart bool          `toml:"run_at_start"`                             // unless the latest slot has had a run
 
 	After string `toml:"after" want:"the name of a job in quotes"` // a run of it has to be done before; empty: none

@@ -67,7 +67,7 @@ func (e *executor) consequence(p *Pass, exit Exit, spent passCalls) error {
 		if p.Attempt > 0 && spent.Denied && e.job.waitsFor(spent.WholeAt, e.runner.now()) {
 			until = quota.Later(until, spent.WholeAt) // call by call it returns too slowly
 		}
-		if !until.IsZero() && p.Attempt < maxAgain && e.waitsFor(p.Limit, until, p.Region) {
+		if !until.IsZero() && p.Attempt < maxAgain && e.waitsFor(p.Limit, until) {
 			return nil
 		}
 		return halted{Stop{BudgetGone, p.Detail, p.Limit, p.Needs, p.RetryAt}}

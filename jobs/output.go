@@ -63,14 +63,10 @@ const (
 	maxLineBytes = 1 << 10
 )
 
-// tail returns the last lines of a region after the first n of the run, and the last one that was written to
-// stderr and is not blank.
-func (o *runOutput) tail(region regions.Region, n int) (lines []string, said string) {
+// tail returns the last lines after the first n of the run, and the last one that was written to stderr and is not blank.
+func (o *runOutput) tail(n int) (lines []string, said string) {
 	all, _ := o.after(n)
 	for _, line := range all {
-		if line.Region != region {
-			continue
-		}
 		text := line.Text
 		if len(text) > maxLineBytes {
 			text = strings.ToValidUTF8(text[:maxLineBytes], "") + "…"

@@ -75,39 +75,29 @@ type Identity struct {
 	Cgroup string // the directory of the cgroup made for it; empty: none
 }
 
-// admit asks the gate whether a pass can be afforded, and returns its token. Until that is revoked,
-// what the pass is expected to spend is reserved. If it cannot be afforded, but could soon, the run
-// waits, and then serves its region. Otherwise, or if the gate fails, the pass is recorded as not launched
-// and the run stops: units are the next tick's business.
-func (e *executor) admit(p Pass) (token string, ok bool) {
-	config := &e.runner.config
-	token = config.Tokens.issue(quota.Bearer{
-		Caller:     quota.Caller{Job: e.job.Name, Region: string(p.Region), Run: e.run.ID, Attempt: p.Attempt, UID: -1},
-		Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait,
-	})
+// admit asks the gate whether a pass can be afforded: until its token is revoked, what it is expected to spend is
+// reserved. If it cannot be afforded, but could soon, the run waits, to serve its region then. Otherwise, or if the gate
+// fails, the pass is recorded as not launched, and the run launches nothing more: units are the next tick's business.
+func (e *executor) admit(p Pass) (ok bool, halt error) {
 	if len(e.job.Expects) == 0 {
-		return token, true
+		return true, nil
 	}
-	d, spokenFor, err := e.askGate(token)
+	d, spokenFor, err := e.askGate(p.token)
 	switch {
 	case e.launching.Err() != nil:
-	case config.Tokens.isRefused(e.run.ID): // meanwhile
-		e.control.mu.Lock()
-		e.again = append(e.again, p.Region)
-		e.control.mu.Unlock()
+		return false, context.Cause(e.launching)
 	case err == nil && d.Granted():
-		return token, true
-	case err == nil && d.Denied() && e.waitsFor(d.Limit, e.runner.now().Add(d.RetryAfter), p.Region):
-	default:
-		if err == nil {
-			config.OnEvent(GateRefused{e.job.Credential, d})
-		}
-		p.Outcome, p.Stop, p.StartedAt = NotLaunched, refusal(d, spokenFor, err), e.runner.now()
-		p.EndedAt = p.StartedAt
-		e.record(p, halted{p.Stop})
+		return true, nil
+	case err == nil && d.Denied() && e.waitsFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
+		return false, nil
+	case err == nil:
+		e.runner.config.OnEvent(GateRefused{e.job.Credential, d})
 	}
-	config.Tokens.forget(token)
-	return "", false
+	p.Outcome, p.Stop, p.StartedAt, p.token = NotLaunched, refusal(d, spokenFor, err), e.runner.now(), ""
+	p.EndedAt = p.StartedAt
+	halt = halted{p.Stop}
+	e.record(p, halt)
+	return false, halt
 }
 
 // askGate asks the gate whether a pass can be afforded, on top of what others are expected to spend
@@ -149,10 +139,23 @@ func refusal(d quota.Decision, spokenFor bool, err error) Stop {
 	return stop
 }
 
-// pass launches one region's command and records what became of it.
-func (e *executor) pass(p Pass, token string) {
-	tokens, began := e.runner.config.Tokens, time.Now()
-	p.Outcome, p.StartedAt, p.token = Running, e.runner.now(), token
+// pass launches a region's command, if the gate admits it, and records what became of it. It returns why the run launches
+// nothing more, nil if it continues.
+func (e *executor) pass(region regions.Region) (halt error) {
+	tokens := e.runner.config.Tokens
+	e.control.mu.Lock()
+	p := Pass{Region: region, Attempt: len(e.run.of(region))}
+	e.control.mu.Unlock()
+	p.token = tokens.issue(quota.Bearer{
+		Caller:     quota.Caller{Job: e.job.Name, Region: string(region), Run: e.run.ID, Attempt: p.Attempt, UID: -1},
+		Credential: e.job.Credential, UseReserve: e.job.UseReserve, MaxWait: e.job.MaxWait,
+	})
+	if ok, halt := e.admit(p); !ok {
+		tokens.revoke(p.token)
+		return halt
+	}
+	began := time.Now()
+	p.Outcome, p.StartedAt = Running, e.runner.now()
 	p.from, p.Deadline = e.output.count(), p.StartedAt.Add(e.job.Timeout)
 	command := e.command(p)
 	e.record(p, nil)
@@ -160,21 +163,22 @@ func (e *executor) pass(p Pass, token string) {
 	command.Started = func(id Identity) { e.started(p, id) }
 	ask, end := context.WithCancelCause(e.ask)
 	defer end(nil)
-	tokens.began(token, p.Deadline, func() { end(errDenied) })
+	tokens.began(p.token, p.Deadline, func() { end(errDenied) })
 	exit := e.launch(ask, command, func(line Line) {
 		e.output.add(p.Region, line)
 		e.runner.config.OnEvent(Output{e.job.Name, e.run.ID, p, line})
 	})
 
-	spent := tokens.revoke(token)
+	spent := tokens.revoke(p.token)
 	p.EndedAt, p.Process, p.Deadline, p.token = p.StartedAt.Add(time.Since(began)), nil, time.Time{}, ""
 	p.Spent = spent.Spent
 	p.Outcome, p.Detail = judge(exit, spent)
-	if p.Tail, p.Said = e.output.tail(p.Region, p.from); !p.Outcome.Failure() || spent.Refuses != "" || spent.unserved() {
+	if p.Tail, p.Said = e.output.tail(p.from); !p.Outcome.Failure() || spent.Refuses != "" || spent.unserved() {
 		p.Said = ""
 	}
-	e.record(p, e.consequence(&p, exit, spent))
-	tokens.forget(token)
+	halt = e.consequence(&p, exit, spent)
+	e.record(p, halt)
+	return halt
 }
 
 // command returns what a pass executes, with the environment that it is promised.
@@ -255,9 +259,6 @@ func (e *executor) started(p Pass, id Identity) {
 // begins is on disk on return, and so is what one that is over means for the next run. If halt is not nil, the run
 // launches nothing more; its last pass may yield its region's turn.
 func (e *executor) record(p Pass, halt error) {
-	if halt != nil {
-		e.halt(halt)
-	}
 	j := e.control
 	j.mu.Lock()
 	if halt != nil && !e.run.Chosen {

@@ -141,6 +141,14 @@ func reasonOf(cause error) Reason {
 	return Shutdown
 }
 
+// underWay returns the pass that is under way, the last one, or nil.
+func (r *Run) underWay() *Pass {
+	if n := len(r.Passes); n > 0 && r.Passes[n-1].Outcome == Running {
+		return &r.Passes[n-1]
+	}
+	return nil
+}
+
 // served returns whether a region of the run was served.
 func (r *Run) served(region regions.Region) bool {
 	return r.hasPass(region, func(p *Pass) bool { return p.Outcome.Served() })

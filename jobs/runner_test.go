@@ -80,6 +80,9 @@ func TestEnvironment(t *testing.T) {
 		if want := []string{"k=1", last.token}; !slices.Equal(last.Secrets, want) { // errors show the proxy's address, which has the token
 			t.Errorf("%q are removed from its output, want %q", last.Secrets, want)
 		}
+		if _, live := b.tokens.Bearer(last.token); live {
+			t.Error("the token of a pass that is over is known")
+		}
 	})
 }
 

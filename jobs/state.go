@@ -27,7 +27,7 @@ type state struct {
 	Pause      *Pause    `json:"pause,omitempty"`
 	Overlaps   int       `json:"overlaps,omitempty"` // slots in a row at which a run was under way, or the run before had been
 
-	// Run is the run under way, with the passes under way alone. Without its Ring: that is the job's, From this cursor,
+	// Run is the run under way, with the pass under way alone. Without its Ring: that is the job's, From this cursor,
 	// unless an operator chose it.
 	Run  *Run           `json:"run,omitempty"`
 	From regions.Cursor `json:"from,omitempty"`

@@ -25,7 +25,6 @@ type Tokens struct {
 // A spender is a pass with a token.
 type spender struct {
 	bearer quota.Bearer
-	over   bool        // its token is revoked
 	end    func()      // ends the pass, after deniedGrace; nil before it has begun
 	ending *time.Timer // calls end; nil while nothing is denied for good
 	calls  quota.Calls // that it is expected to make; these units are spoken for
@@ -80,7 +79,7 @@ func (t *Tokens) with(token string, do func(*spender)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.spenders[sha256.Sum256([]byte(token))]
-	if s == nil || s.over {
+	if s == nil {
 		return false
 	}
 	do(s)
@@ -93,7 +92,7 @@ func (t *Tokens) reserve(token string, calls quota.Calls) (others []quota.Calls)
 	t.with(token, func(s *spender) {
 		s.calls = calls
 		for _, other := range t.spenders {
-			if other == s || other.over || other.bearer.Credential != s.bearer.Credential {
+			if other == s || other.bearer.Credential != s.bearer.Credential {
 				continue
 			}
 			for operation, count := range other.calls.Count {
@@ -115,34 +114,14 @@ func (t *Tokens) began(token string, deadline time.Time, end func()) {
 	})
 }
 
-// revoke makes a token unknown, and returns what its pass was granted and denied. A run whose pass
-// lacks something launches none until that pass is forgotten.
+// revoke makes a token unknown, and returns what its pass was granted and denied.
 func (t *Tokens) revoke(token string) (r passCalls) {
 	t.with(token, func(s *spender) {
 		r = s.sum()
-		s.over = true
 		s.keepsOn()
+		delete(t.spenders, sha256.Sum256([]byte(token)))
 	})
 	return r
-}
-
-// forget ends what is known of a token's pass: what its end means for the run is settled.
-func (t *Tokens) forget(token string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.spenders, sha256.Sum256([]byte(token)))
-}
-
-// isRefused returns whether a pass of a run lacks what it was refused: then the run launches none.
-func (t *Tokens) isRefused(run string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.spenders {
-		if s.bearer.Caller.Run == run && (len(s.lacks) > 0 || s.past != nil) {
-			return true
-		}
-	}
-	return false
 }
 
 // Bearer returns the pass that a token was issued to, and how it spends.

@@ -61,7 +61,7 @@ func TestInstants(t *testing.T) {
 	}
 }
 
-// What a pass wrote is printed before its end, and that of the passes under way after it, each on its stream. What was
+// What a pass wrote is printed before its end, and that of the pass under way after it, each on its stream. What was
 // written too fast is missing, and that is said.
 func TestWaitPrintsInOrder(t *testing.T) {
 	var stdout, stderr strings.Builder

@@ -134,11 +134,9 @@ func outputLine(region regions.Region, text string, v wording.View) string {
 	return wording.Region(region) + ": " + v.Clean(text) + "\n"
 }
 
-// endedPasses returns the passes that are over, in the order of their ends.
+// endedPasses returns the passes that are over.
 func endedPasses(r jobs.Run) []jobs.Pass {
-	ended := slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.Running })
-	slices.SortStableFunc(ended, func(a, b jobs.Pass) int { return a.EndedAt.Compare(b.EndedAt) })
-	return ended
+	return slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.Running })
 }
 
 func passLine(p jobs.Pass, v wording.View) string {
@@ -184,9 +182,9 @@ func begunTable(r jobs.Run, v wording.View) string {
 }
 
 const stopUsage = `
-End a run: no further pass starts, and passes under way get TERM, then KILL
-after the job's grace. The next run begins at their regions. JOB means its run
-under way.
+End a run: no further pass starts, and the one under way gets TERM, then KILL
+after 10 seconds. The next run begins at its region. JOB means its run under
+way.
 
 Example:
   $ quotactl stop trending`

@@ -52,7 +52,7 @@ func (c Client) Begin(ctx context.Context, job string, r RunRequest) (jobs.Run, 
 	return api.Ask[jobs.Run](ctx, c.Client, http.MethodPost, api.Path("jobs", job, "run"), r)
 }
 
-// StopRun ends a run and the passes under way, without waiting for their end.
+// StopRun ends a run and the pass under way, without waiting for their end.
 func (c Client) StopRun(ctx context.Context, id string) (jobs.Run, error) {
 	return api.Ask[jobs.Run](ctx, c.Client, http.MethodPost, api.Path("runs", id, "stop"), nil)
 }

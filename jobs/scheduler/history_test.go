@@ -103,8 +103,8 @@ func (w *week) job(line string) *jobs.Job {
 	return &jobs.Job{
 		Name: "job", Credential: "youtube", Regions: regions.Ring{"US", "GB", "DE"}, Schedule: schedule, Stagger: jobs.EvenStagger,
 		CatchUp: w.random.IntN(2) == 0, Expects: map[string]quota.Units{"list": 1},
-		Parallel: 1 + w.random.IntN(2),
-		Command:  []string{"/bin/fetch"}, Timeout: time.Hour,
+		MaxWait: time.Duration(w.random.IntN(2)) * time.Minute,
+		Command: []string{"/bin/fetch"}, Timeout: time.Hour,
 	}
 }
 

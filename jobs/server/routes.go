@@ -20,7 +20,7 @@ func Routes(r *jobs.Runner) []server.Route {
 		{Method: http.MethodGet, Path: "/v1/runs/{run}", Access: server.Read, Does: "one run, with the last lines of each pass, at once or as soon as more than `ended` are over, or `written` lines written, with the lines after these; wait_ms, ended, written", Handle: server.Handle(h.run, jobsapi.RunQuery{Written: -1})},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/run", Access: server.Operate, Does: "begin a run now, of all regions or of some; regions", Handle: server.Handle(h.begin)},
 		{Method: http.MethodPost, Path: "/v1/jobs/{job}/pause", Access: server.Operate, Does: "keep the schedule from running a job, or end that; for_ms, note, end", Handle: server.Handle(h.pause)},
-		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the passes under way", Handle: server.Handle(h.stop)},
+		{Method: http.MethodPost, Path: "/v1/runs/{run}/stop", Access: server.Operate, Does: "end a run and the pass under way", Handle: server.Handle(h.stop)},
 	}
 }
 

@@ -80,7 +80,6 @@ func TestLoad(t *testing.T) {
 			Regions:    regions.Ring{"US", "GB", "DE"},
 			Schedule:   jobs.Every{Period: 30 * time.Minute},
 			Stagger:    2 * time.Second,
-			Parallel:   1,
 			Expects:    map[string]quota.Units{"videos.list": 4},
 			Command:    []string{filepath.Join(dir, "fetch"), "trending"},
 			Files:      "/state/data/trending",
@@ -165,7 +164,6 @@ operations.list = 1
 credential = "b"
 regions = ["all"]
 every = "1d"
-parallel = 2
 missed = "skip"
 max_wait = "0s"
 command = ["fetch"]

@@ -108,7 +108,7 @@ var oddFiles = []odd{
 			`in PEM form`},
 	{"no addrs", good, `backend = "embedded"`, "backend = \"redis\"\nredis.addrs = []", `4: ledger.redis.addrs: must hold at least one "host:port" or "unix:///path"`},
 	{"no such key", good, "reserve = 500", "reserv = 500", `7: credentials.youtube.limits.daily.reserv: unknown key: did you mean "reserve"?`},
-	{"a key like no other", good, "timeout =", "quantity =", `26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "dir", "env", "env_file", "every", "expects", "host", "max_wait", "missed", "parallel", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "use_reserve"`},
+	{"a key like no other", good, "timeout =", "quantity =", `26: jobs.trending.quantity: unknown key: known are "after", "command", "credential", "cron", "dir", "env", "env_file", "every", "expects", "host", "max_wait", "missed", "regions", "retry", "retry_after", "run_at_start", "schedule", "stagger", "timeout", "timezone", "use_reserve"`},
 	{"several at once", good, "units = 10_000\nreserve = 500", "units = \"10k\"\nreserve = 1.5\nwindows = 1", "6: credentials.youtube.limits.daily.units: must be a whole number, not the string \"10k\"\n7: credentials.youtube.limits.daily.reserve: must be a whole number, not 1.5\n8: credentials.youtube.limits.daily.windows: unknown key: did you mean \"window\"?"},
 	{"no time between two slots", good, `every = "30m"`, `every = "0s"`,
 		"22: jobs.trending.every: must be longer than zero"},
@@ -143,11 +143,12 @@ var oddFiles = []odd{
 	{"keys that have ended", good, "[ledger]", "[access]\nconnections = 9\nconnections_per_user = 9\n[passes]\ncgroups = \"auto\"\nparallel = 4\n[ledger]\nsync = \"always\"\nredis.db = 1\nredis.tls.server_name = \"r\"", `3: access.connections: is no key any more: remove it: quotad answers 1,024 connections at once
 4: access.connections_per_user: is no key any more: remove it: one user has at most 256 of the 1,024 connections
 6: passes.cgroups: is no key any more: remove it: each pass has a cgroup of its own where systemd delegates one
-7: passes.parallel: is no key any more: remove it, and set parallel in each job
+7: passes.parallel: is no key any more: remove it: a run serves one region after the other
 9: ledger.sync: is no key any more: remove it: each grant is on the disk before it is answered
 10: ledger.redis.db: is no key any more: remove it: key_prefix keeps what others have in the same Redis apart
 11: ledger.redis.tls.server_name: is no key any more: write the name in the certificate into addrs`},
-	{"units of a run", good, "timeout =", "units_per_run = 400\ntimeout =", `26: jobs.trending.units_per_run: is no key any more: give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`},
+	{"units of a run", good, "timeout =", "parallel = 2\nunits_per_run = 400\ntimeout =", `26: jobs.trending.parallel: is no key any more: remove it: a run serves one region after the other; split the regions over two jobs
+27: jobs.trending.units_per_run: is no key any more: give the job a share in place of it: limits.own = { units = 400, window = "1h", jobs = ["NAME"] }`},
 	{"enforce of another type", good, `only = ["search.list"]`, `enforce = "no"`, `13: credentials.youtube.limits.search.enforce: must be true or false, not the string "no"`},
 	{"a cost that never fits", good, `"search.list" = 100`, `"search.list" = 4_001`, `16: credentials.youtube.operations."search.list": costs 4,001 units, which can never fit limit "search": 4,000 units less a reserve of 0; write more units there, have it count other operations only (only = […]), or leave this one out`},
 	{"a cost that only the reserve fits", good, `"videos.list" = 1`, "\"videos.list\" = 1\nlist = 9_501", `18: credentials.youtube.operations.list: costs 9,501 units, which can never fit limit "daily": 10,000 units less a reserve of 500; write more units there, have it count other operations only (only = […]), or leave this one out`},

@@ -41,7 +41,7 @@ func TestReferenceExplainsEachKey(t *testing.T) {
 	if len(unused) > 0 {
 		t.Errorf("reference.toml explains what is no key: %v", unused)
 	}
-	if want := 95; keys != want {
+	if want := 94; keys != want {
 		t.Errorf("there are %d keys, not %d", keys, want)
 	}
 }

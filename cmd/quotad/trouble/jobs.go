@@ -54,7 +54,7 @@ func (l *list) uncounted(j *jobs.Status, of string) {
 func (l *list) failing(j *jobs.Status, of string) {
 	if j.Overlaps >= manyOverlaps {
 		l.add(Trouble{Kind: Failing, Of: of, Cause: "overlaps", Do: "quotactl runs " + j.Name,
-			Says: fmt.Sprintf("%s: a run was still under way at %d slots in a row: give it more time between two, or set parallel", j.Name, j.Overlaps)})
+			Says: fmt.Sprintf("%s: a run was still under way at %d slots in a row: give it more time between two, or split the regions over two jobs", j.Name, j.Overlaps)})
 	}
 	if !j.Due.IsZero() && !l.now.Before(j.Due) {
 		l.add(Trouble{Kind: Failing, Of: of, Cause: "good", Grave: true, Since: j.Due, Do: "quotactl runs " + j.Name,

@@ -137,7 +137,7 @@ func TestTroubles(t *testing.T) {
 			"disk job fetch: fetch: cannot understand fetch.json > quotactl jobs fetch"},
 		{"two overlaps in a row", func(w *world) { w.fetch.Overlaps = 2 }, ""},
 		{"three overlaps in a row", func(w *world) { w.fetch.Overlaps = 3 },
-			"failing job fetch: fetch: a run was still under way at 3 slots in a row: give it more time between two, or set parallel > quotactl runs fetch"},
+			"failing job fetch: fetch: a run was still under way at 3 slots in a row: give it more time between two, or split the regions over two jobs > quotactl runs fetch"},
 		{"records are not on disk", func(w *world) { w.fetch.NotKept = "no space left on device" },
 			"disk! job fetch: fetch: a restart would not know what happened: no space left on device > df /var/lib/quotad"},
 		{"closed before our own count was used up", func(w *world) {

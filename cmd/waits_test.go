@@ -17,7 +17,6 @@ var (
 // mayWait has how often the tests of a file may wait all the same: the delay is the fault, or the moment of a kill; or
 // nobody has mended it yet.
 var mayWait = map[string]int{
-	"cmd/quotad/slots_test.go": 3, "cmd/quotad/twodaemons_test.go": 1, // by night
 	"jobs/process/main_test.go": 1, "jobs/process/output_test.go": 2, "quota/api/client_test.go": 2,
 	"quota/proxy/attack_test.go": 1, "quota/proxy/flood_test.go": 1, "quota/redisledger/deployments_test.go": 1,
 	"quota/redisledger/faults_test.go": 2, "quota/redisledger/store_test.go": 1, "quota/server/shutdown_test.go": 1,

@@ -58,6 +58,7 @@ func (d *playedDaemon) open() {
 	d.daemon = newDaemon(d.config, options{}, systemd{}, io.Discard)
 	d.ask, d.force = d.Context(), d.Context()
 	d.callers, d.launcher, d.sinks = nowhere{}, d, append(d.sinks, d.heard)
+	d.diskOf = func(string) (free, size uint64) { return 0, 0 } // not that of the machine
 	for _, step := range []func() error{d.startNotifier, d.openLedger, d.openProxy, d.openRunner, d.openSchedule, d.runJobs} {
 		must(d, step())
 	}
@@ -136,9 +137,9 @@ func (d *playedDaemon) alerts() []string {
 	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == config.EventRunStarted || name == config.EventRunEnded })
 }
 
-// Three days of the recipe for a pace, of a share that is used up each day, and of a limit of a minute that is used up all
-// the time: what is planned is no trouble, no event that needs a person, and no alert.
-func TestDaysOfPacesAndShares(t *testing.T) {
+// A day of the recipe for a pace, of a share that is used up, and of a limit of a minute that is used up all the time: what
+// is planned is no trouble, no event that needs a person, and no alert. No two jobs, and no look, are at one instant.
+func TestADayOfPacesAndShares(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	const text = `
@@ -153,27 +154,27 @@ operations."search.list" = 100
 [jobs.backfill]
 credential = "youtube"
 regions = ["2021", "2022", "2023", "2024"]
-every = "6h"
+cron = "1 */6 * * *"
 stagger = "5m"
 expects = { "search.list" = 8 }
 command = ["true"]
 [jobs.discover]
 credential = "youtube"
 regions = ["US"]
-every = "1h"
+cron = "20 * * * *"
 expects = { "search.list" = 2 }
 command = ["true"]
 [jobs.trending]
 credential = "youtube"
 regions = ["US", "GB"]
-every = "4h"
+cron = "40 */4 * * *"
 stagger = "2m"
 expects = { "search.list" = 1 }
 command = ["true"]
 `
 	playDaemon(t, text, map[string]quota.Units{"backfill": 8, "discover": 2, "trending": 1}, func(d *playedDaemon) {
 		usedUp := map[string]int{}
-		d.pass(3*24*time.Hour, 10*time.Minute, func(now time.Time, list []trouble.Trouble) {
+		d.pass(24*time.Hour, 10*time.Minute, func(now time.Time, list []trouble.Trouble) {
 			if len(list) > 0 {
 				t.Errorf("%v: %+v", now, list)
 			}
@@ -185,16 +186,11 @@ command = ["true"]
 				}
 			}
 		})
-		if usedUp["pace"] < 50 || usedUp["share"] < 180 { // looks at the instant of a slot come before or after it
+		if usedUp["pace"] < 10 || usedUp["share"] < 60 {
 			t.Errorf("the limits are hardly used up: %v", usedUp)
 		}
-		for _, name := range d.alerts() {
-			if name != config.EventLow {
-				t.Errorf("there was an event %s", name)
-			}
-		}
-		if n := len(d.alerts()); n < 2 || n > 4 {
-			t.Errorf("there were %d events in three days: %v", n, d.alerts())
+		if got := fmt.Sprint(d.alerts()); got != "["+config.EventLow+"]" {
+			t.Errorf("there were the events %s", got)
 		}
 	})
 }
@@ -271,9 +267,9 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A daemon that is restarted ten times in trouble says each time that it is there again; what only an answer of the upstream
+// A daemon that is restarted again and again in trouble says each time that it is there again; what only an answer of the upstream
 // shows, it says once there is one.
-func TestTenRestartsInTrouble(t *testing.T) {
+func TestRestartsInTrouble(t *testing.T) {
 	t.Parallel()
 	playDaemon(t, `
 [ledger]
@@ -296,7 +292,7 @@ command = ["true"]
 			t.Fatalf("got %v, want %s", before, want)
 		}
 		refused := upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Key, Says: "API_KEY_INVALID"}, Credential: "youtube"}
-		for range 10 {
+		for range 3 {
 			d.stop()
 			time.Sleep(30 * time.Minute)
 			d.open()
@@ -304,9 +300,9 @@ command = ["true"]
 			d.emit(refused)
 			d.pass(2*time.Minute, 10*time.Second, func(time.Time, []trouble.Trouble) {})
 		}
-		want := slices.Repeat([]string{"+failing job bad again", "+key credential youtube"}, 10)
+		want := slices.Repeat([]string{"+failing job bad again", "+key credential youtube"}, 3)
 		if after := d.alerts(); !slices.Equal(after[2:], want) {
-			t.Errorf("ten restarts reported %v", after)
+			t.Errorf("three restarts reported %v", after)
 		}
 		d.emit(upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.OK}, Credential: "youtube"}) // another key
 		d.pass(2*time.Minute, 10*time.Second, func(time.Time, []trouble.Trouble) {})

@@ -49,6 +49,7 @@ type daemon struct {
 	notifier *notify.Notifier
 	denials  *server.Denials
 	facts    *facts
+	diskOf   func(dir string) (free, size uint64)
 
 	ledger       *slidinglog.Ledger
 	shared       *redisledger.Store // nil: the ledger is embedded
@@ -70,14 +71,10 @@ type daemon struct {
 	reloading sync.Mutex // held while one configuration replaces another; guards reloads
 	reloads   bool       // false before the daemon is ready and when it stops: nothing is replaced then
 	file      atomic.Pointer[api.Configuration]
-	fits      atomic.Pointer[fitsOf] // of the configuration in force, or of the one before until it is known
 
 	changed chan struct{} // holds one if the daemon is to look at itself soon
 	urgent  atomic.Bool   // the next look is to report troubles
 }
-
-// fitsOf says whether the schedule of a configuration fits its limits, by "credential limit".
-type fitsOf map[string]plan.Fit
 
 // emit passes an event to every sink, in their order and before it returns, so sinks must return
 // soon. Many goroutines emit at the same time. The package in which an event happens defines its

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -46,18 +45,6 @@ func slotsMayFallIn(config string) error {
 		}
 	}
 	return nil
-}
-
-// What starts a daemon refuses a schedule whose slot may come while it runs.
-func TestSlotsMayFallIn(t *testing.T) {
-	for line, wrong := range map[string]bool{
-		`every = "1h"`: true, `every = "30m" # often`: true, `cron = "0 5 * * *"`: true,
-		`every = "1s"`: false, `cron = "$FAR * * *"`: false, `schedule = "manual"`: false, `cron = "` + farMinute + ` * * * *"`: false,
-	} {
-		if err := slotsMayFallIn(farOff("[jobs.a]\n" + line + "\n")); (err != nil) != wrong {
-			t.Errorf("%s: %v", line, err)
-		}
-	}
 }
 
 // clearOfReset returns for how long a test is to wait until the day of an upstream that resets at midnight

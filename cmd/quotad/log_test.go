@@ -60,49 +60,30 @@ func FuzzJournalLines(f *testing.F) {
 	})
 }
 
-func TestJobSaysNothingToTheTerminal(t *testing.T) {
+// On a terminal quotad says first how to ask; a first ledger is no warning. What a job prints reaches no terminal as it is.
+func TestOnATerminal(t *testing.T) {
 	t.Parallel()
-	seen := onTerminal(t, colourful, "run done")
-	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !strings.Contains(seen, want) {
-		t.Errorf("got %q, want %q in it", seen, want)
-	}
-}
-
-// What a newcomer sees first is how to ask. A first ledger is no
-// warning, and the pages of the sample are not worth a line each.
-func TestFirstMinuteOnATerminal(t *testing.T) {
-	t.Parallel()
-	text := regexp.MustCompile(`every = "\d+[mh]"`).ReplaceAllString(readPage(t, shipped(t)), `cron = "$$FAR * * *"`)
-	text = regexp.MustCompile(`stagger = "\d+s"`).ReplaceAllString(text, `stagger = "0s"`)
-	seen := onTerminal(t, text, "run done")
-	begins := regexp.MustCompile(`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*\n[0-9:]+ INF ask: quotactl\n`)
-	if !begins.MatchString(seen) || !strings.Contains(seen, "INF done: 200 videos in ") || strings.Contains(seen, " page 1") || strings.Contains(seen, " WRN ") {
-		t.Errorf("the first minute:\n%s", seen)
-	}
-}
-
-// onTerminal starts quotad on a terminal, and returns what comes there until a text does.
-func onTerminal(t *testing.T, config, until string) (seen string) {
-	t.Helper()
-	dir := shortDir(t)
-	write(t, dir, "config.toml", config)
+	dir, seen := shortDir(t), ""
+	write(t, dir, "config.toml", colourful)
 	// script(1) gives quotad a terminal, and returns what comes there.
 	cmd := exec.Command("script", "--quiet", "--return", "--command", "NO_COLOR=1 timeout 60 quotad 2>&1", "/dev/null")
 	cmd.Dir = dir
-	must(t, slotsMayFallIn(configOf(cmd)))
 	output, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Wait() })
-	for buffer := make([]byte, 4096); !strings.Contains(seen, until); {
+	for buffer := make([]byte, 4096); !strings.Contains(seen, "run done"); {
 		n, err := output.Read(buffer)
-		seen += string(buffer[:n])
+		seen += strings.ReplaceAll(string(buffer[:n]), "\r\n", "\n")
 		if err != nil {
 			t.Fatalf("%v:\n%s", err, seen)
 		}
 	}
 	cmd.Process.Signal(os.Interrupt)
-	return strings.ReplaceAll(seen, "\r\n", "\n")
+	begins := regexp.MustCompile(`^[0-9:]+ INF serving config=config.toml ledger=embedded socket=.*\n[0-9:]+ INF ask: quotactl\n`)
+	if want := "bäd ?[2J?]0;title? ?2J ??? tab\there"; !begins.MatchString(seen) || !strings.Contains(seen, want) || strings.Contains(seen, " WRN ") {
+		t.Errorf("got %q, want %q in it", seen, want)
+	}
 }
 
 func TestMessageFirst(t *testing.T) {

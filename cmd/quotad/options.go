@@ -97,8 +97,6 @@ func parseOptions(args []string) (o options, err error) {
 	case err != nil:
 	case *presets && flags.NArg() < 2:
 		o.prints, err = config.PresetText(flags.Arg(0))
-	case flags.Arg(0) == "init":
-		err = errors.New("quotad init is gone: begin with the ten lines of the README, and enforce = false in each limit")
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.strict && !o.check:

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"quotad/cmd/quotad/config"
+	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 )
 
@@ -86,6 +87,13 @@ func (p *provider) opens(at time.Time) time.Time {
 	return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
 }
 
+const keylessCredential = `
+[credentials.keyless]
+limits.daily.units = 1
+operations.list = 1
+proxy = { upstream = "http://127.0.0.1:1", key_command = ["false"], routes = { "GET /" = "list" } }
+`
+
 // What six providers receive is what their presets book, less what is free, and their refusals close the right limit
 // until the right time: by the wiring of a whole daemon, whose jobs call through its proxy.
 func TestProviders(t *testing.T) {
@@ -94,7 +102,7 @@ func TestProviders(t *testing.T) {
 	content, err := os.ReadFile("testdata/providers.json")
 	must(t, err)
 	must(t, json.Unmarshal(content, &list))
-	dir, text := t.TempDir(), "proxy.listen = \"127.0.0.1:0\"\n"
+	dir, text := t.TempDir(), "proxy.listen = \"127.0.0.1:0\"\n"+keylessCredential
 	for _, p := range list {
 		server := httptest.NewServer(p)
 		t.Cleanup(server.Close)
@@ -116,6 +124,9 @@ func TestProviders(t *testing.T) {
 	began := time.Now().Truncate(time.Millisecond)
 	d.open()
 	defer d.stop()
+	if _, list := d.troubles(t.Context()); len(list) != 1 || list[0].Kind != trouble.Key || list[0].Of != "credential keyless" {
+		t.Errorf("a key_command that fails is no reason not to start, but a trouble: %+v", list)
+	}
 	for _, p := range list {
 		run, err := d.runner.Run(p.Preset, "root")
 		must(t, err)

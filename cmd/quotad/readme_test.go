@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"quotad/quota/api"
 	"quotad/quota/server"
@@ -37,23 +36,6 @@ func readPage(t testing.TB, file string) string {
 	text, err := os.ReadFile(file)
 	must(t, err)
 	return string(text)
-}
-
-// The first page is one that is read to its end: it is short, and fits a terminal.
-func TestReadmeIsShort(t *testing.T) {
-	const lines, columns = 200, 122
-	all, inBlock := strings.Split(strings.TrimSuffix(readREADME(t), "\n"), "\n"), false
-	if len(all) > lines {
-		t.Errorf("it has %d lines, more than %d", len(all), lines)
-	}
-	for i, line := range all {
-		if strings.HasPrefix(line, "```") {
-			inBlock = !inBlock
-		}
-		if n := utf8.RuneCountInString(line); n > columns && !inBlock {
-			t.Errorf("line %d has %d columns, more than %d", i+1, n, columns)
-		}
-	}
 }
 
 // Where a page leads, there is something: a file, and in it the section.
@@ -171,6 +153,19 @@ func routeTable(routes []route) string {
 		table += strings.TrimRight(strings.ReplaceAll(line, "`", ""), " ") + "\n"
 	}
 	return table
+}
+
+// A route is one line of GET /v1.
+type route struct{ Method, Path, Access, Does string }
+
+func routesOf(t *testing.T, client *api.Client) []route {
+	t.Helper()
+	var list struct{ Routes []route }
+	must(t, client.Get(context.Background(), "/v1", &list))
+	if len(list.Routes) < 20 {
+		t.Fatalf("the daemon lists %d routes", len(list.Routes))
+	}
+	return list.Routes
 }
 
 // does is what a route does, and the fields that it takes.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"quotad/cmd/quotad/config"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 )
@@ -45,7 +44,7 @@ func TestRecipes(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err == nil || os.Getenv("CI") == "true" {
 		environ["REDIS"] = redistest.Start(t).Addr
 	}
-	runScripts(t, scriptsIn(t, recipesScripts), environ, func(string) string { return onFile })
+	runScripts(t, scriptsIn(t, recipesScripts), environ)
 }
 
 // zoneAt returns a time zone in which it is an hour of the day.
@@ -110,22 +109,6 @@ func containsAny(text string, parts []string) bool {
 		}
 	}
 	return false
-}
-
-// The limits of the recipes go with a preset as with limits of one's own.
-func TestRecipesGoWithPresets(t *testing.T) {
-	seedtest.SkipUnderRace(t)
-	page, file := readPage(t, recipesFile), filepath.Join(t.TempDir(), "config.toml")
-	_, jobs, _ := strings.Cut(blocksOf(page, "the key of all recipes")[0], "[jobs.trending]")
-	for _, preset := range []string{"youtube-classic", "youtube-2026-06"} {
-		for _, recipe := range []string{"a cap, a share", "a cap that is not enforced"} {
-			text := fmt.Sprintf("credentials.youtube.preset = %q\n[jobs.trending]%s%s", preset, jobs, blocksOf(page, "# "+recipe)[0])
-			must(t, os.WriteFile(file, []byte(text), 0o600))
-			if _, err := config.Load(file, config.Host{}); err != nil {
-				t.Errorf("%s with %s: %v", recipe, preset, err)
-			}
-		}
-	}
 }
 
 // shownMu guards the page, which several scripts may write at the same time.

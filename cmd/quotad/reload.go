@@ -158,11 +158,6 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 
 // warn logs what the file hardly means, such as limits that the schedule does not fit.
 func (d *daemon) warn(c *config.Config) {
-	fits := fitsOf{}
-	for _, f := range c.Fits() {
-		fits[f.Credential+" "+f.Limit] = f
-	}
-	d.fits.Store(&fits)
 	for _, warning := range c.Warnings() {
 		d.log.Warn().Str("config", warning.File).Int("line", warning.Line).Str("key", warning.Key).Msg(warning.Message)
 	}

@@ -26,15 +26,11 @@ import (
 	"quotad/quota/seedtest"
 )
 
-// onRedisToo are the scripts that run on Redis too: a decision, a crash. That both ledgers decide alike is held by the suite of
-// quota/ledgertest.
-var onRedisToo = strings.Fields("budget crash")
-
-// Scripts drive quotad, quotactl and ytfetch as processes. Each runs on the embedded ledger, and onRedisToo on
-// Redis too. Beside testscript's own commands:
+// Scripts drive quotad, quotactl and ytfetch as processes, on the embedded ledger. That Redis decides alike is held by
+// the suite of quota/ledgertest. Beside testscript's own commands:
 //
-//	configure FILE               expands $VARIABLES in FILE, and names the ledger of the day in it
-//	daemon NAME [ARG...]         starts quotad
+//	configure FILE               expands $VARIABLES in FILE, such as $BUDGET and $TOLD (an [on_event]), and gives its ledger the deadline of a busy machine
+//	daemon NAME [as USER] [ARG...] starts quotad
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
@@ -48,21 +44,7 @@ var onRedisToo = strings.Fields("budget crash")
 func TestScripts(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
-	t.Run("redis", func(t *testing.T) { // first, since they take longest
-		t.Parallel()
-		server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "no") // --check has nothing to say of it
-		var files []string
-		for _, name := range onRedisToo {
-			files = append(files, filepath.Join("testdata", name+".txtar"))
-		}
-		runScripts(t, files, nil, func(script string) string {
-			return fmt.Sprintf("backend = \"redis\"\ndeadline = \"5s\"\nredis = { addrs = [%q], key_prefix = %q }", server.Addr, script+":")
-		})
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		runScripts(t, scriptsIn(t, "testdata"), nil, func(string) string { return onFile })
-	})
+	runScripts(t, scriptsIn(t, "testdata"), nil)
 }
 
 func scriptsIn(t *testing.T, dir string) []string {
@@ -74,9 +56,8 @@ func scriptsIn(t *testing.T, dir string) []string {
 	return files
 }
 
-// runScripts runs scripts, with further variables in their environment; ledger returns the lines that
-// configure their ledger.
-func runScripts(t *testing.T, files []string, environ map[string]string, ledger func(script string) string) {
+// runScripts runs scripts, with further variables in their environment.
+func runScripts(t *testing.T, files []string, environ map[string]string) {
 	file := shipped(t)
 	testscript.Run(t, testscript.Params{
 		Files:               files,
@@ -90,7 +71,7 @@ func runScripts(t *testing.T, files []string, environ map[string]string, ledger 
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Setup: func(env *testscript.Env) error {
-			s := &scriptState{daemons: map[string]*child{}, ledger: ledger}
+			s := &scriptState{daemons: map[string]*child{}}
 			env.Values[scriptKey{}], env.Values[tbKey{}] = s, env.T()
 			env.Defer(s.clear)
 			root, err := filepath.Abs("../..")
@@ -99,6 +80,9 @@ func runScripts(t *testing.T, files []string, environ map[string]string, ledger 
 			}
 			env.Setenv("ROOT", root)
 			env.Setenv("SHIPPED", file)
+			env.Setenv("TOLD", fmt.Sprintf("[on_event]\ncommand = [\"sh\", \"-c\", \"cat >>%s/told\"]", env.WorkDir))
+			env.Setenv("BUDGET", "[ledger]\nbackend = \"embedded\"\n"+oneBudget)
+			env.Setenv("ONEBUDGET", oneBudget)
 			env.Setenv("FAR", far)
 			env.Setenv("FARMINUTE", farMinute)
 			env.Setenv("QUOTAD_SOCKET", filepath.Join(env.WorkDir, ".quotad/quotad.sock"))
@@ -125,9 +109,11 @@ func observes(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%s %s: %s\n", out.Class, out.Limit, out.Says)
 }
 
+// oneBudget is a credential of which a script spends.
+const oneBudget = "[credentials.api]\nlimits.daily.units = 100\noperations.list = 1\n"
+
 // A scriptState is what one script has started.
 type scriptState struct {
-	ledger  func(script string) string
 	daemons map[string]*child
 	redis   *redistest.Server // of the script alone; nil: it has none
 
@@ -148,15 +134,11 @@ func (s *scriptState) clear() {
 	}
 }
 
-// configure puts the script's ledger in the place of the line for the embedded one.
+// configure gives the ledger a deadline that the disk of a busy machine meets.
 func configure(ts *testscript.TestScript, _ bool, args []string) {
-	const line = `backend = "embedded"`
 	file := ts.MkAbs(args[0])
 	text := os.Expand(ts.ReadFile(file), ts.Getenv)
-	if strings.Count(text, line) != 1 {
-		ts.Fatalf("%s needs the line %s", args[0], line)
-	}
-	text = strings.Replace(text, line, scriptOf(ts).ledger(ts.Name()), 1)
+	text = strings.Replace(text, `backend = "embedded"`, onFile, 1)
 	ts.Check(os.WriteFile(file, []byte(operable(text)), 0o600))
 }
 
@@ -240,6 +222,9 @@ func sampleCommand(ts *testscript.TestScript, _ bool, args []string) {
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("quotad", args[1:]...)
+	if len(args) > 2 && args[1] == "as" {
+		cmd = exec.Command("setpriv", append([]string{"--reuid=" + args[2], "--regid=" + args[2], "--clear-groups", "quotad"}, args[3:]...)...)
+	}
 	cmd.Dir = ts.MkAbs(".")
 	for _, variable := range []string{"PATH", "HOME", "TMPDIR", "GORACE"} {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))

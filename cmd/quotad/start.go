@@ -29,12 +29,11 @@ func newDaemon(c *config.Config, o options, s systemd, stderr io.Writer) *daemon
 	d := &daemon{
 		options: o, systemd: s, stderr: stderr, log: newLogger(stderr), config: c, callers: s.api,
 		hangups: make(chan os.Signal, 1), failed: make(chan error, 1), changed: make(chan struct{}, 1),
-		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, denials: new(server.Denials), facts: newFacts(),
+		metrics: metrics.New(api.BuildVersion()), tokens: &jobs.Tokens{}, denials: new(server.Denials), facts: newFacts(), diskOf: diskOf,
 		launcher: process.Launcher{Cgroups: c.Passes.CgroupRoot, User: c.Passes.User},
 	}
 	setLevel(c.Log.Level)
 	d.inForce.Store(c)
-	d.fits.Store(&fitsOf{})
 	d.remote.SetCallers(c.Callers)
 	d.file.Store(&api.Configuration{File: c.File, ReadAt: time.Now()})
 	d.notifier = notify.NewNotifier(c.StateDir, d.emit)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,213 +13,96 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"quotad/quota/redisledger/redistest"
 )
-
-// A startScene is the place of a daemon that systemd starts.
-type startScene struct {
-	*testing.T
-	dir, state string
-}
-
-func (s *startScene) configure(text string) { write(s.T, s.dir, "config.toml", text) }
-
-func (s *startScene) ledger() string { return filepath.Join(s.state, journalDir, "api", "00000001") }
-
-// takePort has the configuration name a port that is taken.
-func takePort(table string) func(s *startScene) (mend func() error) {
-	return func(s *startScene) func() error {
-		taken, err := net.Listen("tcp", "127.0.0.1:0")
-		must(s, err)
-		s.configure(oneCredential + fmt.Sprintf("[%s]\nlisten = %q\n", table, taken.Addr()))
-		return taken.Close
-	}
-}
-
-// keepLedger moves the journal away, and has mend put it back.
-func keepLedger(s *startScene) (mend func() error) {
-	kept := s.ledger() + ".kept"
-	must(s, os.Rename(s.ledger(), kept))
-	return func() error { return errors.Join(os.RemoveAll(s.ledger()), os.Rename(kept, s.ledger())) }
-}
 
 // failedStarts have what keeps quotad from starting, the code with which it exits, and what the log, systemd's status
 // and --check say.
 var failedStarts = []struct {
 	name  string
-	spoil func(s *startScene) (mend func() error)
+	spoil func(t *testing.T, dir string)
 	code  int
 	says  string
 }{
-	{"the port of the proxy is taken", takePort("proxy"), exitError, "address already in use"},
-	{"the port of the metrics is taken", takePort("metrics"), exitError, "address already in use"},
-	{"the ledger is damaged", func(s *startScene) func() error {
-		mend := keepLedger(s)
-		text, err := os.ReadFile(s.ledger() + ".kept")
-		must(s, err)
+	{"the file is not good", func(t *testing.T, dir string) { write(t, dir, "config.toml", "nonsense = true\n"+oneCredential) },
+		exitConfig, "config.toml:1: nonsense: unknown key"},
+	{"the port of the proxy is taken", func(t *testing.T, dir string) {
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		t.Cleanup(func() { taken.Close() })
+		write(t, dir, "config.toml", oneCredential+fmt.Sprintf("[proxy]\nlisten = %q\n", taken.Addr()))
+	}, exitError, "address already in use"},
+	{"the ledger is damaged", func(t *testing.T, dir string) {
+		file := filepath.Join(dir, "state", journalDir, "api", "00000001")
+		text := []byte(readPage(t, file))
 		text[20] = '#'
-		must(s, os.WriteFile(s.ledger(), text, 0o600))
-		return mend
+		must(t, os.WriteFile(file, text, 0o600))
 	}, exitError, `ledger/api/00000001 is damaged`},
-	{"the ledger is missing", keepLedger, exitError, `ledger/api is missing; .*--accept-new-ledger`},
-	{"the file is not good", func(s *startScene) func() error {
-		s.configure("nonsense = true\n" + oneCredential)
-		return func() error { s.configure(oneCredential); return nil }
-	}, exitConfig, "config.toml:1: nonsense: unknown key"},
-	{"there is no file", func(s *startScene) func() error {
-		must(s, os.Remove(filepath.Join(s.dir, "config.toml")))
-		return func() error { s.configure(oneCredential); return nil }
-	}, exitConfig, "cannot read configuration"},
-	{"everybody may write to the state", func(s *startScene) func() error {
-		must(s, os.Chmod(s.state, 0o777))
-		return func() error { return os.Chmod(s.state, 0o750) }
-	}, exitError, "everybody on this host may write to .* chmod o-w "},
-	{"the state is read-only", func(s *startScene) func() error {
-		if err := syscall.Mount(s.state, s.state, "", syscall.MS_BIND, ""); err != nil {
-			s.Skipf("cannot mount: %v", err)
+	{"the state is read-only", func(t *testing.T, dir string) {
+		state := filepath.Join(dir, "state")
+		if err := syscall.Mount(state, state, "", syscall.MS_BIND, ""); err != nil {
+			t.Skipf("cannot mount: %v", err)
 		}
-		s.Cleanup(func() { syscall.Unmount(s.state, syscall.MNT_DETACH) })
-		must(s, syscall.Mount("", s.state, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
-		return func() error { return syscall.Mount("", s.state, "", syscall.MS_BIND|syscall.MS_REMOUNT, "") }
+		t.Cleanup(func() { syscall.Unmount(state, syscall.MNT_DETACH) })
+		must(t, syscall.Mount("", state, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	}, exitError, "read-only file system"},
 }
 
-// A start that fails ends quotad, and says why in the log and in systemd's status; --check says it before. A caller waits
-// meanwhile in systemd's socket, and is answered by the start that succeeds.
+// A start that fails ends quotad, and says why in the log and in systemd's status; --check says it before, and changes
+// nothing. A caller waits meanwhile in systemd's socket, and is answered by the start that succeeds.
 func TestFailedStart(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
-	began := shortDir(t)
-	first := startConfigured(t, began, oneCredential)
-	first.logs(t, "^serving$")
-	_, err := spend(serviceClient(began))
-	must(t, err)
-	first.stop(t)
+	dir := shortDir(t)
+	manager, socket := notifySocket(t, dir), passedSocket(t, dir)
+	fails := func(t *testing.T, spoil func(t *testing.T, dir string), code int, pattern string) {
+		spoil(t, dir)
+		before, says := tree(t, dir), regexp.MustCompile(pattern)
+		check := exec.Command("quotad", "--check")
+		check.Dir, check.Env = dir, append(os.Environ(), "STATE_DIRECTORY="+filepath.Join(dir, "state"))
+		if output, _ := check.CombinedOutput(); check.ProcessState.ExitCode() != code || !says.Match(output) {
+			t.Errorf("--check: %v, want %d and %q:\n%s", check.ProcessState, code, says, output)
+		}
+		if after := tree(t, dir); after != before {
+			t.Errorf("--check changed\n%sto\n%s", before, after)
+		}
+		failed := startAsService(t, dir, socket)
+		awaitNotice(t, manager, "STATUS=.*"+pattern+".*")
+		if got, err := failed.end(); got != code || err != nil || !says.MatchString(failed.text()) {
+			t.Errorf("exit code %d, want %d and %q: %v\n%s", got, code, says, err, failed.text())
+		}
+	}
+	answered := make(chan error, 1)
+	go func() {
+		answer, err := overSocket(serviceClient(dir).Socket).PostForm("http://quotad/v1/acquire", url.Values{"operation": {"list"}})
+		if err == nil && answer.StatusCode != http.StatusOK {
+			err = errors.New(answer.Status)
+		}
+		answered <- err
+	}()
 	for _, way := range failedStarts {
-		t.Run(way.name, func(t *testing.T) {
-			t.Parallel()
-			s := &startScene{T: t, dir: shortDir(t)}
-			s.state = filepath.Join(s.dir, "state")
-			must(t, exec.Command("cp", "-a", filepath.Join(began, "state"), s.dir).Run())
-			manager, socket := notifySocket(t, s.dir), passedSocket(t, s.dir)
-			s.configure(oneCredential)
-			mend := way.spoil(s)
-			before, says := s.tree(), regexp.MustCompile(way.says)
-			if output, code := s.check(); code != way.code || !says.MatchString(output) {
-				t.Errorf("--check: exit code %d, want %d and %q:\n%s", code, way.code, way.says, output)
-			}
-			if after := s.tree(); after != before {
-				t.Errorf("--check changed\n%sto\n%s", before, after)
-			}
-			waits := make(chan error, 1)
-			go func() { waits <- callOnce(filepath.Join(s.dir, "api.sock")) }()
-			failed := startAsService(t, s.dir, socket)
-			awaitNotice(t, manager, "STATUS=.*"+way.says+".*")
-			if code, err := failed.end(); code != way.code || err != nil || !says.MatchString(failed.text()) {
-				t.Errorf("exit code %d, want %d and %q: %v\n%s", code, way.code, way.says, err, failed.text())
-			}
-			must(t, mend())
-			mended := startAsService(t, s.dir, socket)
-			if err := <-waits; err != nil {
+		t.Run(way.name, func(t *testing.T) { fails(t, way.spoil, way.code, way.says) })
+		if way.code == exitConfig {
+			write(t, dir, "config.toml", oneCredential)
+			mended := startAsService(t, dir, socket)
+			if err := <-answered; err != nil {
 				t.Errorf("a caller is lost: %v", err)
 			}
 			mended.stop(t)
-		})
+		}
 	}
 }
 
-// check has quotad check the file, for its state directory.
-func (s *startScene) check() (output string, code int) {
-	cmd := exec.Command("quotad", "--check")
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), "STATE_DIRECTORY="+s.state)
-	text, _ := cmd.CombinedOutput()
-	return string(text), cmd.ProcessState.ExitCode()
-}
-
 // tree lists the files of the ledger with their sizes.
-func (s *startScene) tree() string {
+func tree(t *testing.T, dir string) string {
+	t.Helper()
 	var list strings.Builder
-	must(s, filepath.Walk(filepath.Join(s.state, journalDir), func(path string, info os.FileInfo, err error) error {
+	_ = filepath.Walk(filepath.Join(dir, "state", journalDir), func(path string, info os.FileInfo, err error) error { // at first there is none
 		if err == nil {
 			fmt.Fprintln(&list, path, info.Size(), info.ModTime(), info.Mode())
 		}
 		return err
-	}))
+	})
 	return list.String()
-}
-
-// What mends itself or can wait is no reason not to start: quotad is ready and alive to systemd, and the status says what
-// is wrong. Of a ledger that was never reached nobody knows what is left.
-func TestStartsWithATrouble(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct{ text, says, kind string }{
-		"Redis is away": {"[ledger]\nbackend = \"redis\"\nredis.addrs = [\"unix:///nowhere/redis.sock\"]\n" + oneCredential,
-			"Redis cannot be reached: every call is refused: .*", "ledger"},
-		"key_command fails": {oneCredential + "[proxy]\nlisten = \"127.0.0.1:0\"\n[credentials.api.proxy]\nupstream = \"http://127.0.0.1:1\"\n" +
-			"key_command = [\"false\"]\nroutes = { \"GET /\" = \"list\" }\n", ".*", "key"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := shortDir(t)
-			manager := notifySocket(t, dir)
-			startConfigured(t, dir, row.text)
-			awaitNotice(t, manager, `READY=1\nSTATUS=`+row.says)
-			for range beats + 1 { // for longer than systemd would wait
-				awaitNotice(t, manager, `WATCHDOG=1`)
-			}
-			known := row.kind != "ledger"
-			ask := func(args ...string) (string, error) {
-				output, err := exec.Command("quotactl", append([]string{"--socket", serviceClient(dir).Socket}, args...)...).Output()
-				return string(output), err
-			}
-			if text, err := ask("status", "-o", "json"); err != nil || !strings.Contains(text, `"kind": "`+row.kind+`"`) {
-				t.Errorf("want a trouble %q: %v\n%s", row.kind, err, text)
-			}
-			if text, err := ask("status"); err != nil || strings.Contains(text, "1,000,000") != known || strings.Contains(text, "1970") {
-				t.Errorf("the status, with what is left known: %v: %v\n%s", known, err, text)
-			}
-			if text, err := ask("status", "api", "daily", "-o", "value"); (err == nil) != known || (text == "1000000\n") != known {
-				t.Errorf("the value, known: %v: %v %q", known, err, text)
-			}
-			if left, there := scrape(t, serviceClient(dir))[`quotad_limit_left_units{credential="api",limit="daily"}`]; there != known {
-				t.Errorf("the metric, known: %v: %v", known, left)
-			}
-		})
-	}
-}
-
-// --check says what Redis lacks. With --strict it also writes there, and what is lacking is an error.
-func TestCheckOfRedis(t *testing.T) {
-	t.Parallel()
-	unsafe := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
-	full := redistest.Start(t, "--appendonly", "yes", "--maxmemory", "1")
-	for _, row := range []struct {
-		addr   string
-		strict string // what a strict check says besides
-		says   []string
-	}{
-		{unsafe.Addr, "", []string{"maxmemory-policy is allkeys-lru", "appendonly is no"}},
-		{full.Addr, "redis refuses: OOM", nil},
-		{"unix:///nowhere/redis", "", []string{"cannot reach redis"}},
-	} {
-		dir := shortDir(t)
-		write(t, dir, "config.toml", "[ledger]\n"+onRedis(row.addr)+oneCredential)
-		for _, want := range []int{exitOK, exitError} {
-			var text strings.Builder
-			code := run([]string{"--check", fmt.Sprintf("--strict=%v", want == exitError), "--config", filepath.Join(dir, "config.toml")}, &text, &text)
-			output := text.String()
-			says := row.says
-			if want == exitError {
-				says = append(says, row.strict)
-			}
-			for _, one := range says {
-				if code != want || !strings.Contains(output, one) {
-					t.Errorf("exit code %d, want %d and %q:\n%s", code, want, one, output)
-				}
-			}
-		}
-	}
 }
 
 // inService has a shell run a command as root on a host where the package is installed and the service has not

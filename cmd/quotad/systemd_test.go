@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,10 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
-	"quotad/jobs/process"
 	"quotad/quota/api"
 )
 
@@ -130,25 +130,6 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// Without a run token the user of jobs may only read: that of passes, or, as a service, quotad's own. By hand, jobs run as
-// the user who started it.
-func TestUserOfJobs(t *testing.T) {
-	service := systemd{api: nowhere{}}
-	for _, row := range []struct {
-		user *process.User
-		systemd
-		want int
-	}{
-		{&process.User{UID: 33}, service, 33}, {&process.User{UID: 33}, systemd{}, 33}, {nil, service, os.Getuid()}, {nil, systemd{}, 0},
-	} {
-		c := &config.Config{}
-		c.Passes.User = row.user
-		if got := (&daemon{config: c, systemd: row.systemd}).jobsUID(); got != row.want {
-			t.Errorf("%v, as a service %v: got %d, want %d", row.user, row.systemd.api != nil, got, row.want)
-		}
-	}
-}
-
 func TestSocketOfAnotherName(t *testing.T) {
 	dir := shortDir(t)
 	write(t, dir, "config.toml", onSystemd)
@@ -162,37 +143,27 @@ func TestSocketOfAnotherName(t *testing.T) {
 // In the journal each line has its level, and so has why quotad cannot run. Redirected by a shell, say, stderr is not what
 // systemd named, and has none.
 func TestJournalKnowsLevels(t *testing.T) {
-	t.Parallel()
-	const ours = "$(stat --dereference --format=%d:%i /proc/self/fd/2)"
-	failing := "[log]\nlevel = \"debug\"\n" + strings.Replace(onSystemd, "&& env", "&& exit 3", 1)
-	for _, row := range []struct {
-		name, stream, text string
-		lines              []string
-	}{
-		{"a failed pass", ours, failing, []string{`^<6>\{"message":"run begins","level":"info",`, `^<7>\{"message":"pass begins","level":"debug",`, `^<3>\{"message":"pass failed","level":"error",`}},
-		{"a file that is not good", ours, onSystemd + "one = 1\ntwo = 2\n", []string{`^<3>config.toml:[0-9]+: jobs.fetch.one: `, `^<3>config.toml:[0-9]+: jobs.fetch.two: `}},
-		{"another stream", "8:1", failing, []string{"^run begins$"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			daemon := startInJournal(t, row.text, row.stream)
-			for _, line := range row.lines {
-				daemon.logs(t, line)
-			}
-		})
-	}
-}
-
-// startInJournal starts quotad with a stderr that is the journal, or, with another stream named, is not.
-func startInJournal(t *testing.T, config, stream string) *child {
-	t.Helper()
-	dir := shortDir(t)
-	write(t, dir, "config.toml", config)
-	cmd := exec.Command("sh", "-c", "JOURNAL_STREAM="+stream+" exec quotad")
-	cmd.Dir = dir
-	c, err := startChild(cmd)
+	file, err := os.Create(filepath.Join(t.TempDir(), "journal"))
 	must(t, err)
-	t.Cleanup(c.kill)
-	return c
+	var stat syscall.Stat_t
+	must(t, syscall.Fstat(int(file.Fd()), &stat))
+	for _, row := range []struct{ stream, want string }{
+		{fmt.Sprintf("%d:%d", stat.Dev, stat.Ino), "<6>{\"message\":\"a\",\"level\":\"info\"}\n<3>{\"message\":\"b\",\"level\":\"error\"}\n<3>quotad: error: c\n<3>quotad: error: d\n"},
+		{"8:1", "{\"message\":\"a\",\"level\":\"info\"}\n{\"message\":\"b\",\"level\":\"error\"}\nquotad: error: c\nquotad: error: d\n"},
+		{"", "{\"message\":\"a\",\"level\":\"info\"}\n{\"message\":\"b\",\"level\":\"error\"}\nquotad: error: c\nquotad: error: d\n"},
+	} {
+		must(t, file.Truncate(0))
+		_, err := file.Seek(0, io.SeekStart)
+		must(t, err)
+		stderr := asJournal(file, row.stream)
+		log := newLogger(stderr).With().Logger()
+		log.Info().Msg("a")
+		log.Error().Msg("b")
+		fmt.Fprint(stderr, "quotad: error: c\nquotad: error: d\n")
+		if got := regexp.MustCompile(`,"time":"[^"]*"`).ReplaceAllString(readPage(t, file.Name()), ""); got != row.want {
+			t.Errorf("%q: got\n%s\nwant\n%s", row.stream, got, row.want)
+		}
+	}
 }
 
 // A service manager that does not read does not keep quotad waiting for long.

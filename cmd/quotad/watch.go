@@ -37,10 +37,7 @@ func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	if info, err := os.Stat(file.File); err == nil && info.ModTime().After(file.ReadAt) && info.ModTime().After(file.FailedAt) {
 		s.File.ChangedAt = info.ModTime()
 	}
-	var disk unix.Statfs_t
-	if unix.Statfs(c.StateDir, &disk) == nil {
-		s.Disk.Free, s.Disk.Size = disk.Bavail*uint64(disk.Bsize), disk.Blocks*uint64(disk.Bsize)
-	}
+	s.Disk.Free, s.Disk.Size = d.diskOf(c.StateDir)
 	s.Jobs, _ = d.runner.Status("") // of all jobs it cannot fail
 	for _, job := range s.Jobs {
 		s.Idle[job.Name] = d.facts.idleOf(job.Name, d.runner.Runs)
@@ -51,6 +48,15 @@ func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	}
 	d.facts.complete(&s, asked)
 	return s
+}
+
+// diskOf returns what the disk of a directory has, in bytes; no size: it is not known.
+func diskOf(dir string) (free, size uint64) {
+	var disk unix.Statfs_t
+	if unix.Statfs(dir, &disk) != nil {
+		return 0, 0
+	}
+	return disk.Bavail * uint64(disk.Bsize), disk.Blocks * uint64(disk.Bsize)
 }
 
 // pingOf is the command that asks the first Redis of a configuration whether it is there.
@@ -71,11 +77,13 @@ func (d *daemon) credentialState(ctx context.Context, c *config.Config, credenti
 	if err != nil || !usage.AsOf.IsZero() { // the state of the ledger says so
 		return one
 	}
-	fits := *d.fits.Load()
 	for _, l := range usage.Limits {
 		rate := plan.RateOf(rates, credential.Name, l.Name)
 		limit := trouble.LimitState{LimitState: l, GoneAt: rate.GoneAt, Spender: callerName(rate.Spender), Rate: rate.Beyond}
-		fit := fits[credential.Name+" "+l.Name]
+		var fit plan.Fit
+		if i := slices.IndexFunc(c.Fits(), func(f plan.Fit) bool { return f.Credential == credential.Name && f.Limit == l.Name }); i >= 0 {
+			fit = c.Fits()[i]
+		}
 		limit.Fits, limit.Asks = fit.Fits || fit.Holds && !l.IsShare(), fit.Demand > 0
 		limit.Size = d.observer.Count(credential.Name, l.Name).Size.Units
 		one.Limits = append(one.Limits, limit)

@@ -1,8 +1,6 @@
 package server_test
 
 import (
-	"context"
-	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -12,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"quotad/quota/api"
-	"quotad/quota/seedtest"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
@@ -107,50 +103,6 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// Thousands of connections that send nothing leave acquires going on. When they have gone, so has what they took.
-func TestFloodOfTheSocket(t *testing.T) {
-	nobody := account(t, "nobody")
-	h := servertest.Start(t, nil, server.FrontendConfig{ErrorLog: log.New(io.Discard, "", 0)})
-	own := h.Dial()
-	acquire := func(when string) {
-		t.Helper()
-		if got := own.Call("POST", "/v1/acquire", "credential=youtube&operation=videos.list", servertest.Form); got.Status != http.StatusOK {
-			t.Errorf("%s: %d %s", when, got.Status, got.Body)
-		}
-	}
-	acquire("before")
-	heap, routines := held()
-	flood := make([]*servertest.Conn, seedtest.Long(t, 1500))
-	for i := range flood {
-		if flood[i] = dialAs(t, h, nobody); i%500 == 0 {
-			acquire("meanwhile")
-		}
-	}
-	if d := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}); !d.Granted {
-		t.Errorf("an operator in the flood: %+v", d)
-	}
-	full, _ := held()
-	for _, w := range flood {
-		w.Close()
-	}
-	clear(flood)
-	after, left := held()
-	for after > heap+uint64(len(flood))<<10+2<<20 || left > routines+4 { // until what they took is back
-		after, left = held()
-	}
-	t.Logf("%d connections: heap %d kB before, %d kB with them, %d kB after; %d and %d goroutines", len(flood), heap>>10, full>>10, after>>10, routines, left)
-	acquire("after")
-}
-
-// held returns what is on the heap, and how many goroutines there are.
-func held() (heap uint64, routines int) {
-	var m runtime.MemStats
-	runtime.GC() // fills the pools' victims
-	runtime.GC() // and frees them
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc, runtime.NumGoroutine()
-}
-
 // The request of a connection that has not asked yet is answered while the server shuts down, or known to its
 // sender not to have arrived: none is read and dropped.
 func TestShutdownDropsNoRequest(t *testing.T) {
@@ -189,35 +141,5 @@ func TestShutdownDropsNoRequest(t *testing.T) {
 		if err := <-down; err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	h := servertest.Start(t, func(c *server.Config) {
-		slow := func(context.Context, *server.Session, server.None) (string, error) {
-			close(entered)
-			<-leave
-			return "done", nil
-		}
-		c.Routes = []server.Route{{Method: "GET", Path: "/slow", Access: server.Read, Handle: server.Handle(slow)}}
-	})
-	answered := make(chan servertest.Response, 1)
-	wire := h.Dial()
-	go func() { answered <- wire.Call("GET", "/slow", "") }()
-	<-entered
-	down := make(chan error, 1)
-	go func() { down <- h.Frontend.Shutdown(context.Background()) }()
-	for { // until the socket is gone
-		if _, err := h.Client("").Status(context.Background()); errors.Is(err, api.ErrUnreachable) {
-			break
-		}
-	}
-	close(leave)
-	if err := <-down; err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
-	if got := <-answered; got.Status != http.StatusOK || got.Body != "\"done\"\n" {
-		t.Errorf("got %d %q", got.Status, got.Body)
 	}
 }

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,58 +13,7 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-func TestSettleAndRelease(t *testing.T) {
-	h := servertest.Start(t, nil)
-	h.Tokens.Issue("secret", "trending", "US", "youtube")
-	client := h.Client("secret")
-	grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"})
-
-	d, err := client.Settle(context.Background(), grant.GrantID, 30)
-	if err != nil || !d.Granted || d.Units != 30 || d.GrantID != grant.GrantID {
-		t.Fatalf("settle: %+v, %v", d, err)
-	}
-	if used := h.Used("youtube"); used != 30 {
-		t.Errorf("used %d after settling to 30", used)
-	}
-	if d, err = client.Release(context.Background(), grant.GrantID); err != nil || !d.Granted {
-		t.Fatalf("release: %+v, %v", d, err)
-	}
-	if used := h.Used("youtube"); used != 0 {
-		t.Errorf("used %d after the release", used)
-	}
-	want := []string{grant.GrantID + "=30", grant.GrantID + "=0"}
-	if got := h.Tokens.Pass("secret").Settled; !slices.Equal(got, want) {
-		t.Errorf("the pass's record has %v, want %v", got, want)
-	}
-}
-
-// A pass settles a grant to what one call of it could cost, and no further. An operator settles it to what was spent.
-func TestASettlementIsBounded(t *testing.T) {
-	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
-	h.Tokens.Issue("ordinary", "trending", "US", "youtube")
-	h.Tokens.Issue("reserve", "nightly", "US", "youtube")
-	h.Tokens.May("reserve", true)
-	for _, row := range []struct {
-		token   string
-		most    int64 // 9,500 of daily, and the reserve
-		further bool
-	}{{"ordinary", 9_500, false}, {"reserve", 10_000, false}, {"", 10_000, true}} {
-		grant := h.Acquire(row.token, api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
-		client := h.Client(row.token)
-		_, err := client.Settle(t.Context(), grant.GrantID, row.most+1)
-		if (err == nil) != row.further || err != nil && api.ProblemFrom(err).Status != http.StatusConflict {
-			t.Errorf("%q settles to %d: %v", row.token, row.most+1, err)
-		}
-		if d, err := client.Settle(t.Context(), grant.GrantID, row.most); err != nil || d.Units != row.most {
-			t.Errorf("%q settles to %d: got %+v, %v", row.token, row.most, d, err)
-		}
-		if _, err := client.Release(t.Context(), grant.GrantID); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// The proxy alone knows whether its call was sent.
+// The proxy alone knows whether its call was sent. What a pass settles is in its record.
 func TestThePassMayNotSettleForTheProxy(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
@@ -78,6 +26,11 @@ func TestThePassMayNotSettleForTheProxy(t *testing.T) {
 	d, err := h.Client("secret").Settle(context.Background(), proxied.GrantID, 0)
 	if p := api.ProblemFrom(err); p.Reason != quota.Forbidden || h.Used("youtube") != 100 {
 		t.Errorf("got %+v, %v, used %d, want it forbidden", d, err, h.Used("youtube"))
+	}
+	own := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"}).GrantID
+	_, err = h.Client("secret").Settle(t.Context(), own, 30)
+	if got := h.Tokens.Pass("secret").Settled; err != nil || len(got) != 1 || got[0] != own+"=30" {
+		t.Errorf("the pass's record has %q, %v", got, err)
 	}
 }
 

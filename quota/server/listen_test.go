@@ -58,18 +58,60 @@ func staleSocket(t *testing.T, path string) {
 	l.Close()
 }
 
-func TestLiveSocketIsRefused(t *testing.T) {
-	path := filepath.Join(servertest.ShortDir(t), "s")
-	defer listen(t, path).Close()
-	_, err := server.Listen(path)
-	if err == nil || !strings.Contains(err.Error(), "another daemon serves this socket") {
-		t.Fatalf("a second daemon: %v", err)
+// What is there already stays, unless it is a socket without a daemon; and not every path can be a socket's.
+func TestWhatIsRefused(t *testing.T) {
+	dir := servertest.ShortDir(t)
+	longest := filepath.Join(dir, strings.Repeat("x", 107-len(dir)-1))
+	file := func(p string) error { return os.WriteFile(p, []byte("precious"), 0o600) }
+	linked := func(p string) error {
+		staleSocket(t, p+".real")
+		return os.Symlink(p+".real", p)
 	}
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatalf("the first daemon is cut off: %v", err)
+	live := func(p string) error {
+		l, err := server.Listen(p)
+		t.Cleanup(func() { l.Close() })
+		return err
 	}
-	conn.Close()
+	datagrams := func(p string) error {
+		l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: p, Net: "unixgram"})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err
+	}
+	for _, row := range []struct {
+		name, path string
+		make       func(path string) error
+		says       string
+	}{
+		{"file", dir + "/f", file, "something that is not a socket is there already"},
+		{"dangling link", dir + "/d", func(p string) error { return os.Symlink(p+".away", p) }, "not a socket"},
+		{"link to a stale socket", dir + "/l", linked, "not a socket"},
+		{"datagram socket", dir + "/g", datagrams, "cannot find out whether a daemon serves it"},
+		{"socket of a daemon", dir + "/s", live, "another daemon serves this socket"},
+		{"of 107 bytes", longest, nil, ""},
+		{"of 108 bytes", longest + "x", nil, "the path has 108 bytes, a socket's has at most 107"},
+		{"empty", "", nil, "the path is empty"},
+		{"abstract", "@quotad", nil, "not a file"},
+		{"in no directory", dir + "/none/s", nil, "no such file or directory"},
+	} {
+		if row.make != nil {
+			if err := row.make(row.path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, missing := os.Lstat(row.path)
+		l, err := server.Listen(row.path)
+		if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
+			t.Errorf("%s: got %v, want %q in it", row.name, err, row.says)
+		}
+		if after, err := os.Lstat(row.path); missing == nil && (err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode()) {
+			t.Errorf("%s: it is not as it was: %v, %v", row.name, after, err)
+		}
+		if err == nil {
+			l.Close()
+		}
+	}
 }
 
 func TestOfTwoThatStartTogetherOneListens(t *testing.T) {
@@ -90,68 +132,6 @@ func TestOfTwoThatStartTogetherOneListens(t *testing.T) {
 	group.Wait()
 	if n := listening.Load(); n != 1 {
 		t.Errorf("%d daemons listen on one path, want 1", n)
-	}
-}
-
-func TestOtherThingsAreNotTouched(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		make func(path string) error
-	}{
-		{"file", func(p string) error { return os.WriteFile(p, []byte("precious"), 0o600) }},
-		{"dangling link", func(p string) error { return os.Symlink(p+".away", p) }},
-		{"link to a stale socket", func(p string) error {
-			staleSocket(t, p+".real")
-			return os.Symlink(p+".real", p)
-		}},
-		{"datagram socket", func(p string) error {
-			l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: p, Net: "unixgram"})
-			if err == nil {
-				t.Cleanup(func() { l.Close() })
-			}
-			return err
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			path := filepath.Join(servertest.ShortDir(t), "s")
-			if err := row.make(path); err != nil {
-				t.Fatal(err)
-			}
-			before, err := os.Lstat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if l, err := server.Listen(path); err == nil {
-				l.Close()
-				t.Error("it is replaced by a socket")
-			}
-			after, err := os.Lstat(path)
-			if err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() {
-				t.Errorf("it is not as it was: %v, %v", after, err)
-			}
-		})
-	}
-}
-
-func TestListenPaths(t *testing.T) {
-	dir := servertest.ShortDir(t)
-	longest := filepath.Join(dir, strings.Repeat("x", 107-len(dir)-1))
-	for _, row := range []struct{ name, path, says string }{
-		{"of 107 bytes", longest, ""},
-		{"of 108 bytes", longest + "x", "the path has 108 bytes, a socket's has at most 107"},
-		{"empty", "", "the path is empty"},
-		{"abstract", "@quotad", "not a file"},
-		{"in no directory", filepath.Join(dir, "none", "s"), "no such file or directory"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			l, err := server.Listen(row.path)
-			if err == nil {
-				l.Close()
-			}
-			if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
-				t.Errorf("got %v, want %q in it", err, row.says)
-			}
-		})
 	}
 }
 

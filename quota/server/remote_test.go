@@ -13,20 +13,6 @@ import (
 	"quotad/quota/api"
 )
 
-// Every route in the table is one that there is.
-func TestRemoteRoutesExist(t *testing.T) {
-	s := &Server{}
-	known := map[string]bool{}
-	for _, r := range s.ownRoutes() {
-		known[r.Method+" "+r.Path] = true
-	}
-	for _, route := range remoteRoutes {
-		if !known[route] {
-			t.Errorf("there is no route %s", route)
-		}
-	}
-}
-
 // What the daemon warns of is for callers on its host.
 func TestRemoteCallersAreNotWarned(t *testing.T) {
 	health := quota.Health{State: "ok", Warnings: []string{"appendonly is no"}}

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,10 +9,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"quotad/quota"
 	"quotad/quota/api"
@@ -45,34 +41,6 @@ func account(t *testing.T, name string) uint32 {
 		t.Fatal(err)
 	}
 	return uint32(uid)
-}
-
-// Whoever may not is told how to come to.
-func TestHowToBecomeAnOperator(t *testing.T) {
-	member := account(t, "nobody")
-	for _, row := range []struct{ name, group, method, path, body, want string }{
-		{"operate", "daemon", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", "as root: usermod -aG daemon nobody\""},
-		{"no such group", "no-such-group", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", "as root: groupadd no-such-group"},
-		{"correct", "daemon", "DELETE", "/v1/grants/{grant}", "", "releases its own grants with its run token"},
-		{"by name", "daemon", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", "user nobody may read and acquire"},
-		{"another's, by name", "daemon", "DELETE", "/v1/grants/{grant}", "", "not one that user nobody acquired"},
-		{"a job without a token", "daemon", "POST", "/v1/acquire", "credential=youtube&operation=videos.list", "a pass finds its run token in $QUOTAD_TOKEN"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			h := servertest.Start(t, func(c *server.Config) {
-				c.AdminGroup = row.group
-				if strings.HasPrefix(row.name, "a job") {
-					c.JobsUID = int(member)
-				}
-			})
-			h.Tokens.Issue("a pass", "trending", "US", "youtube")
-			grant := h.Acquire("a pass", api.AcquireRequest{Operation: "videos.list"}).GrantID
-			path := strings.Replace(row.path, "{grant}", grant, 1)
-			if got := as(t, h, member, row.method, path, row.body).Body; !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), row.want) {
-				t.Errorf("got %s, want a hint with %q", got, row.want)
-			}
-		})
-	}
 }
 
 // TestRoles is the table of Access, with real users.
@@ -145,7 +113,9 @@ func TestRoles(t *testing.T) {
 				{"admin", admin, nil, row.admin},
 				{"root", 0, nil, row.root},
 			} {
-				h.Clock.Add(2 * time.Hour) // a client has its whole budget again
+				if err := h.service.Reset(t.Context(), "public", "alice"); err != nil {
+					t.Fatal(err)
+				}
 				if got := as(t, h.Server, who.uid, row.method, row.path, row.body, who.headers...); got.Status != who.want {
 					t.Errorf("%s: %d %s, want %d", who.name, got.Status, got.Body, who.want)
 				}
@@ -170,45 +140,12 @@ func TestJobInTheAdminGroup(t *testing.T) {
 	}
 }
 
-// A pass of a job that may use the reserve does so without saying it; one of another job may not, though it says it.
-func TestReserveOfAPass(t *testing.T) {
-	h := servertest.Start(t, nil)
-	h.Tokens.Issue("mine", "nightly", "US", "youtube")
-	h.Tokens.May("mine", true)
-	h.Tokens.Issue("theirs", "trending", "US", "youtube")
-	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 9_400})
-	call := api.AcquireRequest{Operation: "videos.list", Count: 200}
-	if d := h.Acquire("theirs", call); d.Granted || d.Reason != string(quota.LimitExceeded) {
-		t.Errorf("an ordinary pass: got %+v, want it denied", d)
-	}
-	if d := h.Acquire("mine", call); !d.Granted || d.Limits[0].Used != 9_600 {
-		t.Errorf("a pass that may use the reserve: got %+v, want it granted", d)
-	}
-	got := h.Dial().Call("POST", "/v1/acquire", "operation=videos.list&count=401",
-		servertest.Form, "Authorization: Bearer mine")
-	if fields := got.Header.Get("RateLimit"); got.Status != 429 || !strings.HasPrefix(fields, `"daily";r=400;`) {
-		t.Errorf("a denial of its reserve: %d, RateLimit %s", got.Status, fields)
-	}
-	call.UseReserve = true
-	client := &api.Client{Socket: h.Socket, Token: "theirs"}
-	var p *api.Problem
-	if _, err := client.Acquire(t.Context(), call); !errors.As(err, &p) || p.Reason != quota.Forbidden || !strings.Contains(p.Hint, "[jobs.trending]") {
-		t.Errorf("an ordinary pass that says it: got %v, want it forbidden, and the cure", err)
-	}
-}
-
-// What a caller may not do is told of, and without the token it was tried with.
+// What a caller may not do is reported, without the token that it was tried with; and so is the reset of a client.
 func TestForbiddenAttemptsAreTold(t *testing.T) {
-	var mu sync.Mutex // guards told
-	var told []server.Forbidden
-	h := servertest.Start(t, func(c *server.Config) {
-		c.Emit = func(event any) {
-			if a, forbidden := event.(server.Forbidden); forbidden {
-				mu.Lock()
-				defer mu.Unlock()
-				told = append(told, a)
-			}
-		}
+	var told []any // of which the wire below makes one at a time
+	h := clientsServed(t, func(c *server.Config) {
+		c.AdminGroup = servertest.OwnGroup(t)
+		c.Emit = func(event any) { told = append(told, event) }
 	})
 	h.Tokens.Issue("mine", "trending", "US", "youtube")
 	w := h.Dial()
@@ -216,15 +153,17 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 	w.Call("POST", "/v1/acquire", "operation=videos.list", servertest.Form, "Authorization: Bearer nonsense")
 	w.Call("POST", "/v1/credentials/youtube/reset", "confirm=youtube", servertest.Form, "Authorization: Bearer mine")
 	w.Call("GET", "/v1/no-such-thing", "")
+	w.Call("DELETE", "/v1/clients/public/subject?subject=alice", "")
 	pid, uid := os.Getpid(), os.Getuid()
-	want := []server.Forbidden{
-		{Caller: quota.Caller{UID: uid}, PID: pid, Detail: "quotad does not answer browsers (the request has the header Origin)"},
-		{Route: "POST /v1/acquire", Caller: quota.Caller{UID: uid}, PID: pid, Detail: "the run token is unknown: it dies with its pass"},
-		{Route: "POST /v1/credentials/{name}/reset", Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1", UID: uid}, PID: pid,
+	want := []any{
+		server.Forbidden{Caller: quota.Caller{UID: uid}, PID: pid, Detail: "quotad does not answer browsers (the request has the header Origin)"},
+		server.Forbidden{Route: "POST /v1/acquire", Caller: quota.Caller{UID: uid}, PID: pid,
+			Detail: "the run token is unknown: it dies with its pass"},
+		server.Forbidden{Route: "POST /v1/credentials/{name}/reset", PID: pid,
+			Caller: quota.Caller{Job: "trending", Region: "US", Run: "trending-1", UID: uid},
 			Detail: "a run token may acquire, settle and release for its own run, and nothing else"},
+		server.ClientReset{Clients: "public", Caller: quota.Caller{UID: uid}, PID: pid},
 	}
-	mu.Lock()
-	defer mu.Unlock()
 	if !slices.Equal(told, want) {
 		t.Errorf("told of\n%+v, want\n%+v", told, want)
 	}

@@ -2,11 +2,9 @@ package server_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,73 +15,6 @@ import (
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
-
-func TestReads(t *testing.T) {
-	h := servertest.Start(t, func(c *server.Config) {
-		c.Status = map[string]func(context.Context) any{
-			"jobs": func(context.Context) any { return []string{"trending"} },
-		}
-	})
-	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-
-	status := h.Dial().Call("GET", "/v1/status", "")
-	if status.Status != 200 || status.Text("version") != "v1.2.3" || status.Text("jobs") != "[trending]" {
-		t.Errorf("status: %d %s", status.Status, status.Body)
-	}
-	var decoded api.Status
-	if err := json.Unmarshal([]byte(status.Body), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	daily := decoded.Credentials[0].Limits[0]
-	if daily.Used != 100 || daily.Remaining != 9400 || daily.NextUnits != 100 || !daily.NextUnitsAt.Equal(h.Clock.Now().Add(24*time.Hour)) {
-		t.Errorf("limit %+v", daily)
-	}
-	if decoded.Ledger.State != "ok" || decoded.Ledger.Backend != "model" {
-		t.Errorf("ledger %+v", decoded.Ledger)
-	}
-	if got := h.Dial().Call("GET", "/version", ""); got.Text("version") != "v1.2.3" {
-		t.Errorf("version: %d %s", got.Status, got.Body)
-	}
-	if got := h.Dial().Call("HEAD", "/readyz", ""); got.Status != 200 || got.Body != "" {
-		t.Errorf("readyz: %d %s", got.Status, got.Body)
-	}
-}
-
-func TestRoutesOfOthers(t *testing.T) {
-	h := servertest.Start(t, func(c *server.Config) {
-		c.Routes = []server.Route{{Method: "GET", Path: "/v1/jobs/{job}", Access: server.Read, Does: "one job", Handle: server.Handle(job)}}
-	})
-	if got := h.Dial().Call("GET", "/v1/jobs/trending?regions=US&regions=GB", ""); got.Text("job") != "trending" || got.Text("regions") != "[US GB]" {
-		t.Errorf("got %d %s", got.Status, got.Body)
-	}
-	if got := h.Dial().Call("GET", "/v1/jobs/none", ""); got.Status != 404 || got.Text("reason") != "not_found" {
-		t.Errorf("got %d %s, want 404", got.Status, got.Body)
-	}
-	if got := h.Dial().Call("GET", "/v1/jobs/broken", ""); got.Status != 500 || got.Text("reason") != "internal_error" {
-		t.Errorf("got %d %s, want 500", got.Status, got.Body)
-	}
-	index := h.Dial().Call("GET", "/v1", "")
-	for _, want := range []string{`"path":"/v1/acquire","access":"spend"`, `"path":"/v1/jobs/{job}","access":"read","does":"one job"`} {
-		if !strings.Contains(index.Body, want) {
-			t.Errorf("the list of routes lacks %s: %s", want, index.Body)
-		}
-	}
-}
-
-type jobQuery struct {
-	Regions []string `json:"regions"`
-}
-
-func job(_ context.Context, c *server.Session, q jobQuery) (map[string]any, error) {
-	switch name := c.Path("job"); name {
-	case "none":
-		return nil, api.NewProblem(api.NotFound, "job %q is not configured", name)
-	case "broken":
-		return nil, errors.New("it broke")
-	default:
-		return map[string]any{"job": name, "regions": q.Regions}, nil
-	}
-}
 
 // A failing ledger answers everything with an error.
 type failing struct {
@@ -179,25 +110,39 @@ func testUnavailable(t *testing.T, why error, reason string) {
 
 // Each decision is reported with its caller, and the record of a pass has it.
 func TestEveryDecisionIsReported(t *testing.T) {
-	h := servertest.Start(t, nil)
+	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup = servertest.OwnGroup(t) })
 	h.Tokens.Issue("secret", "fetch", "US", "other")
-	first := api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a", Optional: true}
-	grant := h.Acquire("", first)
+	client, ctx := h.Client(""), t.Context()
+	grant := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", RequestID: "a", Optional: true})
 	h.Acquire("", api.AcquireRequest{Credential: "vimeo", Operation: "videos.list"})
-	h.Client("").Release(t.Context(), grant.GrantID)
+	client.Release(ctx, grant.GrantID)
 	for range 3 {
 		h.Acquire("secret", api.AcquireRequest{Operation: "get"})
 	}
+	client.Book(ctx, "youtube", quota.Booking{Limit: "daily", Units: 5})
+	client.CloseLimit(ctx, "youtube", api.Closing{Limit: "daily", Until: "3h"})
+	client.CloseLimit(ctx, "youtube", api.Closing{Limit: "daily", Open: true})
+	client.Reset(ctx, "youtube", "a new day")
 	var got []string
 	for _, e := range h.Events() {
-		got = append(got, fmt.Sprint(e.Verb, " ", e.Request.Caller.By(), " ", e.Request.Caller.Region, " ", e.Result(), " ", e.PID == os.Getpid()))
+		by := strings.Replace(e.Request.Caller.By(), fmt.Sprint("@", os.Getuid()), "@", 1)
+		got = append(got, fmt.Sprint(e.Verb, " ", e.Request.Credential, " ", by, " ", e.Request.Caller.Region, " ", e.Result()))
+		if e.PID != os.Getpid() {
+			t.Errorf("%s is by process %d", e.Verb, e.PID)
+		}
 	}
-	own := fmt.Sprintf("@%d", os.Getuid())
-	want := []string{"acquire " + own + "  granted true", "acquire " + own + "  unknown_credential true", "release " + own + "  granted true",
-		"acquire fetch US granted true", "acquire fetch US granted true", "acquire fetch US limit_exceeded true"}
-	request := h.Events()[0].Request
-	if !slices.Equal(got, want) || request.RequestID != "a" || !request.Optional ||
-		h.Events()[2].GrantID != grant.GrantID {
+	const want = `acquire youtube @  granted
+acquire vimeo @  unknown_credential
+release youtube @  granted
+acquire other fetch US granted
+acquire other fetch US granted
+acquire other fetch US limit_exceeded
+book youtube @  granted
+close youtube @  granted
+open youtube @  granted
+reset youtube @  granted`
+	first := h.Events()[0].Request
+	if strings.Join(got, "\n") != want || first.RequestID != "a" || !first.Optional || h.Events()[2].GrantID != grant.GrantID {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if decided := h.Tokens.Pass("secret").Decisions; len(decided) != 3 || !decided[1].Granted() || decided[2].Reason != quota.LimitExceeded {

@@ -17,10 +17,13 @@ import (
 
 // The budget of 250 units is gone at DE. The run ends there, and the next one begins there.
 func ExampleRunner() {
-	dir, err := os.MkdirTemp("", "jobs")
-	if err != nil {
-		log.Fatal(err)
+	check := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
 	}
+	dir, err := os.MkdirTemp("", "jobs")
+	check(err)
 	defer os.RemoveAll(dir)
 	credential := &quota.Credential{
 		Name:       "youtube",
@@ -28,9 +31,7 @@ func ExampleRunner() {
 		Operations: map[string]quota.Cost{"search.list": {Every: 100}},
 	}
 	service, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{credential}, time.Second)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	tokens := new(jobs.Tokens)
 	runner, err := jobs.Open(jobs.Config{
 		Jobs: []*jobs.Job{{
@@ -47,26 +48,18 @@ func ExampleRunner() {
 		Dir:      dir,
 		Now:      time.Now,
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	ctx, stop := context.WithCancel(context.Background())
 	runner.Start(ctx)
 	run, err := runner.Run("trending", "alice")
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	done, err := runner.AwaitRun(ctx, run.ID, len(run.Ring), -1)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	for _, p := range done.Passes {
 		fmt.Println(p.Region, p.Outcome, "after", p.Units, "units")
 	}
 	status, err := runner.Status("trending")
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	fmt.Println(done.State, "at", done.Passes[2].Limit+", the next run begins with", status[0].Cursor)
 	stop()
 	runner.Stop(ctx, ctx)

@@ -7,4 +7,4 @@ import (
 	"quotad/jobs/process/processtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(processtest.Tests(m.Run).Run()) }
+func TestMain(m *testing.M) { os.Exit(processtest.InMemory(m.Run).Run()) }

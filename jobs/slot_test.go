@@ -264,34 +264,3 @@ func TestManualRun(t *testing.T) {
 		b.wants()
 	})
 }
-
-// The latest runs of all jobs, also after a restart.
-func TestRuns(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		one, two := trending(t, 1), trending(t, 1)
-		two.Name = "channels"
-		b := newBed(t, dir, one, two)
-		for range 3 {
-			b.tick()
-			b.wait(time.Second)
-			b.Tick("channels", time.Now().UTC().Truncate(time.Hour))
-		}
-		b.restart(one, two)
-		for job, want := range map[string][]string{
-			"trending": {"trending", "trending", "trending"}, "": {"channels", "trending", "channels", "trending"},
-		} {
-			runs, err := b.Runs(job, 4)
-			must(t, err)
-			var got []string
-			for _, run := range runs {
-				got = append(got, run.Job)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("the latest 4 of %q: got %q, want %q", job, got, want)
-			}
-		}
-		if _, err := b.Runs("unknown", 1); !errors.Is(err, ErrUnknown) {
-			t.Errorf("got %v, want %v", err, ErrUnknown)
-		}
-	})
-}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,47 +18,6 @@ func ring(n int) (list regions.Ring) {
 		list = append(list, regions.Region(fmt.Sprint("r", i)))
 	}
 	return list
-}
-
-// The table has what the plan of worst windows, which this sum has replaced, said of 400 random schedules: those that
-// fit as long as no pass is late are on-time there. Each job is EVERY+PHASE/REGIONS*UNITS@STAGGER.
-func TestTheSumSaysWhatThePlanSaid(t *testing.T) {
-	text, err := os.ReadFile("testdata/verdicts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := strings.Split(strings.TrimSpace(string(text)), "\n")
-	if len(rows) != 400 {
-		t.Fatalf("got %d schedules, want 400", len(rows))
-	}
-	for _, row := range rows {
-		words := strings.Fields(row)
-		var list []*jobs.Job
-		for i, word := range words[2:] {
-			fields := strings.FieldsFunc(word, func(r rune) bool { return strings.ContainsRune("+/*@", r) })
-			n, units := 0, 0
-			fmt.Sscan(fields[2], &n)
-			fmt.Sscan(fields[3], &units)
-			stagger := jobs.EvenStagger
-			if fields[4] != "even" {
-				stagger, _ = time.ParseDuration(fields[4])
-			}
-			period, err := time.ParseDuration(fields[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, &jobs.Job{
-				Name: fmt.Sprint("j", i), Credential: "api", Regions: ring(n), Stagger: stagger, Schedule: jobs.Every{Period: period},
-				Expects: map[string]quota.Units{"list": quota.Units(units)},
-			})
-		}
-		units := quota.Units(0)
-		fmt.Sscan(words[1], &units)
-		f := Sum(list, []*quota.Credential{credential(quota.Limit{Name: "daily", Units: units, Window: quota.Sliding(day)})})[0]
-		if want := words[0] != "does-not-fit"; f.Fits != want {
-			t.Errorf("%s: %v", row, &f)
-		}
-	}
 }
 
 func credential(limits ...quota.Limit) *quota.Credential {

@@ -80,8 +80,11 @@ func TestAfterAnotherJob(t *testing.T) {
 		b.wait(10 * time.Minute)
 		code.Store(0)
 		b.restart(load, fetch)
-		_, err := b.Run("fetch", "root")
+		run, err := b.Run("fetch", "root")
 		must(t, err)
+		if runs, err := b.Runs("", 1); err != nil || len(runs) != 1 || runs[0].ID != run.ID {
+			t.Errorf("got %+v, %v, want the latest run of all jobs", runs, err)
+		}
 		b.wait(10 * time.Minute)
 		b.wants(append([]string{"12:00:00 run running", "12:00:00 all running", "12:01:30 all failed", "12:01:30 run failed",
 			"12:10:00 run running", "12:10:00 all running", "12:11:30 all ok", "12:11:30 run done"}, ran("12:11:31")...)...)

@@ -1,14 +1,8 @@
 package regions
 
-//ci:norace
-
 import (
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"testing"
-
-	"quotad/quota/seedtest"
 )
 
 func TestRingFromCursor(t *testing.T) {
@@ -46,30 +40,5 @@ func TestAdvance(t *testing.T) {
 	}
 	if got := (Ring)(nil).Advance(func(Region) bool { return true }); got != "" {
 		t.Errorf("of no regions: got %q", got)
-	}
-}
-
-// However many of its regions each run serves: over any n that are served, each
-// of the ring's n regions is served once.
-func TestEveryRegionHasItsTurn(t *testing.T) {
-	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
-	for range 200 {
-		var ring Ring
-		for i := range 1 + random.IntN(12) {
-			ring = append(ring, Region(strconv.Itoa(i)))
-		}
-		var served []Region
-		cursor := Cursor("")
-		for range 50 {
-			run := ring.From(cursor)
-			n := random.IntN(len(ring) + 1)
-			served = append(served, run[:n]...)
-			cursor = run.Advance(func(r Region) bool { return slices.Contains(run[:n], r) })
-		}
-		for i, region := range served {
-			if want := ring[i%len(ring)]; region != want {
-				t.Fatalf("ring of %d: %d. served was %s, want %s", len(ring), i+1, region, want)
-			}
-		}
 	}
 }

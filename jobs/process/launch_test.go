@@ -228,7 +228,7 @@ func testNotStarted(t *testing.T, l Launcher) {
 		{dir, "", "permission denied"},
 		{file("data", "x", 0o644), "", "/data is not for user "},
 		{file("bare", "echo x\n", 0o755), "", "begins with a line such as #!/bin/sh"},
-		{file("lost", "#!/no/such/shell\n", 0o755), "", `its first line names the interpreter "/no/such/shell", which does not exist: install it`},
+		{file("lost", "#!/no/such/shell\n", 0o755), "", "the interpreter that its first line names does not exist: install it"},
 		{"/bin/true", dir + "/nowhere", "its working directory"},
 	} {
 		c := command()

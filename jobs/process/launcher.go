@@ -1,15 +1,12 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -69,6 +66,7 @@ func (l Launcher) startError(command jobs.Command, err error) error {
 		err = path.Err // the message has the path
 	}
 	_, missing := os.Stat(command.Dir)
+	_, unseen := os.Stat(name)
 	closedDir, closed := l.User.closed(command.Dir), l.User.closed(name)
 	switch {
 	case command.Dir != "" && errors.Is(missing, fs.ErrNotExist):
@@ -83,26 +81,10 @@ func (l Launcher) startError(command jobs.Command, err error) error {
 		err = fmt.Errorf("quotad lacks what it takes to become user %s: remove systemd/drop-ins/daemon-user.conf, or start it as root", l.User)
 	case errors.Is(err, syscall.ENOEXEC):
 		err = errors.New("it is not a program for this machine; a script begins with a line such as #!/bin/sh")
-	case errors.Is(err, syscall.ENOENT) && interpreterOf(name) != "":
-		err = fmt.Errorf("its first line names the interpreter %q, which does not exist: install it, or correct the line", interpreterOf(name))
+	case errors.Is(err, syscall.ENOENT) && unseen == nil:
+		err = errors.New("the interpreter that its first line names does not exist: install it, or correct the line, which must not end in \\r")
 	}
 	return fmt.Errorf("cannot start %q: %w", name, err)
-}
-
-// interpreterOf returns the interpreter that the first line of a script names; empty: it is no script.
-func interpreterOf(path string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	line, _ := bufio.NewReader(io.LimitReader(file, 256)).ReadString('\n') // the kernel reads no more
-	after, isScript := strings.CutPrefix(line, "#!")
-	words := strings.FieldsFunc(after, func(r rune) bool { return strings.ContainsRune(" \t\n", r) }) // \r is of the name
-	if !isScript || len(words) == 0 {
-		return ""
-	}
-	return words[0]
 }
 
 // KeepDescriptors has this process keep to itself what it was given open: from now on no command inherits a

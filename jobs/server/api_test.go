@@ -131,20 +131,6 @@ func TestARun(t *testing.T) {
 	}
 }
 
-func TestPause(t *testing.T) {
-	ctx, h, before := t.Context(), open(t, job("trending", nil), job("channels", nil)), time.Now()
-	j := must[jobsapi.Job](t)(h.Pause(ctx, "trending", jobsapi.PauseRequest{Note: "the key is being changed", ForMs: 60_000}))
-	if j.Pause == nil || j.Pause.Note != "the key is being changed" || j.Pause.Until.Before(before.Add(time.Minute)) || !strings.HasPrefix(j.Pause.By, "@") {
-		t.Errorf("got %+v, want it paused for a minute", j.Pause)
-	}
-	if j := must[jobsapi.Job](t)(h.Resume(ctx, "trending")); j.Pause != nil {
-		t.Errorf("got %+v, want it resumed", j.Pause)
-	}
-	if list := must[jobsapi.Status](t)(h.Status(ctx)).Jobs; len(list) != 2 || list[0].Name != "trending" || list[1].Cursor != "US" {
-		t.Errorf("got %+v, want both jobs in their order", list)
-	}
-}
-
 func TestBadRequests(t *testing.T) {
 	h := open(t, job("trending", nil))
 	run := func(regions ...string) any { return map[string]any{"regions": regions} }

@@ -1,12 +1,12 @@
 package server_test
 
 import (
+	"bytes"
 	"io"
 	"log"
 	"net/http"
 	"os"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -47,60 +47,52 @@ func served(w *servertest.Conn) bool {
 // One user has 256 connections, and all together 1,024. Root has 16 more, and so has the daemon, whatever its user is.
 func TestConnectionsAreBounded(t *testing.T) {
 	nobody := account(t, "nobody")
-	var said servertest.Text
-	h := servertest.Start(t, nil, server.FrontendConfig{ErrorLog: log.New(&said, "", 0)})
-	fill := func(uid uint32, want int) (list []*servertest.Conn) {
+	var h *servertest.Server
+	var said bytes.Buffer
+	start := func(self int) {
+		h = servertest.Start(t, nil, server.FrontendConfig{Self: self, ErrorLog: log.New(&said, "", 0)})
+	}
+	crowd := func(uid uint32, n int) (first *servertest.Conn) {
+		first = dialAs(t, h, uid)
+		for range n - 1 { // half open: they never send a thing
+			dialAs(t, h, uid)
+		}
+		return first
+	}
+	answers := func(uid uint32, n int) { // and no more
 		t.Helper()
-		for range want { // half open: they never send a thing
-			list = append(list, dialAs(t, h, uid))
+		for i := range n + 1 {
+			if got := served(dialAs(t, h, uid)); got != (i < n) {
+				t.Errorf("uid %d: connection %d is answered: %v", uid, i+1, got)
+			}
 		}
-		if served(dialAs(t, h, uid)) {
-			t.Errorf("uid %d: one more than %d is answered", uid, want)
-		}
-		return list
 	}
-	flood := fill(nobody, 256)
-	if text := said.String(); !strings.Contains(text, "connections are refused: uid 65534 has 256, the most at once") || strings.Count(text, "\n") != 1 {
-		t.Errorf("the log says %q", text)
-	}
+	start(0)
+	first := crowd(nobody, 256)
+	answers(nobody, 0)
 	if !served(dialAs(t, h, 60_001)) || !served(h.Dial()) {
 		t.Error("another user, or root, is not answered")
 	}
-	flood[0].Close()
+	first.Close()
 	for tries := 0; !served(dialAs(t, h, nobody)); tries++ { // until the place is free
 		if tries == 1000 {
 			t.Fatal("no place is free again")
 		}
 	}
-	h = servertest.Start(t, nil, server.FrontendConfig{ErrorLog: log.New(io.Discard, "", 0)})
+	h.Frontend.Shutdown(servertest.Canceled())
+	if text := said.String(); text != "connections are refused: uid 65534 has 256, the most at once\n" {
+		t.Errorf("the log says %q", text)
+	}
+	start(0)
 	for uid := range uint32(4) {
-		for range 256 {
-			dialAs(t, h, 60_001+uid)
-		}
+		crowd(60_001+uid, 256)
 	}
-	if served(dialAs(t, h, 60_009)) {
-		t.Error("one user more is answered")
-	}
-	for range 16 {
-		if !served(h.Dial()) {
-			t.Error("root is not answered")
-		}
-	}
-	if served(h.Dial()) {
-		t.Error("root's own flood is answered")
-	}
-	h = servertest.Start(t, nil, server.FrontendConfig{Self: os.Getpid(), ErrorLog: log.New(io.Discard, "", 0)})
-	for range 256 {
-		dialAs(t, h, nobody)
-	}
-	for range 16 {
-		if !served(dialAs(t, h, nobody)) {
-			t.Error("the daemon is not answered beside a flood of its user")
-		}
-	}
-	if served(dialAs(t, h, nobody)) {
-		t.Error("a flood of the daemon itself is answered")
-	}
+	answers(60_009, 0)
+	answers(0, 16)
+	h.Frontend.Shutdown(servertest.Canceled())
+	start(os.Getpid())
+	crowd(nobody, 256)
+	answers(nobody, 16)
 }
 
 // The request of a connection that has not asked yet is answered while the server shuts down, or known to its

@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -92,37 +90,4 @@ func (c *Conn) Raw(method, path, body string, headers ...string) Response {
 	r := Response{Status: answer.StatusCode, Header: answer.Header, Body: string(read)}
 	json.Unmarshal(read, &r.Fields) // lists are read from Body
 	return r
-}
-
-// Begin sends a request and returns the front of its answer.
-func (c *Conn) Begin(method, path string) *http.Response {
-	c.t.Helper()
-	if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: quotad\r\n\r\n", method, path); err != nil {
-		c.t.Fatal(err)
-	}
-	answer, err := http.ReadResponse(c.In, &http.Request{Method: method})
-	if err != nil {
-		c.t.Fatalf("%s %s: %v", method, path, err)
-	}
-	return answer
-}
-
-// A Text keeps what is written to it, by any number of goroutines: the log of a server.
-type Text struct {
-	mu      sync.Mutex // guards written
-	written bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (t *Text) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.written.Write(p)
-}
-
-// String returns all of it.
-func (t *Text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.written.String()
 }

@@ -45,44 +45,45 @@ func (t *Tokens) Revoke(token string) {
 }
 
 // Pass returns the pass of a live token as it is now.
-func (t *Tokens) Pass(token string) Pass {
+func (t *Tokens) Pass(token string) (now Pass) {
+	t.of(token, func(p *Pass) { now = *p })
+	return now
+}
+
+// of calls do with the pass of a live token.
+func (t *Tokens) of(token string, do func(*Pass)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return *t.passes[token]
+	do(t.passes[token])
 }
 
 // May changes how a pass may spend.
 func (t *Tokens) May(token string, useReserve bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passes[token].Bearer.UseReserve = useReserve
+	t.of(token, func(p *Pass) { p.Bearer.UseReserve = useReserve })
 }
 
 // Ends sets when a pass is ended, and how long a run of its job waits for a limit.
 func (t *Tokens) Ends(token string, deadline time.Time, maxWait time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passes[token].Bearer.Deadline, t.passes[token].Bearer.MaxWait = deadline, maxWait
+	t.of(token, func(p *Pass) { p.Bearer.Deadline, p.Bearer.MaxWait = deadline, maxWait })
 }
 
 // Bearer implements server.Tokens.
-func (t *Tokens) Bearer(token string) (quota.Bearer, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := t.passes[token]
-	if p == nil {
-		return quota.Bearer{}, false
-	}
-	return p.Bearer, true
+func (t *Tokens) Bearer(token string) (b quota.Bearer, live bool) {
+	t.of(token, func(p *Pass) {
+		if live = p != nil; live {
+			b = p.Bearer
+		}
+	})
+	return b, live
 }
 
 // Decided implements server.Tokens.
 func (t *Tokens) Decided(token string, r quota.Request, d quota.Decision, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if p := t.passes[token]; err == nil {
-		p.Requests, p.Decisions = append(p.Requests, r), append(p.Decisions, d)
-	}
+	t.of(token, func(p *Pass) {
+		if err == nil {
+			p.Requests, p.Decisions = append(p.Requests, r), append(p.Decisions, d)
+		}
+	})
 }
 
 // Owns implements server.Tokens.
@@ -94,24 +95,18 @@ func (t *Tokens) Owns(token, grantID string) bool {
 
 // Settled implements server.Tokens.
 func (t *Tokens) Settled(token, grantID string, units quota.Units, _ []quota.LimitState) (past string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passes[token].Settled = append(t.passes[token].Settled, fmt.Sprintf("%s=%d", grantID, units))
+	t.of(token, func(p *Pass) { p.Settled = append(p.Settled, fmt.Sprintf("%s=%d", grantID, units)) })
 	return ""
 }
 
 // Observed implements server.Tokens.
 func (t *Tokens) Observed(token string, word quota.Word) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if word.Limit != "" {
-		t.passes[token].Observed = append(t.passes[token].Observed, word.Limit)
+		t.of(token, func(p *Pass) { p.Observed = append(p.Observed, word.Limit) })
 	}
 }
 
 // Refused implements server.Tokens.
 func (t *Tokens) Refused(token, why string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passes[token].Refused = append(t.passes[token].Refused, why)
+	t.of(token, func(p *Pass) { p.Refused = append(p.Refused, why) })
 }

@@ -1,7 +1,7 @@
 // Package api is the client of the daemon's local API, HTTP/1.1 with JSON over a Unix socket, and
 // the requests and answers as they are sent.
 //
-// The examples of [Client] are a job's calls: granted, denied, settled.
+// The example of [Client] is a job's calls: granted, settled, denied.
 //
 // Client.Acquire, like the method for each other route, passes a request to exchange (transport.go). That encodes the
 // body, sends it, and sends it again if a repetition does no harm. A refusal is a Problem. One table (problem.go) maps

@@ -15,59 +15,28 @@ import (
 	"quotad/quota/server"
 )
 
-// A job asks before each call upstream. Inside a pass FromEnv returns the client, and
-// the credential may be left out.
-func ExampleClient_Acquire() {
-	socket, stop := exampleDaemon()
-	defer stop()
-	client := &api.Client{Socket: socket}
-	d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-	switch {
-	case err != nil:
-		log.Fatal(err, api.Hint(err))
-	case !d.Granted:
-		os.Exit(75) // EX_TEMPFAIL: the next run goes on at this region
-	}
-	fmt.Println("granted", d.Units, "units,", d.Remaining, "left")
-	// Output:
-	// granted 100 units, 150 left
-}
-
-// A denial says when the same request would be granted, if nothing else happened. A
-// pass does not wait for it: it ends with exit code 75.
-func ExampleClient_Acquire_denied() {
-	socket, stop := exampleDaemon()
-	defer stop()
-	client := &api.Client{Socket: socket}
-	for range 3 {
-		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-		if err != nil {
-			log.Fatal(err)
-		}
-		if !d.Granted {
-			fmt.Println("denied by limit", d.Limit, "until", d.RetryAt.Format(time.DateTime))
-		}
-	}
-	// Output:
-	// denied by limit daily until 2026-11-22 09:00:00
-}
-
-// Settle a call that cost less, or more. Release one that was never sent.
-func ExampleClient_Settle() {
+// A job asks before each call upstream, settles one that cost less, and ends with exit code 75 when a call is denied.
+// Inside a pass FromEnv returns the client, and the credential may be left out.
+func ExampleClient() {
 	socket, stop := exampleDaemon()
 	defer stop()
 	client, ctx := &api.Client{Socket: socket}, context.Background()
-	d, err := client.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-	if err != nil || !d.Granted {
-		log.Fatal(d, err)
+	for {
+		d, err := client.Acquire(ctx, api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
+		if err != nil {
+			log.Fatal(err, api.Hint(err))
+		}
+		if !d.Granted {
+			fmt.Println("denied by limit", d.Limit, "until", d.RetryAt.Format(time.DateTime))
+			return // in a pass: os.Exit(75), EX_TEMPFAIL; the next run goes on at this region
+		}
+		settled, err := client.Settle(ctx, d.GrantID, 80) // Release, if it was never sent
+		fmt.Println("granted", d.Units, "units, then", settled.Remaining, "left", err)
 	}
-	settled, err := client.Settle(ctx, d.GrantID, 1)
-	fmt.Println(settled.Remaining, err)
-	released, err := client.Release(ctx, d.GrantID)
-	fmt.Println(released.Remaining, err)
 	// Output:
-	// 249 <nil>
-	// 250 <nil>
+	// granted 100 units, then 170 left <nil>
+	// granted 100 units, then 90 left <nil>
+	// denied by limit daily until 2026-11-22 09:00:00
 }
 
 // exampleDaemon serves a budget of 250 units a day.

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
 	"testing"
 	"time"
 
@@ -20,9 +18,6 @@ import (
 // and one acquire, which is what metering cannot do without. The ledger is embedded, and
 // does not wait for the disk.
 func BenchmarkCost(b *testing.B) {
-	real := httptest.NewServer(http.HandlerFunc(ok))
-	defer real.Close()
-	address, _ := url.Parse(real.URL)
 	credential := servertest.YouTube()
 	credential.Limits[0].Units = quota.MaxUnits
 	b.Setenv("TMPDIR", "/dev/shm")
@@ -32,21 +27,13 @@ func BenchmarkCost(b *testing.B) {
 		b.Fatal(err)
 	}
 	service := servertest.NewService(b, ledger, credential)
-	tokens := new(servertest.Tokens)
-	tokens.Issue(runToken, "trending", "US", "youtube")
-	table, _ := NewRoutes(routes)
-	listener := servertest.TCP(b)
-	p := New(Config{
-		Address: listener.Addr().String(), Service: service, Tokens: tokens,
-		Emit:     func(any) {},
-		Observer: upstream.NewObserver(service, nil, func(upstream.Outcome) {}),
+	s := newScene(b, ok, func(c *Config, _ *Target) {
+		c.Service, c.Observer = service, upstream.NewObserver(service, nil, func(upstream.Outcome) {})
+		c.Emit = func(any) {}
 	})
-	p.SetTargets([]*Target{{Credential: "youtube", Upstream: address, Key: FixedKey(realKey), KeyHeader: apiKeyHeader, Refusals: Google, Routes: table}})
-	go p.Serve(listener)
-	defer p.Shutdown(context.Background())
 	bare := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(address) },
-		Transport: newTransport(), FlushInterval: -1, BufferPool: p.reverse.BufferPool,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(s.proxy.Target("youtube").Upstream) },
+		Transport: newTransport(), FlushInterval: -1, BufferPool: s.proxy.reverse.BufferPool,
 	})
 	defer bare.Close()
 
@@ -59,7 +46,7 @@ func BenchmarkCost(b *testing.B) {
 			}
 		}
 	})
-	b.Run("proxy", func(b *testing.B) { callOnce(b, p.AddressFor("youtube", runToken)+"youtube/v3/videos?part=id") })
+	b.Run("proxy", func(b *testing.B) { callOnce(b, s.base+"youtube/v3/videos?part=id") })
 }
 
 func callOnce(b *testing.B, address string) {

@@ -26,7 +26,7 @@ const (
 
 // A scene is a proxy before an upstream that a test writes, on a ledger in memory.
 type scene struct {
-	*testing.T
+	testing.TB
 	clock    *ledgertest.Clock
 	service  *quota.Service
 	tokens   *servertest.Tokens
@@ -52,8 +52,8 @@ var routes = map[string]string{
 
 // newScene starts a proxy; edit, unless it is nil, changes what it is made of and where
 // the calls of youtube go to.
-func newScene(t *testing.T, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
-	s := &scene{T: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
+func newScene(t testing.TB, answer http.HandlerFunc, edit func(*Config, *Target)) *scene {
+	s := &scene{TB: t, clock: ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)), tokens: new(servertest.Tokens)}
 	s.ended.L = &s.mu
 	s.service = servertest.NewService(t, hasty{ledgertest.NewModel(s.clock.Now), &s.full}, servertest.YouTube(), servertest.Other())
 	s.tokens.Issue(runToken, "trending", "US", "youtube")

@@ -5,50 +5,9 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"runtime"
 	"testing"
 	"time"
-
-	"quotad/quota/seedtest"
 )
-
-// zeros is a body of a size.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
-}
-
-// Large bodies pass both ways, an error's too, and none is kept.
-func TestKeepsNoBody(t *testing.T) {
-	size := int64(seedtest.Long(t, 16<<20))
-	for _, status := range []int{200, 500} {
-		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
-			n, err := io.Copy(io.Discard, r.Body)
-			if n != size || err != nil {
-				t.Errorf("the upstream read %d bytes: %v", n, err)
-			}
-			w.WriteHeader(status)
-			io.CopyN(w, zeros{}, size)
-		}, nil)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		r, _ := http.NewRequest("POST", s.base+"files/1", io.LimitReader(zeros{}, size))
-		res, err := s.client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := io.Copy(io.Discard, res.Body)
-		if n != size || err != nil || res.StatusCode != status {
-			t.Errorf("answered %d with %d bytes: %v", res.StatusCode, n, err)
-		}
-		runtime.ReadMemStats(&after)
-		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4<<20 {
-			t.Errorf("%d bytes were allocated for a body of %d", allocated, size)
-		}
-	}
-}
 
 // An answer is passed on as it comes.
 func TestStreams(t *testing.T) {

@@ -287,21 +287,6 @@ func TestRefusedUntilAGoodAnswer(t *testing.T) {
 	}
 }
 
-// What an operator has closed stays closed for as long as they said, with their reason.
-func TestAnOperatorsClosingStays(t *testing.T) {
-	s := newScene(t, quota.Limit{})
-	k := quota.Change{Kind: quota.KindClosing, Limit: "search", Until: now.Add(72 * time.Hour), Note: "kept for the demo"}
-	if d, changed, err := s.service.ChangeLimit(t.Context(), "youtube", k); err != nil || d.Reason != "" || !changed {
-		t.Fatalf("got %+v, %v, %v", d, changed, err)
-	}
-	for _, answer := range []Answer{searches(t), {429, header("Retry-After: 7"), nil}, {Status: 429}} {
-		if out := s.observe(Observation{Operation: "search.list", Answer: answer}); out.Changed || out.Closed.Says != "kept for the demo" {
-			t.Errorf("got %+v, want that it stays as it was", out)
-		}
-		s.closed("search 72h0m0s")
-	}
-}
-
 // A refusal that nothing explains closes for a minute, and twice as long each time, up to an hour, until an answer is good;
 // answers to calls that were in flight do not make that longer.
 func TestWithoutDetails(t *testing.T) {
@@ -382,30 +367,6 @@ func TestBeforeQuotad(t *testing.T) {
 	s.acquire("videos.list")
 	if out := count(s, 5000); out.Before != "" { // a caller spends without asking
 		t.Errorf("got %+v of a log that is older", out)
-	}
-}
-
-func TestObserveRefuses(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		seen   Observation
-		reason quota.Reason
-		detail string
-	}{
-		{"an unknown operation", Observation{Operation: "search.lst"}, quota.UnknownOperation, `operation "search.lst" is not listed for credential "youtube", but "search.list" is`},
-		{"a grant that never was", Observation{Grant: "youtube:ABCDEFGHIJKLMNOP"}, quota.UnknownGrant, `grant "youtube:ABCDEFGHIJKLMNOP" is not in the log`},
-		{"no status", Observation{Operation: "search.list"}, quota.BadRequest, "status must be from 100 to 599: 0"},
-		{"10 MB", Observation{Operation: "search.list", Answer: Answer{Status: 429, Body: make([]byte, 10<<20)}}, quota.BadRequest, "the body has 10485760 bytes, at most 65536 are read"},
-		{"no text", Observation{Operation: "search.list", Answer: Answer{Status: 429, Body: []byte("\xff\xfe")}}, quota.BadRequest, "the body is not UTF-8 text; a compressed one must be decompressed first"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s := newScene(t, quota.Limit{})
-			out := s.observe(row.seen)
-			if out.Refused.Reason != row.reason || out.Refused.Detail != row.detail || len(s.reported) != 0 {
-				t.Errorf("got %+v, want %s: %s", out, row.reason, row.detail)
-			}
-			s.closed()
-		})
 	}
 }
 

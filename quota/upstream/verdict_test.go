@@ -105,22 +105,6 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A body as long as may be is read, and what stands at its end counts.
-func TestLongBodies(t *testing.T) {
-	deep := strings.Repeat(`{"error":`, 6000)
-	for body, want := range map[string]Class{
-		`{"error":{"status":"RESOURCE_EXHAUSTED","message":"` + strings.Repeat("x ", 30_000) + `rate limit exceeded"}}`: Minute,
-		`{"error":{"errors":[` + strings.Repeat(`{"reason":"forbidden"},`, 2500) + `{"reason":"dailyLimitExceeded"}]}}`: Day,
-		deep + `"x"` + strings.Repeat("}", 6000): Unknown,
-		deep:                                     Unknown,
-		strings.Repeat("per day ", MaxBody/8):    Unknown,
-	} {
-		if v, err := Classify(Answer{Status: 429, Body: []byte(body)}, Format{}, now); err != nil || v.Class != want {
-			t.Errorf("%.40s: got %s, %v, want %s", body, v.Class, err, want)
-		}
-	}
-}
-
 func TestPointersThatAreNone(t *testing.T) {
 	for _, wrong := range []string{"", "status", "#/status", "/a~2", "/a~"} {
 		if p, err := ParsePointer(wrong); err == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -66,11 +65,10 @@ func checkedHost(o options, s systemd) config.Host {
 	return host
 }
 
-// checkState returns what would keep quotad from serving with the existing state. If a daemon
-// uses the state, the state is good and the ports are the daemon's.
+// checkState returns what would keep quotad from serving with the existing state. One that a daemon uses is good.
 func checkState(c *config.Config) error {
 	if !exists(c.StateDir) {
-		return checkPorts(c)
+		return nil
 	}
 	if inUse, err := isLocked(c.StateDir); inUse || err != nil {
 		return err
@@ -78,7 +76,7 @@ func checkState(c *config.Config) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, c.StateDir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("cannot write to the state directory %q: %w", c.StateDir, err)
 	}
-	return cmp.Or(checkLedger(c), checkPorts(c))
+	return checkLedger(c)
 }
 
 // checkLedger reads the journals of an embedded ledger. Beside Redis what they lack is there.
@@ -91,21 +89,6 @@ func checkLedger(c *config.Config) error {
 		if err := journal.Verify(filepath.Join(c.StateDir, journalDir), credential.Name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// checkPorts checks that the ports that quotad listens on are free.
-func checkPorts(c *config.Config) error {
-	for key, address := range map[string]string{"[proxy] listen": c.Proxy.Listen, "[metrics] listen": c.Metrics.Listen, "[remote] listen": c.Remote.Listen} {
-		if address == "" {
-			continue
-		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return fmt.Errorf("%s: %w: %s", key, err, cureOf(err))
-		}
-		l.Close()
 	}
 	return nil
 }

@@ -66,7 +66,6 @@ func (d *daemon) reload(by string) (api.Reloaded, error) {
 	for _, one := range is.Warnings() {
 		answer.Warnings = append(answer.Warnings, one.Key+": "+one.Message)
 	}
-	answer.Warnings = append(answer.Warnings, is.BegunAnew(was)...)
 	d.log.Info().Str("by", by).Msg("read again: " + answer.Changed)
 	d.warn(is)
 	return answer, nil

@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"syscall"
 	"time"
 
@@ -127,25 +125,12 @@ func (d *daemon) start() error {
 	d.serve("the API", server.NewFrontend(d.frontend()), d.callers)
 	d.log.Info().Str("version", api.BuildVersion()).Str("config", d.config.File).Str("ledger", d.config.Ledger.Backend).
 		Str("socket", d.socket()).Msg("serving")
-	if isTerminal(d.stderr) {
-		d.log.Info().Msg("ask: " + askCommand(d.socket()))
-	}
 	if err := d.runJobs(); err != nil {
 		return err
 	}
 	d.startReloads()
 	d.ready()
 	return nil
-}
-
-// askCommand is the shortest command, in the directory where quotad was started, that asks the
-// daemon at a socket.
-func askCommand(socket string) string {
-	command := filepath.Join(filepath.Dir(os.Args[0]), "quotactl") // as quotad itself was named
-	if found, err := filepath.Abs(api.FindSocket("")); err == nil && found == socket {
-		return command
-	}
-	return command + " --socket " + socket
 }
 
 func (d *daemon) lockState() error {
@@ -246,13 +231,8 @@ func (d *daemon) ready() {
 // stopping comes first when the daemon stops. It asks systemd for as much time as the
 // passes under way may take to end, and the answers in flight after them.
 func (d *daemon) stopping() error {
-	grace := d.config.Passes.Drain + jobs.KillGrace
-	status := "stopping"
-	all, _ := d.runner.Status("") // of all jobs it cannot fail
-	if i := slices.IndexFunc(all, func(s jobs.Status) bool { return s.Last != nil && s.Last.State == jobs.RunRunning }); i >= 0 {
-		status = fmt.Sprintf("stopping: %s may take %v to end", all[i].Name, grace)
-	}
-	return d.systemd.notify(fmt.Sprintf("STOPPING=1\nSTATUS=%s\nEXTEND_TIMEOUT_USEC=%d", status, (grace + answerTime + margin).Microseconds()))
+	most := d.config.Passes.Drain + jobs.KillGrace + answerTime + margin
+	return d.systemd.notify(fmt.Sprintf("STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=%d", most.Microseconds()))
 }
 
 // margin is for the rest of the stop, on a busy host.

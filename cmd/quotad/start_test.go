@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,12 +24,6 @@ var failedStarts = []struct {
 }{
 	{"the file is not good", func(t *testing.T, dir string) { write(t, dir, "config.toml", "nonsense = true\n"+oneCredential) },
 		exitConfig, "config.toml:1: nonsense: unknown key"},
-	{"the port of the proxy is taken", func(t *testing.T, dir string) {
-		taken, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		t.Cleanup(func() { taken.Close() })
-		write(t, dir, "config.toml", oneCredential+fmt.Sprintf("[proxy]\nlisten = %q\n", taken.Addr()))
-	}, exitError, "address already in use"},
 	{"the ledger is damaged", func(t *testing.T, dir string) {
 		file := filepath.Join(dir, "state", journalDir, "api", "00000001")
 		text := []byte(readPage(t, file))

@@ -21,7 +21,6 @@ import (
 	"quotad/jobs/plan"
 	"quotad/quota"
 	"quotad/quota/api"
-	"quotad/quota/redisledger"
 	"quotad/quota/server"
 )
 
@@ -29,7 +28,7 @@ import (
 func (d *daemon) state(ctx context.Context, rates []plan.Rate) trouble.State {
 	c, file, asked := d.inForce.Load(), d.file.Load(), time.Now()
 	s := trouble.State{
-		Ledger: trouble.LedgerState{Health: d.service.Health(ctx), Ping: pingOf(c.Ledger.Redis.Config)},
+		Ledger: trouble.LedgerState{Health: d.service.Health(ctx)},
 		Disk:   trouble.DiskState{Dir: c.StateDir},
 		File:   trouble.FileState{Name: file.File, Error: firstLine(file.Error), FailedAt: file.FailedAt},
 		Idle:   map[string]int{},
@@ -57,17 +56,6 @@ func diskOf(dir string) (free, size uint64) {
 		return 0, 0
 	}
 	return disk.Bavail * uint64(disk.Bsize), disk.Blocks * uint64(disk.Bsize)
-}
-
-// pingOf is the command that asks the first Redis of a configuration whether it is there.
-func pingOf(c redisledger.Config) string {
-	if len(c.Addrs) == 0 || c.TLS != nil {
-		return "" // a certificate may be needed, too
-	}
-	if path, ok := strings.CutPrefix(c.Addrs[0], "unix://"); ok {
-		return "redis-cli -s " + path + " ping"
-	}
-	return "redis-cli -u redis://" + c.Addrs[0] + " ping"
 }
 
 func (d *daemon) credentialState(ctx context.Context, c *config.Config, credential *quota.Credential, rates []plan.Rate) trouble.CredentialState {

@@ -1,11 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
-
-	"quotad/quota"
 )
 
 // NeedsRestart returns the keys of the file that another configuration changes, and that a running quotad keeps.
@@ -30,53 +30,14 @@ func listener(values map[string]any) map[string]any {
 	return remote
 }
 
-// Changed says how many tables of each kind another configuration adds, removes or changes: "3 jobs, 2 limits changed".
+// Changed names the tables and keys of the file that another configuration changes: "credentials, jobs".
 func (c *Config) Changed(is *Config) string {
-	was, now := named(c.fileTable.values), named(is.fileTable.values)
-	var parts []string
-	for i, kind := range []struct{ one, more string }{
-		{"job", "jobs"}, {"limit", "limits"}, {"credential", "credentials"}, {"client limit", "client limits"},
-		{"remote caller", "remote callers"},
-	} {
-		if n := differing(was[i], now[i]); n > 0 {
-			parts = append(parts, quota.Count(n, kind.one, kind.more))
-		}
-	}
-	switch {
-	case len(parts) > 0:
-		return strings.Join(parts, ", ") + " changed"
-	case !reflect.DeepEqual(c.fileTable.values, is.fileTable.values):
-		return "settings changed"
-	}
-	return "no key changed"
-}
-
-// named returns the tables of a file that have names, by kind: a credential's are without its limits.
-func named(values map[string]any) [5]map[string]any {
-	limits, credentials := map[string]any{}, map[string]any{}
-	for name := range tableAt(values, "credentials") {
-		one := maps.Clone(tableAt(values, "credentials", name))
-		for limit, table := range tableAt(one, "limits") {
-			limits[name+" "+limit] = table
-		}
-		delete(one, "limits")
-		credentials[name] = one
-	}
-	callers := tableAt(values, "remote", "callers")
-	return [...]map[string]any{tableAt(values, "jobs"), limits, credentials, tableAt(values, "clients"), callers}
-}
-
-// differing counts the names that have another value, or are in one of two tables only.
-func differing(was, is map[string]any) (n int) {
-	all := map[string]any{}
-	maps.Copy(all, was)
-	maps.Copy(all, is)
-	for name := range all {
-		if !reflect.DeepEqual(was[name], is[name]) {
-			n++
-		}
-	}
-	return n
+	was, now := c.fileTable.values, is.fileTable.values
+	both := maps.Clone(was)
+	maps.Copy(both, now)
+	changed := slices.Sorted(maps.Keys(both))
+	changed = slices.DeleteFunc(changed, func(key string) bool { return reflect.DeepEqual(was[key], now[key]) })
+	return cmp.Or(strings.Join(changed, ", "), "no key") + " changed"
 }
 
 // tableAt returns the table at a path; nil: there is none.

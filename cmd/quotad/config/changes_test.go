@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A reload says how many tables of each kind have changed, and what a running quotad keeps needs a restart.
+// A reload names what has changed, and what a running quotad keeps needs a restart.
 func TestChanges(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "token", "a-token-of-the-shop-that-is-long-enough\n")
@@ -18,18 +18,18 @@ func TestChanges(t *testing.T) {
 		restart        []string
 	}{
 		{`[ledger]`, "# ours\n[ledger]", "no key changed", nil},
-		{`units = 10_000`, `units = 5_000`, "1 limit changed", nil},
-		{`"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, "1 credential changed", nil},
-		{`[jobs.trending]`, `[jobs.charts]`, "2 jobs changed", nil},
+		{`units = 10_000`, `units = 5_000`, "credentials changed", nil},
+		{`"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, "credentials changed", nil},
+		{`[jobs.trending]`, `[jobs.charts]`, "jobs changed", nil},
 		{`[credentials.youtube.operations]`, "[credentials.youtube.limits.third]\nunits = 5\nonly = [\"videos.list\"]\n[jobs.more]\ncredential = \"youtube\"\nschedule = \"manual\"\n" +
-			"command = [\"fetch\"]\n[credentials.youtube.operations]", "1 job, 1 limit changed", nil},
-		{`[ledger]`, "log.level = \"debug\"\n[ledger]", "settings changed", nil},
-		{`[ledger]`, caller, "1 remote caller changed", nil},
-		{`[ledger]`, "clients.public = { units = 60, window = \"1m\" }\n[ledger]", "1 client limit changed", nil},
-		{`[ledger]`, "remote.listen = \"127.0.0.1:1\"\n" + caller, "1 remote caller changed", []string{"remote"}},
-		{`[ledger]`, "name = \"other\"\nsocket = \"s\"\naccess.admin_group = \"root\"\n[ledger]", "settings changed", []string{"name", "socket", "access"}},
-		{`[ledger]`, "[ledger]\ndeadline = \"1s\"", "settings changed", []string{"ledger"}},
-		{`[ledger]`, "state_dir = \"there\"\npasses.drain = \"1s\"\nmetrics.listen = \"127.0.0.1:1\"\nproxy.listen = \"127.0.0.1:1\"\n[ledger]", "settings changed",
+			"command = [\"fetch\"]\n[credentials.youtube.operations]", "credentials, jobs changed", nil},
+		{`[ledger]`, "log.level = \"debug\"\n[ledger]", "log changed", nil},
+		{`[ledger]`, caller, "remote changed", nil},
+		{`[ledger]`, "clients.public = { units = 60, window = \"1m\" }\n[ledger]", "clients changed", nil},
+		{`[ledger]`, "remote.listen = \"127.0.0.1:1\"\n" + caller, "remote changed", []string{"remote"}},
+		{`[ledger]`, "name = \"other\"\nsocket = \"s\"\naccess.admin_group = \"root\"\n[ledger]", "access, name, socket changed", []string{"name", "socket", "access"}},
+		{`[ledger]`, "[ledger]\ndeadline = \"1s\"", "ledger changed", []string{"ledger"}},
+		{`[ledger]`, "state_dir = \"there\"\npasses.drain = \"1s\"\nmetrics.listen = \"127.0.0.1:1\"\nproxy.listen = \"127.0.0.1:1\"\n[ledger]", "metrics, passes, proxy, state_dir changed",
 			[]string{"state_dir", "passes", "metrics", "proxy"}},
 	} {
 		is, err := load(t, dir, strings.Replace(good, row.old, row.new, 1))

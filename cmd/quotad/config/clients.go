@@ -80,23 +80,3 @@ func (t *clientsTable) check(wrong []*quota.FieldError) {
 	}
 	t.addErrors(wrong)
 }
-
-// BegunAnew returns after a reload what begins at 0: the clients of another secret, algorithm or windows.
-func (c *Config) BegunAnew(was *Config) (all []string) {
-	counted := func(c *clientlimit.Clients) string {
-		windows := make([]string, len(c.Limits))
-		for i, l := range c.Limits {
-			windows[i] = quota.Brief(l.Window.Length)
-		}
-		slices.Sort(windows)
-		return string(c.Algorithm) + " of " + strings.Join(windows, " ")
-	}
-	for _, is := range c.Clients {
-		for _, then := range was.Clients {
-			if then.Name == is.Name && (c.ClientSecret != was.ClientSecret || counted(is) != counted(then)) {
-				all = append(all, "clients."+is.Name+": each client begins at 0: what counts them has changed")
-			}
-		}
-	}
-	return all
-}

@@ -35,25 +35,6 @@ operations.search = 10
 	}
 }
 
-// A reload says which clients begin at 0: those that are counted in another way.
-func TestClientsThatBeginAnew(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, "secret", strings.Repeat("s", clientlimit.LeastSecret))
-	const file = "[clients.public]\nunits = 60\nwindow = \"1m\"\n"
-	was, err := load(t, dir, file)
-	must(t, err)
-	for text, want := range map[string]int{
-		file: 0, strings.Replace(file, "60", "30", 1): 0, strings.Replace(file, "1m", "2m", 1): 1,
-		file + "algorithm = \"counter\"\n": 1, "clients.secret_file = \"secret\"\n" + file: 1,
-	} {
-		is, err := load(t, dir, text)
-		must(t, err)
-		if got := is.BegunAnew(was); len(got) != want {
-			t.Errorf("%s: got %q", text, got)
-		}
-	}
-}
-
 // What the pages show is a good file.
 func TestExamplesOfThePages(t *testing.T) {
 	for page, row := range map[string]struct{ begins, before string }{

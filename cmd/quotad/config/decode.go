@@ -249,10 +249,14 @@ func (n node) intoTable(target any) {
 		one.into(into.Addr().Interface())
 	}
 	for key := range others {
-		if instead, known := gone[v.Type().Name()+"."+key]; known {
+		known, instead := keysOf(v.Type()), gone[v.Type().Name()+"."+key]
+		if quota.Nearest(key, known) == "" {
+			instead = cmp.Or(instead, gone[v.Type().Name()+".*"])
+		}
+		if instead != "" {
 			at.fail(key, "is no key any more: %s", instead)
 		} else {
-			at.fail(key, "unknown key%s", suggest(key, keysOf(v.Type())))
+			at.fail(key, "unknown key%s", suggest(key, known))
 		}
 	}
 }

@@ -133,7 +133,8 @@ type jobTable struct {
 	EnvFile contents `toml:"env_file" secret:"the job's secrets"`
 }
 
-// gone has what to write in place of a key that quotad knew before, by the type of its table and its name.
+// gone has what to write in place of a key that quotad knew before, by the type of its table and its name; "*" are all
+// names that are like none of today's.
 var gone = map[string]string{
 	"Ledger.on_violation":           "remove it: quotad no longer checks its own books while it runs",
 	"Ledger.sync":                   "remove it: each grant is on the disk before it is answered",
@@ -155,14 +156,7 @@ var gone = map[string]string{
 	"OnEvent.exhausted":             `write warn_below = 1 in the limit, and "low" in kinds`,
 	"OnEvent.run_started":           `write command once, and "run_started" in kinds`,
 	"OnEvent.run_ended":             `write command once, and "run_ended" in kinds`,
-	"OnEvent.outage_began":          troubleEvents,
-	"OnEvent.outage_ended":          troubleEvents,
-	"OnEvent.job_failing":           troubleEvents,
-	"OnEvent.overdue_began":         troubleEvents,
-	"OnEvent.overdue_ended":         troubleEvents,
-	"OnEvent.limit_closed":          troubleEvents,
-	"OnEvent.upstream_refuses":      troubleEvents,
-	"OnEvent.overspent":             troubleEvents,
+	"OnEvent.*":                     "write command once: it runs for the beginning and the end of each trouble",
 	"OnEvent.timeout":               "remove it: a command has 30 seconds",
 	"clientsTable.subjects":         "remove it: subjects are always kept as hashes",
 	"Headers.ratio":                 "remove it: name the headers of limit, used and remaining",
@@ -175,8 +169,6 @@ var gone = map[string]string{
 	"Access.connections":            "remove it: quotad answers 1,024 connections at once",
 	"Access.connections_per_user":   "remove it: one user has at most 256 of the 1,024 connections",
 }
-
-const troubleEvents = "write command once: it runs for the beginning and the end of each trouble"
 
 type clientGroups struct {
 	table

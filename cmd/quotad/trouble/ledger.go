@@ -1,7 +1,6 @@
 package trouble
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,9 +12,8 @@ import (
 // A LedgerState is the state of the ledger, as it says itself.
 type LedgerState struct {
 	quota.Health
-	Down   bool   // it was found not to answer, since it last did
-	IsOpen bool   // some calls are granted without it
-	Ping   string // the command that asks Redis whether it is there; empty: there is none
+	Down   bool // it was found not to answer, since it last did
+	IsOpen bool // some calls are granted without it
 }
 
 // A Loss is what Redis lost of a credential's log.
@@ -110,7 +108,7 @@ func (l *list) down() Trouble {
 		one.Says = "Redis does not serve, and " + lost + ": " + h.State
 	}
 	if _, why, away := strings.Cut(h.State, "cannot reach redis: "); away {
-		one.Cause, one.Says, one.Do = "away", "Redis cannot be reached: "+lost+": "+why, cmp.Or(h.Ping, one.Do)
+		one.Cause, one.Says = "away", "Redis cannot be reached: "+lost+": "+why
 	}
 	return one
 }

@@ -40,28 +40,8 @@ const (
 	Lost        Kind = "lost"
 )
 
-// A Row says when a kind is a trouble and when it is grave, in the words of the page.
-type Row struct {
-	Kind
-	When, Grave string
-}
-
-// Kinds has each kind in its place, the worst first.
-var Kinds = [...]Row{
-	{Ledger, "the ledger cannot be written or read; Redis lost a log, which is being put back", "yes"},
-	{Key, "the upstream refuses the key, the quota or the bill, until an answer is good; or `key_command` fails", "unless the last key serves for another hour"},
-	{Unreachable, "the proxy had no answer from the upstream since its last one", "after 5 minutes"},
-	{Disk, "the state directory has less than 64 MB or 2 %, or a write failed; the state of a job cannot be written, or could not be read and was set aside", "if a write failed"},
-	{Closed, "the upstream closed a limit before quotad's own count was used up, until after a job's next slot", "if a job spends from it"},
-	{Starved, "a job got no units in two slots in a row, or one region of it three times. A share or a pace counts only if it has room for the schedule", "yes"},
-	{Dry, "a limit is [used up](#will-the-schedule-fit) within the hour, faster than the schedule explains, and a job comes", "yes"},
-	{Failing, "the last pass of a region failed, whatever later runs did; runs were still under way at three slots in a row; a job had no good run for too long", "if all regions fail, or no run is good"},
-	{Hosts, "hosts count differently, or the `host` of a job is silent", "if that host is silent"},
-	{File, "the configuration could not be loaded, or is newer than what runs", "no"},
-	{Server, "Redis may lose grants or grant twice; a clock was set back, or a log is more than a minute ahead of Redis' clock; quotad was killed twice in a day", "if a log is ahead"},
-	{Uncounted, "the last five runs of a job, or all it had, ended well and made no call, though it has `expects` or a proxy. `expects = {}` says that it makes none", "no"},
-	{Lost, "Redis lost a log, which was put back in the last day", "no"},
-}
+// Kinds has each kind in its place, the worst first. The table of OPERATING.md says when each is one.
+var Kinds = [...]Kind{Ledger, Key, Unreachable, Disk, Closed, Starved, Dry, Failing, Hosts, File, Server, Uncounted, Lost}
 
 // Nothing is what a status says without any trouble.
 const Nothing = "nothing needs attention"
@@ -92,7 +72,7 @@ func List(s State, now time.Time) []Trouble {
 		l.job(&s.Jobs[i])
 	}
 	rank := func(t Trouble) int {
-		place := slices.IndexFunc(Kinds[:], func(r Row) bool { return r.Kind == t.Kind })
+		place := slices.Index(Kinds[:], t.Kind)
 		if !t.Grave {
 			place += len(Kinds)
 		}

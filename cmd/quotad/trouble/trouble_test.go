@@ -90,8 +90,7 @@ func TestTroubles(t *testing.T) {
 		}, "ledger! ledger: Redis refuses writes (OOM): every call is refused > redis-cli config get maxmemory"},
 		{"it cannot be reached", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "redis", State: "youtube: cannot reach redis: dial tcp 10.0.0.7:6379: connect: connection refused"}
-			w.State.Ledger.Ping = "redis-cli -h 10.0.0.7 -p 6379 ping"
-		}, "ledger! ledger: Redis cannot be reached: every call is refused: dial tcp 10.0.0.7:6379: connect: connection refused > redis-cli -h 10.0.0.7 -p 6379 ping"},
+		}, "ledger! ledger: Redis cannot be reached: every call is refused: dial tcp 10.0.0.7:6379: connect: connection refused > quotad --check --config /etc/quotad/config.toml"},
 		{"the embedded ledger has no room", func(w *world) {
 			w.State.Ledger.Health = quota.Health{Backend: "embedded", State: "write ledger/youtube/00000001: no space left on device"}
 		}, "ledger! ledger: the ledger cannot be written, because the disk is full: every call is refused > df /var/lib/quotad"},
@@ -393,16 +392,16 @@ func TestEverythingIsWrong(t *testing.T) {
 	w.fetch.NotKept = "n"
 	list := List(w.State, now)
 	var missing []Kind
-	for _, row := range Kinds {
-		if !slices.ContainsFunc(list, func(one Trouble) bool { return one.Kind == row.Kind }) {
-			missing = append(missing, row.Kind)
+	for _, kind := range Kinds {
+		if !slices.ContainsFunc(list, func(one Trouble) bool { return one.Kind == kind }) {
+			missing = append(missing, kind)
 		}
 	}
 	if len(missing) > 0 {
 		t.Errorf("%q are not told of: %s", missing, written(list))
 	}
 	for _, one := range list {
-		if !slices.ContainsFunc(Kinds[:], func(row Row) bool { return row.Kind == one.Kind }) {
+		if !slices.Contains(Kinds[:], one.Kind) {
 			t.Errorf("%s has no place in the table", one.Kind)
 		}
 	}

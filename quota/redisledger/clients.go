@@ -126,87 +126,51 @@ func (s *Store) clientKey(c clientlimit.Call) string {
 	return s.config.KeyPrefix + "c:" + c.Key.String()
 }
 
-// onNode calls the node that has a key, within the deadline, unless it is away.
+// leftAlone is for how long a node that did not answer is not called. Then one call tries.
+const leftAlone = 250 * time.Millisecond
+
+// A pause of a node has calls fail at once until a time, since one was not answered.
+type pause struct {
+	until time.Time
+	why   error
+}
+
+// onNode calls the node that has a key, within the deadline.
 func (s *Store) onNode(ctx context.Context, key string, writes bool, call func(context.Context) error) error {
-	node, err := s.clientNode(ctx, key)
-	if err != nil {
-		return err
-	}
 	inTime, cancel := context.WithTimeout(ctx, s.config.Deadline)
 	defer cancel()
-	if err = call(inTime); err == nil {
-		return nil
+	addr := "" // of the one server, or where no node of a Cluster says which ones there are
+	if cluster, ok := s.current().(*redis.ClusterClient); ok {
+		err := s.unlessPaused(ctx, addr, false, func() error {
+			node, err := cluster.MasterForKey(inTime, key)
+			if err == nil {
+				addr = node.Options().Addr
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	if ctx.Err() == nil {
-		s.recordNode(node, err)
+	return s.unlessPaused(ctx, addr, writes, func() error { return call(inTime) })
+}
+
+// unlessPaused does something with a node, and pauses the node if it does not answer.
+func (s *Store) unlessPaused(ctx context.Context, addr string, writes bool, do func() error) error {
+	paused, _ := s.pauses.Load(addr)
+	if p, is := paused.(*pause); is {
+		next := &pause{time.Now().Add(s.config.Deadline), p.why}
+		if time.Now().Before(p.until) || !s.pauses.CompareAndSwap(addr, p, next) {
+			return p.why
+		}
+	}
+	err := do()
+	switch {
+	case err == nil:
+		s.pauses.Delete(addr)
+		return nil
+	case ctx.Err() == nil && !isAnswer(err) && !errors.As(err, new(notSent)):
+		s.pauses.Store(addr, &pause{time.Now().Add(leftAlone), s.failure(false, err)})
 	}
 	return s.failure(writes, err)
-}
-
-// clientNode returns the node that has a key, or why it is not called.
-func (s *Store) clientNode(ctx context.Context, key string) (redis.UniversalClient, error) {
-	client := s.current()
-	if err := s.unreachable(client); err != nil {
-		return nil, err
-	}
-	cluster, ok := client.(*redis.ClusterClient)
-	if !ok {
-		return client, nil
-	}
-	node, err := cluster.MasterForKey(ctx, key)
-	if err != nil { // no node says where keys are
-		s.recordNode(cluster, err)
-		return nil, s.failure(false, err)
-	}
-	return node, s.unreachable(node)
-}
-
-// unreachable returns why a node cannot be reached; nil if it can.
-func (s *Store) unreachable(node redis.UniversalClient) error {
-	why, _ := s.doubted.Load(node)
-	err, _ := why.(error)
-	return err
-}
-
-// pingTime is how long a node that is away is left alone.
-const pingTime = 250 * time.Millisecond
-
-// recordNode records why a call failed. A node that cannot be reached, or leaves a ping unanswered for a
-// deadline, too, is away: it is not called until it answers one. One call that was late says nothing: the
-// node may be far away, and the call may have waited for others or for a connection.
-func (s *Store) recordNode(node redis.UniversalClient, err error) {
-	if isAnswer(err) || errors.As(err, new(notSent)) || errors.Is(err, context.Canceled) || s.ctx.Err() != nil {
-		return
-	}
-	late, why := isLate(err), s.failure(false, err)
-	var away error
-	if !late {
-		away = why
-	}
-	if _, asked := s.doubted.LoadOrStore(node, away); asked {
-		return
-	}
-	s.background.Go(func() {
-		defer s.doubted.Delete(node)
-		if late && s.answers(node, s.config.Deadline) {
-			return
-		}
-		s.doubted.Store(node, why)
-		for quota.Sleep(s.ctx, pingTime) && !s.answers(node, connectTime) { // with the handshake of a connection
-		}
-	})
-}
-
-// answers reports whether a node answers a ping in time, or is closed.
-func (s *Store) answers(node redis.UniversalClient, timeout time.Duration) bool {
-	ctx, cancel := context.WithTimeout(s.ctx, timeout)
-	defer cancel()
-	err := node.Ping(ctx).Err()
-	return err == nil || errors.Is(err, redis.ErrClosed)
-}
-
-// isLate reports whether there was no answer in time.
-func isLate(err error) bool {
-	var late interface{ Timeout() bool } // a connection's error, or a context's
-	return errors.As(err, &late) && late.Timeout()
 }

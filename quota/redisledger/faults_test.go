@@ -144,15 +144,6 @@ func (s *scene) refuses(words string) {
 
 const entries, state = "quotad:{youtube}:entries", "quotad:{youtube}:state"
 
-// lose has Redis lose something twice.
-func lose(order ...string) func(*scene) {
-	return func(s *scene) {
-		s.server.Do(s, order...)
-		s.spent(200)
-		s.server.Do(s, order...)
-	}
-}
-
 // copied has a server have the log as it is on another one: what an asynchronous replica has.
 func copied(t testing.TB, from, to *redistest.Server) {
 	t.Helper()
@@ -175,13 +166,9 @@ func replaced(end func(*scene)) func(*scene) {
 }
 
 var faults = map[string]func(*scene){
-	"FLUSHALL":      lose("FLUSHALL"),
-	"entries alone": lose("DEL", entries),
-	"state alone":   lose("DEL", state),
-	"FLUSHALL beside a dead host": func(s *scene) {
-		s.hosts[1].ledger.Close() // its caller is refused from now on
-		s.hosts = s.hosts[:1]
-		time.Sleep(2500 * time.Millisecond)
+	"FLUSHALL": func(s *scene) {
+		s.server.Order(s, "FLUSHALL")
+		s.spent(200)
 		s.server.Order(s, "FLUSHALL")
 	},
 	"an older snapshot": func(s *scene) {

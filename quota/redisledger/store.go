@@ -40,7 +40,7 @@ type Store struct {
 	client     atomic.Pointer[redis.UniversalClient]
 	scripts    map[slidinglog.Script]script // also those of clients
 	declare    *redis.Script
-	doubted    sync.Map              // by node, a redis.UniversalClient, whose answer to a ping is awaited: why it is away, an error; nil: it is not
+	pauses     sync.Map              // by address: the pause of a node that did not answer a call of clients
 	answered   atomic.Bool           // a script was carried out
 	undialed   atomic.Pointer[error] // why the last connection was not made; nil: it was
 	ctx        context.Context       // ends with Close

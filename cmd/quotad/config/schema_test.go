@@ -70,8 +70,8 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(read(t, "quotad.schema.json")))
 	must(t, err)
 	c := jsonschema.NewCompiler()
-	must(t, c.AddResource("quotad.json", value))
-	s, err := c.Compile("quotad.json")
+	must(t, c.AddResource("file:///quotad.json", value))
+	s, err := c.Compile("file:///quotad.json") // a bare name would be in this directory, whose path may have blanks
 	must(t, err)
 	return s
 }

@@ -15,9 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"quotad/jobs/process/processtest"
 	"quotad/quota"
 	"quotad/regions"
 )
+
+func TestMain(m *testing.M) { os.Exit(processtest.InMemory(m.Run).Run()) }
 
 // eight are the regions of the shipped example.
 func eight() regions.Ring {

@@ -21,12 +21,13 @@ type jobControl struct {
 	mu      sync.Mutex // guards what follows and all that it points to; nothing is waited for under it
 	job     *Job       // replaced, never changed
 	state   state
-	last    *executor  // of the run that began last, under way or over; nil: none has since the start
-	before  *Run       // the last one before the start; nil: it was not read yet, or there is none
-	read    bool       // it was
-	follows time.Time  // the slot that waits for another job; zero: none does
-	ended   []runsLine // what the next write adds to the runs
-	unkept  error      // the last write failed; nil: it did not
+	last    *executor // of the run that began last, under way or over; nil: none has since the start
+	before  *Run      // the last one before the start; nil: it was not read yet, or there is none
+	read    bool      // it was
+	follows time.Time // the slot that waits for another job; zero: none does
+	unkept  error     // the last write failed; nil: it did not
+
+	endedRuns, endedPasses []runsLine // what the next write adds to the runs
 }
 
 // openJob returns the state of a job as the daemon left it, whether it stopped or was killed. A run that was under way
@@ -41,51 +42,27 @@ func openJob(c *Config, job *Job) (*jobControl, error) {
 	return j, err
 }
 
-// save writes the state, which is on disk on return, and what has ended.
+// save writes the state, which is on disk on return, and what has ended: runs before it, so that no state claims a slot,
+// or is of a later run, without the lines before it, and passes after it. If this is killed in between, a pass lacks its
+// line rather than its turn, and a run its end in the state: recover finds the line.
 func (j *jobControl) save() error {
-	state, lines := j.write(func(*state) {})
-	return errors.Join(state, lines)
-}
-
-// write writes the state with a change, which holds once it is on disk, and first what has ended until then: no state
-// is on disk that claims a slot, or is of a later run, without the lines before it. If this is killed in between, a
-// pass lacks its line rather than its turn, and a run its end in the state: recover finds the line.
-func (j *jobControl) write(how func(*state)) (state, lines error) {
 	j.files.writing.Lock()
 	defer j.files.writing.Unlock()
 	j.mu.Lock()
-	next, ended := j.state, j.ended
-	how(&next)
-	text := j.encode(next)
-	j.ended = nil
-	j.mu.Unlock()
-	var runs, passes []runsLine
-	for _, one := range ended {
-		if one.Run != nil {
-			runs = append(runs, one)
-		} else {
-			passes = append(passes, one)
-		}
+	next, runs, passes := j.state, j.endedRuns, j.endedPasses
+	if next.Version = stateVersion; j.last.underWay() {
+		next.Run = j.last.kept()
 	}
-	lines = j.files.add(runs...)
-	state = j.files.replace(text)
-	lines = errors.Join(lines, j.files.add(passes...))
+	text, _ := json.Marshal(next) // nothing in it can fail
+	j.endedRuns, j.endedPasses = nil, nil
+	j.mu.Unlock()
+	err := j.files.add(runs)
+	err = errors.Join(err, j.files.replace(append(text, '\n')))
+	err = errors.Join(err, j.files.add(passes))
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.unkept = errors.Join(lines, state); state == nil {
-		how(&j.state)
-	}
-	return state, lines
-}
-
-// encode returns what the file is to hold. The caller holds mu.
-func (j *jobControl) encode(s state) []byte {
-	s.Version = stateVersion
-	if j.last.underWay() {
-		s.Run = j.last.kept()
-	}
-	text, _ := json.Marshal(s) // nothing in it can fail
-	return append(text, '\n')
+	j.unkept = err
+	return err
 }
 
 // set changes the state and writes it. It holds even if it cannot be written.
@@ -213,12 +190,15 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	if err != nil {
 		return err
 	}
-	now := r.now()
-	err, _ = j.write(func(s *state) {
-		if p == nil && s.Pause != nil {
+	now, before := r.now(), (*Pause)(nil)
+	err = j.set(func(s *state) {
+		if before = s.Pause; p == nil && before != nil {
 			s.Good = now // no good run was expected meanwhile
 		}
 		s.Pause = p
 	})
-	return err // of lines that cannot be written the job keeps what there is
+	if err != nil { // it does not hold, nor will it after a restart
+		_ = j.set(func(s *state) { s.Pause = before })
+	}
+	return err
 }

@@ -145,7 +145,7 @@ func (e *executor) finish(cause error) {
 	}
 	e.over = true
 	run := e.run.copy()
-	j.ended = append(j.ended, runsLine{Run: new(run.head())})
+	j.endedRuns = append(j.endedRuns, runsLine{Run: new(run.head())})
 	j.mu.Unlock()
 	e.runner.trouble(j.name, j.save())
 	e.runner.changed(e.job, run)

@@ -97,7 +97,7 @@ type runsLine struct {
 
 // add appends lines. What a full disk has cut short is removed, and comes before what is added next; what a power cut
 // has cut short is ended. The caller holds writing.
-func (f *files) add(lines ...runsLine) error {
+func (f *files) add(lines []runsLine) error {
 	if len(lines) == 0 {
 		return nil
 	}

@@ -97,8 +97,8 @@ func TestDamagedLines(t *testing.T) {
 	dir := t.TempDir()
 	add := func(id string) *files {
 		f := &files{dir: dir, job: "j"}
-		must(t, f.add(runsLine{Of: id, Pass: new(passOf("US", 0, OK))}))
-		must(t, f.add(runsLine{Run: &Run{ID: id, State: RunDone}}))
+		must(t, f.add([]runsLine{{Of: id, Pass: new(passOf("US", 0, OK))}}))
+		must(t, f.add([]runsLine{{Run: &Run{ID: id, State: RunDone}}}))
 		return f
 	}
 	for _, id := range []string{"a", "b", "c"} {
@@ -161,8 +161,8 @@ func TestRunsAreBounded(t *testing.T) {
 	f := &files{dir: t.TempDir(), job: "j"}
 	most, last := int64(0), 0
 	for last = range 100 {
-		must(t, f.add(runsLine{Of: fmt.Sprint(last), Pass: &Pass{Region: "US", Stop: Stop{Detail: strings.Repeat("x", 100_000)}}},
-			runsLine{Run: &Run{ID: fmt.Sprint(last), State: RunDone}}))
+		must(t, f.add([]runsLine{{Of: fmt.Sprint(last), Pass: &Pass{Region: "US", Stop: Stop{Detail: strings.Repeat("x", 100_000)}}},
+			{Run: &Run{ID: fmt.Sprint(last), State: RunDone}}}))
 		info, err := os.Stat(f.path(runsEnding))
 		must(t, err)
 		most = max(most, info.Size())

@@ -271,7 +271,7 @@ func (e *executor) record(p Pass, halt error) {
 	e.run.put(known)
 	if p.Outcome != Running {
 		j.state.pass(e.run, &p, e.dry)
-		j.ended = append(j.ended, runsLine{Of: e.run.ID, Pass: &p})
+		j.endedPasses = append(j.endedPasses, runsLine{Of: e.run.ID, Pass: &p})
 	}
 	run := e.run.head()
 	j.mu.Unlock()

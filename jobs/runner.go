@@ -199,8 +199,9 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 	}
 	known, err := j.files.find(run.ID)
 	r.trouble(j.name, err)
-	var lines []runsLine
-	if known.State == "" {
+	var passes []runsLine
+	died := known.State == ""
+	if died {
 		r.endLeftovers(ctx, run)
 		if ctx.Err() != nil { // quotad stops again: the next start ends them, as the state still names them
 			return
@@ -208,31 +209,27 @@ func (r *Runner) recover(ctx context.Context, j *jobControl) {
 		if run.Ring == nil {
 			run.Ring = j.current().Regions.From(from)
 		}
-		open := run.Passes
-		run.Passes = append(known.Passes, open...)
+		run.Passes = append(known.Passes, run.Passes...)
 		run.end(r.now(), RunInterrupted, Stop{Reason: Died})
-		for i := range open {
-			p := &run.Passes[len(known.Passes)+i]
-			r.recount(ctx, j.current(), p)
-			lines = append(lines, runsLine{Of: run.ID, Pass: p})
+		for i := len(known.Passes); i < len(run.Passes); i++ {
+			r.recount(ctx, j.current(), &run.Passes[i])
+			passes = append(passes, runsLine{Of: run.ID, Pass: &run.Passes[i]})
 		}
-		lines = append(lines, runsLine{Run: new(run.head())})
 	}
 	j.mu.Lock()
 	j.state.Run, j.before = nil, nil
-	if lines != nil {
+	if died {
 		j.state.end(run)
 		j.before = run.copy()
+		j.endedRuns, j.endedPasses = append(j.endedRuns, runsLine{Run: new(run.head())}), append(j.endedPasses, passes...)
 	}
-	j.ended = append(j.ended, lines...)
 	j.mu.Unlock()
 	r.trouble(j.name, j.save())
-	for _, one := range lines {
-		if one.Pass != nil {
-			r.config.OnEvent(PassChanged{Run: run.head(), Pass: *one.Pass})
-		} else {
-			r.changed(j.current(), run)
-		}
+	for _, one := range passes {
+		r.config.OnEvent(PassChanged{Run: run.head(), Pass: *one.Pass})
+	}
+	if died {
+		r.changed(j.current(), run)
 	}
 }
 

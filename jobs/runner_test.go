@@ -45,6 +45,9 @@ func TestTheWayOfARun(t *testing.T) {
 			play: fails(map[string]int{"US": 9}),
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
 				"11:30:00 US running", "11:31:00 US failed", "11:50:00 US running", "11:51:00 US failed", "11:51:00 run failed"}},
+		{name: "one fails, and another one is exhausted", regions: 2, job: func(j *Job) { j.Stagger, j.Retry = 0, 1 },
+			play: func(_ context.Context, _ *bed, p played) Exit { return Exit{Code: map[string]int{"US": 1, "GB": ExitExhausted}[p.region]} },
+			want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US failed", "11:00:00 GB running", "11:00:00 GB exhausted", "11:00:00 run failed (exhausted)"}},
 		{name: "not at the next slot", job: func(j *Job) { j.Retry, j.RetryAfter = 1, 59*time.Minute }, play: fails(map[string]int{"US": 9}),
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:01:00 run failed"}},
 	})
@@ -164,13 +167,16 @@ func TestAClockThatWasAhead(t *testing.T) {
 		job := trending(t, 1)
 		job.Schedule = every(t, 10*time.Minute)
 		b := newBed(t, dir, job)
-		b.ahead.Store(int64(time.Hour))
 		b.start()
+		b.ahead.Store(int64(time.Hour))
 		b.Tick("trending", b.now().Truncate(10*time.Minute))
 		b.wait(time.Minute)
 		b.ahead.Store(0)
 		b.restart(job)
 		b.forget()
+		if _, good := b.job().lastGood(b.now()); !good.IsZero() {
+			t.Errorf("jobs that run after it go by a good run at %v", good)
+		}
 		if got, want := b.status().Clock, "the clock was set back: what is recorded for 2000-01-01T11:50:00Z counts no more, that is 59m0s ahead"; got != want {
 			t.Errorf("the status says %q, want %q", got, want)
 		}

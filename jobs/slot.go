@@ -222,7 +222,7 @@ func (j *jobControl) skip(now time.Time, slots ...Run) (lines []runsLine) {
 		j.state.skip(&run)
 		lines = append(lines, runsLine{Run: &run})
 	}
-	j.ended = append(j.ended, lines...)
+	j.endedRuns = append(j.endedRuns, lines...)
 	return lines
 }
 

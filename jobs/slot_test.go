@@ -104,6 +104,14 @@ func TestSlots(t *testing.T) {
 		}, want: append([]string{"11:00:00 run skipped (paused) ×1"}, ran("12:00:00")...)},
 		{name: "missed, and made up for by one run", job: catchUp, live: away, want: append(missed, ran("16:30:00")...)},
 		{name: "missed", live: away, want: missed},
+		{name: "missed, and the job is paused", live: func(b *bed, job *Job) {
+			must(b.t, b.Pause("trending", "root", "", 0))
+			away(b, job)
+		}, want: missed},
+		{name: "missed, and another host may have run it", live: func(b *bed, job *Job) {
+			b.hosts = func() ([]Daemon, time.Duration, bool) { return nil, 0, true }
+			away(b, job)
+		}},
 		{name: "missed, and the job runs at the start", job: atStart, live: away, want: append(missed, ran("16:30:00")...)},
 		{name: "a day old", job: weekly, live: week(24 * time.Hour), want: ran("00:00:00")},
 		{name: "older", job: weekly, live: week(24*time.Hour + time.Second), want: []string{"00:00:01 run skipped (missed)"}},

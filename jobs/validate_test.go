@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,18 +64,6 @@ func TestInvalidJobs(t *testing.T) {
 		if len(wrong) != 1 || strings.Join(wrong[0].Path, ".") != test.path || !strings.Contains(wrong[0].Message, test.want) {
 			t.Errorf("%s: got %v, want one error, %s: …%s…", test.name, wrong, test.path, test.want)
 		}
-	}
-}
-
-// Everything that is wrong is said at once.
-func TestValidateSaysAll(t *testing.T) {
-	wrong := (&Job{}).Validate(nil)
-	var paths []string
-	for _, w := range wrong {
-		paths = append(paths, strings.Join(w.Path, "."))
-	}
-	if want := []string{"", "regions", "every", "command", "credential"}; !slices.Equal(paths, want) {
-		t.Errorf("got %q, want %q", paths, want)
 	}
 }
 

@@ -41,7 +41,9 @@ func TestScreens(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := []jobs.Run{*s.Jobs[0].Last, *s.Jobs[0].Skips, *s.Jobs[1].Last}
-	calm := jobsapi.Status{Triage: jobsapi.Triage{Says: "nothing needs attention"}, Jobs: s.Jobs[3:]}
+	stopped, run := s.Jobs[3], *s.Jobs[3].Last
+	run.State, stopped.Last = jobs.RunStopped, &run
+	calm := jobsapi.Status{Triage: jobsapi.Triage{Says: "nothing needs attention"}, Jobs: []jobsapi.Job{stopped}}
 	v, colored := viewOf(80), viewOf(110)
 	colored.Color = true
 	screens := []txtar.File{

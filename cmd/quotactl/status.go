@@ -84,7 +84,7 @@ func (c *cli) limit(ctx context.Context, credential, limit string) error {
 func renderStatus(s jobsapi.Status, v wording.View) string {
 	var b strings.Builder
 	if len(s.Triage.Troubles) == 0 && s.Triage.Says != "" {
-		v.Prose(&b, 0, wording.Green, s.Triage.Says)
+		v.Prose(&b, 0, wording.Green, wording.Calm(s))
 	}
 	for _, t := range s.Triage.Troubles {
 		b.WriteString(troubleLine(t, wording.TroubleStyle(t), v))

@@ -89,5 +89,9 @@ func shareName(by, name string, v wording.View) string {
 	case name == "":
 		return "(outside a pass)"
 	}
-	return v.Caller(name)
+	caller := v.Caller(name)
+	if user, is := strings.CutPrefix(caller, "@"); is {
+		return "user " + user
+	}
+	return caller
 }

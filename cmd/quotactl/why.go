@@ -114,7 +114,7 @@ func verdict(w whyBody) string {
 	case w.Granted && w.Units == 0:
 		return fmt.Sprintf("granted: %s is free, whatever the limits hold", w.Request.Operation)
 	case w.Granted:
-		return fmt.Sprintf("granted: there is room for %s (%s), and for %s in all", asked, units(w.Units), quota.Thousands(w.Fits))
+		return fmt.Sprintf("granted: %s, %s; %s would fit now", asked, units(w.Units), quota.Thousands(w.Fits))
 	default:
 		return "denied: " + cmp.Or(w.Detail, w.Reason)
 	}

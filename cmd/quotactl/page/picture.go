@@ -79,6 +79,9 @@ type LimitRow struct {
 // Budget is what ordinary jobs may spend.
 func (l LimitRow) Budget() int64 { return l.Units - l.Reserve }
 
+// Calm is what the page says without any trouble.
+func (p Picture) Calm() string { return wording.Calm(p.Status) }
+
 // LimitRows returns all limits, those in trouble first.
 func (p Picture) LimitRows() (rows []LimitRow) {
 	for _, c := range p.Status.Credentials {

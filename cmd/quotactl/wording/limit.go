@@ -2,10 +2,12 @@ package wording
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
 	"quotad/jobs/plan"
 	"quotad/quota"
@@ -65,6 +67,15 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 		return quota.Thousands(rate.PerHour) + " in the last hour"
 	}
 	return ""
+}
+
+// Calm says that nothing needs a person, and that this is so although a run stopped.
+func Calm(s jobsapi.Status) string {
+	stopped := func(j jobsapi.Job) bool { return j.Last != nil && j.Last.State == jobs.RunStopped }
+	if !slices.ContainsFunc(s.Jobs, stopped) {
+		return s.Triage.Says
+	}
+	return s.Triage.Says + ": what stopped continues with its next run"
 }
 
 // TroubleStyle is the style of a trouble.

@@ -149,7 +149,8 @@ func TestClientsLinkNoServer(t *testing.T) {
 		{"cmd/quotactl", "cmd/manual cmd/quotactl cmd/quotactl/page cmd/quotactl/wording jobs jobs/api jobs/plan quota quota/api quota/slidinglog quota/upstream regions", "github.com/spf13 golang.org/x"},
 	} {
 		t.Run(client.path, func(t *testing.T) {
-			for _, linked := range linkedBy(t, client.path) {
+			list := goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+client.path)
+			for linked := range strings.FieldsSeq(list) {
 				ours, isOurs := strings.CutPrefix(linked, module)
 				within := func(module string) bool { return strings.HasPrefix(linked, module+"/") }
 				if isOurs && !slices.Contains(strings.Fields(client.ours), ours) || !isOurs && !slices.ContainsFunc(strings.Fields(client.modules), within) {
@@ -158,23 +159,6 @@ func TestClientsLinkNoServer(t *testing.T) {
 			}
 		})
 	}
-}
-
-// SQLite takes longest to build: what README's first command builds is free of it.
-func TestFirstBuildHasNoSQLite(t *testing.T) {
-	for _, program := range []string{"cmd/quotad", "cmd/quotactl", "cmd/ytfetch"} {
-		for _, linked := range linkedBy(t, program) {
-			if strings.HasPrefix(linked, "github.com/ncruces/") {
-				t.Errorf("%s links %s", program, linked)
-			}
-		}
-	}
-}
-
-// linkedBy are the packages in a program or package but those of the standard library.
-func linkedBy(t *testing.T, path string) []string {
-	t.Helper()
-	return strings.Fields(goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+path))
 }
 
 // A module is imported by one package: the rows themselves must not say otherwise.

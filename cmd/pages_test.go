@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,11 +15,7 @@ func TestPagesNameFiles(t *testing.T) {
 		walkFiles(t, ending, func(path string) { all[filepath.ToSlash(strings.TrimPrefix(path, "../"))] = true })
 	}
 	files := func(page string) {
-		text, err := os.ReadFile(filepath.Join("..", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range named.FindAllString(string(text), -1) {
+		for _, name := range named.FindAllString(readFile(t, filepath.Join("..", page)), -1) {
 			if !strings.HasSuffix(name, ")") && !strings.HasPrefix(name, "NAME.") && !isFile(all, filepath.Dir(page), name) {
 				t.Errorf("%s names %s, which is no file", page, name)
 			}

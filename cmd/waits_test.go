@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,12 +23,9 @@ var mayWait = map[string]int{
 
 func TestTestsWaitForNoTime(t *testing.T) {
 	walkFiles(t, "_test.go", func(path string) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := waits.FindAllString(string(text), -1)
-		if name := strings.TrimPrefix(path, "../"); len(found) > mayWait[name] && !bubbles.Match(append([]byte(path+"\n"), text...)) && !strings.HasPrefix(name, "quota/benchmark/") {
+		text := readFile(t, path)
+		found := waits.FindAllString(text, -1)
+		if name := strings.TrimPrefix(path, "../"); len(found) > mayWait[name] && !bubbles.MatchString(path+"\n"+text) && !strings.HasPrefix(name, "quota/benchmark/") {
 			t.Errorf("%s waits %d times, at most %d are allowed: %q", name, len(found), mayWait[name], found)
 		}
 	})

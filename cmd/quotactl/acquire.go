@@ -147,17 +147,14 @@ func newExec(c *cli) *cobra.Command {
 		r.Operation = args[0]
 		return c.exec(ctx, r, args[1:])
 	})
-	cmd.Args = operationAndCommand
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if cmd.ArgsLenAtDash() == 1 && len(args) > 1 {
+			return nil
+		}
+		return usageError("quotactl exec OPERATION -- COMMAND", "quotactl exec takes one operation, a --, and a command behind it")
+	}
 	c.requestFlags(cmd, &r)
 	return cmd
-}
-
-// operationAndCommand requires the "--" that separates the command's flags from ours.
-func operationAndCommand(cmd *cobra.Command, args []string) error {
-	if cmd.ArgsLenAtDash() == 1 && len(args) > 1 {
-		return nil
-	}
-	return usageError("quotactl exec OPERATION -- COMMAND", "quotactl exec takes one operation, a --, and a command behind it")
 }
 
 // exec acquires and then replaces this process by the command, so that the command has its

@@ -96,16 +96,16 @@ func show[T any](c *cli, body T, err error, table func(T, wording.View) string) 
 	case err != nil:
 		return err
 	case c.output == "json":
-		return c.printJSON(body)
+		return c.printJSON(body, "  ")
 	}
 	return c.write(table(body, c.view()))
 }
 
-func (c *cli) printJSON(body any) error {
+func (c *cli) printJSON(body any, indent string) error {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
+	encoder.SetIndent("", indent)
 	if err := encoder.Encode(body); err != nil {
 		return fmt.Errorf("cannot encode the answer: %w", err)
 	}

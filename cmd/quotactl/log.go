@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -92,13 +91,17 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQue
 	for {
 		if n := len(entries); n > 0 {
 			q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
-			text := ""
+			var err error
 			if c.output == "json" {
-				text = linesOf(entries)
+				for _, e := range entries {
+					err = errors.Join(err, c.printJSON(e, ""))
+				}
 			} else {
+				text := ""
 				text, widths = newLogTable(entries, c.view()).more(c.view(), widths)
+				err = c.write(text)
 			}
-			if err := c.write(text); err != nil {
+			if err != nil {
 				return err
 			}
 		}
@@ -111,17 +114,6 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQue
 		}
 		entries = page.Entries
 	}
-}
-
-// linesOf writes each entry as a line of JSON.
-func linesOf(entries []api.Entry) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	for _, e := range entries {
-		encoder.Encode(e) // it was JSON
-	}
-	return b.String()
 }
 
 func logTable(page api.LogPage, v wording.View) string {

@@ -140,7 +140,7 @@ func endedPasses(r jobs.Run) []jobs.Pass {
 }
 
 func passLine(p jobs.Pass, v wording.View) string {
-	text := fmt.Sprintf("%s, %s, %s", wording.Word(p.Outcome), units(int64(p.Units)), wording.PassTook(p, v.Now))
+	text := fmt.Sprintf("%s, %s, %s", wording.Word(p.Outcome), units(int64(p.Units)), wording.Took(p.StartedAt, p.EndedAt, v.Now))
 	if reason := wording.PassReason(p, v); reason != "" {
 		text += "; " + reason
 	}

@@ -162,7 +162,7 @@ func passTable(passes []jobs.Pass, v wording.View) string {
 	}}
 	for _, p := range passes {
 		outcome := wording.Line{Text: wording.Word(p.Outcome), Style: wording.OutcomeStyle(p.Outcome)}
-		t.add(string(p.Region), outcome, p.Units, wording.PassTook(p, v.Now), wording.PassReason(p, v))
+		t.add(string(p.Region), outcome, p.Units, wording.Took(p.StartedAt, p.EndedAt, v.Now), wording.PassReason(p, v))
 	}
 	return t.text(v)
 }

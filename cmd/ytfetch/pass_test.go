@@ -42,7 +42,7 @@ type env struct {
 }
 
 // newEnv has an upstream with some units, and leaves a pass some of quotad's.
-func newEnv(t *testing.T, left, units, pages int) *env {
+func newEnv(t *testing.T, left, units int) *env {
 	t.Helper()
 	e := &env{t: t, dir: t.TempDir()}
 	e.Server = servertest.Start(t, func(c *server.Config) {
@@ -52,7 +52,7 @@ func newEnv(t *testing.T, left, units, pages int) *env {
 	if e.spent = int64(9_500 - left); e.spent > 0 {
 		e.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: e.spent})
 	}
-	e.upstream = upstream.New(upstream.Config{Quota: units, PagesPerRegion: pages, Key: secret, Now: e.Clock.Now})
+	e.upstream = upstream.New(upstream.Config{Quota: units, Key: secret, Now: e.Clock.Now})
 	tube := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fault := http.HandlerFunc(e.upstream.ServeHTTP)
 		if len(e.faults) > 0 && e.faults[0] != nil {
@@ -114,7 +114,7 @@ type passRun struct {
 }
 
 func newRun(t *testing.T, left, units int) *passRun {
-	r := &passRun{env: newEnv(t, left, units, 0)}
+	r := &passRun{env: newEnv(t, left, units)}
 	r.pass = &pass{
 		options: options{command: "trending", region: "DE", base: r.base, key: secret, out: r.dir, dir: r.dir},
 		quota:   r.Client(runToken), client: connect(false), id: "pass",
@@ -156,7 +156,7 @@ func (r *passRun) tomorrow() {
 }
 
 func TestDeniedPassIsContinued(t *testing.T) {
-	r := newRun(t, 2, 100)
+	r := newRun(t, 2, 6) // upstream's day begins again, too
 	r.ends(t.Context(), exitDenied, 100, 2, "ytfetch: stopped: quotad refused videos.list: no room for 1 unit in limit daily, "+
 		"which has 0 left; it fits at 2026-11-22T09:00:00Z; 100 videos stored\n")
 	r.tomorrow()
@@ -218,28 +218,6 @@ func TestSearchIsPaidForOnce(t *testing.T) {
 	r.ends(t.Context(), 0, 100, 5, "done: 0 videos in ")
 }
 
-func TestWhatQuotadRefuses(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		change func(*pass)
-		code   int
-		log    string
-	}{
-		{"another credential", func(p *pass) { p.credential = "other" }, exitFailed, "quotad did not grant videos.list: "},
-		{"a dead token", func(p *pass) { p.quota = &api.Client{Socket: p.quota.Socket, Token: "dead"} }, exitFailed,
-			"quotad did not grant videos.list: "},
-		{"no daemon", func(p *pass) { p.quota = &api.Client{Socket: "none.sock"} }, exitFailed,
-			"ytfetch: hint: is quotad running?"},
-		{"a directory that is a file", func(p *pass) { p.out = "pass_test.go" }, exitFailed, "not a directory"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			r := newRun(t, 100, 100)
-			row.change(r.pass)
-			r.ends(t.Context(), row.code, 0, 0, row.log)
-		})
-	}
-}
-
 // SIGTERM: what has been answered is stored.
 func TestInterruptedPass(t *testing.T) {
 	r := newRun(t, 100, 100)
@@ -296,7 +274,7 @@ func TestTroubleUpstream(t *testing.T) {
 		{"a refusal that nobody knows", answers{nil, refuse(403, "somethingNew", "no")}, exitDenied, 50, 2, "403 somethingNew: no"},
 		{"a key that is echoed stays hidden", answers{refuse(400, "keyInvalid", "Bad key "+secret)}, exitFailed, 0, 1,
 			"Bad key [key]; 0 videos stored\nytfetch: hint: check YOUTUBE_API_KEY"},
-		{"commands to a terminal", answers{refuse(404, "gone", "\x1b[31mred")}, exitFailed, 0, 1, "404 gone:  [31mred"},
+		{"commands to a terminal", answers{refuse(404, "gone", "\x1b[31mred")}, exitFailed, 0, 1, "404 gone: [31mred"},
 		{"a token that is stale", answers{nil, nil, stale}, exitFailed, 100, 3, "400 invalidPageToken"},
 		{"a server error", answers{nil, backend}, exitFailed, 50, 2, "500 backendError: Backend Error; 50 videos stored"},
 		{"an answer that is lost", answers{nil, drop}, exitFailed, 50, 2, "upstream was called but sent no page"},

@@ -32,7 +32,7 @@ func TestScripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			e := newEnv(t, 9_500, 10_000, 4)
+			e := newEnv(t, 9_500, 10_000)
 			e.sampled = true
 			testscript.Run(t, testscript.Params{
 				Files: []string{file}, RequireExplicitExec: true,

@@ -19,7 +19,6 @@ func serve(ctx context.Context, args []string, stderr io.Writer) error {
 	flags := newFlags()
 	sample := flags.Bool("sample", false, "")
 	listen := flags.String("listen", "127.0.0.1:8080", "")
-	flags.StringVar(&config.Key, "key", "", "")
 	flags.IntVar(&config.Quota, "quota", 10_000, "")
 	words, err := parseArgs(flags, args)
 	switch {

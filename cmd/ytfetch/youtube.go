@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"quotad/cmd/ytfetch/upstream"
+	"quotad/quota"
 )
 
 const (
@@ -168,11 +168,5 @@ func (p *pass) read(ctx context.Context, address string, answer *callError) erro
 
 // printable makes one short line of a text from outside, without the key and without commands to a terminal.
 func (p *pass) printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ReplaceAll(text, p.key, "[key]"))
-	return strings.ToValidUTF8(text[:min(len(text), 400)], "")
+	return quota.Clipped(strings.ReplaceAll(text, p.key, "[key]"), 400)
 }

@@ -28,7 +28,6 @@ CREATE VIRTUAL TABLE texts USING fts5 (title, channel, tags, description, conten
 INSERT INTO texts (texts, rank) VALUES ('rank', 'bm25(10.0, 5.0, 5.0, 1.0)');
 -- The words of a removed video leave the index with it, not at a later merge.
 INSERT INTO texts (texts, rank) VALUES ('secure-delete', 1);
-CREATE VIRTUAL TABLE words USING fts5vocab (texts, row);
 
 CREATE TRIGGER videos_inserted AFTER INSERT ON videos BEGIN
 	INSERT INTO texts (rowid, title, channel, tags, description)

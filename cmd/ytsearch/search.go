@@ -48,6 +48,8 @@ FROM texts JOIN videos v ON number = texts.rowid
 WHERE texts MATCH ?1 AND (?2 = '' OR EXISTS (SELECT 1 FROM places WHERE video = number AND region = ?2))
 ORDER BY texts.rank LIMIT ?3`
 
+const maxText = 400 // bytes of a title, of a channel's name, of an id
+
 // search prints what is found.
 func search(ctx context.Context, db *sql.DB, words, region string, limit int) error {
 	match, terms := expression(words)
@@ -73,7 +75,8 @@ func search(ctx context.Context, db *sql.DB, words, region string, limit int) er
 			return err
 		}
 		fmt.Printf("%s\n  %s, %s, in %s, seen %.10s  https://youtu.be/%s\n",
-			printable(title), printable(channel), quota.Count(views, "view", "views"), regions, seen, printable(id))
+			quota.Clipped(title, maxText), quota.Clipped(channel, maxText), quota.Count(views, "view", "views"), regions, seen,
+			quota.Clipped(id, maxText))
 	}
 	switch err := rows.Err(); {
 	case err != nil && strings.Contains(err.Error(), "fts5"):
@@ -95,20 +98,9 @@ func nothing(ctx context.Context, db *sql.DB, terms []string) error {
 		has, err := ask(ctx, db, "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT 1", term)
 		if err != nil {
 			return err
-		} else if has != "" {
-			continue
+		} else if has == "" {
+			return fmt.Errorf("no video has %s", term)
 		}
-		// The word that most videos have of those that begin alike.
-		word := []rune(strings.ToLower(strings.Trim(term, `"*`)))
-		for n := len(word); n > 1 && n >= len(word)/2; n-- {
-			const best = "SELECT term FROM words WHERE term GLOB ? || '*' ORDER BY doc DESC LIMIT 1"
-			if like, err := ask(ctx, db, best, string(word[:n])); err != nil {
-				return err
-			} else if like != "" {
-				return fmt.Errorf("no video has %s: did you mean %s?", term, like)
-			}
-		}
-		return fmt.Errorf("no video has %s", term)
 	}
 	return errors.New("no video has all of these words")
 }
@@ -117,14 +109,4 @@ func nothing(ctx context.Context, db *sql.DB, terms []string) error {
 func ask(ctx context.Context, db *sql.DB, query string, arguments ...any) (text string, err error) {
 	err = db.QueryRowContext(ctx, "SELECT ifnull(("+query+"), '')", arguments...).Scan(&text)
 	return text, err
-}
-
-// printable keeps a text from speaking to the terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, text)
 }

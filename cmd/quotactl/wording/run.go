@@ -55,7 +55,7 @@ func RunLines(title string, r jobs.Run, v View) []Line {
 func runTiming(r jobs.Run, v View) string {
 	timing := "began " + v.When(r.StartedAt)
 	if !r.EndedAt.IsZero() {
-		timing += ", took " + tookUntil(r.StartedAt, r.EndedAt, v.Now)
+		timing += ", took " + Took(r.StartedAt, r.EndedAt, v.Now)
 	}
 	if r.Host != "" {
 		timing += ", on " + v.Clean(r.Host)
@@ -69,15 +69,22 @@ func RunSums(r jobs.Run, now time.Time) (took, ok, spent string) {
 	if r.State == jobs.RunSkipped {
 		return "", "", ""
 	}
-	return tookUntil(r.StartedAt, r.EndedAt, now), fmt.Sprintf("%d/%d ok", r.Outcomes()[jobs.OK], len(r.Ring)), quota.Thousands(r.Spent())
+	return Took(r.StartedAt, r.EndedAt, now), fmt.Sprintf("%d/%d ok", r.Outcomes()[jobs.OK], len(r.Ring)), quota.Thousands(r.Spent())
 }
 
-// tookUntil writes how long something lasted, or has lasted until now.
-func tookUntil(began, ended, now time.Time) string {
+// Took writes how long something lasted, or has lasted until now: "0.84s", "12.3s", and from a minute on as Brief.
+func Took(began, ended, now time.Time) string {
 	if ended.IsZero() {
 		ended = now
 	}
-	return Took(max(0, ended.Sub(began)))
+	switch d := max(0, ended.Sub(began)); {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	default:
+		return Brief(d)
+	}
 }
 
 // Tally counts a run's passes by outcome, and the units they spent.
@@ -122,9 +129,6 @@ func OutcomeStyle(o jobs.Outcome) Style {
 		return Yellow
 	}
 }
-
-// PassTook writes how long a pass took, or has taken so far.
-func PassTook(p jobs.Pass, now time.Time) string { return tookUntil(p.StartedAt, p.EndedAt, now) }
 
 // PassReason says why a pass ended as it did, and first when its units fit, as it was when
 // the pass ended: units may have come back otherwise since. A reason that only repeats the

@@ -5,6 +5,7 @@ package wording
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"os"
 	"os/user"
@@ -105,30 +106,14 @@ func Brief(d time.Duration) string {
 		return pair(s/86400, "d", s%86400/3600, "h")
 	case s >= 3600:
 		return pair(s/3600, "h", s%3600/60, "m")
-	case s >= 60:
-		return pair(s/60, "m", s%60, "s")
+	default:
+		return strings.TrimPrefix(pair(s/60, "m", s%60, "s"), "0m ")
 	}
-	return pair(s, "s", 0, "")
 }
 
 // pair writes "3h 12m", or "3h" without a rest.
 func pair(n int64, unit string, rest int64, restUnit string) string {
-	text := strconv.FormatInt(n, 10) + unit
-	if rest > 0 {
-		text += " " + strconv.FormatInt(rest, 10) + restUnit
-	}
-	return text
-}
-
-// Took writes how long something lasted: "0.84s", "12.3s", and from a minute on as Brief.
-func Took(d time.Duration) string {
-	switch {
-	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', 2, 64) + "s"
-	case d < time.Minute:
-		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
-	}
-	return Brief(d)
+	return strings.TrimSuffix(fmt.Sprintf("%d%s %d%s", n, unit, rest, restUnit), " 0"+restUnit)
 }
 
 // When writes an instant relative to now and by the clock: "in 3h 12m, at 14:05:33". It rounds the future up to the

@@ -165,30 +165,6 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 }
 
-func TestOtherFiles(t *testing.T) {
-	line := of("a", "DE", "one")
-	for _, row := range []struct {
-		name, file, text string
-		want             string // of the error; empty: none
-	}{
-		{"not a database", "ytsearch.db", strings.Repeat("no database", 1000), "ytsearch.db: sqlite3: file is not a database"},
-		{"lines of another program", "2026-11-27-US.jsonl", "{}\n[1]\nnull\n\"x\"\n{\"video\":7}\n\n\xff\xfe\n" + strings.Repeat("x", 1<<20), ""},
-		{"another name", "notes.jsonl", "{}\n", ""},
-		{"an empty file", "2026-11-27-US.jsonl", "", ""},
-	} {
-		l := library{t, t.TempDir()}
-		l.append("2026-11-28-DE.jsonl", line)
-		l.append(row.file, row.text)
-		db, err := openIndex(t.Context(), l.dir)
-		if row.want == "" && err == nil {
-			db.Close()
-			l.has(map[string]string{"a": "one DE"})
-		} else if err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("%s: got %v, want %q", row.name, err, row.want)
-		}
-	}
-}
-
 func TestExpression(t *testing.T) {
 	for words, want := range map[string]string{
 		`golden river`:         `"golden" "river"`,

@@ -110,7 +110,7 @@ func ProblemFrom(err error) *Problem {
 	}
 	var refused *quota.RefusedError
 	if errors.As(err, &refused) {
-		return NewProblem(refused.Reason, "%s", refused.Detail).WithHint(refused.Hint)
+		return ProblemOf(refused.Decision)
 	}
 	return problemOf(answerTo(err), err.Error())
 }

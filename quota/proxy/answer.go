@@ -123,9 +123,6 @@ func (x *exchange) observe(answer upstream.Answer) {
 	out, err := x.proxy.config.Observer.Observe(ctx, upstream.Observation{
 		Credential: x.target.Credential, Operation: x.operation, Answer: answer, Caller: x.bearer.Caller,
 	})
-	if err == nil && out.Refused.Reason != "" {
-		err = errors.New(out.Refused.Detail)
-	}
 	x.event.ObserveErr = err
 	x.free = x.free || err == nil && out.Class != upstream.OK && x.target.RefusedFree
 	switch {

@@ -202,7 +202,7 @@ func (s *Server) observe(ctx context.Context, c *Session, in api.Observation) (a
 		return api.Observed{}, err
 	}
 	out, err := s.Observer.Observe(ctx, observation)
-	if err := refusalOf(out.Refused, err); err != nil {
+	if err != nil {
 		return api.Observed{}, err
 	}
 	if c.HasToken() {

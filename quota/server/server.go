@@ -158,14 +158,11 @@ func (s *Server) checkOrigin(r *http.Request, remote bool) *api.Problem {
 // isLocal reports whether a Host header names this daemon: quotad, localhost, a
 // loopback address, or nothing. An attacker could make any other name point here.
 func isLocal(host string) bool {
-	if host == "quotad" || host == "localhost" || host == "" { // what clients send
-		return true
-	}
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "quotad") || strings.EqualFold(host, "localhost")
+	return err == nil && addr.IsLoopback() || host == "" || strings.EqualFold(host, "quotad") || strings.EqualFold(host, "localhost")
 }
 
 // foreignHost explains a common mistake: the host of http://v1/acquire is "v1".

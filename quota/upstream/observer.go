@@ -33,7 +33,6 @@ type Observation struct {
 
 // An Outcome is what was made of an observation.
 type Outcome struct {
-	Refused quota.Decision // why nothing was made of it; then the rest is zero
 	Verdict
 	Credential, Operation string
 	Limit                 string       // the one that the answer is about, by our name for it; empty: none, or none is known to be
@@ -115,7 +114,7 @@ func (o *Observer) Count(credential, limit string) Count {
 
 // Observe classifies an answer, closes the limit that it is about, and compares counts. Of a remote caller, the word
 // closes its share, if it has one, no longer than what it spent counts, and its counts are not compared. A malformed
-// observation is an outcome that is refused, and closes nothing; the errors are those of quota.Ledger.
+// observation closes nothing, and is a *quota.RefusedError; the other errors are those of quota.Ledger.
 func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, error) {
 	if seen.Grant != "" {
 		e, ok, err := o.service.Grant(ctx, seen.Grant)
@@ -123,7 +122,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 		case err != nil:
 			return Outcome{}, err
 		case !ok:
-			return Outcome{Refused: quota.Decision{Reason: quota.UnknownGrant, Detail: fmt.Sprintf("grant %.120q is not in the log", seen.Grant)}}, nil
+			return Outcome{}, refuse(quota.UnknownGrant, fmt.Sprintf("grant %.120q is not in the log", seen.Grant))
 		}
 		seen.Credential, _, _ = quota.ParseGrantID(seen.Grant)
 		g, _ := e.Grant()
@@ -131,7 +130,7 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 	}
 	c, refused := o.service.Lookup(seen.Credential, seen.Operation)
 	if c == nil {
-		return Outcome{Refused: refused}, nil
+		return Outcome{}, &quota.RefusedError{Decision: refused}
 	}
 	s := &observing{observer: o, credential: c}
 	o.mu.Lock()
@@ -144,10 +143,14 @@ func (o *Observer) Observe(ctx context.Context, seen Observation) (Outcome, erro
 		}
 	}
 	s.remember(seen)
-	if s.out.Class != "" && !(seen.Caller.Remote != "" && s.out.Class == OK) {
+	if seen.Caller.Remote == "" || s.out.Class != OK {
 		o.report(s.out)
 	}
 	return s.out, nil
+}
+
+func refuse(reason quota.Reason, detail string) error {
+	return &quota.RefusedError{Decision: quota.Decision{Reason: reason, Detail: detail}}
 }
 
 // isPlain recognizes most answers that say nothing of the quota, without reading the log.
@@ -171,8 +174,7 @@ func (s *observing) work(ctx context.Context, seen Observation) (err error) {
 		return err
 	}
 	if s.out.Verdict, err = Classify(seen.Answer, s.profile.Format, s.usage.Now); err != nil {
-		s.out = Outcome{Refused: quota.Decision{Reason: quota.BadRequest, Detail: err.Error()}}
-		return nil
+		return refuse(quota.BadRequest, err.Error())
 	}
 	if seen.Caller.Remote == "" {
 		if err := s.count(ctx); err != nil {

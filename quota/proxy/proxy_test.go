@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,27 +102,6 @@ func TestChargesWhatWasSent(t *testing.T) {
 			t.Errorf("%d units are debited, want 1", s.used())
 		}
 	})
-	const refusal = `{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`
-	for _, row := range []struct {
-		status  int
-		free    []int
-		refused bool // it is free
-		want    quota.Units
-	}{{500, nil, true, 1}, {304, []int{304}, false, 0}, {304, nil, false, 1}, {404, []int{304}, false, 1}, {429, nil, true, 0}, {429, nil, false, 1}, {200, nil, true, 1}} {
-		t.Run(fmt.Sprint(row), func(t *testing.T) {
-			s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
-				if w.WriteHeader(row.status); row.status == 429 {
-					io.WriteString(w, refusal)
-				}
-			}, func(_ *Config, target *Target) { target.Free, target.RefusedFree = row.free, row.refused })
-			if a := s.get("youtube/v3/videos"); a.status != row.status {
-				t.Errorf("answered %d %s", a.status, a.body)
-			}
-			if s.settled(1); s.used() != row.want {
-				t.Errorf("%d units are debited, want %d", s.used(), row.want)
-			}
-		})
-	}
 }
 
 // The transport sends a GET again where a connection that it kept has ended: each sending is counted in each limit.
@@ -152,131 +134,111 @@ func TestCountsEachSending(t *testing.T) {
 	}
 }
 
-// What the upstream answers on its quota is taken in before the client can ask again.
-func TestHearsTheUpstream(t *testing.T) {
-	const exhausted = `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","message":"you have exceeded your quota"}]}}`
-	received := 0
-	s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
-		if received++; r.Header.Get("Accept-Encoding") != "identity" {
-			t.Errorf("asked for %q", r.Header.Get("Accept-Encoding"))
-		}
-		w.WriteHeader(403)
-		io.WriteString(w, exhausted)
-	}, nil)
-	a := s.do("GET", s.base+"youtube/v3/videos", http.Header{"Accept-Encoding": {"gzip, br"}}, nil)
-	if a.status != 403 || a.body != exhausted {
-		t.Errorf("answered %d %q", a.status, a.body)
-	}
-	again := s.get("youtube/v3/videos")
-	if again.status != 403 || !strings.Contains(again.body, `"reason":"limit_closed"`) || again.header.Get("Retry-After") != "" || received != 1 {
-		t.Errorf("answered %d %q, after %d calls", again.status, again.body, received)
-	}
-	if observed := s.tokens.Pass(runToken).Observed; len(observed) != 1 || observed[0] != "daily" {
-		t.Errorf("the pass was told of %q", observed)
-	}
-}
-
-// Where a file says where an answer has its reason, an answer refuses whatever its status is.
-func TestRefusedWith200(t *testing.T) {
-	reason, err := upstream.ParsePointer("/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for status, want := range map[string]int{"OVER_QUERY_LIMIT": 1, "ZERO_RESULTS": 2} {
-		received := 0
-		s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
-			received++
-			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, `{"status":"`+status+`"}`)
-		}, func(c *Config, target *Target) {
-			target.ReadsAll = true
-			c.Observer = upstream.NewObserver(c.Service, map[string]upstream.Profile{"youtube": {Format: upstream.Format{
-				Reason: []upstream.Pointer{reason}, Reasons: upstream.Reasons{"OVER_QUERY_LIMIT": upstream.Day},
-			}}}, func(upstream.Outcome) {})
-		})
-		for range 2 {
-			s.get("youtube/v3/videos")
-		}
-		if received != want {
-			t.Errorf("%s: the upstream got %d calls, want %d", status, received, want)
-		}
-	}
-}
-
-// The key is overwritten in errors that repeat it, however short it is, in the header and the body; the rest of a long
-// error, and one that is cut, are passed on as they come.
-func TestOverwritesTheKeyInErrors(t *testing.T) {
-	for _, key := range []string{"DEMO_KEY", realKey} {
-		long := strings.Repeat("x", upstream.MaxBody) + " end"
-		s := newScene(t, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Key", "it is "+key)
-			if r.URL.Query().Get("good") != "" {
-				io.WriteString(w, key)
-				return
+// What an answer says is read before the client can ask again. It is charged for by the upstream's rule, and passed on as
+// it is, but for the key in errors, however short it is, and for addresses that lead past the proxy.
+func TestAnswers(t *testing.T) {
+	const (
+		rate      = `{"error":{"errors":[{"reason":"rateLimitExceeded"}]}}`
+		exhausted = `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","message":"you have exceeded your quota"}]}}`
+		own       = "sk-own-0123456789"
+		incorrect = `{"message":"Incorrect API key: ` + own + `"}`
+	)
+	long := strings.Repeat("x", upstream.MaxBody) + " end"
+	refusedFree := func(target *Target) { target.RefusedFree = true }
+	notModified := func(target *Target) { target.Free = []int{304} }
+	reads := func(target *Target) { target.ReadsAll = true }
+	demo := func(target *Target) { target.Key = FixedKey("DEMO_KEY") }
+	keyless := func(target *Target) { target.Key = nil }
+	for _, row := range []struct {
+		name    string
+		edit    func(*Target)
+		query   string
+		header  http.Header // of the request
+		status  int
+		lines   []string // of the answer's header; UPSTREAM is the upstream's address
+		body    string
+		want    string      // body; empty: as it came
+		has     []string    // the answer's header, with BASE for the address of the pass
+		units   quota.Units // for one call
+		closes  bool        // a limit, so that a second call is not sent
+		trouble string
+	}{
+		{name: "trouble", edit: refusedFree, status: 500, units: 1, trouble: "youtube answers 500"},
+		{name: "not modified, free", edit: notModified, status: 304},
+		{name: "not modified", status: 304, units: 1},
+		{name: "not found", edit: notModified, status: 404, units: 1},
+		{name: "refused, free", edit: refusedFree, status: 429, body: rate, closes: true},
+		{name: "refused", status: 429, body: rate, units: 1, closes: true},
+		{name: "good, where what is refused is free", edit: refusedFree, status: 200, units: 1},
+		{name: "exhausted", status: 403, body: exhausted, units: 1, closes: true},
+		{name: "exhausted with 200", edit: reads, status: 200, lines: []string{"Content-Type: application/json"},
+			body: `{"status":"OVER_QUERY_LIMIT"}`, units: 1, closes: true},
+		{name: "nothing found with 200", edit: reads, status: 200, lines: []string{"Content-Type: application/json"},
+			body: `{"status":"ZERO_RESULTS"}`, units: 1},
+		{name: "the key", status: 400, lines: []string{"X-Key: it is " + realKey}, body: "bad key " + realKey + " " + long,
+			want: "bad key ***************** " + long, has: []string{"X-Key: it is *****************"}, units: 1},
+		{name: "a short key", edit: demo, status: 400, body: "bad key DEMO_KEY " + long, want: "bad key ******** " + long, units: 1},
+		{name: "the key in a good answer", edit: demo, status: 200, body: "DEMO_KEY", units: 1},
+		{name: "a client's own key", edit: keyless, header: http.Header{authorization: {"Bearer " + own}},
+			status: 401, body: incorrect, units: 1},
+		{name: "a client's own key in the query", edit: keyless, query: "?access_token=" + own, status: 401, body: incorrect, units: 1},
+		{name: "addresses", edit: func(target *Target) { target.Upstream.Path = "/base" }, status: 302, units: 1,
+			lines: []string{"Location: UPSTREAM/base/files/3", "Content-Location: UPSTREAM/base/files/4",
+				"Link: <UPSTREAM/base/files/2?page=2>; rel=\"next\"", "Link: <https://other.example/there>, <UPSTREAM/basement/1>"},
+			has: []string{"Location: BASEfiles/3", "Content-Location: BASEfiles/4",
+				"Link: <BASEfiles/2?page=2>; rel=\"next\" <https://other.example/there>, <UPSTREAM/basement/1>"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var s *scene
+			sent, says := 0, []string(nil)
+			s = newScene(t, func(w http.ResponseWriter, r *http.Request) {
+				if sent++; r.Header.Get("Accept-Encoding") != "identity" {
+					t.Errorf("asked for %q", r.Header.Get("Accept-Encoding"))
+				}
+				for _, line := range row.lines {
+					name, value, _ := strings.Cut(line, ": ")
+					w.Header().Add(name, strings.ReplaceAll(value, "UPSTREAM", s.upstream.URL))
+				}
+				w.WriteHeader(row.status)
+				io.WriteString(w, row.body)
+			}, func(c *Config, target *Target) {
+				if row.edit != nil {
+					row.edit(target)
+				}
+				reason, _ := upstream.ParsePointer("/status")
+				format := upstream.Format{Reason: []upstream.Pointer{reason}, Reasons: upstream.Reasons{"OVER_QUERY_LIMIT": upstream.Day}}
+				c.Observer = upstream.NewObserver(c.Service, map[string]upstream.Profile{"youtube": {Format: format}},
+					func(out upstream.Outcome) { says = append(says, out.Says) })
+			})
+			header := http.Header{"Accept-Encoding": {"gzip, br"}}
+			maps.Copy(header, row.header)
+			a := s.do("GET", s.base+"youtube/v3/videos"+row.query, header, nil)
+			if a.status != row.status || a.body != cmp.Or(row.want, row.body) {
+				t.Errorf("answered %d %.99q, %d bytes", a.status, a.body, len(a.body))
 			}
-			w.WriteHeader(400)
-			io.WriteString(w, "bad key "+key+" "+long)
-		}, func(_ *Config, target *Target) { target.Key = FixedKey(key) })
-		stars := strings.Repeat("*", len(key))
-		if a := s.get("youtube/v3/videos"); a.body != "bad key "+stars+" "+long || a.header.Get("X-Key") != "it is "+stars {
-			t.Errorf("answered %v %.60q, %d bytes", a.header, a.body, len(a.body))
-		}
-		if a := s.get("youtube/v3/videos?good=1"); a.body != key {
-			t.Errorf("a good answer: %q, want it as it came", a.body)
-		}
-	}
-}
-
-// A client's own key comes back to it, and nothing that quotad keeps holds it.
-func TestAClientsOwnKey(t *testing.T) {
-	var says []string
-	const own = "sk-own-0123456789"
-	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(401)
-		io.WriteString(w, `{"message":"Incorrect API key: `+own+`"}`)
-	}, func(c *Config, target *Target) {
-		target.Key = nil
-		c.Observer = upstream.NewObserver(c.Service, nil, func(out upstream.Outcome) { says = append(says, out.Says) })
-	})
-	for query, header := range map[string]http.Header{
-		"": {authorization: {"Bearer " + own}}, "?access_token=" + own: nil,
-	} {
-		says = nil
-		a := s.do("GET", s.base+"youtube/v3/videos"+query, header, nil)
-		if !strings.Contains(a.body, own) || len(says) != 1 || strings.Contains(says[0], own) {
-			t.Errorf("answered %q, told of %q", a.body, says)
-		}
-	}
-}
-
-// An upstream that answers 5xx serves no pass, and the pass learns why.
-func TestAnswersOfTrouble(t *testing.T) {
-	s := newScene(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil)
-	s.get("youtube/v3/videos")
-	pass, done := s.tokens.Pass(runToken), s.settled(1)[0]
-	if len(pass.Refused) != 1 || pass.Refused[0] != "youtube answers 500" || len(pass.Observed) != 0 || done.Silent != pass.Refused[0] {
-		t.Errorf("told of %+v; the pass: %+v", done, pass)
-	}
-}
-
-// Addresses of the upstream lead through the proxy, others stay.
-func TestKeepsClientsInside(t *testing.T) {
-	var s *scene
-	s = newScene(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Location", s.upstream.URL+"/base/files/3")
-		w.Header().Set("Content-Location", s.upstream.URL+"/base/files/4")
-		w.Header().Set("Link", "<"+s.upstream.URL+"/base/files/2?page=2>; rel=\"next\"")
-		w.Header().Add("Link", "<https://other.example/there>, <"+s.upstream.URL+"/basement/1>")
-		w.WriteHeader(302)
-	}, func(_ *Config, target *Target) { target.Upstream.Path = "/base" })
-	a := s.get("files/1")
-	for name, want := range map[string]string{
-		"Location": s.base + "files/3", "Content-Location": s.base + "files/4",
-		"Link": "<" + s.base + "files/2?page=2>; rel=\"next\" <https://other.example/there>, <" + s.upstream.URL + "/basement/1>",
-	} {
-		if got := strings.Join(a.header[name], " "); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+			for _, line := range row.has {
+				name, want, _ := strings.Cut(line, ": ")
+				want = strings.NewReplacer("BASE", s.base, "UPSTREAM", s.upstream.URL).Replace(want)
+				if got := strings.Join(a.header[name], " "); got != want {
+					t.Errorf("%s: %s, want %s", name, got, want)
+				}
+			}
+			calls := 2
+			if row.closes {
+				calls = 1
+			}
+			s.do("GET", s.base+"youtube/v3/videos"+row.query, header, nil)
+			pass, done := s.tokens.Pass(runToken), s.settled(2)[0]
+			if s.used() != row.units*quota.Units(calls) || sent != calls || row.closes != slices.Equal(pass.Observed, []string{"daily"}) {
+				t.Errorf("%d units of %d calls are debited; the pass was told of %q", s.used(), sent, pass.Observed)
+			}
+			if done.Silent != row.trouble || slices.Contains(pass.Refused, row.trouble) != (row.trouble != "") {
+				t.Errorf("told of %+v; the pass: %q", done, pass.Refused)
+			}
+			if strings.Contains(strings.Join(says, ""), own) {
+				t.Errorf("quotad keeps %q", says)
+			}
+		})
 	}
 }
 

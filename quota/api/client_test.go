@@ -1,16 +1,15 @@
 package api_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,68 +17,41 @@ import (
 
 	"quotad/quota"
 	"quotad/quota/api"
+	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
 
-// A cutter stands between client and server and cuts a connection after the
-// server has answered its request, before the client hears of it.
+// A cutter has a server answer requests, and cuts connections before their clients hear of it.
 type cutter struct {
 	socket   string
 	requests atomic.Int64
 }
 
 // cut starts a cutter that loses the first n answers.
-func cut(t *testing.T, server string, n int64) *cutter {
+func cut(t *testing.T, h *servertest.Server, n int64) *cutter {
 	t.Helper()
 	c := &cutter{socket: filepath.Join(servertest.ShortDir(t), "cut.sock")}
 	l, err := net.Listen("unix", c.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			group.Go(func() { c.pass(conn, server, n) })
+	frontend := server.NewFrontend(server.FrontendConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.requests.Add(1) > n {
+			h.ServeHTTP(w, r)
+			return
 		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		group.Wait()
-	})
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	})})
+	go frontend.Serve(l)
+	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()) })
 	return c
-}
-
-// pass hands over one request and, if it is not lost, its answer.
-func (c *cutter) pass(client net.Conn, path string, n int64) {
-	defer client.Close()
-	server, err := net.Dial("unix", path)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	request, err := http.ReadRequest(bufio.NewReader(client))
-	if err != nil {
-		return
-	}
-	request.Close = true
-	number := c.requests.Add(1)
-	if request.Write(server) != nil {
-		return
-	}
-	answer, err := io.ReadAll(server)
-	if err == nil && number > n {
-		client.Write(answer)
-	}
 }
 
 func TestLostReplyIsAskedForAgainAndDebitedOnce(t *testing.T) {
 	for _, id := range []string{"page-1", ""} {
 		h := servertest.Start(t, nil)
-		c := cut(t, h.Socket, 2)
+		c := cut(t, h, 2)
 		client := &api.Client{Socket: c.socket}
 		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list", RequestID: id})
 		if err != nil || !d.Granted || !d.Replayed {
@@ -93,7 +65,7 @@ func TestLostReplyIsAskedForAgainAndDebitedOnce(t *testing.T) {
 
 func TestLostRepliesEndAsUnreachable(t *testing.T) {
 	h := servertest.Start(t, nil)
-	c := cut(t, h.Socket, 100)
+	c := cut(t, h, 100)
 	client := &api.Client{Socket: c.socket}
 	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
 	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(api.Hint(err), "journalctl -u quotad -n 5") {
@@ -111,13 +83,13 @@ func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
 	grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"})
-	c := cut(t, h.Socket, 1)
+	c := cut(t, h, 1)
 	client := &api.Client{Socket: c.socket, Token: "secret"}
 	if _, err := client.Settle(context.Background(), grant.GrantID, 7); err != nil || h.Used("youtube") != 7 {
 		t.Errorf("settle: %v, used %d, want 7", err, h.Used("youtube"))
 	}
 
-	c = cut(t, h.Socket, 1)
+	c = cut(t, h, 1)
 	client = &api.Client{Socket: c.socket, Token: "secret"}
 	if _, err := client.Observe(t.Context(), api.Observation{GrantID: grant.GrantID, Status: 200}); err != nil {
 		t.Errorf("an observation: %v", err)
@@ -132,7 +104,7 @@ func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
 			return err
 		},
 	} {
-		c = cut(t, h.Socket, 1)
+		c = cut(t, h, 1)
 		if err := post(&api.Client{Socket: c.socket}); !errors.Is(err, api.ErrUnreachable) || c.requests.Load() != 1 {
 			t.Errorf("%s: %v after %d requests, want unreachable after 1", name, err, c.requests.Load())
 		}
@@ -141,7 +113,7 @@ func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
 
 func TestDenialIsNotAskedForAgain(t *testing.T) {
 	h := servertest.Start(t, nil)
-	c := cut(t, h.Socket, 0)
+	c := cut(t, h, 0)
 	client := &api.Client{Socket: c.socket}
 	ask := api.AcquireRequest{Credential: "other", Operation: "get", Count: 2}
 	if d, err := client.Acquire(context.Background(), ask); err != nil || !d.Granted {
@@ -294,9 +266,9 @@ func TestWhoeverAnswersStrangely(t *testing.T) {
 		"/v1/credentials/empty":       func(http.ResponseWriter) {},
 		"/v1/credentials/nobody-here": func(w http.ResponseWriter) { http.NotFound(w, nil) },
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answers[r.URL.Path](w) })}
-	go server.Serve(l)
-	defer server.Close()
+	answering := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answers[r.URL.Path](w) })}
+	go answering.Serve(l)
+	defer answering.Close()
 	client, ctx := &api.Client{Socket: socket}, context.Background()
 
 	if d, err := client.Acquire(ctx, api.AcquireRequest{}); err == nil {

@@ -33,7 +33,7 @@ func BenchmarkCost(b *testing.B) {
 	})
 	bare := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(s.proxy.Target("youtube").Upstream) },
-		Transport: newTransport(), FlushInterval: -1, BufferPool: s.proxy.reverse.BufferPool,
+		Transport: newTransport(), FlushInterval: -1,
 	})
 	defer bare.Close()
 

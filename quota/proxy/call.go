@@ -82,26 +82,19 @@ func (c *call) authenticate(r *http.Request) (credential string) {
 	return ""
 }
 
-// tokenless returns why a request without a live token is refused. It is worded as a credential whose routes it matches
-// does.
+// tokenless returns why a request without a live token is refused.
 func (c *call) tokenless(r *http.Request) quota.Decision {
 	segments, _ := split(c.path)
-	refused := refuse(quota.Forbidden, "the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key",
+	switch refused := uncounted(segments, r.URL.Query()); {
+	case !refused.Granted():
+		return refused
+	case len(segments) > 1 && c.proxy.Target(segments[0]) == nil && c.proxy.Target(segments[1]) != nil:
+		return refuse(quota.Forbidden, "a pass finds the address with its token in $"+AddressEnv,
+			"the run token is unknown: it dies with its pass")
+	}
+	return refuse(quota.Forbidden,
+		"the path /RUN_TOKEN/CREDENTIAL is missing: this client resolves absolute paths; give $QUOTAD_TOKEN as its key",
 		"the run token is missing: neither the path nor the key is that of a pass under way")
-	if is := uncounted(segments, r.URL.Query()); !is.Granted() {
-		refused = is
-	} else if len(segments) > 1 && c.proxy.Target(segments[0]) == nil && c.proxy.Target(segments[1]) != nil {
-		return refuse(quota.Forbidden, "a pass finds the address with its token in $"+AddressEnv, "the run token is unknown: it dies with its pass")
-	}
-	for len(segments) > 0 && isUpload(segments[0]) {
-		segments = segments[1:]
-	}
-	for _, target := range *c.proxy.targets.Load() {
-		if _, err := target.Routes.find(c.method, segments, r.URL.Query()); err == nil {
-			c.target = target
-		}
-	}
-	return refused
 }
 
 // checkHost refuses what is not meant for this proxy: a page's request under a name that was
@@ -165,14 +158,11 @@ func uncounted(segments []string, query url.Values) quota.Decision {
 	switch {
 	case first == "batch":
 		return refuse(quota.UnknownOperation, "it counts as many calls as it has parts: send them one by one", "a batch cannot be counted here")
-	case isUpload(first) || slices.ContainsFunc(uploads, query.Has):
+	case first == "upload" || first == "resumable" || slices.ContainsFunc(uploads, query.Has):
 		return refuse(quota.UnknownOperation, "its parts are no calls of their own: acquire before, upload directly", "an upload cannot be counted here")
 	}
 	return quota.Decision{}
 }
-
-// isUpload reports whether paths that begin with a segment are those of uploads, at Google.
-func isUpload(segment string) bool { return segment == "upload" || segment == "resumable" }
 
 // unplain finds what some readers take for no part of a segment, or for another one: what leads elsewhere, ends a
 // segment, is dropped at its end, or is escaped once more.

@@ -59,7 +59,6 @@ func New(c Config) *Proxy {
 		Transport:      p.transport,
 		FlushInterval:  -1,
 		ErrorLog:       c.ErrorLog,
-		BufferPool:     &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}},
 		ModifyResponse: func(res *http.Response) error { return exchangeOf(res.Request).answered(res) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { exchangeOf(r).fail(w, err) },
 	}
@@ -163,12 +162,3 @@ func (p *Proxy) reject(w http.ResponseWriter, c *call, refused quota.Decision) {
 	}
 	refusalOf(refused, c.bearer).write(w, dialect)
 }
-
-// Buffers are a pool of buffers for bodies.
-type buffers struct{ pool sync.Pool }
-
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
-
-// Put implements httputil.BufferPool.
-func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }

@@ -19,7 +19,7 @@ func RandomClients(t *testing.T, harness ClientHarness, lives int) {
 	seed, lives := seedtest.Seed(t, 1), seedtest.Long(t, lives)
 	for _, algorithm := range []clientlimit.Algorithm{clientlimit.Log, clientlimit.Counter} {
 		t.Run(string(algorithm), func(t *testing.T) {
-			r := &randomClients{clientHistory: beginClients(t, harness, algorithm)}
+			r := &randomClients{clientHistory: beginClients(t, harness, algorithm, time.Minute, true)}
 			stores := []clientlimit.Store{r.store}
 			if harness.Join != nil {
 				stores = append(stores, harness.Join(t), harness.Join(t))
@@ -108,7 +108,9 @@ func (r *randomClients) step() {
 		r.compareUsage(subject)
 	case what < 94:
 		r.say("reset %s", subject)
-		r.reset(subject)
+		if err := r.service.Reset(context.Background(), r.c.Name, subject); err != nil {
+			r.Fatal(err)
+		}
 		r.model.reset(&r.c, subject)
 	case what < 98:
 		r.draw()

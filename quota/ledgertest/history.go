@@ -154,48 +154,23 @@ func (h *history) acquire(r quota.Request) quota.Decision {
 func (h *history) granted(operation string) quota.Decision {
 	h.Helper()
 	d := h.acquire(quota.Request{Operation: operation})
-	h.isGrant(d)
-	return d
-}
-
-// times acquires an operation n times, each a call of its own.
-func (h *history) times(n int, operation string) {
-	h.Helper()
-	for range n {
-		h.granted(operation)
-	}
-}
-
-func (h *history) isGrant(d quota.Decision) {
-	h.Helper()
 	if !d.Granted() || d.GrantID == "" {
 		h.Fatalf("got %+v, want a grant", d)
 	}
+	return d
 }
 
 // denied acquires an operation and expects a limit's refusal for that long.
 func (h *history) denied(operation, limit string, retryAfter time.Duration) quota.Decision {
 	h.Helper()
 	d := h.acquire(quota.Request{Operation: operation})
-	h.isDenial(d, limit, retryAfter)
-	return d
-}
-
-func (h *history) isDenial(d quota.Decision, limit string, retryAfter time.Duration) {
-	h.Helper()
 	if d.Reason != quota.LimitExceeded || d.Limit != limit || d.RetryAfter != retryAfter {
-		h.Fatalf("got %q by limit %q for %v, want limit_exceeded by %q for %v", d.Reason, d.Limit, d.RetryAfter,
-			limit, retryAfter)
+		h.Fatalf("got %q by limit %q for %v, want limit_exceeded by %q for %v", d.Reason, d.Limit, d.RetryAfter, limit, retryAfter)
 	}
-	h.agrees(d)
-}
-
-// agrees holds that the two times of a denial are the same by the clock, which its caller waits by.
-func (h *history) agrees(d quota.Decision) {
-	h.Helper()
-	if wait := d.RetryAt.Sub(h.clock.Now()); wait > d.RetryAfter || wait <= d.RetryAfter-time.Millisecond {
-		h.Fatalf("retry at %v after %v does not agree with a clock of %v", d.RetryAt, d.RetryAfter, h.clock.Now())
+	if wait := d.RetryAt.Sub(h.clock.Now()); wait > retryAfter || wait <= retryAfter-time.Millisecond { // a caller waits by the clock
+		h.Fatalf("retry at %v after %v does not agree with a clock of %v", d.RetryAt, retryAfter, h.clock.Now())
 	}
+	return d
 }
 
 func (h *history) usage() quota.Usage {
@@ -237,22 +212,7 @@ func (h *history) log(q quota.LogQuery) (entries []quota.Entry) {
 	}
 }
 
-// newest returns the newest entry of the log.
-func (h *history) newest() quota.Entry {
-	h.Helper()
-	page, err := h.ledger.Log(context.Background(), h.c, quota.LogQuery{Newest: true, Max: 1})
-	if err != nil || len(page.Entries) != 1 {
-		h.Fatalf("log: %+v, %v", page, err)
-	}
-	return page.Entries[0]
-}
-
-func (h *history) settle(d quota.Decision, units quota.Units) quota.Decision {
-	h.Helper()
-	return h.settleAs(d, quota.Settlement{Units: units})
-}
-
-func (h *history) settleAs(d quota.Decision, s quota.Settlement) quota.Decision {
+func (h *history) settle(d quota.Decision, s quota.Settlement) quota.Decision {
 	h.Helper()
 	var err error
 	if _, s.Grant, err = quota.ParseGrantID(d.GrantID); err != nil {
@@ -263,15 +223,6 @@ func (h *history) settleAs(d quota.Decision, s quota.Settlement) quota.Decision 
 		h.Fatalf("settle: %v", err)
 	}
 	return settled
-}
-
-func (h *history) book(limit string, units quota.Units) quota.Decision {
-	h.Helper()
-	d, err := h.ledger.Book(context.Background(), h.c, quota.Booking{Limit: limit, Units: units, Note: "checked upstream"})
-	if err != nil {
-		h.Fatalf("book: %v", err)
-	}
-	return d
 }
 
 func (h *history) reset(note string) {

@@ -2,7 +2,6 @@ package slidinglog
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -71,25 +70,6 @@ func TestTenThousandEntries(t *testing.T) {
 			t.Errorf("%s: %d calls move the sum", row.window, got)
 		}
 	}
-}
-
-// Walks of some limits leave the work to the others: no call waits for itself.
-func TestWalksLeaveWork(t *testing.T) {
-	t.Parallel()
-	c := &quota.Credential{Name: "many", Operations: map[string]quota.Cost{"get": {Every: 1}}}
-	for i := range 7 {
-		day := quota.Limit{Name: fmt.Sprintf("day-%d", i), Units: 150, Window: quota.Sliding(24 * time.Hour)}
-		c.Limits = append(c.Limits, day)
-	}
-	c.Limits = append(c.Limits, quota.Limit{Name: "hour", Units: 150, Window: quota.Sliding(time.Hour)})
-	b := newBed(t, c)
-	for range 150 {
-		b.granted("get", 1)
-		b.clock.Add(30 * time.Second)
-	}
-	b.denied("get", 150, noon.Add(24*time.Hour+149*30*time.Second))
-	b.clock.Add(20 * time.Minute) // forty leave the last limit
-	b.denied("get", 120, noon.Add(24*time.Hour+119*30*time.Second))
 }
 
 // Up to 2^53-1 all is exact, and nothing is counted beyond.

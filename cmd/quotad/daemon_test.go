@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,23 +39,8 @@ func startWith(t *testing.T, config string) (*child, *api.Client) {
 // startIn starts quotad in a directory and waits until it serves.
 func startIn(t *testing.T, dir string) *child {
 	t.Helper()
-	return startProgram(t, dir, "quotad")
-}
-
-// startProgram is startIn of a quotad with the programs beside it.
-func startProgram(t *testing.T, dir, program string) *child {
-	t.Helper()
-	cmd := exec.Command(program)
+	cmd := exec.Command("quotad")
 	cmd.Dir = dir
-	if filepath.IsAbs(program) {
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
-	}
-	return startServing(t, cmd)
-}
-
-// startServing starts a command that is quotad, or becomes it, and waits until it serves.
-func startServing(t *testing.T, cmd *exec.Cmd) *child {
-	t.Helper()
 	daemon, err := startChild(cmd)
 	must(t, err)
 	t.Cleanup(daemon.kill)
@@ -133,23 +117,4 @@ func awaitFile(t *testing.T, path string) string {
 		return err == nil
 	})
 	return strings.TrimSpace(string(text))
-}
-
-func spend(client *api.Client) (api.Decision, error) {
-	return client.Acquire(context.Background(), api.AcquireRequest{Credential: "api", Operation: "list"})
-}
-
-// usedNow is what the first limit counts, once the ledger can be asked.
-func usedNow(t *testing.T, client *api.Client) (used int64) {
-	t.Helper()
-	eventually(t, func() bool {
-		status, err := client.Status(context.Background())
-		must(t, err)
-		c := status.Credentials[0]
-		if c.Error == "" {
-			used = c.Limits[0].Used
-		}
-		return c.Error == ""
-	})
-	return used
 }

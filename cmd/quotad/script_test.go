@@ -30,7 +30,7 @@ import (
 // the suite of quota/ledgertest. Beside testscript's own commands:
 //
 //	configure FILE               expands $VARIABLES in FILE, such as $BUDGET and $TOLD (an [on_event]), and gives its ledger the deadline of a busy machine
-//	daemon NAME [as USER] [ARG...] starts quotad
+//	daemon NAME [as USER|from DIR] [ARG...] starts quotad
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
@@ -222,7 +222,10 @@ func sampleCommand(ts *testscript.TestScript, _ bool, args []string) {
 
 func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("quotad", args[1:]...)
-	if len(args) > 2 && args[1] == "as" {
+	switch {
+	case len(args) > 2 && args[1] == "from":
+		cmd = exec.Command(filepath.Join(args[2], "quotad"), args[3:]...)
+	case len(args) > 2 && args[1] == "as":
 		cmd = exec.Command("setpriv", append([]string{"--reuid=" + args[2], "--regid=" + args[2], "--clear-groups", "quotad"}, args[3:]...)...)
 	}
 	cmd.Dir = ts.MkAbs(".")

@@ -140,26 +140,6 @@ func someWhy() whyBody {
 	}}
 }
 
-// The command stays on the line of its trouble, after what is wrong and since when; the end of what is said, which is
-// the upstream's words, is cut first.
-func TestTheCommandStays(t *testing.T) {
-	closed := jobsapi.Trouble{Says: "youtube daily is closed until Fri 08:00: exhausted at 7,004 of our 10,000", Do: "quotactl book youtube daily 2996", Since: at.Add(-time.Hour)}
-	whole := viewOf(80)
-	whole.Whole = true
-	for _, row := range []struct {
-		v    wording.View
-		want string
-	}{
-		{viewOf(60), "youtube daily is closed…  → quotactl book youtube daily 2996"},
-		{viewOf(80), "youtube daily is closed un… (since 08:26:53)  → quotactl book youtube daily 2996"},
-		{whole, closed.Says + " (since 08:26:53)  → quotactl book youtube daily 2996"},
-	} {
-		if got := troubleLine(closed, wording.Plain, row.v); got != row.want+"\n" {
-			t.Errorf("got %q, want %q", got, row.want)
-		}
-	}
-}
-
 // A bar is exactly as wide as it should be, and free cells show exactly while ordinary callers may spend.
 func TestBar(t *testing.T) {
 	for _, row := range []struct {

@@ -196,7 +196,7 @@ func TestQuestions(t *testing.T) {
 		{"reload", 0, "POST/reload", "read again: 1 job\n", "quotactl: warning: it is <odd>\n"},
 		{"notify low", 1, `POST/notify {"event":"low"}`, "a ?[31mline\nlow failed",
 			"the command of low failed: exit status 1"},
-		{"page --listen 192.0.2.1:0", 2, "", "", "can be reached by others"},
+		{"page --listen 192.0.2.1:0", 2, "", "", "knows no passwords"},
 	} {
 		var stdout, stderr strings.Builder
 		c := &cli{stdout: &stdout, stderr: &stderr}

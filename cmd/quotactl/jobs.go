@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"quotad/cmd/quotactl/wording"
 	jobsapi "quotad/jobs/api"
-	"quotad/quota"
 	"quotad/quota/api"
 	"quotad/regions"
 )
@@ -62,18 +60,6 @@ func jobPage(j jobsapi.Job, v wording.View) string {
 	if !slices.Contains(j.Regions, regions.None) {
 		v.Prose(&b, 2, wording.Plain, "regions "+wording.Regions(j.Regions))
 	}
-	var calls []string
-	for _, operation := range slices.Sorted(maps.Keys(j.Expects)) {
-		calls = append(calls, quota.Thousands(j.Expects[operation])+" "+operation)
-	}
-	expects := "has no expects"
-	if len(calls) > 0 {
-		expects = "expects " + strings.Join(calls, ", ")
-	}
-	if j.UseReserve {
-		expects += " and may use the reserve"
-	}
-	v.Prose(&b, 2, wording.Plain, fmt.Sprintf("credential %s; a pass %s", j.Credential, expects))
 	return b.String()
 }
 

@@ -91,17 +91,7 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQue
 	for {
 		if n := len(entries); n > 0 {
 			q.After = strconv.FormatInt(entries[n-1].At.UnixMicro(), 10)
-			var err error
-			if c.output == "json" {
-				for _, e := range entries {
-					err = errors.Join(err, c.printJSON(e, ""))
-				}
-			} else {
-				text := ""
-				text, widths = newLogTable(entries, c.view()).more(c.view(), widths)
-				err = c.write(text)
-			}
-			if err != nil {
+			if err := c.followed(entries, &widths); err != nil {
 				return err
 			}
 		}
@@ -114,6 +104,26 @@ func (c *cli) followLog(ctx context.Context, client jobsapi.Client, q api.LogQue
 		}
 		entries = page.Entries
 	}
+}
+
+// followed prints more entries, in columns that were that wide; the first ones below a head.
+func (c *cli) followed(entries []api.Entry, widths *[]int) (err error) {
+	if c.output == "json" {
+		for _, e := range entries {
+			err = errors.Join(err, c.printJSON(e, ""))
+		}
+		return err
+	}
+	v := c.view()
+	t := newLogTable(entries, v)
+	t.widths = *widths
+	t.widen()
+	text := t.lines(v)
+	if *widths == nil {
+		text = t.head(v) + text
+	}
+	*widths = t.widths
+	return c.write(text)
 }
 
 func logTable(page api.LogPage, v wording.View) string {

@@ -48,8 +48,9 @@ const pageEvery = 2 * time.Second
 func (c *cli) page(ctx context.Context, listen string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	if err := checkLoopback(listen); err != nil {
-		return err
+	if at, err := netip.ParseAddrPort(listen); err != nil || !at.Addr().IsLoopback() {
+		return usageError("127.0.0.1:0 takes any free port; a tunnel brings it elsewhere: ssh -L 8042:127.0.0.1:8042",
+			"--listen must be a loopback address and a port, as the page knows no passwords: %q", listen)
 	}
 	host, _ := os.Hostname()
 	source := page.Source{Client: c.client(), Host: host, View: c.view}
@@ -65,16 +66,4 @@ func (c *cli) page(ctx context.Context, listen string) error {
 		return errors.Join(err, listener.Close())
 	}
 	return s.Serve(ctx, listener)
-}
-
-// checkLoopback refuses an address that others can reach.
-func checkLoopback(address string) error {
-	at, err := netip.ParseAddrPort(address)
-	switch {
-	case err != nil:
-		return usageError("127.0.0.1:0 takes any free port", "--listen must be a loopback address and a port: %q", address)
-	case !at.Addr().IsLoopback():
-		return usageError("a tunnel brings it elsewhere: ssh -L 8042:127.0.0.1:8042", "--listen must be a loopback address: the page knows no passwords, and %s can be reached by others", at.Addr())
-	}
-	return nil
 }

@@ -88,7 +88,7 @@ type runWriter struct {
 
 // write prints the lines of a pass that has ended before its end, then those of the other passes.
 func (w *runWriter) write(p jobs.Progress) error {
-	ended := endedPasses(p.Run)
+	ended := slices.DeleteFunc(slices.Clone(p.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.Running })
 	news := ended[min(w.ended, len(ended)):]
 	w.ended = max(w.ended, len(ended))
 	if w.written < 0 {
@@ -132,11 +132,6 @@ func outputLine(region regions.Region, text string, v wording.View) string {
 		return v.Clean(text) + "\n"
 	}
 	return wording.Region(region) + ": " + v.Clean(text) + "\n"
-}
-
-// endedPasses returns the passes that are over.
-func endedPasses(r jobs.Run) []jobs.Pass {
-	return slices.DeleteFunc(slices.Clone(r.Passes), func(p jobs.Pass) bool { return p.Outcome == jobs.Running })
 }
 
 func passLine(p jobs.Pass, v wording.View) string {

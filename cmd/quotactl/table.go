@@ -22,7 +22,8 @@ type table struct {
 	indent  int
 	columns []column
 	rows    []row
-	sinks   bool // text of the last column that does not fit is below its row
+	widths  []int // of the columns, which only get wider
+	sinks   bool  // text of the last column that does not fit is below its row
 }
 
 // A row is one line of cells, and optional text below it that begins under the second column.
@@ -66,48 +67,37 @@ func (t *table) text(v wording.View) string {
 		t.sink(v.Width)
 		t.dropEmpty()
 	}
-	widths := t.widths(nil)
-	for over := t.width(widths) - v.Width; over > 0 && !v.Whole; over-- {
+	t.widen()
+	for over := t.width() - v.Width; over > 0 && !v.Whole; over-- {
 		widest := -1
 		for i, c := range t.columns {
-			if !c.right && !c.whole && widths[i] > minText && (widest < 0 || widths[i] > widths[widest]) {
+			if !c.right && !c.whole && t.widths[i] > minText && (widest < 0 || t.widths[i] > t.widths[widest]) {
 				widest = i
 			}
 		}
 		if widest < 0 {
 			break
 		}
-		widths[widest]--
+		t.widths[widest]--
 	}
-	return t.head(v, widths) + t.lines(v, widths)
+	return t.head(v) + t.lines(v)
 }
 
-// more returns the rows that follow others, in columns as wide as before or wider; without a before, below the head.
-func (t *table) more(v wording.View, before []int) (text string, widths []int) {
-	widths = t.widths(before)
-	if before == nil {
-		text = t.head(v, widths)
-	}
-	return text + t.lines(v, widths), widths
-}
-
-// widths returns the width of each column: its widest cell's, or what it was before.
-func (t *table) widths(before []int) []int {
-	widths := make([]int, len(t.columns))
-	copy(widths, before)
+// widen makes each column as wide as its widest cell.
+func (t *table) widen() {
+	t.widths = append(t.widths, make([]int, len(t.columns)-len(t.widths))...)
 	for i, c := range t.columns {
-		widths[i] = max(widths[i], utf8.RuneCountInString(c.head))
+		t.widths[i] = max(t.widths[i], utf8.RuneCountInString(c.head))
 		for _, r := range t.rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(r.cells[i].Text))
+			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(r.cells[i].Text))
 		}
 	}
-	return widths
 }
 
 // width is how many columns of the screen the whole table takes.
-func (t *table) width(widths []int) int {
-	total := t.indent + gap*max(0, len(widths)-1)
-	for _, w := range widths {
+func (t *table) width() int {
+	total := t.indent + gap*max(0, len(t.widths)-1)
+	for _, w := range t.widths {
 		total += w
 	}
 	return total
@@ -127,41 +117,44 @@ func (t *table) dropEmpty() {
 
 // sink moves text that is too long for the last column below its row.
 func (t *table) sink(screen int) {
-	last, widths := len(t.columns)-1, t.widths(nil)
+	t.widen()
+	last := len(t.columns) - 1
+	room := screen - t.width() + t.widths[last]
+	t.widths = nil
 	for i := range t.rows {
 		r := &t.rows[i]
-		if room := screen - t.width(widths) + widths[last]; utf8.RuneCountInString(r.cells[last].Text) > room {
+		if utf8.RuneCountInString(r.cells[last].Text) > room {
 			r.below, r.cells[last].Text = r.cells[last].Text, ""
 		}
 	}
 }
 
-func (t *table) head(v wording.View, widths []int) string {
+func (t *table) head(v wording.View) string {
 	heads := make([]wording.Line, len(t.columns))
 	for i, c := range t.columns {
 		heads[i] = wording.Line{Text: c.head, Style: wording.Faint}
 	}
-	return strings.TrimLeft(t.line(v, heads, widths), "\n")
+	return strings.TrimLeft(t.line(v, heads), "\n")
 }
 
-// lines writes the rows in columns of the given widths.
-func (t *table) lines(v wording.View, widths []int) string {
+// lines writes the rows.
+func (t *table) lines(v wording.View) string {
 	var b strings.Builder
 	for _, r := range t.rows {
-		b.WriteString(t.line(v, r.cells, widths))
+		b.WriteString(t.line(v, r.cells))
 		if r.below != "" {
-			v.Prose(&b, t.indent+widths[0]+gap, wording.Faint, r.below)
+			v.Prose(&b, t.indent+t.widths[0]+gap, wording.Faint, r.below)
 		}
 	}
 	return b.String()
 }
 
-// line writes one line of cells in columns of the given widths.
-func (t *table) line(v wording.View, cells []wording.Line, widths []int) string {
+// line writes one line of cells.
+func (t *table) line(v wording.View, cells []wording.Line) string {
 	line := strings.Repeat(" ", t.indent)
 	for i, c := range cells {
-		text := v.Cut(c.Text, widths[i])
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+		text := v.Cut(c.Text, t.widths[i])
+		pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(text))
 		if t.columns[i].right {
 			line += pad + v.Paint(c.Style, text)
 		} else {

@@ -2,6 +2,8 @@ package wording
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,10 +43,27 @@ func JobLines(j jobsapi.Job, v View) []Line {
 	if j.Skips != nil {
 		lines = append(lines, Line{skipped(*j.Skips, v), Yellow})
 	}
+	lines = append(lines, Line{Text: uses(j)})
 	if j.Last == nil {
 		return append(lines, NoRun)
 	}
 	return append(lines, RunLines("last run", *j.Last, v)...)
+}
+
+// uses says what a job spends, as it is configured.
+func uses(j jobsapi.Job) string {
+	var calls []string
+	for _, operation := range slices.Sorted(maps.Keys(j.Expects)) {
+		calls = append(calls, quota.Thousands(j.Expects[operation])+" "+operation)
+	}
+	text := "credential " + j.Credential
+	if len(calls) > 0 {
+		text += "; a pass expects " + strings.Join(calls, ", ")
+	}
+	if j.UseReserve {
+		text += "; may use the reserve"
+	}
+	return text
 }
 
 // Next says in a word or two when a job's next run begins, or why it does not.

@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,27 +11,23 @@ import (
 	"testing"
 
 	"quotad/quota/server"
+	"quotad/quota/server/servertest"
 )
 
 // raw sends a request as it is written, with the proxy's own Host unless it names one.
-func (s *scene) raw(request string, headers ...string) (status int, body string) {
+func (s *scene) raw(request string, headers ...string) servertest.Response {
 	s.Helper()
-	conn := s.dial()
-	defer conn.Close()
+	conn, err := net.Dial("tcp", s.proxy.config.Address)
+	if err != nil {
+		s.Fatal(err)
+	}
 	if len(headers) == 0 || !strings.HasPrefix(headers[0], "Host:") {
 		headers = append([]string{"Host: " + s.proxy.config.Address}, headers...)
 	}
-	fmt.Fprintf(conn, "%s HTTP/1.1\r\n%s\r\n\r\n", request, strings.Join(headers, "\r\n"))
-	method, _, _ := strings.Cut(request, " ")
-	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
-	if err != nil {
-		s.Fatalf("%.99s: %v", request, err)
-	}
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.Fatalf("%.99s: %v", request, err)
-	}
-	return res.StatusCode, string(text)
+	method, path, _ := strings.Cut(request, " ")
+	wire := servertest.NewConn(s, conn)
+	defer wire.Close()
+	return wire.Raw(method, path, "", headers...)
 }
 
 // fromFile reads a file of testdata.
@@ -133,9 +127,9 @@ func TestRequests(t *testing.T) {
 			got = nil
 			mu.Unlock()
 			before := s.used()
-			status, body := s.raw(is.Replace(row.Request), headers...)
-			if status != row.Status || !strings.Contains(body, row.Says) || int(s.used()-before) != row.Units {
-				t.Errorf("answered %d %s, for %d units, want %d %q, for %d", status, body, s.used()-before, row.Status, row.Says, row.Units)
+			a := s.raw(is.Replace(row.Request), headers...)
+			if a.Status != row.Status || !strings.Contains(a.Body, row.Says) || int(s.used()-before) != row.Units {
+				t.Errorf("answered %d %s, for %d units, want %d %q, for %d", a.Status, a.Body, s.used()-before, row.Status, row.Says, row.Units)
 			}
 			mu.Lock()
 			defer mu.Unlock()

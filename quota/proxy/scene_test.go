@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -116,17 +115,6 @@ func (l hasty) Usage(ctx context.Context, c *quota.Credential) (quota.Usage, err
 		return quota.Usage{}, ctx.Err()
 	}
 	return l.Ledger.Usage(ctx, c)
-}
-
-func (s *scene) dial() net.Conn {
-	s.Helper()
-	conn, err := net.Dial("tcp", s.proxy.config.Address)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(3 * time.Minute))
-	return conn
 }
 
 // An answer is what a client got.

@@ -25,11 +25,11 @@ const (
 type Conn struct {
 	net.Conn
 	In *bufio.Reader // what comes back
-	t  *testing.T
+	t  testing.TB
 }
 
 // NewConn returns a connection that a test uses.
-func NewConn(t *testing.T, conn net.Conn) *Conn {
+func NewConn(t testing.TB, conn net.Conn) *Conn {
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(3 * time.Minute)) // it hangs
 	return &Conn{Conn: conn, In: bufio.NewReader(conn), t: t}

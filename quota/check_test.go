@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,61 +81,48 @@ func TestKeeps(t *testing.T) {
 // Terms are equal where two credentials decide alike, however they are written, and differ by each thing that decides.
 func TestTerms(t *testing.T) {
 	california := load(t, "America/Los_Angeles")
-	credential := func(edit func(*quota.Credential)) string {
+	terms := func(edit func(*quota.Credential)) string {
 		c := &quota.Credential{
 			Name: "youtube",
 			Limits: []quota.Limit{
-				{Name: "daily", Units: 1000, Reserve: 50, Window: quota.Calendar(quota.Day, california),
-					Only: []string{"search.list", "videos.list"}},
+				{Name: "daily", Units: 1000, Reserve: 50, Window: quota.Calendar(quota.Day, california), Only: []string{"search", "videos"}},
 				{Name: "cap", Units: 100, Window: quota.Sliding(time.Hour), Jobs: []string{"backfill", "remote/shop"}},
 				{Name: "others", Units: 700, Window: quota.Anchored(time.Hour, nine), ExceptJobs: []string{"trending", "charts"}},
 			},
-			Operations: map[string]quota.Cost{
-				"search.list": {Per: map[string]quota.Units{"daily": 100, "cap": 1}}, "videos.list": {Every: 1},
-			},
+			Operations: map[string]quota.Cost{"search": {Per: map[string]quota.Units{"daily": 100, "cap": 1}}, "videos": {Every: 1}},
 		}
 		edit(c)
 		return c.Terms()
 	}
-	terms := credential(func(*quota.Credential) {})
-	for name, edit := range map[string]func(*quota.Credential){
-		"nothing":                 func(*quota.Credential) {},
-		"its name":                func(c *quota.Credential) { c.Name = "other" },
-		"how long it keeps":       func(c *quota.Credential) { c.Keep = 7 * 24 * time.Hour },
-		"the order of operations": func(c *quota.Credential) { c.Limits[0].Only = []string{"videos.list", "search.list"} },
-		"the same instant, written in a zone": func(c *quota.Credential) {
-			c.Limits[2].Window.From = nine.In(california)
-		},
+	known := map[string]string{terms(func(*quota.Credential) {}): "nothing"}
+	for _, row := range []struct {
+		name string
+		same bool
+		edit func(*quota.Credential)
+	}{
+		{"its name, and what it keeps", true, func(c *quota.Credential) { c.Name, c.Keep = "other", 7*24*time.Hour }},
+		{"the order of operations", true, func(c *quota.Credential) { c.Limits[0].Only = []string{"videos", "search"} }},
+		{"the instant in a zone", true, func(c *quota.Credential) { c.Limits[2].Window.From = nine.In(california) }},
+		{"units", false, func(c *quota.Credential) { c.Limits[0].Units++ }},
+		{"reserve", false, func(c *quota.Credential) { c.Limits[0].Reserve++ }},
+		{"a limit's name", false, func(c *quota.Credential) { c.Limits[2].Name = "rest" }},
+		{"enforce", false, func(c *quota.Credential) { c.Limits[0].DryRun = true }},
+		{"jobs as one", false, func(c *quota.Credential) { c.Limits[1].Jobs = []string{"backfill remote/shop"} }},
+		{"no exception", false, func(c *quota.Credential) { c.Limits[2].ExceptJobs = nil }},
+		{"a day in UTC", false, func(c *quota.Credential) { c.Limits[0].Window = quota.Calendar(quota.Day, time.UTC) }},
+		{"a millisecond", false, func(c *quota.Credential) { c.Limits[1].Window.Length += time.Millisecond }},
+		{"a later period", false, func(c *quota.Credential) { c.Limits[2].Window.From = nine.Add(time.Millisecond) }},
+		{"a cost", false, func(c *quota.Credential) { c.Operations["videos"] = quota.Cost{Every: 2} }},
+		{"a cost in a limit", false, func(c *quota.Credential) { c.Operations["search"].Per["cap"] = 2 }},
+		{"the order of limits", false, func(c *quota.Credential) { slices.Reverse(c.Limits) }}, // a denial names the first of several
 	} {
-		if got := credential(edit); got != terms {
-			t.Errorf("%s changes\n%sto\n%s", name, terms, got)
+		got := terms(row.edit)
+		other, taken := known[got]
+		if taken != row.same || taken && other != "nothing" {
+			t.Errorf("%s: the terms are those of %q: %v, want %v", row.name, other, taken, row.same)
 		}
-	}
-	known := map[string]string{terms: "nothing"}
-	for name, edit := range map[string]func(*quota.Credential){
-		"units":          func(c *quota.Credential) { c.Limits[0].Units++ },
-		"reserve":        func(c *quota.Credential) { c.Limits[0].Reserve++ },
-		"a limit's name": func(c *quota.Credential) { c.Limits[2].Name = "rest" },
-		"enforce":        func(c *quota.Credential) { c.Limits[0].DryRun = true },
-		"jobs as one":    func(c *quota.Credential) { c.Limits[1].Jobs = []string{"backfill remote/shop"} },
-		"jobs, not except": func(c *quota.Credential) {
-			c.Limits[2].Jobs, c.Limits[2].ExceptJobs = c.Limits[2].ExceptJobs, nil
-		},
-		"a day in UTC":       func(c *quota.Credential) { c.Limits[0].Window = quota.Calendar(quota.Day, time.UTC) },
-		"a sliding day":      func(c *quota.Credential) { c.Limits[0].Window = quota.Sliding(24 * time.Hour) },
-		"a millisecond more": func(c *quota.Credential) { c.Limits[1].Window.Length += time.Millisecond },
-		"a later period":     func(c *quota.Credential) { c.Limits[2].Window.From = nine.Add(time.Millisecond) },
-		"a cost":             func(c *quota.Credential) { c.Operations["videos.list"] = quota.Cost{Every: 2} },
-		"a cost in a limit":  func(c *quota.Credential) { c.Operations["search.list"].Per["cap"] = 2 },
-		"no operation":       func(c *quota.Credential) { delete(c.Operations, "videos.list") },
-		"the order of limits": func(c *quota.Credential) { // in which a denial names the first of several
-			c.Limits[0], c.Limits[1] = c.Limits[1], c.Limits[0]
-		},
-	} {
-		got := credential(edit)
-		if other, taken := known[got]; taken {
-			t.Errorf("%s and %s are the same terms", name, other)
+		if !taken {
+			known[got] = row.name
 		}
-		known[got] = name
 	}
 }

@@ -11,22 +11,6 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-// The day on which clocks are set back in California has 25 hours.
-func ExampleWindow_Bounds() {
-	zone, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		log.Fatal(err)
-	}
-	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, zone)
-	after, end := quota.Calendar(quota.Day, zone).Bounds(noon)
-	fmt.Println(end.Sub(after).Round(time.Minute), end.UTC().Format(time.DateTime))
-	after, _ = quota.Sliding(24 * time.Hour).Bounds(noon)
-	fmt.Println(noon.Sub(after))
-	// Output:
-	// 25h0m0s 2026-11-02 08:00:00
-	// 24h0m0s
-}
-
 // A program that meters its own calls of the YouTube Data API needs no daemon: a service on a directory
 // is enough. Ordinary calls leave the reserve alone, and what was spent counts for 24 hours.
 func ExampleService() {

@@ -101,25 +101,6 @@ func TestServiceDuringAnOutage(t *testing.T) {
 	}
 }
 
-// A change of the configuration keeps what is counted; one that is not good changes nothing.
-func TestReconfigured(t *testing.T) {
-	s := newScene(t, public)
-	s.ask(t, "public", "alice", "", 3)
-	more := *public
-	more.Limits = []quota.Limit{{Name: "default", Units: 5, Window: quota.Sliding(time.Minute)}}
-	if err := s.SetClients(s.ledger, "a secret of the test", []*clientlimit.Clients{&more}); err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range [][]*clientlimit.Clients{{public, public}, {{Name: "public"}}} {
-		if err := s.SetClients(s.ledger, "", bad); err == nil {
-			t.Errorf("%+v is taken", bad)
-		}
-	}
-	if d, _ := s.ask(t, "public", "alice", "", 2); !d.Granted() || d.Remaining() != 0 {
-		t.Errorf("with two units more: %+v", d)
-	}
-}
-
 // A secretStore has a secret, as Redis does.
 type secretStore struct {
 	*ledgertest.ClientStore

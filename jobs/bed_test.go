@@ -177,9 +177,12 @@ func (b *bed) Peek(_ context.Context, _ string, own quota.Calls, others []quota.
 	return b.peek(all)
 }
 
-// Spent takes a job to have been granted three units for a region.
-func (b *bed) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
-	return map[string]quota.Spent{"DE": {Units: 3, Calls: 3, Made: Made{"list": 3}}}, nil
+// Walk takes a region to have been granted three units, as another job and another region.
+func (b *bed) Walk(_ context.Context, _ string, _ time.Time, visit func(quota.Entry) bool) error {
+	for _, of := range [][2]string{{"trending", "DE"}, {"trending", "GB"}, {"channels", "DE"}} {
+		visit(quota.Entry{By: of[0], Region: of[1], Charges: []quota.Charge{{Units: 3}}, Body: quota.Grant{Operation: "list", Count: 3}})
+	}
+	return nil
 }
 
 func (b *bed) Launch(ask, force context.Context, c Command, output func(Line)) Exit {

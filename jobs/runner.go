@@ -76,8 +76,8 @@ type Gate interface {
 	// Peek decides what would become of a job's calls, after those that others are about to make,
 	// with or without the reserve. It moves nothing. An error means that this is unknown.
 	Peek(ctx context.Context, credential string, own quota.Calls, others []quota.Calls, useReserve bool) (quota.Decision, error)
-	// Spent returns what a job was granted since an instant, by region.
-	Spent(ctx context.Context, credential, job string, since time.Time) (map[string]quota.Spent, error)
+	// Walk reads the log of a credential from its newest entry back to an instant, or until visit returns false.
+	Walk(ctx context.Context, credential string, since time.Time, visit func(quota.Entry) bool) error
 }
 
 // A Runner runs jobs. It owns their cursors and histories. Any number of goroutines may use it at the same time.
@@ -243,9 +243,17 @@ func (r *Runner) endLeftovers(ctx context.Context, run *Run) {
 func (r *Runner) recount(ctx context.Context, job *Job, p *Pass) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if spent, err := r.config.Gate.Spent(ctx, job.Credential, job.Name, p.StartedAt); err == nil {
-		of := spent[string(p.Region)]
-		p.Units, p.Calls, p.Made = of.Units, of.Calls, of.Made
+	spent := Spent{Made: Made{}}
+	err := r.config.Gate.Walk(ctx, job.Credential, p.StartedAt, func(e quota.Entry) bool {
+		if g, ok := e.Grant(); ok && e.By == job.Name && e.Region == string(p.Region) {
+			spent.Units += quota.Max(e.Charges)
+			spent.Made[g.Operation] += g.Count
+			spent.Calls++
+		}
+		return true
+	})
+	if err == nil {
+		p.Spent = spent
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 //
 // Acquire spends before a call, and Settle corrects the grant after it. Peek and Why decide without debiting: Peek
 // for a job about to be launched, DryRun for a person. Book, ChangeLimit and Reset are an operator's corrections.
-// Usage is the state of the limits now; Grant, Log, Walk and Spent read the log.
+// Usage is the state of the limits now; Grant, Log and Walk read the log.
 type Service struct {
 	// Called, if set, is called with how long the ledger took to decide a request. Set it before the service is used.
 	Called func(took time.Duration)
@@ -364,33 +364,4 @@ func (s *Service) Health(ctx context.Context) Health {
 	ctx, cancel := s.Within(ctx)
 	defer cancel()
 	return s.ledger.Health(ctx)
-}
-
-// A Spent is what was granted to a job for one region.
-type Spent struct {
-	Units Units            // debited, after settling
-	Calls int64            // grants
-	Made  map[string]Units // calls by operation
-}
-
-// Spent returns what a job was granted since an instant of the ledger's clock, by region. It
-// reads as long as ctx lives.
-func (s *Service) Spent(ctx context.Context, credential, job string, since time.Time) (map[string]Spent, error) {
-	spent := map[string]Spent{}
-	err := s.Walk(ctx, credential, since, func(e Entry) bool {
-		g, ok := e.Grant()
-		if !ok || e.By != job {
-			return true
-		}
-		one := spent[e.Region]
-		if one.Made == nil {
-			one.Made = map[string]Units{}
-		}
-		one.Units = add(one.Units, Max(e.Charges))
-		one.Calls++
-		one.Made[g.Operation] = add(one.Made[g.Operation], g.Count)
-		spent[e.Region] = one
-		return true
-	})
-	return spent, err
 }

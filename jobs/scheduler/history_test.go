@@ -167,9 +167,7 @@ func (w *week) Peek(context.Context, string, quota.Calls, []quota.Calls, bool) (
 	return quota.Decision{}, nil
 }
 
-func (w *week) Spent(context.Context, string, string, time.Time) (map[string]quota.Spent, error) {
-	return nil, nil
-}
+func (w *week) Walk(context.Context, string, time.Time, func(quota.Entry) bool) error { return nil }
 
 func (w *week) Launch(ctx, _ context.Context, _ jobs.Command, _ func(jobs.Line)) jobs.Exit {
 	takes := 10 * time.Second

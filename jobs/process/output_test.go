@@ -8,25 +8,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"quotad/jobs"
 )
-
-// parts are read size bytes at a time.
-type parts struct {
-	left []byte
-	size int
-}
-
-func (p *parts) Read(b []byte) (n int, err error) {
-	if len(p.left) == 0 {
-		return 0, io.EOF
-	}
-	n = copy(b, p.left[:min(p.size, len(p.left))])
-	p.left = p.left[n:]
-	return n, nil
-}
 
 func TestOutput(t *testing.T) {
 	long := strings.Repeat("x", maxLine)
@@ -47,11 +33,11 @@ func TestOutput(t *testing.T) {
 		{"far longer, at the end", "a\n" + long + long + "y", []jobs.Line{{Text: "a"}, {Text: long, Cut: true}, {Text: long, Cut: true}, {Text: "y"}}},
 		{"split within a character", long[1:] + "€\nb", []jobs.Line{{Text: long[1:], Cut: true}, {Text: "€"}, {Text: "b"}}},
 	} {
-		for _, size := range []int{1, 7, 1 << 20} {
+		for _, text := range []io.Reader{strings.NewReader(row.write), iotest.OneByteReader(strings.NewReader(row.write))} {
 			var got []jobs.Line
-			newLines(nil, func(text string, cut bool) { got = append(got, jobs.Line{Text: text, Cut: cut}) }).read(&parts{[]byte(row.write), size})
+			newLines(nil, func(text string, cut bool) { got = append(got, jobs.Line{Text: text, Cut: cut}) }).read(text)
 			if !slices.Equal(got, row.want) {
-				t.Errorf("%s, %d bytes at a time: got %.200v, want %.200v", row.name, size, got, row.want)
+				t.Errorf("%s: got %.200v, want %.200v", row.name, got, row.want)
 			}
 		}
 	}

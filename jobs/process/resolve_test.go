@@ -7,29 +7,16 @@ import (
 	"testing"
 )
 
-// layout makes empty files, executable where their name ends in an asterisk, and directories where it ends in a slash.
-func layout(t *testing.T, names ...string) string {
-	t.Helper()
-	root := t.TempDir()
-	for _, name := range names {
-		path, isProgram := strings.CutSuffix(filepath.Join(root, name), "*")
-		if strings.HasSuffix(name, "/") {
-			must(t, os.MkdirAll(path, 0o755))
-			continue
-		}
-		mode := os.FileMode(0o644)
-		if isProgram {
-			mode = 0o755
-		}
-		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must(t, os.WriteFile(path, nil, mode))
-	}
-	return root
-}
-
 func TestResolve(t *testing.T) {
-	root := layout(t, "bin/ytfetch*", "bin/notes", "bin/dir/", "bin/shadow/", "bin/plain",
-		"path/ytfetch*", "path/curl*", "path/shadow*", "path/plain*", "etc/fetch.sh*", "etc/data", "etc/sub/run*")
+	root := t.TempDir()
+	for _, dir := range []string{"bin/dir", "bin/shadow", "path", "etc"} {
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	for _, name := range strings.Fields("bin/ytfetch* bin/notes bin/plain path/ytfetch* path/curl* path/shadow* path/plain* etc/fetch.sh* etc/data") {
+		name, isProgram := strings.CutSuffix(name, "*")
+		mode := map[bool]os.FileMode{false: 0o644, true: 0o755}[isProgram]
+		must(t, os.WriteFile(filepath.Join(root, name), nil, mode))
+	}
 	t.Setenv("PATH", "relative:"+root+"/none:"+root+"/bin:"+root+"/path:"+root+"/path")
 	for _, row := range []struct {
 		name, command string

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -40,19 +39,17 @@ type pipe struct {
 	read, write *os.File
 }
 
-func openOutput() (*output, error) {
-	o := &output{}
-	for i, stream := range [...]string{"stdout", "stderr"} {
-		read, write, err := os.Pipe()
-		if err != nil {
-			for _, p := range o.pipes[:i] {
-				p.close()
-			}
-			return nil, fmt.Errorf("a pipe for its %s: %w", stream, err)
-		}
-		o.pipes[i] = &pipe{stream, read, write}
+func openOutput() (o *output, err error) {
+	o = &output{pipes: [2]*pipe{{stream: "stdout"}, {stream: "stderr"}}}
+	for _, p := range o.pipes {
+		var wrong error
+		p.read, p.write, wrong = os.Pipe()
+		err = errors.Join(err, wrong)
 	}
-	return o, nil
+	if err != nil {
+		o.close()
+	}
+	return o, err
 }
 
 // read begins to emit what the command writes, which must have been started: now only it, and what inherits from it,

@@ -58,13 +58,10 @@ func (h handlers) jobHint(of subject) string {
 	return quota.DidYouMean(of.job, names, "jobs")
 }
 
-// runHint says what is known of a run that is not under way here. The name may be that of a job.
-func (h handlers) runHint(name string) string {
-	if run, err := h.runner.RunOf(name); err == nil {
+// runHint says what is known of a run that is not under way here.
+func (h handlers) runHint(id string) string {
+	if run, err := h.runner.RunOf(id); err == nil {
 		return fmt.Sprintf("it is over (%s): quotactl runs %s", run.State, run.ID)
-	}
-	if j, err := h.runner.Status(name); err == nil && j[0].Last != nil {
-		return fmt.Sprintf("%s is a job: its last run is %s, which is %s", name, j[0].Last.ID, j[0].Last.State)
 	}
 	return "quotactl runs lists them"
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -38,15 +37,8 @@ func newStatus(c *cli) *cobra.Command {
 		case watch:
 			return c.watch(ctx)
 		}
-		var body json.RawMessage
-		err := c.client().Get(ctx, "/v1/status", &body)
-		return show(c, body, err, func(body json.RawMessage, v wording.View) string {
-			var s jobsapi.Status
-			if err := json.Unmarshal(body, &s); err != nil {
-				return fmt.Sprintf("cannot read the answer: %v\n", err)
-			}
-			return renderStatus(s, v)
-		})
+		s, err := c.client().Status(ctx)
+		return show(c, s, err, renderStatus)
 	})
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "update it in place, until Ctrl-C")
 	return cmd

@@ -221,7 +221,7 @@ func TestSinceWhenItIsLost(t *testing.T) {
 	}
 }
 
-// A source reads each log once, page by page, and no further than it must; then the status alone, though it changed.
+// A source reads each log once, page by page, and no further than it must; then the status alone.
 func TestSource(t *testing.T) {
 	dir, err := os.MkdirTemp("", "q") // short, as the names of sockets are
 	if err != nil {

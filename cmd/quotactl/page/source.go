@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"quotad/cmd/quotactl/wording"
@@ -12,23 +11,21 @@ import (
 	"quotad/quota/api"
 )
 
-// A Source asks a daemon for what the page shows: for the status at each look, and for the runs and the logs when the
-// status has changed, and each minute, but not again within minPause.
+// A Source asks a daemon for what the page shows: for the status at each look, and for the runs and the logs every ten
+// seconds.
 type Source struct {
 	Client jobsapi.Client
 	Host   string              // the name of the daemon's host
 	View   func() wording.View // how times are written
 
-	facts  Facts
-	asked  time.Time // when it asked for runs and logs; zero: never
-	before string    // the signature of the status at that time
+	facts Facts
+	asked time.Time // when it asked for runs and logs; zero: never
 }
 
 const (
 	statusTimeout = 3 * time.Second
 	logsTimeout   = 20 * time.Second // for all of them, and the runs
-	logsEvery     = time.Minute
-	minPause      = 5 * time.Second
+	logsEvery     = 10 * time.Second
 	maxPages      = 20   // of a log
 	maxRuns       = 1000 // the daemon returns no more
 )
@@ -58,16 +55,9 @@ func (s *Source) Look(ctx context.Context) (Picture, error) {
 		return Picture{}, err
 	}
 	s.facts.Host, s.facts.Status = s.Host, status
-	var used []int64
-	for _, c := range status.Credentials {
-		for _, l := range c.Limits {
-			used = append(used, l.Used)
-		}
-	}
-	signature, _ := json.Marshal([]any{used, status.Jobs}) // it was JSON
-	if since := time.Since(s.asked); since >= logsEvery || since >= minPause && string(signature) != s.before {
+	if time.Since(s.asked) >= logsEvery {
 		s.askForMore(ctx)
-		s.asked, s.before = time.Now(), string(signature)
+		s.asked = time.Now()
 	}
 	v := s.View()
 	v.Color = false

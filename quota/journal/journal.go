@@ -32,10 +32,12 @@ type Record struct {
 
 // A Journal is open. Its methods may be called at the same time.
 type Journal struct {
-	dir, credential, id, cut string
-	fdatasync                func(*os.File) error
-	newFileAt                int64        // bytes
-	written, synced          atomic.Int64 // bytes, since Open
+	Cut string // what Open has cut or set aside, as a sentence; empty: nothing
+
+	dir, credential, id string
+	fdatasync           func(*os.File) error
+	newFileAt           int64        // bytes
+	written, synced     atomic.Int64 // bytes, since Open
 
 	disk sync.Mutex
 
@@ -62,9 +64,6 @@ type place struct {
 	number int // of the file
 	at     int64
 }
-
-// Cut returns what Open has cut or set aside, as a sentence; "" if nothing.
-func (j *Journal) Cut() string { return j.cut }
 
 // Has reports whether the journal has an entry of an id that is later than a time.
 func (j *Journal) Has(id string, after int64) bool {

@@ -152,8 +152,8 @@ func TestFailedWrite(t *testing.T) {
 	must(t, j.Append(numbered(4, 10)...))
 	wantEntries(t, j, numbered(0, 10))
 	must(t, j.Close())
-	if j = open(t, dir, 1<<20); j.Cut() != "" {
-		t.Error(j.Cut())
+	if j = open(t, dir, 1<<20); j.Cut != "" {
+		t.Error(j.Cut)
 	}
 	wantEntries(t, j, numbered(0, 10))
 }

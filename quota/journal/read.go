@@ -44,7 +44,7 @@ func Open(dir, credential string, accept bool) (*Journal, error) {
 		}
 		if err == nil {
 			j, err = load(dir, credential)
-			j.cut = refused.Why + ": it is now " + aside + ", and an empty journal begins"
+			j.Cut = refused.Why + ": it is now " + aside + ", and an empty journal begins"
 		}
 	}
 	return j, named(err, credential)
@@ -139,7 +139,7 @@ func (j *Journal) readFile(number int) error {
 	switch {
 	case number != before.number+1:
 		return damaged(j.path(before.number+1), 0, "the file is missing")
-	case j.cut != "":
+	case j.Cut != "":
 		return damaged(j.path(before.number), before.size, "this line has no end, but a file follows")
 	}
 	rest, err := f.scan(path, math.MaxInt64, func(r Record) error {
@@ -161,7 +161,7 @@ func (j *Journal) readFile(number int) error {
 		return damaged(path, 0, "it is of another journal, or has another place in it")
 	case len(rest) > 0:
 		size := f.size + int64(len(rest))
-		j.cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, size)
+		j.Cut = fmt.Sprintf("%s was cut at byte %d of %d: its last record was incomplete", path, f.size, size)
 	}
 	j.files = append(j.files, f)
 	return nil

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"quotad/quota"
 )
 
 // A Daemon is one on the ledger, as it describes itself each second.
@@ -58,16 +56,7 @@ func (l *Ledger) row() Daemon {
 	return row
 }
 
-// followHosts says each second that this host lives, and reads who else does.
-func (l *Ledger) followHosts(ctx context.Context) {
-	for {
-		l.pollHosts(ctx)
-		if !quota.Sleep(ctx, pollEvery) {
-			return
-		}
-	}
-}
-
+// pollHosts says that this host lives, and reads who else does.
 func (l *Ledger) pollHosts(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.config.Deadline, pollEvery))
 	defer cancel()

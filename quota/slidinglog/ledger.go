@@ -83,7 +83,7 @@ func Open(config Config) *Ledger {
 	l.id = l.began.UTC().Format("20060102150405.000 ") + string(quota.NewID())
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	if config.Engine.Shared() && !config.Manual {
-		l.workers.Go(func() { l.followHosts(l.ctx) })
+		l.workers.Go(func() { eachPoll(l.ctx, func(int) { l.pollHosts(l.ctx) }) })
 	}
 	return l
 }
@@ -119,12 +119,12 @@ func (l *Ledger) SetCredentials(credentials []*quota.Credential, policies map[st
 	l.logs = logs
 	l.mu.Unlock()
 	for _, one := range opened {
-		if text := one.journal.Cut(); text != "" {
+		if text := one.journal.Cut; text != "" {
 			l.config.OnEvent(Event{Credential: one.name, Kind: Cut, Text: text})
 		}
 		ctx, stop := context.WithCancel(l.ctx)
 		if one.stop = stop; !l.config.Manual {
-			l.workers.Go(func() { one.follow(ctx) })
+			l.workers.Go(func() { eachPoll(ctx, func(n int) { one.poll(ctx, n%60 == 0) }) })
 		}
 	}
 	for name, one := range before {

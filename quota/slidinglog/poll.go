@@ -12,11 +12,10 @@ import (
 // pollEvery is how often a host looks at each log: a log that is quiet is so for two of these.
 const pollEvery = time.Second
 
-// follow polls until ctx ends.
-func (l *log) follow(ctx context.Context) {
+// eachPoll does something each second until ctx ends; n counts from 1.
+func eachPoll(ctx context.Context, do func(n int)) {
 	for n := 1; ; n++ {
-		l.poll(ctx, n%60 == 0)
-		if !quota.Sleep(ctx, pollEvery) {
+		if do(n); !quota.Sleep(ctx, pollEvery) {
 			return
 		}
 	}

@@ -548,13 +548,6 @@ func TestQuietIsNotAway(t *testing.T) {
 	})
 }
 
-// rowsOf returns what a ledger last read of all hosts.
-func rowsOf(l *Ledger) []Daemon {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.rows)
-}
-
 // Hosts say that they live: a clean stop takes the row away, a dead host's goes after a day, and two daemons of one
 // name are a trouble after 5 s together.
 func TestHosts(t *testing.T) {
@@ -562,7 +555,8 @@ func TestHosts(t *testing.T) {
 		names := func() string {
 			time.Sleep(1100 * time.Millisecond)
 			var list []string
-			for _, row := range rowsOf(w.hosts[0].Ledger) {
+			rows, _, _ := w.hosts[0].Hosts()
+			for _, row := range rows {
 				list = append(list, row.Name)
 			}
 			slices.Sort(list)

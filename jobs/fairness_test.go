@@ -48,7 +48,7 @@ func TestEveryRegionIsServedInTurn(t *testing.T) {
 	}
 }
 
-// A stress is a budget in a sliding window of a day, and passes that fail now and then.
+// A stress is a budget in a sliding window of three hours, and passes that fail now and then.
 type stress struct {
 	random *rand.Rand
 	budget quota.Units
@@ -84,7 +84,7 @@ func (s *stress) pass(b *bed, p played) Exit {
 }
 
 func (s *stress) left() quota.Units {
-	since := time.Now().Add(-24 * time.Hour)
+	since := time.Now().Add(-3 * time.Hour)
 	s.debits = slices.DeleteFunc(s.debits, func(at time.Time) bool { return !at.After(since) })
 	return s.budget - quota.Units(len(s.debits))
 }

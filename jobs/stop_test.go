@@ -54,6 +54,12 @@ func TestStop(t *testing.T) {
 			b.Stop(ask, force)
 			b.wantCursor("US")
 		}, want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:05 US interrupted (shutdown)", "11:00:05 run interrupted (shutdown)"}},
+		{name: "a pass is asked to end", play: func(ask context.Context, _ *bed, p played) Exit { return hang(ask, p) }, live: func(b *bed, _ *Job) {
+			b.tick()
+			ask, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+			defer cancel()
+			b.Stop(ask, b.t.Context())
+		}, want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:30 US interrupted (shutdown)", "11:00:30 run interrupted (shutdown)"}},
 		{name: "a pass comes to its own end", regions: 2, play: takes(time.Hour + time.Minute), live: func(b *bed, job *Job) {
 			b.tick()
 			stopping := b.Runner

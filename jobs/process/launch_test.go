@@ -225,8 +225,8 @@ func testNotStarted(t *testing.T, l Launcher) {
 	}
 	for _, row := range []struct{ program, dir, want string }{
 		{dir + "/nothing", "", "no such file or directory"},
-		{dir, "", "permission denied"},
-		{file("data", "x", 0o644), "", "/data is not for user "},
+		{dir, "", "may not execute it"},
+		{file("data", "x", 0o644), "", "/data shows what is closed: chmod 755 it"},
 		{file("bare", "echo x\n", 0o755), "", "begins with a line such as #!/bin/sh"},
 		{file("lost", "#!/no/such/shell\n", 0o755), "", "the interpreter that its first line names does not exist: install it"},
 		{"/bin/true", dir + "/nowhere", "its working directory"},

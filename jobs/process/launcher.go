@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,8 +58,7 @@ func (l Launcher) Launch(ask, force context.Context, command jobs.Command, outpu
 	return c.wait(ask, force)
 }
 
-// startError says what caused an error that the kernel uses for several mistakes, with the user, what is closed to it,
-// and the cure.
+// startError says what caused an error that the kernel uses for several mistakes, with the user and the cure.
 func (l Launcher) startError(command jobs.Command, err error) error {
 	name := command.Args[0]
 	var path *os.PathError
@@ -67,16 +67,12 @@ func (l Launcher) startError(command jobs.Command, err error) error {
 	}
 	_, missing := os.Stat(command.Dir)
 	_, unseen := os.Stat(name)
-	closedDir, closed := l.User.closed(command.Dir), l.User.closed(name)
 	switch {
 	case command.Dir != "" && errors.Is(missing, fs.ErrNotExist):
 		err = fmt.Errorf("its working directory: %w", missing)
-	case errors.Is(err, syscall.EACCES) && command.Dir != "" && closedDir != "":
-		err = fmt.Errorf("its working directory: user %s cannot enter %s: name a directory that it can, or chmod o+x %[2]s", l.User, closedDir)
-	case errors.Is(err, syscall.EACCES) && closed == name:
-		err = fmt.Errorf("%s is not for user %s to execute: chmod 755 %[1]s", name, l.User)
-	case errors.Is(err, syscall.EACCES) && closed != "":
-		err = fmt.Errorf("user %s cannot use %s: move the program to where it can, such as /usr/local/bin, and chmod 755 it", l.User, closed)
+	case errors.Is(err, syscall.EACCES):
+		err = fmt.Errorf("user %s may not execute it, or cannot enter a directory: namei -l %s shows what is closed: chmod 755 it, "+
+			"or move the program to where the user can, such as /usr/local/bin", l.User, strings.TrimSpace(name+" "+command.Dir))
 	case errors.Is(err, syscall.EPERM) && l.User != nil:
 		err = fmt.Errorf("quotad lacks what it takes to become user %s: remove systemd/drop-ins/daemon-user.conf, or start it as root", l.User)
 	case errors.Is(err, syscall.ENOEXEC):

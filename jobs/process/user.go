@@ -4,9 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/user"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"syscall"
 
@@ -59,39 +57,6 @@ func NameOf(uid int) string {
 		return u.Username
 	}
 	return strconv.Itoa(uid)
-}
-
-// closed returns what on the way to a path, or at it, the user may not enter or execute, by its mode; empty: nothing, or
-// we cannot see it.
-func (u *User) closed(path string) (first string) {
-	if u == nil {
-		u, _ = OwnUser()
-	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	for ; ; path = filepath.Dir(path) {
-		if info, err := os.Stat(path); err == nil && !u.mayExecute(info) {
-			first = path
-		}
-		if path == filepath.Dir(path) {
-			return first
-		}
-	}
-}
-
-// mayExecute reads the mode of a file, or of a directory, which is entered.
-func (u *User) mayExecute(info os.FileInfo) bool {
-	stat, mode := info.Sys().(*syscall.Stat_t), info.Mode().Perm()
-	switch {
-	case u.UID == 0:
-		return info.IsDir() || mode&0o111 != 0
-	case int(stat.Uid) == u.UID:
-		return mode&0o100 != 0
-	case int(stat.Gid) == u.GID || slices.Contains(u.Groups, int(stat.Gid)):
-		return mode&0o010 != 0
-	}
-	return mode&0o001 != 0
 }
 
 // credential returns the user in the form that the kernel takes.

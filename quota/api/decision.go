@@ -28,7 +28,7 @@ func DecisionOf(d quota.Decision, useReserve bool) Decision {
 		return body
 	}
 	p := ProblemOf(d)
-	body.Type, body.Title, body.Status, body.Detail, body.Hint = p.Type, p.Title, p.Status, p.Detail, p.Hint
+	body.Status, body.Detail, body.Hint = p.Status, p.Detail, p.Hint
 	body.Reason, body.Limit, body.Requested = string(d.Reason), d.Limit, int64(d.Units)
 	if d.Denied() {
 		body.RetryAfterMs, body.RetryAt = d.RetryAfter.Milliseconds(), TimeOf(d.RetryAt)

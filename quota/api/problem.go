@@ -37,7 +37,6 @@ type answer struct {
 	reason quota.Reason
 	status int
 	denial bool    // units are missing: for a client that is not an error
-	kind   string  // the problem's type; empty: about:blank
 	errs   []error // of a handler, which the row answers
 	hint   string  // the cure, unless the handler knows a better one
 }
@@ -45,8 +44,8 @@ type answer struct {
 // answers is read by the server and, backwards, by the client. A reason and a status
 // select their first row, an error its last: narrower errors follow wider ones.
 var answers = [...]answer{
-	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded},
-	{reason: quota.LimitClosed, status: http.StatusTooManyRequests, denial: true, kind: quotaExceeded,
+	{reason: quota.LimitExceeded, status: http.StatusTooManyRequests, denial: true},
+	{reason: quota.LimitClosed, status: http.StatusTooManyRequests, denial: true,
 		hint: "quotactl open opens a limit that is known to be open upstream"},
 	{reason: quota.CostExceedsLimit, status: http.StatusUnprocessableEntity, denial: true},
 	{reason: quota.BadRequest, status: http.StatusBadRequest},
@@ -72,9 +71,6 @@ var answers = [...]answer{
 	{reason: UpstreamUnreachable, status: http.StatusBadGateway},
 	{reason: InternalError, status: http.StatusInternalServerError}, // the last row: also for everything that is not listed
 }
-
-// quotaExceeded is registered by draft-ietf-httpapi-ratelimit-headers.
-const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 func answerFor(reason quota.Reason) answer {
 	return firstAnswer(func(a answer) bool { return a.reason == reason })
@@ -118,8 +114,6 @@ func ProblemFrom(err error) *Problem {
 // A Problem says why a request was not carried out: problem details as in RFC
 // 9457. Handlers return it as their error, and so does the client.
 type Problem struct {
-	Type   string       `json:"type"`
-	Title  string       `json:"title"`
 	Status int          `json:"status"`
 	Detail string       `json:"detail,omitempty"` // for people
 	Reason quota.Reason `json:"reason"`           // for programs
@@ -135,16 +129,12 @@ func NewProblem(reason quota.Reason, format string, args ...any) *Problem {
 }
 
 func problemOf(a answer, detail string) *Problem {
-	p := &Problem{Type: "about:blank", Title: http.StatusText(a.status), Status: a.status, Detail: detail, Reason: a.reason, Hint: a.hint}
-	if a.kind != "" {
-		p.Type, p.Title = a.kind, "Quota exceeded"
-	}
-	return p
+	return &Problem{Status: a.status, Detail: detail, Reason: a.reason, Hint: a.hint}
 }
 
 // WithStatus replaces the status of a problem.
 func (p *Problem) WithStatus(status int) *Problem {
-	p.Status, p.Title = status, http.StatusText(status)
+	p.Status = status
 	return p
 }
 

@@ -52,8 +52,6 @@ type Decision struct {
 	UpstreamSays string     `json:"upstream_says,omitempty"`  // of limit_closed
 
 	// Members of a problem (RFC 9457); empty in a grant.
-	Type   string `json:"type,omitempty"`
-	Title  string `json:"title,omitempty"`
 	Status int    `json:"status,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	Hint   string `json:"hint,omitempty"` // the cure, if it is known

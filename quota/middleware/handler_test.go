@@ -83,7 +83,7 @@ func TestAnswers(t *testing.T) {
 		logged       string
 	}{
 		{"a grant", grant, nil, 200, 200, `"minute";r=59, "day";r=590`, "hello", ""},
-		{"a denial", denial, nil, 429, 429, `"minute";r=0;t=3, "day";r=0`, `"title":"Quota exceeded","status":429,` +
+		{"a denial", denial, nil, 429, 429, `"minute";r=0;t=3, "day";r=0`, `"status":429,` +
 			`"detail":"limit \"minute\" has no room for this request now","reason":"limit_exceeded",`, ""},
 		{"what never fits", never, nil, 422, 422, `"minute";r=60, "day";r=600`, `this request costs more than limit \"minute\" ever has`, ""},
 		{"without the ledger", outage, nil, 200, 200, "", "hello", "calls are granted without the ledger"},

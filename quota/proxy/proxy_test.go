@@ -245,7 +245,7 @@ func TestSpeaksTheDialect(t *testing.T) {
 		body    []string
 	}{
 		{"a day", 0, time.Hour, time.Minute, Google, 403, http.Header{"Retry-After": {""}}, []string{outlived, `"code":403`, `"domain":"youtube.quota","reason":"quotaExceeded"`, `"quotad":{"reason":"limit_exceeded","limit":"search"`, `"retry_at":"2026-11-22T09:00:00Z"`, "; it fits at 2026-11-22T09:00:00Z"}},
-		{"a day", 0, time.Hour, time.Minute, Problem, 429, http.Header{"Retry-After": {""}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_at":"2026-11-22T09:00:00Z","type"`, outlived}},
+		{"a day", 0, time.Hour, time.Minute, Problem, 429, http.Header{"Retry-After": {""}, "Content-Type": {"application/problem+json"}}, []string{`"reason":"limit_exceeded"`, `"retry_at":"2026-11-22T09:00:00Z","status"`, outlived}},
 		{"within the pass", 0, daylong, 0, Google, 429, http.Header{"Retry-After": {"86400"}}, []string{`"code":429`, `"domain":"usageLimits","reason":"rateLimitExceeded"`, `"reason":"limit_exceeded"`}},
 		{"within the pass", 0, daylong, 0, Problem, 429, http.Header{"Retry-After": {"86400"}}, []string{`"retry_after_ms":86400000`}},
 		{"a part of a second", time.Second / 2, daylong, 0, Google, 429, http.Header{"Retry-After": {"86400"}}, nil},

@@ -72,14 +72,13 @@ type Forbidden struct {
 type Server struct {
 	Config // as given, with the defaults
 
-	name   []string // of the server and its version, a header's value
 	routes []Route
 	mux    *http.ServeMux
 }
 
 // New returns a server for a Frontend to pass requests to.
 func New(c Config) *Server {
-	s := &Server{Config: c, name: []string{"quotad/" + c.Version}}
+	s := &Server{Config: c}
 	s.AdminGroup = cmp.Or(s.AdminGroup, DefaultAdminGroup)
 	if s.Observer == nil {
 		s.Observer = upstream.NewObserver(s.Service, nil, func(upstream.Outcome) {})
@@ -121,9 +120,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, m *Remote) {
 	problem := s.checkOrigin(r, m != nil)
 	if problem == nil && m != nil {
 		r, problem = m.admit(w, r)
-	}
-	if problem == nil || m == nil { // a remote caller learns the version only with a token
-		w.Header()["Server"] = s.name
 	}
 	if problem != nil {
 		s.reject(w, r, "", quota.Caller{UID: peerFrom(r).uid}, problem)

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -64,16 +63,6 @@ func notAhead(t, now time.Time) time.Time {
 // ahead is forgotten: the clock was set back.
 func (s *state) claim(slot, at time.Time) {
 	s.Slot = quota.Later(notAhead(s.Slot, at), slot)
-}
-
-// doubts says what was recorded under a clock that has been set back since; empty: it was not.
-func (s *state) doubts(now time.Time) string {
-	ahead := quota.Later(s.Slot, s.Good)
-	if notAhead(ahead, now).Equal(ahead) {
-		return ""
-	}
-	return fmt.Sprintf("the clock was set back: what is recorded for %v counts no more, that is %v ahead",
-		ahead.UTC().Format(time.RFC3339), ahead.Sub(now).Round(time.Second))
 }
 
 // skip records slots that did not become a run.

@@ -34,7 +34,6 @@ type Status struct {
 	NotKept  string    `json:"not_kept,omitempty"` // why what happened may be forgotten; empty: it is on disk
 	Hosts    string    `json:"hosts,omitempty"`    // what is wrong with the host that it names
 	Aside    string    `json:"aside,omitempty"`    // which file of it could not be understood
-	Clock    string    `json:"clock,omitempty"`    // what is wrong with the clock
 	Host     string    `json:"host,omitempty"`     // which other host runs it by its schedule; empty: this one, or none does
 }
 
@@ -67,7 +66,7 @@ func (j *jobControl) status(now time.Time) Status {
 		Expects: j.job.Expects, UseReserve: j.job.UseReserve, After: j.job.After, Follows: j.follows,
 		Cursor: j.state.Cursor, Next: j.state.Pause.Next(j.job.Schedule, now), Due: j.due(now),
 		Last: last, Skips: j.state.Skips.copy(), Overlaps: j.state.Overlaps, Short: j.state.Short,
-		NotKept: text(j.unkept), Aside: text(j.aside), Clock: j.state.doubts(now),
+		NotKept: text(j.unkept), Aside: text(j.aside),
 	}
 	s.Failing = slices.DeleteFunc(slices.Clone(j.state.Bad), func(f Failing) bool { return !slices.Contains(j.job.Regions, f.Region) })
 	if j.state.Schedule == "" {

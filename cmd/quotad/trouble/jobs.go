@@ -27,9 +27,6 @@ func (l *list) job(j *jobs.Status) {
 	if j.Hosts != "" {
 		l.add(Trouble{Kind: Hosts, Of: of, Says: j.Name + ": " + j.Hosts, Do: "quotactl jobs " + j.Name, Grave: true})
 	}
-	if j.Clock != "" {
-		l.add(Trouble{Kind: Server, Of: of, Cause: "clock", Says: j.Name + ": " + j.Clock, Do: "timedatectl"})
-	}
 	l.failing(j, of)
 	l.starved(j, of)
 	l.uncounted(j, of)

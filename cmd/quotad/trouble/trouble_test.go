@@ -307,7 +307,6 @@ func TestTroubles(t *testing.T) {
 		{"hosts count differently", func(w *world) { w.State.Ledger.Hosts = []string{"youtube: host b counts differently"} }, "hosts ledger: youtube: host b counts differently"},
 		{"hosts schedule differently", func(w *world) { w.fetch.Hosts = "host b has another schedule" }, "hosts! job fetch: fetch: host b has another schedule > quotactl jobs fetch"},
 		{"a log is ahead of the clock", func(w *world) { w.State.Ledger.Clock = []string{"youtube is 2h ahead"} }, "server! ledger: youtube is 2h ahead > timedatectl"},
-		{"a job's records are", func(w *world) { w.fetch.Clock = "the clock was set back" }, "server job fetch: fetch: the clock was set back > timedatectl"},
 		{"the clock was set back", func(w *world) { w.ClockWas, w.ClockBy = now.Add(40*time.Minute), time.Hour },
 			"server host: the clock was set back by 1h; slots until 12:40 are run as they come > timedatectl"},
 		{"and those have come", func(w *world) { w.ClockWas, w.ClockBy = now, time.Hour }, ""},

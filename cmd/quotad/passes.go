@@ -14,7 +14,6 @@ import (
 
 	"quotad/cmd/quotad/config"
 	"quotad/cmd/quotad/metrics"
-	"quotad/cmd/quotad/trouble"
 	"quotad/jobs"
 	"quotad/jobs/plan"
 	"quotad/jobs/process"
@@ -54,11 +53,7 @@ func (d *daemon) openRunner() (err error) {
 		return err
 	}
 	d.planner = &plan.Planner{Runner: d.runner, Service: d.service}
-	d.metrics.Watch(metrics.Sources{
-		Service: d.service, Observer: d.observer,
-		Jobs:     func() []jobs.Status { all, _ := d.runner.Status(""); return all },
-		Troubles: func(ctx context.Context) []trouble.Trouble { _, list := d.troubles(ctx); return list },
-	})
+	d.metrics.Watch(metrics.Sources{Service: d.service, Observer: d.observer, Troubles: d.troubles})
 	return nil
 }
 

@@ -133,19 +133,17 @@ func (d *daemon) setJobs(was, is []*jobs.Job) error {
 	if err := d.runner.SetJobs(is); err != nil {
 		return err
 	}
-	removed := make(map[string]jobs.Schedule, len(was))
+	removed := make(map[string]string, len(was))
 	for _, job := range was {
-		removed[job.Name] = job.Schedule
+		removed[job.Name] = job.Schedule.String()
 	}
 	for _, job := range is {
-		before, known := removed[job.Name]
+		if removed[job.Name] != job.Schedule.String() {
+			if err := d.schedule.Set(job.Name, job.Schedule); err != nil {
+				return err
+			}
+		}
 		delete(removed, job.Name)
-		if known && before.String() == job.Schedule.String() {
-			continue
-		}
-		if err := d.schedule.Set(job.Name, job.Schedule); err != nil {
-			return err
-		}
 	}
 	for name := range removed {
 		if err := d.schedule.Remove(name); err != nil {

@@ -74,15 +74,13 @@ func (t *jobTable) env() (env map[string]string, secrets []string) {
 	slices.Sort(secrets)
 	for name, value := range t.Env {
 		env[name] = value
-		if isKey := keyName.MatchString(name) && len(value) >= 2*minSecret && value[0] != '/'; isKey || Redacted(value) != value {
+		if isKey := keyName.MatchString(name) && len(value) >= 2*minSecret && value[0] != '/'; isKey || keyText.MatchString(value) {
 			t.at("env", name).warn("holds a key, and readers of this file have it: write it into env_file, or into key_file of the proxy")
 			secrets = append(secrets, value)
 		}
 	}
-	for _, word := range t.Command {
-		if Redacted(word) != word {
-			t.at("command").warn("holds a key, which ps shows to everybody on this host: write it into env_file, or into key_file of the proxy")
-		}
+	if slices.ContainsFunc(t.Command, keyText.MatchString) {
+		t.at("command").warn("holds a key, which ps shows to everybody on this host: write it into env_file, or into key_file of the proxy")
 	}
 	return env, secrets
 }
@@ -93,9 +91,6 @@ var (
 	keyName = regexp.MustCompile(`(?i)(key|token|secret|password)$`)
 	keyText = regexp.MustCompile(`AIza[\w-]{30,}|gh[pousr]_\w{30,}|github_pat_\w{30,}|sk-[\w-]{20,}|((?i:key|token|secret|password)=)[^&\s$"']{16,}`)
 )
-
-// Redacted returns a text with asterisks in place of what looks like a key.
-func Redacted(text string) string { return keyText.ReplaceAllString(text, "${1}****") }
 
 // schedule reads every, or cron with its timezone, or schedule. It is nil where
 // none of the keys is there. One that cannot be read counts as daily.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// proxied and distant are files of which one thing is changed.
+// proxied, hungry and distant are files of which one thing is changed.
 const (
 	proxied = `[proxy]
 listen = "127.0.0.1:9465"
@@ -23,6 +23,8 @@ key_file = "a.key"
 "GET /search" = "search"
 "GET /*" = "list"
 `
+	hungry = "\ncredentials.youtube.limits.daily.units = 100\ncredentials.youtube.operations.list = 1\n[jobs.one]\ncredential = \"youtube\"\n" +
+		"every = \"1h\"\nexpects = { list = 60 }\ncommand = [\"fetch\"]\n"
 	distant = `[credentials.c]
 limits.daily.units = 100
 limits.few = { units = 10, jobs = ["shop", "@shop"] }
@@ -233,6 +235,18 @@ var oddFiles = []odd{
 	{"a limit like one of the preset", "", "", "[credentials.c]\npreset = \"youtube-classic\"\nlimits.dialy.reserve = 500\n", `3: credentials.c.limits.dialy: preset youtube-classic has no limit of this name: did you mean "daily"?`},
 	{"a reset that slides", "", "", "[credentials.c.limits.d]\nunits = 1\nupstream = { resets = \"24h\" }\n[credentials.c.operations]\nget = 1\n", `3: credentials.c.limits.d.upstream.resets: must be a period, such as { calendar = "day", timezone = "America/Los_Angeles" }: without one it is not known when the upstream resets`},
 	{"a reset of unknown form", "", "", "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.answers.headers]\nreset = \"x-reset\"\n", `3: credentials.c.answers.headers.reset_is: is missing: add reset_is = "epoch", or "seconds", "duration", "rfc3339": the same name means different things`},
+	{"a schedule that does not fit", "", "", hungry, `2: warning: credentials.youtube.limits.daily: ` +
+		`youtube daily: the schedule does not fit: 1,440 units asked in any 24h, 1,340 more than the 100 for jobs: one 1,440 (24 runs)`},
+	{"a log that is kept no longer than a limit counts", "", "", "credentials.youtube.keep = \"1d\"" + strings.Replace(hungry, "1h", "1d", 1),
+		`1: warning: credentials.youtube.keep: does nothing: a limit counts what was granted for 24h, and the log keeps that: remove it, or write more`},
+	{"a log that is kept for longer", "", "", "credentials.youtube.keep = \"2d\"" + strings.Replace(hungry, "1h", "1d", 1), ""},
+	{"a proxy without an address", "", "", strings.Replace(proxied, `listen = "127.0.0.1:9465"`, "", 1),
+		`6: warning: credentials.c.proxy: does nothing without an address: add listen = "127.0.0.1:9465" to [proxy]`},
+	{"an address without a proxy", "", "", proxied[:strings.Index(proxied, "[credentials.c.proxy]")], `2: warning: proxy.listen: no credential is proxied: add [credentials.NAME.proxy]`},
+	{"remote callers without an address", "", "", strings.Replace(distant, "listen = \":9466\"\ncert_file = \"c.pem\"\nkey_file = \"c.key\"\n", "", 1),
+		`17: warning: remote.callers: does nothing without an address: add listen = ":9466" to [remote]`},
+	{"an address without remote callers", "", "", strings.Replace(distant[:strings.Index(distant, "[remote.callers")], `, "@shop"`, "", 1),
+		`17: warning: remote.listen: no caller is configured: add [remote.callers.NAME] with its token_file and credentials`},
 }
 
 // Each row says what is wrong, where, and what to write, and no secret.

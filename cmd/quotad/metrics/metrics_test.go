@@ -47,11 +47,8 @@ func watching(t *testing.T, s Sources, events ...any) *Metrics {
 	var err error
 	s.Service, err = quota.NewService(ledgertest.NewModel(time.Now), c.Credentials, time.Minute)
 	must(t, err)
-	if s.Jobs == nil {
-		s.Jobs = func() []jobs.Status { return nil }
-	}
 	if s.Troubles == nil {
-		s.Troubles = func(context.Context) []trouble.Trouble { return nil }
+		s.Troubles = func(context.Context) (trouble.State, []trouble.Trouble) { return trouble.State{}, nil }
 	}
 	s.Observer = upstream.NewObserver(s.Service, nil, nil)
 	m := New("test")
@@ -190,25 +187,23 @@ func TestWhatAnEventCounts(t *testing.T) {
 // label is bounded and legible, whatever the path of the file.
 func TestTroublesAndJobsAreGauges(t *testing.T) {
 	long := strings.Repeat("/deep\xff", 600)
-	m := watching(t, Sources{
-		Troubles: func(context.Context) []trouble.Trouble {
-			return []trouble.Trouble{{Kind: trouble.Disk, Of: "host", Grave: true}, {Kind: trouble.Failing, Of: "job fetch", Cause: "a"},
-				{Kind: trouble.Failing, Of: "job fetch", Cause: "b"}, {Kind: trouble.File, Of: long}}
-		},
-		Jobs: func() []jobs.Status {
-			return []jobs.Status{{Name: "fetch", Last: &jobs.Run{State: jobs.RunRunning}}, {Name: "new"}}
-		},
-	})
+	c := expected().Credentials[0]
+	state := trouble.State{
+		Jobs: []jobs.Status{{Name: "fetch", Last: &jobs.Run{State: jobs.RunRunning}}, {Name: "new"}},
+		Credentials: []trouble.CredentialState{{Credential: c, Limits: []trouble.LimitState{
+			{LimitState: quota.LimitState{Limit: c.Limits[0], Used: 10}}, {LimitState: quota.LimitState{Limit: c.Limits[1], Used: 10}},
+		}}},
+	}
+	m := watching(t, Sources{Troubles: func(context.Context) (trouble.State, []trouble.Trouble) {
+		return state, []trouble.Trouble{{Kind: trouble.Disk, Of: "host", Grave: true}, {Kind: trouble.Failing, Of: "job fetch", Cause: "a"},
+			{Kind: trouble.Failing, Of: "job fetch", Cause: "b"}, {Kind: trouble.File, Of: long}}
+	}})
 	want := map[string]float64{"true disk host": 1, "false failing job fetch": 1, "false file " + quota.Clipped(long, maxLabel): 1}
 	if got := series(t, m, "quotad_trouble"); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := series(t, m, "quotad_job_running"); !maps.Equal(got, map[string]float64{"fetch": 1, "new": 0}) {
 		t.Errorf("running: %v", got)
-	}
-	r := quota.Request{Credential: "api", Operation: "search", Count: 1}
-	if d, err := m.sources.Service.Acquire(t.Context(), r); err != nil || !d.Granted() {
-		t.Fatal(d, err)
 	}
 	for name, want := range map[string]map[string]float64{ // a limit that is not enforced is never empty
 		"left": {"api daily": 70, "api trial": math.Inf(1)}, "used": {"api daily": 10, "api trial": 10},

@@ -18,8 +18,7 @@ import (
 type Sources struct {
 	Service  *quota.Service
 	Observer *upstream.Observer
-	Jobs     func() []jobs.Status
-	Troubles func(context.Context) []trouble.Trouble
+	Troubles func(context.Context) (trouble.State, []trouble.Trouble)
 }
 
 // scrapeTime is how long a scrape waits for the ledger, all credentials together.
@@ -29,7 +28,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("quotad_"+name, help, labels, nil)
 }
 
-// What the collector exposes. It leaves out what the ledger does not answer in time.
+// What the collector exposes. It leaves out what is not known now: the ledger does not answer in time.
 var (
 	limitUnits   = desc("limit_units", "Units that the limit has in its window.", "credential", "limit")
 	limitReserve = desc("limit_reserve_units", "Units of the limit that jobs may not touch.", "credential", "limit")
@@ -65,18 +64,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	health := c.Service.Health(ctx)
-	gauge(ledgerUp, number(health.Reachable), health.Backend)
-	for _, credential := range c.Service.Credentials() {
-		for _, limit := range credential.Limits {
+	state, troubles := c.Troubles(ctx)
+	gauge(ledgerUp, number(state.Ledger.Reachable), state.Ledger.Backend)
+	for _, credential := range state.Credentials {
+		for _, limit := range credential.Credential.Limits {
 			gauge(limitReserve, float64(limit.Reserve), credential.Name, limit.Name)
 			gauge(limitUnits, float64(limit.Units), credential.Name, limit.Name)
 		}
-		usage, err := c.Service.Usage(ctx, credential.Name)
-		if err != nil {
-			continue
-		}
-		for _, limit := range usage.Limits {
+		for _, limit := range credential.Limits {
 			gauge(limitUsed, float64(limit.Used), credential.Name, limit.Name)
 			left := math.Inf(1)
 			if !limit.DryRun {
@@ -91,11 +86,11 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for _, job := range c.Jobs() {
+	for _, job := range state.Jobs {
 		gauge(jobRunning, number(job.Last != nil && job.Last.State == jobs.RunRunning), job.Name)
 	}
 	seen := map[[3]string]bool{} // two causes are one series
-	for _, one := range c.Troubles(ctx) {
+	for _, one := range troubles {
 		labels := [3]string{string(one.Kind), quota.Clipped(one.Of, maxLabel), strconv.FormatBool(one.Grave)}
 		if !seen[labels] {
 			gauge(troubleIs, 1, labels[:]...)

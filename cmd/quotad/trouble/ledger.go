@@ -29,7 +29,6 @@ type DiskState struct {
 	Dir        string
 	Free, Size uint64 // in bytes; no Size: unknown
 	WasLow     bool   // it was in the list before
-	Err        string // why the last write failed; empty: it did not
 }
 
 // A FileState is that of the configuration.
@@ -128,10 +127,7 @@ func (l *list) host() {
 	if d.WasLow {
 		free /= enough
 	}
-	switch {
-	case d.Err != "":
-		l.add(Trouble{Kind: Disk, Of: "host", Cause: "write", Says: fmt.Sprintf("the disk of %s cannot be written: %s", d.Dir, d.Err), Do: "df " + d.Dir, Grave: true})
-	case d.Size > 0 && (free < lowDisk || free < lowPart*float64(d.Size)):
+	if d.Size > 0 && (free < lowDisk || free < lowPart*float64(d.Size)) {
 		l.add(Trouble{Kind: Disk, Of: "host", Cause: "low", Says: fmt.Sprintf("the disk of %s has %s MB left", d.Dir, quota.Thousands(int64(d.Free>>20))), Do: "df " + d.Dir})
 	}
 	if l.now.Before(l.ClockWas) {

@@ -125,8 +125,6 @@ func TestTroubles(t *testing.T) {
 		}, "ledger! ledger: Redis does not serve, and every call is refused that on_outage does not open: EOF > quotad " +
 			"--check --config /etc/quotad/config.toml"},
 		{"a disk of which nothing is known", func(w *world) { w.State.Disk.Free, w.State.Disk.Size = 0, 0 }, ""},
-		{"a write failed", func(w *world) { w.State.Disk.Err = "read-only file system" },
-			"disk! host: the disk of /var/lib/quotad cannot be written: read-only file system > df /var/lib/quotad"},
 		{"little room on the disk", func(w *world) { w.State.Disk.Free = 60 << 20 }, "disk host: the disk of /var/lib/quotad has 60 MB left > df /var/lib/quotad"},
 		{"enough", func(w *world) { w.State.Disk.Free = 2200 << 20 }, ""},
 		{"not enough to be over", func(w *world) { w.State.Disk.Free, w.State.Disk.WasLow = 2200<<20, true }, "disk host: the disk of /var/lib/quotad has 2,200 MB left > df /var/lib/quotad"},

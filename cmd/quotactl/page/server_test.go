@@ -204,11 +204,12 @@ func TestThePageFollows(t *testing.T) {
 // await asks for the page until it has, or has not, a text.
 func (w *window) await(text string, has bool) {
 	w.t.Helper()
-	for {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if _, html := w.get("/"); strings.Contains(html, text) == has {
 			return
 		}
 	}
+	w.t.Fatalf("the page never has, or has, %q", text)
 }
 
 // Since when quotad does not answer stays when it still does not.

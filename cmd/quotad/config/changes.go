@@ -37,7 +37,7 @@ func (c *Config) Changed(is *Config) string {
 	maps.Copy(both, now)
 	changed := slices.Sorted(maps.Keys(both))
 	changed = slices.DeleteFunc(changed, func(key string) bool { return reflect.DeepEqual(was[key], now[key]) })
-	return cmp.Or(strings.Join(changed, ", "), "no key") + " changed"
+	return cmp.Or(strings.Join(changed, ", "), "no setting") + " changed"
 }
 
 // tableAt returns the table at a path; nil: there is none.

@@ -17,7 +17,7 @@ func TestChanges(t *testing.T) {
 		old, new, want string
 		restart        []string
 	}{
-		{`[ledger]`, "# ours\n[ledger]", "no key changed", nil},
+		{`[ledger]`, "# ours\n[ledger]", "no setting changed", nil},
 		{`units = 10_000`, `units = 5_000`, "credentials changed", nil},
 		{`"search.list" = 100`, `"search.list" = { daily = 100, search = 1_000 }`, "credentials changed", nil},
 		{`[jobs.trending]`, `[jobs.charts]`, "jobs changed", nil},

@@ -113,7 +113,7 @@ func (c *Config) Warnings() Errors {
 	for _, f := range c.Fits() {
 		if f.Over() > 0 {
 			limit := []string{"credentials", f.Credential, "limits", f.Limit}
-			warnings = append(warnings, c.document.at(limit, "%s", f.Shortage()))
+			warnings = append(warnings, c.document.at(limit, "%s: plan fewer runs or regions, or some will stop early", f.Shortage()))
 		}
 	}
 	warnings.sort()

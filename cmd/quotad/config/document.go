@@ -74,10 +74,12 @@ func (d *document) lineOf(path []string) int {
 	return 1
 }
 
-// alreadyDefined matches the error of a key that is written twice, groupedNumber a number as people write it elsewhere.
+// alreadyDefined matches the error of a key that is written twice, groupedNumber a number as people write it elsewhere,
+// bareDuration a duration without its quotes.
 var (
 	alreadyDefined = regexp.MustCompile(`^Key '(.+)' has already been defined`)
 	groupedNumber  = regexp.MustCompile(`=\s*\d+([,.' ]\d{3}|\s?[kKmM]\b)`)
+	bareDuration   = regexp.MustCompile(`=\s*\d+(ms|s|m|h|d)\b`)
 )
 
 // syntaxError says what is wrong, and the cure of a frequent mistake.
@@ -98,6 +100,8 @@ func (d *document) syntaxError(text string, err error) Error {
 				message = fmt.Sprintf("%s on line %d: remove one of the two", strings.TrimSuffix(message, "."), first)
 			}
 		}
+	case bareDuration.MatchString(row):
+		message += `; a duration is in quotes, "90s"`
 	case groupedNumber.MatchString(row):
 		message += "; a large number is written 10_000"
 	case strings.ContainsAny(row, "“”„‘’"):

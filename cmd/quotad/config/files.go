@@ -37,7 +37,8 @@ func (c *contents) decode(n node) {
 		n.warn("is there only while the service runs: LoadCredential=%s:… of its unit brings it", filepath.Base(c.path))
 		return
 	case errors.Is(err, fs.ErrPermission):
-		n.fail("cannot be read: %v: let user %s read it", err, process.NameOf(os.Geteuid()))
+		n.fail("cannot be read: %v: let user %s read it: chgrp %[2]s %[3]s && chmod 640 %[3]s",
+			err, process.NameOf(os.Geteuid()), c.path)
 		return
 	case err != nil:
 		n.fail("cannot be read: %v", err)

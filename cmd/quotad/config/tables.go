@@ -91,7 +91,7 @@ type limitTable struct {
 // A targetTable says where the proxy sends the calls of a credential.
 type targetTable struct {
 	table
-	Address    string   `toml:"upstream" is:"url" required:"\"https://www.googleapis.com\""`
+	Address    string   `toml:"upstream" is:"url" required:"\"https://api.example.com\", the address of the API"`
 	KeyFile    contents `toml:"key_file" secret:"the key"`
 	KeyCommand []string `toml:"key_command" is:"command" such:"[\"/usr/local/bin/token\"]"`
 	Caller     string   `toml:"key" want:"\"caller\""`

@@ -69,7 +69,7 @@ func checkURL(text string) error {
 	address, err := url.Parse(text)
 	switch {
 	case err != nil || address.Host == "" || address.Scheme != "https" && address.Scheme != "http":
-		return fmt.Errorf(`%q is not the address of an API: write "https://www.googleapis.com"`, text)
+		return fmt.Errorf(`%q is not the address of an API: write "https://api.example.com"`, text)
 	case address.User != nil || address.RawQuery != "" || address.Fragment != "":
 		return errors.New("holds more than a host and a path: write a key into key_file")
 	case address.Scheme == "http" && !isLoopback(address.Hostname()):
@@ -86,13 +86,17 @@ func isLoopback(host string) bool {
 // checkLoopback checks an address of this host that no other host can reach. It is not a name:
 // what "localhost" means depends on a file that may have been changed.
 func checkLoopback(text string) error {
-	const cure = `write "127.0.0.1:9464" or "[::1]:9464"`
 	address, err := netip.ParseAddrPort(text)
+	port := text[strings.LastIndexByte(text, ':')+1:]
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		port = "9464"
+	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is not an address and a port in numbers: "+cure, text)
+		return fmt.Errorf(`%q is not an address and a port in numbers: write "127.0.0.1:%[2]s" or "[::1]:%[2]s"`, text, port)
 	case !address.Addr().IsLoopback():
-		return fmt.Errorf("%q can be reached from other hosts, and callers there need no password: "+cure, text)
+		return fmt.Errorf("%q can be reached from other hosts, and callers there need no password: "+
+			`write "127.0.0.1:%[2]s" or "[::1]:%[2]s"`, text, port)
 	}
 	return nil
 }

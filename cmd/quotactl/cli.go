@@ -54,9 +54,14 @@ func (c *cli) begin(cmd *cobra.Command, args []string) error {
 // command returns a command by how it is called, its line in the list, its text, how many arguments it takes, and what it
 // does.
 func command(use, short, long string, from, to int, do func(ctx context.Context, args []string) error) *cobra.Command {
-	count := cobra.RangeArgs(from, to)
-	if from == to {
-		count = cobra.ExactArgs(to)
+	count := func(_ *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n < from:
+			return usageError("quotactl "+use, "%s too few", quota.Count(from-n, "argument", "arguments"))
+		case n > to:
+			return usageError("quotactl "+use, "%s too many: %q", quota.Count(n-to, "argument", "arguments"), args[to:])
+		}
+		return nil
 	}
 	return &cobra.Command{
 		Use: use, Short: short, Long: strings.TrimSpace(long), Args: count, DisableFlagsInUseLine: true,

@@ -50,7 +50,12 @@ func newLog(c *cli) *cobra.Command {
 		case f.denied:
 			page, err := c.client().Log(ctx, api.LogQuery{Credential: strings.Join(args, ""), Denied: true})
 			page.Entries = page.Entries[max(0, len(page.Entries)-f.number):]
-			return show(c, page, err, logTable)
+			return show(c, page, err, func(page api.LogPage, v wording.View) string {
+				if len(page.Entries) == 0 {
+					return "no call was refused; quotactl runs shows which runs did not begin\n"
+				}
+				return logTable(page, v)
+			})
 		case f.since != "" && !cmd.Flags().Changed("number"):
 			f.number = 0
 		}

@@ -21,7 +21,7 @@ const rootUsage = `Quotactl shows what is left of a running quotad's budgets, an
 CREDENTIAL may be left out where only one is configured.
 
 Exit codes:
-  0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied
+  0 ok  1 error  2 usage  3 quotad is unreachable  4 not found  75 denied (acquire, exec, run --wait)
 
 Example:
   $ quotactl acquire videos.list && curl "$URL"`

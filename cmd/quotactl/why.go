@@ -29,14 +29,15 @@ Example:
 
 func newWhy(c *cli) *cobra.Command {
 	r := api.AcquireRequest{DryRun: true}
-	cmd := command("why [CREDENTIAL] OPERATION [FLAGS]", "would a call be granted, and if not, when", whyUsage, 1, 2, func(ctx context.Context, args []string) error {
-		if r.Count < 1 {
+	var cmd *cobra.Command
+	cmd = command("why [CREDENTIAL] OPERATION [FLAGS]", "would a call be granted, and if not, when", whyUsage, 1, 2, func(ctx context.Context, args []string) error {
+		if cmd.Flags().Changed("count") && r.Count < 1 {
 			return usageError("", "--count must be a whole number from 1: %d", r.Count)
 		}
 		r.Credential, r.Operation = cmp.Or(strings.Join(args[:len(args)-1], ""), os.Getenv("QUOTAD_CREDENTIAL")), args[len(args)-1]
 		return c.why(ctx, r)
 	})
-	cmd.Flags().Int64Var(&r.Count, "count", 1, "ask for `N` calls at once")
+	cmd.Flags().Int64Var(&r.Count, "count", 0, "ask for `N` calls at once (default: 1; with --job what a pass of it expects)")
 	cmd.Flags().StringVar(&r.Job, "job", "", "calls of the job `NAME`, or of the remote caller remote/NAME: some limits count only some jobs (default: calls outside any pass)")
 	return cmd
 }
@@ -55,7 +56,9 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 			return err
 		}
 		r.Credential = cmp.Or(r.Credential, job.Credential)
+		r.Count = cmp.Or(r.Count, int64(job.Expects[r.Operation])) // as the gate asks before a pass
 	}
+	r.Count = cmp.Or(r.Count, 1)
 	client := c.client().Client
 	if r.Job == "" {
 		client = c.spender() // inside a pass it asks for the pass

@@ -50,12 +50,7 @@ func newLog(c *cli) *cobra.Command {
 		case f.denied:
 			page, err := c.client().Log(ctx, api.LogQuery{Credential: strings.Join(args, ""), Denied: true})
 			page.Entries = page.Entries[max(0, len(page.Entries)-f.number):]
-			return show(c, page, err, func(page api.LogPage, v wording.View) string {
-				if len(page.Entries) == 0 {
-					return "no call was refused; quotactl runs shows which runs did not begin\n"
-				}
-				return logTable(page, v)
-			})
+			return show(c, page, err, logTable)
 		case f.since != "" && !cmd.Flags().Changed("number"):
 			f.number = 0
 		}
@@ -133,7 +128,7 @@ func (c *cli) followed(entries []api.Entry, widths *[]int) (err error) {
 
 func logTable(page api.LogPage, v wording.View) string {
 	if len(page.Entries) == 0 {
-		return "nothing\n"
+		return "no calls; quotactl runs shows runs that did not begin\n"
 	}
 	return newLogTable(page.Entries, v).text(v)
 }

@@ -196,7 +196,7 @@ command = ["true"]
 }
 
 // The opposite: a job that others keep from its units is named within two slots, and once; it is over a minute after it
-// runs again.
+// runs again. Before that a status says that units are short, and why.
 func TestAJobThatStarves(t *testing.T) {
 	t.Parallel()
 	playDaemon(t, `
@@ -213,12 +213,19 @@ expects = { "search.list" = 3 }
 command = ["true"]
 `, map[string]quota.Units{"big": 1}, func(d *playedDaemon) {
 		for range 8 { // somebody else spends the units
-			if decision, err := d.service.Acquire(context.Background(), quota.Request{Credential: "youtube", Operation: "search.list", Count: 1, Caller: quota.Caller{UID: 0}}); err != nil || !decision.Granted() {
+			one := quota.Request{Credential: "youtube", Operation: "search.list", Count: 1}
+			if decision, err := d.service.Acquire(context.Background(), one); err != nil || !decision.Granted() {
 				t.Fatal(decision, err)
 			}
 		}
-		var says []string
+		var says, notes []string
 		d.pass(24*time.Hour, time.Minute, func(now time.Time, list []trouble.Trouble) {
+			if s := d.triage(context.Background()); len(says) == 0 && s.Says == trouble.Scarce && len(s.Notes) > len(notes) {
+				notes = nil
+				for _, one := range s.Notes {
+					notes = append(notes, one.Of+" → "+one.Do)
+				}
+			}
 			for _, one := range list {
 				if one.Kind == trouble.Starved && !slices.Contains(says, one.Says) {
 					says = append(says, one.Says)
@@ -227,6 +234,9 @@ command = ["true"]
 		})
 		if len(says) != 1 || !strings.HasPrefix(says[0], "big: 300 needed, 200 left of youtube daily; fits ") {
 			t.Errorf("it says %q", says)
+		}
+		if want := "[limit youtube daily → quotactl plan job big → quotactl runs big]"; fmt.Sprint(notes) != want {
+			t.Errorf("it notes %v, want %s", notes, want)
 		}
 		var starved []string
 		for _, name := range d.alerts() {

@@ -89,7 +89,11 @@ func (d *daemon) troubles(ctx context.Context) (trouble.State, []trouble.Trouble
 // triage is what a status says of troubles.
 func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	s, list := d.troubles(ctx)
-	t := jobsapi.Triage{Says: trouble.First(list), Troubles: []jobsapi.Trouble{}, Notes: d.notes(s, time.Now())}
+	notes, scarce := d.notes(s, list, time.Now())
+	t := jobsapi.Triage{Says: trouble.First(list), Troubles: []jobsapi.Trouble{}, Notes: notes}
+	if len(list) == 0 && scarce {
+		t.Says = trouble.Scarce
+	}
 	for _, one := range list {
 		t.Troubles = append(t.Troubles, jobsapi.Trouble{Kind: string(one.Kind), Of: one.Of, Says: one.Says, Do: one.Do, Grave: one.Grave, Since: one.Since})
 	}
@@ -197,11 +201,25 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 	return answer, nil
 }
 
-// notes explain the rest, and need no person: what an operator closed, what a limit that is not enforced would refuse.
-func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble) {
+// notes explain the rest, and need no person: of what the schedule has too little, which may be meant so; what an operator
+// closed, and what a limit that is not enforced would refuse.
+func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (notes []jobsapi.Trouble, scarce bool) {
 	add := func(of, do, says string) {
 		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(says, 300), Do: do})
 	}
+	for _, f := range d.inForce.Load().Fits() {
+		if f.Over() > 0 {
+			add("limit "+f.Credential+" "+f.Limit, "quotactl plan", f.Shortage())
+		}
+	}
+	for _, j := range s.Jobs {
+		known := slices.ContainsFunc(list, func(t trouble.Trouble) bool { return t.Of == "job "+j.Name })
+		if short := j.Short; !known && short != nil && !j.Next.IsZero() && short.RetryAt.After(j.Next) {
+			add("job "+j.Name, "quotactl runs "+j.Name, fmt.Sprintf("%s: too little of %s %s for the next run; fits %s",
+				j.Name, j.Credential, short.Limit, trouble.At(short.RetryAt, now)))
+		}
+	}
+	scarce = len(notes) > 0
 	for _, c := range s.Credentials {
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
@@ -210,29 +228,12 @@ func (d *daemon) notes(s trouble.State, now time.Time) (notes []jobsapi.Trouble)
 					name, quota.Count(calls, "call", "calls"), trouble.At(d.facts.book.Began, now)))
 			}
 			if l.ByHand {
-				says := fmt.Sprintf("%s is closed until %s by %s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By))
-				if l.Closed.Says != "" {
-					says += ": " + l.Closed.Says
-				}
-				if idle := without(s.Jobs, c.Name, l.Name); idle != "" {
-					says += "; nothing for " + idle
-				}
-				add("limit "+name, "quotactl open "+name, says)
+				says := fmt.Sprintf("%s is closed until %s by %s: %s", name, trouble.At(l.Closed.Until, now), callerName(l.Closed.By), l.Closed.Says)
+				add("limit "+name, "quotactl open "+name, strings.TrimSuffix(says, ": "))
 			}
 		}
 	}
-	return notes
-}
-
-// without names the jobs that get nothing from a limit.
-func without(all []jobs.Status, credential, limit string) string {
-	var names []string
-	for _, j := range all {
-		if j.Credential == credential && j.Short != nil && j.Short.Limit == limit {
-			names = append(names, j.Name)
-		}
-	}
-	return strings.Join(names, ", ")
+	return notes, scarce
 }
 
 // callerName returns the name of a caller in a log; a user has the name that this host knows.

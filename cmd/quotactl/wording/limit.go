@@ -69,13 +69,13 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 	return ""
 }
 
-// Calm says that nothing needs a person, and that this is so although a run stopped.
+// Calm says that nothing needs a person, and that this is so although a run stopped, if no note explains that.
 func Calm(s jobsapi.Status) string {
 	stopped := func(j jobsapi.Job) bool { return j.Last != nil && j.Last.State == jobs.RunStopped }
-	if !slices.ContainsFunc(s.Jobs, stopped) {
-		return s.Triage.Says
+	if len(s.Triage.Notes) == 0 && slices.ContainsFunc(s.Jobs, stopped) {
+		return s.Triage.Says + ": what stopped continues with its next run"
 	}
-	return s.Triage.Says + ": what stopped continues with its next run"
+	return s.Triage.Says
 }
 
 // TroubleStyle is the style of a trouble.

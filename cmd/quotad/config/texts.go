@@ -87,16 +87,12 @@ func isLoopback(host string) bool {
 // what "localhost" means depends on a file that may have been changed.
 func checkLoopback(text string) error {
 	address, err := netip.ParseAddrPort(text)
-	port := text[strings.LastIndexByte(text, ':')+1:]
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		port = "9464"
-	}
 	switch {
 	case err != nil:
-		return fmt.Errorf(`%q is not an address and a port in numbers: write "127.0.0.1:%[2]s" or "[::1]:%[2]s"`, text, port)
+		return fmt.Errorf(`%q is not an address and a port in numbers: write "127.0.0.1:9464" or "[::1]:9464"`, text)
 	case !address.Addr().IsLoopback():
-		return fmt.Errorf("%q can be reached from other hosts, and callers there need no password: "+
-			`write "127.0.0.1:%[2]s" or "[::1]:%[2]s"`, text, port)
+		return fmt.Errorf(`%q can be reached from other hosts, and callers there need no password: `+
+			`write "127.0.0.1:%[2]d" or "[::1]:%[2]d"`, text, address.Port())
 	}
 	return nil
 }

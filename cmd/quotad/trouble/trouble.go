@@ -46,6 +46,9 @@ var Kinds = [...]Kind{Ledger, Key, Unreachable, Disk, Closed, Starved, Dry, Fail
 // Nothing is what a status says without any trouble.
 const Nothing = "nothing needs attention"
 
+// Scarce is what it says then if the schedule lacks units, which notes explain.
+const Scarce = "nothing is broken, but units are short"
+
 // A State is what is known of a daemon. A zero part is as it should be.
 type State struct {
 	Ledger      LedgerState

@@ -201,8 +201,7 @@ func (d *daemon) tryEvent(ctx context.Context, _ *server.Session, in api.EventTe
 	return answer, nil
 }
 
-// notes explain the rest, and need no person: of what the schedule has too little, which may be meant so; what an operator
-// closed, and what a limit that is not enforced would refuse.
+// notes need no person: what the schedule lacks, which may be meant so, an operator closed, or a dry run would refuse.
 func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (notes []jobsapi.Trouble, scarce bool) {
 	add := func(of, do, says string) {
 		notes = append(notes, jobsapi.Trouble{Of: of, Says: quota.Clipped(says, 300), Do: do})

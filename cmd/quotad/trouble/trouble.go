@@ -43,11 +43,8 @@ const (
 // Kinds has each kind in its place, the worst first. The table of OPERATING.md says when each is one.
 var Kinds = [...]Kind{Ledger, Key, Unreachable, Disk, Closed, Starved, Dry, Failing, Hosts, File, Server, Uncounted, Lost}
 
-// Nothing is what a status says without any trouble.
-const Nothing = "nothing needs attention"
-
-// Scarce is what it says then if the schedule lacks units, which notes explain.
-const Scarce = "nothing is broken, but units are short"
+// Nothing is what a status says without any trouble, Scarce what it says then if the schedule lacks units.
+const Nothing, Scarce = "nothing needs attention", "nothing is broken, but units are short"
 
 // A State is what is known of a daemon. A zero part is as it should be.
 type State struct {

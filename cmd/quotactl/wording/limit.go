@@ -2,10 +2,8 @@ package wording
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"quotad/jobs"
 	jobsapi "quotad/jobs/api"
@@ -71,9 +69,10 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 
 // Calm says that nothing needs a person, and that this is so although a run stopped, if no note explains that.
 func Calm(s jobsapi.Status) string {
-	stopped := func(j jobsapi.Job) bool { return j.Last != nil && j.Last.State == jobs.RunStopped }
-	if len(s.Triage.Notes) == 0 && slices.ContainsFunc(s.Jobs, stopped) {
-		return s.Triage.Says + ": what stopped continues with its next run"
+	for _, j := range s.Jobs {
+		if j.Last != nil && j.Last.State == jobs.RunStopped && len(s.Triage.Notes) == 0 {
+			return s.Triage.Says + ": what stopped continues with its next run"
+		}
 	}
 	return s.Triage.Says
 }
@@ -88,8 +87,7 @@ func TroubleStyle(t jobsapi.Trouble) Style {
 
 // Since says since when something is wrong; empty if that is not known, or it is a note, or its sentence says so.
 func Since(t jobsapi.Trouble, v View) string {
-	_, after, _ := strings.Cut(t.Says, " since ") // "since Tue 09:00", not "since its last snapshot"
-	if t.Since.IsZero() || after != "" && !unicode.IsLower(rune(after[0])) {
+	if t.Since.IsZero() || strings.Contains(t.Says, " since ") {
 		return ""
 	}
 	return " (since " + v.Clock(t.Since) + ")"

@@ -30,9 +30,6 @@ Example:
 func newWhy(c *cli) *cobra.Command {
 	r := api.AcquireRequest{DryRun: true}
 	cmd := command("why [CREDENTIAL] OPERATION [FLAGS]", "would a call be granted, and if not, when", whyUsage, 1, 2, func(ctx context.Context, args []string) error {
-		if r.Count < 0 {
-			return usageError("", "--count must be a whole number from 1: %d", r.Count)
-		}
 		r.Credential, r.Operation = cmp.Or(strings.Join(args[:len(args)-1], ""), os.Getenv("QUOTAD_CREDENTIAL")), args[len(args)-1]
 		return c.why(ctx, r)
 	})
@@ -57,7 +54,7 @@ func (c *cli) why(ctx context.Context, r api.AcquireRequest) error {
 		r.Credential = cmp.Or(r.Credential, job.Credential)
 		r.Count = cmp.Or(r.Count, int64(job.Expects[r.Operation])) // as the gate asks before a pass
 	}
-	r.Count = max(1, r.Count)
+	r.Count = cmp.Or(r.Count, 1)
 	client := c.client().Client
 	if r.Job == "" {
 		client = c.spender() // inside a pass it asks for the pass

@@ -593,7 +593,7 @@ func playHistories(t *testing.T, n int, conn *redistest.Conn) {
 
 func TestHistories(t *testing.T) {
 	seedtest.SkipUnderRace(t)
-	playHistories(t, seedtest.Long(t, 2000), nil)
+	playHistories(t, seedtest.Long(t, 3000), nil)
 }
 
 func TestHistoriesInRedis(t *testing.T) {

@@ -237,7 +237,7 @@ var oddFiles = []odd{
 	{"a reset that slides", "", "", "[credentials.c.limits.d]\nunits = 1\nupstream = { resets = \"24h\" }\n[credentials.c.operations]\nget = 1\n", `3: credentials.c.limits.d.upstream.resets: must be a period, such as { calendar = "day", timezone = "America/Los_Angeles" }: without one it is not known when the upstream resets`},
 	{"a reset of unknown form", "", "", "[credentials.c]\npreset = \"youtube-classic\"\n[credentials.c.answers.headers]\nreset = \"x-reset\"\n", `3: credentials.c.answers.headers.reset_is: is missing: add reset_is = "epoch", or "seconds", "duration", "rfc3339": the same name means different things`},
 	{"a schedule that does not fit", "", "", hungry, `2: warning: credentials.youtube.limits.daily: ` +
-		`youtube daily: the schedule does not fit: 1,440 units asked in any 24h, 1,340 more than the 100 for jobs: one 1,440 (24 runs)`},
+		`youtube daily: the schedule does not fit: 1,440 units asked in any 24h, 1,340 more than the 100 for jobs: one 1,440 (24 runs): plan fewer runs or regions, or some will stop early`},
 	{"a log that is kept no longer than a limit counts", "", "", "credentials.youtube.keep = \"1d\"" + strings.Replace(hungry, "1h", "1d", 1),
 		`1: warning: credentials.youtube.keep: does nothing: a limit counts what was granted for 24h, and the log keeps that: remove it, or write more`},
 	{"a log that is kept for longer", "", "", "credentials.youtube.keep = \"2d\"" + strings.Replace(hungry, "1h", "1d", 1), ""},

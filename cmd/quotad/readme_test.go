@@ -26,11 +26,6 @@ const (
 	apiFile    = "../../quota/api/README.md"
 )
 
-func readREADME(t *testing.T) string {
-	t.Helper()
-	return readPage(t, readmeFile)
-}
-
 func readPage(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

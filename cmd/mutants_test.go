@@ -323,7 +323,8 @@ func (m *mutant) play(dir string) (by string, err error) {
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		return "", err
 	}
-	test := exec.Command("go", "test", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
+	// It is compiled as fast as can be: that takes longer than the test.
+	test := exec.Command("go", "test", "-gcflags=-N -l", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
 	test.Dir = ".."
 	test.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay) // also of what tests build
 	output, err := test.CombinedOutput()

@@ -54,9 +54,9 @@ func (c *cli) begin(cmd *cobra.Command, args []string) error {
 // command returns a command by how it is called, its line in the list, its text, how many arguments it takes, and what it
 // does.
 func command(use, short, long string, from, to int, do func(ctx context.Context, args []string) error) *cobra.Command {
-	count := func(cmd *cobra.Command, args []string) error {
-		if err := cobra.RangeArgs(from, to)(cmd, args); err != nil {
-			return usageError("quotactl "+use, "%w", err)
+	count := func(_ *cobra.Command, args []string) error {
+		if n := len(args); n < from || n > to {
+			return usageError("quotactl "+use, "wrong number of arguments: %d", n)
 		}
 		return nil
 	}

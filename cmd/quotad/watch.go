@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,12 +101,8 @@ func (d *daemon) triage(ctx context.Context) jobsapi.Triage {
 	return t
 }
 
-const (
-	// statusPause is the minimum time between two looks.
-	statusPause = time.Second
-	// lookTime is the maximum time between two looks that report troubles.
-	lookTime = 10 * time.Second
-)
+// statusPause is the minimum time between two looks, lookTime the maximum between two that report troubles.
+const statusPause, lookTime = time.Second, 10 * time.Second
 
 // watch looks at the daemon each ten seconds, and soon after something has changed, until ctx ends. It reports what
 // began and what is over, and sends the service manager a line if that differs from the last one.
@@ -208,20 +205,20 @@ func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (
 	}
 	for _, f := range d.inForce.Load().Fits() {
 		if f.Over() > 0 {
+			scarce = true
 			add("limit "+f.Credential+" "+f.Limit, "quotactl plan", f.Shortage())
 		}
 	}
-	for _, j := range s.Jobs {
-		known := slices.ContainsFunc(list, func(t trouble.Trouble) bool { return t.Of == "job "+j.Name })
-		if short := j.Short; !known && short != nil && !j.Next.IsZero() && short.RetryAt.After(j.Next) {
-			add("job "+j.Name, "quotactl runs "+j.Name, fmt.Sprintf("%s: too little of %s %s for the next run; fits %s",
-				j.Name, j.Credential, short.Limit, trouble.At(short.RetryAt, now)))
-		}
-	}
-	scarce = len(notes) > 0
 	for _, c := range s.Credentials {
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
+			for _, j := range s.Jobs {
+				known := slices.ContainsFunc(list, func(t trouble.Trouble) bool { return t.Of == "job "+j.Name })
+				if !known && j.Credential == c.Name && isShort(&c, &j, l) {
+					scarce = true
+					add("job "+j.Name, "quotactl runs "+j.Name, fmt.Sprintf("%s: too little of %s for the next run", j.Name, name))
+				}
+			}
 			if calls := d.metrics.WouldDeny(c.Name, l.Name); l.DryRun && calls > 0 {
 				add("limit "+name, "quotactl usage "+c.Name, fmt.Sprintf("%s would have refused %s since %s, if it were enforced",
 					name, quota.Count(calls, "call", "calls"), trouble.At(d.facts.book.Began, now)))
@@ -233,6 +230,14 @@ func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (
 		}
 	}
 	return notes, scarce
+}
+
+// isShort returns whether a job's last run lacked units of a limit that do not come back before its next one.
+func isShort(c *trouble.CredentialState, j *jobs.Status, l trouble.LimitState) bool {
+	s := j.Short
+	return s != nil && s.Limit == l.Name && !j.Next.IsZero() && s.RetryAt.After(j.Next) && !l.DryRun &&
+		l.Spendable(j.UseReserve) < cmp.Or(trouble.Need(c, j, l.Name), s.Needs, 1) &&
+		(!l.Window.Restarts() || l.NextAt.After(j.Next)) // the window may be another one since
 }
 
 // callerName returns the name of a caller in a log; a user has the name that this host knows.

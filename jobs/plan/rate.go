@@ -111,7 +111,6 @@ type spender struct{ by, limit string }
 
 // lastHour reads what was granted in the last hour.
 func (p *Planner) lastHour(ctx context.Context, credential string, now time.Time) (map[spender]quota.Units, error) {
-	const most = 100_000
 	spent, read := map[spender]quota.Units{}, 0
 	err := p.Service.Walk(ctx, credential, now.Add(-time.Hour), func(e quota.Entry) bool {
 		if _, isGrant := e.Grant(); isGrant {
@@ -120,7 +119,7 @@ func (p *Planner) lastHour(ctx context.Context, credential string, now time.Time
 			}
 		}
 		read++
-		return read < most
+		return read < 100_000
 	})
 	return spent, err
 }

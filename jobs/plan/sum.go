@@ -209,6 +209,9 @@ func (d *demand) asks(limit quota.Limit, from time.Time, w time.Duration) JobDem
 		isOwn := other.IsShare() && len(other.Jobs) == 1 || other.Window.Span() <= d.MaxWait
 		if cost, _ := quota.ChargeIn(d.charges, other.Name); cost > 0 && isOwn && other.Name != limit.Name && !other.DryRun {
 			times := (w + length(other.Window) - 1) / length(other.Window)
+			if other.Window.Span() > d.MaxWait { // a run takes from it once
+				times = min(times, time.Duration(slots))
+			}
 			passes = int(min(quota.Units(passes), other.Budget(d.UseReserve)/cost*quota.Units(times)))
 		}
 	}

@@ -88,6 +88,10 @@ func TestSum(t *testing.T) {
 			"is held back: 4 of 3 units asked in any 1m: a 4 (1 run)"},
 		{"a job asks for no more than its share", []quota.Limit{sliding("daily", 300, day), share}, []*jobs.Job{job("fill", hourly, 40), job("a", jobs.Every{Period: day}, 60)},
 			"fits: 300 of 300 units asked in any 24h, 0 left: fill 240 (24 runs), a 60 (1 run)\nis held back: 40 of 10 units asked in any 1h: fill 40 (1 run)"},
+		{"a run takes from a share once, whose window is shorter than the period",
+			[]quota.Limit{sliding("daily", 240, day), {Name: "pace", Units: 10, Window: quota.Sliding(55 * time.Minute), Jobs: []string{"fill"}}},
+			[]*jobs.Job{job("fill", hourly, 40)},
+			"fits: 240 of 240 units asked in any 24h, 0 left: fill 240 (24 runs)\nis held back: 40 of 10 units asked in any 55m: fill 40 (1 run)"},
 		{"even passes", []quota.Limit{sliding("daily", 28, day)}, []*jobs.Job{with(job("a", jobs.Every{Period: 7 * time.Hour}, 8), func(j *jobs.Job) { j.Stagger = jobs.EvenStagger })},
 			"fits: 28 of 28 units asked in any 24h, 0 left: a 28 (4 runs)"},
 	} {

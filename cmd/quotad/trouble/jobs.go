@@ -111,7 +111,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 		return
 	}
 	limit := &c.Limits[n]
-	needs, left := cmp.Or(need(c, j, limit.Name), s.Needs), limit.Spendable(j.UseReserve)
+	needs, left := cmp.Or(Need(c, j, limit.Name), s.Needs), limit.Spendable(j.UseReserve)
 	switch {
 	case !limit.Closed.IsZero() && !limit.wasSpent(), limit.DryRun: // that is reported, or over
 		return

@@ -139,7 +139,7 @@ func (l *list) host() {
 	f := l.State.File
 	switch {
 	case f.Error != "":
-		l.add(Trouble{Kind: File, Of: f.Name, Cause: "error", Says: f.Name + " was not loaded, and the former configuration runs: " + f.Error, Do: l.check(), Since: f.FailedAt})
+		l.add(Trouble{Kind: File, Of: f.Name, Cause: "error", Says: f.Name + " was not loaded, and the former configuration runs: " + f.Error, Do: "quotactl reload", Since: f.FailedAt})
 	case !f.ChangedAt.IsZero():
 		l.add(Trouble{Kind: File, Of: f.Name, Says: f.Name + " is newer than what runs", Do: "quotactl reload", Since: f.ChangedAt})
 	}

@@ -299,7 +299,7 @@ func TestTroubles(t *testing.T) {
 			"server host: quotad was killed 2 times since 11:00 > journalctl -u quotad -n 50"},
 		{"the day before", func(w *world) { w.Kills = []time.Time{ago(26 * time.Hour), ago(25 * time.Hour)} }, ""},
 		{"not loaded", func(w *world) { w.State.File.Error, w.State.File.FailedAt = "line 3: unknown key", ago(time.Minute) },
-			"file /etc/quotad/config.toml: /etc/quotad/config.toml was not loaded, and the former configuration runs: line 3: unknown key > quotad --check --config /etc/quotad/config.toml"},
+			"file /etc/quotad/config.toml: /etc/quotad/config.toml was not loaded, and the former configuration runs: line 3: unknown key > quotactl reload"},
 		{"newer than what runs", func(w *world) { w.State.File.ChangedAt = ago(time.Minute) },
 			"file /etc/quotad/config.toml: /etc/quotad/config.toml is newer than what runs > quotactl reload"},
 		{"hosts count differently", func(w *world) { w.State.Ledger.Hosts = []string{"youtube: host b counts differently"} }, "hosts ledger: youtube: host b counts differently"},

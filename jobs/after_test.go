@@ -122,26 +122,29 @@ func TestASlotThatWaitsIsToldOnce(t *testing.T) {
 }
 
 func TestCheckAfter(t *testing.T) {
-	const circle = "no job of a circle would ever run: "
-	rows := map[string]struct{ after, host, want string }{
-		"fetch": {}, "sort": {after: "fetch"}, "typo": {"fetsh", "", `job "fetsh" is not configured`}, "e": {after: "typo"},
-		"self": {"self", "", circle + "self after self"}, "d": {after: "a"},
-		"a":    {"b", "", circle + "a after b after c after a"},
-		"b":    {"c", "", circle + "b after c after a after b"},
-		"c":    {"a", "", circle + "c after a after b after c"},
-		"away": {"fetch", "collector-2", `job "fetch" runs on another host: write the same host in both`},
+	after := map[string]string{
+		"fetch": "", "sort": "fetch", "typo": "fetsh", "self": "self", "a": "b", "b": "c", "c": "a", "d": "a", "e": "typo",
 	}
 	var all []*Job
-	for name, row := range rows {
-		all = append(all, &Job{Name: name, After: row.after, Host: row.host})
+	for name, other := range after {
+		all = append(all, &Job{Name: name, After: other})
 	}
+	const circle = "no job of a circle would ever run: "
+	want := map[string]string{
+		"typo": `job "fetsh" is not configured`, "self": circle + "self after self",
+		"a": circle + "a after b after c after a",
+		"b": circle + "b after c after a after b",
+		"c": circle + "c after a after b after c",
+	}
+	all = append(all, &Job{Name: "away", After: "fetch", Host: "collector-2"})
+	want["away"] = `job "fetch" runs on another host: write the same host in both`
 	for _, j := range all {
 		got := ""
 		if err := j.CheckAfter(all); err != nil {
 			got = err.Error()
 		}
-		if want := rows[j.Name].want; got != want {
-			t.Errorf("%s: got %q, want %q", j.Name, got, want)
+		if got != want[j.Name] {
+			t.Errorf("%s: got %q, want %q", j.Name, got, want[j.Name])
 		}
 	}
 }

@@ -90,6 +90,8 @@ func (e *executor) admit(p Pass) (ok bool, halt error) {
 		return true, nil
 	case err == nil && d.Denied() && e.waitsFor(d.Limit, e.runner.now().Add(d.RetryAfter)):
 		return false, nil
+	case err == nil:
+		e.runner.config.OnEvent(GateRefused{e.job.Credential, d})
 	}
 	p.Outcome, p.Stop, p.StartedAt, p.token = NotLaunched, refusal(d, spokenFor, err), e.runner.now(), ""
 	p.EndedAt = p.StartedAt

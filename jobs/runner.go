@@ -57,6 +57,12 @@ type (
 		Credential string // of its job; empty of a pass that was found dead at the start
 	}
 
+	// GateRefused means that the gate kept a pass from beginning.
+	GateRefused struct {
+		Credential string
+		Decision   quota.Decision
+	}
+
 	// Output is a line that a pass has written.
 	Output struct {
 		Job, Run string

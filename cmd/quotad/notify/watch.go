@@ -36,6 +36,10 @@ func (w *Watch) Record(event any) {
 				w.left(event.Request.Credential, limit)
 			}
 		}
+	case jobs.GateRefused:
+		for _, limit := range event.Decision.Limits {
+			w.left(event.Credential, limit)
+		}
 	case jobs.RunChanged:
 		w.emit(ofRun(event, w.now()))
 	}

@@ -61,8 +61,8 @@ func TestLow(t *testing.T) {
 	}
 }
 
-// A denial tells of the limit too, if it is known, and each run is an event when it starts and when it ends.
-func TestRunsAndDenials(t *testing.T) {
+// A pass that is not launched tells of the limit too, and each run is an event when it starts and when it ends.
+func TestRunsAndTheGate(t *testing.T) {
 	var got []string
 	w := NewWatch(func(event any) { got = append(got, event.(Event).Event) }, func() map[string]quota.Units { return map[string]quota.Units{"api daily": 1} }, time.Now)
 	limit := quota.LimitState{Limit: quota.Limit{Name: "daily", Units: 1, Window: quota.Sliding(time.Hour)}, Used: 1}
@@ -73,7 +73,7 @@ func TestRunsAndDenials(t *testing.T) {
 		t.Errorf("told %v", got)
 	}
 	for range 2 {
-		w.Record(server.Decided{Request: quota.Request{Credential: "api"}, Decision: denied})
+		w.Record(jobs.GateRefused{Credential: "api", Decision: denied})
 	}
 	w.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunRunning}})
 	w.Record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunSkipped}})

@@ -190,15 +190,16 @@ func (r *Runner) setPause(job string, p *Pause) error {
 	if err != nil {
 		return err
 	}
-	now, before := r.now(), (*Pause)(nil)
+	now := r.now()
+	var before state
 	err = j.set(func(s *state) {
-		if before = s.Pause; p == nil && before != nil {
+		if before = *s; p == nil && s.Pause != nil {
 			s.Good = now // no good run was expected meanwhile
 		}
 		s.Pause = p
 	})
 	if err != nil { // it does not hold, nor will it after a restart
-		_ = j.set(func(s *state) { s.Pause = before })
+		_ = j.set(func(s *state) { s.Pause, s.Good = before.Pause, before.Good })
 	}
 	return err
 }

@@ -46,7 +46,9 @@ func TestTheWayOfARun(t *testing.T) {
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:10:00 GB running", "11:11:00 GB ok",
 				"11:30:00 US running", "11:31:00 US failed", "11:50:00 US running", "11:51:00 US failed", "11:51:00 run failed"}},
 		{name: "one fails, and another one is exhausted", regions: 2, job: func(j *Job) { j.Stagger, j.Retry = 0, 1 },
-			play: func(_ context.Context, _ *bed, p played) Exit { return Exit{Code: map[string]int{"US": 1, "GB": ExitExhausted}[p.region]} },
+			play: func(_ context.Context, _ *bed, p played) Exit {
+				return Exit{Code: map[string]int{"US": 1, "GB": ExitExhausted}[p.region]}
+			},
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US failed", "11:00:00 GB running", "11:00:00 GB exhausted", "11:00:00 run failed (exhausted)"}},
 		{name: "not at the next slot", job: func(j *Job) { j.Retry, j.RetryAfter = 1, 59*time.Minute }, play: fails(map[string]int{"US": 9}),
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:01:00 run failed"}},

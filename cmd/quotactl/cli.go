@@ -33,7 +33,7 @@ type cli struct {
 func (c *cli) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&c.socket, "socket", "", "the `PATH` of quotad's socket (default $QUOTAD_SOCKET, then /run/quotad.sock, then ./.quotad/quotad.sock)")
-	f.StringVarP(&c.output, "format", "o", "table", "`FORM` is table, json (the API's own body), or value of one limit")
+	f.StringVarP(&c.output, "format", "o", "table", "`FORM` is table, json, or value of one limit")
 }
 
 // begin checks what all commands accept, once arguments and flags are read and before anything is done.

@@ -23,7 +23,7 @@ func newReload(c *cli) *cobra.Command {
 		for _, one := range done.Warnings {
 			fmt.Fprintf(c.stderr, "quotactl: warning: %s\n", one)
 		}
-		return show(c, done, err, func(done api.Reloaded, _ wording.View) string { return "read again, files of keys too: " + done.Changed + "\n" })
+		return show(c, done, err, func(done api.Reloaded, _ wording.View) string { return "read again, keys too: " + done.Changed + "\n" })
 	})
 }
 

@@ -193,7 +193,7 @@ func TestQuestions(t *testing.T) {
 			"run done", "waiting for its end"},
 		{"run busy --wait --region US", 1, `POST/jobs/busy/run {"regions":["US"]}`, "", "under way"},
 		{"stop busy", 0, "GET/jobs/busy, POST/runs/r1/stop", "", ""},
-		{"reload", 0, "POST/reload", "read again, files of keys too: 1 job\n", "quotactl: warning: it is <odd>\n"},
+		{"reload", 0, "POST/reload", "read again, keys too: 1 job\n", "quotactl: warning: it is <odd>\n"},
 		{"notify low", 1, `POST/notify {"event":"low"}`, "a ?[31mline\nlow failed",
 			"the command of low failed: exit status 1"},
 		{"page --listen 192.0.2.1:0", 2, "", "", "knows no passwords"},

@@ -93,7 +93,7 @@ func checkLedger(c *config.Config) error {
 	return nil
 }
 
-// checkTime bounds the check of Redis, and with it the deadline that it can find to be needed.
+// checkTime bounds the check of Redis.
 const checkTime = 10 * time.Second
 
 // checkRedis warns of what the Redis of a configuration lacks. If it is strict, quotad also writes there, and

@@ -235,7 +235,7 @@ func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (
 // isShort returns whether a job's last run lacked units of a limit that do not come back before its next one.
 func isShort(c *trouble.CredentialState, j *jobs.Status, l trouble.LimitState) bool {
 	s := j.Short
-	return s != nil && s.Limit == l.Name && !j.Next.IsZero() && s.RetryAt.After(j.Next) && !l.DryRun &&
+	return s != nil && s.Limit == l.Name && j.Host == "" && !j.Next.IsZero() && s.RetryAt.After(j.Next) && !l.DryRun && l.Closed.IsZero() &&
 		l.Spendable(j.UseReserve) < cmp.Or(trouble.Need(c, j, l.Name), s.Needs, 1) &&
 		(!l.Window.Restarts() || l.NextAt.After(j.Next)) // the window may be another one since
 }

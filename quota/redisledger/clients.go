@@ -158,7 +158,8 @@ func (s *Store) onNode(ctx context.Context, key string, writes bool, call func(c
 // unlessPaused does something with a node, and pauses the node if it does not answer.
 func (s *Store) unlessPaused(ctx context.Context, addr string, writes bool, do func() error) error {
 	paused, _ := s.pauses.Load(addr)
-	if p, is := paused.(*pause); is {
+	p, is := paused.(*pause)
+	if is {
 		next := &pause{time.Now().Add(s.config.Deadline), p.why}
 		if time.Now().Before(p.until) || !s.pauses.CompareAndSwap(addr, p, next) {
 			return p.why
@@ -170,7 +171,11 @@ func (s *Store) unlessPaused(ctx context.Context, addr string, writes bool, do f
 		s.pauses.Delete(addr)
 		return nil
 	case ctx.Err() == nil && !isAnswer(err) && !errors.As(err, new(notSent)):
-		s.pauses.Store(addr, &pause{time.Now().Add(leftAlone), s.failure(false, err)})
+		until := time.Now() // one call that was late says nothing: the next one tries
+		if is {
+			until = until.Add(leftAlone)
+		}
+		s.pauses.Store(addr, &pause{until, s.failure(false, err)})
 	}
 	return s.failure(writes, err)
 }

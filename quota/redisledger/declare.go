@@ -48,6 +48,9 @@ func (n *node) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {
 			if err := n.declareFirst(ctx, cmd); err != nil {
+				for _, cmd := range cmds { // of another node's answer nothing may be left
+					cmd.SetErr(err)
+				}
 				return err
 			}
 		}
@@ -80,7 +83,10 @@ func (n *node) declareFirst(ctx context.Context, cmd redis.Cmder) error {
 // onConnect declares which server a new connection leads to, before anything else is asked on it.
 func (n *node) onConnect(ctx context.Context, conn *redis.Conn) (err error) {
 	n.declared.Range(func(name, _ any) bool {
-		_, err = n.declare(ctx, conn, name.(string))
+		here, failed := n.declare(ctx, conn, name.(string))
+		if err = failed; !here && err == nil {
+			n.declared.Delete(name) // it may come back without a call that met MOVED
+		}
 		return err == nil
 	})
 	return err

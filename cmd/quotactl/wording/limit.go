@@ -70,7 +70,7 @@ func Outlook(s jobsapi.Status, c api.Credential, l api.Limit, v View) string {
 // Calm says that nothing needs a person, and that this is so although a run stopped, if no note explains that.
 func Calm(s jobsapi.Status) string {
 	for _, j := range s.Jobs {
-		if j.Last != nil && j.Last.State == jobs.RunStopped && len(s.Triage.Notes) == 0 {
+		if j.Last != nil && j.Last.State == jobs.RunStopped && j.Host == "" && !j.Next.IsZero() && len(s.Triage.Notes) == 0 {
 			return s.Triage.Says + ": what stopped continues with its next run"
 		}
 	}

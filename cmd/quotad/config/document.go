@@ -79,7 +79,7 @@ func (d *document) lineOf(path []string) int {
 var (
 	alreadyDefined = regexp.MustCompile(`^Key '(.+)' has already been defined`)
 	groupedNumber  = regexp.MustCompile(`=\s*\d+([,.' ]\d{3}|\s?[kKmM]\b)`)
-	bareDuration   = regexp.MustCompile(`=\s*\d+(ms|s|m|h|d)\b`)
+	bareDuration   = regexp.MustCompile(`(every|wait|after|stagger|timeout|window|keep|deadline|drain)\s*=\s*\d+[a-z]`)
 )
 
 // syntaxError says what is wrong, and the cure of a frequent mistake.

@@ -28,6 +28,7 @@ func TestRunsOn(t *testing.T) {
 		{"it is dead", "fetch", "b", []Daemon{a, dead(b), c}, ""},
 		{"it lacks the job", "fetch", "c", []Daemon{a, b, c}, ""},
 		{"two of one name: the last by id", "fetch", "", []Daemon{a, twin, b}, "id of a"},
+		{"in the other order", "fetch", "", []Daemon{twin, a, b}, "id of a"},
 		{"nobody lives", "fetch", "", []Daemon{dead(a), dead(b)}, ""},
 	} {
 		got, found := RunsOn(&Job{Name: row.job, Host: row.on}, row.hosts)

@@ -58,6 +58,8 @@ func TestCron(t *testing.T) {
 			[]string{"2026-03-29T00:30:00Z", "2026-03-29T02:00:00+01:00", "2026-03-29T02:30:00+01:00"}},
 		{"hourly through autumn", "*/30 * * * *", "Europe/London", "2026-10-25T01:10:00+01:00",
 			[]string{"2026-10-25T01:30:00+01:00", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"}},
+		{"hourly through autumn, by a question mark", "*/30 ? * * *", "Europe/London", "2026-10-25T01:10:00+01:00",
+			[]string{"2026-10-25T01:30:00+01:00", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"}},
 		{"hourly through autumn, with seconds", "0 0 * * * *", "Europe/London", "2026-10-25T00:10:00+01:00",
 			[]string{"2026-10-25T01:00:00+01:00", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"}},
 		{"hourly through autumn, by its name", "@hourly", "Europe/London", "2026-10-25T00:10:00+01:00",

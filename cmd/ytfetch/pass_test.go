@@ -239,6 +239,16 @@ func TestCallsThatAreNotSentAreReleased(t *testing.T) {
 	if r.debited() != 0 || len(r.Tokens.Pass(runToken).Decisions) != 1 {
 		t.Errorf("%d units are debited after %d calls", r.debited(), len(r.Tokens.Pass(runToken).Decisions))
 	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	granted, err := r.pass.acquire(t.Context(), "videos.list")
+	if err != nil || r.debited() == 0 {
+		t.Fatal(granted, err)
+	}
+	_ = r.pass.judge(ended, "videos.list", granted.GrantID, &callError{unsent: true, err: ended.Err()})
+	if r.debited() != 0 {
+		t.Errorf("a pass that is being ended keeps %d units of a call that was never sent", r.debited())
+	}
 }
 
 // refuse answers in the documented form of an error.

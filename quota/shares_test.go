@@ -107,6 +107,8 @@ func TestPeekBehindOtherJobs(t *testing.T) {
 		{"others do not", calls("backfill", 4), []quota.Calls{calls("charts", 50)}, ""},
 		{"what others may not have, they share", calls("backfill", 4), []quota.Calls{calls("charts", 57)}, "others"},
 		{"trending is not among them", calls("backfill", 4), []quota.Calls{calls("trending", 90)}, ""},
+		{"a pass that may wait a window needs no more at once than the limit has",
+			quota.Calls{Job: "trending", Count: map[string]quota.Units{"videos.list": 250}, Pace: 24 * time.Hour}, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			k, _ := shares(t)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -191,6 +192,12 @@ func TestKilledFirstStart(t *testing.T) {
 	must(t, open(t, dir, 1<<20).current.Close())
 	must(t, os.Remove(filepath.Join(dir, position)))
 	wantEntries(t, open(t, dir, 1<<20), nil)
+	must(t, os.Symlink("/dev/full", filepath.Join(dir, position+".new")))
+	wantEntries(t, open(t, dir, 1<<20), nil) // with the position of before
+	must(t, os.Remove(filepath.Join(dir, position)))
+	if _, err := Open(dir, credential, false); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a journal without a position, which the disk does not take: %v", err)
+	}
 	dir = t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, credential), 0o700))
 	wantEntries(t, open(t, dir, 1<<20), nil)

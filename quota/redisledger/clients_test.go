@@ -96,6 +96,10 @@ func TestClientsWithoutReply(t *testing.T) {
 	if err == nil || api.ProblemFrom(err).Reason != quota.UnknownClients {
 		t.Errorf("got %v of clients that are not configured", err)
 	}
+	d, err := c.AcquireClient(t.Context(), "public", api.ClientRequest{Subject: "a", Count: 6})
+	if err != nil || d.Reason != string(quota.CostExceedsLimit) {
+		t.Errorf("got %+v, %v of what never fits, want it denied", d, err)
+	}
 	server.Order(t, "FLUSHALL")
 	server.Order(t, "SCRIPT FLUSH")
 	takeSoon(t, c, string(redistest.CutAfter), 0)

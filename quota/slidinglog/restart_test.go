@@ -201,6 +201,14 @@ func TestTimeOfTheNewestAnswer(t *testing.T) {
 	if now := l.nowMicros(0); now < 9e6 {
 		t.Errorf("got %d µs, want the time of the newest answer", now)
 	}
+	l.holds = make(map[string]quota.LimitState)
+	for _, used := range []quota.Units{9, 5} { // at as many seconds
+		s := quota.LimitState{Limit: quota.Limit{Name: "daily"}, Used: used}
+		l.keepUsage(quota.Decision{Now: time.Unix(int64(used), 0), Limits: []quota.LimitState{s}})
+	}
+	if used := l.holds["daily"].Used; used != 9 {
+		t.Errorf("an outage finds %d used, want the 9 of the newest answer", used)
+	}
 }
 
 // A closing is made again before journals forget it.
@@ -208,12 +216,14 @@ func TestAClosingIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, youtube())
 	k := quota.Change{Kind: quota.KindClosing, Limit: "search", Until: noon.Add(20 * 24 * time.Hour), Note: "gone"}
+	k.Caller.UID = 7
 	if _, changed, err := b.ChangeLimit(t.Context(), "youtube", k); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	for hours, want := range []int{1, 1, 2, 2, 3} {
 		b.l.find(b.c).poll(t.Context(), true)
-		if got := b.entries(); len(got) != want || got[want-1].Body != (quota.Changed{Limit: "search", Until: k.Until}) {
+		body := quota.Changed{Limit: "search", Until: k.Until}
+		if got := b.entries(); len(got) != want || got[want-1].Body != body || got[0].By != "@7" || got[want-1].By != "@7" {
 			t.Errorf("after %d hours: got %+v, want %d closings", 13*hours, got, want)
 		}
 		b.clock.Add(13 * time.Hour)

@@ -115,7 +115,7 @@ func printKey(ctx context.Context, launcher process.Launcher, command jobs.Comma
 	text := err.Error()
 	for _, secret := range append(printed, key) { // what fails may repeat it
 		if len(secret) >= 8 {
-			text = strings.ReplaceAll(text, secret, "…")
+			text = proxy.Hide(text, secret)
 		}
 	}
 	return "", time.Time{}, errors.New(text)

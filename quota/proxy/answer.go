@@ -32,13 +32,13 @@ func (x *exchange) answered(res *http.Response) error {
 		// A refusal is short. What is longer is passed on as it comes.
 		begun, _ := io.ReadAll(io.LimitReader(res.Body, upstream.MaxBody)) // an error comes again
 		if isError {
-			begun = []byte(hide(string(begun), x.key))
+			begun = []byte(Hide(string(begun), x.key))
 			hideIn(res.Header, x.key)
 		}
 		answer.Body = bytes.ToValidUTF8(begun, []byte("?"))
 		answer.Body = answer.Body[:min(len(answer.Body), upstream.MaxBody)]
 		if own := x.ownKeys(); isError && len(own) > 0 { // they go back to the client, and into nothing that quotad writes
-			answer.Body, answer.Header = []byte(hide(string(answer.Body), own...)), res.Header.Clone()
+			answer.Body, answer.Header = []byte(Hide(string(answer.Body), own...)), res.Header.Clone()
 			hideIn(answer.Header, own...)
 		}
 		res.Body = &resumedBody{io.MultiReader(bytes.NewReader(begun), res.Body), res.Body}
@@ -53,11 +53,11 @@ type resumedBody struct {
 	io.Closer
 }
 
-// hide overwrites keys in a text, with as many asterisks.
-func hide(text string, keys ...string) string {
+// Hide overwrites keys in a text, as they are and escaped as in an address, with as many asterisks.
+func Hide(text string, keys ...string) string {
 	for _, key := range keys {
-		if key != "" {
-			text = strings.ReplaceAll(text, key, strings.Repeat("*", len(key)))
+		for _, spelled := range []string{key, url.QueryEscape(key), url.PathEscape(key)} {
+			text = strings.ReplaceAll(text, spelled, strings.Repeat("*", len(spelled)))
 		}
 	}
 	return text
@@ -66,14 +66,14 @@ func hide(text string, keys ...string) string {
 func hideIn(h http.Header, keys ...string) {
 	for _, values := range h {
 		for i, value := range values {
-			values[i] = hide(value, keys...)
+			values[i] = Hide(value, keys...)
 		}
 	}
 }
 
 // withoutKey returns an error whose text does not hold the key.
 func (x *exchange) withoutKey(err error) error {
-	if text := hide(err.Error(), append(x.ownKeys(), x.key, url.QueryEscape(x.key))...); text != err.Error() {
+	if text := Hide(err.Error(), append(x.ownKeys(), x.key)...); text != err.Error() {
 		return errors.New(text)
 	}
 	return err

@@ -86,7 +86,7 @@ func (k *Key) ask() {
 			if k.err == nil {
 				k.since = now
 			}
-			k.err, k.due = errors.New(hide(err.Error(), k.text)), now.Add(retryAfter)
+			k.err, k.due = errors.New(Hide(err.Error(), k.text)), now.Add(retryAfter)
 			return
 		}
 		k.text, k.ends, k.err, k.due = key, ends, nil, time.Time{}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -127,6 +128,8 @@ func TestAnswers(t *testing.T) {
 		exhausted = `{"error":{"code":403,"errors":[{"domain":"youtube.quota","reason":"quotaExceeded","message":"you have exceeded your quota"}]}}`
 		own       = "sk-own-0123456789"
 		incorrect = `{"message":"Incorrect API key: ` + own + `"}`
+		spellings = "Se+cret/Key== ?api_key=Se%2Bcret%2FKey%3D%3D /Se+cret%2FKey==/"
+		hidden    = "************* ?api_key=********************* /***************/"
 	)
 	long := strings.Repeat("x", upstream.MaxBody) + " end"
 	refusedFree := func(target *Target) { target.RefusedFree = true }
@@ -134,6 +137,7 @@ func TestAnswers(t *testing.T) {
 	reads := func(target *Target) { target.ReadsAll = true }
 	demo := func(target *Target) { target.Key = FixedKey("DEMO_KEY") }
 	keyless := func(target *Target) { target.Key = nil }
+	inQuery := func(target *Target) { target.Key, target.KeyParameter = FixedKey("Se+cret/Key=="), "api_key" }
 	for _, row := range []struct {
 		name    string
 		edit    func(*Target)
@@ -163,6 +167,8 @@ func TestAnswers(t *testing.T) {
 		{name: "the key", status: 400, lines: []string{"X-Key: it is " + realKey}, body: "bad key " + realKey + " " + long,
 			want: "bad key ***************** " + long, has: []string{"X-Key: it is *****************"}, units: 1},
 		{name: "a short key", edit: demo, status: 400, body: "bad key DEMO_KEY " + long, want: "bad key ******** " + long, units: 1},
+		{name: "a key in an address", edit: inQuery, status: 404, lines: []string{"X-Asked: " + spellings}, body: "no " + spellings,
+			want: "no " + hidden, has: []string{"X-Asked: " + hidden}, units: 1},
 		{name: "the key in a good answer", edit: demo, status: 200, body: "DEMO_KEY", units: 1},
 		{name: "a client's own key", edit: keyless, header: http.Header{authorization: {"Bearer " + own}},
 			status: 401, body: incorrect, units: 1},
@@ -224,6 +230,19 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("quotad keeps %q", says)
 			}
 		})
+	}
+}
+
+// What the transport says of a call holds neither the real key nor the client's own, also where they are escaped.
+func TestAnErrorHoldsNoKey(t *testing.T) {
+	x := &exchange{call: &call{query: "token=My%2FOwn%2FKey"}, key: "Se+cret/Key=="}
+	err := errors.New("Get /?token=My%2FOwn%2FKey&key=Se%2Bcret%2FKey%3D%3D: Se+cret/Key== My/Own/Key /Se+cret%2FKey==")
+	const want = "Get /?token=**************&key=*********************: ************* ********** /***************"
+	if got := x.withoutKey(err); got.Error() != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := errors.New("EOF"); x.withoutKey(err) != err {
+		t.Error("an error without a key is another one")
 	}
 }
 

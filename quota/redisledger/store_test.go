@@ -191,6 +191,7 @@ func TestOutcomes(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server)
 	s := openAt(t, Config{Addrs: []string{proxy.Addr}})
+	s.dial(t.Context(), "unix", "/nowhere") // fails, and explains nothing once a connection was made
 	for _, id := range []string{"a", "b"} {
 		if err := put(t.Context(), s, id); err != nil || !has(t, s, id) {
 			t.Errorf("%s: %v", id, err)
@@ -209,6 +210,11 @@ func TestOutcomes(t *testing.T) {
 	end()
 	if err := put(ended, s, "c"); !errors.Is(err, context.Canceled) || errors.Is(err, quota.ErrOutcomeUnknown) {
 		t.Errorf("got %v though nothing was sent", err)
+	}
+	late, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	if err := put(late, s, "c"); !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("got %v, want that it was late", err)
 	}
 	for _, fault := range []redistest.Fault{redistest.Swallow, redistest.CutAfter, redistest.CutBefore} {
 		wait := hanging

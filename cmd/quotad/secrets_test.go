@@ -256,6 +256,8 @@ func TestWhatAKeyCommandPrints(t *testing.T) {
 		{"a failure", "echo " + key + "; echo one >&2; echo 'no: " + key + "' >&2; exit 4", "it ended with exit code 4: no: " + strings.Repeat("*", len(key)), ""},
 		{"a failure that escapes the key", "echo Se+cret/Key==; echo 'no: Se%2Bcret%2FKey%3D%3D' >&2; exit 4",
 			"it ended with exit code 4: no: " + strings.Repeat("*", 21), ""},
+		{"a failure that repeats the key of its JSON", `echo '{"key":"` + key + `"}'; echo 'no: ` + key + `' >&2; exit 3`,
+			"it ended with exit code 3: no: " + strings.Repeat("*", len(key)), ""},
 		{"a silent failure", "exit 4", "it ended with exit code 4: it wrote nothing", ""},
 		{"a signal", "kill -9 $$", "it ended with SIGKILL: it wrote nothing", ""},
 		{"no end", "echo " + key + "; exec sleep 3600", "it took longer than 100ms: it wrote nothing", ""},

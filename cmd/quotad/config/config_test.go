@@ -118,7 +118,7 @@ func write(t *testing.T, dir, name, text string) (path string) {
 
 func TestLoadDetails(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nPIN=87654321\nHASH=ab#cdefgh1\nSPACED=a b = c\nEMPTY=\nNONE=\"\"\n")
+	write(t, dir, "youtube.env", "# a comment\n\nYOUTUBE_API_KEY=\"secret\"\nLEVEL='1'\nPIN=87654321\nHASH=ab#cdefgh1\nSPACED=a b = c\nEMPTY=\nNONE=\"\"\nQUOTE=\"\n")
 	write(t, dir, "password", " hunter2 \r\n")
 	must(t, os.Mkdir(filepath.Join(dir, "data"), 0o700))
 	c, err := load(t, dir, `
@@ -196,7 +196,7 @@ dir = "data"
 		{"schedule", job.Schedule.String(), "every 24h"},
 		{"missed", job.CatchUp, false},
 		{"working directory", job.Dir, filepath.Join(dir, "data")},
-		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c",
+		{"environment", job.Env, map[string]string{"YOUTUBE_API_KEY": "secret", "LEVEL": "2", "SPACED": "a b = c", "QUOTE": `"`,
 			"EMPTY": "", "NONE": "", "PIN": "87654321",
 			"HASH": "ab#cdefgh1", "API_TOKEN": "0123456789abcdef"}},
 		{"what is kept out of logs", job.Secrets, []string{"87654321", "ab#cdefgh1", "0123456789abcdef"}},

@@ -193,6 +193,14 @@ func TestTroubles(t *testing.T) {
 		}, "unreachable! credential youtube: no answer from www.googleapis.com: no such host"},
 		{"not launched in two slots", func(w *world) { w.daily.Used, w.fetch.Short = 9_400, short("daily", 2) },
 			"starved! job fetch: fetch: 300 needed, 100 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"for a day, beside a month that is not enforced", func(w *world) {
+			w.pace.Window, w.pace.DryRun, w.daily.Asks = quota.Sliding(30*day), true, false
+			w.daily.Used, w.fetch.Short = 9_400, short("daily", 2)
+		}, "starved! job fetch: fetch: 300 needed, 100 left of youtube daily; fits Fri 11:26 > quotactl plan"},
+		{"for a day, beside a month", func(w *world) {
+			w.pace.Window, w.daily.Asks = quota.Sliding(30*day), false
+			w.daily.Used, w.fetch.Short = 9_400, short("daily", 2)
+		}, ""},
 		{"in one", func(w *world) { w.daily.Used, w.fetch.Short = 9_400, short("daily", 1) }, ""},
 		{"one region three times", func(w *world) {
 			w.daily.Used, w.fetch.Short = 9_400, short("daily", 0)

@@ -156,6 +156,12 @@ func TestQuestions(t *testing.T) {
 			io.WriteString(w, `{"status": 409, "reason": "conflict", "detail": "under way"}`)
 			return
 		}
+		if strings.HasSuffix(r.URL.Path, "/away/book") {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			io.WriteString(w, `{"status": 503, "reason": "ledger_unavailable", "detail": "Redis is away"}`)
+			return
+		}
 		io.WriteString(w, cmp.Or(answers[r.URL.Path[strings.LastIndex(r.URL.Path, "/"):]], "{}"))
 	})}
 	go daemon.Serve(listener)
@@ -187,6 +193,7 @@ func TestQuestions(t *testing.T) {
 		{"open tube daily", 0, `POST/credentials/tube/close {"limit":"daily","open":true}`, "", ""},
 		{"book daily 1,500 --reason why", 0,
 			`POST/credentials/maps/book {"limit":"daily","units":1500,"note":"why"}`, "", ""},
+		{"book away daily 5", 1, `POST/credentials/away/book {"limit":"daily","units":5}`, "", "it may be booked all the same"},
 		{"reset tube --yes --reason why", 0, `POST/credentials/tube/reset {"confirm":"tube","note":"why"}`, "", ""},
 		{"run busy --wait", 0,
 			"POST/jobs/busy/run {}, GET/jobs/busy, GET/runs/r1?ended=0&wait_ms=4000&written=0",

@@ -17,14 +17,17 @@ import (
 )
 
 // answered reads an answer before it is passed on: whether it was free, and what the upstream says of its quota. It
-// changes what would lead a client past the proxy, and overwrites the key in the header and the body of an error. The
-// rest is passed on as it is.
+// changes what would lead a client past the proxy, and overwrites the key in the header of what is no good answer, and in
+// the body of an error. The rest is passed on as it is.
 func (x *exchange) answered(res *http.Response) error {
 	x.wrote() // even if the upstream did not wait for the end of the request
 	x.event.Status, x.free = res.StatusCode, slices.Contains(x.target.Free, res.StatusCode)
 	x.rewriteLocations(res.Header)
 	if x.target.Key != nil {
 		x.target.Key.answered(x.key, res.StatusCode)
+	}
+	if res.StatusCode >= http.StatusMultipleChoices { // a redirect may repeat the query
+		hideIn(res.Header, x.key)
 	}
 	isError := res.StatusCode >= http.StatusBadRequest
 	answer := upstream.Answer{Status: res.StatusCode, Header: res.Header}
@@ -33,7 +36,6 @@ func (x *exchange) answered(res *http.Response) error {
 		begun, _ := io.ReadAll(io.LimitReader(res.Body, upstream.MaxBody)) // an error comes again
 		if isError {
 			begun = []byte(Hide(string(begun), x.key))
-			hideIn(res.Header, x.key)
 		}
 		answer.Body = bytes.ToValidUTF8(begun, []byte("?"))
 		answer.Body = answer.Body[:min(len(answer.Body), upstream.MaxBody)]

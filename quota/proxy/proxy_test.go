@@ -169,6 +169,7 @@ func TestAnswers(t *testing.T) {
 		{name: "a short key", edit: demo, status: 400, body: "bad key DEMO_KEY " + long, want: "bad key ******** " + long, units: 1},
 		{name: "a key in an address", edit: inQuery, status: 404, lines: []string{"X-Asked: " + spellings}, body: "no " + spellings,
 			want: "no " + hidden, has: []string{"X-Asked: " + hidden}, units: 1},
+		{name: "a key in a redirect", edit: inQuery, status: 302, lines: []string{"X-To: " + spellings}, has: []string{"X-To: " + hidden}, units: 1},
 		{name: "the key in a good answer", edit: demo, status: 200, body: "DEMO_KEY", units: 1},
 		{name: "a client's own key", edit: keyless, header: http.Header{authorization: {"Bearer " + own}},
 			status: 401, body: incorrect, units: 1},

@@ -341,7 +341,9 @@ func TestOutage(t *testing.T) {
 			h.mayGrantAlone(300)
 		}
 		w.hosts[0].spend(500, time.Millisecond)
-		w.host("dead").kill()
+		dead := w.host("dead")
+		time.Sleep(2 * time.Second) // it says that it lives
+		dead.kill()
 		time.Sleep(7 * time.Second)
 		w.engine.set(func() { w.engine.away = true })
 		for _, h := range w.hosts[:2] {

@@ -79,7 +79,7 @@ func TestBoot(t *testing.T) {
 		commands := strings.NewReplacer("apt ", "apt-yes ", "./quotad_*.deb", "/src/0.0.1/quotad_*.deb").Replace(blockOf(t, "README.md", text))
 		write(t, filepath.Join(m.root, "readme", name), commands)
 	}
-	write(t, filepath.Join(m.root, "readme/first"), blockOf(t, "../README.md", "proxy.listen"))
+	write(t, filepath.Join(m.root, "readme/first"), blockOf(t, "../README.md", "proxy.upstream"))
 	t.Cleanup(func() { m.off(t) })
 	if err := m.start(); err != nil {
 		cannot(t, "no Debian boots on this host, even without quotad: %v\n%s", err, tail(m.console.String()))

@@ -87,10 +87,10 @@ func isAbout(err error, code string) bool {
 	return isAnswer(err) && strings.Contains(err.Error(), code+" ")
 }
 
-// mayHaveRun reports whether a script may have been carried out although its call
-// failed: not when it was not sent, nor when Redis answered with an error.
+// mayHaveRun reports whether a script may have been carried out although its call failed and Redis did not answer: not
+// when it was not sent.
 func mayHaveRun(err error) bool {
-	return !isAnswer(err) && !errors.As(err, new(notSent)) && !errors.As(err, new(dialError)) && !errors.Is(err, redis.ErrPoolTimeout)
+	return !errors.As(err, new(notSent)) && !errors.As(err, new(dialError)) && !errors.Is(err, redis.ErrPoolTimeout)
 }
 
 // failure returns the error of a call that changes something, if sent says so, and that failed.

@@ -232,8 +232,13 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s: the call was sent %d times, or the log is wrong", fault, n)
 		}
 	}
+	direct := openAt(t, Config{Addrs: []string{server.Addr}})
+	if err := put(t.Context(), direct, "d"); err != nil {
+		t.Fatal(err)
+	}
 	server.Kill()
-	err := put(t.Context(), openAt(t, Config{Addrs: []string{server.Addr}}), "d")
+	_ = put(t.Context(), direct, "e") // its connection is cut
+	err := put(t.Context(), direct, "e")
 	if !errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrOutcomeUnknown) ||
 		strings.Count(err.Error(), "cannot reach redis") != 1 {
 		t.Errorf("got %v", err)

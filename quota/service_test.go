@@ -163,6 +163,11 @@ func TestDryRun(t *testing.T) {
 	if fits := acquire(t, k, "videos.list", 11); fits.Granted() {
 		t.Errorf("got %+v, want the eleventh denied", fits)
 	}
+	two := quota.Decision{Limits: []quota.LimitState{
+		{Limit: quota.Limit{Units: 10}, Cost: 1}, {Limit: quota.Limit{Units: 50}, Cost: 1}}}
+	if fits := two.Fits(1, false); fits != 10 {
+		t.Errorf("%d calls fit, want those of the limit with the least room", fits)
+	}
 	r.UseReserve = true
 	if d, err := k.DryRun(t.Context(), r); err != nil || !d.Granted() || d.Short(true) != nil || d.Fits(45, true) != 60 {
 		t.Errorf("got %+v, %v, want the reserve to have room", d, err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,8 +212,8 @@ func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (
 		for _, l := range c.Limits {
 			name := c.Name + " " + l.Name
 			for _, j := range s.Jobs {
-				known := slices.ContainsFunc(list, func(t trouble.Trouble) bool { return t.Of == "job "+j.Name })
-				if !known && j.Credential == c.Name && isShort(&c, &j, l) {
+				named := func(t trouble.Trouble) bool { return t.Of == "job "+j.Name }
+				if c.Starves(&j, &l) && !slices.ContainsFunc(list, named) {
 					scarce = true
 					add("job "+j.Name, "quotactl runs "+j.Name, fmt.Sprintf("%s: too little of %s for the next run", j.Name, name))
 				}
@@ -230,14 +229,6 @@ func (d *daemon) notes(s trouble.State, list []trouble.Trouble, now time.Time) (
 		}
 	}
 	return notes, scarce
-}
-
-// isShort returns whether a job's last run lacked units of a limit that do not come back before its next one.
-func isShort(c *trouble.CredentialState, j *jobs.Status, l trouble.LimitState) bool {
-	s := j.Short
-	return s != nil && s.Limit == l.Name && j.Host == "" && !j.Next.IsZero() && s.RetryAt.After(j.Next) && !l.DryRun && l.Closed.IsZero() &&
-		l.Spendable(j.UseReserve) < cmp.Or(trouble.Need(c, j, l.Name), s.Needs, 1) &&
-		(!l.Window.Restarts() || l.NextAt.After(j.Next)) // the window may be another one since
 }
 
 // callerName returns the name of a caller in a log; a user has the name that this host knows.

@@ -129,7 +129,7 @@ func (s *Store) clientKey(c clientlimit.Call) string {
 // leftAlone is for how long a node that did not answer is not called. Then one call tries.
 const leftAlone = 250 * time.Millisecond
 
-// A pause of a node has calls fail at once until a time, since one was not answered.
+// A pause of a node has calls fail at once until a time: the last one was not answered.
 type pause struct {
 	until time.Time
 	why   error

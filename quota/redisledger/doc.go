@@ -15,8 +15,8 @@
 // A subject of client limits has one key. client_log.lua or client_counter.lua decides in one call, which is not repeated
 // (clients.go). In a Cluster the keys are spread over its nodes. [OpenClients] does that without a daemon.
 //
-// After a call that was not answered, its node is called by one call at a time, every 250 ms, until it answers. Others
-// fail at once, and clientlimit decides them by policy.
+// After two calls that were not answered, their node is called by one call at a time, every 250 ms, until it answers.
+// Others fail at once, and clientlimit decides them by policy.
 //
 // # Answers and connections
 //

@@ -111,7 +111,7 @@ func (l *list) starved(j *jobs.Status, of string) {
 		return
 	}
 	limit := &c.Limits[n]
-	needs, left := cmp.Or(Need(c, j, limit.Name), s.Needs), limit.Spendable(j.UseReserve)
+	needs, left := cmp.Or(need(c, j, limit.Name), s.Needs), limit.Spendable(j.UseReserve)
 	switch {
 	case !limit.Closed.IsZero() && !limit.wasSpent(), limit.DryRun: // that is reported, or over
 		return
@@ -128,4 +128,12 @@ func (l *list) starved(j *jobs.Status, of string) {
 		says += "; fits " + l.at(s.RetryAt)
 	}
 	l.add(Trouble{Kind: Starved, Of: of, Says: says, Do: "quotactl plan", Grave: true, Since: s.Since})
+}
+
+// Starves returns whether a job's last run lacked units of a limit that do not return before the next one: no trouble yet.
+func (c *CredentialState) Starves(j *jobs.Status, limit *LimitState) bool {
+	s := j.Short
+	return s != nil && j.Credential == c.Name && s.Limit == limit.Name && j.Host == "" && !j.Next.IsZero() && s.RetryAt.After(j.Next) &&
+		!limit.DryRun && limit.Closed.IsZero() && limit.Spendable(j.UseReserve) < cmp.Or(need(c, j, limit.Name), s.Needs, 1) &&
+		(!limit.Window.Restarts() || limit.NextAt.After(j.Next)) // the window may be another one since
 }

@@ -158,15 +158,15 @@ func rate(perHour quota.Units) string {
 // spends returns the jobs that spend from a limit.
 func (l *list) spends(c *CredentialState, limit quota.Limit) (list []*jobs.Status) {
 	for i := range l.Jobs {
-		if j := &l.Jobs[i]; j.Credential == c.Name && limit.CountsJob(j.Name) && (len(j.Expects) == 0 || Need(c, j, limit.Name) > 0) {
+		if j := &l.Jobs[i]; j.Credential == c.Name && limit.CountsJob(j.Name) && (len(j.Expects) == 0 || need(c, j, limit.Name) > 0) {
 			list = append(list, j)
 		}
 	}
 	return list
 }
 
-// Need returns what a pass of a job needs in a limit, as far as it says so.
-func Need(c *CredentialState, j *jobs.Status, limit string) quota.Units {
+// need returns what a pass of a job needs in a limit, as far as it says so.
+func need(c *CredentialState, j *jobs.Status, limit string) quota.Units {
 	charges, _ := c.Sum(quota.Calls{Job: j.Name, Count: j.Expects})
 	units, _ := quota.ChargeIn(charges, limit)
 	return units

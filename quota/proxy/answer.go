@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -55,12 +56,23 @@ type resumedBody struct {
 	io.Closer
 }
 
-// Hide overwrites keys in a text, as they are and escaped as in an address, with as many asterisks.
+// Hide overwrites keys in a text with as many asterisks, as they are and as addresses, JSON and HTML escape them, in
+// upper and lower case.
 func Hide(text string, keys ...string) string {
 	for _, key := range keys {
-		for _, spelled := range []string{key, url.QueryEscape(key), url.PathEscape(key)} {
-			text = strings.ReplaceAll(text, spelled, strings.Repeat("*", len(spelled)))
+		spelled := "(?i)"
+		for _, r := range key {
+			c := string(r)
+			ways := []string{url.QueryEscape(c), url.PathEscape(c), html.EscapeString(c), `\` + c, c,
+				fmt.Sprintf(`\u%04x`, r), fmt.Sprintf("&#%d;", r), fmt.Sprintf("&#x%x;", r)}
+			for i := range ways {
+				ways[i] = regexp.QuoteMeta(ways[i])
+			}
+			spelled += "(?:" + strings.Join(ways, "|") + ")"
 		}
+		text = regexp.MustCompile(spelled).ReplaceAllStringFunc(text, func(match string) string {
+			return strings.Repeat("*", len(match))
+		})
 	}
 	return text
 }

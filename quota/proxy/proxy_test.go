@@ -247,6 +247,25 @@ func TestAnErrorHoldsNoKey(t *testing.T) {
 	}
 }
 
+// A key is overwritten in whatever way an answer spells it.
+func TestHide(t *testing.T) {
+	for _, spelled := range []string{
+		"a+/&=é", "A+/&=É", "a%2B%2F%26%3D%C3%A9", "a%2b%2f%26%3d%c3%a9", "a+%2F&=%C3%A9", // in an address
+		`a+\/&=é`, `a\u002b\u002F\u0026=\u00e9`, // in JSON
+		"a+/&amp;=é", "a&#43;/&#38;=&#233;", "a&#x2B;/&#x26;=&#xe9;", // in HTML
+	} {
+		if got := Hide("("+spelled+")", "a+/&=é"); got != "("+strings.Repeat("*", len(spelled))+")" {
+			t.Errorf("%s became %s", spelled, got)
+		}
+	}
+	if got := Hide("a+/&=e a b", "a+/&=é", ""); got != "a+/&=e a b" {
+		t.Errorf("what is no key became %s", got)
+	}
+	if got := Hide("of one+two three%20four", "one two", "three four"); got != "of ******* ************" {
+		t.Errorf("keys with a space became %s", got)
+	}
+}
+
 // A denial is worded as the upstream's clients understand it.
 func TestSpeaksTheDialect(t *testing.T) {
 	const (

@@ -102,7 +102,7 @@ var differs = []struct {
 	{regexp.MustCompile(`(just now|\d+s ago), at`), "1s ago, at"},
 	{regexp.MustCompile(`\d+s ago`), "1s ago"},
 	{regexp.MustCompile(`\b\d\.\d\ds\b`), "0.10s"},
-	{regexp.MustCompile(`about \d\d:\d\d`), "about 09:26"},
+	{regexp.MustCompile(`about ([A-Z][a-z][a-z] )?\d\d:\d\d`), "about 09:26"},
 	{regexp.MustCompile(`/tmp/\S*/`), "/tmp/"},
 }
 

@@ -60,8 +60,8 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	must(`ln -s "$PWD" ../quotad; mkdir ../shop; cd ../shop; go mod init shop
-		printf 'package main\nimport _ "quotad/quota/middleware"\nfunc main() {}\n' >main.go
-		` + blockOf(t, "../cmd/quotad/CLIENTS.md", "go mod edit") + "go build -o ../shop.out .")
+		printf 'package shop\nimport _ "quotad/quota/middleware"\n' >shop.go
+		` + blockOf(t, "../cmd/quotad/CLIENTS.md", "go mod edit") + "go list -deps . >/dev/null") // that it compiles, others hold
 	entry := "quotad (9.8.7~rc1) UNRELEASED; urgency=medium\n\n  * One thing, which\n    takes two lines.\n\n -- quotad <noreply@quotad.invalid>  Fri, 01 Jan 2100 00:00:00 +0000\n\n"
 	write(t, filepath.Join(clone, "entry"), entry)
 	const commit = "git add --all && git commit --quiet --allow-empty --message Try && git tag --force v9.8.7-rc1"

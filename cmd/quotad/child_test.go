@@ -94,6 +94,13 @@ func (c *child) await(message *regexp.Regexp, fields ...string) error {
 	}
 }
 
+// rewind has the next await look at the whole log again.
+func (c *child) rewind() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = 0
+}
+
 // logs awaits a line of the log, for a test that is over without it.
 func (c *child) logs(t *testing.T, message string, fields ...string) {
 	t.Helper()
@@ -166,13 +173,14 @@ func (c *child) end() (code int, err error) {
 	}
 }
 
-// stop asks the daemon to end, and waits for that.
-func (c *child) stop(t *testing.T) {
-	t.Helper()
-	c.cmd.Process.Signal(syscall.SIGTERM)
-	if code, err := c.end(); code != exitOK || err != nil {
-		t.Errorf("exit code %d: %v", code, err)
+// halt asks the daemon to end, and waits until it has ended well.
+func (c *child) halt() error {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	code, err := c.end()
+	if err == nil && code != exitOK {
+		err = fmt.Errorf("quotad ended with %d:\n%s", code, c.text())
 	}
+	return err
 }
 
 // kill ends the process, whatever it does.
@@ -184,7 +192,7 @@ func (c *child) kill() {
 // eventually waits until something is so.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
-	tick, deadline := time.NewTicker(5*time.Millisecond), time.After(hangTimeout)
+	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(hangTimeout)
 	defer tick.Stop()
 	for !so() {
 		select {

@@ -41,10 +41,14 @@ func withPrograms(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	command := exec.Command("go", "build", "-ldflags=-w", "-o", dir, "quotad/cmd/quotactl", "quotad/cmd/ytfetch", "quotad/cmd/ytsearch")
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	// Other users run them too.
-	if err := errors.Join(os.Chmod(dir, 0o755), command.Run(), copyProgram(filepath.Join(dir, "quotad"))); err != nil {
+	err = errors.Join(os.Chmod(dir, 0o755), copyProgram(filepath.Join(dir, "quotad"))) // other users run them too
+	for _, name := range []string{"quotactl", "ytfetch", "ytsearch"} {
+		// Unlike go build, go run keeps what it has linked: while the code is the same, a copy is all that it takes.
+		command := exec.Command("go", "run", "-exec", "cp", "quotad/cmd/"+name, filepath.Join(dir, name))
+		command.Stdout, command.Stderr = os.Stderr, os.Stderr
+		err = errors.Join(err, command.Run())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "cannot build the programs:", err)
 		return 1
 	}

@@ -49,7 +49,7 @@ func saysFirst(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), hangTimeout)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for lines := []string{""}; ; <-tick.C {
 		missing := slices.IndexFunc(wanted[1:], func(want *regexp.Regexp) bool { return !slices.ContainsFunc(lines[1:], want.MatchString) })
@@ -139,8 +139,8 @@ func fillCommand(ts *testscript.TestScript, _ bool, args []string) {
 	file, err := os.OpenFile(ts.MkAbs(args[0]), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	ts.Check(err)
 	defer file.Close()
-	for err == nil {
-		_, err = file.WriteString(strings.Repeat("x", 4096))
+	for much := make([]byte, 1<<20); err == nil; {
+		_, err = file.Write(much)
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
 		ts.Check(err)

@@ -21,7 +21,7 @@ import (
 
 const (
 	recipesFile    = "RECIPES.md"
-	moveFile       = "MOVE.md"
+	recipesBase    = "the key of all recipes"
 	recipesScripts = "testdata/recipes"
 )
 
@@ -72,14 +72,14 @@ var playedElsewhere = map[string][]string{
 
 // Every block of the pages is played by a script, or by another test.
 func TestEveryBlockIsPlayed(t *testing.T) {
-	played, all := map[string]bool{}, ""
+	played, all := map[string]bool{recipesBase: true}, ""
 	for _, texts := range playedElsewhere {
 		for _, text := range texts {
 			played[text] = true
 		}
 	}
 	for _, file := range slices.Concat(scriptsIn(t, "testdata"), scriptsIn(t, recipesScripts), scriptsIn(t, "testdata/oncall")) {
-		for _, command := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
+		for _, command := range regexp.MustCompile(`(?m)^(?:\[.*\] )?(?:readme \S+|shows|recipe) ('[^']+'|\S+)`).FindAllStringSubmatch(readPage(t, file), -1) {
 			played[strings.Trim(command[1], "'")] = true
 		}
 	}
@@ -119,28 +119,18 @@ func shows(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) == 2 {
 		page = args[1]
 	}
-	file := filepath.Join(ts.Getenv("ROOT"), page)
-	found := blocksOf(readShown(ts, file), args[0])
-	if len(found) != 1 {
-		ts.Fatalf("%d blocks of %s hold %q", len(found), page, args[0])
-	}
-	played := play(ts, found[0])
+	shown := onlyBlock(ts, page, args[0])
+	played := play(ts, shown)
 	switch {
-	case sameShown(found[0], played):
+	case sameShown(shown, played):
 	case *update:
 		shownMu.Lock()
 		defer shownMu.Unlock()
-		text := strings.Replace(readShown(ts, file), found[0], played, 1)
-		ts.Check(os.WriteFile(file, []byte(text), 0o644))
+		file := filepath.Join(ts.Getenv("ROOT"), page)
+		ts.Check(os.WriteFile(file, []byte(strings.Replace(ts.ReadFile(file), shown, played, 1)), 0o644))
 	default:
-		ts.Fatalf("%s shows:\n%s\nIt is, as this test writes it with -update:\n%s", page, found[0], played)
+		ts.Fatalf("%s shows:\n%s\nIt is, as this test writes it with -update:\n%s", page, shown, played)
 	}
-}
-
-func readShown(ts *testscript.TestScript, file string) string {
-	text, err := os.ReadFile(file)
-	ts.Check(err)
-	return string(text)
 }
 
 // prompt is what precedes a command: the host, if there are several.

@@ -194,15 +194,14 @@ func TestRemoteCertificate(t *testing.T) {
 // remoteSnippets are the page's programs for callers on other hosts, and how each is run, to
 // trust the certificate of the test: those of a public authority need none of it.
 var remoteSnippets = []struct {
-	file    string
-	probe   []string
-	command func(ca string) []string
-	environ string // the variable that names the certificate
+	file, program string
+	command       func(ca string) []string
+	environ       string // the variable that names the certificate
 }{
-	{"remote.php", []string{"php", "-r", "exit((int) !function_exists('curl_init'));"}, func(ca string) []string { return []string{"php", "-d", "curl.cainfo=" + ca} }, ""},
-	{"remote.py", []string{"python3", "--version"}, func(string) []string { return []string{"python3"} }, "SSL_CERT_FILE"},
-	{"remote.mjs", []string{"node", "--version"}, func(string) []string { return []string{"node"} }, "NODE_EXTRA_CA_CERTS"},
-	{"remote.sh", []string{"curl", "--version"}, func(string) []string { return []string{"sh"} }, "CURL_CA_BUNDLE"},
+	{"remote.php", "php", func(ca string) []string { return []string{"php", "-d", "curl.cainfo=" + ca} }, ""},
+	{"remote.py", "python3", func(string) []string { return []string{"python3"} }, "SSL_CERT_FILE"},
+	{"remote.mjs", "node", func(string) []string { return []string{"node"} }, "NODE_EXTRA_CA_CERTS"},
+	{"remote.sh", "curl", func(string) []string { return []string{"sh"} }, "CURL_CA_BUNDLE"},
 }
 
 // The page's programs against a daemon with a certificate: an answer that is lost is asked for
@@ -213,8 +212,8 @@ func TestRemoteSnippets(t *testing.T) {
 	d, tried := startDistant(t), map[string]func(address, token string) (int, string){}
 	for _, s := range remoteSnippets {
 		t.Run(s.file, func(t *testing.T) {
-			if output, err := exec.Command(s.probe[0], s.probe[1:]...).CombinedOutput(); err != nil {
-				t.Skipf("the snippet needs what %v looks for: %v %s", s.probe, err, output)
+			if err := cannotRun(s.program); err != nil {
+				t.Skip(err)
 			}
 			write(t, d.dir, s.file, readPage(t, "../../quota/api/examples/"+s.file))
 			run := func(address, token string) (code int, output string) {

@@ -30,8 +30,9 @@ import (
 // the suite of quota/ledgertest. Beside testscript's own commands:
 //
 //	configure FILE               expands $VARIABLES in FILE, such as $BUDGET and $TOLD (an [on_event]), and gives its ledger the deadline of a busy machine
-//	daemon NAME [as USER|from DIR] [ARG...] starts quotad
+//	daemon NAME [as USER|from DIR] [ARG...] starts quotad, and waits until it serves
 //	await NAME MESSAGE [F=V...]  waits for a line of its log, behind the one that was awaited last
+//	halt NAME                    sends it TERM, and waits until it has ended well; so does the end of the script
 //	signal NAME SIGNAL           sends it TERM, KILL or HUP
 //	ends NAME CODE               waits for its end; -1: by a signal
 //	upstream QUOTA [PAGES [KEY]] serves a video API at $BASE of $HOST with a true daily quota of its own, and empty books
@@ -41,6 +42,7 @@ import (
 //	change FILE DIFF             changes FILE by what DIFF shows of its lines, in their order
 //	sample FILE                  runs the commands of FILE, of which the first serves the sample, and sets SAMPLE to its address
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
+//	recipe [TEXT...]             writes config.toml of the base of all recipes, and of the blocks of theirs that hold TEXT
 func TestScripts(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
@@ -73,7 +75,7 @@ func runScripts(t *testing.T, files []string, environ map[string]string) {
 		Setup: func(env *testscript.Env) error {
 			s := &scriptState{daemons: map[string]*child{}}
 			env.Values[scriptKey{}], env.Values[tbKey{}] = s, env.T()
-			env.Defer(s.clear)
+			env.Defer(func() { s.clear(env.T().(testing.TB)) })
 			root, err := filepath.Abs("../..")
 			for name, value := range environ {
 				env.Setenv(name, value)
@@ -91,8 +93,8 @@ func runScripts(t *testing.T, files []string, environ map[string]string) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"configure": configure, "edit": edit, "change": change, "readme": readme, "sample": sampleCommand,
-			"daemon": daemonCommand, "await": await, "address": addressCommand, "signal": signalCommand, "ends": ends,
+			"configure": configure, "edit": edit, "change": change, "readme": readme, "recipe": recipe, "sample": sampleCommand,
+			"daemon": daemonCommand, "await": await, "address": addressCommand, "signal": signalCommand, "ends": ends, "halt": halt,
 			"upstream": upstreamCommand, "books": books, "observes": observes, "gone": gone, "shows": shows,
 			"says": saysFirst, "agree": agree, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
 		},
@@ -127,10 +129,14 @@ type tbKey struct{} // the test of the script
 
 func scriptOf(ts *testscript.TestScript) *scriptState { return ts.Value(scriptKey{}).(*scriptState) }
 
-// clear ends what a failed script left running.
-func (s *scriptState) clear() {
-	for _, p := range s.daemons {
-		p.kill()
+// clear ends what is left running: well, unless the script has failed.
+func (s *scriptState) clear(tb testing.TB) {
+	for name, p := range s.daemons {
+		if tb.Failed() {
+			p.kill()
+		} else if err := p.halt(); err != nil {
+			tb.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -182,15 +188,28 @@ func withoutComment(line string) string {
 }
 
 func readme(ts *testscript.TestScript, _ bool, args []string) {
-	file := "README.md"
+	page := "README.md"
 	if len(args) == 3 {
-		file = args[2]
+		page = args[2]
 	}
-	found := blocksOf(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), file)), args[1])
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(onlyBlock(ts, page, args[1])), 0o600))
+}
+
+// recipe has noon where the recipes have the zone of the API: no day ends in the script.
+func recipe(ts *testscript.TestScript, _ bool, args []string) {
+	text := ""
+	for _, holds := range append([]string{recipesBase}, args...) {
+		text += onlyBlock(ts, "cmd/quotad/"+recipesFile, holds)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(strings.ReplaceAll(text, "America/Los_Angeles", ts.Getenv("NOON"))), 0o600))
+}
+
+func onlyBlock(ts *testscript.TestScript, page, holds string) string {
+	found := blocksOf(ts.ReadFile(filepath.Join(ts.Getenv("ROOT"), page)), holds)
 	if len(found) != 1 {
-		ts.Fatalf("%d blocks of the README hold %q", len(found), args[1])
+		ts.Fatalf("%d blocks of %s hold %q", len(found), page, holds)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(found[0]), 0o600))
+	return found[0]
 }
 
 // sampleCommand runs the commands of the README that begin with one that serves the sample: that at a
@@ -235,6 +254,8 @@ func daemonCommand(ts *testscript.TestScript, _ bool, args []string) {
 	p, err := startChild(cmd)
 	ts.Check(err)
 	scriptOf(ts).daemons[args[0]] = p
+	ts.Check(p.await(regexp.MustCompile("^serving$")))
+	p.rewind()
 }
 
 func childOf(ts *testscript.TestScript, name string) *child {
@@ -262,6 +283,11 @@ func signalCommand(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(childOf(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
 
+func halt(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(childOf(ts, args[0]).halt())
+	delete(scriptOf(ts).daemons, args[0])
+}
+
 func ends(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[1])
 	ts.Check(err)
@@ -271,6 +297,7 @@ func ends(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("quotad ended with %d, want %d:\n%s", got, want, p.text())
 	}
+	delete(scriptOf(ts).daemons, args[0])
 }
 
 func upstreamCommand(ts *testscript.TestScript, _ bool, args []string) {

@@ -145,7 +145,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	daemon.logs(t, "^event command done$")
 	arguments := everyArgument(t)
-	daemon.stop(t)
+	must(t, daemon.halt())
 	log := daemon.whole()
 	for _, says := range []string{"pass begins", "acquire granted", "I am *** and call with ***", "QUOTAD_SAYS=", "ReverseProxy read error", "Unsolicited response"} {
 		if !strings.Contains(log, says) {

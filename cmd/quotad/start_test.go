@@ -80,7 +80,7 @@ func TestFailedStart(t *testing.T) {
 			if err := <-answered; err != nil {
 				t.Errorf("a caller is lost: %v", err)
 			}
-			mended.stop(t)
+			must(t, mended.halt())
 		}
 	}
 }

@@ -7,17 +7,22 @@ import (
 	"time"
 )
 
-// A transcript has the last steps of a random history, to be shown when one fails.
+// A transcript has the last steps of a random history, to be written when one fails: no other is worth that.
 type transcript struct {
 	test  *testing.T
 	now   func() time.Time
-	lines []string
+	steps []said
+}
+
+type said struct {
+	at     time.Time
+	format string
+	args   []any
 }
 
 func (s *transcript) say(format string, args ...any) {
 	const kept = 40
-	s.lines = append(s.lines, s.now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
-	s.lines = s.lines[max(0, len(s.lines)-kept):]
+	s.steps = append(s.steps[max(0, len(s.steps)-kept):], said{s.now(), format, args})
 }
 
 // same fails the test, and shows how it came to this, unless got and want agree.
@@ -26,8 +31,8 @@ func (s *transcript) same(what string, got, want any) {
 	if reflect.DeepEqual(got, want) {
 		return
 	}
-	for _, line := range s.lines {
-		s.test.Log(line)
+	for _, step := range s.steps {
+		s.test.Log(step.at.Format("15:04:05.000 ") + fmt.Sprintf(step.format, step.args...))
 	}
 	s.test.Fatalf("%s:\n got %+v\nwant %+v", what, got, want)
 }

@@ -97,7 +97,7 @@ func (s *scene) join(config Config) *host {
 	h := open(s, config, fmt.Sprint("host", len(s.hosts)), s.dir, s.units)
 	s.hosts = append(s.hosts, h)
 	s.asking.Go(func() {
-		for quota.Sleep(s.ctx, 5*time.Millisecond) {
+		for quota.Sleep(s.ctx, 10*time.Millisecond) {
 			s.ask(h)
 		}
 	})

@@ -52,6 +52,9 @@ func TestPutBackAtItsOwnTime(t *testing.T) {
 func TestLogAheadOfTime(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
 		h, other := w.hosts[0], w.hosts[1]
+		for _, host := range w.hosts {
+			host.configure(credential(budget, quota.Sliding(5*time.Minute)))
+		}
 		w.engine.set(func() { w.engine.offset = 400 * 24 * time.Hour })
 		h.spend(10, time.Millisecond)
 		other.spend(10, time.Millisecond)

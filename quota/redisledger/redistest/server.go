@@ -109,7 +109,7 @@ const patience = 3 * time.Minute
 // Until polls until something is so.
 func Until(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
-	for deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond); !so(); <-tick.C {
+	for deadline, tick := time.Now().Add(patience), time.NewTicker(10*time.Millisecond); !so(); <-tick.C {
 		if time.Now().After(deadline) {
 			tb.Fatalf("it does not come to pass that %s", what)
 		}

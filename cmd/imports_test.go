@@ -178,9 +178,7 @@ func TestEachModuleIsBoundOnce(t *testing.T) {
 // What a user has put beside config.toml, git does not know.
 func TestTopLevel(t *testing.T) {
 	entries, err := os.ReadDir("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tree, err := exec.Command("git", "-C", "..", "ls-tree", "--name-only", "HEAD:./").Output()
 	if err != nil {
 		t.Skipf("only git knows what belongs to the repository: %v", err)

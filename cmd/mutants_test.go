@@ -70,14 +70,10 @@ func TestMutantsApply(t *testing.T) {
 func hasTest(t *testing.T, pkg, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob("../" + pkg + "/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(string(text), "\nfunc "+name+"(") {
 			return true
 		}
@@ -124,13 +120,9 @@ func readMutants(t *testing.T) (mutants []mutant) {
 	t.Helper()
 	walkFiles(t, "mutants.txt", func(path string) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pkg, err := filepath.Rel("..", filepath.Dir(filepath.Dir(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, paragraph := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
 			m, err := readMutant(pkg, strings.Split(strings.TrimSpace(paragraph), "\n"))
 			if err != nil {

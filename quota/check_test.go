@@ -23,9 +23,7 @@ func TestChecks(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 1, 20, 0, 0, 5000, time.UTC) // a day of 25 hours
 	charges, err := c.Charges("search.list", 2, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	day := quota.Check{Limit: "daily", From: time.Date(2026, 11, 1, 6, 59, 59, 999999000, time.UTC),
 		Ends: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
 	search := quota.Check{Limit: "search", Length: time.Hour}

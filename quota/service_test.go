@@ -43,18 +43,14 @@ func service(t *testing.T) (*quota.Service, *counting) {
 	t.Helper()
 	ledger := &counting{Model: ledgertest.NewModel(time.Now)}
 	k, err := quota.NewService(ledger, []*quota.Credential{youtube()}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k, ledger
 }
 
 func acquire(t *testing.T, k *quota.Service, operation string, count quota.Units) quota.Decision {
 	t.Helper()
 	d, err := k.Acquire(t.Context(), quota.Request{Credential: "youtube", Operation: operation, Count: count})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -188,9 +184,7 @@ func TestALimitThatOnlyObserves(t *testing.T) {
 	k, ledger := service(t)
 	c := youtube()
 	c.Limits = append(c.Limits, quota.Limit{Name: "trial", Units: 10, Window: quota.Sliding(time.Hour), DryRun: true})
-	if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, k.SetCredentials([]*quota.Credential{c}))
 	d := acquire(t, k, "videos.list", 14)
 	if would := d.WouldDeny(false); !d.Granted() || d.Remaining() != 936 || len(would) != 1 || would[0] != (quota.Shortage{Limit: "trial", Missing: 4}) {
 		t.Errorf("got %+v, %d left, would deny %+v, want a grant that trial would have denied", d, d.Remaining(), would)
@@ -217,9 +211,7 @@ func TestAFreeOperationAsksNoLedger(t *testing.T) {
 		c := youtube()
 		c.Operations["quota.get"] = quota.Cost{}
 		c.Operations["i18n.list"] = quota.Cost{Per: map[string]quota.Units{"daily": 0}}
-		if err := k.SetCredentials([]*quota.Credential{c}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, k.SetCredentials([]*quota.Credential{c}))
 		acquire(t, k, "videos.list", 950)
 		if d := acquire(t, k, "videos.list", 1); d.Reason != quota.LimitExceeded {
 			t.Fatalf("got %+v, want a denial of what costs a unit", d)
@@ -246,4 +238,12 @@ func TestAFreeOperationAsksNoLedger(t *testing.T) {
 			t.Errorf("the ledger was asked %d times, want never", asked)
 		}
 	})
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

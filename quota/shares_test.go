@@ -23,9 +23,7 @@ func shares(t *testing.T) (*quota.Service, *counting) {
 	}
 	ledger := &counting{Model: ledgertest.NewModel(time.Now)}
 	k, err := quota.NewService(ledger, []*quota.Credential{c}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k, ledger
 }
 
@@ -36,9 +34,7 @@ func videos(job string, count quota.Units) quota.Request {
 func decide(t *testing.T, k *quota.Service, r quota.Request) quota.Decision {
 	t.Helper()
 	d, err := k.Acquire(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -55,9 +51,7 @@ func TestRemoteCallersHaveShares(t *testing.T) {
 		Operations: map[string]quota.Cost{"videos.list": {Every: 1}},
 	}
 	k, err := quota.NewService(ledgertest.NewModel(time.Now), []*quota.Credential{c}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shop := videos("", 1)
 	shop.Caller = quota.Caller{Remote: "shop", UID: -1}
 	for _, row := range []struct {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -123,11 +122,7 @@ func TestExitCodes(t *testing.T) {
 // What a command line asks of the daemon, with which rights, how it ends and what it prints. Within a pass only what
 // spends has the pass's token, and its credential is the one that is not named.
 func TestQuestions(t *testing.T) {
-	dir, err := os.MkdirTemp("", "q") // short, as the names of sockets are
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	t.Setenv("QUOTAD_SOCKET", filepath.Join(dir, "s"))
 	t.Setenv("QUOTAD_TOKEN", "T")
 	t.Setenv("QUOTAD_CREDENTIAL", "maps")

@@ -19,9 +19,7 @@ func TestAppendLines(t *testing.T) {
 		{"a part that is longer than what comes", "one\n" + strings.Repeat("x", 100_000), "one\nnew\n"},
 		{"a part alone", "on", "new\n"},
 	} {
-		if err := os.WriteFile(path, []byte(row.has), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(row.has), 0o600))
 		if err := appendLines(path, []byte("new\n")); err != nil {
 			t.Errorf("%s: %v", row.name, err)
 		}
@@ -38,14 +36,10 @@ func TestAppendsWaitForEachOther(t *testing.T) {
 	if err == nil {
 		err = syscall.Flock(int(other.Fd()), syscall.LOCK_SH)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	var stat syscall.Stat_t
-	if err := syscall.Fstat(int(other.Fd()), &stat); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Fstat(int(other.Fd()), &stat))
 	done := make(chan error, 1)
 	go func() { done <- appendLines(path, []byte("new\n")) }()
 	waits := regexp.MustCompile(fmt.Sprintf(`-> FLOCK .*:%d `, stat.Ino))
@@ -63,9 +57,7 @@ func TestAppendsWaitForEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Close()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 	if got, _ := os.ReadFile(path); string(got) != "other\nnew\n" {
 		t.Errorf("got %q, want the lines of both", got)
 	}
@@ -74,23 +66,25 @@ func TestAppendsWaitForEachOther(t *testing.T) {
 // A full disk, as a limit of the file's size has it, leaves what was there.
 func TestFullDiskLeavesNoPartOfALine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
-	if err := os.WriteFile(path, []byte("one\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("one\n"), 0o600))
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
 	limit := before
 	limit.Cur = 10_000
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
 	err := appendLines(path, []byte(strings.Repeat("x", 20_000)+"\n"))
 	if undo := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); undo != nil {
 		t.Fatal(undo)
 	}
 	if got, _ := os.ReadFile(path); err == nil || string(got) != "one\n" {
 		t.Errorf("got %v and %d bytes, want an error and the line that was there", err, len(got))
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

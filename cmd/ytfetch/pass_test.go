@@ -188,16 +188,12 @@ func TestPlacesThatAreOfNoUse(t *testing.T) {
 	r.pass.pages = 2
 	for _, text := range []string{"", "{", "null", "[]", `{"of":"` + first.Of + `","page":0}`, `{"of":"another","page":2}`,
 		`{"of":"` + first.Of + `","page":3,"token":"C00100"}`} {
-		if err := os.WriteFile(r.pass.placeFile(), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(r.pass.placeFile(), []byte(text), 0o600))
 		if at := r.pass.resume(); at.Page != 1 || at.Token != "" {
 			t.Errorf("%q: got %+v, want page 1", text, at)
 		}
 	}
-	if err := os.Mkdir(r.pass.placeFile()+".new", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(r.pass.placeFile()+".new", 0o700))
 	r.ends(t.Context(), 0, 100, 2, "the next pass cannot continue here: ")
 }
 

@@ -27,9 +27,7 @@ func TestMain(m *testing.M) {
 //	serve ARG...         runs the sample over HTTP until the script ends, and sets ADDRESS
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			e := newEnv(t, 9_500, 10_000)

@@ -72,15 +72,11 @@ func of(id, region, title string) string {
 func (l library) open() map[string]string {
 	l.t.Helper()
 	db, err := openIndex(l.t.Context(), l.dir)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	defer db.Close()
 	rows, err := db.Query(`SELECT id, videos.title || (SELECT group_concat(' ' || region, '') FROM places WHERE video = number)
 		FROM videos JOIN texts ON texts.rowid = number WHERE texts MATCH '"a tag"'`)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	return collect(l.t, rows)
 }
 
@@ -89,14 +85,10 @@ func collect(t *testing.T, rows *sql.Rows) map[string]string {
 	all := map[string]string{}
 	for rows.Next() {
 		var id, rest string
-		if err := rows.Scan(&id, &rest); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&id, &rest))
 		all[id] = rest
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	return all
 }
 
@@ -122,14 +114,10 @@ func TestIndexFollowsTheFiles(t *testing.T) {
 	l.append(fr, half[40:])
 	l.has(map[string]string{"a": "eins DE FR", "b": "two DE", "c": "xylophone FR"})
 	// A file that became shorter is another one.
-	if err := os.WriteFile(filepath.Join(l.dir, fr), []byte(of("d", "FR", "four")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(l.dir, fr), []byte(of("d", "FR", "four")), 0o600))
 	l.has(map[string]string{"a": "eins DE FR", "b": "two DE", "c": "xylophone FR", "d": "four FR"})
 	// What was in a file that is gone leaves the index.
-	if err := os.Remove(filepath.Join(l.dir, fr)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(l.dir, fr)))
 	l.has(map[string]string{"a": "eins DE", "b": "two DE"})
 	text, err := os.ReadFile(filepath.Join(l.dir, "ytsearch.db"))
 	if err != nil || strings.Contains(string(text), "xylophone") {
@@ -146,9 +134,7 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 	l.append("2026-11-28-DE.jsonl", text.String())
 	killed := exec.Command("ytsearch", "index", l.dir)
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Start())
 	said := make(chan string, 3)
 	for range cap(said) {
 		go func() {
@@ -184,5 +170,13 @@ func TestExpression(t *testing.T) {
 		if got, _ := expression(words); got != want {
 			t.Errorf("%s: got %s, want %s", words, got, want)
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

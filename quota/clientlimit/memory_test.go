@@ -32,13 +32,9 @@ func memoryHarness() ledgertest.ClientHarness {
 func reopened(t testing.TB, m *clientlimit.Memory, clock func() time.Time) *clientlimit.Memory {
 	t.Helper()
 	var text bytes.Buffer
-	if err := m.Save(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Save(&text))
 	m = clientlimit.NewMemory(clock)
-	if err := m.Load(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Load(&text))
 	return m
 }
 
@@ -124,9 +120,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	granted := func(i int) bool {
 		binary.BigEndian.PutUint64(c.Key[:], uint64(i))
 		answer, err := m.Count(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return answer.Granted
 	}
 	for i := range n {
@@ -182,16 +176,12 @@ func TestBoundOfTheCounter(t *testing.T) {
 			s := clientlimit.NewService(nil)
 			m := clientlimit.NewMemory(func() time.Time { return time.UnixMilli(at) })
 			all := []*clientlimit.Clients{of(clientlimit.Counter, units, time.Minute)}
-			if err := s.SetClients(m, "a secret of the test", all); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.SetClients(m, "a secret of the test", all))
 			var grants [][2]int64 // when, and how many
 			var sum, worst quota.Units
 			for range 5000 {
 				d, err := s.Acquire(t.Context(), "counter", clientlimit.Request{Subject: "alice", Count: n})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				for len(grants) > 0 && grants[0][0] <= at-window {
 					sum -= quota.Units(grants[0][1])
 					grants = grants[1:]
@@ -206,5 +196,13 @@ func TestBoundOfTheCounter(t *testing.T) {
 				t.Errorf("%d units in a trailing window of %d", worst, units)
 			}
 		})
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -33,9 +33,7 @@ type scene struct {
 func newScene(t *testing.T, all ...*clientlimit.Clients) *scene {
 	s := &scene{ledger: ledgertest.NewClientStore(ledgertest.NewClock(nine).Now)}
 	s.Service = clientlimit.NewService(func(any) { s.events++ })
-	if err := s.SetClients(s.ledger, "a secret of the test", all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetClients(s.ledger, "a secret of the test", all))
 	return s
 }
 
@@ -123,15 +121,11 @@ func TestTheSecretInTheStore(t *testing.T) {
 		key := func(s *clientlimit.Service) clientlimit.Key {
 			t.Helper()
 			_, k, err := s.Usage(ctx, "public", "alice")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return k
 		}
 		set := func(s *clientlimit.Service, secret string) {
-			if err := s.SetClients(store, secret, []*clientlimit.Clients{public}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.SetClients(store, secret, []*clientlimit.Clients{public}))
 		}
 		// await returns after the secret was read again.
 		await := func() {

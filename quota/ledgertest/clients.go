@@ -97,9 +97,7 @@ const secret = "a secret of the tests"
 func serviceOf(t testing.TB, store clientlimit.Store, c clientlimit.Clients) *clientlimit.Service {
 	t.Helper()
 	service := clientlimit.NewService(nil)
-	if err := service.SetClients(store, secret, []*clientlimit.Clients{&c}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, service.SetClients(store, secret, []*clientlimit.Clients{&c}))
 	return service
 }
 

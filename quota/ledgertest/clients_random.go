@@ -108,9 +108,7 @@ func (r *randomClients) step() {
 		r.compareUsage(subject)
 	case what < 94:
 		r.say("reset %s", subject)
-		if err := r.service.Reset(context.Background(), r.c.Name, subject); err != nil {
-			r.Fatal(err)
-		}
+		must(r, r.service.Reset(context.Background(), r.c.Name, subject))
 		r.model.reset(&r.c, subject)
 	case what < 98:
 		r.draw()
@@ -139,8 +137,6 @@ func (r *randomClients) moveClock() {
 func (r *randomClients) compareUsage(subject string) {
 	r.Helper()
 	got, _, err := r.service.Usage(context.Background(), r.c.Name, subject)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	r.same("usage of "+subject, got, r.model.usage(&r.c, subject))
 }

@@ -101,17 +101,13 @@ func (h *history) configure() {
 	if h.harness.Configure == nil {
 		return
 	}
-	if err := h.harness.Configure(h.ledger, slices.Collect(maps.Values(h.known))); err != nil {
-		h.Fatal(err)
-	}
+	must(h, h.harness.Configure(h.ledger, slices.Collect(maps.Values(h.known))))
 }
 
 // again closes the ledger and opens it again.
 func (h *history) again() {
 	h.Helper()
-	if err := h.ledger.Close(); err != nil {
-		h.Fatal(err)
-	}
+	must(h, h.ledger.Close())
 	h.ledger = h.reopen()
 	h.configure()
 }
@@ -226,5 +222,13 @@ func (h *history) reset(note string) {
 	h.Helper()
 	if err := h.ledger.Reset(context.Background(), h.c, quota.Caller{UID: 3}, note); err != nil {
 		h.Fatalf("reset: %v", err)
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -91,9 +91,7 @@ func (r *random) credential() *quota.Credential {
 		"per":   {Per: map[string]quota.Units{"longest": quota.Units(1 + r.rand.IntN(40))}},
 	}}
 	california, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	windows := []quota.Window{
 		quota.Sliding(time.Minute), quota.Sliding(10*time.Minute + 7*time.Millisecond), quota.Sliding(24 * time.Hour),
 		quota.Calendar(quota.Hour, time.UTC), quota.Calendar(quota.Day, california),
@@ -171,9 +169,7 @@ func (r *random) askBoth() {
 	ask := r.randomAsk()
 	r.say("ask %+v", ask)
 	got, err := r.ledger.Acquire(context.Background(), r.c, ask)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	want, _ := r.model.Acquire(context.Background(), r.c, ask)
 	r.same(fmt.Sprintf("ask %+v", ask), comparable(got), comparable(want))
 	if want.Granted() && !want.Replayed {
@@ -186,9 +182,7 @@ func (r *random) peekBoth() {
 	ask := r.randomAsk()
 	r.say("peek %+v", ask)
 	got, err := r.ledger.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges, ask.UseReserve)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	want, _ := r.model.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges, ask.UseReserve)
 	r.same("peek", comparable(got), comparable(want))
 }
@@ -272,9 +266,7 @@ func (r *random) settleBoth() {
 	r.usage() // so that the ledger has read the clock, which was moved
 	r.say("settle %+v", s)
 	got, err := r.ledger.Settle(context.Background(), r.c, s)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	want, _ := r.model.Settle(context.Background(), r.c, s)
 	if got.Reason == quota.SettledTooHigh && want.Reason == quota.UnknownGrant {
 		return // either may be said first
@@ -286,9 +278,7 @@ func (r *random) bookBoth() {
 	b := quota.Booking{Limit: r.anyLimit(), Units: quota.Units(1 + r.rand.IntN(40)), Note: "as their console says"}
 	r.say("book %+v", b)
 	got, err := r.ledger.Book(context.Background(), r.c, b)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	want, _ := r.model.Book(context.Background(), r.c, b)
 	_, id, err := quota.ParseGrantID(got.GrantID)
 	if err != nil {
@@ -311,9 +301,7 @@ func (r *random) closeBoth() {
 	}
 	r.say("close %+v", k)
 	got, err := r.ledger.ChangeLimit(context.Background(), r.c, k)
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	want, _ := r.model.ChangeLimit(context.Background(), r.c, k)
 	r.same("close", got, want)
 }

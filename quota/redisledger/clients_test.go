@@ -25,9 +25,7 @@ func hourly(algorithm clientlimit.Algorithm) *clientlimit.Clients {
 func openClients(t *testing.T, addr string, deadline time.Duration, c *clientlimit.Clients) *Clients {
 	t.Helper()
 	all, err := OpenClients(Config{Addrs: []string{addr}, Deadline: deadline}, "", c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { all.Close() })
 	return all
 }
@@ -55,9 +53,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 	server := redistest.Start(t)
 	c := openClients(t, server.Addr, 0, hourly(clientlimit.Counter))
 	takeSoon(t, c, "alice", 0)
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Freeze())
 	for _, row := range []struct {
 		until time.Duration // of the pause; 0: as it is
 		want  error
@@ -69,9 +65,7 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 			t.Errorf("got %v, want %v", err, row.want)
 		}
 	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Thaw())
 	c.store.pauses.Clear()
 	takeSoon(t, c, "bob", 0)
 }
@@ -149,9 +143,7 @@ func TestTheProgramOfThePage(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	page, err := os.ReadFile("../../lua/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, program, _ := strings.Cut(string(page), "```php\n")
 	program, _, _ = strings.Cut(program, "```")
 	run := func() string {

@@ -97,9 +97,7 @@ func TestLeastRights(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile("../../cmd/quotad/HOSTS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := "ACL SETUSER quotad on >PASSWORD " + leastRights + "\n"; !strings.Contains(string(page), want) {
 		t.Errorf("the page does not say %q", want)
 	}

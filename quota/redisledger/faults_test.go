@@ -31,9 +31,7 @@ func open(t testing.TB, config Config, name, dir string, units quota.Units) *hos
 	t.Helper()
 	config.Deadline = 2 * time.Second // so that a busy machine does not pass for an outage
 	store, err := OpenStore(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &host{ledger: slidinglog.Open(slidinglog.Config{Engine: store, Dir: filepath.Join(dir, name), Name: name,
 		Deadline: config.Deadline})}
 	t.Cleanup(func() { h.ledger.Close() })
@@ -44,9 +42,7 @@ func open(t testing.TB, config Config, name, dir string, units quota.Units) *hos
 	if err == nil {
 		err = h.ledger.SetCredentials(h.service.Credentials(), nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return h
 }
 
@@ -243,9 +239,7 @@ func TestSlotMoves(t *testing.T) {
 	calm := openAt(t, Config{Addrs: config.Addrs, KeyPrefix: "calm:", Deadline: hanging})
 	connect := func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() }
 	err := errors.Join(put(t.Context(), calm, "a"), calm.current().(*redis.ClusterClient).ForEachMaster(t.Context(), connect))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slot := fmt.Sprint(nodes[0].Do(t, "CLUSTER", "KEYSLOT", "{youtube}"))
 	from := slices.IndexFunc(nodes, func(node *redistest.Server) bool {
 		return node.Do(t, "CLUSTER", "COUNTKEYSINSLOT", slot) != int64(0)

@@ -19,3 +19,11 @@ func TestMain(m *testing.M) {
 	flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0)))
 	os.Exit(processtest.Tests(m.Run).Run())
 }
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

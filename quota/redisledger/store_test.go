@@ -18,9 +18,7 @@ import (
 func openAt(t testing.TB, config Config) *Store {
 	t.Helper()
 	s, err := OpenStore(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -41,9 +39,7 @@ func put(ctx context.Context, s *Store, id string) error {
 func has(t testing.TB, s *Store, id string) bool {
 	t.Helper()
 	values, err := s.Run(t.Context(), "youtube", slidinglog.Mirror, []any{0, "", 1, id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(values) > 2
 }
 
@@ -59,18 +55,14 @@ func TestKeys(t *testing.T) {
 	bounds.QuietMicros = 0
 	server := redistest.Start(t)
 	s, err := openStore(Config{Addrs: []string{server.Addr}}, lua.All(bounds))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	acquire := func(keep int64) error {
 		_, err := s.Run(t.Context(), "youtube", slidinglog.Acquire,
 			[]any{"id", entry, "", "epoch", 0, keep, 0, "drawn", 0, "daily", hour, 0, 100, 1, 0})
 		return err
 	}
-	if err := errors.Join(put(t.Context(), s, "a"), acquire(hour/4)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(put(t.Context(), s, "a"), acquire(hour/4)))
 	keys := s.keys("youtube")
 	for _, key := range keys {
 		if left := server.Do(t, "PTTL", key).(int64); left <= (15*time.Minute).Milliseconds() || left > (30*time.Minute).Milliseconds() {
@@ -233,9 +225,7 @@ func TestOutcomes(t *testing.T) {
 		}
 	}
 	direct := openAt(t, Config{Addrs: []string{server.Addr}})
-	if err := put(t.Context(), direct, "d"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t.Context(), direct, "d"))
 	server.Kill()
 	_ = put(t.Context(), direct, "e") // its connection is cut
 	err := put(t.Context(), direct, "e")
@@ -250,9 +240,7 @@ func TestConnectionsDeclare(t *testing.T) {
 	first, second := redistest.Start(t), redistest.Start(t)
 	proxy := redistest.NewProxy(t, first)
 	s := openAt(t, Config{Addrs: []string{proxy.Addr}})
-	if err := put(t.Context(), s, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, put(t.Context(), s, "a"))
 	copied(t, first, second)
 	proxy.Lead(second)
 	first.Kill() // and the connections with it

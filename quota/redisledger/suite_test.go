@@ -52,9 +52,7 @@ func (s *suite) begin(clock *ledgertest.Clock, t testing.TB, bounds lua.Bounds) 
 	return func(t testing.TB) *Store {
 		t.Helper()
 		store, err := openStore(Config{Addrs: []string{s.server.Addr}, Deadline: hanging, KeyPrefix: prefix}, sources)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return store
 	}
 }

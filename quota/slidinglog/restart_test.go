@@ -50,12 +50,8 @@ func (b *bed) reload(c *quota.Credential) {
 	b.Helper()
 	b.c = c
 	s, err := quota.NewService(b.l, []*quota.Credential{c}, time.Minute)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := b.l.SetCredentials(s.Credentials(), nil); err != nil {
-		b.Fatal(err)
-	}
+	noError(b.T, err)
+	noError(b.T, b.l.SetCredentials(s.Credentials(), nil))
 	b.Service = s
 }
 
@@ -63,9 +59,7 @@ func (b *bed) reload(c *quota.Credential) {
 func (b *bed) killed() *bed {
 	b.Helper()
 	next := &bed{T: b.T, clock: b.clock, dir: b.TempDir(), c: b.c}
-	if err := os.CopyFS(next.dir, os.DirFS(b.dir)); err != nil {
-		b.Fatal(err)
-	}
+	noError(b.T, os.CopyFS(next.dir, os.DirFS(b.dir)))
 	next.start(next.dir)
 	return next
 }
@@ -74,9 +68,7 @@ func (b *bed) ask(r quota.Request) quota.Decision {
 	b.Helper()
 	r.Credential, r.Count = b.c.Name, max(r.Count, 1)
 	d, err := b.Acquire(b.Context(), r)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b.T, err)
 	return d
 }
 
@@ -99,9 +91,7 @@ func (b *bed) denied(operation string, count quota.Units, until time.Time) {
 func (b *bed) usage() quota.Usage {
 	b.Helper()
 	u, err := b.Usage(b.Context(), b.c.Name)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b.T, err)
 	return u
 }
 
@@ -117,9 +107,7 @@ func (b *bed) used(want ...quota.Units) {
 func (b *bed) entries() []quota.Entry {
 	b.Helper()
 	page, err := b.Log(b.Context(), b.c.Name, quota.LogQuery{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b.T, err)
 	return page.Entries
 }
 
@@ -165,9 +153,7 @@ func TestACredentialComesBack(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, youtube())
 	b.granted("videos.list", 5)
-	if err := b.l.SetCredentials(nil, nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.l.SetCredentials(nil, nil))
 	_, err := b.Usage(t.Context(), "youtube")
 	if err == nil || !strings.Contains(err.Error(), `"youtube" is not configured any more`) {
 		t.Errorf("got %v", err)
@@ -183,9 +169,7 @@ func TestACredentialComesBack(t *testing.T) {
 	// One that cannot be opened changes nothing.
 	bad := youtube()
 	bad.Name = "bad"
-	if err := os.WriteFile(filepath.Join(b.dir, "bad"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(b.dir, "bad"), nil, 0o600))
 	if err := b.l.SetCredentials([]*quota.Credential{bad}, nil); err == nil {
 		t.Error("a file where the journal should be: no error")
 	}
@@ -289,9 +273,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	}
 
 	again, err := journal.Open(b.dir, "one", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	one.journal = again
 	one.poll(t.Context(), false)
 	if h := b.l.Health(t.Context()); !h.Reachable || len(h.Unwritten) != 0 {

@@ -63,9 +63,7 @@ func TestLogAheadOfTime(t *testing.T) {
 		if clocks := h.Health(t.Context()).Clock; len(clocks) != 1 {
 			t.Errorf("Health has %q, want that the log is ahead", clocks)
 		}
-		if err := h.Reset(t.Context(), h.c, quota.Caller{}, "the clock"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, h.Reset(t.Context(), h.c, quota.Caller{}, "the clock"))
 		for _, what := range []string{"a reset", "a flush"} {
 			time.Sleep(5 * time.Second)
 			if clocks := h.Health(t.Context()).Clock; len(clocks) != 0 {
@@ -255,9 +253,7 @@ func TestCorrectionsInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
 		r.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-		if err := w.forget(w.keys()...); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, w.forget(w.keys()...))
 		args := []any{"e", "", int64(3600e6), 0}
 		for _, r := range records {
 			args = append(args, r.ID, r.At, 0, r.Text)
@@ -292,9 +288,7 @@ func TestLateCalls(t *testing.T) {
 			play(t, 1, func(t *testing.T, w *world) {
 				h := w.hosts[0]
 				d, err := h.ask(9)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				_, grant, _ := quota.ParseGrantID(d.GrantID)
 				h.way.disturb(func(s Script, args []any) fault {
 					if (s == Acquire || s == Correct) && args[0] != "" {
@@ -573,9 +567,7 @@ func TestHosts(t *testing.T) {
 		c, d := w.host("c"), w.host("d")
 		time.Sleep(time.Millisecond) // they have said that they live
 		c.dead = true
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Close())
 		d.kill()
 		if got := names(); got != "a b d" {
 			t.Errorf("hosts %q after a clean stop", got)

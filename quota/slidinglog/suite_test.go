@@ -86,3 +86,11 @@ func TestRandomOfTwoHosts(t *testing.T) {
 	t.Parallel()
 	ledgertest.Random(t, hosts(small()), 20)
 }
+
+// noError ends a test at an error.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

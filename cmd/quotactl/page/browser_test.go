@@ -50,16 +50,10 @@ func TestInABrowser(t *testing.T) {
 	if os.Getenv("QUOTAD_TEST_BROWSER") == "" {
 		t.Skip("QUOTAD_TEST_BROWSER=1 asks for it; it needs chromium")
 	}
-	dir, err := os.MkdirTemp("", "q") // short, as the names of sockets are
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	file, socket := filepath.Join(dir, "config.toml"), filepath.Join(dir, "q.sock")
 	text := fmt.Sprintf("state_dir = %q\nsocket = %q\n%s", filepath.Join(dir, "state"), socket, configuration)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o644))
 	if output, err := exec.Command("go", "build", "-o", dir, "quotad/cmd/quotad", "quotad/cmd/quotactl").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -73,9 +67,7 @@ func TestInABrowser(t *testing.T) {
 	begin(t, client, "trending")
 	url, closePage := child(t, regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+/$`), dir+"/quotactl", "page", "--socket", socket)
 	b := openBrowser(t)
-	if err := chromedp.Do(b.ctx, chromedp.Navigate(url)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Do(b.ctx, chromedp.Navigate(url)))
 	b.await(`document.querySelector('#limits .chart') && document.querySelector('#jobs .marks .good')`)
 	b.await(left("8,800"))
 	b.fits("calm")
@@ -136,9 +128,7 @@ func begin(t *testing.T, client jobsapi.Client, job string) {
 	for p := (jobs.Progress{}); err == nil && (p.ID == "" || p.State == jobs.RunRunning); {
 		p, err = client.Await(t.Context(), run.ID, len(run.Ring), -1)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // A browser is a tab of a chromium. What it complains of on its console, of a broken policy too, fails the test.
@@ -193,9 +183,7 @@ func (b *browser) await(expression string) {
 func (b *browser) is(expression string) bool {
 	b.t.Helper()
 	yes, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return yes
 }
 
@@ -245,9 +233,7 @@ func child(t *testing.T, first *regexp.Regexp, command ...string) (line string, 
 	reader, writer := io.Pipe()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = writer, writer
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	stop = sync.OnceFunc(func() {
 		cmd.Process.Signal(syscall.SIGINT)
 		if err := cmd.Wait(); err != nil {
@@ -264,4 +250,12 @@ func child(t *testing.T, first *regexp.Regexp, command ...string) (line string, 
 	}
 	t.Fatalf("%s ended", command[0])
 	return "", nil
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,13 +39,9 @@ func openWindow(t *testing.T, first Picture) *window {
 	w := &window{t: t, shown: make(chan seen, 1), ended: make(chan struct{}), end: end}
 	w.show(first, nil)
 	s, err := New(ctx, w.look, time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.addr = l.Addr().String()
 	go func() {
 		defer close(w.ended)
@@ -73,9 +68,7 @@ func (w *window) look(ctx context.Context) (Picture, error) {
 func (w *window) send(request string) (*http.Response, string) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.addr)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(time.Minute)) // of an answer without an end, which none of these has
 	if _, err := io.WriteString(conn, request); err != nil {
@@ -83,13 +76,9 @@ func (w *window) send(request string) (*http.Response, string) {
 	}
 	method, _, _ := strings.Cut(request, " ")
 	answer, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return answer, string(body)
 }
 
@@ -224,15 +213,9 @@ func TestSinceWhenItIsLost(t *testing.T) {
 
 // A source reads each log once, page by page, and no further than it must; then the status alone.
 func TestSource(t *testing.T) {
-	dir, err := os.MkdirTemp("", "q") // short, as the names of sockets are
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := t.TempDir()
 	listener, err := net.Listen("unix", dir+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asked, pages := 0, 3
 	at := time.Now().Add(-time.Hour).UTC().Truncate(chartStep)
 	daemon := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -264,5 +247,13 @@ func TestSource(t *testing.T) {
 				t.Errorf("of %d pages: %v, asked %d times, %+v", pages, err, asked, p.Facts)
 			}
 		}
+	}
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -129,26 +129,18 @@ func StartTLS(tb testing.TB) (*Server, *tls.Config) {
 	tb.Helper()
 	s := prepare(tb, "--save", "", "--appendonly", "no", "--port", "0")
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	keyText, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	certificate, file := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), filepath.Join(s.dir, "pem")
 	both := append(certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyText})...)
-	if err := os.WriteFile(file, both, 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, os.WriteFile(file, both, 0o600))
 	port := freePorts(tb, 1)[0]
 	s.Addr = net.JoinHostPort("127.0.0.1", port)
 	s.args = append(s.args, "--bind", "127.0.0.1", "--tls-port", port, "--tls-auth-clients", "yes",

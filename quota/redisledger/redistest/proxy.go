@@ -152,13 +152,9 @@ func late(to, from net.Conn, by time.Duration) {
 func lead(tb testing.TB, to func() *Server, carry func(client, server net.Conn)) (addr string) {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "proxy")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	ctx, cut := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serve := func(client net.Conn) {

@@ -30,9 +30,7 @@ func StartSentinels(tb testing.TB, sentinels, replicas int, args ...string) *Gua
 			"sentinel down-after-milliseconds %[4]s 1000\nsentinel failover-timeout %[4]s 5000\n",
 			s.port(), s.socket(), s.dir, w.Name, w.Nodes[0].port(), sentinels/2+1)
 		path := filepath.Join(s.dir, "conf") // which a Sentinel writes to
-		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, os.WriteFile(path, []byte(config), 0o600))
 		s.args = []string{path, "--sentinel"}
 		s.Run(tb)
 		w.Sentinels = append(w.Sentinels, s)

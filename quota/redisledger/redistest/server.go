@@ -44,9 +44,7 @@ func prepare(tb testing.TB, args ...string) *Server {
 	}
 	// A short path: names of sockets stop at 108 bytes.
 	dir, err := os.MkdirTemp("", "redis")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), dir: dir}
 	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"))
 	tb.Cleanup(func() {
@@ -162,9 +160,7 @@ type Conn struct {
 func (s *Server) Dial(tb testing.TB) *Conn {
 	tb.Helper()
 	conn, err := net.Dial("unix", s.socket())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { conn.Close() })
 	return &Conn{conn, bufio.NewReader(conn)}
 }
@@ -177,4 +173,12 @@ func (c *Conn) Do(args ...string) (value any, err error) {
 	}
 	value, _, err = read(c.replies, nil)
 	return value, err
+}
+
+// must ends a test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

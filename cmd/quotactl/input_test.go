@@ -199,6 +199,7 @@ func TestQuestions(t *testing.T) {
 		{"notify low", 1, `POST/notify {"event":"low"}`, "a ?[31mline\nlow failed",
 			"the command of low failed: exit status 1"},
 		{"page --listen 192.0.2.1:0", 2, "", "", "knows no passwords"},
+		{"page --listen :8042", 2, "", "", "knows no passwords"},
 	} {
 		var stdout, stderr strings.Builder
 		c := &cli{stdout: &stdout, stderr: &stderr}

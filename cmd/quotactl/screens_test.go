@@ -50,7 +50,6 @@ func TestScreens(t *testing.T) {
 	colored.Color = true
 	screens := []txtar.File{
 		{Name: "status", Data: []byte(renderStatus(s, v))},
-		{Name: "status of 40 columns", Data: []byte(renderStatus(s, viewOf(40)))},
 		{Name: "status in colour", Data: []byte(renderStatus(s, colored))},
 		{Name: "status that is calm", Data: []byte(renderStatus(calm, v))},
 		{Name: "calm though a run stopped", Data: []byte(wording.Calm(jobsapi.Status{Triage: calm.Triage, Jobs: []jobsapi.Job{here}}) + "\n")},
@@ -58,7 +57,6 @@ func TestScreens(t *testing.T) {
 		{Name: "runs", Data: []byte(runTable(runs, v))},
 		{Name: "runs in colour", Data: []byte(runTable(runs, colored))},
 		{Name: "run", Data: []byte(runPage(runs[0], false, v))},
-		{Name: "output", Data: []byte(runPage(runs[0], true, v))},
 		{Name: "plan in colour", Data: []byte(planPage(somePlan(), colored))},
 		{Name: "log", Data: []byte(logTable(api.LogPage{Entries: someEntries()}, v))},
 		{Name: "usage", Data: []byte(usageTable(someUsage(), v))},

@@ -97,12 +97,17 @@ func TestMutants(t *testing.T) {
 	if len(mutants) == 0 {
 		t.Fatalf("-mutants %s is no package with mutants, and matches no name", *playMutants)
 	}
-	killers := newKillers(t, mutants)
+	passes := make(map[string]func() error) // by package and test
 	for _, m := range mutants {
+		test := m.pkg + " " + m.killer
+		if passes[test] == nil {
+			passes[test] = sync.OnceValue(m.passes)
+		}
+		pass := passes[test]
 		t.Run(m.pkg+"/"+m.name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			err := killers.pass(&m)
+			err := pass()
 			by := ""
 			if err == nil {
 				by, err = m.play(t.TempDir())
@@ -237,60 +242,6 @@ func (m *mutant) pattern() string {
 	return "^" + strings.ReplaceAll(m.killer, "/", "$/^") + "$"
 }
 
-// killers knows which tests pass without a mutant, each by itself: they exist, and need none before them.
-type killers struct {
-	once map[string]func() error // builds the tests of a package, by its path; or runs a test, by package and name
-	dir  string
-}
-
-func newKillers(t *testing.T, mutants []mutant) *killers {
-	k := &killers{once: make(map[string]func() error), dir: t.TempDir()}
-	for _, m := range mutants {
-		if k.once[m.pkg] == nil {
-			k.once[m.pkg] = sync.OnceValue(func() error { return k.build(m.pkg) })
-		}
-		if test := m.pkg + " " + m.killer; m.killer != "" && k.once[test] == nil {
-			k.once[test] = sync.OnceValue(func() error { return k.run(&m) })
-		}
-	}
-	return k
-}
-
-// pass returns why the test that kills the mutant does not pass without it.
-func (k *killers) pass(m *mutant) error {
-	if m.killer == "" {
-		return nil
-	}
-	if err := k.once[m.pkg](); err != nil {
-		return err
-	}
-	return k.once[m.pkg+" "+m.killer]()
-}
-
-// binary is the path of a package's tests.
-func (k *killers) binary(pkg string) string {
-	return filepath.Join(k.dir, strings.ReplaceAll(pkg, "/", "-")+".test")
-}
-
-func (k *killers) build(pkg string) error {
-	build := exec.Command("go", "test", "-c", "-vet=off", "-o", k.binary(pkg), "./"+pkg)
-	build.Dir = ".."
-	if output, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("the tests of %s do not build:\n%s", pkg, output)
-	}
-	return nil
-}
-
-func (k *killers) run(m *mutant) error {
-	test := exec.Command(k.binary(m.pkg), "-test.v", "-test.timeout", mutantTime.String(), "-test.run", m.pattern())
-	test.Dir = "../" + m.pkg
-	output, err := test.CombinedOutput()
-	if passed := regexp.MustCompile(`(?m)^\s*--- PASS: ` + regexp.QuoteMeta(m.killer) + ` `); err != nil || !passed.Match(output) {
-		return fmt.Errorf("%s does not pass by itself without the mutant:\n%s", m.killer, output)
-	}
-	return nil
-}
-
 // play runs the tests with the mutant, until one fails, and returns which one does.
 func (m *mutant) play(dir string) (by string, err error) {
 	changed, err := m.apply()
@@ -309,19 +260,15 @@ func (m *mutant) play(dir string) (by string, err error) {
 		}
 	}
 	list, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err == nil {
+		err = os.WriteFile(overlay, list, 0o600)
+	}
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(overlay, list, 0o600); err != nil {
-		return "", err
-	}
-	// It is compiled as fast as can be: that takes longer than the test.
-	test := exec.Command("go", "test", "-gcflags=-N -l", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
-	test.Dir = ".."
-	test.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay) // also of what tests build
-	output, err := test.CombinedOutput()
-	killers := failedTest.FindAllStringSubmatch(string(output), -1)
-	switch hung := ranTest.FindStringSubmatch(string(output)); {
+	output, err := m.test("-overlay=" + overlay)
+	killers := failedTest.FindAllStringSubmatch(output, -1)
+	switch hung := ranTest.FindStringSubmatch(output); {
 	case err == nil:
 		return "", fmt.Errorf("it survives")
 	case len(killers) > 0:
@@ -330,4 +277,27 @@ func (m *mutant) play(dir string) (by string, err error) {
 		return "", fmt.Errorf("%s hangs, and no test fails", hung[1])
 	}
 	return "", fmt.Errorf("it does not build, or ends the process:\n%s", output)
+}
+
+// test runs the tests that kill the mutant, until one fails. They are compiled as fast as can be: that takes longer
+// than they do.
+func (m *mutant) test(overlay string) (output string, err error) {
+	test := exec.Command("go", "test", "-v", "-gcflags=-N -l", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
+	test.Dir = ".."
+	test.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" "+overlay) // also of what tests build
+	text, err := test.CombinedOutput()
+	return string(text), err
+}
+
+// passes returns why the test that kills the mutant does not pass without it, by itself: it exists, and needs none
+// before it.
+func (m *mutant) passes() error {
+	if m.killer == "" {
+		return nil
+	}
+	output, err := m.test("")
+	if passed := regexp.MustCompile(`(?m)^\s*--- PASS: ` + regexp.QuoteMeta(m.killer) + ` `); err != nil || !passed.MatchString(output) {
+		return fmt.Errorf("%s does not pass by itself without the mutant:\n%s", m.killer, output)
+	}
+	return nil
 }

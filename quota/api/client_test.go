@@ -32,9 +32,7 @@ func cut(t *testing.T, h *servertest.Server, n int64) *cutter {
 	t.Helper()
 	c := &cutter{socket: filepath.Join(servertest.ShortDir(t), "cut.sock")}
 	l, err := net.Listen("unix", c.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	frontend := server.NewFrontend(server.FrontendConfig{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.requests.Add(1) > n {
 			h.ServeHTTP(w, r)
@@ -48,83 +46,61 @@ func cut(t *testing.T, h *servertest.Server, n int64) *cutter {
 	return c
 }
 
-func TestLostReplyIsAskedForAgainAndDebitedOnce(t *testing.T) {
-	for _, id := range []string{"page-1", ""} {
-		h := servertest.Start(t, nil)
-		c := cut(t, h, 2)
-		client := &api.Client{Socket: c.socket}
-		d, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list", RequestID: id})
-		if err != nil || !d.Granted || !d.Replayed {
-			t.Fatalf("request id %q: %+v, %v, want a grant that was replayed", id, d, err)
+// A request whose answer is lost is sent again, twice at most, if that debits once. All others are sent once.
+func TestLostAnswers(t *testing.T) {
+	type send func(c *api.Client, grant string) error
+	acquire := func(id string) send {
+		return func(c *api.Client, _ string) error {
+			d, err := c.Acquire(t.Context(), api.AcquireRequest{Operation: "search.list", RequestID: id})
+			if err == nil && !d.Replayed {
+				t.Errorf("got %+v, want a grant that was replayed", d)
+			}
+			return err
 		}
-		if used := h.Used("youtube"); used != 100 || c.requests.Load() != 3 {
-			t.Errorf("used %d after %d requests, want 100 after 3", used, c.requests.Load())
-		}
 	}
-}
-
-func TestLostRepliesEndAsUnreachable(t *testing.T) {
-	h := servertest.Start(t, nil)
-	c := cut(t, h, 100)
-	client := &api.Client{Socket: c.socket}
-	_, err := client.Acquire(context.Background(), api.AcquireRequest{Credential: "youtube", Operation: "search.list"})
-	if !errors.Is(err, api.ErrUnreachable) || !errors.Is(err, quota.ErrOutcomeUnknown) || !strings.Contains(api.Hint(err), "journalctl -u quotad -n 5") {
-		t.Errorf("got %v, hint %q", err, api.Hint(err))
-	}
-	if n := c.requests.Load(); n != 3 {
-		t.Errorf("%d requests, want 3", n)
-	}
-	if used := h.Used("youtube"); used != 100 {
-		t.Errorf("used %d, want 100", used)
-	}
-}
-
-func TestSettleIsRepeatedAndOtherPostsAreNot(t *testing.T) {
-	h := servertest.Start(t, nil)
-	h.Tokens.Issue("secret", "trending", "US", "youtube")
-	grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"})
-	c := cut(t, h, 1)
-	client := &api.Client{Socket: c.socket, Token: "secret"}
-	if _, err := client.Settle(context.Background(), grant.GrantID, 7); err != nil || h.Used("youtube") != 7 {
-		t.Errorf("settle: %v, used %d, want 7", err, h.Used("youtube"))
-	}
-
-	c = cut(t, h, 1)
-	client = &api.Client{Socket: c.socket, Token: "secret"}
-	if _, err := client.Observe(t.Context(), api.Observation{GrantID: grant.GrantID, Status: 200}); err != nil {
-		t.Errorf("an observation: %v", err)
-	}
-
-	for name, post := range map[string]func(*api.Client) error{
-		"any other POST": func(c *api.Client) error {
-			return c.Do(t.Context(), "POST", "/v1/acquire", api.AcquireRequest{Credential: "other", Operation: "get"}, nil)
-		},
-		"a client's call": func(c *api.Client) error {
+	for _, row := range []struct {
+		name     string
+		lost     int64 // answers
+		send     send
+		requests int64
+		used     quota.Units // with 100 of the grant
+		unknown  bool        // its outcome
+	}{
+		{"an acquire", 2, acquire(""), 3, 200, false},
+		{"an acquire with an id", 2, acquire("page-1"), 3, 200, false},
+		{"an acquire that is never answered", 99, acquire(""), 3, 200, true},
+		{"a settlement", 1, func(c *api.Client, grant string) error { _, err := c.Settle(t.Context(), grant, 7); return err }, 2, 7, false},
+		{"an observation", 1, func(c *api.Client, grant string) error {
+			_, err := c.Observe(t.Context(), api.Observation{GrantID: grant, Status: 200})
+			return err
+		}, 2, 100, false},
+		{"any other POST", 1, func(c *api.Client, _ string) error {
+			return c.Do(t.Context(), "POST", "/v1/acquire", api.AcquireRequest{Operation: "search.list"}, nil)
+		}, 1, 200, true},
+		{"a client's call", 1, func(c *api.Client, _ string) error {
 			_, err := c.AcquireClient(t.Context(), "public", api.ClientRequest{Subject: "alice"})
 			return err
-		},
+		}, 1, 100, true},
+		{"a denial, which is not lost", 0, func(c *api.Client, _ string) error {
+			d, err := c.Acquire(t.Context(), api.AcquireRequest{Operation: "search.list", Count: 40})
+			if d.Granted || d.Reason != "limit_exceeded" || d.Limit != "search" || d.Requested != 4000 || d.RetryAfterMs != 86_400_000 {
+				t.Errorf("got %+v, want a denial", d)
+			}
+			return err
+		}, 1, 100, false},
 	} {
-		c = cut(t, h, 1)
-		if err := post(&api.Client{Socket: c.socket}); !errors.Is(err, api.ErrUnreachable) || c.requests.Load() != 1 {
-			t.Errorf("%s: %v after %d requests, want unreachable after 1", name, err, c.requests.Load())
+		h := servertest.Start(t, nil)
+		h.Tokens.Issue("secret", "trending", "US", "youtube")
+		grant := h.Acquire("secret", api.AcquireRequest{Operation: "search.list"}).GrantID
+		c := cut(t, h, row.lost)
+		err := row.send(&api.Client{Socket: c.socket, Token: "secret"}, grant)
+		if errors.Is(err, api.ErrUnreachable) != row.unknown || errors.Is(err, quota.ErrOutcomeUnknown) != row.unknown || err != nil != row.unknown ||
+			strings.Contains(api.Hint(err), "journalctl -u quotad -n 5") != row.unknown {
+			t.Errorf("%s: got %v, hint %q", row.name, err, api.Hint(err))
 		}
-	}
-}
-
-func TestDenialIsNotAskedForAgain(t *testing.T) {
-	h := servertest.Start(t, nil)
-	c := cut(t, h, 0)
-	client := &api.Client{Socket: c.socket}
-	ask := api.AcquireRequest{Credential: "other", Operation: "get", Count: 2}
-	if d, err := client.Acquire(context.Background(), ask); err != nil || !d.Granted {
-		t.Fatal(d, err)
-	}
-	d, err := client.Acquire(context.Background(), ask)
-	if err != nil || d.Granted || d.Reason != "limit_exceeded" || d.Limit != "few" || d.Requested != 2 || d.RetryAfterMs != 60_000 {
-		t.Errorf("got %+v, %v", d, err)
-	}
-	if c.requests.Load() != 2 {
-		t.Errorf("%d requests, want 2", c.requests.Load())
+		if n, used := c.requests.Load(), h.Used("youtube"); n != row.requests || used != row.used {
+			t.Errorf("%s: %d requests, %d units used, want %d and %d", row.name, n, used, row.requests, row.used)
+		}
 	}
 }
 
@@ -164,12 +140,7 @@ func TestRefusalsThatAreNoDenials(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	dir := servertest.ShortDir(t)
 	stale := filepath.Join(dir, "stale")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.SetUnlinkOnClose(false)
-	l.Close()
+	servertest.StaleSocket(t, stale)
 	for _, row := range []struct{ name, socket, says string }{
 		{"no socket", filepath.Join(dir, "none"), "no such file or directory"},
 		{"stale socket", stale, "connection refused"},
@@ -210,21 +181,15 @@ func fullBacklog(t *testing.T) string {
 	t.Helper()
 	socket := filepath.Join(servertest.ShortDir(t), "s")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	t.Cleanup(func() { syscall.Close(fd) })
-	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: socket}), syscall.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: socket}), syscall.Listen(fd, 0)))
 	for range 8 {
 		conn, err := net.Dial("unix", socket)
 		if errors.Is(err, syscall.EAGAIN) {
 			return socket
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		servertest.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
 	}
 	t.Skip("a backlog of 0 has room for 8 connections here")
@@ -234,9 +199,7 @@ func fullBacklog(t *testing.T) string {
 func TestSilentDaemonIsGivenUp(t *testing.T) {
 	socket := filepath.Join(servertest.ShortDir(t), "s")
 	l, err := net.Listen("unix", socket) // nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
@@ -252,43 +215,39 @@ func TestSilentDaemonIsGivenUp(t *testing.T) {
 	}
 }
 
+// What is no answer of quotad's is an error, by its status if that says something.
 func TestWhoeverAnswersStrangely(t *testing.T) {
 	socket := filepath.Join(servertest.ShortDir(t), "s")
 	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
+	servertest.Must(t, err)
+	client, ctx := &api.Client{Socket: socket}, t.Context()
+	rows := map[string]struct { // by path
+		status int
+		body   string
+		call   func() error
+		reason quota.Reason // empty: the error is no problem
+	}{
+		"/v1/acquire": {200, "<html>", func() error { _, err := client.Acquire(ctx, api.AcquireRequest{}); return err }, ""},
+		"/v1/credentials/empty": {200, "", func() error {
+			_, err := api.Ask[api.Credential](ctx, client, "GET", "/v1/credentials/empty", nil)
+			return err
+		}, ""},
+		"/v1/grants/a:1-0":        {200, `{"granted":false}`, func() error { _, err := client.Release(ctx, "a:1-0"); return err }, ""},
+		"/v1/grants/a:1-0/settle": {502, "no", func() error { _, err := client.Settle(ctx, "a:1-0", 1); return err }, api.UpstreamUnreachable},
+		"/v1/status":              {503, "busy", func() error { _, err := client.Status(ctx); return err }, api.LedgerUnavailable},
+		"/v1/nobody":              {404, "not found", func() error { return client.Get(ctx, "/v1/nobody", nil) }, api.NotFound},
 	}
-	answers := map[string]func(http.ResponseWriter){
-		"/v1/acquire":                 func(w http.ResponseWriter) { io.WriteString(w, "<html>") },
-		"/v1/grants/a:1-0":            func(w http.ResponseWriter) { io.WriteString(w, `{"granted":false}`) },
-		"/v1/grants/a:1-0/settle":     func(w http.ResponseWriter) { http.Error(w, "no", http.StatusBadGateway) },
-		"/v1/status":                  func(w http.ResponseWriter) { http.Error(w, "busy", http.StatusServiceUnavailable) },
-		"/v1/credentials/empty":       func(http.ResponseWriter) {},
-		"/v1/credentials/nobody-here": func(w http.ResponseWriter) { http.NotFound(w, nil) },
-	}
-	answering := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answers[r.URL.Path](w) })}
+	answering := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(rows[r.URL.Path].status)
+		io.WriteString(w, rows[r.URL.Path].body)
+	})}
 	go answering.Serve(l)
 	defer answering.Close()
-	client, ctx := &api.Client{Socket: socket}, context.Background()
-
-	if d, err := client.Acquire(ctx, api.AcquireRequest{}); err == nil {
-		t.Errorf("200 without JSON: %+v, want an error", d)
-	}
-	if c, err := api.Ask[api.Credential](ctx, client, http.MethodGet, "/v1/credentials/empty", nil); err == nil {
-		t.Errorf("200 without a body: %+v, want an error", c)
-	}
-	if d, err := client.Release(ctx, "a:1-0"); err == nil {
-		t.Errorf("200 that does not grant: %+v, want an error", d)
-	}
-	if d, err := client.Settle(ctx, "a:1-0", 1); err == nil {
-		t.Errorf("502: %+v, want an error", d)
-	}
-	if _, err := client.Status(ctx); !errors.Is(err, api.ErrLedgerUnavailable) {
-		t.Errorf("bare 503: %v, want ErrLedgerUnavailable", err)
-	}
-	var p *api.Problem
-	if err := client.Get(ctx, "/v1/credentials/nobody-here", nil); !errors.As(err, &p) || p.Status != 404 || p.Reason != api.NotFound {
-		t.Errorf("bare 404: %v", err)
+	for path, row := range rows {
+		var p *api.Problem
+		if err := row.call(); err == nil || errors.As(err, &p) != (row.reason != "") || p != nil && (p.Reason != row.reason || p.Status != row.status) {
+			t.Errorf("%s: %d %q: got %v, want an error with the reason %q", path, row.status, row.body, err, row.reason)
+		}
 	}
 }
 
@@ -329,15 +288,11 @@ func TestFindSocketOfAnotherUser(t *testing.T) {
 	t.Setenv("QUOTAD_SOCKET", "")
 	t.Chdir(t.TempDir())
 	const local = "./.quotad/quotad.sock"
-	if err := errors.Join(os.Mkdir(".quotad", 0o755), os.WriteFile(local, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, errors.Join(os.Mkdir(".quotad", 0o755), os.WriteFile(local, nil, 0o600)))
 	if got := api.FindSocket(""); got != local {
 		t.Errorf("one's own: %q", got)
 	}
-	if err := os.Chown(local, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, os.Chown(local, 65534, 65534))
 	if got := api.FindSocket(""); got != "/run/quotad.sock" {
 		t.Errorf("another user's: %q, want the service's", got)
 	}

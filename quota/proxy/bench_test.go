@@ -23,9 +23,7 @@ func BenchmarkCost(b *testing.B) {
 	b.Setenv("TMPDIR", "/dev/shm")
 	ledger := slidinglog.Open(slidinglog.Config{Engine: slidinglog.NewMemory(time.Now), Dir: b.TempDir()})
 	defer ledger.Close()
-	if err := ledger.SetCredentials([]*quota.Credential{credential}, nil); err != nil {
-		b.Fatal(err)
-	}
+	servertest.Must(b, ledger.SetCredentials([]*quota.Credential{credential}, nil))
 	service := servertest.NewService(b, ledger, credential)
 	s := newScene(b, ok, func(c *Config, _ *Target) {
 		c.Service, c.Observer = service, upstream.NewObserver(service, nil, func(upstream.Outcome) {})
@@ -54,9 +52,7 @@ func callOnce(b *testing.B, address string) {
 	defer client.CloseIdleConnections()
 	for b.Loop() {
 		res, err := client.Get(address)
-		if err != nil {
-			b.Fatal(err)
-		}
+		servertest.Must(b, err)
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
 		if res.StatusCode != 200 {

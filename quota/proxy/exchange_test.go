@@ -72,9 +72,7 @@ func TestAFreeCall(t *testing.T) {
 	s := newScene(t, ok, nil)
 	c := servertest.YouTube()
 	c.Operations["videos.list"] = quota.Cost{}
-	if err := s.service.SetCredentials([]*quota.Credential{c}); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, s.service.SetCredentials([]*quota.Credential{c}))
 	if d, err := s.service.Book(t.Context(), "youtube", quota.Booking{Limit: "daily", Units: 9_500}); err != nil || !d.Granted() {
 		t.Fatal(d, err)
 	}

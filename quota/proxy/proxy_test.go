@@ -104,9 +104,7 @@ func TestCountsEachSending(t *testing.T) {
 	c := servertest.YouTube()
 	c.Limits = append(c.Limits, quota.Limit{Name: "calls", Units: 100, Window: quota.Sliding(time.Hour)})
 	c.Operations["videos.list"] = quota.Cost{Per: map[string]quota.Units{"daily": 5, "calls": 1}}
-	if err := s.service.SetCredentials([]*quota.Credential{c}); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, s.service.SetCredentials([]*quota.Credential{c}))
 	for range 2 {
 		if a := s.get("youtube/v3/videos"); a.status != 200 {
 			t.Errorf("answered %d %s", a.status, a.body)

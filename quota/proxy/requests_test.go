@@ -18,9 +18,7 @@ import (
 func (s *scene) raw(request string, headers ...string) servertest.Response {
 	s.Helper()
 	conn, err := net.Dial("tcp", s.proxy.config.Address)
-	if err != nil {
-		s.Fatal(err)
-	}
+	servertest.Must(s, err)
 	if len(headers) == 0 || !strings.HasPrefix(headers[0], "Host:") {
 		headers = append([]string{"Host: " + s.proxy.config.Address}, headers...)
 	}
@@ -37,9 +35,7 @@ func fromFile(t *testing.T, file string, into any) {
 	if err == nil {
 		err = json.Unmarshal(text, into)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 }
 
 // What is not a plain call of a route reaches no upstream and costs nothing, and so does what readers of a request may

@@ -130,9 +130,7 @@ func (s *scene) get(path string) answer { return s.do("GET", s.base+path, nil, n
 func (s *scene) do(method, address string, header http.Header, body io.Reader) answer {
 	s.Helper()
 	r, err := http.NewRequest(method, address, body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	servertest.Must(s, err)
 	if header != nil {
 		r.Header = header
 	}
@@ -142,14 +140,10 @@ func (s *scene) do(method, address string, header http.Header, body io.Reader) a
 func (s *scene) send(r *http.Request) answer {
 	s.Helper()
 	res, err := s.client.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
+	servertest.Must(s, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	servertest.Must(s, err)
 	return answer{res.StatusCode, res.Header, string(text), res.Close}
 }
 
@@ -167,9 +161,7 @@ func (s *scene) settled(n int) []Finished {
 func (s *scene) used() quota.Units {
 	s.Helper()
 	usage, err := s.service.Usage(context.Background(), "youtube")
-	if err != nil {
-		s.Fatal(err)
-	}
+	servertest.Must(s, err)
 	return usage.Limits[0].Used
 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"quotad/quota/server/servertest"
 )
 
 // An answer is passed on as it comes.
@@ -24,9 +26,7 @@ func TestStreams(t *testing.T) {
 	}, nil)
 	r, _ := http.NewRequest("GET", s.base+"youtube/v3/videos", nil)
 	res, err := s.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	defer res.Body.Close()
 	lines := bufio.NewReader(res.Body)
 	if line, err := lines.ReadString('\n'); line != "first\n" {

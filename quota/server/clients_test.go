@@ -1,12 +1,10 @@
 package server_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"quotad/quota"
-	"quotad/quota/api"
 	"quotad/quota/clientlimit"
 	"quotad/quota/ledgertest"
 	"quotad/quota/server"
@@ -26,16 +24,14 @@ func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
 	s := new(clientScene)
 	s.ledger = ledgertest.NewClientStore(func() time.Time { return s.Clock.Now() })
 	s.service = clientlimit.NewService(nil)
-	if err := s.service.SetClients(s.ledger, "", []*clientlimit.Clients{
+	servertest.Must(t, s.service.SetClients(s.ledger, "", []*clientlimit.Clients{
 		{Name: "public", Algorithm: clientlimit.Log, OpenOnOutage: true, Operations: map[string]quota.Units{"search": 2}, Limits: []quota.Limit{
 			{Name: "minute", Units: 3, Window: quota.Sliding(time.Minute)},
 			{Name: "hour", Units: 5, Window: quota.Sliding(time.Hour)},
 			{Name: "watched", Units: 2, Window: quota.Sliding(2 * time.Hour), DryRun: true},
 		}},
 		{Name: "closed", Algorithm: clientlimit.Counter, Limits: []quota.Limit{{Name: "default", Units: 3, Window: quota.Sliding(time.Minute)}}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	s.Server = servertest.Start(t, func(c *server.Config) {
 		c.Clients = s.service
 		if edit != nil {
@@ -43,20 +39,4 @@ func clientsServed(t *testing.T, edit func(*server.Config)) *clientScene {
 		}
 	})
 	return s
-}
-
-// While their ledger is away, clients are granted what they ask or refused, as their group says.
-func TestClientsDuringAnOutage(t *testing.T) {
-	h := clientsServed(t, nil)
-	h.ledger.Fail(quota.ErrUnavailable)
-	got := h.Dial().Call("POST", "/v1/clients/public/acquire", "subject=alice&count=3", servertest.Form)
-	if got.Status != 200 || got.Text("units") != "3" || got.Header.Get("RateLimit") != "" || got.Header.Get("Quotad-Mode") != "outage" {
-		t.Errorf("open: %d %s", got.Status, got.Body)
-	}
-	for clients, mode := range map[string]string{"closed": "", "public": "outage"} {
-		d, err := h.Client("").AcquireClient(t.Context(), clients, api.ClientRequest{Subject: "alice"})
-		if d.Mode != mode || errors.Is(err, api.ErrLedgerUnavailable) != (mode == "") {
-			t.Errorf("%s: %+v, %v", clients, d, err)
-		}
-	}
 }

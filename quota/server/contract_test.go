@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"quotad/quota"
+	"quotad/quota/ledgertest"
 	"quotad/quota/server"
 	"quotad/quota/server/servertest"
 )
@@ -23,16 +25,15 @@ var update = flag.Bool("update", false, "write the answers in testdata/contract.
 // moves nothing, and the connection stays usable.
 //
 // A paragraph is a request and its answer: its name; the request's method and path, and words for what it has besides;
-// further fields; after >>, the body, perhaps quoted. Requests before the last one, and "wait 90s", prepare it. The
-// words: form and json are the content type; mine, nightly (which may use the reserve), brief and lasting are the run
-// token; member and job are users, of whom the second one is a job's; whole shows all of the answer. In the path SEARCH
-// is the grant of a search outside any pass, and OWN one of the pass with the token mine. ${x 9} is nine times x.
+// further fields; after >>, the body, perhaps quoted. Requests before the last one, "wait 90s" and "away ledgers" prepare
+// it. The words: form and json are the content type; mine, nightly (which may use the reserve), brief and lasting are the
+// run token; member and job are users, of whom the second one is a job's and in the admin group; whole shows all of the
+// answer. In the path SEARCH is the grant of a search outside any pass, and OWN one of the pass with the token mine.
+// ${x 9} is nine times x.
 func TestContract(t *testing.T) {
 	const file = "testdata/contract.txt"
 	read, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	var written []string
 	var h *contractScene // until an answer moves something
 	for paragraph := range strings.SplitSeq(strings.TrimSpace(string(read)), "\n\n") {
@@ -67,15 +68,14 @@ func TestContract(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(strings.Join(written, "\n\n")+"\n\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		servertest.Must(t, os.WriteFile(file, []byte(strings.Join(written, "\n\n")+"\n\n"), 0o644))
 	}
 }
 
 // A contractScene is what the contract is held on.
 type contractScene struct {
 	*clientScene
+	wrapped *struct{ quota.Ledger }
 	wires   map[string]*servertest.Conn // by user
 	inPaths *strings.Replacer
 }
@@ -85,8 +85,10 @@ func newContractScene(t *testing.T) *contractScene {
 	h := &contractScene{wires: map[string]*servertest.Conn{}}
 	h.clientScene = clientsServed(t, func(c *server.Config) {
 		if c.AdminGroup = servertest.OwnGroup(t); os.Getuid() == 0 {
-			c.JobsUID = int(account(t, "bin"))
+			c.AdminGroup, c.JobsUID = "bin", int(account(t, "bin"))
 		}
+		h.wrapped = &struct{ quota.Ledger }{ledgertest.NewModel(func() time.Time { return h.Clock.Now() })}
+		c.Service = servertest.NewService(t, h.wrapped, servertest.YouTube(), servertest.Other())
 		c.Status = map[string]func(context.Context) any{"jobs": func(context.Context) any { return []string{"trending"} }}
 		echo := func(_ context.Context, _ *server.Session, in struct {
 			Regions []string `json:"regions"`
@@ -118,10 +120,11 @@ func newContractScene(t *testing.T) *contractScene {
 // spent is what was debited of a credential, and to a client.
 func (h *contractScene) spent() string {
 	h.T.Helper()
-	alice, _, err := h.service.Usage(h.T.Context(), "public", "alice")
-	if err != nil {
-		h.T.Fatal(err)
+	if h.wrapped.Ledger == (lostLedger{}) {
+		return "nobody knows"
 	}
+	alice, _, err := h.service.Usage(h.T.Context(), "public", "alice")
+	servertest.Must(h.T, err)
 	return fmt.Sprint(h.Used("youtube"), " and ", alice.Limits[0].Used)
 }
 
@@ -130,6 +133,11 @@ func (h *contractScene) send(r contractRequest) servertest.Response {
 	h.T.Helper()
 	if wait, err := time.ParseDuration(r.path); err == nil {
 		h.Clock.Add(wait)
+		return servertest.Response{}
+	}
+	if r.method == "away" {
+		h.ledger.Fail(quota.ErrUnavailable)
+		h.wrapped.Ledger = lostLedger{}
 		return servertest.Response{}
 	}
 	wire := h.wires[r.user]
@@ -146,6 +154,43 @@ func (h *contractScene) send(r contractRequest) servertest.Response {
 	return send(r.method, h.inPaths.Replace(r.path), h.inPaths.Replace(r.body), r.headers...)
 }
 
+// A lostLedger was flushed.
+type lostLedger struct{ quota.Ledger }
+
+var errLost = fmt.Errorf("%w: it was flushed", quota.ErrLost)
+
+func (lostLedger) Acquire(context.Context, *quota.Credential, quota.Ask) (quota.Decision, error) {
+	return quota.Decision{}, errLost
+}
+
+func (lostLedger) Peek(context.Context, *quota.Credential, []string, []quota.Charge, bool) (quota.Decision, error) {
+	return quota.Decision{}, errLost
+}
+
+func (lostLedger) Settle(context.Context, *quota.Credential, quota.Settlement) (quota.Decision, error) {
+	return quota.Decision{}, errLost
+}
+
+func (lostLedger) Book(context.Context, *quota.Credential, quota.Booking) (quota.Decision, error) {
+	return quota.Decision{}, errLost
+}
+
+func (lostLedger) Reset(context.Context, *quota.Credential, quota.Caller, string) error {
+	return errLost
+}
+
+func (lostLedger) Usage(context.Context, *quota.Credential) (quota.Usage, error) {
+	return quota.Usage{}, errLost
+}
+
+func (lostLedger) Log(context.Context, *quota.Credential, quota.LogQuery) (quota.LogPage, error) {
+	return quota.LogPage{}, errLost
+}
+
+func (lostLedger) Health(context.Context) quota.Health {
+	return quota.Health{Backend: "redis", State: "unreachable"}
+}
+
 // A contractRequest is one of a paragraph; one whose path is a time waits for so long.
 type contractRequest struct {
 	method, path, body string
@@ -156,7 +201,7 @@ type contractRequest struct {
 
 var (
 	repeated = regexp.MustCompile(`\$\{(\S+) (\d+)\}`)
-	begins   = regexp.MustCompile(`^> ([A-Z]+|wait) \S+`)
+	begins   = regexp.MustCompile(`^> ([A-Z]+|wait|away) \S+`)
 	drawn    = regexp.MustCompile(`(youtube:|other:|"hash":")[0-9A-Za-z]{16,32}`) // at random
 )
 

@@ -20,9 +20,7 @@ func TestThePassMayNotSettleForTheProxy(t *testing.T) {
 	proxied, err := server.AcquireByToken(context.Background(), h.Service, h.Tokens, "secret", quota.Request{
 		Credential: "youtube", Operation: "search.list", Count: 1, Proxied: true, Caller: h.Tokens.Pass("secret").Bearer.Caller,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	d, err := h.Client("secret").Settle(context.Background(), proxied.GrantID, 0)
 	if p := api.ProblemFrom(err); p.Reason != quota.Forbidden || h.Used("youtube") != 100 {
 		t.Errorf("got %+v, %v, used %d, want it forbidden", d, err, h.Used("youtube"))

@@ -2,13 +2,12 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -16,23 +15,18 @@ import (
 	"quotad/quota/server/servertest"
 )
 
+// The socket is for its owner and group, with any umask: a daemon under systemd has 0027, which alone would lock the
+// group out.
 func TestListenMode(t *testing.T) {
-	// With any umask: a daemon under systemd has 0027, which alone would lock the group out.
 	for _, mask := range []int{0o000, 0o027, 0o077} {
 		old := syscall.Umask(mask)
 		path := filepath.Join(servertest.ShortDir(t), "s")
 		l, err := server.Listen(path)
 		syscall.Umask(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servertest.Must(t, err)
 		defer l.Close()
-		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode() != fs.ModeSocket|0o660 {
-			t.Errorf("umask %03o: mode %v, want a socket of mode 0660", mask, info.Mode())
+		if info, err := os.Lstat(path); err != nil || info.Mode() != fs.ModeSocket|0o660 {
+			t.Errorf("umask %03o: %v, %v, want a socket of mode 0660", mask, info, err)
 		}
 	}
 }
@@ -41,21 +35,8 @@ func TestListenMode(t *testing.T) {
 func listen(t *testing.T, path string) net.Listener {
 	t.Helper()
 	l, err := server.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	return l
-}
-
-// staleSocket leaves what a killed daemon leaves.
-func staleSocket(t *testing.T, path string) {
-	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.SetUnlinkOnClose(false)
-	l.Close()
 }
 
 // What is there already stays, unless it is a socket without a daemon; and not every path can be a socket's.
@@ -64,9 +45,10 @@ func TestWhatIsRefused(t *testing.T) {
 	longest := filepath.Join(dir, strings.Repeat("x", 107-len(dir)-1))
 	file := func(p string) error { return os.WriteFile(p, []byte("precious"), 0o600) }
 	linked := func(p string) error {
-		staleSocket(t, p+".real")
+		servertest.StaleSocket(t, p+".real")
 		return os.Symlink(p+".real", p)
 	}
+	stale := func(p string) error { servertest.StaleSocket(t, p); return nil }
 	live := func(p string) error {
 		l, err := server.Listen(p)
 		t.Cleanup(func() { l.Close() })
@@ -87,6 +69,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"file", dir + "/f", file, "something that is not a socket is there already"},
 		{"dangling link", dir + "/d", func(p string) error { return os.Symlink(p+".away", p) }, "not a socket"},
 		{"link to a stale socket", dir + "/l", linked, "not a socket"},
+		{"stale socket", dir + "/o", stale, ""},
 		{"datagram socket", dir + "/g", datagrams, "cannot find out whether a daemon serves it"},
 		{"socket of a daemon", dir + "/s", live, "another daemon serves this socket"},
 		{"of 107 bytes", longest, nil, ""},
@@ -96,16 +79,14 @@ func TestWhatIsRefused(t *testing.T) {
 		{"in no directory", dir + "/none/s", nil, "no such file or directory"},
 	} {
 		if row.make != nil {
-			if err := row.make(row.path); err != nil {
-				t.Fatal(err)
-			}
+			servertest.Must(t, row.make(row.path))
 		}
 		before, missing := os.Lstat(row.path)
 		l, err := server.Listen(row.path)
 		if (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
 			t.Errorf("%s: got %v, want %q in it", row.name, err, row.says)
 		}
-		if after, err := os.Lstat(row.path); missing == nil && (err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode()) {
+		if after, err := os.Lstat(row.path); missing == nil && row.says != "" && (err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode()) {
 			t.Errorf("%s: it is not as it was: %v, %v", row.name, after, err)
 		}
 		if err == nil {
@@ -114,24 +95,26 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// A daemon that starts waits for another one that does, and does not take its new socket for a stale one.
 func TestOfTwoThatStartTogetherOneListens(t *testing.T) {
-	path := filepath.Join(servertest.ShortDir(t), "s")
-	staleSocket(t, path)
-	var listening atomic.Int32
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			l, err := server.Listen(path)
-			if err != nil {
-				return
-			}
-			listening.Add(1)
-			t.Cleanup(func() { l.Close() })
-		})
+	dir := servertest.ShortDir(t)
+	other, err := os.Open(dir)
+	servertest.Must(t, err)
+	servertest.Must(t, syscall.Flock(int(other.Fd()), syscall.LOCK_EX))
+	result := make(chan error, 1)
+	go func() { _, err := server.Listen(dir + "/s"); result <- err }()
+	waits := fmt.Sprintf("-> FLOCK  ADVISORY  WRITE %d ", os.Getpid())
+	for locks := []byte(nil); !strings.Contains(string(locks), waits); {
+		if locks, err = os.ReadFile("/proc/locks"); err != nil || len(result) > 0 {
+			t.Fatalf("it does not wait: %v", err)
+		}
 	}
-	group.Wait()
-	if n := listening.Load(); n != 1 {
-		t.Errorf("%d daemons listen on one path, want 1", n)
+	l, err := net.Listen("unix", dir+"/s")
+	servertest.Must(t, err)
+	defer l.Close()
+	other.Close()
+	if err := <-result; err == nil || !strings.Contains(err.Error(), "another daemon serves this socket") {
+		t.Errorf("got %v, want that the other one listens", err)
 	}
 }
 

@@ -54,9 +54,7 @@ func TestUsage(t *testing.T) {
 	h.Clock.Add(time.Minute)
 
 	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	if u.By != "job" || !u.Until.Equal(h.Clock.Now()) || u.Until.Sub(u.Since).Round(time.Millisecond) != 24*time.Hour || u.Total.Units != 104 || u.Total.Calls != 5 {
 		t.Errorf("got %+v, want 104 units of the last day", u)
 	}
@@ -97,9 +95,7 @@ func TestUsageOfShortWindows(t *testing.T) {
 	h := servertest.Start(t, nil)
 	c := servertest.YouTube()
 	c.Limits = append([]quota.Limit{{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)}}, c.Limits...)
-	if err := h.Service.SetCredentials([]*quota.Credential{c}); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, h.Service.SetCredentials([]*quota.Credential{c}))
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 98})
 	h.Clock.Add(50 * time.Second)
 	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 7})

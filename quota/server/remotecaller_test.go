@@ -46,9 +46,7 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 	go func() { served <- frontend.Serve(listener) }()
 	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })
 	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	wire := servertest.NewConn(t, conn)
 	shop := func(method, path, body string) servertest.Response {
 		return wire.Call(method, path, body, servertest.Form, "Authorization: Bearer one")

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/user"
@@ -37,9 +36,7 @@ func account(t *testing.T, name string) uint32 {
 		t.Skipf("needs the user %s: %v", name, err)
 	}
 	uid, err := strconv.Atoi(u.Uid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	return uint32(uid)
 }
 
@@ -53,9 +50,7 @@ func TestRoles(t *testing.T) {
 	})
 	other := servertest.Other()
 	other.Limits[0].Units = 10 // enough for each of them
-	if err := h.Service.SetCredentials([]*quota.Credential{servertest.YouTube(), other}); err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, h.Service.SetCredentials([]*quota.Credential{servertest.YouTube(), other}))
 	h.Tokens.Issue("mine", "trending", "US", "youtube")
 	h.Tokens.Issue("theirs", "charts", "DE", "youtube")
 	mine := h.Acquire("mine", api.AcquireRequest{Operation: "search.list"}).GrantID
@@ -113,9 +108,7 @@ func TestRoles(t *testing.T) {
 				{"admin", admin, nil, row.admin},
 				{"root", 0, nil, row.root},
 			} {
-				if err := h.service.Reset(t.Context(), "public", "alice"); err != nil {
-					t.Fatal(err)
-				}
+				servertest.Must(t, h.service.Reset(t.Context(), "public", "alice"))
 				if got := as(t, h.Server, who.uid, row.method, row.path, row.body, who.headers...); got.Status != who.want {
 					t.Errorf("%s: %d %s, want %d", who.name, got.Status, got.Body, who.want)
 				}
@@ -125,18 +118,6 @@ func TestRoles(t *testing.T) {
 	as(t, h.Server, member, "POST", "/v1/acquire", "operation=videos.list", token)
 	if caller := h.Events()[len(h.Events())-1].Request.Caller; caller.UID != int(member) || caller.Job != "trending" {
 		t.Errorf("the holder of a token is reported as %+v", caller)
-	}
-}
-
-// A job that lost its token is no operator, whatever groups its user is in.
-func TestJobInTheAdminGroup(t *testing.T) {
-	job := account(t, "daemon")
-	h := servertest.Start(t, func(c *server.Config) { c.AdminGroup, c.JobsUID = "daemon", int(job) })
-	acquire := "credential=youtube&operation=videos.list"
-	for path, body := range map[string]string{"/v1/acquire": acquire, "/v1/acquire?": acquire + "&use_reserve=true", "/v1/credentials/youtube/book": "limit=daily&units=1"} {
-		if got := as(t, h, job, "POST", path, body); got.Status != http.StatusForbidden {
-			t.Errorf("%s %s: %d, want 403", path, body, got.Status)
-		}
 	}
 }
 
@@ -175,9 +156,7 @@ func TestUnknownCallersOnlyRead(t *testing.T) {
 	go frontend.Serve(listener)
 	defer frontend.Shutdown(servertest.Canceled())
 	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	servertest.Must(t, err)
 	w := servertest.NewConn(t, conn)
 	for _, row := range []struct {
 		method, path, body string

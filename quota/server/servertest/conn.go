@@ -42,9 +42,7 @@ func (s *Server) Dial() *Conn {
 	for errors.Is(err, syscall.EAGAIN) { // its backlog is full
 		conn, err = net.Dial("unix", s.Socket)
 	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	return NewConn(s.T, conn)
 }
 

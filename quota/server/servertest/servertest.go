@@ -63,6 +63,7 @@ func Start(t *testing.T, edit func(*server.Config), bounds ...server.FrontendCon
 	if edit != nil {
 		edit(&config)
 	}
+	s.Service = config.Service
 	emit := config.Emit
 	config.Emit = func(event any) {
 		config.Denials.Record(event)
@@ -70,20 +71,24 @@ func Start(t *testing.T, edit func(*server.Config), bounds ...server.FrontendCon
 	}
 	s.Socket = filepath.Join(ShortDir(t), "quotad.sock")
 	listener, err := server.Listen(s.Socket)
+	Must(t, err)
+	s.Server, s.Frontend = Serve(t, config, listener, bounds...)
+	return s
+}
+
+// Must fails a test at an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Server, s.Frontend = Serve(t, config, listener, bounds...)
-	return s
 }
 
 // NewService returns the service of a ledger.
 func NewService(t testing.TB, ledger quota.Ledger, credentials ...*quota.Credential) *quota.Service {
 	t.Helper()
 	service, err := quota.NewService(ledger, credentials, time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return service
 }
 
@@ -107,9 +112,7 @@ func Serve(t testing.TB, config server.Config, listener net.Listener, bounds ...
 func TCP(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return listener
 }
 
@@ -125,14 +128,19 @@ func Canceled() context.Context {
 func ShortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "q")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.Chmod(dir, 0o755))
 	return dir
+}
+
+// StaleSocket leaves what a killed daemon leaves.
+func StaleSocket(t testing.TB, path string) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	Must(t, err)
+	l.SetUnlinkOnClose(false)
+	l.Close()
 }
 
 func (s *Server) observe(event any) {
@@ -159,9 +167,7 @@ func (s *Server) Client(token string) *api.Client {
 func (s *Server) Used(credential string) quota.Units {
 	s.T.Helper()
 	usage, err := s.Service.Usage(context.Background(), credential)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	return usage.Limits[0].Used
 }
 
@@ -180,12 +186,8 @@ func (s *Server) Acquire(token string, r api.AcquireRequest) api.Decision {
 func OwnGroup(t *testing.T) string {
 	t.Helper()
 	self, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	group, err := user.LookupGroupId(self.Gid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return group.Name
 }

@@ -279,8 +279,8 @@ func (m *mutant) play(dir string) (by string, err error) {
 	return "", fmt.Errorf("it does not build, or ends the process:\n%s", output)
 }
 
-// test runs the tests that kill the mutant, until one fails. They are compiled and linked as fast as can be: that takes longer
-// than they do.
+// test runs the tests that kill the mutant, until one fails. They are compiled and linked as fast as can be: that takes
+// longer than they do.
 func (m *mutant) test(overlay string) (output string, err error) {
 	test := exec.Command("go", "test", "-v", "-gcflags=-N -l", "-ldflags=-s -w", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
 	test.Dir = ".."

@@ -147,6 +147,23 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
+// A subject's counter is remembered until the window after that of its last call has ended.
+func TestCounterIsRemembered(t *testing.T) {
+	var at time.Time
+	m := clientlimit.NewMemory(func() time.Time { return at })
+	for _, call := range []struct {
+		minute int // from nine
+		key    byte
+		used   quota.Units // with this call
+	}{{-30, 'b', 8}, {29, 'a', 8}, {30, 'b', 12}, {90, 'b', 12}, {90, 'a', 12}} {
+		at = nine.Add(time.Duration(call.minute) * time.Minute)
+		n, err := m.Count(t.Context(), clientlimit.Call{Clients: of(clientlimit.Counter, 100, time.Hour), Key: clientlimit.Key{call.key}, Units: 8})
+		if err != nil || n.Limits[0].Used != call.used {
+			t.Errorf("minute %d: %d units are used, want %d: %v", call.minute, n.Limits[0].Used, call.used, err)
+		}
+	}
+}
+
 // In no trailing window a counter grants twice the limit, and at the worst it comes close. Who asks again at the time
 // to retry is granted.
 func TestBoundOfTheCounter(t *testing.T) {

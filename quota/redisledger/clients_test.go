@@ -53,6 +53,10 @@ func TestClientsOfFrozenRedis(t *testing.T) {
 	server := redistest.Start(t)
 	c := openClients(t, server.Addr, 0, hourly(clientlimit.Counter))
 	takeSoon(t, c, "alice", 0)
+	key := server.Do(t, "KEYS", "quotad:c:*").([]any)[0].(string)
+	if left := server.Do(t, "PTTL", key).(int64); left <= time.Hour.Milliseconds() {
+		t.Errorf("a counter expires in %d ms, though the next window counts it", left)
+	}
 	must(t, server.Freeze())
 	for _, row := range []struct {
 		until time.Duration // of the pause; 0: as it is

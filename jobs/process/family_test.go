@@ -73,15 +73,6 @@ func TestWhatACommandLeavesIsSwept(t *testing.T) {
 	}
 }
 
-func TestKillOfACgroup(t *testing.T) {
-	b := begin(t, Launcher{Cgroups: cgroupRoot(t)}, command("stay", "vanish", "stubborn"))
-	pids := b.ready(3)
-	cgroup(b.id.Cgroup).kill()
-	if exit := b.end(pids...); exit.Cause != nil || exit.Signal != "SIGKILL" {
-		t.Errorf("got %+v, want SIGKILL", exit)
-	}
-}
-
 func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {
 	for name, root := range map[string]string{"no such directory": "/no/such/directory", "no cgroup": t.TempDir()} {
 		if err := CheckCgroups(root); err == nil {

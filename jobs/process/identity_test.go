@@ -43,7 +43,10 @@ func crash(t *testing.T, root string, n int, args ...string) (jobs.Identity, []i
 	return id, pids
 }
 
+// What a killed daemon left is ended by its identity, once. A daemon that stops again does not wait for it.
 func TestEndLeftover(t *testing.T) {
+	stops, stop := context.WithCancelCause(t.Context())
+	stop(jobs.ErrShutdown)
 	for _, row := range []struct {
 		name    string
 		cgroup  bool
@@ -53,7 +56,8 @@ func TestEndLeftover(t *testing.T) {
 		orphans bool // their first process has ended
 	}{
 		{"its child", false, []string{"stay", "sleep"}, 2, time.Minute, false},
-		{"what ignores TERM", false, []string{"stay", "stubborn"}, 2, 50 * time.Millisecond, false},
+		{"who ignores TERM", false, []string{"stubborn"}, 1, time.Millisecond, false},
+		{"a child that ignores TERM", false, []string{"stay", "stubborn"}, 2, 50 * time.Millisecond, false},
 		{"a cgroup that outlived its first process", true, []string{"stay", "vanish", "stubborn"}, 3, 50 * time.Millisecond, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -65,6 +69,11 @@ func TestEndLeftover(t *testing.T) {
 			if row.orphans {
 				must(t, syscall.Kill(id.PID, syscall.SIGKILL))
 				checkEnds(t, id.PID)
+			}
+			if row.n == 1 {
+				if ended, err := EndLeftover(stops, id, time.Minute); ended || !errors.Is(err, jobs.ErrShutdown) {
+					t.Errorf("a daemon that stops: got %t, %v, want %v", ended, err, jobs.ErrShutdown)
+				}
 			}
 			if ended, err := EndLeftover(t.Context(), id, row.grace); !ended || err != nil {
 				t.Errorf("got %t, %v, want it ended", ended, err)
@@ -102,19 +111,6 @@ func TestEndLeftoverHarmsNoOther(t *testing.T) {
 	if got, err := Identify(b.id.PID); err == nil {
 		t.Errorf("got %+v of a process that is gone", got)
 	}
-}
-
-func TestEndLeftoverStopsWaiting(t *testing.T) {
-	id, pids := crash(t, "", 1, "stubborn")
-	ctx, stop := context.WithCancelCause(t.Context())
-	stop(jobs.ErrShutdown)
-	if ended, err := EndLeftover(ctx, id, time.Hour); ended || !errors.Is(err, jobs.ErrShutdown) {
-		t.Errorf("got %t, %v, want %v", ended, err, jobs.ErrShutdown)
-	}
-	if ended, err := EndLeftover(t.Context(), id, time.Millisecond); !ended || err != nil {
-		t.Errorf("got %t, %v, want it ended", ended, err)
-	}
-	checkGone(t, id.PID, pids...)
 }
 
 func TestParseStat(t *testing.T) {

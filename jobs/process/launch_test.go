@@ -168,14 +168,6 @@ func TestACommandIsEnded(t *testing.T) {
 	}
 }
 
-func TestTimeout(t *testing.T) {
-	c := command("sleep")
-	c.Timeout = 50 * time.Millisecond
-	if exit := begin(t, Launcher{}, c).end(); exit.Cause != jobs.ErrTimeout || exit.Signal != "SIGTERM" || exit.Code != -1 {
-		t.Errorf("got %+v, want SIGTERM for %v", exit, jobs.ErrTimeout)
-	}
-}
-
 // A child that ignores TERM is given its grace, though the leader has obeyed at once; force leaves none.
 func TestGrace(t *testing.T) {
 	t.Parallel()

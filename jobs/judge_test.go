@@ -17,74 +17,49 @@ import (
 var update = flag.Bool("update", false, "write the table of README.md")
 
 // What ended a pass counts in this order: a person or a stop, a refusal, ours or the upstream's, our timeout, the
-// exit code.
+// exit code. The page has a table of it, and names each outcome, each state of a run, and each reason.
 func TestJudge(t *testing.T) {
-	denied := passCalls{Lacks: &Stop{Detail: `denied by limit "daily"`}}
-	closed := passCalls{Lacks: &Stop{Detail: "the upstream says so"}}
+	const page = "README.md"
+	denied := passCalls{Lacks: &Stop{Reason: BudgetGone, Detail: `denied by limit "daily"`}}
+	closed := passCalls{Lacks: &Stop{Reason: Closed, Detail: "the upstream says so"}}
+	var table strings.Builder
 	for _, row := range []struct {
+		onPage bool
 		name   string
 		exit   Exit
 		spent  passCalls
 		want   Outcome
 		detail string
 	}{
-		{"exit 0", Exit{}, passCalls{}, OK, ""},
-		{"exit 0 after a denial", Exit{}, denied, Exhausted, `denied by limit "daily"`},
-		{"exit 1", Exit{Code: 1}, passCalls{}, Failed, "exit status 1"},
-		{"exit 1 after a denial", Exit{Code: 1}, denied, Exhausted, `denied by limit "daily"`},
-		{"exit 75 without a denial", Exit{Code: 75}, passCalls{}, Exhausted, "exit status 75, without a denial"},
-		{"a signal", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}, Killed, "killed by SIGSEGV"},
-		{"a signal after a denial", Exit{Code: -1, Signal: "SIGPIPE"}, denied, Exhausted, `denied by limit "daily"`},
-		{"timeout, wrapped", Exit{Code: 75, Cause: fmt.Errorf("ended: %w", ErrTimeout)}, passCalls{}, Timeout, "ended: the pass reached its timeout"},
-		{"timeout after a denial", Exit{Cause: ErrTimeout}, denied, Exhausted, `denied by limit "daily"; waited until its timeout`},
-		{"it went on after a denial", Exit{Cause: errDenied}, denied, Exhausted, `denied by limit "daily"; ended 30s later`},
-		{"it was granted as it was ended for a denial", Exit{Cause: errDenied}, passCalls{}, Exhausted, "denied; ended 30s later"},
-		{"timeout after the upstream's word", Exit{Cause: ErrTimeout}, closed, Exhausted, "the upstream says so; waited until its timeout"},
-		{"the upstream refuses the key, and it exits 75", Exit{Code: 75}, passCalls{Refuses: "bad key"}, Failed, "bad key"},
-		{"none of its calls was made, and it exits 0", Exit{}, passCalls{Refused: 2, Why: "no route"}, Failed, "2 calls and none made: no route"},
-		{"one of its calls was not made", Exit{}, passCalls{Refused: 1, Why: "no route", Served: true}, OK, ""},
-		{"shutdown, and it still exits 0", Exit{Cause: ErrShutdown}, denied, Interrupted, "the daemon is stopping"},
-		{"operator", Exit{Cause: ErrOperator}, passCalls{}, Interrupted, "an operator stopped the run"},
-		{"could not be started", Exit{Code: -1, Err: errors.New("no such file")}, passCalls{}, Failed, "no such file"},
-		{"left something running", Exit{Swept: 2}, passCalls{}, OK, "left 2 processes running, which were ended"},
-		{"left what cannot be ended", Exit{Swept: 2, Left: 1}, passCalls{}, OK, "left 2 processes running, of which 1 could not be ended"},
+		{true, "it did not start", Exit{Code: -1, Err: errors.New("no such file")}, passCalls{}, Failed, "no such file"},
+		{true, "`quotactl stop`", Exit{Cause: ErrOperator}, passCalls{}, Interrupted, "an operator stopped the run"},
+		{true, "quotad stops", Exit{Cause: ErrShutdown}, denied, Interrupted, "the daemon is stopping"},
+		{true, "a limit denied its last call", Exit{Code: 1}, denied, Exhausted, `denied by limit "daily"`},
+		{true, "the upstream closed a limit", Exit{Cause: ErrTimeout}, closed, Exhausted, "the upstream says so; waited until its timeout"},
+		{true, "it reached its timeout", Exit{Code: 75, Cause: fmt.Errorf("ended: %w", ErrTimeout)}, passCalls{}, Timeout, "ended: the pass reached its timeout"},
+		{true, "the upstream refuses the key", Exit{Code: 75}, passCalls{Refuses: "bad key"}, Failed, "bad key"},
+		{true, "the upstream refused calls, and none was made", Exit{}, passCalls{Refused: 2, Why: "no route"}, Failed, "2 calls and none made: no route"},
+		{true, "exit 75", Exit{Code: ExitExhausted}, passCalls{}, Exhausted, "exit status 75, without a denial"},
+		{true, "a signal", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}, Killed, "killed by SIGSEGV"},
+		{true, "exit 1 to 255", Exit{Code: 1}, passCalls{}, Failed, "exit status 1"},
+		{true, "exit 0", Exit{}, passCalls{}, OK, ""},
+		{false, "exit 0 after a denial", Exit{}, denied, Exhausted, `denied by limit "daily"`},
+		{false, "a signal after a denial", Exit{Code: -1, Signal: "SIGPIPE"}, denied, Exhausted, `denied by limit "daily"`},
+		{false, "timeout after a denial", Exit{Cause: ErrTimeout}, denied, Exhausted, `denied by limit "daily"; waited until its timeout`},
+		{false, "it went on after a denial", Exit{Cause: errDenied}, denied, Exhausted, `denied by limit "daily"; ended 30s later`},
+		{false, "it was granted as it was ended for a denial", Exit{Cause: errDenied}, passCalls{}, Exhausted, "denied; ended 30s later"},
+		{false, "one of its calls was not made", Exit{}, passCalls{Refused: 1, Why: "no route", Served: true}, OK, ""},
+		{false, "left something running", Exit{Swept: 2}, passCalls{}, OK, "left 2 processes running, which were ended"},
+		{false, "left what cannot be ended", Exit{Swept: 2, Left: 1}, passCalls{}, OK, "left 2 processes running, of which 1 could not be ended"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			if got, detail := judge(row.exit, row.spent); got != row.want || detail != row.detail {
-				t.Errorf("got %s, %q, want %s, %q", got, detail, row.want, row.detail)
-			}
-		})
-	}
-}
-
-// The page names each outcome, each state of a run, and each reason; its table is what judge and consequence do.
-func TestOutcomeTable(t *testing.T) {
-	const page = "README.md"
-	j := &Job{Name: "fetch"}
-	var table strings.Builder
-	for _, row := range []struct {
-		saw   string
-		with  Exit
-		spent passCalls
-	}{
-		{"it did not start", Exit{Err: os.ErrNotExist}, passCalls{}},
-		{"`quotactl stop`", Exit{Cause: ErrOperator}, passCalls{}},
-		{"quotad stops", Exit{Cause: ErrShutdown}, passCalls{}},
-		{"a limit denied its last call", Exit{Code: 1}, passCalls{Lacks: &Stop{Reason: BudgetGone}}},
-		{"the upstream closed a limit", Exit{Cause: ErrTimeout}, passCalls{Lacks: &Stop{Reason: Closed}}},
-		{"it reached its timeout", Exit{Cause: ErrTimeout}, passCalls{}},
-		{"the upstream refuses the key", Exit{Code: 1}, passCalls{Refuses: "API key not valid"}},
-		{"the upstream refused calls, and none was made", Exit{}, passCalls{Refused: 2, Why: "not found"}},
-		{"exit 75", Exit{Code: ExitExhausted}, passCalls{}},
-		{"a signal", Exit{Code: -1, Signal: "SIGSEGV"}, passCalls{}},
-		{"exit 1 to 255", Exit{Code: 3}, passCalls{}},
-		{"exit 0", Exit{}, passCalls{}},
-	} {
-		outcome, _ := judge(row.with, row.spent)
+		outcome, detail := judge(row.exit, row.spent)
+		if outcome != row.want || detail != row.detail {
+			t.Errorf("%s: got %s, %q, want %s, %q", row.name, outcome, detail, row.want, row.detail)
+		}
 		then := "continues"
 		if outcome == Exhausted {
 			then = "waits up to max_wait, or ends: " + string(BudgetGone)
-		} else if err := (&executor{job: j}).consequence(&Pass{Outcome: outcome}, row.with, row.spent); err != nil {
+		} else if err := (&executor{job: &Job{Name: "fetch"}}).consequence(&Pass{Outcome: outcome}, row.exit, row.spent); err != nil {
 			_, why := (&Run{Ring: regions.Ring{"US"}}).ending(err)
 			then = "ends: " + string(why.Reason)
 		}
@@ -95,7 +70,9 @@ func TestOutcomeTable(t *testing.T) {
 		case outcome.Served():
 			turn = "had its turn"
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.saw, outcome, turn, then)
+		if row.onPage {
+			fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", row.name, outcome, turn, then)
+		}
 	}
 	text, err := os.ReadFile(page)
 	must(t, err)
@@ -109,7 +86,7 @@ func TestOutcomeTable(t *testing.T) {
 	if *update {
 		must(t, os.WriteFile(page, []byte(want), 0o644))
 	} else if string(text) != want {
-		t.Errorf("%s is not what judge says: go test ./jobs -run TestOutcomeTable -update", page)
+		t.Errorf("%s is not what judge says: go test ./jobs -run TestJudge -update", page)
 	}
 	source, err := os.ReadFile("outcome.go")
 	must(t, err)

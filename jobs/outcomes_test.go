@@ -12,15 +12,17 @@ import (
 )
 
 // What users see of a run over US, GB, DE whose second pass ends in each of the ways
-// there are: the passes, the run, and where the next one begins; and the same after a restart.
+// there are: the passes, the run, and where the next one begins; and the same after a restart. The reason of a failed
+// pass is what quotad has seen, else what its command wrote last to stderr, else how it ended.
 func TestWhatBecomesOfARun(t *testing.T) {
 	type ending func(ctx context.Context, b *bed, p played) Exit
 	ends := func(exit Exit) ending { return func(context.Context, *bed, played) Exit { return exit } }
 	hangs := func(ctx context.Context, _ *bed, p played) Exit { return hang(ctx, p) }
-	hears := func(word quota.Word, code int) ending {
+	hears := func(word quota.Word) ending { // and says that it failed
 		return func(_ context.Context, b *bed, p played) Exit {
 			b.tokens.Observed(p.token, word)
-			return Exit{Code: code}
+			p.output(Line{Stream: "stderr", Text: "curl: (22) 400"})
+			return Exit{Code: 22}
 		}
 	}
 	gate := func(d quota.Decision, err error) ending { // says of the next
@@ -30,17 +32,23 @@ func TestWhatBecomesOfARun(t *testing.T) {
 		}
 	}
 	stops := func(b *bed) { must(b.t, b.StopRun(b.status().Last.ID)) }
-	const goesOn, stopped = "US ok, GB failed, DE ok: failed; US", "US ok, GB exhausted: stopped (exhausted); GB"
+	const stopped = "US ok, GB exhausted: stopped (exhausted); GB"
 	for _, row := range []struct {
 		name   string
 		gb     ending
 		during func(b *bed) // while GB's pass hangs
 		want   string       // passes, run, cursor
 	}{
-		{"it fails", ends(Exit{Code: 3}), nil, goesOn},
-		{"it cannot be started", ends(Exit{Code: -1, Err: errors.New("no such file")}), nil, goesOn},
-		{"it takes too long", ends(Exit{Code: -1, Cause: ErrTimeout}), nil, "US ok, GB timeout, DE ok: failed; US"},
-		{"a signal ends it", ends(Exit{Code: -1, Signal: "SIGSEGV"}), nil, "US ok, GB killed, DE ok: failed; US"},
+		{"it fails", ends(Exit{Code: 3}), nil, "US ok, GB failed: exit status 3, DE ok: failed; US"},
+		{"it fails, and says why", hears(quota.Word{}), nil, "US ok, GB failed: curl: (22) 400, DE ok: failed; US"},
+		{"none of its calls was made, and it fails", func(_ context.Context, b *bed, p played) Exit {
+			b.tokens.Refused(p.token, "no answer")
+			p.output(Line{Stream: "stderr", Text: "curl: (22) 502"})
+			return Exit{Code: 22}
+		}, nil, "US ok, GB failed: 1 call and none made: no answer, DE ok: failed; US"},
+		{"it cannot be started", ends(Exit{Code: -1, Err: errors.New("no such file")}), nil, "US ok, GB failed: no such file, DE ok: failed; US"},
+		{"it takes too long", ends(Exit{Code: -1, Cause: ErrTimeout}), nil, "US ok, GB timeout: the pass reached its timeout, DE ok: failed; US"},
+		{"a signal ends it", ends(Exit{Code: -1, Signal: "SIGSEGV"}), nil, "US ok, GB killed: killed by SIGSEGV, DE ok: failed; US"},
 		{"it says that the budget is gone", ends(Exit{Code: ExitExhausted}), nil, stopped},
 		{"it is denied, and says that all is well", func(_ context.Context, b *bed, p played) Exit { b.deny(p, "", time.Hour); return Exit{} }, nil, stopped},
 		{"it is denied, waits and is granted", func(_ context.Context, b *bed, p played) Exit {
@@ -49,8 +57,8 @@ func TestWhatBecomesOfARun(t *testing.T) {
 			b.spend(p, "list", "youtube:1-0", 4)
 			return Exit{}
 		}, nil, "US ok, GB ok, DE ok: done; US"},
-		{"the upstream's quota is gone, and it fails", hears(quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)}, 1), nil, stopped},
-		{"the upstream refuses the key, and it fails", hears(quota.Word{Refuses: "API key not valid"}, 1), nil, "US ok, GB failed: failed (upstream_refuses); DE"},
+		{"the upstream's quota is gone, and it fails", hears(quota.Word{Limit: "daily", Until: time.Now().Add(time.Hour)}), nil, stopped},
+		{"the upstream refuses the key, and it fails", hears(quota.Word{Refuses: "bad key"}), nil, "US ok, GB failed: bad key: failed (upstream_refuses); DE"},
 		{"it is denied, and somebody stops the run", func(ctx context.Context, b *bed, p played) Exit { b.deny(p, "", 50*time.Second); return hang(ctx, p) },
 			stops, "US ok, GB interrupted (operator): interrupted (operator); GB"},
 		{"somebody stops the run", hangs, stops, "US ok, GB interrupted (operator): interrupted (operator); GB"},
@@ -93,7 +101,11 @@ func (b *bed) seen() string {
 	s := b.status()
 	var passes []string
 	for _, p := range s.Last.Passes {
-		passes = append(passes, fmt.Sprintf("%s %s", p.Region, p.Outcome)+because(p.Reason))
+		pass := fmt.Sprintf("%s %s", p.Region, p.Outcome) + because(p.Reason)
+		if p.Outcome.Failure() {
+			pass += ": " + p.Cause()
+		}
+		passes = append(passes, pass)
 	}
 	return fmt.Sprintf("%s: %s; %s", strings.Join(passes, ", "), string(s.Last.State)+because(s.Last.Reason), s.Cursor)
 }
@@ -146,29 +158,4 @@ func TestARegionFailsUntilItIsServed(t *testing.T) {
 			b.run()
 		}, "DE since 14:00, ×1: HTTP Error 400")
 	})
-}
-
-// The reason of a failed pass is what quotad has seen, else what its command wrote last to stderr, else how it ended.
-func TestWhyAPassFailed(t *testing.T) {
-	for name, row := range map[string]struct {
-		seen       func(b *bed, p played)
-		said, want string
-	}{
-		"it said why":                  {func(*bed, played) {}, "curl: (22) 502", "curl: (22) 502"},
-		"it said nothing":              {func(*bed, played) {}, "", "exit status 22"},
-		"none of its calls was made":   {func(b *bed, p played) { b.tokens.Refused(p.token, "no answer") }, "curl: (22) 502", "1 call and none made: no answer"},
-		"the upstream refuses the key": {func(b *bed, p played) { b.tokens.Observed(p.token, quota.Word{Refuses: "bad key"}) }, "curl: (22) 400", "bad key"},
-	} {
-		play(t, []history{{name: name, play: func(_ context.Context, b *bed, p played) Exit {
-			row.seen(b, p)
-			p.output(Line{Stream: "stderr", Text: row.said})
-			return Exit{Code: 22}
-		}, live: func(b *bed, _ *Job) {
-			b.tick()
-			if got := b.status().Last.Passes[0].Cause(); got != row.want {
-				b.t.Errorf("got %q, want %q", got, row.want)
-			}
-			b.forget()
-		}}})
-	}
 }

@@ -51,6 +51,8 @@ func TestSlots(t *testing.T) {
 		b.start()
 	}
 	catchUp, atStart := func(j *Job) { j.CatchUp = true }, func(j *Job) { j.RunAtStart = true }
+	atStartApart := func(j *Job) { j.RunAtStart, j.Stagger = true, 2*time.Minute }
+	finishes := []string{"11:01:00 run running", "11:01:00 GB running", "11:01:00 GB ok"}
 	weekly := func(j *Job) { j.CatchUp, j.Schedule = true, every(t, 7*24*time.Hour) }
 	play(t, []history{
 		{name: "a run is under way", play: takes(2*time.Hour + time.Minute),
@@ -113,6 +115,32 @@ func TestSlots(t *testing.T) {
 			away(b, job)
 		}},
 		{name: "missed, and the job runs at the start", job: atStart, live: away, want: append(missed, ran("16:30:00")...)},
+		{name: "a run at the start takes the latest one, and is spread over what is left", regions: 2, job: atStart,
+			play: func(_ context.Context, b *bed, p played) Exit {
+				if !slices.Contains(p.Env, "QUOTAD_SCHEDULED_AT=2000-01-01T10:50:00Z") {
+					b.t.Errorf("got %q, want the slot", p.Env)
+				}
+				return Exit{}
+			}, live: func(b *bed, job *Job) {
+				b.start()
+				b.wait(9 * time.Minute)
+				b.restart(job)
+			}, want: []string{"10:50:00 run running", "10:50:00 US running", "10:50:00 US ok", "10:55:00 GB running", "10:55:00 GB ok", "10:55:00 run done"}},
+		{name: "a run at the start finishes one that was stopped", regions: 2, job: atStartApart, live: func(b *bed, job *Job) {
+			b.tick()
+			b.wait(time.Minute)
+			b.stop()
+			b.forget()
+			b.open(job)
+			b.start()
+		}, want: finishes},
+		{name: "a run at the start finishes one that was killed", regions: 2, job: atStartApart, live: func(b *bed, job *Job) {
+			b.tick()
+			b.wait(time.Minute)
+			b.forget()
+			b.kill(job)
+			b.start()
+		}, want: append([]string{"11:01:00 run interrupted (died)"}, finishes...)},
 		{name: "a day old", job: weekly, live: week(24 * time.Hour), want: ran("00:00:00")},
 		{name: "older", job: weekly, live: week(24*time.Hour + time.Second), want: []string{"00:00:01 run skipped (missed)"}},
 		{name: "the first of a new schedule, missed and made up for", job: catchUp, live: firstMissed, want: ran("11:00:03")},
@@ -195,48 +223,6 @@ func TestPause(t *testing.T) {
 			t.Errorf("got %v, want it resumed", err)
 		}
 	})
-}
-
-func TestRunAtStart(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t, 2)
-		job.RunAtStart = true
-		b := newBed(t, dir, job)
-		b.play = func(_ context.Context, p played) Exit {
-			if !slices.Contains(p.Env, "QUOTAD_SCHEDULED_AT=2000-01-01T10:50:00Z") {
-				t.Errorf("got %q, want the slot", p.Env)
-			}
-			return Exit{}
-		}
-		b.start()
-		time.Sleep(9 * time.Minute)
-		// Even: over the ten minutes that are left until the next slot.
-		b.wants("10:50:00 run running", "10:50:00 US running", "10:50:00 US ok", "10:55:00 GB running", "10:55:00 GB ok", "10:55:00 run done")
-		b.restart(job) // the latest slot has had its run
-		b.wants()
-	})
-}
-
-// The run at the start finishes one that ended with its daemon, in the time of the same slot.
-func TestARunAtTheStartFinishes(t *testing.T) {
-	for name, again := range map[string]func(b *bed, job *Job){
-		"killed":  func(b *bed, job *Job) { b.kill(job); b.start() },
-		"stopped": func(b *bed, job *Job) { b.restart(job) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, dir string) {
-				job := trending(t, 2)
-				job.RunAtStart, job.Stagger = true, 2*time.Minute
-				b := newBed(t, dir, job)
-				b.tick()
-				time.Sleep(time.Minute)
-				again(b, job)
-				if last := b.status().Last; last.Trigger != AtStart || last.State != RunRunning || last.Ring[0] != "GB" {
-					t.Errorf("got %+v, want a run that begins at GB", last)
-				}
-			})
-		})
-	}
 }
 
 func TestManualRun(t *testing.T) {

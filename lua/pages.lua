@@ -9,9 +9,9 @@ local function entries(page) -- the entries of a page
   return #ids > 0 and redis.call('HMGET', state, unpack(ids)) or ids
 end
 local function units(entry, name)
-  local charges = string.match(entry or '', '^[^\n]*')
-  local _, at = string.find(charges, ' ' .. name .. '=', 1, true)
-  return at and string.match(charges, '^%d+', at + 1) * 1 or 0
+  local text = entry or ''
+  local _, at = string.find(text, ' ' .. name .. '=', 1, true)
+  return at and at < string.find(text, '\n', 1, true) and string.match(text, '^%d+', at + 1) * 1 or 0
 end
 -- walk returns when the missing units have left a window, and 0; or how far it got, and what is missing there; then
 -- what the last entry charges, and how many were read: at most the number in most.

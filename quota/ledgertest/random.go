@@ -97,7 +97,7 @@ func (r *random) credential() *quota.Credential {
 		quota.Calendar(quota.Hour, time.UTC), quota.Calendar(quota.Day, california),
 		quota.Anchored(20*time.Minute, time.Date(2030, 1, 1, 0, 7, 13, 5e6, time.UTC)),
 	}
-	for _, name := range []string{"a", "b-a", "a-b"}[:r.rand.IntN(4)] {
+	for _, name := range []string{"would", "b-a", "a"}[:r.rand.IntN(4)] {
 		limit := quota.Limit{Name: name, Units: quota.Units(40 + r.rand.IntN(200))}
 		limit.Window = windows[r.rand.IntN(len(windows))]
 		limit.Reserve = quota.Units(r.rand.IntN(20))

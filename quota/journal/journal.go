@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -113,8 +112,8 @@ func (j *Journal) knows(r Record) bool { return j.ids[r.ID].number > 0 && r.At =
 
 // note records that a file has an entry.
 func (j *Journal) note(f *file, r Record) {
-	if !j.knows(r) { // the id may be a part of a whole line
-		j.ids[strings.Clone(r.ID)], f.newest = place{f.number, r.At}, max(f.newest, r.At)
+	if !j.knows(r) {
+		j.ids[r.ID], f.newest = place{f.number, r.At}, max(f.newest, r.At)
 	}
 }
 

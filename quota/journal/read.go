@@ -224,7 +224,7 @@ func readLine(line []byte, before uint32) (r Record, sum uint32, ok bool) {
 	var errs [3]error
 	r.Kind = Kind(line[0])
 	r.At, errs[0] = strconv.ParseInt(at, 10, 64)
-	r.ID, errs[1] = strconv.Unquote(id)
+	r.ID, errs[1] = strconv.Unquote(strings.Clone(id)) // a part of the line would keep all of it
 	r.Text, errs[2] = strconv.Unquote(strings.TrimPrefix(rest[len(id):], " "))
 	return r, sum, err == nil && errs == [3]error{}
 }

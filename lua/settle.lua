@@ -32,8 +32,8 @@ end
 -- settle lets a grant count what its newest settlement says, at the grant's own time.
 local function settle(grant)
   local s = redis.call('HMGET', state, '=' .. grant, '~' .. grant)
-  local at = redis.call('ZSCORE', log, grant)
-  if not s[1] or not s[2] or not at then return end
+  local at = s[1] and s[2] and redis.call('ZSCORE', log, grant)
+  if not at then return end
   local text, list = changes(s[1], string.match(s[2], '^%d+') * 1)
   for j = 1, #list, 2 do count(list[j], at * 1, list[j + 1]) end
   redis.call('HSET', state, '=' .. grant, text)

@@ -24,7 +24,7 @@ func eachPoll(ctx context.Context, do func(n int)) {
 // poll looks at the log, which notices a loss, and mirrors it, also while it is quiet. On one host alone only the
 // journal needs care. drop has it forget what nothing counts.
 func (l *log) poll(ctx context.Context, drop bool) {
-	ctx, cancel := context.WithTimeout(ctx, max(l.ledger.config.Deadline, pollEvery))
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // a month of entries is put back within it
 	defer cancel()
 	l.writeAgain(ctx)
 	if l.engine.Shared() {

@@ -192,7 +192,7 @@ type putBack struct {
 }
 
 // pageOf is how many entries one call puts back.
-const pageOf = 500
+const pageOf = 200
 
 // putBack calls the script, page by page, for a log of an epoch if it is known.
 func (l *log) putBack(ctx context.Context, engine Engine, epoch string, records []journal.Record) (putBack, error) {

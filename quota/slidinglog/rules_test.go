@@ -134,6 +134,28 @@ func TestSlowRestore(t *testing.T) {
 	})
 }
 
+// A journal that takes longer to put back than any call waits is put back all the same.
+func TestLongRestore(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		h := w.hosts[0]
+		h.configure(credential(1800, quota.Sliding(time.Hour)))
+		for range 1600 {
+			h.ask(1)
+		}
+		h.way.disturb(delayed(Restore, 500*time.Millisecond, 0))
+		w.engine.flush()
+		time.Sleep(20 * time.Second)
+		for range 400 {
+			h.ask(1)
+		}
+		if w.told != 1800 {
+			t.Errorf("told %d of 1800", w.told)
+		}
+		h.way.disturb(nil)
+		time.Sleep(time.Second)
+	})
+}
+
 // The log is lost once more between two pages: they begin anew.
 func TestLostBetweenPages(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {

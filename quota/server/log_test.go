@@ -44,73 +44,56 @@ func TestDenials(t *testing.T) {
 	}
 }
 
+// Usage says who spent what: without a since, of each limit what the status shows as used.
 func TestUsage(t *testing.T) {
 	h := servertest.Start(t, nil)
+	youtube := servertest.YouTube()
+	youtube.Limits = append([]quota.Limit{{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)}}, youtube.Limits...)
+	servertest.Must(t, h.Service.SetCredentials([]*quota.Credential{youtube, servertest.Other()}))
 	h.Tokens.Issue("us", "trending", "US", "youtube")
-	h.Acquire("us", api.AcquireRequest{Operation: "search.list"})
+	own := fmt.Sprintf("@%d", os.Getuid())
+	wants := func(credential string, q api.UsageQuery, want string) {
+		t.Helper()
+		u, err := h.Client("").Usage(t.Context(), credential, q)
+		servertest.Must(t, err)
+		got := fmt.Sprintf("%v by %s: %d in %d calls", u.Until.Sub(u.Since).Round(time.Millisecond), u.By, u.Total.Units, u.Total.Calls)
+		for _, s := range append(u.Shares, u.Total) {
+			got += fmt.Sprintf("; %s %v", strings.Replace(s.Name, own, "@", 1), s.Limits)
+		}
+		if got != want || u.Shares == nil {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if began, known := u.Windows["brief"]; known != (credential == "youtube" && q.Since == "") ||
+			q.By == "region" && began.Sub(h.Clock.Now().Add(-time.Minute)) != time.Microsecond {
+			t.Errorf("got %+v, want that brief began a minute ago, or nothing of it", u)
+		}
+	}
+	acquire := func(token, operation string, count int64) string {
+		return h.Acquire(token, api.AcquireRequest{Credential: "youtube", Operation: operation, Count: count}).GrantID
+	}
+	acquire("us", "search.list", 1)
 	h.Clock.Add(90 * time.Minute)
-	h.Acquire("us", api.AcquireRequest{Operation: "videos.list", Count: 3})
-	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"})
-	h.Clock.Add(time.Minute)
+	acquire("us", "videos.list", 3)
+	acquire("", "videos.list", 1)
+	wants("youtube", api.UsageQuery{}, "24h0m0s by job: 104 in 5 calls; trending map[brief:3 daily:103 search:100]; @ map[brief:1 daily:1]; "+
+		" map[brief:4 daily:104 search:100]")
+	h.Clock.Add(50 * time.Second)
+	acquire("", "videos.list", 7)
+	h.Clock.Add(20 * time.Second)
+	wants("youtube", api.UsageQuery{By: "region"}, "24h0m0s by region: 111 in 12 calls; US map[daily:103 search:100];  map[brief:7 daily:8]; "+
+		" map[brief:7 daily:111 search:100]")
+	wants("youtube", api.UsageQuery{By: "day", Since: "1h"}, "1h0m0s by day: 11 in 11 calls; 2026-11-21 map[brief:11 daily:11];  map[brief:11 daily:11 search:0]")
+	wants("other", api.UsageQuery{}, "1m0s by job: 0 in 0 calls;  map[few:0]")
 
-	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
+	_, err := h.Service.Reset(t.Context(), "youtube", quota.Caller{}, "")
 	servertest.Must(t, err)
-	if u.By != "job" || !u.Until.Equal(h.Clock.Now()) || u.Until.Sub(u.Since).Round(time.Millisecond) != 24*time.Hour || u.Total.Units != 104 || u.Total.Calls != 5 {
-		t.Errorf("got %+v, want 104 units of the last day", u)
-	}
-	if len(u.Shares) != 2 || u.Shares[0].Name != "trending" || u.Shares[0].Units != 103 || u.Shares[1].Name != fmt.Sprintf("@%d", os.Getuid()) ||
-		u.Shares[0].Limits["daily"] != 103 || u.Shares[0].Limits["search"] != 100 {
-		t.Errorf("got %+v, want what the job spent, and the rest", u.Shares)
-	}
-	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{By: "day", Since: "1h"})
-	if err != nil || len(u.Shares) != 1 || u.Shares[0].Name != "2026-11-21" || u.Shares[0].Units != 4 {
-		t.Errorf("got %+v, %v, want the last hour", u, err)
-	}
-	if u, err = h.Client("").Usage(t.Context(), "other", api.UsageQuery{}); err != nil || u.Shares == nil {
-		t.Errorf("got %+v, %v, want an empty list", u, err)
-	}
-	if _, err := h.Service.Reset(t.Context(), "youtube", quota.Caller{}, ""); err != nil {
-		t.Fatal(err)
-	}
-	sent := h.Acquire("us", api.AcquireRequest{Operation: "videos.list"}).GrantID
-	if _, err := h.Client("us").Release(t.Context(), sent); err != nil {
-		t.Fatal(err)
-	}
-	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
-	if err != nil || u.Total.Units != 0 || u.Total.Calls != 0 {
-		t.Errorf("got %+v, %v, want neither what was before a reset, nor what was released", u, err)
-	}
-	u, err = h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{Since: "2h"})
-	if err != nil || u.Total.Units != 104 {
-		t.Errorf("got %+v, %v, want with a since also what was before a reset", u, err)
-	}
+	_, err = h.Client("us").Release(t.Context(), acquire("us", "videos.list", 1))
+	servertest.Must(t, err)
+	wants("youtube", api.UsageQuery{}, "24h0m0s by job: 0 in 0 calls;  map[brief:0 daily:0 search:0]")
+	wants("youtube", api.UsageQuery{By: "operation", Since: "2h"}, "2h0m0s by operation: 111 in 12 calls; search.list map[brief:100 daily:100 search:100]; "+
+		"videos.list map[brief:11 daily:11];  map[brief:111 daily:111 search:100]")
 	_, err = h.Client("").Usage(t.Context(), "yuotube", api.UsageQuery{})
 	if p := new(api.Problem); !errors.As(err, &p) || p.Reason != quota.UnknownCredential {
 		t.Errorf("got %v, want that it is not configured", err)
-	}
-}
-
-// Without a since, usage tells by limit what the status shows as used.
-func TestUsageOfShortWindows(t *testing.T) {
-	h := servertest.Start(t, nil)
-	c := servertest.YouTube()
-	c.Limits = append([]quota.Limit{{Name: "brief", Units: 1_000, Window: quota.Sliding(time.Minute)}}, c.Limits...)
-	servertest.Must(t, h.Service.SetCredentials([]*quota.Credential{c}))
-	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 98})
-	h.Clock.Add(50 * time.Second)
-	h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list", Count: 7})
-	for _, brief := range []int64{105, 7, 0} {
-		u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{})
-		if err != nil || u.Total.Limits["brief"] != brief || u.Total.Limits["daily"] != 105 || u.Total.Units != 105 || u.Total.Calls != 105 {
-			t.Errorf("got %+v, %v; want %d units of brief and 105 of daily", u, err, brief)
-		}
-		if began := u.Until.Add(-time.Minute); u.Windows["brief"].Sub(began) != time.Microsecond || u.Until.Sub(u.Since).Round(time.Millisecond) != 24*time.Hour {
-			t.Errorf("got %+v, want that brief began at %v, and the day 24 hours ago", u, began)
-		}
-		h.Clock.Add(50 * time.Second)
-	}
-	u, err := h.Client("").Usage(t.Context(), "youtube", api.UsageQuery{Since: "1h"})
-	if err != nil || u.Total.Limits["brief"] != 105 || u.Windows != nil {
-		t.Errorf("got %+v, %v; want the 105 units of the last hour", u, err)
 	}
 }

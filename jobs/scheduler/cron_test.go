@@ -1,14 +1,12 @@
 package scheduler
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/jobs"
-	"quotad/quota/seedtest"
 )
 
 func zone(t *testing.T, name string) *time.Location {
@@ -83,30 +81,6 @@ func TestCron(t *testing.T) {
 				t.Errorf("got\n\t%q\nwant\n\t%q", got, test.want)
 			}
 		})
-	}
-}
-
-// Wherever one begins to look, the slots are the same, and each is later than the one before.
-func TestCronIsPure(t *testing.T) {
-	seedtest.SkipUnderRace(t)
-	random := rand.New(rand.NewPCG(seedtest.Seed(t, 1), 0))
-	lines := []string{"*/30 * * * *", "30 1 * * *", "7 0-3 * * *", "*/10 2 * * *", "0 */3 * * *", "5 5 0,1,2,23 * * *", "0 0 1 * *", "0 2 * * 0"}
-	zones := []string{"Europe/London", "America/New_York", "Australia/Lord_Howe", "America/Santiago", "Africa/Casablanca", "Asia/Kathmandu", "America/St_Johns"}
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for range 100 {
-		s := parse(t, lines[random.IntN(len(lines))], zones[random.IntN(len(zones))])
-		from := begin.Add(time.Duration(random.Int64N(int64(365 * 24 * time.Hour))))
-		for range 20 {
-			slot := s.Next(from)
-			if !slot.After(from) {
-				t.Fatalf("%v: the slot after %v is %v", s, from, slot)
-			}
-			between := from.Add(time.Duration(random.Int64N(int64(slot.Sub(from)))))
-			if got := s.Next(between); !got.Equal(slot) {
-				t.Fatalf("%v: from %v the next slot is %v, from %v it is %v", s, from, slot, between, got)
-			}
-			from = slot
-		}
 	}
 }
 

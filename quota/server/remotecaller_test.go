@@ -17,7 +17,7 @@ import (
 )
 
 // A remote caller spends from the credentials and operations that the file lists for it, and changes its own
-// grants alone. No answer names another caller.
+// grants alone. No answer names another caller. A caller loses its rights with its token.
 func TestWhatARemoteCallerMay(t *testing.T) {
 	clock := ledgertest.NewClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	youtube := servertest.YouTube()
@@ -37,11 +37,14 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		}
 	})
 	remote := new(server.Remote)
-	caller := func(name, token string) server.RemoteCaller {
-		return server.RemoteCaller{Name: name, Tokens: [][sha256.Size]byte{sha256.Sum256([]byte(token))},
+	caller := func(name string, tokens ...string) server.RemoteCaller {
+		var digests [][sha256.Size]byte
+		for _, token := range tokens {
+			digests = append(digests, sha256.Sum256([]byte(token)))
+		}
+		return server.RemoteCaller{Name: name, Tokens: digests,
 			Credentials: []string{"youtube"}, Operations: []string{"videos.list", "get"}, Clients: []string{"public"}}
 	}
-	remote.SetCallers([]server.RemoteCaller{caller("shop", "one"), caller("blog", "two")})
 	frontend, listener, served := server.NewFrontend(server.FrontendConfig{Handler: h.Server.Remote(remote)}), servertest.TCP(t), make(chan error, 1)
 	go func() { served <- frontend.Serve(listener) }()
 	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()); <-served })
@@ -52,6 +55,10 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 		return wire.Call(method, path, body, servertest.Form, "Authorization: Bearer one")
 	}
 
+	if got := shop("GET", "/v1/status", ""); got.Status != 401 {
+		t.Errorf("nobody is known: got %d %s", got.Status, got.Body)
+	}
+	remote.SetCallers([]server.RemoteCaller{caller("shop", "one", "next"), caller("blog", "two")})
 	videos := "credential=youtube&operation=videos.list"
 	roots := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "videos.list"}).GrantID
 	blogs := wire.Call("POST", "/v1/acquire", videos, servertest.Form, "Authorization: Bearer two").Text("grant_id")
@@ -105,6 +112,12 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 	} {
 		if !strings.Contains(got.Body, `"closed":{`) || strings.Contains(got.Body, "backfill") {
 			t.Errorf("%s of a limit that another closed: got %d %s, want it closed, and by nobody", name, got.Status, got.Body)
+		}
+	}
+	remote.SetCallers([]server.RemoteCaller{caller("shop", "next")})
+	for token, want := range map[string]int{"one": 401, "two": 401, "next": 200} {
+		if got := wire.Call("GET", "/v1/status", "", "authorization: bearer "+token); got.Status != want {
+			t.Errorf("token %s after a change: got %d, want %d", token, got.Status, want)
 		}
 	}
 }

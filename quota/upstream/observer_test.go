@@ -290,38 +290,32 @@ func TestRefusedUntilAGoodAnswer(t *testing.T) {
 // A refusal that nothing explains closes for a minute, and twice as long each time, up to an hour, until an answer is good;
 // answers to calls that were in flight do not make that longer.
 func TestWithoutDetails(t *testing.T) {
-	for name, seen := range map[string]Observation{
-		"a bare 429":        {Operation: "videos.list", Answer: Answer{Status: 429}},
-		"a proxy's own 429": {Operation: "videos.list", Answer: Answer{429, nil, []byte("<html>")}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, quota.Limit{})
-			for _, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
-				for range 3 {
-					s.observe(seen)
-				}
-				wait := time.Duration(minutes) * time.Minute
-				s.closed("daily " + wait.String())
-				s.clock.Add(wait - 10*time.Second)
-				s.observe(seen)
-				s.closed("daily 10s")
-				s.clock.Add(10 * time.Second)
-				s.closed()
-				s.observe(Observation{Operation: "search.list", Answer: Answer{Status: 200}}) // is about another limit
-			}
-			s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 404}}) // is no good answer
+	seen := Observation{Operation: "videos.list", Answer: Answer{429, nil, []byte("<html>")}}
+	s := newScene(t, quota.Limit{})
+	for _, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		for range 3 {
 			s.observe(seen)
-			s.closed("daily 1h0m0s")
-			s.clock.Add(time.Hour)
-			s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 200}})
-			s.observe(seen)
-			s.closed("daily 1m0s")
-			s.clock.Add(time.Minute)
-			s.observer.SetProfiles(map[string]Profile{"youtube": s.profile}) // which may explain it
-			s.observe(seen)
-			s.closed("daily 1m0s")
-		})
+		}
+		wait := time.Duration(minutes) * time.Minute
+		s.closed("daily " + wait.String())
+		s.clock.Add(wait - 10*time.Second)
+		s.observe(seen)
+		s.closed("daily 10s")
+		s.clock.Add(10 * time.Second)
+		s.closed()
+		s.observe(Observation{Operation: "search.list", Answer: Answer{Status: 200}}) // is about another limit
 	}
+	s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 404}}) // is no good answer
+	s.observe(seen)
+	s.closed("daily 1h0m0s")
+	s.clock.Add(time.Hour)
+	s.observe(Observation{Operation: "captions.list", Answer: Answer{Status: 200}})
+	s.observe(seen)
+	s.closed("daily 1m0s")
+	s.clock.Add(time.Minute)
+	s.observer.SetProfiles(map[string]Profile{"youtube": s.profile}) // which may explain it
+	s.observe(seen)
+	s.closed("daily 1m0s")
 }
 
 // What others had spent on the first day of a log is booked once, when the upstream first says its count.

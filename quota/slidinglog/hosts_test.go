@@ -130,9 +130,12 @@ func (s *simulation) falls(h *host, meet func(Script, []any) fault) {
 func (s *simulation) fault() {
 	h := s.host()
 	server := fmt.Sprint("server", len(s.steps))
-	switch s.IntN(12) {
-	case 0, 1:
+	switch s.IntN(13) {
+	case 0:
 		s.loses("flush", s.engine.flush)
+	case 1, 12:
+		key := []string{"entries", "state"}[s.IntN(2)]
+		s.loses("DEL "+key, func() { s.engine.del(key) })
 	case 2:
 		s.note("a copy")
 		s.engine.copy()

@@ -184,24 +184,6 @@ func TestLostBetweenPages(t *testing.T) {
 	})
 }
 
-// One of the two keys is deleted: what is left is noticed by the next poll.
-func TestOneKeyIsGone(t *testing.T) {
-	for _, parts := range [][]string{{"entries"}, {"state"}, {"entries", "state"}} {
-		t.Run(strings.Join(parts, " and "), func(t *testing.T) {
-			play(t, 2, func(t *testing.T, w *world) {
-				w.hosts[0].spend(300, time.Millisecond)
-				w.hosts[1].spend(200, time.Millisecond)
-				w.engine.del(parts...)
-				w.full(0)
-				h := w.hosts[0]
-				if page, err := h.Log(t.Context(), h.c, quota.LogQuery{}); err != nil || len(page.Entries) != budget {
-					t.Errorf("the log has %d entries, %v, want all", len(page.Entries), err)
-				}
-			})
-		})
-	}
-}
-
 // What came back at old times is mirrored, too.
 func TestMirrorWhatCameBack(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {

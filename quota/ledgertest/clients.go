@@ -23,8 +23,7 @@ type ClientHarness struct {
 // A ClientStore is a store in memory that can be away.
 type ClientStore struct {
 	*clientlimit.Memory
-	mu  sync.Mutex // guards err
-	err error
+	err atomic.Pointer[error]
 }
 
 // NewClientStore returns an empty store on a clock.
@@ -33,16 +32,13 @@ func NewClientStore(clock func() time.Time) *ClientStore {
 }
 
 // Fail has every call from now on fail; nil ends that.
-func (s *ClientStore) Fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
+func (s *ClientStore) Fail(err error) { s.err.Store(&err) }
 
 func (s *ClientStore) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
+	if err := s.err.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Count implements clientlimit.Store.

@@ -2,8 +2,6 @@ package ledgertest
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,7 +66,6 @@ type history struct {
 	ledger  quota.Ledger
 	reopen  func() quota.Ledger
 	c       *quota.Credential
-	known   map[string]*quota.Credential // that the ledger was configured with, by name
 }
 
 // begins is when histories begin: later than any machine's clock, by which a ledger that starts leaves out what is too
@@ -81,7 +78,6 @@ func begin(t testing.TB, h Harness, c *quota.Credential) *history {
 	clock := NewClock(begins)
 	ledger, reopen := h.Open(t, clock)
 	hist := &history{TB: t, harness: h, clock: clock, ledger: ledger, reopen: reopen}
-	hist.known = map[string]*quota.Credential{}
 	t.Cleanup(func() { hist.ledger.Close() })
 	if c != nil {
 		hist.use(c)
@@ -92,16 +88,15 @@ func begin(t testing.TB, h Harness, c *quota.Credential) *history {
 // use continues with a credential, perhaps another form of one that is known: the file was changed.
 func (h *history) use(c *quota.Credential) {
 	h.Helper()
-	h.c, h.known[c.Name] = c, c
+	h.c = c
 	h.configure()
 }
 
 func (h *history) configure() {
 	h.Helper()
-	if h.harness.Configure == nil {
-		return
+	if h.harness.Configure != nil {
+		must(h, h.harness.Configure(h.ledger, []*quota.Credential{h.c}))
 	}
-	must(h, h.harness.Configure(h.ledger, slices.Collect(maps.Values(h.known))))
 }
 
 // again closes the ledger and opens it again.
@@ -116,7 +111,7 @@ func (h *history) again() {
 func (h *history) join(c *quota.Credential) *history {
 	h.Helper()
 	other := *h
-	other.ledger, other.reopen, other.known = h.harness.Join(h.TB), nil, map[string]*quota.Credential{}
+	other.ledger, other.reopen = h.harness.Join(h.TB), nil
 	h.Cleanup(func() { other.ledger.Close() })
 	other.use(c)
 	return &other

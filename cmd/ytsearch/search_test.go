@@ -3,7 +3,6 @@ package main
 //ci:norace
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,18 +76,14 @@ func (l library) open() map[string]string {
 	rows, err := db.Query(`SELECT id, videos.title || (SELECT group_concat(' ' || region, '') FROM places WHERE video = number)
 		FROM videos JOIN texts ON texts.rowid = number WHERE texts MATCH '"a tag"'`)
 	must(l.t, err)
-	return collect(l.t, rows)
-}
-
-func collect(t *testing.T, rows *sql.Rows) map[string]string {
 	defer rows.Close()
 	all := map[string]string{}
 	for rows.Next() {
 		var id, rest string
-		must(t, rows.Scan(&id, &rest))
+		must(l.t, rows.Scan(&id, &rest))
 		all[id] = rest
 	}
-	must(t, rows.Err())
+	must(l.t, rows.Err())
 	return all
 }
 

@@ -126,11 +126,9 @@ func youtube() *quota.Credential {
 // A request id that the log has forgotten is a new request. Its grant is in the journal, too.
 func TestAnIDThatIsUsedAgain(t *testing.T) {
 	t.Parallel()
-	c := &quota.Credential{Name: "one", Operations: map[string]quota.Cost{"get": {Every: 1}},
-		Limits: []quota.Limit{{Name: "minute", Units: 100, Window: quota.Sliding(time.Minute)}}}
-	b := newBed(t, c)
+	b := newBed(t, credential(100, quota.Sliding(time.Minute)))
 	id := strings.Repeat("id ü", quota.MaxRequestID/len("id ü")) + "abc"
-	ask := func() quota.Decision { return b.ask(quota.Request{Operation: "get", Count: 40, RequestID: id}) }
+	ask := func() quota.Decision { return b.ask(quota.Request{Operation: "op", Count: 40, RequestID: id}) }
 	if d := ask(); !d.Granted() || len(id) != quota.MaxRequestID {
 		t.Fatalf("got %+v for an id of %d bytes", d, len(id))
 	}
@@ -140,7 +138,7 @@ func TestAnIDThatIsUsedAgain(t *testing.T) {
 	}
 	b.used(0)
 	b.clock.Add(2 * time.Minute)
-	b.granted("get", 1)
+	b.granted("op", 1)
 	if d := ask(); !d.Granted() || d.Replayed {
 		t.Errorf("got %+v eleven minutes later, want a grant", d)
 	}
@@ -221,12 +219,12 @@ func TestKeep(t *testing.T) {
 		keep    time.Duration
 		entries int
 	}{{0, 4}, {2 * time.Hour, 13}, {24 * time.Hour, 20}} {
-		c := &quota.Credential{Name: "one", Keep: row.keep, Operations: map[string]quota.Cost{"get": {Every: 1}},
-			Limits: []quota.Limit{{Name: "half-hour", Units: 100, Window: quota.Sliding(30 * time.Minute)}}}
+		c := credential(100, quota.Sliding(30*time.Minute))
+		c.Keep = row.keep
 		b := newBed(t, c)
 		for range 20 {
 			b.clock.Add(10 * time.Minute)
-			b.granted("get", 1)
+			b.granted("op", 1)
 		}
 		b.used(3)
 		if got := len(b.entries()); got != row.entries-1 && got != row.entries {
@@ -239,10 +237,9 @@ func TestKeep(t *testing.T) {
 // On one host alone, nothing is decided that the journal could not take. Once it takes entries again, so does the log.
 func TestAJournalThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, &quota.Credential{Name: "one", Operations: map[string]quota.Cost{"get": {Every: 1}},
-		Limits: []quota.Limit{{Name: "daily", Units: 100, Window: quota.Sliding(24 * time.Hour)}}})
+	b := newBed(t, credential(100, quota.Sliding(24*time.Hour)))
 	get := func(b *bed, id string) (quota.Decision, error) {
-		return b.Acquire(t.Context(), quota.Request{Credential: "one", Operation: "get", Count: 10, RequestID: id})
+		return b.Acquire(t.Context(), quota.Request{Credential: "c", Operation: "op", Count: 10, RequestID: id})
 	}
 	if d, err := get(b, "first"); err != nil || !d.Granted() {
 		t.Fatal(d, err)
@@ -259,11 +256,11 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 			t.Fatalf("got %+v, %v, want it refused before it is decided", d, err)
 		}
 	}
-	_, err := b.Book(t.Context(), "one", quota.Booking{Limit: "daily", Units: 5})
+	_, err := b.Book(t.Context(), "c", quota.Booking{Limit: "daily", Units: 5})
 	if !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("a booking: got %v", err)
 	}
-	if _, err := b.Reset(t.Context(), "one", quota.Caller{}, ""); !errors.Is(err, quota.ErrUnavailable) {
+	if _, err := b.Reset(t.Context(), "c", quota.Caller{}, ""); !errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("a reset: got %v", err)
 	}
 	b.used(20)
@@ -272,7 +269,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 		t.Errorf("got %+v, want it said that the journal is not written", h)
 	}
 
-	again, err := journal.Open(b.dir, "one", false)
+	again, err := journal.Open(b.dir, "c", false)
 	noError(t, err)
 	one.journal = again
 	one.poll(t.Context(), false)

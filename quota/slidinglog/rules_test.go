@@ -112,22 +112,15 @@ func TestSlowRestore(t *testing.T) {
 		for _, h := range w.hosts {
 			h.configure(credential(1800, quota.Sliding(time.Hour)))
 		}
-		for range 1600 {
-			has.ask(1)
-		}
+		has.spend(1600, 0)
 		has.way.disturb(delayed(Restore, 700*time.Millisecond, 0))
 		w.engine.flush()
 		fresh := w.host("b")
 		fresh.configure(has.c)
-		for range 1000 {
-			fresh.ask(1)
-			time.Sleep(5 * time.Millisecond)
-		}
+		fresh.spend(1000, 5*time.Millisecond)
 		has.way.disturb(nil)
 		time.Sleep(3 * time.Second)
-		for range 400 {
-			fresh.ask(1)
-		}
+		fresh.spend(400, 0)
 		if w.told != 1800 {
 			t.Errorf("told %d of 1800", w.told)
 		}
@@ -161,9 +154,7 @@ func TestLostBetweenPages(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
 		h := w.hosts[0]
 		h.configure(credential(1400, quota.Sliding(time.Hour)))
-		for range 1100 {
-			h.ask(1)
-		}
+		h.spend(1100, 0)
 		pages := 0
 		h.way.disturb(func(s Script, _ []any) fault {
 			if s == Restore {
@@ -175,9 +166,7 @@ func TestLostBetweenPages(t *testing.T) {
 		})
 		w.engine.flush()
 		time.Sleep(3500 * time.Millisecond)
-		for range 400 {
-			h.ask(1)
-		}
+		h.spend(400, 0)
 		if w.told != 1400 || pages < 5 {
 			t.Errorf("told %d of 1400 after %d pages", w.told, pages)
 		}
@@ -515,9 +504,7 @@ func TestGrantsOfAnOutageArePutBackAlone(t *testing.T) {
 		h := w.hosts[0]
 		h.c = credential(1000, quota.Sliding(time.Hour))
 		h.mayGrantAlone(300)
-		for range 600 {
-			h.ask(1)
-		}
+		h.spend(600, 0)
 		before := w.engine.put()
 		for range 10 {
 			h.way.disturb(func(Script, []any) fault { return fault{drop: true} })

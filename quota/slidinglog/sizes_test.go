@@ -25,8 +25,9 @@ func TestThousandsOfEntries(t *testing.T) {
 	t.Parallel()
 	const n = 2_000
 	c := func(window quota.Window) *quota.Credential {
-		return &quota.Credential{Name: "one", Keep: 31 * 24 * time.Hour, Operations: map[string]quota.Cost{"get": {Every: 1}},
-			Limits: []quota.Limit{{Name: "daily", Units: n, Window: window}}}
+		c := credential(n, window)
+		c.Keep = 31 * 24 * time.Hour
+		return c
 	}
 	day := quota.Sliding(24 * time.Hour)
 	b := newBed(t, c(day))
@@ -34,26 +35,26 @@ func TestThousandsOfEntries(t *testing.T) {
 	b.l = open(t, Config{Engine: engine, Dir: t.TempDir()})
 	b.reload(c(day))
 	for range n {
-		b.granted("get", 1)
+		b.granted("op", 1)
 		b.clock.Add(3 * time.Second)
 	}
 	for _, missing := range []quota.Units{1, 10, 11, 100, 101, 500, 501, 1000, n - 1, n} {
 		clear(engine.runs)
-		b.denied("get", missing, noon.Add(24*time.Hour+3*time.Second*time.Duration(missing-1)))
+		b.denied("op", missing, noon.Add(24*time.Hour+3*time.Second*time.Duration(missing-1)))
 		if got, most := engine.runs[Walk], int(missing)/100+1; got > most {
 			t.Errorf("%d units missing: %d calls walk, want %d at most", missing, got, most)
 		}
 	}
 	clear(engine.runs)
-	d := b.ask(quota.Request{Operation: "get", Count: n + 1})
+	d := b.ask(quota.Request{Operation: "op", Count: n + 1})
 	if d.Reason != quota.CostExceedsLimit || engine.runs[Walk] > 0 {
 		t.Errorf("more than the limit has: got %+v after %d walks, want none", d, engine.runs[Walk])
 	}
 	until := noon.Add(24*time.Hour + 3*time.Second*(n/2-1))
 	b.clock.Set(until.Add(-time.Millisecond))
-	b.denied("get", n/2, until)
+	b.denied("op", n/2, until)
 	b.clock.Set(until)
-	b.granted("get", n/2) // half of them leave at once
+	b.granted("op", n/2) // half of them leave at once
 	b.used(n)
 	for _, row := range []struct {
 		window quota.Window
@@ -75,13 +76,11 @@ func TestThousandsOfEntries(t *testing.T) {
 // Up to 2^53-1 all is exact, and nothing is counted beyond.
 func TestTheGreatestNumber(t *testing.T) {
 	t.Parallel()
-	c := &quota.Credential{Name: "vast", Operations: map[string]quota.Cost{"get": {Every: 1}},
-		Limits: []quota.Limit{{Name: "a", Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)}}}
-	b := newBed(t, c)
-	most := b.granted("get", quota.MaxUnits-2)
-	b.granted("get", 1)
-	b.denied("get", 2, noon.Add(time.Hour))
-	one := b.granted("get", 1)
+	b := newBed(t, credential(quota.MaxUnits, quota.Sliding(time.Hour)))
+	most := b.granted("op", quota.MaxUnits-2)
+	b.granted("op", 1)
+	b.denied("op", 2, noon.Add(time.Hour))
+	one := b.granted("op", 1)
 	b.used(quota.MaxUnits)
 	d, err := b.Settle(t.Context(), one.GrantID, quota.Settlement{Units: 2})
 	if err != nil || d.Reason != quota.BadRequest {

@@ -18,7 +18,6 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"sliding window", slidingWindow},
 		{"request ids", requestIDs},
-		{"the clock steps back", clockStepsBack},
 		{"settle of a remote caller", settleRemote},
 		{"a limit is closed", closedLimit},
 		{"many clients at once", manyClients},
@@ -74,23 +73,6 @@ func requestIDs(t *testing.T, harness Harness) {
 		t.Errorf("got %+v after %+v, want the grant as it was charged", d, first)
 	}
 	h.used(10)
-}
-
-func clockStepsBack(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(2, quota.Sliding(time.Hour)))
-	start := h.clock.Now()
-	h.granted("list")
-	h.clock.Add(30 * time.Minute)
-	h.granted("list")
-	h.clock.Set(start.Add(-48 * time.Hour))
-	d := h.acquire(quota.Request{Operation: "list"})
-	if want := start.Add(time.Hour); d.Reason != quota.LimitExceeded || !d.RetryAt.Equal(want) || d.RetryAfter != 49*time.Hour {
-		t.Errorf("got %+v after a step back, want a denial until %v, for 49 h by the clock that stepped back", d, want)
-	}
-	h.used(2)
-	h.clock.Set(start.Add(time.Hour))
-	h.granted("list")
-	h.used(2)
 }
 
 // settleRemote has a remote caller settle a grant to more, as far as each of its limits has left without the reserve,

@@ -41,7 +41,7 @@ const stepsOfClients = 40
 // A randomClients is hosts that share records, and a model that is asked the same.
 type randomClients struct {
 	*clientHistory
-	transcript
+	Transcript
 	rand  *rand.Rand
 	model *clientModel
 	hosts []clientHost
@@ -56,8 +56,8 @@ type clientHost struct {
 // play plays a history of clients with a name of their own.
 func (r *randomClients) play(n int, stores []clientlimit.Store, random *rand.Rand) {
 	r.rand, r.c.Name = random, fmt.Sprint("random", n)
-	r.transcript = transcript{test: r.TB.(*testing.T), now: r.clock.Now}
-	r.say("history %d", n)
+	r.Transcript = Transcript{Now: r.clock.Now}
+	r.Say("history %d", n)
 	r.clock.Set(nineOClock)
 	r.model = &clientModel{clock: r.clock.Now, subjects: make(map[string]*modelSubject)}
 	r.draw()
@@ -98,23 +98,23 @@ func (r *randomClients) step() {
 	switch what := r.rand.IntN(100); {
 	case what < 60:
 		units := quota.Units(1 + r.rand.IntN(9))
-		r.say("host %d: %s asks for %d of %+v", n, subject, units, r.c.Limits)
+		r.Say("host %d: %s asks for %d of %+v", n, subject, units, r.c.Limits)
 		got, want := r.ask(subject, units), r.model.ask(&r.c, subject, units)
 		got.Detail, got.Hint, want.Detail, want.Hint = "", "", "", ""
-		r.same("the decision", got, want)
+		r.same(r, "the decision", got, want)
 	case what < 85:
 		r.moveClock()
 	case what < 93:
 		r.compareUsage(subject)
 	case what < 94:
-		r.say("reset %s", subject)
+		r.Say("reset %s", subject)
 		must(r, r.service.Reset(context.Background(), r.c.Name, subject))
 		r.model.reset(&r.c, subject)
 	case what < 98:
 		r.draw()
-		r.say("host %d has limits %+v", n, r.c.Limits)
+		r.Say("host %d has limits %+v", n, r.c.Limits)
 	case len(r.hosts) == 1:
-		r.say("restart")
+		r.Say("restart")
 		r.store = r.reopen()
 	}
 	r.hosts[n] = clientHost{r.store, r.c}
@@ -130,7 +130,7 @@ func (r *randomClients) moveClock() {
 	if step < 0 && r.model.ends(now.Add(step), now) {
 		return
 	}
-	r.say("clock %+v", step)
+	r.Say("clock %+v", step)
 	r.clock.Add(step)
 }
 
@@ -138,5 +138,5 @@ func (r *randomClients) compareUsage(subject string) {
 	r.Helper()
 	got, _, err := r.service.Usage(context.Background(), r.c.Name, subject)
 	must(r, err)
-	r.same("usage of "+subject, got, r.model.usage(&r.c, subject))
+	r.same(r, "usage of "+subject, got, r.model.usage(&r.c, subject))
 }

@@ -37,7 +37,7 @@ func Random(t *testing.T, h Harness, lives int) {
 // A random is a ledger and a model that are asked the same.
 type random struct {
 	*history
-	transcript
+	Transcript
 	rand   *rand.Rand
 	model  *Model
 	grants []quota.ID // of grants and bookings
@@ -69,7 +69,7 @@ func newRandom(t *testing.T, h Harness, seed, n uint64) *random {
 	r := &random{rand: rand.New(rand.NewPCG(seed, n))}
 	r.history = begin(t, h, nil)
 	r.clock.Set(starts[r.rand.IntN(len(starts))])
-	r.transcript = transcript{test: t, now: r.clock.Now}
+	r.Transcript = Transcript{Now: r.clock.Now}
 	r.model = NewModel(r.clock.Now)
 	c := r.credential()
 	r.use(c)
@@ -127,7 +127,7 @@ func (r *random) step() {
 	n := r.rand.IntN(len(r.hosts))
 	r.history, r.c = r.hosts[n].history, r.hosts[n].c
 	if len(r.hosts) > 1 {
-		r.say("host %d", n)
+		r.Say("host %d", n)
 	}
 	r.act()
 	r.hosts[n].c = r.c
@@ -151,12 +151,12 @@ func (r *random) act() {
 		r.compareUsage()
 	case n < 96:
 		r.use(r.credential()) // what the log has stays
-		r.say("limits %+v", r.c)
+		r.Say("limits %+v", r.c)
 	case n < 97:
 		r.resetBoth()
 	case n < 98:
 		if len(r.hosts) == 1 {
-			r.say("reopen")
+			r.Say("reopen")
 			r.again()
 		}
 	default:
@@ -166,7 +166,7 @@ func (r *random) act() {
 
 // both asks the ledger and the model the same.
 func both[T any](r *random, verb string, of any, ask func(quota.Ledger) (T, error)) (got, want T) {
-	r.say("%s %+v", verb, of)
+	r.Say("%s %+v", verb, of)
 	got, err := ask(r.ledger)
 	must(r, err)
 	want, err = ask(r.model)
@@ -179,7 +179,7 @@ func (r *random) askBoth() {
 	got, want := both(r, "ask", ask, func(l quota.Ledger) (quota.Decision, error) {
 		return l.Acquire(context.Background(), r.c, ask)
 	})
-	r.same("ask", comparable(got), comparable(want))
+	r.same(r, "ask", comparable(got), comparable(want))
 	if want.Granted() && !want.Replayed {
 		r.grants = append(r.grants, ask.ID())
 		r.asked = append(r.asked, request{ask.Request, r.clock.Now()})
@@ -191,7 +191,7 @@ func (r *random) peekBoth() {
 	got, want := both(r, "peek", ask, func(l quota.Ledger) (quota.Decision, error) {
 		return l.Peek(context.Background(), r.c, []string{ask.Operation}, ask.Charges, ask.UseReserve)
 	})
-	r.same("peek", comparable(got), comparable(want))
+	r.same(r, "peek", comparable(got), comparable(want))
 }
 
 // randomAsk draws a request that fits an empty window: what never can does not reach a ledger.
@@ -251,7 +251,7 @@ func (r *random) moveClock() {
 		7*time.Minute + 3*time.Microsecond, 31 * time.Minute, 5 * time.Hour, -time.Second, -2 * time.Hour,
 	}
 	step := steps[r.rand.IntN(len(steps))]
-	r.say("clock %+v", step)
+	r.Say("clock %+v", step)
 	r.clock.Add(step)
 }
 
@@ -277,7 +277,7 @@ func (r *random) settleBoth() {
 	if got.Reason == quota.SettledTooHigh && want.Reason == quota.UnknownGrant {
 		return // either may be said first
 	}
-	r.same("settle", comparable(got), comparable(want))
+	r.same(r, "settle", comparable(got), comparable(want))
 }
 
 func (r *random) bookBoth() {
@@ -291,7 +291,7 @@ func (r *random) bookBoth() {
 	}
 	r.model.name(r.c, id) // each draws one
 	r.grants, want.GrantID = append(r.grants, id), got.GrantID
-	r.same("book", comparable(got), comparable(want))
+	r.same(r, "book", comparable(got), comparable(want))
 }
 
 func (r *random) anyLimit() string { return r.c.Limits[r.rand.IntN(len(r.c.Limits))].Name }
@@ -307,7 +307,7 @@ func (r *random) closeBoth() {
 	got, want := both(r, "close", k, func(l quota.Ledger) (bool, error) {
 		return l.ChangeLimit(context.Background(), r.c, k)
 	})
-	r.same("close", got, want)
+	r.same(r, "close", got, want)
 }
 
 // resetBoth resets the log. Where hosts share one that a wrong clock wrote, the others put back a part of it until they
@@ -317,14 +317,14 @@ func (r *random) resetBoth() {
 	if len(r.hosts) > 1 && usage.Now.Sub(r.clock.Now()) > time.Minute {
 		return
 	}
-	r.say("reset")
+	r.Say("reset")
 	r.reset("a new project")
 	r.model.Reset(context.Background(), r.c, quota.Caller{UID: 3}, "a new project")
 }
 
 func (r *random) compareUsage() {
 	want, _ := r.model.Usage(context.Background(), r.c)
-	r.same("usage", r.usage(), want)
+	r.same(r, "usage", r.usage(), want)
 }
 
 // compareLog compares what the log keeps; further back a ledger forgets as it sees fit.
@@ -337,7 +337,7 @@ func (r *random) compareLog() {
 	}
 	of := *r.history
 	of.ledger = r.model
-	r.same("log", r.named(r.log(q)), r.named(of.log(q)))
+	r.same(r, "log", r.named(r.log(q)), r.named(of.log(q)))
 }
 
 // named leaves out the ids that each ledger draws.

@@ -16,6 +16,7 @@ import (
 	"quotad/lua"
 	"quotad/quota"
 	"quotad/quota/journal"
+	"quotad/quota/ledgertest"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 )
@@ -200,11 +201,10 @@ type history struct {
 	*rand.Rand
 	*twin
 	known
+	ledgertest.Transcript
 	damaged, copied bool // one key was deleted; there is a copy
 	great           bool // with numbers up to the greatest, of which sums are not exact
 	limits          []quota.Limit
-	noting          bool // steps are kept: it is played once more, since it failed
-	steps           []string
 	words           map[string]int
 	n               int // of ids
 	journal         []journal.Record
@@ -212,12 +212,6 @@ type history struct {
 
 // unit is a time of the histories: long enough that no key expires while one is played.
 const unit = time.Minute
-
-func (h *history) note(format string, args ...any) {
-	if h.noting {
-		h.steps = append(h.steps, fmt.Sprintf("%d ", h.clock)+fmt.Sprintf(format, args...))
-	}
-}
 
 func (h *history) id() string {
 	h.n++
@@ -286,7 +280,7 @@ func (h *history) put(c call) error {
 	case 5:
 		c.last = ""
 	}
-	h.note("%+v", c)
+	h.Say("%+v", c)
 	r, err := h.ask(c)
 	if err != nil {
 		return err
@@ -322,7 +316,7 @@ func (h *history) putBack(records []journal.Record) error {
 		for _, r := range records[:n] {
 			args = append(args, r.ID, r.At, asInt(r.Kind == journal.Alone), r.Text)
 		}
-		h.note("restore %v", args)
+		h.Say("restore %v", args)
 		values, err := h.run(Restore, args...)
 		if err != nil || len(values) == 1 {
 			return err
@@ -343,7 +337,7 @@ func (h *history) putBack(records []journal.Record) error {
 
 // lose deletes keys.
 func (h *history) lose(keys ...string) error {
-	h.note("DEL %q", keys)
+	h.Say("DEL %q", keys)
 	h.damaged = len(keys) == 1 && keys[0] == h.keys()[0]
 	return h.forget(keys...)
 }
@@ -378,7 +372,7 @@ func (h *history) step() error {
 	case n < 51:
 		return h.mirror()
 	case n < 53 && h.epoch != "":
-		h.note("walk")
+		h.Say("walk")
 		_, err := h.run(Walk, h.limits[0].Name, h.clock-h.units(20), 1+h.Int64N(4), unit.Microseconds())
 		return err
 	case n < 56:
@@ -388,7 +382,7 @@ func (h *history) step() error {
 		if n == 57 {
 			h.server = "s" + h.id()
 		}
-		h.note("declare %s", h.server)
+		h.Say("declare %s", h.server)
 		_, err := h.run(declares, "d"+h.id())
 		return err
 	case n == 59 && h.chance(2):
@@ -398,11 +392,11 @@ func (h *history) step() error {
 	case n == 61 && h.chance(2):
 		return h.lose(h.keys()...)
 	case n == 62 && !h.damaged:
-		h.note("a copy")
+		h.Say("a copy")
 		h.copied = true
 		return h.copyKeys(h.name, h.name+" copy")
 	case n == 63 && h.copied:
-		h.note("the copy")
+		h.Say("the copy")
 		h.damaged = false
 		return h.copyKeys(h.name+" copy", h.name)
 	}
@@ -502,7 +496,7 @@ func (h *history) mirror() error {
 	if r, known := h.oneOf(); known && h.chance(4) {
 		args = append(args, r.ID)
 	}
-	h.note("mirror %v", args)
+	h.Say("mirror %v", args)
 	_, err := h.run(Mirror, args...)
 	return err
 }
@@ -577,13 +571,10 @@ func playHistories(t *testing.T, n int, conn *redistest.Conn) {
 	}
 	words := map[string]int{}
 	for i := range n {
-		for noting := false; ; noting = true {
-			h := &history{Rand: rand.New(rand.NewPCG(seed, uint64(i))), twin: twins[i%len(twins)], words: words, noting: noting}
-			if err := h.play(); err == nil {
-				break
-			} else if noting {
-				t.Fatalf("history %d of seed %d: %v\n%s", i, seed, err, strings.Join(h.steps, "\n"))
-			}
+		h := &history{Rand: rand.New(rand.NewPCG(seed, uint64(i))), twin: twins[i%len(twins)], words: words}
+		h.Now = func() time.Time { return atMicros(h.clock) }
+		if err := h.play(); err != nil {
+			t.Fatalf("history %d of seed %d: %v\n%s", i, seed, err, &h.Transcript)
 		}
 	}
 	t.Logf("%d histories: %v", n, words)

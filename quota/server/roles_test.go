@@ -59,39 +59,47 @@ func TestRoles(t *testing.T) {
 	outside := h.Acquire("", api.AcquireRequest{Credential: "youtube", Operation: "search.list"}).GrantID
 	members := as(t, h.Server, member, "POST", "/v1/acquire", "credential=youtube&operation=search.list").Text("grant_id")
 
+	listener := servertest.TCP(t) // at which nobody's user is known
+	frontend := server.NewFrontend(server.FrontendConfig{Handler: h.Server.Server})
+	go frontend.Serve(listener)
+	t.Cleanup(func() { frontend.Shutdown(servertest.Canceled()) })
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	servertest.Must(t, err)
+	stranger := servertest.NewConn(t, conn)
+
 	token := "Authorization: Bearer mine"
 	acquire := "credential=youtube&operation=videos.list"
 	for _, row := range []struct {
 		name               string
 		method, path, body string
 		// the statuses for the holder of the token "mine", for the user of jobs without a token, for an ordinary user, for a
-		// member of the admin group and for root
-		holder, job, member, admin, root int
+		// member of the admin group, for root, and for a caller whose user is not known
+		holder, job, member, admin, root, stranger int
 	}{
-		{"read", "GET", "/v1/status", "", 200, 200, 200, 200, 200},
-		{"acquire", "POST", "/v1/acquire", acquire, 200, 403, 200, 200, 200},
-		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get", 403, 403, 200, 200, 200},
-		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 403, 200, 200},
+		{"read", "GET", "/v1/status", "", 200, 200, 200, 200, 200, 200},
+		{"acquire", "POST", "/v1/acquire", acquire, 200, 403, 200, 200, 200, 403},
+		{"acquire of another credential", "POST", "/v1/acquire", "credential=other&operation=get", 403, 403, 200, 200, 200, 403},
+		{"use the reserve", "POST", "/v1/acquire", acquire + "&use_reserve=true", 403, 403, 403, 200, 200, 403},
 		{"ask what the reserve would do", "POST", "/v1/acquire", acquire + "&use_reserve=true&dry_run=true",
-			200, 403, 200, 200, 200},
-		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 403, 200, 200},
-		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 403, 200, 200, 200},
-		{"release what was never granted", "DELETE", "/v1/grants/youtube:ABCDEFGHIJKLMNOP", "", 403, 403, 404, 404, 404},
-		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 403, 200, 200},
-		{"settle its own grant upwards", "POST", "/v1/grants/" + mine + "/settle", "units=150", 200, 403, 403, 200, 200},
-		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 403, 200, 200},
-		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 403, 200, 200},
-		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 403, 200, 200},
-		{"read the log", "GET", "/v1/log?credential=youtube", "", 200, 200, 200, 200, 200},
-		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403, 403, 403, 200, 200},
-		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 403, 200, 200},
-		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200},
-		{"observe", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=200", 200, 403, 403, 200, 200},
-		{"observe for another credential", "POST", "/v1/observe", "credential=other&operation=get&status=200", 403, 403, 403, 200, 200},
-		{"acquire for a client", "POST", "/v1/clients/public/acquire", "subject=alice", 200, 403, 200, 200, 200},
-		{"read of a client", "GET", "/v1/clients/public/subject?subject=alice", "", 200, 200, 200, 200, 200},
-		{"reset a client", "DELETE", "/v1/clients/public/subject?subject=alice", "", 403, 403, 403, 200, 200},
-		{"close a limit by an observation", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 200, 403, 403, 200, 200},
+			200, 403, 200, 200, 200, 403},
+		{"settle what root acquired outside a pass", "POST", "/v1/grants/" + outside + "/settle", "units=50", 403, 403, 403, 200, 200, 403},
+		{"release what the member acquired outside a pass", "DELETE", "/v1/grants/" + members, "", 403, 403, 200, 200, 200, 403},
+		{"release what was never granted", "DELETE", "/v1/grants/youtube:ABCDEFGHIJKLMNOP", "", 403, 403, 404, 404, 404, 403},
+		{"settle its own grant", "POST", "/v1/grants/" + mine + "/settle", "units=50", 200, 403, 403, 200, 200, 403},
+		{"settle its own grant upwards", "POST", "/v1/grants/" + mine + "/settle", "units=150", 200, 403, 403, 200, 200, 403},
+		{"settle another's grant", "POST", "/v1/grants/" + theirs + "/settle", "units=50", 403, 403, 403, 200, 200, 403},
+		{"release its own grant", "DELETE", "/v1/grants/" + mine, "", 200, 403, 403, 200, 200, 403},
+		{"release another's grant", "DELETE", "/v1/grants/" + theirs, "", 403, 403, 403, 200, 200, 403},
+		{"read the log", "GET", "/v1/log?credential=youtube", "", 200, 200, 200, 200, 200, 200},
+		{"book", "POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403, 403, 403, 200, 200, 403},
+		{"reset", "POST", "/v1/credentials/youtube/reset", "confirm=youtube", 403, 403, 403, 200, 200, 403},
+		{"operate", "POST", "/v1/pause", "", 403, 403, 403, 200, 200, 403},
+		{"observe", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=200", 200, 403, 403, 200, 200, 403},
+		{"observe for another credential", "POST", "/v1/observe", "credential=other&operation=get&status=200", 403, 403, 403, 200, 200, 403},
+		{"acquire for a client", "POST", "/v1/clients/public/acquire", "subject=alice", 200, 403, 200, 200, 200, 403},
+		{"read of a client", "GET", "/v1/clients/public/subject?subject=alice", "", 200, 200, 200, 200, 200, 200},
+		{"reset a client", "DELETE", "/v1/clients/public/subject?subject=alice", "", 403, 403, 403, 200, 200, 403},
+		{"close a limit by an observation", "POST", "/v1/observe", "credential=youtube&operation=videos.list&status=429", 200, 403, 403, 200, 200, 403},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, who := range []struct {
@@ -112,6 +120,10 @@ func TestRoles(t *testing.T) {
 				if got := as(t, h.Server, who.uid, row.method, row.path, row.body, who.headers...); got.Status != who.want {
 					t.Errorf("%s: %d %s, want %d", who.name, got.Status, got.Body, who.want)
 				}
+			}
+			got := stranger.Call(row.method, row.path, row.body, servertest.Form, "Host: "+listener.Addr().String())
+			if got.Status != row.stranger {
+				t.Errorf("a stranger: %d %s, want %d", got.Status, got.Body, row.stranger)
 			}
 		})
 	}
@@ -150,26 +162,9 @@ func TestForbiddenAttemptsAreTold(t *testing.T) {
 	}
 }
 
-func TestUnknownCallersOnlyRead(t *testing.T) {
-	h, listener := servertest.Start(t, nil), servertest.TCP(t)
-	frontend := server.NewFrontend(server.FrontendConfig{Handler: h.Server})
-	go frontend.Serve(listener)
-	defer frontend.Shutdown(servertest.Canceled())
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	servertest.Must(t, err)
-	w := servertest.NewConn(t, conn)
-	for _, row := range []struct {
-		method, path, body string
-		status             int
-	}{
-		{"GET", "/v1/status", "", 200},
-		{"POST", "/v1/acquire", "credential=youtube&operation=videos.list", 403},
-		{"POST", "/v1/credentials/youtube/book", "limit=daily&units=1", 403},
-	} {
-		if got := w.Call(row.method, row.path, row.body, servertest.Form, "Host: "+listener.Addr().String()); got.Status != row.status {
-			t.Errorf("%s: %d %s, want %d", row.path, got.Status, got.Body, row.status)
-		}
-	}
+// Where the socket is for few paths, there is nothing else.
+func TestOnly(t *testing.T) {
+	h := servertest.Start(t, nil)
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/status": 404, "/v1": 404} {
 		answer := httptest.NewRecorder()
 		h.Server.Only("/healthz", "/readyz").ServeHTTP(answer, httptest.NewRequest("GET", "http://quotad"+path, nil))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,7 +78,7 @@ func readJSON(text string, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
+		if strings.Trim(text[d.InputOffset():], " \t\r\n") == "" {
 			return nil
 		}
 		return errors.New("malformed JSON: something follows the object")
@@ -127,9 +126,8 @@ func readForm(text string) (url.Values, string, error) {
 		}
 		object[name] = value
 	}
-	var b bytes.Buffer
-	err = json.NewEncoder(&b).Encode(object)
-	return form, b.String(), err
+	written, err := json.Marshal(object)
+	return form, string(written), err
 }
 
 // textOf returns the text that holds the fields of a request: a form or a query, or JSON.

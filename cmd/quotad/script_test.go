@@ -201,7 +201,8 @@ func recipe(ts *testscript.TestScript, _ bool, args []string) {
 	for _, holds := range append([]string{recipesBase}, args...) {
 		text += onlyBlock(ts, "cmd/quotad/"+recipesFile, holds)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(strings.ReplaceAll(text, "America/Los_Angeles", ts.Getenv("NOON"))), 0o600))
+	text = operable(strings.ReplaceAll(text, "America/Los_Angeles", ts.Getenv("NOON")))
+	ts.Check(os.WriteFile(ts.MkAbs("config.toml"), []byte(text), 0o600))
 }
 
 func onlyBlock(ts *testscript.TestScript, page, holds string) string {

@@ -210,6 +210,8 @@ var oddFiles = []odd{
 	{"certificate of another key", distant, `"c.pem"`, `"other.pem"`, "18: remote.cert_file: cannot be used with key_file: tls: private key does not match public key"},
 	{"no certificate", distant, `"c.pem"`, `"none.pem"`, "18: remote.cert_file: cannot be read: open none.pem: no such file or directory"},
 	{"key for everybody", distant, `"c.key"`, `"public.key"`, "19: remote.key_file: everybody on this host may read public.key, and with it the key of the certificate: chmod o-r public.key"},
+	{"token for everybody", distant, `"shop.token"`, `"open.key"`,
+		"21: remote.callers.shop.token_file: everybody on this host may read open.key, and with it a token: chmod o-r open.key"},
 	{"empty token", distant, `"shop.token"`, `"empty.token"`, "21: remote.callers.shop.token_file: empty.token is empty: write a token into it, such as openssl rand -hex 32 prints"},
 	{"three tokens", distant, `"shop.token"`, `"three.token"`, "21: remote.callers.shop.token_file: three.token holds " +
 		"3 tokens: at most 2, the old one and the new one, each on a line by itself"},

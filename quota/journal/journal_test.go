@@ -148,6 +148,9 @@ func TestFailedWrite(t *testing.T) {
 		t.Errorf("the failed write left nothing behind: %v", err)
 	}
 	must(t, j.Append(numbered(3, 4)...))
+	if info, err := j.current.Stat(); err != nil || info.Size() != j.files[0].size {
+		t.Errorf("what the failed write left is still there: %v", err)
+	}
 	limitFiles(t, 1<<40)
 	must(t, j.Append(numbered(4, 10)...))
 	wantEntries(t, j, numbered(0, 10))

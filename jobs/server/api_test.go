@@ -90,11 +90,11 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// refused fails the test unless a call was refused with that status.
-func (h *house) refused(what string, err error, status int) {
+// refused fails the test unless a call was refused with that status, in words among which some are.
+func (h *house) refused(what string, err error, status int, says string) {
 	h.t.Helper()
-	if p, ok := err.(*api.Problem); !ok || p.Status != status {
-		h.t.Errorf("%s: got %v, want a problem of status %d %s", what, err, status, http.StatusText(status))
+	if p, ok := err.(*api.Problem); !ok || p.Status != status || !strings.Contains(p.Detail+"; "+p.Hint, says) {
+		h.t.Errorf("%s: got %v, %q, want a problem of status %d %s with %q", what, err, api.Hint(err), status, http.StatusText(status), says)
 	}
 }
 
@@ -108,13 +108,13 @@ func TestARun(t *testing.T) {
 	pass := jobsapi.Client{Client: &api.Client{Socket: h.Client.Client.Socket, Token: <-h.tokens}}
 	must[[]jobsapi.Job](t)(pass.Jobs(ctx))
 	_, err := pass.StopRun(ctx, begun.ID)
-	h.refused("a pass that stops its run", err, http.StatusForbidden)
+	h.refused("a pass that stops its run", err, http.StatusForbidden, "run token")
 	_, err = pass.Pause(ctx, "trending", jobsapi.PauseRequest{})
-	h.refused("a pass that pauses its job", err, http.StatusForbidden)
+	h.refused("a pass that pauses its job", err, http.StatusForbidden, "run token")
 	_, err = pass.Begin(ctx, "trending", jobsapi.RunRequest{})
-	h.refused("a pass that begins a run", err, http.StatusForbidden)
+	h.refused("a pass that begins a run", err, http.StatusForbidden, "run token")
 	_, err = h.Begin(ctx, "trending", jobsapi.RunRequest{})
-	h.refused("another run", err, http.StatusConflict)
+	h.refused("another run", err, http.StatusConflict, "quotactl stop "+begun.ID)
 
 	must[jobs.Run](t)(h.StopRun(ctx, begun.ID))
 	over := must[jobs.Progress](t)(h.Await(ctx, begun.ID, 1, -1))
@@ -122,38 +122,59 @@ func TestARun(t *testing.T) {
 		t.Errorf("got %+v, want it interrupted by an operator, and what it wrote", over)
 	}
 	_, err = pass.Jobs(ctx)
-	h.refused("the token of before", err, http.StatusForbidden)
+	h.refused("the token of before", err, http.StatusForbidden, "run token")
 	_, err = h.StopRun(ctx, begun.ID)
-	h.refused("a stop of what is over", err, http.StatusNotFound)
+	h.refused("a stop of what is over", err, http.StatusNotFound, "it is over (interrupted): quotactl runs "+begun.ID)
 	runs := must[[]jobs.Run](t)(h.Runs(ctx, jobsapi.Selection{Job: "trending"}))
-	if len(runs) != 1 || runs[0].ID != begun.ID || runs[0].Passes[0].Tail != nil {
-		t.Errorf("got %+v, want the one run, without what it wrote", runs)
+	last := must[[]jobsapi.Job](t)(h.Jobs(ctx))[0].Last
+	if len(runs) != 1 || runs[0].ID != begun.ID || runs[0].Passes[0].Tail != nil || last.ID != begun.ID || last.Passes[0].Tail != nil {
+		t.Errorf("got %+v and %+v, want the one run, without what it wrote", runs, last)
 	}
 }
 
 func TestBadRequests(t *testing.T) {
-	h := open(t, job("trending", nil))
+	h := open(t, job("trending", nil), job("backfill", nil))
 	run := func(regions ...string) any { return map[string]any{"regions": regions} }
+	pause := func(ms int64) any { return map[string]any{"for_ms": ms} }
+	const year = 366 * 24 * 3600_000
 	for _, row := range []struct {
 		name, method, path string
 		body               any
-		status             int
+		status             int // 200: it is good
+		says               string
 	}{
-		{"a job that is not there", "GET", "/v1/jobs/other", nil, 404},
-		{"a run that is not there", "GET", "/v1/runs/0", nil, 404},
-		{"runs of a job that is not there", "GET", "/v1/runs?job=other", nil, 404},
-		{"too many runs", "GET", "/v1/runs?most=1001", nil, 400},
-		{"an unknown field", "GET", "/v1/runs?limit=3", nil, 400},
-		{"a wait that is too long", "GET", "/v1/runs/0?wait_ms=4001", nil, 400},
-		{"a region that is not there", "POST", "/v1/jobs/trending/run", run("XX"), 404},
-		{"a region that is none", "POST", "/v1/jobs/trending/run", run("U\nS"), 400},
-		{"a run of a job that is not there", "POST", "/v1/jobs/other/run", nil, 404},
-		{"a pause of a job that is not there", "POST", "/v1/jobs/other/pause", nil, 404},
-		{"a pause into the past", "POST", "/v1/jobs/trending/pause", map[string]any{"for_ms": -1}, 400},
-		{"a pause of two years", "POST", "/v1/jobs/trending/pause", map[string]any{"for_ms": 2 * 365 * 24 * 3600_000}, 400},
-		{"a stop of a run that is not there", "POST", "/v1/runs/0/stop", nil, 404},
+		{"a job that is not there", "GET", "/v1/jobs/other", nil, 404, "trending"},
+		{"a job that is mistyped", "GET", "/v1/jobs/trendign", nil, 404, "did you mean trending?"},
+		{"a run that is not there", "GET", "/v1/runs/0", nil, 404, "quotactl runs lists them"},
+		{"runs of a job that is not there", "GET", "/v1/runs?job=other", nil, 404, "other"},
+		{"no runs", "GET", "/v1/runs?most=0", nil, 400, "from 1 to 1000: 0"},
+		{"as many runs as there may be", "GET", "/v1/runs?most=1000", nil, 200, ""},
+		{"too many runs", "GET", "/v1/runs?most=1001", nil, 400, "from 1 to 1000: 1001"},
+		{"an unknown field", "GET", "/v1/runs?limit=3", nil, 400, `"limit"`},
+		{"a wait into the past", "GET", "/v1/runs/0?wait_ms=-1", nil, 400, "wait_ms"},
+		{"a wait that is too long", "GET", "/v1/runs/0?wait_ms=4001", nil, 400, "wait_ms"},
+		{"fewer passes than none", "GET", "/v1/runs/0?ended=-1", nil, 400, "ended"},
+		{"a region that is mistyped", "POST", "/v1/jobs/trending/run", run("US", "GBB"), 404, "did you mean GB?"},
+		{"a region that is none", "POST", "/v1/jobs/trending/run", run("U\nS"), 400, "printed"},
+		{"a run of a job that is not there", "POST", "/v1/jobs/other/run", nil, 404, "trending"},
+		{"a pause of a job that is not there", "POST", "/v1/jobs/other/pause", nil, 404, "trending"},
+		{"a pause into the past", "POST", "/v1/jobs/trending/pause", pause(-1), 400, "for_ms"},
+		{"a pause of a year", "POST", "/v1/jobs/trending/pause", pause(year), 200, ""},
+		{"a longer pause", "POST", "/v1/jobs/trending/pause", pause(year + 1), 400, "for_ms"},
+		{"a stop of a run that is not there", "POST", "/v1/runs/0/stop", nil, 404, "quotactl runs lists them"},
 	} {
-		h.refused(row.name, h.Do(t.Context(), row.method, row.path, row.body, nil), row.status)
+		err := h.Do(t.Context(), row.method, row.path, row.body, nil)
+		if row.status == 200 && err != nil {
+			t.Errorf("%s: %v", row.name, err)
+		} else if row.status != 200 {
+			h.refused(row.name, err, row.status, row.says)
+		}
+	}
+	if paused := must[[]jobsapi.Job](t)(h.Jobs(t.Context()))[0].Pause; paused == nil {
+		t.Error("trending is not paused")
+	}
+	if resumed := must[jobsapi.Job](t)(h.Pause(t.Context(), "trending", jobsapi.PauseRequest{End: true})); resumed.Pause != nil {
+		t.Errorf("got %+v, want it resumed", resumed)
 	}
 	var got json.RawMessage // an empty list is a list
 	if err := h.Get(t.Context(), "/v1/runs", &got); err != nil || strings.TrimSpace(string(got)) != "[]" {

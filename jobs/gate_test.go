@@ -10,28 +10,6 @@ import (
 	"quotad/quota"
 )
 
-// shares has the passes of a bed spend four units of a budget, one each second, and the gate look at it.
-func (b *bed) shares(left *atomic.Int64) {
-	b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
-		if calls["videos.list"] > quota.Units(left.Load()) {
-			return refused(), nil
-		}
-		return quota.Decision{}, nil
-	}
-	b.play = func(_ context.Context, p played) Exit {
-		for i := range 4 {
-			if left.Add(-1) < 0 {
-				left.Add(1)
-				b.deny(p, "videos.list", 3*time.Hour)
-				return Exit{Code: ExitExhausted}
-			}
-			b.spend(p, "videos.list", fmt.Sprint(p.token, i), 1)
-			time.Sleep(time.Second)
-		}
-		return Exit{}
-	}
-}
-
 // Passes that expect 4 each on a budget of 5, of two jobs, asked about at once or one after the other: one
 // is served, and the other is not launched to spend what that still needs. What is over needs nothing any more. The gate
 // counts the reserve for a job that may use it, and for no other.
@@ -47,9 +25,22 @@ func TestNobodyIsLaunchedAgainstUnitsThatAreSpokenFor(t *testing.T) {
 				b := newBed(t, dir, one, two)
 				var left atomic.Int64
 				left.Store(5)
-				b.shares(&left)
-				peek := b.peek
-				b.peek = func(calls map[string]quota.Units) (quota.Decision, error) { time.Sleep(slow); return peek(calls) }
+				b.peek = func(calls map[string]quota.Units) (quota.Decision, error) {
+					if time.Sleep(slow); calls["videos.list"] > quota.Units(left.Load()) {
+						return refused(), nil
+					}
+					return quota.Decision{}, nil
+				}
+				b.play = func(_ context.Context, p played) Exit { // a unit each second
+					for i := range 4 {
+						if left.Add(-1) < 0 {
+							t.Error("a pass that was launched finds nothing left")
+						}
+						b.spend(p, "videos.list", fmt.Sprint(p.token, i), 1)
+						time.Sleep(time.Second)
+					}
+					return Exit{}
+				}
 				b.tick("channels")
 				b.wait(time.Minute)
 				list, err := b.Status("")

@@ -104,6 +104,23 @@ func TestSlots(t *testing.T) {
 			b.run()
 			b.run()
 		}, want: append([]string{"11:00:00 run skipped (paused) ×1"}, ran("12:00:00")...)},
+		{name: "a pause outlasts a restart, and its slots share a record", live: func(b *bed, job *Job) {
+			must(b.t, b.Pause("trending", "root", "the key is being changed", 2*time.Hour))
+			b.run()
+			b.restart(job)
+			b.run()
+			if runs, err := b.Runs("trending", 10); err != nil || len(runs) != 1 || runs[0].Ticks != 2 {
+				b.t.Errorf("got %+v, %v, want one record of two slots", runs, err)
+			}
+			b.run()
+			if got := b.status().Skips; got != nil {
+				b.t.Errorf("got %+v, want none since the last run began", got)
+			}
+			must(b.t, b.Pause("trending", "root", "", 0))
+			if got := b.status(); got.Pause == nil || !got.Pause.Until.IsZero() || got.Pause.Since.IsZero() || !got.Next.IsZero() {
+				b.t.Errorf("got %+v and a run at %v, want a pause without an end", got.Pause, got.Next)
+			}
+		}, want: append([]string{"11:00:00 run skipped (paused) ×1", "12:00:00 run skipped (paused) ×2"}, ran("13:00:00")...)},
 		{name: "missed, and made up for by one run", job: catchUp, live: away, want: append(missed, ran("16:30:00")...)},
 		{name: "missed", live: away, want: missed},
 		{name: "missed, and the job is paused", live: func(b *bed, job *Job) {
@@ -194,33 +211,6 @@ func TestOverlapsInARow(t *testing.T) {
 		b.run()
 		if got := b.status().Overlaps; got != 0 {
 			t.Errorf("%d overlaps after a run that was in time", got)
-		}
-	})
-}
-
-func TestPause(t *testing.T) {
-	inBubble(t, func(t *testing.T, dir string) {
-		job := trending(t, 1)
-		b := newBed(t, dir, job)
-		must(t, b.Pause("trending", "root", "the key is being changed", 2*time.Hour))
-		b.run()
-		b.restart(job) // it does not end it
-		b.run()
-		b.wants("11:00:00 run skipped (paused) ×1", "12:00:00 run skipped (paused) ×2")
-		if runs, err := b.Runs("trending", 10); err != nil || len(runs) != 1 || runs[0].Ticks != 2 {
-			t.Errorf("got %+v, %v, want one record of two slots", runs, err)
-		}
-		b.run() // it is over by itself
-		b.wants(ran("13:00:00")...)
-		if got := b.status().Skips; got != nil {
-			t.Errorf("got %+v, want none since the last run began", got)
-		}
-		must(t, b.Pause("trending", "root", "", 0))
-		if got := b.status(); got.Pause == nil || !got.Pause.Until.IsZero() || got.Pause.Since.IsZero() || !got.Next.IsZero() {
-			t.Errorf("got %+v and a run at %v, want a pause without an end", got.Pause, got.Next)
-		}
-		if err := b.Resume("trending"); err != nil || b.status().Pause != nil {
-			t.Errorf("got %v, want it resumed", err)
 		}
 	})
 }

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"quotad/jobs"
 )
 
 // cgroupRoot makes a cgroup for a test, or skips it where none can be made.
@@ -28,49 +25,6 @@ func cgroupRoot(t testing.TB) string {
 		}
 	})
 	return root
-}
-
-// What a command leaves running ends with it: its process group, or its cgroup, which nothing escapes.
-func TestWhatACommandLeavesIsSwept(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		cgroup bool
-		args   []string
-		grace  time.Duration
-		pids   int
-	}{
-		{"a child that holds its output", false, []string{"leave", "sleep"}, time.Minute, 2},
-		{"a child that ignores TERM", false, []string{"leave", "stubborn"}, 50 * time.Millisecond, 2},
-		{"a stopped child", false, []string{"leave", "stop"}, time.Minute, 2},
-		{"nothing", true, nil, time.Minute, 0},
-		{"who left no trace", true, []string{"vanish", "leave", "sleep"}, time.Minute, 3},
-		{"who left no trace and ignores TERM", true, []string{"vanish", "leave", "stubborn"}, 50 * time.Millisecond, 3},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			l, c := Launcher{}, command(row.args...)
-			if row.args == nil {
-				c = shell("exit 0")
-			}
-			if c.KillGrace = row.grace; row.cgroup {
-				l.Cgroups = cgroupRoot(t)
-				must(t, CheckCgroups(l.Cgroups))
-			}
-			other := begin(t, l, command("sleep"))
-			spared := other.ready(1)
-			b := begin(t, l, c)
-			exit := b.end(b.ready(row.pids)...)
-			if exit.Code != 0 || exit.Cause != nil || exit.Signal != "" || exit.Left != 0 || (exit.Swept > 0) != (row.pids > 0) {
-				t.Errorf("got %+v, want success and what it left swept", exit)
-			}
-			if _, err := os.Stat(b.id.Cgroup); row.cgroup && (b.id.Cgroup == "" || err == nil) {
-				t.Errorf("its cgroup is %q, and left: %v", b.id.Cgroup, err == nil)
-			}
-			other.stop(jobs.ErrShutdown)
-			if exit := other.end(spared...); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
-				t.Errorf("another pass: got %+v, want it to have run until %v", exit, jobs.ErrShutdown)
-			}
-		})
-	}
 }
 
 func TestWithoutACgroupItRunsAllTheSame(t *testing.T) {

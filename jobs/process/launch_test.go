@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -116,53 +117,68 @@ func inBoth(t *testing.T, test func(t *testing.T, l Launcher)) {
 	t.Run("cgroup", func(t *testing.T) { test(t, Launcher{Cgroups: cgroupRoot(t)}) })
 }
 
-func TestExit(t *testing.T) {
+// What a command leaves running ends with it: its process group, or its cgroup, which nothing escapes. One that is ended
+// gets TERM, and KILL after its grace, and that is its cause, however it ends then. Another pass lives on.
+func TestHowACommandEnds(t *testing.T) {
+	termed, killed := jobs.Exit{Code: -1, Signal: "SIGTERM"}, jobs.Exit{Code: -1, Signal: "SIGKILL"}
+	const short = 50 * time.Millisecond
 	for _, row := range []struct {
-		script string
-		want   jobs.Exit
+		name    string
+		command jobs.Command
+		pids    int
+		want    jobs.Exit
+		stops   bool          // it is ended
+		cgroup  bool          // of its own
+		grace   time.Duration // 0: a minute
 	}{
-		{"exit 0", jobs.Exit{}},
-		{"exit 75", jobs.Exit{Code: 75}},
-		{"kill -11 $$", jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
-		{"kill -34 $$", jobs.Exit{Code: -1, Signal: "SIG34"}},
-	} {
-		if got := begin(t, Launcher{}, shell(row.script)).end(); got != row.want {
-			t.Errorf("%q: got %+v, want %+v", row.script, got, row.want)
-		}
-	}
-}
-
-// What ends a command is its cause, however it ends then: it gets TERM, and KILL after its grace. Its whole family ends
-// with it.
-func TestACommandIsEnded(t *testing.T) {
-	termed := jobs.Exit{Code: -1, Signal: "SIGTERM"}
-	for _, row := range []struct {
-		name   string
-		cgroup bool
-		args   []string
-		pids   int
-		grace  time.Duration
-		want   jobs.Exit
-	}{
-		{"it dies of it", false, []string{"sleep"}, 1, time.Minute, termed},
-		{"it exits with success", false, []string{"trap", "0"}, 1, time.Minute, jobs.Exit{}},
-		{"it exits as if exhausted", false, []string{"trap", "75"}, 1, time.Minute, jobs.Exit{Code: 75}},
-		{"it was stopped", false, []string{"stop"}, 1, time.Minute, termed},
-		{"it ignores TERM", false, []string{"stubborn"}, 1, 50 * time.Millisecond, jobs.Exit{Code: -1, Signal: "SIGKILL"}},
-		{"generations", false, []string{"stay", "stay", "stay", "sleep"}, 4, time.Minute, termed},
-		{"who left no trace", true, []string{"stay", "vanish", "stay", "sleep"}, 4, time.Minute, termed},
+		{name: "success", command: shell("exit 0")},
+		{name: "success in a cgroup", command: shell("exit 0"), cgroup: true},
+		{name: "a code", command: shell("exit 75"), want: jobs.Exit{Code: 75}},
+		{name: "a signal", command: shell("kill -11 $$"), want: jobs.Exit{Code: -1, Signal: "SIGSEGV"}},
+		{name: "a signal without a name", command: shell("kill -34 $$"), want: jobs.Exit{Code: -1, Signal: "SIG34"}},
+		{name: "it leaves a child that holds its output", command: command("leave", "sleep"), pids: 2},
+		{name: "it leaves a child that ignores TERM", command: command("leave", "stubborn"), pids: 2, grace: short},
+		{name: "it leaves a stopped child", command: command("leave", "stop"), pids: 2},
+		{name: "it leaves who left no trace", command: command("vanish", "leave", "sleep"), pids: 3, cgroup: true},
+		{name: "it leaves who left no trace and ignores TERM", command: command("vanish", "leave", "stubborn"), pids: 3,
+			cgroup: true, grace: short},
+		{name: "it dies of TERM", command: command("sleep"), pids: 1, want: termed, stops: true},
+		{name: "it exits with success", command: command("trap", "0"), pids: 1, stops: true},
+		{name: "it exits as if exhausted", command: command("trap", "75"), pids: 1, want: jobs.Exit{Code: 75}, stops: true},
+		{name: "it was stopped", command: command("stop"), pids: 1, want: termed, stops: true},
+		{name: "it ignores TERM", command: command("stubborn"), pids: 1, want: killed, stops: true, grace: short},
+		{name: "generations", command: command("stay", "stay", "stay", "sleep"), pids: 4, want: termed, stops: true},
+		{name: "generations, of which one left no trace", command: command("stay", "vanish", "stay", "sleep"), pids: 4,
+			want: termed, stops: true, cgroup: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l, c := Launcher{}, command(row.args...)
-			if c.KillGrace = row.grace; row.cgroup {
+			l := Launcher{}
+			if row.cgroup {
 				l.Cgroups = cgroupRoot(t)
+				must(t, CheckCgroups(l.Cgroups))
 			}
-			b := begin(t, l, c)
+			other := begin(t, l, command("sleep"))
+			spared := other.ready(1)
+			row.command.KillGrace = cmp.Or(row.grace, time.Minute)
+			b := begin(t, l, row.command)
 			pids := b.ready(row.pids)
-			b.stop(jobs.ErrOperator)
-			row.want.Cause = jobs.ErrOperator
-			if got := b.end(pids...); got != row.want {
+			if row.stops {
+				b.stop(jobs.ErrOperator)
+				row.want.Cause = jobs.ErrOperator
+			}
+			got := b.end(pids...)
+			if (got.Swept > 0) != (row.pids > 0 && !row.stops) {
+				t.Errorf("%d processes were swept", got.Swept)
+			}
+			if got.Swept = 0; got != row.want {
 				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+			if _, err := os.Stat(b.id.Cgroup); row.cgroup && (b.id.Cgroup == "" || err == nil) {
+				t.Errorf("its cgroup is %q, and left: %v", b.id.Cgroup, err == nil)
+			}
+			other.stop(jobs.ErrShutdown)
+			if exit := other.end(spared...); exit.Cause != jobs.ErrShutdown || exit.Signal != "SIGTERM" {
+				t.Errorf("another pass: got %+v, want it to have run until %v", exit, jobs.ErrShutdown)
 			}
 		})
 	}

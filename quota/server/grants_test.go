@@ -13,7 +13,7 @@ import (
 	"quotad/quota/server/servertest"
 )
 
-// The proxy alone knows whether its call was sent. What a pass settles is in its record.
+// The proxy alone knows whether its call was sent. What a pass settles and observes is in its record.
 func TestThePassMayNotSettleForTheProxy(t *testing.T) {
 	h := servertest.Start(t, nil)
 	h.Tokens.Issue("secret", "trending", "US", "youtube")
@@ -29,6 +29,10 @@ func TestThePassMayNotSettleForTheProxy(t *testing.T) {
 	_, err = h.Client("secret").Settle(t.Context(), own, 30)
 	if got := h.Tokens.Pass("secret").Settled; err != nil || len(got) != 1 || got[0] != own+"=30" {
 		t.Errorf("the pass's record has %q, %v", got, err)
+	}
+	_, err = h.Client("secret").Observe(t.Context(), api.Observation{GrantID: own, Status: http.StatusTooManyRequests})
+	if got := h.Tokens.Pass("secret").Observed; err != nil || len(got) != 1 || got[0] != "search" {
+		t.Errorf("the pass's record has %q closed, %v", got, err)
 	}
 }
 

@@ -92,8 +92,14 @@ func TestWhatARemoteCallerMay(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d without what is another's", row.name, got.Status, got.Body, row.status)
 		}
 	}
-	if got := shop("POST", "/v1/acquire", videos+"&use_reserve=true"); !strings.Contains(got.Body, `"the reserve is not for remote callers"`) {
-		t.Errorf("the reserve: got %s", got.Body)
+	for body, says := range map[string]string{
+		videos + "&use_reserve=true":               "the reserve is not for remote callers",
+		"credential=other&operation=get":           `remote caller \"shop\" may not spend from credential`,
+		"credential=youtube&operation=search.list": `remote caller \"shop\" may not use operation`,
+	} {
+		if got := shop("POST", "/v1/acquire", body); !strings.Contains(got.Body, says) {
+			t.Errorf("%s: got %s, want %s", body, got.Body, says)
+		}
 	}
 	for name, headers := range map[string][]string{"no token": {}, "an unknown token": {"Authorization: Bearer three"}, "an empty token": {"Authorization: Bearer "}} {
 		got := wire.Call("GET", "/v1/status", "", headers...)

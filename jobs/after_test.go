@@ -122,29 +122,30 @@ func TestASlotThatWaitsIsToldOnce(t *testing.T) {
 }
 
 func TestCheckAfter(t *testing.T) {
-	after := map[string]string{
-		"fetch": "", "sort": "fetch", "typo": "fetsh", "self": "self", "a": "b", "b": "c", "c": "a", "d": "a", "e": "typo",
+	const circle = "no job of a circle would ever run: "
+	rows := []struct{ name, after, host, want string }{
+		{name: "fetch"},
+		{name: "sort", after: "fetch"},
+		{name: "typo", after: "fetsh", want: `job "fetsh" is not configured`},
+		{name: "after a typo", after: "typo"},
+		{name: "self", after: "self", want: circle + "self after self"},
+		{name: "a", after: "b", want: circle + "a after b after c after a"},
+		{name: "b", after: "c", want: circle + "b after c after a after b"},
+		{name: "c", after: "a", want: circle + "c after a after b after c"},
+		{name: "after a circle", after: "a"},
+		{name: "away", after: "fetch", host: "collector-2", want: `job "fetch" runs on another host: write the same host in both`},
 	}
 	var all []*Job
-	for name, other := range after {
-		all = append(all, &Job{Name: name, After: other})
+	for _, row := range rows {
+		all = append(all, &Job{Name: row.name, After: row.after, Host: row.host})
 	}
-	const circle = "no job of a circle would ever run: "
-	want := map[string]string{
-		"typo": `job "fetsh" is not configured`, "self": circle + "self after self",
-		"a": circle + "a after b after c after a",
-		"b": circle + "b after c after a after b",
-		"c": circle + "c after a after b after c",
-	}
-	all = append(all, &Job{Name: "away", After: "fetch", Host: "collector-2"})
-	want["away"] = `job "fetch" runs on another host: write the same host in both`
-	for _, j := range all {
+	for i, row := range rows {
 		got := ""
-		if err := j.CheckAfter(all); err != nil {
+		if err := all[i].CheckAfter(all); err != nil {
 			got = err.Error()
 		}
-		if got != want[j.Name] {
-			t.Errorf("%s: got %q, want %q", j.Name, got, want[j.Name])
+		if got != row.want {
+			t.Errorf("%s: got %q, want %q", row.name, got, row.want)
 		}
 	}
 }

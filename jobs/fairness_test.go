@@ -69,5 +69,15 @@ func TestDeniedAtOnceKeepsTheTurn(t *testing.T) {
 		if got := b.status().Last; got.State != RunStopped || !got.Passes[0].Yields {
 			t.Errorf("got %+v, want the run stopped and the turn passed on", got)
 		}
+		b.run()
+		b.run()
+		b.play = func(ctx context.Context, p played) Exit {
+			if p.region == "GB" {
+				return fine(ctx, p)
+			}
+			return dry(ctx, p)
+		}
+		b.run()
+		b.wantCursor("DE") // which was dry once
 	})
 }

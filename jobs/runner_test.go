@@ -124,8 +124,8 @@ func TestReloadDuringARun(t *testing.T) {
 		b.tick()
 		changed.Regions, changed.Stagger, changed.Credential, changed.Schedule = regions.Ring{"BR", "DE"}, 0, "other", shifted{every(t, time.Hour), 30 * time.Minute}
 		must(t, b.SetJobs([]*Job{changed}))
-		if got, want := b.Spending("youtube"), []string{b.status().Last.ID}; !slices.Equal(got, want) {
-			t.Errorf("%q spend, want %q", got, want)
+		if got, want := b.Spending("youtube"), []string{b.status().Last.ID}; !slices.Equal(got, want) || len(b.Spending("other")) > 0 {
+			t.Errorf("%q spend, want %q; from the new one: %q", got, want, b.Spending("other"))
 		}
 		b.wait(30 * time.Minute)
 		b.wants("11:00:00 run running", "11:00:00 GB running", "11:00:00 GB ok", "11:10:00 US running", "11:10:00 US ok", "11:10:00 run done")

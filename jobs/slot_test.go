@@ -158,6 +158,13 @@ func TestSlots(t *testing.T) {
 			b.kill(job)
 			b.start()
 		}, want: append([]string{"11:01:00 run interrupted (died)"}, finishes...)},
+		{name: "a run at the start leaves one that was stopped by a person", regions: 2, job: atStartApart, live: func(b *bed, job *Job) {
+			b.tick()
+			must(b.t, b.StopRun(b.status().Last.ID))
+			b.wait(time.Minute)
+			b.forget()
+			b.restart(job)
+		}},
 		{name: "a day old", job: weekly, live: week(24 * time.Hour), want: ran("00:00:00")},
 		{name: "older", job: weekly, live: week(24*time.Hour + time.Second), want: []string{"00:00:01 run skipped (missed)"}},
 		{name: "the first of a new schedule, missed and made up for", job: catchUp, live: firstMissed, want: ran("11:00:03")},

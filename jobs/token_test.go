@@ -106,6 +106,7 @@ func TestWhatIsKnownOfAPass(t *testing.T) {
 		"gone, then served":            {[]told{gone, let, served}, passCalls{Spent: one, Served: true}},
 		"gone, then let through":       {[]told{gone, let}, passCalls{Spent: one, Lacks: closed, Served: true}},
 		"a bad key":                    {[]told{hears(quota.Word{Operation: "list", Refuses: "bad key"})}, passCalls{Refuses: "bad key", Served: true}},
+		"a bad key, then unclear":      {[]told{hears(quota.Word{Refuses: "bad key"}), hears(quota.Word{Unclear: true})}, passCalls{Refuses: "bad key", Served: true}},
 		"a bad key, then served":       {[]told{hears(quota.Word{Refuses: "bad key"}), served}, passCalls{Served: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,7 @@ func TestValidate(t *testing.T) {
 		{"no schedule", func(j *Job) { j.Schedule = nil }, "every", "needs a schedule"},
 		{"a manual job at the start", func(j *Job) { j.Schedule, j.RunAtStart = Unscheduled{}, true }, "run_at_start", "only a person"},
 		{"a schedule that never comes", func(j *Job) { j.Schedule = Every{} }, "cron", "never happens"},
+		{"fewer retries than none", func(j *Job) { j.Retry = -1 }, "retry", "from 0 to 10"},
 		{"too many retries", func(j *Job) { j.Retry = 11 }, "retry", "from 0 to 10"},
 		{"a wait beyond the next slot", func(j *Job) { j.MaxWait = time.Hour + 1 }, "max_wait", "than the 1h between two slots"},
 		{"a retry in the next slot", func(j *Job) { j.Retry, j.RetryAfter = 1, time.Hour }, "retry_after", "1h is not less than the 1h between two slots"},

@@ -190,8 +190,7 @@ func (q question) closed(limit string) quota.Closed {
 	return quota.Closed{}
 }
 
-func (q question) states(charges []quota.Charge) []quota.LimitState {
-	states := make([]quota.LimitState, 0, len(charges))
+func (q question) states(charges []quota.Charge) (states []quota.LimitState) {
 	for _, charge := range charges {
 		if limit, found := q.c.Limit(charge.Limit); found {
 			states = append(states, quota.LimitState{Limit: limit, Used: q.used(limit, q.now), Cost: charge.Units,

@@ -146,7 +146,9 @@ func (r *random) act() {
 	case n < 87:
 		r.bookBoth()
 	case n < 90:
-		r.closeBoth()
+		for range 1 + r.rand.IntN(3) { // of several that are closed, one is named
+			r.closeBoth()
+		}
 	case n < 94:
 		r.compareUsage()
 	case n < 96:
@@ -223,8 +225,11 @@ func (r *random) onceMore(other quota.Request) quota.Request {
 	if r.clock.Now().Sub(was.at) > kept-time.Hour {
 		return other
 	}
-	if r.rand.IntN(3) == 0 {
+	switch r.rand.IntN(6) {
+	case 0, 1:
 		was.Operation, was.Count = other.Operation, other.Count
+	case 2:
+		was.Caller = other.Caller
 	}
 	return was.Request
 }

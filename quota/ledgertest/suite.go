@@ -17,9 +17,7 @@ func Run(t *testing.T, h Harness) {
 		run  func(*testing.T, Harness)
 	}{
 		{"sliding window", slidingWindow},
-		{"request ids", requestIDs},
 		{"settle of a remote caller", settleRemote},
-		{"a limit is closed", closedLimit},
 		{"many clients at once", manyClients},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, h) })
@@ -52,29 +50,6 @@ func slidingWindow(t *testing.T, harness Harness) {
 	h.used(100)
 }
 
-func requestIDs(t *testing.T, harness Harness) {
-	h := begin(t, harness, one(20, quota.Sliding(time.Hour)))
-	request := quota.Request{Operation: "ten", RequestID: "call-1", Caller: quota.Caller{UID: 7}}
-	first := h.acquire(request)
-	for _, other := range []quota.Request{
-		{Operation: "list", RequestID: "call-1", Caller: quota.Caller{UID: 7}},
-		{Operation: "ten", Count: 2, RequestID: "call-1", Caller: quota.Caller{UID: 7}},
-		{Operation: "ten", RequestID: "call-1", Caller: quota.Caller{UID: 8}},
-	} {
-		if d := h.acquire(other); d.Reason != quota.RequestIDConflict {
-			t.Errorf("got %+v for other arguments, want request_id_conflict", d)
-		}
-	}
-	list := one(20, quota.Sliding(time.Hour)) // what it costs now is another matter
-	list.Operations["ten"] = quota.Cost{Every: 5}
-	h.use(list)
-	h.again()
-	if d := h.acquire(request); d.GrantID != first.GrantID || !d.Replayed || first.Replayed || d.Units != 10 {
-		t.Errorf("got %+v after %+v, want the grant as it was charged", d, first)
-	}
-	h.used(10)
-}
-
 // settleRemote has a remote caller settle a grant to more, as far as each of its limits has left without the reserve,
 // and while a window holds it.
 func settleRemote(t *testing.T, harness Harness) {
@@ -101,38 +76,6 @@ func settleRemote(t *testing.T, harness Harness) {
 	h.used(900, 2)
 	h.clock.Add(24 * time.Hour)
 	settle(0, quota.UnknownGrant) // no window holds it any more
-}
-
-// closing closes a limit.
-func (h *history) closing(limit string, until time.Duration) {
-	h.Helper()
-	k := quota.Change{Kind: quota.KindClosing, Limit: limit, Until: h.clock.Now().Add(until)}
-	if changed, err := h.ledger.ChangeLimit(context.Background(), h.c, k); err != nil || !changed {
-		h.Fatal(changed, err)
-	}
-}
-
-func closedLimit(t *testing.T, harness Harness) {
-	c := one(20, quota.Sliding(time.Hour))
-	c.Limits = append(c.Limits, quota.Limit{Name: "lists", Units: 20, Window: quota.Sliding(time.Hour), Only: []string{"list"}})
-	h := begin(t, harness, c)
-	closedBy := func(operation, limit string, retryAfter time.Duration) {
-		t.Helper()
-		d := h.acquire(quota.Request{Operation: operation, UseReserve: true})
-		if d.Reason != quota.LimitClosed || d.Limit != limit || d.RetryAfter != retryAfter || d.Remaining() != 0 {
-			t.Fatalf("got %q by %q for %v, want limit_closed by %q for %v", d.Reason, d.Limit, d.RetryAfter, limit, retryAfter)
-		}
-	}
-	h.closing("daily", 20*time.Minute)
-	h.closing("lists", 10*time.Minute)
-	closedBy("list", "daily", 20*time.Minute) // of two that are closed, the one that opens last is named
-	h.clock.Add(20*time.Minute - tick)
-	closedBy("ten", "daily", tick)
-	h.clock.Add(tick)
-	h.granted("ten")
-	h.granted("ten")
-	h.closing("daily", time.Minute) // the window ends later than the closing: both count
-	closedBy("list", "daily", time.Hour)
 }
 
 func manyClients(t *testing.T, harness Harness) {

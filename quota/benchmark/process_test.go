@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotad/quota/redisledger/redistest"
 )
 
 // A Process is a server that is measured. It ends with its test.
@@ -27,28 +29,18 @@ func Start(tb testing.TB, socket string, command *exec.Cmd) *Process {
 	if err := command.Start(); err != nil {
 		tb.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		command.Wait()
-		close(ended)
-	}()
 	tb.Cleanup(func() {
 		command.Process.Kill()
-		<-ended
+		command.Wait()
 	})
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if conn, err := net.Dial("unix", socket); err == nil {
+	redistest.Until(tb, command.Path+" listens", func() bool {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
 			conn.Close()
-			return &Process{PID: command.Process.Pid, Socket: socket}
 		}
-		select {
-		case <-ended:
-			tb.Fatalf("%s ended before it listened at %s", command.Path, socket)
-		case <-ticker.C:
-		}
-	}
+		return err == nil
+	})
+	return &Process{PID: command.Process.Pid, Socket: socket}
 }
 
 // Serve runs the test binary itself as a server of a kind: see TestServe.

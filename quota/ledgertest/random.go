@@ -202,7 +202,7 @@ func (r *random) randomAsk() quota.Ask {
 		request := quota.Request{Operation: []string{"one", "one", "seven", "per"}[r.rand.IntN(4)],
 			Count: quota.Units(1 + r.rand.IntN(4)), UseReserve: r.rand.IntN(4) == 0}
 		callers := []quota.Caller{
-			{UID: 7}, {Job: "job", Run: "s"}, {Job: "other", Run: "s", Region: "US"}, {Remote: "shop", UID: -1},
+			{UID: 7}, {UID: 8}, {Job: "job", Run: "s"}, {Job: "other", Run: "s", Region: "US"}, {Remote: "shop", UID: -1},
 		}
 		request.Caller = callers[r.rand.IntN(len(callers))]
 		request.RequestID = strconv.Itoa(len(r.asked))
@@ -306,7 +306,7 @@ func (r *random) closeBoth() {
 	k := quota.Change{Kind: quota.KindOpening, Limit: r.anyLimit(), Note: "says, the upstream"}
 	k.Caller = quota.Caller{UID: 1}
 	if r.rand.IntN(4) > 0 {
-		until := time.Duration(r.rand.IntN(600)-60) * time.Second
+		until := time.Duration(r.rand.IntN(1800)-60) * time.Second
 		k.Kind, k.Until = quota.KindClosing, time.UnixMilli(r.clock.Now().UnixMilli()).UTC().Add(until)
 	}
 	got, want := both(r, "close", k, func(l quota.Ledger) (bool, error) {

@@ -159,12 +159,6 @@ func openBrowser(t *testing.T) *browser {
 	return &browser{t, ctx}
 }
 
-// run waits for a promise.
-func (b *browser) run(promise string) error {
-	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](promise+`.then(() => true)`, chromedp.EvalAwaitPromise))
-	return err
-}
-
 // await waits until an expression is true of the page, as it is or becomes.
 func (b *browser) await(expression string) {
 	b.t.Helper()
@@ -174,7 +168,8 @@ func (b *browser) await(expression string) {
 		watcher.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
 		look();
 	})`, expression)
-	if err := b.run(promise); err != nil {
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](promise+`.then(() => true)`, chromedp.EvalAwaitPromise))
+	if err != nil {
 		b.t.Fatalf("never true: %s: %v", expression, err)
 	}
 }
@@ -196,9 +191,8 @@ const violations = `axe.run().then(found => found.violations.map(v =>
 func (b *browser) fits(name string) {
 	b.t.Helper()
 	axe, _ := os.ReadFile(os.Getenv("QUOTAD_TEST_AXE"))
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](string(axe)+";document.querySelectorAll('details').forEach(d => d.open = true)")); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := chromedp.Run(b.ctx, chromedp.Evaluate[any](string(axe)+";document.querySelectorAll('details').forEach(d => d.open = true)"))
+	must(b.t, err)
 	for _, width := range []int64{360, 390, 1280, 1600} {
 		for _, scheme := range []string{"light", "dark"} {
 			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}

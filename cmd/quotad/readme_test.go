@@ -143,9 +143,8 @@ func routeTable(routes []route) string {
 	}
 	table := "```\n"
 	for _, r := range routes {
-		_, fields := r.does()
-		line := fmt.Sprintf("%s %s%s ", r.Method, r.Path, callers[r.Access]) + strings.Join(fields, " ")
-		table += strings.TrimRight(strings.ReplaceAll(line, "`", ""), " ") + "\n"
+		line := fmt.Sprintf("%s %s%s ", r.Method, r.Path, callers[r.Access]) + strings.Join(r.fields(), " ")
+		table += strings.TrimRight(line, " ") + "\n"
 	}
 	return table
 }
@@ -163,15 +162,10 @@ func routesOf(t *testing.T, client *api.Client) []route {
 	return list.Routes
 }
 
-// does is what a route does, and the fields that it takes.
-func (r route) does() (what string, fields []string) {
-	what, list, _ := strings.Cut(r.Does, "; ")
-	for name := range strings.SplitSeq(list, ", ") {
-		if name != "" {
-			fields = append(fields, "`"+name+"`")
-		}
-	}
-	return what, fields
+// fields are the fields that a route takes.
+func (r route) fields() []string {
+	_, list, _ := strings.Cut(r.Does, "; ")
+	return strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", ", r) })
 }
 
 // checkFields asks a route for something that is not there, with every field that
@@ -180,10 +174,9 @@ func checkFields(t *testing.T, client *api.Client, r route) {
 	t.Helper()
 	path := strings.NewReplacer("{name}", "none", "{job}", "none", "{run}", "none", "{id}", "none").Replace(r.Path)
 	form, body := url.Values{}, map[string]string{}
-	_, fields := r.does()
-	for _, field := range fields {
-		form.Set(strings.Trim(field, "`"), "1")
-		body[strings.Trim(field, "`")] = "1"
+	for _, field := range r.fields() {
+		form.Set(field, "1")
+		body[field] = "1"
 	}
 	var err error
 	if r.Method == http.MethodGet {

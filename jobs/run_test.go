@@ -63,40 +63,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-func passes(list ...Pass) []Pass { return list }
-
 func passOf(region string, attempt int, o Outcome) Pass {
 	return Pass{Region: regions.Region(region), Attempt: attempt, Outcome: o}
-}
-
-// A run in which a region failed in the end is a failed one, however far it came.
-func TestHowARunEnded(t *testing.T) {
-	now := time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
-	us, gb, failed := passOf("US", 0, OK), passOf("GB", 0, OK), passOf("US", 0, Failed)
-	dry := halted{Stop{Reason: BudgetGone}}
-	for _, row := range []struct {
-		name   string
-		passes []Pass
-		cause  error
-		want   RunState
-		failed int
-	}{
-		{"all went well", passes(us, gb), nil, RunDone, 0},
-		{"all failed", passes(failed, passOf("GB", 0, Timeout)), nil, RunFailed, 2},
-		{"one came right when it was tried again", passes(failed, gb, passOf("US", 1, OK)), nil, RunDone, 0},
-		{"one did not", passes(failed, gb, passOf("US", 1, Killed)), nil, RunFailed, 1},
-		{"one was not tried again: the budget was gone", passes(failed, gb, passOf("US", 1, NotLaunched)), dry, RunFailed, 1},
-		{"the budget was gone", passes(us, passOf("GB", 0, Exhausted)), dry, RunStopped, 0},
-		{"one failed, then the budget was gone", passes(failed, passOf("GB", 0, Exhausted)), dry, RunFailed, 1},
-		{"we ended it", passes(us, passOf("GB", 0, Interrupted)), ErrOperator, RunInterrupted, 0},
-	} {
-		run := Run{ID: "1", State: RunRunning, Ring: regions.Ring{"US", "GB"}, Passes: row.passes}
-		state, why := run.ending(row.cause)
-		run.end(now, state, why)
-		if run.State != row.want || len(run.Failed()) != row.failed || !run.EndedAt.Equal(now) || run.good() != (row.want == RunDone) {
-			t.Errorf("%s: %s, %d failed, want %s, %d", row.name, run.State, len(run.Failed()), row.want, row.failed)
-		}
-	}
 }
 
 // A job is short of units for as long as its runs serve no region for want of them, or stop at the same one.

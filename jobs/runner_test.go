@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"quotad/quota"
 	"quotad/regions"
 )
 
 // The passes of a run come one after the other, at their times or as soon as there is room. Regions that failed are
-// served again when the ring is through, after retry_after each time, but not in the time of the next slot.
+// served again when the ring is through, after retry_after each time, but not in the time of the next slot. A run in
+// which a region failed in the end is a failed one, however far it came.
 func TestTheWayOfARun(t *testing.T) {
 	fails := func(times map[string]int) func(context.Context, *bed, played) Exit {
 		return func(_ context.Context, b *bed, p played) Exit {
@@ -50,6 +52,16 @@ func TestTheWayOfARun(t *testing.T) {
 				return Exit{Code: map[string]int{"US": 1, "GB": ExitExhausted}[p.region]}
 			},
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US failed", "11:00:00 GB running", "11:00:00 GB exhausted", "11:00:00 run failed (exhausted)"}},
+		{name: "one fails, and is not launched again", regions: 2,
+			job: func(j *Job) { j.Stagger, j.Retry, j.Expects = 0, 1, map[string]quota.Units{"list": 1} },
+			play: func(_ context.Context, b *bed, p played) Exit {
+				if p.region == "GB" {
+					b.peek = func(map[string]quota.Units) (quota.Decision, error) { return refused(), nil }
+				}
+				return Exit{Code: map[string]int{"US": 1}[p.region]}
+			},
+			want: []string{"11:00:00 run running", "11:00:00 US running", "11:00:00 US failed", "11:00:00 GB running", "11:00:00 GB ok",
+				"11:00:00 US not_launched (not_launched)", "11:00:00 run failed"}},
 		{name: "not at the next slot", job: func(j *Job) { j.Retry, j.RetryAfter = 1, 59*time.Minute }, play: fails(map[string]int{"US": 9}),
 			want: []string{"11:00:00 run running", "11:00:00 US running", "11:01:00 US failed", "11:01:00 run failed"}},
 	})

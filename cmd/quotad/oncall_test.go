@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -33,7 +32,6 @@ import (
 //	agree nothing        holds that the status and the metric name no trouble
 //	redis start|kill|flush|do COMMAND [ARG...]   start sets ONREDIS to the lines of such a ledger
 //	disk DIR SIZE        mounts a small one; it skips the script where that is not possible
-//	fill FILE            with what the disk has room for
 func TestOnCall(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
@@ -133,16 +131,4 @@ func diskCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Value(tbKey{}).(testing.TB).Skipf("cannot mount a small file system: %v", err)
 	}
 	ts.Defer(func() { ts.Check(syscall.Unmount(dir, syscall.MNT_DETACH)) })
-}
-
-func fillCommand(ts *testscript.TestScript, _ bool, args []string) {
-	file, err := os.OpenFile(ts.MkAbs(args[0]), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	ts.Check(err)
-	defer file.Close()
-	for much := make([]byte, 1<<20); err == nil; {
-		_, err = file.Write(much)
-	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		ts.Check(err)
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -21,7 +20,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotad/cmd/ytfetch/upstream"
-	"quotad/quota/api"
 	"quotad/quota/redisledger/redistest"
 	"quotad/quota/seedtest"
 )
@@ -39,7 +37,6 @@ import (
 //	books UNITS                  holds what the upstream charged against UNITS, and that it never refused
 //	gone FILE                    waits until no process has the pid that FILE holds
 //	edit FILE OLD NEW            replaces the only OLD in FILE
-//	change FILE DIFF             changes FILE by what DIFF shows of its lines, in their order
 //	sample FILE                  runs the commands of FILE, of which the first serves the sample, and sets SAMPLE to its address
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
 //	recipe [TEXT...]             writes config.toml of the base of all recipes, and of the blocks of theirs that hold TEXT
@@ -93,22 +90,12 @@ func runScripts(t *testing.T, files []string, environ map[string]string) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"configure": configure, "edit": edit, "change": change, "readme": readme, "recipe": recipe, "sample": sampleCommand,
+			"configure": configure, "edit": edit, "readme": readme, "recipe": recipe, "sample": sampleCommand,
 			"daemon": daemonCommand, "await": await, "address": addressCommand, "signal": signalCommand, "ends": ends, "halt": halt,
-			"upstream": upstreamCommand, "books": books, "observes": observes, "gone": gone, "shows": shows,
-			"says": saysFirst, "agree": agree, "redis": redisCommand, "disk": diskCommand, "fill": fillCommand,
+			"upstream": upstreamCommand, "books": books, "gone": gone, "shows": shows,
+			"says": saysFirst, "agree": agree, "redis": redisCommand, "disk": diskCommand,
 		},
 	})
-}
-
-// observes OPERATION STATUS BODY reports what the upstream answered.
-func observes(ts *testscript.TestScript, neg bool, args []string) {
-	status, err := strconv.ParseInt(args[1], 10, 64)
-	ts.Check(err)
-	client := api.Client{Socket: ts.Getenv("QUOTAD_SOCKET")}
-	out, err := client.Observe(context.Background(), api.Observation{Operation: args[0], Status: status, Body: ts.ReadFile(args[2])})
-	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%s %s: %s\n", out.Class, out.Limit, out.Says)
 }
 
 // oneBudget is a credential of which a script spends.
@@ -155,36 +142,6 @@ func edit(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("%q stands %d times in %s", from, strings.Count(text, from), args[0])
 	}
 	ts.Check(os.WriteFile(file, []byte(strings.Replace(text, from, to, 1)), 0o600))
-}
-
-// change does what an editor would. Lines of a configuration are the same if they differ
-// in their comments alone.
-func change(ts *testscript.TestScript, _ bool, args []string) {
-	file := ts.MkAbs(args[0])
-	lines, at := strings.Split(ts.ReadFile(file), "\n"), 0
-	for shown := range strings.Lines(ts.ReadFile(args[1])) {
-		sign, text := shown[0], strings.TrimRight(shown[1:], "\n")
-		if sign == '+' {
-			lines = slices.Insert(lines, at, text)
-			at++
-			continue
-		}
-		next := slices.IndexFunc(lines[at:], func(line string) bool { return withoutComment(line) == withoutComment(text) })
-		if next < 0 {
-			ts.Fatalf("%s has no line %q behind line %d", args[0], text, at)
-		}
-		if at += next; sign == '-' {
-			lines = slices.Delete(lines, at, at+1)
-		} else {
-			at++
-		}
-	}
-	ts.Check(os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600))
-}
-
-func withoutComment(line string) string {
-	setting, _, _ := strings.Cut(line, "  #")
-	return strings.TrimSpace(setting)
 }
 
 func readme(ts *testscript.TestScript, _ bool, args []string) {

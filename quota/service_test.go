@@ -108,6 +108,7 @@ func TestRequestIDOfAPass(t *testing.T) {
 	for _, caller := range []quota.Caller{
 		{}, {Run: "r", Region: "US"}, {Run: "r", Region: "US", Attempt: 1}, {Run: "r", Region: "US", Attempt: 2}, {Run: "s", Region: "US"},
 		{Run: "r", Region: "US/b"}, {Run: "r", Region: "US%2Fb"}, {Run: "r", Region: "c++ 1/2"},
+		{Remote: "shop"}, {Remote: "blog"}, {Job: "shop", Run: "shop-1"},
 	} {
 		for _, id := range []string{"a", "b/a"} {
 			key := quota.Request{RequestID: id, Caller: caller}.Key()

@@ -29,8 +29,8 @@ func TestValidate(t *testing.T) {
 			`operations.search.list: no limit counts this operation for job "backfill"`, "operations.videos.list: no limit",
 		}},
 		{"each job counted by one of two limits", func(c *quota.Credential) {
-			c.Limits[0].ExceptJobs = []string{"backfill"}
-			c.Limits = append(c.Limits, quota.Limit{Name: "cap", Units: 100, Window: hour, Jobs: []string{"backfill"}})
+			c.Limits[0].ExceptJobs = []string{"backfill", "remote/shop"}
+			c.Limits = append(c.Limits, quota.Limit{Name: "cap", Units: 100, Window: hour, Jobs: []string{"backfill", "remote/shop"}})
 		}, nil},
 		{"jobs and except_jobs", func(c *quota.Credential) {
 			c.Limits = append(c.Limits, quota.Limit{Name: "cap", Units: 100, Window: hour, Jobs: []string{"backfill"}, ExceptJobs: []string{"trending"}})

@@ -1,56 +1,12 @@
 package quota_test
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"quotad/quota"
 )
-
-// A check has of a limit what an engine needs: its window at an instant, the budget of the caller, and the cost.
-func TestChecks(t *testing.T) {
-	california := load(t, "America/Los_Angeles")
-	c := &quota.Credential{
-		Name: "youtube",
-		Limits: []quota.Limit{
-			{Name: "daily", Units: 1000, Reserve: 100, Window: quota.Calendar(quota.Day, california)},
-			{Name: "search", Units: 300, Window: quota.Sliding(time.Hour), Only: []string{"search.list"}},
-			{Name: "trial", Units: 50, Window: quota.Anchored(24*time.Hour, nine), DryRun: true},
-		},
-		Operations: map[string]quota.Cost{"search.list": {Every: 100}, "videos.list": {Every: 1}},
-	}
-	now := time.Date(2026, 11, 1, 20, 0, 0, 5000, time.UTC) // a day of 25 hours
-	charges, err := c.Charges("search.list", 2, "")
-	must(t, err)
-	day := quota.Check{Limit: "daily", From: time.Date(2026, 11, 1, 6, 59, 59, 999999000, time.UTC),
-		Ends: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)}
-	search := quota.Check{Limit: "search", Length: time.Hour}
-	trial := quota.Check{Limit: "trial", From: time.Date(2026, 11, 1, 8, 59, 59, 999999000, time.UTC),
-		Ends: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC), Observes: true}
-	with := func(check quota.Check, most, cost quota.Units) quota.Check {
-		check.Max, check.Cost = most, cost
-		return check
-	}
-	all := func(daily, search300, trial50, cost quota.Units) []quota.Check {
-		return []quota.Check{with(day, daily, cost), with(search, search300, cost), with(trial, trial50, cost)}
-	}
-	for name, row := range map[string]struct{ got, want []quota.Check }{
-		"ordinary":       {c.Checks(charges, false, now), all(900, 300, 50, 200)},
-		"with reserve":   {c.Checks(charges, true, now), all(1000, 300, 50, 200)},
-		"one limit":      {c.Checks(charges[1:2], false, now), []quota.Check{with(search, 300, 200)}},
-		"no such limit":  {c.Checks([]quota.Charge{{Limit: "gone", Units: 1}}, false, now), []quota.Check{}},
-		"what they hold": {c.Looks(now), all(quota.MaxUnits-1, quota.MaxUnits-1, quota.MaxUnits-1, 0)},
-	} {
-		for i := range row.got {
-			row.got[i].From, row.got[i].Ends = row.got[i].From.UTC(), row.got[i].Ends.UTC()
-		}
-		if !reflect.DeepEqual(row.got, row.want) {
-			t.Errorf("%s: got %+v\nwant %+v", name, row.got, row.want)
-		}
-	}
-}
 
 // The log keeps an entry as long as any limit counts it, as long as Keep says, and for ten minutes.
 func TestKeeps(t *testing.T) {

@@ -83,10 +83,3 @@ func TestAnchoredPeriodsTile(t *testing.T) {
 		}
 	}
 }
-
-func TestSlidingBounds(t *testing.T) {
-	after, end := quota.Sliding(24 * time.Hour).Bounds(nine)
-	if !after.Equal(nine.Add(-24*time.Hour)) || !end.IsZero() {
-		t.Errorf("got (%v, %v), want the trailing day without an end", after, end)
-	}
-}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"quotad/jobs"
 	"quotad/quota"
 	"quotad/quota/proxy"
+	"quotad/quota/server"
 	"quotad/quota/slidinglog"
 	"quotad/quota/upstream"
 )
@@ -172,6 +175,56 @@ func TestIdle(t *testing.T) {
 		f.record(jobs.RunChanged{Run: jobs.Run{Job: "fetch", State: jobs.RunDone}})
 		if f.idleOf("fetch", runs); asked != 2 {
 			t.Errorf("%s: after a run it asks %d times in all", row.name, asked)
+		}
+	}
+}
+
+// What may show a trouble is looked at at once.
+func TestWhatIsUrgent(t *testing.T) {
+	no := upstream.Outcome{Verdict: upstream.Verdict{Class: upstream.Billing, Says: "no"}, Credential: "api"}
+	f := newFacts()
+	for _, row := range []struct {
+		name   string
+		event  any
+		urgent bool
+	}{
+		{"the ledger does not answer", server.Decided{Err: quota.ErrUnavailable}, true},
+		{"a caller did not wait for it", server.Decided{Err: errors.Join(quota.ErrUnavailable, context.Canceled)}, false},
+		{"a call is denied", server.Decided{Decision: quota.Decision{Reason: quota.LimitExceeded}}, false},
+		{"an edge of an outage", slidinglog.Event{Kind: slidinglog.Up}, true},
+		{"a run fails", jobs.RunChanged{Run: jobs.Run{State: jobs.RunFailed}}, true},
+		{"a run is done", jobs.RunChanged{Run: jobs.Run{State: jobs.RunDone}}, false},
+		{"a key is refused", no, true},
+		{"it is refused again", no, false},
+	} {
+		if got := f.record(row.event); got != row.urgent {
+			t.Errorf("%s: urgent is %v", row.name, got)
+		}
+	}
+}
+
+// A limit is closed by hand if an operator closed it last, or reported what this host did not see; what it counted is that
+// of the first look at it.
+func TestWhoClosed(t *testing.T) {
+	f, now := newFacts(), time.Now()
+	answered := upstream.Outcome{Credential: "api", Limit: "daily", Changed: true, Closed: quota.Closed{Since: now}}
+	byHand := server.Decided{Verb: "close", Request: quota.Request{Credential: "api"}, Decision: quota.Decision{Limit: "daily"}}
+	for _, row := range []struct {
+		name  string
+		event any
+		by    string
+		used  quota.Units
+		want  string
+	}{
+		{"an answer that a user observed", answered, "@0", 7, "7 false"},
+		{"and later", nil, "@0", 9, "7 false"},
+		{"then a user", byHand, "@0", 11, "11 true"},
+		{"a job", nil, "fetch", 12, "11 false"},
+	} {
+		f.record(row.event)
+		l := trouble.LimitState{LimitState: quota.LimitState{Used: row.used, Closed: quota.Closed{Since: now, Until: now.Add(time.Hour), By: row.by}}}
+		if f.completeLimit("api daily", &l); fmt.Sprint(l.ClosedAt, l.ByHand) != row.want {
+			t.Errorf("%s: got %v %v, want %s", row.name, l.ClosedAt, l.ByHand, row.want)
 		}
 	}
 }

@@ -178,8 +178,9 @@ type world struct {
 	dir    string
 	hosts  []*host
 
-	mu   sync.Mutex // guards told while several ask
-	told quota.Units
+	mu     sync.Mutex // guards what follows, while several ask
+	told   quota.Units
+	events map[string]Event // the last one of each host
 }
 
 // A host is one of a world. Its limits count what it is asked in "daily".
@@ -199,7 +200,7 @@ const budget = 1000
 // play plays a history of n hosts that poll each second, on a log whose first quiet is over.
 func play(t *testing.T, n int, history func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, engine: newFaulty(t), dir: t.TempDir()}
+		w := &world{t: t, engine: newFaulty(t), dir: t.TempDir(), events: map[string]Event{}}
 		for i := range n {
 			w.host(string(rune('a' + i)))
 		}
@@ -226,7 +227,11 @@ func (w *world) host(name string) *host { return w.named(name, name) }
 func (w *world) named(dir, name string) *host {
 	h := &host{world: w, name: name, c: credential(budget, quota.Sliding(time.Hour))}
 	h.way = &way{to: w.engine, declared: map[string]string{}}
-	h.Ledger = Open(Config{Engine: h.way, Dir: filepath.Join(w.dir, dir), Name: name})
+	h.Ledger = Open(Config{Engine: h.way, Dir: filepath.Join(w.dir, dir), Name: name, OnEvent: func(e Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events[name] = e
+	}})
 	h.configure(h.c)
 	w.hosts = append(w.hosts, h)
 	return h

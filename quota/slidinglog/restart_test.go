@@ -205,7 +205,7 @@ func TestAClosingIsMadeAgain(t *testing.T) {
 	for hours, want := range []int{1, 1, 2, 2, 3} {
 		b.l.find(b.c).poll(t.Context(), true)
 		body := quota.Changed{Limit: "search", Until: k.Until}
-		if got := b.entries(); len(got) != want || got[want-1].Body != body || got[0].By != "@7" || got[want-1].By != "@7" {
+		if got := b.entries(); len(got) != want || got[want-1].Body != body || got[0].By != "@7" || got[want-1].By != "@7" || got[want-1].Note != k.Note {
 			t.Errorf("after %d hours: got %+v, want %d closings", 13*hours, got, want)
 		}
 		b.clock.Add(13 * time.Hour)

@@ -304,6 +304,22 @@ func TestLateCalls(t *testing.T) {
 	}
 }
 
+// A call that may have been carried out stays in doubt, however the next tries fail.
+func TestDoubtStays(t *testing.T) {
+	play(t, 1, func(t *testing.T, w *world) {
+		tries := 0
+		w.hosts[0].way.disturb(func(s Script, args []any) fault {
+			if s == Acquire && args[0] != "" {
+				tries++
+			}
+			return fault{lose: tries == 1, drop: tries > 1}
+		})
+		if d, err := w.hosts[0].ask(1); !errors.Is(err, quota.ErrOutcomeUnknown) || tries < 2 {
+			t.Errorf("got %+v, %v after %d tries, want that the outcome is unknown", d, err, tries)
+		}
+	})
+}
+
 // A host with a shorter window drops nothing that another one needs.
 func TestGreatestKeepOfAllHosts(t *testing.T) {
 	play(t, 2, func(t *testing.T, w *world) {
@@ -356,6 +372,9 @@ func TestOutage(t *testing.T) {
 		}
 		w.engine.set(func() { w.engine.away = false })
 		time.Sleep(4 * time.Second) // each puts back, and mirrors what the other one did
+		if e := w.events["a"]; e.Kind != Up || e.Units != 250 || e.Took < time.Second {
+			t.Errorf("got the event %+v, want that it is back, and the 250 units of the outage", e)
+		}
 		for range 3 {
 			if used := w.hosts[1].used(); used != w.told {
 				t.Errorf("%d are used, %d were told", used, w.told)

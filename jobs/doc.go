@@ -13,7 +13,7 @@
 // A Runner is opened, started, stopped and given other jobs in runner.go; a daemon that starts first ends what a killed
 // one left. A run token says what a pass spent (token.go). Operators run, stop and pause jobs (control.go); any caller may
 // read their status (status.go), with the regions that fail and the want of units (state.go), and what the
-// passes of the last run wrote (output.go).
+// passes of the last run wrote (output.go). The example of [Runner] is a run whose budget ends half way.
 //
 // A [Run] and a [Pass] are one type each inside, on disk and on the wire, and a [Stop] is why either ended early.
 //

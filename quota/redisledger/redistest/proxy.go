@@ -5,10 +5,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Fault is what a Proxy does to a command: one of these, or else a reply that takes the place of the server's.
@@ -31,41 +33,16 @@ type Proxy struct {
 	choose func(command []string) Fault
 }
 
-// NewProxy returns a proxy that disturbs nothing yet, until the test ends.
+// NewProxy returns a proxy that disturbs nothing yet.
 func NewProxy(tb testing.TB, server *Server) *Proxy {
 	tb.Helper()
-	socket := filepath.Join(shortDir(tb), "s")
-	p := &Proxy{Addr: "unix://" + socket, server: server, choose: func([]string) Fault { return Pass }}
-	listener, err := net.Listen("unix", socket)
-	must(tb, err)
-	ctx, cut := context.WithCancel(context.Background())
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
-			serving.Go(func() { p.serve(ctx, client) })
-		}
-	})
-	tb.Cleanup(func() {
-		listener.Close()
-		cut()
-		serving.Wait()
-	})
+	p := &Proxy{server: server, choose: func([]string) Fault { return Pass }}
+	p.Addr = lead(tb, func() *Server {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.server
+	}, p.carry)
 	return p
-}
-
-// serve leads a client to the server until ctx ends.
-func (p *Proxy) serve(ctx context.Context, client net.Conn) {
-	defer client.Close()
-	p.mu.Lock()
-	to := p.server
-	p.mu.Unlock()
-	server, err := net.Dial("unix", to.socket())
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	defer context.AfterFunc(ctx, func() { client.Close(); server.Close() })()
-	p.carry(client, server)
 }
 
 // Disturb has choose say, from now on, what each command meets. Commands of several connections may ask at the same
@@ -130,4 +107,76 @@ func (p *Proxy) carry(client, server net.Conn) {
 			return
 		}
 	}
+}
+
+// FarAway returns an address from which a server is half of a round trip away.
+func FarAway(tb testing.TB, server *Server, roundTrip time.Duration) (addr string) {
+	tb.Helper()
+	if roundTrip == 0 {
+		return server.Addr
+	}
+	return lead(tb, func() *Server { return server }, func(near, far net.Conn) {
+		go late(far, near, roundTrip/2)
+		late(near, far, roundTrip/2)
+	})
+}
+
+// late carries what comes from one connection to another, that much later.
+func late(to, from net.Conn, by time.Duration) {
+	type part struct {
+		text []byte
+		due  time.Time
+	}
+	parts := make(chan part, 10_000)
+	go func() {
+		defer close(parts)
+		for {
+			text := make([]byte, 64<<10)
+			n, err := from.Read(text)
+			if err != nil {
+				return
+			}
+			parts <- part{text[:n], time.Now().Add(by)}
+		}
+	}()
+	for p := range parts {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.text); err != nil {
+			break
+		}
+	}
+	to.Close()
+}
+
+// lead leads from a Unix socket with a short path to that of a server, each connection by carry, until the test ends.
+func lead(tb testing.TB, to func() *Server, carry func(client, server net.Conn)) (addr string) {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "proxy")
+	must(tb, err)
+	listener, err := net.Listen("unix", filepath.Join(dir, "s"))
+	must(tb, err)
+	ctx, cut := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serve := func(client net.Conn) {
+		defer client.Close()
+		server, err := net.Dial("unix", to().socket())
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		defer context.AfterFunc(ctx, func() { client.Close(); server.Close() })()
+		carry(client, server)
+	}
+	serving.Go(func() {
+		for client, err := listener.Accept(); err == nil; client, err = listener.Accept() {
+			serving.Go(func() { serve(client) })
+		}
+	})
+	tb.Cleanup(func() {
+		listener.Close()
+		cut()
+		serving.Wait()
+		os.RemoveAll(dir)
+	})
+	return "unix://" + filepath.Join(dir, "s")
 }

@@ -42,20 +42,16 @@ func prepare(tb testing.TB, args ...string) *Server {
 	} else if err != nil {
 		tb.Skip("redis-server is not installed")
 	}
-	dir := shortDir(tb)
-	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), dir: dir}
-	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"))
-	tb.Cleanup(s.Kill)
-	return s
-}
-
-// shortDir returns a directory with a short path, until the test ends: names of sockets stop at 108 bytes.
-func shortDir(tb testing.TB) string {
-	tb.Helper()
+	// A short path: names of sockets stop at 108 bytes.
 	dir, err := os.MkdirTemp("", "redis")
 	must(tb, err)
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
+	s := &Server{Addr: "unix://" + filepath.Join(dir, "s"), dir: dir}
+	s.args = append(args, "--unixsocket", s.socket(), "--dir", dir, "--logfile", filepath.Join(dir, "log"))
+	tb.Cleanup(func() {
+		s.Kill()
+		os.RemoveAll(dir)
+	})
+	return s
 }
 
 // socket is the path at which the server listens whatever else it listens on.

@@ -3,7 +3,10 @@ package benchmark
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +16,59 @@ import (
 	"quotad/quota/slidinglog"
 )
 
-const deadline = time.Second // of a call, which a busy machine meets too
+const (
+	ms       = time.Millisecond
+	deadline = time.Second // of a call, which a busy machine meets too
+)
+
+// BenchmarkHosts measures acquires of four hosts from one credential, all goroutines of one process, and one of them
+// perhaps away from Redis. The times of the worst host count. One iteration is five seconds:
+//
+//	go test -run - -bench Hosts -benchtime 1x
+func BenchmarkHosts(b *testing.B) {
+	for _, away := range []time.Duration{0, 10 * ms} {
+		for _, callers := range []int{1, 8, 32} {
+			b.Run(fmt.Sprintf("4x%d,one-%v-away", callers, away), func(b *testing.B) { measureHosts(b, away, callers) })
+		}
+	}
+}
+
+func measureHosts(b *testing.B, away time.Duration, callers int) {
+	server := redistest.Start(b)
+	hosts := make([]*host, 4)
+	for i := range hosts {
+		addr := server.Addr
+		if i == 0 {
+			addr = redistest.FarAway(b, server, away)
+		}
+		hosts[i] = startHost(b, addr, fmt.Sprint("host ", i), 1)
+	}
+	took, refused := make([][]time.Duration, len(hosts)*callers), new(atomic.Int64)
+	for b.Loop() {
+		var asking sync.WaitGroup
+		for i := range took {
+			asking.Go(func() {
+				for begun, end := time.Now(), time.Now().Add(5*time.Second); begun.Before(end); begun = time.Now() {
+					if err := hosts[i/callers].acquire(); err != nil {
+						refused.Add(1)
+					}
+					took[i] = append(took[i], time.Since(begun))
+				}
+			})
+		}
+		asking.Wait()
+	}
+	p50, p99 := 0.0, 0.0
+	for i := range hosts {
+		all := slices.Concat(took[i*callers : (i+1)*callers]...)
+		p50, p99 = max(p50, at(all, 0.5)), max(p99, at(all, 0.99))
+	}
+	b.ReportMetric(float64(len(slices.Concat(took...)))/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64(refused.Load()), "refused")
+	b.ReportMetric(p50*1e3, "p50-ms")
+	b.ReportMetric(p99*1e3, "p99-ms")
+	b.ReportMetric(0, "ns/op")
+}
 
 // A host is a daemon as far as ledgers go.
 type host struct {
@@ -22,7 +77,7 @@ type host struct {
 }
 
 // startHost starts a host with a credential that has so many limits.
-func startHost(b *testing.B, addr string, limits int) *host {
+func startHost(b *testing.B, addr, name string, limits int) *host {
 	b.Helper()
 	store, err := redisledger.OpenStore(redisledger.Config{Addrs: []string{addr}, Deadline: deadline})
 	if err != nil {
@@ -33,7 +88,7 @@ func startHost(b *testing.B, addr string, limits int) *host {
 		window := quota.Sliding(24 * time.Hour / time.Duration(1+n))
 		c.Limits = append(c.Limits, quota.Limit{Name: fmt.Sprint("limit", n), Units: 1_000_000_000, Window: window})
 	}
-	ledger := slidinglog.Open(slidinglog.Config{Engine: store, Dir: b.TempDir(), Deadline: deadline})
+	ledger := slidinglog.Open(slidinglog.Config{Engine: store, Dir: b.TempDir(), Name: name, Deadline: deadline})
 	b.Cleanup(func() { ledger.Close() })
 	service, err := quota.NewService(ledger, []*quota.Credential{c}, deadline)
 	if err == nil {
@@ -82,7 +137,7 @@ func BenchmarkScripts(b *testing.B) {
 	}
 	for b.Loop() {
 		for limits := 1; limits <= 3; limits++ {
-			h := startHost(b, server.Addr, limits)
+			h := startHost(b, server.Addr, fmt.Sprint("limits", limits), limits)
 			key := "quotad:{" + h.credential + "}:entries"
 			for _, entries := range []int64{10, 100_000} {
 				for has := server.Do(b, "ZCARD", key).(int64); has < entries; has++ {

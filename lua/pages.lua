@@ -11,7 +11,7 @@ end
 local function units(entry, name)
   local text = entry or ''
   local _, at = string.find(text, ' ' .. name .. '=', 1, true)
-  return at and at < string.find(text, '\n', 1, true) and string.match(text, '^%d+', at + 1) * 1 or 0
+  return at and at < (string.find(text, '\n', 1, true) or 0) and string.match(text, '^%d+', at + 1) * 1 or 0
 end
 -- walk returns when the missing units have left a window, and 0; or how far it got, and what is missing there; then
 -- what the last entry charges, and how many were read: at most the number in most.

@@ -69,6 +69,10 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s expires in %d ms, want half an hour", key, left)
 		}
 	}
+	server.Do(t, "HSET", keys[1], "=a", " daily=1") // has no second line, so is no entry
+	if values, err := s.Run(t.Context(), "youtube", slidinglog.Walk, []any{"daily", 0, 1, hour}); err != nil {
+		t.Errorf("a walk over what is no entry: %v, %v", values, err)
+	}
 	server.Do(t, "SET", keys[1], "text")
 	if err := acquire(hour); !errors.Is(err, quota.ErrUnusable) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v, want that it is something else", err)

@@ -10,7 +10,7 @@
 // Callers on other hosts come through a Frontend of their own to the same Server. A Remote knows each by its token;
 // remoteRoutes is the one table of what they may ask for, and a RemoteCaller lists with what.
 //
-// The example of api.Client serves the API from a program of one's own.
+// The example serves the API from a program of one's own.
 //
 // Shutdown accepts nothing more, gives connections that have not asked yet a moment for it, answers every
 // request that has arrived, and then closes what is left.

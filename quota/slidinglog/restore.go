@@ -121,6 +121,9 @@ func (l *log) restore(ctx context.Context, of string, whole bool) error {
 			return err
 		}
 		back, err := l.putBack(ctx, l.engine, "", records)
+		if err != nil && back.told > 0 && ctx.Err() != nil {
+			return quota.ErrRecovering // the engine answers; the other pages take longer than this call waits
+		}
 		l.note(err, true)
 		switch {
 		case err == nil:

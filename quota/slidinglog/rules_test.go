@@ -127,7 +127,7 @@ func TestSlowRestore(t *testing.T) {
 	})
 }
 
-// A journal that takes longer to put back than any call waits is put back all the same.
+// A journal that takes longer to put back than any call waits is put back all the same. The calls are told so.
 func TestLongRestore(t *testing.T) {
 	play(t, 1, func(t *testing.T, w *world) {
 		h := w.hosts[0]
@@ -137,6 +137,9 @@ func TestLongRestore(t *testing.T) {
 		}
 		h.way.disturb(delayed(Restore, 500*time.Millisecond, 0))
 		w.engine.flush()
+		if _, err := h.askAs("", 1, 700*time.Millisecond); !errors.Is(err, quota.ErrRecovering) || w.events["a"].Kind == Down {
+			t.Errorf("between two pages: %v, and %v", err, w.events["a"])
+		}
 		time.Sleep(20 * time.Second)
 		for range 400 {
 			h.ask(1)

@@ -137,7 +137,8 @@ func TestLongRestore(t *testing.T) {
 		}
 		h.way.disturb(delayed(Restore, 500*time.Millisecond, 0))
 		w.engine.flush()
-		if _, err := h.askAs("", 1, 700*time.Millisecond); !errors.Is(err, quota.ErrRecovering) || w.events["a"].Kind == Down {
+		_, err := h.askAs("", 1, 700*time.Millisecond)
+		if !errors.Is(err, quota.ErrRecovering) || w.events["a"].Kind == Down {
 			t.Errorf("between two pages: %v, and %v", err, w.events["a"])
 		}
 		time.Sleep(20 * time.Second)
@@ -215,7 +216,7 @@ func TestGrantOfALogThatIsGone(t *testing.T) {
 			d, _ := h.askAs("", 7, 10*time.Second)
 			answered <- d
 		}()
-		time.Sleep(time.Second / 2)
+		time.Sleep(time.Second / 3) // before a poll mirrors it
 		w.engine.flush()
 		time.Sleep(4 * time.Second)
 		if d, err := h.askAs("", 1, time.Second); !d.Granted() { // the log is whole again, and has a newer entry of the host

@@ -379,6 +379,11 @@ func TestOutage(t *testing.T) {
 		if e := w.events["a"]; e.Kind != Up || e.Units != 250 || e.Took <= 0 {
 			t.Errorf("got the event %+v, want that it is back, and the 250 units of the outage", e)
 		}
+		w.engine.set(func() { w.engine.away = true })
+		if u, err := w.hosts[1].Usage(t.Context(), w.hosts[1].c); err != nil || u.AsOf.IsZero() || u.GrantedSince != 0 {
+			t.Errorf("in another outage: got %+v %v, want that nothing was granted since", u, err)
+		}
+		w.engine.set(func() { w.engine.away = false })
 		for range 3 {
 			if used := w.hosts[1].used(); used != w.told {
 				t.Errorf("%d are used, %d were told", used, w.told)

@@ -29,6 +29,11 @@ func TestCutAtEveryByte(t *testing.T) {
 	must(t, j.Sync())
 	must(t, j.Append(numbered(2, 3)...))
 	must(t, j.Close())
+	closed := files(t, dir)
+	closed[file1] = closed[file1][:strings.LastIndex(strings.TrimSuffix(closed[file1], "\n"), "\n")+1]
+	older := put(t, closed)
+	_, err := Open(older, credential, false)
+	wantRefusal(t, "without the last line before Close", older, err)
 	j = open(t, dir, 1<<20)
 	synced := int(j.files[0].size)
 	written := append(numbered(0, 6), Record{Own, 1999, "longer than the next one", strings.Repeat("x", 40)})

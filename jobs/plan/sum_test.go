@@ -174,9 +174,9 @@ func TestRateOf(t *testing.T) {
 			t.Errorf("got %+v of a limit that is closed, or refuses nothing", r)
 		}
 	}
-	states[0].Pause, states[1].Pause = &jobs.Pause{}, &jobs.Pause{Until: now.Add(time.Hour)}
-	l.Used, fit.Fits = 976, false
-	if r := rateOf(l, fit, c, states, map[spender]quota.Units{{"@0", "daily"}: 40}, now); !r.GoneAt.Equal(now.Add(36 * time.Minute)) {
-		t.Errorf("got %+v, want 24 left to @0 alone, while the jobs are paused", r)
+	states[0].Pause, states[1].Pause = &jobs.Pause{}, &jobs.Pause{Until: now.Add(20 * time.Minute)}
+	l.Used, fit.Fits = 975, false
+	if r := rateOf(l, fit, c, states, map[spender]quota.Units{{"@0", "daily"}: 40}, now); !r.GoneAt.Equal(now.Add(32 * time.Minute)) {
+		t.Errorf("got %+v, want 25 left to @0, and 4 to the job whose pause ends", r)
 	}
 }

@@ -237,6 +237,13 @@ func (w *world) named(dir, name string) *host {
 	return h
 }
 
+// event returns the last one of a host.
+func (h *host) event() Event {
+	h.world.mu.Lock()
+	defer h.world.mu.Unlock()
+	return h.world.events[h.name]
+}
+
 // configure sets the credential of a host.
 func (h *host) configure(c *quota.Credential) {
 	h.world.t.Helper()

@@ -138,8 +138,8 @@ func TestLongRestore(t *testing.T) {
 		h.way.disturb(delayed(Restore, 500*time.Millisecond, 0))
 		w.engine.flush()
 		_, err := h.askAs("", 1, 700*time.Millisecond)
-		if !errors.Is(err, quota.ErrRecovering) || w.events["a"].Kind == Down {
-			t.Errorf("between two pages: %v, and %v", err, w.events["a"])
+		if !errors.Is(err, quota.ErrRecovering) || h.event().Kind == Down {
+			t.Errorf("between two pages: %v, and %v", err, h.event())
 		}
 		time.Sleep(20 * time.Second)
 		for range 400 {
@@ -376,7 +376,7 @@ func TestOutage(t *testing.T) {
 		}
 		w.engine.set(func() { w.engine.away = false })
 		time.Sleep(4 * time.Second) // each puts back, and mirrors what the other one did
-		if e := w.events["a"]; e.Kind != Up || e.Units != 250 || e.Took <= 0 {
+		if e := w.hosts[0].event(); e.Kind != Up || e.Units != 250 || e.Took <= 0 {
 			t.Errorf("got the event %+v, want that it is back, and the 250 units of the outage", e)
 		}
 		w.engine.set(func() { w.engine.away = true })

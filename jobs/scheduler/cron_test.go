@@ -67,6 +67,9 @@ func TestCron(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, test.line, test.zone)
+			if want := strings.TrimSuffix("cron "+test.line+" "+test.zone, " UTC"); s.String() != want {
+				t.Errorf("it is called %q, want %q", s, want)
+			}
 			at, err := time.Parse(time.RFC3339, test.after)
 			must(t, err)
 			var got []string

@@ -45,3 +45,41 @@ func TestFiles(t *testing.T) {
 		t.Errorf("they have %d lines, at most %d are wanted", lines, most)
 	}
 }
+
+// differences are what Redis' Lua and gopher-lua do otherwise, and what is hard to see: the scripts have none of it.
+// What else differs, random histories in both find.
+var differences = []struct {
+	what    string
+	pattern *regexp.Regexp
+	wrong   string // a line that it finds
+}{
+	{"goto is another language", regexp.MustCompile(`\bgoto\b|::\w+::`), "goto done"},
+	{"these are Redis' alone", regexp.MustCompile(`\b(?:cjson|cmsgpack|bit|struct)\.`), "bit.band(a, b)"},
+	{"a number is 1e+15 in Redis", regexp.MustCompile(`\btostring\(|table\.concat\(`), "tostring(now)"},
+	{"write %.0f of a number, and %s of a text", regexp.MustCompile(`string\.format\('[^'\n]*%(?:[^.s\n]|\.[^0]|\.0[^f])`),
+		"string.format('%d', now)"},
+	{"'010' is octal to one of them", regexp.MustCompile(`\btonumber\(`), "tonumber(x)"},
+	{"%f is a frontier to one of them", regexp.MustCompile(`string\.(?:g?match|gsub|find)\([^\n]*'[^'\n]*%f`),
+		"string.match(s, '%f[%w]')"},
+	{"^ in gmatch is an anchor to one of them", regexp.MustCompile(`gmatch\((?:[^()\n]|\([^()\n]*\))*, '\^`),
+		"for a in string.gmatch(s, '^a') do end"},
+	{"a global is an error to one of them", regexp.MustCompile(`(?m)^function |_G\b|\bloadstring\b|\brequire\b`),
+		"function f() end"},
+	{"next and pairs have no order", regexp.MustCompile(`\b(?:pairs|next)\(`), "for k in pairs(t) do end"},
+}
+
+func TestWhatBothLuasAgreeAbout(t *testing.T) {
+	comments := regexp.MustCompile(`--[^\n]*`)
+	for verb, script := range All(Usual()) {
+		for _, d := range differences {
+			if found := d.pattern.FindString(comments.ReplaceAllString(script, "")); found != "" && !strings.HasPrefix(verb, "client") {
+				t.Errorf("%s has %q: %s", verb, found, d.what)
+			}
+		}
+	}
+	for _, d := range differences {
+		if !d.pattern.MatchString(d.wrong) {
+			t.Errorf("%q is not found", d.wrong)
+		}
+	}
+}

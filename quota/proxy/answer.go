@@ -58,31 +58,39 @@ type resumedBody struct {
 
 // Hide overwrites keys in a text with as many asterisks, as they are and as addresses, JSON and HTML escape them, in
 // upper and lower case.
-func Hide(text string, keys ...string) string {
-	for _, key := range keys {
-		spelled := "(?i)"
+func Hide(text string, keys ...string) string { return hide(spellings(keys), text) }
+
+// hideIn overwrites keys in the values of a header.
+func hideIn(h http.Header, keys ...string) {
+	spelled := spellings(keys)
+	for _, values := range h {
+		for i, value := range values {
+			values[i] = hide(spelled, value)
+		}
+	}
+}
+
+func hide(spelled *regexp.Regexp, text string) string {
+	return spelled.ReplaceAllStringFunc(text, func(match string) string { return strings.Repeat("*", len(match)) })
+}
+
+// spellings matches the longest of keys, in whatever way it is spelled.
+func spellings(keys []string) *regexp.Regexp {
+	all := make([]string, len(keys))
+	for i, key := range keys {
 		for _, r := range key {
 			c := string(r)
 			ways := []string{url.QueryEscape(c), url.PathEscape(c), html.EscapeString(c), `\` + c, c,
 				fmt.Sprintf(`\u%04x`, r), fmt.Sprintf("&#%d;", r), fmt.Sprintf("&#x%x;", r)}
-			for i := range ways {
-				ways[i] = regexp.QuoteMeta(ways[i])
+			for n := range ways {
+				ways[n] = regexp.QuoteMeta(ways[n])
 			}
-			spelled += "(?:" + strings.Join(ways, "|") + ")"
-		}
-		text = regexp.MustCompile(spelled).ReplaceAllStringFunc(text, func(match string) string {
-			return strings.Repeat("*", len(match))
-		})
-	}
-	return text
-}
-
-func hideIn(h http.Header, keys ...string) {
-	for _, values := range h {
-		for i, value := range values {
-			values[i] = Hide(value, keys...)
+			all[i] += "(?:" + strings.Join(ways, "|") + ")"
 		}
 	}
+	spelled := regexp.MustCompile("(?i:" + strings.Join(all, "|") + ")")
+	spelled.Longest()
+	return spelled
 }
 
 // withoutKey returns an error whose text does not hold the key.

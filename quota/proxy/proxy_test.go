@@ -259,6 +259,9 @@ func TestHide(t *testing.T) {
 	if got := Hide("a+/&=e a b", "a+/&=é", ""); got != "a+/&=e a b" {
 		t.Errorf("what is no key became %s", got)
 	}
+	if got := Hide("of keys", "", "key", "keys"); got != "of ****" {
+		t.Errorf("the longer of two keys became %s", got)
+	}
 	if got := Hide("of one+two three%20four", "one two", "three four"); got != "of ******* ************" {
 		t.Errorf("keys with a space became %s", got)
 	}

@@ -31,7 +31,9 @@ func open(t testing.TB, config Config, name, dir string, units quota.Units) *hos
 	t.Helper()
 	config.Deadline = 2 * time.Second // so that a busy machine does not pass for an outage
 	store, err := OpenStore(config)
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := &host{ledger: slidinglog.Open(slidinglog.Config{Engine: store, Dir: filepath.Join(dir, name), Name: name,
 		Deadline: config.Deadline})}
 	t.Cleanup(func() { h.ledger.Close() })
@@ -42,7 +44,9 @@ func open(t testing.TB, config Config, name, dir string, units quota.Units) *hos
 	if err == nil {
 		err = h.ledger.SetCredentials(h.service.Credentials(), nil)
 	}
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return h
 }
 
@@ -93,7 +97,7 @@ func (s *scene) join(config Config) *host {
 	h := open(s, config, fmt.Sprint("host", len(s.hosts)), s.dir, s.units)
 	s.hosts = append(s.hosts, h)
 	s.asking.Go(func() {
-		for quota.Sleep(s.ctx, 10*time.Millisecond) {
+		for quota.Sleep(s.ctx, 5*time.Millisecond) {
 			s.ask(h)
 		}
 	})
@@ -129,6 +133,15 @@ func (s *scene) full() (over int64) {
 	return max(0, s.told.Load()-int64(s.units))
 }
 
+// refuses waits until a host refuses with these words.
+func (s *scene) refuses(words string) {
+	s.Helper()
+	redistest.Until(s, "a host says "+words, func() bool {
+		_, err := s.ask(s.hosts[0])
+		return err != nil && strings.Contains(err.Error(), words)
+	})
+}
+
 const entries, state = "quotad:{youtube}:entries", "quotad:{youtube}:state"
 
 // copied has a server have the log as it is on another one: what an asynchronous replica has.
@@ -139,20 +152,48 @@ func copied(t testing.TB, from, to *redistest.Server) {
 	}
 }
 
+// replaced has a replica without the newest writes take the place of its master behind the addresses.
+func replaced(end func(*scene)) func(*scene) {
+	return func(s *scene) {
+		replica := redistest.Start(s)
+		copied(s, s.server, replica)
+		s.spent(250)
+		for _, p := range s.proxies {
+			p.Lead(replica)
+		}
+		end(s)
+	}
+}
+
 var faults = map[string]func(*scene){
+	"FLUSHALL": func(s *scene) {
+		s.server.Order(s, "FLUSHALL")
+		s.spent(200)
+		s.server.Order(s, "FLUSHALL")
+	},
 	"an older snapshot": func(s *scene) {
 		s.server.Order(s, "SAVE")
 		s.spent(250)
 		s.server.Kill()
 		s.server.Run(s)
 	},
+	"eviction": func(s *scene) {
+		s.server.Order(s, "CONFIG SET maxmemory-policy allkeys-random")
+		s.server.Order(s, "CONFIG SET maxmemory 1")
+		for range 50 { // each command that writes evicts
+			s.server.Try("SET", "x", "y")
+		}
+		s.server.Order(s, "CONFIG SET maxmemory 0")
+	},
+	"no memory": func(s *scene) {
+		s.server.Order(s, "CONFIG SET maxmemory 1")
+		s.refuses("OOM")
+		s.server.Order(s, "CONFIG SET maxmemory 0")
+	},
 	"a script that does not end": func(s *scene) {
 		s.server.Order(s, "CONFIG SET lua-time-limit 1")
 		s.asking.Go(func() { s.server.Try("EVAL", "while true do end", "0") })
-		redistest.Until(s, "a host names the cure", func() bool {
-			_, err := s.ask(s.hosts[0])
-			return err != nil && strings.Contains(err.Error(), "SCRIPT KILL")
-		})
+		s.refuses("SCRIPT KILL")
 		s.server.Order(s, "SCRIPT KILL")
 	},
 	"frozen for longer than a deadline": func(s *scene) {
@@ -163,15 +204,8 @@ var faults = map[string]func(*scene){
 			s.spent(s.told.Load() + 50)
 		}
 	},
-	"a replica without the newest writes takes the place of its master": func(s *scene) {
-		replica := redistest.Start(s)
-		copied(s, s.server, replica)
-		s.spent(250)
-		for _, p := range s.proxies {
-			p.Lead(replica)
-		}
-		s.server.Order(s, "REPLICAOF 127.0.0.1 1")
-	},
+	"a master dies":       replaced(func(s *scene) { s.server.Kill() }),
+	"a master is demoted": replaced(func(s *scene) { s.server.Order(s, "REPLICAOF 127.0.0.1 1") }),
 }
 
 // Whatever happens to Redis while callers of two hosts ask, and a third one joins: nothing is granted twice, and all is
@@ -209,7 +243,9 @@ func TestSlotMoves(t *testing.T) {
 	calm := openAt(t, Config{Addrs: config.Addrs, KeyPrefix: "calm:", Deadline: hanging})
 	connect := func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() }
 	err := errors.Join(put(t.Context(), calm, "a"), calm.current().(*redis.ClusterClient).ForEachMaster(t.Context(), connect))
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	slot := fmt.Sprint(nodes[0].Do(t, "CLUSTER", "KEYSLOT", "{youtube}"))
 	from := slices.IndexFunc(nodes, func(node *redistest.Server) bool {
 		return node.Do(t, "CLUSTER", "COUNTKEYSINSLOT", slot) != int64(0)
@@ -251,8 +287,8 @@ func TestOrderedFailovers(t *testing.T) {
 			configs = append(configs, config)
 		}
 		s := &scene{}
-		s.begin(t, 600, configs...)
-		s.spent(150)
+		s.begin(t, 1200, configs...)
+		s.spent(300)
 		w.Failover(t)
 		if over := s.full(); over > 0 {
 			t.Errorf("round %d: over by %d", round, over)

@@ -116,5 +116,5 @@ func TestClients(t *testing.T) {
 // By night, 20,000 histories of each algorithm: QUOTAD_TEST_LONG=20000.
 func TestRandomClients(t *testing.T) {
 	t.Parallel()
-	ledgertest.RandomClients(t, clientHarness(t), 100)
+	ledgertest.RandomClients(t, clientHarness(t), 200)
 }

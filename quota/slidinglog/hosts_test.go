@@ -224,7 +224,7 @@ func (s *simulation) play() (over quota.Units, err error) {
 
 func TestSimulationOfHosts(t *testing.T) {
 	seedtest.SkipUnderRace(t)
-	seed, n := seedtest.Seed(t, 1), seedtest.Long(t, 15)
+	seed, n := seedtest.Seed(t, 1), seedtest.Long(t, 30)
 	var over, most, lost quota.Units
 	for i := range n {
 		play(t, 3, func(t *testing.T, w *world) {

@@ -282,7 +282,8 @@ func (m *mutant) play(dir string) (by string, err error) {
 // test runs the tests that kill the mutant, until one fails. They are compiled and linked as fast as can be: that takes
 // longer than they do.
 func (m *mutant) test(overlay string) (output string, err error) {
-	test := exec.Command("go", "test", "-v", "-gcflags=-N -l", "-ldflags=-s -w", "-vet=off", "-count=1", "-failfast", "-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
+	test := exec.Command("go", "test", "-v", "-gcflags=-N -l", "-ldflags=-s -w", "-vet=off", "-count=1", "-failfast",
+		"-timeout", mutantTime.String(), "-run", m.pattern(), "./"+m.pkg)
 	test.Dir = ".."
 	test.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" "+overlay) // also of what tests build
 	text, err := test.CombinedOutput()

@@ -2,13 +2,92 @@ package jobs
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"quotad/quota"
+	"quotad/quota/seedtest"
 	"quotad/regions"
 )
+
+// Whatever the budget, the failures and the restarts: regions are served in the order of the ring, none is passed
+// over, and nobody is served twice before all others had their turn.
+func TestEveryRegionIsServedInTurn(t *testing.T) {
+	seed := seedtest.Seed(t, 1)
+	for i := range uint64(4) {
+		t.Run(strconv.FormatUint(i, 10), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, dir string) {
+				s := &stress{random: rand.New(rand.NewPCG(seed, i)), cost: 4}
+				s.budget = 1 + quota.Units(s.random.IntN(40))
+				job := trending(t, 8)
+				job.Stagger = 0
+				if s.random.IntN(2) == 0 {
+					job.Expects = map[string]quota.Units{"videos.list": s.cost}
+				}
+				b := newBed(t, dir, job)
+				b.peek = s.peek
+				b.play = func(_ context.Context, p played) Exit { return s.pass(b, p) }
+				for range 20 {
+					if b.run(); s.random.IntN(5) == 0 {
+						b.restart(job)
+					}
+				}
+				for i, region := range s.served {
+					if want := eight()[i%8]; region != want {
+						t.Fatalf("budget %d: %d. served was %s, want %s: %v", s.budget, i+1, region, want, s.served)
+					}
+				}
+				if s.budget >= s.cost && len(s.served) == 0 {
+					t.Errorf("budget %d: nobody was served", s.budget)
+				}
+			})
+		})
+	}
+}
+
+// A stress is a budget in a sliding window of three hours, and passes that fail now and then.
+type stress struct {
+	random *rand.Rand
+	budget quota.Units
+	cost   quota.Units // of a pass
+
+	debits []time.Time // one for each unit
+	served []regions.Region
+}
+
+// peek cannot be asked now and then.
+func (s *stress) peek(calls map[string]quota.Units) (quota.Decision, error) {
+	switch {
+	case s.random.IntN(10) == 0:
+		return quota.Decision{}, errLedger
+	case calls["videos.list"] > s.left():
+		return refused(), nil
+	}
+	return quota.Decision{}, nil
+}
+
+// pass spends unit by unit, and ends at the first denial.
+func (s *stress) pass(b *bed, p played) Exit {
+	for i := range s.cost {
+		if s.left() == 0 {
+			b.deny(p, "", 3*time.Hour)
+			return Exit{Code: ExitExhausted}
+		}
+		s.debits = append(s.debits, time.Now())
+		b.spend(p, "videos.list", p.token+strconv.Itoa(int(i)), 1)
+	}
+	s.served = append(s.served, regions.Region(p.region))
+	return Exit{Code: s.random.IntN(4) / 3}
+}
+
+func (s *stress) left() quota.Units {
+	since := time.Now().Add(-3 * time.Hour)
+	s.debits = slices.DeleteFunc(s.debits, func(at time.Time) bool { return !at.After(since) })
+	return s.budget - quota.Units(len(s.debits))
+}
 
 // A region that needs more than there ever is does not keep all others from
 // their turn, though each run that begins with it stops there. Restarts change nothing.

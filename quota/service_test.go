@@ -241,10 +241,4 @@ func TestAFreeOperationAsksNoLedger(t *testing.T) {
 	})
 }
 
-// must ends a test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must

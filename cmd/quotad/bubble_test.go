@@ -137,9 +137,9 @@ func (d *playedDaemon) alerts() []string {
 	return slices.DeleteFunc(slices.Clone(d.events), func(name string) bool { return name == config.EventRunStarted || name == config.EventRunEnded })
 }
 
-// Some hours of the recipe for a pace, of a share that is used up, and of a limit of a minute that is used up all the time: what
+// A day of the recipe for a pace, of a share that is used up, and of a limit of a minute that is used up all the time: what
 // is planned is no trouble, no event that needs a person, and no alert. No two jobs, and no look, are at one instant.
-func TestPacesAndShares(t *testing.T) {
+func TestADayOfPacesAndShares(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()
 	const text = `
@@ -174,7 +174,7 @@ command = ["true"]
 `
 	playDaemon(t, text, map[string]quota.Units{"backfill": 8, "discover": 2, "trending": 1}, func(d *playedDaemon) {
 		usedUp := map[string]int{}
-		d.pass(15*time.Hour, 30*time.Minute, func(now time.Time, list []trouble.Trouble) {
+		d.pass(24*time.Hour, 10*time.Minute, func(now time.Time, list []trouble.Trouble) {
 			if len(list) > 0 {
 				t.Errorf("%v: %+v", now, list)
 			}
@@ -186,7 +186,7 @@ command = ["true"]
 				}
 			}
 		})
-		if usedUp["pace"] < 2 || usedUp["share"] < 8 {
+		if usedUp["pace"] < 10 || usedUp["share"] < 60 {
 			t.Errorf("the limits are hardly used up: %v", usedUp)
 		}
 		if got := fmt.Sprint(d.alerts()); got != "["+config.EventLow+"]" {
@@ -219,7 +219,7 @@ command = ["true"]
 			}
 		}
 		var says, notes []string
-		d.pass(8*time.Hour, time.Minute, func(now time.Time, list []trouble.Trouble) {
+		d.pass(24*time.Hour, time.Minute, func(now time.Time, list []trouble.Trouble) {
 			if s := d.triage(context.Background()); len(says) == 0 && s.Says == trouble.Scarce && len(s.Notes) > len(notes) {
 				notes = nil
 				for _, one := range s.Notes {

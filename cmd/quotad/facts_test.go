@@ -203,12 +203,13 @@ func TestWhatIsUrgent(t *testing.T) {
 	}
 }
 
-// A limit is closed by hand if an operator closed it last, or reported what this host did not see; what it counted is that
-// of the first look at it.
+// A limit is closed by hand if an operator closed it last, or reported what this host did not see; what it counted is
+// that of the first look at it.
 func TestWhoClosed(t *testing.T) {
 	f, now := newFacts(), time.Now()
 	answered := upstream.Outcome{Credential: "api", Limit: "daily", Changed: true, Closed: quota.Closed{Since: now}}
-	byHand := server.Decided{Verb: "close", Request: quota.Request{Credential: "api"}, Decision: quota.Decision{Limit: "daily"}}
+	byHand := server.Decided{Verb: "close", Decision: quota.Decision{Limit: "daily"}}
+	byHand.Request.Credential = "api"
 	for _, row := range []struct {
 		name  string
 		event any

@@ -39,7 +39,7 @@ import (
 //	edit FILE OLD NEW            replaces the only OLD in FILE
 //	sample FILE                  runs the commands of FILE, of which the first serves the sample, and sets SAMPLE to its address
 //	readme FILE TEXT [README]    writes FILE from the only block of the README, or of another one, that holds TEXT
-//	recipe [TEXT...]             writes config.toml of the base of all recipes, and of the blocks of theirs that hold TEXT
+//	recipe [TEXT...]             writes config.toml of the base of all recipes, and of their blocks that hold TEXT
 func TestScripts(t *testing.T) {
 	seedtest.SkipUnderRace(t)
 	t.Parallel()

@@ -93,7 +93,7 @@ const secret = "a secret of the tests"
 func serviceOf(t testing.TB, store clientlimit.Store, c clientlimit.Clients) *clientlimit.Service {
 	t.Helper()
 	service := clientlimit.NewService(nil)
-	must(t, service.SetClients(store, secret, []*clientlimit.Clients{&c}))
+	Must(t, service.SetClients(store, secret, []*clientlimit.Clients{&c}))
 	return service
 }
 

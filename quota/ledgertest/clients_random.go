@@ -108,7 +108,7 @@ func (r *randomClients) step() {
 		r.compareUsage(subject)
 	case what < 94:
 		r.Say("reset %s", subject)
-		must(r, r.service.Reset(context.Background(), r.c.Name, subject))
+		Must(r, r.service.Reset(context.Background(), r.c.Name, subject))
 		r.model.reset(&r.c, subject)
 	case what < 98:
 		r.draw()
@@ -137,6 +137,6 @@ func (r *randomClients) moveClock() {
 func (r *randomClients) compareUsage(subject string) {
 	r.Helper()
 	got, _, err := r.service.Usage(context.Background(), r.c.Name, subject)
-	must(r, err)
+	Must(r, err)
 	r.same(r, "usage of "+subject, got, r.model.usage(&r.c, subject))
 }

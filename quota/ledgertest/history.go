@@ -95,14 +95,14 @@ func (h *history) use(c *quota.Credential) {
 func (h *history) configure() {
 	h.Helper()
 	if h.harness.Configure != nil {
-		must(h, h.harness.Configure(h.ledger, []*quota.Credential{h.c}))
+		Must(h, h.harness.Configure(h.ledger, []*quota.Credential{h.c}))
 	}
 }
 
 // again closes the ledger and opens it again.
 func (h *history) again() {
 	h.Helper()
-	must(h, h.ledger.Close())
+	Must(h, h.ledger.Close())
 	h.ledger = h.reopen()
 	h.configure()
 }
@@ -220,8 +220,8 @@ func (h *history) reset(note string) {
 	}
 }
 
-// must ends a test at an error.
-func must(t testing.TB, err error) {
+// Must ends a test at an error.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

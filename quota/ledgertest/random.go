@@ -90,7 +90,7 @@ func (r *random) credential() *quota.Credential {
 		"per":   {Per: map[string]quota.Units{"longest": quota.Units(1 + r.rand.IntN(40))}},
 	}}
 	california, err := time.LoadLocation("America/Los_Angeles")
-	must(r, err)
+	Must(r, err)
 	windows := []quota.Window{
 		quota.Sliding(time.Minute), quota.Sliding(10*time.Minute + 7*time.Millisecond), quota.Sliding(24 * time.Hour),
 		quota.Calendar(quota.Hour, time.UTC), quota.Calendar(quota.Day, california),
@@ -170,9 +170,9 @@ func (r *random) act() {
 func both[T any](r *random, verb string, of any, ask func(quota.Ledger) (T, error)) (got, want T) {
 	r.Say("%s %+v", verb, of)
 	got, err := ask(r.ledger)
-	must(r, err)
+	Must(r, err)
 	want, err = ask(r.model)
-	must(r, err)
+	Must(r, err)
 	return got, want
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotad/jobs/process/processtest"
+	"quotad/quota/ledgertest"
 )
 
 // hanging is the time after which a test hangs, and is not only slow.
@@ -20,10 +21,4 @@ func TestMain(m *testing.M) {
 	os.Exit(processtest.Tests(m.Run).Run())
 }
 
-// must ends a test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = ledgertest.Must

@@ -87,10 +87,4 @@ func TestRandomOfTwoHosts(t *testing.T) {
 	ledgertest.Random(t, hosts(small()), 20)
 }
 
-// noError ends a test at an error.
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var noError = ledgertest.Must
